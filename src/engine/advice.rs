@@ -1,14 +1,14 @@
-//! Advice for a solve that did not converge. It states facts of this run, and promises nothing.
+//! Hints for a solve that did not converge, based on facts of this run. They do not guarantee convergence.
 
 use crate::observe::Forecast;
 use crate::scalar::Precision;
 use crate::stop::StopReason;
 use crate::text::{duration, thousands};
 
-/// Writes a setting with its value, which may be empty, as a caller gives it: `max_iters(1300)`, `--max-iters 1300`.
+/// Formats a setting with its value, which may be empty, in the form that the caller uses: `max_iters(1300)`, `--max-iters 1300`.
 pub type Naming<'a> = &'a dyn Fn(&str, &str) -> String;
 
-/// A setting as a method of the library: `max_iters(1300)`.
+/// Formats a setting as a method of the library: `max_iters(1300)`.
 pub fn as_method(setting: &str, value: &str) -> String {
     match (setting, value) {
         ("method", "minres") => "Minres::new".to_owned(),
@@ -17,46 +17,46 @@ pub fn as_method(setting: &str, value: &str) -> String {
         ("precision", "f32") => "precision(Precision::F32)".to_owned(),
         ("precision", "mixed") => "precision(Precision::Mixed)".to_owned(),
         ("precond", name) if !name.is_empty() => format!("precond(\"{name}\")"),
+        ("vectors", _) => "Options { attached: true }".to_owned(),
         ("time-limit", seconds) => format!("time_limit(Duration::from_secs({seconds}))"),
         (setting, "") => setting.replace('-', "_"),
         (setting, value) => format!("{}({value})", setting.replace('-', "_")),
     }
 }
 
-/// Residuals that a trend needs at least.
+/// Minimum number of residuals for a trend.
 const FEWEST: usize = 16;
-/// No forecast goes beyond this many times the iterations that are done.
+/// Forecasts are limited to this multiple of the iterations so far.
 const FARTHEST: f64 = 20.0;
-/// The proposed limit has room for this many times the iterations of the forecast. On recorded solves it sufficed in 95 % of
-/// the cases.
+/// The proposed limit allows this multiple of the forecast iterations. This sufficed for 95 % of recorded solves.
 const ROOM: f64 = 1.5;
-/// Below this a residual is near the rounding of f64, and no precision lowers it.
+/// Residuals below this are near the rounding of f64, so no precision lowers them.
 const LOWEST: f64 = 1e-13;
-/// Below this a residual is near the rounding of f32.
+/// Residuals below this are near the rounding of f32.
 const LOWEST_F32: f64 = 1e-6;
-/// Seconds of a solve from which a checkpoint is advised.
+/// Solves that take at least this many seconds get the hint about checkpoints.
 const LONG: f64 = 10.0;
 
 /// A solve that has ended.
 pub(crate) struct Ended<'a> {
     pub reason: &'a StopReason,
-    /// The residual of each iteration, that of the start first.
+    /// The residual of the start, then of each iteration.
     pub residuals: &'a [f64],
     /// The residual to reach.
     pub goal: f64,
     pub seconds_each: f64,
     pub precision: Precision,
-    /// Whether the method recomputes the residual and goes on, so that rounding of vectors does not end it.
+    /// Whether the method recomputes the residual and restarts, so that rounding of vectors does not end it.
     pub restarts: bool,
     /// The name of the setting for the tolerance.
     pub tolerance: &'static str,
     /// A preconditioner to try.
     pub precond: Option<&'static str>,
-    /// How the solve can go on.
+    /// How to resume the solve.
     pub resume: Option<String>,
 }
 
-/// Advice for a solve that did not converge; none where no advice is known to be true.
+/// Returns hints for a solve that did not converge; `None` if there is no hint that is certain to apply.
 pub(crate) fn hint(ended: &Ended<'_>, naming: Naming<'_>) -> Option<String> {
     let precond = ended
         .precond
@@ -70,15 +70,15 @@ pub(crate) fn hint(ended: &Ended<'_>, naming: Naming<'_>) -> Option<String> {
     let lower = ended.precision != Precision::F64 && (lowest.is_nan() || lowest >= LOWEST);
     let precise = lower.then(|| {
         let rounded = rounded(ended.precision);
-        format!("rounding {rounded} to f32 may be in the way: {}", naming("precision", "f64"))
+        format!("rounding {rounded} to f32 may prevent convergence: {}", naming("precision", "f64"))
     });
     let larger = || Some(format!("a larger {} may be met", naming(ended.tolerance, "")));
     let parts = match ended.reason {
         StopReason::IterationLimit { .. } | StopReason::TimeLimit { .. } => match trend(ended, naming) {
-            // The residual of the recursion falls on where rounding keeps up the true one.
+            // The recurrence residual may keep falling while rounding stops the true residual.
             Trend::Falls(_) if lower && !ended.restarts && ended.goal < LOWEST_F32 => vec![precise],
-            Trend::Falls(said) => vec![Some(said), precond, ended.resume.clone()],
-            Trend::Stays(said) => vec![Some(said), precond, precise, ended.resume.clone()],
+            Trend::Falls(text) => vec![Some(text), precond, ended.resume.clone()],
+            Trend::Stays(text) => vec![Some(text), precond, precise, ended.resume.clone()],
             Trend::Unknown => vec![precond, ended.resume.clone()],
         },
         StopReason::Stagnated { .. } => match (&precond, &precise) {
@@ -96,12 +96,12 @@ pub(crate) fn hint(ended: &Ended<'_>, naming: Naming<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// What is rounded to single precision.
+/// Names the data rounded to single precision.
 fn rounded(precision: Precision) -> &'static str {
     if precision == Precision::Mixed { "the matrix" } else { "matrix and vectors" }
 }
 
-/// How the residuals develop.
+/// The trend of the residuals, with its description.
 enum Trend {
     Falls(String),
     Stays(String),
@@ -125,9 +125,7 @@ fn trend(ended: &Ended<'_>, naming: Naming<'_>) -> Trend {
     forecast.add(ended.residuals);
     let Some(left) = forecast.left_at_steady_rate(ended.goal) else {
         return match forecast.left(ended.goal) {
-            Some(_) => {
-                Trend::Falls("the residual falls, too unevenly to tell when it is low enough".to_owned())
-            }
+            Some(_) => Trend::Falls("the residual falls too unevenly for a forecast".to_owned()),
             None => {
                 Trend::Stays("the residual did not fall in the last quarter of the iterations".to_owned())
             }
@@ -157,16 +155,16 @@ fn rounded_up(value: f64) -> f64 {
     ((value / unit).ceil() * unit).max(1.0)
 }
 
-/// How a solve that is long enough to be saved can go on.
+/// Returns the hint on how to resume, if the solve has a checkpoint or takes at least `LONG` seconds.
 pub(crate) fn resume(
     checkpoint: Option<&std::path::Path>,
     seconds: f64,
     naming: Naming<'_>,
 ) -> Option<String> {
     match checkpoint {
-        Some(file) => Some(format!("{} goes on from here", naming("resume", &file.display().to_string()))),
+        Some(file) => Some(format!("{} continues from here", naming("resume", &file.display().to_string()))),
         None if seconds >= LONG => Some(format!(
-            "{} saves a solve, and {} goes on with it",
+            "{} saves a solve, and {} continues it",
             naming("checkpoint", "FILE"),
             naming("resume", "FILE")
         )),
@@ -178,7 +176,7 @@ pub(crate) fn resume(
 mod tests {
     use super::*;
 
-    fn told_of(ended: &Ended<'_>) -> Option<String> {
+    fn hint_for(ended: &Ended<'_>) -> Option<String> {
         hint(ended, &as_method)
     }
 
@@ -196,58 +194,58 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_fall_is_told_with_the_iterations_that_it_still_needs() {
+    fn a_steady_fall_has_a_forecast_of_the_remaining_iterations() {
         let residuals = falling(1e-4);
-        let told = told_of(&ended(&LIMIT, &residuals, Precision::F64)).unwrap();
+        let hint = hint_for(&ended(&LIMIT, &residuals, Precision::F64)).unwrap();
         assert_eq!(
-            told,
+            hint,
             "at its present rate the residual needs about 510 more iterations, 5.01 s: max_iters(1300)"
         );
         let reason = StopReason::TimeLimit { seconds: 5.0 };
-        let told = told_of(&ended(&reason, &residuals, Precision::F64)).unwrap();
-        assert!(told.ends_with(": time_limit(Duration::from_secs(13))"), "{told}");
+        let hint = hint_for(&ended(&reason, &residuals, Precision::F64)).unwrap();
+        assert!(hint.ends_with(": time_limit(Duration::from_secs(13))"), "{hint}");
     }
 
     #[test]
-    fn no_number_is_told_where_the_residual_stays_or_falls_too_slowly() {
-        let told = |residuals: &[f64]| told_of(&ended(&LIMIT, residuals, Precision::F64)).unwrap();
-        assert_eq!(told(&[1.0; 501]), "the residual did not fall in the last quarter of the iterations");
-        assert!(told(&falling(0.9)).contains("more than 20 times"));
-        assert_eq!(told_of(&ended(&LIMIT, &[1.0, 0.5], Precision::F64)), None);
+    fn there_is_no_forecast_if_the_residual_stalls_or_falls_too_slowly() {
+        let hint = |residuals: &[f64]| hint_for(&ended(&LIMIT, residuals, Precision::F64)).unwrap();
+        assert_eq!(hint(&[1.0; 501]), "the residual did not fall in the last quarter of the iterations");
+        assert!(hint(&falling(0.9)).contains("more than 20 times"));
+        assert_eq!(hint_for(&ended(&LIMIT, &[1.0, 0.5], Precision::F64)), None);
     }
 
     #[test]
-    fn a_higher_precision_is_named_only_where_there_is_one() {
+    fn hints_name_a_higher_precision_only_if_one_exists() {
         let stagnated = StopReason::Stagnated { iteration: 500, window: 100 };
         let gap = StopReason::ResidualGap { recursive: 1e-9, recomputed: 1e-6 };
         for reason in [&LIMIT, &stagnated, &gap] {
-            let told = |precision| told_of(&ended(reason, &[1.0; 501], precision)).unwrap();
-            assert!(!told(Precision::F64).contains("precision"), "{}", told(Precision::F64));
-            assert!(told(Precision::F32).contains("precision(Precision::F64)"));
-            assert!(told(Precision::Mixed).contains("precision(Precision::F64)"));
+            let hint = |precision| hint_for(&ended(reason, &[1.0; 501], precision)).unwrap();
+            assert!(!hint(Precision::F64).contains("precision"), "{}", hint(Precision::F64));
+            assert!(hint(Precision::F32).contains("precision(Precision::F64)"));
+            assert!(hint(Precision::Mixed).contains("precision(Precision::F64)"));
         }
     }
 
     #[test]
-    fn no_number_is_told_where_single_precision_cannot_reach_the_goal() {
+    fn there_is_no_forecast_if_single_precision_cannot_reach_the_goal() {
         let residuals = falling(1e-4);
-        let told = |restarts, precision| {
-            told_of(&Ended { restarts, ..ended(&LIMIT, &residuals, precision) }).unwrap()
+        let hint = |restarts, precision| {
+            hint_for(&Ended { restarts, ..ended(&LIMIT, &residuals, precision) }).unwrap()
         };
-        assert!(told(false, Precision::F64).contains("510 more iterations"));
-        assert!(told(true, Precision::F32).contains("510 more iterations"));
-        assert!(told(false, Precision::F32).ends_with("may be in the way: precision(Precision::F64)"));
+        assert!(hint(false, Precision::F64).contains("510 more iterations"));
+        assert!(hint(true, Precision::F32).contains("510 more iterations"));
+        assert!(hint(false, Precision::F32).ends_with("may prevent convergence: precision(Precision::F64)"));
     }
 
     #[test]
-    fn a_stop_that_one_setting_caused_names_its_flag() {
-        let told = |reason| told_of(&ended(&reason, &[1.0; 501], Precision::F64));
+    fn a_stop_caused_by_one_setting_names_this_setting() {
+        let hint = |reason| hint_for(&ended(&reason, &[1.0; 501], Precision::F64));
         let rounding = StopReason::Rounding { residual: 1e-9, at_most: 1e-7 };
-        assert_eq!(told(rounding).unwrap(), "a larger rtol may be met");
-        assert_eq!(told(StopReason::Breakdown { iteration: 9 }).unwrap(), "Cg::new");
+        assert_eq!(hint(rounding).unwrap(), "a larger rtol may be met");
+        assert_eq!(hint(StopReason::Breakdown { iteration: 9 }).unwrap(), "Cg::new");
         let indefinite = StopReason::IndefinitePreconditioner { iteration: 9, product: -1.0 };
-        assert_eq!(told(indefinite).unwrap(), "precond(\"none\")");
-        assert_eq!(told(StopReason::Interrupted), None);
+        assert_eq!(hint(indefinite).unwrap(), "precond(\"none\")");
+        assert_eq!(hint(StopReason::Interrupted), None);
     }
 
     #[test]

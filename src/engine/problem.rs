@@ -1,4 +1,4 @@
-//! Right-hand sides by name, and vectors of files.
+//! Right-hand sides by name, and vectors from files.
 
 use super::matrix::Matrix;
 use super::rhs::RightHandSide;
@@ -11,11 +11,15 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The names of right-hand sides.
-const FORMS: &str = "a right-hand side is A*ones, ones, random:SEED, beside (what came with the matrix) or a file of \
+/// The valid right-hand sides, for error messages.
+const FORMS: &str = "a right-hand side is A*ones, ones, random:SEED, included (stored with the matrix) or a file of \
                      one column: numbers as text, .mtx or .npy, plain or compressed with gzip";
+/// The name of the right-hand side stored with the matrix.
+const INCLUDED: &str = "included";
+/// The former name of [`INCLUDED`].
+const FORMER: &str = "beside";
 
-/// The vector of a file, with the setting that named it.
+/// The vector of a file, with the setting that names the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorFile {
     setting: &'static str,
@@ -33,24 +37,24 @@ impl VectorFile {
         }
     }
 
-    /// The setting that named the file.
+    /// Returns the setting that names the file.
     pub fn setting(&self) -> &'static str {
         self.setting
     }
 
-    /// The vector, which must have one entry for each row.
+    /// Returns the vector, and checks that it has one entry for each row.
     pub fn values(&self, rows: usize) -> Result<&[f64]> {
         check_length(self.setting, self, self.values.len(), rows)?;
         Ok(&self.values)
     }
 
-    /// The vector.
+    /// Returns the vector.
     pub(super) fn into_values(self) -> Vec<f64> {
         self.values
     }
 }
 
-/// Refuses a vector that has not an entry for each row; `source` is where it comes from.
+/// Checks that a vector has one entry for each row; `source` names its origin.
 pub(super) fn check_length(
     setting: &'static str,
     source: impl fmt::Display,
@@ -61,7 +65,7 @@ pub(super) fn check_length(
         return Ok(());
     }
     let (length, rows) = (thousands(length as u64), thousands(rows as u64));
-    let reason = format!("its length is {length}, and the matrix has {rows} rows: they must be equal");
+    let reason = format!("its length is {length}, but the matrix has {rows} rows");
     Err(Error::setting(setting, source, reason))
 }
 
@@ -74,27 +78,27 @@ impl fmt::Display for VectorFile {
 /// A right-hand side by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RhsName {
-    /// The matrix times ones, so that the answer is known.
+    /// The matrix times a vector of ones, so that the solution is known.
     #[default]
     TimesOnes,
     /// All ones.
     Ones,
-    /// Random numbers that depend on the seed alone.
+    /// Random numbers that depend only on the seed.
     Random(u64),
-    /// The one that came with the matrix.
+    /// The right-hand side stored with the matrix.
     Attached,
     /// The vector of a file.
     File(VectorFile),
 }
 
 impl RhsName {
-    /// The meaning of a word; none where it names a file.
+    /// Parses a name; `None` if it is the path of a file.
     fn word(typed: &OsStr) -> Result<Option<RhsName>> {
         let Some(typed) = typed.to_str() else { return Ok(None) };
         match typed {
             "A*ones" => return Ok(Some(RhsName::TimesOnes)),
             "ones" => return Ok(Some(RhsName::Ones)),
-            "beside" => return Ok(Some(RhsName::Attached)),
+            INCLUDED | FORMER => return Ok(Some(RhsName::Attached)),
             _ => {}
         }
         let Some(seed) = typed.strip_prefix("random:") else { return Ok(None) };
@@ -103,12 +107,12 @@ impl RhsName {
         seed.parse().map(|seed| Some(RhsName::Random(seed))).map_err(|_| fault())
     }
 
-    /// The file that a name means; none for a word.
+    /// Returns the path of a name that is a file; `None` for any other name.
     pub fn file(typed: &OsStr) -> Option<&Path> {
         matches!(RhsName::word(typed), Ok(None)).then(|| Path::new(typed))
     }
 
-    /// The right-hand side of a name: `A*ones`, `ones`, `random:SEED`, `attached`, or a file, which is read.
+    /// Resolves a name: `A*ones`, `ones`, `random:SEED`, `included`, or a file, which is read.
     pub fn resolve(typed: &OsStr) -> Result<RhsName> {
         if let Some(word) = RhsName::word(typed)? {
             return Ok(word);
@@ -119,7 +123,7 @@ impl RhsName {
         VectorFile::read("rhs", Path::new(typed)).map(RhsName::File)
     }
 
-    /// The right-hand side for a matrix with the vectors that came with it.
+    /// Creates the right-hand side for a matrix and the vectors stored with it.
     pub fn make(&self, matrix: &Csr, vectors: &[Attached]) -> Result<Problem> {
         let n = matrix.rows();
         let named = |b: Vec<f64>| Problem { b, answer: None, description: self.to_string() };
@@ -139,15 +143,15 @@ impl fmt::Display for RhsName {
             RhsName::TimesOnes => f.write_str("A*ones"),
             RhsName::Ones => f.write_str("ones"),
             RhsName::Random(seed) => write!(f, "random:{seed}"),
-            RhsName::Attached => f.write_str("beside"),
+            RhsName::Attached => f.write_str(INCLUDED),
             RhsName::File(file) => file.fmt(f),
         }
     }
 }
 
 impl Matrix {
-    /// A right-hand side by name: `A*ones`, of which the answer is known, `ones`, `random:SEED`, `attached` for the one that came
-    /// with the matrix, or a file of one column.
+    /// Creates a problem with a right-hand side by name: `A*ones`, for which the solution is known, `ones`, `random:SEED`,
+    /// `included` for the one stored with the matrix, or a file of one column.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {
@@ -169,26 +173,28 @@ impl<'a> From<&'a Problem> for RightHandSide<'a> {
     }
 }
 
-/// The first right-hand side of those that came with the matrix, in the order of their numbers.
+/// Returns the first right-hand side stored with the matrix, in the order of their numbers.
 fn attached(all: &[Attached], rows: usize) -> Result<Problem> {
-    let fault = |reason: String| Error::setting("rhs", "beside", reason);
+    let fault = |reason: String| Error::setting("rhs", INCLUDED, reason);
     let mut sides: Vec<(u64, &Attached)> =
         all.iter().filter_map(|attached| Some((number(&attached.name)?, attached))).collect();
     sides.sort_by_key(|(number, _)| *number);
     let Some(&(_, first)) = sides.first() else {
         let names: Vec<_> = all.iter().map(|attached| attached.name.as_str()).collect();
-        let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-        return Err(fault(format!("no right-hand side came with the matrix; beside it is: {there}")));
+        let stored = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        return Err(fault(format!(
+            "no right-hand side is stored with the matrix; vectors stored with it: {stored}"
+        )));
     };
     let (name, values) = (&first.name, &first.values);
     let b = values.column(0).filter(|_| values.rows() == rows).ok_or_else(|| {
-        fault(format!("{name} is {} x {}, and the matrix has {rows} rows", values.rows(), values.cols()))
+        fault(format!("{name} is {} x {}, but the matrix has {rows} rows", values.rows(), values.cols()))
     })?;
     if let Some(row) = b.iter().position(|value| !value.is_finite()) {
         let (value, row) = (b[row], row + 1);
-        return Err(fault(format!("row {row} of {name} (counted from 1) is {value}, and must be finite")));
+        return Err(fault(format!("row {row} of {name} (counted from 1) is {value}, but must be finite")));
     }
-    let mut description = format!("{name} beside the matrix");
+    let mut description = format!("{name} stored with the matrix");
     if values.cols() > 1 {
         description.push_str(&format!(", the first of {} columns", values.cols()));
     }
@@ -198,7 +204,7 @@ fn attached(all: &[Attached], rows: usize) -> Result<Problem> {
     Ok(Problem { b, answer: None, description })
 }
 
-/// The number of a right-hand side by its name: `b` comes first, and then `b1`, `b_2` and so on.
+/// Returns the number of a right-hand side from its name: `b` comes first, then `b1`, `b_2` and so on.
 fn number(name: &str) -> Option<u64> {
     match name.strip_prefix('b')? {
         "" => Some(0),
@@ -216,11 +222,11 @@ mod tests {
     }
 
     #[test]
-    fn of_several_right_hand_sides_the_one_with_the_lowest_number_is_taken() {
+    fn the_right_hand_side_with_the_lowest_number_is_used() {
         let all = [side("coord", 0.0), side("b10", 10.0), side("b_2", 2.0), side("body", 1.0)];
         let problem = attached(&all, 1).unwrap();
         assert_eq!(problem.b, [2.0]);
-        assert_eq!(problem.description, "b_2 beside the matrix, the first of 2 right-hand sides");
+        assert_eq!(problem.description, "b_2 stored with the matrix, the first of 2 right-hand sides");
         assert_eq!(attached(&[side("b1", 1.0), side("b", 0.5)], 1).unwrap().b, [0.5]);
     }
 }
