@@ -25,9 +25,7 @@ pub(super) fn run(args: &FetchArgs) -> Result<bool> {
         let state = if fetched.was_there { "already downloaded and verified" } else { "downloaded" };
         print(&format!("{} {state}: {} in {}\n", entry.name, bytes(fetched.bytes), fetched.path.display()))?;
         if let Some(sum) = fetched.pinned.filter(|_| !fetched.was_there) {
-            print(&format!(
-                "the catalog has no checksum for it: SHA-256 {sum} is pinned for later downloads\n"
-            ))?;
+            print(&format!("the catalog has no checksum for it: SHA-256 {sum} is pinned on first use\n"))?;
         }
     }
     Ok(true)

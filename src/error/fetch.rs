@@ -107,7 +107,7 @@ pub enum FetchError {
     },
     /// An archive differs from the one downloaded first.
     #[error(
-        "{path}: the SHA-256 is {got}, but that of the first download was {expected}, as recorded in {record}",
+        "{path}: the SHA-256 is {got}, but it was {expected} for the first download: pinned on first use in {record}",
         path = path.display(), record = record.display()
     )]
     Changed {
@@ -121,7 +121,7 @@ pub enum FetchError {
         record: PathBuf,
     },
     /// The user interrupted a download.
-    #[error("interrupted; {kept} bytes are kept in {path}; fetching {name} again continues from there", path = path.display())]
+    #[error("stopped; {kept} bytes are kept in {path}; fetching {name} again continues from there", path = path.display())]
     DownloadStopped {
         /// The matrix.
         name: String,

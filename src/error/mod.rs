@@ -94,7 +94,7 @@ pub enum Error {
         known: String,
     },
     /// An archive with more than one candidate for the matrix, or none.
-    #[error("{path}: {reason} in this archive; it contains: {members}. Unpack it and name the file to read", path = path.display())]
+    #[error("{path}: {reason} in this archive; it holds: {members}. Unpack it and name the file to read", path = path.display())]
     Archive {
         /// The archive.
         path: PathBuf,
@@ -209,7 +209,7 @@ pub enum Error {
         hint: &'static str,
     },
     /// The sum of duplicate entries overflows f64. Row and column count from 0.
-    #[error("the sum of the duplicates at row {row}, column {col} (counted from 0) overflows f64")]
+    #[error("the duplicates at row {row}, column {col} (counted from 0) have a sum beyond the range of f64")]
     DuplicateOverflow {
         /// The row.
         row: usize,
@@ -223,7 +223,7 @@ pub enum Error {
         bytes: u128,
     },
     /// A number is too large for its type.
-    #[error("{what} is {value}, but the maximum of {place} is {limit}")]
+    #[error("{what} is {value}, more than the {limit} that {place} can hold")]
     TooLarge {
         /// The quantity.
         what: &'static str,
@@ -389,7 +389,7 @@ pub enum Error {
     },
     /// A preconditioner is not implemented for GPUs.
     #[error(
-        "preconditioner {precond} runs only on the CPU; GPUs support jacobi, block-jacobi and chebyshev. Use one of these, or \
+        "preconditioner {precond} runs on the CPU only; GPUs support jacobi, block-jacobi and chebyshev. Use one of these, or \
          the CPU"
     )]
     CpuOnly {

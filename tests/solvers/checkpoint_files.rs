@@ -90,7 +90,7 @@ fn counts_that_no_solve_has_saved_are_refused_under_a_right_checksum() {
                         format!("{} cut after {cut}: {name} {wrong} instead of {there}", method.name());
                     match resumed(&path, method, bytes) {
                         Err(message) => assert!(
-                            message.contains("cannot go on from this checkpoint"),
+                            message.contains("cannot resume from this checkpoint"),
                             "{what}: {message}"
                         ),
                         // Nobody can tell which of the iterations so far was the last one to make progress, how many

@@ -124,7 +124,7 @@ fn a_folder_that_is_named_is_where_every_command_looks() {
     let (run, other) = (Run::good(), tempfile::tempdir().unwrap());
     let folder = other.path().to_str().unwrap();
     assert!(run.run(&["fetch", "1138_bus", "--cache", folder]).status.success());
-    assert!(run.refused(&["info", "--matrix", "1138_bus", "--offline"]).contains("has not been fetched"));
+    assert!(run.refused(&["info", "--matrix", "1138_bus", "--offline"]).contains("is not on this machine"));
     let done = run.run(&["info", "--matrix", "1138_bus", "--offline", "--cache", folder]);
     assert!(done.status.success() && text(&done).contains("1,138 x 1,138"), "{}", text(&done));
 }
@@ -149,7 +149,7 @@ fn a_fetched_matrix_is_read_by_its_name_and_again_from_its_binary_file() {
         assert_eq!((info["nnz_stored"].as_u64(), info["symmetric"].as_bool()), (Some(2596), Some(true)));
         assert!(run.folder.path().join("matrices/1138_bus.slv").is_file());
     }
-    assert!(text(&run.run(&["fetch", "1138_bus"])).contains("is there and in order"));
+    assert!(text(&run.run(&["fetch", "1138_bus"])).contains("already downloaded and verified"));
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn an_interrupted_download_says_how_to_go_on() {
     assert!(signalled.success());
     let done = child.wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{}", text(&done));
-    assert!(text(&done).contains("goes on from there (solver fetch 1138_bus)"), "{}", text(&done));
+    assert!(text(&done).contains("continues from there (solver fetch 1138_bus)"), "{}", text(&done));
     run.assert_resumed();
 }
 
@@ -279,7 +279,7 @@ fn a_download_from_a_server_that_says_nothing_ends_with_a_signal() {
     crate::common::process::signal(&child, libc::SIGTERM);
     let done = child.wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{}", text(&done));
-    assert!(text(&done).contains("goes on from there (solver fetch 1138_bus)"), "{}", text(&done));
+    assert!(text(&done).contains("continues from there (solver fetch 1138_bus)"), "{}", text(&done));
     drop(connection);
 }
 
@@ -290,7 +290,7 @@ fn two_processes_that_fetch_at_once_download_once() {
     let second = run.run(&["fetch", "1138_bus"]);
     let first = first.wait_with_output().unwrap();
     assert!(first.status.success() && second.status.success(), "{}{}", text(&first), text(&second));
-    assert!(text(&second).contains("is there and in order"), "{}", text(&second));
+    assert!(text(&second).contains("already downloaded and verified"), "{}", text(&second));
     assert_eq!(run.server.seen().len(), 1);
     assert_eq!(fs::read(run.at("")).unwrap(), archive());
 }
@@ -307,7 +307,11 @@ fn a_full_disk_is_said_and_what_is_there_is_kept() {
     command.env("SOLVER_CACHE", run.folder.path()).env("SOLVER_MIRROR", &run.server.url);
     let done = command.output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{}", text(&done));
-    assert!(text(&done).contains("no room to write") && text(&done).contains("--cache"), "{}", text(&done));
+    assert!(
+        text(&done).contains("no space left to write") && text(&done).contains("--cache"),
+        "{}",
+        text(&done)
+    );
     assert!(fs::metadata(run.at(".part")).unwrap().len() > 0);
     run.assert_resumed();
 }
