@@ -121,8 +121,8 @@ pub struct CgArgs {
     /// The matrix.
     #[command(flatten)]
     pub matrix: MatrixArg,
-    /// Set the right-hand side: a file (.txt, .mtx or .npy of one column, also .gz), ones, random:SEED, A*ones (the report then
-    /// has the error of x), or included (the one stored with the matrix) [default: A*ones]
+    /// Set the right-hand side: a file (.txt, .mtx or .npy of one column, also .gz), ones, random:SEED, A*ones (the solution is
+    /// known, so the error is reported), or included (the one stored with the matrix) [default: A*ones]
     #[arg(long, value_name = "FILE|WORD")]
     pub rhs: Option<OsString>,
     /// Start from the vector in this file: .txt, .mtx or .npy, also .gz [default: x = 0]

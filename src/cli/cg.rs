@@ -5,7 +5,7 @@ use super::flags::as_flag;
 use super::layout::labelled;
 use super::load::load;
 use super::plan::Plan;
-use super::progress::{Live, during, shown};
+use super::progress::{Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::vectors::{RightHandSide, writer};
 use super::{fetch, flags, interrupt, print, print_json};
@@ -62,7 +62,7 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<(Report, Resul
         .assume_symmetric(plan.assume_symmetric)
         .stopping(plan.stopping.clone())
         .checkpoints(plan.checkpoints.clone())
-        .on_phase(shown())
+        .on_phase(show_phases())
         .prepare()?;
     drop(matrix);
     // Ctrl-C exits immediately up to this point: there are no results to save yet.

@@ -1,5 +1,5 @@
-//! Configuration files: TOML with the options of a sub-command as `key = value`. Each value becomes the default of its option,
-//! so that typed options take precedence, and every command with `--config` accepts all of its options in the file.
+//! Configuration files: TOML with the options of a sub-command as `key = value`. Each value becomes the default of its option, so
+//! that typed options take precedence, and every command with `--config` accepts all of its options in the file.
 
 use super::args::Cli;
 use super::layout::message;
@@ -15,8 +15,8 @@ use toml::{Spanned, Value};
 /// The option that names the file; it is not allowed in the file.
 const OPTION: &str = "config";
 
-/// Parses the typed arguments on top of the configuration file that they name. Exits as clap does if they are invalid or
-/// request help.
+/// Parses the typed arguments on top of the configuration file that they name. Exits as clap does if they are invalid or request
+/// help.
 pub(super) fn parse() -> Result<Cli> {
     let command = match file() {
         Some((name, path)) => with_defaults(Cli::command(), &name, &path)?,

@@ -17,8 +17,8 @@ pub(super) fn columns() -> usize {
     terminal.or_else(variable).unwrap_or(COLUMNS).max(FEWEST_COLUMNS)
 }
 
-/// Wraps `text` between words. The first line begins with `first`, and each line after it with spaces of the same width.
-/// A word that is wider than a line is not broken.
+/// Wraps `text` between words. The first line begins with `first`, and each line after it with spaces of the same width. A word
+/// that is wider than a line is not broken.
 pub(super) fn wrapped(first: &str, text: &str) -> String {
     wrapped_with(first, &" ".repeat(first.chars().count()), text)
 }

@@ -4,7 +4,7 @@ use super::dry_run::Decisions;
 use super::flags::{self, as_flag};
 use super::layout::labelled;
 use super::load::load;
-use super::progress::{Limits, Live, during, shown};
+use super::progress::{Limits, Live, during, show_phases};
 use super::running::{Running, file};
 use super::summary::{LABELS, verbose};
 use super::{fetch, interrupt, memory, print, print_json};
@@ -136,7 +136,7 @@ fn solve(
     let mut markov = Markov::new(&chain(args)?)
         .settings(settings)
         .settled(running.request, running.settled)
-        .on_phase(shown());
+        .on_phase(show_phases());
     if let Some(limit) = running.time_limit {
         markov = markov.time_limit(limit);
     }

@@ -6,7 +6,7 @@ mod plan;
 use super::flags::{self, as_flag};
 use super::layout::labelled;
 use super::load::load;
-use super::progress::{Live, during, shown};
+use super::progress::{Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::{fetch, interrupt, print, print_json};
 use crate::engine::pagerank::RankReport;
@@ -72,7 +72,7 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Result<()>)> {
     let mut pagerank = Pagerank::new(&graph(args)?)
         .settings(plan.settings)
         .settled(plan.running.request, plan.running.settled)
-        .on_phase(shown());
+        .on_phase(show_phases());
     if let Some(limit) = plan.running.time_limit {
         pagerank = pagerank.time_limit(limit);
     }

@@ -84,7 +84,7 @@ pub fn during<R>(what: impl Into<String>, work: impl FnOnce() -> R) -> R {
 }
 
 /// Returns a closure that shows the phase it is called with, until the next call or until it is dropped.
-pub fn shown() -> impl FnMut(&str) + Send + 'static {
+pub fn show_phases() -> impl FnMut(&str) + Send + 'static {
     let mut task = None;
     move |what: &str| {
         let (what, began) = (what.to_owned(), Instant::now());
@@ -108,8 +108,8 @@ struct Task {
     text: Box<dyn Fn() -> String + Send>,
 }
 
-/// The work in progress; the last task is shown. One thread shows progress for the whole run, because starting a thread takes
-/// 0.1 ms.
+/// The work in progress; the last task is shown. One thread shows progress for the whole run, because starting a thread takes 0.1
+/// ms.
 static TASKS: Mutex<Vec<Task>> = Mutex::new(Vec::new());
 static THREAD: Once = Once::new();
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);

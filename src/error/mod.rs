@@ -219,7 +219,7 @@ pub enum Error {
     /// The arrays do not fit in the memory of this machine.
     #[error("not enough memory for {bytes} bytes; use a smaller matrix, or a machine with more memory")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: u128,
     },
     /// A number is too large for its type.
@@ -255,7 +255,7 @@ pub enum Error {
     UnknownBackend {
         /// What was typed.
         name: String,
-        /// The device asked for.
+        /// The requested device.
         device: &'static str,
         /// The device that has it, or similar names.
         hint: String,

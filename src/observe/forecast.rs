@@ -74,7 +74,8 @@ impl Forecast {
         left.is_finite().then_some(left)
     }
 
-    /// Estimates as [`Forecast::left`] does, from the rate of the last quarter alone; `None` if the last half has a different rate.
+    /// Estimates as [`Forecast::left`] does, from the rate of the last quarter alone; `None` if the last half has a different
+    /// rate.
     pub fn left_at_steady_rate(&self, tolerance: f64) -> Option<f64> {
         let (left, rate) = self.at_rate_of_last(4, tolerance)?;
         let (_, before) = self.at_rate_of_last(2, tolerance)?;

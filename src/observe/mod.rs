@@ -35,8 +35,7 @@ pub struct Batch<'a> {
 
 /// Receives each batch of iterations.
 pub trait Observer {
-    /// Called once after each batch for each column, and once before the first with the initial residual alone and
-    /// `first` = 0.
+    /// Called once after each batch for each column, and once before the first with the initial residual alone and `first` = 0.
     fn batch(&mut self, batch: &Batch<'_>);
 
     /// Called when a phase other than iterations begins; the phase lasts until the next batch or the end of the solve.

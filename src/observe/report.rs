@@ -88,7 +88,8 @@ pub struct Report {
     /// Relative residual b - A x, recomputed in f64 by the serial reference.
     #[serde(deserialize_with = "nan_for_null")]
     pub residual_true: f64,
-    /// An upper bound on the relative residual, with the rounding errors of its computation; `converged` is decided by this bound.
+    /// An upper bound on the relative residual, with the rounding errors of its computation; `converged` is decided by this
+    /// bound.
     #[serde(default, deserialize_with = "nan_for_null")]
     pub residual_at_most: f64,
     /// The normwise backward error, ||b - A x|| / (||A|| ||x|| + ||b||) in maximum norms.

@@ -54,8 +54,8 @@ fn a_killed_solve_resumes_with_the_same_bits() {
         let files = Files::new();
         let (x, history) = (files.at("x.mtx"), files.at("h.json"));
         let base = [&MATRIX[..], &options].concat();
-        let whole = [&base[..], &["--output", word(&x), "--history", word(&history)]].concat();
-        let (code, report) = solve(method, &whole);
+        let full = [&base[..], &["--output", word(&x), "--history", word(&history)]].concat();
+        let (code, report) = solve(method, &full);
         assert_eq!(code, 0, "{report}");
         for times in [1, 4, 9] {
             let (checkpoint, y, rest) = (files.at("c"), files.at("y.mtx"), files.at("r.json"));
@@ -81,10 +81,10 @@ fn a_solve_resumes_from_the_checkpoint_written_at_ctrl_c() {
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
     assert_eq!(child.wait().unwrap().code(), Some(1), "interrupted");
-    let (_, whole) = cg(&MATRIX);
+    let (_, full) = cg(&MATRIX);
     let (code, rest) = cg(&[&MATRIX[..], &["--resume", word(&checkpoint)]].concat());
-    assert_eq!((code, &rest["iterations"]), (0, &whole["iterations"]));
-    assert_eq!(rest["residual_true"], whole["residual_true"]);
+    assert_eq!((code, &rest["iterations"]), (0, &full["iterations"]));
+    assert_eq!(rest["residual_true"], full["residual_true"]);
 }
 
 #[test]
@@ -93,14 +93,14 @@ fn limits_may_be_raised_and_a_finished_solve_reports_the_same_result_again() {
     let checkpoint = files.at("c");
     let saved = ["--checkpoint", word(&checkpoint)];
     let resumed = ["--resume", word(&checkpoint)];
-    let (_, whole) = cg(&MATRIX);
+    let (_, full) = cg(&MATRIX);
     let (code, part) = cg(&[&MATRIX[..], &saved, &["--max-iters", "50"]].concat());
     assert_eq!((code, part["reason"].as_str()), (1, Some("iteration_limit")));
     let (code, rest) = cg(&[&MATRIX[..], &saved, &resumed, &["--threads", "1"]].concat());
-    assert_eq!((code, &rest["residual_true"]), (0, &whole["residual_true"]));
+    assert_eq!((code, &rest["residual_true"]), (0, &full["residual_true"]));
     let (code, again) = cg(&[&MATRIX[..], &resumed].concat());
     for key in ["iterations", "residual_true", "residual_recursive", "condition_number", "message"] {
-        assert_eq!((code, &again[key]), (0, &whole[key]), "{key}");
+        assert_eq!((code, &again[key]), (0, &full[key]), "{key}");
     }
 }
 

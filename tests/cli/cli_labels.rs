@@ -4,7 +4,7 @@ use crate::common::process::{errors, file, refused, run, word};
 use serde_json::Value;
 use std::path::Path;
 
-/// Bob and carol have links from others.
+/// A graph in which only bob and "carol, c" have incoming links.
 const FRIENDS: &str = "source,target\nalice,bob\n\"carol, c\",bob\nbob,\"carol, c\"\ndave,bob\n";
 
 fn solved(args: &[&str]) -> (Value, String) {
@@ -30,20 +30,20 @@ fn names_appear_in_the_report_and_in_every_output() {
     let folder = tempfile::tempdir().unwrap();
     let graph = file(&folder, "g.csv", FRIENDS);
     let (csv, json) = (folder.path().join("r.csv"), folder.path().join("r.json"));
-    let (r, said) = solved(&["pagerank", "--graph", word(&graph), "--output", word(&csv)]);
+    let (r, output) = solved(&["pagerank", "--graph", word(&graph), "--output", word(&csv)]);
     assert_eq!(labels(&r["top"])[..2], ["bob", "carol, c"]);
     assert!(r["top"][0]["id"].is_null() && r["vertices"] == 4, "{r}");
     let header = "the first line is read as a header: source 'source', target 'target'";
-    assert!(r["notes"] == serde_json::json!([header]) && said.is_empty(), "{r} {said}");
+    assert!(r["notes"] == serde_json::json!([header]) && output.is_empty(), "{r} {output}");
     pagerank(&["--graph", word(&graph), "--output", word(&json)]);
     let table = read(&csv);
     assert!(table.starts_with("label,rank\nbob,") && table.contains("\n\"carol, c\","), "{table}");
     let list: Value = serde_json::from_str(&read(&json)).unwrap();
     assert_eq!((labels(&list)[1], list[0]["id"].is_null()), ("carol, c", true));
     let words = run(&["pagerank", "--device", "cpu", "--graph", word(&graph)]);
-    let said = String::from_utf8_lossy(&words.stdout).into_owned();
-    assert!(said.contains(&format!("note      {header}\n")), "{said}");
-    assert!(said.contains("top       bob  ") && said.contains("          carol, c  "), "{said}");
+    let output = String::from_utf8_lossy(&words.stdout).into_owned();
+    assert!(output.contains(&format!("note      {header}\n")), "{output}");
+    assert!(output.contains("top       bob  ") && output.contains("          carol, c  "), "{output}");
     for start in [&csv, &json] {
         let again = pagerank(&["--graph", word(&graph), "--x0", word(start)]);
         assert!(again["iterations"].as_u64().unwrap() <= 2, "{again}");

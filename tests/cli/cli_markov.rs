@@ -30,11 +30,11 @@ fn the_report_has_the_outcome_the_residual_and_the_most_probable_states() {
         assert!((top[0]["probability"].as_f64().unwrap() - 4.0 / 7.0).abs() < 1e-12);
     }
     let words = run(&["markov", "--device", "cpu", "--matrix", word(&chain)]);
-    let said = String::from_utf8(words.stdout).unwrap();
+    let output = String::from_utf8(words.stdout).unwrap();
     for part in
         ["3 states, 1 closed class", "||pi P - pi|| = ", "(recomputed in f64; tolerance 1e-10)", "top"]
     {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
 }
 
@@ -118,8 +118,11 @@ fn the_text_report_is_short_for_many_classes() {
     let loops: String = (0..100).map(|i| format!("{i} {i}\n")).collect();
     let loops = file(&folder, "l.txt", &loops);
     let done = run(&["markov", "--device", "cpu", "--matrix", word(&loops), "--classes", "each"]);
-    let said = String::from_utf8(done.stdout).unwrap();
-    assert!(said.lines().count() < 80 && said.contains("80 more classes, 0 of them not converged"), "{said}");
+    let output = String::from_utf8(done.stdout).unwrap();
+    assert!(
+        output.lines().count() < 80 && output.contains("80 more classes, 0 of them not converged"),
+        "{output}"
+    );
 }
 
 #[test]

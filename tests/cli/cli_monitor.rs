@@ -67,8 +67,8 @@ fn the_last_residual_is_printed_once() {
 
 #[test]
 fn monitor_0_is_rejected() {
-    let said = refused(&["cg", "--matrix", "poisson2d:5x5", "--monitor", "0"]);
-    assert!(said.contains("--monitor") && said.contains("at least 1"), "{said}");
+    let output = refused(&["cg", "--matrix", "poisson2d:5x5", "--monitor", "0"]);
+    assert!(output.contains("--monitor") && output.contains("at least 1"), "{output}");
 }
 
 #[test]
@@ -76,18 +76,20 @@ fn quiet_keeps_the_lines_of_the_monitor() {
     let with = |more: &[&str]| {
         errors(&run(&[&["cg", "--device", "cpu", "poisson2d:9x9", "--monitor", "5"], more].concat()))
     };
-    let said = with(&["-q"]);
-    assert!(printed(&said).len() > 2, "{said}");
-    assert_eq!(said, with(&[]));
+    let output = with(&["-q"]);
+    assert!(printed(&output).len() > 2, "{output}");
+    assert_eq!(output, with(&[]));
 }
 
 #[test]
 fn without_a_terminal_only_runs_longer_than_two_seconds_print_progress() {
     let solve = |more: &[&str]| errors(&run(&[&["cg", "--device", "cpu"], more].concat()));
-    let said =
+    let output =
         solve(&["poisson2d:1000x1000", "--rtol", "1e-14", "--max-iters", "1000000", "--time-limit", "5"]);
-    let line =
-        said.lines().find(|line| line.contains("  residual ")).unwrap_or_else(|| panic!("no line: {said}"));
+    let line = output
+        .lines()
+        .find(|line| line.contains("  residual "))
+        .unwrap_or_else(|| panic!("no line: {output}"));
     assert!(
         line.contains("iteration ") && line.contains(" (tolerance 1e-14)") && line.contains("  ETA "),
         "{line}"

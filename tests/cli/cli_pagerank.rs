@@ -40,12 +40,12 @@ fn the_report_has_the_outcome_the_bound_and_the_highest_ranks() {
     assert!(top[0]["rank"].as_f64().unwrap() > top[1]["rank"].as_f64().unwrap());
     assert_eq!(top[0]["above_next_is_certain"], true);
     let words = run(&["pagerank", "--device", "cpu", "--graph", word(&graph), "-v"]);
-    let (said, noted) = (String::from_utf8_lossy(&words.stdout).into_owned(), errors(&words));
+    let (output, log) = (String::from_utf8_lossy(&words.stdout).into_owned(), errors(&words));
     for part in ["4 vertices, 6 links, 1 sink, 1 self-loop, 1 duplicate", "certified", "damping 0.85", "top"]
     {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
-    assert!(noted.contains("x = d (P x + m / n) + (1 - d) v"), "{noted}");
+    assert!(log.contains("x = d (P x + m / n) + (1 - d) v"), "{log}");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn gaps_between_ids_are_not_vertices() {
 #[test]
 fn ids_of_a_file_that_counts_from_1_are_kept() {
     let folder = tempfile::tempdir().unwrap();
-    // 2 has links from both others.
+    // Both other vertices link to 2.
     let named = file(&folder, "n.dat", "3 3\n1 http://a\n2 http://b\n3 http://c\n1 2\n3 2\n2 1\n");
     let metis = file(&folder, "g.graph", "3 2\n2\n1 3\n2\n");
     for graph in [named, metis] {
@@ -222,17 +222,17 @@ fn ranks_of_an_older_graph_are_matched_by_id() {
         |done: &std::process::Output| serde_json::from_slice::<Value>(&done.stdout).unwrap()["top"].clone();
     let typed = report(&["--graph", word(&newer), "--personalise", "7,14"]);
     assert_eq!(top(&jumps("id,weight\n14,2.5\n7,2.5\n")), typed["top"]);
-    let says = |text: &str, part: &str| {
+    let expect_error = |text: &str, part: &str| {
         let done = jumps(text);
         assert_eq!(done.status.code(), Some(2), "{text}");
         assert!(errors(&done).contains(part) && errors(&done).contains("w.csv"), "{text}: {}", errors(&done));
     };
-    says("7,1\n14;1\n", "line 2: expected id,number, found '14;1'");
-    says("7,1\n14,1\n7,2\n", "vertex 7 is listed twice");
-    says("7,1\n8,1\n", "no vertex 8");
-    says("7,-1\n", "vertex 7 is -1");
-    says("7,0\n", "sum to 0");
-    says("id,weight\n", "none of its ids");
+    expect_error("7,1\n14;1\n", "line 2: expected id,number, found '14;1'");
+    expect_error("7,1\n14,1\n7,2\n", "vertex 7 is listed twice");
+    expect_error("7,1\n8,1\n", "no vertex 8");
+    expect_error("7,-1\n", "vertex 7 is -1");
+    expect_error("7,0\n", "sum to 0");
+    expect_error("id,weight\n", "none of its ids");
 }
 
 #[test]

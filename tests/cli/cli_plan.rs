@@ -47,14 +47,14 @@ fn pagerank_and_markov_read_configuration_files() {
 #[test]
 fn errors_in_a_configuration_file_name_file_line_and_key() {
     let folder = tempfile::tempdir().unwrap();
-    let said = |command: &str, text: &str| {
+    let rejected = |command: &str, text: &str| {
         let path = file(&folder, "wrong.toml", text);
         let message = refused(&[command, "--config", word(&path)]);
         assert!(message.contains(word(&path)) && !message.contains("--help"), "{message}");
         message
     };
     let with = |command: &str, line: &str| {
-        let message = said(command, &format!("# a comment\nmatrix = \"poisson2d:12x12\"\n{line}\n"));
+        let message = rejected(command, &format!("# a comment\nmatrix = \"poisson2d:12x12\"\n{line}\n"));
         assert!(message.contains("line 3: "), "{message}");
         message
     };
@@ -74,7 +74,7 @@ fn errors_in_a_configuration_file_name_file_line_and_key() {
     assert!(
         with("pagerank", "graph = \"poisson2d:12x12\"").contains("'graph' and 'matrix' name the same option")
     );
-    assert!(said("cg", "matrix = poisson2d:12x12\n").contains("TOML"));
+    assert!(rejected("cg", "matrix = poisson2d:12x12\n").contains("TOML"));
     let message = refused(&["markov", "--config", "nowhere.toml"]);
     assert!(message.contains("cannot read nowhere.toml"), "{message}");
     let path = file(&folder, "half.toml", "tol = 1e-3\n");
@@ -142,8 +142,8 @@ fn a_dry_run_estimates_the_memory_if_sizes_are_known() {
         ("ic0", "preconditioner ic0 5.9 kB"),
         ("ssor", "preconditioner ssor 5.9 kB"),
     ] {
-        let told = with(precond);
-        assert!(told.contains(&format!(" or less, {named}, vectors 11.2 kB")), "{told}");
+        let line = with(precond);
+        assert!(line.contains(&format!(" or less, {named}, vectors 11.2 kB")), "{line}");
     }
     assert!(with("none").contains("vectors 10.4 kB, program 22.4 MB)"), "{}", with("none"));
     assert!(with("ic0").contains("kB more while the preconditioner is made, program"), "{}", with("ic0"));
@@ -237,8 +237,8 @@ fn a_dry_run_rejects_unknown_files_by_their_head() {
     // Truncated in the middle: the head is complete.
     let cut = folder.path().join("cut.gz");
     let lines: String = (0..200_000).map(|i| format!("{i} {}\n", i * 7 % 5000)).collect();
-    let whole = gzip(lines.as_bytes());
-    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    let full = gzip(lines.as_bytes());
+    std::fs::write(&cut, &full[..full.len() / 2]).unwrap();
     for [command, option] in [["cg", "--matrix"], ["pagerank", "--graph"], ["markov", "--matrix"]] {
         for file in [&junk, &packed] {
             let message = refused(&[command, "--device", "cpu", "--dry-run", option, word(file)]);

@@ -2,7 +2,7 @@
 
 use crate::common::process::{errors, file, run, solver, word};
 
-fn said(args: &[&str]) -> String {
+fn stdout(args: &[&str]) -> String {
     let done = run(args);
     String::from_utf8(done.stdout).unwrap_or_else(|e| panic!("{e}: {:?}", done.stderr))
 }
@@ -48,22 +48,22 @@ fn a_report_has_six_lines_that_fit_a_terminal_and_names_device_and_backend() {
 #[test]
 fn reports_with_v_have_the_details() {
     let cg = ["cg", "--device", "cpu", "--matrix", "poisson2d:60x50", "--precond", "jacobi"];
-    let (short, long) = (said(&cg), said(&[&["-v"], &cg[..]].concat()));
+    let (short, long) = (stdout(&cg), stdout(&[&["-v"], &cg[..]].concat()));
     assert_eq!(labels(&short), ["result", "residual", "error", "time", "bandwidth"], "{short}");
     let more = ["matrix", "system", "backend", "residuals", "spectrum", "bound", "setup", "traffic"];
     assert_eq!(labels(&long)[5..], more, "{long}");
-    assert!(long.contains("3,000 rows, 14,780 entries") && long.contains("b = A*ones"), "{long}");
+    assert!(long.contains("3,000 rows, 14,780 entries") && long.contains("right-hand side A*ones"), "{long}");
     assert!(long.contains("reduce the energy norm of the error by 1e-8 in exact arithmetic"), "{long}");
-    let quiet = said(&[&["-q"], &cg[..]].concat());
+    let quiet = stdout(&[&["-q"], &cg[..]].concat());
     assert_eq!(labels(&quiet), labels(&short), "{quiet}");
-    let ranks = said(&["-v", "pagerank", "--device", "cpu", "--graph", "rmat:scale=8,factor=4"]);
+    let ranks = stdout(&["-v", "pagerank", "--device", "cpu", "--graph", "rmat:scale=8,factor=4"]);
     assert!(
         ranks.contains("\nmethod    power, damping 0.85") && ranks.contains("estimated from the last step"),
         "{ranks}"
     );
     let folder = tempfile::tempdir().unwrap();
     let chain = file(&folder, "c.mtx", CHAIN);
-    let chain = said(&["-v", "markov", "--device", "cpu", "--matrix", word(&chain)]);
+    let chain = stdout(&["-v", "markov", "--device", "cpu", "--matrix", word(&chain)]);
     assert!(chain.contains("\nmatrix    5 entries\n") && chain.contains("by the iteration"), "{chain}");
 }
 
@@ -72,7 +72,7 @@ fn a_report_does_not_list_files_that_could_not_be_written() {
     let full = ["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--history"];
     let folder = tempfile::tempdir().unwrap();
     let good = folder.path().join("h.json");
-    assert!(said(&[&full[..], &[word(&good)]].concat()).contains("\nfiles "));
+    assert!(stdout(&[&full[..], &[word(&good)]].concat()).contains("\nfiles "));
     let done = run(&[&full[..], &["/dev/full"]].concat());
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(done.status.code() == Some(2) && !text.contains("\nfiles "), "{text}{}", errors(&done));

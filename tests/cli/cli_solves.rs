@@ -358,8 +358,8 @@ fn hints_for_f64_do_not_name_a_higher_precision() {
         let (code, report) = cg(&[&["--matrix", "poisson2d:40x40", "--rhs", "random:1"], more].concat());
         assert_eq!(code, 1);
         assert!(reasons.contains(&report["reason"].as_str().unwrap()), "{report}");
-        let said = format!("{} {}", report["message"], report["hint"]);
-        assert!(!said.contains("precision"), "{said}");
+        let output = format!("{} {}", report["message"], report["hint"]);
+        assert!(!output.contains("precision"), "{output}");
     }
 }
 
@@ -370,7 +370,7 @@ fn pagerank_and_markov_have_hints() {
         ["markov", "--matrix", "blockband:n=600,block=5,density=0.05"],
     ] {
         let done = run(&[&args[..], &["--device", "cpu", "--max-iters", "17"]].concat());
-        let said = String::from_utf8_lossy(&done.stdout).into_owned();
-        assert!(said.contains("hint      at its present rate the residual needs about"), "{said}");
+        let output = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(output.contains("hint      at its present rate the residual needs about"), "{output}");
     }
 }

@@ -41,9 +41,9 @@ fn the_note_names_a_preconditioner_that_uses_one_triangle() {
         let note = report["note"].as_str().unwrap();
         let name = precond.split(':').next().unwrap();
         assert_eq!(code, 0, "{report}");
-        let says = note
+        let has_note = note
             .contains(&format!("{name} uses the lower triangle, and the residual is of the whole matrix"));
-        assert_eq!(says, lower, "{note}");
+        assert_eq!(has_note, lower, "{note}");
     }
 }
 

@@ -233,14 +233,14 @@ fn included_is_rejected_without_a_suitable_vector() {
     let column = |values: &[f64]| Dense::new(values.len(), 1, values.to_vec()).unwrap();
     let mut nan = B;
     nan[4] = f64::NAN;
-    for (columns, said) in [
+    for (columns, output) in [
         (vec![("coord", column(&B)), ("x", column(&B))], "vectors stored with it: coord, x"),
         (vec![("b", column(&B[..4]))], "b is 4 x 1, but the matrix has 9 rows"),
         (vec![("b", column(&nan))], "row 5 of b (counted from 1) is NaN"),
     ] {
         let path = with_vectors(&folder, &columns);
         let message = refused(&["cg", "--device", "cpu", "--matrix", word(&path), "--rhs", "included"]);
-        assert!(message.contains(said), "{message}");
+        assert!(message.contains(output), "{message}");
     }
 }
 
@@ -268,13 +268,13 @@ fn a_start_near_the_answer_saves_iterations_and_is_reported() {
     let path = folder.path().join("x.npy");
     let system = ["--matrix", "poisson2d:40x30"];
     let (_, rough) = cg(&[&system[..], &["--rtol", "1e-4", "--output", word(&path)]].concat());
-    let (_, whole) = cg(&system);
+    let (_, full) = cg(&system);
     let (code, rest) = cg(&[&system[..], &["--x0", word(&path)]].concat());
     let iterations = |report: &serde_json::Value| report["iterations"].as_u64().unwrap();
-    assert!(code == 0 && iterations(&rest) < iterations(&whole), "{rough} {rest}");
+    assert!(code == 0 && iterations(&rest) < iterations(&full), "{rough} {rest}");
     let text = run(&[&["-v", "cg", "--device", "cpu", "--x0", word(&path)], &system[..]].concat());
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
-    assert!(text.contains(&format!("from x = {}", word(&path))), "{text}");
+    assert!(text.contains(&format!("start vector {}", word(&path))), "{text}");
 }
 
 #[test]

@@ -146,10 +146,10 @@ fn vectors_stored_with_a_matrix_are_written_with_it() {
 #[test]
 fn as_stored_keeps_the_triangle_of_a_symmetric_file() {
     let folder = tempfile::tempdir().unwrap();
-    let (whole, half) = (folder.path().join("whole.mtx"), folder.path().join("half.mtx"));
-    assert_eq!(convert(&["poisson2d:5x5", word(&whole)]).status.code(), Some(0));
-    assert_eq!(convert(&["--as-stored", word(&whole), word(&half)]).status.code(), Some(0));
-    let triangle = matrix(&whole).lower_triangle().unwrap();
+    let (full, half) = (folder.path().join("whole.mtx"), folder.path().join("half.mtx"));
+    assert_eq!(convert(&["poisson2d:5x5", word(&full)]).status.code(), Some(0));
+    assert_eq!(convert(&["--as-stored", word(&full), word(&half)]).status.code(), Some(0));
+    let triangle = matrix(&full).lower_triangle().unwrap();
     assert_eq!(matrix(&half), triangle);
 }
 
@@ -227,20 +227,21 @@ fn invalid_vectors_are_skipped_with_a_warning() {
     let out = folder.path().join("out.mtx");
     let done = convert(&[word(&archive(folder.path())), word(&out)]);
     assert_eq!(done.status.code(), Some(0));
-    let (said, warned) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
-    assert!(said.contains("skipped as invalid: coord\n") && said.contains("out_b.mtx"), "{said}");
+    let (output, warnings) =
+        (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+    assert!(output.contains("skipped as invalid: coord\n") && output.contains("out_b.mtx"), "{output}");
     let place = "m.tar:m/m_coord.mtx:4:1: expected 4 entries";
-    assert!(warned.contains(place) && warned.contains("is read without its coord"), "{warned}");
+    assert!(warnings.contains(place) && warnings.contains("is read without its coord"), "{warnings}");
     assert!(!folder.path().join("out_coord.mtx").exists());
 }
 
 #[test]
 fn a_matrix_is_read_from_standard_input() {
     let folder = tempfile::tempdir().unwrap();
-    let (whole, out) = (folder.path().join("a.mtx.gz"), folder.path().join("out.slv"));
-    assert_eq!(convert(&["poisson2d:7x5", word(&whole)]).status.code(), Some(0));
+    let (full, out) = (folder.path().join("a.mtx.gz"), folder.path().join("out.slv"));
+    assert_eq!(convert(&["poisson2d:7x5", word(&full)]).status.code(), Some(0));
     let mut solver = crate::common::process::solver();
-    solver.args(["convert", "-", word(&out)]).stdin(std::fs::File::open(&whole).unwrap());
+    solver.args(["convert", "-", word(&out)]).stdin(std::fs::File::open(&full).unwrap());
     let done = solver.output().unwrap();
     assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
     assert_eq!(matrix(&out), load("poisson2d:7x5").unwrap().matrix);
@@ -252,15 +253,15 @@ fn a_matrix_is_read_from_standard_input() {
 #[test]
 fn the_target_of_a_linked_output_is_replaced_and_the_link_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let (link, elsewhere) = (folder.path().join("link.mtx"), folder.path().join("elsewhere"));
-    std::fs::create_dir(&elsewhere).unwrap();
-    let file = elsewhere.join("file");
+    let (link, other_folder) = (folder.path().join("link.mtx"), folder.path().join("elsewhere"));
+    std::fs::create_dir(&other_folder).unwrap();
+    let file = other_folder.join("file");
     std::fs::write(&file, "old").unwrap();
     std::os::unix::fs::symlink(&file, &link).unwrap();
     assert_eq!(convert(&["poisson2d:4x4", word(&link)]).status.code(), Some(0));
     assert!(link.is_symlink() && !file.is_symlink());
     assert_eq!(matrix(&file), load("poisson2d:4x4").unwrap().matrix);
-    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(&other_folder).unwrap().count(), 1);
 }
 
 #[test]
@@ -268,11 +269,11 @@ fn as_stored_keeps_the_triangle_in_a_binary_file() {
     let folder = tempfile::tempdir().unwrap();
     let half = folder.path().join("half.slv");
     for from in ["whole.mtx", "whole.slv"] {
-        let whole = folder.path().join(from);
-        assert_eq!(convert(&["poisson2d:5x5", word(&whole)]).status.code(), Some(0));
-        assert_eq!(convert(&["--as-stored", word(&whole), word(&half)]).status.code(), Some(0));
+        let full = folder.path().join(from);
+        assert_eq!(convert(&["poisson2d:5x5", word(&full)]).status.code(), Some(0));
+        assert_eq!(convert(&["--as-stored", word(&full), word(&half)]).status.code(), Some(0));
         let loaded = load(word(&half)).unwrap();
-        assert_eq!(loaded.matrix, matrix(&whole).lower_triangle().unwrap(), "{from}");
+        assert_eq!(loaded.matrix, matrix(&full).lower_triangle().unwrap(), "{from}");
         assert!(!loaded.symmetric);
         assert_eq!(loaded.stored, loaded.matrix.nnz() as u64);
     }
@@ -286,8 +287,8 @@ fn files_of_vectors_are_replaced_like_the_output_and_listed() {
         std::fs::write(path, "old").unwrap();
     }
     let done = convert(&["elasticity3d:2x2x2", word(&out)]);
-    let said = String::from_utf8(done.stdout).unwrap();
-    assert!(said.contains(&format!("wrote {}", word(&attached))), "{said}");
+    let output = String::from_utf8(done.stdout).unwrap();
+    assert!(output.contains(&format!("wrote {}", word(&attached))), "{output}");
     let loaded = load("elasticity3d:2x2x2").unwrap();
     assert_eq!(&read_dense(&attached).unwrap(), loaded.attached("b").unwrap());
     assert_eq!(matrix(&out), loaded.matrix);

@@ -48,8 +48,8 @@ fn messages_of_the_library_end_with_the_flag_or_command_that_helps() {
     ] {
         let done = solver().args(words).output().unwrap();
         assert_eq!(done.status.code(), Some(2), "{words:?}");
-        let said = errors(&done);
-        assert!(said.contains(end), "{words:?}: {said}");
+        let output = errors(&done);
+        assert!(output.contains(end), "{words:?}: {output}");
     }
     let four = file("four.tsv", "a\tb\t1.5\t3\nb\tc\t2.5\t4\n");
     let done = solver().args(["info", &four, "--json"]).output().unwrap();
@@ -65,10 +65,10 @@ fn a_failure_to_start_threads_is_an_error() {
     let solve = "ulimit -v 1000000; exec \"$0\" cg --device cpu --threads 1024 --matrix poisson2d:9x9";
     command.args(["-c", solve]).arg(crate::common::process::program());
     let done = command.output().unwrap();
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert_eq!(done.status.code(), Some(2), "{said}");
-    assert!(said.starts_with("error: cannot start 1024 threads: "), "{said}");
-    assert!(said.trim_end().ends_with("use fewer with --threads"), "{said}");
+    let output = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(2), "{output}");
+    assert!(output.starts_with("error: cannot start 1024 threads: "), "{output}");
+    assert!(output.trim_end().ends_with("use fewer with --threads"), "{output}");
 }
 
 /// Prints results to a full disk and to a closed pipe.

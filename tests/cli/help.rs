@@ -63,14 +63,14 @@ fn the_examples_of_every_help_text_run_in_an_empty_folder() {
                 line.replace("scale=20,edges=16000000", "scale=10,edges=16000").replace("n=2000", "n=500");
             let shown = line.replace("man -l -", "cat");
             let done = typed(&shown, folder.path());
-            let said = errors(&done);
+            let output = errors(&done);
             // Matrices of the catalog need a network, and some backends need a GPU.
-            let elsewhere = ["Downloads are forbidden", "no connection", "libcuda"]
+            let unavailable = ["Downloads are forbidden", "no connection", "libcuda"]
                 .iter()
-                .any(|part| said.contains(part));
+                .any(|part| output.contains(part));
             let needs = ["F1", "thermal2", "--device cuda"].iter().any(|part| line.contains(part));
-            let passed = done.status.success() || (needs && elsewhere);
-            assert!(passed, "{line}: {said}{}", String::from_utf8_lossy(&done.stdout));
+            let passed = done.status.success() || (needs && unavailable);
+            assert!(passed, "{line}: {output}{}", String::from_utf8_lossy(&done.stdout));
         }
     }
 }

@@ -89,13 +89,10 @@ fn as_stored_describes_the_stored_triangle() {
     )
     .unwrap();
     let path = path.to_str().unwrap();
-    let whole = described(&["--matrix", path]);
-    assert_eq!(
-        (&whole["nnz"], &whole["nnz_stored"], &whole["symmetric"]),
-        (&5.into(), &4.into(), &true.into())
-    );
+    let full = described(&["--matrix", path]);
+    assert_eq!((&full["nnz"], &full["nnz_stored"], &full["symmetric"]), (&5.into(), &4.into(), &true.into()));
     // The path is quoted for a shell.
-    assert!(hint(&whole, "solver cg").contains(&format!("--matrix '{path}'")));
+    assert!(hint(&full, "solver cg").contains(&format!("--matrix '{path}'")));
     let half = described(&["--matrix", path, "--as-stored"]);
     assert_eq!(
         (&half["nnz"], &half["symmetric"], &half["as_stored"]),
@@ -112,10 +109,10 @@ fn as_stored_describes_the_stored_triangle() {
 #[test]
 fn vectors_stored_with_a_matrix_are_named_and_read_with_vectors() {
     let folder = tempfile::tempdir().unwrap();
-    let (made, broken) = (folder.path().join("m.slv"), folder.path().join("broken.slv"));
+    let (generated, broken) = (folder.path().join("m.slv"), folder.path().join("broken.slv"));
     let loaded = solver::source::load("elasticity3d:2x2x2").unwrap();
-    solver::source::binary::write(&made, &loaded).unwrap();
-    let path = made.to_str().unwrap();
+    solver::source::binary::write(&generated, &loaded).unwrap();
+    let path = generated.to_str().unwrap();
     let alone = described(&["--matrix", path]);
     assert_eq!(
         (&alone["beside"], &alone["beside_unread"]),
@@ -130,9 +127,10 @@ fn vectors_stored_with_a_matrix_are_named_and_read_with_vectors() {
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&broken, bytes).unwrap();
     let done = info(&["--matrix", broken.to_str().unwrap(), "--beside"]);
-    let (said, warned) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
-    assert!(said.contains("coord: invalid, skipped") && said.contains("b, "), "{said}");
-    assert!(warned.contains("block 0 of its coord is wrong"), "{warned}");
+    let (output, warnings) =
+        (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+    assert!(output.contains("coord: invalid, skipped") && output.contains("b, "), "{output}");
+    assert!(warnings.contains("block 0 of its coord is wrong"), "{warnings}");
 }
 
 #[test]
@@ -144,8 +142,8 @@ fn files_have_a_kind_and_generators_have_none() {
     assert_eq!(described(&["--matrix", path])["kind"], "edge list");
     let table = String::from_utf8(info(&["--matrix", path]).stdout).unwrap();
     assert!(table.contains("\nkind         edge list\n"), "{table}");
-    let made = String::from_utf8(info(&["--matrix", "poisson2d:3x3"]).stdout).unwrap();
-    assert!(!made.contains("\nkind "), "{made}");
+    let generated = String::from_utf8(info(&["--matrix", "poisson2d:3x3"]).stdout).unwrap();
+    assert!(!generated.contains("\nkind "), "{generated}");
     assert_eq!(described(&["--matrix", "poisson2d:3x3"])["kind"], Value::Null);
 }
 
@@ -179,8 +177,11 @@ fn a_symmetric_matrix_with_a_positive_diagonal_has_a_hint_to_cg() {
 #[test]
 fn a_nonpositive_diagonal_entry_is_named_with_its_row() {
     let negative = of_file("real symmetric", "3 3 4\n1 1 1\n2 2 -4.5\n3 3 -1\n3 1 2\n");
-    let said = hint(&negative, "not positive definite");
-    assert!(said.contains("entry of row 2 is -4.5, and 1 more like it") && said.contains("minres"), "{said}");
+    let output = hint(&negative, "not positive definite");
+    assert!(
+        output.contains("entry of row 2 is -4.5, and 1 more like it") && output.contains("minres"),
+        "{output}"
+    );
     assert_eq!(negative["diagonal"]["first_not_positive"], 2);
     without(&negative, "solver cg");
     let missing = of_file("real symmetric", "2 2 2\n1 1 1\n2 1 2\n");
@@ -202,26 +203,26 @@ fn empty_rows_are_counted_and_the_first_is_named() {
 #[test]
 fn an_unsymmetric_matrix_has_a_hint_against_cg() {
     let pattern = of_file("real general", "3 3 5\n1 1 4\n2 2 4\n3 3 4\n1 2 1\n3 1 2\n");
-    let said = hint(&pattern, "Not for cg or minres");
+    let output = hint(&pattern, "Not for cg or minres");
     assert!(
-        said.starts_with(
+        output.starts_with(
             "not symmetric: 0 % of the entries off the diagonal have one across it, see row 1. "
         ),
-        "{said}"
+        "{output}"
     );
-    assert!(said.contains("GMRES or BiCGSTAB"), "{said}");
+    assert!(output.contains("GMRES or BiCGSTAB"), "{output}");
     let values = of_file("real general", "3 3 7\n1 1 4\n2 2 4\n3 3 4\n1 2 1\n2 1 1\n2 3 5\n3 2 6\n");
-    let said = hint(&values, "Not for cg or minres");
-    assert!(said.starts_with("not symmetric, though the pattern is: 50 % of the values"), "{said}");
-    assert!(said.contains(", see row 2. "), "{said}");
+    let output = hint(&values, "Not for cg or minres");
+    assert!(output.starts_with("not symmetric, though the pattern is: 50 % of the values"), "{output}");
+    assert!(output.contains(", see row 2. "), "{output}");
     assert_eq!((&values["symmetry"]["pattern"], &values["symmetry"]["value"]), (&1.0.into(), &0.5.into()));
 }
 
 #[test]
 fn a_rectangular_matrix_has_a_hint_to_least_squares() {
     let info = of_file("real general", "2 3 2\n1 1 1\n2 3 1\n");
-    let said = hint(&info, "not square");
-    assert!(said.contains("2 x 3") && said.contains("LSQR or LSMR"), "{said}");
+    let output = hint(&info, "not square");
+    assert!(output.contains("2 x 3") && output.contains("LSQR or LSMR"), "{output}");
     assert!(info["diagonal"].is_null() && info["components"].is_null());
 }
 
@@ -238,8 +239,8 @@ fn rows_that_sum_to_one_have_a_hint_to_markov() {
 #[test]
 fn rows_that_sum_to_zero_have_a_hint_that_the_matrix_is_singular() {
     let info = described(&["--matrix", "poisson2d:5x4,boundary=neumann"]);
-    let said = hint(&info, "every row sums to 0");
-    assert!(said.contains("singular") && said.ends_with("a right-hand side that sums to 0"), "{said}");
+    let output = hint(&info, "every row sums to 0");
+    assert!(output.contains("singular") && output.ends_with("a right-hand side that sums to 0"), "{output}");
     without(&described(&["--matrix", "poisson2d:5x4"]), "sums to 0");
 }
 
@@ -248,9 +249,9 @@ fn a_very_long_row_is_named_with_its_share() {
     let lines: String = (1..=100).map(|i| format!("{i} {i} 2\n")).collect();
     let star: String = (2..=100).map(|i| format!("{i} 1 -0.01\n")).collect();
     let info = of_file("real symmetric", &format!("100 100 199\n{lines}{star}"));
-    let said = hint(&info, "of all entries");
+    let output = hint(&info, "of all entries");
     // 100 of the 298 entries are in the first row.
-    assert!(said.starts_with("row 1 holds 34 % of all entries") && said.contains("merge"), "{said}");
+    assert!(output.starts_with("row 1 holds 34 % of all entries") && output.contains("merge"), "{output}");
     without(&described(&["--matrix", "poisson2d:20x20"]), "of all entries");
 }
 
@@ -259,9 +260,12 @@ fn the_hint_on_blocks_has_the_saved_bytes() {
     let info = described(&["--matrix", "elasticity3d:20x20x20"]);
     let (bytes, csr) =
         (info["block"]["bytes"].as_f64().unwrap(), info["block"]["csr_bytes"].as_f64().unwrap());
-    let said = hint(&info, "blocks at");
-    assert!(said.starts_with("3x3 blocks at 100 % fill: "), "{said}");
-    assert!(said.contains(&format!("{:.0} % fewer bytes than CSR", 100.0 * (1.0 - bytes / csr))), "{said}");
+    let output = hint(&info, "blocks at");
+    assert!(output.starts_with("3x3 blocks at 100 % fill: "), "{output}");
+    assert!(
+        output.contains(&format!("{:.0} % fewer bytes than CSR", 100.0 * (1.0 - bytes / csr))),
+        "{output}"
+    );
     without(&described(&["--matrix", "poisson2d:20x20"]), "blocks at");
 }
 
@@ -352,8 +356,8 @@ fn a_matrix_without_entries_is_described() {
 fn a_picture_with_an_unknown_ending_is_rejected_before_the_matrix_is_read() {
     let done = info(&["--matrix", "no-such-matrix", "--spy", "m.gif"]);
     assert_eq!(done.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(said.contains("unknown format .gif; use .svg or .png"), "{said}");
+    let output = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(output.contains("unknown format .gif; use .svg or .png"), "{output}");
 }
 
 #[test]

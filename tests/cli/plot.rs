@@ -106,7 +106,7 @@ fn the_title_of_several_runs_counts_their_reasons() {
         history
     };
     let good = || run("rows", 90, 9e-9, true);
-    for (runs, said) in [
+    for (runs, output) in [
         (vec![good(), good()], "2 runs, all converged"),
         (
             vec![good(), ended("diverged"), ended("time_limit"), ended("diverged")],
@@ -114,7 +114,7 @@ fn the_title_of_several_runs_counts_their_reasons() {
         ),
         (vec![ended("stagnated"), ended("")], "2 runs: 1 not converged (stagnated), 1 not converged"),
     ] {
-        assert_eq!(texts(&svg(&runs))[1], said);
+        assert_eq!(texts(&svg(&runs))[1], output);
     }
 }
 
@@ -220,15 +220,15 @@ fn the_program_takes_a_title_and_a_label_for_each_history() {
     let svg = std::fs::read_to_string(&picture).unwrap();
     assert_eq!(texts(&svg)[0], "Two runs");
     assert!(texts(&svg).contains(&"first") && texts(&svg).contains(&"second"));
-    let said = refused(&[&plot[..], &["--label", "first"]].concat());
-    assert!(said.contains("--label") && said.contains("1 labels for 2 files"), "{said}");
+    let output = refused(&[&plot[..], &["--label", "first"]].concat());
+    assert!(output.contains("--label") && output.contains("1 labels for 2 files"), "{output}");
     let table = file(
         &folder,
         "t.json",
         r#"{"title": "t", "x": {"name": "n", "values": []}, "y": "s", "series": []}"#,
     );
-    let said = refused(&["plot", word(&table), "-o", word(&picture), "--label", "first"]);
-    assert!(said.contains("only histories have labels"), "{said}");
+    let output = refused(&["plot", word(&table), "-o", word(&picture), "--label", "first"]);
+    assert!(output.contains("only histories have labels"), "{output}");
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn the_time_axis_starts_with_the_setup() {
     assert!(texts(&plain).contains(&"seconds"));
     assert!(texts(&prepared).contains(&"seconds (setup included)"));
     assert!(texts(&prepared)[1].contains("4.1 s and 3.9 s of setup"), "{}", texts(&prepared)[1]);
-    // 8 s in all, where the iterations alone took 4.1.
+    // 8 s in total, of which the iterations took 4.1 s.
     assert!(texts(&prepared).contains(&"8") && !texts(&plain).contains(&"8"));
 }
 
@@ -390,8 +390,8 @@ fn unknown_endings_are_rejected_with_the_valid_ones() {
     for name in ["plot.pdf", "plot", "plot.svg.gz"] {
         let error = convergence(&[run("rows", 9, 1e-9, true)], &folder.path().join(name)).unwrap_err();
         assert!(matches!(error, Error::Plot { .. }));
-        let said = error.to_string();
-        assert!(said.contains(".svg") && said.contains(".png"), "{said}");
+        let output = error.to_string();
+        assert!(output.contains(".svg") && output.contains(".png"), "{output}");
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

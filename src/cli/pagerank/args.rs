@@ -49,8 +49,8 @@ pub struct PagerankArgs {
     /// lines id,weight or label,weight [default: every vertex]
     #[arg(long, alias = "personalize", value_name = "FILE|VERTICES")]
     pub personalise: Option<OsString>,
-    /// Start from the ranks in this file: .npy, .mtx or .txt (also .gz) of the same vertices, or a .csv or .json file of --output,
-    /// also of an older graph: new vertices start with an equal share
+    /// Start from the ranks in this file: .npy, .mtx or .txt (also .gz) of the same vertices, or a .csv or .json file of
+    /// --output, also of an older graph: new vertices start with an equal share
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
     /// Use this method: extrapolated takes fewer iterations than power; gauss-seidel runs on one thread and takes about half as

@@ -202,7 +202,7 @@ fn about_values(info: &Info) -> Vec<Line> {
         lines.push((
             "diagonal",
             format!(
-                "positive {}, negative {}, zero {}, missing {}; diagonally dominant in {} rows, strictly in {}",
+                "positive {}, negative {}, zero {}, missing {}; dominant in {} rows, strictly in {}",
                 count(d.positive),
                 count(d.negative),
                 count(d.zero),

@@ -62,10 +62,13 @@ fn result(r: &Report) -> String {
 }
 
 fn details(r: &Report) -> Vec<Line> {
-    let start = r.start.as_ref().map_or(String::new(), |file| format!(", from x = {file}"));
+    let start = r.start.as_ref().map_or(String::new(), |file| format!("; start vector {file}"));
     let mut lines = vec![
         ("matrix", format!("{}, {}", count(r.rows, "row"), entries(r.nnz))),
-        ("system", format!("b = {}{start}; preconditioner {}", r.right_hand_side, r.preconditioner)),
+        (
+            "system",
+            format!("right-hand side {}{start}; preconditioner {}", r.right_hand_side, r.preconditioner),
+        ),
     ];
     lines.extend(
         r.backend_because.as_ref().map(|why| ("backend", format!("{}, chosen by auto: {why}", r.backend))),
@@ -78,9 +81,9 @@ fn details(r: &Report) -> Vec<Line> {
         ),
     ));
     // The estimated spectrum is complete enough only if the solve has found the answer.
-    let known = r.converged && r.caution.is_none();
-    if let (true, Some(smallest), Some(largest)) = (known, r.eigenvalue_smallest, r.eigenvalue_largest) {
-        let operator = if r.preconditioner == "none" { "A" } else { "M A" };
+    let reliable = r.converged && r.caution.is_none();
+    if let (true, Some(smallest), Some(largest)) = (reliable, r.eigenvalue_smallest, r.eigenvalue_largest) {
+        let operator = if r.preconditioner == "none" { "A" } else { "M A (M: preconditioner)" };
         let condition =
             r.condition_number.map_or(String::new(), |c| format!("; condition number at least {c:.2e}"));
         lines.push((
@@ -88,7 +91,7 @@ fn details(r: &Report) -> Vec<Line> {
             format!("estimated spectrum of {operator}: {smallest:.3e} to {largest:.3e}{condition}"),
         ));
     }
-    if let Some(bound) = r.iterations_predicted.filter(|_| known) {
+    if let Some(bound) = r.iterations_predicted.filter(|_| reliable) {
         lines.push((
             "bound",
             format!(
@@ -100,7 +103,8 @@ fn details(r: &Report) -> Vec<Line> {
     }
     lines.push(around(r.seconds_setup, r.seconds_load));
     let limit = r.limit_seconds_per_iteration;
-    let limit = limit.map_or(String::new(), |limit| format!("; {} at the measured stream", duration(limit)));
+    let limit = limit
+        .map_or(String::new(), |limit| format!("; {} at the measured stream bandwidth", duration(limit)));
     lines.push((
         "traffic",
         format!(
