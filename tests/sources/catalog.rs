@@ -141,7 +141,7 @@ fn archive() -> Vec<u8> {
 fn a_fetched_matrix_is_read_by_its_name_and_again_from_its_binary_file() {
     let run = Run::good();
     let done = run.run(&["fetch", "1138_bus"]);
-    assert!(done.status.success() && text(&done).contains("1138_bus fetched"), "{}", text(&done));
+    assert!(done.status.success() && text(&done).contains("1138_bus downloaded"), "{}", text(&done));
     for _ in 0..2 {
         let done = run.run(&["info", "--matrix", "1138_bus", "--json"]);
         let info: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{}", text(&done)));
@@ -394,7 +394,7 @@ fn a_slow_download_is_told_in_lines_where_there_is_no_terminal_and_not_at_all_wi
         let run = Run::new(move |request| Reply { pause, ..file(request, &archive(), "\"one\"") });
         let done = run.run(if quiet { &["--quiet", "fetch", "1138_bus"] } else { &["fetch", "1138_bus"] });
         assert_eq!(done.status.code(), Some(0), "{}", text(&done));
-        assert!(String::from_utf8_lossy(&done.stdout).starts_with("1138_bus fetched: "));
+        assert!(String::from_utf8_lossy(&done.stdout).starts_with("1138_bus downloaded: "));
         let said = String::from_utf8(done.stderr).unwrap();
         if quiet {
             assert_eq!(said, "");
