@@ -1,36 +1,36 @@
-//! What the user typed, exactly, over what a configuration file says. Nothing is opened or resolved here.
+//! The arguments as typed, on top of the values of a configuration file. Nothing is opened or resolved here.
 
 use super::backends::BackendsArgs;
-use super::every::Every;
 use super::groups::{GENERAL, arranged, switch};
+use super::interval::Interval;
 use super::markov::args::MarkovArgs;
+use super::matrix_arg::{self, MatrixArg};
 use super::pagerank::args::PagerankArgs;
-use super::precond::{PreconditionersArgs, Typed, listed_below};
+use super::precond::{PreconditionerParser, PreconditionersArgs, listed_below};
 use super::running::RunArgs;
-use super::what::{self, What};
 use crate::precond::Preconditioner;
 use crate::source::Columns;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Solves symmetric sparse linear systems and ranks graphs, on CPUs and NVIDIA GPUs, and tells the truth about the answer.
+/// Solves symmetric sparse linear systems and ranks graphs, on CPUs and NVIDIA GPUs, and verifies the answer.
 #[derive(Parser, Debug)]
 #[command(name = "solver", version, max_term_width = 100, disable_help_flag = true, after_help = EXAMPLES)]
 pub struct Cli {
-    /// What to do.
+    /// The sub-command.
     #[command(subcommand)]
     pub command: Command,
-    /// Fetch nothing: a matrix of the catalog that is not on this machine is an error. SOLVER_OFFLINE=1 does the same
+    /// Download nothing; a matrix of the catalog that is not on this machine is an error. SOLVER_OFFLINE=1 does the same
     #[arg(long, global = true, help_heading = GENERAL)]
     pub offline: bool,
-    /// Say more: -v a complete report, and what was chosen and why, -vv every kernel.
+    /// Print more: -v the complete report and the reasons for each choice, -vv also every kernel.
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = GENERAL)]
     pub verbose: u8,
-    /// Show no progress, and nothing but results, errors, and what --monitor prints.
+    /// Print only results, errors and the lines of --monitor; show no progress.
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GENERAL)]
     pub quiet: bool,
-    /// Where fetched matrices and compiled kernels are kept [default: $SOLVER_CACHE, or solver in the user's cache
+    /// Keep downloaded matrices and compiled kernels in this folder [default: $SOLVER_CACHE, or solver in the user's cache
     /// folder]
     #[arg(long, global = true, value_name = "DIR", help_heading = GENERAL)]
     pub cache: Option<PathBuf>,
@@ -59,24 +59,24 @@ pub enum Command {
     #[command(after_help = listed_below(MINRES_EXAMPLES), mut_arg("variant", |arg| arg.hide(true)), mut_args(switch), mut_args(arranged))]
     Minres(CgArgs),
     /// Rank the vertices of a graph by PageRank, with a certified bound on the error.
-    #[command(mut_args(what::graph), mut_args(switch), mut_args(arranged))]
+    #[command(mut_args(matrix_arg::graph), mut_args(switch), mut_args(arranged))]
     Pagerank(PagerankArgs),
     /// Find the stationary distribution of a Markov chain.
     #[command(mut_args(switch), mut_args(arranged))]
     Markov(MarkovArgs),
     /// Describe a matrix: size, row lengths, symmetry, diagonal.
     Info(InfoArgs),
-    /// List the matrices that have a name: the catalog, and the generators.
+    /// List the matrices that have a name: the catalog and the generators.
     Matrices(MatricesArgs),
-    /// Download matrices of the catalog; one that was interrupted goes on where it stopped.
+    /// Download matrices of the catalog, resuming interrupted downloads.
     Fetch(FetchArgs),
     /// List the SpMV backends with their parameters.
     Backends(BackendsArgs),
     /// List the preconditioners with their parameters.
     Preconditioners(PreconditionersArgs),
-    /// Look at this machine: what is there, what is missing, how to get it, how fast it is.
+    /// Check this machine: CPU, GPU, libraries, memory bandwidth, and every backend.
     Doctor(DoctorArgs),
-    /// Draw one or several saved histories.
+    /// Plot one or several saved histories.
     Plot(PlotArgs),
     /// Write a matrix in another format.
     Convert(ConvertArgs),
@@ -91,28 +91,28 @@ Examples:
   solver cg poisson2d:1000x1000 --plot plots/cg.svg
   solver cg poisson2d:90x90 --precond jacobi --history a.json --output x.npy
   solver cg poisson2d:90x90 --x0 x.npy --rtol 1e-12 --history more.csv
-  solver cg elasticity3d:20x20x20 --rhs beside --precond ic0
-  solver cg poisson3d:60x60x60 --checkpoint p.ckpt --every 5m
+  solver cg elasticity3d:20x20x20 --rhs included --precond ic0
+  solver cg poisson3d:60x60x60 --checkpoint p.ckpt --checkpoint-every 5m
   solver cg poisson3d:60x60x60 --checkpoint p.ckpt --resume p.ckpt --rtol 1e-10
   solver cg hex27:48x48x50,dof=3 --device cuda --backend vector:threads=16
   solver cg F1 --backend hybrid --plot plots/f1.svg
 
-A matrix of the catalog that is not on this machine, such as F1, is fetched on first use.
+A matrix of the catalog that is not on this machine, such as F1, is downloaded on first use.
 
-Ctrl-C or SIGTERM stops at the next check: answer, history and plot of what was reached are still written, and a last checkpoint.
-Before the first iteration it ends the program at once.
---resume goes on with the same bits as if nothing had happened; iterations and seconds count on. Tolerances, limits and \
---threads may change; matrix, right-hand side, start, method, precision and preconditioner may not. On another device, by \
-another backend, on another model of GPU, or on a CPU that differs in having AVX2 and FMA, it goes on with other roundings, \
-and warns of that. The checkpoint of a solve that has ended stays, and gives the same verdict again.";
+Ctrl-C or SIGTERM stops the solve at the next check; the answer, history, plot and checkpoint of the iterations so far are \
+still written. Before the first iteration it ends the program at once.
+--resume continues with the same bits as an uninterrupted solve, and continues the counts of iterations and seconds. \
+Tolerances, limits and --threads may change; matrix, right-hand side, start, method, precision and preconditioner may not. On \
+another device, backend or GPU model, or on a CPU that differs in AVX2 and FMA, the solve continues with different rounding, \
+and warns of it. The checkpoint of a finished solve is kept; resuming from it reports the same result again.";
 
 const MINRES_EXAMPLES: &str = "\
 Examples:
   solver minres poisson2d:60x60,boundary=neumann
   solver minres poisson2d:300x300,boundary=neumann --plot plots/minres.svg
 
-The options are those of solver cg. The preconditioner must be positive definite. Where the system has no solution, the \
-answer is a least-squares solution, and the exit code 1.";
+The options are those of solver cg. The preconditioner must be positive definite. If the system has no solution, the \
+answer is a least-squares solution, and the exit code is 1.";
 
 /// Options of `solver cg` and `solver minres`.
 #[derive(Args, Debug)]
@@ -120,54 +120,52 @@ answer is a least-squares solution, and the exit code 1.";
 pub struct CgArgs {
     /// The matrix.
     #[command(flatten)]
-    pub matrix: What,
-    /// The right-hand side: a file (.txt, .mtx or .npy of one column, also .gz), ones, random:SEED, A*ones (the error is then
-    /// told too), or beside: what came with the matrix [default: A*ones]
+    pub matrix: MatrixArg,
+    /// Set the right-hand side: a file (.txt, .mtx or .npy of one column, also .gz), ones, random:SEED, A*ones (the solution is
+    /// known, so the error is reported), or included (the one stored with the matrix) [default: A*ones]
     #[arg(long, value_name = "FILE|WORD")]
     pub rhs: Option<OsString>,
-    /// Start from the vector in this file, .txt, .mtx or .npy, also .gz [default: x = 0]
+    /// Start from the vector in this file: .txt, .mtx or .npy, also .gz [default: x = 0]
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
-    /// Read a symmetric file as the triangle that it stores, as some papers measured it
+    /// Read only the stored triangle of a symmetric file, as some papers measured it
     #[arg(long)]
     pub as_stored: bool,
-    /// The preconditioner, with parameters after a colon, as in block-jacobi:block=3; listed below
-    #[arg(long, value_name = "PRECOND", value_parser = Typed, hide_possible_values = true, default_value = "none")]
+    /// Use this preconditioner, with parameters after a colon, as in block-jacobi:block=3; see the list below
+    #[arg(long, value_name = "PRECOND", value_parser = PreconditionerParser, hide_possible_values = true, default_value = "none")]
     pub precond: Preconditioner,
-    /// The form of conjugate gradients: pipelined has one synchronisation an iteration, and moves more [default:
-    /// classic]
+    /// Use this form of conjugate gradients: pipelined synchronises once per iteration, and moves more data [default: classic]
     #[arg(long, value_enum)]
     pub variant: Option<Variant>,
-    /// Where and how long it runs.
+    /// The options of every solve.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Stop when ||b - A x|| is at most this times ||b|| [default: 1e-8, with f32 1e-5; none beside --rtol-initial or
-    /// --atol]
+    /// Stop when ||b - A x|| is at most this times ||b|| [default: 1e-8, with f32 1e-5; with --rtol-initial or --atol none]
     #[arg(long, visible_alias = "tol", value_name = "TOLERANCE")]
     pub rtol: Option<f64>,
-    /// Stop when ||b - A x|| is at most this times what it was at the start; of several tolerances the first met counts
+    /// Stop when ||b - A x|| is at most this times its initial value; the first of several tolerances that is met counts
     #[arg(long, value_name = "TOLERANCE")]
     pub rtol_initial: Option<f64>,
     /// Stop when ||b - A x|| is at most this
     #[arg(long, value_name = "NORM")]
     pub atol: Option<f64>,
-    /// Stop after N iterations [default: 10 a row, at least 1000 and at most 100000]
+    /// Stop after N iterations [default: 10 per row, at least 1000 and at most 100000]
     #[arg(long, value_name = "N")]
     pub max_iters: Option<usize>,
-    /// Skip the comparison of each a(i,j) with a(j,i), which refuses pairs that differ by more than 1e-12 of their size. For
-    /// an unsymmetric matrix the method may fail; the residual is that of the matrix as it is all the same
+    /// Skip the symmetry check, which rejects pairs a(i,j) and a(j,i) that differ by more than 1e-12 of their size. The method
+    /// may fail on an unsymmetric matrix; the reported residual is always that of the matrix as given
     #[arg(long)]
     pub assume_symmetric: bool,
-    /// Save the solve here on the way and at its end, so that --resume can go on; the file is replaced whole
+    /// Save the solve to this file at intervals and at its end, for --resume; each save replaces the whole file
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
-    /// Time between two checkpoints: 60s, 5m, 1h, 500ms, or seconds [default: 60s]
-    #[arg(long, value_name = "TIME")]
-    pub every: Option<Every>,
-    /// Go on from this checkpoint of the same solve
+    /// Save a checkpoint after each interval of this length: 60s, 5m, 1h, 500ms, or seconds [default: 60s]
+    #[arg(long, alias = "every", value_name = "TIME")]
+    pub checkpoint_every: Option<Interval>,
+    /// Continue from this checkpoint of the same solve
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
-    /// Write the solution here: .mtx or .mtx.gz (Matrix Market), .npy (NumPy), or .txt or .txt.gz (a column of text)
+    /// Write the solution to this file: .mtx or .mtx.gz (Matrix Market), .npy (NumPy), .txt or .txt.gz (one number a line)
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -175,10 +173,20 @@ pub struct CgArgs {
 /// The forms of conjugate gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Variant {
-    /// Hestenes and Stiefel's.
+    /// The method of Hestenes and Stiefel.
     Classic,
-    /// Ghysels and Vanroose's.
+    /// The method of Ghysels and Vanroose.
     Pipelined,
+}
+
+impl Variant {
+    /// Returns the name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::Classic => "classic",
+            Variant::Pipelined => "pipelined",
+        }
+    }
 }
 
 const INFO_EXAMPLES: &str = "\
@@ -193,23 +201,23 @@ Examples:
 pub struct InfoArgs {
     /// The matrix.
     #[command(flatten)]
-    pub matrix: What,
-    /// What the columns of a table of edges are, as in solver pagerank --columns source,target,time
+    pub matrix: MatrixArg,
+    /// Name the columns of an edge table, as in solver pagerank --columns source,target,time
     #[arg(long, value_name = "COLUMNS")]
     pub columns: Option<Columns>,
-    /// Draw where the entries stand, by density: .svg or .png
+    /// Draw the sparsity pattern, coloured by density: .svg or .png
     #[arg(long, value_name = "FILE")]
     pub spy: Option<PathBuf>,
-    /// Read a symmetric file as the triangle that it stores
+    /// Read only the stored triangle of a symmetric file
     #[arg(long)]
     pub as_stored: bool,
     /// Also read the vectors stored with the matrix, such as right-hand sides in an archive
     #[arg(long = "vectors", alias = "beside")]
     pub attached: bool,
-    /// Kept for scripts: a matrix of the catalog is fetched without it
+    /// Kept for old scripts: matrices of the catalog are downloaded without it
     #[arg(long, hide = true)]
     pub fetch: bool,
-    /// Print JSON; rows and columns in it are counted from 1
+    /// Print JSON, in which rows and columns count from 1
     #[arg(long)]
     pub json: bool,
 }
@@ -218,7 +226,7 @@ pub struct InfoArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  solver matrices\n  solver matrices structural --json")]
 pub struct MatricesArgs {
-    /// Only those with this in their name, group or kind
+    /// List only matrices with this text in their name, group or kind
     #[arg(value_name = "FILTER")]
     pub filter: Option<String>,
     /// Print JSON
@@ -231,16 +239,17 @@ Examples:
   solver fetch F1
   solver fetch thermal2 G3_circuit --cache /scratch/solver
 
-A matrix fetched with --cache DIR is found again with --cache DIR or SOLVER_CACHE=DIR. SOLVER_MIRROR does what --mirror does.";
+A matrix downloaded with --cache DIR is found later with --cache DIR or SOLVER_CACHE=DIR. SOLVER_MIRROR=URL has the effect of \
+--mirror URL.";
 
 /// Options of `solver fetch`.
 #[derive(Args, Debug)]
 #[command(after_help = FETCH_HELP)]
 pub struct FetchArgs {
-    /// Names of the catalog, as solver matrices lists them
+    /// Names of matrices of the catalog (see solver matrices)
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
-    /// A server laid out like the collection: URL/MM/GROUP/NAME.tar.gz [default: https://sparse.tamu.edu]
+    /// Download from this server, laid out as URL/MM/GROUP/NAME.tar.gz [default: https://sparse.tamu.edu]
     #[arg(long, value_name = "URL")]
     pub mirror: Option<String>,
 }
@@ -249,7 +258,7 @@ pub struct FetchArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  solver doctor\n  solver doctor --threads 2 --json")]
 pub struct DoctorArgs {
-    /// Threads on the CPU, 1 to 1024 [default: the cores this process may use]
+    /// Use N threads on the CPU, 1 to 1024 [default: the cores this process may use]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// Print JSON
@@ -264,24 +273,24 @@ Examples:
   solver plot a.json b.json -o plots/both.svg
   solver plot a.json b.json --label plain --label ic0 -o plots/labelled.svg
 
-The axis of time begins with the setup, so that preconditioners are compared with what they cost. Where one run is twenty \
-times as long as another, the axis is logarithmic.";
+The time axis starts with the setup, so that preconditioners are compared at their full cost. If one run is twenty times as \
+long as another, the axis is logarithmic.";
 
 /// Options of `solver plot`.
 #[derive(Args, Debug)]
 #[command(after_help = PLOT_EXAMPLES)]
 pub struct PlotArgs {
-    /// Histories that solves have written with --history FILE.json, or one file of measurements: of scripts/bench.py,
-    /// scripts/bench_blocks.py, or benches/spmv --json
+    /// Histories written by --history FILE.json, or one file of measurements by scripts/bench.py, scripts/bench_blocks.py or
+    /// benches/spmv --json
     #[arg(required = true, value_name = "HISTORY")]
     pub histories: Vec<PathBuf>,
-    /// The picture: .svg or .png
+    /// Write the plot to this file: .svg or .png
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// The title, instead of what all runs share
+    /// Set the title [default: what all runs have in common]
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
-    /// The name of a run, instead of what tells it from the others; once for each history, in their order
+    /// Name a run in the legend; give one for each history, in their order [default: what differs between the runs]
     #[arg(long, value_name = "TEXT")]
     pub label: Vec<String>,
 }
@@ -292,30 +301,30 @@ Examples:
   solver convert elastic.npz elastic.mtx.gz
   zcat elastic.mtx.gz | solver convert - elastic.slv
 
-The ending of OUT decides: .mtx, .mtx.gz (Matrix Market), .npz (SciPy), .slv (solver's own, read at the speed of memory).
-Vectors that came with the matrix are written beside it: OUT_b.mtx, OUT_coord.mtx, or .npy beside .npz; a .slv \
-holds them itself. The labels of a graph are written beside it, one a line, as OUT_labels.txt, which --labels of solver \
-pagerank reads. Files of these names are replaced, OUT and those beside it alike, each when the new one is complete.
-What is faulty among the vectors is left out with a warning. A symmetric matrix is written as its lower triangle in Matrix \
-Market.";
+The ending of OUT selects the format: .mtx, .mtx.gz (Matrix Market), .npz (SciPy) or .slv (solver's own format, read at memory \
+bandwidth).
+Vectors stored with the matrix are written to OUT_b.mtx, OUT_coord.mtx and so on (.npy next to .npz); a .slv file contains \
+them. The labels of a graph are written to OUT_labels.txt, one a line, which solver pagerank --labels reads. Existing files \
+of these names are replaced, each once the new file is complete. Invalid vectors are skipped with a warning. Matrix Market \
+files of symmetric matrices contain the lower triangle.";
 
 /// Options of `solver convert`.
 #[derive(Args, Debug)]
 #[command(after_help = CONVERT_EXAMPLES)]
 pub struct ConvertArgs {
-    /// The matrix: a file of any kind that is read, a generator, or - for standard input
+    /// The matrix: a file of any supported kind, a name, a generator, or - for standard input
     #[arg(value_name = "IN")]
     pub input: OsString,
     /// The file to write
     #[arg(value_name = "OUT")]
     pub output: PathBuf,
-    /// What the columns of a table of edges are, as in solver pagerank --columns source,target,time
+    /// Name the columns of an edge table, as in solver pagerank --columns source,target,time
     #[arg(long, value_name = "COLUMNS")]
     pub columns: Option<Columns>,
-    /// Read a symmetric file as the triangle that it stores
+    /// Read only the stored triangle of a symmetric file
     #[arg(long)]
     pub as_stored: bool,
-    /// Kept for scripts: a matrix of the catalog is fetched without it
+    /// Kept for old scripts: matrices of the catalog are downloaded without it
     #[arg(long, hide = true)]
     pub fetch: bool,
 }
@@ -326,7 +335,7 @@ pub struct ConvertArgs {
     after_help = "Example:\n  solver completions bash > ~/.local/share/bash-completion/completions/solver"
 )]
 pub struct CompletionsArgs {
-    /// The shell
+    /// The shell to write the script for
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
 }

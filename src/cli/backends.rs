@@ -16,10 +16,10 @@ use std::ffi::OsStr;
     after_help = "Examples:\n  solver backends\n  solver backends hybrid\n  solver backends --all\n  solver backends --json"
 )]
 pub struct BackendsArgs {
-    /// Show everything about this backend
-    #[arg(value_name = "NAME", value_parser = Typed, hide_possible_values = true)]
+    /// Show the parameters, format and precisions of this backend
+    #[arg(value_name = "NAME", value_parser = BackendParser, hide_possible_values = true)]
     pub name: Option<String>,
-    /// List all backends, not only those that are recommended
+    /// List all backends, not only the recommended ones
     #[arg(long)]
     pub all: bool,
     /// Print JSON
@@ -89,7 +89,7 @@ pub(super) fn run(args: &BackendsArgs) -> Result<bool> {
     Ok(true)
 }
 
-/// A line for each backend, grouped by device: all of them, or the recommended ones.
+/// Lists all or the recommended backends, grouped by device, one a line.
 fn list(rows: &[Row], all: bool) -> String {
     let mut text = String::new();
     let widest = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
@@ -105,7 +105,7 @@ fn list(rows: &[Row], all: bool) -> String {
     if !all {
         text.push_str(&wrapped(
             "",
-            &format!("solver backends --all lists {hidden} more, among them the kernels of papers."),
+            &format!("solver backends --all lists {hidden} more, including published kernels."),
         ));
     }
     text.push_str(&wrapped(
@@ -115,17 +115,17 @@ fn list(rows: &[Row], all: bool) -> String {
     text
 }
 
-/// Everything about one backend.
+/// Describes one backend with its parameters.
 fn details(row: &Row) -> String {
     let mut text = wrapped(&format!("{} on {}: ", row.name, row.device), row.summary);
-    let bits =
-        if row.deterministic { "the same bits in every run" } else { "bits may differ from run to run" };
-    let columns = if row.columns { "any number" } else { "one" };
+    let result =
+        if row.deterministic { "identical bits in every run" } else { "bits may differ between runs" };
+    let columns = if row.columns { "several at a time" } else { "one at a time" };
     for (label, value) in [
         ("format", row.format),
         ("from", row.from),
         ("precisions", &row.precisions.join(", ")),
-        ("result", bits),
+        ("result", result),
         ("vectors", columns),
     ] {
         text.push_str(&wrapped(&format!("  {label:<11} "), value));
@@ -138,11 +138,11 @@ fn details(row: &Row) -> String {
     text
 }
 
-/// Takes any name, which is resolved with the device; the names are completed in shells.
+/// Accepts any name, to be resolved with the device; shells complete the registered names.
 #[derive(Clone)]
-pub(super) struct Typed;
+pub(super) struct BackendParser;
 
-impl TypedValueParser for Typed {
+impl TypedValueParser for BackendParser {
     type Value = String;
 
     fn parse_ref(

@@ -1,11 +1,11 @@
-//! `solver cg` and `solver minres`: from a matrix by name to an answer with its verdict.
+//! `solver cg` and `solver minres`: load the matrix, solve, write the results and print the report.
 
 use super::args::CgArgs;
 use super::flags::as_flag;
 use super::layout::labelled;
 use super::load::load;
 use super::plan::Plan;
-use super::progress::{Live, during, shown};
+use super::progress::{Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::vectors::{RightHandSide, writer};
 use super::{fetch, flags, interrupt, print, print_json};
@@ -33,7 +33,7 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, attached, ..Options::default() })?;
     let seconds = began.elapsed().as_secs_f64();
     let problem = plan.rhs.make(&loaded.matrix, &loaded.attached)?;
-    // What came with the matrix takes room, and is not needed.
+    // Frees the vectors stored with the matrix.
     let loaded = crate::source::Loaded { attached: Vec::new(), ..loaded };
     let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);
     let (report, written) = solve(&plan, matrix, problem)?;
@@ -52,7 +52,7 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     Ok(report.converged)
 }
 
-/// Solves, writes the results, and measures the machine. Returns the report, and whether all could be written.
+/// Solves, writes the results, and measures the stream bandwidth. Returns the report, and the outcome of writing.
 fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<(Report, Result<()>)> {
     let rows = matrix.rows();
     let x0 = plan.x0.as_ref().map(|x0| x0.values(rows)).transpose()?;
@@ -62,15 +62,14 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<(Report, Resul
         .assume_symmetric(plan.assume_symmetric)
         .stopping(plan.stopping.clone())
         .checkpoints(plan.checkpoints.clone())
-        .on_phase(shown())
+        .on_phase(show_phases())
         .prepare()?;
     drop(matrix);
-    // Until here there is nothing to lose, and Ctrl-C ends the program at once.
+    // Ctrl-C exits immediately up to this point: there are no results to save yet.
     let interrupted = interrupt::catch();
     prepared.cancel_by(&interrupted)?;
     let limits = plan.running.limits(plan.stopping.most_iterations(rows));
-    let mut live =
-        Live::new(plan.method.name(), limits, plan.run.monitor, "residual of the recursion / ||b||");
+    let mut live = Live::new(plan.method.name(), limits, plan.run.monitor, "recurrence residual / ||b||");
     let mut b = engine::RightHandSide::of(&problem);
     if let (Some(x0), Some(name)) = (x0, &name) {
         b = b.from_start(x0).start_named(name);
@@ -79,11 +78,11 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<(Report, Resul
     live.finish();
     let mut answer = answer.map_err(|error| name_start(plan, error))?;
     let written = write_answer(plan, &answer);
-    // The measurement takes about as much memory as the solve.
+    // The measurement needs about as much memory as the solve.
     let device = prepared.into_device();
     drop(problem);
     interrupt::hold();
-    during("measuring the machine's limit", || answer.measure_limit(&device, Some(&interrupted)));
+    during("measuring the stream bandwidth", || answer.measure_limit(&device, Some(&interrupted)));
     interrupt::let_go();
     let report = report(plan, &answer);
     let history = History::new(report, answer.into_recorder());
@@ -91,7 +90,7 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<(Report, Resul
     Ok((history.report, written))
 }
 
-/// Writes x, where that was asked for.
+/// Writes x if `--output` names a file.
 fn write_answer(plan: &Plan, answer: &Answer) -> Result<()> {
     let Some(path) = plan.output.as_deref() else { return Ok(()) };
     let write = writer(path)?;
@@ -100,7 +99,7 @@ fn write_answer(plan: &Plan, answer: &Answer) -> Result<()> {
     Ok(())
 }
 
-/// The report with advice in flags.
+/// Returns the report, with hints that name flags.
 fn report(plan: &Plan, answer: &Answer) -> Report {
     let matrix = plan.matrix.display();
     let naming = |setting: &str, value: &str| match (setting, value) {
@@ -111,7 +110,7 @@ fn report(plan: &Plan, answer: &Answer) -> Report {
     Report { note: report.note.as_deref().map(flags::note), ..report }
 }
 
-/// Names the file of a start that cannot be used.
+/// Adds the name of the start file to an error about the start.
 fn name_start(plan: &Plan, error: Error) -> Error {
     match (&error, &plan.x0) {
         (Error::StartScale { .. }, Some(x0)) => flags::bad("--x0", x0, error.to_string()),

@@ -1,5 +1,5 @@
-//! Configuration files: TOML in which the options of a sub-command stand as `key = value`. What a file says becomes the
-//! default of its option, so that what is typed wins, and every command that has `--config` reads all of its options.
+//! Configuration files: TOML with the options of a sub-command as `key = value`. Each value becomes the default of its option, so
+//! that typed options take precedence, and every command with `--config` accepts all of its options in the file.
 
 use super::args::Cli;
 use super::layout::message;
@@ -12,11 +12,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use toml::{Spanned, Value};
 
-/// The option that names the file, and may not stand in one.
+/// The option that names the file; it is not allowed in the file.
 const OPTION: &str = "config";
 
-/// What was typed, over what the configuration file says that was named. Ends the program as clap does where that makes
-/// no sense, or help is asked for.
+/// Parses the typed arguments on top of the configuration file that they name. Exits as clap does if they are invalid or request
+/// help.
 pub(super) fn parse() -> Result<Cli> {
     let command = match file() {
         Some((name, path)) => with_defaults(Cli::command(), &name, &path)?,
@@ -28,16 +28,16 @@ pub(super) fn parse() -> Result<Cli> {
             return Err(Error::UnknownCommand { message: super::unknown::command(name) });
         }
         if error.use_stderr() {
-            // An error message has no other place to go.
+            // A failure to print an error message cannot be reported.
             let _ = write!(std::io::stderr(), "{}", message(error.to_string().trim_end()));
         } else {
-            super::printed(error.print())?;
+            super::check_printed(error.print())?;
         }
         std::process::exit(error.exit_code())
     })
 }
 
-/// The sub-command, and the file that was named. Whatever else is wrong is for the second parse to say.
+/// Returns the sub-command and the named configuration file. The second parse reports all other errors.
 fn file() -> Option<(String, PathBuf)> {
     let matches = Cli::command().ignore_errors(true).try_get_matches().ok()?;
     let (name, options) = matches.subcommand()?;
@@ -45,7 +45,7 @@ fn file() -> Option<(String, PathBuf)> {
     Some((name.to_owned(), path.clone()))
 }
 
-/// The command whose sub-command of that name has the defaults that the file gives.
+/// Sets the values of the file as the defaults of the sub-command.
 fn with_defaults(command: Command, name: &str, path: &Path) -> Result<Command> {
     let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
         action: "read",
@@ -61,8 +61,8 @@ fn with_defaults(command: Command, name: &str, path: &Path) -> Result<Command> {
         let line = text[..value.span().start].matches('\n').count() + 1;
         let fault = |message: String| fault(format!("line {line}: {message}"));
         let (option, typed) = default(&command, name, key, value.get_ref()).map_err(fault)?;
-        if let Some((other, ..)) = defaults.iter().find(|(_, known, _)| *known == option) {
-            return Err(fault(format!("'{key}' is the option that '{other}' is: one of them must go")));
+        if let Some((other, ..)) = defaults.iter().find(|(_, earlier, _)| *earlier == option) {
+            return Err(fault(format!("'{key}' and '{other}' name the same option: remove one of them")));
         }
         defaults.push((key, option, typed));
     }
@@ -73,14 +73,14 @@ fn with_defaults(command: Command, name: &str, path: &Path) -> Result<Command> {
     }))
 }
 
-/// The option of the sub-command that a key stands for, and its value as it would be typed; or what is wrong with it.
+/// Returns the option of the sub-command that a key names, and its value in the form typed on the command line.
 fn default(
     command: &Command,
     name: &str,
     key: &str,
     value: &Value,
 ) -> std::result::Result<(String, String), String> {
-    let sub = command.find_subcommand(name).ok_or_else(|| format!("there is no solver {name}"))?;
+    let sub = command.find_subcommand(name).ok_or_else(|| format!("there is no sub-command {name}"))?;
     let options = || sub.get_arguments().filter(|arg| arg.get_id() != OPTION);
     let named = |arg: &&clap::Arg| {
         arg.get_long() == Some(key) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&key))
@@ -93,10 +93,10 @@ fn default(
     let typed = match value {
         Value::String(text) => text.clone(),
         Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => value.to_string(),
-        _ => return Err(format!("{key} must be a text, a number, true or false")),
+        _ => return Err(format!("{key} must be a string, a number, true or false")),
     };
     match sub.clone().no_binary_name(true).try_get_matches_from([format!("--{key}={typed}")]) {
-        // The rest may be typed.
+        // Required arguments may be typed on the command line.
         Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => {
             Err(format!("{key}: {}", reason(&error)))
         }
@@ -104,7 +104,7 @@ fn default(
     }
 }
 
-/// What clap says, without its advice on how to type it.
+/// Returns the message of clap without its advice on usage.
 fn reason(error: &clap::Error) -> String {
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);

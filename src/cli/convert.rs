@@ -1,4 +1,4 @@
-//! `solver convert`: a matrix from anywhere, written in the format that the ending of the output names.
+//! `solver convert`: writes any matrix in the format that the ending of the output selects.
 
 use super::args::ConvertArgs;
 use super::flags::bad;
@@ -32,12 +32,12 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
 
 fn report(matrix: &Matrix, written: &[PathBuf]) -> String {
     let count = |n: usize| thousands(n as u64);
-    let stands = matrix.stand_in().map_or(String::new(), |real| format!(", a stand-in for {real}"));
+    let stand_in = matrix.stand_in().map_or(String::new(), |real| format!(", a stand-in for {real}"));
     let (rows, cols, nnz) = (count(matrix.rows()), count(matrix.cols()), count(matrix.nnz()));
-    let mut text = format!("{rows} x {cols}, {nnz} entries{stands}\n");
+    let mut text = format!("{rows} x {cols}, {nnz} entries{stand_in}\n");
     matrix.notes().iter().for_each(|note| text.push_str(&wrapped("note: ", note)));
     if !matrix.attached_faults().is_empty() {
-        text.push_str(&format!("left out as faulty: {}\n", matrix.attached_unread().join(", ")));
+        text.push_str(&format!("skipped as invalid: {}\n", matrix.attached_unread().join(", ")));
     }
     for path in written {
         let size = std::fs::metadata(path).map_or(0, |file| file.len());

@@ -1,5 +1,5 @@
-//! `solver doctor`: what this machine has, what it lacks and how to get it, how fast it is, and whether every backend
-//! that can run here gives right answers.
+//! `solver doctor`: lists hardware and libraries found and missing, measures the memory bandwidth, and tests every backend that
+//! can run on this machine.
 
 use super::args::DoctorArgs;
 use super::layout::wrapped;
@@ -23,7 +23,7 @@ pub(super) fn run(args: &DoctorArgs) -> Result<bool> {
     Ok(healthy)
 }
 
-/// A line for each finding. Backends of a device that have passed their test share one.
+/// Formats a line for each finding. The backends of a device that pass their test share one line.
 fn in_words(findings: &[Finding]) -> String {
     let passed = |f: &Finding| f.state == State::Ok && f.backend.is_some();
     let groups = findings.chunk_by(|a, b| passed(a) && passed(b));
@@ -33,7 +33,7 @@ fn in_words(findings: &[Finding]) -> String {
             let names: Vec<_> = several.iter().filter_map(|f| f.backend).collect();
             let device = several[0].what.split(' ').next().unwrap_or_default();
             let details =
-                format!("{} have solved a small problem, verified: {}", names.len(), names.join(", "));
+                format!("{} passed, each with a verified small solve: {}", names.len(), names.join(", "));
             ("ok", format!("{device} backends"), details)
         }
     });

@@ -1,4 +1,4 @@
-//! `solver fetch`: matrices of the catalog, onto this machine.
+//! `solver fetch`: downloads matrices of the catalog.
 
 use super::args::FetchArgs;
 use super::progress::{bytes, log_line};
@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 pub(super) fn run(args: &FetchArgs) -> Result<bool> {
-    // A name that does not exist is better known before the first download than after it.
+    // All names are checked before the first download.
     let entries: Vec<&'static Entry> =
         args.names.iter().map(|name| catalog::get(name)).collect::<Result<_>>()?;
     for entry in entries {
@@ -22,18 +22,18 @@ pub(super) fn run(args: &FetchArgs) -> Result<bool> {
             return Err(fetch::offline(entry));
         }
         let fetched = download(entry, args.mirror.clone())?;
-        let state = if fetched.was_cached { "is there and in order" } else { "fetched" };
+        let state = if fetched.was_cached { "already downloaded and verified" } else { "downloaded" };
         print(&format!("{} {state}: {} in {}\n", entry.name, bytes(fetched.bytes), fetched.path.display()))?;
         if let Some(sum) = fetched.pinned.filter(|_| !fetched.was_cached) {
-            print(&format!("the catalog has no checksum of it: SHA-256 {sum} is pinned on first use\n"))?;
+            print(&format!("the catalog has no checksum for it: SHA-256 {sum} is pinned on first use\n"))?;
         }
     }
     Ok(true)
 }
 
-/// Between two looks at the signals during a download.
+/// Time between two checks for signals during a download.
 const POLL: Duration = Duration::from_millis(50);
-/// How long a download may take to stop after a signal.
+/// Time that a download is given to stop after a signal.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Whether `--offline` was given.
@@ -49,33 +49,35 @@ pub(super) fn is_forbidden() -> bool {
     fetch::is_forbidden() || FORBIDDEN.load(Ordering::Relaxed)
 }
 
-/// Fetches a matrix that is used for the first time, and says from where and to where.
+/// Downloads a matrix that is used for the first time, and logs the source and destination.
 pub(super) fn on_first_use(missing: Option<&'static Entry>) -> Result<()> {
     let Some(entry) = missing else { return Ok(()) };
     if is_forbidden() {
         return Err(fetch::offline(entry));
     }
-    // Where there is no place for it, the error that follows says so.
+    // Without a cache folder, the download below returns the error.
     if entry.place().is_some() {
-        log_line(&format!("{} is not on this machine yet; fetching {}", entry.name, source_and_place(entry)));
+        log_line(&format!("{} is not on this machine; downloading {}", entry.name, source_and_place(entry)));
     }
     let fetched = fetch::on_first_use(entry, || download(entry, None))?;
-    let pinned = fetched.pinned.map_or(String::new(), |sum| format!(", and pinned by its SHA-256 {sum}"));
-    log_line(&format!("{} fetched: {}{pinned}", entry.name, bytes(fetched.bytes)));
+    let pinned = fetched
+        .pinned
+        .map_or(String::new(), |sum| format!("; its SHA-256 {sum} is pinned for later downloads"));
+    log_line(&format!("{} downloaded: {}{pinned}", entry.name, bytes(fetched.bytes)));
     Ok(())
 }
 
-/// About how much is downloaded, from where, and to where, in words.
+/// Describes the approximate size, source and destination of a download.
 pub(super) fn source_and_place(entry: &Entry) -> String {
     let size = bytes(entry.download_estimate());
     let place = entry.place().map_or(String::new(), |place| format!(" to {}", place.display()));
     format!("about {size} from {}{place}", entry.url(fetch::default_mirror().as_deref()))
 }
 
-/// Fetches one matrix under a bar, or under sparse lines where there is no terminal.
+/// Downloads one matrix with a progress bar, or with occasional progress lines if there is no terminal.
 ///
-/// A signal ends the command within a moment, even where the server says nothing: the thread that waits for it ends with the
-/// program. What has come is in a file.
+/// A signal ends the command within [`PATIENCE`], even if the server does not respond: the thread that waits for the server ends
+/// with the process. The bytes received so far are kept in a file.
 pub(super) fn download(entry: &'static Entry, mirror: Option<String>) -> Result<Fetched> {
     let mut settings = Settings::new(None)?;
     settings.mirror = mirror.or(settings.mirror);
@@ -87,7 +89,7 @@ pub(super) fn download(entry: &'static Entry, mirror: Option<String>) -> Result<
     let wanted = settings.clone();
     start_thread("solver-download".to_owned(), move || {
         let fetched = fetch(entry, &wanted, &mut |have, total| progress.update(have, total));
-        // Without a receiver the command has ended.
+        // There is no receiver once the command has ended.
         let _ = sender.send(fetched);
     })
     .map_err(|e| Error::Threads { threads: 1, reason: e.to_string() })?;
@@ -110,10 +112,11 @@ pub(super) fn download(entry: &'static Entry, mirror: Option<String>) -> Result<
     fetched
 }
 
+/// The progress of one download.
 struct Progress {
     name: String,
     bar: ProgressBar,
-    /// When the first bytes of this run came, and how many there were before.
+    /// When the first bytes of this run arrived, and the bytes that were kept from earlier runs.
     began: Option<(Instant, u64)>,
 }
 
@@ -129,7 +132,7 @@ impl Progress {
 
     fn update(&mut self, have: u64, total: Option<u64>) {
         let (began, before) = *self.began.get_or_insert_with(|| {
-            // What was there already says nothing of the speed.
+            // Bytes kept from earlier runs do not count in the rate.
             self.bar.set_position(have);
             self.bar.reset_eta();
             (Instant::now(), have)

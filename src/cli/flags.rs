@@ -1,4 +1,4 @@
-//! The flags that help with an error, a note or a stop. The library names settings in words; this module adds what to type.
+//! Adds flags to errors, notes and hints. The library names settings in words; this module appends the flags that set them.
 
 use crate::backend::REGISTRY;
 use crate::error::{ChainError, Error, FetchError, GpuError};
@@ -7,7 +7,7 @@ use crate::scalar::Precision;
 use crate::source::Columns;
 use clap::ValueEnum;
 
-/// The error of a flag, or of an operand, whose value makes no sense.
+/// Creates the error for an invalid value of a flag or operand.
 pub(super) fn bad(flag: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
     Error::BadSetting {
         setting: flag.trim_start_matches("--"),
@@ -16,7 +16,7 @@ pub(super) fn bad(flag: &'static str, value: impl ToString, reason: impl Into<St
     }
 }
 
-/// The message of an error with the flags that help.
+/// Returns the message of an error, with the flags that fix it.
 pub(super) fn message(error: &Error) -> String {
     match error {
         Error::BadSetting { setting, .. } if is_flag(setting) => format!("--{error}{}", advice(error)),
@@ -25,22 +25,22 @@ pub(super) fn message(error: &Error) -> String {
     }
 }
 
-/// A note about a matrix with the flags that its words name.
+/// Returns a note about a matrix, with flags for the settings that it names.
 pub(super) fn note(note: &str) -> String {
     format!("{note}{}", named(note))
 }
 
-/// A setting of the library with its value as a flag.
+/// Formats a setting of the library and its value as a flag.
 pub(super) fn as_flag(setting: &str, value: &str) -> String {
     format!("--{setting} {value}").trim_end().to_owned()
 }
 
-/// Settings are named like their flags, in small letters; operands and variables of the environment are in capitals.
+/// Returns whether a setting is a flag: flags are in lower case, operands and environment variables in upper case.
 fn is_flag(setting: &str) -> bool {
     setting.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
-/// The end of the message of an error: what to type.
+/// Returns the text to append to an error message: the flag or command to use.
 fn advice(error: &Error) -> String {
     let fixed = match error {
         Error::BadSetting { reason, .. } => return named(reason),
@@ -65,7 +65,7 @@ fn advice(error: &Error) -> String {
         Error::NotSymmetric { .. } => " (--assume-symmetric)",
         Error::BadDiagonal { .. } | Error::BadBlock { .. } => " (--precond none)",
         Error::CpuOnly { .. } => " (--device cpu)",
-        Error::Threads { .. } => " by --threads",
+        Error::Threads { .. } => " with --threads",
         Error::Chain(ChainError::RowSum { .. } | ChainError::NamedSum { .. }) => " (--normalize)",
         Error::Chain(ChainError::Reducible { .. }) => " (--classes each)",
         _ => "",
@@ -87,8 +87,8 @@ fn for_fetch(error: &FetchError) -> String {
     match error {
         FetchError::NotFetched { name, stand_in, .. } => {
             let instead =
-                stand_in.as_ref().map_or(String::new(), |stand_in| format!("; or take --matrix {stand_in}"));
-            format!(". Fetch it with: solver fetch {name}{instead}")
+                stand_in.as_ref().map_or(String::new(), |stand_in| format!("; or use --matrix {stand_in}"));
+            format!(". Download it with: solver fetch {name}{instead}")
         }
         FetchError::Offline { source } => format!(" by --offline or SOLVER_OFFLINE{}", advice(source)),
         FetchError::Unavailable { source, stand_in } => {
@@ -101,18 +101,18 @@ fn for_fetch(error: &FetchError) -> String {
             " or --cache".to_owned()
         }
         FetchError::HttpStatus { .. } | FetchError::TooLong { .. } => {
-            " (--mirror or SOLVER_MIRROR names one)".to_owned()
+            " (--mirror URL or SOLVER_MIRROR)".to_owned()
         }
         _ => String::new(),
     }
 }
 
-/// A sentence after the names that may have been meant, or after the message where there are none.
+/// Joins a sentence to the suggested names, or to the message if there are none.
 fn after(near: &str, sentence: &'static str) -> String {
     format!("{}{sentence}", if near.is_empty() { "; " } else { " " })
 }
 
-/// The flags for the settings that a hint of the library names, in parentheses.
+/// Returns the flags for the settings that a hint of the library names, in parentheses.
 fn named(hint: &str) -> String {
     let edges = [',', ';', '.', ':', '(', ')'];
     let words: Vec<&str> = hint.split_whitespace().map(|word| word.trim_matches(edges)).collect();
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_settings_that_a_hint_names_are_given_as_flags() {
+    fn settings_named_in_a_hint_become_flags() {
         for (hint, flags) in [
             ("use precision f64 or f32, or backend csr", " (--precision f64, --backend csr)"),
             ("backend csr with precision mixed needs 5.9 MB", " (--backend csr, --precision mixed)"),
@@ -159,14 +159,14 @@ mod tests {
             ("a vertex; naming the columns source,target reads names", " (--columns source,target)"),
             ("use precision f64, or another backend", " (--precision f64, --backend NAME)"),
             ("scale the system", ""),
-            ("the backend nobody, precision f16 and preconditioner magic", ""),
+            ("the backend unknown, precision f16 and preconditioner magic", ""),
         ] {
             assert_eq!(named(hint), flags, "{hint}");
         }
     }
 
     #[test]
-    fn an_error_ends_with_what_to_type() {
+    fn errors_end_with_the_flag_or_command_that_helps() {
         let name = || "F1".to_owned();
         let not_fetched = || FetchError::NotFetched {
             name: name(),
@@ -191,14 +191,14 @@ mod tests {
             hint: hint.map(str::to_owned),
         };
         let full = std::io::Error::other("no space left on device");
-        let fetch = "Fetch it with: solver fetch F1; or take --matrix F1-like";
+        let fetch = "Download it with: solver fetch F1; or use --matrix F1-like";
         let errors: Vec<(Error, &str)> = vec![
             (unsupported("use backend csr"), "; use backend csr (--backend csr)"),
             (unsupported("it takes one vector at a time"), " (--backend NAME)"),
             (Error::CpuOnly { precond: "ic0" }, "or the CPU (--device cpu)"),
-            (Error::Threads { threads: 9, reason: name() }, "ask for fewer by --threads"),
+            (Error::Threads { threads: 9, reason: name() }, "use fewer with --threads"),
             (Error::Binary { path: file(), reason: name() }, "convert the matrix again with solver convert"),
-            (Error::Checkpoint { path: file(), reason: name() }, "start anew without --resume"),
+            (Error::Checkpoint { path: file(), reason: name() }, "start again without --resume"),
             (Error::BadDiagonal { precond: "jacobi", row: 1, value: "0".into() }, " (--precond none)"),
             (
                 Error::UnknownMatrix { what: name(), near: String::new() },
@@ -221,7 +221,7 @@ mod tests {
             ),
             (
                 FetchError::DownloadStopped { name: name(), kept: 0, path: file() }.into(),
-                "again goes on from there (solver fetch F1)",
+                "again continues from there (solver fetch F1)",
             ),
             (FetchError::NoCacheFolder.into(), "with SOLVER_CACHE or --cache"),
             (FetchError::UnsafeCacheFolder { reason: name() }.into(), "with SOLVER_CACHE or --cache"),
@@ -231,7 +231,7 @@ mod tests {
             ),
             (
                 FetchError::TooLong { url: name(), most: 9, total: None }.into(),
-                "(--mirror or SOLVER_MIRROR names one)",
+                "(--mirror URL or SOLVER_MIRROR)",
             ),
         ];
         for (error, end) in &errors {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_are_flags_have_dashes_and_others_have_none() {
+    fn only_settings_that_are_flags_get_dashes() {
         let typed = message(&bad("--damping", 2, "it must be less than 1"));
         assert_eq!(typed, "--damping 2: it must be less than 1");
         let setting = |setting| Error::BadSetting { setting, value: "8G".into(), reason: "no number".into() };

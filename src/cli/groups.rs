@@ -1,11 +1,11 @@
-//! How options are presented: the groups of help texts, and switches with values.
+//! The presentation of options: the groups of help texts, and switches with values.
 
 use clap::{Arg, ArgAction};
 
 /// The group of options that all commands have.
 pub(super) const GENERAL: &str = "General";
 
-/// The groups of options in help texts, in their order, with the options of each in theirs.
+/// The groups of options in help texts and the options of each group, both in display order.
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Input",
@@ -29,22 +29,33 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Stopping", &["rtol", "tol", "rtol_initial", "atol", "max_iters", "time_limit"]),
     (
         "Output",
-        &["output", "history", "plot", "title", "checkpoint", "every", "top", "json", "monitor", "dry_run"],
+        &[
+            "output",
+            "history",
+            "plot",
+            "title",
+            "checkpoint",
+            "checkpoint_every",
+            "top",
+            "json",
+            "monitor",
+            "dry_run",
+        ],
     ),
 ];
 
-/// Puts an option into its group.
+/// Assigns an option to its group.
 pub(super) fn arranged(arg: Arg) -> Arg {
     let id = arg.get_id().as_str().to_owned();
-    let place = GROUPS.iter().find_map(|(name, ids)| Some((*name, ids.iter().position(|i| *i == id)?)));
-    match place {
+    let position = GROUPS.iter().find_map(|(name, ids)| Some((*name, ids.iter().position(|i| *i == id)?)));
+    match position {
         Some((group, order)) => arg.help_heading(group).display_order(order),
         None => arg,
     }
 }
 
-/// Gives a switch a value, so that the command line can turn off what a configuration file turns on: `--json` is
-/// `--json=true`, and `--json=false` exists.
+/// Gives a switch an optional value, so that the command line can turn off a switch that a configuration file turns on: `--json`
+/// means `--json=true`, and `--json=false` is accepted.
 pub(super) fn switch(arg: Arg) -> Arg {
     match arg.get_action() {
         ArgAction::SetTrue => arg

@@ -1,4 +1,4 @@
-//! `solver info`: what there is to know of a matrix before solving with it.
+//! `solver info`: describes a matrix before it is used in a solve.
 
 use super::args::InfoArgs;
 use super::flags::as_flag;
@@ -14,9 +14,9 @@ use crate::source::Options;
 use std::sync::Arc;
 
 pub(super) fn run(args: &InfoArgs) -> Result<bool> {
-    // A picture that cannot be drawn is known before a long matrix is read.
+    // The picture's format and path are checked before the matrix is read.
     args.spy.as_deref().map(Format::of).transpose()?;
-    args.spy.as_deref().map_or(Ok(()), |path| super::places::check_writable(("--spy", path)))?;
+    args.spy.as_deref().map_or(Ok(()), |path| super::paths::check_writable(("--spy", path)))?;
     fetch::on_first_use(fetch::missing(&args.matrix)?)?;
     let info = describe(args)?;
     if args.json {
@@ -27,7 +27,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
     Ok(true)
 }
 
-/// Reads, looks and draws; says which of them it is at.
+/// Reads and describes the matrix and draws its picture, and shows which phase is running.
 fn describe(args: &InfoArgs) -> Result<Info> {
     let options = Options {
         as_stored: args.as_stored,
@@ -47,7 +47,7 @@ fn describe(args: &InfoArgs) -> Result<Info> {
     })
 }
 
-/// A method as a command on this matrix, another setting as a flag.
+/// Formats a method as a command on this matrix, and any other setting as a flag.
 fn naming(matrix: &str, setting: &str, value: &str) -> String {
     if setting != "method" {
         return as_flag(setting, value);

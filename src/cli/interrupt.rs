@@ -1,4 +1,4 @@
-//! What Ctrl-C, SIGTERM and SIGHUP do: they end the program at once, unless there are results to lose.
+//! The handling of Ctrl-C, SIGTERM and SIGHUP: they end the program immediately, unless there are results to save.
 
 use crate::signals::hangup_is_ignored;
 use signal_hook::SigId;
@@ -8,36 +8,40 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Added to the number of the signal, this is the exit code of the program that it has ended, as in a shell.
-const ENDED: i32 = 128;
+/// The exit code of a program ended by a signal is this plus the signal number, as in a shell.
+const SIGNAL_EXIT_BASE: i32 = 128;
 
-/// What signals read and set. The handlers need no thread.
+/// The flags that signal handlers read and set. The handlers need no thread.
 #[derive(Default)]
 struct Flags {
-    /// Whether there are no results to lose.
+    /// Whether there are no results to save.
     idle: Arc<AtomicBool>,
-    /// Whether Ctrl-C was pressed: the next one ends the program.
+    /// Whether Ctrl-C was pressed; a second Ctrl-C ends the program.
     interrupted: Arc<AtomicBool>,
-    /// Whether any signal came while there were results to lose.
+    /// Whether any signal arrived while there were results to save.
     stopped: Arc<AtomicBool>,
-    /// The action by which a second Ctrl-C ends the program.
-    impatience: OnceLock<SigId>,
+    /// The registered action that ends the program on a second Ctrl-C.
+    second_interrupt: OnceLock<SigId>,
 }
 
 static FLAGS: OnceLock<Flags> = OnceLock::new();
 
-/// Installs the handlers. Those of one signal run in the order of their registration.
+/// Installs the handlers. The handlers of one signal run in the order of their registration.
 fn install(flags: &Flags) -> io::Result<()> {
-    // `timeout` and batch systems send SIGTERM to a process and again to its group, so a second one ends nothing.
+    // `timeout` and batch systems send SIGTERM to a process and again to its group, so a second SIGTERM does not end the program.
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // Under nohup a hangup stays without effect.
+        // Under nohup SIGHUP stays ignored.
         if signal == SIGHUP && hangup_is_ignored() {
             continue;
         }
-        register_conditional_shutdown(signal, ENDED + signal, Arc::clone(&flags.idle))?;
+        register_conditional_shutdown(signal, SIGNAL_EXIT_BASE + signal, Arc::clone(&flags.idle))?;
         if signal == SIGINT {
-            let ends = register_conditional_shutdown(signal, ENDED + signal, Arc::clone(&flags.interrupted))?;
-            let _ = flags.impatience.set(ends);
+            let exit = register_conditional_shutdown(
+                signal,
+                SIGNAL_EXIT_BASE + signal,
+                Arc::clone(&flags.interrupted),
+            )?;
+            let _ = flags.second_interrupt.set(exit);
             register(signal, Arc::clone(&flags.interrupted))?;
         }
         register(signal, Arc::clone(&flags.stopped))?;
@@ -45,12 +49,12 @@ fn install(flags: &Flags) -> io::Result<()> {
     Ok(())
 }
 
-/// The flag that a signal sets from now on; a second Ctrl-C still ends the program at once.
+/// Returns the flag that a signal sets from now on; a second Ctrl-C still ends the program immediately.
 pub(super) fn catch() -> Arc<AtomicBool> {
     let flags = FLAGS.get_or_init(|| {
         let flags = Flags::default();
         if let Err(e) = install(&flags) {
-            log::warn!("Ctrl-C will lose the result: {e}");
+            log::warn!("no signal handlers could be installed, so Ctrl-C will discard the results: {e}");
         }
         flags
     });
@@ -58,24 +62,24 @@ pub(super) fn catch() -> Arc<AtomicBool> {
     Arc::clone(&flags.stopped)
 }
 
-/// From now on no signal ends the program, while the machine is measured: the flag of [`catch`] ends that within a moment, and
-/// then the results are written.
+/// Stops a second Ctrl-C from ending the program while the stream bandwidth is measured: the flag of [`catch`] ends the
+/// measurement quickly, and then the results are written.
 pub(super) fn hold() {
-    if let Some(ends) = FLAGS.get().and_then(|flags| flags.impatience.get()) {
-        signal_hook::low_level::unregister(*ends);
+    if let Some(exit) = FLAGS.get().and_then(|flags| flags.second_interrupt.get()) {
+        signal_hook::low_level::unregister(*exit);
     }
 }
 
-/// After [`hold`]: a second Ctrl-C ends the program again, as where a file system does not answer.
+/// Undoes [`hold`]: two presses of Ctrl-C end the program again, for example while a file system does not respond.
 pub(super) fn let_go() {
-    let again = Arc::new(AtomicBool::new(false));
-    let ends = register_conditional_shutdown(SIGINT, ENDED + SIGINT, Arc::clone(&again));
-    if let Err(e) = ends.and_then(|_| register(SIGINT, again)) {
-        log::debug!("Ctrl-C waits until the results are written: {e}");
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let exit = register_conditional_shutdown(SIGINT, SIGNAL_EXIT_BASE + SIGINT, Arc::clone(&interrupted));
+    if let Err(e) = exit.and_then(|_| register(SIGINT, interrupted)) {
+        log::debug!("Ctrl-C has no effect until the results are written: {e}");
     }
 }
 
-/// From now on there is nothing to lose, until the next [`catch`].
+/// Lets signals end the program immediately until the next [`catch`].
 pub(super) fn release() {
     if let Some(flags) = FLAGS.get() {
         flags.idle.store(true, Ordering::Relaxed);

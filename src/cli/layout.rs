@@ -4,12 +4,12 @@ use terminal_size::terminal_size_of;
 use textwrap::core::Word;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-/// Columns where standard output is no terminal, and the most that are used of a terminal.
+/// The width of lines if standard output is not a terminal, and the largest width used on a terminal.
 const COLUMNS: usize = 100;
-/// A narrower terminal is treated as if it had this many columns.
+/// The smallest width of lines, also on a narrower terminal.
 const FEWEST_COLUMNS: usize = 40;
 
-/// The columns that a line may take: those of the terminal, but at most 100. Without a terminal the number is that of the
+/// Returns the width of lines: that of the terminal, but at most 100. Without a terminal it is the value of the environment
 /// variable `COLUMNS`, or else 100.
 pub(super) fn columns() -> usize {
     let terminal = terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0).min(COLUMNS));
@@ -17,8 +17,8 @@ pub(super) fn columns() -> usize {
     terminal.or_else(variable).unwrap_or(COLUMNS).max(FEWEST_COLUMNS)
 }
 
-/// Wraps `text` between words. The first line begins with `first`, and each line after it with spaces of the same width.
-/// A word that is wider than a line stays whole.
+/// Wraps `text` between words. The first line begins with `first`, and each line after it with spaces of the same width. A word
+/// that is wider than a line is not broken.
 pub(super) fn wrapped(first: &str, text: &str) -> String {
     wrapped_with(first, &" ".repeat(first.chars().count()), text)
 }
@@ -28,12 +28,12 @@ pub(super) fn wrapped_with(first: &str, rest: &str, text: &str) -> String {
     wrapped_to(columns(), first, rest, text)
 }
 
-/// Wraps a message of one or several lines for standard error, unless that is no terminal: a line of a log stays whole.
+/// Wraps a message of one or several lines if standard error is a terminal; lines of a log are not wrapped.
 pub(super) fn message(text: &str) -> String {
     indented_message(0, text)
 }
 
-/// The same for a message whose first line follows something of this width; so do all others, by spaces.
+/// Wraps as [`message`] does, for a message whose first line follows a prefix of this width; the other lines are indented by it.
 pub(super) fn indented_message(width: usize, text: &str) -> String {
     let columns = match terminal_size_of(std::io::stderr()) {
         Some((columns, _)) => usize::from(columns.0),
@@ -53,7 +53,8 @@ fn wrapped_to(columns: usize, first: &str, rest: &str, text: &str) -> String {
     textwrap::fill(text, options) + "\n"
 }
 
-/// Where a line may break: after spaces, before each optional parameter of a generator's form, and between alternatives.
+/// Splits a line where it may break: after spaces, before each optional parameter of a generator's form, and between
+/// alternatives.
 fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
     let breaks = |(at, found): (usize, &str)| if found == "|" { at + 1 } else { at };
     let ends = line.match_indices(['[', '|']).map(breaks).chain([line.len()]);
@@ -62,7 +63,7 @@ fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
     Box::new(pieces.flat_map(|piece| WordSeparator::AsciiSpace.find_words(piece)))
 }
 
-/// Lines with a label each, and their texts wrapped in a column of their own.
+/// Formats labelled lines, with the texts wrapped in a second column.
 pub(super) fn labelled(label_width: usize, lines: &[(&str, String)]) -> String {
     lines.iter().map(|(label, text)| wrapped(&format!("{label:<label_width$} "), text)).collect()
 }
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_break_between_words_and_go_on_below_the_text() {
+    fn lines_break_between_words_and_continue_below_the_text() {
         let text =
             wrapped_to(40, "result    ", &" ".repeat(10), "converged: 1.000e-8 of the right-hand side");
         assert_eq!(text, "result    converged: 1.000e-8 of the\n          right-hand side\n");
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_too_long_for_a_line_stays_whole() {
+    fn a_word_longer_than_a_line_is_not_broken() {
         let path = "/a/very/long/path/to/a/matrix/that/no/terminal/holds.mtx";
         assert_eq!(wrapped_to(40, "", "", &format!("to {path}")), format!("to\n{path}\n"));
     }

@@ -1,4 +1,4 @@
-//! Getting the matrix that was named, with signs of life while it takes.
+//! Loads the named matrix and shows progress.
 
 use super::flags;
 use super::progress::metered;
@@ -22,7 +22,7 @@ pub(super) fn load(what: &OsStr, mut options: Options) -> Result<Loaded> {
     Ok(loaded)
 }
 
-/// The same as a matrix of the library.
+/// Loads what `--matrix` names as a matrix of the library.
 pub(super) fn load_matrix(what: &OsStr, options: Options) -> Result<Matrix> {
     let began = Instant::now();
     let loaded = load(what, options)?;

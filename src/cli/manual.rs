@@ -1,4 +1,4 @@
-//! `solver completions` and `solver man`: both made from the definitions that `--help` comes from.
+//! `solver completions` and `solver man`, both generated from the definitions of `--help`.
 
 use super::args::{Cli, CompletionsArgs, ManArgs};
 use super::print;

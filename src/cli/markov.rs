@@ -1,10 +1,10 @@
-//! `solver markov`: the stationary distribution of a chain, or one for each class that it cannot leave.
+//! `solver markov`: the stationary distribution of a chain, or one for each closed class of states.
 
-use super::dry::Decisions;
+use super::dry_run::Decisions;
 use super::flags::{self, as_flag};
 use super::layout::labelled;
 use super::load::load;
-use super::progress::{Limits, Live, during, shown};
+use super::progress::{Limits, Live, during, show_phases};
 use super::running::{Running, file};
 use super::summary::{LABELS, verbose};
 use super::{fetch, interrupt, memory, print, print_json};
@@ -69,23 +69,23 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     Ok(report.converged)
 }
 
-/// The plan in words, a line for each decision.
+/// Describes the plan, a line for each decision.
 fn describe(args: &MarkovArgs, running: &Running, fetch: Option<&'static Entry>) -> Result<Decisions> {
     let mut plan = Decisions::default();
     plan.add("solver", "markov");
     plan.source("matrix", &args.matrix, fetch);
     plan.add("method", args.method.name());
     plan.add("rows", if args.normalize { "divided by their sums" } else { "must sum to 1" });
-    plan.add("classes", if args.classes == Classes::Each { "each" } else { "refuse several" });
+    plan.add("classes", if args.classes == Classes::Each { "each" } else { "refuse more than one" });
     plan.add_if("x0", args.x0.as_ref().map(|path| path.display()));
-    plan.add("tol", format!("{:e}, of ||pi P - pi||", args.tol));
+    plan.add("tol", format!("{:e}, on ||pi P - pi||", args.tol));
     plan.running(&args.run, running, args.max_iters);
     plan.outputs(&args.run, args.output.as_deref());
     plan.add("memory", memory::at_least(&args.matrix, args.columns, 1, "the chain")?);
     Ok(plan)
 }
 
-/// The chain that was named, with the labels of its states.
+/// Loads the named chain, with the labels of its states.
 fn chain(args: &MarkovArgs) -> Result<Matrix> {
     let began = Instant::now();
     let options = Options { close_gaps: true, columns: args.columns, ..Options::default() };
@@ -97,16 +97,16 @@ fn chain(args: &MarkovArgs) -> Result<Matrix> {
     }
 }
 
-/// The live line of a class, which goes when its solve has ended.
-struct OfClass(Option<Live>);
+/// The live line of a class, removed when the solve of the class ends.
+struct ClassLine(Option<Live>);
 
-impl OfClass {
-    fn new(limits: Limits, monitor: Option<usize>) -> OfClass {
-        OfClass(Some(Live::new("markov", limits, monitor, "||pi P - pi|| by the last step")))
+impl ClassLine {
+    fn new(limits: Limits, monitor: Option<usize>) -> ClassLine {
+        ClassLine(Some(Live::new("markov", limits, monitor, "||pi P - pi|| from the last step")))
     }
 }
 
-impl Observer for OfClass {
+impl Observer for ClassLine {
     fn batch(&mut self, batch: &Batch<'_>) {
         self.0.iter_mut().for_each(|live| live.batch(batch));
     }
@@ -116,7 +116,7 @@ impl Observer for OfClass {
     }
 }
 
-impl Drop for OfClass {
+impl Drop for ClassLine {
     fn drop(&mut self) {
         if let Some(live) = self.0.take() {
             live.finish();
@@ -124,8 +124,8 @@ impl Drop for OfClass {
     }
 }
 
-/// Finds the distributions of all classes, writes the results, and measures the machine. Returns the report, and whether all
-/// could be written.
+/// Finds the distributions of all classes, writes the results, and measures the stream bandwidth. Returns the report, and the
+/// outcome of writing.
 fn solve(
     args: &MarkovArgs,
     settings: Settings,
@@ -136,7 +136,7 @@ fn solve(
     let mut markov = Markov::new(&chain(args)?)
         .settings(settings)
         .settled(running.request, running.settled)
-        .on_phase(shown());
+        .on_phase(show_phases());
     if let Some(limit) = running.time_limit {
         markov = markov.time_limit(limit);
     }
@@ -144,11 +144,11 @@ fn solve(
         markov = markov.x0(weights);
     }
     let mut prepared = markov.prepare()?;
-    // Until here there is nothing to lose, and Ctrl-C ends the program at once.
+    // Ctrl-C exits immediately up to this point: there are no results to save yet.
     let interrupted = interrupt::catch();
     prepared.cancel_by(&interrupted);
     let monitor = args.run.monitor;
-    let mut found = prepared.solve_watched(|_| Some(Box::new(OfClass::new(limits, monitor))))?;
+    let mut found = prepared.solve_watched(|_| Some(Box::new(ClassLine::new(limits, monitor))))?;
     let written = args.output.as_deref().map_or(Ok(()), |path| {
         during(format!("writing {}", path.display()), || found.write(path))?;
         log::info!("distribution written to {}", path.display());
@@ -156,7 +156,7 @@ fn solve(
     });
     let device = prepared.into_device();
     interrupt::hold();
-    during("measuring the machine's limit", || found.measure_limit(&device, Some(&interrupted)));
+    during("measuring the stream bandwidth", || found.measure_limit(&device, Some(&interrupted)));
     interrupt::let_go();
     let written = written.and(args.run.write_results(&found.history_naming(&as_flag)));
     Ok((found.report_naming(&as_flag), written))

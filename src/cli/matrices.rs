@@ -80,7 +80,7 @@ fn in_words(listing: &Listing) -> String {
             "symmetric",
             "definite",
             "kind",
-            "fetched",
+            "downloaded",
         ]);
         for row in &listing.catalog {
             let yes = |holds: bool| if holds { "yes" } else { "no" };
@@ -105,8 +105,7 @@ fn in_words(listing: &Listing) -> String {
             }
         }
         text.push_str(&format!("{}\n\n", table.trim_fmt()));
-        let fetched =
-            "A matrix of the catalog is fetched when it is first used by its name, as in solver cg NAME.";
+        let fetched = "A matrix of the catalog is downloaded on first use, as in solver cg NAME.";
         text.push_str(&wrapped("", fetched));
     }
     if !listing.generators.is_empty() {

@@ -1,4 +1,4 @@
-//! How much memory a solve takes at most, about, or the least that it takes, in words.
+//! Describes the estimated memory of a solve, or a lower bound of it.
 
 use super::progress::bytes;
 use super::running::Running;
@@ -10,18 +10,17 @@ use std::ffi::OsStr;
 
 const UNKNOWN: &str = "known after the matrix is read";
 
-/// The least in words: so many times what is solved, without values, which graphs may lack.
-pub(super) fn at_least(what: &OsStr, columns: Option<Columns>, times: u64, named: &str) -> Result<String> {
-    // The head of such a table need not tell its kind.
+/// Describes a lower bound: the given number of copies of the matrix, without values, which graphs may lack.
+pub(super) fn at_least(what: &OsStr, columns: Option<Columns>, copies: u64, named: &str) -> Result<String> {
+    // The head of an edge table with named columns need not show the kind of file.
     if columns.is_some() {
         return Ok(UNKNOWN.to_owned());
     }
     let Some((rows, entries)) = crate::source::preview(what)? else { return Ok(UNKNOWN.to_owned()) };
-    Ok(format!("at least {} ({named}, values left out)", bytes(times * compressed_rows(rows, entries, 0))))
+    Ok(format!("at least {} ({named}, without values)", bytes(copies * compressed_rows(rows, entries, 0))))
 }
 
-/// The estimate in words.
-/// `start`: a solve that starts at a vector; `picture`: a plot is drawn.
+/// Describes the estimate. `start`: the solve starts from a vector; `picture`: a plot is drawn.
 pub(super) fn describe(
     method: Method,
     matrix: &OsStr,

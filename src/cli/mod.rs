@@ -1,4 +1,4 @@
-//! The command line: parse, plan, run, print. Nothing outside this folder prints.
+//! The command line: parse, plan, run, print. Only this module prints.
 
 #![allow(rustdoc::bare_urls)] // Comments of options are help texts.
 
@@ -8,21 +8,22 @@ mod cg;
 mod config;
 mod convert;
 mod doctor;
-mod dry;
-mod every;
+mod dry_run;
 mod fetch;
 mod flags;
 mod groups;
 mod info;
 mod interrupt;
+mod interval;
 mod layout;
 mod load;
 mod manual;
 mod markov;
 mod matrices;
+mod matrix_arg;
 mod memory;
 mod pagerank;
-mod places;
+mod paths;
 mod plan;
 mod plot;
 mod precond;
@@ -31,7 +32,6 @@ mod running;
 mod summary;
 mod unknown;
 mod vectors;
-mod what;
 
 use crate::error::{Error, Result};
 use crate::text::{duration, thousands};
@@ -42,7 +42,7 @@ use std::process::ExitCode;
 
 /// Exit code of a solve that ended without meeting its tolerance.
 const NOT_CONVERGED: u8 = 1;
-/// Exit code where nothing could be run.
+/// Exit code of a command that could not run.
 const COULD_NOT_RUN: u8 = 2;
 
 /// Runs the program with the arguments of this process.
@@ -68,7 +68,7 @@ pub fn run() -> ExitCode {
         _ => "debug",
     };
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(level))
-        // Its errors are part of ours.
+        // Its errors are included in the error messages of this program.
         .filter_module("rustls_platform_verifier", log::LevelFilter::Off)
         .format(|out, record| {
             let (level, style) = (record.level(), out.default_level_style(record.level()));
@@ -107,11 +107,11 @@ fn could_not_run(error: &Error) -> ExitCode {
 /// Prints to standard output.
 fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    check_printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// The outcome of printing; a reader that has gone away is no error.
-fn printed(outcome: std::io::Result<()>) -> Result<()> {
+/// Converts the outcome of printing; a closed pipe is not an error.
+fn check_printed(outcome: std::io::Result<()>) -> Result<()> {
     match outcome {
         Err(source) if source.kind() != ErrorKind::BrokenPipe => {
             Err(Error::Io { action: "write to", path: "standard output".into(), source })

@@ -1,4 +1,4 @@
-//! `solver pagerank`: ranks of the vertices of a graph, with a bound on their error that is certain.
+//! `solver pagerank`: ranks of the vertices of a graph, with a certified bound on their error.
 
 pub(super) mod args;
 mod plan;
@@ -6,7 +6,7 @@ mod plan;
 use super::flags::{self, as_flag};
 use super::layout::labelled;
 use super::load::load;
-use super::progress::{Live, during, shown};
+use super::progress::{Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::{fetch, interrupt, print, print_json};
 use crate::engine::pagerank::RankReport;
@@ -49,7 +49,7 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     Ok(report.converged)
 }
 
-/// The graph that was named, with the labels of its vertices.
+/// Loads the named graph, with the labels of its vertices.
 fn graph(args: &PagerankArgs) -> Result<Matrix> {
     let began = Instant::now();
     let options = Options {
@@ -66,13 +66,13 @@ fn graph(args: &PagerankArgs) -> Result<Matrix> {
     }
 }
 
-/// Ranks the vertices, writes the results, and measures the machine. Returns the report, and whether all could be written.
+/// Ranks the vertices, writes the results, and measures the stream bandwidth. Returns the report, and the outcome of writing.
 fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Result<()>)> {
     let limits = plan.running.limits(plan.settings.max_iters);
     let mut pagerank = Pagerank::new(&graph(args)?)
         .settings(plan.settings)
         .settled(plan.running.request, plan.running.settled)
-        .on_phase(shown());
+        .on_phase(show_phases());
     if let Some(limit) = plan.running.time_limit {
         pagerank = pagerank.time_limit(limit);
     }
@@ -83,10 +83,10 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Result<()>)> {
         pagerank = pagerank.x0(ranks);
     }
     let mut prepared = pagerank.prepare()?;
-    // Until here there is nothing to lose, and Ctrl-C ends the program at once.
+    // Ctrl-C exits immediately up to this point: there are no results to save yet.
     let interrupted = interrupt::catch();
     prepared.cancel_by(&interrupted);
-    let mut live = Live::new("pagerank", limits, args.run.monitor, "bound on the error by the last step");
+    let mut live = Live::new("pagerank", limits, args.run.monitor, "error bound from the last step");
     let ranks = prepared.solve_watched(&mut [&mut live]);
     live.finish();
     let mut ranks = ranks?;
@@ -97,7 +97,7 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Result<()>)> {
     });
     let device = prepared.into_device();
     interrupt::hold();
-    during("measuring the machine's limit", || ranks.measure_limit(&device, Some(&interrupted)));
+    during("measuring the stream bandwidth", || ranks.measure_limit(&device, Some(&interrupted)));
     interrupt::let_go();
     let written = written.and(args.run.write_results(&ranks.history_naming(&as_flag)));
     Ok((ranks.report_naming(&as_flag), written))

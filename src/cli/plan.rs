@@ -1,12 +1,12 @@
-//! What a solve of a system will do: every option resolved against the registry and this machine, before the matrix is read.
+//! The plan of a linear solve: every option resolved against the registry and this machine, before the matrix is read.
 
 use super::args::{CgArgs, Variant};
-use super::dry::Decisions;
-use super::every::Every;
+use super::dry_run::Decisions;
+use super::interval::Interval;
+use super::matrix_arg::MatrixArg;
 use super::running::{RunArgs, Running, bad, file};
 use super::summary::Line;
 use super::vectors::{FromFile, RightHandSide, writer};
-use super::what::What;
 use crate::engine::Stopping;
 use crate::error::Result;
 use crate::solve::Method;
@@ -15,44 +15,43 @@ use crate::source::catalog::Entry;
 use crate::stop::StoppingRule;
 use std::path::PathBuf;
 
-/// A solve, ready to run.
+/// A solve that is ready to run.
 pub struct Plan {
     /// The method.
     pub method: Method,
-    /// The matrix as named.
-    pub matrix: What,
+    /// The matrix as typed.
+    pub matrix: MatrixArg,
     /// The right-hand side.
     pub rhs: RightHandSide,
-    /// Where to start.
+    /// The start vector.
     pub x0: Option<FromFile>,
-    /// Whether a symmetric file is read as the triangle that it stores.
+    /// Whether only the stored triangle of a symmetric file is read.
     pub as_stored: bool,
-    /// The entry of the catalog that must be fetched first.
+    /// The matrix of the catalog to download first.
     pub fetch: Option<&'static Entry>,
-    /// What was typed of where and how long it runs.
+    /// The typed options of every solve.
     pub run: RunArgs,
-    /// The same, resolved.
+    /// The same options, resolved.
     pub running: Running,
     /// Tolerances and limits.
     pub stopping: Stopping,
     /// Whether the symmetry check is skipped.
     pub assume_symmetric: bool,
-    /// Where the solve is saved, and what it goes on from.
+    /// The checkpoint files to write and to resume from.
     pub checkpoints: Checkpoints,
-    /// Where the solution goes.
+    /// The file for the solution.
     pub output: Option<PathBuf>,
 }
 
 impl Plan {
-    /// Resolves options; asks the machine for a GPU where that matters, reads the vectors that are named, and opens
-    /// nothing else.
+    /// Resolves the options, looks for a GPU if the device needs it, and reads the named vectors, but not the matrix.
     pub fn resolve(args: CgArgs, minres: bool) -> Result<Plan> {
         let method = match (minres, args.variant) {
             (false, None | Some(Variant::Classic)) => Method::Cg,
             (false, Some(Variant::Pipelined)) => Method::PipelinedCg,
             (true, None) => Method::Minres,
-            (true, Some(_)) => {
-                return Err(bad("--variant", "", "minres has one form only; leave the option out"));
+            (true, Some(variant)) => {
+                return Err(bad("--variant", variant.name(), "minres has no variants; remove this option"));
             }
         };
         let matrix = args.matrix.clone();
@@ -89,14 +88,14 @@ impl Plan {
         })
     }
 
-    /// The line of the report that names the files of the solve. A solve that fails early saves no checkpoint.
+    /// Returns the report's line of written files. A solve that fails early writes no checkpoint.
     pub fn files(&self) -> Option<Line> {
         let checkpoint = self.checkpoints.save.as_ref().map(|(path, _)| path.as_path());
         let saved = checkpoint.filter(|path| path.is_file());
         self.run.files(&[("answer", self.output.as_deref()), ("checkpoint", saved)])
     }
 
-    /// The plan in words, a line for each decision.
+    /// Describes the plan, a line for each decision.
     pub fn describe(&self) -> Result<Decisions> {
         let mut plan = Decisions::default();
         plan.add("solver", self.method.name());
@@ -112,11 +111,13 @@ impl Plan {
                 _ => {}
             }
         }
-        let max_iters =
-            self.stopping.max_iters.map_or("10 a row, 1000 to 100000".to_owned(), |n| n.to_string());
+        let max_iters = self
+            .stopping
+            .max_iters
+            .map_or("10 per row, at least 1000, at most 100000".to_owned(), |n| n.to_string());
         plan.running(&self.run, &self.running, max_iters);
         if let Some((file, every)) = &self.checkpoints.save {
-            plan.add("checkpoint", format!("{}, every {}", file.display(), Every(*every)));
+            plan.add("checkpoint", format!("{}, every {}", file.display(), Interval(*every)));
         }
         plan.add_if("resume", self.checkpoints.resume.as_ref().map(|file| file.display()));
         plan.outputs(&self.run, self.output.as_deref());
@@ -129,7 +130,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Refuses vectors of files that do not fit a matrix with this number of rows.
+    /// Checks that the vectors of files fit a matrix with this number of rows.
     fn check_lengths(&self, rows: usize) -> Result<()> {
         if let RightHandSide::File(b) = &self.rhs {
             b.values(rows)?;
@@ -138,10 +139,10 @@ impl Plan {
     }
 }
 
-/// What was typed of checkpoints. A file that cannot be gone on from is better known before the matrix is read.
+/// Resolves the checkpoint options, and checks the checkpoint to resume from before the matrix is read.
 fn checkpoints(args: &CgArgs) -> Result<Checkpoints> {
-    if let Some(every) = args.every.filter(|_| args.checkpoint.is_none()) {
-        return Err(bad("--every", every, "nothing is saved without --checkpoint FILE"));
+    if let Some(interval) = args.checkpoint_every.filter(|_| args.checkpoint.is_none()) {
+        return Err(bad("--checkpoint-every", interval, "it needs --checkpoint FILE"));
     }
     if let Some(path) = &args.checkpoint {
         checkpoint::check_place(path).map_err(|reason| bad("--checkpoint", path.display(), reason))?;
@@ -149,7 +150,7 @@ fn checkpoints(args: &CgArgs) -> Result<Checkpoints> {
     if let Some(path) = &args.resume {
         Saved::read(path)?;
     }
-    let every = args.every.unwrap_or_default().0;
+    let every = args.checkpoint_every.unwrap_or_default().0;
     let save = args.checkpoint.clone().map(|path| (path, every));
     Ok(Checkpoints { save, resume: args.resume.clone(), labels: Vec::new() })
 }

@@ -1,4 +1,5 @@
-//! `solver plot`: saved histories in one picture, a table of measurements as lines, or the times of rivals as marks.
+//! `solver plot`: draws saved histories in one plot, a table of measurements as lines, or the times of several libraries as
+//! marks.
 
 use super::args::PlotArgs;
 use super::flags::bad;
@@ -10,10 +11,10 @@ pub(super) fn run(args: &PlotArgs) -> Result<bool> {
     let (labels, files) = (args.label.len(), args.histories.len());
     if labels != 0 && labels != files {
         return fault(format!(
-            "there are {labels} labels for {files} files: give one for each, in their order"
+            "there are {labels} labels for {files} files: give one label for each file, in the same order"
         ));
     }
-    super::places::check_writable(("-o", &args.output))?;
+    super::paths::check_writable(("-o", &args.output))?;
     let saved = Saved::read(&args.histories)?;
     if labels != 0 && !matches!(saved, Saved::Histories(_)) {
         return fault("only histories have labels; this is a file of measurements".to_owned());

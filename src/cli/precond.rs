@@ -1,4 +1,4 @@
-//! `solver preconditioners`, the list of them in help texts, and `--precond` as clap reads it: all from their table.
+//! `solver preconditioners`, the list of preconditioners in help texts, and the parser of `--precond`, from one table.
 
 use super::layout::{wrapped, wrapped_with};
 use super::{flags, print, print_json};
@@ -41,7 +41,7 @@ pub(super) fn run(args: &PreconditionersArgs) -> Result<bool> {
     Ok(true)
 }
 
-/// A line for each preconditioner, and one for each parameter.
+/// Lists the preconditioners, with a line for each and for each of its parameters.
 fn list() -> String {
     let mut text = String::new();
     for row in ROWS {
@@ -52,16 +52,16 @@ fn list() -> String {
     text
 }
 
-/// A help text with the preconditioners below it.
+/// Appends the list of preconditioners to a help text.
 pub(super) fn listed_below(text: &str) -> String {
     format!("{text}\n\nPreconditioners:\n{}", list().trim_end())
 }
 
-/// Reads a preconditioner with its parameters; names are completed in shells.
+/// Parses a preconditioner with its parameters; shells complete the names.
 #[derive(Clone)]
-pub(super) struct Typed;
+pub(super) struct PreconditionerParser;
 
-impl TypedValueParser for Typed {
+impl TypedValueParser for PreconditionerParser {
     type Value = Preconditioner;
 
     fn parse_ref(

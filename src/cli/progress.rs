@@ -1,4 +1,4 @@
-//! Progress on stderr: one live line on a terminal, a line every few seconds in a log, nothing for work that is over in a moment.
+//! Progress on stderr: one live line on a terminal, or a line every few seconds in a log. Short work shows no progress.
 
 mod live;
 mod monitor;
@@ -15,17 +15,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two updates of the live line.
+/// Time between two updates of the live line.
 const REFRESH: Duration = Duration::from_millis(100);
-/// Between two lines where there is no terminal.
+/// Time between two lines if there is no terminal.
 const LOG_EVERY: Duration = Duration::from_secs(5);
-/// Before the first of them: what is over sooner needs none.
+/// Time before the first line if there is no terminal.
 const LOG_FIRST: Duration = Duration::from_secs(2);
 
-/// When the next line is due where there is no terminal: one schedule for all phases of a run.
+/// When the next line is due if there is no terminal; all phases of a run share this schedule.
 static NEXT_LINE: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Whether a line is due where there is no terminal; the next one is then not for a while.
+/// Returns whether a line is due if there is no terminal, and schedules the next one.
 pub(super) fn line_is_due() -> bool {
     is_due(&mut NEXT_LINE.lock().unwrap_or_else(PoisonError::into_inner), Instant::now())
 }
@@ -38,15 +38,15 @@ fn is_due(next: &mut Option<Instant>, now: Instant) -> bool {
     due
 }
 
-/// Whether progress is shown at all.
+/// Whether progress is hidden.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// From now on no progress is shown.
+/// Hides progress from now on.
 pub fn silence() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Where progress is drawn.
+/// Returns the target for progress bars.
 pub(super) fn target() -> ProgressDrawTarget {
     if QUIET.load(Ordering::Relaxed) {
         ProgressDrawTarget::hidden()
@@ -55,42 +55,42 @@ pub(super) fn target() -> ProgressDrawTarget {
     }
 }
 
-/// One line in a log; nothing when silenced.
+/// Prints one line of a log, unless progress is hidden.
 pub(super) fn log_line(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
         let _ = writeln!(std::io::stderr(), "{text}");
     }
 }
 
-/// Runs `work` while a thread shows what the meter says: phase, share, rate and time left. Until the meter says anything, `phase`
-/// is shown. Where no thread can be had, nothing is shown.
+/// Runs `work` while a thread shows the reading of the meter: phase, share, rate and time left. Shows `phase` until the meter has
+/// one. Shows no progress if the thread cannot be started.
 pub fn metered<R>(phase: &'static str, name: &str, meter: &Arc<Meter>, work: impl FnOnce() -> R) -> R {
     let (name, meter, began) = (name.to_owned(), Arc::clone(meter), Instant::now());
-    let _watcher = Watcher::start(move || {
+    let _task = TaskHandle::start(move || {
         let mut now = meter.read();
         if now.phase.is_empty() {
             (now.phase, now.time) = (phase, began.elapsed());
         }
-        measure(&name, &now)
+        describe(&name, &now)
     });
     work()
 }
 
-/// Runs `work` while a thread shows what is done, and for how long.
+/// Runs `work` while a thread shows its name and the elapsed time.
 pub fn during<R>(what: impl Into<String>, work: impl FnOnce() -> R) -> R {
     let (what, began) = (what.into(), Instant::now());
-    let _watcher = Watcher::start(move || so_far(&what, began.elapsed()));
+    let _task = TaskHandle::start(move || so_far(&what, began.elapsed()));
     work()
 }
 
-/// Shows each phase that it is called with, until the next one or until it is dropped.
-pub fn shown() -> impl FnMut(&str) + Send + 'static {
-    let mut watcher = None;
+/// Returns a closure that shows the phase it is called with, until the next call or until it is dropped.
+pub fn show_phases() -> impl FnMut(&str) + Send + 'static {
+    let mut task = None;
     move |what: &str| {
         let (what, began) = (what.to_owned(), Instant::now());
-        // The phase before ends first.
-        drop(watcher.take());
-        watcher = Some(Watcher::start(move || so_far(&what, began.elapsed())));
+        // The previous phase ends first.
+        drop(task.take());
+        task = Some(TaskHandle::start(move || so_far(&what, began.elapsed())));
     }
 }
 
@@ -101,14 +101,15 @@ fn so_far(what: &str, time: Duration) -> String {
     }
 }
 
-/// Work that is under way, with what to show of it.
+/// Work in progress, with the text to show for it.
 struct Task {
     number: u64,
     bar: ProgressBar,
     text: Box<dyn Fn() -> String + Send>,
 }
 
-/// The work that is under way; the last one is shown. One thread shows it for the whole run: to start one takes 0.1 ms.
+/// The work in progress; the last task is shown. One thread shows progress for the whole run, because starting a thread takes 0.1
+/// ms.
 static TASKS: Mutex<Vec<Task>> = Mutex::new(Vec::new());
 static THREAD: Once = Once::new();
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -117,38 +118,38 @@ fn tasks() -> MutexGuard<'static, Vec<Task>> {
     TASKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has progress shown as long as it lives.
-struct Watcher {
+/// Shows the progress of a task until it is dropped.
+struct TaskHandle {
     bar: ProgressBar,
     number: u64,
 }
 
-impl Watcher {
-    fn start(text: impl Fn() -> String + Send + 'static) -> Watcher {
+impl TaskHandle {
+    fn start(text: impl Fn() -> String + Send + 'static) -> TaskHandle {
         let style = ProgressStyle::with_template("{spinner} {wide_msg}");
         let bar =
             ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         bar.set_draw_target(target());
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         if !QUIET.load(Ordering::Relaxed) {
-            // The schedule of the lines of a log begins with the first phase.
+            // The schedule of log lines starts with the first phase.
             line_is_due();
             tasks().push(Task { number, bar: bar.clone(), text: Box::new(text) });
             THREAD.call_once(|| {
-                if let Err(e) = start_thread("solver-progress".to_owned(), watch) {
-                    log::debug!("no progress is shown: {e}");
+                if let Err(e) = start_thread("solver-progress".to_owned(), show_tasks) {
+                    log::debug!("progress is not shown: {e}");
                 }
             });
         }
-        Watcher { bar, number }
+        TaskHandle { bar, number }
     }
 
-    /// Whether there is no terminal to show a live line on.
+    /// Returns whether there is no terminal for a live line.
     fn is_hidden(&self) -> bool {
         self.bar.is_hidden()
     }
 
-    /// Prints whole lines that the user asked for, above the live line where there is one; -q does not silence them.
+    /// Prints the lines of `--monitor` above the live line, also with -q.
     fn print(&self, lines: &str) {
         self.bar.suspend(|| {
             let _ = writeln!(std::io::stderr(), "{}", lines.trim_end());
@@ -156,15 +157,15 @@ impl Watcher {
     }
 }
 
-impl Drop for Watcher {
+impl Drop for TaskHandle {
     fn drop(&mut self) {
         tasks().retain(|task| task.number != self.number);
         self.bar.finish_and_clear();
     }
 }
 
-/// Shows the last task. Without a task nothing is shown, so that nothing follows the results of the run.
-fn watch() {
+/// Shows the last task in a loop. Without a task it prints nothing, so that no output follows the results of the run.
+fn show_tasks() {
     loop {
         std::thread::sleep(REFRESH);
         let tasks = tasks();
@@ -181,10 +182,10 @@ fn watch() {
     }
 }
 
-/// Bytes in the unit that suits them.
+/// Formats a number of bytes with its unit.
 pub(super) use crate::error::in_words as bytes;
 
-fn measure(name: &str, now: &Reading) -> String {
+fn describe(name: &str, now: &Reading) -> String {
     let (what, seconds) = (format!("{} {name}", now.phase), now.time.as_secs_f64());
     if now.done == 0 || seconds == 0.0 {
         return so_far(&what, now.time);
@@ -206,9 +207,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_done_is_told_with_its_share_its_rate_and_the_time_left() {
+    fn progress_has_share_rate_and_time_left() {
         let time = Duration::from_secs(4);
-        let text = |done, total| measure("a.mtx", &Reading { phase: "reading", time, done, total });
+        let text = |done, total| describe("a.mtx", &Reading { phase: "reading", time, done, total });
         assert_eq!(
             text(200_000_000, 600_000_000),
             "reading a.mtx: 200.0 MB of 600.0 MB, 50.0 MB/s, ETA 8.00 s"
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_has_no_line_for_what_is_over_in_a_moment_and_one_now_and_then_after_that() {
+    fn log_lines_start_after_two_seconds_and_repeat_at_intervals() {
         let (mut next, now) = (None, Instant::now());
         assert!(!is_due(&mut next, now));
         assert!(!is_due(&mut next, now + LOG_FIRST / 2));

@@ -1,7 +1,7 @@
-//! What all solves have in common on the command line: where they run, for how long, and what they leave behind.
+//! The options that all solves have in common: device, limits, and output files.
 
 pub(super) use super::flags::bad;
-use super::places::{Named, check_apart, check_writable};
+use super::paths::{Named, check_apart, check_writable};
 use super::progress::Limits;
 use super::summary::{Line, files};
 use crate::engine::{Request, Settled};
@@ -20,80 +20,81 @@ use std::time::Duration;
 /// Options of every solve.
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// How the matrix is multiplied; parameters ride on the name, as in vector:threads=8 [default: auto; see solver backends]
-    #[arg(long, value_name = "NAME", value_parser = super::backends::Typed, hide_possible_values = true)]
+    /// Multiply the matrix with this backend, with parameters after a colon, as in vector:threads=8 [default: auto; see solver
+    /// backends]
+    #[arg(long, value_name = "NAME", value_parser = super::backends::BackendParser, hide_possible_values = true)]
     #[arg(default_value = "auto", hide_default_value = true)]
     pub backend: String,
-    /// Where to run: auto, cpu, cuda or cuda:N [default: auto, a GPU if there is one]
+    /// Run on this device: auto, cpu, cuda or cuda:N [default: auto, a GPU if there is one]
     #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
     pub device: String,
-    /// Matrix and vectors in f64, in f32, or mixed: matrix f32, vectors f64
+    /// Store matrix and vectors in this precision
     #[arg(long, value_enum, default_value = "f64")]
     pub precision: Precision,
-    /// Threads on the CPU, 1 to 1024 [default: the cores this process may use]
+    /// Use N threads on the CPU, 1 to 1024 [default: the cores this process may use]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// Stop when the iterations have taken this many seconds
     #[arg(long, value_name = "SECONDS")]
     pub time_limit: Option<f64>,
-    /// Kept for scripts: a matrix of the catalog is fetched without it
+    /// Kept for old scripts: matrices of the catalog are downloaded without it
     #[arg(long, hide = true)]
     pub fetch: bool,
-    /// Write report and history here: .json, of which solver plot draws, or .csv
+    /// Write the report and the residual history to this file: .json (read by solver plot) or .csv
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
-    /// Draw the convergence here: .svg or .png
+    /// Plot the convergence to this file: .svg or .png
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
-    /// The title of the plot [default: method, matrix, backend, precision and device]
+    /// Set the title of the plot [default: method, matrix, backend, precision and device]
     #[arg(long, value_name = "TEXT", requires = "plot")]
     pub title: Option<String>,
-    /// Print every N-th residual and the last on stderr, also where that is no terminal
+    /// Print every N-th residual and the last one on stderr
     #[arg(long, value_name = "N")]
     pub monitor: Option<usize>,
     /// Print the report as JSON instead of text
     #[arg(long)]
     pub json: bool,
-    /// Read options from a TOML file, as key = value with the names of the options here; what is typed wins
+    /// Read options from a TOML file, as key = value with the long names of the options; typed options take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print what would be done, and stop
+    /// Print the plan and exit without solving
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// Where and how it runs.
+/// The resolved options of every solve.
 pub(super) struct Running {
     pub request: Request,
     pub settled: Settled,
-    /// Whether the method needs no backend, and runs on one thread.
+    /// Whether the method runs on one thread without a backend.
     pub serial: bool,
     pub time_limit: Option<Duration>,
 }
 
 impl Running {
-    /// What ends a solve that does not converge.
+    /// Returns the limits that end a solve that does not converge.
     pub fn limits(&self, max_iters: usize) -> Limits {
         Limits { iterations: max_iters, time: self.time_limit }
     }
 }
 
-/// A file that an option may name.
+/// An option, and the file that it names, if any.
 pub(super) type MaybeNamed<'a> = (&'static str, Option<&'a Path>);
 
-/// Those of the options that name a file.
+/// Returns the options that name a file.
 fn given<'a>(all: &[MaybeNamed<'a>]) -> Vec<Named<'a>> {
     all.iter().filter_map(|(option, file)| Some((*option, (*file)?))).collect()
 }
 
-/// The file that was typed, if it is one.
+/// Returns the typed path if it is an existing file.
 pub(super) fn file(typed: &OsStr) -> Option<&Path> {
     Some(Path::new(typed)).filter(|path| path.is_file())
 }
 
 impl RunArgs {
-    /// Resolves options; asks the machine for a GPU where that matters, and opens nothing. A method that runs in f64 on one
-    /// thread of the CPU says so by its name.
+    /// Resolves the options, and looks for a GPU if the device needs it. `serial` is the name of a method that runs in f64 on one
+    /// thread of the CPU.
     pub fn resolve(&self, serial: Option<&str>, precond: Preconditioner) -> Result<Running> {
         if self.monitor == Some(0) {
             return Err(bad("--monitor", 0, "it must be at least 1, which prints every residual"));
@@ -117,7 +118,7 @@ impl RunArgs {
         Ok(Running { request, settled, serial: serial.is_some(), time_limit })
     }
 
-    /// Every file that is written can be, and is none that is read or written otherwise.
+    /// Checks that every output can be written, and that outputs differ from each other and from the inputs.
     pub fn check_files(&self, inputs: &[MaybeNamed<'_>], outputs: &[MaybeNamed<'_>]) -> Result<()> {
         let ours = [("--history", self.history.as_deref()), ("--plot", self.plot.as_deref())];
         let inputs = given(&[inputs, &[("--config", self.config.as_deref())]].concat());
@@ -126,19 +127,18 @@ impl RunArgs {
         outputs.into_iter().try_for_each(check_writable)
     }
 
-    /// The line of a report that names the files of a solve; `others` are those besides history and picture.
-    pub fn files(&self, others: &[(&str, Option<&Path>)]) -> Option<Line> {
+    /// Returns the report's line of written files: `outputs`, the history and the plot.
+    pub fn files(&self, outputs: &[(&str, Option<&Path>)]) -> Option<Line> {
         let ours = [("history", self.history.as_deref()), ("plot", self.plot.as_deref())];
-        files(&[others, &ours].concat())
+        files(&[outputs, &ours].concat())
     }
 
-    /// Starts the threads that read and check. They obey the same limit as those that solve.
+    /// Starts the thread pool that reads and checks the matrix, with the same limit as that of the solve.
     pub fn start_pool(&self) {
         start_pool(self.threads);
     }
 
-    /// Writes history and picture, each where it was asked for. What cannot be written keeps nothing else from it; the first
-    /// fault is the error.
+    /// Writes the history and the plot, if requested. Attempts both, and returns the first error.
     pub fn write_results(&self, history: &History) -> Result<()> {
         let saved = self.history.as_deref().map_or(Ok(()), |path| {
             history.save(path)?;

@@ -1,20 +1,20 @@
-//! The error of a command that does not exist: what was probably meant, and which methods there are.
+//! The error for an unknown command: names the command that was probably meant, and the methods that exist.
 
 use super::args::Cli;
 use crate::spelling::{did_you_mean, nearest};
 use clap::CommandFactory;
 use std::path::Path;
 
-/// The commands that solve.
+/// The commands that run a method.
 const METHODS: &[&str] = &["cg", "minres", "pagerank", "markov"];
 
-/// Methods of other programs, with what to use for their problems.
-const ELSEWHERE: &[(&[&str], &str)] = &[
+/// Methods that this program lacks, with the command or library to use instead.
+const ALTERNATIVES: &[(&[&str], &str)] = &[
     (
         &["pcg", "conjugate-gradient", "conjugate-gradients"],
-        "solver cg --precond NAME is preconditioned conjugate gradients",
+        "use solver cg --precond NAME for preconditioned conjugate gradients",
     ),
-    (&["symmlq", "minres-qlp"], "solver minres is for symmetric indefinite and singular systems"),
+    (&["symmlq", "minres-qlp"], "use solver minres for symmetric indefinite and singular systems"),
     (
         &["gmres", "fgmres", "lgmres", "gcrotmk", "gcr", "bicgstab", "bicg", "cgs", "qmr", "tfqmr", "idr"],
         "this program solves symmetric systems only; for unsymmetric ones SciPy, PETSc and Ginkgo have GMRES and BiCGSTAB",
@@ -25,15 +25,15 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     ),
     (
         &["lu", "ldl", "cholesky", "direct", "splu"],
-        "this program has iterative methods only; direct ones are in SciPy (splu), SuiteSparse and MUMPS",
+        "this program has iterative methods only; SciPy (splu), SuiteSparse and MUMPS have direct ones",
     ),
     (
         &["eig", "eigs", "eigsh", "lanczos", "lobpcg"],
-        "this program finds no eigenvectors; SciPy has eigsh and lobpcg",
+        "this program computes no eigenvectors; SciPy has eigsh and lobpcg",
     ),
 ];
 
-/// The message for a command that does not exist.
+/// Returns the message for an unknown command.
 pub(super) fn command(name: &str) -> String {
     let cli = Cli::command();
     let about = |method: &&str| {
@@ -42,11 +42,11 @@ pub(super) fn command(name: &str) -> String {
     };
     let methods: String = METHODS.iter().map(about).collect();
     let lower = name.to_lowercase();
-    let known = ELSEWHERE.iter().find(|(names, _)| names.contains(&lower.as_str()));
-    let hint = match known {
+    let alternative = ALTERNATIVES.iter().find(|(names, _)| names.contains(&lower.as_str()));
+    let hint = match alternative {
         Some((_, instead)) => (*instead).to_owned(),
         None if Path::new(name).is_file() => {
-            format!("{name} is a file: try solver info {name}, or one of the methods on it")
+            format!("{name} is a file: try solver info {name}, or run a method on it")
         }
         None => did_you_mean(&nearest(name, cli.get_subcommands().map(clap::Command::get_name))),
     };

@@ -1,14 +1,14 @@
-//! Advice for a solve that did not converge. The advice states facts of the run and makes no promises.
+//! Hints for a solve that did not converge, based on facts of this run. They do not guarantee convergence.
 
 use crate::observe::Forecast;
 use crate::scalar::Precision;
 use crate::stop::StopReason;
 use crate::text::{duration, thousands};
 
-/// Spells a setting and its value, which may be empty, for the interface of the user: `max_iters(1300)`, `--max-iters 1300`.
+/// Formats a setting with its value, which may be empty, in the form that the caller uses: `max_iters(1300)`, `--max-iters 1300`.
 pub type Naming<'a> = &'a dyn Fn(&str, &str) -> String;
 
-/// Spells a setting as a method call of the library: `max_iters(1300)`.
+/// Formats a setting as a method of the library: `max_iters(1300)`.
 pub fn as_method(setting: &str, value: &str) -> String {
     match (setting, value) {
         ("method", "minres") => "Minres::new".to_owned(),
@@ -17,45 +17,46 @@ pub fn as_method(setting: &str, value: &str) -> String {
         ("precision", "f32") => "precision(Precision::F32)".to_owned(),
         ("precision", "mixed") => "precision(Precision::Mixed)".to_owned(),
         ("precond", name) if !name.is_empty() => format!("precond(\"{name}\")"),
+        ("vectors", _) => "Options { attached: true }".to_owned(),
         ("time-limit", seconds) => format!("time_limit(Duration::from_secs({seconds}))"),
         (setting, "") => setting.replace('-', "_"),
         (setting, value) => format!("{}({value})", setting.replace('-', "_")),
     }
 }
 
-/// Fewest iterations for a trend.
+/// Minimum number of residuals for a trend.
 const FEWEST: usize = 16;
-/// Largest forecast, as a multiple of the iterations done.
+/// Forecasts are limited to this multiple of the iterations so far.
 const FARTHEST: f64 = 20.0;
-/// The proposed limit adds this multiple of the forecast iterations. On recorded solves it sufficed in 95 % of the cases.
+/// The proposed limit allows this multiple of the forecast iterations. This sufficed for 95 % of recorded solves.
 const ROOM: f64 = 1.5;
-/// Residuals below this are near the rounding of f64; no higher precision lowers them.
+/// Residuals below this are near the rounding of f64, so no precision lowers them.
 const LOWEST: f64 = 1e-13;
 /// Residuals below this are near the rounding of f32.
 const LOWEST_F32: f64 = 1e-6;
-/// Shortest solve, in seconds, for which a checkpoint is advised.
+/// Solves that take at least this many seconds get the hint about checkpoints.
 const LONG: f64 = 10.0;
 
-/// The end of a solve, from which advice is derived.
+/// A solve that has ended.
 pub(crate) struct Ended<'a> {
     pub reason: &'a StopReason,
-    /// The initial residual and the residual of each iteration.
+    /// The residual of the start, then of each iteration.
     pub residuals: &'a [f64],
     /// The residual to reach.
     pub goal: f64,
     pub seconds_each: f64,
     pub precision: Precision,
-    /// Whether the method recomputes the residual and continues, so that rounding of the vectors does not end the solve.
+    /// Whether the method recomputes the residual and restarts, so that rounding of vectors does not end it.
     pub restarts: bool,
     /// The name of the setting for the tolerance.
     pub tolerance: &'static str,
     /// A preconditioner to try.
     pub precond: Option<&'static str>,
-    /// Advice on resuming the solve.
+    /// How to resume the solve.
     pub resume: Option<String>,
 }
 
-/// Returns advice for a solve that did not converge; none if no advice is certain to be true.
+/// Returns hints for a solve that did not converge; `None` if there is no hint that is certain to apply.
 pub(crate) fn hint(ended: &Ended<'_>, naming: Naming<'_>) -> Option<String> {
     let precond = ended
         .precond
@@ -69,15 +70,15 @@ pub(crate) fn hint(ended: &Ended<'_>, naming: Naming<'_>) -> Option<String> {
     let lower = ended.precision != Precision::F64 && (lowest.is_nan() || lowest >= LOWEST);
     let precise = lower.then(|| {
         let rounded = rounded(ended.precision);
-        format!("rounding {rounded} to f32 may be in the way: {}", naming("precision", "f64"))
+        format!("rounding {rounded} to f32 may prevent convergence: {}", naming("precision", "f64"))
     });
     let larger = || Some(format!("a larger {} may be met", naming(ended.tolerance, "")));
     let parts = match ended.reason {
         StopReason::IterationLimit { .. } | StopReason::TimeLimit { .. } => match trend(ended, naming) {
-            // The recursive residual keeps falling after rounding stops the fall of the true residual.
+            // The recurrence residual may keep falling while rounding stops the true residual.
             Trend::Falls(_) if lower && !ended.restarts && ended.goal < LOWEST_F32 => vec![precise],
-            Trend::Falls(advice) => vec![Some(advice), precond, ended.resume.clone()],
-            Trend::Stays(advice) => vec![Some(advice), precond, precise, ended.resume.clone()],
+            Trend::Falls(text) => vec![Some(text), precond, ended.resume.clone()],
+            Trend::Stays(text) => vec![Some(text), precond, precise, ended.resume.clone()],
             Trend::Unknown => vec![precond, ended.resume.clone()],
         },
         StopReason::Stagnated { .. } => match (&precond, &precise) {
@@ -95,19 +96,19 @@ pub(crate) fn hint(ended: &Ended<'_>, naming: Naming<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// Names the data that a precision rounds to f32.
+/// Names the data rounded to single precision.
 fn rounded(precision: Precision) -> &'static str {
     if precision == Precision::Mixed { "the matrix" } else { "matrix and vectors" }
 }
 
-/// The trend of the residuals, with advice.
+/// The trend of the residuals, with its description.
 enum Trend {
     Falls(String),
     Stays(String),
     Unknown,
 }
 
-/// Forecasts the iterations still needed at the present rate, and proposes a limit that allows them.
+/// The iterations that are still needed at the present rate, and the limit that leaves room for them.
 fn trend(ended: &Ended<'_>, naming: Naming<'_>) -> Trend {
     let done = ended.residuals.len().saturating_sub(1);
     let Some(last) = ended.residuals.last().filter(|_| done >= FEWEST) else { return Trend::Unknown };
@@ -124,9 +125,7 @@ fn trend(ended: &Ended<'_>, naming: Naming<'_>) -> Trend {
     forecast.add(ended.residuals);
     let Some(left) = forecast.left_at_steady_rate(ended.goal) else {
         return match forecast.left(ended.goal) {
-            Some(_) => {
-                Trend::Falls("the residual falls, too unevenly to tell when it is low enough".to_owned())
-            }
+            Some(_) => Trend::Falls("the residual falls too unevenly for a forecast".to_owned()),
             None => {
                 Trend::Stays("the residual did not fall in the last quarter of the iterations".to_owned())
             }
@@ -156,16 +155,16 @@ fn rounded_up(value: f64) -> f64 {
     ((value / unit).ceil() * unit).max(1.0)
 }
 
-/// Returns advice on resuming: from the checkpoint, or for a long solve on saving one.
+/// Returns the hint on how to resume, if the solve has a checkpoint or takes at least `LONG` seconds.
 pub(crate) fn resume(
     checkpoint: Option<&std::path::Path>,
     seconds: f64,
     naming: Naming<'_>,
 ) -> Option<String> {
     match checkpoint {
-        Some(file) => Some(format!("{} goes on from here", naming("resume", &file.display().to_string()))),
+        Some(file) => Some(format!("{} continues from here", naming("resume", &file.display().to_string()))),
         None if seconds >= LONG => Some(format!(
-            "{} saves a solve, and {} goes on with it",
+            "{} saves a solve, and {} continues it",
             naming("checkpoint", "FILE"),
             naming("resume", "FILE")
         )),
@@ -177,7 +176,7 @@ pub(crate) fn resume(
 mod tests {
     use super::*;
 
-    fn advice_for(ended: &Ended<'_>) -> Option<String> {
+    fn hint_for(ended: &Ended<'_>) -> Option<String> {
         hint(ended, &as_method)
     }
 
@@ -189,64 +188,64 @@ mod tests {
         Ended { reason, residuals, goal, seconds_each, precision, restarts: true, tolerance, precond, resume }
     }
 
-    /// Returns the residuals of 500 iterations that fall steadily from 1 to `last`.
+    /// 500 iterations that reach this residual.
     fn falling(last: f64) -> Vec<f64> {
         (0..=500).map(|i| last.powf(f64::from(i) / 500.0)).collect()
     }
 
     #[test]
-    fn a_steady_fall_gives_the_remaining_iterations_and_a_limit() {
+    fn a_steady_fall_has_a_forecast_of_the_remaining_iterations() {
         let residuals = falling(1e-4);
-        let advice = advice_for(&ended(&LIMIT, &residuals, Precision::F64)).unwrap();
+        let hint = hint_for(&ended(&LIMIT, &residuals, Precision::F64)).unwrap();
         assert_eq!(
-            advice,
+            hint,
             "at its present rate the residual needs about 510 more iterations, 5.01 s: max_iters(1300)"
         );
         let reason = StopReason::TimeLimit { seconds: 5.0 };
-        let advice = advice_for(&ended(&reason, &residuals, Precision::F64)).unwrap();
-        assert!(advice.ends_with(": time_limit(Duration::from_secs(13))"), "{advice}");
+        let hint = hint_for(&ended(&reason, &residuals, Precision::F64)).unwrap();
+        assert!(hint.ends_with(": time_limit(Duration::from_secs(13))"), "{hint}");
     }
 
     #[test]
-    fn a_residual_that_stays_or_falls_too_slowly_gives_no_limit() {
-        let advice = |residuals: &[f64]| advice_for(&ended(&LIMIT, residuals, Precision::F64)).unwrap();
-        assert_eq!(advice(&[1.0; 501]), "the residual did not fall in the last quarter of the iterations");
-        assert!(advice(&falling(0.9)).contains("more than 20 times"));
-        assert_eq!(advice_for(&ended(&LIMIT, &[1.0, 0.5], Precision::F64)), None);
+    fn there_is_no_forecast_if_the_residual_stalls_or_falls_too_slowly() {
+        let hint = |residuals: &[f64]| hint_for(&ended(&LIMIT, residuals, Precision::F64)).unwrap();
+        assert_eq!(hint(&[1.0; 501]), "the residual did not fall in the last quarter of the iterations");
+        assert!(hint(&falling(0.9)).contains("more than 20 times"));
+        assert_eq!(hint_for(&ended(&LIMIT, &[1.0, 0.5], Precision::F64)), None);
     }
 
     #[test]
-    fn higher_precision_is_advised_only_if_there_is_one() {
+    fn hints_name_a_higher_precision_only_if_one_exists() {
         let stagnated = StopReason::Stagnated { iteration: 500, window: 100 };
         let gap = StopReason::ResidualGap { recursive: 1e-9, recomputed: 1e-6 };
         for reason in [&LIMIT, &stagnated, &gap] {
-            let advice = |precision| advice_for(&ended(reason, &[1.0; 501], precision)).unwrap();
-            assert!(!advice(Precision::F64).contains("precision"), "{}", advice(Precision::F64));
-            assert!(advice(Precision::F32).contains("precision(Precision::F64)"));
-            assert!(advice(Precision::Mixed).contains("precision(Precision::F64)"));
+            let hint = |precision| hint_for(&ended(reason, &[1.0; 501], precision)).unwrap();
+            assert!(!hint(Precision::F64).contains("precision"), "{}", hint(Precision::F64));
+            assert!(hint(Precision::F32).contains("precision(Precision::F64)"));
+            assert!(hint(Precision::Mixed).contains("precision(Precision::F64)"));
         }
     }
 
     #[test]
-    fn a_goal_below_single_precision_gives_no_limit() {
+    fn there_is_no_forecast_if_single_precision_cannot_reach_the_goal() {
         let residuals = falling(1e-4);
-        let advice = |restarts, precision| {
-            advice_for(&Ended { restarts, ..ended(&LIMIT, &residuals, precision) }).unwrap()
+        let hint = |restarts, precision| {
+            hint_for(&Ended { restarts, ..ended(&LIMIT, &residuals, precision) }).unwrap()
         };
-        assert!(advice(false, Precision::F64).contains("510 more iterations"));
-        assert!(advice(true, Precision::F32).contains("510 more iterations"));
-        assert!(advice(false, Precision::F32).ends_with("may be in the way: precision(Precision::F64)"));
+        assert!(hint(false, Precision::F64).contains("510 more iterations"));
+        assert!(hint(true, Precision::F32).contains("510 more iterations"));
+        assert!(hint(false, Precision::F32).ends_with("may prevent convergence: precision(Precision::F64)"));
     }
 
     #[test]
-    fn a_stop_caused_by_one_setting_names_that_setting() {
-        let advice = |reason| advice_for(&ended(&reason, &[1.0; 501], Precision::F64));
+    fn a_stop_caused_by_one_setting_names_this_setting() {
+        let hint = |reason| hint_for(&ended(&reason, &[1.0; 501], Precision::F64));
         let rounding = StopReason::Rounding { residual: 1e-9, at_most: 1e-7 };
-        assert_eq!(advice(rounding).unwrap(), "a larger rtol may be met");
-        assert_eq!(advice(StopReason::Breakdown { iteration: 9 }).unwrap(), "Cg::new");
+        assert_eq!(hint(rounding).unwrap(), "a larger rtol may be met");
+        assert_eq!(hint(StopReason::Breakdown { iteration: 9 }).unwrap(), "Cg::new");
         let indefinite = StopReason::IndefinitePreconditioner { iteration: 9, product: -1.0 };
-        assert_eq!(advice(indefinite).unwrap(), "precond(\"none\")");
-        assert_eq!(advice(StopReason::Interrupted), None);
+        assert_eq!(hint(indefinite).unwrap(), "precond(\"none\")");
+        assert_eq!(hint(StopReason::Interrupted), None);
     }
 
     #[test]

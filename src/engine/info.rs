@@ -251,11 +251,11 @@ mod tests {
         loaded.attached.push(Attached { name: "b".into(), values });
         let info = Matrix::of_loaded("F1-like", loaded, 0.0).info();
         let text = info.to_string();
-        assert!(text.contains("stand-in     made up to look like F1, which it is not"), "{text}");
-        assert!(text.contains("beside it    b, 6 x 2"), "{text}");
+        assert!(text.contains("stand-in     generated to resemble F1; not the real matrix"), "{text}");
+        assert!(text.contains("vectors      b, 6 x 2"), "{text}");
         let json = serde_json::to_value(&info).unwrap();
         assert_eq!(json["stand_in"], "F1");
-        assert_eq!(json["beside"], serde_json::json!([{"name": "b", "rows": 6, "cols": 2}]));
+        assert_eq!(json["attached"], serde_json::json!([{"name": "b", "rows": 6, "cols": 2}]));
     }
 
     #[test]

@@ -11,9 +11,13 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The forms of right-hand sides, for error messages.
-const FORMS: &str = "a right-hand side is A*ones, ones, random:SEED, beside (the one stored with the matrix) or a file of \
+/// The valid right-hand sides, for error messages.
+const FORMS: &str = "a right-hand side is A*ones, ones, random:SEED, included (stored with the matrix) or a file of \
                      one column: numbers as text, .mtx or .npy, plain or compressed with gzip";
+/// The name of the right-hand side stored with the matrix.
+const INCLUDED: &str = "included";
+/// The former name of [`INCLUDED`].
+const FORMER: &str = "beside";
 
 /// The vector of a file, with the setting that names the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +28,7 @@ pub struct VectorFile {
 }
 
 impl VectorFile {
-    /// Reads a file of one column. Errors name `setting`.
+    /// Reads a file of one column. Errors name the setting.
     pub fn read(setting: &'static str, path: &Path) -> Result<VectorFile> {
         match read_vector(path) {
             Ok(values) => Ok(VectorFile { setting, path: path.to_owned(), values }),
@@ -38,7 +42,7 @@ impl VectorFile {
         self.setting
     }
 
-    /// Returns the vector. Fails unless the vector has one entry per row.
+    /// Returns the vector, and checks that it has one entry for each row.
     pub fn values(&self, rows: usize) -> Result<&[f64]> {
         check_length(self.setting, self, self.values.len(), rows)?;
         Ok(&self.values)
@@ -50,7 +54,7 @@ impl VectorFile {
     }
 }
 
-/// Checks that a vector has one entry per row. `source` says where the vector comes from.
+/// Checks that a vector has one entry for each row; `source` names its origin.
 pub(super) fn check_length(
     setting: &'static str,
     source: impl fmt::Display,
@@ -61,7 +65,7 @@ pub(super) fn check_length(
         return Ok(());
     }
     let (length, rows) = (thousands(length as u64), thousands(rows as u64));
-    let reason = format!("its length is {length}, and the matrix has {rows} rows: they must be equal");
+    let reason = format!("its length is {length}, but the matrix has {rows} rows");
     Err(Error::setting(setting, source, reason))
 }
 
@@ -74,12 +78,12 @@ impl fmt::Display for VectorFile {
 /// A right-hand side by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RhsName {
-    /// The product of the matrix and the vector of ones, so that the solution is known.
+    /// The matrix times a vector of ones, so that the solution is known.
     #[default]
     TimesOnes,
-    /// The vector of ones.
+    /// All ones.
     Ones,
-    /// Random numbers that depend on the seed only.
+    /// Random numbers that depend only on the seed.
     Random(u64),
     /// The right-hand side stored with the matrix.
     Attached,
@@ -88,13 +92,13 @@ pub enum RhsName {
 }
 
 impl RhsName {
-    /// Parses a keyword; returns none if `typed` names a file.
+    /// Parses a name; `None` if it is the path of a file.
     fn word(typed: &OsStr) -> Result<Option<RhsName>> {
         let Some(typed) = typed.to_str() else { return Ok(None) };
         match typed {
             "A*ones" => return Ok(Some(RhsName::TimesOnes)),
             "ones" => return Ok(Some(RhsName::Ones)),
-            "beside" => return Ok(Some(RhsName::Attached)),
+            INCLUDED | FORMER => return Ok(Some(RhsName::Attached)),
             _ => {}
         }
         let Some(seed) = typed.strip_prefix("random:") else { return Ok(None) };
@@ -103,12 +107,12 @@ impl RhsName {
         seed.parse().map(|seed| Some(RhsName::Random(seed))).map_err(|_| fault())
     }
 
-    /// Returns the file that `typed` names; none for a keyword.
+    /// Returns the path of a name that is a file; `None` for any other name.
     pub fn file(typed: &OsStr) -> Option<&Path> {
         matches!(RhsName::word(typed), Ok(None)).then(|| Path::new(typed))
     }
 
-    /// Parses a right-hand side: `A*ones`, `ones`, `random:SEED`, `beside`, or a file, which is read.
+    /// Resolves a name: `A*ones`, `ones`, `random:SEED`, `included`, or a file, which is read.
     pub fn resolve(typed: &OsStr) -> Result<RhsName> {
         if let Some(word) = RhsName::word(typed)? {
             return Ok(word);
@@ -119,7 +123,7 @@ impl RhsName {
         VectorFile::read("rhs", Path::new(typed)).map(RhsName::File)
     }
 
-    /// Builds the right-hand side for a matrix. `vectors` are the vectors stored with the matrix.
+    /// Creates the right-hand side for a matrix and the vectors stored with it.
     pub fn make(&self, matrix: &Csr, vectors: &[Attached]) -> Result<Problem> {
         let n = matrix.rows();
         let named = |b: Vec<f64>| Problem { b, answer: None, description: self.to_string() };
@@ -139,15 +143,15 @@ impl fmt::Display for RhsName {
             RhsName::TimesOnes => f.write_str("A*ones"),
             RhsName::Ones => f.write_str("ones"),
             RhsName::Random(seed) => write!(f, "random:{seed}"),
-            RhsName::Attached => f.write_str("beside"),
+            RhsName::Attached => f.write_str(INCLUDED),
             RhsName::File(file) => file.fmt(f),
         }
     }
 }
 
 impl Matrix {
-    /// Builds a right-hand side by name: `A*ones`, for which the solution is known, `ones`, `random:SEED`, `beside` for the one
-    /// stored with the matrix, or a file of one column.
+    /// Creates a problem with a right-hand side by name: `A*ones`, for which the solution is known, `ones`, `random:SEED`,
+    /// `included` for the one stored with the matrix, or a file of one column.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {
@@ -169,26 +173,28 @@ impl<'a> From<&'a Problem> for RightHandSide<'a> {
     }
 }
 
-/// Returns the right-hand side with the lowest number among the vectors stored with the matrix.
+/// Returns the first right-hand side stored with the matrix, in the order of their numbers.
 fn attached(all: &[Attached], rows: usize) -> Result<Problem> {
-    let fault = |reason: String| Error::setting("rhs", "beside", reason);
+    let fault = |reason: String| Error::setting("rhs", INCLUDED, reason);
     let mut sides: Vec<(u64, &Attached)> =
         all.iter().filter_map(|attached| Some((number(&attached.name)?, attached))).collect();
     sides.sort_by_key(|(number, _)| *number);
     let Some(&(_, first)) = sides.first() else {
         let names: Vec<_> = all.iter().map(|attached| attached.name.as_str()).collect();
-        let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-        return Err(fault(format!("no right-hand side came with the matrix; beside it is: {there}")));
+        let stored = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        return Err(fault(format!(
+            "no right-hand side is stored with the matrix; vectors stored with it: {stored}"
+        )));
     };
     let (name, values) = (&first.name, &first.values);
     let b = values.column(0).filter(|_| values.rows() == rows).ok_or_else(|| {
-        fault(format!("{name} is {} x {}, and the matrix has {rows} rows", values.rows(), values.cols()))
+        fault(format!("{name} is {} x {}, but the matrix has {rows} rows", values.rows(), values.cols()))
     })?;
     if let Some(row) = b.iter().position(|value| !value.is_finite()) {
         let (value, row) = (b[row], row + 1);
-        return Err(fault(format!("row {row} of {name} (counted from 1) is {value}, and must be finite")));
+        return Err(fault(format!("row {row} of {name} (counted from 1) is {value}, but must be finite")));
     }
-    let mut description = format!("{name} beside the matrix");
+    let mut description = format!("{name} stored with the matrix");
     if values.cols() > 1 {
         description.push_str(&format!(", the first of {} columns", values.cols()));
     }
@@ -198,7 +204,7 @@ fn attached(all: &[Attached], rows: usize) -> Result<Problem> {
     Ok(Problem { b, answer: None, description })
 }
 
-/// Returns the number of a right-hand side by its name: 0 for `b`, 1 for `b1` or `b_1`.
+/// Returns the number of a right-hand side from its name: `b` comes first, then `b1`, `b_2` and so on.
 fn number(name: &str) -> Option<u64> {
     match name.strip_prefix('b')? {
         "" => Some(0),
@@ -216,11 +222,11 @@ mod tests {
     }
 
     #[test]
-    fn the_right_hand_side_with_the_lowest_number_is_chosen() {
+    fn the_right_hand_side_with_the_lowest_number_is_used() {
         let all = [side("coord", 0.0), side("b10", 10.0), side("b_2", 2.0), side("body", 1.0)];
         let problem = attached(&all, 1).unwrap();
         assert_eq!(problem.b, [2.0]);
-        assert_eq!(problem.description, "b_2 beside the matrix, the first of 2 right-hand sides");
+        assert_eq!(problem.description, "b_2 stored with the matrix, the first of 2 right-hand sides");
         assert_eq!(attached(&[side("b1", 1.0), side("b", 0.5)], 1).unwrap().b, [0.5]);
     }
 }

@@ -1,32 +1,32 @@
-//! What goes wrong with graphs and chains whose distributions are looked for.
+//! Errors of graphs and Markov chains.
 
-/// A graph has no ranks, or a chain no one stationary distribution.
+/// A graph has no ranks, or a chain has no unique stationary distribution.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainError {
-    /// The links out of a vertex cannot be chosen by their weights.
+    /// The weights of the links out of a vertex are invalid.
     #[error("the links out of vertex {vertex}{}: {reason}", to.map_or(String::new(), |to| format!(", the one to vertex {to}")))]
     LinkWeights {
         /// The vertex, by its id or counted from 0.
         vertex: u64,
-        /// The vertex that the link leads to, where it is about one.
+        /// The target of the link, if the error is about one link.
         to: Option<u64>,
         /// What is wrong.
         reason: String,
     },
-    /// The same, of vertices with labels.
+    /// The weights of the links out of a vertex with a label are invalid.
     #[error("the links out of vertex {vertex}{}: {reason}", to.as_ref().map_or(String::new(), |to| format!(", the one to vertex {to}")))]
     NamedWeights {
         /// The vertex, by its label or id.
         vertex: String,
-        /// The vertex that the link leads to, where it is about one.
+        /// The target of the link, if the error is about one link.
         to: Option<String>,
         /// What is wrong.
         reason: String,
     },
-    /// The steps out of a state with a label or an id are no distribution.
+    /// The weights of the links out of a state with a label or an id do not sum to 1.
     #[error(
-        "the links out of vertex {vertex}: their weights sum to {sum}, and must sum to 1; where the sum is not 0, each can be \
+        "the links out of vertex {vertex}: their weights sum to {sum}, but must sum to 1; weights with a nonzero sum can be \
          divided by it"
     )]
     NamedSum {
@@ -35,10 +35,10 @@ pub enum ChainError {
         /// The sum.
         sum: f64,
     },
-    /// A row of a chain is no distribution.
+    /// A row of a chain does not sum to 1.
     #[error(
-        "row {} sums to {sum}, and the steps out of a state must sum to 1 (counted from 1); a row whose sum is not 0 \
-         can be divided by it", row + 1
+        "row {} sums to {sum} (counted from 1), but the probabilities of the steps out of a state must sum to 1; a row with a \
+         nonzero sum can be divided by it", row + 1
     )]
     RowSum {
         /// The row, counted from 0.
@@ -46,11 +46,11 @@ pub enum ChainError {
         /// Its sum.
         sum: f64,
     },
-    /// A chain of nothing.
-    #[error("the chain has no states, and so no distribution over them")]
+    /// The chain has no states.
+    #[error("the chain has no states, so it has no distribution")]
     NoStates,
-    /// An entry of a chain is no probability.
-    #[error("the entry ({}, {}) is {value}, and the probability of a step is not negative (counted from 1)", row + 1, col + 1)]
+    /// An entry of a chain is negative.
+    #[error("the entry ({}, {}) is {value} (counted from 1), but the probability of a step must not be negative", row + 1, col + 1)]
     Probability {
         /// The row, counted from 0.
         row: usize,
@@ -59,17 +59,17 @@ pub enum ChainError {
         /// The entry.
         value: f64,
     },
-    /// The chain has several classes that are never left, and one distribution for each.
+    /// The chain has several closed classes, with one distribution each.
     #[error(
-        "the chain has {classes} classes of states that are never left, and as many stationary distributions; ask for \
-         that of each class"
+        "the chain has {classes} closed classes of states, and each has its own stationary distribution; compute that of \
+         each class"
     )]
     Reducible {
         /// How many.
         classes: usize,
     },
-    /// A vector is no distribution over the vertices.
-    #[error("{what}: they must not be negative, and sum to 1; their sum is {sum}")]
+    /// A vector is not a distribution over the vertices.
+    #[error("{what}: the values must not be negative and must sum to 1; their sum is {sum}")]
     NoDistribution {
         /// The vector.
         what: &'static str,

@@ -1,11 +1,11 @@
-//! Faults in the arrays of a matrix: [`CsrFault`] for compressed rows, [`FormatFault`] for the formats made from them.
-//! Places count from 0, as the arrays do.
+//! Faults in the arrays of a matrix: [`CsrFault`] for compressed rows, [`FormatFault`] for the formats built from them. Rows,
+//! columns and array indices count from 0.
 
-/// The first fault found in the arrays of a compressed sparse row matrix. Places count from 0, as the arrays do.
+/// The first fault found in the arrays of a compressed sparse row matrix. Rows, columns and array indices count from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CsrFault {
-    /// There must be one more offset than rows.
+    /// The number of offsets is not the number of rows plus 1.
     #[error("{got} row offsets for {rows} rows; expected {}", *rows as u128 + 1)]
     OffsetCount {
         /// Rows.
@@ -13,23 +13,23 @@ pub enum CsrFault {
         /// Offsets given.
         got: usize,
     },
-    /// The first offset must be 0.
+    /// The first offset is not 0.
     #[error("row_offsets[0] is {got}; expected 0")]
     FirstOffset {
-        /// What stands there.
+        /// The offset.
         got: u64,
     },
-    /// Offsets must not decrease.
+    /// An offset is smaller than the one before it.
     #[error("row_offsets[{}] = {next} is below row_offsets[{row}] = {this}", row + 1)]
     DecreasingOffset {
         /// The row.
         row: usize,
-        /// Its offset.
+        /// The offset of the row.
         this: u64,
-        /// The next row's.
+        /// The offset of the next row.
         next: u64,
     },
-    /// The last offset must be the number of entries.
+    /// The last offset is not the number of entries.
     #[error("the last row offset is {offset} but there are {entries} column indices")]
     EntryCount {
         /// The last offset.
@@ -37,7 +37,7 @@ pub enum CsrFault {
         /// Column indices given.
         entries: usize,
     },
-    /// A column index lies outside.
+    /// A column index is out of range.
     #[error("row {row} has column {col}, but there are {cols} columns")]
     ColumnRange {
         /// The row.
@@ -47,17 +47,17 @@ pub enum CsrFault {
         /// Columns.
         cols: usize,
     },
-    /// Columns within a row must increase strictly.
+    /// The column indices within a row do not increase strictly.
     #[error("row {row} has column {next} after column {col}: columns must increase strictly")]
     ColumnOrder {
         /// The row.
         row: usize,
         /// A column index.
         col: u32,
-        /// The one after it.
+        /// The next index.
         next: u32,
     },
-    /// There must be as many values as column indices.
+    /// The numbers of values and column indices differ.
     #[error("{values} values for {entries} column indices")]
     ValueCount {
         /// Column indices given.
@@ -65,7 +65,7 @@ pub enum CsrFault {
         /// Values given.
         values: usize,
     },
-    /// Column indices are 32-bit.
+    /// The number of columns does not fit in 32-bit indices.
     #[error("{cols} columns: column indices are 32-bit, so at most 4294967295")]
     TooManyColumns {
         /// Columns.
@@ -77,14 +77,14 @@ pub enum CsrFault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatFault {
-    /// A number that describes the format makes no sense.
+    /// A parameter of the format is invalid.
     #[error("{name} is {got}; it must be {allowed}")]
     Parameter {
-        /// Which one.
+        /// The parameter.
         name: &'static str,
         /// Its value.
         got: usize,
-        /// What is allowed.
+        /// The allowed values.
         allowed: &'static str,
     },
     /// An array is too short or too long.
@@ -94,23 +94,23 @@ pub enum FormatFault {
         array: &'static str,
         /// Elements given.
         got: usize,
-        /// Elements that fit the others.
+        /// Elements expected from the sizes of the other arrays.
         expected: u128,
     },
-    /// The blocks are no valid pattern.
-    #[error("counted in blocks, {0}")]
+    /// The blocks are not a valid sparsity pattern.
+    #[error("in units of blocks, {0}")]
     Blocks(CsrFault),
-    /// Columns within a row must increase strictly.
+    /// The column indices within a row do not increase strictly.
     #[error("row {row} has column {next} after column {col}: columns must increase strictly")]
     ColumnOrder {
         /// The row.
         row: usize,
         /// A column index.
         col: u32,
-        /// The one after it.
+        /// The next index.
         next: u32,
     },
-    /// A column index lies outside.
+    /// A column index is out of range.
     #[error("row {row} has column {col}, but there are {cols} columns")]
     ColumnRange {
         /// The row.
@@ -120,34 +120,34 @@ pub enum FormatFault {
         /// Columns.
         cols: usize,
     },
-    /// Column indices are 32-bit.
+    /// The number of columns does not fit in 32-bit indices.
     #[error("{cols} columns: column indices are 32-bit, so at most 4294967295")]
     TooManyColumns {
         /// Columns.
         cols: usize,
     },
-    /// Padding must name a column that exists, so that a kernel may read there.
-    #[error("col_indices[{index}] is padding and names column {col}, but there are {cols} columns")]
+    /// The column index of padding is out of range; kernels read at this column.
+    #[error("col_indices[{index}] is padding with column {col}, but there are {cols} columns")]
     PaddingColumn {
-        /// The place in the array.
+        /// The index in the array.
         index: usize,
         /// The column index.
         col: u32,
         /// Columns.
         cols: usize,
     },
-    /// Padding must be zero.
-    #[error("values[{index}] is padding but {value}; it must be +0")]
+    /// A padding value is not +0.
+    #[error("values[{index}] is padding with value {value}; it must be +0")]
     PaddingValue {
-        /// The place in the array.
+        /// The index in the array.
         index: usize,
-        /// What stands there.
+        /// The value.
         value: String,
     },
-    /// Padding cannot be an implicit one.
-    #[error("its values are implicit ones, but padding must be zero: values must be stored")]
+    /// Values are implicit ones, but padding must be stored as zero.
+    #[error("the values are implicit ones, but padding must be zero: store the values")]
     ImplicitOnes,
-    /// The number of entries does not fit the values.
+    /// The number of entries does not match the stored values.
     #[error("{entries} entries, but {nonzero} of the {stored} stored values are not +0")]
     Entries {
         /// Entries claimed.
@@ -157,68 +157,70 @@ pub enum FormatFault {
         /// All values, padding included.
         stored: usize,
     },
-    /// A slice must begin where the one before it ends, each as wide as its longest row.
-    #[error("slice_offsets[{slice}] is {got}; expected {expected}, by the lengths of the rows before")]
+    /// A slice does not begin where the previous slice ends; each slice is as wide as its longest row.
+    #[error("slice_offsets[{slice}] is {got}; expected {expected} from the lengths of the preceding rows")]
     SliceOffset {
-        /// The place in the array.
+        /// The index in the array.
         slice: usize,
-        /// What stands there.
+        /// The offset.
         got: u64,
-        /// What fits the lengths of rows.
+        /// The offset expected from the lengths of the rows.
         expected: u128,
     },
-    /// The order of rows names a row that does not exist.
+    /// The permutation contains a row that does not exist.
     #[error("permutation[{place}] is row {row}, but there are {rows} rows")]
     PermutationRange {
-        /// The place in the array.
+        /// The index in the array.
         place: usize,
         /// The row.
         row: u32,
         /// Rows.
         rows: usize,
     },
-    /// The order of rows moves a row out of its window.
+    /// The permutation moves a row out of its window.
     #[error("permutation[{place}] is row {row}, from another window of {window} rows")]
     PermutationWindow {
-        /// The place in the array.
+        /// The index in the array.
         place: usize,
         /// The row.
         row: u32,
         /// Rows of a window.
         window: usize,
     },
-    /// The order of rows names a row twice.
-    #[error("permutation[{place}] is row {row} once more")]
+    /// The permutation contains a row twice.
+    #[error("permutation[{place}] is row {row}, which occurs more than once")]
     PermutationRepeated {
-        /// The place in the array.
+        /// The index in the array.
         place: usize,
         /// The row.
         row: u32,
     },
-    /// Stored rows must increase strictly.
+    /// The row indices of the stored rows do not increase strictly.
     #[error("row_indices[{}] = {next} after {row}: rows must increase strictly", place + 1)]
     RowOrder {
-        /// The place of the first of the two.
+        /// The array index of the first of the two.
         place: usize,
         /// A row.
         row: u32,
-        /// The one after it.
+        /// The next index.
         next: u32,
     },
-    /// A stored row lies outside.
+    /// A row index is out of range.
     #[error("row_indices[{place}] is {row}, but there are {rows} rows")]
     RowRange {
-        /// The place in the array.
+        /// The index in the array.
         place: usize,
         /// The row.
         row: u32,
         /// Rows.
         rows: usize,
     },
-    /// Rows without entries are not stored.
-    #[error("row_indices[{place}] is row {row}, which has no entries: such rows are not stored")]
+    /// A row without entries is stored.
+    #[error(
+        "row_indices[{place}] is row {row}, which has no entries: rows without entries must not be stored"
+    )]
     EmptyRow {
-        /// The place in the array.
+        /// The index in the array.
         place: usize,
         /// The row.
         row: u32,

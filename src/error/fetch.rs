@@ -1,24 +1,24 @@
-//! What goes wrong where matrices are fetched.
+//! Errors of downloads.
 
 use super::{Error, in_words};
 use std::path::PathBuf;
 
-/// What a build without downloads adds.
-const WITHOUT: &str = if cfg!(feature = "fetch") {
+/// The end of the message in a build without downloads.
+const NO_DOWNLOADS: &str = if cfg!(feature = "fetch") {
     ""
 } else {
     ". This build of the library cannot download: its Cargo feature fetch is off"
 };
 
-/// A matrix of the catalog cannot be had.
+/// A matrix of the catalog cannot be downloaded or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// A matrix of the catalog that is not on this machine.
+    /// A matrix of the catalog is not on this machine.
     #[error(
-        "matrix {name} ({rows} rows, {entries} entries) has not been fetched; the download has about {size}{}{}{WITHOUT}",
-        stand_in.as_ref().map_or(String::new(), |stand_in| format!("; the stand-in {stand_in} needs none")),
-        ignored.as_ref().map_or(String::new(), |reason| format!(". Matrices that have been fetched are not used: {reason}")),
+        "matrix {name} ({rows} rows, {entries} entries) is not on this machine; the download has about {size}{}{}{NO_DOWNLOADS}",
+        stand_in.as_ref().map_or(String::new(), |stand_in| format!("; the stand-in {stand_in} needs no download")),
+        ignored.as_ref().map_or(String::new(), |reason| format!(". Downloaded matrices are not used: {reason}")),
         size = in_words(*bytes)
     )]
     NotFetched {
@@ -28,86 +28,86 @@ pub enum FetchError {
         rows: u64,
         /// Its entries.
         entries: u64,
-        /// About the size of the download.
+        /// Approximate size of the download.
         bytes: u64,
-        /// The generator that imitates it, where there is one.
+        /// The generator of a stand-in, if there is one.
         stand_in: Option<String>,
-        /// Why the cache folder is not used, where it is not.
+        /// Why the cache folder is not used, if it is not.
         ignored: Option<String>,
     },
-    /// A matrix that is not on this machine, where downloads are forbidden.
+    /// A matrix is not on this machine, and downloads are forbidden.
     #[error("{source}. Downloads are forbidden")]
     Offline {
-        /// That it has not been fetched.
+        /// The error that the matrix is not on this machine.
         source: Box<Error>,
     },
-    /// A matrix that has a stand-in could not be fetched.
+    /// A matrix with a stand-in could not be downloaded.
     #[error("{source}. The stand-in {stand_in} needs no network")]
     Unavailable {
-        /// What went wrong.
+        /// The error of the download.
         source: Box<Error>,
-        /// The generator that imitates it.
+        /// The generator of the stand-in.
         stand_in: String,
     },
-    /// A download that was in order once cannot be read.
-    #[error("{source}. Where the download is damaged, fetching {name} again repairs it")]
+    /// A download that was verified earlier cannot be read.
+    #[error("{source}. If the download is damaged, fetch {name} again")]
     Unreadable {
         /// The matrix.
         name: String,
         /// What is wrong.
         source: Box<Error>,
     },
-    /// There is no place for downloads.
-    #[error("there is no home folder, and so no cache folder; name one with SOLVER_CACHE")]
+    /// There is no folder for downloads.
+    #[error("there is no home folder, so there is no cache folder; name one with SOLVER_CACHE")]
     NoCacheFolder,
-    /// Other users can write to the place for downloads.
+    /// Other users can write to the folder for downloads.
     #[error(
-        "the cache folder is not used: {reason}. Matrices are read and kernels are run from there; or name another folder \
+        "the cache folder is not used: {reason}. Matrices and kernels are loaded from it; or name another folder \
          with SOLVER_CACHE"
     )]
     UnsafeCacheFolder {
         /// Who can write where, and what to do.
         reason: String,
     },
-    /// A server does not have what was asked for.
-    #[error("{url}: the server answers {status}; {hint}")]
+    /// A server answers with an error status.
+    #[error("{url}: the server answered with status {status}; {hint}")]
     HttpStatus {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// The answer.
+        /// The HTTP status.
         status: u16,
         /// What to do.
         hint: &'static str,
     },
-    /// A download could not be completed.
+    /// A download is incomplete.
     #[error("{url}: {reason}{}", match kept {
         0 => String::new(),
-        kept => format!("; {kept} bytes are kept, and fetching again goes on from there"),
+        kept => format!("; {kept} bytes are kept, and fetching again continues from there"),
     })]
     Download {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// What happened.
+        /// The reason.
         reason: String,
-        /// Bytes that need not be fetched again.
+        /// Bytes that are kept for the next download.
         kept: u64,
     },
-    /// A server sends more than the matrix can be; what came has been removed.
+    /// A server sends more than the matrix can take; the download was removed.
     #[error(
-        "{url}: the file has {}more than {most} bytes, the most that this matrix can take; what came of it was removed. \
+        "{url}: the file has {}more than {most} bytes, the maximum for this matrix; the download was removed. \
          Another server may have the matrix", total.map_or(String::new(), |total| format!("{total} bytes, "))
     )]
     TooLong {
-        /// What was asked for.
+        /// The requested URL.
         url: String,
-        /// The limit.
+        /// The maximum.
         most: u64,
-        /// How many bytes the server announces.
+        /// The size that the server announces.
         total: Option<u64>,
     },
-    /// An archive is not the one that was fetched.
+    /// An archive differs from the one downloaded first.
     #[error(
-        "{path}: the SHA-256 is {got}, and was {expected} when the matrix was fetched: pinned on first use in {record}",
+        "{path}: the SHA-256 is {got}, but it was {expected} for the first download: pinned on first use in {record}",
         path = path.display(), record = record.display()
     )]
     Changed {
@@ -115,25 +115,25 @@ pub enum FetchError {
         path: PathBuf,
         /// The checksum of the first download.
         expected: String,
-        /// What it is.
+        /// The checksum of the archive.
         got: String,
-        /// The file that holds the checksum.
+        /// The file that records the checksum.
         record: PathBuf,
     },
-    /// The user stopped a download.
-    #[error("stopped; {kept} bytes are kept in {path}; fetching {name} again goes on from there", path = path.display())]
+    /// The user interrupted a download.
+    #[error("stopped; {kept} bytes are kept in {path}; fetching {name} again continues from there", path = path.display())]
     DownloadStopped {
         /// The matrix.
         name: String,
-        /// Bytes that need not be fetched again.
+        /// Bytes that are kept for the next download.
         kept: u64,
-        /// Where they are.
+        /// The file with these bytes.
         path: PathBuf,
     },
     /// The file system is full.
     #[error(
-        "no room to write {path} after {written} bytes: {source}. The file is kept, and fetching again goes on from there. \
-         Make room, or name a folder on another file system with SOLVER_CACHE",
+        "no space left to write {path} after {written} bytes: {source}. The file is kept, and fetching again continues from \
+         there. Free some space, or name a folder on another file system with SOLVER_CACHE",
         path = path.display()
     )]
     DiskFull {
@@ -141,23 +141,23 @@ pub enum FetchError {
         path: PathBuf,
         /// Its size when writing failed.
         written: u64,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A download is not what it should be; it has been removed.
+    /// A download failed verification and was removed.
     #[error(
         "the download from {url} was removed: its {what} is {got}, expected {expected} ({source_of_truth})"
     )]
     NotAsExpected {
-        /// Where it came from.
+        /// The URL of the download.
         url: String,
-        /// What was compared.
+        /// The compared quantity.
         what: &'static str,
-        /// What it should be.
+        /// The expected value.
         expected: String,
-        /// What it is.
+        /// The value of the download.
         got: String,
-        /// Who says so, and what to do where that is no longer right.
+        /// The source of the expected value, and what to do if it is outdated.
         source_of_truth: String,
     },
 }

@@ -1,68 +1,68 @@
-//! What goes wrong with a GPU and the libraries that serve it.
+//! Errors of GPUs and their libraries.
 
 use std::path::PathBuf;
 
-/// A GPU cannot be used, or not so.
+/// A GPU or one of its libraries cannot be used as requested.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
-    /// A shared library that CUDA needs is not there.
+    /// A shared library that CUDA needs is missing.
     #[error("{library} was not found (looked for {tried}); {hint}")]
     LibraryMissing {
-        /// What it is.
+        /// The library.
         library: &'static str,
         /// File names and folders tried.
         tried: String,
-        /// How to get it.
+        /// How to install it.
         hint: &'static str,
     },
-    /// A shared library is there but cannot be used.
+    /// A shared library was found but cannot be used.
     #[error("{library} at {path} cannot be used: {reason}", path = path.display())]
     LibraryUnusable {
-        /// What it is.
+        /// The library.
         library: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A library is there, but of a version that does not have a function.
-    #[error("{library} of this version has no {function}; {hint}")]
+    /// The version of a library lacks a function.
+    #[error("this version of {library} has no {function}; {hint}")]
     FunctionMissing {
         /// The library.
         library: &'static str,
-        /// What it lacks.
+        /// The missing function.
         function: &'static str,
-        /// What else there is.
+        /// An alternative.
         hint: &'static str,
     },
-    /// The driver works but there is no such GPU.
+    /// The driver works, but there is no GPU with this index.
     #[error("no GPU {index}: the CUDA driver lists {count}; check nvidia-smi and CUDA_VISIBLE_DEVICES")]
     NoSuchGpu {
-        /// The index asked for.
+        /// The requested index.
         index: usize,
-        /// How many there are.
+        /// Number of GPUs.
         count: usize,
     },
-    /// A vector or scalars of one device were given to another.
+    /// A vector or scalars of one device were passed to another.
     #[error(
-        "vectors of another device were given to {device}; make them on the device that computes with them"
+        "vectors of another device were passed to {device}; create them on the device that computes with them"
     )]
     OtherDevice {
         /// The device that computes.
         device: String,
     },
-    /// A step that is being recorded asked for memory.
+    /// Memory was allocated while a step was recorded.
     #[error(
-        "{what} cannot be allocated while a step is recorded; allocate it before, in the workspace of the step"
+        "{what} cannot be allocated while a step is recorded; allocate it before the recording, in the workspace of the step"
     )]
     AllocatedInStep {
-        /// What the memory is for.
+        /// The purpose of the memory.
         what: &'static str,
     },
-    /// A step that is being recorded copied between the host and the device, or recorded or replayed another step.
+    /// A copy between host and device, a recording or a replay was started while a step was recorded.
     #[error(
-        "a step that is recorded holds sweeps and products alone: copies and other recordings belong before or after it"
+        "a recorded step may contain only sweeps and products: copy and record other steps before or after the recording"
     )]
     CopiedInStep,
     /// A call into CUDA or one of its libraries failed.
@@ -70,10 +70,10 @@ pub enum GpuError {
     Cuda {
         /// The call.
         call: &'static str,
-        /// What came back.
+        /// The error of the call.
         message: String,
     },
-    /// A kernel did not compile.
+    /// A kernel failed to compile.
     #[error("kernel {kernel} does not compile for {arch}:\n{log}")]
     KernelCompile {
         /// The kernel's name.
@@ -83,26 +83,27 @@ pub enum GpuError {
         /// The compiler's log.
         log: String,
     },
-    /// Not enough device memory.
+    /// There is not enough device memory.
     #[error("{what} needs {needed} of GPU memory{reserved} but {free} are free; {hint}", needed = in_words(*needed),
-        reserved = and_reserved(*reserved), free = in_words(*free), hint = hint.as_deref().unwrap_or(ELSEWHERE))]
+        reserved = and_reserved(*reserved), free = in_words(*free), hint = hint.as_deref().unwrap_or(USE_CPU))]
     DeviceMemory {
-        /// What was to be allocated.
+        /// The allocation.
         what: &'static str,
-        /// Bytes asked for.
+        /// Bytes requested.
         needed: u64,
-        /// Bytes that will be wanted beside it.
+        /// Bytes that the rest of the solve needs in addition.
         reserved: u64,
         /// Bytes free.
         free: u64,
-        /// What to do, where more is known than that main memory is larger.
+        /// A specific remedy, if one is known.
         hint: Option<String>,
     },
 }
 
-const ELSEWHERE: &str = "the CPU uses main memory";
+/// The remedy without a specific hint.
+const USE_CPU: &str = "the CPU uses main memory";
 
-/// Bytes in a unit that suits them.
+/// Formats a number of bytes with a decimal unit.
 pub(crate) fn in_words(bytes: u64) -> String {
     match bytes as f64 {
         bytes if bytes >= 1e9 => format!("{:.2} GB", bytes / 1e9),

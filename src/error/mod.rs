@@ -1,23 +1,23 @@
-//! Every way in which `solver` can fail to run, one variant for each cause.
+//! The errors of `solver`, one variant for each cause.
 //!
-//! Not converging is no error: it is a [`StopReason`](crate::stop::StopReason) in the report.
+//! A solve that does not converge is not an error: the report has a [`StopReason`](crate::stop::StopReason).
 
+mod alternatives;
 mod chain;
-mod elsewhere;
 mod fault;
 mod fetch;
 mod gpu;
 
+use alternatives::for_not_square;
+pub use alternatives::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
 pub use chain::ChainError;
-use elsewhere::for_not_square;
-pub use elsewhere::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
 pub use fault::{CsrFault, FormatFault};
 pub use fetch::FetchError;
 pub use gpu::GpuError;
 pub(crate) use gpu::in_words;
 use std::path::PathBuf;
 
-/// The names that may have been meant, as the end of a message.
+/// Formats suggested names as the end of a message.
 fn or_near(near: &str) -> String {
     if near.is_empty() { String::new() } else { format!("; {}", near.trim_end()) }
 }
@@ -25,7 +25,7 @@ fn or_near(near: &str) -> String {
 /// Shorthand used throughout the crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, where, and what to do next.
+/// An error, with its location and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -36,10 +36,10 @@ pub enum Error {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A text file departs from its format.
+    /// A text file violates its format.
     #[error("{path}:{line}:{column}: expected {expected}, found {found}", path = path.display())]
     Parse {
         /// The file.
@@ -48,34 +48,34 @@ pub enum Error {
         line: u64,
         /// Column in bytes, counted from 1.
         column: u64,
-        /// What should have stood there.
+        /// What was expected.
         expected: String,
-        /// What stood there.
+        /// What was found.
         found: String,
     },
-    /// Valid in its format, but beyond what this program reads.
+    /// A file is valid in its format, but has an unsupported feature.
     #[error("{path}: {what} is not supported; {hint}", path = path.display())]
     UnsupportedFile {
         /// The file.
         path: PathBuf,
-        /// The feature met.
+        /// The feature.
         what: String,
         /// What to do instead.
         hint: &'static str,
     },
-    /// A file that is no text departs from its format.
+    /// A binary file violates its format.
     #[error("{path}: {place}: expected {expected}, found {found}", path = path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The part of it, by name and index.
+        /// The part of the file, by name and index.
         place: String,
-        /// What should have stood there.
+        /// What was expected.
         expected: String,
-        /// What stood there.
+        /// What was found.
         found: String,
     },
-    /// What is wrong with a file where there is no place in it to point at.
+    /// An error in a file without a position.
     #[error("{path}: {fault}", path = path.display())]
     InFile {
         /// The file.
@@ -83,132 +83,132 @@ pub enum Error {
         /// What is wrong.
         fault: Box<Error>,
     },
-    /// A file whose content is of no kind that is known.
-    #[error("{path}: {start}; this is no kind of file that is known here. Kinds: {known}", path = path.display())]
+    /// The kind of a file is not supported.
+    #[error("{path}: {start}; the kind of file is unknown. Supported kinds: {known}", path = path.display())]
     UnknownKind {
         /// The file.
         path: PathBuf,
-        /// How it begins, in words.
+        /// A description of how the file begins.
         start: String,
-        /// The kinds that are read.
+        /// The supported kinds.
         known: String,
     },
-    /// An archive that could mean more than one matrix, or none.
-    #[error("{path}: {reason} in this archive; it holds: {members}. Unpack it and name the file that is meant", path = path.display())]
+    /// An archive with more than one candidate for the matrix, or none.
+    #[error("{path}: {reason} in this archive; it holds: {members}. Unpack it and name the file to read", path = path.display())]
     Archive {
         /// The archive.
         path: PathBuf,
-        /// Why there is no choice.
+        /// Why no file was chosen.
         reason: String,
-        /// The names of its files.
+        /// The names of the files in the archive.
         members: String,
     },
-    /// A matrix that the kind of file cannot hold as asked for.
+    /// A matrix or vector cannot be written in the requested format.
     #[error("cannot write {path}: {reason}", path = path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What stands against it, and what to do instead.
+        /// The reason, and what to do instead.
         reason: String,
     },
-    /// A file that should hold a vector holds something else.
+    /// A file does not contain a vector.
     #[error("{path}: {reason}", path = path.display())]
     NoVector {
         /// The file.
         path: PathBuf,
-        /// The content, and what is needed.
+        /// The content of the file, and what is needed.
         reason: String,
     },
     /// The program has no such command.
     #[error("{message}")]
     UnknownCommand {
-        /// The name, commands like it, and the methods that exist.
+        /// The typed name, similar commands, and the methods that exist.
         message: String,
     },
-    /// A name that is no file, no matrix of the catalog and no generator.
+    /// A name is not a file, not a matrix of the catalog and not a generator.
     #[error("no matrix '{what}': not a file, not in the catalog, and not a generator{}", or_near(near))]
     UnknownMatrix {
         /// What was typed.
         what: String,
-        /// Names like it.
+        /// Similar names.
         near: String,
     },
-    /// The catalog has no matrix of that name.
-    #[error("no matrix of the catalog and no generator is called '{name}'{}", or_near(near))]
+    /// Neither the catalog nor the generators have this name.
+    #[error("no matrix of the catalog and no generator has the name '{name}'{}", or_near(near))]
     NotInCatalog {
         /// What was typed.
         name: String,
-        /// Names like it.
+        /// Similar names.
         near: String,
     },
-    /// A matrix in the binary format of this program that cannot be used.
+    /// A file in the binary format of this program is invalid.
     #[error("{path}: {reason}; convert the matrix again", path = path.display())]
     Binary {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong.
         reason: String,
     },
-    /// A checkpoint from which a solve cannot go on.
+    /// A solve cannot resume from a checkpoint.
     #[error(
-        "{path}: the solve cannot go on from this checkpoint: {reason}; use the settings of the run that it belongs to, or \
-         start anew", path = path.display()
+        "{path}: the solve cannot resume from this checkpoint: {reason}; use the settings of the run that wrote it, or \
+         start again", path = path.display()
     )]
     Checkpoint {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, or what differs.
+        /// What is invalid or differs.
         reason: String,
     },
-    /// A generator's parameters are wrong.
+    /// The parameters of a generator are invalid.
     #[error("generator '{spec}': {reason}; the form is {form}")]
     Generator {
         /// What was typed.
         spec: String,
-        /// What is wrong with it.
+        /// What is wrong.
         reason: String,
-        /// The right form, by example.
+        /// The correct form, with an example.
         form: &'static str,
     },
-    /// Arrays that do not make a compressed sparse row matrix.
+    /// The arrays of a compressed sparse row matrix are invalid.
     #[error("invalid CSR matrix: {0}")]
     InvalidCsr(#[from] CsrFault),
-    /// Arrays that do not make a matrix of another format.
+    /// The arrays of a matrix in another format are invalid.
     #[error("invalid {format} matrix: {fault}")]
     InvalidFormat {
         /// The format.
         format: &'static str,
-        /// What is wrong, and where.
+        /// The fault and its location.
         fault: FormatFault,
     },
     /// A format would be mostly padding.
     #[error(
-        "as ELL all {rows} rows are as long as the longest one, {width}: {places} places for {entries} entries, more \
-         than {most} times as many; use SELL, which pads slices of rows, or CSR"
+        "ELL pads all {rows} rows to the longest row, {width}: {places} stored values for {entries} entries, more \
+         than {most} per entry; use SELL, which pads slices of rows, or CSR"
     )]
     Padding {
         /// Rows.
         rows: usize,
-        /// Length of the longest.
+        /// Length of the longest row.
         width: usize,
-        /// Places to store, padding included.
+        /// Stored values, padding included.
         places: u128,
         /// Entries of the matrix.
         entries: usize,
-        /// Places that are allowed for each entry.
+        /// Maximum number of stored values per entry.
         most: usize,
     },
-    /// Another library cannot take the arrays as they are.
-    #[error("the matrix cannot be handed to {library}: {reason}; {hint}")]
+    /// Another library does not accept the arrays.
+    #[error("the matrix cannot be passed to {library}: {reason}; {hint}")]
     Foreign {
         /// The library.
         library: &'static str,
-        /// What it cannot take.
+        /// What the library does not accept.
         reason: String,
         /// What to do instead.
         hint: &'static str,
     },
-    /// Entries at one place whose sum is beyond the range of f64. Places count from 0.
+    /// The sum of duplicate entries overflows f64. Row and column count from 0.
     #[error("the duplicates at row {row}, column {col} (counted from 0) have a sum beyond the range of f64")]
     DuplicateOverflow {
         /// The row.
@@ -216,61 +216,57 @@ pub enum Error {
         /// The column.
         col: usize,
     },
-    /// Arrays that this machine has no memory for.
-    #[error(
-        "{bytes} bytes are more memory than there is; a smaller matrix, or a machine with more memory, is needed"
-    )]
+    /// The arrays do not fit in the memory of this machine.
+    #[error("not enough memory for {bytes} bytes; use a smaller matrix, or a machine with more memory")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: u128,
     },
-    /// A number does not fit where it must go.
+    /// A number is too large for its type.
     #[error("{what} is {value}, more than the {limit} that {place} can hold")]
     TooLarge {
         /// The quantity.
         what: &'static str,
         /// Its value.
         value: u128,
-        /// The most that fits.
+        /// The maximum.
         limit: u128,
-        /// Where it should have gone.
+        /// The type or array for the number.
         place: &'static str,
     },
-    /// A sweep or a product names vectors that it is not given.
-    #[error("{what} names other vectors than it is given")]
+    /// A sweep or product refers to vectors that were not passed to it.
+    #[error("{what} refers to vectors that were not passed to it")]
     Operands {
-        /// The sweep, or what is done.
+        /// The sweep or product.
         what: &'static str,
     },
-    /// Two sizes that must agree do not.
+    /// Two sizes differ that must be equal.
     #[error("{what}: expected {expected}, got {got}")]
     Dimension {
-        /// What was measured.
+        /// The quantity.
         what: &'static str,
-        /// The size that fits.
+        /// The expected size.
         expected: usize,
-        /// The size that came.
+        /// The actual size.
         got: usize,
     },
-    /// No backend of that name on that device.
+    /// The device has no backend of this name.
     #[error("no backend '{name}' on {device}: {hint}")]
     UnknownBackend {
         /// What was typed.
         name: String,
-        /// The device asked for.
+        /// The requested device.
         device: &'static str,
-        /// Where it is, or what it could have been.
+        /// The device that has it, or similar names.
         hint: String,
     },
-    /// Nothing stands where a parameter of a backend should.
-    #[error(
-        "backend '{backend}': nothing stands behind a ':' or ',' of it; leave that out, or name a parameter"
-    )]
+    /// A parameter of a backend is empty.
+    #[error("backend '{backend}': no parameter follows a ':' or ','; remove it, or name a parameter")]
     EmptyParameter {
         /// The backend.
         backend: &'static str,
     },
-    /// A backend has no such parameter.
+    /// A backend has no parameter of this name.
     #[error("backend '{backend}' has no parameter '{name}'; {known}")]
     UnknownParameter {
         /// The backend.
@@ -292,26 +288,26 @@ pub enum Error {
         /// What is allowed.
         allowed: String,
     },
-    /// A backend cannot serve this matrix, precision or number of columns.
+    /// A backend does not support this matrix, precision or number of columns.
     #[error("backend '{backend}' on {device} does not support {what}; {hint}")]
     Unsupported {
         /// The backend.
         backend: &'static str,
         /// The device.
         device: &'static str,
-        /// The combination asked for.
+        /// The unsupported combination.
         what: String,
         /// What to do instead.
         hint: String,
     },
-    /// A setting has a value that makes no sense.
+    /// A setting has an invalid value.
     #[error("{setting} {value}: {reason}")]
     BadSetting {
-        /// The setting, by the name of the command line's flag without its dashes where there is one.
+        /// The setting, with the name of the command line's flag without dashes if there is one.
         setting: &'static str,
         /// The value.
         value: String,
-        /// Why it is refused, and what would do.
+        /// Why the value is invalid, and which values are valid.
         reason: String,
     },
     /// The method needs a square matrix.
@@ -324,20 +320,20 @@ pub enum Error {
         /// The method.
         solver: &'static str,
     },
-    /// The method needs a symmetric matrix. Places count from 1.
+    /// The method needs a symmetric matrix. Rows and columns count from 1.
     #[error(
-        "the matrix is not symmetric: a({row},{col}) = {value} but a({col},{row}) is {mirrored} (counted from 1), a \
-         larger difference than rounding; cg and minres need a symmetric matrix. {FOR_UNSYMMETRIC}; or assume that it \
-         is symmetric, which skips this check"
+        "the matrix is not symmetric: a({row},{col}) = {value} but a({col},{row}) is {mirrored} (counted from 1), which \
+         is more than a rounding difference; cg and minres need a symmetric matrix. {FOR_UNSYMMETRIC}; or skip this \
+         check by assuming symmetry"
     )]
     NotSymmetric {
         /// Row of the first entry that differs.
         row: usize,
         /// Its column.
         col: usize,
-        /// Its value in its shortest form.
+        /// The value of the entry in its shortest form.
         value: String,
-        /// The value across the diagonal, `not stored` where nothing is.
+        /// The value across the diagonal, or `not stored`.
         mirrored: String,
     },
     /// A preconditioner needs a positive diagonal. Rows count from 1.
@@ -350,7 +346,7 @@ pub enum Error {
         precond: &'static str,
         /// The row, counted from 1.
         row: usize,
-        /// What stands there.
+        /// The value of the entry.
         value: String,
     },
     /// A preconditioner needs positive definite blocks on the diagonal. Rows count from 1.
@@ -371,36 +367,36 @@ pub enum Error {
         /// The pivot.
         pivot: f64,
     },
-    /// A preconditioner cannot be made of these values. Rows count from 1.
+    /// The setup of a preconditioner breaks down. Rows count from 1.
     #[error("preconditioner {precond}: row {row} (counted from 1) {what}; {hint}")]
     Breakdown {
         /// The preconditioner.
         precond: &'static str,
         /// The row, counted from 1.
         row: usize,
-        /// What is wrong with it.
+        /// What is wrong with the row.
         what: String,
         /// What to do instead.
         hint: &'static str,
     },
-    /// A solve for a GPU where none can be used.
+    /// A solve needs a GPU, but no GPU can be used.
     #[error("{source}; on the CPU the nearest backend{} {}", if near.len() == 1 { " is" } else { "s are" }, near.join(" and "))]
     NoDevice {
-        /// Why none can be used.
+        /// Why no GPU can be used.
         source: Box<Error>,
-        /// The backends of the CPU that are nearest to the one that was asked for.
+        /// The CPU backends most similar to the requested one.
         near: Vec<&'static str>,
     },
-    /// A preconditioner that GPUs do not have yet.
+    /// A preconditioner is not implemented for GPUs.
     #[error(
-        "preconditioner {precond} runs on the CPU only so far; a GPU has jacobi, block-jacobi and chebyshev. Use one of them, or \
+        "preconditioner {precond} runs on the CPU only; GPUs support jacobi, block-jacobi and chebyshev. Use one of these, or \
          the CPU"
     )]
     CpuOnly {
         /// The preconditioner.
         precond: &'static str,
     },
-    /// The right-hand side is so small or large that its squared norm leaves the range of f64.
+    /// The squared norm of the right-hand side overflows or underflows f64.
     #[error(
         "the right-hand side has entries up to {largest:e}, and its squared norm is {norm_squared:e}: out of the \
          range of f64; scale the system"
@@ -411,41 +407,41 @@ pub enum Error {
         /// The sum of squares as computed.
         norm_squared: f64,
     },
-    /// The residual of the start is not finite, or too large to be compared with the right-hand side.
+    /// The residual of the start vector is not finite, or too large relative to the right-hand side.
     #[error(
-        "the start is out of range: the norm of b - A x is {norm:e}{row}, and that of b is {norm_b:e}; start from x = 0, or scale \
+        "the start vector is out of range: the norm of b - A x is {norm:e}{row}, and that of b is {norm_b:e}; start from x = 0, or scale \
          the system", row = row.map_or(String::new(), |row| format!(" (not finite in row {}, counted from 1)", row + 1))
     )]
     StartScale {
-        /// The first row in which b - A x is not finite, counted from 0.
+        /// The first row with a non-finite b - A x, counted from 0.
         row: Option<usize>,
         /// The norm of b - A x.
         norm: f64,
         /// The norm of b.
         norm_b: f64,
     },
-    /// The pool of threads could not be started.
-    #[error("cannot start {threads} threads: {reason}; ask for fewer")]
+    /// The thread pool could not be started.
+    #[error("cannot start {threads} threads: {reason}; use fewer")]
     Threads {
-        /// How many were asked for.
+        /// Requested number of threads.
         threads: usize,
-        /// What the system said.
+        /// The error of the operating system.
         reason: String,
     },
-    /// A configuration file is wrong.
+    /// A configuration file is invalid.
     #[error("{path}: {message}", path = path.display())]
     Config {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with its place.
+        /// What is invalid, with its location.
         message: String,
     },
-    /// A history file is wrong.
+    /// A history file is invalid.
     #[error("{path}: not a history of a solve: {message}", path = path.display())]
     History {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with its place.
+        /// What is invalid, with its location.
         message: String,
     },
     /// A plot could not be drawn.
@@ -453,22 +449,22 @@ pub enum Error {
     Plot {
         /// The picture.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         message: String,
     },
-    /// A matrix of the catalog cannot be had.
+    /// A matrix of the catalog cannot be downloaded or used.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// What has no ranks or no stationary distribution.
+    /// A graph has no ranks, or a chain has no unique stationary distribution.
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// A GPU cannot be used, or not so.
+    /// A GPU or one of its libraries cannot be used as requested.
     #[error(transparent)]
     Gpu(#[from] GpuError),
 }
 
 impl Error {
-    /// A setting whose value makes no sense; it has the name of the command line's flag without dashes.
+    /// Creates the error for an invalid value of a setting, which has the name of the command line's flag without dashes.
     pub(crate) fn setting(setting: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
         Error::BadSetting { setting, value: value.to_string(), reason: reason.into() }
     }

@@ -1,14 +1,14 @@
-//! How many iterations a solve still needs, by the trend of its residuals.
+//! Estimates how many iterations a solve still needs from the trend of its residuals.
 //!
-//! Residuals of conjugate gradients oscillate, and fall faster towards the end. So the lowest residual of each stretch of
-//! iterations is what counts, and of two estimates the smaller one is taken: the rate of the whole solve, and that of a
-//! straight line through the logarithms of the last quarter. Where that line does not fall, there is no estimate.
+//! Residuals of conjugate gradients oscillate, and fall faster towards the end. Therefore only the lowest residual of each
+//! stretch of iterations counts, and the estimate is the smaller of two: from the rate of the whole solve, and from a straight
+//! line through the logarithms of the last quarter. If that line does not fall, there is no estimate.
 
-/// Stretches that are kept at most; two are joined into one where there would be more.
+/// Maximum number of stretches; at this number, pairs of stretches are merged.
 const STRETCHES: usize = 256;
-/// Stretches in the line at least.
+/// Minimum number of stretches for a line.
 const FEWEST: usize = 4;
-/// Rates that differ by less than this factor are much the same.
+/// Rates that differ by less than this factor count as equal.
 const STEADY: f64 = 2.0;
 
 /// The residuals so far, as the lowest of each of at most 256 equally long stretches of iterations.
@@ -20,8 +20,9 @@ pub struct Forecast {
     width: usize,
     /// Logarithms of the lowest residuals of whole stretches.
     lows: Vec<f64>,
-    /// The same of the stretch that is not complete, and the number of its residuals.
+    /// Logarithm of the lowest residual of the incomplete stretch.
     low: f64,
+    /// Number of residuals in the incomplete stretch.
     count: usize,
 }
 
@@ -38,7 +39,7 @@ impl Default for Forecast {
 }
 
 impl Forecast {
-    /// Takes in the residuals of further iterations; the first of all is that of the start.
+    /// Adds the residuals of further iterations; the first residual is that of the start.
     pub fn add(&mut self, residuals: &[f64]) {
         for residual in residuals {
             let value = residual.max(f64::MIN_POSITIVE).ln();
@@ -61,7 +62,7 @@ impl Forecast {
         }
     }
 
-    /// About how many iterations are left until the residual is at most `tolerance`; none where it does not fall.
+    /// Estimates the iterations left until the residual is at most `tolerance`; `None` if the residual does not fall.
     pub fn left(&self, tolerance: f64) -> Option<f64> {
         let (recent, _) = self.at_rate_of_last(4, tolerance)?;
         let (stretches, goal) = (self.lows.len(), tolerance.ln());
@@ -73,14 +74,15 @@ impl Forecast {
         left.is_finite().then_some(left)
     }
 
-    /// The same at the rate of the last quarter alone; none where that rate is not much the same in the last half.
+    /// Estimates as [`Forecast::left`] does, from the rate of the last quarter alone; `None` if the last half has a different
+    /// rate.
     pub fn left_at_steady_rate(&self, tolerance: f64) -> Option<f64> {
         let (left, rate) = self.at_rate_of_last(4, tolerance)?;
         let (_, before) = self.at_rate_of_last(2, tolerance)?;
         (rate < STEADY * before && before < STEADY * rate).then_some(left)
     }
 
-    /// The iterations left at the rate of the last part, where the solve is cut into this many, and that rate. None where the rate
+    /// Returns the iterations left at the rate of the last of `parts` equal parts of the solve, and that rate; `None` if the rate
     /// is not positive.
     fn at_rate_of_last(&self, parts: usize, tolerance: f64) -> Option<(f64, f64)> {
         let stretches = self.lows.len();
@@ -92,7 +94,7 @@ impl Forecast {
     }
 }
 
-/// Mean and slope of the straight line through values at equal distances, by least squares.
+/// Returns mean and slope of the least-squares line through equidistant values.
 fn fit(values: &[f64]) -> (f64, f64) {
     let middle = (values.len() as f64 - 1.0) / 2.0;
     let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -109,7 +111,7 @@ fn fit(values: &[f64]) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    /// What is left after each iteration of a solve with these residuals.
+    /// Returns the estimate after each iteration of a solve with these residuals.
     fn forecasts(residuals: &[f64], tolerance: f64) -> Vec<Option<f64>> {
         let mut forecast = Forecast::default();
         let each = residuals.iter().map(|residual| {
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_fall_is_foreseen_exactly_whatever_its_length() {
+    fn an_even_fall_is_forecast_for_any_number_of_iterations() {
         for iterations in [40, 1000, 70_000] {
             let residuals: Vec<f64> =
                 (0..iterations).map(|i| 1e-8f64.powf(f64::from(i) / f64::from(iterations))).collect();
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn no_end_is_foreseen_where_the_residual_does_not_fall() {
+    fn there_is_no_forecast_if_the_residual_does_not_fall() {
         let falls = (0..100).map(|i| 0.9f64.powi(i));
         let stays: Vec<f64> = falls.chain(std::iter::repeat_n(0.9f64.powi(99), 100)).collect();
         assert_eq!(forecasts(&stays, 1e-8)[199], None);
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wavy_residual_does_not_make_the_time_left_jump_in_the_last_quarter() {
+    fn oscillating_residuals_do_not_make_the_forecast_jump_in_the_last_quarter() {
         // Waves of a factor of 30 on a fall that becomes steeper, as conjugate gradients show.
         let fall = |i: i32| -8.0 * (f64::from(i) / 2000.0).powf(1.5) + 0.75 * (f64::from(i) / 7.0).sin();
         let residuals: Vec<f64> = (0..2000).map(|i| 10f64.powf(fall(i))).collect();
@@ -165,6 +167,6 @@ mod tests {
             assert!(now <= 2.0 * before, "{before} to {now} in iteration {i}");
         }
         let highest = forecasts[1500..].iter().flatten().copied().fold(0.0, f64::max);
-        assert!(highest < 1000.0, "{highest} where 500 were left");
+        assert!(highest < 1000.0, "forecast {highest} with 500 iterations left");
     }
 }

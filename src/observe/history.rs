@@ -1,5 +1,5 @@
-//! The residual of every iteration, kept and saved with the report: as JSON, which plots are made of, or as CSV for
-//! whatever reads tables.
+//! The residual of every iteration, recorded and saved with the report: as JSON, from which plots are drawn, or as CSV for other
+//! programs.
 
 use super::number::nan_for_nulls;
 use super::{Batch, Observer, Report};
@@ -8,21 +8,21 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The version of the file's layout.
+/// Version of the file's layout.
 const SCHEMA: u32 = 1;
 
-/// How a history is laid out, by the ending of its file.
+/// The file format of a history, selected by the ending of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
-    /// One object, which can be read back.
+    /// One JSON object, which can be read back.
     Json,
-    /// A table with a line for each iteration, under the report in lines that begin with `#`.
+    /// A table with a line for each iteration, after the report in lines that begin with `#`.
     Csv,
 }
 
 impl Layout {
-    /// The layout that a path asks for.
+    /// Returns the layout for the ending of a path.
     pub fn of(path: &Path) -> Result<Layout> {
         match path.extension().unwrap_or_default().to_string_lossy().to_lowercase().as_str() {
             "json" => Ok(Layout::Json),
@@ -40,20 +40,20 @@ impl Layout {
 pub struct History {
     /// Version of this layout.
     pub schema: u32,
-    /// The verdict.
+    /// The report of the solve.
     pub report: Report,
-    /// Relative residual before the first iteration and after each.
+    /// Relative residual before the first iteration and after each iteration.
     #[serde(deserialize_with = "nan_for_nulls")]
     pub residuals: Vec<f64>,
-    /// Seconds since the start at the same moments.
+    /// Seconds since the start for each of these residuals.
     #[serde(deserialize_with = "nan_for_nulls")]
     pub seconds: Vec<f64>,
-    /// Whether the seconds inside a batch are interpolated, because the device ran the batch on its own.
+    /// Whether the seconds within a batch are interpolated, because the device ran the batch without the host.
     pub seconds_interpolated: bool,
 }
 
 impl History {
-    /// Puts the report to the recorded residuals.
+    /// Combines the report with the recorded residuals.
     pub fn new(report: Report, recorder: Recorder) -> History {
         History {
             schema: SCHEMA,
@@ -64,7 +64,7 @@ impl History {
         }
     }
 
-    /// Writes the history as JSON or CSV, by the ending of the path.
+    /// Writes the history as JSON or CSV, selected by the ending of the path.
     pub fn save(&self, path: &Path) -> Result<()> {
         let fault = |e: serde_json::Error| Error::History { path: path.to_owned(), message: e.to_string() };
         match Layout::of(path)? {
@@ -78,7 +78,7 @@ impl History {
         }
     }
 
-    /// Line by line: the report as a comment, the names of the columns, the numbers.
+    /// Writes the report as a comment, the names of the columns, and the numbers.
     fn write_table(&self, report: &str, out: &mut impl Write) -> io::Result<()> {
         for line in report.lines() {
             writeln!(out, "# {line}")?;
@@ -91,7 +91,7 @@ impl History {
         Ok(())
     }
 
-    /// Reads a history, and checks that its arrays fit together.
+    /// Reads a history, and checks that its arrays have equal lengths.
     pub fn load(path: &Path) -> Result<History> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
             action: "read",
@@ -101,15 +101,15 @@ impl History {
         History::of(&text, path)
     }
 
-    /// The history in the text of a file.
+    /// Parses a history from the text of a file.
     pub fn of(text: &str, path: &Path) -> Result<History> {
         let fault = |message: String| Error::History { path: path.to_owned(), message };
         if text.starts_with('#') {
-            return Err(fault("it is a table in CSV, and plots are made of a history in JSON".to_owned()));
+            return Err(fault("it is a CSV table; plots are drawn from a history in JSON".to_owned()));
         }
         let history: History = serde_json::from_str(text).map_err(|e| fault(e.to_string()))?;
         if history.schema != SCHEMA {
-            return Err(fault(format!("schema {}, expected {SCHEMA}", history.schema)));
+            return Err(fault(format!("expected schema {SCHEMA}, found {}", history.schema)));
         }
         if history.residuals.len() != history.seconds.len() {
             let (r, s) = (history.residuals.len(), history.seconds.len());
@@ -119,7 +119,7 @@ impl History {
     }
 }
 
-/// The observer that keeps every residual of a column and its time.
+/// The observer that records every residual of a column with its time.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
     column: usize,
@@ -129,7 +129,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Room for so many iterations, so that recording them allocates nothing.
+    /// Reserves memory for this many iterations, so that recording them does not allocate.
     pub fn with_capacity(iterations: usize) -> Recorder {
         Recorder {
             column: 0,
@@ -139,7 +139,7 @@ impl Recorder {
         }
     }
 
-    /// Keeps what belongs to one of several columns, counted from 0.
+    /// Records one of several columns, counted from 0.
     pub fn of_column(column: usize) -> Recorder {
         Recorder { column, ..Recorder::default() }
     }

@@ -1,10 +1,10 @@
-//! How far a long reading or writing has come: counted by the threads that do it, shown by whoever watches.
+//! Progress of long reads and writes: the threads that do the work count bytes, and an observer reads the counts.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is being done, and how many bytes of how many are behind it.
+/// The current phase, and the bytes done of the total.
 #[derive(Debug, Default)]
 pub struct Meter {
     phase: Mutex<Phase>,
@@ -12,24 +12,24 @@ pub struct Meter {
     total: AtomicU64,
 }
 
-/// What is being done, and since when.
+/// The current phase, and when it began.
 type Phase = (&'static str, Option<Instant>);
 
-/// A look at a [`Meter`].
+/// The state of a [`Meter`] at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// What is being done; empty before anything is.
+    /// The current phase; empty before the first one.
     pub phase: &'static str,
-    /// For how long.
+    /// Time since the phase began.
     pub time: Duration,
-    /// Bytes behind it.
+    /// Bytes done.
     pub done: u64,
-    /// Bytes in all, 0 where nobody knows.
+    /// Total bytes, or 0 if unknown.
     pub total: u64,
 }
 
 impl Meter {
-    /// Begins something of `total` bytes.
+    /// Begins a phase of `total` bytes.
     pub fn begin(&self, phase: &'static str, total: u64) {
         let mut now = self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         *now = (phase, Some(Instant::now()));
@@ -37,12 +37,12 @@ impl Meter {
         self.done.store(0, Ordering::Relaxed);
     }
 
-    /// So many bytes more are done.
+    /// Adds to the bytes done.
     pub fn add(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// What it shows now.
+    /// Returns the current state.
     pub fn read(&self) -> Reading {
         let (phase, began) = *self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Reading {

@@ -1,4 +1,4 @@
-//! What watches a solve: reports, histories and progress. Observers own no part of the loop.
+//! Observation of a solve: reports, histories and progress. Observers are not part of the solver loop.
 
 pub mod forecast;
 pub mod history;
@@ -18,38 +18,37 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// One batch of iterations that has just ended.
+/// A batch of iterations that has just ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// The column whose iterations these are, from 0: a solve of one right-hand side has no other.
+    /// The column of these iterations, counted from 0. A solve of one right-hand side has only column 0.
     pub column: usize,
-    /// Iterations of the column done before this batch.
+    /// Iterations of the column before this batch.
     pub first: usize,
     /// The relative residual after each iteration of the batch.
     pub residuals: &'a [f64],
     /// Seconds since the start, at the beginning and at the end of the batch.
     pub seconds: (f64, f64),
-    /// The tolerance that the residuals are heading for, where there is one.
+    /// The tolerance on the residuals, if there is one.
     pub tolerance: Option<f64>,
 }
 
-/// Sees each batch of iterations.
+/// Receives each batch of iterations.
 pub trait Observer {
-    /// Called once after each batch for each column, and once before the first with the initial residual alone and
-    /// `first` = 0.
+    /// Called once after each batch for each column, and once before the first with the initial residual alone and `first` = 0.
     fn batch(&mut self, batch: &Batch<'_>);
 
-    /// Called when something other than iterations begins; it lasts until the next batch or the end of the solve.
+    /// Called when a phase other than iterations begins; the phase lasts until the next batch or the end of the solve.
     fn phase(&mut self, _what: &'static str) {}
 }
 
-/// Writes a file whole or not at all. Links are followed, an existing file keeps its mode, and a pipe or device is written to
-/// as it is.
+/// Writes a file completely or not at all. Follows links, keeps the mode of an existing file, and writes directly to a pipe or
+/// device.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     write_file_with(path, |file| file.write_all(bytes))
 }
 
-/// The same for content that is made while it is written.
+/// Writes a file as [`write_file`] does, with content that `content` generates.
 pub fn write_file_with(
     path: &Path,
     content: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,

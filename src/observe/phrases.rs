@@ -1,5 +1,4 @@
-//! The parts that the reports of all solves have in common. A report has a line for each thing that a user needs to know
-//! of every solve.
+//! The text that the reports of all solves have in common.
 
 use crate::text::{duration, thousands};
 
@@ -9,12 +8,12 @@ pub(crate) const LABELS: usize = 9;
 /// A line of a report: its label and its text.
 pub(crate) type Line = (&'static str, String);
 
-/// How many there are of something with a regular plural.
+/// Formats a count of a noun with a regular plural.
 pub(crate) fn count(n: u64, one: &str) -> String {
     format!("{} {one}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
-/// How a solve ended, and after how many iterations of which method; a message about the iteration limit names the number.
+/// Describes how a solve ended, with the method and its iterations; the message about the iteration limit contains their number.
 pub(crate) fn ended(message: &str, reason: &str, iterations: u64, method: &str) -> String {
     match reason {
         "iteration_limit" => format!("{message} of {method}"),
@@ -22,24 +21,24 @@ pub(crate) fn ended(message: &str, reason: &str, iterations: u64, method: &str) 
     }
 }
 
-/// How long the iterations took, and where they ran. Methods without a backend name it `none`.
+/// Describes how long the iterations took and where they ran. The backend of methods without one is `none`.
 pub(crate) fn time(seconds: f64, device: &str, backend: &str, precision: &str) -> Line {
     let backend = if backend == "none" { String::new() } else { format!(", backend {backend}") };
     ("time", format!("{} on {device}{backend}, {precision}", duration(seconds)))
 }
 
-/// How fast they were, and how near to the limit of the machine.
-pub(crate) fn speed(gigabytes_per_second: f64, percent_of_limit: Option<f64>, rate: &str) -> Line {
-    let share = percent_of_limit.map_or(String::new(), |p| format!(" ({p:.0} % of the machine's limit)"));
-    ("speed", format!("{gigabytes_per_second:.1} GB/s{share}, {rate}"))
+/// Describes the bandwidth of the iterations, as a percentage of the measured stream if that is known.
+pub(crate) fn bandwidth(gigabytes_per_second: f64, percent_of_limit: Option<f64>, rate: &str) -> Line {
+    let share = percent_of_limit.map_or(String::new(), |p| format!(" ({p:.0} % of the measured stream)"));
+    ("bandwidth", format!("{gigabytes_per_second:.1} GB/s{share}, {rate}"))
 }
 
-/// The times outside of the iterations.
+/// Describes the times outside the iterations.
 pub(crate) fn around(setup: f64, load: f64) -> Line {
-    ("setup", format!("{}, reading {}", duration(setup), duration(load)))
+    ("setup", format!("{}, loading the matrix {}", duration(setup), duration(load)))
 }
 
-/// A number in three digits after the point at most, such as 1e-8 or 1.234e-8.
+/// Formats a number with at most three decimals, such as 1e-8 or 1.234e-8.
 pub(crate) fn short(value: f64) -> String {
     let text = format!("{value:.3e}");
     match text.split_once('e') {
@@ -50,13 +49,13 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-/// Lines under each other, their texts in one column; the last has no line break.
+/// Joins lines, with their texts in one column; the last line has no line break.
 pub(crate) fn labelled(lines: &[Line]) -> String {
     let line = |(label, text): &Line| format!("{label:<LABELS$} {text}");
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What a vertex is called: by its label, its id, or both.
+/// Names a vertex by its label, its id, or both.
 pub(crate) fn named(id: Option<u64>, label: Option<&str>) -> String {
     match (id, label) {
         (Some(id), Some(label)) => format!("{id}  {label}"),
@@ -65,16 +64,15 @@ pub(crate) fn named(id: Option<u64>, label: Option<&str>) -> String {
     }
 }
 
-/// Lines of what is ranked highest, each a name and the text after it: ids to the right of their column, other names to the
-/// left.
+/// Formats the highest-ranked rows, each a name and its text. Ids are right-aligned, other names left-aligned.
 pub(crate) fn ranked(rows: Vec<(String, String)>) -> String {
-    /// A longer name moves the text of its own line.
+    /// Maximum width of the column of names.
     const WIDEST: usize = 60;
     let ids = rows.iter().all(|(name, _)| name.bytes().all(|byte| byte.is_ascii_digit()));
     let widest = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let width = widest.clamp(12, WIDEST);
-    let line = |(place, (name, text)): (usize, &(String, String))| {
-        let first = if place == 0 { "top" } else { "" };
+    let line = |(index, (name, text)): (usize, &(String, String))| {
+        let first = if index == 0 { "top" } else { "" };
         match ids {
             true => format!("{first:<LABELS$} {name:>width$}  {text}\n"),
             false => format!("{first:<LABELS$} {name:<width$}  {text}\n"),
@@ -88,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_go_without_zeros_at_their_end() {
+    fn numbers_have_no_trailing_zeros() {
         assert_eq!(
             ["1e-8", "1.5e-8", "1.235e-8", "0e0", "NaN"],
             [1e-8, 1.5e-8, 1.2346e-8, 0.0, f64::NAN].map(short)[..]

@@ -1,4 +1,4 @@
-//! The program as people run it: what the commands that solve nothing print, and exit codes.
+//! Output and exit codes of the commands that do not solve.
 
 use crate::common::process::{NONSYMMETRIC, cg, errors, file, refused, run, word};
 use serde_json::Value;
@@ -49,7 +49,7 @@ fn backends_lists_the_registry() {
 }
 
 #[test]
-fn no_list_is_wider_than_it_may_be() {
+fn lists_fit_the_width_of_the_terminal() {
     for columns in [80, 100] {
         for args in
             [&["backends"][..], &["backends", "--all"], &["backends", "hybrid"], &["matrices"], &["doctor"]]
@@ -60,7 +60,7 @@ fn no_list_is_wider_than_it_may_be() {
                 .output()
                 .unwrap();
             let text = String::from_utf8_lossy(&done.stdout).into_owned();
-            // A path stays whole, on a line of its own.
+            // A long path is not broken; it has a separate line.
             let long = |line: &&str| line.chars().count() > columns && line.trim().contains(' ');
             assert_eq!(text.lines().find(long), None, "{args:?}, {columns}");
         }
@@ -89,7 +89,7 @@ fn completions_and_the_manual_name_every_command() {
         .skip_while(|line| !line.starts_with("Commands:"))
         .skip(1)
         .map_while(|line| line.strip_prefix("  "))
-        // Deeper lines go on with what the one before began.
+        // Lines with more indentation continue the previous one.
         .filter(|line| !line.starts_with(' '))
         .filter_map(|line| line.split_whitespace().next())
         .filter(|name| *name != "help")
@@ -118,7 +118,7 @@ fn quiet_silences_warnings_but_not_errors_or_results() {
 }
 
 #[test]
-fn a_stand_in_is_said_to_be_one_wherever_it_is_solved_or_written() {
+fn a_stand_in_is_labelled_as_one_when_solved_or_written() {
     let what = ["--matrix", "crankseg_1-like:scale=0.001", "--device", "cpu", "--max-iters", "3"];
     let text = run(&[&["cg"], &what[..]].concat());
     assert!(String::from_utf8_lossy(&text.stdout).contains("a stand-in for GHS_psdef/crankseg_1"));
@@ -131,7 +131,7 @@ fn a_stand_in_is_said_to_be_one_wherever_it_is_solved_or_written() {
 }
 
 #[test]
-fn preconditioners_are_listed_with_their_parameters_where_they_are_asked_for() {
+fn help_and_preconditioners_list_the_preconditioners_with_their_parameters() {
     let names = solver::precond::ROWS.iter().map(|row| row.name);
     let listed: Value = serde_json::from_slice(&run(&["preconditioners", "--json"]).stdout).unwrap();
     let found: Vec<_> = listed.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
@@ -143,11 +143,11 @@ fn preconditioners_are_listed_with_their_parameters_where_they_are_asked_for() {
         }
     }
     let script = String::from_utf8(run(&["completions", "bash"]).stdout).unwrap();
-    assert!(script.contains("jacobi block-jacobi chebyshev"), "names are completed");
+    assert!(script.contains("jacobi block-jacobi chebyshev"), "shells complete names");
 }
 
 #[test]
-fn a_preconditioner_that_does_not_exist_is_refused_with_those_that_do() {
+fn an_unknown_preconditioner_is_rejected_with_the_existing_ones() {
     let message = refused(&["cg", "--matrix", "poisson2d:9x9", "--precond", "jacoby"]);
     assert!(message.contains("jacoby") && message.contains("block-jacobi, chebyshev"), "{message}");
     let message = refused(&["cg", "--matrix", "poisson2d:9x9", "--precond", "block-jacobi:block=1"]);
@@ -155,7 +155,7 @@ fn a_preconditioner_that_does_not_exist_is_refused_with_those_that_do() {
 }
 
 #[test]
-fn the_report_names_the_block_size_that_was_found() {
+fn the_report_names_the_chosen_block_size() {
     let (code, report) =
         cg(&["--matrix", "elasticity3d:6x5x4,contrast=100,seed=2", "--precond", "block-jacobi"]);
     assert_eq!((code, &report["preconditioner"]), (0, &Value::from("block-jacobi:block=3")));

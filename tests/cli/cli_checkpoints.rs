@@ -1,4 +1,4 @@
-//! Checkpoints as people use them: the real binary, killed, interrupted, and gone on with.
+//! Checkpoints of the program: killed, interrupted and resumed.
 
 use crate::common::process::{cg, errors, file, leftover, refused, run, solve, solver, word};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 const MATRIX: [&str; 2] = ["--matrix", "poisson2d:120x110"];
 
-/// Files of one solve.
+/// The folder for the files of one solve.
 struct Files {
     folder: tempfile::TempDir,
 }
@@ -22,30 +22,30 @@ impl Files {
     }
 }
 
-/// The residuals of a saved history.
+/// Returns the residuals of a saved history.
 fn residuals(path: &Path) -> Value {
     serde_json::from_slice::<Value>(&std::fs::read(path).unwrap()).unwrap()["residuals"].clone()
 }
 
-/// A solve that saves itself after every iteration, once it has done so a number of times.
-fn running(args: &[&str], checkpoint: &Path, times: usize) -> Child {
-    let common = ["--device", "cpu", "--every", "0s", "--checkpoint", word(checkpoint)];
+/// Starts a solve that saves a checkpoint after every iteration, and waits for this number of checkpoints.
+fn start_and_wait(args: &[&str], checkpoint: &Path, checkpoints: usize) -> Child {
+    let common = ["--device", "cpu", "--checkpoint-every", "0s", "--checkpoint", word(checkpoint)];
     let mut child = solver().args([args, &common].concat()).stdout(Stdio::null()).spawn().unwrap();
-    let (mut length, mut seen) = (0, 0);
-    while seen < times {
+    let (mut length, mut count) = (0, 0);
+    while count < checkpoints {
         let now = std::fs::metadata(checkpoint).map_or(0, |file| file.len());
-        // It grows by the residual of each iteration.
+        // The file grows by the residual of each iteration.
         if now > length {
-            (length, seen) = (now, seen + 1);
+            (length, count) = (now, count + 1);
         }
-        assert_eq!(child.try_wait().unwrap(), None, "the solve is over too soon");
+        assert_eq!(child.try_wait().unwrap(), None, "the solve ended too early");
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     child
 }
 
 #[test]
-fn a_solve_killed_at_any_moment_goes_on_with_the_same_bits() {
+fn a_killed_solve_resumes_with_the_same_bits() {
     for (method, options) in [
         ("cg", vec!["--precond", "jacobi"]),
         ("cg", vec!["--variant", "pipelined"]),
@@ -54,14 +54,14 @@ fn a_solve_killed_at_any_moment_goes_on_with_the_same_bits() {
         let files = Files::new();
         let (x, history) = (files.at("x.mtx"), files.at("h.json"));
         let base = [&MATRIX[..], &options].concat();
-        let whole = [&base[..], &["--output", word(&x), "--history", word(&history)]].concat();
-        let (code, report) = solve(method, &whole);
+        let full = [&base[..], &["--output", word(&x), "--history", word(&history)]].concat();
+        let (code, report) = solve(method, &full);
         assert_eq!(code, 0, "{report}");
         for times in [1, 4, 9] {
             let (checkpoint, y, rest) = (files.at("c"), files.at("y.mtx"), files.at("r.json"));
-            let mut child = running(&[&[method], &base[..]].concat(), &checkpoint, times);
+            let mut child = start_and_wait(&[&[method], &base[..]].concat(), &checkpoint, times);
             child.kill().unwrap();
-            assert_eq!(child.wait().unwrap().code(), None, "killed, not ended");
+            assert_eq!(child.wait().unwrap().code(), None, "ended by the signal");
             let on = ["--resume", word(&checkpoint), "--output", word(&y), "--history", word(&rest)];
             let (code, again) = solve(method, &[&base[..], &on].concat());
             let what = format!("{method} {options:?}, killed after {times}");
@@ -74,38 +74,38 @@ fn a_solve_killed_at_any_moment_goes_on_with_the_same_bits() {
 }
 
 #[test]
-fn ctrl_c_leaves_a_checkpoint_from_which_a_solve_goes_on() {
+fn a_solve_resumes_from_the_checkpoint_written_at_ctrl_c() {
     let files = Files::new();
     let checkpoint = files.at("c");
-    let mut child = running(&[&["cg"], &MATRIX[..]].concat(), &checkpoint, 2);
+    let mut child = start_and_wait(&[&["cg"], &MATRIX[..]].concat(), &checkpoint, 2);
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
     assert_eq!(child.wait().unwrap().code(), Some(1), "interrupted");
-    let (_, whole) = cg(&MATRIX);
+    let (_, full) = cg(&MATRIX);
     let (code, rest) = cg(&[&MATRIX[..], &["--resume", word(&checkpoint)]].concat());
-    assert_eq!((code, &rest["iterations"]), (0, &whole["iterations"]));
-    assert_eq!(rest["residual_true"], whole["residual_true"]);
+    assert_eq!((code, &rest["iterations"]), (0, &full["iterations"]));
+    assert_eq!(rest["residual_true"], full["residual_true"]);
 }
 
 #[test]
-fn limits_may_be_raised_and_a_solve_that_has_ended_gives_its_verdict_again() {
+fn limits_may_be_raised_and_a_finished_solve_reports_the_same_result_again() {
     let files = Files::new();
     let checkpoint = files.at("c");
     let saved = ["--checkpoint", word(&checkpoint)];
     let resumed = ["--resume", word(&checkpoint)];
-    let (_, whole) = cg(&MATRIX);
+    let (_, full) = cg(&MATRIX);
     let (code, part) = cg(&[&MATRIX[..], &saved, &["--max-iters", "50"]].concat());
     assert_eq!((code, part["reason"].as_str()), (1, Some("iteration_limit")));
     let (code, rest) = cg(&[&MATRIX[..], &saved, &resumed, &["--threads", "1"]].concat());
-    assert_eq!((code, &rest["residual_true"]), (0, &whole["residual_true"]));
+    assert_eq!((code, &rest["residual_true"]), (0, &full["residual_true"]));
     let (code, again) = cg(&[&MATRIX[..], &resumed].concat());
     for key in ["iterations", "residual_true", "residual_recursive", "condition_number", "message"] {
-        assert_eq!((code, &again[key]), (0, &whole[key]), "{key}");
+        assert_eq!((code, &again[key]), (0, &full[key]), "{key}");
     }
 }
 
 #[test]
-fn a_checkpoint_of_another_run_is_refused_by_what_differs() {
+fn a_checkpoint_of_another_run_is_rejected_with_the_difference() {
     let files = Files::new();
     let checkpoint = files.at("c");
     cg(&[&MATRIX[..], &["--checkpoint", word(&checkpoint), "--max-iters", "5"]].concat());
@@ -131,20 +131,20 @@ fn a_checkpoint_of_another_run_is_refused_by_what_differs() {
 }
 
 #[test]
-fn going_on_by_another_backend_warns_of_other_roundings() {
+fn resuming_with_another_backend_warns_of_different_rounding() {
     let files = Files::new();
     let checkpoint = files.at("c");
     let begun = ["--device", "cpu", "--checkpoint", word(&checkpoint), "--max-iters", "5"];
     cg(&[&MATRIX[..], &begun].concat());
     let on = ["--device", "cpu", "--backend", "serial", "--resume", word(&checkpoint)];
     let done = run(&[&["cg"], &MATRIX[..], &on].concat());
-    let told = errors(&done);
-    assert_eq!(done.status.code(), Some(0), "{told}");
-    assert!(told.contains("other roundings than it began with (backend: "), "{told}");
+    let warning = errors(&done);
+    assert_eq!(done.status.code(), Some(0), "{warning}");
+    assert!(warning.contains("(backend: "), "{warning}");
 }
 
 #[test]
-fn files_that_are_no_whole_checkpoint_are_refused_in_words() {
+fn damaged_checkpoints_and_other_files_are_rejected() {
     let files = Files::new();
     let checkpoint = files.at("c");
     cg(&[&MATRIX[..], &["--checkpoint", word(&checkpoint), "--max-iters", "5"]].concat());
@@ -175,13 +175,13 @@ fn files_that_are_no_whole_checkpoint_are_refused_in_words() {
 
 #[cfg(unix)]
 #[test]
-fn a_write_that_fails_leaves_the_checkpoint_before_it_and_the_solve_goes_on() {
+fn a_failed_write_keeps_the_previous_checkpoint_and_the_solve_continues() {
     let files = Files::new();
     let checkpoint = files.at("c");
     let program = crate::common::process::program();
     cg(&[&MATRIX[..], &["--checkpoint", word(&checkpoint), "--max-iters", "5"]].concat());
     let before = std::fs::read(&checkpoint).unwrap();
-    // As on a full disk: no file may grow beyond some kilobytes.
+    // A limit on the file size simulates a full disk.
     let command = format!(
         "ulimit -f 16; trap '' XFSZ; exec '{}' cg --device cpu --matrix {} --checkpoint '{2}' --resume '{2}' --every 0",
         program.display(),
@@ -192,7 +192,7 @@ fn a_write_that_fails_leaves_the_checkpoint_before_it_and_the_solve_goes_on() {
     assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
     assert!(errors(&done).contains("could not be written"), "{}", errors(&done));
     assert_eq!(std::fs::read(&checkpoint).unwrap(), before);
-    assert_eq!(std::fs::read_dir(files.folder.path()).unwrap().count(), 1, "nothing else is left behind");
+    assert_eq!(std::fs::read_dir(files.folder.path()).unwrap().count(), 1, "no other file is left");
 }
 
 #[test]
@@ -200,14 +200,14 @@ fn options_of_checkpoints_are_checked_before_the_matrix_is_read() {
     let files = Files::new();
     let with = |options: &[&str]| refused(&[&["cg", "--matrix", "no-such-matrix"], options].concat());
     let there = word(files.folder.path()).to_owned();
-    assert!(with(&["--every", "60s"]).contains("--checkpoint FILE"));
+    assert!(with(&["--checkpoint-every", "60s"]).contains("--checkpoint FILE"));
     assert!(with(&["--every", "soon", "--checkpoint", "c"]).contains("60s, 5m, 1h or 500ms"));
     assert!(with(&["--checkpoint", "/dev/null/c"]).contains("/dev/null is not a folder"));
     assert!(with(&["--checkpoint", &there]).contains("it is a folder"));
 }
 
 #[test]
-fn a_configuration_file_has_the_same_keys_and_a_dry_run_names_them() {
+fn checkpoint_options_work_in_a_configuration_file_and_appear_in_the_dry_run() {
     let files = Files::new();
     let checkpoint = files.at("c");
     let text = format!(
@@ -226,7 +226,7 @@ fn a_configuration_file_has_the_same_keys_and_a_dry_run_names_them() {
 }
 
 #[test]
-fn what_a_killed_solve_left_half_written_is_removed_by_the_next_one() {
+fn incomplete_files_of_a_killed_solve_are_removed_by_the_next_solve() {
     let files = Files::new();
     let (left, other) = (files.at(".1f-18c0ffee-0.tmp"), files.at("notes.tmp"));
     let written = files.at(".2f-18c0ffee-0.tmp");
@@ -235,11 +235,11 @@ fn what_a_killed_solve_left_half_written_is_removed_by_the_next_one() {
     held.try_lock().unwrap();
     cg(&[&MATRIX[..], &["--checkpoint", word(&files.at("c")), "--max-iters", "5"]].concat());
     assert!(!left.exists());
-    assert!(other.exists() && written.exists(), "what is not ours, or still written, stays");
+    assert!(other.exists() && written.exists(), "other files, and files still being written, are kept");
 }
 
 #[test]
-fn a_checkpoint_names_the_hardware_that_its_bits_depend_on() {
+fn a_checkpoint_records_the_hardware_that_affects_its_bits() {
     let files = Files::new();
     let checkpoint = files.at("c");
     cg(&[&MATRIX[..], &["--checkpoint", word(&checkpoint), "--max-iters", "5"]].concat());
@@ -249,7 +249,7 @@ fn a_checkpoint_names_the_hardware_that_its_bits_depend_on() {
 }
 
 #[test]
-fn no_file_but_a_checkpoint_is_replaced_by_one() {
+fn a_checkpoint_does_not_replace_another_kind_of_file() {
     let folder = tempfile::tempdir().unwrap();
     let text = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2\n";
     let path = file(&folder, "A.mtx", text);

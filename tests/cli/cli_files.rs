@@ -1,4 +1,4 @@
-//! What solves write: histories, pictures and answers, whole or not at all, and never over what is needed.
+//! Output files of solves: histories, plots and answers are written completely or not at all, and never over an input.
 
 use crate::common::process::{cg, errors, file, refused, run, solver, word};
 use serde_json::Value;
@@ -28,7 +28,7 @@ fn history_plot_and_solution_are_written_and_the_plot_can_be_drawn_again() {
     let x = std::fs::read_to_string(at("x.mtx")).unwrap();
     let values: Vec<f64> = x.lines().skip(2).map(|l| l.parse().unwrap()).collect();
     assert_eq!(values.len(), 400);
-    assert!(values.iter().all(|v| (v - 1.0).abs() < 1e-6), "x is near the ones that b was made of");
+    assert!(values.iter().all(|v| (v - 1.0).abs() < 1e-6), "x is close to ones");
     let (_, _) = cg(&["--matrix", "poisson2d:20x20", "--precond", "jacobi", "--history", &at("b.json")]);
     let done = run(&["plot", &at("a.json"), &at("b.json"), "-o", &at("both.png")]);
     assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
@@ -36,7 +36,7 @@ fn history_plot_and_solution_are_written_and_the_plot_can_be_drawn_again() {
 }
 
 #[test]
-fn a_history_in_csv_has_the_numbers_of_the_one_in_json_under_the_report() {
+fn csv_and_json_histories_have_the_same_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     for name in ["h.json", "h.csv"] {
@@ -51,7 +51,7 @@ fn a_history_in_csv_has_the_numbers_of_the_one_in_json_under_the_report() {
     assert_eq!(table.len(), 1 + json.residuals.len());
     for (i, (line, residual)) in table[1..].iter().zip(&json.residuals).enumerate() {
         let numbers: Vec<f64> = line.split(',').map(|number| number.parse().unwrap()).collect();
-        // The reader of JSON may miss the last digit.
+        // The JSON parser may differ in the last digit.
         let near = (numbers[2] - residual).abs() <= 1e-15 * residual;
         assert!(numbers.len() == 3 && numbers[0] == i as f64 && near, "{line}");
     }
@@ -80,14 +80,14 @@ fn a_plot_with_an_unknown_ending_is_refused_before_the_solve() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_followed_and_pipes_are_written_to_not_replaced() {
+fn links_are_followed_and_pipes_are_written_directly() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("target"), "old").unwrap();
     std::os::unix::fs::symlink(at("target"), at("link.json")).unwrap();
     let (code, _) = cg(&["--matrix", "poisson2d:9x9", "--history", word(&at("link.json"))]);
     assert_eq!(code, 0);
-    assert!(at("link.json").is_symlink(), "the link is still one");
+    assert!(at("link.json").is_symlink(), "the link is kept");
     assert!(History::load(&at("target")).is_ok(), "its target has the history");
     assert!(Command::new("mkfifo").arg(at("pipe.json")).status().unwrap().success());
     let reader = std::thread::spawn({
@@ -98,11 +98,11 @@ fn links_are_followed_and_pipes_are_written_to_not_replaced() {
     assert_eq!(code, 0);
     assert!(reader.join().unwrap().contains("residuals"));
     use std::os::unix::fs::FileTypeExt;
-    assert!(std::fs::metadata(at("pipe.json")).unwrap().file_type().is_fifo(), "the pipe is still one");
+    assert!(std::fs::metadata(at("pipe.json")).unwrap().file_type().is_fifo(), "the pipe is kept");
 }
 
 #[test]
-fn a_history_with_nan_and_infinity_is_read_again_with_nan_in_their_places() {
+fn nan_and_infinity_in_a_history_are_read_back_as_nan() {
     let folder = tempfile::tempdir().unwrap();
     let (path, picture) = (folder.path().join("h.json"), folder.path().join("h.svg"));
     let (nan, infinity) = (f64::NAN, f64::INFINITY);
@@ -119,7 +119,7 @@ fn a_history_with_nan_and_infinity_is_read_again_with_nan_in_their_places() {
 }
 
 #[test]
-fn plot_refuses_what_is_no_history() {
+fn plot_rejects_a_file_that_is_not_a_history() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, "h.json", "{\"schema\": 1}");
     let picture = folder.path().join("p.svg");
@@ -130,10 +130,10 @@ fn plot_refuses_what_is_no_history() {
 
 #[cfg(unix)]
 #[test]
-fn an_answer_that_cannot_be_written_keeps_neither_report_nor_history_back() {
+fn report_and_history_are_written_if_the_answer_cannot_be() {
     let folder = tempfile::tempdir().unwrap();
     let (x, history) = (folder.path().join("x.npy"), folder.path().join("h.json"));
-    // As on a full disk: no file may grow beyond some kilobytes, as the answer would.
+    // A limit on the file size simulates a full disk; the answer exceeds it.
     let command = format!(
         "ulimit -f 16; exec '{}' cg --device cpu --json --matrix poisson2d:200x200 --max-iters 3 \
          --output '{}' --history '{}'",
@@ -150,17 +150,17 @@ fn an_answer_that_cannot_be_written_keeps_neither_report_nor_history_back() {
     assert!(!x.exists());
 }
 
-/// The message of a solve that is refused, by the run itself and by its plan.
+/// Returns the message of a rejected solve, and checks that a dry run has the same message.
 fn refused_twice(args: &[&str]) -> String {
     let base = [&["cg", "--device", "cpu"], args].concat();
     let message = refused(&base);
-    assert_eq!(message, refused(&[&base[..], &["--dry-run"]].concat()), "a dry run says the same");
+    assert_eq!(message, refused(&[&base[..], &["--dry-run"]].concat()), "a dry run has the same message");
     message
 }
 
 #[cfg(unix)]
 #[test]
-fn no_file_is_written_twice_or_over_what_is_read() {
+fn outputs_must_differ_from_each_other_and_from_the_inputs() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let matrix = file(&folder, "A.mtx", "%%MatrixMarket matrix coordinate real symmetric\n1 1 1\n1 1 2\n");
@@ -190,12 +190,12 @@ fn no_file_is_written_twice_or_over_what_is_read() {
         ),
     ] {
         let message = refused_twice(&[&given[..], &args].concat());
-        let parts = [first, second, "name another one for", word(folder.path())];
+        let parts = [first, second, "name another file for", word(folder.path())];
         assert!(parts.iter().all(|part| message.contains(part)), "{args:?}: {message}");
     }
     assert_eq!(std::fs::read_to_string(&b).unwrap(), vector);
     assert!(!same.exists());
-    // Neither a word nor a link of the same name stands in the way, nor the checkpoint that a solve goes on from.
+    // A keyword, a link in the path, and a checkpoint to resume from are not conflicts.
     let saved = at("saved");
     let answer = there.with_extension("npy");
     for resumed in [&[][..], &["--resume", word(&saved)]] {
@@ -206,7 +206,7 @@ fn no_file_is_written_twice_or_over_what_is_read() {
 }
 
 #[test]
-fn one_file_by_two_names_in_a_folder_that_does_not_exist_is_refused() {
+fn two_names_of_one_file_in_a_missing_folder_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     for other in ["new/./x.npy", "new/other/../x.npy"] {
@@ -232,7 +232,7 @@ fn folders_of_outputs_are_created_and_a_dry_run_creates_none() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_place_where_nothing_can_be_written_is_refused_before_the_matrix_is_read() {
+fn an_unwritable_output_is_rejected_before_the_matrix_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let matrix = file(&folder, "A.mtx", "no matrix");
     for (option, ending) in
@@ -252,10 +252,10 @@ fn a_place_where_nothing_can_be_written_is_refused_before_the_matrix_is_read() {
         }
     }
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
-    assert_eq!(left.len(), 5, "nothing is left behind: {left:?}");
+    assert_eq!(left.len(), 5, "no file is left: {left:?}");
 }
 
-/// Bytes that no name in UTF-8 has; other systems than Linux may refuse to make such a file.
+/// Returns a path that is not UTF-8. Systems other than Linux may reject such names.
 #[cfg(target_os = "linux")]
 fn odd_name(folder: &tempfile::TempDir, ending: &str) -> std::path::PathBuf {
     use std::os::unix::ffi::OsStrExt;
@@ -264,7 +264,7 @@ fn odd_name(folder: &tempfile::TempDir, ending: &str) -> std::path::PathBuf {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn files_whose_names_are_not_utf_8_are_read_wherever_a_file_is() {
+fn every_option_reads_files_with_names_that_are_not_utf_8() {
     const MATRIX: &str =
         "%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n1 1 0.75\n2 1 0.25\n2 2 0.75\n";
     const VECTOR: &str = "%%MatrixMarket matrix array real general\n2 1\n1\n1\n";
@@ -313,7 +313,7 @@ fn files_whose_names_are_not_utf_8_are_read_wherever_a_file_is() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn vectors_are_written_under_the_name_of_the_matrix_that_is_not_utf_8() {
+fn vectors_are_written_next_to_a_matrix_with_a_name_that_is_not_utf_8() {
     let folder = tempfile::tempdir().unwrap();
     let out = odd_name(&folder, ".mtx.gz");
     let done = solver().args(["convert", "elasticity3d:2x2x2"]).arg(&out).output().unwrap();

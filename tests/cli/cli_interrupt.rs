@@ -1,4 +1,4 @@
-//! What Ctrl-C, SIGTERM and SIGHUP leave behind, and how soon.
+//! The files and exit codes after Ctrl-C, SIGTERM and SIGHUP.
 #![cfg(unix)]
 use crate::common::process::{errors, file, interrupt, signal, solver, word};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The signals that end a solve early.
 const SIGNALS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// The program, which signals end although tests may run where they are ignored, such as behind `nohup`.
+/// The program with default signal handling, even if the tests run with signals ignored, as under `nohup`.
 fn interruptible() -> Command {
     with_hangup(libc::SIG_DFL)
 }
@@ -19,7 +19,7 @@ fn interruptible() -> Command {
 /// The program, with this disposition of SIGHUP.
 fn with_hangup(disposition: libc::sighandler_t) -> Command {
     let mut command = solver();
-    // SAFETY: `signal` may be called between fork and exec, and nothing else is.
+    // SAFETY: only `signal` is called between fork and exec, which is allowed.
     unsafe {
         command.pre_exec(move || {
             for signal in SIGNALS {
@@ -32,7 +32,7 @@ fn with_hangup(disposition: libc::sighandler_t) -> Command {
     command
 }
 
-/// A matrix with eigenvalues over twelve decades, on which a solve does not end.
+/// Writes a matrix with eigenvalues over twelve decades, for which a solve does not end.
 fn endless(folder: &tempfile::TempDir) -> PathBuf {
     let mut text = "%%MatrixMarket matrix coordinate real symmetric\n90000 90000 90000\n".to_owned();
     for i in 1..=90_000 {
@@ -44,34 +44,34 @@ fn endless(folder: &tempfile::TempDir) -> PathBuf {
 fn wait_for(condition: impl Fn() -> bool) {
     let from = Instant::now();
     while !condition() {
-        assert!(from.elapsed() < Duration::from_secs(60), "it does not happen");
+        assert!(from.elapsed() < Duration::from_secs(60), "the condition does not become true");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
 #[test]
-fn ctrl_c_writes_what_was_reached_with_its_verdict() {
-    writes_what_was_reached(libc::SIGINT);
+fn ctrl_c_writes_all_results_of_the_iterations_so_far() {
+    check_results_after(libc::SIGINT);
 }
 
 #[test]
-fn sigterm_writes_what_was_reached_with_its_verdict() {
-    writes_what_was_reached(libc::SIGTERM);
+fn sigterm_writes_all_results_of_the_iterations_so_far() {
+    check_results_after(libc::SIGTERM);
 }
 
 #[test]
-fn sighup_writes_what_was_reached_with_its_verdict() {
-    writes_what_was_reached(libc::SIGHUP);
+fn sighup_writes_all_results_of_the_iterations_so_far() {
+    check_results_after(libc::SIGHUP);
 }
 
 #[test]
-fn under_nohup_a_solve_goes_on_after_sighup_and_two_sigterms_in_a_row_lose_nothing() {
+fn under_nohup_a_solve_ignores_sighup_and_two_sigterms_keep_the_results() {
     let folder = tempfile::tempdir().unwrap();
     let (answer, checkpoint) = (folder.path().join("x.npy"), folder.path().join("c"));
     let child = with_hangup(libc::SIG_IGN)
         .args(["cg", "--device", "cpu", "--matrix", word(&endless(&folder)), "--rtol", "1e-300", "--json"])
         .args(["--max-iters", "100000000", "--output", word(&answer)])
-        .args(["--checkpoint", word(&checkpoint), "--every", "1ms"])
+        .args(["--checkpoint", word(&checkpoint), "--checkpoint-every", "1ms"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -79,7 +79,7 @@ fn under_nohup_a_solve_goes_on_after_sighup_and_two_sigterms_in_a_row_lose_nothi
     wait_for(|| checkpoint.exists());
     signal(&child, libc::SIGHUP);
     for _ in 0..3 {
-        // Written again by a solve that goes on; the first time may have been on its way.
+        // A solve that continues writes the file again; the first write may have begun before the signal.
         std::fs::rename(&checkpoint, folder.path().join("moved")).unwrap();
         wait_for(|| checkpoint.exists());
     }
@@ -93,7 +93,8 @@ fn under_nohup_a_solve_goes_on_after_sighup_and_two_sigterms_in_a_row_lose_nothi
     assert_eq!(solver::source::read_dense(&answer).unwrap().rows(), 90_000);
 }
 
-fn writes_what_was_reached(number: i32) {
+/// Interrupts a solve by a signal, and checks the report and all output files.
+fn check_results_after(number: i32) {
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().join("h.json");
     let answer = folder.path().join("x.mtx");
@@ -102,7 +103,7 @@ fn writes_what_was_reached(number: i32) {
     let child = interruptible()
         .args(["cg", "--device", "cpu", "--matrix", word(&matrix), "--rtol", "1e-300", "--json"])
         .args(["--max-iters", "100000000", "--history", word(&history), "--output", word(&answer)])
-        .args(["--plot", word(&picture), "--checkpoint", word(&checkpoint), "--every", "1ms"])
+        .args(["--plot", word(&picture), "--checkpoint", word(&checkpoint), "--checkpoint-every", "1ms"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -115,15 +116,15 @@ fn writes_what_was_reached(number: i32) {
     assert_eq!(report["reason"], "interrupted");
     assert!(report["iterations"].as_u64().unwrap() > 0);
     assert!(report["residual_true"].as_f64().unwrap() < 1.0, "x is the best so far");
-    assert!(report["stream_gigabytes_per_second"].is_null(), "nobody waits for a measurement of the machine");
+    assert!(report["stream_gigabytes_per_second"].is_null(), "no bandwidth is measured after an interrupt");
     let saved = solver::observe::History::load(&history).unwrap();
     assert_eq!(saved.report.reason, "interrupted");
     assert_eq!(std::fs::read_to_string(&answer).unwrap().lines().count(), 90_002);
-    assert!(std::fs::read_to_string(&picture).unwrap().contains("interrupted"), "the picture says so");
+    assert!(std::fs::read_to_string(&picture).unwrap().contains("interrupted"), "the plot names the reason");
 }
 
-/// A dense matrix that has no incomplete factors, which its last row alone shows: with every shift that is tried the
-/// factorisation goes all the way.
+/// Returns a dense matrix without incomplete factors. Only its last row shows this, so each factorisation runs to the end for
+/// every shift.
 fn hopeless(n: usize) -> String {
     let mut text = format!("%%MatrixMarket matrix array real symmetric\n{n} {n}\n");
     for col in 0..n {
@@ -141,7 +142,7 @@ fn hopeless(n: usize) -> String {
 }
 
 #[test]
-fn before_the_first_iteration_there_is_nothing_to_lose_and_ctrl_c_ends_the_program_at_once() {
+fn ctrl_c_before_the_first_iteration_ends_the_program_immediately() {
     let folder = tempfile::tempdir().unwrap();
     let matrix = file(&folder, "m.mtx", &hopeless(1500));
     let answer = folder.path().join("x.npy");
@@ -154,16 +155,16 @@ fn before_the_first_iteration_there_is_nothing_to_lose_and_ctrl_c_ends_the_progr
         .unwrap();
     let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(|line| line.unwrap());
     let mut factorisations = lines.filter(|line| line.contains("ic0 with a shift of"));
-    assert!(factorisations.next().is_some(), "the first factorisation has failed, and the next one begins");
+    assert!(factorisations.next().is_some(), "the first factorisation has failed, and the second begins");
     interrupt(&child);
     let ended = child.wait().unwrap();
     assert_eq!((ended.code(), ended.signal()), (None, Some(libc::SIGINT)), "ended by the signal itself");
-    assert!(factorisations.count() < 13, "it did not try all shifts first");
+    assert!(factorisations.count() < 13, "it did not try all shifts");
     assert!(!answer.exists());
 }
 
 #[test]
-fn ctrl_c_twice_while_the_machine_is_measured_loses_neither_answer_nor_history_nor_picture() {
+fn ctrl_c_twice_during_the_bandwidth_measurement_keeps_all_results() {
     for solve in [
         ["cg", "--matrix", "poisson2d:300x300"],
         ["pagerank", "--graph", "rmat:scale=15,factor=16"],
@@ -181,7 +182,7 @@ fn ctrl_c_twice_while_the_machine_is_measured_loses_neither_answer_nor_history_n
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(|line| line.unwrap());
-        assert!(lines.any(|line| line.contains("measuring the machine's limit")), "{solve:?}");
+        assert!(lines.any(|line| line.contains("] measuring the ")), "{solve:?}");
         interrupt(&child);
         interrupt(&child);
         lines.for_each(drop);
@@ -194,7 +195,7 @@ fn ctrl_c_twice_while_the_machine_is_measured_loses_neither_answer_nor_history_n
 }
 
 #[test]
-fn a_history_that_goes_into_a_pipe_is_written_once() {
+fn a_history_written_to_a_pipe_is_written_once() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("h.json");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());

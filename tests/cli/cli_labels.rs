@@ -1,10 +1,10 @@
-//! Graphs whose vertices have names: they come back in reports and files, and are what options and errors call vertices.
+//! Graphs with named vertices: reports, files, options and errors use these names.
 
 use crate::common::process::{errors, file, refused, run, word};
 use serde_json::Value;
 use std::path::Path;
 
-/// Bob and carol have links from others.
+/// A graph in which only bob and "carol, c" have incoming links.
 const FRIENDS: &str = "source,target\nalice,bob\n\"carol, c\",bob\nbob,\"carol, c\"\ndave,bob\n";
 
 fn solved(args: &[&str]) -> (Value, String) {
@@ -26,24 +26,24 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn names_come_back_in_the_report_and_in_every_output() {
+fn names_appear_in_the_report_and_in_every_output() {
     let folder = tempfile::tempdir().unwrap();
     let graph = file(&folder, "g.csv", FRIENDS);
     let (csv, json) = (folder.path().join("r.csv"), folder.path().join("r.json"));
-    let (r, said) = solved(&["pagerank", "--graph", word(&graph), "--output", word(&csv)]);
+    let (r, output) = solved(&["pagerank", "--graph", word(&graph), "--output", word(&csv)]);
     assert_eq!(labels(&r["top"])[..2], ["bob", "carol, c"]);
     assert!(r["top"][0]["id"].is_null() && r["vertices"] == 4, "{r}");
     let header = "the first line is read as a header: source 'source', target 'target'";
-    assert!(r["notes"] == serde_json::json!([header]) && said.is_empty(), "{r} {said}");
+    assert!(r["notes"] == serde_json::json!([header]) && output.is_empty(), "{r} {output}");
     pagerank(&["--graph", word(&graph), "--output", word(&json)]);
     let table = read(&csv);
     assert!(table.starts_with("label,rank\nbob,") && table.contains("\n\"carol, c\","), "{table}");
     let list: Value = serde_json::from_str(&read(&json)).unwrap();
     assert_eq!((labels(&list)[1], list[0]["id"].is_null()), ("carol, c", true));
     let words = run(&["pagerank", "--device", "cpu", "--graph", word(&graph)]);
-    let said = String::from_utf8_lossy(&words.stdout).into_owned();
-    assert!(said.contains(&format!("note      {header}\n")), "{said}");
-    assert!(said.contains("top       bob  ") && said.contains("          carol, c  "), "{said}");
+    let output = String::from_utf8_lossy(&words.stdout).into_owned();
+    assert!(output.contains(&format!("note      {header}\n")), "{output}");
+    assert!(output.contains("top       bob  ") && output.contains("          carol, c  "), "{output}");
     for start in [&csv, &json] {
         let again = pagerank(&["--graph", word(&graph), "--x0", word(start)]);
         assert!(again["iterations"].as_u64().unwrap() <= 2, "{again}");
@@ -51,7 +51,7 @@ fn names_come_back_in_the_report_and_in_every_output() {
 }
 
 #[test]
-fn vertices_are_named_by_label_where_the_surfer_jumps() {
+fn personalise_accepts_labels() {
     let folder = tempfile::tempdir().unwrap();
     let graph = file(&folder, "g.csv", FRIENDS);
     let jumps = |to: &str| pagerank(&["--graph", word(&graph), "--personalise", to])["top"].clone();
@@ -94,13 +94,13 @@ fn a_file_of_labels_names_the_vertices_of_any_graph() {
     assert!(table.starts_with("id,rank,label\n1,") && table.contains(",http://b/\n"), "{table}");
     let again = pagerank(&["--graph", word(&graph), "--x0", word(&csv)]);
     assert!(again["iterations"].as_u64().unwrap() <= 2, "{again}");
-    // An id stays a name where no label is it.
+    // An id is accepted unless it is also a label.
     let by = |to: &str| {
         pagerank(&["--graph", word(&graph), "--labels", word(&three), "--personalise", to])["top"].clone()
     };
     assert_eq!(by("1"), by("http://b/"));
     assert_eq!(by("7"), by("2"));
-    // Of ids with gaps, one for each vertex, or one for each id.
+    // For ids with gaps, a file has one label for each vertex, or one for each id.
     let gaps = file(&folder, "gaps.txt", "# ids\n1 4\n4 1\n2 4\n");
     let five = file(&folder, "five.txt", "zero\none\ntwo\nthree\nfour\n");
     let top = pagerank(&["--graph", word(&gaps), "--labels", word(&five)])["top"].clone();
@@ -144,7 +144,7 @@ fn a_file_of_labels_names_the_vertices_of_any_graph() {
 }
 
 #[test]
-fn states_of_a_chain_are_called_by_their_labels() {
+fn states_of_a_chain_are_named_by_their_labels() {
     let folder = tempfile::tempdir().unwrap();
     let chain = file(&folder, "c.csv", "from,to,probability\nsun,sun,0.5\nsun,rain,0.5\nrain,sun,1\n");
     let csv = folder.path().join("pi.csv");
@@ -166,7 +166,7 @@ fn states_of_a_chain_are_called_by_their_labels() {
 }
 
 #[test]
-fn columns_are_an_option_wherever_graphs_are_read() {
+fn every_command_that_reads_graphs_has_the_option_columns() {
     let folder = tempfile::tempdir().unwrap();
     let graph = file(&folder, "g.txt", "0 1 5\n1 0 7\n1 1 9\n");
     let columns = ["--columns", "source,target,time"];
@@ -202,7 +202,7 @@ fn columns_are_an_option_wherever_graphs_are_read() {
 }
 
 #[test]
-fn a_graph_with_names_is_converted_with_its_labels_beside_it() {
+fn convert_writes_the_labels_of_a_graph_to_a_second_file() {
     let folder = tempfile::tempdir().unwrap();
     let graph = file(&folder, "g.csv", FRIENDS);
     let out = folder.path().join("out.mtx");
@@ -218,7 +218,7 @@ fn a_graph_with_names_is_converted_with_its_labels_beside_it() {
 }
 
 #[test]
-fn names_of_real_pages_are_the_labels_of_a_crawl() {
+fn labels_of_a_real_crawl_are_page_names() {
     let real = crate::common::real::folder();
     let r = pagerank(&["--graph", word(&real.join("hollins.dat.gz"))]);
     assert_eq!((&r["top"][0]["id"], labels(&r["top"])[0]), (&2.into(), "http://www.hollins.edu/"));

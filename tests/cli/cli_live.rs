@@ -1,4 +1,4 @@
-//! What a terminal shows while a solve runs.
+//! The output on a terminal while a solve runs.
 
 #![cfg(unix)]
 use crate::common::process::solver;
@@ -7,47 +7,47 @@ use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr::null_mut;
 
-/// Both ends of a terminal 200 columns wide.
+/// Opens a pseudo-terminal of 200 columns, and returns both ends.
 fn terminal() -> (File, OwnedFd) {
     let mut size = libc::winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
     let (mut ours, mut theirs) = (-1, -1);
     // SAFETY: every pointer is to a live variable or null, which the function allows for the name and the settings.
     let opened = unsafe { libc::openpty(&mut ours, &mut theirs, null_mut(), null_mut(), &raw mut size) };
     assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: the call has opened both, and nobody else has them.
+    // SAFETY: the call has opened both, and nothing else owns them.
     unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) }
 }
 
-/// What a solve of two seconds or less writes to the terminal that its errors go to.
+/// Returns what a solve of at most two seconds writes to a terminal on stderr.
 fn shown(before: &[&str], after: &[&str]) -> String {
     let (mut ours, theirs) = terminal();
     let mut command = solver();
     command.args(before).args(["cg", "--device", "cpu", "--matrix", "poisson2d:700x700"]);
     command.args(["--rtol", "1e-12", "--time-limit", "2"]).args(after).env("TERM", "xterm").stderr(theirs);
     let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
-    // Our copy of their end; while it is open there is no end of file.
+    // Closes this process's copy of the other end, so that reading meets the end of the file.
     drop(command);
     let mut bytes = Vec::new();
-    // A terminal whose other end is closed gives an error on Linux.
+    // On Linux, reading from a terminal with a closed other end returns an error.
     let _ = ours.read_to_end(&mut bytes);
     child.wait().unwrap();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[test]
-fn one_line_tells_iteration_residual_rate_and_when_it_will_be_over() {
+fn the_live_line_has_iteration_residual_rate_and_time_left() {
     let text = shown(&[], &[]);
     let last = text.split(['\r', '\n']).rfind(|line| line.contains("  residual ")).unwrap_or_default();
-    for part in ["cg  iteration ", "residual ", " of 1e-12", " iterations/s", "ETA "] {
+    for part in ["cg  iteration ", "residual ", " (tolerance 1e-12)", " iterations/s", "ETA "] {
         assert!(last.contains(part), "no '{part}' in '{last}' of {text:?}");
     }
     assert!(!text.contains('\n') || text.ends_with('\n'), "all in one line: {text:?}");
 }
 
 #[test]
-fn lines_of_a_monitor_stay_whole_above_the_live_line() {
+fn lines_of_the_monitor_are_complete_above_the_live_line() {
     let text = shown(&[], &["--monitor", "5"]);
-    // What follows the last control sequence of each line is what stays on the screen.
+    // The text after the last control sequence of each line remains on the screen.
     let visible = |line: &str| line.rsplit(['\r', '\u{1b}']).next().unwrap_or_default().to_owned();
     let lines: Vec<String> = text.lines().map(visible).map(|line| line.replace("[2K", "")).collect();
     let counted: Vec<usize> =

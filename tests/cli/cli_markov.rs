@@ -1,4 +1,4 @@
-//! `solver markov` as people run it.
+//! `solver markov` as users run it.
 
 use crate::common::process::{errors, file, refused, run, word};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use solver::source::read_dense;
 
 const CHAIN: &str =
     "%%MatrixMarket matrix coordinate real general\n3 3 5\n1 1 0.5\n1 2 0.5\n2 3 1\n3 1 0.25\n3 3 0.75\n";
-/// {1} and {3} are never left, 2 is.
+/// {1} and {3} are closed classes; 2 is transient.
 const REDUCIBLE: &str =
     "%%MatrixMarket matrix coordinate real general\n3 3 4\n1 1 1\n2 1 0.5\n2 3 0.5\n3 3 1\n";
 
@@ -17,7 +17,7 @@ fn report(args: &[&str]) -> Value {
 }
 
 #[test]
-fn the_report_has_the_verdict_the_residual_and_the_likeliest_states() {
+fn the_report_has_the_outcome_the_residual_and_the_most_probable_states() {
     let folder = tempfile::tempdir().unwrap();
     let chain = file(&folder, "c.mtx", CHAIN);
     // x = (2, 1, 4) / 7.
@@ -30,15 +30,16 @@ fn the_report_has_the_verdict_the_residual_and_the_likeliest_states() {
         assert!((top[0]["probability"].as_f64().unwrap() - 4.0 / 7.0).abs() < 1e-12);
     }
     let words = run(&["markov", "--device", "cpu", "--matrix", word(&chain)]);
-    let said = String::from_utf8(words.stdout).unwrap();
-    for part in ["3 states, 1 closed class", "||pi P - pi|| = ", "recomputed in f64; tolerance 1e-10", "top"]
+    let output = String::from_utf8(words.stdout).unwrap();
+    for part in
+        ["3 states, 1 closed class", "||pi P - pi|| = ", "(recomputed in f64; tolerance 1e-10)", "top"]
     {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
 }
 
 #[test]
-fn the_block_band_chain_is_solved_end_to_end_with_history_and_picture() {
+fn the_block_band_chain_is_solved_with_history_and_plot() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let (pi, history, picture) = (at("pi.npy"), at("h.json"), at("p.svg"));
@@ -55,11 +56,11 @@ fn the_block_band_chain_is_solved_end_to_end_with_history_and_picture() {
 }
 
 #[test]
-fn several_classes_are_refused_by_their_number_or_found_each() {
+fn several_classes_are_rejected_or_solved_each() {
     let folder = tempfile::tempdir().unwrap();
     let chain = file(&folder, "c.mtx", REDUCIBLE);
     let message = refused(&["markov", "--device", "cpu", "--matrix", word(&chain)]);
-    assert!(message.contains("2 classes") && message.contains("--classes each"), "{message}");
+    assert!(message.contains("2 closed classes") && message.contains("--classes each"), "{message}");
     let (pi, table) = (folder.path().join("pi.npy"), folder.path().join("pi.csv"));
     let r = report(&["--matrix", word(&chain), "--classes", "each", "--output", word(&pi)]);
     assert_eq!((&r["transient"], r["classes"].as_array().unwrap().len()), (&1.into(), 2));
@@ -69,18 +70,20 @@ fn several_classes_are_refused_by_their_number_or_found_each() {
 }
 
 #[test]
-fn a_chain_with_a_period_says_that_its_lazy_twin_was_solved() {
+fn the_report_of_a_periodic_chain_names_the_lazy_chain() {
     let folder = tempfile::tempdir().unwrap();
     let ring = "%%MatrixMarket matrix coordinate real general\n4 4 4\n1 2 1\n2 3 1\n3 4 1\n4 1 1\n";
     let ring = file(&folder, "r.mtx", ring);
     let r = report(&["--matrix", word(&ring)]);
     assert_eq!((&r["classes"][0]["period"], &r["classes"][0]["lazy"]), (&4.into(), &true.into()));
     let words = run(&["markov", "--device", "cpu", "--matrix", word(&ring)]);
-    assert!(String::from_utf8(words.stdout).unwrap().contains("period 4, so by the lazy chain"));
+    assert!(
+        String::from_utf8(words.stdout).unwrap().contains("period 4, solved as the lazy chain (P + I) / 2")
+    );
 }
 
 #[test]
-fn slow_but_steady_convergence_is_no_stagnation() {
+fn slow_but_steady_convergence_is_not_stagnation() {
     let folder = tempfile::tempdir().unwrap();
     let text =
         "%%MatrixMarket matrix coordinate real general\n2 2 4\n1 1 0.998\n1 2 0.002\n2 1 0.001\n2 2 0.999\n";
@@ -91,9 +94,9 @@ fn slow_but_steady_convergence_is_no_stagnation() {
 }
 
 #[test]
-fn states_of_a_graph_are_called_as_its_file_calls_them() {
+fn states_of_a_graph_keep_the_ids_of_its_file() {
     let folder = tempfile::tempdir().unwrap();
-    // The walk on a path of three with ends 30 and 70, each step as likely as the other; ids leave gaps.
+    // The random walk on a path of three vertices with ends 30 and 70; the ids have gaps.
     let path = file(&folder, "w.txt", "30 50\n50 30\n50 70\n70 50\n");
     let table = folder.path().join("pi.csv");
     let r = report(&["--matrix", word(&path), "--normalize", "--output", word(&table)]);
@@ -110,17 +113,20 @@ fn states_of_a_graph_are_called_as_its_file_calls_them() {
 }
 
 #[test]
-fn many_classes_are_told_in_few_words() {
+fn the_text_report_is_short_for_many_classes() {
     let folder = tempfile::tempdir().unwrap();
     let loops: String = (0..100).map(|i| format!("{i} {i}\n")).collect();
     let loops = file(&folder, "l.txt", &loops);
     let done = run(&["markov", "--device", "cpu", "--matrix", word(&loops), "--classes", "each"]);
-    let said = String::from_utf8(done.stdout).unwrap();
-    assert!(said.lines().count() < 80 && said.contains("80 more classes, 0 of them not converged"), "{said}");
+    let output = String::from_utf8(done.stdout).unwrap();
+    assert!(
+        output.lines().count() < 80 && output.contains("80 more classes, 0 of them not converged"),
+        "{output}"
+    );
 }
 
 #[test]
-fn what_is_no_chain_is_refused_and_what_was_not_reached_has_exit_code_1() {
+fn invalid_chains_are_rejected_and_a_missed_tolerance_has_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
     let bad = file(&folder, "b.mtx", &CHAIN.replace("2 3 1", "2 3 0.9"));
     let message = refused(&["markov", "--matrix", word(&bad)]);

@@ -1,11 +1,11 @@
-//! `--monitor N`, and the lines of runs whose stderr is no terminal.
+//! `--monitor N`, and progress lines if stderr is not a terminal.
 
 use crate::common::process::{errors, refused, run, solver, word};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-/// Columns of the lines on stderr that are no comments: iteration and residual.
+/// Returns iteration and residual of the lines on stderr that are not comments.
 fn printed(stderr: &str) -> Vec<(usize, String)> {
     let lines = stderr.lines().filter(|line| !line.starts_with('#'));
     let pairs =
@@ -19,7 +19,7 @@ fn residuals(history: &std::path::Path) -> Vec<Value> {
 }
 
 #[test]
-fn every_nth_residual_of_the_history_and_the_last_are_printed_by_every_method() {
+fn every_method_prints_every_nth_residual_and_the_last() {
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().join("h.json");
     for solve in [
@@ -44,7 +44,7 @@ fn every_nth_residual_of_the_history_and_the_last_are_printed_by_every_method() 
 }
 
 #[test]
-fn residuals_and_answer_are_the_same_bits_with_and_without_a_monitor() {
+fn a_monitor_does_not_change_the_bits_of_residuals_and_answer() {
     let folder = tempfile::tempdir().unwrap();
     let solve = |name: &str, more: &[&str]| {
         let (history, x) =
@@ -57,7 +57,7 @@ fn residuals_and_answer_are_the_same_bits_with_and_without_a_monitor() {
 }
 
 #[test]
-fn the_last_residual_is_printed_once_where_it_is_an_nth_too() {
+fn the_last_residual_is_printed_once() {
     let done =
         run(&["cg", "--device", "cpu", "--matrix", "poisson2d:30x30", "--max-iters", "10", "--monitor", "5"]);
     let iterations: Vec<usize> =
@@ -66,34 +66,39 @@ fn the_last_residual_is_printed_once_where_it_is_an_nth_too() {
 }
 
 #[test]
-fn a_monitor_of_every_0th_residual_is_refused() {
-    let said = refused(&["cg", "--matrix", "poisson2d:5x5", "--monitor", "0"]);
-    assert!(said.contains("--monitor") && said.contains("at least 1"), "{said}");
+fn monitor_0_is_rejected() {
+    let output = refused(&["cg", "--matrix", "poisson2d:5x5", "--monitor", "0"]);
+    assert!(output.contains("--monitor") && output.contains("at least 1"), "{output}");
 }
 
 #[test]
-fn a_monitor_prints_its_lines_and_no_others_where_progress_is_silenced() {
+fn quiet_keeps_the_lines_of_the_monitor() {
     let with = |more: &[&str]| {
         errors(&run(&[&["cg", "--device", "cpu", "poisson2d:9x9", "--monitor", "5"], more].concat()))
     };
-    let said = with(&["-q"]);
-    assert!(printed(&said).len() > 2, "{said}");
-    assert_eq!(said, with(&[]));
+    let output = with(&["-q"]);
+    assert!(printed(&output).len() > 2, "{output}");
+    assert_eq!(output, with(&[]));
 }
 
 #[test]
-fn a_run_without_a_terminal_has_lines_after_two_seconds_and_a_short_one_has_none() {
+fn without_a_terminal_only_runs_longer_than_two_seconds_print_progress() {
     let solve = |more: &[&str]| errors(&run(&[&["cg", "--device", "cpu"], more].concat()));
-    let said =
+    let output =
         solve(&["poisson2d:1000x1000", "--rtol", "1e-14", "--max-iters", "1000000", "--time-limit", "5"]);
-    let line =
-        said.lines().find(|line| line.contains("  residual ")).unwrap_or_else(|| panic!("no line: {said}"));
-    assert!(line.contains("iteration ") && line.contains(" of 1e-14") && line.contains("  ETA "), "{line}");
+    let line = output
+        .lines()
+        .find(|line| line.contains("  residual "))
+        .unwrap_or_else(|| panic!("no line: {output}"));
+    assert!(
+        line.contains("iteration ") && line.contains(" (tolerance 1e-14)") && line.contains("  ETA "),
+        "{line}"
+    );
     assert_eq!(solve(&["poisson2d:9x9"]), "");
 }
 
 #[test]
-fn a_long_wait_before_the_first_iteration_is_told_without_a_terminal() {
+fn a_long_wait_before_the_first_iteration_is_shown_without_a_terminal() {
     let mut command = solver();
     command.args(["cg", "--device", "cpu", "--matrix", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! Outputs that cannot be replaced by a rename, are links, or have a mode or an owner to keep.
+//! Outputs that a rename cannot replace, links, and files with a mode or owner to keep.
 #![cfg(unix)]
 
 use crate::common::harness::skip;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// A user and a group that own nothing, on most systems `nobody`.
+/// A user and a group without files, on most systems `nobody`.
 const OTHER: u32 = 65_534;
 
 const SOLVE: [&str; 5] = ["cg", "--device", "cpu", "--matrix", "poisson2d:9x9"];
@@ -44,7 +44,7 @@ fn need_root(folder: &TempDir) {
     }
 }
 
-/// The path of an answer by root, in a folder with the sticky bit.
+/// Returns the path of an answer owned by root in a folder with the sticky bit.
 fn in_sticky_folder(folder: &TempDir, mode: u32) -> PathBuf {
     need_root(folder);
     set_mode(folder.path(), 0o1777);
@@ -148,14 +148,14 @@ fn a_name_that_is_too_long_is_refused_before_the_matrix_is_read() {
     let path = folder.path().join("x".repeat(252) + ".mtx");
     let message = refused(&["convert", word(&matrix), word(&path)]);
     assert!(message.contains("name another file"), "{message}");
-    // The matrix has a name that is short enough, and the vectors that come with it do not.
+    // The name of the matrix is short enough, but those of its vectors are not.
     let path = folder.path().join("x".repeat(251) + ".mtx");
     let message = refused(&["convert", "elasticity3d:2x2x2", word(&path)]);
     assert!(message.contains("_b.mtx") && message.contains("name another file"), "{message}");
     assert!(!path.exists());
 }
 
-/// Runs a solve that does not end by itself, changes something while it iterates, and interrupts it.
+/// Starts an endless solve, calls `change` while it iterates, waits for `until`, and interrupts it.
 fn change_while_solving(
     folder: &TempDir,
     args: &[&str],
@@ -172,7 +172,7 @@ fn change_while_solving(
             "100000000",
             "--checkpoint",
             word(&folder.path().join("begun")),
-            "--every",
+            "--checkpoint-every",
             "1ms",
         ])
         .args(args)
@@ -184,7 +184,7 @@ fn change_while_solving(
     let wait = |condition: &dyn Fn() -> bool| {
         let from = std::time::Instant::now();
         while !condition() {
-            assert!(from.elapsed().as_secs() < 60, "the solve does not get there");
+            assert!(from.elapsed().as_secs() < 60, "the condition does not become true");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     };
@@ -201,7 +201,7 @@ fn change_while_solving(
 }
 
 #[test]
-fn an_answer_whose_name_is_taken_during_the_solve_is_kept_and_the_error_names_it() {
+fn an_answer_is_kept_under_another_name_if_its_path_becomes_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.npy");
     let done =
@@ -209,20 +209,20 @@ fn an_answer_whose_name_is_taken_during_the_solve_is_kept_and_the_error_names_it
     let message = errors(&done);
     assert_eq!(done.status.code(), Some(2), "{message}");
     let kept = names(folder.path()).into_iter().find(|name| name.starts_with("kept-"));
-    let kept = folder.path().join(kept.unwrap_or_else(|| panic!("nothing is kept: {message}")));
+    let kept = folder.path().join(kept.unwrap_or_else(|| panic!("no file is kept: {message}")));
     assert_eq!(answer(&kept), 90_000);
     assert!(message.contains(&format!("the complete file is {}: move it by hand", word(&kept))), "{message}");
 }
 
 #[test]
-fn of_checkpoints_that_cannot_be_given_their_name_the_newest_is_kept() {
+fn the_newest_checkpoint_is_kept_if_its_path_becomes_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("begun");
     let kept =
         || names(folder.path()).into_iter().filter(|name| name.starts_with("kept-")).collect::<Vec<_>>();
     let take = || {
         fs::rename(&path, folder.path().join("moved")).unwrap();
-        // A checkpoint may come in between.
+        // The solve may write a checkpoint between the two calls.
         while fs::create_dir(&path).is_err() {
             let _ = fs::remove_file(&path);
         }
@@ -244,7 +244,7 @@ fn of_checkpoints_that_cannot_be_given_their_name_the_newest_is_kept() {
     assert!(fs::read(folder.path().join(&kept[0])).unwrap().starts_with(b"\x93SCP"));
 }
 
-/// Every option that names an output, with an ending for it, and the rest of the command.
+/// Every option that names an output, with an ending and the rest of the command.
 const OUTPUTS: [(&str, &str, &[&str]); 6] = [
     ("--output", ".npy", &SOLVE),
     ("--history", ".json", &SOLVE),
@@ -262,7 +262,7 @@ fn write(option: &str, path: &Path, rest: &[&str]) {
 }
 
 #[test]
-fn an_existing_file_keeps_its_mode_and_a_new_one_has_that_of_the_umask() {
+fn an_existing_file_keeps_its_mode_and_a_new_file_follows_the_umask() {
     let folder = tempfile::tempdir().unwrap();
     let usual = mode(&file(&folder, "usual", ""));
     for (option, ending, rest) in OUTPUTS {
@@ -320,7 +320,7 @@ fn links_are_followed_whether_their_target_exists_or_not() {
         for exists in [false, true] {
             assert_eq!(target.exists(), exists);
             write(option, &link, rest);
-            assert!(link.is_symlink(), "{option}: the link is still one");
+            assert!(link.is_symlink(), "{option}: the link is kept");
             assert!(fs::metadata(&target).unwrap().len() > 0, "{option}");
         }
         [&link, &target].into_iter().for_each(|path| fs::remove_file(path).unwrap());
@@ -328,7 +328,7 @@ fn links_are_followed_whether_their_target_exists_or_not() {
 }
 
 #[test]
-fn a_link_to_what_another_option_writes_is_refused() {
+fn a_link_to_the_output_of_another_option_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let (link, path) = (folder.path().join("link.json"), folder.path().join("h.json"));
     symlink("h.json", &link).unwrap();

@@ -1,4 +1,4 @@
-//! `solver pagerank` as people run it.
+//! `solver pagerank` as users run it.
 
 use crate::common::process::{errors, file, run, word};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use solver::observe::History;
 use solver::source::read_dense;
 use std::path::Path;
 
-/// 1 and 2 lead to 0, 0 leads to 1, 3 is a sink that 2 leads to as well; one link stands twice, and 1 has one to itself.
+/// Links from 1 and 2 to 0, from 0 to 1, from 2 to the sink 3 (twice), and from 1 to itself.
 const GRAPH: &str = "# a small graph\n0 1\n1 0\n2 0\n2 3\n2 3\n1 1\n";
 
 fn report(args: &[&str]) -> Value {
@@ -23,7 +23,7 @@ fn refused(args: &[&str]) -> String {
 }
 
 #[test]
-fn the_report_has_the_verdict_the_bound_and_the_highest_ranks() {
+fn the_report_has_the_outcome_the_bound_and_the_highest_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let graph = file(&folder, "g.txt", GRAPH);
     let r = report(&["--graph", word(&graph), "--top", "2"]);
@@ -40,12 +40,12 @@ fn the_report_has_the_verdict_the_bound_and_the_highest_ranks() {
     assert!(top[0]["rank"].as_f64().unwrap() > top[1]["rank"].as_f64().unwrap());
     assert_eq!(top[0]["above_next_is_certain"], true);
     let words = run(&["pagerank", "--device", "cpu", "--graph", word(&graph), "-v"]);
-    let (said, noted) = (String::from_utf8_lossy(&words.stdout).into_owned(), errors(&words));
+    let (output, log) = (String::from_utf8_lossy(&words.stdout).into_owned(), errors(&words));
     for part in ["4 vertices, 6 links, 1 sink, 1 self-loop, 1 duplicate", "certified", "damping 0.85", "top"]
     {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
-    assert!(noted.contains("x = d (P x + m / n) + (1 - d) v"), "{noted}");
+    assert!(log.contains("x = d (P x + m / n) + (1 - d) v"), "{log}");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn every_backend_of_the_cpu_and_both_methods_find_the_same_ranks() {
 }
 
 #[test]
-fn every_backend_of_the_cpu_counts_links_that_stand_twice() {
+fn every_backend_of_the_cpu_counts_duplicate_links() {
     let folder = tempfile::tempdir().unwrap();
     let weighted = GRAPH.replace('\n', " 0.5\n").replace("graph 0.5", "graph");
     for (name, text) in [("plain", GRAPH), ("weighted", &weighted)] {
@@ -94,7 +94,7 @@ fn every_backend_of_the_cpu_counts_links_that_stand_twice() {
 }
 
 #[test]
-fn ranks_are_written_and_begun_from_and_the_picture_says_what_it_shows() {
+fn ranks_are_written_and_read_as_a_start_and_the_plot_has_labels() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let graph = file(&folder, "g.txt", GRAPH);
@@ -135,7 +135,7 @@ fn ranks_are_written_and_begun_from_and_the_picture_says_what_it_shows() {
 }
 
 #[test]
-fn policies_and_personalisation_change_the_ranks_as_they_say() {
+fn policies_and_personalisation_change_the_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let graph = file(&folder, "g.txt", GRAPH);
     let graph = word(&graph);
@@ -158,14 +158,14 @@ fn policies_and_personalisation_change_the_ranks_as_they_say() {
     );
 }
 
-/// The first column of a table of ranks.
+/// Returns the first column of a table of ranks.
 fn ids(table: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(table).unwrap();
     text.lines().skip(1).map(|line| line.split_once(',').unwrap().0.to_owned()).collect()
 }
 
 #[test]
-fn ids_that_leave_gaps_are_kept_and_no_vertex_is_made_of_a_gap() {
+fn gaps_between_ids_are_not_vertices() {
     let folder = tempfile::tempdir().unwrap();
     let graph = file(&folder, "g.txt", "# sparse ids\n1000000007 12\n12 345678\n345678 12\n");
     let table = folder.path().join("r.csv");
@@ -178,9 +178,9 @@ fn ids_that_leave_gaps_are_kept_and_no_vertex_is_made_of_a_gap() {
 }
 
 #[test]
-fn ids_are_those_of_the_file_where_it_counts_from_1() {
+fn ids_of_a_file_that_counts_from_1_are_kept() {
     let folder = tempfile::tempdir().unwrap();
-    // 2 has links from both others.
+    // Both other vertices link to 2.
     let named = file(&folder, "n.dat", "3 3\n1 http://a\n2 http://b\n3 http://c\n1 2\n3 2\n2 1\n");
     let metis = file(&folder, "g.graph", "3 2\n2\n1 3\n2\n");
     for graph in [named, metis] {
@@ -196,7 +196,7 @@ fn ids_are_those_of_the_file_where_it_counts_from_1() {
 }
 
 #[test]
-fn ranks_of_an_older_graph_are_begun_from_by_their_ids() {
+fn ranks_of_an_older_graph_are_matched_by_id() {
     let folder = tempfile::tempdir().unwrap();
     let link = |i: usize| format!("{0} {1}\n{0} {2}\n", 7 * i, 7 * ((i + 1) % 50), 7 * (i * i % 50));
     let links: String = (0..50).map(link).collect();
@@ -222,21 +222,21 @@ fn ranks_of_an_older_graph_are_begun_from_by_their_ids() {
         |done: &std::process::Output| serde_json::from_slice::<Value>(&done.stdout).unwrap()["top"].clone();
     let typed = report(&["--graph", word(&newer), "--personalise", "7,14"]);
     assert_eq!(top(&jumps("id,weight\n14,2.5\n7,2.5\n")), typed["top"]);
-    let says = |text: &str, part: &str| {
+    let expect_error = |text: &str, part: &str| {
         let done = jumps(text);
         assert_eq!(done.status.code(), Some(2), "{text}");
         assert!(errors(&done).contains(part) && errors(&done).contains("w.csv"), "{text}: {}", errors(&done));
     };
-    says("7,1\n14;1\n", "line 2: expected id,number, found '14;1'");
-    says("7,1\n14,1\n7,2\n", "vertex 7 is listed twice");
-    says("7,1\n8,1\n", "no vertex 8");
-    says("7,-1\n", "vertex 7 is -1");
-    says("7,0\n", "sum to 0");
-    says("id,weight\n", "none of its ids");
+    expect_error("7,1\n14;1\n", "line 2: expected id,number, found '14;1'");
+    expect_error("7,1\n14,1\n7,2\n", "vertex 7 is listed twice");
+    expect_error("7,1\n8,1\n", "no vertex 8");
+    expect_error("7,-1\n", "vertex 7 is -1");
+    expect_error("7,0\n", "sum to 0");
+    expect_error("id,weight\n", "none of its ids");
 }
 
 #[test]
-fn slow_but_steady_convergence_is_no_stagnation() {
+fn slow_but_steady_convergence_is_not_stagnation() {
     let folder = tempfile::tempdir().unwrap();
     let ring: String = (0..60).map(|i| format!("{i} {}\n", (i + 1) % 60)).collect();
     let ring = file(&folder, "ring.txt", &ring);
@@ -247,7 +247,7 @@ fn slow_but_steady_convergence_is_no_stagnation() {
 }
 
 #[test]
-fn what_was_not_reached_is_said_with_exit_code_1() {
+fn a_missed_tolerance_has_exit_code_1() {
     let done = run(&[
         "pagerank",
         "--device",
@@ -272,14 +272,14 @@ fn what_was_not_reached_is_said_with_exit_code_1() {
 }
 
 #[test]
-fn bad_options_are_refused_with_what_is_right() {
+fn invalid_options_are_rejected_with_the_valid_values() {
     let folder = tempfile::tempdir().unwrap();
     let graph = file(&folder, "g.txt", GRAPH);
     let with = |args: &[&str]| refused(&[&["--graph", word(&graph)], args].concat());
     assert!(with(&["--damping", "1"]).contains("less than 1"));
     assert!(with(&["--tol", "0"]).contains("--tol"));
     assert!(with(&["--personalise", "9"]).contains("no vertex with that id"));
-    assert!(with(&["--personalise", "nobody.txt"]).contains("vertices separated by commas"));
+    assert!(with(&["--personalise", "absent.txt"]).contains("vertices separated by commas"));
     assert!(with(&["--output", "ranks.txt"]).contains(".npy, .csv, .json"));
     assert!(with(&["--method", "gauss-seidel", "--backend", "rows"]).contains("one thread"));
     assert!(with(&["--method", "gauss-seidel", "--device", "cuda"]).contains("one thread"));
@@ -306,7 +306,7 @@ fn real_graphs_have_their_ranks() {
     let r = report("wiki-Vote.txt.gz", "1e-12");
     assert_eq!(r["top"][0]["id"], 4037);
     assert!(r["error_bound"].as_f64().unwrap() <= 1e-12);
-    // As SciPy's product iterates: the front page, the visit and the tour.
+    // Reference values from power iteration with SciPy: the front page, the visit and the tour.
     let top =
         |r: &Value, place: usize| (r["top"][place]["id"].as_u64(), r["top"][place]["rank"].as_f64().unwrap());
     let r = report("hollins.dat.gz", "1e-10");

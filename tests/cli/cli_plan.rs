@@ -1,4 +1,4 @@
-//! What a solve is told before it begins: configuration files and dry runs.
+//! Configuration files and dry runs.
 
 use crate::common::archives::gzip;
 use crate::common::process::{cg, errors, file, project, refused, run, solver, word};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use solver::device::cuda;
 
 #[test]
-fn a_configuration_file_gives_options_and_what_is_typed_wins() {
+fn typed_options_override_the_configuration_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, "c.toml", "matrix = \"poisson2d:12x12\"\nmax-iters = 3\nprecond = \"jacobi\"\n");
     let (code, report) = cg(&["--config", word(&path)]);
@@ -16,14 +16,11 @@ fn a_configuration_file_gives_options_and_what_is_typed_wins() {
     assert_eq!(report["iterations"], 2);
     let path = file(&folder, "json.toml", "matrix = \"poisson2d:12x12\"\njson = true\n");
     let done = run(&["cg", "--device", "cpu", "--config", word(&path), "--json=false"]);
-    assert!(
-        String::from_utf8_lossy(&done.stdout).starts_with("result "),
-        "what is typed wins for switches too"
-    );
+    assert!(String::from_utf8_lossy(&done.stdout).starts_with("result "), "typed switches take precedence");
 }
 
 #[test]
-fn graphs_and_chains_are_configured_alike() {
+fn pagerank_and_markov_read_configuration_files() {
     let folder = tempfile::tempdir().unwrap();
     let json = |args: &[&str]| {
         let done = run(&[args, &["--device", "cpu"]].concat());
@@ -38,7 +35,7 @@ fn graphs_and_chains_are_configured_alike() {
     assert_eq!(report["damping"], 0.7);
     let path = file(&folder, "alias.toml", &text.replace("graph", "matrix"));
     let typed = json(&["pagerank", "--graph", "rmat:scale=5,edges=90", "--config", word(&path)]);
-    assert_eq!(typed["vertices"], 32, "an option has one value, by whatever name");
+    assert_eq!(typed["vertices"], 32, "an option and its alias have one value");
     let text = "matrix = \"blockband:n=400\"\nmethod = \"gauss-seidel\"\nmax-iters = 2\njson = true\n";
     let path = file(&folder, "m.toml", text);
     let report = json(&["markov", "--config", word(&path)]);
@@ -48,16 +45,16 @@ fn graphs_and_chains_are_configured_alike() {
 }
 
 #[test]
-fn what_is_wrong_in_a_configuration_file_is_said_with_file_line_and_key() {
+fn errors_in_a_configuration_file_name_file_line_and_key() {
     let folder = tempfile::tempdir().unwrap();
-    let said = |command: &str, text: &str| {
+    let rejected = |command: &str, text: &str| {
         let path = file(&folder, "wrong.toml", text);
         let message = refused(&[command, "--config", word(&path)]);
         assert!(message.contains(word(&path)) && !message.contains("--help"), "{message}");
         message
     };
     let with = |command: &str, line: &str| {
-        let message = said(command, &format!("# what is solved\nmatrix = \"poisson2d:12x12\"\n{line}\n"));
+        let message = rejected(command, &format!("# a comment\nmatrix = \"poisson2d:12x12\"\n{line}\n"));
         assert!(message.contains("line 3: "), "{message}");
         message
     };
@@ -73,26 +70,26 @@ fn what_is_wrong_in_a_configuration_file_is_said_with_file_line_and_key() {
     assert!(with("cg", "precond = \"jacoby\"").contains("precond: --precond jacoby: did you mean jacobi"));
     assert!(with("markov", "tol = true").contains("tol: invalid value 'true'"));
     assert!(with("markov", "normalize = \"yes\"").contains("[possible values: true, false]"));
-    assert!(with("pagerank", "personalise = [1, 2]").contains("must be a text, a number, true or false"));
+    assert!(with("pagerank", "personalise = [1, 2]").contains("must be a string, a number, true or false"));
     assert!(
-        with("pagerank", "graph = \"poisson2d:12x12\"").contains("'graph' is the option that 'matrix' is")
+        with("pagerank", "graph = \"poisson2d:12x12\"").contains("'graph' and 'matrix' name the same option")
     );
-    assert!(said("cg", "matrix = poisson2d:12x12\n").contains("TOML"));
+    assert!(rejected("cg", "matrix = poisson2d:12x12\n").contains("TOML"));
     let message = refused(&["markov", "--config", "nowhere.toml"]);
     assert!(message.contains("cannot read nowhere.toml"), "{message}");
     let path = file(&folder, "half.toml", "tol = 1e-3\n");
     assert!(
         refused(&["pagerank", "--config", word(&path)]).contains("no matrix is named"),
-        "what is missing"
+        "the required argument is missing"
     );
     assert!(
         refused(&["pagerank", "--config", word(&path), "--tool", "3"]).contains("--tool"),
-        "what is typed"
+        "the typed option is invalid"
     );
 }
 
 #[test]
-fn the_configurations_that_we_ship_are_valid() {
+fn the_shipped_configurations_are_valid() {
     for entry in std::fs::read_dir(project("configs")).unwrap() {
         let path = entry.unwrap().path();
         let command = path.file_name().unwrap().to_str().unwrap().split('-').next().unwrap();
@@ -102,7 +99,7 @@ fn the_configurations_that_we_ship_are_valid() {
 }
 
 #[test]
-fn the_configuration_of_ecology1_fetches_it_and_names_its_stand_in() {
+fn the_configuration_of_ecology1_downloads_it_and_names_the_stand_in() {
     let path = project("configs/cg-ecology1.toml");
     let folder = tempfile::tempdir().unwrap();
     let nowhere = solver()
@@ -119,7 +116,7 @@ fn the_configuration_of_ecology1_fetches_it_and_names_its_stand_in() {
 }
 
 #[test]
-fn a_dry_run_estimates_the_memory_where_sizes_are_known() {
+fn a_dry_run_estimates_the_memory_if_sizes_are_known() {
     let memory = |args: &[&str]| {
         let done =
             run(&[&["cg", "--device", "cpu", "--threads", "2", "--dry-run", "--matrix"], args].concat());
@@ -127,7 +124,7 @@ fn a_dry_run_estimates_the_memory_where_sizes_are_known() {
         let text = String::from_utf8_lossy(&done.stdout).into_owned();
         text.lines().find_map(|line| line.strip_prefix("memory ")).unwrap().trim().to_owned()
     };
-    // 4,996,000 entries of 12 bytes and 1,000,001 offsets of 4; 9 vectors on the host and 4 of the method.
+    // 4,996,000 entries of 12 bytes, 1,000,001 offsets of 4 bytes, 9 vectors on the host and 4 vectors of the method.
     let matrix =
         "about 254.3 MB (matrix 64.0 MB, operator 64.0 MB or less, vectors 104.0 MB, program 22.4 MB)";
     assert_eq!(memory(&["poisson2d:1000x1000"]), matrix);
@@ -135,8 +132,8 @@ fn a_dry_run_estimates_the_memory_where_sizes_are_known() {
         "about 238.3 MB (matrix 83.9 MB, operator 44.0 MB or less, vectors 88.0 MB, program 22.4 MB)";
     assert_eq!(memory(&["poisson2d:1000x1000", "--precision", "f32"]), narrow);
     let dense = memory(&["poisson2d:70x70", "--backend", "dense"]);
-    assert!(dense.contains("operator 192.1 MB or less"), "every place is stored: {dense}");
-    // The matrix of 100 rows has 460 entries; cg has a vector more with a preconditioner.
+    assert!(dense.contains("operator 192.1 MB or less"), "zeros are stored: {dense}");
+    // The matrix of 100 rows has 460 entries; cg has one more vector with a preconditioner.
     let with = |precond: &str| memory(&["poisson2d:10x10", "--precond", precond]);
     for (precond, named) in [
         ("jacobi", "preconditioner jacobi 800 bytes"),
@@ -145,8 +142,8 @@ fn a_dry_run_estimates_the_memory_where_sizes_are_known() {
         ("ic0", "preconditioner ic0 5.9 kB"),
         ("ssor", "preconditioner ssor 5.9 kB"),
     ] {
-        let told = with(precond);
-        assert!(told.contains(&format!(" or less, {named}, vectors 11.2 kB")), "{told}");
+        let line = with(precond);
+        assert!(line.contains(&format!(" or less, {named}, vectors 11.2 kB")), "{line}");
     }
     assert!(with("none").contains("vectors 10.4 kB, program 22.4 MB)"), "{}", with("none"));
     assert!(with("ic0").contains("kB more while the preconditioner is made, program"), "{}", with("ic0"));
@@ -161,20 +158,20 @@ fn a_dry_run_estimates_the_memory_where_sizes_are_known() {
 }
 
 #[test]
-fn a_dry_run_refuses_vectors_that_do_not_fit_the_matrix() {
+fn a_dry_run_rejects_vectors_of_the_wrong_length() {
     let folder = tempfile::tempdir().unwrap();
     let one = "%%MatrixMarket matrix array real general\n1 1\n1\n";
     let path = crate::common::process::file(&folder, "one.mtx", one);
     for option in ["--rhs", "--x0"] {
         let words = ["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", option, word(&path)];
         let message = refused(&[&words[..], &["--dry-run"]].concat());
-        assert!(message.contains("its length is 1, and the matrix has 81 rows"), "{message}");
+        assert!(message.contains("its length is 1, but the matrix has 81 rows"), "{message}");
         assert_eq!(message, refused(&words));
     }
 }
 
 #[test]
-fn sizes_that_are_told_before_a_matrix_is_made_are_those_that_it_has() {
+fn previewed_sizes_of_generators_match_the_matrix() {
     for what in [
         "poisson2d:7x5",
         "poisson2d:1x9,boundary=neumann",
@@ -187,18 +184,19 @@ fn sizes_that_are_told_before_a_matrix_is_made_are_those_that_it_has() {
     ] {
         let (rows, entries) = solver::source::preview(what).unwrap().unwrap();
         let matrix = solver::source::load(what).unwrap().matrix;
-        // Small ones have more surface for their volume.
-        let near = |told: u64, has: usize| (told as f64 - has as f64).abs() <= 0.25 * has as f64;
+        // Small matrices have more surface relative to their volume.
+        let near = |preview: u64, has: usize| (preview as f64 - has as f64).abs() <= 0.25 * has as f64;
         let like = what.contains("-like");
-        let holds = |told: u64, has: usize| if like { near(told, has) } else { told == has as u64 };
+        let matches =
+            |preview: u64, has: usize| if like { near(preview, has) } else { preview == has as u64 };
         let has = (matrix.rows(), matrix.nnz());
-        assert!(holds(rows, has.0) && holds(entries, has.1), "{what}: {rows}, {entries}, not {has:?}");
+        assert!(matches(rows, has.0) && matches(entries, has.1), "{what}: {rows}, {entries}, not {has:?}");
     }
     assert_eq!(solver::source::preview("rmat:scale=5,edges=20").unwrap(), None);
 }
 
 #[test]
-fn a_dry_run_prints_the_plan_and_refuses_what_the_run_would() {
+fn a_dry_run_prints_the_plan_and_rejects_invalid_input() {
     let message = refused(&["cg", "--device", "cpu", "--matrix", "nonsense", "--dry-run"]);
     assert!(message.contains("no matrix 'nonsense'"), "{message}");
     let done =
@@ -211,13 +209,13 @@ fn a_dry_run_prints_the_plan_and_refuses_what_the_run_would() {
 }
 
 #[test]
-fn a_dry_run_refuses_generators_beyond_all_indices_and_memory() {
+fn a_dry_run_rejects_generators_that_exceed_indices_or_memory() {
     for (what, reason) in [
         ("rmat:scale=63,factor=16", "scale '63' is not a whole number from 1 to 31"),
-        ("rmat:scale=31,factor=4000000", "more memory than there is"),
-        ("uniform:n=4000000000,row=4000000000", "more memory than there is"),
-        ("banded:n=4000000000,half=2000000000", "more memory than there is"),
-        ("star:n=4000000000,hub=5,edges=4000000000000000000", "more memory than there is"),
+        ("rmat:scale=31,factor=4000000", "not enough memory for"),
+        ("uniform:n=4000000000,row=4000000000", "not enough memory for"),
+        ("banded:n=4000000000,half=2000000000", "not enough memory for"),
+        ("star:n=4000000000,hub=5,edges=4000000000000000000", "not enough memory for"),
         ("poisson2d:100000x100000", "the number of columns"),
         ("blockband:n=10,block=3", "not a multiple"),
         ("spd-random:n=10,rows=3", "there is no parameter 'rows'"),
@@ -231,20 +229,20 @@ fn a_dry_run_refuses_generators_beyond_all_indices_and_memory() {
 }
 
 #[test]
-fn a_dry_run_refuses_files_of_no_kind_by_their_head() {
+fn a_dry_run_rejects_unknown_files_by_their_head() {
     let folder = tempfile::tempdir().unwrap();
-    let junk = file(&folder, "junk", "nobody reads this");
+    let junk = file(&folder, "junk", "not a matrix");
     let packed = folder.path().join("junk.gz");
     std::fs::write(&packed, gzip(&vec![0; 1 << 20])).unwrap();
-    // Cut in the middle: only what follows the head is missing.
+    // Truncated in the middle: the head is complete.
     let cut = folder.path().join("cut.gz");
     let lines: String = (0..200_000).map(|i| format!("{i} {}\n", i * 7 % 5000)).collect();
-    let whole = gzip(lines.as_bytes());
-    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    let full = gzip(lines.as_bytes());
+    std::fs::write(&cut, &full[..full.len() / 2]).unwrap();
     for [command, option] in [["cg", "--matrix"], ["pagerank", "--graph"], ["markov", "--matrix"]] {
         for file in [&junk, &packed] {
             let message = refused(&[command, "--device", "cpu", "--dry-run", option, word(file)]);
-            assert!(message.contains("no kind of file"), "{message}");
+            assert!(message.contains("the kind of file is unknown"), "{message}");
         }
         let done = run(&[command, "--device", "cpu", "--dry-run", option, word(&cut)]);
         assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
@@ -252,10 +250,10 @@ fn a_dry_run_refuses_files_of_no_kind_by_their_head() {
 }
 
 #[test]
-fn a_dry_run_for_a_gpu_says_what_is_missing_here() {
+fn a_dry_run_for_a_gpu_names_missing_libraries() {
     let plan = |device| {
         let done = run(&["cg", "--device", device, "--matrix", "poisson2d:9x9", "--dry-run"]);
-        assert_eq!(done.status.code(), Some(0), "it may be for another machine: {}", errors(&done));
+        assert_eq!(done.status.code(), Some(0), "a plan for another machine is valid: {}", errors(&done));
         String::from_utf8_lossy(&done.stdout).into_owned()
     };
     assert!(plan("cuda:99").contains("\nmissing "), "{}", plan("cuda:99"));
@@ -263,9 +261,9 @@ fn a_dry_run_for_a_gpu_says_what_is_missing_here() {
 }
 
 #[test]
-fn a_dry_run_of_a_ranking_or_a_chain_tells_every_decision_and_reads_no_more_than_a_head() {
+fn a_dry_run_of_pagerank_or_markov_prints_every_decision_and_reads_only_the_head() {
     let folder = tempfile::tempdir().unwrap();
-    let broken = file(&folder, "broken.mtx", "%%MatrixMarket nobody reads this");
+    let broken = file(&folder, "broken.mtx", "%%MatrixMarket and then nonsense");
     let plan = |args: &[&str]| {
         let outputs = ["--output", "r.npy", "--history", "h.json", "--plot", "p.svg"];
         let outputs = outputs.map(|word| match word.strip_prefix("--") {
@@ -306,12 +304,12 @@ fn a_dry_run_of_a_ranking_or_a_chain_tells_every_decision_and_reads_no_more_than
         ],
     );
     let serial = plan(&["pagerank", "--graph", "poisson2d:1000x1000", "--method", "gauss-seidel"]);
-    // Twice 4,996,000 entries and 1,000,001 offsets of 4.
-    has(&serial, &[("backend", "none"), ("because", "one thread"), ("memory", "at least 48.0 MB")]);
+    // Twice 4,996,000 column indices and 1,000,001 offsets of 4 bytes.
+    has(&serial, &[("backend", "none"), ("chosen", "one thread"), ("memory", "at least 48.0 MB")]);
     let chain = plan(&["markov", "--matrix", word(&broken), "--classes", "each", "--time-limit", "9"]);
     let lines = [("solver", "markov"), ("classes", "each"), ("rows", "sum to 1"), ("time-limit", "9 s")];
     has(&chain, &lines);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no output was begun");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no output was created");
     for command in ["pagerank", "markov"] {
         let what = if command == "markov" { "--matrix" } else { "--graph" };
         let message = refused(&[command, "--dry-run", "--device", "cpu", what, "nonsense"]);

@@ -1,4 +1,4 @@
-//! Solves as people run them: verdicts, refusals and exit codes of the real binary.
+//! Solves as users run them: outcomes, errors and exit codes.
 
 use crate::common::process::{
     INDEFINITE, NONSYMMETRIC, cg, errors, file, project, refused, run, solve, word,
@@ -45,7 +45,7 @@ fn cg_exits_with_1_when_the_iterations_run_out() {
 }
 
 #[test]
-fn the_time_limit_ends_a_solve_that_would_go_on() {
+fn the_time_limit_ends_a_solve() {
     let (code, report) = cg(&["--matrix", "poisson2d:400x400", "--rtol", "1e-300", "--time-limit", "0.05"]);
     assert_eq!((code, report["reason"].as_str()), (1, Some("time_limit")));
 }
@@ -60,7 +60,7 @@ fn every_tolerance_has_its_option_and_the_first_met_counts() {
     let relative = iterations(&["--rtol", "1e-6"]);
     assert_eq!(iterations(&["--rtol-initial", "1e-6"]), relative, "the start is x = 0");
     assert_eq!(iterations(&["--rtol-initial", "1e-6", "--rtol", "1e-12"]), relative);
-    // Alone it leaves no default beside it.
+    // With --atol alone there is no default rtol.
     assert!(iterations(&["--atol", "1e-10"]) > iterations(&["--rtol", "1e-8"]));
 }
 
@@ -80,8 +80,7 @@ fn the_pipelined_variant_takes_as_many_iterations_and_minres_has_no_variants() {
 fn text_output_names_verdict_residual_and_speed() {
     let done = run(&["cg", "--device", "cpu", "--matrix", "poisson2d:40x30"]);
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
-    for part in
-        ["converged; 83 iterations of cg on poisson2d:40x30", "recomputed as b - A x; tolerance 1e-8", "GB/s"]
+    for part in ["converged; 83 iterations of cg on poisson2d:40x30", "(recomputed; tolerance 1e-8)", "GB/s"]
     {
         assert!(text.contains(part), "no '{part}' in {text}");
     }
@@ -101,7 +100,7 @@ fn the_answer_has_the_same_bits_for_any_number_of_threads() {
 }
 
 #[test]
-fn a_nonsymmetric_matrix_is_refused_by_its_first_pair_unless_the_check_is_skipped() {
+fn a_nonsymmetric_matrix_is_rejected_unless_the_check_is_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, "n.mtx", NONSYMMETRIC);
     let message = refused(&["cg", "--device", "cpu", "--matrix", word(&path)]);
@@ -112,7 +111,7 @@ fn a_nonsymmetric_matrix_is_refused_by_its_first_pair_unless_the_check_is_skippe
 }
 
 #[test]
-fn an_indefinite_matrix_ends_with_its_curvature_and_the_method_to_use() {
+fn the_error_for_an_indefinite_matrix_names_the_curvature_and_minres() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, "i.mtx", INDEFINITE);
     let (code, report) = cg(&["--matrix", word(&path)]);
@@ -134,7 +133,7 @@ fn an_indefinite_matrix_ends_with_its_curvature_and_the_method_to_use() {
 }
 
 #[test]
-fn a_zero_right_hand_side_is_a_reason_of_its_own() {
+fn a_zero_right_hand_side_has_a_separate_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, "z.mtx", "%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 1 0\n");
     let (code, report) = cg(&["--matrix", word(&path)]);
@@ -142,15 +141,15 @@ fn a_zero_right_hand_side_is_a_reason_of_its_own() {
 }
 
 #[test]
-fn a_singular_laplacian_is_solved_for_a_right_hand_side_in_its_range_and_says_so() {
+fn a_singular_laplacian_is_solved_for_a_right_hand_side_in_its_range() {
     let (code, report) = cg(&["--matrix", "poisson2d:24x25,boundary=neumann"]);
     assert_eq!(code, 0);
     assert_eq!(report["right_hand_side"], "A*random, since A*ones vanishes");
-    assert!(report["error_max"].is_null(), "no answer is the only one");
+    assert!(report["error_max"].is_null(), "the solution is not unique");
 }
 
 #[test]
-fn no_error_is_told_where_an_empty_row_leaves_an_entry_of_x_open() {
+fn no_error_is_reported_if_the_solution_is_not_unique() {
     let folder = tempfile::tempdir().unwrap();
     let header = "%%MatrixMarket matrix coordinate real symmetric\n";
     for (name, entries) in [("e.mtx", "3 3 2\n1 1 1\n2 2 2\n"), ("z.mtx", "3 3 3\n1 1 1\n2 2 2\n3 3 0\n")] {
@@ -162,7 +161,7 @@ fn no_error_is_told_where_an_empty_row_leaves_an_entry_of_x_open() {
 }
 
 #[test]
-fn negative_curvature_ends_conjugate_gradients_with_evidence_a_plot_and_a_hint_to_minres() {
+fn negative_curvature_ends_cg_with_a_plot_and_a_hint_to_minres() {
     let folder = tempfile::tempdir().unwrap();
     let (matrix, plot) = (file(&folder, "i.mtx", INDEFINITE), folder.path().join("plots/i.svg"));
     let done = run(&["cg", word(&matrix), "--device", "cpu", "--plot", word(&plot)]);
@@ -174,7 +173,7 @@ fn negative_curvature_ends_conjugate_gradients_with_evidence_a_plot_and_a_hint_t
 }
 
 #[test]
-fn bad_input_is_refused_with_what_was_wrong_and_what_exists() {
+fn invalid_input_is_rejected_with_the_fault_and_the_alternatives() {
     let folder = tempfile::tempdir().unwrap();
     let flat = file(&folder, "flat.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n");
     let broken =
@@ -205,7 +204,7 @@ fn bad_input_is_refused_with_what_was_wrong_and_what_exists() {
         (&[], &["no matrix is named", "poisson2d:1000x1000"]),
     ];
     for (args, parts) in cases {
-        // The device is part of the case where it is typed.
+        // Some cases set the device.
         let device: &[&str] = if args.contains(&"--device") { &[] } else { &["--device", "cpu"] };
         let message = refused(&[&["cg"], device, args].concat());
         for part in parts {
@@ -215,7 +214,7 @@ fn bad_input_is_refused_with_what_was_wrong_and_what_exists() {
 }
 
 #[test]
-fn the_matrix_that_we_ship_is_the_laplacian_that_it_says() {
+fn the_shipped_matrix_is_the_laplacian_of_a_grid() {
     let path = project("data/grid3x3.mtx");
     let (code, report) = cg(&["--matrix", word(&path)]);
     let (_, generated) = cg(&["--matrix", "poisson2d:3x3"]);
@@ -231,20 +230,20 @@ fn lower_precisions_reach_their_own_tolerance() {
     assert_eq!((code, report["rtol"].as_f64()), (0, Some(1e-5)));
     let (code, report) = cg(&["--matrix", "poisson2d:40x30", "--precision", "mixed"]);
     assert_eq!((code, report["rtol"].as_f64()), (0, Some(1e-8)));
-    // One run in f32 stalls above it.
+    // A single run in f32 stalls above the tolerance.
     let (code, report) = cg(&["--matrix", "poisson2d:256x256", "--precision", "f32"]);
     assert!(code == 0 && report["residual_true"].as_f64().unwrap() <= 1e-5, "{report}");
-    // Beyond what f32 can tell apart: x in f64, refined.
+    // Below the resolution of f32: x is refined in f64.
     let (code, report) = cg(&["--matrix", "poisson2d:40x30", "--precision", "f32", "--rtol", "1e-12"]);
     assert!(code == 0 && report["restarts"].as_u64() > Some(0), "{report}");
     assert!(report["residual_true"].as_f64().unwrap() <= 1e-12, "{report}");
-    // Beyond what f64 can, unless x happens to be exact.
+    // Below the resolution of f64.
     let (code, report) = cg(&["--matrix", "poisson2d:40x30", "--rtol", "1e-20", "--rhs", "random:1"]);
     assert_eq!((code, report["reason"].as_str()), (1, Some("residual_gap")), "{report}");
 }
 
 #[test]
-fn what_rounding_leaves_undecided_has_not_converged() {
+fn a_solve_undecided_by_rounding_has_not_converged() {
     let folder = tempfile::tempdir().unwrap();
     let three = "%%MatrixMarket matrix coordinate real symmetric\n1 1 1\n1 1 3\n";
     let path = crate::common::process::file(&folder, "three.mtx", three);
@@ -265,7 +264,7 @@ fn what_rounding_leaves_undecided_has_not_converged() {
 }
 
 #[test]
-fn numbers_that_f32_cannot_hold_are_refused_and_never_a_false_success() {
+fn values_below_the_range_of_f32_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let text = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 1e-50\n2 2 1e-50\n";
     let path = file(&folder, "tiny.mtx", text);
@@ -291,8 +290,8 @@ fn a_real_matrix_is_solved_from_its_compressed_file() {
     assert!(code == 0 && report["residual_true"].as_f64().unwrap() <= 1e-8, "{report}");
 }
 
-/// The grid of 9 x 7 points, with stored zeros in either triangle that have no mirror image.
-fn with_lonely_zeros() -> String {
+/// Returns a grid of 9 x 7 points with stored zeros that have no entry across the diagonal.
+fn with_unpaired_zeros() -> String {
     let (width, n) = (9, 63);
     let mut lines = Vec::new();
     for i in 1..=n {
@@ -314,9 +313,9 @@ fn with_lonely_zeros() -> String {
 }
 
 #[test]
-fn stored_zeros_without_a_mirror_image_are_symmetric_for_every_backend_and_preconditioner() {
+fn unpaired_stored_zeros_are_symmetric_for_every_backend_and_preconditioner() {
     let folder = tempfile::tempdir().unwrap();
-    let matrix = file(&folder, "m.mtx", &with_lonely_zeros());
+    let matrix = file(&folder, "m.mtx", &with_unpaired_zeros());
     let solved = |method: &str, options: &[&str]| {
         let (code, report) =
             solve(method, &[&["--matrix", word(&matrix), "--rtol", "1e-10"], options].concat());
@@ -336,7 +335,7 @@ fn stored_zeros_without_a_mirror_image_are_symmetric_for_every_backend_and_preco
 }
 
 #[test]
-fn a_solve_at_its_iteration_limit_has_a_hint_that_is_true_of_it() {
+fn the_hint_at_the_iteration_limit_leads_to_convergence() {
     let solve =
         |more: &[&str]| cg(&[&["--matrix", "poisson2d:60x60", "--max-iters", "100"], more].concat()).1;
     let hint = |r: &serde_json::Value| r["hint"].as_str().unwrap().to_owned();
@@ -352,26 +351,26 @@ fn a_solve_at_its_iteration_limit_has_a_hint_that_is_true_of_it() {
 }
 
 #[test]
-fn a_solve_in_f64_is_not_told_to_use_a_higher_precision() {
-    // Beyond what f64 can reach.
+fn hints_for_f64_do_not_name_a_higher_precision() {
+    // The tolerance is below the resolution of f64.
     let reasons = ["residual_gap", "rounding", "stagnated", "iteration_limit"];
     for more in [&["--rtol", "1e-17"][..], &["--rtol", "1e-17", "--precond", "jacobi"]] {
         let (code, report) = cg(&[&["--matrix", "poisson2d:40x40", "--rhs", "random:1"], more].concat());
         assert_eq!(code, 1);
         assert!(reasons.contains(&report["reason"].as_str().unwrap()), "{report}");
-        let said = format!("{} {}", report["message"], report["hint"]);
-        assert!(!said.contains("precision"), "{said}");
+        let output = format!("{} {}", report["message"], report["hint"]);
+        assert!(!output.contains("precision"), "{output}");
     }
 }
 
 #[test]
-fn pagerank_and_markov_have_hints_too() {
+fn pagerank_and_markov_have_hints() {
     for args in [
         ["pagerank", "--graph", "rmat:scale=10,factor=8"],
         ["markov", "--matrix", "blockband:n=600,block=5,density=0.05"],
     ] {
         let done = run(&[&args[..], &["--device", "cpu", "--max-iters", "17"]].concat());
-        let said = String::from_utf8_lossy(&done.stdout).into_owned();
-        assert!(said.contains("hint      at its present rate the residual needs about"), "{said}");
+        let output = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(output.contains("hint      at its present rate the residual needs about"), "{output}");
     }
 }

@@ -1,11 +1,11 @@
-//! Matrices that are symmetric, symmetric to rounding, or not, as the program takes and describes them.
+//! Matrices that are symmetric, symmetric to rounding, or not symmetric.
 
 use crate::common::process::{cg, errors, file, refused, run, solve, word};
 
-/// A tridiagonal matrix, two pairs of which differ in a last digit, with a partner that is missing.
+/// A tridiagonal matrix with two pairs that differ in the last digit, and a tiny entry without a partner.
 const ROUNDED: &str = "%%MatrixMarket matrix coordinate real general\n4 4 11\n1 1 2\n2 2 2\n3 3 2\n4 4 2\n\
     1 2 -0.9999999999999999\n2 1 -0.9999999999999994\n2 3 -1\n3 2 -1\n3 4 -1.0000000000000002\n4 3 -1\n1 4 1e-15\n";
-const NOT: &str =
+const UNSYMMETRIC: &str =
     "%%MatrixMarket matrix coordinate real general\n3 3 5\n1 1 4\n2 2 4\n3 3 4\n1 2 1\n2 1 1.00000001\n";
 
 #[test]
@@ -26,7 +26,7 @@ fn a_matrix_that_is_symmetric_to_rounding_is_solved_with_a_note() {
 }
 
 #[test]
-fn the_note_names_a_preconditioner_that_reads_one_triangle() {
+fn the_note_names_a_preconditioner_that_uses_one_triangle() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, "rounded.mtx", ROUNDED);
     for (precond, lower) in [
@@ -41,16 +41,16 @@ fn the_note_names_a_preconditioner_that_reads_one_triangle() {
         let note = report["note"].as_str().unwrap();
         let name = precond.split(':').next().unwrap();
         assert_eq!(code, 0, "{report}");
-        let says = note
+        let has_note = note
             .contains(&format!("{name} uses the lower triangle, and the residual is of the whole matrix"));
-        assert_eq!(says, lower, "{note}");
+        assert_eq!(has_note, lower, "{note}");
     }
 }
 
 #[test]
-fn a_matrix_that_is_not_symmetric_is_refused_with_the_methods_that_suit() {
+fn an_unsymmetric_matrix_is_rejected_with_suitable_methods() {
     let folder = tempfile::tempdir().unwrap();
-    let path = file(&folder, "not.mtx", NOT);
+    let path = file(&folder, "not.mtx", UNSYMMETRIC);
     for method in ["cg", "minres"] {
         let message = refused(&[method, "--matrix", word(&path)]);
         assert!(message.contains("a(1,2) = 1 but a(2,1) is 1.00000001 (counted from 1)"), "{message}");
@@ -66,7 +66,7 @@ fn a_matrix_that_is_not_symmetric_is_refused_with_the_methods_that_suit() {
 }
 
 #[test]
-fn info_describes_symmetry_to_rounding_and_exactness_apart() {
+fn info_distinguishes_exact_symmetry_from_symmetry_to_rounding() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, "rounded.mtx", ROUNDED);
     let done = run(&["info", "--matrix", word(&path), "--json"]);
@@ -81,7 +81,7 @@ fn info_describes_symmetry_to_rounding_and_exactness_apart() {
         "{text}"
     );
     assert!(text.contains("cg and minres take it as it is") && text.contains("try solver cg"), "{text}");
-    let not = file(&folder, "not.mtx", NOT);
+    let not = file(&folder, "not.mtx", UNSYMMETRIC);
     let text = String::from_utf8(run(&["info", "--matrix", word(&not)]).stdout).unwrap();
     assert!(
         text.contains("Not for cg or minres. Use a method for unsymmetric systems, such as GMRES"),

@@ -1,4 +1,4 @@
-//! The vectors of a system as people name them: right-hand sides, starts and answers, in every form of file.
+//! Right-hand sides, start vectors and answers, in every file format.
 
 use crate::common::archives::gzip;
 use crate::common::process::{cg, errors, file, project, refused, run, solve, word};
@@ -13,12 +13,12 @@ use std::sync::LazyLock;
 static MATRIX: LazyLock<String> = LazyLock::new(|| word(&project("data/grid3x3.mtx")).to_owned());
 const B: [f64; 9] = [0.5, -1.0, 0.0, 2.25, 0.0, 0.1, 3.0, -4.0, 1e-3];
 
-/// The message of a solve of that grid that must not run.
+/// Returns the message of a rejected solve of that grid.
 fn refused_with(args: &[&str]) -> String {
     refused(&[&["cg", "--device", "cpu", "--matrix", &MATRIX], args].concat())
 }
 
-/// The answer for a right-hand side, as the bytes of a `.npy` file.
+/// Returns the answer for a right-hand side, as the bytes of a `.npy` file.
 fn answer(rhs: &str, threads: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.npy");
@@ -33,8 +33,8 @@ fn array(rows: usize, cols: usize, values: &[f64]) -> String {
     format!("%%MatrixMarket matrix array real general\n{rows} {cols}\n{}", numbers.concat())
 }
 
-/// A matrix of solver's own with columns beside it.
-fn with_beside(folder: &tempfile::TempDir, columns: &[(&str, Dense)]) -> PathBuf {
+/// Writes a `.slv` file with the grid and these vectors.
+fn with_vectors(folder: &tempfile::TempDir, columns: &[(&str, Dense)]) -> PathBuf {
     let path = folder.path().join("m.slv");
     let mut loaded = Loaded { ..solver::source::load(&*MATRIX).unwrap() };
     loaded.attached = columns
@@ -46,7 +46,7 @@ fn with_beside(folder: &tempfile::TempDir, columns: &[(&str, Dense)]) -> PathBuf
 }
 
 #[test]
-fn a_right_hand_side_is_read_from_a_file_of_every_kind() {
+fn a_right_hand_side_is_read_from_every_file_format() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let mut coordinates = "%%MatrixMarket matrix coordinate real general\n9 1 7\n".to_owned();
@@ -66,12 +66,12 @@ fn a_right_hand_side_is_read_from_a_file_of_every_kind() {
     std::fs::write(at("row.txt"), format!("{}\n", row.join(" "))).unwrap();
     std::fs::write(at("row.csv"), row.join(", ")).unwrap();
     let text = ["column.txt", "column.txt.gz", "row.txt", "row.csv"];
-    let others = ["array.mtx", "coordinates.mtx", "one.npy", "array.mtx.gz", "one.npy.gz"];
-    for name in others.into_iter().chain(text) {
+    let binary = ["array.mtx", "coordinates.mtx", "one.npy", "array.mtx.gz", "one.npy.gz"];
+    for name in binary.into_iter().chain(text) {
         let (b, x) = (at(name), at("x.mtx"));
         let (code, report) = cg(&["--matrix", &MATRIX, "--rhs", word(&b), "--output", word(&x)]);
         assert_eq!((code, report["right_hand_side"].as_str()), (0, Some(word(&b))), "{report}");
-        assert!(report["error_max"].is_null(), "nobody knows the answer: {report}");
+        assert!(report["error_max"].is_null(), "the solution is unknown: {report}");
         answers.push(std::fs::read(x).unwrap());
     }
     assert!(answers.iter().all(|x| *x == answers[0]));
@@ -82,7 +82,7 @@ fn a_right_hand_side_is_read_from_a_file_of_every_kind() {
 }
 
 #[test]
-fn words_make_right_hand_sides_and_the_error_is_told_for_a_times_ones_alone() {
+fn named_right_hand_sides_work_and_only_a_times_ones_has_an_error() {
     for (rhs, known) in [("A*ones", true), ("ones", false), ("random:7", false)] {
         let (code, report) = cg(&["--matrix", "poisson2d:31x17", "--rhs", rhs]);
         assert_eq!((code, report["right_hand_side"].as_str()), (0, Some(rhs)));
@@ -92,8 +92,8 @@ fn words_make_right_hand_sides_and_the_error_is_told_for_a_times_ones_alone() {
 }
 
 #[test]
-fn random_right_hand_sides_have_the_bits_of_their_seed_on_every_machine() {
-    // By the formula in another language.
+fn random_right_hand_sides_depend_only_on_the_seed() {
+    // Computed by the same formula in another language.
     let bits = [0x3fe9_2a20_b517_bc3e, 0x3fe6_1e5f_01de_780e, 0xbfa8_caf1_a035_8860];
     assert_eq!(problem::random(3, 7).iter().map(|v| v.to_bits()).collect::<Vec<_>>(), bits);
     let long = problem::random(10_000, 7);
@@ -103,7 +103,7 @@ fn random_right_hand_sides_have_the_bits_of_their_seed_on_every_machine() {
 }
 
 #[test]
-fn a_right_hand_side_of_zeros_is_a_verdict_of_its_own() {
+fn a_right_hand_side_of_zeros_has_a_separate_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, "b.mtx", &array(9, 1, &[0.0; 9]));
     let (code, report) = cg(&["--matrix", &MATRIX, "--rhs", word(&path)]);
@@ -111,7 +111,7 @@ fn a_right_hand_side_of_zeros_is_a_verdict_of_its_own() {
 }
 
 #[test]
-fn what_is_no_right_hand_side_is_refused_with_what_is() {
+fn invalid_right_hand_sides_are_rejected_with_the_valid_forms() {
     let folder = tempfile::tempdir().unwrap();
     let short = file(&folder, "short.mtx", &array(5, 1, &B[..5]));
     let wide = file(&folder, "wide.mtx", &array(3, 3, &B));
@@ -139,7 +139,7 @@ fn what_is_no_right_hand_side_is_refused_with_what_is() {
         (&short, &["short.mtx", "length is 5", "9 rows"]),
         (&wide, &["wide.mtx", "3 x 3", "one column"]),
         (&sparse, &["sparse.mtx", "16000000000000", "so few entries"]),
-        // The seventh value stands in the ninth line.
+        // The seventh value is on line 9.
         (&nan, &["nan.mtx:9:1", "NaN"]),
         (&infinite, &["infinite.npy", "[6]", "finite", "inf"]),
         (&words, &["words.mtx", "where a vector is needed"]),
@@ -161,19 +161,19 @@ fn what_is_no_right_hand_side_is_refused_with_what_is() {
     }
     let message = refused_with(&["--x0", "nothing.npy"]);
     assert!(message.contains("cannot read nothing.npy"), "{message}");
-    // Faults of small files do not wait for large ones.
+    // Vectors are checked before the matrix is read.
     let message =
         refused(&["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--rhs", word(&wide), "--dry-run"]);
     assert!(message.contains("3 x 3"), "{message}");
 }
 
 #[test]
-fn beside_takes_the_right_hand_side_that_came_with_the_matrix() {
+fn included_uses_the_right_hand_side_stored_with_the_matrix() {
     let folder = tempfile::tempdir().unwrap();
-    let (code, report) = cg(&["--matrix", "elasticity3d:4x4x4", "--rhs", "beside"]);
-    assert_eq!((code, report["right_hand_side"].as_str()), (0, Some("b beside the matrix")), "{report}");
+    let (code, report) = cg(&["--matrix", "elasticity3d:4x4x4", "--rhs", "included"]);
+    assert_eq!((code, report["right_hand_side"].as_str()), (0, Some("b stored with the matrix")), "{report}");
     assert_eq!(report["error_max"], serde_json::Value::Null);
-    // The same by way of an archive.
+    // An archive and a `.slv` file give the same answer; `beside` is the former name.
     let columns = Dense::from_columns(9, &[B.to_vec(), vec![1.0; 9]]).unwrap();
     let mut archive = tar::Builder::new(Vec::new());
     let numbers = [B, [1.0; 9]].concat();
@@ -188,14 +188,14 @@ fn beside_takes_the_right_hand_side_that_came_with_the_matrix() {
     let packed = folder.path().join("g.tar.gz");
     std::fs::write(&packed, gzip(&archive.into_inner().unwrap())).unwrap();
     let b = file(&folder, "b.mtx", &array(9, 1, &B));
-    let slv = with_beside(&folder, &[("b", columns)]);
+    let slv = with_vectors(&folder, &[("b", columns)]);
     let x = folder.path().join("x.npy");
     let mut answers = Vec::new();
-    for (matrix, rhs) in [(MATRIX.as_str(), word(&b)), (word(&packed), "beside"), (word(&slv), "beside")] {
+    for (matrix, rhs) in [(MATRIX.as_str(), word(&b)), (word(&packed), "included"), (word(&slv), "beside")] {
         let (code, report) = cg(&["--matrix", matrix, "--rhs", rhs, "--output", word(&x)]);
         assert_eq!(code, 0, "{report}");
-        if rhs == "beside" {
-            assert_eq!(report["right_hand_side"], "b beside the matrix, the first of 2 columns");
+        if rhs != word(&b) {
+            assert_eq!(report["right_hand_side"], "b stored with the matrix, the first of 2 columns");
         }
         answers.push(std::fs::read(&x).unwrap());
     }
@@ -203,22 +203,22 @@ fn beside_takes_the_right_hand_side_that_came_with_the_matrix() {
 }
 
 #[test]
-fn beside_takes_the_first_right_hand_side_of_a_harwell_boeing_file() {
+fn included_uses_the_first_right_hand_side_of_a_harwell_boeing_file() {
     let folder = tempfile::tempdir().unwrap();
     let text = "t\n 7 1 1 1 2\nRUA 2 2 2 0\n(3I3)           (2I2)           (2F5.1)             (4F5.1)\n\
                 F              2             0\n  1  2  3\n 1 2\n  1.0  2.0\n  1.0  6.0  3.0  4.0\n";
     let (matrix, x) = (file(&folder, "d.rua", text), folder.path().join("x.npy"));
-    let (code, report) = cg(&["--matrix", word(&matrix), "--rhs", "beside", "--output", word(&x)]);
+    let (code, report) = cg(&["--matrix", word(&matrix), "--rhs", "included", "--output", word(&x)]);
     assert_eq!(
         (code, &report["right_hand_side"]),
-        (0, &"b beside the matrix, the first of 2 columns".into())
+        (0, &"b stored with the matrix, the first of 2 columns".into())
     );
     let x = solver::source::read_dense(&x).unwrap();
     assert!(x.values().iter().zip([1.0, 3.0]).all(|(x, want)| (x - want).abs() < 1e-6), "{x:?}");
 }
 
 #[test]
-fn a_start_whose_product_with_the_matrix_overflows_is_refused_by_its_row() {
+fn a_start_vector_with_an_overflowing_product_is_rejected_with_the_row() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, "x.mtx", &array(9, 1, &[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1e308]));
     let message = refused_with(&["--x0", word(&path)]);
@@ -226,26 +226,26 @@ fn a_start_whose_product_with_the_matrix_overflows_is_refused_by_its_row() {
 }
 
 #[test]
-fn beside_is_refused_where_nothing_that_fits_came_with_the_matrix() {
+fn included_is_rejected_without_a_suitable_vector() {
     let folder = tempfile::tempdir().unwrap();
-    let message = refused_with(&["--rhs", "beside"]);
-    assert!(message.contains("beside it is: nothing"), "{message}");
+    let message = refused_with(&["--rhs", "included"]);
+    assert!(message.contains("vectors stored with it: none"), "{message}");
     let column = |values: &[f64]| Dense::new(values.len(), 1, values.to_vec()).unwrap();
     let mut nan = B;
     nan[4] = f64::NAN;
-    for (columns, said) in [
-        (vec![("coord", column(&B)), ("x", column(&B))], "beside it is: coord, x"),
-        (vec![("b", column(&B[..4]))], "b is 4 x 1, and the matrix has 9 rows"),
+    for (columns, output) in [
+        (vec![("coord", column(&B)), ("x", column(&B))], "vectors stored with it: coord, x"),
+        (vec![("b", column(&B[..4]))], "b is 4 x 1, but the matrix has 9 rows"),
         (vec![("b", column(&nan))], "row 5 of b (counted from 1) is NaN"),
     ] {
-        let path = with_beside(&folder, &columns);
-        let message = refused(&["cg", "--device", "cpu", "--matrix", word(&path), "--rhs", "beside"]);
-        assert!(message.contains(said), "{message}");
+        let path = with_vectors(&folder, &columns);
+        let message = refused(&["cg", "--device", "cpu", "--matrix", word(&path), "--rhs", "included"]);
+        assert!(message.contains(output), "{message}");
     }
 }
 
 #[test]
-fn the_answer_that_was_written_is_a_start_from_which_nothing_is_left_to_do() {
+fn a_written_answer_is_a_start_that_needs_no_iterations() {
     let folder = tempfile::tempdir().unwrap();
     let system = ["--matrix", "poisson2d:40x30", "--rhs", "random:3"];
     for (method, precision) in [("cg", "f64"), ("minres", "f64"), ("cg", "f32")] {
@@ -256,29 +256,29 @@ fn the_answer_that_was_written_is_a_start_from_which_nothing_is_left_to_do() {
             let (again, second) = solve(method, &with("--x0"));
             assert_eq!((code, again), (0, 0), "{name}: {second}");
             assert_eq!((second["iterations"].as_u64(), &second["reason"]), (Some(0), &"converged".into()));
-            assert_eq!(second["residual_true"], first["residual_true"], "to the last bit");
+            assert_eq!(second["residual_true"], first["residual_true"], "identical bits");
             assert_eq!(second["start"], word(&path));
         }
     }
 }
 
 #[test]
-fn a_start_near_the_answer_saves_iterations_and_is_told() {
+fn a_start_near_the_answer_saves_iterations_and_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.npy");
     let system = ["--matrix", "poisson2d:40x30"];
     let (_, rough) = cg(&[&system[..], &["--rtol", "1e-4", "--output", word(&path)]].concat());
-    let (_, whole) = cg(&system);
+    let (_, full) = cg(&system);
     let (code, rest) = cg(&[&system[..], &["--x0", word(&path)]].concat());
     let iterations = |report: &serde_json::Value| report["iterations"].as_u64().unwrap();
-    assert!(code == 0 && iterations(&rest) < iterations(&whole), "{rough} {rest}");
+    assert!(code == 0 && iterations(&rest) < iterations(&full), "{rough} {rest}");
     let text = run(&[&["-v", "cg", "--device", "cpu", "--x0", word(&path)], &system[..]].concat());
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
-    assert!(text.contains(&format!("from x = {}", word(&path))), "{text}");
+    assert!(text.contains(&format!("start vector {}", word(&path))), "{text}");
 }
 
 #[test]
-fn what_is_written_is_what_other_readers_get() {
+fn all_formats_of_a_written_answer_are_equal() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let mut read = Vec::new();
@@ -289,11 +289,11 @@ fn what_is_written_is_what_other_readers_get() {
     }
     assert!(read.iter().all(|x| *x == read[0] && (x.rows(), x.cols()) == (63, 1)));
     assert_eq!(std::fs::read(at("x.mtx.gz")).unwrap()[..2], [0x1f, 0x8b]);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 5, "no half file is left");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 5, "no incomplete file is left");
 }
 
 #[test]
-fn an_answer_or_history_with_an_unknown_ending_is_refused_before_the_matrix_is_read() {
+fn an_unknown_ending_of_an_answer_or_history_is_rejected_before_the_matrix_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
         ("--output", "x.dat", ".mtx, .mtx.gz, .npy, .txt, .txt.gz"),
@@ -310,7 +310,7 @@ fn an_answer_or_history_with_an_unknown_ending_is_refused_before_the_matrix_is_r
 }
 
 #[test]
-fn a_configuration_file_names_vectors_too() {
+fn a_configuration_file_may_name_vectors() {
     let folder = tempfile::tempdir().unwrap();
     let x0 = folder.path().join("x0.npy");
     npy::write_vector(&x0, &reals(3, 9)).unwrap();
@@ -325,7 +325,7 @@ fn a_configuration_file_names_vectors_too() {
     assert!(plan.contains("random:5") && plan.contains(word(&x0)), "{plan}");
 }
 
-/// The report of conjugate gradients for b = A times ones, which comes from a file, so that the answer is not known.
+/// Solves for b = A times ones, read from a file so that the solution is unknown, and returns the caution of the report.
 fn caution_of(matrix: &str, precond: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let b = folder.path().join("b.npy");
@@ -338,17 +338,17 @@ fn caution_of(matrix: &str, precond: &str) -> Option<String> {
 }
 
 #[test]
-fn a_small_residual_that_leaves_entries_of_x_wrong_comes_with_a_caution() {
+fn a_small_residual_with_wrong_entries_of_x_has_a_caution() {
     let folder = tempfile::tempdir().unwrap();
-    // Rows of very different weight: the last one counts nothing in the residual.
+    // The rows have very different scales: the last row is negligible in the residual.
     let weights = "%%MatrixMarket matrix coordinate real symmetric\n4 4 6\n1 1 4e10\n2 1 -1e10\n2 2 4e10\n3 2 -1e10\n\
                    3 3 4e10\n4 4 1\n";
     let path = file(&folder, "weights.mtx", weights);
     let caution = caution_of(word(&path), "none").unwrap();
     assert!(caution.contains("100 %") && caution.contains("--precond jacobi"), "{caution}");
-    // Its factors are exact here.
+    // The factors of ic0 are exact for this matrix.
     assert_eq!(caution_of(word(&path), "ic0"), None);
-    // Where the answer is known, so is its error.
+    // If the solution is known, the caution states the error.
     let (_, report) = cg(&["--matrix", word(&path)]);
     let caution = report["caution"].as_str().unwrap();
     assert!(caution.starts_with("the error of x is 100 %"), "{caution}");
@@ -360,7 +360,7 @@ fn a_small_residual_that_leaves_entries_of_x_wrong_comes_with_a_caution() {
 }
 
 #[test]
-fn real_matrices_whose_answers_have_no_digits_are_told_from_those_whose_answers_do() {
+fn cautions_identify_real_matrices_with_inaccurate_answers() {
     let folder = crate::common::real::folder();
     let of = |name: &str, precond| caution_of(word(&folder.join(format!("{name}.mtx.gz"))), precond);
     for (name, precond) in [("msc01050", "ic0"), ("ex10", "ic0"), ("ex3", "ic0"), ("bcsstk16", "none")] {

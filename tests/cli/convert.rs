@@ -1,4 +1,4 @@
-//! `solver convert`: every format that is written is read again as the same matrix, with what lies beside it.
+//! `solver convert`: every written format is read back as the same matrix, with its vectors.
 
 use solver::format::Csr;
 use solver::source::{Options, load, load_with, read_dense};
@@ -37,7 +37,7 @@ fn matrix(path: &Path) -> Csr {
 }
 
 #[test]
-fn a_matrix_goes_through_every_format_and_comes_back_bit_for_bit() {
+fn a_matrix_keeps_its_bits_through_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let endings = [".mtx", ".npz", ".slv", ".mtx.gz", ".npz", ".MTX"];
     for what in ["poisson2d:17x9", "uniform:n=200,row=7", "blockband:n=60,block=5,density=0.3,symmetric"] {
@@ -47,7 +47,7 @@ fn a_matrix_goes_through_every_format_and_comes_back_bit_for_bit() {
 }
 
 #[test]
-fn a_graph_stays_without_values_in_the_formats_that_can() {
+fn a_graph_stays_without_values_in_formats_that_support_it() {
     let folder = tempfile::tempdir().unwrap();
     let what = "rmat:scale=7,edges=900";
     let last = chain(folder.path(), what, &[".mtx", ".slv", ".mtx.gz"]);
@@ -55,7 +55,7 @@ fn a_graph_stays_without_values_in_the_formats_that_can() {
 }
 
 #[test]
-fn a_symmetric_matrix_is_written_as_its_lower_triangle_and_a_general_one_whole() {
+fn only_a_symmetric_matrix_is_written_as_its_lower_triangle() {
     let folder = tempfile::tempdir().unwrap();
     let banner = |what: &str| {
         let path = chain(folder.path(), what, &[".mtx"]);
@@ -72,7 +72,7 @@ fn zeros_of_either_sign_across_the_diagonal_keep_their_signs() {
     let text = "%%MatrixMarket matrix coordinate real general\n2 2 4\n1 1 1\n1 2 0\n2 1 -0.0\n2 2 1\n";
     std::fs::write(&from, text).unwrap();
     let mut loaded = load(word(&from)).unwrap();
-    // Equal numbers are symmetric to the binary format.
+    // The binary format treats equal numbers as symmetric.
     loaded.symmetric = true;
     let binary = folder.path().join("from.slv");
     solver::source::binary::write(&binary, &loaded).unwrap();
@@ -85,7 +85,7 @@ fn zeros_of_either_sign_across_the_diagonal_keep_their_signs() {
 }
 
 #[test]
-fn a_stand_in_says_so_in_a_matrix_market_file() {
+fn a_matrix_market_file_of_a_stand_in_has_a_comment() {
     let folder = tempfile::tempdir().unwrap();
     let (from, out) = (folder.path().join("from.slv"), folder.path().join("out.mtx"));
     let mut loaded = load("poisson2d:3x3").unwrap();
@@ -98,7 +98,7 @@ fn a_stand_in_says_so_in_a_matrix_market_file() {
 }
 
 #[test]
-fn what_a_killed_run_left_of_its_output_is_removed() {
+fn the_temporary_file_of_a_killed_run_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let left = folder.path().join(".1a2b-17c0ffee-0.tmp");
     crate::common::process::leftover(&left);
@@ -125,7 +125,7 @@ fn processes_that_write_in_one_folder_do_not_remove_files_of_each_other() {
 }
 
 #[test]
-fn vectors_that_came_with_a_matrix_are_written_beside_it() {
+fn vectors_stored_with_a_matrix_are_written_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let what = "elasticity3d:3x2x2";
     let loaded = load(what).unwrap();
@@ -146,15 +146,15 @@ fn vectors_that_came_with_a_matrix_are_written_beside_it() {
 #[test]
 fn as_stored_keeps_the_triangle_of_a_symmetric_file() {
     let folder = tempfile::tempdir().unwrap();
-    let (whole, half) = (folder.path().join("whole.mtx"), folder.path().join("half.mtx"));
-    assert_eq!(convert(&["poisson2d:5x5", word(&whole)]).status.code(), Some(0));
-    assert_eq!(convert(&["--as-stored", word(&whole), word(&half)]).status.code(), Some(0));
-    let triangle = matrix(&whole).lower_triangle().unwrap();
+    let (full, half) = (folder.path().join("whole.mtx"), folder.path().join("half.mtx"));
+    assert_eq!(convert(&["poisson2d:5x5", word(&full)]).status.code(), Some(0));
+    assert_eq!(convert(&["--as-stored", word(&full), word(&half)]).status.code(), Some(0));
+    let triangle = matrix(&full).lower_triangle().unwrap();
     assert_eq!(matrix(&half), triangle);
 }
 
 #[test]
-fn what_cannot_be_written_or_read_is_refused_before_anything_is_written() {
+fn invalid_inputs_and_outputs_are_rejected_before_any_file_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("m.xyz");
     let message = refused(&["poisson2d:5x5", word(&out)]);
@@ -167,7 +167,7 @@ fn what_cannot_be_written_or_read_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn where_a_vector_has_no_name_for_a_file_nothing_is_written() {
+fn no_file_is_written_if_a_vector_has_no_valid_file_name() {
     let folder = tempfile::tempdir().unwrap();
     let mut loaded = load("elasticity3d:2x2x2").unwrap();
     loaded.attached[1].name = "../b".to_owned();
@@ -178,12 +178,12 @@ fn where_a_vector_has_no_name_for_a_file_nothing_is_written() {
     assert!(message.contains("'../b'"), "{message}");
     assert!(!folder.path().join("out.mtx").exists());
     assert_eq!(std::fs::read_to_string(&old).unwrap(), "kept");
-    // A file that holds all together needs no names of files.
+    // A `.slv` file contains all vectors and needs no file names for them.
     assert_eq!(convert(&[word(&from), word(&folder.path().join("out.slv"))]).status.code(), Some(0));
 }
 
 #[test]
-fn a_writing_that_fails_leaves_the_old_file() {
+fn a_failed_write_keeps_the_old_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.mtx");
     std::fs::write(&path, "kept").unwrap();
@@ -204,7 +204,7 @@ fn a_writing_that_fails_leaves_the_old_file() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
 }
 
-/// An archive with a matrix, a right-hand side that is well, and places that are not.
+/// Writes an archive with a matrix, a valid right-hand side, and invalid coordinates.
 fn archive(folder: &Path) -> PathBuf {
     let matrix = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 4\n2 2 4\n";
     let column = "%%MatrixMarket matrix array real general\n2 1\n1\n2.5\n";
@@ -222,25 +222,26 @@ fn archive(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn faulty_vectors_are_left_out_with_a_warning() {
+fn invalid_vectors_are_skipped_with_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out.mtx");
     let done = convert(&[word(&archive(folder.path())), word(&out)]);
     assert_eq!(done.status.code(), Some(0));
-    let (said, warned) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
-    assert!(said.contains("left out as faulty: coord\n") && said.contains("out_b.mtx"), "{said}");
+    let (output, warnings) =
+        (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+    assert!(output.contains("skipped as invalid: coord\n") && output.contains("out_b.mtx"), "{output}");
     let place = "m.tar:m/m_coord.mtx:4:1: expected 4 entries";
-    assert!(warned.contains(place) && warned.contains("is read without its coord"), "{warned}");
+    assert!(warnings.contains(place) && warnings.contains("is read without its coord"), "{warnings}");
     assert!(!folder.path().join("out_coord.mtx").exists());
 }
 
 #[test]
-fn a_matrix_comes_from_standard_input() {
+fn a_matrix_is_read_from_standard_input() {
     let folder = tempfile::tempdir().unwrap();
-    let (whole, out) = (folder.path().join("a.mtx.gz"), folder.path().join("out.slv"));
-    assert_eq!(convert(&["poisson2d:7x5", word(&whole)]).status.code(), Some(0));
+    let (full, out) = (folder.path().join("a.mtx.gz"), folder.path().join("out.slv"));
+    assert_eq!(convert(&["poisson2d:7x5", word(&full)]).status.code(), Some(0));
     let mut solver = crate::common::process::solver();
-    solver.args(["convert", "-", word(&out)]).stdin(std::fs::File::open(&whole).unwrap());
+    solver.args(["convert", "-", word(&out)]).stdin(std::fs::File::open(&full).unwrap());
     let done = solver.output().unwrap();
     assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
     assert_eq!(matrix(&out), load("poisson2d:7x5").unwrap().matrix);
@@ -250,48 +251,48 @@ fn a_matrix_comes_from_standard_input() {
 
 #[cfg(unix)]
 #[test]
-fn an_output_that_is_a_link_stays_one_and_what_it_leads_to_is_replaced() {
+fn the_target_of_a_linked_output_is_replaced_and_the_link_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let (link, elsewhere) = (folder.path().join("link.mtx"), folder.path().join("elsewhere"));
-    std::fs::create_dir(&elsewhere).unwrap();
-    let file = elsewhere.join("file");
+    let (link, other_folder) = (folder.path().join("link.mtx"), folder.path().join("elsewhere"));
+    std::fs::create_dir(&other_folder).unwrap();
+    let file = other_folder.join("file");
     std::fs::write(&file, "old").unwrap();
     std::os::unix::fs::symlink(&file, &link).unwrap();
     assert_eq!(convert(&["poisson2d:4x4", word(&link)]).status.code(), Some(0));
     assert!(link.is_symlink() && !file.is_symlink());
     assert_eq!(matrix(&file), load("poisson2d:4x4").unwrap().matrix);
-    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(&other_folder).unwrap().count(), 1);
 }
 
 #[test]
-fn as_stored_keeps_the_triangle_in_a_binary_file_too() {
+fn as_stored_keeps_the_triangle_in_a_binary_file() {
     let folder = tempfile::tempdir().unwrap();
     let half = folder.path().join("half.slv");
     for from in ["whole.mtx", "whole.slv"] {
-        let whole = folder.path().join(from);
-        assert_eq!(convert(&["poisson2d:5x5", word(&whole)]).status.code(), Some(0));
-        assert_eq!(convert(&["--as-stored", word(&whole), word(&half)]).status.code(), Some(0));
+        let full = folder.path().join(from);
+        assert_eq!(convert(&["poisson2d:5x5", word(&full)]).status.code(), Some(0));
+        assert_eq!(convert(&["--as-stored", word(&full), word(&half)]).status.code(), Some(0));
         let loaded = load(word(&half)).unwrap();
-        assert_eq!(loaded.matrix, matrix(&whole).lower_triangle().unwrap(), "{from}");
+        assert_eq!(loaded.matrix, matrix(&full).lower_triangle().unwrap(), "{from}");
         assert!(!loaded.symmetric);
         assert_eq!(loaded.stored, loaded.matrix.nnz() as u64);
     }
 }
 
 #[test]
-fn files_beside_the_output_are_replaced_as_the_output_is_and_named() {
+fn files_of_vectors_are_replaced_like_the_output_and_listed() {
     let folder = tempfile::tempdir().unwrap();
     let (out, attached) = (folder.path().join("e.mtx"), folder.path().join("e_b.mtx"));
     for path in [&out, &attached] {
         std::fs::write(path, "old").unwrap();
     }
     let done = convert(&["elasticity3d:2x2x2", word(&out)]);
-    let said = String::from_utf8(done.stdout).unwrap();
-    assert!(said.contains(&format!("wrote {}", word(&attached))), "{said}");
+    let output = String::from_utf8(done.stdout).unwrap();
+    assert!(output.contains(&format!("wrote {}", word(&attached))), "{output}");
     let loaded = load("elasticity3d:2x2x2").unwrap();
     assert_eq!(&read_dense(&attached).unwrap(), loaded.attached("b").unwrap());
     assert_eq!(matrix(&out), loaded.matrix);
     let help = String::from_utf8(convert(&["--help"]).stdout).unwrap();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(help.contains("are replaced, OUT and those beside it alike"), "{help}");
+    assert!(help.contains("Existing files of these names are replaced"), "{help}");
 }

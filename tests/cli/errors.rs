@@ -1,11 +1,11 @@
-//! Errors that need a machine or numbers at their limits.
+//! Error messages, and errors at the limits of the machine or of f64.
 
 use solver::Error;
 use solver::format::Coo;
 
 #[test]
-fn duplicates_whose_sum_leaves_the_range_are_named_by_row_and_column() {
-    // In the order of the rows, which is taken over as it is, and in another one, which is sorted.
+fn duplicates_with_an_overflowing_sum_are_named_by_row_and_column() {
+    // Sorted by row, which needs no sort, and unsorted.
     for (rows, cols, values) in [
         (vec![0, 1, 1, 1], vec![0, 2, 0, 2], vec![1.0, 1e308, 1.0, 1e308]),
         (vec![1, 0, 1], vec![2, 0, 2], vec![-1e308, 1.0, -1e308]),
@@ -19,7 +19,7 @@ fn duplicates_whose_sum_leaves_the_range_are_named_by_row_and_column() {
 }
 
 #[test]
-fn messages_of_the_library_end_with_the_flag_or_the_command_that_helps() {
+fn messages_of_the_library_end_with_the_flag_or_command_that_helps() {
     use crate::common::process::{errors, solver};
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
@@ -48,8 +48,8 @@ fn messages_of_the_library_end_with_the_flag_or_the_command_that_helps() {
     ] {
         let done = solver().args(words).output().unwrap();
         assert_eq!(done.status.code(), Some(2), "{words:?}");
-        let said = errors(&done);
-        assert!(said.contains(end), "{words:?}: {said}");
+        let output = errors(&done);
+        assert!(output.contains(end), "{words:?}: {output}");
     }
     let four = file("four.tsv", "a\tb\t1.5\t3\nb\tc\t2.5\t4\n");
     let done = solver().args(["info", &four, "--json"]).output().unwrap();
@@ -57,24 +57,24 @@ fn messages_of_the_library_end_with_the_flag_or_the_command_that_helps() {
     assert!(described["notes"].to_string().contains("(--columns LIST)"), "{described}");
 }
 
-/// A limit on addresses stands for a machine that starts no more threads: each takes a stack.
+/// A limit on the address space simulates a machine that starts no more threads, because each thread needs a stack.
 #[cfg(target_os = "linux")]
 #[test]
-fn threads_that_the_system_does_not_start_are_an_error() {
+fn a_failure_to_start_threads_is_an_error() {
     let mut command = std::process::Command::new("sh");
     let solve = "ulimit -v 1000000; exec \"$0\" cg --device cpu --threads 1024 --matrix poisson2d:9x9";
     command.args(["-c", solve]).arg(crate::common::process::program());
     let done = command.output().unwrap();
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert_eq!(done.status.code(), Some(2), "{said}");
-    assert!(said.starts_with("error: cannot start 1024 threads: "), "{said}");
-    assert!(said.trim_end().ends_with("ask for fewer by --threads"), "{said}");
+    let output = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(2), "{output}");
+    assert!(output.starts_with("error: cannot start 1024 threads: "), "{output}");
+    assert!(output.trim_end().ends_with("use fewer with --threads"), "{output}");
 }
 
-/// Where results are printed to a full disk, and to a reader that has gone away.
+/// Prints results to a full disk and to a closed pipe.
 #[cfg(target_os = "linux")]
 #[test]
-fn results_that_cannot_be_printed_are_an_error_unless_the_reader_has_gone_away() {
+fn a_failure_to_print_is_an_error_except_for_a_closed_pipe() {
     use crate::common::process::{errors, solver};
     use std::process::Stdio;
     let folder = tempfile::tempdir().unwrap();
@@ -120,13 +120,13 @@ fn results_that_cannot_be_printed_are_an_error_unless_the_reader_has_gone_away()
         assert!(!errors(&done).contains("standard output"), "{args:?}: {}", errors(&done));
         assert!(done.status.success(), "{args:?}: {}", errors(&done));
     }
-    assert!(std::path::Path::new(&history).exists(), "files are written all the same");
+    assert!(std::path::Path::new(&history).exists(), "files are still written");
 }
 
-/// The file of properties is mapped before the pipe beside it is opened, and read after the pipe has ended.
+/// The file of properties is mapped before the pipe is opened, and read after the pipe is closed.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_that_becomes_shorter_while_it_is_read_is_an_error() {
+fn a_file_truncated_while_it_is_read_is_an_error() {
     use crate::common::process::{errors, file, solver, word};
     use std::io::Write;
     use std::process::{Command, Stdio};

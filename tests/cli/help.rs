@@ -1,4 +1,4 @@
-//! What the program says of itself: help texts whose examples work, completions, and commands that do not exist.
+//! Help texts and their examples, completions, and unknown commands.
 
 use crate::common::process::{errors, program, refused, run};
 use std::path::Path;
@@ -27,14 +27,14 @@ fn help(command: &[&str]) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// The lines of a help text that are commands to type.
+/// Returns the example commands of a help text.
 fn examples(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| !line.starts_with("Example"));
     let lines = lines.filter_map(|line| line.strip_prefix("  "));
     lines.filter(|line| line.contains("solver ")).map(str::to_owned).collect()
 }
 
-/// Runs a line in a shell that finds the program by its name, in a folder that is a home folder too.
+/// Runs a line in a shell with the program on its path; the current folder is also the home folder.
 fn typed(line: &str, folder: &Path) -> Output {
     let programs = program();
     let path = format!("{}:{}", programs.parent().unwrap().display(), std::env::var("PATH").unwrap());
@@ -45,15 +45,15 @@ fn typed(line: &str, folder: &Path) -> Output {
 
 #[cfg(unix)]
 #[test]
-fn the_examples_of_every_help_text_work_in_an_empty_folder() {
+fn the_examples_of_every_help_text_run_in_an_empty_folder() {
     for command in COMMANDS {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join(".local/share/bash-completion/completions")).unwrap();
         let examples = examples(&help(&[command]));
         assert!(!examples.is_empty(), "{command}");
         for line in examples {
-            assert!(line.len() <= 80, "it does not fit a terminal: {line}");
-            // Large systems take long, and are the same command as small ones.
+            assert!(line.len() <= 80, "too long for a terminal: {line}");
+            // Small systems replace large ones, which would take long.
             let line = ["1000x1000", "300x300", "48x48x50"]
                 .iter()
                 .fold(line, |line, size| line.replace(size, "20x20"));
@@ -63,20 +63,20 @@ fn the_examples_of_every_help_text_work_in_an_empty_folder() {
                 line.replace("scale=20,edges=16000000", "scale=10,edges=16000").replace("n=2000", "n=500");
             let shown = line.replace("man -l -", "cat");
             let done = typed(&shown, folder.path());
-            let said = errors(&done);
-            // A matrix of the catalog needs a network, and some backends need a GPU.
-            let elsewhere = ["Downloads are forbidden", "no connection", "libcuda"]
+            let output = errors(&done);
+            // Matrices of the catalog need a network, and some backends need a GPU.
+            let unavailable = ["Downloads are forbidden", "no connection", "libcuda"]
                 .iter()
-                .any(|part| said.contains(part));
+                .any(|part| output.contains(part));
             let needs = ["F1", "thermal2", "--device cuda"].iter().any(|part| line.contains(part));
-            let passed = done.status.success() || (needs && elsewhere);
-            assert!(passed, "{line}: {said}{}", String::from_utf8_lossy(&done.stdout));
+            let passed = done.status.success() || (needs && unavailable);
+            assert!(passed, "{line}: {output}{}", String::from_utf8_lossy(&done.stdout));
         }
     }
 }
 
 #[test]
-fn options_are_grouped_in_the_same_order_in_every_solve() {
+fn every_solve_groups_its_options_in_the_same_order() {
     for command in ["cg", "minres", "pagerank", "markov"] {
         let text = help(&[command]);
         let headings: Vec<&str> = text
@@ -112,7 +112,7 @@ fn shells_complete_the_names_of_backends_and_preconditioners() {
 }
 
 #[test]
-fn a_method_of_another_program_is_answered_with_what_there_is_and_where_it_is() {
+fn an_unknown_method_is_answered_with_the_methods_and_alternatives() {
     for (name, parts) in [
         ("gmres", &["symmetric systems only", "SciPy, PETSc and Ginkgo have GMRES and BiCGSTAB"][..]),
         ("BiCGSTAB", &["symmetric systems only"]),
@@ -133,7 +133,7 @@ fn a_method_of_another_program_is_answered_with_what_there_is_and_where_it_is() 
 }
 
 #[test]
-fn the_matrix_may_be_named_by_an_argument_or_by_an_option() {
+fn the_matrix_is_an_argument_or_an_option() {
     for args in [&["poisson2d:9x9"][..], &["--matrix", "poisson2d:9x9"]] {
         for command in ["cg", "minres", "info"] {
             let done = run(&[&[command, "--json"], args].concat());
@@ -151,7 +151,7 @@ fn the_matrix_may_be_named_by_an_argument_or_by_an_option() {
 }
 
 #[test]
-fn a_tolerance_may_be_called_tol_by_every_method() {
+fn every_method_accepts_tol() {
     for command in ["cg", "minres", "pagerank", "markov"] {
         let matrix = if command == "markov" { "blockband:n=400" } else { "poisson2d:9x9" };
         let done = run(&[command, matrix, "--device", "cpu", "--tol", "1e-9", "--dry-run"]);
@@ -161,7 +161,7 @@ fn a_tolerance_may_be_called_tol_by_every_method() {
 }
 
 #[test]
-fn a_filter_that_no_matrix_has_is_an_error_with_names_like_it() {
+fn a_filter_without_matches_is_an_error_with_similar_names() {
     assert!(refused(&["matrices", "ecolgy1"]).contains("did you mean ecology1"));
     assert!(refused(&["matrices", "nosuchthing", "--json"]).contains("'nosuchthing'"));
     assert_eq!(run(&["matrices", "structural"]).status.code(), Some(0));

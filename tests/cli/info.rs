@@ -1,4 +1,4 @@
-//! `solver info` as people run it: the real binary, real files; every hint from the facts that it rests on.
+//! `solver info` as users run it, and every hint.
 
 use crate::common::process::solver;
 use serde_json::Value;
@@ -14,7 +14,7 @@ fn described(args: &[&str]) -> Value {
     serde_json::from_slice(&done.stdout).unwrap()
 }
 
-/// What is said of a Matrix Market file with these lines.
+/// Describes a Matrix Market file with these lines.
 fn of_file(banner: &str, lines: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.mtx");
@@ -26,7 +26,7 @@ fn hints(info: &Value) -> Vec<String> {
     info["hints"].as_array().unwrap().iter().map(|hint| hint.as_str().unwrap().to_owned()).collect()
 }
 
-/// The one hint that contains a text.
+/// Returns the only hint that contains a text.
 fn hint(info: &Value, text: &str) -> String {
     let all = hints(info);
     let mut found = all.iter().filter(|hint| hint.contains(text));
@@ -63,7 +63,7 @@ fn the_json_has_every_promised_key() {
 }
 
 #[test]
-fn people_read_a_table() {
+fn the_text_is_a_table() {
     let done = info(&["--matrix", "poisson2d:30x20"]);
     let text = String::from_utf8(done.stdout).unwrap();
     let line = |name: &str| {
@@ -73,14 +73,14 @@ fn people_read_a_table() {
     assert!(line("row length").contains("3 to 5 (row 32), mean 4.83"), "{text}");
     assert!(line("bandwidth").contains("lower 30, upper 30"), "{text}");
     assert!(line("values").contains("-1 to 4; negative 2,300, zero 0; distinct 2"), "{text}");
-    assert!(line("of length").contains("2-3    4  #"), "{text}");
+    assert!(line("histogram").contains("2-3    4  #"), "{text}");
     assert!(line("components").ends_with(" 1"), "{text}");
     assert!(line("hints").contains("positive definite: solver cg --matrix poisson2d:30x20"), "{text}");
     assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
 }
 
 #[test]
-fn a_symmetric_file_can_be_looked_at_as_stored() {
+fn as_stored_describes_the_stored_triangle() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a matrix.mtx");
     std::fs::write(
@@ -89,13 +89,10 @@ fn a_symmetric_file_can_be_looked_at_as_stored() {
     )
     .unwrap();
     let path = path.to_str().unwrap();
-    let whole = described(&["--matrix", path]);
-    assert_eq!(
-        (&whole["nnz"], &whole["nnz_stored"], &whole["symmetric"]),
-        (&5.into(), &4.into(), &true.into())
-    );
-    // The command can be pasted into a shell.
-    assert!(hint(&whole, "solver cg").contains(&format!("--matrix '{path}'")));
+    let full = described(&["--matrix", path]);
+    assert_eq!((&full["nnz"], &full["nnz_stored"], &full["symmetric"]), (&5.into(), &4.into(), &true.into()));
+    // The path is quoted for a shell.
+    assert!(hint(&full, "solver cg").contains(&format!("--matrix '{path}'")));
     let half = described(&["--matrix", path, "--as-stored"]);
     assert_eq!(
         (&half["nnz"], &half["symmetric"], &half["as_stored"]),
@@ -110,33 +107,34 @@ fn a_symmetric_file_can_be_looked_at_as_stored() {
 }
 
 #[test]
-fn vectors_beside_a_matrix_are_named_and_read_where_they_are_asked_for() {
+fn vectors_stored_with_a_matrix_are_named_and_read_with_vectors() {
     let folder = tempfile::tempdir().unwrap();
-    let (made, broken) = (folder.path().join("m.slv"), folder.path().join("broken.slv"));
+    let (generated, broken) = (folder.path().join("m.slv"), folder.path().join("broken.slv"));
     let loaded = solver::source::load("elasticity3d:2x2x2").unwrap();
-    solver::source::binary::write(&made, &loaded).unwrap();
-    let path = made.to_str().unwrap();
+    solver::source::binary::write(&generated, &loaded).unwrap();
+    let path = generated.to_str().unwrap();
     let alone = described(&["--matrix", path]);
     assert_eq!(
-        (&alone["beside"], &alone["beside_unread"]),
+        (&alone["attached"], &alone["attached_unread"]),
         (&serde_json::json!([]), &["b", "coord"][..].into())
     );
     let table = String::from_utf8(info(&["--matrix", path]).stdout).unwrap();
-    assert!(table.contains("beside it    b, coord: not read, as --beside does"), "{table}");
-    let asked = described(&["--matrix", path, "--beside"]);
-    assert_eq!(asked["beside"].as_array().unwrap().len(), 2);
-    assert_eq!(asked["beside_unread"], serde_json::json!([]));
+    assert!(table.contains("vectors      b, coord: not read; use --vectors to read them"), "{table}");
+    let asked = described(&["--matrix", path, "--vectors"]);
+    assert_eq!(asked["attached"].as_array().unwrap().len(), 2);
+    assert_eq!(asked["attached_unread"], serde_json::json!([]));
     let mut bytes = std::fs::read(path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&broken, bytes).unwrap();
     let done = info(&["--matrix", broken.to_str().unwrap(), "--beside"]);
-    let (said, warned) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
-    assert!(said.contains("coord: faulty, and left out") && said.contains("b, "), "{said}");
-    assert!(warned.contains("block 0 of its coord is wrong"), "{warned}");
+    let (output, warnings) =
+        (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+    assert!(output.contains("coord: invalid, skipped") && output.contains("b, "), "{output}");
+    assert!(warnings.contains("block 0 of its coord is wrong"), "{warnings}");
 }
 
 #[test]
-fn the_kind_of_file_is_told_and_a_generator_has_none() {
+fn files_have_a_kind_and_generators_have_none() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("odd name");
     std::fs::write(&path, "0 1\n1 0\n").unwrap();
@@ -144,13 +142,13 @@ fn the_kind_of_file_is_told_and_a_generator_has_none() {
     assert_eq!(described(&["--matrix", path])["kind"], "edge list");
     let table = String::from_utf8(info(&["--matrix", path]).stdout).unwrap();
     assert!(table.contains("\nkind         edge list\n"), "{table}");
-    let made = String::from_utf8(info(&["--matrix", "poisson2d:3x3"]).stdout).unwrap();
-    assert!(!made.contains("\nkind "), "{made}");
+    let generated = String::from_utf8(info(&["--matrix", "poisson2d:3x3"]).stdout).unwrap();
+    assert!(!generated.contains("\nkind "), "{generated}");
     assert_eq!(described(&["--matrix", "poisson2d:3x3"])["kind"], Value::Null);
 }
 
 #[test]
-fn a_picture_of_a_stand_in_says_what_it_imitates() {
+fn a_picture_of_a_stand_in_names_the_real_matrix() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.svg");
     described(&["--matrix", "F1-like:scale=0.001", "--spy", path.to_str().unwrap()]);
@@ -159,28 +157,31 @@ fn a_picture_of_a_stand_in_says_what_it_imitates() {
 }
 
 #[test]
-fn a_symmetric_matrix_with_a_positive_diagonal_is_one_for_cg() {
+fn a_symmetric_matrix_with_a_positive_diagonal_has_a_hint_to_cg() {
     let loose = of_file("real symmetric", "2 2 3\n1 1 1\n2 2 1\n2 1 3\n");
     assert!(
         hint(&loose, "solver cg").starts_with("symmetric with a positive diagonal: try solver cg --matrix ")
     );
     let strict = of_file("real symmetric", "2 2 3\n1 1 4\n2 2 4\n2 1 3\n");
     assert!(hint(&strict, "solver cg").contains("so positive definite"));
-    // Dominant in every row, strictly in one that is joined to the others: proof, unless only stored zeros join it.
+    // Dominance in every row, strict in one row of a connected matrix, is a proof; stored zeros do not connect.
     let joined = of_file("real symmetric", "3 3 5\n1 1 1\n2 2 2\n3 3 2\n2 1 -1\n3 2 -1\n");
     assert!(hint(&joined, "solver cg").contains("so positive definite"));
     let apart = of_file("real symmetric", "3 3 5\n1 1 1\n2 2 1\n3 3 2\n2 1 -1\n3 2 0\n");
     assert!(hint(&apart, "solver cg").starts_with("symmetric with a positive diagonal: try"));
-    // Dominant everywhere but strictly nowhere proves nothing.
+    // Dominance that is strict in no row is not a proof.
     let singular = described(&["--matrix", "poisson2d:5x4,boundary=neumann"]);
     assert!(hint(&singular, "solver cg").starts_with("symmetric with a positive diagonal: try"));
 }
 
 #[test]
-fn a_diagonal_that_is_not_positive_is_named_with_its_row() {
+fn a_nonpositive_diagonal_entry_is_named_with_its_row() {
     let negative = of_file("real symmetric", "3 3 4\n1 1 1\n2 2 -4.5\n3 3 -1\n3 1 2\n");
-    let said = hint(&negative, "not positive definite");
-    assert!(said.contains("entry of row 2 is -4.5, and 1 more like it") && said.contains("minres"), "{said}");
+    let output = hint(&negative, "not positive definite");
+    assert!(
+        output.contains("entry of row 2 is -4.5, and 1 more like it") && output.contains("minres"),
+        "{output}"
+    );
     assert_eq!(negative["diagonal"]["first_not_positive"], 2);
     without(&negative, "solver cg");
     let missing = of_file("real symmetric", "2 2 2\n1 1 1\n2 1 2\n");
@@ -200,33 +201,33 @@ fn empty_rows_are_counted_and_the_first_is_named() {
 }
 
 #[test]
-fn a_matrix_that_is_not_symmetric_is_not_for_cg() {
+fn an_unsymmetric_matrix_has_a_hint_against_cg() {
     let pattern = of_file("real general", "3 3 5\n1 1 4\n2 2 4\n3 3 4\n1 2 1\n3 1 2\n");
-    let said = hint(&pattern, "Not for cg or minres");
+    let output = hint(&pattern, "Not for cg or minres");
     assert!(
-        said.starts_with(
+        output.starts_with(
             "not symmetric: 0 % of the entries off the diagonal have one across it, see row 1. "
         ),
-        "{said}"
+        "{output}"
     );
-    assert!(said.contains("GMRES or BiCGSTAB"), "{said}");
+    assert!(output.contains("GMRES or BiCGSTAB"), "{output}");
     let values = of_file("real general", "3 3 7\n1 1 4\n2 2 4\n3 3 4\n1 2 1\n2 1 1\n2 3 5\n3 2 6\n");
-    let said = hint(&values, "Not for cg or minres");
-    assert!(said.starts_with("not symmetric, though the pattern is: 50 % of the values"), "{said}");
-    assert!(said.contains(", see row 2. "), "{said}");
+    let output = hint(&values, "Not for cg or minres");
+    assert!(output.starts_with("not symmetric, though the pattern is: 50 % of the values"), "{output}");
+    assert!(output.contains(", see row 2. "), "{output}");
     assert_eq!((&values["symmetry"]["pattern"], &values["symmetry"]["value"]), (&1.0.into(), &0.5.into()));
 }
 
 #[test]
-fn a_rectangular_matrix_is_for_no_solver() {
+fn a_rectangular_matrix_has_a_hint_to_least_squares() {
     let info = of_file("real general", "2 3 2\n1 1 1\n2 3 1\n");
-    let said = hint(&info, "not square");
-    assert!(said.contains("2 x 3") && said.contains("LSQR or LSMR"), "{said}");
+    let output = hint(&info, "not square");
+    assert!(output.contains("2 x 3") && output.contains("LSQR or LSMR"), "{output}");
     assert!(info["diagonal"].is_null() && info["components"].is_null());
 }
 
 #[test]
-fn rows_that_sum_to_one_make_a_markov_chain() {
+fn rows_that_sum_to_one_have_a_hint_to_markov() {
     let lines = "2 2 3\n1 1 0.25\n1 2 0.75\n2 1 1\n";
     assert!(hint(&of_file("real general", lines), "Markov").contains("every row sums to 1"));
     let negative = of_file("real general", "2 2 3\n1 1 -0.25\n1 2 1.25\n2 1 1\n");
@@ -236,37 +237,40 @@ fn rows_that_sum_to_one_make_a_markov_chain() {
 }
 
 #[test]
-fn rows_that_sum_to_zero_make_a_singular_matrix() {
+fn rows_that_sum_to_zero_have_a_hint_that_the_matrix_is_singular() {
     let info = described(&["--matrix", "poisson2d:5x4,boundary=neumann"]);
-    let said = hint(&info, "every row sums to 0");
-    assert!(said.contains("singular") && said.ends_with("a right-hand side that sums to 0"), "{said}");
+    let output = hint(&info, "every row sums to 0");
+    assert!(output.contains("singular") && output.ends_with("a right-hand side that sums to 0"), "{output}");
     without(&described(&["--matrix", "poisson2d:5x4"]), "sums to 0");
 }
 
 #[test]
-fn a_hub_is_named_with_its_share() {
+fn a_very_long_row_is_named_with_its_share() {
     let lines: String = (1..=100).map(|i| format!("{i} {i} 2\n")).collect();
     let star: String = (2..=100).map(|i| format!("{i} 1 -0.01\n")).collect();
     let info = of_file("real symmetric", &format!("100 100 199\n{lines}{star}"));
-    let said = hint(&info, "of all entries");
-    // 100 of the 298 entries stand in the first row.
-    assert!(said.starts_with("row 1 holds 34 % of all entries") && said.contains("merge"), "{said}");
+    let output = hint(&info, "of all entries");
+    // 100 of the 298 entries are in the first row.
+    assert!(output.starts_with("row 1 holds 34 % of all entries") && output.contains("merge"), "{output}");
     without(&described(&["--matrix", "poisson2d:20x20"]), "of all entries");
 }
 
 #[test]
-fn full_blocks_are_said_to_save_what_they_save() {
+fn the_hint_on_blocks_has_the_saved_bytes() {
     let info = described(&["--matrix", "elasticity3d:20x20x20"]);
     let (bytes, csr) =
         (info["block"]["bytes"].as_f64().unwrap(), info["block"]["csr_bytes"].as_f64().unwrap());
-    let said = hint(&info, "blocks at");
-    assert!(said.starts_with("3x3 blocks at 100 % fill: "), "{said}");
-    assert!(said.contains(&format!("{:.0} % fewer bytes than CSR", 100.0 * (1.0 - bytes / csr))), "{said}");
+    let output = hint(&info, "blocks at");
+    assert!(output.starts_with("3x3 blocks at 100 % fill: "), "{output}");
+    assert!(
+        output.contains(&format!("{:.0} % fewer bytes than CSR", 100.0 * (1.0 - bytes / csr))),
+        "{output}"
+    );
     without(&described(&["--matrix", "poisson2d:20x20"]), "blocks at");
 }
 
 #[test]
-fn the_best_block_is_the_one_of_the_backend_that_auto_takes() {
+fn the_best_block_matches_the_backend_chosen_by_auto() {
     for what in
         ["elasticity3d:10x10x10", "hex27:8x8x8,dof=6", "blockband:n=2000,block=5", "F1-like:scale=0.01"]
     {
@@ -289,7 +293,7 @@ fn the_best_block_is_the_one_of_the_backend_that_auto_takes() {
 }
 
 #[test]
-fn hints_name_only_backends_and_commands_that_exist() {
+fn hints_name_only_existing_backends_and_commands() {
     let help = String::from_utf8(crate::common::process::run(&["--help"]).stdout).unwrap();
     let (mut backends, mut commands) = (0, 0);
     for matrix in [
@@ -317,7 +321,7 @@ fn hints_name_only_backends_and_commands_that_exist() {
 }
 
 #[test]
-fn a_graph_is_one_for_pagerank() {
+fn a_graph_has_a_hint_to_pagerank() {
     let directed = of_file("pattern general", "3 3 3\n1 2\n2 3\n3 1\n");
     assert!(hint(&directed, "pagerank").starts_with("no values, as of a directed graph"));
     assert_eq!(directed["value_type"], "ones");
@@ -326,7 +330,7 @@ fn a_graph_is_one_for_pagerank() {
 }
 
 #[test]
-fn components_zeros_and_values_that_single_precision_holds_are_told() {
+fn hints_name_components_zeros_and_values_exact_in_single_precision() {
     let parts = of_file("real symmetric", "5 5 5\n1 1 2\n2 2 2\n3 3 2\n2 1 0\n5 4 1\n");
     assert_eq!(
         hint(&parts, "not connected"),
@@ -349,15 +353,15 @@ fn a_matrix_without_entries_is_described() {
 }
 
 #[test]
-fn a_picture_of_an_unknown_kind_is_refused_before_anything_is_read() {
+fn a_picture_with_an_unknown_ending_is_rejected_before_the_matrix_is_read() {
     let done = info(&["--matrix", "no-such-matrix", "--spy", "m.gif"]);
     assert_eq!(done.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(said.contains("unknown format .gif; use .svg or .png"), "{said}");
+    let output = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(output.contains("unknown format .gif; use .svg or .png"), "{output}");
 }
 
 #[test]
-fn a_picture_is_written_beside_the_description() {
+fn spy_writes_a_picture() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["m.svg", "m.png"] {
         let path = folder.path().join(name);

@@ -1,4 +1,4 @@
-//! The library speaks of settings; flags and commands belong to the command line.
+//! Messages of the library name settings; only the command line names flags and commands.
 
 use crate::common::harness::skip;
 use crate::common::process::project;
@@ -13,7 +13,7 @@ const COMMANDS: [&str; 11] = [
     "convert",
 ];
 
-/// The lines of code of the library, comments left out, each with its place.
+/// Returns the lines of code of the library without comments, each with its location.
 fn lines_of_the_library() -> Vec<(String, String)> {
     let mut folders: Vec<PathBuf> = vec![project("src")];
     if !folders[0].is_dir() {
@@ -41,7 +41,7 @@ fn lines_of(path: &Path) -> Vec<(String, String)> {
     code.map(|(at, line)| (format!("{}:{}", path.display(), at + 1), line.to_owned())).collect()
 }
 
-/// The first flag that a line of code has in a text.
+/// Returns the first flag in a line of code.
 fn flag(line: &str) -> Option<&str> {
     line.match_indices("--").find_map(|(at, _)| {
         let before = line[..at].chars().next_back()?;
@@ -69,7 +69,7 @@ fn no_message_of_the_library_names_a_command() {
 }
 
 #[test]
-fn errors_import_nothing_of_the_crate() {
+fn errors_do_not_import_from_the_crate() {
     let lines = lines_of_the_library().into_iter().filter(|(place, _)| place.contains("src/error/"));
     let imports: Vec<_> = lines.filter(|(_, line)| line.contains("crate::")).collect();
     assert!(imports.is_empty(), "{imports:#?}");

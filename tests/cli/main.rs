@@ -1,6 +1,6 @@
-//! The program as people run it, and its pictures.
+//! Tests of the program as users run it, and of its pictures.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may say what they measure.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers panic on failure as tests do, and tests may print measurements.
 
 // Its `#[test]` replaces that of the standard library.
 #[macro_use]

@@ -1,4 +1,4 @@
-//! What convergence plots show, and that they are written whole or not at all.
+//! The content of plots, and that they are written completely or not at all.
 
 use crate::common::process::{self, file, refused, word};
 use solver::Error;
@@ -6,7 +6,7 @@ use solver::observe::{History, Report};
 use solver::plot::{Captions, Chart, Speeds, captioned, chart, convergence, speeds};
 use std::path::Path;
 
-/// A run that falls evenly from 1 to its last residual.
+/// Returns a run with residuals that fall evenly from 1 to the last one.
 fn run(backend: &str, iterations: usize, last: f64, converged: bool) -> History {
     let share = |i: usize| i as f64 / iterations.max(1) as f64;
     let residuals: Vec<f64> = (0..=iterations).map(|i| last.powf(share(i))).collect();
@@ -41,13 +41,13 @@ fn svg(histories: &[History]) -> String {
     std::fs::read_to_string(&path).unwrap()
 }
 
-/// The lines of text in an SVG.
+/// Returns the lines of text in an SVG.
 fn texts(svg: &str) -> Vec<&str> {
     let pieces = svg.split("<text").skip(1).filter_map(|piece| piece.split_once('>'));
     pieces.filter_map(|(_, rest)| rest.split_once("</text>")).map(|(text, _)| text.trim()).collect()
 }
 
-/// Width and height from the header of a PNG.
+/// Returns width and height from the header of a PNG.
 fn png_size(bytes: &[u8]) -> (u32, u32) {
     assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
     let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
@@ -65,7 +65,7 @@ fn draws(histories: &[History]) {
 }
 
 #[test]
-fn a_single_run_has_its_story_in_the_title_and_no_names() {
+fn the_title_of_a_single_run_describes_it_and_there_is_no_legend() {
     let svg = svg(&[run("rows", 1715, 9.9e-9, true)]);
     let texts = texts(&svg);
     assert_eq!(texts[0], "cg · poisson2d:1000x1000 · rows · f64 · cpu (2 threads)");
@@ -81,13 +81,13 @@ fn a_single_run_has_its_story_in_the_title_and_no_names() {
 }
 
 #[test]
-fn a_run_that_did_not_converge_says_why() {
+fn the_plot_of_an_unconverged_run_has_the_reason() {
     let svg = svg(&[run("rows", 500, 1e-3, false)]);
     assert!(texts(&svg).contains(&"not converged: stopped at the limit of 500 iterations"));
 }
 
 #[test]
-fn several_runs_are_named_by_what_differs_and_titled_by_what_they_share() {
+fn the_legend_has_the_differences_of_runs_and_the_title_what_they_share() {
     let svg =
         svg(&[run("rows", 90, 9e-9, true), run("merge", 90, 9e-9, true), run("nonzeros", 40, 1e-3, false)]);
     let texts = texts(&svg);
@@ -106,7 +106,7 @@ fn the_title_of_several_runs_counts_their_reasons() {
         history
     };
     let good = || run("rows", 90, 9e-9, true);
-    for (runs, said) in [
+    for (runs, output) in [
         (vec![good(), good()], "2 runs, all converged"),
         (
             vec![good(), ended("diverged"), ended("time_limit"), ended("diverged")],
@@ -114,12 +114,12 @@ fn the_title_of_several_runs_counts_their_reasons() {
         ),
         (vec![ended("stagnated"), ended("")], "2 runs: 1 not converged (stagnated), 1 not converged"),
     ] {
-        assert_eq!(texts(&svg(&runs))[1], said);
+        assert_eq!(texts(&svg(&runs))[1], output);
     }
 }
 
 #[test]
-fn the_title_says_that_a_matrix_is_a_stand_in() {
+fn the_title_labels_a_stand_in() {
     let mut history = run("rows", 90, 9e-9, true);
     history.report.matrix = "ecology1-like:scale=0.01".into();
     history.report.stand_in = Some("McRae/ecology1".into());
@@ -130,7 +130,7 @@ fn the_title_says_that_a_matrix_is_a_stand_in() {
 }
 
 #[test]
-fn runs_that_differ_in_their_vectors_are_named_by_them() {
+fn runs_with_different_vectors_are_named_by_them() {
     let with = |b: &str, start: Option<&str>| {
         let mut history = run("rows", 90, 9e-9, true);
         history.report.right_hand_side = b.into();
@@ -143,13 +143,13 @@ fn runs_that_differ_in_their_vectors_are_named_by_them() {
 }
 
 #[test]
-fn runs_that_nothing_tells_apart_are_numbered() {
+fn identical_runs_are_numbered() {
     let svg = svg(&[run("rows", 9, 1e-9, true), run("rows", 9, 1e-9, true)]);
     let texts = texts(&svg);
     assert!(texts.contains(&"run 1") && texts.contains(&"run 2"));
 }
 
-/// Runs that differ in matrix and preconditioner.
+/// Returns a run with this matrix and preconditioner.
 fn with_precond(matrix: &str, precond: &str) -> History {
     let mut history = run("rows", 90, 9e-9, true);
     history.report.matrix = matrix.into();
@@ -158,7 +158,7 @@ fn with_precond(matrix: &str, precond: &str) -> History {
 }
 
 #[test]
-fn legends_have_names_of_files_without_folders_and_no_preconditioner_that_is_none() {
+fn legends_omit_folders_and_the_preconditioner_none() {
     let runs = [with_precond("/data/a/bcsstk16.mtx", "none"), with_precond("/data/b/nos3.mtx", "ic0")];
     let svg = svg(&runs);
     let texts = texts(&svg);
@@ -167,7 +167,7 @@ fn legends_have_names_of_files_without_folders_and_no_preconditioner_that_is_non
 }
 
 #[test]
-fn files_of_the_same_name_keep_the_folders_that_tell_them_apart() {
+fn files_of_the_same_name_keep_their_folders() {
     let runs = ["/data/a/m.mtx", "/data/b/m.mtx", "m.mtx", "/data/n.mtx"].map(|m| with_precond(m, "none"));
     let svg = svg(&runs);
     let texts = texts(&svg);
@@ -177,7 +177,7 @@ fn files_of_the_same_name_keep_the_folders_that_tell_them_apart() {
 }
 
 #[test]
-fn a_run_without_preconditioner_is_called_so_where_that_is_all_that_differs() {
+fn a_run_without_preconditioner_is_named_if_only_this_differs() {
     let svg = svg(&[with_precond("m.mtx", "none"), with_precond("m.mtx", "jacobi")]);
     let texts = texts(&svg);
     assert_eq!(texts[0], "cg · m.mtx · rows · f64 · cpu (2 threads)");
@@ -185,7 +185,7 @@ fn a_run_without_preconditioner_is_called_so_where_that_is_all_that_differs() {
 }
 
 #[test]
-fn a_right_hand_side_that_tells_no_runs_apart_is_no_part_of_their_names() {
+fn legends_omit_right_hand_sides_that_are_not_needed() {
     let mut runs = [with_precond("m.mtx", "none"), with_precond("n.mtx", "none")];
     runs[1].report.right_hand_side = "random:1".into();
     let svg = svg(&runs);
@@ -220,19 +220,19 @@ fn the_program_takes_a_title_and_a_label_for_each_history() {
     let svg = std::fs::read_to_string(&picture).unwrap();
     assert_eq!(texts(&svg)[0], "Two runs");
     assert!(texts(&svg).contains(&"first") && texts(&svg).contains(&"second"));
-    let said = refused(&[&plot[..], &["--label", "first"]].concat());
-    assert!(said.contains("--label") && said.contains("1 labels for 2 files"), "{said}");
+    let output = refused(&[&plot[..], &["--label", "first"]].concat());
+    assert!(output.contains("--label") && output.contains("1 labels for 2 files"), "{output}");
     let table = file(
         &folder,
         "t.json",
         r#"{"title": "t", "x": {"name": "n", "values": []}, "y": "s", "series": []}"#,
     );
-    let said = refused(&["plot", word(&table), "-o", word(&picture), "--label", "first"]);
-    assert!(said.contains("only histories have labels"), "{said}");
+    let output = refused(&["plot", word(&table), "-o", word(&picture), "--label", "first"]);
+    assert!(output.contains("only histories have labels"), "{output}");
 }
 
 #[test]
-fn the_axis_of_time_begins_with_the_setup_and_says_so() {
+fn the_time_axis_starts_with_the_setup() {
     let with_setup = |seconds: f64| {
         let mut history = run("rows", 90, 9e-9, true);
         history.report.seconds_setup = seconds;
@@ -242,12 +242,12 @@ fn the_axis_of_time_begins_with_the_setup_and_says_so() {
     assert!(texts(&plain).contains(&"seconds"));
     assert!(texts(&prepared).contains(&"seconds (setup included)"));
     assert!(texts(&prepared)[1].contains("4.1 s and 3.9 s of setup"), "{}", texts(&prepared)[1]);
-    // 8 s in all, where the iterations alone took 4.1.
+    // 8 s in total, of which the iterations took 4.1 s.
     assert!(texts(&prepared).contains(&"8") && !texts(&plain).contains(&"8"));
 }
 
 #[test]
-fn a_setup_that_would_leave_no_room_for_the_curve_is_said_not_to_be_shown() {
+fn a_very_long_setup_is_not_drawn_and_the_axis_names_it() {
     let mut history = run("rows", 90, 9e-9, true);
     history.report.seconds_setup = 60.0;
     let one = svg(&[history.clone()]);
@@ -290,7 +290,7 @@ fn no_two_of_28_runs_have_the_same_stroke() {
 }
 
 #[test]
-fn interpolated_seconds_are_called_so() {
+fn the_axis_label_names_interpolated_seconds() {
     let mut history = run("rows", 90, 9e-9, true);
     history.seconds_interpolated = true;
     assert!(texts(&svg(&[history])).contains(&"seconds (interpolated within batches)"));
@@ -306,7 +306,7 @@ fn a_short_run_is_drawn_in_milliseconds_and_whole_iterations() {
 }
 
 #[test]
-fn text_is_escaped_and_long_text_is_cut() {
+fn text_is_escaped_and_long_text_is_truncated() {
     let mut history = run("rows", 14, 1e-3, false);
     history.report.matrix = format!("/data/{}/a<b&c.mtx", "folder/".repeat(40));
     history.report.message = "word ".repeat(400);
@@ -331,7 +331,7 @@ fn a_png_has_twice_the_pixels() {
 }
 
 #[test]
-fn a_legend_of_many_runs_makes_the_picture_higher_instead_of_squeezing_the_panels() {
+fn a_long_legend_makes_the_plot_taller() {
     let device = |i: usize| format!("a device with quite a long name, so that only few fit abreast: {i}");
     let runs = (0..30).map(|i| {
         let mut history = run("rows", 50 + i, 9e-9, true);
@@ -345,7 +345,7 @@ fn a_legend_of_many_runs_makes_the_picture_higher_instead_of_squeezing_the_panel
 }
 
 #[test]
-fn a_legend_names_only_so_many_runs() {
+fn a_legend_names_at_most_40_runs() {
     let runs: Vec<History> = (0..200).map(|i| run(&format!("backend {i}"), 50 + i, 9e-9, true)).collect();
     let svg = svg(&runs);
     let texts = texts(&svg);
@@ -355,7 +355,7 @@ fn a_legend_names_only_so_many_runs() {
 }
 
 #[test]
-fn degenerate_histories_draw() {
+fn degenerate_histories_are_drawn() {
     let with = |residuals: &[f64], seconds: &[f64], residual_true: f64| {
         let mut history = run("rows", 0, 1.0, false);
         history.residuals = residuals.to_vec();
@@ -378,26 +378,26 @@ fn degenerate_histories_draw() {
 }
 
 #[test]
-fn a_tolerance_that_is_no_tolerance_is_left_out() {
+fn an_invalid_tolerance_is_not_drawn() {
     let mut history = run("rows", 90, 9e-9, true);
     history.report.rtol = 0.0;
     assert!(!texts(&svg(&[history])).iter().any(|text| text.starts_with("rtol")));
 }
 
 #[test]
-fn other_endings_are_refused_with_those_that_work() {
+fn unknown_endings_are_rejected_with_the_valid_ones() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["plot.pdf", "plot", "plot.svg.gz"] {
         let error = convergence(&[run("rows", 9, 1e-9, true)], &folder.path().join(name)).unwrap_err();
         assert!(matches!(error, Error::Plot { .. }));
-        let said = error.to_string();
-        assert!(said.contains(".svg") && said.contains(".png"), "{said}");
+        let output = error.to_string();
+        assert!(output.contains(".svg") && output.contains(".png"), "{output}");
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
-fn nothing_to_draw_is_an_error() {
+fn an_empty_list_of_histories_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let error = convergence(&[], &folder.path().join("plot.svg")).unwrap_err();
     assert!(matches!(error, Error::Plot { .. }));
@@ -405,7 +405,7 @@ fn nothing_to_draw_is_an_error() {
 }
 
 #[test]
-fn a_failure_to_write_leaves_nothing_behind() {
+fn a_failed_write_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let missing = Path::new("/dev/null");
     let histories = [run("rows", 9, 1e-9, true)];
@@ -427,7 +427,7 @@ fn an_older_picture_is_replaced() {
 }
 
 #[test]
-fn a_stand_in_is_said_to_be_one_in_the_title() {
+fn the_title_of_one_run_labels_a_stand_in() {
     let mut history = run("rows", 10, 1e-9, true);
     history.report.matrix = "F1-like:scale=0.01".into();
     history.report.stand_in = Some("Koutsovasilis/F1".into());
@@ -437,7 +437,7 @@ fn a_stand_in_is_said_to_be_one_in_the_title() {
 }
 
 #[test]
-fn a_table_is_drawn_with_all_its_words_and_a_mark_for_each_value() {
+fn a_table_is_drawn_with_all_labels_and_a_mark_for_each_value() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"{"title": "Products", "note": "on two threads", "x": {"name": "threads", "values": [1, 2, "4 to 8"]},
         "y": "seconds", "series": [{"name": "ours", "values": [0.5, 0.3, 0.2]}, {"name": "theirs", "values": [7, null, 1e3]}]}"#;
@@ -450,7 +450,7 @@ fn a_table_is_drawn_with_all_its_words_and_a_mark_for_each_value() {
     {
         assert!(texts(&drawn).contains(&word), "{word}: {:?}", texts(&drawn));
     }
-    // A disc on paper for each value, and one in the legend for each line.
+    // Two circles for each of 5 values and each of 2 lines in the legend.
     assert_eq!(drawn.matches("<circle").count(), 2 * (5 + 2));
     let png = folder.path().join("t.png");
     chart(&table, &png).unwrap();
@@ -458,7 +458,7 @@ fn a_table_is_drawn_with_all_its_words_and_a_mark_for_each_value() {
 }
 
 #[test]
-fn names_of_places_that_do_not_fit_side_by_side_take_lines_of_their_own_and_no_line_joins_things_apart() {
+fn long_labels_on_the_axis_are_staggered_and_separate_points_are_not_joined() {
     let draw = |apart: bool, name: &str| {
         let table = serde_json::json!({
             "title": "Backends", "x": {"name": "backend", "values": vec![name; 12], "apart": apart}, "y": "seconds",
@@ -470,7 +470,7 @@ fn names_of_places_that_do_not_fit_side_by_side_take_lines_of_their_own_and_no_l
         chart(&drawn, &path).unwrap();
         std::fs::read_to_string(path).unwrap()
     };
-    // How far down the names of two neighbouring places stand.
+    // The distinct vertical positions of the labels.
     let heights = |svg: &str| -> std::collections::BTreeSet<String> {
         let texts = svg.split("<text").filter(|text| text.contains("bsr"));
         texts.map(|text| text.split(" y=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()).collect()
@@ -482,7 +482,7 @@ fn names_of_places_that_do_not_fit_side_by_side_take_lines_of_their_own_and_no_l
 }
 
 #[test]
-fn times_are_drawn_as_marks_with_the_fastest_of_each_side_in_words() {
+fn times_are_drawn_as_marks_with_the_fastest_backends_in_text() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"{"matrix": "poisson", "stream_gigabytes_per_second": 4000, "backends": [
             {"backend": "auto = sell", "bytes": 4e7, "median_ms": 0.012}, {"backend": "csr", "bytes": 8e7, "median_ms": 0.02},
@@ -498,7 +498,7 @@ fn times_are_drawn_as_marks_with_the_fastest_of_each_side_in_words() {
     for word in words {
         assert!(texts(&drawn).contains(&word), "{word}: {:?}", texts(&drawn));
     }
-    // A disc on paper for each of the two times of csr, and one in the legend.
+    // Two circles for each of the two times of csr and for its entry in the legend.
     assert_eq!(drawn.matches("<circle").count(), 2 * (2 + 1));
     let png = folder.path().join("t.png");
     speeds(&times, &png).unwrap();

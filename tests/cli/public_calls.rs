@@ -1,4 +1,4 @@
-//! The library gives what the command line prints and writes.
+//! Calls of the library return what the command line prints and writes.
 
 use crate::common::process::solver;
 use serde_json::Value;
@@ -21,13 +21,13 @@ fn printed(args: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn info_of_a_matrix_has_the_keys_and_values_of_the_command_in_its_order() {
+fn info_has_the_keys_and_values_of_the_command_in_the_same_order() {
     for name in ["elasticity3d:3x3x3", "rmat:scale=8,edges=900", "hex27:4x4x4,dof=3"] {
         let text = String::from_utf8(printed(&["info", name, "--json", "--as-stored"])).unwrap();
         let options = Options { as_stored: true, ..Options::default() };
         let info = Matrix::open_with(name, &options).unwrap().info();
         let ours = serde_json::to_string_pretty(&info).unwrap();
-        // The hints name settings in other words.
+        // The hints name settings instead of flags.
         let before_hints = |text: &str| text.split("\"hints\"").next().unwrap().to_owned();
         assert_eq!(before_hints(&ours), before_hints(&text));
         let hints: Value = serde_json::from_str(&text).unwrap();
@@ -38,7 +38,7 @@ fn info_of_a_matrix_has_the_keys_and_values_of_the_command_in_its_order() {
 }
 
 #[test]
-fn a_matrix_is_drawn_as_by_the_command() {
+fn spy_draws_the_same_picture_as_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, theirs) = (folder.path().join("ours.svg"), folder.path().join("theirs.svg"));
     printed(&["info", "F1-like:scale=0.01", "--spy", word(&theirs)]);
@@ -49,7 +49,7 @@ fn a_matrix_is_drawn_as_by_the_command() {
 }
 
 #[test]
-fn a_matrix_is_saved_with_its_vectors_and_labels_as_by_the_command() {
+fn save_writes_the_same_files_as_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let graph = folder.path().join("graph.txt");
     fs::write(&graph, "ann bob\nbob cat\ncat ann\n").unwrap();
@@ -88,7 +88,7 @@ fn a_matrix_from_memory_is_saved_and_read_again() {
 }
 
 #[test]
-fn endings_that_name_no_format_and_places_that_do_not_exist_are_errors_in_library_words() {
+fn errors_for_unknown_endings_and_folders_name_no_flags() {
     let folder = tempfile::tempdir().unwrap();
     let (a, x) = (Matrix::open("poisson2d:3x3").unwrap(), [1.0]);
     fs::write(folder.path().join("file"), "").unwrap();
@@ -109,7 +109,7 @@ fn endings_that_name_no_format_and_places_that_do_not_exist_are_errors_in_librar
 }
 
 #[test]
-fn vectors_go_through_every_ending_bit_for_bit_and_other_files_are_refused() {
+fn vectors_keep_their_bits_in_every_format_and_other_files_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let x = [1.0, -0.1, 1e-300, f64::MAX];
     for ending in ["mtx", "mtx.gz", "npy", "txt", "txt.gz"] {
@@ -136,7 +136,7 @@ fn right_hand_sides_have_the_names_of_the_command() {
     let a = Matrix::open("elasticity3d:3x3x3").unwrap();
     let rows = a.rows();
     write_vector(&file, &vec![2.0; rows]).unwrap();
-    for name in ["A*ones", "ones", "random:5", "beside", word(&file)] {
+    for name in ["A*ones", "ones", "random:5", "included", "beside", word(&file)] {
         let json = printed(&["cg", "elasticity3d:3x3x3", "--device", "cpu", "--rhs", name, "--json"]);
         let theirs: Value = serde_json::from_slice(&json).unwrap();
         let problem = a.problem(name).unwrap();
@@ -156,12 +156,12 @@ fn right_hand_sides_have_the_names_of_the_command() {
         let text = a.problem(name).unwrap_err().to_string();
         assert!(text.starts_with(&format!("rhs {name}: ")) && text.contains(part), "{text}");
     }
-    let text = Matrix::open("poisson2d:3x3").unwrap().problem("beside").unwrap_err().to_string();
-    assert!(text.contains("no right-hand side came with the matrix"), "{text}");
+    let text = Matrix::open("poisson2d:3x3").unwrap().problem("included").unwrap_err().to_string();
+    assert!(text.contains("no right-hand side is stored with the matrix"), "{text}");
 }
 
 #[test]
-fn saved_histories_are_drawn_as_by_the_command() {
+fn saved_histories_give_the_same_plot_as_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let (history, ours, theirs) = (at("a.json"), at("ours.svg"), at("theirs.svg"));
@@ -195,7 +195,7 @@ fn an_answer_draws_its_convergence() {
 }
 
 #[test]
-fn the_state_of_the_machine_is_that_of_the_command() {
+fn doctor_finds_the_same_as_the_command() {
     let done = solver().args(["doctor", "--threads", "1", "--json"]).output().unwrap();
     let theirs: Vec<Value> = serde_json::from_slice(&done.stdout).unwrap();
     let ours = serde_json::to_value(doctor::examine(Some(1)).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Where memory or threads cannot be had, the program ends with exit code 2 and an error, or does without them. `scripts/scarcity.py`
+//! Without enough memory or threads the program ends with exit code 2 and an error, or runs with less. `scripts/scarcity.py`
 //! tries many more limits.
 #![cfg(target_os = "linux")]
 
@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const MB: u64 = 1 << 20;
-/// A run that takes longer hangs.
+/// A run that takes longer counts as hanging.
 const HANGS: Duration = Duration::from_secs(60);
-/// A user of no other process.
+/// A user without other processes.
 const USER: u32 = 200_000;
 
 const COMMANDS: [&[&str]; 5] = [
@@ -25,7 +25,7 @@ const COMMANDS: [&[&str]; 5] = [
 
 fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, value: u64) {
     let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
-    // SAFETY: `setrlimit` may be called between fork and exec, and nothing else is.
+    // SAFETY: only `setrlimit` is called between fork and exec, which is allowed.
     unsafe {
         command.pre_exec(move || match libc::setrlimit(resource, &limit) {
             0 => Ok(()),
@@ -62,16 +62,16 @@ fn code(what: &str, mut command: Command) -> i32 {
     code
 }
 
-/// The program with this limit on its address space.
+/// Returns the program with this limit on its address space.
 fn within(bytes: u64) -> Command {
     let mut command = solver();
     limit(&mut command, libc::RLIMIT_AS, bytes);
-    // Printing a backtrace takes memory and locks.
+    // Printing a backtrace needs memory and takes locks.
     command.env("RUST_BACKTRACE", "1");
     command
 }
 
-/// The smallest address space in which the program starts, to 256 kB.
+/// Finds the smallest address space in which the program starts, to within 256 kB.
 fn least() -> u64 {
     let starts = |quarters: u64| {
         let mut command = within(quarters * MB / 4);
@@ -86,7 +86,7 @@ fn least() -> u64 {
 }
 
 #[test]
-fn memory_that_cannot_be_had_is_an_error_and_never_a_panic_an_abort_or_a_hang() {
+fn a_lack_of_memory_is_an_error_without_a_panic_an_abort_or_a_hang() {
     let folder = tempfile::tempdir().unwrap();
     let least = least();
     let (mut met, mut refused) = (0, 0);
@@ -107,12 +107,12 @@ fn memory_that_cannot_be_had_is_an_error_and_never_a_panic_an_abort_or_a_hang() 
             }
         }
     }
-    assert!(met > 20 && refused > 20, "{met} runs had enough memory, {refused} had not");
+    assert!(met > 20 && refused > 20, "{met} runs had enough memory, {refused} did not");
 }
 
 #[test]
-fn threads_that_cannot_be_had_are_an_error_or_done_without() {
-    // SAFETY: it only asks.
+fn a_lack_of_threads_is_an_error_or_the_run_uses_fewer() {
+    // SAFETY: the call has no preconditions.
     if unsafe { libc::geteuid() } != 0 {
         skip("only root can become a user whose threads are limited");
     }
@@ -133,7 +133,7 @@ fn threads_that_cannot_be_had_are_an_error_or_done_without() {
             code(&format!("{} with {most} threads", words.join(" ")), as_user(most, words));
         }
     }
-    // One thread is the program itself, so a solve on one thread needs no other.
+    // A solve on one thread uses only the main thread.
     let serial =
         ["cg", "--device", "cpu", "--matrix", "poisson2d:500x500", "--rtol", "0.9", "--threads", "1"];
     assert_eq!(code("a solve on one thread", as_user(1, &serial)), 0);

@@ -1,4 +1,4 @@
-//! What a picture of a matrix shows: a cell for each place or a colour for each density, row 1 at the top.
+//! Pictures of sparsity patterns: a cell for each entry or a colour for each density, with row 1 at the top.
 
 use crate::common::zoo;
 use solver::Error;
@@ -14,7 +14,7 @@ fn svg(matrix: &Csr) -> String {
     std::fs::read_to_string(&path).unwrap()
 }
 
-/// Width, height and the pixels of a PNG as red, green and blue.
+/// Returns width, height and the RGB pixels of a PNG.
 fn pixels(matrix: &Csr) -> (usize, usize, Vec<[u8; 3]>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("spy.png");
@@ -27,13 +27,13 @@ fn pixels(matrix: &Csr) -> (usize, usize, Vec<[u8; 3]>) {
     (frame.width as usize, frame.height as usize, pixels)
 }
 
-/// The lines of text in an SVG.
+/// Returns the lines of text in an SVG.
 fn texts(svg: &str) -> Vec<&str> {
     let pieces = svg.split("<text").skip(1).filter_map(|piece| piece.split_once('>'));
     pieces.filter_map(|(_, rest)| rest.split_once("</text>")).map(|(text, _)| text.trim()).collect()
 }
 
-/// Whether a pixel is neither white nor grey, as text, axes and paper are.
+/// Returns whether a pixel is neither white nor grey, the colours of background, text and axes.
 fn is_coloured([r, g, b]: [u8; 3]) -> bool {
     r.max(g).max(b) - r.min(g).min(b) > 20
 }
@@ -50,9 +50,9 @@ fn the_title_names_the_matrix_and_its_size() {
 }
 
 #[test]
-fn places_of_a_small_matrix_are_drawn_one_by_one_with_row_1_at_the_top() {
+fn a_small_matrix_has_a_cell_for_each_entry_and_row_1_at_the_top() {
     let (width, height, pixels) = pixels(&zoo::square(&[&[(0, 1.0), (2, 1.0)], &[(1, 1.0)], &[(2, 1.0)]]));
-    // The matrix is 1200 pixels high and ends 116 above the end of the picture.
+    // The matrix is 1200 pixels high and ends 116 pixels above the bottom of the picture.
     let (bottom, side) = (height - 116, 400);
     let left = (0..width).find(|x| is_coloured(pixels[(bottom - 1000) * width + x])).unwrap();
     let at = |row: usize, col: usize| {
@@ -64,7 +64,7 @@ fn places_of_a_small_matrix_are_drawn_one_by_one_with_row_1_at_the_top() {
         assert_eq!(is_coloured(at(row, col)), filled, "({row}, {col})");
     }
     assert_eq!(at(0, 0), at(2, 2));
-    // No colour bar: there is nothing to grade.
+    // There is no colour bar, because all cells have the same density.
     assert!(!texts(&svg(&zoo::diagonal(&[1.0; 5]))).contains(&"filled"));
 }
 
@@ -82,7 +82,7 @@ fn every_row_and_column_of_a_small_matrix_has_its_number() {
 }
 
 #[test]
-fn fuller_cells_are_darker() {
+fn denser_cells_are_darker() {
     // A dense corner of 600 x 600 in a matrix of 1200 rows with a diagonal.
     let rows: Vec<Vec<(u32, f64)>> = (0..1200u32)
         .map(|i| if i < 600 { (0..600).map(|j| (j, 1.0)).collect() } else { vec![(i, 1.0)] })
@@ -97,7 +97,7 @@ fn fuller_cells_are_darker() {
     let sparse =
         (bottom - 320..bottom - 280).map(|y| pixels[y * width + column]).find(|&p| is_coloured(p)).unwrap();
     assert!(brightness(dense) + 150 < brightness(sparse), "{dense:?} {sparse:?}");
-    // Full cells leave no gaps.
+    // There are no gaps between full cells.
     assert!((0..500).all(|x| pixels[(bottom - 900) * width + left + 50 + x] == dense));
 }
 
@@ -118,8 +118,8 @@ fn every_matrix_of_the_zoo_can_be_drawn_in_both_formats() {
 }
 
 #[test]
-fn an_svg_stays_small_whatever_the_matrix() {
-    // Nothing merges here: entries at random, three to a cell at most.
+fn an_svg_is_small_for_any_matrix() {
+    // Random entries, at most three in a cell, do not merge into larger shapes.
     let numbers = |i: u32| i.wrapping_mul(2654435761).rotate_left(7).wrapping_mul(40503) % 4096;
     let rows: Vec<Vec<(u32, f64)>> = (0..4096u32)
         .map(|i| {
@@ -135,7 +135,7 @@ fn an_svg_stays_small_whatever_the_matrix() {
 }
 
 #[test]
-fn an_unknown_ending_is_refused_with_those_that_are_known() {
+fn an_unknown_ending_is_rejected_with_the_valid_ones() {
     let density = Density::of(&zoo::diagonal(&[1.0]), CELLS);
     for path in ["m.pdf", "m"] {
         match spy(&density, "m", None, Path::new(path)) {

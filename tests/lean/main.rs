@@ -47,7 +47,7 @@ fn backends_of_other_crates_need_their_feature() {
 fn a_missing_catalog_matrix_is_an_error_that_names_its_imitation() {
     cache();
     let error = load("F1").unwrap_err().to_string();
-    assert!(error.contains("has not been fetched") && error.contains("the stand-in F1-like"), "{error}");
+    assert!(error.contains("is not on this machine") && error.contains("the stand-in F1-like"), "{error}");
     assert_eq!(error.contains("feature fetch is off"), !cfg!(feature = "fetch"), "{error}");
 }
 

@@ -92,7 +92,7 @@ fn impossible_counts_are_refused_despite_a_valid_checksum() {
                         format!("{} cut after {cut}: {name} {wrong} instead of {original}", method.name());
                     match resumed(&path, method, bytes) {
                         Err(message) => assert!(
-                            message.contains("cannot go on from this checkpoint"),
+                            message.contains("cannot resume from this checkpoint"),
                             "{what}: {message}"
                         ),
                         // The last iteration with progress, the number of runs and a device's stop code cannot be checked;

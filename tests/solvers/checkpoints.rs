@@ -322,7 +322,7 @@ fn a_checkpoint_of_another_run_is_refused_with_the_differences<D: Host>(device: 
         (vec!["preconditioned"], refused(Case { precond: Preconditioner::JACOBI, ..case }, &given, "one")),
         (vec!["matrix", "right-hand side"], refused(case, &System::generated("poisson2d:9x9"), "one")),
     ] {
-        for name in names.iter().chain(&["another run", "start anew", "/c:"]) {
+        for name in names.iter().chain(&["another run", "start again", "/c:"]) {
             assert!(message.contains(name), "no {name} in: {message}");
         }
     }

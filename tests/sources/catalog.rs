@@ -124,7 +124,7 @@ fn every_command_uses_the_cache_folder_that_is_given() {
     let (run, other) = (Run::good(), tempfile::tempdir().unwrap());
     let folder = other.path().to_str().unwrap();
     assert!(run.run(&["fetch", "1138_bus", "--cache", folder]).status.success());
-    assert!(run.refused(&["info", "--matrix", "1138_bus", "--offline"]).contains("has not been fetched"));
+    assert!(run.refused(&["info", "--matrix", "1138_bus", "--offline"]).contains("is not on this machine"));
     let done = run.run(&["info", "--matrix", "1138_bus", "--offline", "--cache", folder]);
     assert!(done.status.success() && text(&done).contains("1,138 x 1,138"), "{}", text(&done));
 }
@@ -141,7 +141,7 @@ fn archive() -> Vec<u8> {
 fn a_fetched_matrix_is_read_by_its_name_and_leaves_a_binary_file() {
     let run = Run::good();
     let done = run.run(&["fetch", "1138_bus"]);
-    assert!(done.status.success() && text(&done).contains("1138_bus fetched"), "{}", text(&done));
+    assert!(done.status.success() && text(&done).contains("1138_bus downloaded"), "{}", text(&done));
     for _ in 0..2 {
         let done = run.run(&["info", "--matrix", "1138_bus", "--json"]);
         let info: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{}", text(&done)));
@@ -149,7 +149,7 @@ fn a_fetched_matrix_is_read_by_its_name_and_leaves_a_binary_file() {
         assert_eq!((info["nnz_stored"].as_u64(), info["symmetric"].as_bool()), (Some(2596), Some(true)));
         assert!(run.folder.path().join("matrices/1138_bus.slv").is_file());
     }
-    assert!(text(&run.run(&["fetch", "1138_bus"])).contains("is there and in order"));
+    assert!(text(&run.run(&["fetch", "1138_bus"])).contains("already downloaded and verified"));
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn an_interrupted_download_prints_how_to_resume_it() {
     assert!(signalled.success());
     let done = child.wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{}", text(&done));
-    assert!(text(&done).contains("goes on from there (solver fetch 1138_bus)"), "{}", text(&done));
+    assert!(text(&done).contains("continues from there (solver fetch 1138_bus)"), "{}", text(&done));
     run.assert_resumed();
 }
 
@@ -279,7 +279,7 @@ fn a_signal_ends_a_download_from_a_silent_server() {
     crate::common::process::signal(&child, libc::SIGTERM);
     let done = child.wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{}", text(&done));
-    assert!(text(&done).contains("goes on from there (solver fetch 1138_bus)"), "{}", text(&done));
+    assert!(text(&done).contains("continues from there (solver fetch 1138_bus)"), "{}", text(&done));
     drop(connection);
 }
 
@@ -290,7 +290,7 @@ fn two_concurrent_fetches_download_once() {
     let second = run.run(&["fetch", "1138_bus"]);
     let first = first.wait_with_output().unwrap();
     assert!(first.status.success() && second.status.success(), "{}{}", text(&first), text(&second));
-    assert!(text(&second).contains("is there and in order"), "{}", text(&second));
+    assert!(text(&second).contains("already downloaded and verified"), "{}", text(&second));
     assert_eq!(run.server.seen().len(), 1);
     assert_eq!(fs::read(run.at("")).unwrap(), archive());
 }
@@ -306,7 +306,11 @@ fn a_full_disk_is_reported_and_the_downloaded_part_is_kept() {
     command.env("SOLVER_CACHE", run.folder.path()).env("SOLVER_MIRROR", &run.server.url);
     let done = command.output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{}", text(&done));
-    assert!(text(&done).contains("no room to write") && text(&done).contains("--cache"), "{}", text(&done));
+    assert!(
+        text(&done).contains("no space left to write") && text(&done).contains("--cache"),
+        "{}",
+        text(&done)
+    );
     assert!(fs::metadata(run.at(".part")).unwrap().len() > 0);
     run.assert_resumed();
 }
@@ -389,7 +393,7 @@ fn a_slow_download_prints_progress_lines_without_a_terminal_and_no_progress_with
         let run = Run::new(move |request| Reply { pause, ..file(request, &archive(), "\"one\"") });
         let done = run.run(if quiet { &["--quiet", "fetch", "1138_bus"] } else { &["fetch", "1138_bus"] });
         assert_eq!(done.status.code(), Some(0), "{}", text(&done));
-        assert!(String::from_utf8_lossy(&done.stdout).starts_with("1138_bus fetched: "));
+        assert!(String::from_utf8_lossy(&done.stdout).starts_with("1138_bus downloaded: "));
         let stderr = String::from_utf8(done.stderr).unwrap();
         if quiet {
             assert_eq!(stderr, "");

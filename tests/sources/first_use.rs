@@ -101,7 +101,7 @@ fn without_a_network_a_single_error_names_the_stand_in() {
     let done = command.env("SOLVER_MIRROR", format!("http://127.0.0.1:{port}")).output().unwrap();
     let stderr = errors(&done);
     assert_eq!(done.status.code(), Some(2), "{stderr}");
-    let problems: Vec<_> = stderr.lines().filter(|line| !line.contains("fetching")).collect();
+    let problems: Vec<_> = stderr.lines().filter(|line| !line.contains("; downloading")).collect();
     assert_eq!(problems.len(), 1, "{stderr}");
     let parts = ["no connection (is this machine online?)", "The stand-in F1-like needs no network"];
     assert!(parts.iter().all(|part| problems[0].contains(part)), "{stderr}");

@@ -1,7 +1,7 @@
-//! What the user typed of `solver markov`.
+//! The arguments of `solver markov`.
 
+use crate::cli::matrix_arg::MatrixArg;
 use crate::cli::running::RunArgs;
-use crate::cli::what::What;
 use crate::engine::markov::{ChainMethod, Classes};
 use crate::source::Columns;
 use clap::Args;
@@ -14,11 +14,10 @@ Examples:
   solver markov chain.mtx --normalize --method aggregation --output pi.npy
   solver markov chain.mtx --classes each --output pi.csv --json
 
-Row i of the matrix holds the probabilities of the steps out of state i, and must sum to 1. States of a matrix count \
-from 1; those of a graph are called by their ids, and ids that no edge of a list names are no states. A chain that \
-returns with a period is solved by its lazy twin where power iteration is asked for. A small residual is no bound on the \
-error: where groups of states are seldom left, it may be large all the same. History and plot are those of the class with \
-the largest residual. Exit codes: 0 the residual meets --tol, 1 it does not, 2 could not run.";
+Row i of the matrix holds the probabilities of the steps from state i, and must sum to 1. The states of a matrix count \
+from 1. The states of a graph keep the ids of its file; ids without an edge in a list are not states. Power iteration solves \
+a periodic chain P as the lazy chain (P + I) / 2. A small residual is no bound on the error, which may be large if steps \
+between groups of states are rare. History and plot show the class with the largest residual. Exit codes: 0 the residual meets --tol, 1 it does not, 2 could not run.";
 
 /// Options of `solver markov`.
 #[derive(Args, Debug)]
@@ -26,39 +25,40 @@ the largest residual. Exit codes: 0 the residual meets --tol, 1 it does not, 2 c
 pub struct MarkovArgs {
     /// The chain.
     #[command(flatten)]
-    pub matrix: What,
-    /// What the columns of a table of edges are, in their order, separated by commas: source, target, weight, time, or - for
-    /// any other; time and - are not read [default: by the header, or source, target, weight]
+    pub matrix: MatrixArg,
+    /// Name the columns of an edge table, separated by commas: source, target, weight, time, or - for any other column; time and
+    /// - are not read [default: from the header, or source, target, weight]
     #[arg(long, value_name = "COLUMNS")]
     pub columns: Option<Columns>,
-    /// The labels of the vertices: a file with one a line in the order of the vertices, also .gz, such as the .urls of a crawl
+    /// Read the labels of the vertices from this file, one a line in vertex order, also .gz, such as the .urls of a crawl
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,
-    /// How the distribution is found: all but power take one thread
+    /// Use this method; all but power run on one thread
     #[arg(long, value_enum, default_value = "power")]
     pub method: ChainMethod,
-    /// Divide each row by its sum, instead of refusing rows that do not sum to 1
-    #[arg(long)]
+    /// Divide each row by its sum, instead of rejecting rows that do not sum to 1
+    #[arg(long, alias = "normalise")]
     pub normalize: bool,
-    /// What to do where there are several classes of states that are never left
+    /// Choose what to do if the chain has several closed classes of states
     #[arg(long, value_enum, default_value = "refuse")]
     pub classes: Classes,
-    /// Begin at the distribution in this file, .npy or .mtx, also .gz
+    /// Start from the distribution in this file: .npy or .mtx, also .gz
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
-    /// Where and how long it runs.
+    /// The options of every solve.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Stop when the sum of all differences between a distribution and the next is at most this
+    /// Stop when ||pi P - pi||, in the l1 norm, is at most this
     #[arg(long, value_name = "RESIDUAL", default_value = "1e-10")]
     pub tol: f64,
     /// Stop after N iterations
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub max_iters: usize,
-    /// How many of the likeliest states are printed, of each class
+    /// Print the K most probable states of each class
     #[arg(long, value_name = "K", default_value_t = 10)]
     pub top: usize,
-    /// Write the distribution here: .npy (a column for each class, states in rising order), .csv (state,probability[,...])
+    /// Write the distribution to this file: .npy (a column for each class, states in ascending order) or .csv
+    /// (state,probability[,...])
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

@@ -1,7 +1,7 @@
-//! What will be done: every option resolved before the graph is read.
+//! The plan of a ranking: every option resolved before the graph is read.
 
 use super::args::PagerankArgs;
-use crate::cli::dry::Decisions;
+use crate::cli::dry_run::Decisions;
 use crate::cli::flags::bad;
 use crate::cli::memory;
 use crate::cli::running::{Running, file};
@@ -14,7 +14,7 @@ use crate::source::fields::{Field, Fields, Separator};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// A ranking, ready to run.
+/// A ranking that is ready to run.
 pub(super) struct Plan {
     pub settings: Settings,
     pub personalise: Option<Weights>,
@@ -24,7 +24,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Reads the vectors that are named, and opens nothing else.
+    /// Resolves the options and reads the named vectors, but not the graph.
     pub fn resolve(args: &PagerankArgs) -> Result<Plan> {
         let settings = Settings {
             damping: args.damping,
@@ -52,7 +52,7 @@ impl Plan {
         Ok(Plan { settings, personalise, x0, fetch, running })
     }
 
-    /// The plan in words, a line for each decision.
+    /// Describes the plan, a line for each decision.
     pub fn describe(&self, args: &PagerankArgs) -> Result<Decisions> {
         let Settings { method, damping, dangling, self_loops, duplicates, tol, .. } = self.settings;
         let mut plan = Decisions::default();
@@ -68,7 +68,7 @@ impl Plan {
         plan.add_if("x0", self.x0.as_ref());
         plan.add("self-loops", if self_loops == SelfLoops::Keep { "keep" } else { "remove" });
         plan.add("duplicates", if duplicates == Repeated::Keep { "keep" } else { "once" });
-        plan.add("tol", format!("{:e}, of all ranks together", tol));
+        plan.add("tol", format!("{:e}, on the l1 error of the ranks", tol));
         plan.running(&args.run, &self.running, args.max_iters);
         plan.outputs(&args.run, args.output.as_deref());
         plan.add("memory", memory::at_least(&args.graph, args.columns, 2, "the graph and its transpose")?);
@@ -76,7 +76,7 @@ impl Plan {
     }
 }
 
-/// Where the surfer jumps to, as it was typed: a file, or vertices.
+/// Parses `--personalise`: a file, or vertices.
 fn teleport(typed: &OsStr) -> Result<Weights> {
     if Path::new(typed).is_file() {
         return Weights::read("personalise", Path::new(typed));

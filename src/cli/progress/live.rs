@@ -1,23 +1,23 @@
 //! The live line of a solve: iteration, residual, rate and the time left.
 
 use super::monitor::Monitor;
-use super::{REFRESH, Watcher, so_far};
+use super::{REFRESH, TaskHandle, so_far};
 use crate::cli::{duration, thousands};
 use crate::observe::{Batch, Forecast, Observer};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What ends a solve that does not converge.
+/// The limits that end a solve that does not converge.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most iterations.
+    /// Maximum number of iterations.
     pub iterations: usize,
-    /// The most time.
+    /// Maximum time.
     pub time: Option<Duration>,
 }
 
 impl Limits {
-    /// Seconds until the first of the limits, and the option that sets it.
+    /// Returns the seconds until the first limit is reached, and the option that sets this limit.
     fn left(self, iteration: usize, seconds: f64, per_iteration: f64) -> (f64, &'static str) {
         let iterations = self.iterations.saturating_sub(iteration) as f64 * per_iteration;
         let time = self.time.map_or(f64::INFINITY, |limit| limit.as_secs_f64() - seconds).max(0.0);
@@ -25,31 +25,31 @@ impl Limits {
     }
 }
 
-/// What is shown now: a text, and since when where that matters.
+/// The text shown now, and the time since which it is shown if the elapsed time is part of the line.
 type Shown = (String, Option<Instant>);
 
-/// Shows how a solve goes on.
+/// Shows the progress of a solve.
 pub struct Live {
     name: &'static str,
     limits: Limits,
     forecast: Forecast,
     iteration: usize,
     shown: Arc<Mutex<Shown>>,
-    /// When that was made.
-    made: Instant,
+    /// When the shown text was last updated.
+    updated: Instant,
     monitor: Option<Monitor>,
-    watcher: Watcher,
+    task: TaskHandle,
 }
 
 impl Live {
-    /// A solve that prepares its first iteration. `monitor` tells how many iterations lie between two residuals that are
-    /// printed, and `what` they are.
+    /// Starts with the preparation of the first iteration. `monitor` is the number of iterations from one printed residual to the
+    /// next, and `what` describes the residuals.
     pub fn new(name: &'static str, limits: Limits, monitor: Option<usize>, what: &'static str) -> Live {
         let shown: Arc<Mutex<Shown>> =
             Arc::new(Mutex::new((format!("{name}: preparing the first iteration"), Some(Instant::now()))));
-        let seen = Arc::clone(&shown);
-        let watcher = Watcher::start(move || {
-            let (text, since) = &*seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = Arc::clone(&shown);
+        let task = TaskHandle::start(move || {
+            let (text, since) = &*current.lock().unwrap_or_else(PoisonError::into_inner);
             since.map_or_else(|| text.clone(), |since| so_far(text, since.elapsed()))
         });
         Live {
@@ -58,13 +58,13 @@ impl Live {
             forecast: Forecast::default(),
             iteration: 0,
             shown,
-            made: Instant::now(),
+            updated: Instant::now(),
             monitor: monitor.map(|every| Monitor::new(every, what)),
-            watcher,
+            task,
         }
     }
 
-    /// Takes the line away, and prints the last residual where residuals are printed.
+    /// Removes the line, and prints the last residual for `--monitor`.
     pub fn finish(mut self) {
         let last = self.monitor.as_mut().map_or(String::new(), Monitor::last);
         self.print(&last);
@@ -72,7 +72,7 @@ impl Live {
 
     fn print(&self, lines: &str) {
         if !lines.is_empty() {
-            self.watcher.print(lines);
+            self.task.print(lines);
         }
     }
 
@@ -85,22 +85,22 @@ impl Live {
         let per_iteration = seconds / iteration.max(1) as f64;
         let left = batch.tolerance.and_then(|t| self.forecast.left(t)).map(|left| left * per_iteration);
         let eta = eta(left, self.limits.left(iteration, seconds, per_iteration));
-        let target = batch.tolerance.map_or(String::new(), |t| format!(" of {t:.0e}"));
+        let tolerance = batch.tolerance.map_or(String::new(), |t| format!(" (tolerance {t:.0e})"));
         let rate = if per_iteration > 0.0 { 1.0 / per_iteration } else { 0.0 };
         let digits = usize::from(rate < 10.0);
         format!(
-            "{}  iteration {}  residual {residual:.2e}{target}  {rate:.digits$} iterations/s  {eta}",
+            "{}  iteration {}  residual {residual:.2e}{tolerance}  {rate:.digits$} iterations/s  {eta}",
             self.name,
             thousands(iteration as u64)
         )
     }
 }
 
-/// The time left, which ends at a limit at the latest.
+/// Formats the time left, which is at most the time until a limit.
 fn eta(left: Option<f64>, (limit, option): (f64, &str)) -> String {
     match left {
         Some(left) if left <= limit => format!("ETA {}", duration(left)),
-        Some(_) => format!("ETA {}, at {option}", duration(limit)),
+        Some(_) => format!("ETA {}, limited by {option}", duration(limit)),
         None => format!("ETA unknown, {option} in {}", duration(limit)),
     }
 }
@@ -117,11 +117,11 @@ impl Observer for Live {
             return;
         }
         self.iteration = batch.first + batch.residuals.len();
-        if self.made.elapsed() >= REFRESH {
-            self.made = Instant::now();
-            // The residuals that are printed are all that a log needs.
-            let enough = self.monitor.is_some() && self.watcher.is_hidden();
-            self.show(if enough { String::new() } else { self.text(batch, residual) }, None);
+        if self.updated.elapsed() >= REFRESH {
+            self.updated = Instant::now();
+            // A log with the lines of `--monitor` needs no progress lines.
+            let monitored = self.monitor.is_some() && self.task.is_hidden();
+            self.show(if monitored { String::new() } else { self.text(batch, residual) }, None);
         }
     }
 
@@ -136,17 +136,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_left_ends_at_the_first_of_the_limits() {
+    fn the_time_left_is_limited_by_the_first_limit() {
         let limits = Limits { iterations: 1000, time: Some(Duration::from_secs(30)) };
         assert_eq!(limits.left(900, 9.0, 0.01), (1.0, "--max-iters"));
         assert_eq!(limits.left(100, 29.0, 0.29), (1.0, "--time-limit"));
         assert_eq!(limits.left(1200, 40.0, 0.01), (0.0, "--max-iters"));
         assert_eq!(eta(Some(0.5), (1.0, "--max-iters")), "ETA 0.50 s");
-        assert_eq!(eta(Some(50.0), (1.0, "--max-iters")), "ETA 1.00 s, at --max-iters");
+        assert_eq!(eta(Some(50.0), (1.0, "--max-iters")), "ETA 1.00 s, limited by --max-iters");
     }
 
     #[test]
-    fn no_time_is_told_where_the_residual_does_not_fall() {
+    fn the_time_left_is_unknown_if_the_residual_does_not_fall() {
         assert_eq!(eta(None, (30.0, "--time-limit")), "ETA unknown, --time-limit in 30.00 s");
     }
 }

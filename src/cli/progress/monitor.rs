@@ -1,35 +1,35 @@
-//! `--monitor N`: every N-th residual as a line on stderr, and the last.
+//! `--monitor N`: prints every N-th residual and the last one on stderr.
 
 use crate::observe::Batch;
 use std::fmt::Write;
 
-/// Chooses the residuals that are printed.
+/// Selects the residuals to print.
 pub struct Monitor {
     every: usize,
-    /// What the residuals are.
+    /// Description of the residuals.
     what: &'static str,
-    /// Residuals seen.
-    seen: usize,
-    /// The last residual where it is not printed yet, with its iteration.
-    left_out: Option<(usize, f64)>,
+    /// Number of residuals so far.
+    count: usize,
+    /// The last residual with its iteration, if it is not printed yet.
+    pending: Option<(usize, f64)>,
 }
 
 impl Monitor {
     pub fn new(every: usize, what: &'static str) -> Monitor {
-        Monitor { every, what, seen: 0, left_out: None }
+        Monitor { every, what, count: 0, pending: None }
     }
 
-    /// The lines for the iterations of a batch.
+    /// Returns the lines for the iterations of a batch.
     pub fn lines(&mut self, batch: &Batch<'_>) -> String {
         let mut text = String::new();
-        if self.seen == 0 {
-            let goal = batch.tolerance.map_or(String::new(), |t| format!("; goal {t:e}"));
-            let _ = writeln!(text, "# iteration, {}{goal}", self.what);
+        if self.count == 0 {
+            let tolerance = batch.tolerance.map_or(String::new(), |t| format!("; tolerance {t:e}"));
+            let _ = writeln!(text, "# iteration, {}{tolerance}", self.what);
         }
         for &residual in batch.residuals {
-            let iteration = self.seen;
-            self.seen += 1;
-            self.left_out = Some((iteration, residual));
+            let iteration = self.count;
+            self.count += 1;
+            self.pending = Some((iteration, residual));
             if iteration.is_multiple_of(self.every) {
                 text.push_str(&self.last());
             }
@@ -37,9 +37,9 @@ impl Monitor {
         text
     }
 
-    /// The line for the last iteration, where it is not printed yet.
+    /// Returns the line for the last iteration, or an empty text if it is already printed.
     pub fn last(&mut self) -> String {
-        let line = self.left_out.take();
+        let line = self.pending.take();
         line.map_or(String::new(), |(iteration, residual)| format!("{iteration:>9}  {residual:.6e}\n"))
     }
 }

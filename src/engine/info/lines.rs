@@ -1,4 +1,4 @@
-//! The statistics as a table that people read.
+//! The statistics as a table of text.
 
 use super::Info;
 use crate::engine::advice::{Naming, as_method};
@@ -16,7 +16,7 @@ fn count(n: usize) -> String {
     thousands(n as u64)
 }
 
-/// Bytes in the unit that suits them.
+/// Formats a number of bytes with a decimal unit.
 fn bytes(n: u128) -> String {
     let units = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if n < 1000 {
@@ -33,7 +33,7 @@ fn bytes(n: u128) -> String {
     format!("{value:.1} {unit}")
 }
 
-/// A number with six digits that count, or fewer where that is exact.
+/// Formats a number with at most six significant digits.
 fn number(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 || !value.is_finite() {
@@ -48,22 +48,22 @@ fn number(value: f64) -> String {
     shortest(&format!("{value:.decimals$}")).to_owned()
 }
 
-/// Without the zeros at the end of a fraction.
+/// Removes the trailing zeros of a fraction.
 fn shortest(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
 impl Info {
-    /// A line for each fact, the hints left out. A line that goes on has no label.
+    /// Returns a line for each fact, without the hints. A continuation line has no label.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         self.lines_naming(&as_method)
     }
 
-    /// The same with settings named by `naming`.
+    /// Returns the lines with settings named by `naming`.
     pub fn lines_naming(&self, naming: Naming<'_>) -> Vec<(&'static str, String)> {
         let mut lines = vec![("matrix", self.matrix.clone())];
         if let Some(real) = self.stand_in {
-            lines.push(("stand-in", format!("made up to look like {real}, which it is not")));
+            lines.push(("stand-in", format!("generated to resemble {real}; not the real matrix")));
         }
         if let Some(kind) = self.kind {
             lines.push(("kind", kind.to_owned()));
@@ -76,25 +76,26 @@ impl Info {
         lines.push(("entries", format!("{} ({stored} stored in the source{as_stored})", count(self.nnz))));
         for attached in &self.attached {
             lines.push((
-                "beside it",
+                "vectors",
                 format!("{}, {} x {}", attached.name, count(attached.rows), count(attached.cols)),
             ));
         }
         let unread = self.attached_unread.join(", ");
         if !self.attached_faults.is_empty() {
-            lines.push(("beside it", format!("{unread}: faulty, and left out")));
+            lines.push(("vectors", format!("{unread}: invalid, skipped")));
         } else if !unread.is_empty() {
-            lines.push(("beside it", format!("{unread}: not read, as {} does", naming("beside", ""))));
+            lines
+                .push(("vectors", format!("{unread}: not read; use {} to read them", naming("vectors", ""))));
         }
         lines.extend(about_rows(self));
-        lines.extend(about_places(self));
+        lines.extend(about_structure(self));
         lines.extend(about_values(self));
         lines.extend(about_storage(self));
         lines
     }
 }
 
-/// The facts and the hints as a table.
+/// Formats the facts and the hints as a table.
 impl fmt::Display for Info {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hints = self.hints.iter().enumerate();
@@ -131,12 +132,12 @@ fn about_rows(info: &Info) -> Vec<Line> {
     for (i, (label, rows)) in bins.iter().enumerate() {
         let bar = "#".repeat((*rows as f64 / most * BAR).ceil() as usize);
         let line = format!("{label:>widest$}  {:>rows_width$}  {bar}", count(*rows));
-        lines.push((if i == 0 { "of length" } else { "" }, line.trim_end().to_owned()));
+        lines.push((if i == 0 { "histogram" } else { "" }, line.trim_end().to_owned()));
     }
     lines
 }
 
-fn about_places(info: &Info) -> Vec<Line> {
+fn about_structure(info: &Info) -> Vec<Line> {
     let mut lines = Vec::new();
     let verdict = match (&info.symmetric_to_rounding, &info.first_asymmetry, info.symmetric) {
         (Some(rounding), ..) => {
@@ -157,7 +158,7 @@ fn about_places(info: &Info) -> Vec<Line> {
     lines.push(("symmetric", verdict));
     if let Some(s) = info.symmetry.filter(|s| !info.symmetric || s.equal < s.off_diagonal) {
         let shares = format!("pattern {:.2} %, values {:.2} %", 100.0 * s.pattern, 100.0 * s.value);
-        lines.push(("", format!("{shares} of {} entries off the diagonal", count(s.off_diagonal))));
+        lines.push(("", format!("{shares} of {} off-diagonal entries", count(s.off_diagonal))));
     }
     if let Some(band) = info.bandwidth {
         let (lower, upper) = (count(band.lower), count(band.upper));
@@ -169,7 +170,11 @@ fn about_places(info: &Info) -> Vec<Line> {
     if let Some(c) = info.components {
         let sizes = match c.count {
             0 | 1 => String::new(),
-            _ => format!(", the largest of {} rows, {} of a single row", count(c.largest), count(c.isolated)),
+            _ => format!(
+                ", the largest with {} rows, {} with a single row",
+                count(c.largest),
+                count(c.isolated)
+            ),
         };
         lines.push(("components", format!("{}{sizes}", count(c.count))));
     }

@@ -1,4 +1,4 @@
-//! What `--dry-run` prints: the plan, a line for each decision.
+//! The output of `--dry-run`: the plan, a line for each decision.
 
 use super::flags;
 use super::layout::labelled;
@@ -9,24 +9,24 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
 
-/// Decisions in words, in the order of their lines.
+/// The decisions as labelled text, in the order of their lines.
 #[derive(Default)]
 pub(super) struct Decisions(Vec<(&'static str, String)>);
 
 impl Decisions {
-    /// A line more.
+    /// Adds a line.
     pub fn add(&mut self, name: &'static str, decision: impl fmt::Display) {
         self.0.push((name, decision.to_string()));
     }
 
-    /// A line more where something was decided.
+    /// Adds a line if there is a decision.
     pub fn add_if(&mut self, name: &'static str, decision: Option<impl fmt::Display>) {
         if let Some(decision) = decision {
             self.add(name, decision);
         }
     }
 
-    /// What is solved, and how it comes here.
+    /// Adds the matrix or graph, its file, and the download that it needs.
     pub fn source(&mut self, name: &'static str, what: &OsStr, fetch: Option<&Entry>) {
         let real = source::imitated(what);
         let stand_in = real.map_or(String::new(), |real| format!(", a stand-in for {}", real.name));
@@ -44,11 +44,11 @@ impl Decisions {
         }
     }
 
-    /// Where and how long it runs. A method that needs no backend has none.
+    /// Adds device, backend, precision and limits. The backend of a serial method is `none`.
     pub fn running(&mut self, run: &RunArgs, running: &Running, max_iters: impl fmt::Display) {
         self.add("device", running.settled.device);
         self.add_if("missing", running.settled.check_device().err().map(|e| flags::message(&e)));
-        self.add_if("because", running.settled.device_because.as_deref().map(flags::note));
+        self.add_if("chosen because", running.settled.device_because.as_deref().map(flags::note));
         let backend = &running.settled.backend;
         self.add(
             "backend",
@@ -62,7 +62,7 @@ impl Decisions {
         self.add_if("time-limit", running.time_limit.map(|limit| format!("{} s", limit.as_secs_f64())));
     }
 
-    /// Where the results go.
+    /// Adds the output files.
     pub fn outputs(&mut self, run: &RunArgs, output: Option<&Path>) {
         for (name, file) in
             [("output", output), ("history", run.history.as_deref()), ("plot", run.plot.as_deref())]
