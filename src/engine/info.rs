@@ -255,7 +255,7 @@ mod tests {
         assert!(text.contains("vectors      b, 6 x 2"), "{text}");
         let json = serde_json::to_value(&info).unwrap();
         assert_eq!(json["stand_in"], "F1");
-        assert_eq!(json["attached"], serde_json::json!([{"name": "b", "rows": 6, "cols": 2}]));
+        assert_eq!(json["beside"], serde_json::json!([{"name": "b", "rows": 6, "cols": 2}]));
     }
 
     #[test]
