@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Two builds of the program in turn, on the same solves: the smallest setup and the smallest time of an iteration of each.
+"""Compares two builds of the program on the same solves: the smallest setup time and the smallest time of an iteration of each.
 
     scripts/ab.py OLD NEW -o ab.json [--device cuda] [--rounds 5]
 
-The first round warms caches and does not count. A row has the ratio of new to old, and whether both found the same residual. The exit
-code is 1 where a run failed or residuals differ.
+The builds take turns. The first round warms caches and does not count. A row has the ratio of new to old, and whether both computed
+the same residual. The exit code is 1 if a run failed or residuals differ.
 """
 
 import argparse
@@ -28,7 +28,7 @@ CASES = [
     "pagerank rmat:scale=16,factor=16",
     "markov blockband:n=20000,block=5,density=0.005",
 ]
-# Backends by name, and cuSPARSE in the same run.
+# Our backends, and cuSPARSE in the same run.
 CASES_OF_CUDA = [
     f"cg {matrix} --backend {backend} --max-iters 60"
     for matrix in ["hex27:40x41x39,dof=2", "banded:n=700001,half=9"]

@@ -3,28 +3,24 @@
 
   scripts/bench.py cpu  --solver target/release/solver -o results/cpu/cg.json
   scripts/bench.py cuda --solver target/release/solver -o results/h200/cg.json
-  scripts/bench.py spmv --bench PATH -o results/cpu/spmv.json         # y = A x beside MKL, P1 to P3
-  scripts/bench.py auto --bench PATH -o results/cpu/auto.json FILE... # what auto chooses beside the best backend
-  scripts/bench.py table results/cpu/cg.json results/h200/cg.json     # the tables of the README
-  scripts/bench.py products results/h200/spmv.json
+  scripts/bench.py spmv --bench PATH -o results/cpu/spmv.json         # y = A x, compared with MKL
+  scripts/bench.py auto --bench PATH -o results/cpu/auto.json FILE... # the choice of auto, compared with the best backend
 
-PATH is the binary of the bench `spmv`: `cargo bench --bench spmv --no-run` names it.
+scripts/docs.py makes tables of these files.
+PATH is the binary of the benchmark `spmv`: `cargo bench --bench spmv --no-run` prints it.
 
-Rivals on the CPU: SciPy (one thread), and MKL (pip install scipy mkl sparse_dot_mkl) with its sparse product and its BLAS;
-with --eigen and --petsc these two as well, compiled here (see rivals.py). PETSc runs a process for each thread of the others.
-Rivals on a GPU: CuPy's cg, and cuSPARSE as a backend of ours. Each rival that cannot be imported is left out and named.
-Systems are as our generators make them, b = A times ones, x0 = 0, no preconditioner, ||r|| <= 1e-8 ||b||.
-Every answer is checked by b - A x before its time counts.
+Rivals on the CPU are SciPy (one thread) and MKL (pip install scipy mkl sparse_dot_mkl) with its sparse product and its BLAS, and
+with --eigen and --petsc also Eigen and PETSc, which are compiled here (see rivals.py). PETSc runs one process per thread of the
+other programs. Rivals on a GPU are CuPy's cg, and cuSPARSE as a backend of `solver`. A rival that cannot be imported is left out
+and named. The systems are those of our generators, b = A times ones, x0 = 0, no preconditioner, ||r|| <= 1e-8 ||b||.
+Every answer is verified by b - A x before its time counts.
 """
 import argparse, ctypes, datetime, json, os, platform, statistics, subprocess, sys, tempfile, time
 
-import rivals
+import numpy as np
+import scipy.sparse as sp
 
-try:
-    import numpy as np
-    import scipy.sparse as sp
-except ImportError:  # enough for `table`
-    np = sp = None
+import rivals
 
 RTOL = 1e-8
 
@@ -39,7 +35,7 @@ def poisson2d(nx, ny):
 
 
 def hex27(nx, ny, nz, dof):
-    """Row by row as the generator's documentation says, in blocks of NumPy."""
+    """The matrix as the documentation of the generator defines it, built from NumPy arrays."""
     node = np.arange(nx * ny * nz)
     x, y, z = node % nx, node // nx % ny, node // (nx * ny)
     rows, cols = [], []
@@ -60,7 +56,7 @@ def hex27(nx, ny, nz, dof):
 
 
 def converted(solver, what):
-    """A matrix as the solver itself writes it."""
+    """A matrix as `solver convert` writes it."""
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "matrix.npz")
         subprocess.run([solver, "convert", "-q", what, file], check=True)
@@ -74,10 +70,10 @@ SYSTEMS = {
     ELASTICITY: lambda solver: converted(solver, ELASTICITY),
     "hex27:48x48x50,dof=3": lambda _: hex27(48, 48, 50, 3),
 }
-# Those that only a GPU is worth.
+# Systems that are solved on a GPU only.
 LARGE = {system: lambda solver, system=system: converted(solver, system)
          for system in ("hex27:56x55x55,dof=3", "hex27:20x20x22,dof=6", "F1-like")}
-# Matrices of the product alone, with the size of their blocks.
+# Matrices of which only products are timed, with their block sizes.
 PRODUCTS = {"poisson2d:1000x1000": 1, ELASTICITY: 3, "blockband:n=32000,block=5,density=0.05": 5}
 
 
@@ -131,7 +127,7 @@ def pointer(array, at=0):
 
 
 class MklMatrix:
-    """A matrix in MKL's sparse product, in rows or in blocks, optimised for many products."""
+    """A matrix in MKL's CSR or BSR format, optimised for many products."""
 
     class Description(ctypes.Structure):
         _fields_ = [(f, ctypes.c_int) for f in ("type", "mode", "diag")]
@@ -143,7 +139,7 @@ class MklMatrix:
         ptr, idx, val = self.arrays
         rows, cols = a.shape[0] // block, a.shape[1] // block
         tail = rows, cols, *((block,) if block > 1 else ()), pointer(ptr), pointer(ptr, 4), pointer(idx), pointer(val)
-        if block > 1:  # 101: blocks row by row
+        if block > 1:  # 101: blocks are stored row-major
             status = library.mkl_sparse_d_create_bsr(ctypes.byref(self.handle), 0, 101, *tail)
         else:
             status = library.mkl_sparse_d_create_csr(ctypes.byref(self.handle), 0, *tail)
@@ -163,7 +159,7 @@ class MklMatrix:
 
 
 class Mkl:
-    """CG of MKL's parts: its sparse product, in blocks where the matrix has them, and its BLAS."""
+    """CG written with MKL: its sparse product, in blocks if the matrix has them, and its BLAS."""
 
     def __init__(self, threads, blocks=False):
         self.mkl, self.blocks = mkl(threads), blocks
@@ -209,7 +205,7 @@ class Compiled:
 
 
 def compiled(args):
-    """What was named of Eigen and PETSc."""
+    """Eigen and PETSc, if their folders were given."""
     if args.eigen:
         yield Compiled(rivals.Eigen(args.eigen, args.threads))
     if args.petsc:
@@ -227,7 +223,7 @@ class CuPy:
     def run(self, system, a, b):
         cp, cg = self.cp, self.sparse.linalg.cg
         device_a, device_b, count = self.sparse.csr_matrix(a), cp.asarray(b), [0]
-        # The name of the tolerance changed between versions.
+        # The name of this argument differs between versions of CuPy.
         import inspect
         tolerance = {"rtol" if "rtol" in inspect.signature(cg).parameters else "tol": RTOL}
         cg(device_a, device_b, maxiter=20, **tolerance)
@@ -269,40 +265,6 @@ def machine():
     return {"cpu": model, "cores": os.cpu_count(), "gpu": gpu}
 
 
-def table(files):
-    """The results as a Markdown table, a line for each system and peer."""
-    print("| system | on | peer | iterations | time of one | limit of the machine |\n|---|---|---|---|---|---|")
-    for file in files:
-        with open(file) as f:
-            result = json.load(f)
-        machine = result["machine"]["gpu"].split(",")[0] if "cuda" in result["command"] else \
-            f"{result['machine']['cpu']}, {result['threads']} threads"
-        for row in result["rows"]:
-            us = row["us_per_iteration"]["median"]
-            limit = row.get("limit_seconds_per_iteration")
-            limit = f"{1e6 * limit:.1f} us, {row['percent_of_limit']:.0f} % reached" if limit else ""
-            print(f"| `{row['system']}` | {machine} | {row['peer']} | {row['iterations']} | {us:.1f} us | {limit} |")
-
-
-def products(file):
-    """Lines of the bench `spmv` as a Markdown table: what auto takes, csr, and the best of cuSPARSE and its blocks."""
-    print("| matrix | entries | `auto` | time | GB/s | of the stream | cold | `csr` | cuSPARSE, its best | its blocks |\n"
-          "|---|---|---|---|---|---|---|---|---|---|")
-    us = lambda ms: f"{1e3 * ms:.1f} us" if ms else ""
-    with open(file) as f:
-        for record in map(json.loads, f):
-            cells = {b["backend"]: b for b in record["backends"]}
-            auto = next(b for name, b in cells.items() if name.startswith("auto = "))
-            rivals = (b for name, b in cells.items() if name.startswith("cusparse"))
-            rival = min(rivals, key=lambda b: b["median_ms"])
-            speed = auto["bytes"] / auto["median_ms"] / 1e6
-            share = speed / auto.get("stream_gigabytes_per_second", record["stream_gigabytes_per_second"])
-            blocks = min((cells[name]["median_ms"] for name in ("cusparse-bsr", "cusparse-bsrmv") if name in cells), default=None)
-            print(f"| `{record['matrix']}` | {record['entries']:,} | {auto['backend'].removeprefix('auto = ')} | "
-                  f"{us(auto['median_ms'])} | {speed:,.0f} | {100 * share:.0f} % | {us(auto.get('cold_ms'))} | "
-                  f"{us(cells['csr']['median_ms'])} | {us(rival['median_ms'])} ({rival['backend']}) | {us(blocks)} |")
-
-
 def write(path, args, rows):
     named = "".join(f" --{name} DIR" for name in ("eigen", "petsc") if getattr(args, name))
     command = f"scripts/bench.py {args.device} --threads {args.threads} --rounds {args.rounds}{named} -o {path}"
@@ -314,7 +276,7 @@ def write(path, args, rows):
 
 
 def bench_binary(args, backends, matrices, rounds):
-    """One record a matrix from the bench `spmv`."""
+    """Runs the benchmark `spmv`; returns one record per matrix."""
     command = [args.bench, "--json", "--threads", str(args.threads), "--rounds", str(rounds), "--backends", backends]
     done = subprocess.run(command + matrices, capture_output=True, text=True)
     if done.returncode != 0:
@@ -323,7 +285,7 @@ def bench_binary(args, backends, matrices, rounds):
 
 
 def fastest_product(matrix, x, y):
-    """Milliseconds of the fastest of many short samples, as the bench takes them."""
+    """Milliseconds of the fastest of many short samples, as in the benchmark `spmv`."""
     matrix.multiply(x, y)
     times, end = [], time.perf_counter() + 0.3
     while time.perf_counter() < end or len(times) < 10:
@@ -334,7 +296,7 @@ def fastest_product(matrix, x, y):
 
 
 def spmv(args):
-    """y = A x, ours and MKL's in turn: of each round the fastest sample, of these the median."""
+    """Times y = A x of `solver` and of the rivals in turn: the median over rounds of the fastest sample."""
     library, rows = mkl(args.threads), []
     for system, block in PRODUCTS.items():
         if args.only not in system:
@@ -371,12 +333,12 @@ def spmv(args):
     write(args.output, args, rows)
 
 
-# Whatever auto may choose has to stand here by itself.
+# Must contain every backend that auto may choose.
 CANDIDATES = "rows,pull,sell,merge,bsr,bsr:block=2x2,bsr:block=3x3,bsr:block=4x4,bsr:block=6x6,bsr:block=8x8,sbsr,auto"
 
 
 def auto(args):
-    """For each matrix what `auto` chose and the best of all backends: the fastest samples of one run."""
+    """Compares, for each matrix, the choice of `auto` with the best backend, by the fastest samples of one run."""
     rows = []
     print("| matrix | entries | auto chose | us | best | us | auto / best |\n|---|---|---|---|---|---|---|")
     for matrix in [*PRODUCTS, *args.matrices]:
@@ -394,17 +356,13 @@ def auto(args):
 
 
 def main():
-    if sys.argv[1:2] == ["table"]:
-        return table(sys.argv[2:])
-    if sys.argv[1:2] == ["products"]:
-        return products(sys.argv[2])
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("device", choices=["cpu", "cuda", "spmv", "auto"])
     ap.add_argument("--solver", default="target/release/solver")
     ap.add_argument("--threads", type=int, default=os.cpu_count())
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--only", default="")
-    ap.add_argument("--bench", default="", help="the binary of the bench spmv")
+    ap.add_argument("--bench", default="", help="the binary of the benchmark spmv")
     rivals.add_options(ap)
     ap.add_argument("matrices", nargs="*", help="files, for auto")
     ap.add_argument("-o", "--output", required=True)
@@ -419,9 +377,9 @@ def main():
         b = a @ np.ones(a.shape[0])
         taking = [peer for peer in all_peers if not hasattr(peer, "takes") or peer.takes(system)]
         runs = {peer.name: [] for peer in taking}
-        for _ in range(args.rounds):  # in turn, so that a change of the machine's mood meets all of them
+        for _ in range(args.rounds):  # in turn, so that a change in the load of the machine affects all peers
             for peer in taking:
-                time.sleep(0.5)  # until the threads of the one before have stopped spinning
+                time.sleep(0.5)  # until the threads of the previous program have stopped spinning
                 runs[peer.name].append(peer.run(system, a, b))
         for name, results in runs.items():
             us = sorted(1e6 * seconds / iterations for iterations, seconds, _, _ in results)
@@ -429,7 +387,7 @@ def main():
                    "us_per_iteration": {"min": us[0], "median": statistics.median(us), "max": us[-1]},
                    "residual_true": max(r[2] for r in results)}
             for key in results[0][3]:
-                # A limit that was measured on a machine with other things to do is left out by the solver.
+                # The solver leaves out a limit that was measured while other programs used the machine.
                 values = [r[3][key] for r in results if r[3][key] is not None]
                 if values:
                     row[key] = values[0] if isinstance(values[0], str) else statistics.median(values)

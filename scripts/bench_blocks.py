@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""The tables of the study of block-sparse rows, measured on this machine, beside SciPy's product and a dense one.
+"""Measures the tables of the study block-band on this machine, with SciPy's product and a dense product for comparison.
 
-  scripts/bench_blocks.py 1 --bench PATH -o results/cpu/blocks         # threads 1 to 64, every strategy
-  scripts/bench_blocks.py 2 --bench PATH -o results/cpu/blocks         # pieces of work for each of all threads
-  scripts/bench_blocks.py 3 --bench PATH -o results/cpu/blocks         # and of half of them
-  scripts/bench_blocks.py 5 --bench PATH -o results/cpu/blocks         # the flat loop that a GPU needs, and table 6
+  scripts/bench_blocks.py 1 --bench PATH -o results/cpu/blocks         # 1 to 64 threads, every strategy
+  scripts/bench_blocks.py 2 --bench PATH -o results/cpu/blocks         # pieces of work per thread, with all threads
+  scripts/bench_blocks.py 3 --bench PATH -o results/cpu/blocks         # the same with half of the threads
+  scripts/bench_blocks.py 5 --bench PATH -o results/cpu/blocks         # the flat loop that a GPU needs; writes table 6 too
   scripts/bench_blocks.py 7 --bench PATH -o results/h200/blocks        # bsr-row-major on a GPU, by threads in a block
-  scripts/bench_blocks.py 8 --bench PATH -o results/h200/blocks        # bsr-private, and table 9 with it: with fewer blocks than fit
-  scripts/bench_blocks.py 10 --bench PATH -o results/h200/blocks       # bsr-team, and table 11 with it: its workers and contention
+  scripts/bench_blocks.py 8 --bench PATH -o results/h200/blocks        # bsr-private; table 9 too: with fewer blocks than fit
+  scripts/bench_blocks.py 10 --bench PATH -o results/h200/blocks       # bsr-team; table 11 too: its workers and contention
   scripts/bench_blocks.py 12 --bench PATH -o results/h200/blocks       # bsr-unrolled
   scripts/bench_blocks.py 13 --bench PATH -o results/h200/blocks --beside results/cpu/blocks/table1.json
-                                                                       # the best of those, cuSPARSE's, ours, and the CPU's
+                                                                       # the best of these, cuSPARSE's, ours, and the CPU's
 
-Writes tableN.json and tableN.svg into the folder. PATH is the binary of the bench `blocks`: `cargo bench --bench blocks
---no-run` names it. A cell is the mean of five runs of 200 products y = A x each, on a GPU the median. Numbers of threads beyond those of the
-machine are bound by waiting; there, and for the dense product, a run is cut short after --seconds, and its time stands for
-200 products: "products" in the file says how many there were.
+Writes tableN.json and tableN.svg into the folder. PATH is the binary of the benchmark `blocks`: `cargo bench --bench blocks
+--no-run` prints it. A cell is the mean of five runs of 200 products y = A x each, on a GPU the median. With more threads than the
+machine has, and for the dense product, a run is cut off after --seconds and its time is scaled to 200 products: "products" in the
+file is the number that ran.
 
-SciPy multiplies the same blocks on one thread. NumPy multiplies the matrix with all its zeros stored, 8.2 GB of them, with as
-many threads of its BLAS. Both need pip install numpy scipy; where they or the memory are missing, their lines are left out.
+SciPy multiplies the same blocks on one thread. NumPy multiplies the matrix with all its zeros stored, 8.2 GB, with the given
+number of BLAS threads. Both need pip install numpy scipy; if they or the memory are missing, their rows are left out.
 """
 import argparse, datetime, json, math, os, platform, statistics, subprocess, sys, tempfile, time
 
@@ -31,12 +31,12 @@ STRATEGIES = {
     "bsr-max-tasks": "fixed maximum task size", "bsr-fixed-tasks": "fixed-size tasks",
     "bsr-fixed-tasks-pre": "preprocessed fixed-size tasks", "bsr-flat": "adapted for a GPU",
 }
-# On a GPU: threads in a block, and blocks launched for each that fits.
+# On a GPU: threads in a block, and blocks launched for each block that fits.
 GPU_THREADS = [1024, 512, 256, 128, 64, 32]
 OVER, UNDER = ["1", "2", "4", "8", "16"], ["1/2", "1/4"]
 KERNELS = {"bsr-row-major": "row-major", "bsr-private": "thread-private sums", "bsr-team": "teams",
            "bsr-unrolled": "unrolled"}
-# What the study found on a P100, for the same tables: seconds by threads in a block.
+# The results of the study on a P100, for the same tables: seconds by threads in a block.
 P100 = {7: [10.053, 4.368, 1.919, 0.809, 0.608, 0.558], 8: [1.295, 1.399, 1.417, 1.413, 1.511, 0.813],
         9: [0.874, 0.790, 0.767, 0.733, 0.718, 0.707], 10: [1.514, 0.424, 0.193, 0.178, 0.196, 0.260],
         12: [None, 0.231, 0.161, 0.155, 0.155, 0.171]}
@@ -44,7 +44,7 @@ GRANULAR = ["bsr-split", "bsr-max-tasks", "bsr-fixed-tasks", "bsr-fixed-tasks-pr
 
 
 def ours(args, backends, threads, chunks=None):
-    """Cells by backend, threads and chunks; those beyond the machine's threads are cut short."""
+    """Returns cells by backend, threads and chunks; runs with more threads than the machine has are cut off."""
     cells = {}
     for count in threads:
         command = [args.bench, MATRIX, "--backends", ",".join(backends), "--threads", str(count), "--runs", str(RUNS),
@@ -63,7 +63,7 @@ def ours(args, backends, threads, chunks=None):
 
 
 def on_gpu(args, backends):
-    """Cells by backend as typed; those that cannot run are left out, and named."""
+    """Returns cells by backend as typed; backends that cannot run are left out, and named."""
     command = [args.bench, MATRIX, "--device", "cuda", "--backends", ",".join(b.replace(",", ";") for b in backends),
                "--runs", str(RUNS), "--products", str(PRODUCTS)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -78,7 +78,7 @@ def seconds(cell):
 
 
 def best_of(cells, backend, threads, over):
-    """The fastest launch of a kernel with so many threads in a block; none where no launch could run."""
+    """Returns the fastest launch of a kernel with this number of threads in a block, or None if no launch could run."""
     typed = [f"{backend}:threads={threads},over={o}" for o in over]
     ran = [cells[t] for t in typed if t in cells]
     return min(ran, key=seconds, default=None)
@@ -89,7 +89,7 @@ def launches(backend, over):
 
 
 def candidates(args, backend):
-    """The launches that the kernel's own table found best for some number of threads; all, where that is not in the folder."""
+    """Returns the best launches in the kernel's own table, one per number of threads; all launches if the folder lacks that table."""
     number = {"bsr-row-major": 7, "bsr-private": 8, "bsr-team": 10, "bsr-unrolled": 12}[backend]
     try:
         with open(os.path.join(args.output, f"table{number}.json")) as f:
@@ -111,7 +111,7 @@ def gpu_table(args, number, title, x_name, x, cells, series, y=f"seconds for {PR
 
 
 def by_threads(args, number, backend, over, title, cells):
-    """The best launch for each number of threads in a block, as the study tabled them."""
+    """Prints and writes the best launch for each number of threads in a block, as in the study."""
     print(f"\n| threads in a block | fit a multiprocessor | a multiprocessor | of those that fit | blocks | registers | s |\n|---|{'---|' * 6}")
     found, rows = [best_of(cells, backend, threads, over) for threads in GPU_THREADS], []
     for threads, cell in zip(GPU_THREADS, found):
@@ -186,7 +186,7 @@ def gpu_tables(args):
 
 
 def rival(args, name, threads):
-    """The same of SciPy's blocks or NumPy's dense product, in a process of its own; None where it cannot be had."""
+    """Measures SciPy's blocks or NumPy's dense product in a separate process; returns None if it cannot run."""
     env = {**os.environ, **{f"{lib}_NUM_THREADS": str(threads) for lib in ("OPENBLAS", "MKL", "OMP")}}
     command = [sys.executable, __file__, "rival", name, "--solver", args.solver, "--seconds", str(args.seconds)]
     done = subprocess.run(command + (["--short"] if args.short else []), capture_output=True, text=True, env=env)
@@ -199,7 +199,7 @@ def rival(args, name, threads):
 
 
 def as_rival(args):
-    """What the process of a rival does."""
+    """The main function of the process of a rival."""
     import numpy as np
     import scipy.sparse as sp
     with tempfile.TemporaryDirectory() as folder:
@@ -308,10 +308,10 @@ def main():
     ap.add_argument("name", nargs="?", help=argparse.SUPPRESS)
     ap.add_argument("--solver", default="target/release/solver")
     ap.add_argument("--bench", default="")
-    ap.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], help="other numbers than the study's")
-    ap.add_argument("--seconds", type=float, default=2.0, help="the longest run with more threads than the machine has")
-    ap.add_argument("--beside", help="a table 1 of a CPU, whose best lines stand in table 13")
-    ap.add_argument("--short", action="store_true", help="cut every run short, for a quick look")
+    ap.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], help="numbers of threads [default: those of the study]")
+    ap.add_argument("--seconds", type=float, default=2.0, help="time limit of a run with more threads than the machine has")
+    ap.add_argument("--beside", help="a table 1 of a CPU, whose best rows are included in table 13")
+    ap.add_argument("--short", action="store_true", help="cut off every run, for a quick look")
     ap.add_argument("-o", "--output", default="results/cpu/blocks")
     args = ap.parse_args()
     if args.table == "rival":

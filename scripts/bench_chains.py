@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Times `solver markov` beside power iterations with the products of MKL and SciPy, in turn, in one run, and writes the medians
-as JSON: the stationary vector of a chain in blocks.
+"""Times `solver markov` and power iterations with the products of MKL and SciPy, in turn, in one run, on a chain in blocks, and
+writes the medians as JSON.
 
   scripts/bench_chains.py --solver target/release/solver -o results/cpu/chains.json
 
-Rivals: MKL's product in blocks and in rows, optimised for many (pip install numpy scipy mkl sparse_dot_mkl), and SciPy's in
-blocks (one thread). All begin at the uniform distribution and stop when the l1 norm of a step, pi P - pi, is below 1e-10. Seconds
-are those of the iterations, an iteration of the rivals being a product with the transpose and NumPy's norm of 32,000
-differences. "setup" is ours from the matrix in memory, transposing and checking it included; the rivals' begins at a transpose
-in rows. The step from each answer, divided by its sum, is computed anew by SciPy and stands beside its time.
+Rivals are MKL's product in blocks and in rows, optimised for many products (pip install numpy scipy mkl sparse_dot_mkl), and
+SciPy's in blocks (one thread). All start at the uniform distribution and stop when the l1 norm of a step, pi P - pi, is below
+1e-10. Seconds are those of the iterations; an iteration of a rival is a product with the transpose and NumPy's norm of 32,000
+differences. "setup" of `solver` starts with the matrix in memory, and includes transposing and checking it; that of the rivals
+starts with a transpose in rows. SciPy recomputes the step from each answer, divided by its sum; it is reported with the time.
 """
 import argparse, datetime, json, os, statistics, subprocess, tempfile, time
 
@@ -21,7 +21,7 @@ MATRIX, BLOCK, TOL = "blockband:n=32000,block=5,density=0.05", 5, 1e-10
 
 
 def iterated(n, product):
-    """Power iteration: `product(x, y)` writes what follows x to y."""
+    """Power iteration: `product(x, y)` writes the next iterate after x to y."""
     began = time.perf_counter()
     x, y, difference = np.full(n, 1 / n), np.empty(n), np.empty(n)
     for iteration in range(1, 10_000):
@@ -88,7 +88,7 @@ def main():
                 print(f"left out: {error}", flush=True)
         peers["SciPy BSR (1 thread)"] = scipy_blocks(into)
         runs = {name: [] for name in peers}
-        for _ in range(args.rounds):  # in turn, so that a change of the machine's mood meets all of them
+        for _ in range(args.rounds):  # in turn, so that a change in the load of the machine affects all peers
             for name, run in peers.items():
                 time.sleep(0.5)
                 runs[name].append(run())

@@ -4,16 +4,16 @@
   scripts/bench_preconditioners.py --solver target/release/solver --real DIR -o results/cpu/preconditioners.json
   scripts/bench_preconditioners.py table results/cpu/preconditioners.json      # as a Markdown table
 
-Systems are P1 and P2 of the generators and, with --real, every file that DIR/SOURCES.md lists as symmetric positive
-definite; b = A times ones, ||b - A x|| <= 1e-8 ||b||. A run that does not converge stands there with its reason. Rounds go
-through all preconditioners in turn; seconds are medians. With --eigen and --petsc (see rivals.py) P1 and P2 are solved by
-these as well, in the same rounds, with preconditioners that they have. --only takes part of a system's name, and --append keeps the other
+The systems are the generated ones in PETSC below and, with --real, every file that DIR/SOURCES.md lists as symmetric positive
+definite; b = A times ones, ||b - A x|| <= 1e-8 ||b||. The row of a run that does not converge has the reason. Each round runs all
+preconditioners in turn; seconds are medians. With --eigen and --petsc (see rivals.py), these solve the generated systems in the
+same rounds, with the preconditioners that they have. --only selects systems by a part of their name, and --append keeps the other
 systems of the file, so that a long table can be made in several short runs.
 """
 import argparse, datetime, json, os, platform, re, statistics, subprocess, sys, tempfile
 
 ICC = "-pc_type bjacobi -sub_pc_type icc"
-# For each system the size of its blocks, and PETSc's options for each preconditioner, in rows or in blocks.
+# For each generated system: the size of its blocks, and PETSc's options for each preconditioner, in rows or in blocks.
 PETSC = {
     "poisson2d:1000x1000": (1, {
         "none": "-pc_type none", "icc(0) in each process": ICC, "ssor in each process": "-pc_type sor -pc_sor_local_symmetric"}),
@@ -43,7 +43,7 @@ def run(args, system, precond):
 
 
 def foreign(args, system):
-    """What the rivals can do on a system: a name and a function that solves, for each."""
+    """Yields, for each rival and preconditioner on a system, their names and a function that solves."""
     import numpy as np
     import scipy.sparse as sp
     import rivals
@@ -61,7 +61,7 @@ def foreign(args, system):
         for size in sorted({1, block}):
             petsc = rivals.Petsc(args.petsc, args.threads, size)
             for precond, typed in options.items():
-                # PETSc's ICC is for rows, its Jacobi for blocks of the matrix' own size.
+                # PETSc's ICC needs rows; its block Jacobi uses the block size of the matrix.
                 if not precond.startswith("block" if size == 1 else "icc"):
                     yield petsc.name, precond, lambda petsc=petsc, typed=typed: petsc.solve(system, a, b, typed)
 

@@ -3,14 +3,16 @@
 
   scripts/bench_ranks.py --solver target/release/solver -o results/cpu/ranks.json rmat:scale=20,factor=16 cnr-2000.graph
 
-Rivals, each left out where it cannot be imported (pip install numpy scipy igraph networkit python-graphblas): SciPy's product
-in a loop (one thread), igraph's PRPACK (one thread), NetworKit, and SuiteSparse:GraphBLAS in the form of LAGraph; with
-`--gap DIR` the GAP Benchmark Suite (its sources), compiled here: its two kernels made double, and the one as it is, which computes
-in single precision and stops at a step of 1e-4. Its ranks lose what sinks hold. Damping 0.85. All others stop when the l1 norm of a step is at most 1e-10, igraph by its own rule; "step" is ours by the same rule, and "certified"
-is ours until the error of all ranks together is certainly at most 1e-10, which is 5.7 times as much. Seconds are those of
-solving; "setup" is what each needs before from a graph in memory, the certificate stands apart. The answer of each is put into
-one more iteration, in double precision, and what it changes stands beside its time; a rival that drops sinks is divided by its
-sum first.
+Rivals, each left out if it cannot be imported (pip install numpy scipy igraph networkit python-graphblas): SciPy's product in a
+loop (one thread), igraph's PRPACK (one thread), NetworKit, and SuiteSparse:GraphBLAS in the form of LAGraph; with `--gap DIR` the
+sources of the GAP Benchmark Suite, compiled here: its two kernels changed to double precision, and the unchanged `pr`, which
+computes in single precision and stops at a step of 1e-4. Its ranks lose the rank that reaches sinks.
+
+Damping is 0.85. The rivals stop when the l1 norm of a step is at most 1e-10, igraph by its own rule. "step" is `solver` with the
+same rule. "certified" is `solver` until the error of all ranks together is proven to be at most 1e-10, which needs steps 5.7 times
+as small. Seconds are those of solving; "setup" is the preparation from a graph in memory; the certificate is timed separately.
+Each answer is put into one more iteration in double precision, and the size of this step is reported with the time; the answer
+of a rival that drops sinks is first divided by its sum.
 """
 import argparse, datetime, json, os, platform, statistics, subprocess, tempfile, time
 
@@ -147,7 +149,7 @@ def main():
     rows = []
     for what in args.graphs:
         graph = Graph(args.solver, what)
-        # d / (1 - d) times the step is what ours stops at.
+        # Ours stops when d / (1 - d) times the step is at most the tolerance.
         peers = [ours(args, graph, "step", TOL * D / (1 - D), "power")]
         peers += [ours(args, graph, "certified", TOL, method) for method in ("power", "extrapolated", "gauss-seidel")]
         for rival in (scipy_loop, graphblas, networkit, igraph):

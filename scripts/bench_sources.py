@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times each generator at about 30 million entries, and reading a binary file (.slv) that is in the page cache; writes JSON.
+"""Times each generator at about 30 million entries, and reading a binary file (.slv) from the page cache; writes JSON.
 
   cargo build --release --example reading --bin solver
   scripts/bench_sources.py --files DIR -o results/cpu/sources.json
 
-Seconds are those from the name to validated compressed rows in memory, in a process of its own for each source; the median
-of the rounds and the best are given. Stand-ins are made at full size, which for some is less than 30 million entries or more.
-The binary file is that of a stand-in with 27 million entries: bytes of the file over seconds, checksums and the check of the
-matrix included. With --only, the sources named are measured anew and the others stay as the output file has them.
+Seconds are those from the name to validated compressed rows in memory, in a separate process for each source; the file has the
+median of the rounds and the smallest. Stand-ins are made at full size, which may be fewer or more than 30 million entries.
+The binary file is that of a stand-in with 27 million entries; its speed is the bytes of the file divided by the seconds, which
+include checksums and the check of the matrix. With --only, the named sources are measured again and the output file keeps the rest.
 """
 import argparse, datetime, json, os, platform, statistics, subprocess, sys
 
@@ -76,7 +76,7 @@ def main():
             before = json.load(file)
         rows, commands = {row["what"]: row for row in before["sources"]}, before["commands"]
     for what in wanted:
-        # Once before it counts, so that the file is in the page cache, and more often, as it is over soon.
+        # The binary file gets five times as many rounds, because a round is short.
         row = measure(args, binary, 5 * args.rounds) if what == "cache" else measure(args, what, args.rounds)
         rows[row["what"]] = row
     report = {"commands": [*commands, " ".join(sys.argv)], "date": datetime.date.today().isoformat(), "processor": processor(),

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Iterations of PageRank and of Markov chains on a GPU, by ours and with cuSPARSE's products.
+"""Times iterations of PageRank and of Markov chains on a GPU, with our backends and with cuSPARSE's products.
 
   scripts/bench_steps.py ranks -o results/h200/ranks.json     # graphs of 62 and 44 million links
-  scripts/bench_steps.py chains -o results/h200/chains.json   # chains of 51 to 800 million entries in blocks of 5 x 5, with a picture
+  scripts/bench_steps.py chains -o results/h200/chains.json   # chains of 51 to 800 million entries in blocks of 5 x 5, with a plot
 
-Each cell is the run whose iteration takes the median of --rounds; backends take turns, and for ranks CuPy, where it can be
+Each cell is the run whose time per iteration is the median of --rounds. Backends take turns. For ranks CuPy takes part if it can be
 imported: power iteration with its product, until the l1 norm of a step is at most 1e-10. Its ranks are compared with ours. A run
-that ends without an answer is an error, and a backend that refuses a matrix is left out, with its words.
+that ends without an answer is an error. A backend that refuses a matrix is left out, and its message is printed.
 """
 import argparse, datetime, json, os, subprocess, sys, tempfile, time
 
@@ -14,7 +14,7 @@ RANKS = {graph: ["auto", "csr", "cusparse", "cusparse-alg2"]
          for graph in ("rmat:scale=22,edges=64000000", "rmat:n=2601977,edges=45000000")}
 CHAINS = {f"blockband:n={n},block=5,density={density}": ["auto", "csr", "cusparse", "cusparse-bsr", "cusparse-bsrmv"]
           for n, density in ((32000, "0.05"), (320000, "0.005"), (2000000, "0.0002"))}
-# What is kept of a run beside its command.
+# Keys of a report that are not kept.
 LEFT_OUT = {"backend_because", "solver", "ranks", "top", "stand_in"}
 
 

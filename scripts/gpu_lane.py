@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""The test suite on a machine that has a GPU and no Rust.
+"""Runs the test suite on a machine that has a GPU and no Rust.
 
-    scripts/gpu_lane.py pack --real DIR -o gpu-tests.tar.xz   # here: builds, strips and packs the test binaries and their data
-    ./gpu_lane.py run --minutes 9 -o parts                    # there, in the unpacked folder; repeat until it says complete
+    scripts/gpu_lane.py pack --real DIR -o gpu-tests.tar.xz   # with Rust: builds, strips and packs the test binaries and their data
+    ./gpu_lane.py run --minutes 9 -o parts                    # with the GPU, in the unpacked folder; repeat until complete
     scripts/gpu_lane.py merge parts/*.jsonl -o results/h200/tests.json
 
-`run` writes a line for each test as soon as its outcome is known, so a run that is cut off loses only the tests that were running.
-It goes on with what the parts in the folder `-o` and in `--previous` do not have. First come all tests, then compute-sanitizer: each
-of its tools over each backend, and over the suites in SUITES.
+`run` writes a line for each test as soon as its outcome is known, so an interrupted run loses only the tests that were running.
+It runs the tests that have no outcome in the parts of the folder `-o` and of `--previous`: first all tests, then compute-sanitizer,
+each of its tools over each backend and over the suites in SUITES.
 
-`merge` accepts parts of one pack, one kind of GPU and one list of tests alone. A test that failed once has failed, whatever came of it
-later. The exit code is 0 when everything ran on a GPU and nothing failed.
+`merge` accepts only parts of one pack, one GPU model and one list of tests. A test that failed once counts as failed, whatever
+its later outcomes. The exit code is 0 if everything ran on a GPU and nothing failed.
 """
 
 import argparse
@@ -29,24 +29,24 @@ from pathlib import Path
 
 MOST_MIB = 60
 TOOLS = ["memcheck", "synccheck", "initcheck", "racecheck"]
-# Of the tests of each backend, those that a sanitizer looks at: all kernels run in them.
+# The tests of each backend that run under a sanitizer: together they run all kernels.
 SANITIZED = [
     "sums_of_small_integers_are_exact",
     "the_fused_dot_product_is_that_of_the_product_and_runs_the_program",
 ]
-# The suites beside them whose tests use a GPU, by the name of the module.
+# Further suites whose tests use a GPU, by the name of the module.
 SUITES = ["backends", "burst", "cg", "markov", "minres", "pagerank", "pipelined", "preconditioners", "stops", "sweeps", "verdicts"]
-# cuSPARSE's kernels are not ours to check: racecheck reports hazards inside some.
+# Kernels of cuSPARSE are not checked: racecheck reports hazards inside some of them.
 OURS = ["--kernel-regex-exclude", "kns=cusparse"]
-# What a tool says when it found nothing.
+# The summary of a tool that found no error.
 CLEAN = re.compile(r"ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards")
-# Tests in one process of a tool: their outcomes are known once it ends, so a run that is cut off loses no more than these.
+# Tests per process of a tool. Outcomes are known when the process ends, so an interrupted run loses at most this number.
 AT_ONCE = 4
 LINE = re.compile(r"^test (\S+) +\.\.\. (ok|FAILED|ignored)(?:[ ,]+\(?(.*?)\)?)?$")
 
 
 def records(part):
-    """The lines of a part; a last line that was cut off is left out."""
+    """Returns the lines of a part, without an incomplete last line."""
     lines = []
     for line in Path(part).read_text().splitlines():
         try:
@@ -81,7 +81,7 @@ def pack(args):
 
 
 def fill(args, root, programs, names, folder):
-    """Puts everything into the folder and packs it."""
+    """Copies everything into the folder and packs it."""
     (folder / "bin").mkdir(parents=True)
     for name, binary in programs.items():
         subprocess.run(["strip", "-o", folder / "bin" / name, binary], check=True)
@@ -116,7 +116,7 @@ def query_gpu():
 
 
 class Run:
-    """A run in an unpacked pack: what there is to do, what is done, and the time that is left."""
+    """A run in an unpacked pack: the expected tests, the outcomes so far, and the remaining time."""
 
     def __init__(self, args):
         self.here = Path(__file__).resolve().parent
@@ -134,7 +134,7 @@ class Run:
             "SOLVER_CACHE": str(self.here / "cache"),
             "SOLVER_TEST_COMPILED": str(self.here / "cache" / "compiled"),
         }
-        # What would leave tests out.
+        # These would leave tests out.
         self.environment.pop("SOLVER_TEST_BACKENDS", None)
         self.environment.pop("SOLVER_TEST_MATRICES", None)
         if not args.without_gpu:
@@ -173,7 +173,7 @@ class Run:
         return [line.removesuffix(": test") for line in listed.splitlines() if line.endswith(": test")]
 
     def sanitizer_pieces(self):
-        """By name: the binary and its tests. A piece is a tool over the tests of one backend, or of one suite."""
+        """Returns the binary and the tests of each piece. A piece is one tool over the tests of one backend or one suite."""
         pieces = {}
         of_backends = {}
         for test in self.tests["backends"]:
@@ -201,13 +201,13 @@ class Run:
         while batches and self.left() > 5:
             batch = batches.pop(0)
             ended = self.batch(piece, name, batch, tool)
-            # Where a process ended early, each test that it left without an outcome runs by itself.
+            # If a process ended early, each test without an outcome runs in a separate process.
             missing = [test for test in batch if (piece, test) not in self.done]
             if ended and len(batch) > 1:
                 batches = [[test] for test in missing] + batches
 
     def batch(self, piece, name, todo, tool):
-        """Runs tests in one process; whether it ended by itself."""
+        """Runs tests in one process; returns whether it ended before the time limit."""
         print(f"{piece}: {len(todo)} tests, {self.left():.0f} s left", flush=True)
         only, log, output = (self.here / file for file in ["only.txt", "outcomes.txt", "output.txt"])
         only.write_text("\n".join(todo))
@@ -215,7 +215,8 @@ class Run:
         threads = 1 if tool or len(todo) == 1 else self.threads
         command = [str(self.here / "bin" / name), "--test-threads", str(threads)]
         if name in ("unit", "lean"):
-            # Rust's own harness does not know the list, and writes other lines to a log: all run again, and say so on its output.
+            # Rust's own harness ignores the list and logs in another format: all tests run again, and the outcomes are read from
+            # its output.
             log = output
         else:
             command += ["--logfile", str(log)]
@@ -227,7 +228,7 @@ class Run:
                 command, env={**self.environment, "SOLVER_TEST_ONLY": str(only)}, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
             )
-            # Outcomes are written down while the process runs, but a tool speaks last.
+            # Outcomes are recorded while the process runs, except under a tool, whose summary comes last.
             while process.poll() is None and self.left() > 2:
                 time.sleep(0.2)
                 if not tool:
@@ -255,7 +256,7 @@ class Run:
         return ended
 
     def take(self, piece, todo, log, fault=None):
-        """Writes down the outcomes that a log has; `fault` turns those that are ok into failures."""
+        """Records the outcomes in a log; with `fault`, passed tests count as failed."""
         for line in log.read_text(errors="replace").splitlines():
             found = LINE.match(line.strip())
             if found and found[1] in todo and (piece, found[1]) not in self.done:
@@ -336,7 +337,7 @@ def main():
     packing.add_argument("--real", help="the folder of real matrices")
     packing.add_argument("-o", "--output", required=True, help="the .tar.xz to write")
     packing.set_defaults(run=pack)
-    running = commands.add_parser("run", help="run what has no outcome yet, in an unpacked pack")
+    running = commands.add_parser("run", help="run the tests that have no outcome yet, in an unpacked pack")
     running.add_argument("--minutes", type=float, default=9, help="when to stop")
     running.add_argument("--threads", type=int, default=8, help="tests that run at the same time")
     running.add_argument("--previous", nargs="*", default=[], help="folders with parts of earlier runs")

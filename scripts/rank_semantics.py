@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Writes the ranks that NetworkX and igraph give to vertices of small graphs, which tests/solvers/pagerank.rs compares with ours.
+"""Writes the ranks that NetworkX and igraph compute for small graphs. tests/solvers/pagerank.rs compares them with ours.
 
   scripts/rank_semantics.py tests/data/ranks.json        # pip install networkx scipy igraph
 
-NetworkX iterates until nothing changes beyond rounding. igraph's PRPACK eliminates below 128 vertices, so that its answer is
-exact but for rounding too. A case names the policy for sinks by which we should find the same:
+NetworkX iterates until changes are at the level of rounding. igraph's PRPACK uses elimination below 128 vertices, so its answer is
+exact except for rounding. A case names the policy for sinks with which we should compute the same ranks:
 
-- NetworkX jumps out of a sink as it jumps otherwise: personalised, where there is a personalisation (ours is uniform by default).
-  With `dangling=` a distribution of its own takes its place.
+- NetworkX jumps from a sink as it jumps elsewhere: to the personalisation if there is one (our default is uniform). The argument
+  `dangling=` replaces this distribution.
 - igraph does the same as NetworkX by default and has no such argument.
-- In NetworkX repeated edges need a MultiDiGraph: in a DiGraph the last one stands for all. igraph keeps them as we do.
-- Both follow weights, keep self loops, and take a vertex for a sink whose edges all weigh nothing.
+- Repeated edges need a MultiDiGraph in NetworkX: a DiGraph keeps only the last one. igraph keeps them, as we do.
+- Both use weights, keep self loops, and treat a vertex whose edges all have weight zero as a sink.
 """
 import json, sys
 
@@ -41,7 +41,7 @@ def networkx_ranks(n, links, damping, v, sinks):
     g.add_nodes_from(range(n))
     g.add_weighted_edges_from(links)
     by_vertex = lambda values: None if values is None else dict(enumerate(map(float, values)))
-    # It stops when the l1 norm of a step is below n times the tolerance.
+    # NetworkX stops when the l1 norm of a step is below n times the tolerance.
     ranks = nx.pagerank(g, damping, by_vertex(v), max_iter=100_000, tol=2e-16, dangling=by_vertex(sinks))
     return [ranks[i] for i in range(n)]
 

@@ -1,13 +1,14 @@
-"""Rivals that are compiled programs, Eigen, PETSc and GAP, for the scripts beside this file.
+"""Eigen, PETSc and the GAP Benchmark Suite, compiled as programs, for the other scripts of this folder.
 
-`--eigen DIR` names the folder of Eigen's headers, `--petsc PREFIX` an installed or built PETSc (with the architecture's
-folder, as in petsc-3.26.1/arch-opt), and `--gap DIR` the sources of the GAP Benchmark Suite. What is not named is left out.
+`--eigen DIR` names the folder of Eigen's headers, `--petsc PREFIX` an installed or built PETSc (with the folder of the
+architecture, as in petsc-3.26.1/arch-opt), and `--gap DIR` the sources of the GAP Benchmark Suite. Rivals without their option
+are left out.
 """
 import atexit, json, os, shutil, subprocess, tempfile
 
 try:
     import numpy as np
-except ImportError:  # enough for the options
+except ImportError:  # the options work without it
     np = None
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -15,8 +16,8 @@ folder = None
 
 
 def add_options(parser):
-    parser.add_argument("--eigen", default="", help="the folder of Eigen's headers, as /usr/include/eigen3")
-    parser.add_argument("--petsc", default="", help="the folder of a PETSc that holds lib and include")
+    parser.add_argument("--eigen", default="", help="folder of Eigen's headers, such as /usr/include/eigen3")
+    parser.add_argument("--petsc", default="", help="folder of a PETSc, which contains lib and include")
 
 
 def workplace():
@@ -35,7 +36,7 @@ def compiled(name, command):
 
 
 def file_of(system, ending, write):
-    """The matrix as a rival reads it, written once."""
+    """Returns the file of a matrix in the format of a rival; writes it on first use."""
     path = os.path.join(workplace(), "".join(c if c.isalnum() else "-" for c in system) + ending)
     if not os.path.exists(path):
         with open(path, "wb") as f:
@@ -44,7 +45,7 @@ def file_of(system, ending, write):
 
 
 def said(command, **environment):
-    """The lines that a program prints."""
+    """Runs a program and returns the lines that it prints."""
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
     if done.returncode != 0 or not done.stdout:
         raise RuntimeError(done.stderr.strip()[-500:])
@@ -80,10 +81,10 @@ class Eigen:
 
 
 class Petsc:
-    """Preconditioners by PETSc's own options, as "-pc_type jacobi"; matrices in rows, or in blocks of a size."""
+    """Preconditioners are given as PETSc options, such as "-pc_type jacobi"; matrices are in rows, or in blocks of one size."""
 
     def __init__(self, prefix, threads, block=1):
-        # What a PETSc in its own source tree includes lies in two folders.
+        # The headers of a PETSc in its own source tree are in two folders.
         include = [f"-I{os.path.join(path, 'include')}" for path in (prefix, os.path.dirname(os.path.abspath(prefix)))]
         lib = os.path.join(prefix, "lib")
         command = ["mpicc", "-O3", *include, os.path.join(HERE, "native", "petsc.c"), f"-L{lib}", f"-Wl,-rpath,{lib}"]
@@ -112,7 +113,7 @@ class Petsc:
 
 
 class Gap:
-    """PageRank of the GAP Benchmark Suite: pr, which is Gauss-Seidel, or pr_spmv; in its single precision, or made double."""
+    """PageRank of the GAP Benchmark Suite: pr (Gauss-Seidel) or pr_spmv, in its single precision or changed to double."""
 
     def __init__(self, sources, threads, program="pr", double=True):
         flags = ["-O3", "-march=native", "-fopenmp", "-I", os.path.join(sources, "src")]
@@ -122,7 +123,7 @@ class Gap:
         self.threads = threads
 
     def ranks(self, system, links, into, tolerance, most):
-        """Of the links in rows by where they begin, and in rows by where they end."""
+        """Returns ranks, seconds and iterations. `links` has the links by source vertex, `into` by target vertex."""
         def write(f):
             np.array([True]).tofile(f)
             np.array([links.nnz, links.shape[0]], "<i8").tofile(f)

@@ -5,13 +5,13 @@ no signal, no hang.
   scripts/scarcity.py --solver target/release/solver                    # about 4500 runs, half an hour on two cores
   scripts/scarcity.py --solver target/release/solver --runs 200         # a sample of them
 
-The limits on the address space begin where `solver --version` runs and end at 600 MB. Limits on threads hold for a user other
-than root, and only root can become another user: without root they are left out. The exit code is 1 if a run failed.
+Limits on the address space start at the smallest at which `solver --version` runs and end at 600 MB. Limits on threads apply to users
+other than root, and only root can become another user: without root they are left out. The exit code is 1 if a run failed.
 """
 import argparse, collections, concurrent.futures, itertools, os, resource, subprocess, sys, tempfile
 
 MB = 1 << 20
-# Users of no other process, one for each run with a limit on its threads.
+# User ids without other processes, one for each run with a limit on threads.
 USERS = range(200_000, 201_000)
 COMMANDS = {
     "info": "info --matrix poisson3d:60x60x60",
@@ -23,7 +23,7 @@ COMMANDS = {
 
 
 def run(program, words, limits, user, timeout):
-    """Returns the exit code and what stderr says; the code is None for a hang."""
+    """Returns the exit code and the text on stderr; the code is None for a hang."""
     def limited():
         for limit, value in limits:
             resource.setrlimit(limit, (value, value))
@@ -43,7 +43,7 @@ def starts(program, bytes):
 
 
 def least(program):
-    """The smallest limit in steps of 128 kB at which the program starts."""
+    """Returns the smallest limit, in steps of 128 kB, at which the program starts."""
     step, low, high = 128 << 10, 0, 2048
     while low + 1 < high:
         middle = (low + high) // 2
@@ -52,7 +52,7 @@ def least(program):
 
 
 def sizes(first):
-    """Limits in small steps where little memory is left to the program, and in larger ones above."""
+    """Yields limits in small steps near the smallest and in larger steps above."""
     bytes = first
     while bytes <= 600 * MB:
         yield bytes
@@ -60,7 +60,7 @@ def sizes(first):
 
 
 def plan(args):
-    """(name, words, limits, user) of every run."""
+    """Yields (name, words, limits, user) of every run."""
     first = least(args.program)
     print(f"the program starts with {first / MB:.1f} MB of address space", flush=True)
     names = args.commands or COMMANDS
