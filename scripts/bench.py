@@ -15,7 +15,7 @@ other programs. Rivals on a GPU are CuPy's cg, and cuSPARSE as a backend of `sol
 and named. The systems are those of our generators, b = A times ones, x0 = 0, no preconditioner, ||r|| <= 1e-8 ||b||.
 Every answer is verified by b - A x before its time counts.
 """
-import argparse, ctypes, datetime, json, os, platform, statistics, subprocess, sys, tempfile, time
+import argparse, ctypes, datetime, json, os, platform, statistics, subprocess, tempfile, time
 
 import numpy as np
 import scipy.sparse as sp

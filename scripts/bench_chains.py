@@ -13,7 +13,6 @@ starts with a transpose in rows. SciPy recomputes the step from each answer, div
 import argparse, datetime, json, os, statistics, subprocess, tempfile, time
 
 import numpy as np
-import scipy.sparse as sp
 
 import bench
 

@@ -74,18 +74,27 @@ def systems(result):
     return grouped
 
 
+def pivoted(grouped, first, seconds, own_columns):
+    """A table with one row per system, whose first columns are those of `own_columns`, and one column per program.
+
+    A cell has the time and, except in the column of `first`, its ratio to the time of `first`."""
+    programs = list(dict.fromkeys(row["peer"].partition(" = ")[0] for rows in grouped.values() for row in rows))
+    lines = []
+    for system, rows in grouped.items():
+        cells = {row["peer"].partition(" = ")[0]: seconds(row) for row in rows}
+        own = next(row for row in rows if row["peer"].startswith(first))
+        line = [f"`{system}`", *(cell(own) for cell in own_columns.values())]
+        for program in programs:
+            ratio = "" if program == first else f" ({cells[program] / cells[first]:.2f})" if program in cells else ""
+            line.append(f"{time_in_words(cells[program])}{ratio}" if program in cells else "")
+        lines.append(line)
+    return markdown(["system", *own_columns, *programs], lines)
+
+
 def cg_table(name):
-    rows = []
-    for system, peers in systems(load(name)).items():
-        ours = next(row for row in peers if row["peer"] == "solver auto")
-        own = ours["us_per_iteration"]["median"]
-        for row in peers:
-            us = row["us_per_iteration"]["median"]
-            limit = row.get("limit_seconds_per_iteration")
-            rows.append([f"`{system}`" if row is ours else "", row["peer"], row["iterations"], f"{us:,.1f} us", f"{us / own:.2f}",
-                         f"{row['percent_of_limit']:.0f} % of {1e6 * limit:,.1f} us" if limit else ""])
-    head = ["system", "program", "iterations", "time per iteration", "relative to `auto`", "share of the machine's limit"]
-    return markdown(head, rows)
+    own_columns = {"iterations": lambda row: f"{row['iterations']:,}",
+                   "limit, reached by auto": lambda row: f"{time_in_words(row['limit_seconds_per_iteration'])}, {row['percent_of_limit']:.0f} %"}
+    return pivoted(systems(load(name)), "solver auto", lambda row: row["us_per_iteration"]["median"] / 1e6, own_columns)
 
 
 def cg_speed(name, system, machine):
@@ -137,13 +146,8 @@ def spmv_speed(matrix):
 
 
 def spmv_cpu_table():
-    rows = []
-    for system, peers in systems(load("cpu/spmv.json")).items():
-        own = peers[0]["ms"]["median"]
-        for row in peers:
-            rows.append([f"`{system}`" if row is peers[0] else "", row["peer"], f"{row['ms']['median']:.2f} ms",
-                         f"{row['ms']['median'] / own:.2f}"])
-    return markdown(["matrix", "program", "time", "relative to `auto`"], rows)
+    own_columns = {"`auto` chooses": lambda row: row["peer"].partition(" = ")[2]}
+    return pivoted(systems(load("cpu/spmv.json")), "solver auto", lambda row: row["ms"]["median"] / 1e3, own_columns)
 
 
 # --- PageRank, preconditioners ------------------------------------------------------------------------------------------
@@ -263,13 +267,13 @@ def speed_table():
 STUDIES = ("block-band", "four-kernels", "seven-strategies", "serial-vs-cuda")
 
 
-def backends_table(solver, device, of_studies):
+def backends_table(solver, devices, of_studies):
     rows = []
     for row in registry(solver, "backends"):
-        if row["device"] in device and any(study in row["from"] for study in STUDIES) == of_studies:
-            rows.append([f"`{row['name']}`", row["device"], row["format"], row["from"], "yes" if row["deterministic"] else "no",
-                         row["summary"]])
-    return markdown(["backend", "device", "format", "from", "deterministic", "summary"], rows)
+        if row["device"] in devices and any(study in row["from"] for study in STUDIES) == of_studies:
+            device = [row["device"]] if len(devices) > 1 else []
+            rows.append([f"`{row['name']}`", *device, row["format"], row["from"], "yes" if row["deterministic"] else "no", row["summary"]])
+    return markdown(["backend", *(["device"] if len(devices) > 1 else []), "format", "from", "deterministic", "summary"], rows)
 
 
 def preconditioners_list(solver):
