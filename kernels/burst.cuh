@@ -19,7 +19,7 @@ typedef float Stored;  // unused: no values are stored
 #endif
 
 // The sums that blocks exchange: [round % 2][sum][block]. A word is half of a sum in the low bits and the number of the round in
-// the high bits, so that a reader can tell whether the word belongs to this round. A block reaches the round after the next only
+// the high bits, so that a reader can detect whether the word belongs to this round. A block reaches the round after the next only
 // when all other blocks have read this one.
 struct Meeting {
     ulonglong2* words;
@@ -29,7 +29,7 @@ struct Meeting {
         return words + (u64(round & 1) * MOST_SUMS + sum) * gridDim.x + block;
     }
 
-    __device__ __forceinline__ void tell(int sum, double v) const {
+    __device__ __forceinline__ void publish(int sum, double v) const {
         const u64 bits = u64(__double_as_longlong(v)), tag = u64(round) << 32;
         asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(place(sum, blockIdx.x)),
                      "l"(tag | (bits >> 32)), "l"(tag | (bits & 0xffffffffu))
@@ -37,7 +37,7 @@ struct Meeting {
     }
 
     // Reads a block's sum; returns whether it is the sum of this round.
-    __device__ __forceinline__ bool hear(int sum, u32 block, double& v) const {
+    __device__ __forceinline__ bool read(int sum, u32 block, double& v) const {
         u64 high, low;
         asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
                      : "=l"(high), "=l"(low)
@@ -78,7 +78,7 @@ __device__ __forceinline__ void meet(Meeting& m, double (&v)[COUNT], Conclude co
         if (lane == 0) {
             fence();
 #pragma unroll
-            for (int i = 0; i < COUNT; ++i) m.tell(i, v[i]);
+            for (int i = 0; i < COUNT; ++i) m.publish(i, v[i]);
         }
         // All lanes poll together until all have read their sums: lanes that diverged would take a round trip each.
         double heard[AT_ONCE][COUNT];
@@ -91,7 +91,7 @@ __device__ __forceinline__ void meet(Meeting& m, double (&v)[COUNT], Conclude co
                 for (int i = 0; i < COUNT; ++i) {
                     const u32 block = lane + 32 * a;
                     heard[a][i] = 0.0;
-                    if (block < gridDim.x) all = m.hear(i, block, heard[a][i]) && all;
+                    if (block < gridDim.x) all = m.read(i, block, heard[a][i]) && all;
                 }
         } while (!__all_sync(0xffffffffu, all));
         fence();

@@ -149,7 +149,7 @@ fn plans<D: Host>(backend: &str) -> Vec<(Choice, bool)> {
     add(String::new(), true);
     let entry = REGISTRY.iter().find(|e| e.device() == D::KIND && e.name == backend);
     for param in entry.map_or(&[][..], |entry| entry.params) {
-        let examples = param.others.as_ref().map_or(&[][..], |others| others.examples);
+        let examples = param.unlisted.as_ref().map_or(&[][..], |unlisted| unlisted.examples);
         let values: Vec<_> = param.values.iter().chain(examples).collect();
         for (i, value) in values.iter().enumerate() {
             let whole = values.len() <= MANY || i % THOROUGH == 0;
