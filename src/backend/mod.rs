@@ -304,12 +304,12 @@ impl Choice {
         if self.entry.precisions.contains(&precision) {
             return Ok(());
         }
-        let serves: Vec<_> = self.entry.precisions.iter().map(|p| p.name()).collect();
+        let supported: Vec<_> = self.entry.precisions.iter().map(|p| p.name()).collect();
         Err(Error::Unsupported {
             backend: self.entry.name,
             device: self.entry.device(),
             what: format!("precision {}", precision.name()),
-            hint: format!("use precision {}, or another backend", serves.join(" or ")),
+            hint: format!("use precision {}, or another backend", supported.join(" or ")),
         })
     }
 }

@@ -82,7 +82,7 @@ pub fn examine(threads: Option<usize>) -> Result<Vec<Finding>> {
     let mut findings = inspect_cpu(&cpu);
     let driver = cuda::driver_version();
     let gpus = driver.is_ok().then(cuda::count);
-    findings.push(outcome("driver", driver.map(|(a, b)| format!("serves CUDA up to {a}.{b}"))));
+    findings.push(outcome("driver", driver.map(|(a, b)| format!("supports CUDA up to {a}.{b}"))));
     findings.push(outcome("nvrtc", Nvrtc::get().map(describe_nvrtc)));
     findings.push(outcome("cusparse", cusparse::describe_library()));
     findings.push(outcome("cublas", dense::describe_library()));

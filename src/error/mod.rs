@@ -261,7 +261,9 @@ pub enum Error {
         hint: String,
     },
     /// A parameter of a backend is empty.
-    #[error("backend '{backend}': a parameter is missing after ':' or ','; add it, or remove the mark")]
+    #[error(
+        "backend '{backend}': a parameter is missing after ':' or ','; add a parameter, or remove the ':' or ','"
+    )]
     EmptyParameter {
         /// The backend.
         backend: &'static str,

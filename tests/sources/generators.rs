@@ -195,7 +195,10 @@ fn sizes_beyond_32_bits_are_refused() {
     ] {
         match load(&what) {
             Err(Error::TooLarge { what: _, value, limit, container }) => {
-                assert!(value > limit && limit == u128::from(u32::MAX) && container.contains("32-bit"), "{what}");
+                assert!(
+                    value > limit && limit == u128::from(u32::MAX) && container.contains("32-bit"),
+                    "{what}"
+                );
             }
             other => panic!("{what}: {:?}", other.map(|l| l.matrix.rows())),
         }

@@ -300,7 +300,7 @@ impl Share for Windows {
 
 /// Returns the kernels in every form that a backend may request, except those that `vector` covers: plain, and with the endings
 /// of these dot products and sweeps. If forms and types hardly interact, two combinations of types that differ in all three
-/// represent the others.
+/// represent all combinations.
 pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
     use Real::{F32, F64};
     let ones = [Types::new(F64, None, false), Types::new(F32, None, true)];
