@@ -19,8 +19,8 @@ typedef float Stored;  // unused: no values are stored
 #endif
 
 // The sums that blocks exchange: [round % 2][sum][block]. A word is half of a sum in the low bits and the number of the round in
-// the high bits, so that a reader can detect whether the word belongs to this round. A block reaches the round after the next only
-// when all other blocks have read this one.
+// the high bits, so that a reader can detect whether the word belongs to this round. A block reaches the round after the next
+// only when all other blocks have read this one.
 struct Meeting {
     ulonglong2* words;
     u32 round;
