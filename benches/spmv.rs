@@ -113,16 +113,16 @@ fn seconds<D: Device, T: Scalar>(device: &D, times: usize, product: &mut Steps<D
     let start = Instant::now();
     product.replay(times).unwrap();
     device.synchronize().unwrap();
-    let taken = start.elapsed();
-    rest::<D>(taken);
-    taken.as_secs_f64() / times as f64
+    let elapsed = start.elapsed();
+    rest::<D>(elapsed);
+    elapsed.as_secs_f64() / times as f64
 }
 
 /// Lets a GPU rest as long as it worked: at full memory bandwidth for a tenth of a second or more it reaches its power limit, and
 /// its clocks go down.
-fn rest<D: Device>(taken: Duration) {
+fn rest<D: Device>(elapsed: Duration) {
     if D::BATCH > 1 {
-        std::thread::sleep(taken);
+        std::thread::sleep(elapsed);
     }
 }
 

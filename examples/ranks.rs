@@ -19,7 +19,7 @@ fn main() -> solver::Result<()> {
     println!("certain to {:.0e}\n", ranks.error_bound());
 
     // Links and operator are reused; only the distribution of the jumps changes.
-    prepared.personalise(Some(Weights::of_vertices(["5"])));
+    prepared.personalise(Some(Weights::from_vertices(["5"])));
     let from_the_blog = prepared.solve()?;
     println!("jumping to the blog:\n{}", from_the_blog.report());
     assert!(ranks.converged() && from_the_blog.converged());

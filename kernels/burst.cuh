@@ -19,8 +19,8 @@ typedef float Stored;  // unused: no values are stored
 #endif
 
 // The sums that blocks exchange: [round % 2][sum][block]. A word is half of a sum in the low bits and the number of the round in
-// the high bits, so that a reader can tell whether the word belongs to this round. A block reaches the round after the next only
-// when all other blocks have read this one.
+// the high bits, so that a reader can detect whether the word belongs to this round. A block reaches the round after the next
+// only when all other blocks have read this one.
 struct Meeting {
     ulonglong2* words;
     u32 round;
@@ -29,7 +29,7 @@ struct Meeting {
         return words + (u64(round & 1) * MOST_SUMS + sum) * gridDim.x + block;
     }
 
-    __device__ __forceinline__ void tell(int sum, double v) const {
+    __device__ __forceinline__ void store_sum(int sum, double v) const {
         const u64 bits = u64(__double_as_longlong(v)), tag = u64(round) << 32;
         asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(place(sum, blockIdx.x)),
                      "l"(tag | (bits >> 32)), "l"(tag | (bits & 0xffffffffu))
@@ -37,7 +37,7 @@ struct Meeting {
     }
 
     // Reads a block's sum; returns whether it is the sum of this round.
-    __device__ __forceinline__ bool hear(int sum, u32 block, double& v) const {
+    __device__ __forceinline__ bool load_sum(int sum, u32 block, double& v) const {
         u64 high, low;
         asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
                      : "=l"(high), "=l"(low)
@@ -78,10 +78,10 @@ __device__ __forceinline__ void meet(Meeting& m, double (&v)[COUNT], Conclude co
         if (lane == 0) {
             fence();
 #pragma unroll
-            for (int i = 0; i < COUNT; ++i) m.tell(i, v[i]);
+            for (int i = 0; i < COUNT; ++i) m.store_sum(i, v[i]);
         }
         // All lanes poll together until all have read their sums: lanes that diverged would take a round trip each.
-        double heard[AT_ONCE][COUNT];
+        double loaded[AT_ONCE][COUNT];
         bool all;
         do {
             all = true;
@@ -90,8 +90,8 @@ __device__ __forceinline__ void meet(Meeting& m, double (&v)[COUNT], Conclude co
 #pragma unroll
                 for (int i = 0; i < COUNT; ++i) {
                     const u32 block = lane + 32 * a;
-                    heard[a][i] = 0.0;
-                    if (block < gridDim.x) all = m.hear(i, block, heard[a][i]) && all;
+                    loaded[a][i] = 0.0;
+                    if (block < gridDim.x) all = m.load_sum(i, block, loaded[a][i]) && all;
                 }
         } while (!__all_sync(0xffffffffu, all));
         fence();
@@ -99,7 +99,7 @@ __device__ __forceinline__ void meet(Meeting& m, double (&v)[COUNT], Conclude co
         for (int i = 0; i < COUNT; ++i) {
             v[i] = 0.0;
 #pragma unroll
-            for (int a = 0; a < AT_ONCE; ++a) v[i] += heard[a][i];
+            for (int a = 0; a < AT_ONCE; ++a) v[i] += loaded[a][i];
         }
         warp_sum(v);
         if (lane == 0) conclude(v);

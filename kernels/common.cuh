@@ -31,8 +31,7 @@ struct Slots {
 
 // Waits until the kernels before this one in the stream are complete and their writes are visible. All reads and writes of a
 // kernel come after this call. A kernel could let the next one start before it ends; but the next kernel's blocks would then be
-// placed wherever there happens to be room, so that some multiprocessors have more of them than others, which costs more than it
-// saves.
+// placed on whichever multiprocessors have free resources; the resulting imbalance costs more than the early start saves.
 __device__ __forceinline__ void in_order() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");

@@ -56,7 +56,7 @@ __device__ __forceinline__ SCALAR stored_whole(const Stored* p) {
 }
 
 // Keeps the loads of UNROLL columns ahead of the gathers that use them: otherwise the compiler waits for the first column before
-// it loads the last. No column has that value (launchers refuse matrices with so many columns), so the branch is never taken.
+// it loads the last. No column has that value (launchers refuse matrices with that many columns), so the branch is never taken.
 #define LOAD_ALL(column)                                                                \
     do {                                                                                \
         u32 most = 0;                                                                   \

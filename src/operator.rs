@@ -32,26 +32,26 @@ pub const fn dot_into(slot: Slot) -> DotInto {
     [Dot::product(Operand::Read(0), Operand::Read(1), slot)]
 }
 
-/// A backend's linear map, before it is bound to the device as an [`Operator`].
-pub type Made<D, T> = Arc<dyn LinearOperator<D, T>>;
+/// A shared linear map of a backend; [`Operator`] binds it to its device.
+pub type SharedOperator<D, T> = Arc<dyn LinearOperator<D, T>>;
 
 /// A linear map bound to the device that it was made on: what solvers and callers apply. Clones share the map, and it may move
 /// between threads.
 pub struct Operator<D: Device, T: Scalar> {
     device: D,
-    made: Made<D, T>,
+    map: SharedOperator<D, T>,
 }
 
 impl<D: Device, T: Scalar> Clone for Operator<D, T> {
     fn clone(&self) -> Self {
-        Operator { device: self.device.clone(), made: Arc::clone(&self.made) }
+        Operator { device: self.device.clone(), map: Arc::clone(&self.map) }
     }
 }
 
 impl<D: Device, T: Scalar> Operator<D, T> {
     /// Binds a linear map to the device that it was made on.
-    pub fn new(device: &D, made: Made<D, T>) -> Operator<D, T> {
-        Operator { device: device.clone(), made }
+    pub fn new(device: &D, map: SharedOperator<D, T>) -> Operator<D, T> {
+        Operator { device: device.clone(), map }
     }
 
     /// Returns the device.
@@ -61,29 +61,29 @@ impl<D: Device, T: Scalar> Operator<D, T> {
 
     /// Returns the numbers of rows and columns.
     pub fn shape(&self) -> (usize, usize) {
-        self.made.shape()
+        self.map.shape()
     }
 
     /// Returns the cost of one application: the only source of speeds in reports.
     pub fn cost(&self) -> Cost {
-        self.made.cost()
+        self.map.cost()
     }
 
     /// Returns the bytes that the operator holds on its device.
     pub fn storage(&self) -> u64 {
-        self.made.storage()
+        self.map.storage()
     }
 
     /// Returns the bytes that [`apply_sweep`](Operator::apply_sweep) moves for one column.
     pub fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
-        self.made.bytes_with(sweep)
+        self.map.bytes_with(sweep)
     }
 
     /// Applies the linear map while no other thread uses the device. A step that is being recorded keeps the operator alive.
     fn on_device<R>(&self, apply: impl FnOnce(&D, &dyn LinearOperator<D, T>) -> R) -> R {
         self.device.in_turn(|| {
             self.device.keep(|| Arc::new(self.clone()));
-            apply(&self.device, &*self.made)
+            apply(&self.device, &*self.map)
         })
     }
 

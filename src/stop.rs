@@ -29,18 +29,25 @@ pub enum StopCode {
 }
 
 impl StopCode {
-    /// Converts a code from a device.
-    pub fn from_device(code: u32) -> StopCode {
-        match code {
+    /// Converts a code to its variant; returns `None` for a number that is no code.
+    pub fn from_code(code: u32) -> Option<StopCode> {
+        Some(match code {
             0 => StopCode::Running,
             1 => StopCode::Converged,
             2 => StopCode::NotFinite,
             3 => StopCode::IndefiniteMatrix,
+            4 => StopCode::IndefinitePreconditioner,
             5 => StopCode::LeastSquares,
             6 => StopCode::Diverged,
             7 => StopCode::Limit,
-            _ => StopCode::IndefinitePreconditioner,
-        }
+            _ => return None,
+        })
+    }
+
+    /// Converts a code from a device. Panics on any other number: devices write only the codes of the sweeps.
+    pub fn from_device(code: u32) -> StopCode {
+        StopCode::from_code(code)
+            .unwrap_or_else(|| unreachable!("the device wrote the unknown stop code {code}"))
     }
 }
 
@@ -147,7 +154,7 @@ pub enum StopReason {
         /// The product r'Mr found there.
         product: f64,
     },
-    /// The user or the program asked the solve to stop.
+    /// The user or the program requested the stop.
     Interrupted,
 }
 
@@ -486,5 +493,19 @@ impl StoppingRule {
             StoppingRule::All(_) => 1,
             _ => usize::MAX,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stop_code_is_read_back_and_other_numbers_are_refused() {
+        for code in 0..8 {
+            assert_eq!(StopCode::from_code(code).map(|read| read as u32), Some(code));
+        }
+        assert_eq!(StopCode::from_code(8), None);
+        assert_eq!(StopCode::from_code(u32::MAX), None);
     }
 }

@@ -30,16 +30,16 @@ fn fault(folder: &Path, last: bool, user: u32) -> Option<String> {
     const GROUP: u32 = 0o020;
     const ALL: u32 = 0o002;
     let about = std::fs::metadata(folder).ok()?;
-    let place = folder.display();
+    let shown = folder.display();
     if ![user, ROOT].contains(&about.uid()) && !is_root_unmapped(about.uid()) {
-        return Some(format!("{place} belongs to user {}", about.uid()));
+        return Some(format!("{shown} belongs to user {}", about.uid()));
     }
     let own_group = about.gid() == user || about.gid() == ROOT || is_private_group(about.gid(), user);
     let by_group = about.mode() & GROUP != 0 && !own_group;
     // In a sticky folder users cannot replace files of each other, but all users can add files.
     let sticky = about.mode() & STICKY != 0 && !last;
     if !sticky && (about.mode() & ALL != 0 || by_group) {
-        return Some(format!("other users can write to {place}; run chmod go-w {place}"));
+        return Some(format!("other users can write to {shown}; run chmod go-w {shown}"));
     }
     None
 }

@@ -1,10 +1,10 @@
-// Eigen beside us: solves or multiplies with the matrix in FILE, and prints JSON. OMP_NUM_THREADS says on how many threads.
+// Rival: Eigen. Solves or multiplies with the matrix in FILE, and prints JSON. OMP_NUM_THREADS sets the number of threads.
 //
 //   g++ -O3 -march=native -fopenmp -DNDEBUG -I/usr/include/eigen3 eigen.cpp -o eigen
 //   eigen FILE none|jacobi|icc   one solve by ConjugateGradient to ||b - A x|| <= 1e-8 ||b||
 //   eigen FILE products          the fastest of the products that fit into 0.3 s
 //
-// FILE is rows and entries (i64), then the arrays of the rows: row_ptr and columns (i32), values and b (f64).
+// FILE holds the numbers of rows and entries (i64), then the CSR arrays row_ptr and columns (i32), values and b (f64).
 #include <Eigen/Sparse>
 #include <chrono>
 #include <cstdio>

@@ -1,11 +1,11 @@
-// GAP's own PageRank beside us: its kernel is called as its benchmark does, and the ranks are written out.
+// Rival: GAP. Calls GAP's PageRank kernel as GAP's benchmark does, and writes the ranks to a file.
 //
 //   g++ -O3 -march=native -fopenmp -I GAP/src [-DJACOBI] [-DDOUBLE] gap.cpp -o gap
-//   gap FILE.sg TOL MOST RANKS     OMP_NUM_THREADS says on how many threads
+//   gap FILE.sg TOL MOST RANKS     OMP_NUM_THREADS sets the number of threads
 //
-// pr.cc is Gauss-Seidel, pr_spmv.cc (-DJACOBI) is power iteration. Both compute in single precision; -DDOUBLE makes that double,
-// and changes nothing else. FILE is a graph in GAP's serialised form, which is taken as it is: edge lists lose their self loops
-// and repeated links. RANKS receives f64. A line is printed by each iteration, and JSON at the end.
+// pr.cc is Gauss-Seidel, pr_spmv.cc (-DJACOBI) is power iteration. Both compute in single precision; -DDOUBLE changes that to
+// double precision and nothing else. FILE is a graph in GAP's serialised form, because GAP's reader of edge lists removes self
+// loops and repeated links. The ranks are written to RANKS in f64. Each iteration prints a line, and the end prints JSON.
 #include "benchmark.h"
 #include <chrono>
 #include <cmath>
@@ -24,7 +24,7 @@
 #undef float
 #undef main
 
-// Some of its versions print only when they are told to.
+// Some versions of the kernel print each iteration only if their last argument is true.
 template <class Kernel> static pvector<ScoreT> run(Kernel kernel, const Graph &g, int most, double tolerance) {
     if constexpr (std::is_invocable_v<Kernel, const Graph &, int, double, bool>)
         return kernel(g, most, tolerance, true);

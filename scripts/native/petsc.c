@@ -1,4 +1,4 @@
-/* PETSc beside us: solves or multiplies with the matrix in FILE (PETSc's binary form, b after it), and prints JSON.
+/* Rival: PETSc. Solves or multiplies with the matrix in FILE (PETSc's binary form, followed by b), and prints JSON.
  *
  *   mpicc -O3 petsc.c -lpetsc -o petsc
  *   mpirun -n 2 petsc FILE -mat_type aij -pc_type jacobi     one solve by KSPCG to ||b - A x|| <= 1e-8 ||b||

@@ -1,6 +1,6 @@
 //! Block sizes as parameters of backends.
 
-use super::{Others, Params};
+use super::{Params, UnlistedValues};
 use crate::format::Csr;
 use crate::format::blocked::cheapest;
 
@@ -11,7 +11,7 @@ pub const SQUARES: &[&str] = &["auto", "2", "3", "4", "5", "6", "7", "8"];
 pub const TASK_SIZES: &[&str] = &["auto", "5x5", "2x2", "3x3", "4x4", "6x6", "8x8"];
 
 /// All other sizes; they share one generic product.
-pub const ANY_SIZE: Others = Others {
+pub const ANY_SIZE: UnlistedValues = UnlistedValues {
     what: "RxC with R and C from 1 to 64",
     has: any_size,
     examples: &["1x1", "1x7", "4x1", "7x3", "2x16", "9x10", "64x5", "17x64"],

@@ -4,13 +4,13 @@ use crate::device::{Cpu, Cuda, Device};
 use crate::scalar::Scalar;
 
 /// The kind of a table's entries.
-pub trait Slot {
+pub trait TableKind {
     /// The type of the entry for a device and a precision.
     type Of<D: Device, T: Scalar>;
 }
 
 /// The entries for one device.
-pub struct Both<S: Slot, D: Device> {
+pub struct Both<S: TableKind, D: Device> {
     /// The entry for vectors of single precision.
     pub f32: S::Of<D, f32>,
     /// The entry for vectors of double precision.
@@ -18,7 +18,7 @@ pub struct Both<S: Slot, D: Device> {
 }
 
 /// The entries for all devices.
-pub struct Each<S: Slot> {
+pub struct Each<S: TableKind> {
     /// The entries for the CPU.
     pub cpu: Both<S, Cpu>,
     /// The entries for NVIDIA GPUs.

@@ -15,12 +15,12 @@ mod registry;
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, GpuError, Result, in_words};
 use crate::format::{Csr, Values};
-pub use crate::operator::{Made, Operator};
+pub use crate::operator::{Operator, SharedOperator};
 use crate::scalar::{Precision, Scalar};
 use crate::spelling::{did_you_mean, nearest};
-pub use each::{Both, Each, Slot};
+pub use each::{Both, Each, TableKind};
 pub use names::{auto_entries, backend_names, nearest_on_cpu, recommended};
-pub use params::{Others, Param, Params};
+pub use params::{Param, Params, UnlistedValues};
 use registry::ALL_PRECISIONS;
 pub use registry::REGISTRY;
 use std::sync::Arc;
@@ -46,7 +46,12 @@ pub trait Family<D: Device> {
     }
 
     /// Builds the operator on the device; fails if the device lacks memory for it and `reserve` bytes more.
-    fn build<T: Scalar>(device: &D, matrix: &Arc<Csr>, params: &Params, reserve: u64) -> Result<Made<D, T>>;
+    fn build<T: Scalar>(
+        device: &D,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<SharedOperator<D, T>>;
 }
 
 /// The reason that a backend refuses a matrix.
@@ -66,7 +71,7 @@ impl Refusal {
 
 type CheckFn = fn(&Csr, &Params, usize) -> std::result::Result<(), Refusal>;
 
-type BuildFn<D, T> = fn(&D, &Arc<Csr>, &Params, u64) -> Result<Made<D, T>>;
+type BuildFn<D, T> = fn(&D, &Arc<Csr>, &Params, u64) -> Result<SharedOperator<D, T>>;
 
 /// The builders of a family for both vector precisions, and the check that precedes them.
 pub struct Build<D: Device> {
@@ -113,7 +118,7 @@ pub struct Entry {
     pub format: &'static str,
     /// The publication or library that the strategy comes from.
     pub from: &'static str,
-    /// One line that tells a user when to choose the backend.
+    /// One line for users: when to choose the backend.
     pub summary: &'static str,
     /// Parameters that may follow the name: `vector:threads=8`.
     pub params: &'static [Param],
@@ -168,10 +173,10 @@ pub trait Host: Device {
     /// Returns the builders of an entry, if it is for this device.
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
     /// Returns the entries of a table that are for this device.
-    fn both<S: Slot>(each: &Each<S>) -> &Both<S, Self>;
+    fn both<S: TableKind>(each: &Each<S>) -> &Both<S, Self>;
     /// Builds the operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal and D on it; L has a unit
     /// diagonal, and every row ends with its diagonal entry.
-    fn triangles<T: Scalar>(&self, precond: &'static str, factor: Csr) -> Result<Made<Self, T>>;
+    fn triangles<T: Scalar>(&self, precond: &'static str, factor: Csr) -> Result<SharedOperator<Self, T>>;
 }
 
 impl Host for Cpu {
@@ -186,10 +191,10 @@ impl Host for Cpu {
             Builder::Cuda(_) => None,
         }
     }
-    fn both<S: Slot>(each: &Each<S>) -> &Both<S, Cpu> {
+    fn both<S: TableKind>(each: &Each<S>) -> &Both<S, Cpu> {
         &each.cpu
     }
-    fn triangles<T: Scalar>(&self, _precond: &'static str, factor: Csr) -> Result<Made<Cpu, T>> {
+    fn triangles<T: Scalar>(&self, _precond: &'static str, factor: Csr) -> Result<SharedOperator<Cpu, T>> {
         cpu::triangular::build(self, factor)
     }
 }
@@ -206,10 +211,10 @@ impl Host for Cuda {
             Builder::Cpu(_) => None,
         }
     }
-    fn both<S: Slot>(each: &Each<S>) -> &Both<S, Cuda> {
+    fn both<S: TableKind>(each: &Each<S>) -> &Both<S, Cuda> {
         &each.cuda
     }
-    fn triangles<T: Scalar>(&self, precond: &'static str, _factor: Csr) -> Result<Made<Cuda, T>> {
+    fn triangles<T: Scalar>(&self, precond: &'static str, _factor: Csr) -> Result<SharedOperator<Cuda, T>> {
         Err(Error::CpuOnly { precond })
     }
 }
@@ -219,14 +224,14 @@ pub trait Pick<T: Scalar>: Host {
     /// Returns the builder for vectors of `T`.
     fn pick(build: &Build<Self>) -> BuildFn<Self, T>;
     /// Returns the entry of a table for vectors of `T`.
-    fn one<S: Slot>(both: &Both<S, Self>) -> &S::Of<Self, T>;
+    fn one<S: TableKind>(both: &Both<S, Self>) -> &S::Of<Self, T>;
 }
 
 impl<D: Host> Pick<f64> for D {
     fn pick(build: &Build<D>) -> BuildFn<D, f64> {
         build.f64
     }
-    fn one<S: Slot>(both: &Both<S, D>) -> &S::Of<D, f64> {
+    fn one<S: TableKind>(both: &Both<S, D>) -> &S::Of<D, f64> {
         &both.f64
     }
 }
@@ -235,7 +240,7 @@ impl<D: Host> Pick<f32> for D {
     fn pick(build: &Build<D>) -> BuildFn<D, f32> {
         build.f32
     }
-    fn one<S: Slot>(both: &Both<S, D>) -> &S::Of<D, f32> {
+    fn one<S: TableKind>(both: &Both<S, D>) -> &S::Of<D, f32> {
         &both.f32
     }
 }
@@ -299,12 +304,12 @@ impl Choice {
         if self.entry.precisions.contains(&precision) {
             return Ok(());
         }
-        let serves: Vec<_> = self.entry.precisions.iter().map(|p| p.name()).collect();
+        let supported: Vec<_> = self.entry.precisions.iter().map(|p| p.name()).collect();
         Err(Error::Unsupported {
             backend: self.entry.name,
             device: self.entry.device(),
             what: format!("precision {}", precision.name()),
-            hint: format!("use precision {}, or another backend", serves.join(" or ")),
+            hint: format!("use precision {}, or another backend", supported.join(" or ")),
         })
     }
 }
@@ -344,14 +349,14 @@ impl SettledChoice {
         entry.check(matrix, params, size_of::<T>())?;
         // Measured before the operator allocates anything.
         let room = device.free_memory()?;
-        let made = D::pick(builders)(device, matrix, params, reserve).map_err(|e| match e {
+        let operator = D::pick(builders)(device, matrix, params, reserve).map_err(|e| match e {
             Error::Gpu(GpuError::DeviceMemory { what, needed, reserved, free, hint: None }) => {
                 let hint = Some(what_fits(matrix, size_of::<T>(), room, reserve));
                 Error::Gpu(GpuError::DeviceMemory { what, needed, reserved, free, hint })
             }
             other => other,
         })?;
-        Ok(Operator::new(device, made))
+        Ok(Operator::new(device, operator))
     }
 }
 

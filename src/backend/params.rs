@@ -10,14 +10,14 @@ pub struct Param {
     /// The listed values; the first is the default.
     pub values: &'static [&'static str],
     /// Further values that are accepted but not listed.
-    pub others: Option<Others>,
+    pub unlisted: Option<UnlistedValues>,
     /// One line that describes the parameter.
     pub summary: &'static str,
 }
 
 /// Values of a parameter that are too many to list.
 #[derive(Debug)]
-pub struct Others {
+pub struct UnlistedValues {
     /// Their description, for messages.
     pub what: &'static str,
     /// Returns whether a value is one of them.
@@ -29,11 +29,11 @@ pub struct Others {
 impl Param {
     /// Returns the allowed values, for messages.
     pub fn allowed(&self) -> Vec<&'static str> {
-        self.values.iter().copied().chain(self.others.iter().map(|others| others.what)).collect()
+        self.values.iter().copied().chain(self.unlisted.iter().map(|unlisted| unlisted.what)).collect()
     }
 
     fn takes(&self, value: &str) -> bool {
-        self.values.contains(&value) || self.others.as_ref().is_some_and(|others| (others.has)(value))
+        self.values.contains(&value) || self.unlisted.as_ref().is_some_and(|unlisted| (unlisted.has)(value))
     }
 }
 

@@ -55,7 +55,7 @@ fn row(entry: &Entry) -> Row {
     let parameter = |p: &crate::backend::Param| Parameter {
         name: p.name,
         values: p.values,
-        others: p.others.as_ref().map(|others| others.what),
+        others: p.unlisted.as_ref().map(|unlisted| unlisted.what),
         summary: p.summary,
     };
     Row {

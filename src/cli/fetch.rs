@@ -56,7 +56,7 @@ pub(super) fn on_first_use(missing: Option<&'static Entry>) -> Result<()> {
         return Err(fetch::offline(entry));
     }
     // Without a cache folder, the download below returns the error.
-    if entry.place().is_some() {
+    if entry.archive_path().is_some() {
         log_line(&format!("{} is not on this machine; downloading {}", entry.name, source_and_place(entry)));
     }
     let fetched = fetch::on_first_use(entry, || download(entry, None))?;
@@ -70,8 +70,8 @@ pub(super) fn on_first_use(missing: Option<&'static Entry>) -> Result<()> {
 /// Describes the approximate size, source and destination of a download.
 pub(super) fn source_and_place(entry: &Entry) -> String {
     let size = bytes(entry.download_estimate());
-    let place = entry.place().map_or(String::new(), |place| format!(" to {}", place.display()));
-    format!("about {size} from {}{place}", entry.url(fetch::default_mirror().as_deref()))
+    let path = entry.archive_path().map_or(String::new(), |path| format!(" to {}", path.display()));
+    format!("about {size} from {}{path}", entry.url(fetch::default_mirror().as_deref()))
 }
 
 /// Downloads one matrix with a progress bar, or with occasional progress lines if there is no terminal.

@@ -76,6 +76,10 @@ pub fn run() -> ExitCode {
             write!(out, "[{style}{level:<5}{style:#}] {text}")
         })
         .init();
+    if cli.quiet {
+        // RUST_LOG cannot raise the level above that of --quiet.
+        log::set_max_level(log::LevelFilter::Error);
+    }
     let outcome = match cli.command {
         Command::Cg(args) => cg::run(args, false),
         Command::Minres(args) => cg::run(args, true),

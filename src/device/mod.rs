@@ -223,7 +223,7 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<Self::Graph>;
 
     /// Returns whether steps after the end of a run take no time, so that the host may request any number of them.
-    fn ends_by_itself(&self, _graph: &Self::Graph) -> bool {
+    fn stops_early(&self, _graph: &Self::Graph) -> bool {
         false
     }
 

@@ -122,7 +122,7 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
     pub fn clear(&mut self, name: Name) -> Result<()> {
         let index = self.index(name);
         let Workspace { device, vectors, .. } = &mut *self.space;
-        device.clear(vectors[index].as_mut().ok_or(Error::Operands { what: "a copy" })?)
+        device.clear(vectors[index].as_mut().ok_or(Error::Operands { what: "clear" })?)
     }
 
     /// Copies from the host to a vector; the lengths must agree.
@@ -246,8 +246,8 @@ impl<D: Device, T: Scalar, P> Recorded<D, T, P> {
     }
 
     /// Returns whether steps after the end of a run take no time, so that the host may request any number of them.
-    pub fn ends_by_itself(&self) -> bool {
-        self.workspace.device.ends_by_itself(&self.graph)
+    pub fn stops_early(&self) -> bool {
+        self.workspace.device.stops_early(&self.graph)
     }
 
     /// Returns the data that stays the same from step to step.

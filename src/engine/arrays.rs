@@ -62,22 +62,22 @@ from_arrays!(
     Numbers::F64(f64)
 );
 
-fn does_not_fit(what: &'static str, value: impl Into<i128>, limit: u64, place: &'static str) -> Error {
+fn does_not_fit(what: &'static str, value: impl Into<i128>, limit: u64, container: &'static str) -> Error {
     let value: i128 = value.into();
     match u128::try_from(value) {
-        Ok(value) => Error::TooLarge { what, value, limit: limit.into(), place },
+        Ok(value) => Error::TooLarge { what, value, limit: limit.into(), container },
         Err(_) => Error::setting(what, value, "it must not be negative"),
     }
 }
 
 /// Converts each number to another type. The error names the first number that does not fit.
-fn convert<T, U>(array: &[T], what: &'static str, limit: u64, place: &'static str) -> Result<Vec<U>>
+fn convert<T, U>(array: &[T], what: &'static str, limit: u64, container: &'static str) -> Result<Vec<U>>
 where
     T: Copy + TryInto<U> + TryInto<i128>,
 {
     let convert_one = |&number: &T| {
         number.try_into().map_err(|_| {
-            does_not_fit(what, TryInto::<i128>::try_into(number).unwrap_or(i128::MAX), limit, place)
+            does_not_fit(what, TryInto::<i128>::try_into(number).unwrap_or(i128::MAX), limit, container)
         })
     };
     array.iter().map(convert_one).collect()

@@ -79,14 +79,14 @@ pub fn examine(threads: Option<usize>) -> Result<Vec<Finding>> {
     check_threads(threads)?;
     start_pool(threads);
     let cpu = Cpu::new(threads)?;
-    let mut findings = look_at_cpu(&cpu);
+    let mut findings = inspect_cpu(&cpu);
     let driver = cuda::driver_version();
     let gpus = driver.is_ok().then(cuda::count);
-    findings.push(outcome("driver", driver.map(|(a, b)| format!("serves CUDA up to {a}.{b}"))));
+    findings.push(outcome("driver", driver.map(|(a, b)| format!("supports CUDA up to {a}.{b}"))));
     findings.push(outcome("nvrtc", Nvrtc::get().map(describe_nvrtc)));
     findings.push(outcome("cusparse", cusparse::describe_library()));
     findings.push(outcome("cublas", dense::describe_library()));
-    findings.push(look_at_cache());
+    findings.push(inspect_cache());
     match gpus {
         None => {} // The finding on the driver has the error.
         Some(Err(e)) => findings.push(outcome("gpu", Err(e))),
@@ -94,7 +94,7 @@ pub fn examine(threads: Option<usize>) -> Result<Vec<Finding>> {
         Some(Ok(count)) => {
             for index in 0..count {
                 match Cuda::new(index) {
-                    Ok(gpu) => findings.extend(look_at_gpu(&gpu)),
+                    Ok(gpu) => findings.extend(inspect_gpu(&gpu)),
                     Err(e) => findings.push(outcome(&format!("cuda:{index}"), Err(e))),
                 }
             }
@@ -113,7 +113,7 @@ fn describe_nvrtc(nvrtc: &Nvrtc) -> String {
     format!("{major}.{minor} for {range}, from {}", nvrtc.path().display())
 }
 
-fn look_at_cache() -> Finding {
+fn inspect_cache() -> Finding {
     let cache = KernelCache::open();
     let usage = cache.usage();
     match cache.folder() {
@@ -131,7 +131,7 @@ fn look_at_cache() -> Finding {
     }
 }
 
-fn look_at_cpu(cpu: &Cpu) -> Vec<Finding> {
+fn inspect_cpu(cpu: &Cpu) -> Vec<Finding> {
     let simd = if cpu.has_avx2() { "AVX2" } else { "no AVX2" };
     let mut findings = vec![ok("cpu", format!("{}, {simd}", cpu.describe()))];
     findings.extend(streams(cpu, &[1 << 20, 16 << 20, 256 << 20]));
@@ -139,7 +139,7 @@ fn look_at_cpu(cpu: &Cpu) -> Vec<Finding> {
     findings
 }
 
-fn look_at_gpu(gpu: &Cuda) -> Vec<Finding> {
+fn inspect_gpu(gpu: &Cuda) -> Vec<Finding> {
     let memory = gpu.memory().map(|(free, total)| {
         let gigabytes = |b: u64| b as f64 / 1e9;
         format!(

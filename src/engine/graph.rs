@@ -68,7 +68,7 @@ fn narrow(vertex: usize) -> Result<u32> {
         what: "the number of a vertex",
         value: vertex as u128,
         limit: limit.into(),
-        place: "a graph",
+        container: "a graph",
     })
 }
 

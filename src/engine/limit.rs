@@ -30,28 +30,28 @@ pub(super) fn measure_on(
     }
 }
 
-/// Measures the machine's limit for an iteration. Returns none if the iteration moves little memory, as it is then bound by
-/// latency. A limit slower than the solve is discarded: other programs used the machine during the measurement. Ends early
-/// once `cancel` is set.
+/// Measures the bandwidth limit for an iteration: the time that its memory traffic takes at the measured stream bandwidth.
+/// Returns none if the iteration moves little memory, as it is then bound by latency. A limit slower than the solve is discarded:
+/// other programs used the machine during the measurement. Ends early once `cancel` is set.
 fn measure<D: Device>(device: &D, traffic: &Traffic, cancel: Option<&AtomicBool>) -> Option<Limit> {
     const LITTLE: u64 = 1 << 20;
     if traffic.iterations == 0 || traffic.each < LITTLE {
         return None;
     }
-    log::debug!("measuring the machine's limit");
+    log::debug!("measuring the stream bandwidth");
     for _ in 0..TRIES {
         match stream::limit(device, traffic.operators, traffic.vectors, traffic.each, cancel) {
             Ok(None) => return None,
             Ok(Some(limit)) if limit.seconds <= traffic.seconds => return Some(limit),
             Ok(Some(_)) => {}
             Err(e) => {
-                log::info!("the machine's limit is left out: {e}");
+                log::info!("the report has no bandwidth limit: {e}");
                 return None;
             }
         }
     }
     log::warn!(
-        "the machine's limit is left out: no stream was as fast as the solve itself; other programs may be using the machine"
+        "the report has no bandwidth limit: every measured stream was slower than the solve itself; other programs may be using the machine"
     );
     None
 }

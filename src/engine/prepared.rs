@@ -80,7 +80,7 @@ impl Prepared {
         let device = match settings.device.take() {
             Some(device) => device,
             // An operator of the caller may itself solve systems on the shared device, so this solve opens another one.
-            None if settings.has_own_operators() => DeviceHandle::open(settled.device)?,
+            None if settings.has_custom_operators() => DeviceHandle::open(settled.device)?,
             None => DeviceHandle::shared(settled.device)?,
         };
         let began = Instant::now();
@@ -89,7 +89,7 @@ impl Prepared {
             on_device!(device, precision, |held, D, T| session::<D, T>(held, &mut settings, backend))?;
         let Settings { matrix, stopping, mut checkpoints, observers, ended, assume_symmetric, .. } = settings;
         let applied = matches!(matrix, Input::Applied(_));
-        let own = recipe.own_precond.is_some();
+        let own = recipe.custom_precond.is_some();
         let facts = Facts {
             method: recipe.method,
             matrix: MatrixFacts::of(&matrix),

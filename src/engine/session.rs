@@ -4,7 +4,7 @@ use super::matrix::Matrix;
 use super::memory;
 use super::settings::{Input, Settings};
 use super::shared::{DeviceValue, Shared};
-use crate::backend::{Choice, Made, Operator, Pick, SettledChoice};
+use crate::backend::{Choice, Operator, Pick, SettledChoice, SharedOperator};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::Observer;
@@ -22,7 +22,7 @@ pub(super) struct Recipe {
     pub method: Method,
     pub backend: SettledChoice,
     pub precond: Preconditioner,
-    pub own_precond: Option<Arc<dyn Product>>,
+    pub custom_precond: Option<Arc<dyn Product>>,
     pub precision: Precision,
 }
 
@@ -82,7 +82,7 @@ impl<D: Pick<T>, T: Scalar> Session for DeviceSession<D, T> {
 /// Returns the operator of a caller's product. Fails unless the device is the CPU and the precision f64.
 fn product_operator<D: Pick<T>, T: Scalar>(device: &D, product: &Arc<dyn Product>) -> Result<Operator<D, T>> {
     let operator: Box<dyn Any> = Box::new(given::operator(Arc::clone(product)));
-    operator.downcast::<Made<D, T>>().map(|made| Operator::new(device, *made)).map_err(|_| {
+    operator.downcast::<SharedOperator<D, T>>().map(|shared| Operator::new(device, *shared)).map_err(|_| {
         let reason = "products and preconditioners of the caller run on the CPU in double precision only";
         Error::setting("device", D::KIND, reason)
     })
@@ -101,7 +101,7 @@ fn build<D: Pick<T>, T: Scalar>(
     narrow: Option<Arc<Csr>>,
     phase: &mut dyn FnMut(&str),
 ) -> Result<solve::Prepared<D, T>> {
-    let Recipe { method, backend, precond, own_precond, .. } = recipe;
+    let Recipe { method, backend, precond, custom_precond, .. } = recipe;
     let (a, m) = match matrix {
         Input::Applied(product) => (product_operator::<D, T>(device, product)?, None),
         Input::Stored(exact) => {
@@ -114,7 +114,8 @@ fn build<D: Pick<T>, T: Scalar>(
             (a, m)
         }
     };
-    let m = own_precond.as_ref().map(|precond| product_operator::<D, T>(device, precond)).transpose()?.or(m);
+    let m =
+        custom_precond.as_ref().map(|precond| product_operator::<D, T>(device, precond)).transpose()?.or(m);
     Ok(method.prepare(a, m))
 }
 
@@ -131,7 +132,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
     let (backend, precond) = match &settings.matrix {
         Input::Applied(_) => (backend.without_matrix(), Preconditioner::NONE),
         Input::Stored(exact) => {
-            let plain = settings.request.precond.is_sweeps() && settings.own_precond.is_none();
+            let plain = settings.request.precond.is_sweeps() && settings.custom_precond.is_none();
             let resident = if plain { held.resident_rows() } else { 0 };
             (settings.phase)("choosing a backend");
             narrow = narrowed(precision, exact);
@@ -143,8 +144,8 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
             (backend, settings.request.precond.settle(&exact.csr))
         }
     };
-    let (method, own_precond) = (settings.method, settings.own_precond.clone());
-    let recipe = Recipe { method, backend, precond, own_precond, precision };
+    let (method, custom_precond) = (settings.method, settings.custom_precond.clone());
+    let recipe = Recipe { method, backend, precond, custom_precond, precision };
     let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, narrow, &mut settings.phase)?;
     let session = DeviceSession { recipe: recipe.clone(), prepared: DeviceValue::new(device, prepared) };
     Ok((Box::new(session), recipe))

@@ -42,7 +42,7 @@ pub(super) struct Settings {
     pub request: Request,
     pub settled: Option<Settled>,
     pub device: Option<DeviceHandle>,
-    pub own_precond: Option<Arc<dyn Product>>,
+    pub custom_precond: Option<Arc<dyn Product>>,
     pub assume_symmetric: bool,
     pub stopping: Stopping,
     pub checkpoints: Checkpoints,
@@ -60,7 +60,7 @@ impl Settings {
             request: Request::default(),
             settled: None,
             device: None,
-            own_precond: None,
+            custom_precond: None,
             assume_symmetric: false,
             stopping: Stopping::default(),
             checkpoints: Checkpoints::default(),
@@ -72,14 +72,14 @@ impl Settings {
 }
 
 impl Settings {
-    pub fn has_own_operators(&self) -> bool {
-        matches!(self.matrix, Input::Applied(_)) || self.own_precond.is_some()
+    pub fn has_custom_operators(&self) -> bool {
+        matches!(self.matrix, Input::Applied(_)) || self.custom_precond.is_some()
     }
 
     /// Checks that the request fits operators of the caller, which run on the CPU in double precision only.
     pub fn check_own(&mut self) -> Result<()> {
         let applied = matches!(self.matrix, Input::Applied(_));
-        if !self.has_own_operators() {
+        if !self.has_custom_operators() {
             return Ok(());
         }
         let why = "products and preconditioners of the caller run on the CPU in double precision only";
@@ -102,7 +102,7 @@ impl Settings {
             return Err(Error::setting("device", &self.request.device, why));
         }
         let rows = self.matrix.rows();
-        if let Some(precond) = self.own_precond.as_ref().filter(|precond| precond.rows() != rows) {
+        if let Some(precond) = self.custom_precond.as_ref().filter(|precond| precond.rows() != rows) {
             let (what, got) = ("rows of the preconditioner", precond.rows());
             return Err(Error::Dimension { what, expected: rows, got });
         }

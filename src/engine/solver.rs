@@ -106,8 +106,8 @@ impl Solver {
 
     /// Sets a preconditioner that the caller implements: `(rows, |r, z| ...)` sets z = M r. M approximates the inverse of A and
     /// must be symmetric positive definite. The solve runs on the CPU in double precision.
-    pub fn own_precond(mut self, precond: impl Product + 'static) -> Solver {
-        self.0.own_precond = Some(Arc::new(precond));
+    pub fn custom_precond(mut self, precond: impl Product + 'static) -> Solver {
+        self.0.custom_precond = Some(Arc::new(precond));
         self
     }
 

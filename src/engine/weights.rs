@@ -64,7 +64,7 @@ pub(super) enum Unmatched {
 
 impl Weights {
     /// Creates equal weights for the vertices with these labels or ids.
-    pub fn of_vertices(names: impl IntoIterator<Item = impl Into<String>>) -> Weights {
+    pub fn from_vertices(names: impl IntoIterator<Item = impl Into<String>>) -> Weights {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         Weights { source: names.join(","), kind: Kind::Vertices(names) }
     }

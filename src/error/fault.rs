@@ -168,48 +168,48 @@ pub enum FormatFault {
         expected: u128,
     },
     /// The permutation contains a row that does not exist.
-    #[error("permutation[{place}] is row {row}, but there are {rows} rows")]
+    #[error("permutation[{index}] is row {row}, but there are {rows} rows")]
     PermutationRange {
         /// The index in the array.
-        place: usize,
+        index: usize,
         /// The row.
         row: u32,
         /// Rows.
         rows: usize,
     },
     /// The permutation moves a row out of its window.
-    #[error("permutation[{place}] is row {row}, from another window of {window} rows")]
+    #[error("permutation[{index}] is row {row}, from another window of {window} rows")]
     PermutationWindow {
         /// The index in the array.
-        place: usize,
+        index: usize,
         /// The row.
         row: u32,
         /// Rows of a window.
         window: usize,
     },
     /// The permutation contains a row twice.
-    #[error("permutation[{place}] is row {row}, which occurs more than once")]
+    #[error("permutation[{index}] is row {row}, which occurs more than once")]
     PermutationRepeated {
         /// The index in the array.
-        place: usize,
+        index: usize,
         /// The row.
         row: u32,
     },
     /// The row indices of the stored rows do not increase strictly.
-    #[error("row_indices[{}] = {next} after {row}: rows must increase strictly", place + 1)]
+    #[error("row_indices[{}] = {next} after {row}: rows must increase strictly", index + 1)]
     RowOrder {
         /// The array index of the first of the two.
-        place: usize,
+        index: usize,
         /// A row.
         row: u32,
         /// The next index.
         next: u32,
     },
     /// A row index is out of range.
-    #[error("row_indices[{place}] is {row}, but there are {rows} rows")]
+    #[error("row_indices[{index}] is {row}, but there are {rows} rows")]
     RowRange {
         /// The index in the array.
-        place: usize,
+        index: usize,
         /// The row.
         row: u32,
         /// Rows.
@@ -217,11 +217,11 @@ pub enum FormatFault {
     },
     /// A row without entries is stored.
     #[error(
-        "row_indices[{place}] is row {row}, which has no entries: rows without entries must not be stored"
+        "row_indices[{index}] is row {row}, which has no entries: rows without entries must not be stored"
     )]
     EmptyRow {
         /// The index in the array.
-        place: usize,
+        index: usize,
         /// The row.
         row: u32,
     },

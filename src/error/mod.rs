@@ -64,12 +64,12 @@ pub enum Error {
         hint: &'static str,
     },
     /// A binary file violates its format.
-    #[error("{path}: {place}: expected {expected}, found {found}", path = path.display())]
+    #[error("{path}: {part}: expected {expected}, found {found}", path = path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
         /// The part of the file, by name and index.
-        place: String,
+        part: String,
         /// What was expected.
         expected: String,
         /// What was found.
@@ -223,7 +223,7 @@ pub enum Error {
         bytes: u128,
     },
     /// A number is too large for its type.
-    #[error("{what} is {value}, more than the {limit} that {place} can hold")]
+    #[error("{what} is {value}, more than the {limit} that {container} can hold")]
     TooLarge {
         /// The quantity.
         what: &'static str,
@@ -232,7 +232,7 @@ pub enum Error {
         /// The maximum.
         limit: u128,
         /// The type or array for the number.
-        place: &'static str,
+        container: &'static str,
     },
     /// A sweep or product refers to vectors that were not passed to it.
     #[error("{what} refers to vectors that were not passed to it")]
@@ -261,7 +261,9 @@ pub enum Error {
         hint: String,
     },
     /// A parameter of a backend is empty.
-    #[error("backend '{backend}': no parameter follows a ':' or ','; remove it, or name a parameter")]
+    #[error(
+        "backend '{backend}': a parameter is missing after ':' or ','; add a parameter, or remove the ':' or ','"
+    )]
     EmptyParameter {
         /// The backend.
         backend: &'static str,

@@ -59,7 +59,7 @@ fn build<W: Width, E: Entries>(entries: &E, mirror: Option<f64>, duplicates: Dup
     let total = counts_to_starts(&mut cursors, rows);
     let slots = Slots::new(total, entries.valued())?;
     let tasks = pieces.iter().zip(&mut cursors).collect();
-    let placed = run_all(tasks, |(piece, cursors)| place(entries, piece, cursors, &slots, mirror));
+    let placed = run_all(tasks, |(piece, cursors)| write_entries(entries, piece, cursors, &slots, mirror));
     entries.check(sum(placed)?)?;
     drop(earlier);
     let (col_indices, values) = slots.filled();
@@ -157,7 +157,7 @@ impl Slots {
     }
 }
 
-fn place<W: Width, E: Entries>(
+fn write_entries<W: Width, E: Entries>(
     entries: &E,
     piece: &E::Piece,
     cursors: &mut [W],

@@ -140,7 +140,7 @@ impl Csr {
 
 fn outside(what: &'static str, index: usize, size: usize) -> Error {
     let limit = (size as u128).saturating_sub(1);
-    Error::TooLarge { what, value: index as u128, limit, place: "the matrix" }
+    Error::TooLarge { what, value: index as u128, limit, container: "the matrix" }
 }
 
 impl Entries for Coo {

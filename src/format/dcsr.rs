@@ -31,15 +31,15 @@ impl Dcsr {
         if got as u128 != expected {
             return Err(FormatFault::Length { array: "row_indices", got, expected });
         }
-        for (place, &row) in self.row_indices.iter().enumerate() {
+        for (index, &row) in self.row_indices.iter().enumerate() {
             if row as usize >= self.rows {
-                return Err(FormatFault::RowRange { place, row, rows: self.rows });
+                return Err(FormatFault::RowRange { index, row, rows: self.rows });
             }
-            if let Some(&next) = self.row_indices.get(place + 1).filter(|&&next| next <= row) {
-                return Err(FormatFault::RowOrder { place, row, next });
+            if let Some(&next) = self.row_indices.get(index + 1).filter(|&&next| next <= row) {
+                return Err(FormatFault::RowOrder { index, row, next });
             }
-            if self.stored.row_range(place).is_empty() {
-                return Err(FormatFault::EmptyRow { place, row });
+            if self.stored.row_range(index).is_empty() {
+                return Err(FormatFault::EmptyRow { index, row });
             }
         }
         Ok(())

@@ -28,7 +28,7 @@ pub struct Ell {
 impl Ell {
     /// Largest number of slots per entry that [`Ell::from_csr`] accepts. A slot holds an entry or padding. Beyond four times the
     /// memory of a format without padding, another format is better.
-    pub const MOST_PLACES: usize = 4;
+    pub const MAX_SLOTS_PER_ENTRY: usize = 4;
 
     /// Checks the arrays and takes ownership of them. The width is the largest of `row_lengths`.
     pub fn new(
@@ -70,9 +70,9 @@ impl Ell {
         })
     }
 
-    /// Converts a matrix. Fails if padding takes more than [`Ell::MOST_PLACES`] slots per entry.
+    /// Converts a matrix. Fails if padding takes more than [`Ell::MAX_SLOTS_PER_ENTRY`] slots per entry.
     pub fn from_csr(matrix: &Csr) -> Result<Ell> {
-        Ell::with_limit(matrix, Ell::MOST_PLACES)
+        Ell::with_limit(matrix, Ell::MAX_SLOTS_PER_ENTRY)
     }
 
     /// Converts a matrix. Fails if padding takes more than `most` slots per entry.

@@ -43,12 +43,12 @@ pub(super) fn narrow_length(length: usize) -> Result<u32> {
 }
 
 /// Converts a number to 32 bits, if it fits.
-pub(super) fn narrow(number: usize, what: &'static str, place: &'static str) -> Result<u32> {
+pub(super) fn narrow(number: usize, what: &'static str, container: &'static str) -> Result<u32> {
     u32::try_from(number).map_err(|_| Error::TooLarge {
         what,
         value: number as u128,
         limit: u128::from(u32::MAX),
-        place,
+        container,
     })
 }
 

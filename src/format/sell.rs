@@ -119,12 +119,12 @@ impl Sell {
     fn check_permutation(&self) -> std::result::Result<(), FormatFault> {
         let (rows, window) = (self.rows, self.sort_window);
         let mut used = vec![false; rows];
-        for (place, &row) in self.permutation.iter().enumerate() {
+        for (index, &row) in self.permutation.iter().enumerate() {
             match used.get_mut(row as usize) {
-                None => return Err(FormatFault::PermutationRange { place, row, rows }),
-                Some(true) => return Err(FormatFault::PermutationRepeated { place, row }),
-                Some(_) if row as usize / window != place / window => {
-                    return Err(FormatFault::PermutationWindow { place, row, window });
+                None => return Err(FormatFault::PermutationRange { index, row, rows }),
+                Some(true) => return Err(FormatFault::PermutationRepeated { index, row }),
+                Some(_) if row as usize / window != index / window => {
+                    return Err(FormatFault::PermutationWindow { index, row, window });
                 }
                 Some(used) => *used = true,
             }

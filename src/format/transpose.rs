@@ -86,7 +86,7 @@ fn sort<O: Offset, T: Stored>(matrix: &Csr, values: &[T], order: Option<&[u32]>)
         });
         parts.collect()
     };
-    run_all(tasks, |band| place(matrix, values, order, band));
+    run_all(tasks, |band| fill_band(matrix, values, order, band));
     let repeats = matrix.pattern().has_repeats();
     let pattern = Pattern::trusted(cols, matrix.rows(), O::wrap(offsets), rows, repeats);
     Csr::with_pattern(Arc::new(pattern), T::wrap(sorted))
@@ -147,15 +147,15 @@ struct Band<'a, O, T> {
     values: &'a mut [T],
 }
 
-fn place<O: Offset, T: Stored>(matrix: &Csr, values: &[T], order: Option<&[u32]>, band: Band<O, T>) {
+fn fill_band<O: Offset, T: Stored>(matrix: &Csr, values: &[T], order: Option<&[u32]>, band: Band<O, T>) {
     for row in 0..matrix.rows() {
         let range = part_of_row(matrix, order.map_or(row, |order| order[row] as usize), &band.columns);
         let entries = matrix.col_indices()[range.clone()].iter().zip(&values[range]);
         for (&col, &value) in entries.take_while(|&(&col, _)| col < band.columns.end) {
             let next = &mut band.ends[(col - band.columns.start) as usize];
-            let place = next.at() - band.base;
+            let slot = next.at() - band.base;
             *next = O::from_index(next.at() + 1);
-            (band.rows[place], band.values[place]) = (row as u32, value);
+            (band.rows[slot], band.values[slot]) = (row as u32, value);
         }
     }
 }

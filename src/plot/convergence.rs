@@ -126,7 +126,7 @@ fn lay_out(histories: &[History], captions: &Captions) -> Scene {
             from: (left, top),
             to: (left + width, bottom),
             range,
-            whole: against == Against::Iterations,
+            integer_ticks: against == Against::Iterations,
             x_title: fit(&x_title(histories, against, unit, range), AXIS, width),
             tolerance: tolerance_name(histories),
             decades,

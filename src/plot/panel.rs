@@ -77,8 +77,8 @@ pub(super) struct Panel {
     pub to: Point,
     /// The x axis.
     pub range: Range,
-    /// Whether the x axis counts integers.
-    pub whole: bool,
+    /// Whether the ticks of the x axis are integers.
+    pub integer_ticks: bool,
     /// The title of the x axis.
     pub x_title: String,
     /// The name of tolerances.
@@ -168,7 +168,7 @@ impl Panel {
             scene.line(vec![(left - 5.0, y), (left, y)], GREY, 1.0);
             scene.text((left - 11.0, y), power_of_ten(exponent), LABEL, Anchor::End);
         }
-        for (at, label) in self.range.ticks(self.whole, 1.0 / USED) {
+        for (at, label) in self.range.ticks(self.integer_ticks, 1.0 / USED) {
             let x = self.across(at);
             let Some(label) = label else {
                 scene.line(vec![(x, self.from.1), (x, bottom)], FAINT, 1.0);

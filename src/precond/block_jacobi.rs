@@ -46,7 +46,7 @@ impl entry::Family for Family {
         letter: "B",
         summary: "rows of a block, 2 to 256; left out: the size that fits the matrix",
         allowed: "a whole number from 2 to 256; blocks of one row are preconditioner jacobi",
-        whole: true,
+        is_integer: true,
         has: |block| (2.0..=256.0).contains(&block),
         default: BEST,
         always_printed: false,

@@ -1,7 +1,7 @@
 //! The description of a preconditioner, and its construction.
 
 use super::params::{Numbers, Param};
-use crate::backend::{Both, Choice, Each, Operator, Pick, Slot};
+use crate::backend::{Both, Choice, Each, Operator, Pick, TableKind};
 use crate::device::{Device, Dot, Op, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
@@ -37,8 +37,8 @@ pub(super) struct Given<'a, D: Device, T: Scalar> {
 
 impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
     /// Wraps a linear map as an operator on the device.
-    pub fn bind(&self, made: impl LinearOperator<D, T> + 'static) -> Operator<D, T> {
-        Operator::new(self.device, Arc::new(made))
+    pub fn bind(&self, operator: impl LinearOperator<D, T> + 'static) -> Operator<D, T> {
+        Operator::new(self.device, Arc::new(operator))
     }
 
     /// Builds the operator z = L^-T D L^-1 r; see [`Host::triangles`](crate::backend::Host::triangles).
@@ -96,7 +96,7 @@ pub(super) trait Family {
 /// The builders of a family.
 pub(super) struct Builder;
 
-impl Slot for Builder {
+impl TableKind for Builder {
     type Of<D: Device, T: Scalar> = for<'a, 'b> fn(&'a Given<'b, D, T>) -> Result<Operator<D, T>>;
 }
 

@@ -47,7 +47,7 @@ impl entry::Family for Family {
         letter: "S",
         summary: "add S times the diagonal to it first; 0",
         allowed: "a number from 0 to 10",
-        whole: false,
+        is_integer: false,
         has: |shift| (0.0..=LARGEST_SHIFT).contains(&shift),
         default: 0.0,
         always_printed: false,

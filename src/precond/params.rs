@@ -14,7 +14,7 @@ pub struct Param {
     /// The permitted values, for errors.
     pub allowed: &'static str,
     /// Whether it is a whole number.
-    pub whole: bool,
+    pub is_integer: bool,
     /// Returns whether a number is in its range.
     pub has: fn(f64) -> bool,
     /// The value if the parameter is omitted. A default out of range means that the value depends on the matrix.
@@ -26,7 +26,7 @@ pub struct Param {
 impl Param {
     /// Parses a value; `None` if it is not permitted.
     pub(super) fn parse(&self, typed: &str) -> Option<f64> {
-        let value = if self.whole { typed.parse::<usize>().ok()? as f64 } else { typed.parse().ok()? };
+        let value = if self.is_integer { typed.parse::<usize>().ok()? as f64 } else { typed.parse().ok()? };
         (self.has)(value).then_some(value)
     }
 }

@@ -27,7 +27,7 @@ impl entry::Family for Family {
         letter: "W",
         summary: "the relaxation, between 0 and 2; 1",
         allowed: "a number above 0 and below 2",
-        whole: false,
+        is_integer: false,
         has: |omega| omega > 0.0 && omega < 2.0,
         default: 1.0,
         always_printed: false,

@@ -125,7 +125,7 @@ impl Saved {
         }
         if !rounding_differences.is_empty() {
             let (path, differences) = (self.path.display(), list(&rounding_differences));
-            log::warn!("{path}: the solve resumes with other roundings than it began with ({differences})");
+            log::warn!("{path}: the solve resumes with different rounding ({differences})");
         }
         Ok(())
     }

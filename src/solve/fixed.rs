@@ -88,8 +88,8 @@ impl<D: Device, T: Scalar, P: Steps<D, T>> Iterations for OnDevice<D, T, P> {
         Ok(D::BATCH.min(steps.until_next_work(iteration)))
     }
 
-    fn ends_by_itself(&self) -> bool {
-        self.recorded.ends_by_itself()
+    fn stops_early(&self) -> bool {
+        self.recorded.stops_early()
     }
 
     fn agree(&self, stop: bool) -> bool {
@@ -136,7 +136,7 @@ impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Iterations for OnHost<P> {
         Ok(1)
     }
 
-    fn ends_by_itself(&self) -> bool {
+    fn stops_early(&self) -> bool {
         false
     }
 

@@ -1,6 +1,6 @@
 //! The matrix of a system as the verdict uses it: stored, or known only by its products.
 
-use crate::backend::Made;
+use crate::backend::SharedOperator;
 use crate::device::Cpu;
 use crate::device::cpu::CpuVector;
 use crate::error::Result;
@@ -96,7 +96,7 @@ struct Applied {
 }
 
 /// Makes the operator of a product.
-pub fn operator(product: Arc<dyn Product>) -> Made<Cpu, f64> {
+pub fn operator(product: Arc<dyn Product>) -> SharedOperator<Cpu, f64> {
     Arc::new(Applied { product, scratch: Mutex::default() })
 }
 

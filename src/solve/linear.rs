@@ -98,8 +98,8 @@ impl<D: Device, T: Scalar> Iterations for Replay<'_, D, T> {
         Ok(D::BATCH)
     }
 
-    fn ends_by_itself(&self) -> bool {
-        self.recorded.ends_by_itself()
+    fn stops_early(&self) -> bool {
+        self.recorded.stops_early()
     }
 
     fn agree(&self, stop: bool) -> bool {
@@ -260,7 +260,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
     }
 
     /// Begins a run for the current residuals and clears the vectors of the workspace that must be zero. Columns that have ended
-    /// for good are done from the start.
+    /// permanently are done from the start.
     fn begin(
         &mut self,
         run: &mut Run<'_, '_>,

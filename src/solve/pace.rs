@@ -43,7 +43,7 @@ impl Pace {
         now: &Progress,
         tolerance: Option<f64>,
         longest: usize,
-        ends_by_itself: bool,
+        stops_early: bool,
     ) -> usize {
         let (iteration, residual) = std::mem::replace(&mut self.before, (now.iteration, now.residual));
         let done = now.iteration - self.earlier.0;
@@ -52,7 +52,7 @@ impl Pace {
         }
         let seconds = now.elapsed.saturating_sub(self.earlier.1).as_secs_f64() / done as f64;
         let in_time = LONGEST_BATCH_SECONDS / seconds;
-        if ends_by_itself {
+        if stops_early {
             return (in_time as usize).min(longest).max(1);
         }
         let by_time = in_time.clamp(1.0, LONGEST_BATCH as f64) as usize;

@@ -20,7 +20,7 @@ pub(super) trait Iterations {
     fn prepare(&mut self, iteration: usize) -> Result<usize>;
 
     /// Returns whether iterations after the end of all columns take no time.
-    fn ends_by_itself(&self) -> bool;
+    fn stops_early(&self) -> bool;
 
     /// Passes every stop decision of the host; see [`Device::agree`](crate::device::Device::agree).
     fn agree(&self, stop: bool) -> bool;
@@ -230,7 +230,7 @@ impl<'a, 'o> Run<'a, 'o> {
                 source.write(state)?;
             }
             let longest = source.prepare(iteration)?;
-            let batch = self.batch(longest, source.ends_by_itself());
+            let batch = self.batch(longest, source.stops_early());
             source.advance(batch, state)?;
             self.read_counts(family, state);
             family.after_batch(self, source, state);
@@ -262,12 +262,12 @@ impl<'a, 'o> Run<'a, 'o> {
     }
 
     /// Returns the number of iterations in the next batch: the maximum over the running columns.
-    fn batch(&mut self, longest: usize, ends_by_itself: bool) -> usize {
+    fn batch(&mut self, longest: usize, stops_early: bool) -> usize {
         let running = || self.tracks.iter().filter(|track| track.stop.is_none());
         let left = running().map(|track| self.rule.iterations_left(&track.now)).min().unwrap_or(1);
         let longest = longest.min(left).max(1);
         (self.tracks.iter_mut().filter(|track| track.stop.is_none()))
-            .map(|track| track.pace.next(&track.now, track.aim, longest, ends_by_itself))
+            .map(|track| track.pace.next(&track.now, track.aim, longest, stops_early))
             .max()
             .unwrap_or(1)
     }

@@ -109,7 +109,7 @@ fn list(text: Text<'_>) -> Result<Vec<Member<'_>>> {
         let bytes =
             range.and_then(|(start, end)| text.bytes.get(start..end)).ok_or_else(|| Error::Malformed {
                 path: text.path.to_owned(),
-                place: shown,
+                part: shown,
                 expected: format!("{size} bytes, as the archive says"),
                 found: "the end of the archive first".to_owned(),
             })?;

@@ -19,7 +19,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let mut words = ListTokens::metered(text, 0..text.bytes.len());
     words.seek_line(b"");
     let fail = |fault: Box<Fault>| text.error(*fault);
-    let nodes = words.whole("the number of nodes", 0..u64::from(u32::MAX) + 1).map_err(fail)? as usize;
+    let nodes = words.whole_number("the number of nodes", 0..u64::from(u32::MAX) + 1).map_err(fail)? as usize;
     words.finish_line(b"").map_err(fail)?;
     let (offsets, indices) = read_lists(&mut words, nodes).map_err(fail)?;
     let stored = indices.len() as u64;
@@ -36,7 +36,7 @@ fn read_lists(words: &mut ListTokens, nodes: usize) -> Scan<(Vec<u64>, Vec<u32>)
             return Err(Box::new(Fault { at: words.at, expected, found }));
         }
         while !words.line_is_done() {
-            indices.push(words.whole("a successor", 0..nodes as u64)? as u32);
+            indices.push(words.whole_number("a successor", 0..nodes as u64)? as u32);
         }
         words.finish_line(b"")?;
         offsets.push(indices.len() as u64);
@@ -45,6 +45,6 @@ fn read_lists(words: &mut ListTokens, nodes: usize) -> Scan<(Vec<u64>, Vec<u32>)
         let expected = format!("end of file after {nodes} lines of successors, as the first line announces");
         return Err(fault(words.at, expected));
     }
-    words.tell();
+    words.report_progress();
     Ok((offsets, indices))
 }

@@ -16,7 +16,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Reads the matrix in the archive at `path`, from its binary file if that is up to date. `check` verifies an archive
+/// Reads the matrix in the archive at `path`, from its binary file if the binary file is current. `check` verifies an archive
 /// before it is parsed; a binary file comes from an archive that was verified.
 pub(super) fn load(
     path: &Path,

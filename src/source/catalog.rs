@@ -167,12 +167,12 @@ impl Entry {
 
     /// Returns the path of the archive, if the user's cache folder holds it.
     pub fn fetched(&self) -> Option<PathBuf> {
-        self.place().filter(|path| path.is_file())
+        self.archive_path().filter(|path| path.is_file())
     }
 
     /// Returns the path of the archive in the user's cache folder, whether or not the archive exists; `None` if there is no
     /// cache folder or other users can write to it.
-    pub fn place(&self) -> Option<PathBuf> {
+    pub fn archive_path(&self) -> Option<PathBuf> {
         files::cache_folder(FOLDER).ok().map(|folder| folder.join(self.file()))
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn read(text: Text) -> Result<Dense> {
         }
         (rows, cols) = (rows + 1, count);
     }
-    words.tell();
+    words.report_progress();
     if rows == 1 {
         (rows, cols) = (cols, 1);
     }

@@ -61,7 +61,7 @@ impl Lines for Layout {
     fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()> {
         let mut words = ListTokens::metered(text, piece);
         let read = parse_lines(&mut words, *self, edges);
-        words.tell();
+        words.report_progress();
         read
     }
 }
@@ -133,9 +133,9 @@ fn parse_piece(text: Text, piece: Range<usize>, lines: impl Lines) -> (Edges, Op
 
 fn parse_lines(words: &mut ListTokens, layout: Layout, edges: &mut Edges) -> Scan<()> {
     while words.seek_line(COMMENTS) {
-        let from = words.whole("a node", layout.first..layout.end)?;
+        let from = words.whole_number("a node", layout.first..layout.end)?;
         words.skip_separator();
-        let to = words.whole("a node", layout.first..layout.end)?;
+        let to = words.whole_number("a node", layout.first..layout.end)?;
         if layout.weighted {
             words.skip_separator();
             edges.weights.push(words.number("the weight of the edge")?);

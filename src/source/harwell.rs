@@ -71,11 +71,11 @@ fn read_pointers(fields: &mut Fields, cards: &Cards) -> Result<Vec<u64>> {
         let least = offsets.last().map_or(1, |&offset| offset + 1);
         let column = offsets.len();
         let pointer = match column {
-            0 => field.whole("1, the first column pointer", 1, 1)?,
+            0 => field.whole_number("1, the first column pointer", 1, 1)?,
             _ if column == cards.cols => {
-                field.whole("the last column pointer, one above the entries,", last, last)?
+                field.whole_number("the last column pointer, one above the entries,", last, last)?
             }
-            _ => field.whole("a column pointer", least, last)?,
+            _ => field.whole_number("a column pointer", least, last)?,
         };
         offsets.push(pointer - 1);
         Ok(())
@@ -96,7 +96,7 @@ fn read_indices(fields: &mut Fields, cards: &Cards, offsets: &[u64]) -> Result<V
         while offsets[column + 1] <= indices.len() as u64 {
             column += 1;
         }
-        let row = field.whole("a row index", 1, cards.rows as u64)? - 1;
+        let row = field.whole_number("a row index", 1, cards.rows as u64)? - 1;
         if cards.symmetry != Symmetry::None && row != column as u64 {
             let lower = row > column as u64;
             if *triangle.get_or_insert(lower) != lower {

@@ -257,7 +257,7 @@ impl Table {
     fn double(&mut self) -> Result<()> {
         if self.used >= u32::MAX as usize - 1 {
             let (what, limit) = ("the number of names", u128::from(u32::MAX) - 1);
-            return Err(Error::TooLarge { what, value: self.used as u128 + 1, limit, place: "a graph" });
+            return Err(Error::TooLarge { what, value: self.used as u128 + 1, limit, container: "a graph" });
         }
         let wider = zeros(if self.slots.is_empty() { 1 << 10 } else { 2 * self.slots.len() })?;
         let old = std::mem::replace(&mut self.slots, wider);

@@ -127,13 +127,13 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
 
 fn read_header(words: &mut ListTokens) -> Scan<Header> {
     words.seek_line(COMMENT);
-    let vertices = words.whole("the number of vertices", 0..u64::from(u32::MAX) + 1)?;
+    let vertices = words.whole_number("the number of vertices", 0..u64::from(u32::MAX) + 1)?;
     words.skip_blanks();
-    let edges = words.whole("the number of edges", 0..u64::MAX)?;
+    let edges = words.whole_number("the number of edges", 0..u64::MAX)?;
     let mut flags = 0;
     if !words.line_is_done() {
         let at = words.at;
-        flags = words.whole("the format, three digits of 0 and 1", 0..112)?;
+        flags = words.whole_number("the format, three digits of 0 and 1", 0..112)?;
         if [flags / 100, flags / 10 % 10, flags % 10].iter().any(|&digit| digit > 1) {
             return Err(fault(at, "the format, three digits of 0 and 1"));
         }
@@ -141,7 +141,7 @@ fn read_header(words: &mut ListTokens) -> Scan<Header> {
     let (sizes, weights) = (flags / 100 == 1, flags / 10 % 10 == 1);
     let mut constraints = u64::from(weights);
     if !words.line_is_done() {
-        let given = words.whole("the number of weights of each vertex", 0..1 << 16)?;
+        let given = words.whole_number("the number of weights of each vertex", 0..1 << 16)?;
         constraints = if weights { given } else { 0 };
     }
     words.finish_line(b"")?;
@@ -173,7 +173,7 @@ fn read_lists(words: &mut ListTokens, header: &Header) -> Scan<Compressed> {
             format!("end of file after {vertices} lines of neighbours, as the first line announces");
         return Err(fault(words.at, expected));
     }
-    words.tell();
+    words.report_progress();
     Ok(graph)
 }
 
@@ -184,7 +184,7 @@ fn read_vertex(words: &mut ListTokens, header: &Header, vertex: usize, graph: &m
     }
     while !words.line_is_done() {
         let at = words.at;
-        let neighbour = words.whole("a neighbour", 1..header.vertices as u64 + 1)? - 1;
+        let neighbour = words.whole_number("a neighbour", 1..header.vertices as u64 + 1)? - 1;
         if neighbour == vertex as u64 {
             return Err(fault(at, "a neighbour other than the vertex itself"));
         }

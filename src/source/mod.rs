@@ -245,7 +245,7 @@ fn compare(entry: &catalog::Entry, archive: &Path, loaded: &Loaded) -> Result<()
     let sizes = |(rows, cols, stored)| format!("{rows} x {cols} with {stored} stored entries");
     Err(Error::Malformed {
         path: archive.to_owned(),
-        place: "the matrix".to_owned(),
+        part: "the matrix".to_owned(),
         expected: format!("{}, as the catalog says", sizes(listed)),
         found: sizes(actual),
     })

@@ -5,7 +5,7 @@ use super::graph::{Layout, parse};
 use super::labels::{Labels, checked};
 use super::portions::Portions;
 use super::text::{Fault, Text};
-use super::tokens::{ListTokens, Scan, first_lines, is_number, is_whole, whole};
+use super::tokens::{ListTokens, Scan, first_lines, is_number, is_whole, parse_whole};
 use super::{Loaded, Options};
 use crate::error::Result;
 use crate::format::Coo;
@@ -21,7 +21,7 @@ pub(super) fn recognises(text: Text) -> bool {
     if !(2..=3).contains(&sizes.len()) || !sizes.iter().all(|word| is_whole(word)) {
         return false;
     }
-    let nodes = whole(sizes[0]).unwrap_or(0) as usize;
+    let nodes = parse_whole(sizes[0]).unwrap_or(0) as usize;
     let is_name = |(index, line): (usize, &Vec<&[u8]>)| {
         line.len() >= 2 && line[0] == (index + 1).to_string().as_bytes() && !is_number(line[1])
     };
@@ -50,9 +50,9 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
 
 fn read_sizes(words: &mut ListTokens) -> Scan<(u64, u64)> {
     words.seek_line(b"");
-    let nodes = words.whole("the number of nodes", 0..u64::from(u32::MAX))?;
+    let nodes = words.whole_number("the number of nodes", 0..u64::from(u32::MAX))?;
     words.skip_blanks();
-    let edges = words.whole("the number of edges", 0..u64::MAX)?;
+    let edges = words.whole_number("the number of edges", 0..u64::MAX)?;
     words.skip_line();
     Ok((nodes, edges))
 }
@@ -62,7 +62,8 @@ fn read_names(text: Text, words: &mut ListTokens, nodes: u64) -> Result<Labels> 
     let mut labels = Labels::default();
     for node in 1..=nodes {
         words.seek_line(b"");
-        let number = words.whole(&format!("the line with the name of node {node}, a number"), node..node + 1);
+        let number =
+            words.whole_number(&format!("the line with the name of node {node}, a number"), node..node + 1);
         number.map_err(|fault| text.error(*fault))?;
         words.skip_blanks();
         let at = words.at;

@@ -197,7 +197,7 @@ fn unreadable(path: &Path, name: &str, header: &Header) -> Error {
 }
 
 fn malformed(path: &Path, name: &str, expected: String, found: String) -> Error {
-    Error::Malformed { path: path.to_owned(), place: name.to_owned(), expected, found }
+    Error::Malformed { path: path.to_owned(), part: name.to_owned(), expected, found }
 }
 
 /// Reads a two-dimensional array as a matrix: the nonzero numbers are the entries.

@@ -91,7 +91,7 @@ impl<'a> Members<'a> {
     }
 
     fn malformed(&self, name: &str, expected: String, found: String) -> Error {
-        Error::Malformed { path: self.text.path.to_owned(), place: name.to_owned(), expected, found }
+        Error::Malformed { path: self.text.path.to_owned(), part: name.to_owned(), expected, found }
     }
 
     /// Refuses more numbers than a matrix of that size can plausibly have, including duplicates.

@@ -346,7 +346,7 @@ impl Network {
 }
 
 fn whole_number(field: &Field) -> Option<u32> {
-    tokens::whole(field.raw())?.try_into().ok()
+    tokens::parse_whole(field.raw())?.try_into().ok()
 }
 
 /// Checks whether a field is a number, possibly a malformed one, and not a parameter.

@@ -25,7 +25,12 @@ pub(super) fn check_size(what: &'static str, size: u64, entries: u64) -> Result<
     if size <= limit {
         return Ok(());
     }
-    Err(Error::TooLarge { what, value: size.into(), limit: limit.into(), place: "a file of so few entries" })
+    Err(Error::TooLarge {
+        what,
+        value: size.into(),
+        limit: limit.into(),
+        container: "a file of so few entries",
+    })
 }
 
 /// Adds the path of the file to an error that has none.

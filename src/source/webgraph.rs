@@ -109,7 +109,7 @@ fn graph(text: Text, properties: &Properties) -> Result<Csr> {
 fn malformed(text: Text, node: usize, expected: impl Into<String>, found: impl Into<String>) -> Error {
     Error::Malformed {
         path: text.path.to_owned(),
-        place: format!("vertex {node}"),
+        part: format!("vertex {node}"),
         expected: expected.into(),
         found: found.into(),
     }

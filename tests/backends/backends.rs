@@ -597,7 +597,7 @@ fn auto_gives_bytes_as_a_reason_only_if_they_are_fewer_and_takes_the_best_block(
         let settled = choice("auto").settle(&matrix, 8, 0).unwrap();
         let why = settled.because().unwrap();
         if let Some((fewer, more)) = why.split_once(" instead of ") {
-            let fewer = fewer.trim_end_matches(", which caches hold,").rsplit_once("about ").unwrap().1;
+            let fewer = fewer.rsplit_once("about ").unwrap().1;
             assert!(megabytes(fewer) < megabytes(more), "{what}: {why}");
             by_bytes += 1;
         }

@@ -92,7 +92,7 @@ fn a_backend_of_another_device_is_refused_with_its_device() {
     assert!(says("hybird").contains("did you mean hybrid"), "{}", says("hybird"));
     assert!(says("atuo").contains("did you mean auto"), "{}", says("atuo"));
     for typed in ["rows:", "sell:,", "bsr:block=2x2,"] {
-        assert!(says(typed).contains("no parameter follows a ':' or ','"), "{}", says(typed));
+        assert!(says(typed).contains("a parameter is missing after ':' or ','"), "{}", says(typed));
     }
     assert!(says("nope").contains("on cpu: there are: serial, "), "{}", says("nope"));
     let choice = Choice::resolve("cuda", "vector", "vector").unwrap();

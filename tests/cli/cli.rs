@@ -2,6 +2,7 @@
 
 use crate::common::process::{NONSYMMETRIC, cg, errors, file, refused, run, word};
 use serde_json::Value;
+use std::process::Output;
 
 #[test]
 fn info_describes_a_matrix_in_json() {
@@ -115,6 +116,17 @@ fn quiet_silences_warnings_but_not_errors_or_results() {
     assert_eq!((done.status.code(), errors(&done).as_str()), (Some(0), ""));
     assert!(!done.stdout.is_empty());
     assert!(refused(&["-q", "info", "--matrix", "nonesuch"]).contains("nonesuch"));
+}
+
+#[test]
+fn quiet_overrides_rust_log() {
+    let mut command = crate::common::process::solver();
+    command.args(["--quiet", "cg", "--device", "cpu", "--matrix", "poisson2d:30x30"]);
+    let loud = command.env("RUST_LOG", "info").output().unwrap();
+    let silent = command.env("RUST_LOG", "error").output().unwrap();
+    assert_eq!(errors(&loud), "");
+    let lines = |done: &Output| String::from_utf8_lossy(&done.stdout).lines().count();
+    assert_eq!(lines(&loud), lines(&silent));
 }
 
 #[test]

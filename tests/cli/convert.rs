@@ -139,8 +139,8 @@ fn vectors_stored_with_a_matrix_are_written_with_it() {
     }
     let path = folder.path().join("e.slv");
     assert_eq!(convert(&[what, word(&path)]).status.code(), Some(0));
-    let asked = Options { attached: true, ..Options::default() };
-    assert_eq!(load_with(word(&path), &asked).unwrap().attached, loaded.attached);
+    let requested = Options { attached: true, ..Options::default() };
+    assert_eq!(load_with(word(&path), &requested).unwrap().attached, loaded.attached);
 }
 
 #[test]

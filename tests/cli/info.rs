@@ -120,9 +120,9 @@ fn vectors_stored_with_a_matrix_are_named_and_read_with_vectors() {
     );
     let table = String::from_utf8(info(&["--matrix", path]).stdout).unwrap();
     assert!(table.contains("vectors      b, coord: not read; use --vectors to read them"), "{table}");
-    let asked = described(&["--matrix", path, "--vectors"]);
-    assert_eq!(asked["beside"].as_array().unwrap().len(), 2);
-    assert_eq!(asked["beside_unread"], serde_json::json!([]));
+    let requested = described(&["--matrix", path, "--vectors"]);
+    assert_eq!(requested["beside"].as_array().unwrap().len(), 2);
+    assert_eq!(requested["beside_unread"], serde_json::json!([]));
     let mut bytes = std::fs::read(path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&broken, bytes).unwrap();

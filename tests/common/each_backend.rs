@@ -149,7 +149,7 @@ fn plans<D: Host>(backend: &str) -> Vec<(Choice, bool)> {
     add(String::new(), true);
     let entry = REGISTRY.iter().find(|e| e.device() == D::KIND && e.name == backend);
     for param in entry.map_or(&[][..], |entry| entry.params) {
-        let examples = param.others.as_ref().map_or(&[][..], |others| others.examples);
+        let examples = param.unlisted.as_ref().map_or(&[][..], |unlisted| unlisted.examples);
         let values: Vec<_> = param.values.iter().chain(examples).collect();
         for (i, value) in values.iter().enumerate() {
             let whole = values.len() <= MANY || i % THOROUGH == 0;
@@ -187,11 +187,11 @@ pub fn for_each<D: Host>(device: &D, backend: &str, zoo: &Zoo, check: &impl Chec
     let zoo: Vec<_> = zoo.iter().filter(|(name, _)| name.contains(&only)).collect();
     let plans = plans::<D>(backend);
     for precision in [Precision::F64, Precision::F32, Precision::Mixed] {
-        let serves = |choice: &Choice| choice.check_precision(precision).is_ok();
+        let supports = |choice: &Choice| choice.check_precision(precision).is_ok();
         for (name, matrix) in &zoo {
             let meets = |whole: bool| whole || matrix.nnz() <= few;
             let choices: Vec<_> =
-                plans.iter().filter(|(choice, whole)| serves(choice) && meets(*whole)).collect();
+                plans.iter().filter(|(choice, whole)| supports(choice) && meets(*whole)).collect();
             if choices.is_empty() {
                 continue;
             }

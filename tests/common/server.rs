@@ -70,7 +70,7 @@ pub fn file(request: &Request, bytes: &[u8], etag: &str) -> Reply {
 
 pub struct Server {
     pub url: String,
-    seen: Arc<Mutex<Vec<Request>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Server {
@@ -78,26 +78,26 @@ impl Server {
     pub fn new(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let (requests, answer) = (Arc::clone(&seen), Arc::new(answer));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (log, answer) = (Arc::clone(&requests), Arc::new(answer));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (requests, answer) = (Arc::clone(&requests), Arc::clone(&answer));
+                let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
                 // The server ignores a client that has gone away.
-                std::thread::spawn(move || drop(converse(stream, &requests, &*answer)));
+                std::thread::spawn(move || drop(converse(stream, &log, &*answer)));
             }
         });
-        Server { url, seen }
+        Server { url, requests }
     }
 
-    pub fn seen(&self) -> Vec<Request> {
-        self.seen.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
 fn converse(
     mut stream: TcpStream,
-    seen: &Mutex<Vec<Request>>,
+    requests: &Mutex<Vec<Request>>,
     answer: &dyn Fn(&Request) -> Reply,
 ) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
@@ -110,9 +110,9 @@ fn converse(
     }
     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
     let request = {
-        let mut seen = seen.lock().unwrap();
-        let request = Request { number: seen.len(), path, headers };
-        seen.push(request.clone());
+        let mut requests = requests.lock().unwrap();
+        let request = Request { number: requests.len(), path, headers };
+        requests.push(request.clone());
         request
     };
     let reply = answer(&request);

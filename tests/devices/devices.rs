@@ -49,7 +49,7 @@ fn chunks_cover_every_row_once_on_any_number_of_threads() {
     use std::sync::atomic::{AtomicU32, Ordering};
     for threads in [1, 2, 3, 7] {
         let cpu = Cpu::new(Some(threads)).unwrap();
-        // The last number of rows makes so many chunks that threads take them from each other.
+        // The last number of rows makes enough chunks that threads take them from each other.
         for rows in [0, 1, 511, 512, 513, 1024, 5000, 600_001] {
             let visits: Vec<AtomicU32> = (0..rows).map(|_| AtomicU32::new(0)).collect();
             let visit = |chunk| {

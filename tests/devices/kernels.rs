@@ -54,18 +54,18 @@ fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) -> usize {
     let differs = |source: &&KernelSource| met.insert((source.text(), source.options()));
     let sources: Vec<_> = sources.iter().filter(differs).collect();
     let own = std::env::var("SOLVER_TEST_BY_LOT").ok();
-    let lot = |source: &KernelSource| {
+    let chosen = |source: &KernelSource| {
         let mut hasher = DefaultHasher::new();
         (source.text(), source.options()).hash(&mut hasher);
         ARCHITECTURES[hasher.finish() as usize % ARCHITECTURES.len()]
     };
-    let falls_to = |source, arch: u32| match &own {
+    let is_assigned = |source, arch: u32| match &own {
         None => true,
-        Some(own) => lot(source) == arch && own.split(',').any(|own| own == arch.to_string()),
+        Some(own) => chosen(source) == arch && own.split(',').any(|own| own == arch.to_string()),
     };
     let each = |&source| architectures.iter().map(move |&arch| (source, arch));
     let jobs: Vec<_> =
-        sources.iter().flat_map(each).filter(|(source, arch)| falls_to(source, *arch)).collect();
+        sources.iter().flat_map(each).filter(|(source, arch)| is_assigned(source, *arch)).collect();
     let (next, fault, known) = (AtomicUsize::new(0), Mutex::new(None), AtomicUsize::new(0));
     let folder = compiled_before();
     // Without the folder all sources are compiled.

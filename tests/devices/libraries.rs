@@ -61,9 +61,9 @@ fn compiler(folder: &Path, major: i32) {
 
 /// Builds cuSPARSE or cuBLAS, which reports version 12.3.4.
 fn sums(file: &Path, property: &str, names: &[&str]) {
-    let asked =
+    let requested =
         format!("int {property}(int which, int *value) {{ *value = which ? which + 2 : 12; return 0; }}\n");
-    library(file, &(functions(names) + &asked));
+    library(file, &(functions(names) + &requested));
 }
 
 fn sparse(folder: &Path) {

@@ -62,7 +62,7 @@ fn ell_with_too_much_padding_is_refused_with_numbers() {
     let error = Ell::from_csr(&long).unwrap_err();
     let Error::Padding { rows, width, places, entries, most } = error else { panic!("{error:?}") };
     assert_eq!((rows, width, places), (120, 2500, 120 * 2500));
-    assert_eq!((entries, most), (long.nnz(), Ell::MOST_PLACES));
+    assert_eq!((entries, most), (long.nnz(), Ell::MAX_SLOTS_PER_ENTRY));
     let slots_per_entry = places.div_ceil(entries as u128) as usize;
     assert!(Ell::with_limit(&long, slots_per_entry - 1).is_err());
     assert_eq!(Ell::with_limit(&long, slots_per_entry).unwrap().to_csr().unwrap(), *long);
@@ -166,10 +166,10 @@ fn invalid_sell_arrays_are_refused_with_the_fault() {
     assert_eq!(sell_fault(|p| p.slice_offsets = Offsets::U64(vec![0, 4])), length("slice_offsets", 2, 3));
     assert_eq!(sell_fault(|p| p.col_indices.push(0)), length("col_indices", 7, 6));
     assert_eq!(sell_fault(|p| p.values = Values::F32(vec![0.0; 5])), length("values", 5, 6));
-    let range = FormatFault::PermutationRange { place: 2, row: 4, rows: 4 };
+    let range = FormatFault::PermutationRange { index: 2, row: 4, rows: 4 };
     assert_eq!(sell_fault(|p| p.permutation[2] = 4), range);
-    assert_eq!(sell_fault(|p| p.permutation[1] = 1), FormatFault::PermutationRepeated { place: 1, row: 1 });
-    let window = FormatFault::PermutationWindow { place: 1, row: 3, window: 2 };
+    assert_eq!(sell_fault(|p| p.permutation[1] = 1), FormatFault::PermutationRepeated { index: 1, row: 1 });
+    let window = FormatFault::PermutationWindow { index: 1, row: 3, window: 2 };
     assert_eq!(sell_fault(|p| p.permutation.swap(1, 2)), window);
     let offset = |slice, got, expected| FormatFault::SliceOffset { slice, got, expected };
     assert_eq!(sell_fault(|p| p.slice_offsets = Offsets::U32(vec![2, 4, 6])), offset(0, 2, 0));
@@ -211,10 +211,10 @@ fn invalid_dcsr_row_indices_are_refused_with_the_fault() {
     let of = |rows: Vec<u32>| fault("DCSR", Dcsr::new(9, rows, stored()));
     let length = FormatFault::Length { array: "row_indices", got: 1, expected: 2 };
     assert_eq!(of(vec![2]), length);
-    assert_eq!(of(vec![2, 2]), FormatFault::RowOrder { place: 0, row: 2, next: 2 });
-    assert_eq!(of(vec![2, 9]), FormatFault::RowRange { place: 1, row: 9, rows: 9 });
+    assert_eq!(of(vec![2, 2]), FormatFault::RowOrder { index: 0, row: 2, next: 2 });
+    assert_eq!(of(vec![2, 9]), FormatFault::RowRange { index: 1, row: 9, rows: 9 });
     let empty = (*zoo::matrix(3, &[&[(0, 1.0)], &[]])).clone();
-    assert_eq!(fault("DCSR", Dcsr::new(9, vec![0, 5], empty)), FormatFault::EmptyRow { place: 1, row: 5 });
+    assert_eq!(fault("DCSR", Dcsr::new(9, vec![0, 5], empty)), FormatFault::EmptyRow { index: 1, row: 5 });
 }
 
 #[test]

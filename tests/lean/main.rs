@@ -67,11 +67,11 @@ fn one_call_fetches_a_catalog_matrix_at_its_first_use_and_opens_it() {
     let options = Options::default();
     let a = Matrix::fetch_with("1138_bus", &options, &settings, &mut |have, _| bytes = have).unwrap();
     assert_eq!((a.rows(), a.nnz(), a.name()), (1138, 4054, "1138_bus"));
-    let requests = server.seen().len();
+    let requests = server.requests().len();
     assert!(bytes > 0 && requests > 0);
     assert_eq!(Matrix::fetch("1138_bus").unwrap().csr(), a.csr());
     assert_eq!(Matrix::fetch("poisson2d:3x3").unwrap().rows(), 9);
-    assert_eq!(server.seen().len(), requests, "the matrix is on this machine already");
+    assert_eq!(server.requests().len(), requests, "the matrix is on this machine already");
     settings.stop.store(true, Ordering::Relaxed);
     let error = Matrix::fetch_with("F1", &options, &settings, &mut |_, _| ()).unwrap_err().to_string();
     assert!(error.contains("stopped"), "{error}");

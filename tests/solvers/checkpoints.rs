@@ -43,7 +43,7 @@ impl Case {
     }
 
     /// Combinations with every preconditioner that runs on a device.
-    fn every<D: Host>() -> Vec<Case> {
+    fn with_every_preconditioner<D: Host>() -> Vec<Case> {
         let all: Vec<_> = Preconditioner::all().filter(|p| D::KIND == "cpu" || !p.needs_cpu()).collect();
         Case::with(&all)
     }
@@ -145,7 +145,7 @@ fn assert_same(a: &(Solution, Vec<f64>), b: &(Solution, Vec<f64>), what: &str) {
 fn a_solve_cut_by_the_iteration_limit_resumes_with_the_same_bits<D: Host>(device: &D) {
     let (system, folder) = (system(), tempfile::tempdir().unwrap());
     let file = folder.path().join("c");
-    for case in Case::every::<D>() {
+    for case in Case::with_every_preconditioner::<D>() {
         let rtol = if case.precision == Precision::F32 { 1e-5 } else { 1e-9 };
         let whole = case.solve(device, &system, &to(rtol, MOST), &Checkpoints::default());
         let last = whole.0.iterations;

@@ -198,7 +198,7 @@ fn columns_in_single_precision_restart_together_and_keep_their_bits() {
 }
 
 #[test]
-fn one_column_may_restart_after_another_has_ended_for_good() {
+fn one_column_may_restart_after_another_has_ended_permanently() {
     let cpu = Cpu::new(Some(1)).unwrap();
     let matrix = chain_and_one(200);
     let columns = [last(201, 3.0), reals(1, 201), last(201, -1.0)];
@@ -393,7 +393,7 @@ fn a_solve_of_two_columns_resumes_from_its_checkpoint_with_the_same_bits() {
     let columns: Vec<_> = right_hand_sides(&small, 3).into_iter().step_by(2).collect();
     let cuts: Vec<_> = (8..80).step_by(9).chain([100, 120, 140]).collect();
     cut::<f32>(Way::cg(&cpu), &small, &columns, 1e-11, &cuts);
-    // One column has ended for good when the other is cut in its first run.
+    // One column has ended permanently when the other is cut in its first run.
     let matrix = chain_and_one(200);
     let columns = [last(201, 3.0), reals(1, 201)];
     cut::<f64>(Way::cg(&cpu), &matrix, &columns, tolerance::RTOL, &[1, 50]);

@@ -272,7 +272,7 @@ fn a_system_is_solved_with_a_matrix_known_only_by_its_products() {
     assert!(message(products().precision(Precision::F32)).contains("run on the CPU in double precision"));
     assert!(message(products().device("cuda")).contains("run on the CPU in double precision"));
     let other = |_: &[f64], _: &mut [f64]| ();
-    assert!(message(products().own_precond((3, other))).contains("rows of the preconditioner"));
+    assert!(message(products().custom_precond((3, other))).contains("rows of the preconditioner"));
 }
 
 #[test]
@@ -298,12 +298,12 @@ fn a_preconditioner_of_the_caller_is_used_like_a_built_in_one() {
         z.iter_mut().zip(r).zip(&diagonal).for_each(|((z, r), d)| *z = r / d);
     };
     let ours = Cg::new(&matrix).device("cpu").precond("jacobi").unwrap().solve(&b).unwrap();
-    let own = Cg::new(&matrix).own_precond((matrix.rows(), scale)).solve(&b).unwrap();
+    let own = Cg::new(&matrix).custom_precond((matrix.rows(), scale)).solve(&b).unwrap();
     assert!(own.converged());
     assert!(own.outcome().iterations.abs_diff(ours.outcome().iterations) <= 1);
     assert_eq!(own.report().preconditioner, "own");
     let negative = |r: &[f64], z: &mut [f64]| z.iter_mut().zip(r).for_each(|(z, r)| *z = -r);
-    let answer = Cg::new(&matrix).own_precond((matrix.rows(), negative)).solve(&b).unwrap();
+    let answer = Cg::new(&matrix).custom_precond((matrix.rows(), negative)).solve(&b).unwrap();
     assert!(matches!(answer.reason(), StopReason::IndefinitePreconditioner { .. }));
 }
 
@@ -346,7 +346,7 @@ fn a_solve_inside_another_one_needs_a_separate_device() {
     let inverse = move |r: &[f64], z: &mut [f64]| {
         inner.lock().unwrap().solve_into(r, z).unwrap();
     };
-    let answer = Cg::new(&matrix).own_precond((n, inverse)).solve(&b).unwrap();
+    let answer = Cg::new(&matrix).custom_precond((n, inverse)).solve(&b).unwrap();
     assert!(answer.converged() && answer.outcome().iterations <= 3, "{}", answer.reason());
     // An observer that solves on the device of the observed solve is refused instead of waiting forever.
     let inside = Arc::new(Mutex::new(None));

@@ -55,7 +55,7 @@ fn a_graph_prepared_once_gives_the_same_bits_as_single_solves() {
     let mut prepared = pagerank().prepare().unwrap();
     let backend = prepared.backend().to_owned();
     for vertex in ["3", "17", "3"] {
-        let weights = Weights::of_vertices([vertex]);
+        let weights = Weights::from_vertices([vertex]);
         let single = pagerank().personalise(weights.clone()).solve().unwrap();
         prepared.personalise(Some(weights));
         let again = prepared.solve().unwrap();
@@ -112,7 +112,7 @@ fn vertices_are_found_by_the_labels_of_a_file_and_by_ids() {
     std::fs::write(&labels, "alice\nbob\ncarol\n").unwrap();
     let graph = Matrix::from_edges([(0, 1), (1, 2)]).unwrap().read_labels(&labels).unwrap();
     let jumps = |vertex: &str| {
-        let ranks = Pagerank::new(&graph).device("cpu").personalise(Weights::of_vertices([vertex])).solve();
+        let ranks = Pagerank::new(&graph).device("cpu").personalise(Weights::from_vertices([vertex])).solve();
         ranks.map(|ranks| bits(ranks.ranks()))
     };
     assert_eq!(jumps("bob").unwrap(), jumps("1").unwrap());
@@ -198,7 +198,7 @@ fn settings_out_of_range_are_refused_by_their_names() {
     assert_eq!(ranks(pagerank().threads(0)), "threads");
     assert_eq!(ranks(pagerank().device("abacus")), "device");
     assert_eq!(ranks(pagerank().method(RankMethod::GaussSeidel).backend("csr")), "backend");
-    assert_eq!(ranks(pagerank().personalise(Weights::of_vertices(["no vertex"]))), "personalise");
+    assert_eq!(ranks(pagerank().personalise(Weights::from_vertices(["no vertex"]))), "personalise");
     assert_eq!(ranks(pagerank().personalise(vec![1.0; 3])), "personalise");
     assert_eq!(ranks(pagerank().x0(vec![-1.0; 512])), "x0");
     let chain = Matrix::open(CHAIN).unwrap();

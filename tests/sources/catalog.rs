@@ -115,7 +115,7 @@ impl Run {
         let done = self.run(&["fetch", "1138_bus"]);
         assert!(done.status.success(), "{}", text(&done));
         assert_eq!(fs::read(self.at("")).unwrap(), archive());
-        assert_eq!(self.server.seen()[1].range(), Some(kept as usize));
+        assert_eq!(self.server.requests()[1].range(), Some(kept as usize));
     }
 }
 
@@ -232,7 +232,7 @@ fn an_unknown_name_is_refused_with_similar_names_before_any_download() {
     let run = Run::good();
     let message = run.refused(&["fetch", "1138_bus", "ecology"]);
     assert!(message.contains("'ecology'") && message.contains("ecology1, ecology2"), "{message}");
-    assert!(run.server.seen().is_empty());
+    assert!(run.server.requests().is_empty());
     let message = run.refused(&["info", "--matrix", "poison2d:3x3"]);
     assert!(message.contains("did you mean poisson2d"), "{message}");
 }
@@ -291,7 +291,7 @@ fn two_concurrent_fetches_download_once() {
     let first = first.wait_with_output().unwrap();
     assert!(first.status.success() && second.status.success(), "{}{}", text(&first), text(&second));
     assert!(text(&second).contains("already downloaded and verified"), "{}", text(&second));
-    assert_eq!(run.server.seen().len(), 1);
+    assert_eq!(run.server.requests().len(), 1);
     assert_eq!(fs::read(run.at("")).unwrap(), archive());
 }
 
@@ -347,7 +347,7 @@ fn converting_a_matrix_fetches_it_first() {
     assert!(run.refused(&["convert", "1138_bus", out, "--offline"]).contains("solver fetch 1138_bus"));
     let done = run.run(&["convert", "1138_bus", out]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done));
-    assert_eq!(run.server.seen().len(), 1);
+    assert_eq!(run.server.requests().len(), 1);
     assert_eq!(solver::source::load(out).unwrap().matrix.nnz(), 4054);
 }
 

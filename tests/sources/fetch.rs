@@ -107,8 +107,8 @@ fn temporary_files_of_a_killed_run_are_removed() {
 fn a_matrix_is_fetched_from_its_url_and_leaves_no_other_files() {
     let case = Case::good();
     case.assert_fetched(&archive());
-    assert_eq!(case.server.seen()[0].path, "/MM/HB/1138_bus.tar.gz");
-    assert_eq!(case.server.seen()[0].header("accept-encoding"), Some("identity"));
+    assert_eq!(case.server.requests()[0].path, "/MM/HB/1138_bus.tar.gz");
+    assert_eq!(case.server.requests()[0].header("accept-encoding"), Some("identity"));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn an_existing_archive_is_not_fetched_again() {
     let case = Case::good();
     assert!(!case.fetch_ok().was_cached);
     assert!(case.fetch_ok().was_cached);
-    assert_eq!(case.server.seen().len(), 1);
+    assert_eq!(case.server.requests().len(), 1);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_download_resumes_after_a_lost_connection() {
         Reply { cut, ..file(request, &archive(), "\"one\"") }
     });
     case.assert_fetched(&archive());
-    let requests = case.server.seen();
+    let requests = case.server.requests();
     let ranges: Vec<_> = requests.iter().map(Request::range).collect();
     assert_eq!(ranges, [None, Some(10_000), Some(20_000), Some(30_000)]);
     assert!(requests[1..].iter().all(|request| request.header("if-range") == Some("\"one\"")));
@@ -166,7 +166,7 @@ fn a_download_restarts_if_the_server_does_not_support_ranges() {
         Reply { cut, ..Reply::body(&archive()) }
     });
     case.assert_fetched(&archive());
-    assert_eq!(case.server.seen().len(), 2);
+    assert_eq!(case.server.requests().len(), 2);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_complete_part_is_only_verified() {
     let case = Case::good();
     case.begin(&archive(), Some("\"one\""), Some(archive().len()));
     case.assert_fetched(&archive());
-    assert_eq!(case.server.seen().len(), 1);
+    assert_eq!(case.server.requests().len(), 1);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_part_without_its_record_is_not_resumed() {
     case.begin(b"unknown data", None, None);
     fs::remove_file(case.at(".part.json")).unwrap();
     case.assert_fetched(&archive());
-    assert_eq!(case.server.seen()[0].range(), None);
+    assert_eq!(case.server.requests()[0].range(), None);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_refused_request_is_an_error_with_its_http_status() {
             }
             other => panic!("{other:?}"),
         }
-        assert_eq!(case.server.seen().len(), 1);
+        assert_eq!(case.server.requests().len(), 1);
     }
 }
 
@@ -244,7 +244,7 @@ fn a_request_is_repeated_a_limited_number_of_times_after_a_server_error() {
     case.assert_fetched(&archive());
     let case = Case::new(|_| Reply::status(503));
     assert!(case.failure().0.contains("503"));
-    assert!(case.server.seen().len() > 2);
+    assert!(case.server.requests().len() > 2);
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn an_archive_that_was_damaged_on_disk_is_fetched_again() {
     bytes[1000] ^= 1;
     fs::write(case.at(""), bytes).unwrap();
     case.assert_fetched(&archive());
-    assert_eq!(case.server.seen().len(), 2);
+    assert_eq!(case.server.requests().len(), 2);
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn a_stopped_download_keeps_the_received_bytes_and_resumes() {
     assert_eq!((name.as_str(), path), ("1138_bus", case.at(".part")));
     assert!(kept > 0 && kept < archive().len() as u64, "{kept}");
     case.assert_fetched(&archive());
-    assert_eq!(case.server.seen()[1].range(), Some(kept as usize));
+    assert_eq!(case.server.requests()[1].range(), Some(kept as usize));
 }
 
 /// Returns the size limit of a refused download, and the length that the server announces.

@@ -153,7 +153,7 @@ fn a_file_with_a_faulty_matrix_market_banner_is_refused_with_the_expected_banner
     for text in [
         "MatrixMarket matrix coordinate real general\n1 1 0\n",
         "%%% MatrixMarket matrix coordinate real general\n1 1 0\n",
-        "% a comment of somebody\nand no banner\n",
+        "% a comment\nand no banner\n",
     ] {
         match refused(text.as_bytes()) {
             Error::Parse { line: 1, expected, .. } => {

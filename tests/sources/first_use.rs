@@ -23,12 +23,12 @@ fn a_matrix_of_the_catalog_is_fetched_on_first_use_and_its_size_url_and_path_are
         ["about 15.6 kB", &format!("{}/MM/HB/1138_bus.tar.gz", run.server.url), archive.to_str().unwrap()];
     assert!(parts.iter().all(|part| stderr.contains(part)), "{stderr}");
     assert!(archive.is_file());
-    let requests = run.server.seen().len();
+    let requests = run.server.requests().len();
     for args in [&["info", "1138_bus"][..], &["cg", "1138_bus", "--device", "cpu", "--fetch"]] {
         let done = run.run(args);
         assert!(done.status.success() && errors(&done).is_empty(), "{}", text(&done));
     }
-    assert_eq!(run.server.seen().len(), requests, "it is fetched once");
+    assert_eq!(run.server.requests().len(), requests, "it is fetched once");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn every_command_that_reads_a_matrix_fetches_it() {
     ] {
         let run = Run::good();
         let done = run.run(args);
-        assert!(!run.server.seen().is_empty(), "{args:?}: {}", text(&done));
+        assert!(!run.server.requests().is_empty(), "{args:?}: {}", text(&done));
         // The matrix has negative values, which PageRank and Markov chains refuse.
         let refused = text(&done).contains(" is -1");
         assert!(done.status.success() || refused, "{args:?}: {}", text(&done));
@@ -65,7 +65,7 @@ fn a_dry_run_prints_size_url_and_path_and_fetches_no_data() {
         assert!(done.status.success() && parts.iter().all(|part| plan.contains(part)), "{plan}");
         assert_eq!(plan.contains("--offline or SOLVER_OFFLINE forbids the download"), offline, "{plan}");
     }
-    assert!(run.server.seen().is_empty());
+    assert!(run.server.requests().is_empty());
     assert_eq!(std::fs::read_dir(run.folder.path()).unwrap().count(), 0);
 }
 
@@ -87,7 +87,7 @@ fn the_error_for_a_forbidden_download_names_the_size_and_the_alternatives() {
             assert!(alternatives.iter().all(|part| message.contains(part)), "{message}");
         }
     }
-    assert!(run.server.seen().is_empty());
+    assert!(run.server.requests().is_empty());
     let allowed = run.command(&["info", "1138_bus"]).env("SOLVER_OFFLINE", "0").output().unwrap();
     assert!(allowed.status.success(), "{}", text(&allowed));
 }
@@ -117,5 +117,5 @@ fn a_missing_gpu_is_an_error_before_any_download() {
     assert!(message.contains("the nearest backends are rows and merge: --backend rows"), "{message}");
     let message = run.refused(&["cg", "1138_bus", "--device", "cuda", "--backend", "bsr"]);
     assert!(message.contains("the nearest backend is bsr: --backend bsr --device cpu"), "{message}");
-    assert!(run.server.seen().is_empty());
+    assert!(run.server.requests().is_empty());
 }

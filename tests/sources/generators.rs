@@ -97,7 +97,7 @@ fn a_faulty_description_is_refused_with_the_fault_and_the_correct_form() {
         ("poisson2d", "extents"),
         ("poisson2d:", "extents"),
         ("poisson2d:boundary=neumann", "there is no size"),
-        ("poisson2d:10x10,n=10x10", "'n' stands twice"),
+        ("poisson2d:10x10,n=10x10", "'n' is given twice"),
         ("poisson2d:10", "1 extents, not 2"),
         ("poisson2d:10x10x10", "3 extents, not 2"),
         ("poisson2d:0x10", "'0'"),
@@ -111,12 +111,12 @@ fn a_faulty_description_is_refused_with_the_fault_and_the_correct_form() {
         ("poisson2d:10x10,dof=3", "no parameter 'dof'; there are: n, boundary"),
         ("poisson2d:10x10,boundary", "boundary ''"),
         ("poisson2d:10x10,boundary=periodic", "boundary 'periodic'"),
-        ("poisson2d:10x10,boundary=neumann,boundary=dirichlet", "'boundary' stands twice"),
+        ("poisson2d:10x10,boundary=neumann,boundary=dirichlet", "'boundary' is given twice"),
         ("hex27:4x4", "2 extents, not 3"),
         ("hex27:4x4x4,dof=0", "dof '0'"),
         ("hex27:4x4x4,dof=65", "dof '65'"),
         ("hex27:4x4x4,dof=three", "dof 'three'"),
-        ("hex27:4x4x4,dof=3,dof=4", "'dof' stands twice"),
+        ("hex27:4x4x4,dof=3,dof=4", "'dof' is given twice"),
         ("hex27:4x4x4,boundary=neumann", "no parameter 'boundary'"),
         ("hex27:abc", "no parameter 'abc'"),
         ("poisson3d:4x4", "2 extents, not 3"),
@@ -141,9 +141,9 @@ fn a_faulty_description_is_refused_with_the_fault_and_the_correct_form() {
         ("blockband:n=100,density=0.9,band=0.1,symmetric", "holds 0.2350"),
         ("blockband:n=100,band=1.5", "band '1.5' is not a number above 0 and at most 1"),
         ("blockband:n=100,density=0.5,band=0.5,contiguous", "exclude each other"),
-        ("blockband:n=100,density=0.5,contiguous=yes", "contiguous stands alone"),
-        ("blockband:n=100,density=0.5,symmetric=", "symmetric stands alone"),
-        ("blockband:n=100,density=0.5,symmetric,symmetric", "'symmetric' stands twice"),
+        ("blockband:n=100,density=0.5,contiguous=yes", "contiguous takes no value"),
+        ("blockband:n=100,density=0.5,symmetric=", "symmetric takes no value"),
+        ("blockband:n=100,density=0.5,symmetric,symmetric", "'symmetric' is given twice"),
         ("blockband:n=100,density=0.5,shift=2", "shift '2' is not a number above 0 and at most 1"),
         ("blockband:n=100,density=0.5,shift", "shift ''"),
         ("uniform:row=3", "there is no size: n"),
@@ -194,8 +194,11 @@ fn sizes_beyond_32_bits_are_refused() {
         format!("spd-random:{max},row=1"),
     ] {
         match load(&what) {
-            Err(Error::TooLarge { what: _, value, limit, place }) => {
-                assert!(value > limit && limit == u128::from(u32::MAX) && place.contains("32-bit"), "{what}");
+            Err(Error::TooLarge { what: _, value, limit, container }) => {
+                assert!(
+                    value > limit && limit == u128::from(u32::MAX) && container.contains("32-bit"),
+                    "{what}"
+                );
             }
             other => panic!("{what}: {:?}", other.map(|l| l.matrix.rows())),
         }

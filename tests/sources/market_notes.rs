@@ -30,13 +30,17 @@ fn a_symmetric_file_with_both_triangles_is_refused_at_its_first_entry_above_the_
         let first = refused(&text(&["3 1", "1 3", "2 4"]));
         assert_eq!(
             first,
-            format!("test.mtx:5:1: {BOTH} row 1, column 3 above the diagonal and others below it")
+            format!(
+                "test.mtx:5:1: {BOTH} row 1, column 3 above the diagonal, and other entries are below it"
+            )
         );
         // The two triangles need not hold the same pair of indices.
         let last = refused(&text(&["  2 5", "3 2", "4 2"]));
         assert_eq!(
             last,
-            format!("test.mtx:4:3: {BOTH} row 2, column 5 above the diagonal and others below it")
+            format!(
+                "test.mtx:4:3: {BOTH} row 2, column 5 above the diagonal, and other entries are below it"
+            )
         );
         for one in [["3 1", "4 2"], ["1 3", "2 4"]] {
             let loaded = parse(Path::new("test.mtx"), text(&one).as_bytes()).unwrap();
@@ -63,7 +67,7 @@ fn the_reported_entry_above_the_diagonal_does_not_depend_on_the_number_of_thread
     for threads in [1, 2, 3, 8] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let message = pool.install(|| refused(&text));
-        let place = "row 29999, column 30000 above the diagonal and others below it";
+        let place = "row 29999, column 30000 above the diagonal, and other entries are below it";
         assert_eq!(message, format!("test.mtx:30002:1: {BOTH} {place}"), "{threads} threads");
     }
 }

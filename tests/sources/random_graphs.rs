@@ -154,7 +154,7 @@ fn a_faulty_description_is_refused_with_the_fault_and_the_correct_form() {
         ("rmat:scale=5,edges=1,a=0.75", "a + b + c is 1.13"),
         ("rmat:scale=5,edges=1,weighted=yes", "weighted"),
         ("rmat:scale=5,edges=1,seed=x", "seed 'x'"),
-        ("rmat:scale=5,edges=1,edges=2", "'edges' stands twice"),
+        ("rmat:scale=5,edges=1,edges=2", "'edges' is given twice"),
         ("rmat:scale=5,edges=1,hub=2", "no parameter 'hub'"),
         ("star:hub=3", "no size"),
         ("star:n=5", "'hub'"),
@@ -191,8 +191,8 @@ fn sizes_out_of_range_are_refused() {
         ["rmat:n=4294967296,edges=1", "star:n=4294967296,hub=1", "rmat:n=18446744073709551615,edges=1"]
     {
         match load(what) {
-            Err(Error::TooLarge { value, limit, place, .. }) => {
-                assert!(value > limit && place.contains("32-bit"), "{what}");
+            Err(Error::TooLarge { value, limit, container, .. }) => {
+                assert!(value > limit && container.contains("32-bit"), "{what}");
             }
             other => panic!("{what}: {:?}", other.map(|loaded| loaded.matrix.rows())),
         }

@@ -274,7 +274,7 @@ proptest! {
         let arcs = graph.iter().map(Vec::len).sum();
         match read(&bytes, &properties(graph.len(), arcs, PLAIN)) {
             Ok(matrix) => prop_assert_eq!(matrix.nnz(), arcs),
-            Err(Error::Malformed { place, .. }) => prop_assert!(place.starts_with("vertex "), "{}", place),
+            Err(Error::Malformed { part, .. }) => prop_assert!(part.starts_with("vertex "), "{}", part),
             Err(other) => prop_assert!(false, "{}", other),
         }
     }
@@ -299,7 +299,7 @@ fn bits_that_resemble_text_or_another_kind_are_read_as_bits_if_the_properties_de
         std::fs::write(&path, other).unwrap();
         std::fs::write(folder.path().join("a.properties"), properties(3, 1000, PLAIN)).unwrap();
         let error = load().unwrap_err();
-        assert!(matches!(&error, Error::Malformed { place, .. } if place.starts_with("vertex")), "{error}");
+        assert!(matches!(&error, Error::Malformed { part, .. } if part.starts_with("vertex")), "{error}");
     }
     std::fs::write(folder.path().join("a.properties"), "color=blue\n").unwrap();
     assert_eq!(load().unwrap().kind, Some("METIS graph"), "these properties declare no bits");

@@ -16,7 +16,7 @@ use super::chunked::{Chunked, Product, RowRanges, chunk_height};
 #[cfg(target_arch = "x86_64")]
 use super::lanes;
 use crate::backend::blocks::named_or_found;
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::blocked::blocked;
@@ -42,7 +42,12 @@ pub const SIZES: &[&str] = &[
 impl Family<Cpu> for BsrFamily {
     const ADDS_REPEATS: bool = false;
 
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params, _: u64) -> Result<Made<Cpu, T>> {
+    fn build<T: Scalar>(
+        device: &Cpu,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        _: u64,
+    ) -> Result<SharedOperator<Cpu, T>> {
         let block = named_or_found(matrix, params, value_bytes(matrix));
         let bsr = blocked(matrix, block)?;
         let bytes = bsr.storage_bytes();

@@ -1,10 +1,10 @@
 //! A dense matrix: zeros are stored and multiplied. For small matrices, and as a check on the other backends.
 //!
 //! Values and sums are in double precision, with eight lanes. A zero that the sparse matrix does not store is multiplied too: if
-//! x is not finite there, the row becomes NaN. Refuses matrices beyond [`Dense::MOST_PLACES`] values.
+//! x is not finite there, the row becomes NaN. Refuses matrices beyond [`Dense::MAX_VALUES`] values.
 
 use super::chunked::{Chunked, Product, RowRanges};
-use crate::backend::{Family, Made, Params, Refusal};
+use crate::backend::{Family, Params, Refusal, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::{Csr, Dense};
@@ -24,17 +24,22 @@ impl Family<Cpu> for DenseFamily {
 
     fn check(matrix: &Csr, _: &Params, _: usize) -> std::result::Result<(), Refusal> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
-        if rows as u128 * cols as u128 > Dense::MOST_PLACES {
+        if rows as u128 * cols as u128 > Dense::MAX_VALUES {
             let hint = format!(
                 "it stores rows x columns values, at most {} of them; choose auto",
-                Dense::MOST_PLACES
+                Dense::MAX_VALUES
             );
             return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
         }
         Ok(())
     }
 
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Made<Cpu, T>> {
+    fn build<T: Scalar>(
+        device: &Cpu,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        _: u64,
+    ) -> Result<SharedOperator<Cpu, T>> {
         let dense = Dense::from_csr(matrix)?;
         Ok(Arc::new(Chunked::new::<T>(device, DenseMatrix { dense, avx2: device.avx2 })))
     }

@@ -11,7 +11,7 @@
 
 use super::chunked::{Product, Shared, check_shapes};
 use super::rows::{Ones, RowValues, Rows};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::cpu::sweep::dot_tile;
 use crate::device::cpu::{Cpu, CpuSlots, CpuVector};
 use crate::device::sweep::dot_sweep;
@@ -36,7 +36,7 @@ impl Family<Cpu> for Merge {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cpu, T>> {
+    ) -> Result<SharedOperator<Cpu, T>> {
         let items = matrix.rows() + matrix.nnz();
         let segments = items.div_ceil(ITEMS);
         let cuts = (0..=segments).map(|s| Cut::at(matrix, (s * ITEMS).min(items))).collect();
@@ -83,7 +83,7 @@ struct MergeOperator<T: Scalar> {
     cuts: Vec<Cut>,
     parts: Mutex<Vec<Parts>>,
     /// The operator for vectors of several columns, on the same matrix.
-    columns: Made<Cpu, T>,
+    columns: SharedOperator<Cpu, T>,
     avx2: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The product of the crate `nalgebra-sparse`: one thread, CSR with columns as wide as addresses.
 
 use super::yardstick::{Foreign, arrays, operator, refused};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::Csr;
@@ -20,7 +20,7 @@ struct NalgebraMatrix(CsrMatrix<f64>);
 impl Family<Cpu> for Nalgebra {
     const ADDS_REPEATS: bool = false;
 
-    fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Made<Cpu, T>> {
+    fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<SharedOperator<Cpu, T>> {
         operator::<T, NalgebraMatrix>(matrix, || {
             let (offsets, values) = arrays(matrix);
             let columns = matrix.col_indices().iter().map(|&column| column as usize).collect();

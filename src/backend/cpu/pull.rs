@@ -5,7 +5,7 @@
 //! long. So four partial sums share a row and are added in fixed order at its end. Rows are cut and shared as in `rows`.
 
 use super::chunked::{Chunked, Product, RowRanges};
-use crate::backend::{Family, Made, Params, Refusal};
+use crate::backend::{Family, Params, Refusal, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::{Csr, Offset, Offsets, Values};
@@ -28,7 +28,12 @@ impl Family<Cpu> for Pull {
         }
     }
 
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Made<Cpu, T>> {
+    fn build<T: Scalar>(
+        device: &Cpu,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        _: u64,
+    ) -> Result<SharedOperator<Cpu, T>> {
         Ok(Arc::new(Chunked::new::<T>(device, PullMatrix(Arc::clone(matrix)))))
     }
 }

@@ -6,7 +6,7 @@
 //! measured on Zen 4.) `apply_dot` computes the dot product chunk by chunk while y is in the first-level cache: one pass.
 
 use super::chunked::{Chunked, Product, RowRanges};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::{Csr, Offset, Offsets, Values};
@@ -19,7 +19,12 @@ use std::sync::Arc;
 pub struct Rows;
 
 impl Family<Cpu> for Rows {
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Made<Cpu, T>> {
+    fn build<T: Scalar>(
+        device: &Cpu,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        _: u64,
+    ) -> Result<SharedOperator<Cpu, T>> {
         let avx2 = device.avx2;
         let short = matrix.nnz() <= SHORT_ROW * matrix.rows();
         Ok(Arc::new(Chunked::new::<T>(device, RowsMatrix { matrix: Arc::clone(matrix), avx2, short })))

@@ -16,7 +16,7 @@ use super::aligned::AlignedValues;
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
 #[cfg(target_arch = "x86_64")]
 use super::lanes;
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cpu;
 use crate::device::cpu::aligned::Aligned;
 use crate::error::Result;
@@ -45,7 +45,12 @@ fn best_square(blocks: &Blocks) -> Option<&Block> {
 impl Family<Cpu> for SbsrFamily {
     const ADDS_REPEATS: bool = false;
 
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params, _: u64) -> Result<Made<Cpu, T>> {
+    fn build<T: Scalar>(
+        device: &Cpu,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        _: u64,
+    ) -> Result<SharedOperator<Cpu, T>> {
         let found = || best_square(&Blocks::sampled(matrix)).map_or(ANY_SIZE, |block| block.size[0]);
         let size = params.get("block").and_then(|typed| typed.parse().ok()).unwrap_or_else(found);
         let bsr = Bsr::from_csr(&narrowest(matrix), (size, size))?;

@@ -2,7 +2,7 @@
 //! precision of the vectors.
 
 use super::chunked::check_shapes;
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cpu;
 use crate::device::cpu::CpuVector;
 use crate::error::Result;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Serial;
 
 impl Family<Cpu> for Serial {
-    fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Made<Cpu, T>> {
+    fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<SharedOperator<Cpu, T>> {
         Ok(Arc::new(SerialOperator(Arc::clone(matrix))))
     }
 }

@@ -1,7 +1,7 @@
 //! The product of the crate `sprs`: one thread, CSR with 32-bit columns.
 
 use super::yardstick::{Foreign, arrays, operator, refused};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::Csr;
@@ -17,7 +17,7 @@ struct SprsMatrix(CsMatI<f64, u32, usize>);
 impl Family<Cpu> for Sprs {
     const ADDS_REPEATS: bool = false;
 
-    fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Made<Cpu, T>> {
+    fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<SharedOperator<Cpu, T>> {
         operator::<T, SprsMatrix>(matrix, || {
             let (offsets, values) = arrays(matrix);
             let shape = (matrix.rows(), matrix.cols());

@@ -3,7 +3,7 @@
 //! The foreign product computes y = A x into a y that is set to zero first; alpha and beta are applied in a separate pass.
 
 use super::chunked::check_shapes;
-use crate::backend::Made;
+use crate::backend::SharedOperator;
 use crate::device::Cpu;
 use crate::device::cpu::CpuVector;
 use crate::error::{Error, Result};
@@ -40,7 +40,7 @@ pub(super) fn arrays(matrix: &Csr) -> (Vec<usize>, Vec<f64>) {
 pub(super) fn operator<T: Scalar, F: Foreign + 'static>(
     matrix: &Csr,
     make: impl FnOnce() -> Result<F>,
-) -> Result<Made<Cpu, T>> {
+) -> Result<SharedOperator<Cpu, T>> {
     if std::any::TypeId::of::<T>() != std::any::TypeId::of::<f64>() {
         return Err(refused::<F>(format!("vectors of {}", T::NAME)));
     }

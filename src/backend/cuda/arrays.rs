@@ -89,7 +89,7 @@ impl<'a> Arrays<'a> {
 
     /// Adds a parameter without an array, which the compiled kernel does not use.
     pub fn add_unused<E: InKernels>(self, name: &'static str) -> Arrays<'a> {
-        self.with(Parameter::array::<E>(name), 0, move |_, _| Ok(Stored::nothing::<E>(name)))
+        self.with(Parameter::array::<E>(name), 0, move |_, _| Ok(Stored::absent::<E>(name)))
     }
 
     /// Defines a macro as the element type of the last array.

@@ -67,8 +67,8 @@ fn blocks(matrix: &Csr) -> Option<(Block, f64)> {
     }
     let value = value_bytes(matrix);
     let (block, bytes) = cheapest(matrix, value)?;
-    let others = matrix.nnz() as f64 * (value + COLUMN);
-    (bytes < WORTH * others).then_some((block, bytes / others))
+    let sliced = matrix.nnz() as f64 * (value + COLUMN);
+    (bytes < WORTH * sliced).then_some((block, bytes / sliced))
 }
 
 /// Chooses a backend for a matrix.

@@ -18,7 +18,7 @@ use super::form::{AnyForm, Form, Format, Grid, Share, Types};
 use super::number;
 use super::product::{Pass, Product};
 use crate::backend::blocks::{ANY_SIZE, TASK_SIZES, named_or_found};
-use crate::backend::{Family, Made, Param, Params};
+use crate::backend::{Family, Param, Params, SharedOperator};
 use crate::device::Cuda;
 use crate::error::{Error, Result};
 use crate::format::blocked::blocked;
@@ -48,19 +48,19 @@ pub const PARAMS: &[Param] = &[
         name: "block",
         values: TASK_SIZES,
         summary: "rows x columns of a block; auto takes the size that moves the fewest bytes",
-        others: Some(ANY_SIZE),
+        unlisted: Some(ANY_SIZE),
     },
     Param {
         name: "threads",
         values: &["auto", "2", "4", "8", "16", "32"],
         summary: "threads that share a block row; always 32 if long rows are cut into pieces",
-        others: None,
+        unlisted: None,
     },
     Param {
         name: "zeros",
         values: &["multiplied", "skipped"],
         summary: "a zero, fill included, times an x that is not finite: NaN if multiplied, no effect if skipped",
-        others: None,
+        unlisted: None,
     },
 ];
 
@@ -87,7 +87,7 @@ fn form<S>(shape: Shape) -> Form<BlockRows, S> {
 }
 
 /// Returns the kernel over whole block rows.
-fn whole(shape: Shape) -> Form<BlockRows> {
+fn whole_rows(shape: Shape) -> Form<BlockRows> {
     form(shape)
 }
 
@@ -100,14 +100,14 @@ fn in_pieces(shape: Shape) -> Form<BlockRows, Pieces> {
 pub(super) fn forms() -> Vec<AnyForm> {
     let plain = Shape { block: (3, 3), threads: 32, cut: false, skip_zeros: false };
     vec![
-        whole(plain).any(),
+        whole_rows(plain).any(),
         in_pieces(Shape { block: (5, 5), ..plain }).any(),
-        whole(Shape { block: (8, 8), cut: true, ..plain }).any(),
-        whole(Shape { block: (2, 7), threads: 2, cut: true, skip_zeros: true }).any(),
+        whole_rows(Shape { block: (8, 8), cut: true, ..plain }).any(),
+        whole_rows(Shape { block: (2, 7), threads: 2, cut: true, skip_zeros: true }).any(),
         in_pieces(Shape { block: (64, 1), skip_zeros: true, ..plain }).any(),
-        whole(Shape { block: (9, 10), threads: 8, cut: true, ..plain }).any(),
-        whole(Shape { block: (4, 4), threads: 4, ..plain }).any(),
-        whole(Shape { block: (6, 6), threads: 16, ..plain }).any(),
+        whole_rows(Shape { block: (9, 10), threads: 8, cut: true, ..plain }).any(),
+        whole_rows(Shape { block: (4, 4), threads: 4, ..plain }).any(),
+        whole_rows(Shape { block: (6, 6), threads: 16, ..plain }).any(),
     ]
 }
 
@@ -270,7 +270,12 @@ fn check_size(matrix: &Csr) -> Result<()> {
     for (what, value) in [("the number of rows", matrix.rows()), ("the number of columns", matrix.cols())] {
         if value > MOST {
             let (value, limit) = (value as u128, MOST as u128);
-            return Err(Error::TooLarge { what, value, limit, place: "the 32-bit indices of backend bsr" });
+            return Err(Error::TooLarge {
+                what,
+                value,
+                limit,
+                container: "the 32-bit indices of backend bsr",
+            });
         }
     }
     Ok(())
@@ -284,7 +289,7 @@ impl Family<Cuda> for BsrFamily {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         check_size(matrix)?;
         let block = named_or_found(matrix, params, value_bytes(matrix));
         let parts = blocked(matrix, block)?.into_parts();
@@ -310,7 +315,7 @@ impl Family<Cuda> for BsrFamily {
         let grid = Grid::Resident(matrix.count as u64 * u64::from(threads));
         let pass = match &pieces {
             Some(pieces) => Pass::new(device, in_pieces(shape), grid, pieces)?,
-            None => Pass::new(device, whole(shape), grid, &())?,
+            None => Pass::new(device, whole_rows(shape), grid, &())?,
         };
         Ok(Arc::new(Product::<T>::new("bsr", device, &matrix, [pass], reserve)?))
     }

@@ -10,7 +10,7 @@ use super::compressed::check_size;
 use super::form::{AnyForm, Form, Format, Grid, Types};
 use super::product::{Pass, Product};
 use super::{check_dot, check_shapes};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::cuda::burst::{MatrixPointers, Slices, most_rows};
 use crate::device::cuda::{CudaSlots, CudaVector};
 use crate::device::sweep::dot_sweep;
@@ -92,13 +92,23 @@ pub(super) fn forms() -> Vec<AnyForm> {
 }
 
 impl Family<Cuda> for BurstFamily {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<SharedOperator<Cuda, T>> {
         check_size(matrix)?;
         let (rows, most) = (matrix.rows(), most_rows(device));
         if rows > MOST {
             let (value, limit) = (rows as u128, MOST as u128);
             let what = "the number of rows";
-            return Err(Error::TooLarge { what, value, limit, place: "the 32-bit indices of backend burst" });
+            return Err(Error::TooLarge {
+                what,
+                value,
+                limit,
+                container: "the 32-bit indices of backend burst",
+            });
         }
         if rows > most {
             log::warn!(

@@ -4,7 +4,7 @@ use super::arrays::Arrays;
 use super::columns::{Columns, distances, in_16_bits};
 use super::form::{Form, Format, Share, Types};
 use super::product::{Pass, Product};
-use crate::backend::Made;
+use crate::backend::SharedOperator;
 use crate::device::Cuda;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Offsets};
@@ -63,7 +63,7 @@ pub(super) fn operator<T: Scalar>(
     matrix: &Arc<Csr>,
     passes: impl IntoIterator<Item = Pass<Compressed>>,
     reserve: u64,
-) -> Result<Made<Cuda, T>> {
+) -> Result<SharedOperator<Cuda, T>> {
     let matrix = Compressed::of(matrix, Columns::Full)?;
     Ok(Arc::new(Product::<T>::new(backend, device, &matrix, passes, reserve)?))
 }
@@ -109,7 +109,7 @@ pub(super) fn check_size(matrix: &Csr) -> Result<()> {
         what,
         value: value as u128,
         limit: u128::from(limit),
-        place: "the 32-bit indices of kernels over CSR",
+        container: "the 32-bit indices of kernels over CSR",
     };
     if matrix.rows() >= u32::MAX as usize {
         return Err(too_large("the number of rows", matrix.rows(), u64::from(u32::MAX - 1)));

@@ -17,7 +17,7 @@ use super::compressed::{AllRows, Compressed};
 use super::form::{AnyForm, Ending, Form, Real, Share, Types};
 use super::product::{Pass, Product};
 use super::{MATRIX, mean_row};
-use crate::backend::{Family, Made, Param, Params, Refusal};
+use crate::backend::{Family, Param, Params, Refusal, SharedOperator};
 use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::device::sweep::MAX_DOTS;
 use crate::device::{Cuda, Op, Sweep};
@@ -39,7 +39,7 @@ pub const CUT: Param = Param {
     name: "cut",
     values: &["auto", "rows", "windows"],
     summary: "rows: equally many threads per row; windows: equally many entries per block; auto decides by the longest row",
-    others: None,
+    unlisted: None,
 };
 
 /// The differences between the two strategies.
@@ -74,7 +74,7 @@ impl Family<Cuda> for CsrFamily {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         CSR.build::<T>(device, matrix, params, reserve)
     }
 }
@@ -92,7 +92,7 @@ impl Family<Cuda> for Pull {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         PULL.build::<T>(device, matrix, params, reserve)
     }
 }
@@ -152,7 +152,7 @@ impl Strategy {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         let threads = self.threads(matrix, params.get(CUT.name));
         let columns = match threads {
             Some(_) => Columns::for_rows(matrix),
@@ -233,18 +233,18 @@ impl Windows {
         for row in 0..matrix.rows() {
             let length = matrix.row_range(row).len();
             if row > first && (entries + length > capacity || row - first == HEIGHT) {
-                cut.whole(first, row);
+                cut.push_rows(first, row);
                 (first, entries) = (row, 0);
             }
             if length > capacity {
-                cut.pieces(row, length.div_ceil(capacity));
+                cut.push_pieces(row, length.div_ceil(capacity));
                 first = row + 1;
             } else {
                 entries += length;
             }
         }
         if first < matrix.rows() {
-            cut.whole(first, matrix.rows());
+            cut.push_rows(first, matrix.rows());
         }
         let ahead = cut.ahead() as u32;
         cut.windows
@@ -266,11 +266,11 @@ impl Windows {
         scratch
     }
 
-    fn whole(&mut self, first: usize, end: usize) {
+    fn push_rows(&mut self, first: usize, end: usize) {
         self.windows.push(Window { row: first as u32, height: (end - first) as u32, piece: 0, ticket: 0 });
     }
 
-    fn pieces(&mut self, row: usize, pieces: usize) {
+    fn push_pieces(&mut self, row: usize, pieces: usize) {
         let (ticket, height) = (self.scratch_len as u32, PIECE + self.long as u32);
         let piece = |piece| Window { row: row as u32, height, piece: piece as u32, ticket };
         self.windows.extend((0..pieces).map(piece));
@@ -300,7 +300,7 @@ impl Share for Windows {
 
 /// Returns the kernels in every form that a backend may request, except those that `vector` covers: plain, and with the endings
 /// of these dot products and sweeps. If forms and types hardly interact, two combinations of types that differ in all three
-/// represent the others.
+/// represent all combinations.
 pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
     use Real::{F32, F64};
     let ones = [Types::new(F64, None, false), Types::new(F32, None, true)];

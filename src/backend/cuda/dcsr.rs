@@ -6,7 +6,7 @@ use super::arrays::Arrays;
 use super::compressed::check_size;
 use super::form::{AnyForm, Form, Format, Grid, Types};
 use super::product::{Pass, Product};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::{Csr, Dcsr};
@@ -71,7 +71,12 @@ pub(super) fn forms() -> Vec<AnyForm> {
 }
 
 impl Family<Cuda> for DcsrFamily {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<SharedOperator<Cuda, T>> {
         check_size(matrix)?;
         let dcsr = Dcsr::from_csr(Csr::clone(matrix))?;
         let rows = dcsr.row_indices();

@@ -6,7 +6,7 @@
 
 use super::arrays::{Arrays, DeviceArrays};
 use super::check_shapes;
-use crate::backend::{Family, Made, Params, Refusal};
+use crate::backend::{Family, Params, Refusal, SharedOperator};
 use crate::device::cuda::libraries::{GetProperty, Hint, Wanted, describe, hint};
 use crate::device::cuda::{CudaVector, between_captures};
 use crate::device::{Cuda, Device};
@@ -89,7 +89,7 @@ impl Functions {
     }
 }
 
-/// Returns the library's functions, or an error that tells how to install the library.
+/// Returns the library's functions, or an error that says how to install the library.
 fn library() -> Result<&'static Functions> {
     static LOADED: OnceLock<Functions> = OnceLock::new();
     if let Some(functions) = LOADED.get() {
@@ -108,7 +108,7 @@ fn library() -> Result<&'static Functions> {
     }
 }
 
-/// Fails if the library is missing, and tells how to install it.
+/// Fails if the library is missing, and says how to install it.
 pub fn require_library() -> Result<()> {
     library().map(drop)
 }
@@ -172,10 +172,10 @@ impl Family<Cuda> for DenseFamily {
 
     fn check(matrix: &Csr, _: &Params, width: usize) -> std::result::Result<(), Refusal> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
-        if rows as u128 * cols as u128 > Dense::MOST_PLACES {
+        if rows as u128 * cols as u128 > Dense::MAX_VALUES {
             let hint = format!(
                 "it stores rows x columns values, at most {} of them; use backend csr",
-                Dense::MOST_PLACES
+                Dense::MAX_VALUES
             );
             return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
         }
@@ -190,7 +190,12 @@ impl Family<Cuda> for DenseFamily {
         Ok(())
     }
 
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<SharedOperator<Cuda, T>> {
         let shape @ (rows, cols) = (matrix.rows(), matrix.cols());
         library()?;
         let dense = Dense::from_csr(matrix)?;
@@ -233,7 +238,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for DenseOperator {
             return Ok(());
         }
         let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
-        // At most `Dense::MOST_PLACES` values, so both fit.
+        // At most `Dense::MAX_VALUES` values, so both fit.
         let (rows, cols) = (self.shape.0 as c_int, self.shape.1 as c_int);
         device.enter()?;
         let handle = lock(&self.handle);

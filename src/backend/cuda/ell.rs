@@ -10,7 +10,7 @@ use super::compressed::check_size;
 use super::csr::longest_row;
 use super::form::{AnyForm, Form, Format, Grid, Types};
 use super::product::{Pass, Product};
-use crate::backend::{Family, Made, Params, Refusal};
+use crate::backend::{Family, Params, Refusal, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::{Csr, Ell};
@@ -18,7 +18,7 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// Stored values per entry, padding included, above which a matrix is refused.
-pub const MOST_PLACES: usize = 3;
+pub const MAX_SLOTS_PER_ENTRY: usize = 3;
 
 /// The family of the backend `ell`.
 pub struct EllFamily;
@@ -71,22 +71,27 @@ impl Family<Cuda> for EllFamily {
         let entries = matrix.nnz();
         let width = longest_row(matrix);
         let padded_entries = matrix.rows() as u128 * width as u128;
-        if padded_entries > entries as u128 * MOST_PLACES as u128 {
+        if padded_entries > entries as u128 * MAX_SLOTS_PER_ENTRY as u128 {
             return Err(Refusal::new(
                 format!(
                     "{entries} entries padded to {padded_entries} values, with all rows as long as the longest ({width} entries)"
                 ),
                 format!(
-                    "it stores at most {MOST_PLACES} values per entry, padding included; sell pads 32 rows at a time"
+                    "it stores at most {MAX_SLOTS_PER_ENTRY} values per entry, padding included; sell pads 32 rows at a time"
                 ),
             ));
         }
         Ok(())
     }
 
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<SharedOperator<Cuda, T>> {
         check_size(matrix)?;
-        let ell = Ell::with_limit(matrix, MOST_PLACES)?;
+        let ell = Ell::with_limit(matrix, MAX_SLOTS_PER_ENTRY)?;
         let pass = Pass::new(device, form(), Grid::Resident(matrix.rows() as u64), &())?;
         Ok(Arc::new(Product::<T>::new("ell", device, &ell, [pass], reserve)?))
     }

@@ -10,7 +10,7 @@ use super::arrays::Arrays;
 use super::compressed::check_size;
 use super::form::{AnyForm, Form, Format, Grid, Types};
 use super::product::{Pass, Product};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
 use crate::error::{Error, Result};
 use crate::format::Csr;
@@ -73,7 +73,7 @@ impl Path {
             what: "the number of rows and entries",
             value: items as u128,
             limit: u128::from(u32::MAX) * TILE as u128,
-            place: "backend merge",
+            container: "backend merge",
         })?;
         let cut = |tile: usize| rows_before(matrix, (tile * TILE).min(items)) as u32;
         let cuts = (0..=count).map(cut).collect();
@@ -112,7 +112,12 @@ impl Format for Path {
 }
 
 impl Family<Cuda> for Merge {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<SharedOperator<Cuda, T>> {
         let path = Path::cut(matrix, device.multiprocessors())?;
         let pass = Pass::new(device, form(), Grid::Blocks(path.blocks), &())?;
         Ok(Arc::new(Product::<T>::new("merge", device, &path, [pass], reserve)?))

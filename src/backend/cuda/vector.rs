@@ -4,7 +4,7 @@ use super::compressed::{self, AllRows, Compressed};
 use super::csr::threads_for;
 use super::form::{AnyForm, Form};
 use super::{mean_row, number, numbers};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -48,7 +48,7 @@ impl Family<Cuda> for Vector {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         let (unroll, block) = (number(params, "unroll", UNROLLS), number(params, "block", BLOCKS));
         let threads = match params.get("threads").and_then(|v| v.parse().ok()) {
             Some(threads) => threads,

@@ -8,7 +8,7 @@ const TASK_BLOCK: Param = Param {
     name: "block",
     values: blocks::TASK_SIZES,
     summary: "rows x columns of a block; auto takes the size that moves the fewest bytes",
-    others: Some(blocks::ANY_SIZE),
+    unlisted: Some(blocks::ANY_SIZE),
 };
 /// Parameters of the strategies that distribute whole block rows.
 const BLOCK_ROWS: &[Param] = &[TASK_BLOCK];
@@ -19,7 +19,7 @@ const BLOCK_TASKS: &[Param] = &[
         name: "chunks",
         values: bsr_tasks::CHUNKS,
         summary: "pieces of work for each thread",
-        others: None,
+        unlisted: None,
     },
 ];
 
@@ -82,7 +82,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             name: "block",
             values: cpu::bsr::SIZES,
             summary: "rows x columns of a block; auto takes the size that moves the fewest bytes",
-            others: None,
+            unlisted: None,
         }],
         deterministic: true,
         columns: true,
@@ -136,7 +136,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             name: "block",
             values: blocks::SQUARES,
             summary: "rows and columns of a block; auto takes the size that moves the fewest bytes",
-            others: None,
+            unlisted: None,
         }],
         deterministic: true,
         columns: true,

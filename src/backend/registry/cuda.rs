@@ -36,17 +36,17 @@ const SQUARES: &[Param] = &[Param {
     name: "block",
     values: blocks::SQUARES,
     summary: "rows and columns of a block; auto takes the size that moves the fewest bytes",
-    others: None,
+    unlisted: None,
 }];
 
 pub(super) const UNROLL: Param = Param {
     name: "unroll",
     values: &[],
     summary: "entries that a thread loads before it uses the first",
-    others: None,
+    unlisted: None,
 };
 pub(super) const BLOCK: Param =
-    Param { name: "block", values: &[], summary: "threads in a block", others: None };
+    Param { name: "block", values: &[], summary: "threads in a block", unlisted: None };
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "csr",
@@ -99,7 +99,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 name: "threads",
                 values: &["auto", "1", "2", "4", "8", "16", "32"],
                 summary: "threads that share a row; seven-strategies uses a warp, 32",
-                others: None,
+                unlisted: None,
             },
             Param { values: cuda::vector::UNROLLS, ..UNROLL },
             Param { values: cuda::vector::BLOCKS, ..BLOCK },

@@ -51,7 +51,7 @@ const HYBRID_SHORT: Param = Param {
     name: "short",
     values: hybrid::SHORT,
     summary: "longest row, in entries, that one thread takes",
-    others: None,
+    unlisted: None,
 };
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -72,7 +72,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             name: "block",
             values: thread::BLOCKS,
             summary: "threads in a block; serial-vs-cuda compares these sizes",
-            others: None,
+            unlisted: None,
         }],
         ..cuda_csr::<thread::Thread>(
             ("thread", "thread"),
@@ -104,7 +104,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             name: "entries",
             values: bins::ENTRIES,
             summary: "entries that fill a bin; a row counts as one more entry",
-            others: None,
+            unlisted: None,
         }],
         ..cuda_csr::<bins::Bins>(
             ("bins", "bins"),
@@ -128,13 +128,13 @@ pub(super) const ENTRIES: &[Entry] = &[
                 name: "long",
                 values: hybrid::LONG,
                 summary: "longest row, in entries, that one warp takes",
-                others: None,
+                unlisted: None,
             },
             Param {
                 name: "fit",
                 values: hybrid::FIT,
                 summary: "threads that must fit on a multiprocessor and share its registers; auto decides by the mean row",
-                others: None,
+                unlisted: None,
             },
         ],
         ..cuda_csr::<hybrid::Hybrid>(
@@ -164,7 +164,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 name: "short",
                 values: adaptive::SHORT,
                 summary: "longest row, in entries, that one thread takes",
-                others: None,
+                unlisted: None,
             },
             Param { values: adaptive::BLOCKS, ..BLOCK },
             Param { values: adaptive::UNROLLS, ..UNROLL },
@@ -173,7 +173,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 values: adaptive::SETS,
                 summary: "the study's named sets; it does not give their contents, so this is our interpretation: \
                           combined is block=512,unroll=4, p100 a grid of the 114688 threads that a P100 holds at once",
-                others: None,
+                unlisted: None,
             },
         ],
         ..cuda_csr::<adaptive::Adaptive>(
@@ -187,7 +187,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             name: "scan",
             values: vector_smem::SCANS,
             summary: "entries scanned in each segment: all of the row, as in the study, or onwards from the last",
-            others: None,
+            unlisted: None,
         }],
         ..cuda_csr::<vector_smem::VectorSmem>(
             ("vector-smem", "vector-smem"),
@@ -202,13 +202,13 @@ pub(super) const ENTRIES: &[Entry] = &[
                 name: "short",
                 values: binned::FIRST_CLASS,
                 summary: "longest row, in entries, that one thread takes",
-                others: None,
+                unlisted: None,
             },
             Param {
                 name: "long",
                 values: binned::SECOND_CLASS,
                 summary: "longest row, in entries, that eight threads share",
-                others: None,
+                unlisted: None,
             },
         ],
         ..cuda_csr::<binned::Binned>(

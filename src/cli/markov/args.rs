@@ -42,7 +42,7 @@ pub struct MarkovArgs {
     /// Choose what to do if the chain has several closed classes of states
     #[arg(long, value_enum, default_value = "refuse")]
     pub classes: Classes,
-    /// Start from the distribution in this file: .npy or .mtx, also .gz
+    /// Start from the distribution in this file: .npy, .mtx or .txt, also .gz
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
     /// The options of every solve.

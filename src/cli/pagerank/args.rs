@@ -45,8 +45,8 @@ pub struct PagerankArgs {
     #[arg(long, value_enum, default_value = "uniform")]
     pub dangling: Dangling,
     /// Set where the surfer jumps to: vertices by id or label, separated by commas, with equal probabilities, or a file of
-    /// weights, which are divided by their sum: .npy, .mtx or .txt (also .gz) with one for each vertex in order, or .csv with
-    /// lines id,weight or label,weight [default: every vertex]
+    /// weights, which are divided by their sum: .npy, .mtx or .txt (also .gz) with one for each vertex in order, .csv with
+    /// lines id,weight or label,weight, or a .csv or .json file of --output [default: every vertex]
     #[arg(long, alias = "personalize", value_name = "FILE|VERTICES")]
     pub personalise: Option<OsString>,
     /// Start from the ranks in this file: .npy, .mtx or .txt (also .gz) of the same vertices, or a .csv or .json file of

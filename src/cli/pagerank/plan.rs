@@ -89,5 +89,5 @@ fn teleport(typed: &OsStr) -> Result<Weights> {
         word.filter(|word| !word.is_empty())
     };
     let words = Fields::new(line.as_bytes(), 0, Separator::Comma).map(word);
-    words.collect::<Option<Vec<String>>>().map(Weights::of_vertices).ok_or_else(fault)
+    words.collect::<Option<Vec<String>>>().map(Weights::from_vertices).ok_or_else(fault)
 }

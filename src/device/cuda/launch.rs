@@ -44,7 +44,7 @@ impl Stored {
     }
 
     /// Makes a parameter without an array, for kernels that are compiled without its use.
-    pub fn nothing<E: InKernels>(name: impl Into<Name>) -> Stored {
+    pub fn absent<E: InKernels>(name: impl Into<Name>) -> Stored {
         Stored { parameter: Parameter::array::<E>(name), bytes: None }
     }
 

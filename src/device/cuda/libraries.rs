@@ -101,11 +101,11 @@ impl Wanted {
     /// Adds a description of the library and the most frequent cause to the error of its first call.
     pub fn would_not_start(&self, error: Error, description: &str) -> Error {
         let Error::Gpu(GpuError::Cuda { call, message }) = error else { return error };
-        let serves =
+        let supported =
             driver_version().map(|(a, b)| format!(", which supports CUDA {a}.{b}")).unwrap_or_default();
         let library = self.name;
         let message = format!(
-            "{message}; this is {library} {description}; it may be newer than the driver{serves}; for this driver, {}",
+            "{message}; this is {library} {description}; it may be newer than the driver{supported}; for this driver, {}",
             self.hint.here()
         );
         GpuError::Cuda { call, message }.into()

@@ -424,8 +424,8 @@ impl Device for Cuda {
         self.record_step(step)
     }
 
-    fn ends_by_itself(&self, steps: &CudaSteps) -> bool {
-        steps.ends_by_itself()
+    fn stops_early(&self, steps: &CudaSteps) -> bool {
+        steps.stops_early()
     }
 
     fn replay(

@@ -231,7 +231,7 @@ impl Cuda {
 
 impl CudaSteps {
     /// Returns whether a launch ends as soon as the step has stopped.
-    pub(super) fn ends_by_itself(&self) -> bool {
+    pub(super) fn stops_early(&self) -> bool {
         matches!(self.steps, Steps::Burst(_))
     }
 }

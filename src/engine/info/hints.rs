@@ -187,7 +187,7 @@ fn not_positive(f: &Facts<'_>) -> Option<String> {
         if more == 0 { String::new() } else { format!(", and {} more like it", thousands(more as u64)) };
     Some(format!(
         "symmetric, but the diagonal entry of row {} is {what}{more}: not positive definite, so cg will fail; \
-         {} suits",
+         use {}",
         row + 1,
         f.method("minres")
     ))
@@ -217,7 +217,7 @@ fn hub(f: &Facts<'_>) -> Option<String> {
     let share = length as f64 / f.stats.nnz as f64;
     (share >= HUB && f.stats.rows >= FEW_ROWS).then(|| {
         format!(
-            "row {row} holds {} of all entries: backends that distribute whole rows will be unbalanced, backend merge suits",
+            "row {row} holds {} of all entries: backends that distribute whole rows will be unbalanced; use backend merge",
             percent(share)
         )
     })

@@ -70,7 +70,7 @@ impl Distribution {
         }
     }
 
-    /// Measures the machine's limit for an iteration, and stores it in percent of the measured time.
+    /// Measures the bandwidth limit for an iteration, and stores it in percent of the measured time.
     pub(super) fn measure(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         let traffic = Traffic {
             operators: self.outcome.operator_bytes,

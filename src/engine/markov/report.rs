@@ -98,7 +98,7 @@ pub struct MarkovReport {
     pub bytes_per_iteration: u64,
     /// `bytes_per_iteration` over the time of an iteration.
     pub gigabytes_per_second: f64,
-    /// The machine's limit for an iteration of the largest class in percent of the measured time.
+    /// The time limit that the stream bandwidth sets for an iteration of the largest class in percent of the measured time.
     pub percent_of_limit: Option<f64>,
     /// Notes of the reader on its choices and on skipped parts of the file.
     pub notes: Vec<String>,

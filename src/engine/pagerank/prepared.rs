@@ -32,7 +32,7 @@ type Iterate =
 /// let graph = Matrix::open_graph("rmat:scale=8,factor=8")?;
 /// let mut prepared = Pagerank::new(&graph).prepare()?;
 /// for vertex in ["3", "17"] {
-///     prepared.personalise(Some(Weights::of_vertices([vertex])));
+///     prepared.personalise(Some(Weights::from_vertices([vertex])));
 ///     assert!(prepared.solve()?.converged());
 /// }
 /// # Ok(())

@@ -97,7 +97,7 @@ pub struct RankReport {
     pub links_per_second: f64,
     /// Measured bandwidth in GB/s of a plain stream on this device, over a working set as large as that of the solve.
     pub stream_gigabytes_per_second: Option<f64>,
-    /// The machine's limit for an iteration in percent of the measured time.
+    /// The time limit that the stream bandwidth sets for an iteration in percent of the measured time.
     pub percent_of_limit: Option<f64>,
     /// Notes of the reader on its choices and on skipped parts of the file.
     pub notes: Vec<String>,

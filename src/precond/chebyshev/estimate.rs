@@ -57,8 +57,8 @@ pub(super) fn largest_eigenvalue<D: Device, T: Scalar>(
 ) -> Result<f64> {
     let row = |i: usize| inverse[i] * matrix.row(i).map(|(_, v)| v.abs()).sum::<f64>();
     let bound = (0..inverse.len()).into_par_iter().with_min_len(4096).map(row).reduce(|| 0.0, f64::max);
-    let seen = lanczos(device, a, inverse.len(), diagonal)?.extremes().map(|s| SAFETY * s.largest);
-    let largest = seen.filter(|&seen| seen > 0.0 && seen < bound).unwrap_or(bound);
+    let estimate = lanczos(device, a, inverse.len(), diagonal)?.extremes().map(|s| SAFETY * s.largest);
+    let largest = estimate.filter(|&estimate| estimate > 0.0 && estimate < bound).unwrap_or(bound);
     // Only a matrix without rows has the bound 0.
     Ok(if largest > 0.0 { largest } else { 1.0 })
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// The state of a column, in addition to the [`Track`] of the loop. Its lists are reused from one solve to the next.
 pub(super) struct Column {
-    /// The reason for which the column has ended for good.
+    /// The reason for the permanent end of the column.
     pub end: Option<StopReason>,
     /// The reason for which its last run has ended, once the run has been judged.
     pub reason: StopReason,

@@ -153,7 +153,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         }
     }
 
-    /// Returns whether a limit has ended a column for good while columns have started again. The checkpoint before the restart
+    /// Returns whether a limit has ended a column permanently while columns have started again. The checkpoint before the restart
     /// contains the run of the ended column, so it is kept: the column can be resumed from it once the limit is raised.
     fn is_limited(&self) -> bool {
         // The reason for a column's end is not saved: after resuming, a column that has not met its goal would start again.
@@ -308,7 +308,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         Ok(space)
     }
 
-    /// Decides what happens to a column that had ended when the solve was saved: if it meets the goal, it has ended for good;
+    /// Decides what happens to a column that had ended when the solve was saved: if it meets the goal, it has ended permanently;
     /// otherwise it waits until columns start again.
     fn leave_idle(&mut self, run: &mut Run<'_, '_>, index: usize) {
         let column = &mut self.columns[index];
@@ -365,6 +365,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         let narrow = |count: usize| u32::try_from(count).map_err(|_| format!("{count} is out of range"));
         for (done, count) in state.done.iter_mut().zip(&mut state.counts) {
             *done = narrow(from.count()?)?;
+            StopCode::from_code(*done).ok_or_else(|| format!("its stop code {done} is unknown"))?;
             *count = narrow(from.count()?)?;
         }
         if let Some(saver) = &mut self.saver {

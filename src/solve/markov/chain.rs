@@ -16,7 +16,7 @@ pub struct Chain {
     steps: Arc<Csr>,
     /// The sets of states that are never left once they are entered, each in rising order.
     closed: Vec<Closed>,
-    /// Number of states outside of the closed classes, which are left for good.
+    /// Number of states outside of the closed classes, which are left and never entered again.
     transient: usize,
 }
 
@@ -56,7 +56,7 @@ impl Chain {
         &self.closed
     }
 
-    /// Returns the number of states that are left for good.
+    /// Returns the number of states that are left and never entered again.
     pub fn transient(&self) -> usize {
         self.transient
     }

@@ -39,7 +39,7 @@ impl<'a> Spec<'a> {
                 return Err(self.fault(format!("there is no parameter '{name}'; there are: {known}")));
             }
             if self.items[..i].iter().any(|(earlier, _)| earlier == name) {
-                return Err(self.fault(format!("parameter '{name}' stands twice")));
+                return Err(self.fault(format!("parameter '{name}' is given twice")));
             }
         }
         Ok(())
@@ -55,9 +55,7 @@ impl<'a> Spec<'a> {
         match self.items.iter().find(|(n, _)| *n == name) {
             None => Ok(false),
             Some((_, None)) => Ok(true),
-            Some((_, Some(value))) => {
-                Err(self.fault(format!("{name} stands alone, without a value; '{value}' was given")))
-            }
+            Some((_, Some(value))) => Err(self.fault(format!("{name} takes no value; '{value}' was given"))),
         }
     }
 
@@ -137,7 +135,7 @@ impl<'a> Spec<'a> {
                 what: "the number of columns",
                 value: product,
                 limit: u128::from(u32::MAX),
-                place: "32-bit column indices",
+                container: "32-bit column indices",
             });
         }
         Ok(product as usize)

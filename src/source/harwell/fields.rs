@@ -96,7 +96,7 @@ impl FieldText<'_> {
     }
 
     /// Parses an integer within the range.
-    pub fn whole(&self, what: &str, first: u64, last: u64) -> Scan<u64> {
+    pub fn whole_number(&self, what: &str, first: u64, last: u64) -> Scan<u64> {
         let within = signed_whole(self.digits).filter(|number| (first..=last).contains(number));
         within.ok_or_else(|| {
             self.fault(if first == last {

@@ -56,12 +56,12 @@ fn read_sparse(fields: &mut Fields, cards: &Cards, vectors: &Vectors) -> Result<
         let least = starts.last().copied().unwrap_or(1);
         let (first, end) = (starts.is_empty(), starts.len() as u64 == vectors.count);
         let (least, most) = (if end { last } else { least }, if first { 1 } else { last });
-        starts.push(field.whole("a pointer to a right-hand side", least, most)?);
+        starts.push(field.whole_number("a pointer to a right-hand side", least, most)?);
         Ok(())
     })?;
     let mut rows: Vec<usize> = Vec::new();
     fields.section(&cards.indices, vectors.entries, |field| {
-        rows.push(field.whole("a row index", 1, cards.rows as u64)? as usize - 1);
+        rows.push(field.whole_number("a row index", 1, cards.rows as u64)? as usize - 1);
         Ok(())
     })?;
     let count = starts.len() - 1;

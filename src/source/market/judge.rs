@@ -23,7 +23,7 @@ pub(super) fn judge(text: Text, header: &Header) -> Result<()> {
         };
         let expected = "entries of one triangle only, because the banner declares symmetry (if both triangles are \
                         stored, it must say general)";
-        let found = Some(format!("{position} above the diagonal and others below it"));
+        let found = Some(format!("{position} above the diagonal, and other entries are below it"));
         return Err(text.error(Fault { at: above, expected: expected.to_owned(), found }));
     }
     let rounded = rounded.load(Ordering::Relaxed);

@@ -18,7 +18,7 @@ use super::graph::{self, Edges, Lines};
 use super::portions::Portions;
 use super::text::{Fault, Text};
 use super::tokens::fields::{Field, Fields, Separator};
-use super::tokens::{Scan, fault, finite, is_blank, line_at, whole};
+use super::tokens::{Scan, fault, finite, is_blank, line_at, parse_whole};
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::Coo;
@@ -203,11 +203,11 @@ fn each_line<'a>(
     while at < piece.end {
         let (line, next) = line_at(&text.bytes[..piece.end], at);
         let blanks = line.iter().take_while(|byte| is_blank(**byte)).count();
-        let whole = &text.bytes[..at + line.len()];
+        let up_to_line_end = &text.bytes[..at + line.len()];
         match line.get(blanks) {
             None => {}
-            Some(b'#' | b'%') => comment(whole, at + blanks)?,
-            Some(_) => visit(whole, at)?,
+            Some(b'#' | b'%') => comment(up_to_line_end, at + blanks)?,
+            Some(_) => visit(up_to_line_end, at)?,
         }
         at = next;
     }
@@ -242,7 +242,7 @@ impl Lines for Rows {
 /// Parses a vertex id.
 #[inline]
 fn vertex(field: &Field) -> Scan<u32> {
-    match whole(field.raw()) {
+    match parse_whole(field.raw()) {
         Some(number) if number < u64::from(u32::MAX) => Ok(number as u32),
         _ => Err(vertex_fault(field)),
     }

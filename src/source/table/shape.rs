@@ -4,7 +4,7 @@ use super::columns::{Columns, MOST};
 use super::links::Links;
 use crate::source::text::Text;
 use crate::source::tokens::fields::{Field, Fields, Separator};
-use crate::source::tokens::{is_blank, is_number, is_whole, line_at, whole};
+use crate::source::tokens::{is_blank, is_number, is_whole, line_at, parse_whole};
 
 /// Number of lines that are examined.
 const SAMPLE: usize = 64;
@@ -145,12 +145,12 @@ fn is_header(first: &Line, rest: &[Line], separator: Separator, columns: &Column
         return false;
     }
     let below: Vec<_> = rest.iter().map_while(|line| line.columns(separator, columns.count)).collect();
-    let whole = |at: usize| below.iter().all(|fields| is_whole(fields[at].raw()));
-    let whole = vertices.iter().filter(|&&at| whole(at)).count();
+    let is_id = |at: usize| below.iter().all(|fields| is_whole(fields[at].raw()));
+    let ids = vertices.iter().filter(|&&at| is_id(at)).count();
     let weighed = |at: usize| {
         below.first().is_some_and(|fields| begins_word(first[at].raw()) && is_number(fields[at].raw()))
     };
-    !below.is_empty() && whole == 2 || below.len() > 1 && whole == 1 || columns.weight.is_some_and(weighed)
+    !below.is_empty() && ids == 2 || below.len() > 1 && ids == 1 || columns.weight.is_some_and(weighed)
 }
 
 /// Checks whether a field begins with a letter, so that it is not a damaged number.
@@ -199,7 +199,7 @@ pub(super) fn is_name(word: &[u8]) -> bool {
 
 /// Checks whether a vertex can only be read as a name: a name, or a whole number too large for an id.
 pub(super) fn is_text(word: &[u8]) -> bool {
-    is_name(word) || is_whole(word) && whole(word).is_none_or(|number| number >= u64::from(u32::MAX))
+    is_name(word) || is_whole(word) && parse_whole(word).is_none_or(|number| number >= u64::from(u32::MAX))
 }
 
 fn by_header(lines: &[Line]) -> Option<Shape> {
@@ -214,10 +214,10 @@ fn by_header(lines: &[Line]) -> Option<Shape> {
             return None;
         }
         let numbers = |columns: &Columns| {
-            let whole = |fields: &Vec<Field>| {
+            let is_id = |fields: &Vec<Field>| {
                 [columns.source, columns.target].iter().all(|&at| is_whole(fields[at].raw()))
             };
-            below.as_ref().is_some_and(whole)
+            below.as_ref().is_some_and(is_id)
         };
         let words_of: Vec<&str> = words.iter().map(String::as_str).collect();
         let columns = Columns::of_header(&words_of, numbers)?;

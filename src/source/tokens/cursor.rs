@@ -41,7 +41,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
 
     /// Advances the meter to the current offset.
     #[cold]
-    pub fn tell(&mut self) {
+    pub fn report_progress(&mut self) {
         if let Some(meter) = self.meter {
             meter.add((self.at - self.reported) as u64);
         }
@@ -151,7 +151,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
             Some(_) => return Err(fault(self.at, "end of line")),
         }
         if self.at - self.reported >= REPORT {
-            self.tell();
+            self.report_progress();
         }
         Ok(())
     }

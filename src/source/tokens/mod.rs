@@ -21,4 +21,4 @@ pub(super) mod window;
 pub(super) use cursor::{BlankTokens, ListTokens, Scan, fault};
 pub(super) use ends::{ends_word, is_blank, line_at};
 pub(super) use lines::{cut, first_lines, pieces};
-pub(super) use values::{finite, is_number, is_whole, signed_whole, whole};
+pub(super) use values::{finite, is_number, is_whole, parse_whole, signed_whole};

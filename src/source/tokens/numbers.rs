@@ -8,7 +8,7 @@ use std::ops::Range;
 impl<const COMMA: bool> Tokens<'_, COMMA> {
     /// Reads a whole number within the range.
     #[inline]
-    pub fn whole(&mut self, what: &str, range: Range<u64>) -> Scan<u64> {
+    pub fn whole_number(&mut self, what: &str, range: Range<u64>) -> Scan<u64> {
         match self.whole_at(self.at) {
             Some((number, end)) if range.contains(&number) => {
                 self.at = end;
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_comma_ends_a_word_only_in_a_list() {
-        let whole = |text: &str| both(text, |t| t.whole("n", 0..99), |t| t.whole("n", 0..99));
+        let whole = |text: &str| both(text, |t| t.whole_number("n", 0..99), |t| t.whole_number("n", 0..99));
         let number = |text: &str| both(text, |t| t.number("x"), |t| t.number("x"));
         for tail in TAILS {
             for end in [" ", "\t", "\r", "\n"] {
@@ -246,7 +246,9 @@ mod tests {
     fn a_whole_number_of_any_length_is_in_range_or_a_fault() {
         let read = |digits: &str, range: Range<u64>| {
             TAILS.map(|tail| {
-                BlankTokens::new(format!("{digits}{tail}").as_bytes(), 0).whole("n", range.clone()).ok()
+                BlankTokens::new(format!("{digits}{tail}").as_bytes(), 0)
+                    .whole_number("n", range.clone())
+                    .ok()
             })
         };
         for digits in ["0", "7", "12345678", "123456789", "1234567890123456", "18446744073709551614"] {

@@ -7,7 +7,7 @@ pub(in crate::source) fn is_whole(word: &[u8]) -> bool {
 
 /// Parses a whole number; returns `None` if it does not fit 64 bits.
 #[inline]
-pub(in crate::source) fn whole(word: &[u8]) -> Option<u64> {
+pub(in crate::source) fn parse_whole(word: &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for byte in word {
         let digit = byte.wrapping_sub(b'0');
@@ -21,7 +21,7 @@ pub(in crate::source) fn whole(word: &[u8]) -> Option<u64> {
 
 /// Parses a whole number with an optional plus sign, which Fortran programs write.
 pub(in crate::source) fn signed_whole(word: &[u8]) -> Option<u64> {
-    whole(word.strip_prefix(b"+").unwrap_or(word))
+    parse_whole(word.strip_prefix(b"+").unwrap_or(word))
 }
 
 /// Checks whether a word is a number.
@@ -41,11 +41,11 @@ mod tests {
 
     #[test]
     fn a_whole_number_is_digits_that_fit_64_bits() {
-        assert_eq!(whole(b"0"), Some(0));
-        assert_eq!(whole(b"007"), Some(7));
-        assert_eq!(whole(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(parse_whole(b"0"), Some(0));
+        assert_eq!(parse_whole(b"007"), Some(7));
+        assert_eq!(parse_whole(b"18446744073709551615"), Some(u64::MAX));
         for word in ["", "+1", "-1", "1.0", "1e3", " 1", "18446744073709551616"] {
-            assert_eq!(whole(word.as_bytes()), None, "{word}");
+            assert_eq!(parse_whole(word.as_bytes()), None, "{word}");
         }
         assert!(is_whole(b"18446744073709551616"));
         assert_eq!(signed_whole(b"+12"), Some(12));

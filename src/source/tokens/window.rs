@@ -51,7 +51,7 @@ impl<'a> Window<'a> {
 
     /// Parses a word of at most 16 digits.
     #[inline(always)]
-    pub fn whole(self, start: usize, end: usize) -> Option<u64> {
+    pub fn number(self, start: usize, end: usize) -> Option<u64> {
         match end - start {
             length @ 1..=8 => self.digits(start, length),
             length @ 9..=16 => {

@@ -65,7 +65,7 @@ impl Properties {
         let value = |name: &str| value(&text, name);
         let malformed = |name: &str, expected: &str| Error::Malformed {
             path: path.to_owned(),
-            place: format!("the property {name}"),
+            part: format!("the property {name}"),
             expected: expected.to_owned(),
             found: value(name).unwrap_or_else(|| "none".to_owned()),
         };
@@ -110,7 +110,7 @@ impl Properties {
             what: "the number of vertices",
             value: nodes.into(),
             limit: u32::MAX.into(),
-            place: "32-bit column indices",
+            container: "32-bit column indices",
         })?;
         Ok(Properties {
             nodes: nodes as usize,

@@ -19,7 +19,7 @@ pub(super) struct Block {
 
 impl Block {
     /// Returns the block that holds the rows entirely.
-    pub fn whole(columns: &[&[u32]; LANES]) -> Block {
+    pub fn of_whole_rows(columns: &[&[u32]; LANES]) -> Block {
         let low = columns.iter().filter_map(|c| c.first()).copied().min().unwrap_or(0);
         let high = columns.iter().filter_map(|c| c.last()).copied().max().unwrap_or(0);
         let lanes = columns.map(|c| 0..c.len());
@@ -62,7 +62,7 @@ impl Block {
     pub fn of(columns: &[&[u32]; LANES], value: f64) -> Block {
         /// A rest is worth it only if the bytes fall below this share: the entries of a rest are added one by one.
         const WORTH: f64 = 0.875;
-        let whole = Block::whole(columns);
+        let whole = Block::of_whole_rows(columns);
         let (entries, padded) = (whole.entries(), whole.width * LANES);
         if whole.near && entries as f64 >= WORTH * padded as f64 {
             return whole;

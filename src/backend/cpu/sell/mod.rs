@@ -18,7 +18,7 @@ mod pack;
 
 use super::aligned::AlignedValues;
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::Csr;
@@ -37,7 +37,12 @@ const LANES: usize = 8;
 pub struct SellFamily;
 
 impl Family<Cpu> for SellFamily {
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Made<Cpu, T>> {
+    fn build<T: Scalar>(
+        device: &Cpu,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        _: u64,
+    ) -> Result<SharedOperator<Cpu, T>> {
         let packed = Packed::of(&narrowest(matrix))?;
         let avx2 = device.avx2;
         let (shape, nnz) = ((matrix.rows(), matrix.cols()), matrix.nnz());

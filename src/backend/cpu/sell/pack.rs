@@ -337,13 +337,13 @@ impl<'a, V: Copy + Zeroable> Packer<'a, V> {
             what: "the length of a row",
             value: longest as u128,
             limit: u128::from(u32::MAX),
-            place: "backend sell",
+            container: "backend sell",
         })?;
         let sorted = rows.iter().enumerate().any(|(lane, &row)| row - first != slice * LANES + lane);
         let runs = columns.iter().all(|c| c.len() == longest)
             && (0..longest)
                 .all(|j| (1..LANES).all(|l| columns[l][j] == columns[0][j].wrapping_add(l as u32)));
-        let block = if runs { Block::whole(&columns) } else { Block::of(&columns, self.value) };
+        let block = if runs { Block::of_whole_rows(&columns) } else { Block::of(&columns, self.value) };
         let ragged = block.lanes.iter().any(|lane| lane.len() != block.width);
         let entries: usize = columns.iter().map(|c| c.len()).sum();
         let left = entries - block.entries();

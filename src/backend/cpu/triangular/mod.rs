@@ -13,7 +13,7 @@ mod pack;
 mod schedule;
 
 use super::chunked::check_shapes;
-use crate::backend::Made;
+use crate::backend::SharedOperator;
 use crate::device::cpu::{Cpu, CpuVector};
 use crate::device::{Device, Operand, Sweep, Term, Update};
 use crate::error::{Error, Result};
@@ -37,7 +37,7 @@ const POLLS: u32 = 2000;
 
 /// Builds the operator z = L^-T D L^-1 r. `factor` holds L below its diagonal and D on it; L has a unit diagonal, and every row
 /// ends with its diagonal entry.
-pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<Made<Cpu, T>> {
+pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<SharedOperator<Cpu, T>> {
     let (rows, entries, block) = (factor.rows(), factor.nnz(), best_block::<T>(&factor));
     let blocks = Bsr::from_csr(&factor, (block, block))?;
     // The blocks hold the same values.

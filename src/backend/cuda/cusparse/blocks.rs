@@ -9,7 +9,7 @@ use super::{
 };
 use crate::backend::cuda::arrays::{Arrays, DeviceArrays};
 use crate::backend::cuda::check_shapes;
-use crate::backend::{Family, Made, Params, Refusal};
+use crate::backend::{Family, Params, Refusal, SharedOperator};
 use crate::device::cuda::CudaVector;
 use crate::device::{Cuda, Device};
 use crate::error::Result;
@@ -169,7 +169,7 @@ impl Family<Cuda> for Legacy {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         require_library()?;
         if !has("cusparseDbsrmv") || !has("cusparseSbsrmv") {
             let hint = "later versions lack it; use backend cusparse-bsr or bsr";

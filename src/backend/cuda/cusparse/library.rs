@@ -18,7 +18,7 @@ const LIBRARY: Wanted = Wanted {
     ),
 };
 
-/// Fails if the library is missing, and tells how to install it.
+/// Fails if the library is missing, and says how to install it.
 pub fn require_library() -> Result<()> {
     // SAFETY: the call only tries to open the library.
     let present = || unsafe { sys::is_culib_present() };

@@ -9,7 +9,7 @@ mod slices;
 
 use super::arrays::{Arrays, DeviceArrays};
 use super::check_shapes;
-use crate::backend::{Family, Made, Params, Refusal};
+use crate::backend::{Family, Params, Refusal, SharedOperator};
 use crate::device::cuda::CudaVector;
 use crate::device::cuda::memory::{CudaArray, address};
 use crate::device::{Cuda, Device};
@@ -165,7 +165,7 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         require_library()?;
         let explicit = explicit::<T>(matrix)?;
         let stored = explicit.as_ref().unwrap_or(matrix);

@@ -18,7 +18,7 @@ use super::arrays::Arrays;
 use super::form::{AnyForm, Form, Format, Grid, Types};
 use super::mean_row;
 use super::product::{Pass, Product};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -94,7 +94,12 @@ impl Format for Packed {
 }
 
 impl Family<Cuda> for Sell {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<SharedOperator<Cuda, T>> {
         let packed = Packed::of(&narrowest(matrix))?;
         let mean = mean_row(matrix);
         let [short, long] = ROUNDS;

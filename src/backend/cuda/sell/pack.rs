@@ -69,7 +69,7 @@ impl Packed {
 }
 
 fn too_large(what: &'static str, value: usize, limit: usize) -> Error {
-    Error::TooLarge { what, value: value as u128, limit: limit as u128, place: "backend sell" }
+    Error::TooLarge { what, value: value as u128, limit: limit as u128, container: "backend sell" }
 }
 
 fn pack<V: Copy + Zeroable + Send + Sync>(

@@ -8,7 +8,7 @@ use crate::backend::cuda::compressed::{self, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::cuda::product::Pass;
 use crate::backend::cuda::{number, numbers};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -59,7 +59,7 @@ impl Family<Cuda> for Adaptive {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         let (form, most) = requested(params);
         let (short, block) = (number(params, "short", SHORT), form.kind.block);
         let pieces = Ranges::pieces(matrix, short as usize, block as usize);

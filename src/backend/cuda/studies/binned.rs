@@ -5,7 +5,7 @@ use crate::backend::cuda::compressed::{self, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::cuda::product::Pass;
 use crate::backend::cuda::{number, vector};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -38,7 +38,7 @@ impl Family<Cuda> for Binned {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         let (short, long) = (number(params, "short", FIRST_CLASS), number(params, "long", SECOND_CLASS));
         let classes = Listed::by_length(matrix, short as usize, long as usize);
         let mut passes = Vec::new();

@@ -6,7 +6,7 @@ use crate::backend::cuda::compressed::{self, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::cuda::number;
 use crate::backend::cuda::product::Pass;
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -33,7 +33,7 @@ impl Family<Cuda> for Bins {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         let bins = Ranges::bins(matrix, number(params, "entries", ENTRIES) as usize);
         let pass = Pass::over(device, form(), &bins, 32)?;
         compressed::operator::<T>("bins", device, matrix, [pass], reserve)

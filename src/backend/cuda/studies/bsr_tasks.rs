@@ -18,7 +18,7 @@ use crate::backend::cuda::compressed::check_size;
 use crate::backend::cuda::form::{AnyForm, Ending, Form, Format, Grid, Real, Types};
 use crate::backend::cuda::product::{Pass, Product};
 use crate::backend::cuda::{number, numbers};
-use crate::backend::{Choice, Family, Made, Others, Param, Params, Refusal};
+use crate::backend::{Choice, Family, Param, Params, Refusal, SharedOperator, UnlistedValues};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::blocked::stored_bytes;
@@ -32,23 +32,27 @@ const BLOCK: Param = Param {
     name: "block",
     values: &["auto", "5x5", "3x3", "8x8"],
     summary: "rows x columns of a block; auto takes the size that moves the fewest bytes",
-    others: Some(Others { examples: &["1x7", "13x2", "64x5", "9x10"], ..ANY_SIZE }),
+    unlisted: Some(UnlistedValues { examples: &["1x7", "13x2", "64x5", "9x10"], ..ANY_SIZE }),
 };
 const fn threads(values: &'static [&'static str]) -> Param {
-    Param { name: "threads", values, summary: "threads in a thread block", others: None }
+    Param { name: "threads", values, summary: "threads in a thread block", unlisted: None }
 }
 const fn over(values: &'static [&'static str]) -> Param {
     let summary = "thread blocks launched, relative to those that the GPU holds at once";
-    Param { name: "over", values, summary, others: None }
+    Param { name: "over", values, summary, unlisted: None }
 }
-const CHUNKS: Param =
-    Param { name: "chunks", values: &["1", "2", "8"], summary: "tasks for each thread block", others: None };
+const CHUNKS: Param = Param {
+    name: "chunks",
+    values: &["1", "2", "8"],
+    summary: "tasks for each thread block",
+    unlisted: None,
+};
 const fn registers(values: &'static [&'static str]) -> Param {
     Param {
         name: "registers",
         values,
         summary: "the most registers of a thread; any: no limit",
-        others: None,
+        unlisted: None,
     }
 }
 
@@ -127,7 +131,7 @@ impl Variant for Unrolled {
             name: "rows",
             values: ROWS_AT_ONCE,
             summary: "rows of a block that a thread sums at once",
-            others: None,
+            unlisted: None,
         },
     ];
 }
@@ -345,7 +349,7 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         check_size(matrix)?;
         let request = Request::read::<V>(matrix, params)?;
         let bsr = Bsr::from_csr(matrix, request.block)?;

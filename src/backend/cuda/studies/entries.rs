@@ -4,7 +4,7 @@ use super::first_version;
 use crate::backend::cuda::compressed::{self, AllRows, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form, Grid};
 use crate::backend::cuda::product::Pass;
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -25,7 +25,12 @@ pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
 }
 
 impl Family<Cuda> for BinsFirst {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<SharedOperator<Cuda, T>> {
         let ([scale, add], all) = (passes(), AllRows::of(matrix));
         let scale = Pass::over(device, scale, &all, 1)?;
         let add = Pass::new(device, add, Grid::Resident(matrix.nnz() as u64), &all)?;

@@ -8,7 +8,7 @@ use crate::backend::cuda::compressed::{self, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form, Share};
 use crate::backend::cuda::product::Pass;
 use crate::backend::cuda::{number, numbers};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -119,7 +119,7 @@ impl Family<Cuda> for Hybrid {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         let (short, long) = (number(params, "short", SHORT), number(params, "long", LONG));
         let mean = matrix.nnz() / matrix.rows().max(1);
         let fit = params.get("fit").and_then(|fit| fit.parse().ok()).unwrap_or_else(|| fit_for(mean));
@@ -134,7 +134,7 @@ impl Family<Cuda> for HybridFirst {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         let short = number(params, "short", SHORT);
         let pass = by_length(device, first(), matrix, short, usize::MAX)?.without_stride();
         compressed::operator::<T>("hybrid-v1", device, matrix, [pass], reserve)

@@ -4,7 +4,7 @@ use super::{LIGHT, THREADS_HEAVY, THREADS_LIGHT, UNROLL, first_version, with_sum
 use crate::backend::cuda::compressed::{self, AllRows, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::cuda::{number, numbers};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -51,7 +51,7 @@ impl Family<Cuda> for Thread {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         let light = matrix.nnz() <= LIGHT * matrix.rows();
         let fit = if light { THREADS_LIGHT } else { THREADS_HEAVY };
         let form = form_of(UNROLL, number(params, "block", BLOCKS), fit);
@@ -61,14 +61,24 @@ impl Family<Cuda> for Thread {
 }
 
 impl Family<Cuda> for ThreadFirst {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<SharedOperator<Cuda, T>> {
         let pass = AllRows::pass(device, first(), matrix, 1)?.without_stride();
         compressed::operator::<T>("thread-v1", device, matrix, [pass], reserve)
     }
 }
 
 impl Family<Cuda> for ScalarRows {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<SharedOperator<Cuda, T>> {
         let pass = AllRows::pass(device, scalar(), matrix, 1)?;
         compressed::operator::<T>("scalar", device, matrix, [pass], reserve)
     }

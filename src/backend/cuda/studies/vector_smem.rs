@@ -3,7 +3,7 @@
 use super::with_sums;
 use crate::backend::cuda::compressed::{self, AllRows, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -35,7 +35,7 @@ impl Family<Cuda> for VectorSmem {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         let form = form_of(params.get("scan") == Some("onwards"));
         let pass = AllRows::pass(device, form, matrix, 32)?;
         compressed::operator::<T>("vector-smem", device, matrix, [pass], reserve)

@@ -4,7 +4,7 @@ use super::{first_version, with_sums};
 use crate::backend::cuda::compressed::{self, AllRows, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::cuda::{number, numbers};
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -39,7 +39,7 @@ impl Family<Cuda> for Warp {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    ) -> Result<SharedOperator<Cuda, T>> {
         let form = form_of(number(params, "unroll", UNROLLS));
         let pass = AllRows::pass(device, form, matrix, 32)?;
         compressed::operator::<T>("warp", device, matrix, [pass], reserve)
@@ -47,7 +47,12 @@ impl Family<Cuda> for Warp {
 }
 
 impl Family<Cuda> for WarpFirst {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<SharedOperator<Cuda, T>> {
         let pass = AllRows::pass(device, first(), matrix, 32)?.without_stride();
         compressed::operator::<T>("warp-v1", device, matrix, [pass], reserve)
     }

@@ -22,7 +22,7 @@ mod team;
 
 use crate::backend::blocks::named_or_found;
 use crate::backend::cpu::chunked::check_shapes;
-use crate::backend::{Family, Made, Params};
+use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cpu;
 use crate::device::cpu::CpuVector;
 use crate::error::{Error, Result};
@@ -67,7 +67,12 @@ pub struct Shared<S>(PhantomData<S>);
 impl<S: Strategy> Family<Cpu> for Shared<S> {
     const ADDS_REPEATS: bool = false;
 
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params, _: u64) -> Result<Made<Cpu, T>> {
+    fn build<T: Scalar>(
+        device: &Cpu,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        _: u64,
+    ) -> Result<SharedOperator<Cpu, T>> {
         let block = named_or_found(matrix, params, stored_bytes(matrix));
         let chunks = params.get("chunks").and_then(|chunks| chunks.parse().ok()).unwrap_or(8);
         let bsr = Bsr::from_csr(matrix, block)?;
