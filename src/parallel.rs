@@ -25,9 +25,8 @@ const STACK: usize = 2 << 20;
 /// program does next.
 const SPARE: usize = 32 << 20;
 
-/// Starts a thread and returns once it runs. A thread that cannot allocate what it needs as it begins ends the program. So that
-/// memory is allocated here first, when no other thread is beginning, and freed without being touched; if that fails, the
-/// function returns an error.
+/// Starts a thread and returns once it runs. A new thread that runs out of memory would end the program. To detect that early,
+/// this function first allocates as much memory as the thread needs and frees it; it returns an error if that fails.
 pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let mut room: Vec<u8> = Vec::new();
     if !try_reserve(&mut room, STACK + SPARE) {
@@ -169,8 +168,9 @@ pub(crate) fn room<T>(n: usize) -> Result<Vec<T>> {
     Ok(std::hint::black_box(room))
 }
 
-/// Reserves memory for `more` elements in a vector of unknown final length, or for an eighth of its length if that is more.
-/// Doubling would take up to twice the memory of the elements, and systems move large arrays without copying them.
+/// Makes room for `more` further elements. Does nothing if the capacity suffices; otherwise reserves `more` elements, or an
+/// eighth of the length if that is more. Fails if memory is short. Doubling the capacity would take up to twice the memory of the
+/// elements; small steps cost little, because the system moves large arrays without copying them.
 pub(crate) fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<()> {
     if vector.capacity() - vector.len() >= more {
         return Ok(());

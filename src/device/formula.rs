@@ -124,8 +124,8 @@ impl Formula {
         [Dot { out: slot, ..self.sweep.dots[0] }]
     }
 
-    /// Returns the sweep with its sum in a slot of a solver and the solver's program at its end, as an operator's
-    /// [`apply_dot`](crate::operator::LinearOperator::apply_dot) needs it.
+    /// Returns the sweep with `dots` as its sums and `then` as the program on scalars after them. An operator fuses such a sweep
+    /// in [`apply_dot`](crate::operator::LinearOperator::apply_dot).
     pub const fn ending_in<'a>(&self, dots: &'a [Dot], then: &'a [Op]) -> Sweep<'a> {
         let Sweep { name, writes, reads, updates, numbers, .. } = self.sweep;
         Sweep { name, writes, reads, updates, dots, then, numbers }
@@ -185,8 +185,8 @@ pub struct Product {
 }
 
 impl Product {
-    /// Returns the dot product, of the first and the second vector that an operator reads, and the program, for compilation ahead
-    /// of use.
+    /// Returns the dot product `<x, y>` and the program on scalars after it, in the form in which kernels are compiled before a
+    /// solve: x is `Read(0)` and y is `Read(1)`. Panics if the product has no dot product.
     pub const fn program(&self) -> ([Dot; 1], &'static [Op]) {
         match self.then {
             Some((slot, then)) => ([Dot::product(Operand::Read(0), Operand::Read(1), slot)], then),

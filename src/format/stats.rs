@@ -171,7 +171,8 @@ impl Stats {
     /// Computes the statistics from all entries. With `symmetric_by_construction`, symmetry is not checked.
     pub fn of(matrix: &Csr, symmetric_by_construction: bool) -> Stats {
         // Repeated entries count as their sum.
-        let summed = matrix.pattern().has_repeats().then(|| matrix.summed().ok()).flatten();
+        let warn = |error: &Error| log::warn!("repeated entries are counted separately: {error}");
+        let summed = matrix.pattern().has_repeats().then(|| matrix.summed().inspect_err(warn).ok()).flatten();
         let matrix = summed.as_ref().unwrap_or(matrix);
         let (rows, nnz) = (matrix.rows(), matrix.nnz());
         let square = rows == matrix.cols();

@@ -183,7 +183,7 @@ impl Panel {
         scene.text(((left + right) / 2.0, bottom + 35.0), self.x_title.as_str(), AXIS, Anchor::Middle);
     }
 
-    /// Puts each label next to its line where it covers least: curves, marks, other labels and their lines.
+    /// Puts each label next to its line, where it covers the fewest curves, marks, labels and lines.
     fn tolerance_labels(&self, scene: &mut Scene, rtols: &[f64], curves: &[Vec<Point>], marks: &[Point]) {
         let mut occupied: Vec<(Point, Point)> = Vec::new();
         for &rtol in rtols {

@@ -38,8 +38,10 @@ impl Header {
     }
 }
 
-/// Checks whether the text is a METIS graph. Edge lists consist of numbers too: if all lines have two or three words, as in
-/// an edge list, the numbers of lines and words must be exactly those that the first line announces.
+/// Checks whether the text looks like a METIS graph: its first lines, without comments, contain only numbers, and the first of
+/// them is two to four whole numbers without commas. If each has two or three words, as in an edge list, the numbers of lines and
+/// words in the whole text must be exactly those that the header implies. If each has four words, as in a table, the header must
+/// declare vertex weights.
 pub(super) fn recognises(text: Text) -> bool {
     let lines = first_lines(text.bytes, COMMENT, SAMPLE);
     let Some(first) = lines.first() else { return false };
@@ -58,8 +60,8 @@ pub(super) fn recognises(text: Text) -> bool {
     if like_edges {
         return header.is_ok_and(|header| counts_agree(&text.bytes[words.at..], &header));
     }
-    // The first line of a table has as many words as the others. In a METIS header of four words, the last word is the number
-    // of weights per vertex.
+    // Lines of equally many words are a table, unless the header has four words: the last is then the number of weights per
+    // vertex.
     let table = lines.iter().all(|line| line.len() == first.len());
     !table || header.is_ok_and(|header| header.vertex_weights)
 }

@@ -228,7 +228,8 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     Ok(Loaded::new(sparse.into_csr(options.duplicates)?, stored, false))
 }
 
-/// Reads an array as vectors in columns; a one-dimensional array is one column.
+/// Reads a `.npy` file of one or two dimensions as dense columns; a one-dimensional array is one column. Other dimensions and
+/// numbers that are not finite are errors.
 pub(super) fn read_vectors(text: Text) -> Result<Dense> {
     Array::parse(text, "the array", text.bytes)?.dense()
 }

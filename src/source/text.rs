@@ -52,7 +52,7 @@ pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// The text of a file, with its path for error messages.
+/// The content of a file, with its path for error messages.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'a> {
     pub path: &'a Path,

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 /// The least number of chunks for a matrix of few rows, so that threads can share them evenly.
 const CHUNKS: usize = 32;
-/// Rows of the lowest chunk: two cache lines of y, and a multiple of the rows of SIMD vectors and blocks.
+/// Smallest chunk height: two cache lines of y, and a multiple of the rows of SIMD vectors and blocks.
 const LOWEST: usize = 16;
 
 /// Returns the rows of a chunk in a matrix with this many rows. The height depends on the matrix alone, because the summation

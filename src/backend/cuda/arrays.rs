@@ -55,7 +55,7 @@ impl<'a> Arrays<'a> {
         self
     }
 
-    /// Adds an array, borrowed or owned.
+    /// Appends an array, borrowed or owned, for the kernel parameter `name`.
     pub fn add<E: InKernels + Pod>(self, name: &'static str, array: impl Into<Cow<'a, [E]>>) -> Arrays<'a> {
         let array: Cow<'a, [E]> = array.into();
         self.add_lazy(name, array.len(), || Ok(array))

@@ -23,7 +23,7 @@ pub(super) fn fault(call: &'static str) -> impl Fn(DriverError) -> Error {
     move |e| Error::Gpu(GpuError::Cuda { call, message: e.to_string() })
 }
 
-/// Fails if there is no driver, or none that this program supports.
+/// Fails if the driver is missing, unusable or too old.
 pub fn require_driver() -> Result<()> {
     // SAFETY: the call only tries to open the library.
     if !unsafe { sys::is_culib_present() } {
@@ -44,7 +44,8 @@ pub fn require_driver() -> Result<()> {
     Ok(())
 }
 
-/// Fails if a library with the driver's name lacks the driver's functions: the binding would end the program at the first call.
+/// Checks that the loaded libcuda has the first four functions that this program calls: cudarc would panic at a missing one. Call
+/// it only after `is_culib_present`.
 fn require_functions() -> Result<()> {
     const FIRST: [&str; 4] = ["cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDevicePrimaryCtxRetain"];
     // SAFETY: the library is there; symbols are only looked up.

@@ -68,8 +68,9 @@ struct Gpu {
     index: usize,
     name: String,
     multiprocessors: u32,
-    /// The limit that the user set, and the memory that was free at the start.
+    /// The limit that the user set, in bytes.
     memory_limit: Option<u64>,
+    /// Bytes that were free when the device was opened.
     free_at_first: u64,
     state: ReentrantMutex<State>,
 }
@@ -86,10 +87,11 @@ struct State {
     staging: RefCell<Option<Staging>>,
     /// The number of times that vectors have been swapped.
     swaps: Cell<usize>,
-    /// Whether an operator has been built whose steps may run in one launch, the number of steps recorded in this way, and the
-    /// trace of the step that is being recorded.
+    /// Whether an operator has been built whose steps may run in one launch.
     expects_bursts: Cell<bool>,
+    /// Number of steps recorded in this way.
     bursts: Cell<usize>,
+    /// The trace of the step that is being recorded.
     trace: RefCell<Option<Trace>>,
 }
 

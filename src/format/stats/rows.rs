@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Fewest entries of a piece of work.
 const PIECE: usize = 1 << 16;
 
-/// The longest row, the upper one among equals.
+/// The longest row; the first of several equally long ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Longest {
     pub length: usize,
@@ -37,7 +37,7 @@ pub(super) struct Part {
     pub blocks: Option<Counts>,
 }
 
-/// Computes the statistics of all rows, and joins the components. `parents` has a node for each row of a square matrix.
+/// Computes the statistics of all rows, and unites connected rows in `parents`, which has a node for each row of a square matrix.
 pub(super) fn describe(matrix: &Csr, parents: Option<&Parents>) -> Part {
     let (rows, nnz) = (matrix.rows(), matrix.nnz());
     let strips = rows.div_ceil(STRIP);
@@ -136,8 +136,8 @@ impl Part {
         }
     }
 
-    /// Adds the values of a row. `diagonal` is the result of a binary search for the diagonal entry; none if the matrix is not
-    /// square.
+    /// Adds a row to the statistics of values, row sums and the diagonal. `value(j)` is the value of entry j of the row.
+    /// `diagonal` is the result of a binary search for column `row` in the row's columns; none if the matrix is not square.
     fn add_values(
         &mut self,
         row: usize,

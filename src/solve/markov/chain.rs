@@ -16,7 +16,7 @@ pub struct Chain {
     steps: Arc<Csr>,
     /// The sets of states that are never left once they are entered, each in rising order.
     closed: Vec<Closed>,
-    /// Number of states outside of the closed classes, which are left and never entered again.
+    /// Number of transient states: those in no closed class.
     transient: usize,
 }
 
@@ -25,7 +25,7 @@ pub struct Chain {
 pub struct Closed {
     /// The states.
     pub states: Vec<u32>,
-    /// The greatest common divisor of the lengths of all cycles: 1 if the chain is aperiodic.
+    /// The greatest common divisor of the lengths of all cycles: 1 if the class is aperiodic.
     pub period: usize,
 }
 
@@ -51,12 +51,12 @@ impl Chain {
         &self.steps
     }
 
-    /// Returns the classes that are never left, in the order of their first states.
+    /// Returns the closed classes, ordered by their lowest state.
     pub fn closed(&self) -> &[Closed] {
         &self.closed
     }
 
-    /// Returns the number of states that are left and never entered again.
+    /// Returns the number of transient states: those in no closed class.
     pub fn transient(&self) -> usize {
         self.transient
     }

@@ -17,7 +17,7 @@ pub(super) type Positions = [Option<Position>; 2];
 /// Returns the value at a position, the same for every draw of it.
 pub(super) type Value<'a> = &'a (dyn Fn(Position) -> f64 + Sync);
 
-/// Average number of draws per bucket: half a MiB.
+/// Average number of draws per bucket, whose positions take half a MiB, or 1 MiB with reverse edges.
 const BUCKET: u64 = 1 << 16;
 const MOST_BUCKETS: u64 = 1024;
 /// Buckets with more positions than this are sorted by several threads.
@@ -43,7 +43,7 @@ impl Buckets {
     }
 }
 
-/// Returns the most bytes that the positions of `draws` draws occupy.
+/// Returns an upper bound on the bytes of all drawn positions.
 pub(super) fn bytes(draws: u64) -> u128 {
     u128::from(draws) * size_of::<[u64; 2]>() as u128
 }

@@ -59,7 +59,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Returns the given one of some words, the first by default.
+    /// Returns the value of a parameter that must be one of `words`; the first word if it is not given.
     pub(super) fn choice(&self, name: &str, words: &[&'static str]) -> Result<&'static str> {
         let Some(typed) = self.get(name) else { return Ok(words[0]) };
         let found = words.iter().find(|&&word| word == typed).copied();
@@ -83,7 +83,7 @@ impl<'a> Spec<'a> {
         number.ok_or_else(fault).map(Some)
     }
 
-    /// Returns the seed of the random numbers.
+    /// Returns the parameter `seed`; 1 if it is not given.
     pub(super) fn seed(&self) -> Result<u64> {
         let Some(typed) = self.get("seed") else { return Ok(1) };
         let fault = || self.fault(format!("seed '{typed}' is not a whole number from 0 to {}", u64::MAX));

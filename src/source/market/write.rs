@@ -12,8 +12,9 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
-/// Entries that one task converts to text, and blocks of text in memory per thread.
+/// Entries that one task converts to text.
 const BLOCK: usize = 1 << 15;
+/// Blocks of text in memory per thread.
 const BLOCKS_PER_THREAD: usize = 4;
 
 /// Writes a matrix in the coordinate format, with the field `pattern` if all values are 1; gzip-compressed if the name ends in
@@ -221,7 +222,7 @@ fn check_symmetric(path: &Path, matrix: &Csr) -> Result<()> {
     }
 }
 
-/// Returns the first entry of a square matrix that has no entry with the same bits across the diagonal.
+/// Returns the first entry of a square matrix whose transposed entry is missing or differs in its bits.
 fn first_unmatched(matrix: &Csr) -> Option<(usize, usize)> {
     let unmatched = |row: usize| {
         matrix.row(row).find(|&(col, value)| matrix.get(col, row).map(f64::to_bits) != Some(value.to_bits()))

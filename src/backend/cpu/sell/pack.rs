@@ -10,8 +10,7 @@
 //! | 4 | the row of each lane, in its chunk, 16 bits each | `SORTED` |
 //! | 8 | the number of entries of each lane's row in the block | `RAGGED` |
 //! | width | the column of lane 0; lane l has the l-th one after it | `RUNS` |
-//! | 1 + 4 width | a base column (at most the lowest column), and the offset of each lane's column from it, 16 bits each | `NEAR`
-//! |
+//! | 1 + 4 width | a base column (at most the lowest), and the offset of each lane's column from it, 16 bits each | `NEAR` |
 //! | 8 width | the column of each lane | otherwise |
 //! | 8 | the number of further entries of each lane's row | `REST` |
 //! | their sum | their columns, lane after lane | `REST` |
@@ -152,8 +151,8 @@ impl Packed {
     }
 }
 
-/// Returns the number of chunks of a matrix's rows.
-fn chunks(matrix: &Csr) -> usize {
+/// Returns the number of chunks into which the rows are cut, each of [`chunk_height`] rows; the last chunk may have fewer.
+fn chunk_count(matrix: &Csr) -> usize {
     matrix.rows().div_ceil(chunk_height(matrix.rows()))
 }
 
@@ -172,7 +171,7 @@ const BAND: usize = 64;
 const BAND_ENTRIES: usize = 1 << 18;
 
 fn pack<V: Copy + Zeroable + Send + Sync>(matrix: &Csr, values: Option<&[V]>) -> Result<Arrays<V>> {
-    let chunks = chunks(matrix);
+    let chunks = chunk_count(matrix);
     let band = (BAND_ENTRIES / (matrix.nnz() / chunks.max(1)).max(1)).clamp(1, BAND);
     let bands: Vec<Range<usize>> =
         (0..chunks).step_by(band).map(|first| first..(first + band).min(chunks)).collect();
@@ -233,7 +232,7 @@ pub(in crate::backend) fn sampled(matrix: &Csr, value: f64) -> Result<Sample> {
     /// The maximum number of sampled chunks, and the divisor of the entries that limits the sample.
     const MOST_CHUNKS: usize = 8;
     const SHARE: usize = 64;
-    let (chunks, nnz) = (chunks(matrix), matrix.nnz());
+    let (chunks, nnz) = (chunk_count(matrix), matrix.nnz());
     let entries_of = |chunk: usize| {
         let rows = chunk_rows(matrix, chunk);
         matrix.row_offsets().get(rows.end) - matrix.row_offsets().get(rows.start)
@@ -276,8 +275,9 @@ struct Packer<'a, V> {
     words: Vec<u32>,
     packed: Vec<V>,
     chunks: Vec<(usize, usize)>,
-    /// Number of entries with padding, and those of them for which x is gathered.
+    /// Number of entries, padding included.
     padded: usize,
+    /// Number of these for which x is gathered.
     gathered: usize,
     /// Whether any slice has a rest.
     rests: bool,

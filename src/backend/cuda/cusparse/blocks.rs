@@ -1,6 +1,6 @@
 //! The library's products over blocks: the generic one for any format, and the legacy one for blocks only.
 //!
-//! Both support only square blocks that divide the matrix, because x and y must be as long as the blocks reach.
+//! Both support only square blocks that divide the matrix, because x and y must cover the last block completely.
 
 use super::handles::LegacyDescriptor;
 use super::{
@@ -32,7 +32,7 @@ struct Squares {
 }
 
 impl Squares {
-    /// Returns the bytes and operations of a product.
+    /// Returns the bytes of a product, those of the matrix, x and y, and two operations for each stored value, padding included.
     fn cost<T: Scalar>(&self) -> Cost {
         let vectors = (self.block_rows + self.block_cols) * self.block * size_of::<T>();
         let padded_entries = self.blocks * self.block * self.block;

@@ -112,7 +112,7 @@ pub(super) fn guided(next: &AtomicUsize, end: usize, threads: usize, least: usiz
     Some(at..take(at)?)
 }
 
-/// Maximum number of waiting tasks for each thread; a thread that makes one more runs it at once.
+/// The queue holds at most this many tasks times the number of threads. A thread that makes one more runs it at once.
 const WAITING: usize = 64;
 
 /// Tasks that some threads make and any thread runs.
@@ -143,13 +143,14 @@ impl<J> Queue<J> {
         self.making.fetch_sub(1, Ordering::Release);
     }
 
-    /// Runs tasks until none is left and none will be made.
-    pub fn run(&self, mut run: impl FnMut(J)) {
+    /// Calls `run_task` with each task from the front of the queue. Yields while the queue is empty, and returns when it is empty
+    /// and every maker has called `stop_making`. Any number of threads may call it at once.
+    pub fn run(&self, mut run_task: impl FnMut(J)) {
         loop {
             let over = self.making.load(Ordering::Acquire) == 0;
             let task = lock(&self.tasks).pop_front();
             match task {
-                Some(task) => run(task),
+                Some(task) => run_task(task),
                 None if over => return,
                 None => std::thread::yield_now(),
             }
