@@ -14,7 +14,7 @@ use crate::stop::StopCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot(pub u8);
 
-/// A track of the ring other than the first, which [`Op::Count`] fills: a number from 1, below [`TRACKS`](super::TRACKS).
+/// A track of the ring, numbered from 1 to one less than [`TRACKS`](super::TRACKS). [`Op::Count`] fills track 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Track(pub u8);
 
@@ -84,7 +84,7 @@ impl Term {
         Term { by: Coefficient::MinusOne, v, factor: None }
     }
 
-    /// Returns number `i` of the sweep times a vector.
+    /// Returns a vector times `numbers[i]` of the sweep.
     pub const fn number(i: u8, v: Operand) -> Term {
         Term { by: Coefficient::Number(i), v, factor: None }
     }
@@ -290,7 +290,8 @@ impl<'a> Sweep<'a> {
         (count(&read_w) + count(&read_r), count(&written))
     }
 
-    /// Returns the bytes moved over vectors of `n` elements of `width` bytes in `k` columns.
+    /// Returns the bytes that the sweep reads and writes: each vector counts once for reading and once for writing, with `n`
+    /// rows, `k` columns and elements of `width` bytes.
     pub fn bytes(&self, n: usize, k: usize, width: usize) -> u64 {
         let (read, written) = self.vectors_moved();
         ((read + written) * n * k * width) as u64
@@ -322,7 +323,7 @@ impl<'a> Sweep<'a> {
         };
         assert!(self.writes as usize <= MAX_OPERANDS && self.reads as usize <= MAX_OPERANDS, "{self:?}");
         assert!(self.dots.len() <= MAX_DOTS, "{}: more than {MAX_DOTS} dots", self.name);
-        // A program runs after all blocks of the grid, which only dot products wait for.
+        // The program must run after all blocks of the grid, and only a dot product waits for them.
         let vectors = self.writes + self.reads;
         assert!(
             !self.dots.is_empty() || self.then.is_empty() || vectors == 0,

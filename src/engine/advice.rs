@@ -56,7 +56,8 @@ pub(crate) struct Ended<'a> {
     pub resume: Option<String>,
 }
 
-/// Returns hints for a solve that did not converge; `None` if there is no hint that is certain to apply.
+/// Returns the hints for a solve that did not converge, joined by `; `; `None` if no hint fits the reason why it ended. `naming`
+/// writes settings as the caller types them.
 pub(crate) fn hint(ended: &Ended<'_>, naming: Naming<'_>) -> Option<String> {
     let precond = ended
         .precond
@@ -108,7 +109,8 @@ enum Trend {
     Unknown,
 }
 
-/// The iterations that are still needed at the present rate, and the limit that leaves room for them.
+/// Returns whether the residuals fall, with a sentence on the iterations that are still needed at the present rate and on a limit
+/// that allows them.
 fn trend(ended: &Ended<'_>, naming: Naming<'_>) -> Trend {
     let done = ended.residuals.len().saturating_sub(1);
     let Some(last) = ended.residuals.last().filter(|_| done >= FEWEST) else { return Trend::Unknown };

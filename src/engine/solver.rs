@@ -221,7 +221,7 @@ impl Solver {
         self
     }
 
-    /// Adds an observer of all iterations.
+    /// Adds an observer. It is called with the initial residual, after each batch of iterations, and when another phase begins.
     pub fn observer(mut self, observer: impl Observer + Send + 'static) -> Solver {
         self.0.observers.push(Box::new(observer));
         self

@@ -42,7 +42,8 @@ pub struct History {
     pub schema: u32,
     /// The report of the solve.
     pub report: Report,
-    /// Relative residual before the first iteration and after each iteration.
+    /// Relative residual before the first iteration and after each iteration; for PageRank and Markov chains the number that each
+    /// iteration counts, after a first number that is 2.
     #[serde(deserialize_with = "nan_for_nulls")]
     pub residuals: Vec<f64>,
     /// Seconds since the start for each of these residuals.
@@ -53,7 +54,7 @@ pub struct History {
 }
 
 impl History {
-    /// Combines the report with the recorded residuals.
+    /// Combines the report with the recorded residuals and their times.
     pub fn new(report: Report, recorder: Recorder) -> History {
         History {
             schema: SCHEMA,

@@ -25,7 +25,8 @@ const SLACK: f64 = 1e-9;
 /// The slot of the step length to reach, in every method.
 const TARGET: Slot = Slot(1);
 
-/// A fixed-point iteration on a device: the part that is the same in every step. A step counts the l1 norm of its length.
+/// A fixed-point iteration on a device: the part that is the same in every step. Each step counts a norm: the l1 norm of the
+/// change of x, or of P' x - x for a Markov chain by power iteration.
 pub(super) trait Steps<D: Device, T: Scalar>: Sized {
     /// x, or the vector that x is computed from.
     const ANSWER: Name;

@@ -62,7 +62,8 @@ pub struct Stationary {
     pub iterations: usize,
     /// The l1 norm of P' x - x, recomputed.
     pub residual: f64,
-    /// The l1 norm of the last step of the iteration.
+    /// The number that the last iteration counted: the l1 norm of P' x - x before it (power), or of the change of x (other
+    /// methods).
     pub residual_recursive: f64,
     /// Whether the lazy chain was used.
     pub lazy: bool,

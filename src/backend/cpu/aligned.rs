@@ -20,7 +20,7 @@ impl AlignedValues {
         })
     }
 
-    /// Returns the number of stored values.
+    /// Returns the number of values in memory; 0 if all values are an implicit 1.
     pub fn stored(&self) -> usize {
         match self {
             AlignedValues::Ones => 0,

@@ -44,24 +44,27 @@ pub const CHOICES: &[&str] = &["csr", "pull", "bsr", "sell", "burst", "hybrid"];
 const ROWS: usize = 80_000;
 /// Mean row length up to which rows are short: one thread per row is as fast as several, even with few rows.
 const SHORT: usize = 16;
-/// Length of the longest row up to which iterations share a launch, and the padding ratio up to which they do: each row has one
-/// thread, and all threads wait for the longest row.
+/// Length of the longest row up to which iterations share a launch: each row has one thread, and all threads wait for the longest
+/// row.
 const BURST_ROW: usize = 32;
+/// Padding ratio up to which iterations share a launch.
 const BURST_PADDED: f64 = 1.5;
-/// Mean row length from which rows are long, and the range of the longest row, in mean row lengths, for which long rows are
-/// uneven. Below it, windows of entries keep an H200 busy with shared memory (52,804 rows of 199 entries, the longest of 2,703,
-/// took 50 us that way and 42 with `hybrid`); a row longer than the range would delay its block.
+/// Mean row length from which rows are long.
 const LONG: usize = 128;
+/// Long rows are uneven if the longest row has 5 to 16 times the mean length. Windows of entries then keep an H200 busy with
+/// shared memory (52,804 rows of 199 entries, the longest of 2,703, took 50 us that way and 42 with `hybrid`). A row of more than
+/// 16 times the mean would delay its block in `hybrid`.
 const UNEVEN: [usize; 2] = [5, 16];
 /// The padding ratio up to which slices are worth it.
 const PADDED: f64 = 1.15;
-/// Bytes of a column index if slices or narrow columns suit a matrix best, and the share of their bytes below which blocks are
-/// chosen.
+/// Bytes of a column index in slices.
 const COLUMN: f64 = 2.0;
+/// Blocks are chosen if they take less than this share of the bytes of slices.
 const WORTH: f64 = 0.97;
 
-/// Returns the blocks that move the fewest bytes, and the ratio of these bytes to those of slices, if they are clearly fewer.
-fn blocks(matrix: &Csr) -> Option<(Block, f64)> {
+/// Returns the block size for which the matrix takes the fewest bytes, estimated from a sample of the rows, and the ratio of
+/// these bytes to those of slices. Returns `None` if the ratio is not below [`WORTH`], or if `bsr` cannot store the matrix.
+fn cheapest_blocks(matrix: &Csr) -> Option<(Block, f64)> {
     if matrix.pattern().has_repeats() || matrix.rows().max(matrix.cols()) > super::bsr::MOST {
         return None;
     }
@@ -84,7 +87,7 @@ pub fn decide(matrix: &Csr, resident_rows: usize) -> Result<Decision> {
         && sell::padding_ratio(matrix) <= BURST_PADDED
     {
         ("burst", format!("{rows} rows of at most {} entries: many iterations share a launch", longest()))
-    } else if let Some((block, share)) = blocks(matrix) {
+    } else if let Some((block, share)) = cheapest_blocks(matrix) {
         let [height, width] = block.size;
         let why = format!(
             "blocks are {:.0} % full and take about {:.0} % of the bytes of slices",

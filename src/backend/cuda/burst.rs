@@ -148,7 +148,8 @@ fn slices(matrix: &Csr) -> Result<(Vec<u32>, Vec<u32>)> {
     Ok((lengths, offsets))
 }
 
-/// Copies the element of each entry to the entry's position in the slices.
+/// Returns an array in the order of the slices: the element of each entry at the entry's position, and zeros as padding.
+/// `elements` has one element per entry of `matrix`; `offsets` has the first position of each slice, then the length.
 fn spread<E: Copy + Zeroable>(matrix: &Csr, offsets: &[u32], elements: &[E]) -> Result<Vec<E>> {
     let mut all = zeros::<E>(offsets[offsets.len() - 1] as usize)?;
     for row in 0..matrix.rows() {

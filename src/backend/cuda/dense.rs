@@ -89,7 +89,7 @@ impl Functions {
     }
 }
 
-/// Returns the library's functions, or an error that says how to install the library.
+/// Loads cuBLAS once and returns its functions. The error says how to install the library.
 fn library() -> Result<&'static Functions> {
     static LOADED: OnceLock<Functions> = OnceLock::new();
     if let Some(functions) = LOADED.get() {

@@ -118,7 +118,7 @@ impl Pool {
         self.run(job, true, rests);
     }
 
-    /// Runs `work` once for each chunk of the threads' ranges, which together cover all `chunks`. With `steal`, or if a worker
+    /// Runs `work` on ranges of chunks that together cover all `chunks` once. With `steal`, or if a worker
     /// rests, a thread that is done with its range takes chunks from other ranges.
     pub(super) fn share(
         &self,

@@ -41,8 +41,10 @@ pub(super) fn check(
 /// Values that the outcomes of all columns share.
 #[derive(Default)]
 pub(super) struct Common {
+    /// Bytes that an iteration must move for one column.
     pub bytes_per_iteration: u64,
     pub operator_bytes: u64,
+    /// Bytes of the vectors of all columns.
     pub vector_bytes: u64,
     pub seconds_setup: f64,
     /// Time that earlier processes have spent on the solve.
@@ -50,7 +52,8 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Computes the values that are available before the first iteration.
+    /// Computes the bytes that an iteration moves for one column, and the bytes that the operators and the vectors of all `k`
+    /// columns hold. Both times are 0; the solve sets them later.
     pub fn of<D: Device, T: Scalar>(
         operators: &Operators<D, T>,
         facts: &Facts,

@@ -1,6 +1,6 @@
-//! The pattern of trilinear hexahedral elements: every node couples with its 27 neighbours, in dense blocks of `dof` x `dof`.
-//! Values are a fixed hash of row and column. The diagonal makes every row strictly dominant, so the matrix is positive definite.
-//! The pattern resembles structural matrices (F1: `hex27:48x48x50,dof=3`).
+//! The pattern of trilinear hexahedral elements: every node couples with itself and up to 26 neighbours, in dense blocks of `dof`
+//! x `dof`. Values are a fixed hash of row and column. The diagonal makes every row strictly dominant, so the matrix is positive
+//! definite. The pattern resembles structural matrices (F1: `hex27:48x48x50,dof=3`).
 
 use super::assemble::{Shape, pattern, valued};
 use super::grid::Grid;
@@ -44,7 +44,8 @@ fn elements(grid: &Grid, n: usize, dof: usize) -> Result<Loaded> {
     Ok(Loaded::new(matrix, stored, true))
 }
 
-/// Returns the pattern in which neighbouring nodes are coupled by blocks of `dof` x `dof`.
+/// Returns a matrix of ones with the pattern in which each node couples with itself and its neighbours by blocks of `dof` x
+/// `dof`. `n` is the number of rows: the number of nodes times `dof`.
 pub(super) fn node_blocks(grid: &Grid, n: usize, dof: usize) -> Result<crate::format::Csr> {
     pattern(
         Shape::square(n, grid.points() * dof),

@@ -127,7 +127,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Returns the product of extents as a number of rows, which must fit 32-bit column indices.
+    /// Returns the product of `factors`, a number of rows or columns. Fails if it exceeds the limit of 32-bit column indices.
     pub(super) fn rows(&self, factors: &[usize]) -> Result<usize> {
         let product = factors.iter().try_fold(1u128, |p, &f| p.checked_mul(f as u128)).unwrap_or(u128::MAX);
         if product > u128::from(u32::MAX) {

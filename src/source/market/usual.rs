@@ -24,9 +24,9 @@ impl Window<'_> {
     #[inline(always)]
     pub(super) fn entry<const VALUES: bool>(self) -> Option<SimpleLine> {
         let blanks = blanks(self.bytes());
-        let row = self.number(0, first(blanks))?;
+        let row = self.whole_number(0, first(blanks))?;
         let (start, blanks) = self.next_word(blanks)?;
-        let col = self.number(start, first(blanks))?;
+        let col = self.whole_number(start, first(blanks))?;
         if !VALUES {
             return Some(SimpleLine { row, col, value: 1.0, length: self.line_end(first(blanks))? });
         }
@@ -39,9 +39,9 @@ impl Window<'_> {
     #[inline(always)]
     pub(super) fn position<const VALUES: bool>(self) -> Option<SimpleLine> {
         let blanks = blanks(self.bytes());
-        let row = self.number(0, first(blanks))?;
+        let row = self.whole_number(0, first(blanks))?;
         let (start, mut blanks) = self.next_word(blanks)?;
-        let col = self.number(start, first(blanks))?;
+        let col = self.whole_number(start, first(blanks))?;
         if VALUES {
             (_, blanks) = self.next_word(blanks)?;
         }

@@ -25,7 +25,7 @@ pub fn write_matrix(path: &Path, matrix: &Csr, symmetric: bool) -> Result<()> {
     write_matrix_metered(path, matrix, symmetric, None)
 }
 
-/// Writes a matrix and reports the number of bytes written to a meter.
+/// Writes a matrix and reports progress to a meter, in bytes of the matrix in memory, not of the text.
 pub fn write_matrix_metered(path: &Path, matrix: &Csr, symmetric: bool, meter: Option<&Meter>) -> Result<()> {
     if symmetric {
         check_symmetric(path, matrix)?;
@@ -116,8 +116,8 @@ fn write_text(
     in_blocks(out, matrix.nnz(), (each, meter), |entries| block_text(matrix, entries, symmetric))
 }
 
-/// Writes the text of all entries in order; each entry counts `each` bytes on the meter. The threads of rayon's current pool
-/// convert blocks of entries to text.
+/// Writes the text of all entries in order: the threads of rayon's current pool convert blocks of entries with `text_of`. Adds
+/// `each` bytes per entry to the meter.
 fn in_blocks(
     out: &mut impl Write,
     entries: usize,

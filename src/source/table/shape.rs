@@ -84,7 +84,8 @@ impl Shape {
         by_header(&lines).or_else(|| by_edges(&lines))
     }
 
-    /// Determines the layout of a table whose columns the user has named.
+    /// Determines the separator, the header and the kind of vertices (numbers or names) of a table whose columns the user has
+    /// named, from its first lines. Blanks separate the fields if no separator gives `columns.count` fields.
     pub fn for_columns(text: Text, columns: Columns) -> Shape {
         let lines = sample(text.bytes);
         if let Some(shape) = by_header(&lines).filter(|shape| shape.columns.count == columns.count) {

@@ -11,7 +11,7 @@ const PADDED: usize = WIDTH + 8;
 /// Distance of the prefetch. Hardware prefetchers work as well, but not beyond the end of a page.
 const AHEAD: usize = 1024;
 
-/// The bytes from the beginning of a line on.
+/// 64 bytes of a text, and 8 more so that a word may begin at the last one.
 #[derive(Clone, Copy)]
 pub(in crate::source) struct Window<'a>(&'a [u8; PADDED]);
 
@@ -49,9 +49,10 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Parses a word of at most 16 digits.
+    /// Parses the bytes `start..end` of the window as a whole number; `None` if there are none or more than 16, or if one is not
+    /// a digit.
     #[inline(always)]
-    pub fn number(self, start: usize, end: usize) -> Option<u64> {
+    pub fn whole_number(self, start: usize, end: usize) -> Option<u64> {
         match end - start {
             length @ 1..=8 => self.digits(start, length),
             length @ 9..=16 => {

@@ -136,7 +136,7 @@ impl Packed {
         (size_of_val(&self.words[..]) + size_of_val(&self.chunks[..]) + self.values.bytes()) as u64
     }
 
-    /// Returns the number of stored values.
+    /// Returns the number of values in memory; 0 if all values are an implicit 1.
     pub fn stored(&self) -> usize {
         self.values.stored()
     }

@@ -59,9 +59,9 @@ pub fn folders(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path, wh
     folders
 }
 
-/// Returns the folders below which Python installations keep their packages, the active one first. In addition to those in use
-/// these are the folder where Debian's and Fedora's pip installs as root, pyenv's versions, and the folder where pip installs for
-/// one user.
+/// Returns the prefixes of Python installations in the order of the search, whether or not they exist: $VIRTUAL_ENV,
+/// $CONDA_PREFIX, the `python3` on $PATH and the file that it links to, `usr_local` (where pip installs as root on Debian and
+/// Fedora), the versions of pyenv, and the folder where pip installs for one user.
 fn prefixes(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path) -> Vec<PathBuf> {
     let active =
         ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(|name| variable(name).map(PathBuf::from));
