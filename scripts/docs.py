@@ -7,7 +7,8 @@
   scripts/docs.py links            # check every relative link and anchor, and those of the built book if there is one
   scripts/docs.py preprocess       # called by mdBook: redirects links that lead out of docs/src
 
-A table is generated between the lines `<!-- table: NAME -->` and `<!-- end -->`; NAME is a key of TABLES below.
+A table is generated between the lines `<!-- table: NAME -->` and `<!-- end -->`; NAME is a key of TABLES below. In the same way, a
+figure within a sentence is generated between `<!-- figure: NAME -->` and `<!-- end -->`; NAME is a key of FIGURES.
 In an `sh` block each line is one command of `solver`. The blocks of one file run in order, in a scratch folder with copies of
 data/ and configs/. A command must exit with 0, or with the code that its comment names: `# exit 1`.
 """
@@ -178,6 +179,25 @@ def ranks_speed():
             f"{time_in_words(other)} ({peer})", f"{other / own:.2f}", f"{ours['percent_of_limit']:.0f} %"]
 
 
+def ranks_preparation_table():
+    """Seconds before the first iteration, and those of the certificate, of the programs for which they were recorded."""
+    result = load("cpu/ranks.json")
+    graphs = list(dict.fromkeys(row["graph"] for row in result["rows"]))
+    cells = {(row["peer"], row["graph"]): row for row in result["rows"]}
+    rows = []
+    for peer in dict.fromkeys(row["peer"] for row in result["rows"] if "setup" in row):
+        of_graphs = [cells[peer, graph] for graph in graphs]
+        rows.append([peer, *(time_in_words(row["setup"]) for row in of_graphs),
+                     *(time_in_words(row["certificate"]) if "certificate" in row else "" for row in of_graphs)])
+    return markdown(["program", *(f"setup, `{graph}`" for graph in graphs), *(f"certificate, `{graph}`" for graph in graphs)], rows)
+
+
+def chains_cpu_table():
+    rows = [[row["peer"], row["iterations"], time_in_words(row["seconds"]["median"]), time_in_words(row["setup"])]
+            for row in load("cpu/chains.json")["rows"]]
+    return markdown(["program", "iterations", "time of the iterations", "setup"], rows)
+
+
 def runs_by_problem(name, problem):
     """The runs of a result of bench_steps.py: a dictionary for each graph or chain, by backend, in the order of the file."""
     grouped, current = {}, None
@@ -305,6 +325,8 @@ TABLES = {
     "spmv-cpu": lambda _: spmv_cpu_table(),
     "spmv-h200": lambda _: spmv_h200_table(),
     "ranks-cpu": lambda _: ranks_table(),
+    "ranks-preparation-cpu": lambda _: ranks_preparation_table(),
+    "chains-cpu": lambda _: chains_cpu_table(),
     "ranks-h200": lambda _: ranks_h200_table(),
     "chains-h200": lambda _: chains_h200_table(),
     "reading-cpu": lambda _: reading_table(),
@@ -315,6 +337,27 @@ TABLES = {
     "preconditioners": preconditioners_list,
     "generators": generators_table,
     "catalog": catalog_table,
+}
+
+
+def ratios(rival):
+    """The range, over systems, of the time of a rival's CG iteration on the GPU relative to ours."""
+    found = []
+    for rows in systems(load("h200/cg.json")).values():
+        us = {row["peer"]: row["us_per_iteration"]["median"] for row in rows}
+        found.append(us[rival] / us["solver auto"])
+    return min(found), max(found)
+
+
+def cupy_spread():
+    row = next(row for row in systems(load("h200/cg.json"))["poisson2d:256x256"] if row["peer"] == "CuPy cg")
+    return f"{row['us_per_iteration']['min']:.0f} to {row['us_per_iteration']['max']:.0f} us"
+
+
+FIGURES = {
+    "cg-times-cusparse": lambda: "{:.1f} to {:.1f}".format(*ratios("solver cusparse")),
+    "cg-times-cupy": lambda: "{:.0f} to {:.0f}".format(*ratios("CuPy cg")),
+    "cupy-spread": cupy_spread,
 }
 
 # --- Commands of this script ---------------------------------------------------------------------------------------------
@@ -342,7 +385,15 @@ def filled(text, solver, made):
         if name not in made:
             made[name] = TABLES[name](solver)
         return f"<!-- table: {name} -->\n\n{made[name]}\n\n<!-- end -->"
-    return re.sub(r"<!-- table: ([\w-]+) -->.*?<!-- end -->", fill, text, flags=re.S)
+
+    def figure(match):
+        name = match.group(1)
+        if name not in FIGURES:
+            raise SystemExit(f"there is no figure {name!r}; figures are {', '.join(FIGURES)}")
+        return f"<!-- figure: {name} -->{FIGURES[name]()}<!-- end -->"
+
+    text = re.sub(r"<!-- table: ([\w-]+) -->.*?<!-- end -->", fill, text, flags=re.S)
+    return re.sub(r"<!-- figure: ([\w-]+) -->.*?<!-- end -->", figure, text, flags=re.S)
 
 
 def tables(solver, check):
