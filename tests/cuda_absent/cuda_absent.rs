@@ -194,7 +194,7 @@ fn a_matrix_too_large_for_the_gpu_is_refused_with_the_numbers() {
     for backend in ["csr", "ell", "cusparse"] {
         let message = refused(&some, &["--matrix", "poisson2d:1000x1000", "--backend", backend]);
         assert!(message.contains("and the rest of the solve 32.0 MB"), "{message}");
-        let fits = "backend csr with precision mixed needs 66.0 MB in all";
+        let fits = "backend csr with precision mixed needs 66.0 MB in total";
         assert!(message.contains(fits) && message.contains("--backend csr, --precision mixed"), "{message}");
     }
     // PageRank needs four vectors of 8 MB for 1,048,576 vertices, and about 80 MB of links.
