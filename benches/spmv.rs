@@ -26,7 +26,7 @@ mod tolerance;
 mod steps;
 
 use solver::backend::{Choice, Host, Operator, Pick, REGISTRY};
-use solver::bench::stream;
+use solver::device::stream;
 use solver::device::{Cpu, Cuda, Device, Slot};
 use solver::format::Csr;
 use solver::operator::{Cost, dot_into};

@@ -48,7 +48,6 @@
 //! | [`observe`] | reports, histories and progress |
 //! | [`stop`] | tolerances, limits, and why a solve ended |
 //! | `plot` | pictures of histories, with the feature `plot` |
-//! | [`mod@bench`] | the bandwidth that a machine reaches |
 //!
 //! A module calls only modules below it in this order: `engine`, `solve`, `precond`, `backend`, then the rest.
 //!
@@ -66,7 +65,6 @@
 //! | `sprs` (default) | conversions from and to the matrices of `sprs`, and its product as the backend `sprs` |
 
 pub mod backend;
-pub mod bench;
 mod bytes;
 // Only for the program.
 #[cfg(feature = "cli")]

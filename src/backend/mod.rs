@@ -11,6 +11,7 @@ mod each;
 mod names;
 mod params;
 mod registry;
+pub mod timing;
 
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, GpuError, Result, in_words};

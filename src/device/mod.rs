@@ -7,6 +7,7 @@
 pub mod cpu;
 pub mod cuda;
 pub mod formula;
+pub mod stream;
 pub mod sweep;
 pub mod workspace;
 
@@ -18,6 +19,7 @@ pub use formula::{Formula, Name, Product};
 use rayon::prelude::*;
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Instant;
 pub use sweep::{Coefficient, Dot, Factor, Op, Operand, Slot, Summand, Sweep, Term, Test, Track, Update};
 pub use workspace::{Recorded, Work, Workspace};
 
@@ -185,6 +187,16 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     fn write(&self, from: &SlotState, slots: &mut Self::Slots) -> Result<()>;
     /// Waits for all work.
     fn synchronize(&self) -> Result<()>;
+
+    /// Runs `work`, waits for it, and returns the seconds that the device took. On a GPU these are the seconds between two events
+    /// on its stream.
+    fn timed(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+        self.synchronize()?;
+        let began = Instant::now();
+        work()?;
+        self.synchronize()?;
+        Ok(began.elapsed().as_secs_f64())
+    }
 
     /// Runs one fused pass; see [`Sweep`]. On the CPU a sweep that writes vectors of several columns may read vectors of one
     /// column, which are then used for every column.

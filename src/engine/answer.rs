@@ -5,7 +5,7 @@ use super::device::DeviceHandle;
 use super::limit::{self, Traffic};
 use super::rhs::RightHandSide;
 use super::settings::Input;
-use crate::bench::stream::Limit;
+use crate::device::stream::Limit;
 use crate::observe::report::{Measure, Report};
 use crate::observe::{History, Recorder};
 use crate::scalar::Precision;

@@ -3,8 +3,8 @@
 use super::device::check_threads;
 use crate::backend::cuda::{cusparse, dense};
 use crate::backend::{Choice, Entry, Host, Pick, REGISTRY};
-use crate::bench::stream;
 use crate::device::cuda::{self, cache::KernelCache, nvrtc::Nvrtc};
+use crate::device::stream;
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, GpuError, Result};
 use crate::parallel::start_pool;

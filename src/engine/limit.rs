@@ -1,8 +1,8 @@
 //! Measurement of the time per iteration that the machine's bandwidth allows.
 
 use super::device::{DeviceHandle, Opened};
-use crate::bench::stream::{self, Limit};
 use crate::device::Device;
+use crate::device::stream::{self, Limit};
 use std::sync::atomic::AtomicBool;
 
 /// Memory traffic of the iterations: bytes of the operators and of the vectors, bytes and seconds of one iteration.

@@ -1,7 +1,7 @@
 //! Memory plan of a solve, computed before any allocation.
 
 use super::device::{DeviceName, Request, Settled};
-use crate::bench::stream::LARGEST;
+use crate::device::stream::LARGEST;
 use crate::format::{Csr, Offsets};
 use crate::parallel::available_cores;
 use crate::precond::Preconditioner;

@@ -30,7 +30,7 @@ fn all_sweeps() -> Vec<Sweep<'static>> {
     let solvers = Method::ALL.into_iter().flat_map(Method::sweeps);
     let rest = [
         crate::common::sweeps::ALL,
-        solver::bench::stream::SWEEPS,
+        solver::device::stream::SWEEPS,
         pagerank::power::SWEEPS,
         markov::power::SWEEPS,
     ];
@@ -378,7 +378,7 @@ fn vectors_that_are_overwritten_are_not_counted_as_read() {
     assert_eq!(crate::common::sweeps::THREE_TERMS.vectors_moved(), (3, 2));
     assert_eq!(crate::common::sweeps::PROGRAM_ALONE.vectors_moved(), (0, 0));
     assert_eq!(named("cg_norm").vectors_moved(), (1, 0));
-    assert_eq!(solver::bench::stream::SWEEPS[0].bytes(10, 1, 8), 240);
+    assert_eq!(solver::device::stream::SWEEPS[0].bytes(10, 1, 8), 240);
 }
 
 /// Returns the message of `validate`, which must refuse the sweep.

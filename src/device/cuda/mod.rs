@@ -389,6 +389,23 @@ impl Device for Cuda {
         self.0.stream.synchronize().map_err(fault("cuStreamSynchronize"))
     }
 
+    fn timed(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+        let _turn = self.turn();
+        self.check_not_recording()?;
+        bind(&self.0.context)?;
+        let event = || {
+            let timed = sys::CUevent_flags::CU_EVENT_DEFAULT;
+            self.0.context.new_event(Some(timed)).map_err(fault("cuEventCreate"))
+        };
+        let (begin, end) = (event()?, event()?);
+        self.synchronize()?;
+        begin.record(&self.0.stream).map_err(fault("cuEventRecord"))?;
+        work()?;
+        end.record(&self.0.stream).map_err(fault("cuEventRecord"))?;
+        let milliseconds = begin.elapsed_ms(&end).map_err(fault("cuEventElapsedTime"))?;
+        Ok(f64::from(milliseconds) * 1e-3)
+    }
+
     fn sweep<T: Scalar>(
         &self,
         writes: &mut [&mut CudaVector<T>],

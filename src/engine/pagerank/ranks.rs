@@ -2,7 +2,7 @@
 
 use super::report::{RankReport, Top};
 use super::{Settings, files};
-use crate::bench::stream::Limit;
+use crate::device::stream::Limit;
 use crate::engine::advice::{self, Ended, Naming, as_method};
 use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;

@@ -1,3 +1,0 @@
-//! Measurements of devices.
-
-pub mod stream;
