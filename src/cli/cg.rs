@@ -5,18 +5,20 @@ use super::flags::as_flag;
 use super::layout::labelled;
 use super::load::load;
 use super::plan::Plan;
+use super::profile::Profiling;
 use super::progress::{Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::vectors::{RightHandSide, writer};
 use super::{fetch, flags, interrupt, print, print_json};
 use crate::engine::{self, Answer, Matrix, Solver};
 use crate::error::{Error, Result};
-use crate::observe::{History, Report};
+use crate::observe::{History, Phase, Report, profile};
 use crate::solve::problem::Problem;
 use crate::source::Options;
 use std::time::Instant;
 
 pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
+    let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args, minres)?;
     if plan.run.dry_run {
         print(&plan.describe()?.to_string())?;
@@ -36,7 +38,8 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     // Frees the vectors stored with the matrix.
     let loaded = crate::source::Loaded { attached: Vec::new(), ..loaded };
     let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);
-    let (report, written) = solve(&plan, matrix, problem)?;
+    let (mut report, written) = solve(&plan, matrix, problem)?;
+    report.profile = profiling.times();
     let printed = match plan.run.json {
         true => print_json(&report),
         false => {
@@ -45,7 +48,7 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
             if verbose() {
                 lines.extend(report.details());
             }
-            print(&labelled(LABELS, &lines))
+            print(&labelled(LABELS, &lines)).and_then(|()| profiling.print())
         }
     };
     written.and(printed)?;
@@ -93,6 +96,7 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<(Report, Resul
 /// Writes x if `--output` names a file.
 fn write_answer(plan: &Plan, answer: &Answer) -> Result<()> {
     let Some(path) = plan.output.as_deref() else { return Ok(()) };
+    let _span = profile::begin(Phase::Write);
     let write = writer(path)?;
     during(format!("writing {}", path.display()), || write(path, answer.x()))?;
     log::info!("solution written to {}", path.display());

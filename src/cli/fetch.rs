@@ -4,6 +4,7 @@ use super::args::FetchArgs;
 use super::progress::{bytes, log_line};
 use super::{interrupt, print};
 use crate::error::{Error, Result};
+use crate::observe::profile::{self, Phase};
 use crate::parallel::start_thread;
 use crate::source::catalog::{self, Entry};
 use crate::source::fetch::{self, Fetched, Settings, fetch};
@@ -52,6 +53,7 @@ pub(super) fn is_forbidden() -> bool {
 /// Downloads a matrix that is used for the first time, and logs the source and destination.
 pub(super) fn on_first_use(missing: Option<&'static Entry>) -> Result<()> {
     let Some(entry) = missing else { return Ok(()) };
+    let _span = profile::begin(Phase::Read);
     if is_forbidden() {
         return Err(fetch::offline(entry));
     }

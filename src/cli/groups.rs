@@ -38,6 +38,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "checkpoint_every",
             "top",
             "json",
+            "profile",
             "monitor",
             "dry_run",
         ],

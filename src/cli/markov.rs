@@ -4,6 +4,7 @@ use super::dry_run::Decisions;
 use super::flags::{self, as_flag};
 use super::layout::labelled;
 use super::load::load;
+use super::profile::Profiling;
 use super::progress::{Limits, Live, during, show_phases};
 use super::running::{Running, file};
 use super::summary::{LABELS, verbose};
@@ -21,6 +22,7 @@ use std::time::Instant;
 pub(super) mod args;
 
 pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
+    let profiling = Profiling::start(args.run.profile);
     let settings = Settings {
         method: args.method,
         normalize: args.normalize,
@@ -52,7 +54,8 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     args.run.start_pool();
     running.settled.check_device()?;
     fetch::on_first_use(missing)?;
-    let (report, written) = solve(args, settings, running, x0)?;
+    let (mut report, written) = solve(args, settings, running, x0)?;
+    report.profile = profiling.times();
     let printed = match args.run.json {
         true => print_json(&report),
         false => {
@@ -62,7 +65,7 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
             if verbose() {
                 lines.extend(report.details());
             }
-            print(&(labelled(LABELS, &lines) + &report.table()))
+            print(&(labelled(LABELS, &lines) + &report.table())).and_then(|()| profiling.print())
         }
     };
     written.and(printed)?;

@@ -27,6 +27,7 @@ mod paths;
 mod plan;
 mod plot;
 mod precond;
+mod profile;
 mod progress;
 mod running;
 mod summary;
@@ -47,6 +48,7 @@ const COULD_NOT_RUN: u8 = 2;
 
 /// Runs the program with the arguments of this process.
 pub fn run() -> ExitCode {
+    profile::start_clock();
     signals::ignore_file_size_limit();
     let cli = match config::parse() {
         Ok(cli) => cli,

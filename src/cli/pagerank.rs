@@ -6,6 +6,7 @@ mod plan;
 use super::flags::{self, as_flag};
 use super::layout::labelled;
 use super::load::load;
+use super::profile::Profiling;
 use super::progress::{Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::{fetch, interrupt, print, print_json};
@@ -19,6 +20,7 @@ use plan::Plan;
 use std::time::Instant;
 
 pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
+    let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args)?;
     if args.run.dry_run {
         print(&plan.describe(args)?.to_string())?;
@@ -32,7 +34,8 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     args.run.start_pool();
     plan.running.settled.check_device()?;
     fetch::on_first_use(plan.fetch)?;
-    let (report, written) = solve(args, plan)?;
+    let (mut report, written) = solve(args, plan)?;
+    report.profile = profiling.times();
     let printed = match args.run.json {
         true => print_json(&report),
         false => {
@@ -42,7 +45,7 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
             if verbose() {
                 lines.extend(report.details());
             }
-            print(&(labelled(LABELS, &lines) + &report.table()))
+            print(&(labelled(LABELS, &lines) + &report.table())).and_then(|()| profiling.print())
         }
     };
     written.and(printed)?;

@@ -55,6 +55,10 @@ pub struct RunArgs {
     /// Print the report as JSON instead of text
     #[arg(long)]
     pub json: bool,
+    /// Print the wall time by phase after the report: reading, analysing, building, iterating, verifying, writing; in JSON
+    /// the object profile
+    #[arg(long)]
+    pub profile: bool,
     /// Read options from a TOML file, as key = value with the long names of the options; typed options take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -7,7 +7,7 @@ use super::rhs::RightHandSide;
 use super::settings::Input;
 use crate::device::stream::Limit;
 use crate::observe::report::{Measure, Report};
-use crate::observe::{History, Recorder};
+use crate::observe::{History, Profile, Recorder, profile};
 use crate::scalar::Precision;
 use crate::solve::{Method, Outcome};
 use crate::stop::StopReason;
@@ -84,6 +84,7 @@ pub struct Answer {
     /// The largest difference from the known solution, and the largest entry of the known solution.
     error: Option<(f64, f64)>,
     limit: Option<Limit>,
+    profile: Option<Profile>,
 }
 
 /// The error of x relative to its largest entry above which the report of a converged answer has a caution.
@@ -105,7 +106,17 @@ impl Answer {
             .exact
             .map(|exact| (max_abs(x.iter().zip(exact).map(|(x, e)| x - e)), max_abs(exact.iter().copied())));
         let (description, start) = (b.description.to_owned(), b.start.map(str::to_owned));
-        Answer { x, outcome, recorder, facts, description, start, error, limit: None }
+        Answer {
+            x,
+            outcome,
+            recorder,
+            facts,
+            description,
+            start,
+            error,
+            limit: None,
+            profile: profile::active(),
+        }
     }
 
     /// Returns the solution vector.
@@ -224,6 +235,7 @@ impl Answer {
             vector_stream_gigabytes_per_second: limit.map(|limit| limit.vector_stream),
             limit_seconds_per_iteration: limit.map(|limit| limit.seconds),
             percent_of_limit: limit.map(|limit| 100.0 * limit.seconds / outcome.seconds_each),
+            profile: self.profile.as_ref().map(Profile::times),
         }
     }
 

@@ -4,6 +4,7 @@ use super::shared::Shared;
 use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
 use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
+use crate::observe::profile::{self, Phase};
 use crate::parallel::lock;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
@@ -60,6 +61,12 @@ impl Default for Request {
             threads: None,
         }
     }
+}
+
+/// Checks that a GPU is usable, which loads its driver.
+fn usable(index: usize) -> Result<()> {
+    let _span = profile::begin(Phase::Open);
+    cuda::usable(index)
 }
 
 /// A request that this machine can serve.
@@ -155,7 +162,7 @@ impl Request {
             _ if self.precond.needs_cpu() => {
                 Ok((cpu, Some(format!("{} runs on the CPU only so far", self.precond.name()))))
             }
-            _ => Ok(match cuda::usable(0) {
+            _ => Ok(match usable(0) {
                 Ok(()) => (DeviceName::Cuda(0), Some("a GPU and its libraries are usable".to_owned())),
                 Err(e) => {
                     if cuda::count().is_ok_and(|count| count > 0) {
@@ -172,7 +179,7 @@ impl Settled {
     /// Checks that the chosen GPU is usable, before a matrix is read for it. The error names the most similar CPU backends.
     pub fn check_device(&self) -> Result<()> {
         let DeviceName::Cuda(index) = self.device else { return Ok(()) };
-        cuda::usable(index).map_err(|source| {
+        usable(index).map_err(|source| {
             let near: Vec<_> = nearest_on_cpu(self.backend.entry).into_iter().take(2).collect();
             if near.is_empty() { source } else { Error::NoDevice { source: Box::new(source), near } }
         })
@@ -227,6 +234,7 @@ impl WeakDevice {
 impl DeviceHandle {
     /// Starts the CPU threads, or opens a GPU, for this handle and its clones only.
     pub fn open(name: DeviceName) -> Result<DeviceHandle> {
+        let _span = profile::begin(Phase::Open);
         Ok(DeviceHandle(match name {
             DeviceName::Cpu(threads) => Opened::Cpu(Shared::new(Cpu::new(threads)?)),
             DeviceName::Cuda(index) => Opened::Cuda(Shared::new(Cuda::new(index)?)),

@@ -3,6 +3,7 @@
 use super::matrix::{Matrix, Metadata};
 use crate::error::{Error, Result};
 use crate::format::{Coo, Duplicates};
+use crate::observe::profile::{self, Phase};
 use crate::source::{LabelIndex, Labels, Options};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -32,6 +33,7 @@ impl Matrix {
 
     /// Adds the labels from a file with one label per line: one for each row, or one for each id from 0 on.
     pub fn read_labels(mut self, path: impl AsRef<Path>) -> Result<Matrix> {
+        let _span = profile::begin(Phase::Read);
         let path = path.as_ref();
         let fault = |reason: String| Error::setting("labels", path.display(), reason);
         if self.metadata.labels.is_some() {

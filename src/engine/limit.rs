@@ -3,6 +3,7 @@
 use super::device::{DeviceHandle, Opened};
 use crate::device::Device;
 use crate::device::stream::{self, Limit};
+use crate::observe::profile::{self, Phase};
 use std::sync::atomic::AtomicBool;
 
 /// Memory traffic of the iterations: bytes of the operators and of the vectors, bytes and seconds of one iteration.
@@ -38,6 +39,7 @@ fn measure<D: Device>(device: &D, traffic: &Traffic, cancel: Option<&AtomicBool>
     if traffic.iterations == 0 || traffic.each < LITTLE {
         return None;
     }
+    let _span = profile::begin(Phase::Limit);
     log::debug!("measuring the stream bandwidth");
     for _ in 0..TRIES {
         match stream::limit(device, traffic.operators, traffic.vectors, traffic.each, cancel) {

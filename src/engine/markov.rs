@@ -16,7 +16,7 @@ pub use report::{ClassReport, MarkovReport, State};
 use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;
 use super::running::{Running, check_tolerance, running_settings};
-use super::watch::{Closure, Progress};
+use super::watch::{Closure, Phases, Progress};
 use super::weights::Weights;
 use crate::error::Result;
 use crate::observe::Observer;

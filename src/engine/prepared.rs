@@ -10,6 +10,7 @@ use super::settings::{Input, Settings, check_range};
 use super::stopping::Stopping;
 use super::watch::FanOut;
 use crate::error::{Error, Result};
+use crate::observe::profile::{self, Phase};
 use crate::observe::{Observer, Recorder};
 use crate::parallel::zeros;
 use crate::precond::Preconditioner;
@@ -206,6 +207,7 @@ impl Prepared {
         self.ended.store(false, Ordering::Relaxed);
         let system = System { matrix: self.matrix.reference(), b: b.b, x0: b.x0 };
         let mut observer = FanOut { recorder, prepared: &mut self.observers, passed: observers };
+        let _span = profile::begin(Phase::Build);
         let outcome = self.session.solve(&system, &self.rule, &self.checkpoints, x, &mut [&mut observer])?;
         // A checkpoint belongs to one system.
         self.checkpoints.resume = None;

@@ -4,6 +4,7 @@ use super::matrix::Matrix;
 use super::rhs::RightHandSide;
 use crate::error::{Error, Result};
 use crate::format::Csr;
+use crate::observe::profile::{self, Phase};
 use crate::solve::problem::{self, Problem};
 use crate::source::{Attached, read_vector};
 use crate::text::thousands;
@@ -125,6 +126,7 @@ impl RhsName {
 
     /// Creates the right-hand side for a matrix and the vectors stored with it.
     pub fn make(&self, matrix: &Csr, vectors: &[Attached]) -> Result<Problem> {
+        let _span = profile::begin(Phase::Read);
         let n = matrix.rows();
         let named = |b: Vec<f64>| Problem { b, answer: None, description: self.to_string() };
         match self {

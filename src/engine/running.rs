@@ -3,10 +3,12 @@
 use super::device::{DeviceHandle, Request, Settled};
 use super::memory;
 use super::shared::Shared;
-use super::watch::FanOut;
+use super::watch::{FanOut, Phases};
 use crate::backend::{Choice, Operator, Pick};
+use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::format::Csr;
+use crate::observe::profile::{self, Phase};
 use crate::observe::{Observer, Recorder};
 use crate::scalar::Scalar;
 use crate::stop::{StopReason, StoppingRule};
@@ -23,13 +25,13 @@ pub(super) struct Running {
     pub settled: Option<Settled>,
     pub device: Option<DeviceHandle>,
     pub watch: Watch,
-    pub phase: Box<dyn FnMut(&str) + Send>,
+    pub phases: Phases,
 }
 
 impl Default for Running {
     fn default() -> Running {
         let (request, watch) = (Request::default(), Watch::default());
-        Running { request, settled: None, device: None, watch, phase: Box::new(|_| ()) }
+        Running { request, settled: None, device: None, watch, phases: Phases::default() }
     }
 }
 
@@ -99,7 +101,7 @@ macro_rules! running_settings {
 
         /// Calls `callback` with the name of each phase of the preparation, such as `building backend sell`.
         pub fn on_phase(mut self, callback: impl FnMut(&str) + Send + 'static) -> Self {
-            self.running.phase = Box::new(callback);
+            self.running.phases = Phases::new(callback);
             self
         }
     };
@@ -156,6 +158,7 @@ impl Watch {
         rules.extend(self.time_limit.map(StoppingRule::TimeLimit));
         let mut recorder = Recorder::with_capacity(max_iters.min(HISTORY_CAPACITY));
         let mut observer = FanOut { recorder: Some(&mut recorder), prepared: &mut self.observers, passed };
+        let _span = profile::begin(Phase::Build);
         let outcome = solve(&StoppingRule::any(rules), &mut [&mut observer])?;
         Ok((outcome, recorder))
     }
@@ -180,24 +183,31 @@ impl Chosen {
     }
 }
 
+/// Waits for the work of the device if a profile is active, so that the work counts for the phase that requested it.
+pub(super) fn finish_work<D: Device>(device: &D) -> Result<()> {
+    if profile::is_active() { device.synchronize() } else { Ok(()) }
+}
+
 /// Chooses a backend for a matrix and builds the operator. Leaves memory for `vectors` vectors free.
 pub(super) fn operator<D: Pick<T>, T: Scalar>(
     device: &Shared<D>,
     backend: &Choice,
     matrix: &Arc<Csr>,
     vectors: usize,
-    phase: &mut dyn FnMut(&str),
+    phases: &mut Phases,
 ) -> Result<(Operator<D, T>, Chosen)> {
     let device = device.acquire()?;
     device.enter()?;
-    phase("choosing a backend");
+    let choosing = phases.begin(Phase::Analyse, "choosing a backend");
     let backend = backend.settle(matrix, size_of::<T>(), device.resident_rows())?;
     if let Some(why) = backend.because() {
         log::info!("backend {}: {why}", backend.label());
     }
-    phase(&format!("building backend {}", backend.label()));
+    drop(choosing);
+    let _building = phases.begin(Phase::Build, &format!("building backend {}", backend.label()));
     let reserve = memory::vectors(vectors, matrix.rows(), size_of::<T>());
     let operator = backend.build::<D, T>(&*device, matrix, reserve)?;
+    finish_work(&*device)?;
     let because = backend.because().map(str::to_owned);
     Ok((operator, Chosen { backend: backend.label(), because }))
 }

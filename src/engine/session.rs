@@ -2,12 +2,14 @@
 
 use super::matrix::Matrix;
 use super::memory;
+use super::running::finish_work;
 use super::settings::{Input, Settings};
 use super::shared::{DeviceValue, Shared};
+use super::watch::Phases;
 use crate::backend::{Choice, Operator, Pick, SettledChoice, SharedOperator};
 use crate::error::{Error, Result};
 use crate::format::Csr;
-use crate::observe::Observer;
+use crate::observe::{Observer, Phase, profile};
 use crate::precond::Preconditioner;
 use crate::scalar::{Precision, Scalar};
 use crate::solve::checkpoint::Checkpoints;
@@ -74,7 +76,7 @@ impl<D: Pick<T>, T: Scalar> Session for DeviceSession<D, T> {
         *prepared = None;
         let narrow = narrowed(self.recipe.precision, matrix);
         let matrix = Input::Stored(matrix.clone());
-        *prepared = Some(build(&*device, &self.recipe, &matrix, narrow, &mut |_| ())?);
+        *prepared = Some(build(&*device, &self.recipe, &matrix, narrow, &mut Phases::default())?);
         Ok(())
     }
 }
@@ -90,7 +92,10 @@ fn product_operator<D: Pick<T>, T: Scalar>(device: &D, product: &Arc<dyn Product
 
 /// Returns the matrix with its values in single precision if the precision narrows values.
 fn narrowed(precision: Precision, matrix: &Matrix) -> Option<Arc<Csr>> {
-    precision.narrow_values().then(|| Arc::new(matrix.csr.to_f32()))
+    precision.narrow_values().then(|| {
+        let _span = profile::begin(Phase::Build);
+        Arc::new(matrix.csr.to_f32())
+    })
 }
 
 /// Builds matrix and preconditioner on a device. `narrow` is the matrix in single precision, if the precision narrows values.
@@ -99,7 +104,7 @@ fn build<D: Pick<T>, T: Scalar>(
     recipe: &Recipe,
     matrix: &Input,
     narrow: Option<Arc<Csr>>,
-    phase: &mut dyn FnMut(&str),
+    phases: &mut Phases,
 ) -> Result<solve::Prepared<D, T>> {
     let Recipe { method, backend, precond, custom_precond, .. } = recipe;
     let (a, m) = match matrix {
@@ -107,10 +112,12 @@ fn build<D: Pick<T>, T: Scalar>(
         Input::Stored(exact) => {
             let csr = narrow.unwrap_or_else(|| Arc::clone(&exact.csr));
             let reserve = memory::reserve(*method, *precond, &csr, size_of::<T>());
-            phase(&format!("building backend {}", backend.label()));
+            let building = phases.begin(Phase::Build, &format!("building backend {}", backend.label()));
             let a = backend.build::<D, T>(device, &csr, reserve.all)?;
-            phase(&format!("building preconditioner {precond}"));
+            drop(building);
+            let _building = phases.begin(Phase::Build, &format!("building preconditioner {precond}"));
             let m = precond.build::<D, T>(&exact.csr, &a, reserve.vectors)?;
+            finish_work(device)?;
             (a, m)
         }
     };
@@ -134,8 +141,8 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
         Input::Stored(exact) => {
             let plain = settings.request.precond.is_sweeps() && settings.custom_precond.is_none();
             let resident = if plain { held.resident_rows() } else { 0 };
-            (settings.phase)("choosing a backend");
             narrow = narrowed(precision, exact);
+            let _span = settings.phases.begin(Phase::Analyse, "choosing a backend");
             let csr = narrow.as_ref().unwrap_or(&exact.csr);
             let backend = backend.settle(csr, size_of::<T>(), resident)?;
             if let Some(why) = backend.because() {
@@ -146,7 +153,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
     };
     let (method, custom_precond) = (settings.method, settings.custom_precond.clone());
     let recipe = Recipe { method, backend, precond, custom_precond, precision };
-    let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, narrow, &mut settings.phase)?;
+    let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, narrow, &mut settings.phases)?;
     let session = DeviceSession { recipe: recipe.clone(), prepared: DeviceValue::new(device, prepared) };
     Ok((Box::new(session), recipe))
 }

@@ -3,8 +3,9 @@
 use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;
 use super::stopping::Stopping;
+use super::watch::Phases;
 use crate::error::{Error, Result};
-use crate::observe::Observer;
+use crate::observe::{Observer, Phase};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
@@ -49,7 +50,7 @@ pub(super) struct Settings {
     pub observers: Vec<Box<dyn Observer + Send>>,
     /// Set by observers that end the solve.
     pub ended: Arc<AtomicBool>,
-    pub phase: Box<dyn FnMut(&str) + Send>,
+    pub phases: Phases,
 }
 
 impl Settings {
@@ -66,7 +67,7 @@ impl Settings {
             checkpoints: Checkpoints::default(),
             observers: Vec::new(),
             ended: Arc::default(),
-            phase: Box::new(|_| ()),
+            phases: Phases::default(),
         }
     }
 }
@@ -113,7 +114,7 @@ impl Settings {
     /// Refuses a matrix that the method cannot solve; returns a note on its symmetry.
     pub fn check_matrix(&mut self) -> Result<Option<String>> {
         let Input::Stored(matrix) = &self.matrix else { return Ok(None) };
-        (self.phase)("checking the matrix");
+        let _span = self.phases.begin(Phase::Analyse, "checking the matrix");
         let Request { precond, precision, .. } = self.request;
         let note = matrix.require_symmetric(self.method.name(), self.assume_symmetric, precond)?;
         if precision.narrow_values() {

@@ -7,7 +7,7 @@ use super::prepared::Prepared;
 use super::rhs::RightHandSide;
 use super::settings::{Input, Settings};
 use super::stopping::Stopping;
-use super::watch::{Closure, Progress};
+use super::watch::{Closure, Phases, Progress};
 use crate::error::Result;
 use crate::observe::Observer;
 use crate::precond::Preconditioner;
@@ -229,7 +229,7 @@ impl Solver {
 
     /// Calls `callback` with the name of each phase of the preparation, such as `building backend sell`.
     pub fn on_phase(mut self, callback: impl FnMut(&str) + Send + 'static) -> Solver {
-        self.0.phase = Box::new(callback);
+        self.0.phases = Phases::new(callback);
         self
     }
 

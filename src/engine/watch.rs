@@ -1,6 +1,7 @@
-//! Progress callbacks, and the observer that forwards to all observers of a solve.
+//! Progress callbacks, phases of the preparation, and the observer that forwards to all observers of a solve.
 
-use crate::observe::{Batch, Observer, Recorder};
+use crate::observe::profile::{self, Span};
+use crate::observe::{Batch, Observer, Phase, Recorder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,6 +17,28 @@ pub struct Progress {
     pub tolerance: Option<f64>,
     /// Seconds since the first iteration.
     pub seconds: f64,
+}
+
+/// Announces the phases of a preparation to a closure of the caller.
+pub(super) struct Phases(Box<dyn FnMut(&str) + Send>);
+
+impl Phases {
+    pub fn new(callback: impl FnMut(&str) + Send + 'static) -> Phases {
+        Phases(Box::new(callback))
+    }
+
+    /// Begins a phase with a description for the closure.
+    pub fn begin(&mut self, phase: Phase, what: &str) -> Span {
+        (self.0)(what);
+        profile::begin(phase)
+    }
+}
+
+/// Calls no closure.
+impl Default for Phases {
+    fn default() -> Phases {
+        Phases::new(|_| ())
+    }
 }
 
 /// An observer that calls a closure of the caller. The closure returns whether the solve continues.

@@ -3,6 +3,7 @@
 use super::graph::{Names, Search};
 use super::problem::{VectorFile, check_length};
 use crate::error::{Error, Result};
+use crate::observe::profile::{self, Phase};
 use crate::solve::rounding::sum;
 use crate::source::fields::{Fields, Separator};
 use serde::Deserialize;
@@ -71,6 +72,7 @@ impl Weights {
 
     /// Reads .csv and .json as ids or labels with numbers, and all other files as a vector. Errors name `setting`.
     pub fn read(setting: &'static str, path: impl AsRef<Path>) -> Result<Weights> {
+        let _span = profile::begin(Phase::Read);
         let path = path.as_ref();
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
         let pairs = match ending.as_deref() {

@@ -2,6 +2,7 @@
 //! programs.
 
 use super::number::nan_for_nulls;
+use super::profile::{self, Phase};
 use super::{Batch, Observer, Report};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,7 @@ impl History {
 
     /// Writes the history as JSON or CSV, selected by the ending of the path.
     pub fn save(&self, path: &Path) -> Result<()> {
+        let _span = profile::begin(Phase::Write);
         let fault = |e: serde_json::Error| Error::History { path: path.to_owned(), message: e.to_string() };
         match Layout::of(path)? {
             Layout::Json => {

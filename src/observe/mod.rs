@@ -5,11 +5,13 @@ pub mod history;
 pub mod meter;
 mod number;
 pub(crate) mod phrases;
+pub mod profile;
 pub mod report;
 
 pub use forecast::Forecast;
 pub use history::{History, Recorder};
 pub use meter::Meter;
+pub use profile::{Phase, Profile};
 pub use report::Report;
 
 use crate::error::{Error, Result};

@@ -3,6 +3,7 @@
 mod lines;
 
 use super::number::nan_for_null;
+use super::profile::Times;
 use serde::{Deserialize, Serialize};
 
 /// The quantity that a history records for each iteration.
@@ -130,4 +131,7 @@ pub struct Report {
     pub limit_seconds_per_iteration: Option<f64>,
     /// That lower bound in percent of the measured time per iteration: at 100 the iterations run at the measured stream.
     pub percent_of_limit: Option<f64>,
+    /// Seconds of wall time by phase up to this report, if a [`Profile`](crate::observe::Profile) is active.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Times>,
 }

@@ -8,6 +8,7 @@ use super::panel::{BELOW, MARK, Panel, Stroke, Trace};
 use super::render::{png, svg};
 use super::scene::{Anchor, Colour, GREY, INK, Lettering, Scene};
 use crate::error::{Error, Result};
+use crate::observe::profile::{self, Phase};
 use crate::observe::{History, write_file};
 use std::path::Path;
 
@@ -75,6 +76,7 @@ pub fn convergence(histories: &[History], path: &Path) -> Result<()> {
 
 /// Draws the convergence of the runs with the user's title and names.
 pub fn captioned(histories: &[History], captions: &Captions, path: &Path) -> Result<()> {
+    let _span = profile::begin(Phase::Write);
     let fault = |message: String| Error::Plot { path: path.to_owned(), message };
     let format = Format::of(path)?;
     if histories.is_empty() {

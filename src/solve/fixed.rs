@@ -9,7 +9,7 @@ use super::rounding::sum;
 use super::run::{Family, Iterations, Run, Stop, Tracks};
 use crate::device::{Device, Name, Recorded, Slot, SlotState, Work};
 use crate::error::{ChainError, Error, Result};
-use crate::observe::Observer;
+use crate::observe::{Observer, Phase};
 use crate::scalar::Scalar;
 use crate::stop::{Norms, Progress, StopCode, StopReason, StoppingRule};
 use std::borrow::Cow;
@@ -229,10 +229,11 @@ impl<S: Executor, C: FnMut(Vec<f64>) -> (Vec<f64>, f64)> Family<S> for Fixed<C> 
             _ => StopReason::Converged,
         };
         let x = source.fetch()?;
-        run.phase("checking the answer");
+        let span = run.phase(Phase::Verify, "checking the answer");
         let began = Instant::now();
         let (x, truth) = (self.check)(x);
         run.checking += began.elapsed();
+        drop(span);
         let aim = run.tracks[0].aim.unwrap_or(self.tolerance);
         match self.verdict(reason, (now.residual, truth), aim, S::ROUNDING) {
             Ok(reason) => {

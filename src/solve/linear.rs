@@ -37,7 +37,7 @@ use super::run::{Family, Iterations, Run, Track, Tracks};
 use super::{Outcome, System};
 use crate::device::{Device, Recorded, SlotState, Work, Workspace};
 use crate::error::{Error, Result};
-use crate::observe::Observer;
+use crate::observe::{Observer, Phase, profile};
 use crate::scalar::Scalar;
 use crate::stop::{PROGRESS, StopCode, StoppingRule};
 use begin::Common;
@@ -221,6 +221,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         run.start_clock();
         let mut source = Replay { recorded, stride: M::FACTS.stride };
         run.drive(&mut source, &mut solve, state)?;
+        let _span = profile::begin(Phase::Verify);
         let (mut work, operators) = source.recorded.open();
         solve.conclude(&mut run, operators, &mut work);
         solve.answer.copy_to(x);
@@ -362,7 +363,7 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
     ) -> Result<bool> {
         let (mut work, operators) = source.recorded.open();
         self.save_at_end(run, operators, &mut work, state);
-        run.phase("checking the answer");
+        let span = run.phase(Phase::Verify, "checking the answer");
         self.find_reasons(run, operators, &mut work, state)?;
         M::finish(&mut work, state, &|column| run.tracks[column].now.run_began)?;
         self.answer.fetch(&work, M::FACTS.answer)?;
@@ -370,6 +371,7 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
         for column in 0..run.tracks.len() {
             again |= self.judge_column(run, column);
         }
+        drop(span);
         if again {
             self.begin(run, operators, &mut work, state)?;
         }

@@ -9,7 +9,8 @@
 use super::pace::Pace;
 use crate::device::{RING, SlotState};
 use crate::error::Result;
-use crate::observe::{Batch, Observer};
+use crate::observe::profile::{self, Span};
+use crate::observe::{Batch, Observer, Phase};
 use crate::stop::{PROGRESS, Progress, StopCode, StopReason, StoppingRule};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
@@ -172,9 +173,10 @@ impl<'a, 'o> Run<'a, 'o> {
         (self.earlier + self.began.elapsed()).saturating_sub(self.checking)
     }
 
-    /// Notifies observers that a phase other than iterations begins.
-    pub fn phase(&mut self, what: &'static str) {
+    /// Begins a phase other than iterations, and notifies observers.
+    pub fn phase(&mut self, phase: Phase, what: &'static str) -> Span {
         self.observers.iter_mut().for_each(|o| o.phase(what));
+        profile::begin(phase)
     }
 
     /// Notifies observers of the residual before the first iteration of a column.
@@ -215,6 +217,7 @@ impl<'a, 'o> Run<'a, 'o> {
         family: &mut F,
         state: &mut SlotState,
     ) -> Result<()> {
+        let _span = profile::begin(Phase::Iterate);
         for column in 0..self.tracks.len() {
             if self.tracks[column].stop.is_none() && !self.tracks[column].log.begun {
                 self.notify_start(column);
@@ -231,7 +234,9 @@ impl<'a, 'o> Run<'a, 'o> {
             }
             let longest = source.prepare(iteration)?;
             let batch = self.batch(longest, source.stops_early());
+            let label = profile::batch(batch);
             source.advance(batch, state)?;
+            drop(label);
             self.read_counts(family, state);
             family.after_batch(self, source, state);
         }

@@ -44,7 +44,7 @@ mod webgraph;
 use crate::error::{Error, FetchError, Result};
 use crate::files::{self, NoCache};
 use crate::format::{Csr, Dense, Duplicates};
-use crate::observe::Meter;
+use crate::observe::{Meter, Phase, profile};
 use crate::spelling::{did_you_mean, nearest};
 pub use detect::{parse, parse_as, parse_dense, read_dense};
 pub use kinds::kinds;
@@ -197,6 +197,7 @@ pub fn load(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Loaded> {
 
 /// Reads the file or runs the generator with options: see [`load`].
 pub fn load_with(what: &(impl AsRef<OsStr> + ?Sized), options: &Options) -> Result<Loaded> {
+    let _span = profile::begin(Phase::Read);
     let what = what.as_ref();
     check(what)?;
     let loaded = Loaded { as_stored: options.as_stored, ..find(what, options)? };

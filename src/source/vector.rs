@@ -3,6 +3,7 @@
 use super::{column, market, npy, read_dense};
 use crate::error::{Error, Result};
 use crate::files::by_ending;
+use crate::observe::profile::{self, Phase};
 use std::path::Path;
 
 /// The extensions of vector files, and the functions that write them.
@@ -31,6 +32,7 @@ pub fn write_vector(path: impl AsRef<Path>, values: &[f64]) -> Result<()> {
 
 /// Reads a file with one column: numbers as text, `.mtx` or `.npy`, plain or compressed with gzip.
 pub fn read_vector(path: impl AsRef<Path>) -> Result<Vec<f64>> {
+    let _span = profile::begin(Phase::Read);
     let path = path.as_ref();
     let dense = read_dense(path)?;
     match dense.cols() {

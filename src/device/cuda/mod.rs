@@ -23,6 +23,7 @@ pub mod memory;
 #[doc(hidden)]
 pub mod modules;
 pub mod nvrtc;
+pub(crate) mod nvtx;
 #[doc(hidden)]
 pub mod parameters;
 mod slots;

@@ -5,6 +5,7 @@ use super::driver::fault;
 use super::nvrtc::{Image, Nvrtc};
 use super::parameters::{Parameter, declaration, size_checks};
 use crate::error::Result;
+use crate::observe::profile::{self, Phase};
 use crate::parallel::lock;
 use cudarc::driver::{CudaContext, CudaFunction};
 use cudarc::nvrtc::Ptx;
@@ -104,6 +105,7 @@ impl Modules {
         if let Some(kernel) = lock(&self.loaded).get(source) {
             return Ok(kernel.clone());
         }
+        let _span = profile::begin(Phase::Compile);
         let nvrtc = Nvrtc::get()?;
         let (text, options) = (source.text(), source.options());
         let image =

@@ -7,6 +7,7 @@
 use super::Cuda;
 use super::driver::{bind, call, fault};
 use crate::error::Result;
+use crate::observe::profile::{self, Phase};
 use crate::parallel::run_all;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, PinnedHostSlice, sys};
 use std::sync::Arc;
@@ -95,6 +96,13 @@ impl Cuda {
         }
         bind(&self.0.context)?;
         let turn = self.turn();
+        // A profile counts earlier work of the stream for its own phase, and the copy up to its end.
+        let finish_work = || match profile::is_active() {
+            true => self.0.stream.synchronize().map_err(fault("cuStreamSynchronize")),
+            false => Ok(()),
+        };
+        finish_work()?;
+        let _span = profile::begin(Phase::Upload);
         let mut staging = None;
         if host.len() >= SHORTEST {
             // The buffers are taken out during the copy: a rayon thread may begin another copy while it waits for this one, and
@@ -117,6 +125,6 @@ impl Cuda {
         // SAFETY: promised by the caller.
         let outcome = unsafe { staging.upload(&self.0.stream, host, device) };
         turn.staging.replace(Some(staging));
-        outcome
+        outcome.and_then(|()| finish_work())
     }
 }

@@ -8,8 +8,8 @@ use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
 use crate::engine::running::{by_rank, message};
 use crate::error::Result;
-use crate::observe::History;
 use crate::observe::report::{Measure, Report};
+use crate::observe::{History, Phase, Profile, profile};
 use crate::scalar::Precision;
 use crate::solve::markov::Stationary;
 use crate::stop::StopReason;
@@ -38,11 +38,12 @@ pub struct Distributions {
     /// Never empty, as a chain without states is refused.
     classes: Vec<Distribution>,
     facts: Arc<Facts>,
+    profile: Option<Profile>,
 }
 
 impl Distributions {
     pub(super) fn new(classes: Vec<Distribution>, facts: Arc<Facts>) -> Distributions {
-        Distributions { classes, facts }
+        Distributions { classes, facts, profile: profile::active() }
     }
 
     /// Returns the distribution of each class, in the order of their first states.
@@ -62,6 +63,7 @@ impl Distributions {
 
     /// Writes the distributions: .npy with a column for each class, or .csv by class and decreasing probability.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let _span = profile::begin(Phase::Write);
         files::write(path.as_ref(), self.names(), &self.classes)
     }
 
@@ -125,6 +127,7 @@ impl Distributions {
             percent_of_limit: largest.percent_of_limit,
             notes: facts.notes.clone(),
             classes: self.classes.iter().map(|class| self.of_class(class, naming)).collect(),
+            profile: self.profile.as_ref().map(Profile::times),
         }
     }
 
@@ -203,6 +206,7 @@ impl Distributions {
             seconds_per_iteration: class.seconds_each(),
             bytes_per_iteration: outcome.bytes_per_iteration,
             percent_of_limit: class.percent_of_limit,
+            profile: all.profile,
             ..Report::default()
         };
         History::new(report, class.recorder.clone())

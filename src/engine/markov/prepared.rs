@@ -8,10 +8,11 @@ use crate::engine::device::{DeviceHandle, on_device};
 use crate::engine::graph::Names;
 use crate::engine::running::{Chosen, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
+use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::{ChainError, Error, Result};
 use crate::format::Csr;
-use crate::observe::Observer;
+use crate::observe::{Observer, Phase, profile};
 use crate::scalar::{Precision, Scalar};
 use crate::solve::markov::chain::{Chain, Closed};
 use crate::solve::markov::power::VECTORS;
@@ -66,9 +67,9 @@ fn by_power<D: Pick<T>, T: Scalar>(
     device: &Arc<Shared<D>>,
     backend: &Choice,
     matrix: &Arc<Csr>,
-    phase: &mut dyn FnMut(&str),
+    phases: &mut Phases,
 ) -> Result<(Iterate, Chosen)> {
-    let (operator, chosen) = operator::<D, T>(device, backend, matrix, VECTORS, phase)?;
+    let (operator, chosen) = operator::<D, T>(device, backend, matrix, VECTORS, phases)?;
     let retained = DeviceValue::new(device, operator);
     let iterate: Iterate = Box::new(move |problem, rule, observers| {
         let device = retained.acquire()?;
@@ -80,14 +81,16 @@ fn by_power<D: Pick<T>, T: Scalar>(
 }
 
 impl Recipe {
-    fn prepare(&self, chain: &Chain, class: &Closed, phase: &mut dyn FnMut(&str)) -> Result<PreparedClass> {
+    fn prepare(&self, chain: &Chain, class: &Closed, phases: &mut Phases) -> Result<PreparedClass> {
+        let extracting = profile::begin(Phase::Build);
         let incoming = chain.within(class)?;
         let (iterate, chosen): (Iterate, Chosen) = match self.method {
             ChainMethod::Power => {
                 let narrow = self.precision.narrow_values();
                 let matrix = if narrow { Arc::new(incoming.to_f32()) } else { Arc::clone(&incoming) };
+                drop(extracting);
                 on_device!(self.device, self.precision, |held, D, T| {
-                    by_power::<D, T>(held, &self.backend, &matrix, phase)
+                    by_power::<D, T>(held, &self.backend, &matrix, phases)
                 })?
             }
             method @ (ChainMethod::GaussSeidel | ChainMethod::Aggregation) => {
@@ -132,16 +135,17 @@ impl Prepared {
         let (names, graph) = (Names::of(&matrix, 1), matrix.is_graph());
         let (name, notes) = (matrix.title(), matrix.notes().to_vec());
         let seconds_load = matrix.metadata.seconds_load;
-        (running.phase)("finding the classes");
+        let finding = running.phases.begin(Phase::Analyse, "finding the classes");
         let chain = Chain::new(matrix.csr, settings.normalize);
         let chain = chain.map_err(|error| if graph { named(&names, error) } else { error })?;
         if chain.closed().len() > 1 && settings.classes == Classes::Refuse {
             return Err(ChainError::Reducible { classes: chain.closed().len() }.into());
         }
+        drop(finding);
         let (method, precision) = (settings.method, running.request.precision);
         let recipe = Recipe { method, device, backend, precision };
         let only = match chain.closed() {
-            [class] => Some(recipe.prepare(&chain, class, &mut *running.phase)?),
+            [class] => Some(recipe.prepare(&chain, class, &mut running.phases)?),
             _ => None,
         };
         let facts = Arc::new(Facts {
@@ -199,7 +203,7 @@ impl Prepared {
             let began = Instant::now();
             let temporary = match &self.only {
                 Some(_) => None,
-                None => Some(self.recipe.prepare(&self.chain, class, &mut |_| ())?),
+                None => Some(self.recipe.prepare(&self.chain, class, &mut Phases::default())?),
             };
             let seconds = if temporary.is_some() { began.elapsed().as_secs_f64() } else { 0.0 };
             let Some(prepared) = self.only.as_ref().or(temporary.as_ref()) else { continue };

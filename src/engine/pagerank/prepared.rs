@@ -7,10 +7,11 @@ use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::graph::Names;
 use crate::engine::running::{Chosen, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
+use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::{ChainError, Error, Result};
 use crate::format::Csr;
-use crate::observe::Observer;
+use crate::observe::{Observer, Phase, profile};
 use crate::scalar::Scalar;
 use crate::solve::pagerank::links::Links;
 use crate::solve::pagerank::power::vectors;
@@ -59,9 +60,9 @@ fn by_power<D: Pick<T>, T: Scalar>(
     backend: &Choice,
     matrix: &Arc<Csr>,
     (vectors, extrapolate): (usize, bool),
-    phase: &mut dyn FnMut(&str),
+    phases: &mut Phases,
 ) -> Result<(Iterate, Chosen)> {
-    let (operator, chosen) = operator::<D, T>(device, backend, matrix, vectors, phase)?;
+    let (operator, chosen) = operator::<D, T>(device, backend, matrix, vectors, phases)?;
     let retained = DeviceValue::new(device, operator);
     let iterate: Iterate = Box::new(move |problem, rule, observers| {
         let device = retained.acquire()?;
@@ -89,8 +90,10 @@ impl Prepared {
         settings.check()?;
         let (device, backend) = running.open(settings.serial())?;
         let began = Instant::now();
+        let counting = profile::begin(Phase::Analyse);
         let graph_facts = GraphFacts::of(&graph);
-        (running.phase)("sorting the links");
+        drop(counting);
+        let sorting = running.phases.begin(Phase::Build, "sorting the links");
         let (loops, repeats) =
             (settings.self_loops == SelfLoops::Keep, settings.duplicates == Repeated::Keep);
         let csr = if loops && repeats { graph.csr } else { Arc::new(graph.csr.simplified(loops, repeats)?) };
@@ -108,9 +111,10 @@ impl Prepared {
                 let exact = links.incoming();
                 let matrix =
                     if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
-                let phase = &mut *running.phase;
+                drop(sorting);
+                let phases = &mut running.phases;
                 on_device!(device, precision, |held, D, T| {
-                    by_power::<D, T>(held, &backend, &matrix, (vectors, extrapolate), phase)
+                    by_power::<D, T>(held, &backend, &matrix, (vectors, extrapolate), phases)
                 })?
             }
         };

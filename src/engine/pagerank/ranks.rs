@@ -10,7 +10,7 @@ use crate::engine::limit::{self, Traffic};
 use crate::engine::matrix::Matrix;
 use crate::engine::running::{Chosen, by_rank, message};
 use crate::error::Result;
-use crate::observe::{History, Recorder};
+use crate::observe::{History, Phase, Profile, Recorder, profile};
 use crate::scalar::Precision;
 use crate::solve::pagerank::Ranking;
 use crate::stop::StopReason;
@@ -71,11 +71,12 @@ pub struct Ranks {
     recorder: Recorder,
     facts: Arc<Facts>,
     limit: Option<Limit>,
+    profile: Option<Profile>,
 }
 
 impl Ranks {
     pub(super) fn new(ranking: Ranking, recorder: Recorder, facts: Arc<Facts>) -> Ranks {
-        Ranks { ranking, recorder, facts, limit: None }
+        Ranks { ranking, recorder, facts, limit: None, profile: profile::active() }
     }
 
     /// Returns the ranks in the order of the vertices.
@@ -139,6 +140,7 @@ impl Ranks {
 
     /// Writes the ranks: .npy in the order of the vertices, .csv and .json by decreasing rank, with ids or labels.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let _span = profile::begin(Phase::Write);
         files::write(path.as_ref(), self.ranks(), self.names())
     }
 
@@ -220,6 +222,7 @@ impl Ranks {
             percent_of_limit: self.limit.map(|limit| 100.0 * limit.seconds / each),
             notes: graph.notes.clone(),
             top: self.top(settings.top),
+            profile: self.profile.as_ref().map(Profile::times),
         }
     }
 

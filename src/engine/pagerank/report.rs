@@ -2,6 +2,7 @@
 
 mod lines;
 
+use crate::observe::profile::Times;
 use crate::observe::report::{Measure, Report};
 use serde::Serialize;
 
@@ -103,6 +104,9 @@ pub struct RankReport {
     pub notes: Vec<String>,
     /// The highest ranks.
     pub top: Vec<Top>,
+    /// Seconds of wall time by phase up to this report, if a [`Profile`](crate::observe::Profile) is active.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Times>,
 }
 
 impl RankReport {
@@ -137,6 +141,7 @@ impl RankReport {
             gigabytes_per_second: self.gigabytes_per_second,
             stream_gigabytes_per_second: self.stream_gigabytes_per_second,
             percent_of_limit: self.percent_of_limit,
+            profile: self.profile,
             ..Report::default()
         }
     }

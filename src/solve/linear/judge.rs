@@ -3,6 +3,7 @@
 use super::{Column, Solve};
 use crate::device::{Device, SlotState, Work};
 use crate::error::Result;
+use crate::observe::Phase;
 use crate::scalar::Scalar;
 use crate::solve::answer::Answer;
 use crate::solve::recurrence::{Operators, Recurrence};
@@ -199,7 +200,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             if column.end != Some(StopReason::Converged) {
                 continue;
             }
-            run.phase("estimating the error");
+            let _span = run.phase(Phase::Verify, "estimating the error");
             let positive = column.spectrum.map(|s| s.smallest).filter(|smallest| *smallest > 0.0);
             let estimate = positive.map_or(Ok(None), |smallest| {
                 let m = operators.m.as_ref().map(|m| (m, M::FACTS.spare));

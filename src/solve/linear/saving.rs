@@ -5,6 +5,7 @@ use crate::device::{Device, Name, Recorded, SlotState, Work, Workspace};
 use crate::error::Result;
 use crate::files;
 use crate::observe::Batch;
+use crate::observe::profile::{self, Phase};
 use crate::scalar::Scalar;
 use crate::solve::answer::Answer;
 use crate::solve::checkpoint::{Identity, Reader, Saved, Writer, identity};
@@ -179,6 +180,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         state: &SlotState,
     ) {
         let Some(mut saver) = self.saver.take() else { return };
+        let _span = profile::begin(Phase::Write);
         let began = Instant::now();
         let mut length = 0;
         let written = files::replace(&saver.path, files::Content::Result, true, |file| {

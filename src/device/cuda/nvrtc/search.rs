@@ -14,6 +14,7 @@ use super::super::driver::{can_load, driver_version};
 use super::super::libraries::{self, Hint, hint, names_in, variable};
 use super::{LIBRARY, Nvrtc};
 use crate::error::{Error, GpuError, Result};
+use crate::observe::profile::{self, Phase};
 use crate::parallel::lock;
 
 /// The variable that names the library or its folder.
@@ -50,6 +51,7 @@ impl Nvrtc {
         match LOADED.get() {
             Some(nvrtc) => Ok(nvrtc),
             None => {
+                let _span = profile::begin(Phase::Compile);
                 let nvrtc = Nvrtc::load(None)?;
                 Ok(LOADED.get_or_init(|| nvrtc))
             }
