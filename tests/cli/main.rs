@@ -20,6 +20,7 @@ mod cli_monitor;
 mod cli_outputs;
 mod cli_pagerank;
 mod cli_plan;
+mod cli_profile;
 mod cli_reports;
 mod cli_solves;
 mod cli_symmetry;
