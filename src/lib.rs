@@ -45,7 +45,7 @@
 //! | [`source`] | files, the catalog and the generators that matrices come from |
 //! | [`mod@format`] | how matrices are stored, and their statistics |
 //! | [`device`] | vectors and their algebra: the CPU, CUDA |
-//! | [`observe`] | reports, histories and progress |
+//! | [`observe`] | reports, histories, progress, and wall time by phase |
 //! | [`stop`] | tolerances, limits, and why a solve ended |
 //! | `plot` | pictures of histories, with the feature `plot` |
 //!
