@@ -232,7 +232,8 @@ pub(crate) fn batch(iterations: usize) -> Label {
     if nvtx::ranges().is_none() {
         return Label { ranges: None, here: PhantomData };
     }
-    let _ = write!(&mut text[..31], "{iterations} iterations");
+    let noun = if iterations == 1 { "iteration" } else { "iterations" };
+    let _ = write!(&mut text[..31], "{iterations} {noun}");
     Label::begin(CStr::from_bytes_until_nul(&text).unwrap_or(c"iterations"))
 }
 
@@ -241,7 +242,7 @@ pub(crate) fn batch(iterations: usize) -> Label {
 #[derive(Debug)]
 pub struct Span {
     profile: Option<Profile>,
-    #[allow(dead_code, reason = "its drop ends the range")]
+    #[expect(dead_code, reason = "its drop ends the range")]
     ranges: Label,
     here: PhantomData<*const ()>,
 }
