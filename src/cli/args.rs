@@ -76,7 +76,7 @@ pub enum Command {
     Preconditioners(PreconditionersArgs),
     /// Check this machine: CPU, GPU, libraries, memory bandwidth, and every backend.
     Doctor(DoctorArgs),
-    /// Plot one or several saved histories.
+    /// Plot saved histories, figures or measurements.
     Plot(PlotArgs),
     /// Write a matrix in another format.
     Convert(ConvertArgs),
@@ -205,7 +205,7 @@ pub struct InfoArgs {
     /// Name the columns of an edge table, as in solver pagerank --columns source,target,time
     #[arg(long, value_name = "COLUMNS")]
     pub columns: Option<Columns>,
-    /// Draw the sparsity pattern, coloured by density: .svg or .png
+    /// Draw the sparsity pattern, coloured by density: .svg, .png or .pdf
     #[arg(long, value_name = "FILE")]
     pub spy: Option<PathBuf>,
     /// Read only the stored triangle of a symmetric file
@@ -272,6 +272,7 @@ Examples:
   solver cg poisson2d:90x90 --precond ic0 --history b.json
   solver plot a.json b.json -o plots/both.svg
   solver plot a.json b.json --label plain --label ic0 -o plots/labelled.svg
+  solver plot a.json b.json --width 183 -o plots/paper.pdf
 
 The time axis starts with the setup, so that preconditioners are compared at their full cost. If one run is twenty times as \
 long as another, the axis is logarithmic.";
@@ -280,19 +281,27 @@ long as another, the axis is logarithmic.";
 #[derive(Args, Debug)]
 #[command(after_help = PLOT_EXAMPLES)]
 pub struct PlotArgs {
-    /// Histories written by --history FILE.json, or one file of measurements by scripts/bench.py, scripts/bench_blocks.py or
-    /// benches/spmv --json
-    #[arg(required = true, value_name = "HISTORY")]
+    /// Histories written by --history FILE.json, or one file: a figure (an object with the key panels), or measurements by
+    /// scripts/bench.py, scripts/bench_blocks.py or benches/spmv --json
+    #[arg(required = true, value_name = "HISTORY|FIGURE")]
     pub histories: Vec<PathBuf>,
-    /// Write the plot to this file: .svg or .png
+    /// Write the plot to this file: .svg, .png or .pdf
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Set the title [default: what all runs have in common]
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
-    /// Name a run in the legend; give one for each history, in their order [default: what differs between the runs]
+    /// Name a run or a series in the legend; give one for each, in their order [default: what differs between the runs, or the
+    /// names in the file]
     #[arg(long, value_name = "TEXT")]
     pub label: Vec<String>,
+    /// Draw light ink on a dark background
+    #[arg(long)]
+    pub dark: bool,
+    /// Make the plot this wide on paper, in millimetres, with type of at least 7 points: 89 is a column of a journal, 183 a page
+    /// [default: a size for screens]
+    #[arg(long, value_name = "MM")]
+    pub width: Option<f64>,
 }
 
 const CONVERT_EXAMPLES: &str = "\

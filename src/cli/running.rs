@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::observe::History;
 use crate::observe::history::Layout;
 use crate::parallel::start_pool;
-use crate::plot::{Captions, Format};
+use crate::plot::{Captions, Format, Style};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use clap::Args;
@@ -43,7 +43,7 @@ pub struct RunArgs {
     /// Write the report and the residual history to this file: .json (read by solver plot) or .csv
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
-    /// Plot the convergence to this file: .svg or .png
+    /// Plot the convergence to this file: .svg, .png or .pdf
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
     /// Set the title of the plot [default: method, matrix, backend, precision and device]
@@ -151,7 +151,7 @@ impl RunArgs {
         });
         let drawn = self.plot.as_deref().map_or(Ok(()), |path| {
             let captions = Captions { title: self.title.clone(), labels: Vec::new() };
-            crate::plot::captioned(std::slice::from_ref(history), &captions, path)?;
+            crate::plot::captioned(std::slice::from_ref(history), &captions, Style::default(), path)?;
             log::info!("plot written to {}", path.display());
             Ok(())
         });

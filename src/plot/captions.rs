@@ -75,7 +75,7 @@ fn further_fields(report: &Report) -> [String; 3] {
     [b, start, format!("{} {:e}", named_tolerance(report.measure), report.rtol)]
 }
 
-/// Shortens a long path by its leading folders and any other long field at the end, and replaces unprintable characters.
+/// Shortens a long path by its leading folders and any other long field in the middle, and replaces unprintable characters.
 pub(super) fn shorten(field: &str) -> String {
     let clean = printable(field);
     if clean.chars().count() <= LONGEST_FIELD {
@@ -85,7 +85,10 @@ pub(super) fn shorten(field: &str) -> String {
     if let Some(tail) = tails.into_iter().find(|tail| tail.chars().count() < LONGEST_FIELD) {
         return format!("…{tail}");
     }
-    clean.chars().take(LONGEST_FIELD - 1).chain(['…']).collect()
+    let letters: Vec<char> = clean.chars().collect();
+    let half = LONGEST_FIELD / 2;
+    let (begin, end) = (&letters[..half], &letters[letters.len() + half + 1 - LONGEST_FIELD..]);
+    begin.iter().chain(&['…']).chain(end).collect()
 }
 
 fn printable(text: &str) -> String {
@@ -246,19 +249,54 @@ pub(super) fn names(histories: &[History], captions: &Captions) -> Vec<String> {
     named.iter().enumerate().map(number).collect()
 }
 
-/// Truncates a text with an ellipsis if it is wider than `room`.
+/// Shortens a text that is wider than `room` by an ellipsis in its middle: names often differ at their end only.
 pub(super) fn fit(text: &str, lettering: Lettering, room: f64) -> String {
+    cut(text, lettering, room, 0.5)
+}
+
+/// Shortens a text that is wider than `room` by an ellipsis; of the letters that remain, this share stands before it.
+fn cut(text: &str, lettering: Lettering, room: f64, share: f64) -> String {
     if text_width(text, lettering) <= room {
         return text.to_owned();
     }
-    let mut kept: Vec<char> = text.chars().collect();
-    loop {
-        kept.pop();
-        let cut = kept.iter().collect::<String>().trim_end().to_owned() + "…";
-        if kept.is_empty() || text_width(&cut, lettering) <= room {
-            return cut;
+    let letters: Vec<char> = text.chars().collect();
+    let shortened = |kept: usize| {
+        let before = (kept as f64 * share).ceil() as usize;
+        let part = |part: &[char]| part.iter().collect::<String>();
+        let (begin, end) = (part(&letters[..before]), part(&letters[letters.len() - (kept - before)..]));
+        format!("{}…{}", begin.trim_end(), end.trim_start())
+    };
+    // The width grows with the number of letters, except for kerning.
+    let (mut fits, mut wide) = (0, letters.len());
+    while fits + 1 < wide {
+        let middle = (fits + wide) / 2;
+        match text_width(&shortened(middle), lettering) <= room {
+            true => fits = middle,
+            false => wide = middle,
         }
     }
+    shortened(fits)
+}
+
+/// Shortens all names to `room` so that different names stay different: by an ellipsis in the middle, nearer to the beginning or
+/// to the end, or else by a number after the ellipsis.
+pub(super) fn fit_names(names: &[impl AsRef<str>], lettering: Lettering, room: f64) -> Vec<String> {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    let repeats = |all: &[String], i: usize| (0..i).any(|j| names[j] != names[i] && all[j] == all[i]);
+    let shorter = |share: f64| names.iter().map(|name| cut(name, lettering, room, share)).collect::<Vec<_>>();
+    let shares = [0.5, 0.3, 0.7, 0.0, 0.15, 0.85, 1.0];
+    let distinct = |all: &Vec<String>| !(0..all.len()).any(|i| repeats(all, i));
+    if let Some(all) = shares.into_iter().map(shorter).find(distinct) {
+        return all;
+    }
+    let mut all = shorter(0.5);
+    for i in 0..all.len() {
+        if repeats(&all, i) {
+            let number = format!(" #{}", i + 1);
+            all[i] = cut(names[i], lettering, room - text_width(&number, lettering), 1.0) + &number;
+        }
+    }
+    all
 }
 
 /// Breaks a text between words into at most `most` lines as wide as `room`; the lines are truncated if necessary.
@@ -276,4 +314,39 @@ pub(super) fn wrap(text: &str, lettering: Lettering, room: f64, most: usize) -> 
         lines.push(rest);
     }
     lines.iter().map(|line| fit(line, lettering, room)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::scene::INK;
+
+    const TYPE: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
+
+    #[test]
+    fn a_wide_text_keeps_its_beginning_and_its_end() {
+        let text = "hex27:48x48x50,dof=3,block=8,threads=16";
+        let short = fit(text, TYPE, 120.0);
+        assert!(
+            text_width(&short, TYPE) <= 120.0 && short.starts_with("hex27") && short.ends_with("=16"),
+            "{short}"
+        );
+        assert_eq!(fit(text, TYPE, 1000.0), text);
+        assert_eq!(fit(text, TYPE, 1.0), "…");
+        let field = "a".repeat(40) + &"b".repeat(40);
+        assert_eq!(shorten(&field), "a".repeat(22) + "…" + &"b".repeat(21));
+    }
+
+    #[test]
+    fn names_that_differ_anywhere_stay_different_when_shortened() {
+        let padded =
+            |before: usize, after: usize, i: usize| "x".repeat(before) + &i.to_string() + &"y".repeat(after);
+        for (before, after) in [(60, 0), (0, 60), (30, 30), (20, 40), (6, 54)] {
+            let names: Vec<String> = (0..9).map(|i| padded(before, after, i)).collect();
+            let short = fit_names(&names, TYPE, 110.0);
+            assert!(short.iter().all(|name| text_width(name, TYPE) <= 112.0), "{short:?}");
+            assert!((0..9).all(|i| !short[..i].contains(&short[i])), "{short:?}");
+        }
+        assert_eq!(fit_names(&["same", "same"], TYPE, 300.0), ["same", "same"]);
+    }
 }

@@ -3,14 +3,14 @@
 //! The image is a PNG with a palette, embedded in base 64. A style attribute disables smoothing in viewers. Each cell is several
 //! pixels wide, so viewers that smooth anyway only soften the edges.
 
-use super::scene::{Cells, PAPER};
+use super::scene::{Cells, Colour};
 use std::fmt::Write;
 
 /// Least number of pixels along the longer side of the image.
 const PIXELS: usize = 1024;
 
 /// Returns the SVG element, with `units` coordinate units to a pixel.
-pub(super) fn image(cells: &Cells, units: f64) -> Result<String, String> {
+pub(super) fn image(cells: &Cells, paper: Colour, units: f64) -> Result<String, String> {
     let down = cells.levels.len() / cells.across.max(1);
     if down == 0 {
         return Ok(String::new());
@@ -28,7 +28,7 @@ pub(super) fn image(cells: &Cells, units: f64) -> Result<String, String> {
         visible_height * units,
         width * units,
         height * units,
-        base64(&png(cells, down)?)
+        base64(&png(cells, paper)?)
     );
     Ok(text)
 }
@@ -37,21 +37,32 @@ fn fault(error: png::EncodingError) -> String {
     error.to_string()
 }
 
-/// Encodes the cells as a PNG, each several pixels wide so that the image has at least `PIXELS` pixels.
-fn png(cells: &Cells, down: usize) -> Result<Vec<u8>, String> {
-    let times = PIXELS.div_ceil(cells.across.max(down));
+/// Returns the levels of the cells as pixels, each cell several pixels wide so that the image has at least `PIXELS` pixels, and
+/// the width and height of the image.
+pub(super) fn pixels(cells: &Cells) -> (Vec<u8>, usize, usize) {
+    let down = cells.levels.len() / cells.across.max(1);
+    let times = PIXELS.div_ceil(cells.across.max(down).max(1));
     let mut pixels = Vec::with_capacity(cells.levels.len() * times * times);
-    for row in cells.levels.chunks_exact(cells.across) {
+    for row in cells.levels.chunks_exact(cells.across.max(1)) {
         let wide: Vec<u8> = row.iter().flat_map(|&level| std::iter::repeat_n(level, times)).collect();
         (0..times).for_each(|_| pixels.extend_from_slice(&wide));
     }
+    (pixels, cells.across * times, down * times)
+}
+
+/// Returns red, green and blue for each level, of which the first is the background.
+pub(super) fn palette(cells: &Cells, paper: Colour) -> Vec<u8> {
+    std::iter::once(&paper).chain(&cells.palette).flat_map(|&(r, g, b)| [r, g, b]).collect()
+}
+
+/// Encodes the cells as a PNG.
+fn png(cells: &Cells, paper: Colour) -> Result<Vec<u8>, String> {
+    let (pixels, width, height) = pixels(cells);
     let mut file = Vec::new();
-    let (width, height) = ((cells.across * times) as u32, (down * times) as u32);
-    let mut encoder = png::Encoder::new(&mut file, width, height);
+    let mut encoder = png::Encoder::new(&mut file, width as u32, height as u32);
     encoder.set_color(png::ColorType::Indexed);
     encoder.set_depth(png::BitDepth::Eight);
-    let palette = std::iter::once(&PAPER).chain(&cells.palette);
-    encoder.set_palette(palette.flat_map(|&(r, g, b)| [r, g, b]).collect::<Vec<u8>>());
+    encoder.set_palette(palette(cells, paper));
     encoder.set_compression(png::Compression::Best);
     let mut writer = encoder.write_header().map_err(fault)?;
     writer.write_image_data(&pixels).map_err(fault)?;

@@ -1,11 +1,12 @@
 //! Draws a table as lines: the values of several series on a logarithmic axis, over evenly spaced positions.
 
 use super::axis::drawable;
-use super::captions::fit;
-use super::convergence::{Format, PALETTE, write};
+use super::captions::{fit, fit_names, wrap};
 use super::letters::text_width;
+use super::output::write;
 use super::panel::{BELOW, MARK, Stroke};
-use super::scene::{Anchor, FAINT, GREY, GRID, INK, Lettering, Scene};
+use super::scene::{Anchor, FAINT, GREY, GRID, INK, Lettering, PALETTE, Point, Scene};
+use super::style::Style;
 use crate::error::{Error, Result};
 use serde::Deserialize;
 use std::path::Path;
@@ -25,6 +26,9 @@ const LEGEND_LINE: f64 = 21.0;
 const SWATCH: f64 = 28.0;
 /// Limit for the legend's width.
 const LEGEND_MOST: f64 = 400.0;
+/// In a picture narrower than this, the legend is below the panel; its height without the legend.
+const NARROW: f64 = 640.0;
+const NARROW_HEIGHT: f64 = 400.0;
 /// Distance between lines of position names, which take several lines if one is too narrow.
 const NAME_LINE: f64 = 16.0;
 
@@ -66,6 +70,16 @@ pub struct Series {
 }
 
 impl Chart {
+    /// Returns the names of the lines.
+    pub fn names(&self) -> Vec<&str> {
+        self.series.iter().map(|series| series.name.as_str()).collect()
+    }
+
+    /// Renames the lines in their order.
+    pub fn rename(&mut self, labels: &[String]) {
+        self.series.iter_mut().zip(labels).for_each(|(series, label)| series.name.clone_from(label));
+    }
+
     /// Parses a table if the text is one: an object with the key `series`.
     pub fn of(text: &str, path: &Path) -> Result<Option<Chart>> {
         let Ok(object) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) else {
@@ -85,66 +99,106 @@ impl Chart {
     }
 }
 
-/// Draws a table, as SVG or PNG by the ending of the path. The file is written completely or not at all.
-pub fn chart(chart: &Chart, path: &Path) -> Result<()> {
-    let format = Format::of(path)?;
-    write(&lay_out(chart), format, path)
+/// Draws a table, as SVG, PNG or PDF by the ending of the path. The file is written completely or not at all.
+pub fn chart(chart: &Chart, style: Style, path: &Path) -> Result<()> {
+    write(style, path, || lay_out(chart, style))
 }
 
-fn lay_out(chart: &Chart) -> Scene {
-    let widest = chart.series.iter().map(|s| text_width(&s.name, LEGEND)).fold(0.0, f64::max);
-    let legend = (widest + SWATCH + 14.0).min(LEGEND_MOST);
-    let bottom = HEIGHT.max(TOP + chart.series.len() as f64 * LEGEND_LINE + BELOW + 12.0) - BELOW - 12.0;
-    let right = WIDTH - EDGE - legend - 16.0;
+/// The legend of a picture: right of the panel, or below it in a narrow picture.
+struct Legend {
+    names: Vec<String>,
+    width: f64,
+    below: bool,
+}
+
+impl Legend {
+    fn new(chart: &Chart, full: f64) -> Legend {
+        let below = full < NARROW;
+        let most = if below { full - LEFT - EDGE } else { LEGEND_MOST.min(full / 3.0) };
+        let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
+        let names = fit_names(&names, LEGEND, most - SWATCH - 8.0);
+        let widest = names.iter().map(|name| text_width(name, LEGEND)).fold(0.0, f64::max);
+        Legend { names, width: widest + SWATCH + 14.0, below }
+    }
+
+    fn height(&self) -> f64 {
+        self.names.len() as f64 * LEGEND_LINE
+    }
+
+    fn draw(&self, scene: &mut Scene, (x, y): Point) {
+        for (i, name) in self.names.iter().enumerate() {
+            let y = y + i as f64 * LEGEND_LINE;
+            let stroke = Stroke::nth(i, &PALETTE, 1.9);
+            stroke.draw(scene, vec![(x, y), (x + SWATCH, y)]);
+            scene.disc((x + SWATCH / 2.0, y), MARK - 1.0, stroke.colour);
+            scene.text((x + SWATCH + 8.0, y), name.as_str(), LEGEND, Anchor::Start);
+        }
+    }
+}
+
+fn lay_out(chart: &Chart, style: Style) -> Scene {
+    let full = style.pixels(WIDTH);
+    let legend = Legend::new(chart, full);
+    let room = full - 2.0 * EDGE;
+    let notes = wrap(&chart.note, NOTE, room, if style.width.is_some() { 4 } else { 1 });
+    let top = TOP + 17.0 * notes.len().saturating_sub(1) as f64;
+    let beside = if legend.below { 0.0 } else { legend.height() };
+    let height = if legend.below { NARROW_HEIGHT } else { HEIGHT };
+    let bottom = height.max(top + beside + BELOW + 12.0) - BELOW - 12.0;
+    let right = if legend.below { full - EDGE } else { full - EDGE - legend.width - 16.0 };
     let step = (right - LEFT) / chart.x.values.len().max(1) as f64;
     let name = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let names: Vec<String> = chart.x.values.iter().map(name).collect();
     let widest = names.iter().map(|name| text_width(name, LABEL) + 8.0).fold(1.0, f64::max);
     let lines = (widest / step).ceil() as usize;
     let below = NAME_LINE * lines.saturating_sub(1) as f64;
-    let mut scene = Scene::new(WIDTH, bottom + BELOW + 12.0 + below);
-    let room = WIDTH - 2.0 * EDGE;
-    scene.text((WIDTH / 2.0, 22.0), fit(&chart.title, TITLE, room), TITLE, Anchor::Middle);
-    scene.text((WIDTH / 2.0, 43.0), fit(&chart.note, NOTE, room), NOTE, Anchor::Middle);
-
-    let across = |position: usize| LEFT + step * (position as f64 + 0.5);
-    let values = chart.series.iter().flat_map(|series| series.values.iter().flatten());
-    let scale = Scale::around(values.copied());
-    let down = |value: f64| TOP + (bottom - TOP) * scale.share(value);
-    for value in scale.marks() {
-        let y = down(value);
-        scene.line(vec![(LEFT, y), (right, y)], GRID, 1.0);
-        let plain = (1e-4..1e6).contains(&value);
-        let text = if plain { format!("{value}") } else { format!("{value:e}") };
-        scene.text((LEFT - 9.0, y), text, LABEL, Anchor::End);
+    let foot = bottom + BELOW + 12.0 + below;
+    let mut scene = Scene::new(full, if legend.below { foot + legend.height() } else { foot });
+    scene.text((full / 2.0, 22.0), fit(&chart.title, TITLE, room), TITLE, Anchor::Middle);
+    for (i, note) in notes.into_iter().enumerate() {
+        scene.text((full / 2.0, 43.0 + 17.0 * i as f64), note, NOTE, Anchor::Middle);
     }
     for (position, name) in names.into_iter().enumerate() {
-        let (x, line) = (across(position), (position % lines) as f64);
-        scene.line(vec![(x, TOP), (x, bottom)], FAINT, 1.0);
+        let (x, line) = (LEFT + step * (position as f64 + 0.5), (position % lines) as f64);
+        scene.line(vec![(x, top), (x, bottom)], FAINT, 1.0);
+        // Keeps a long name within the picture.
+        let half = text_width(&name, LABEL) / 2.0;
+        let x = x.min(full - 4.0 - half).max(4.0 + half);
         scene.text((x, bottom + 14.0 + NAME_LINE * line), name, LABEL, Anchor::Middle);
     }
     scene.text(((LEFT + right) / 2.0, bottom + 35.0 + below), chart.x.name.as_str(), AXIS, Anchor::Middle);
-    scene.text_upwards((22.0, (TOP + bottom) / 2.0), chart.y.as_str(), AXIS);
-    scene.frame((LEFT, TOP), (right, bottom), GREY);
+    scene.text_upwards((22.0, (top + bottom) / 2.0), chart.y.as_str(), AXIS);
+    lines_of(&mut scene, chart, (LEFT, top), (right, bottom));
+    legend.draw(&mut scene, if legend.below { (LEFT, foot) } else { (right + 18.0, top + 10.0) });
+    scene
+}
 
+/// Draws the panel: the scale of the y axis, and the lines with a mark for each value.
+fn lines_of(scene: &mut Scene, chart: &Chart, from: Point, to: Point) {
+    let step = (to.0 - from.0) / chart.x.values.len().max(1) as f64;
+    let across = |position: usize| from.0 + step * (position as f64 + 0.5);
+    let values = chart.series.iter().flat_map(|series| series.values.iter().flatten());
+    let scale = Scale::around(values.copied());
+    let down = |value: f64| from.1 + (to.1 - from.1) * scale.share(value);
+    for value in scale.marks() {
+        let y = down(value);
+        scene.line(vec![(from.0, y), (to.0, y)], GRID, 1.0);
+        let plain = (1e-4..1e6).contains(&value);
+        let text = if plain { format!("{value}") } else { format!("{value:e}") };
+        scene.text((from.0 - 9.0, y), text, LABEL, Anchor::End);
+    }
+    scene.frame(from, to, GREY);
     for (i, series) in chart.series.iter().enumerate() {
-        let colour = PALETTE[i % PALETTE.len()];
         let stroke = Stroke::nth(i, &PALETTE, 1.9);
         let values: Vec<_> = series.values.iter().map(|value| value.filter(|&v| drawable(v))).collect();
         let point = |position: usize| values[position].map(|value| (across(position), down(value)));
         let points: Vec<_> = (0..values.len()).map(point).collect();
         // Missing measurements interrupt the line.
         for piece in points.split(|point| chart.x.apart || point.is_none()) {
-            stroke.draw(&mut scene, piece.iter().flatten().copied().collect());
+            stroke.draw(scene, piece.iter().flatten().copied().collect());
         }
-        points.iter().flatten().for_each(|&point| scene.disc(point, MARK - 1.0, colour));
-        let (x, y) = (right + 18.0, TOP + 10.0 + i as f64 * LEGEND_LINE);
-        stroke.draw(&mut scene, vec![(x, y), (x + SWATCH, y)]);
-        scene.disc((x + SWATCH / 2.0, y), MARK - 1.0, colour);
-        let name = fit(&series.name, LEGEND, legend - SWATCH - 8.0);
-        scene.text((x + SWATCH + 8.0, y), name, LEGEND, Anchor::Start);
+        points.iter().flatten().for_each(|&point| scene.disc(point, MARK - 1.0, stroke.colour));
     }
-    scene
 }
 
 /// A logarithmic axis, given by the logarithms of its ends.

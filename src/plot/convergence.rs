@@ -1,15 +1,18 @@
 //! Lays out the residual over iterations and over time, for one run or several, as one picture.
 
 use super::axis::{Decades, Range, TimeUnit, drawable, duration, time_unit};
-use super::captions::{Captions, fit, names, recomputed_mark, title, tolerance_name, verdict, wrap, y_title};
+use super::captions::{
+    Captions, fit, fit_names, names, recomputed_mark, title, tolerance_name, verdict, wrap, y_title,
+};
 use super::curve::{Against, points, setup};
 use super::letters::text_width;
+use super::output::write;
 use super::panel::{BELOW, MARK, Panel, Stroke, Trace};
-use super::render::{png, svg};
-use super::scene::{Anchor, Colour, GREY, INK, Lettering, Scene};
+use super::scene::{Anchor, GREY, INK, Lettering, PALETTE, Scene};
+use super::style::Style;
 use crate::error::{Error, Result};
+use crate::observe::History;
 use crate::observe::profile::{self, Phase};
-use crate::observe::{History, write_file};
 use std::path::Path;
 
 /// The picture's size in pixels; a long legend increases the height.
@@ -21,6 +24,9 @@ const LOWEST_PANEL: f64 = 250.0;
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 26.0;
 const GAP: f64 = 64.0;
+/// Pictures narrower than this have one panel above the other, with this gap between them.
+const NARROW: f64 = 640.0;
+const STACK_GAP: f64 = 14.0;
 /// Type of the title, and its smallest size.
 const TITLE: Lettering = Lettering { size: 17.0, bold: true, colour: INK };
 const SMALL_TITLE: f64 = 13.0;
@@ -43,42 +49,15 @@ const LONG_SETUP: f64 = 4.0;
 /// Share of the shortest run at which a logarithmic axis begins, at most.
 const BEGINNING: f64 = 0.01;
 
-/// Okabe and Ito's colours, which colour-blind readers can distinguish, without the yellow, which is hard to see on paper.
-pub(super) const PALETTE: [Colour; 7] =
-    [(0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233), (0, 0, 0)];
-
-/// The format of a picture, given by the ending of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Vector graphics.
-    Svg,
-    /// A bitmap.
-    Png,
-}
-
-impl Format {
-    /// Returns the format for the ending of a path.
-    pub fn of(path: &Path) -> Result<Format> {
-        let fault = |message: String| Err(Error::Plot { path: path.to_owned(), message });
-        match path.extension().unwrap_or_default().to_string_lossy().to_lowercase().as_str() {
-            "svg" => Ok(Format::Svg),
-            "png" => Ok(Format::Png),
-            "" => fault("the file needs an ending, .svg or .png".into()),
-            other => fault(format!("unknown format .{other}; use .svg or .png")),
-        }
-    }
-}
-
-/// Draws the convergence of the runs, as SVG or PNG by the ending of the path. The file is written completely or not at all.
+/// Draws the convergence of the runs, as SVG, PNG or PDF by the ending of the path. The file is written completely or not at all.
 pub fn convergence(histories: &[History], path: &Path) -> Result<()> {
-    captioned(histories, &Captions::default(), path)
+    captioned(histories, &Captions::default(), Style::default(), path)
 }
 
 /// Draws the convergence of the runs with the user's title and names.
-pub fn captioned(histories: &[History], captions: &Captions, path: &Path) -> Result<()> {
+pub fn captioned(histories: &[History], captions: &Captions, style: Style, path: &Path) -> Result<()> {
     let _span = profile::begin(Phase::Write);
     let fault = |message: String| Error::Plot { path: path.to_owned(), message };
-    let format = Format::of(path)?;
     if histories.is_empty() {
         return Err(fault("there is no history to draw".into()));
     }
@@ -86,47 +65,48 @@ pub fn captioned(histories: &[History], captions: &Captions, path: &Path) -> Res
     if labels != 0 && labels != runs {
         return Err(fault(format!("{labels} labels for {runs} histories")));
     }
-    write(&lay_out(histories, captions), format, path)
+    write(style, path, || lay_out(histories, captions, style))
 }
 
-/// Writes a picture completely or not at all.
-pub(super) fn write(scene: &Scene, format: Format, path: &Path) -> Result<()> {
-    let bytes = match format {
-        Format::Svg => svg(scene).map(String::into_bytes),
-        Format::Png => png(scene),
-    };
-    let bytes = bytes.map_err(|message| Error::Plot { path: path.to_owned(), message })?;
-    write_file(path, &bytes)
-}
-
-/// Lays out title, panels and legend, from top to bottom.
-fn lay_out(histories: &[History], captions: &Captions) -> Scene {
-    let legend = Legend::new(histories, captions);
-    let verdict_lines = wrap(&verdict(histories), VERDICT, WIDTH - 2.0 * RIGHT, 2);
-    let top = 44.0 + 18.0 * verdict_lines.len() as f64;
-    let below = BELOW + legend.height() + 12.0;
-    let mut scene = Scene::new(WIDTH, HEIGHT.max(top + LOWEST_PANEL + below).ceil());
-    let bottom = scene.height - below;
-
+/// Lays out title, panels and legend, from top to bottom. The panels are side by side, or one above the other in a narrow picture.
+fn lay_out(histories: &[History], captions: &Captions, style: Style) -> Scene {
+    let full = style.pixels(WIDTH);
+    let stacked = full < NARROW;
+    let legend = Legend::new(histories, captions, full);
+    let room = full - 2.0 * RIGHT;
     let mut heading = TITLE;
     let name = title(histories, captions);
-    heading.size =
-        (TITLE.size * (WIDTH - 2.0 * RIGHT) / text_width(&name, TITLE)).clamp(SMALL_TITLE, TITLE.size);
-    let name = fit(&name, heading, WIDTH - 2.0 * RIGHT);
-    scene.text((WIDTH / 2.0, 24.0), name, heading, Anchor::Middle);
+    heading.size = (TITLE.size * room / text_width(&name, TITLE)).clamp(SMALL_TITLE, TITLE.size);
+    let title_lines = wrap(&name, heading, room, if stacked { 3 } else { 1 });
+    let verdict_lines = wrap(&verdict(histories), VERDICT, room, if stacked { 4 } else { 2 });
+    let more = 18.0 * title_lines.len().saturating_sub(1) as f64;
+    let top = 44.0 + more + 18.0 * verdict_lines.len() as f64;
+    let below = BELOW + legend.height() + 12.0;
+    let panels = if stacked { 2.0 * LOWEST_PANEL + BELOW + STACK_GAP } else { LOWEST_PANEL };
+    let mut scene = Scene::new(full, HEIGHT.max(top + panels + below).ceil());
+    let bottom = scene.height - below;
+    for (i, line) in title_lines.into_iter().enumerate() {
+        scene.text((full / 2.0, 24.0 + 18.0 * i as f64), line, heading, Anchor::Middle);
+    }
     for (i, line) in verdict_lines.into_iter().enumerate() {
-        scene.text((WIDTH / 2.0, 47.0 + 18.0 * i as f64), line, VERDICT, Anchor::Middle);
+        scene.text((full / 2.0, 47.0 + more + 18.0 * i as f64), line, VERDICT, Anchor::Middle);
     }
 
     let tolerances = tolerances(histories);
     let decades = decades(histories, &tolerances);
-    let width = (WIDTH - LEFT - RIGHT - GAP) / 2.0;
+    let across = if stacked { 1.0 } else { 2.0 };
+    let width = (full - LEFT - RIGHT - GAP * (across - 1.0)) / across;
+    let height = if stacked { (bottom - top - BELOW - STACK_GAP) / 2.0 } else { bottom - top };
     for (i, against) in [Against::Iterations, seconds(histories)].into_iter().enumerate() {
-        let left = LEFT + (width + GAP) * i as f64;
+        let at = i as f64;
+        let (left, top) = match stacked {
+            true => (LEFT, top + (height + BELOW + STACK_GAP) * at),
+            false => (LEFT + (width + GAP) * at, top),
+        };
         let (range, unit) = range(histories, against);
         let panel = Panel {
             from: (left, top),
-            to: (left + width, bottom),
+            to: (left + width, top + height),
             range,
             integer_ticks: against == Against::Iterations,
             x_title: fit(&x_title(histories, against, unit, range), AXIS, width),
@@ -237,6 +217,7 @@ enum Mark {
 /// The names of the runs in columns, and below them the meaning of the marks.
 #[derive(Debug)]
 struct Legend {
+    width: f64,
     names: Vec<String>,
     columns: usize,
     column: f64,
@@ -246,8 +227,8 @@ struct Legend {
 
 impl Legend {
     /// Lays out the legend. A single run has no name here, as the title describes it.
-    fn new(histories: &[History], captions: &Captions) -> Legend {
-        let room = WIDTH - LEFT - RIGHT;
+    fn new(histories: &[History], captions: &Captions, width: f64) -> Legend {
+        let room = width - LEFT - RIGHT;
         let mut names = names(histories, captions);
         let mut strokes: Vec<Stroke> = (0..names.len()).map(|run| stroke(run, histories.len())).collect();
         if names.len() > MOST_NAMES {
@@ -255,7 +236,7 @@ impl Legend {
             names.truncate(MOST_NAMES);
             names.push(format!("and {} more", histories.len() - MOST_NAMES));
         }
-        let names: Vec<String> = names.iter().map(|name| fit(name, LEGEND, room - SWATCH - 8.0)).collect();
+        let names = fit_names(&names, LEGEND, room - SWATCH - 8.0);
         let widest = names.iter().map(|name| text_width(name, LEGEND)).fold(0.0, f64::max);
         let column = widest + SWATCH + 8.0 + COLUMN_GAP;
         let columns = (((room + COLUMN_GAP) / column) as usize).clamp(1, names.len().max(1));
@@ -271,7 +252,7 @@ impl Legend {
         if histories.iter().any(|h| drawable(h.report.residual_true)) {
             marks.push((Mark::Recomputed, recomputed_mark(histories)));
         }
-        Legend { names, columns, column, strokes, marks }
+        Legend { width, names, columns, column, strokes, marks }
     }
 
     fn height(&self) -> f64 {
@@ -285,7 +266,7 @@ impl Legend {
     }
 
     fn draw(&self, scene: &mut Scene, top: f64) {
-        let centre = (LEFT + WIDTH - RIGHT) / 2.0;
+        let centre = (LEFT + self.width - RIGHT) / 2.0;
         let rows = self.names.len().div_ceil(self.columns);
         let left = centre - (self.column * self.columns as f64 - COLUMN_GAP) / 2.0;
         for (i, name) in self.names.iter().enumerate() {

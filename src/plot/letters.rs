@@ -1,4 +1,4 @@
-//! The built-in typeface: the width of a text, and the pixels that it covers in a bitmap. The bitmap text of plotters ignores the
+//! The built-in typeface: the width of a text, its letters, and the pixels that it covers in a bitmap. The bitmap text of plotters ignores the
 //! left side bearing of letters, which makes their spacing uneven.
 
 use super::scene::{Lettering, Point};
@@ -6,18 +6,21 @@ use ab_glyph::{Font, FontRef, PxScale, ScaleFont, point};
 use std::sync::OnceLock;
 
 /// Distance from the middle of a line of text down to its baseline, as a multiple of the type size: half the x-height.
-const DROP: f32 = 0.27;
+pub(super) const DROP: f32 = 0.27;
+
+const UNREADABLE: &str = "cannot read the built-in typeface";
+
+/// Returns the file of the typeface.
+pub(super) fn typeface_file(bold: bool) -> &'static [u8] {
+    if bold { dejavu::sans::bold() } else { dejavu::sans::regular() }
+}
 
 /// Returns the typeface, parsed once.
 fn typeface(bold: bool) -> Option<&'static FontRef<'static>> {
     static REGULAR: OnceLock<Option<FontRef<'static>>> = OnceLock::new();
     static BOLD: OnceLock<Option<FontRef<'static>>> = OnceLock::new();
-    let font = if bold {
-        BOLD.get_or_init(|| FontRef::try_from_slice(dejavu::sans::bold()).ok())
-    } else {
-        REGULAR.get_or_init(|| FontRef::try_from_slice(dejavu::sans::regular()).ok())
-    };
-    font.as_ref()
+    let font = if bold { &BOLD } else { &REGULAR };
+    font.get_or_init(|| FontRef::try_from_slice(typeface_file(bold)).ok()).as_ref()
 }
 
 /// Returns the scale for a type size: the crate measures the height from the lowest to the highest letter.
@@ -48,6 +51,43 @@ pub(super) fn text_width(text: &str, lettering: Lettering) -> f64 {
     f64::from(advances(font, text, lettering.size as f32).1)
 }
 
+/// Height of the highest and depth of the lowest letter, in thousandths of the type size.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Metrics {
+    pub ascent: f32,
+    pub descent: f32,
+}
+
+/// Returns the metrics of a typeface.
+pub(super) fn metrics(bold: bool) -> Result<Metrics, String> {
+    let font = typeface(bold).ok_or(UNREADABLE)?;
+    let thousandths = 1000.0 / font.units_per_em().unwrap_or(1000.0);
+    Ok(Metrics {
+        ascent: font.ascent_unscaled() * thousandths,
+        descent: font.descent_unscaled() * thousandths,
+    })
+}
+
+/// A letter of a line of text; start and width are in thousandths of the type size.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Letter {
+    pub character: char,
+    pub glyph: u16,
+    pub start: f32,
+    pub width: f32,
+}
+
+/// Returns the letters of a line of text.
+pub(super) fn letters(text: &str, bold: bool) -> Result<Vec<Letter>, String> {
+    let font = typeface(bold).ok_or(UNREADABLE)?;
+    let thousandths = 1000.0 / font.units_per_em().unwrap_or(1000.0);
+    let letter = |(character, start)| {
+        let glyph = font.glyph_id(character);
+        Letter { character, glyph: glyph.0, start, width: font.h_advance_unscaled(glyph) * thousandths }
+    };
+    Ok(advances(font, text, 1000.0).0.into_iter().map(letter).collect())
+}
+
 /// Calls `dot` for every dot that a text touches, with the covered share of the dot. The text begins at `at` and is centred
 /// vertically, or it runs upwards from there.
 pub(super) fn dots(
@@ -57,7 +97,7 @@ pub(super) fn dots(
     upwards: bool,
     mut dot: impl FnMut((i32, i32), f64) -> Result<(), String>,
 ) -> Result<(), String> {
-    let font = typeface(bold).ok_or("cannot read the built-in typeface")?;
+    let font = typeface(bold).ok_or(UNREADABLE)?;
     let size = size as f32;
     let mut result = Ok(());
     for (character, x) in advances(font, text, size).0 {

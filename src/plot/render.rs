@@ -2,7 +2,7 @@
 
 use super::cells;
 use super::letters::{dots, text_width};
-use super::scene::{Anchor, Cells, Colour, Lettering, PAPER, Point, Scene, Shape};
+use super::scene::{Anchor, Cells, Colour, Lettering, Point, Scene, Shape};
 use plotters::prelude::{BitMapBackend, DrawingBackend, RGBColor, SVGBackend, ShapeStyle};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontDesc, FontFamily, FontStyle, FontTransform, TextStyle};
@@ -11,8 +11,11 @@ use plotters::style::{Color, FontDesc, FontFamily, FontStyle, FontTransform, Tex
 const TYPEFACE: &str = "DejaVu Sans, Verdana, sans-serif";
 /// Coordinate units per pixel in an SVG: plotters' coordinates are integers, and whole pixels are too coarse for a curve.
 const SVG_UNITS: f64 = 20.0;
-/// Pixels of a PNG per pixel of the scene.
+/// Pixels of a PNG per pixel of the scene, on a screen and on paper, where these are about 340 per inch.
 const PNG_PIXELS: usize = 2;
+const PRINTED_PIXELS: usize = 3;
+/// Points of a metre.
+const METRE: f64 = 72.0 / 0.0254;
 /// Dots per direction that are averaged into a pixel of a PNG: plotters does not smooth edges.
 const DOTS: usize = 2;
 /// Factor on the font size that makes plotters write type of the given size in an SVG.
@@ -31,23 +34,27 @@ pub(super) fn svg(scene: &Scene) -> Result<String, String> {
         Painter { backend: &mut backend, scale: SVG_UNITS, bitmap: false }.paint(scene)?;
         backend.present().map_err(fault)?;
     }
-    // The viewBox keeps the fine units; width and height are in pixels.
+    // The viewBox keeps the fine units; width and height are in pixels, or in points on paper.
     let outer = format!("<svg width=\"{width}\" height=\"{height}\"");
-    let wanted =
-        format!("<svg width=\"{}\" height=\"{}\" stroke-linejoin=\"round\"", scene.width, scene.height);
+    let (width, height) = match scene.width_in_points {
+        Some(points) => (format!("{points:.2}pt"), format!("{:.2}pt", points * scene.height / scene.width)),
+        None => (scene.width.to_string(), scene.height.to_string()),
+    };
+    let wanted = format!("<svg width=\"{width}\" height=\"{height}\" stroke-linejoin=\"round\"");
     text = text.replacen(&outer, &wanted, 1);
     for shape in &scene.shapes {
         let Shape::Cells(cells) = shape else { continue };
         // Inserts the image after the first shape, which is the paper.
         let paper_ends = text.find("/>").map_or(text.len(), |at| at + 2);
-        text.insert_str(paper_ends, &cells::image(cells, SVG_UNITS)?);
+        text.insert_str(paper_ends, &cells::image(cells, scene.paper, SVG_UNITS)?);
     }
     Ok(text)
 }
 
 /// Renders the scene as the bytes of a PNG file.
 pub(super) fn png(scene: &Scene) -> Result<Vec<u8>, String> {
-    let (width, height) = (scene.width as usize * PNG_PIXELS, scene.height as usize * PNG_PIXELS);
+    let finer = if scene.width_in_points.is_some() { PRINTED_PIXELS } else { PNG_PIXELS };
+    let (width, height) = (scene.width as usize * finer, scene.height as usize * finer);
     let (across, down) = (width * DOTS, height * DOTS);
     let mut dots = vec![255u8; across * down * 3];
     {
@@ -55,7 +62,7 @@ pub(super) fn png(scene: &Scene) -> Result<Vec<u8>, String> {
         let mut backend =
             BitMapBackend::<plotters::backend::RGBPixel>::with_buffer_and_format(&mut dots, size)
                 .map_err(fault)?;
-        Painter { backend: &mut backend, scale: (PNG_PIXELS * DOTS) as f64, bitmap: true }.paint(scene)?;
+        Painter { backend: &mut backend, scale: (finer * DOTS) as f64, bitmap: true }.paint(scene)?;
         backend.present().map_err(fault)?;
     }
     let pixels = average(&dots, width, height);
@@ -63,6 +70,11 @@ pub(super) fn png(scene: &Scene) -> Result<Vec<u8>, String> {
     let mut encoder = png::Encoder::new(&mut file, width as u32, height as u32);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
+    if let Some(points) = scene.width_in_points {
+        let per_metre = (width as f64 / points * METRE).round() as u32;
+        let dims = png::PixelDimensions { xppu: per_metre, yppu: per_metre, unit: png::Unit::Meter };
+        encoder.set_pixel_dims(Some(dims));
+    }
     // The faster default gives files five times as large.
     encoder.set_compression(png::Compression::Default);
     let mut writer = encoder.write_header().map_err(fault)?;
@@ -110,7 +122,7 @@ impl<B: DrawingBackend> Painter<'_, B> {
 
     fn paint(&mut self, scene: &Scene) -> Result<(), String> {
         let corner = self.to_backend((scene.width, scene.height));
-        let paper = self.style(PAPER, 1.0);
+        let paper = self.style(scene.paper, 1.0);
         self.backend.draw_rect((0, 0), corner, &paper, true).map_err(fault)?;
         for shape in &scene.shapes {
             match shape {

@@ -4,6 +4,7 @@ use super::captions::Captions;
 use super::chart::{Chart, chart};
 use super::convergence::captioned;
 use super::speeds::{Speeds, speeds};
+use super::style::Style;
 use crate::error::{Error, Result};
 use crate::observe::History;
 use std::path::Path;
@@ -39,22 +40,46 @@ impl Saved {
         histories.collect::<Result<_>>().map(Saved::Histories)
     }
 
-    /// Draws the results, as SVG or PNG by the ending of the path. Only histories have labels. The file is written completely or
-    /// not at all.
-    pub fn draw(&self, captions: &Captions, path: &Path) -> Result<()> {
-        if !captions.labels.is_empty() && !matches!(self, Saved::Histories(_)) {
-            let message = "only histories have labels; this is a file of measurements".to_owned();
+    /// Draws the results, as SVG, PNG or PDF by the ending of the path. Labels name the histories, or the series of one file of
+    /// measurements, in their order. The file is written completely or not at all.
+    pub fn draw(&self, captions: &Captions, style: Style, path: &Path) -> Result<()> {
+        let count = self.names().len();
+        let labels = &captions.labels;
+        if !labels.is_empty() && labels.len() != count {
+            let message = format!("{} labels for {count} {}", labels.len(), self.labelled());
             return Err(Error::Plot { path: path.to_owned(), message });
         }
         let title = |own: &String| captions.title.as_ref().unwrap_or(own).clone();
         match self {
-            Saved::Histories(histories) => captioned(histories, captions, path),
-            Saved::Table(table) => chart(&Chart { title: title(&table.title), ..table.clone() }, path),
+            Saved::Histories(histories) => captioned(histories, captions, style, path),
+            Saved::Table(table) => {
+                let mut table = Chart { title: title(&table.title), ..table.clone() };
+                table.rename(labels);
+                chart(&table, style, path)
+            }
             Saved::Speeds(times) => {
                 let mut times = times.clone();
                 times.title = title(&times.title);
-                speeds(&times, path)
+                times.rename(labels);
+                speeds(&times, style, path)
             }
+        }
+    }
+
+    /// Names what labels rename.
+    pub fn labelled(&self) -> &'static str {
+        match self {
+            Saved::Histories(_) => "histories",
+            _ => "series",
+        }
+    }
+
+    /// Returns what labels rename: the backends of histories, or the names of series.
+    pub fn names(&self) -> Vec<&str> {
+        match self {
+            Saved::Histories(histories) => histories.iter().map(|h| h.report.backend.as_str()).collect(),
+            Saved::Table(table) => table.names(),
+            Saved::Speeds(times) => times.names(),
         }
     }
 }

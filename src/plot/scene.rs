@@ -16,6 +16,9 @@ pub(super) const GRID: Colour = (225, 225, 225);
 pub(super) const FAINT: Colour = (241, 241, 241);
 /// Background.
 pub(super) const PAPER: Colour = (255, 255, 255);
+/// Okabe and Ito's colours, which colour-blind readers can distinguish, without the yellow, which is hard to see on paper.
+pub(super) const PALETTE: [Colour; 7] =
+    [(0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233), (0, 0, 0)];
 
 /// The point of a text that is aligned with its position.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,6 +113,10 @@ pub(super) struct Scene {
     pub width: f64,
     /// The height in pixels.
     pub height: f64,
+    /// The background.
+    pub paper: Colour,
+    /// The width on paper in points, if it is given.
+    pub width_in_points: Option<f64>,
     /// The shapes.
     pub shapes: Vec<Shape>,
 }
@@ -117,7 +124,7 @@ pub(super) struct Scene {
 impl Scene {
     /// Returns an empty scene.
     pub fn new(width: f64, height: f64) -> Scene {
-        Scene { width, height, shapes: Vec::new() }
+        Scene { width, height, paper: PAPER, width_in_points: None, shapes: Vec::new() }
     }
 
     /// Draws a line through points.

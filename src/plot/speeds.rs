@@ -2,12 +2,14 @@
 //! axis of time.
 
 use super::axis::{drawable, duration};
-use super::captions::fit;
+use super::captions::{fit, fit_names, wrap};
 use super::chart::Scale;
-use super::convergence::{Format, PALETTE, write};
 use super::letters::text_width;
+use super::marks::Mark;
+use super::output::write;
 use super::panel::{BELOW, MARK};
-use super::scene::{Anchor, Colour, FAINT, GREY, GRID, INK, Lettering, Point, Scene};
+use super::scene::{Anchor, FAINT, GREY, GRID, INK, Lettering, PALETTE, Point, Scene};
+use super::style::Style;
 use crate::error::{Error, Result};
 use serde::Deserialize;
 use std::path::Path;
@@ -27,6 +29,11 @@ const NAME: Lettering = Lettering { size: 12.5, bold: false, colour: INK };
 const BEST: Lettering = Lettering { size: 11.0, bold: false, colour: GREY };
 const LABEL: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
 const LEGEND_LINE: f64 = 21.0;
+const NOTE_LINE: f64 = 17.0;
+const NOTE_TEXT: &str =
+    "to the left is faster; marks that would hide each other are drawn one above the other";
+/// In a picture narrower than this, the legend is below the panel.
+const NARROW: f64 = 640.0;
 /// Legend of the stroke drawn by [`limit`], and the explanation of marks to its left.
 const LIMIT: &str = "fewest bytes at stream speed";
 const BEYOND: &str = "left of the grey line: faster than the stream that was measured over as many bytes, as caches may keep part of the matrix between products, and streams vary from run to run";
@@ -154,6 +161,22 @@ impl Speeds {
         Ok(Some(Speeds::of_table(serde_json::from_value(first).map_err(fault)?)))
     }
 
+    /// Returns the names of the programs in the order of the legend.
+    pub fn names(&self) -> Vec<&str> {
+        marks(&self.rows).into_iter().map(|(program, _)| program).collect()
+    }
+
+    /// Renames the programs in the order of the legend.
+    pub fn rename(&mut self, labels: &[String]) {
+        let names: Vec<String> = self.names().into_iter().map(str::to_owned).collect();
+        for time in self.rows.iter_mut().flat_map(|row| &mut row.times) {
+            let label = names.iter().zip(labels).find(|(name, _)| **name == time.program);
+            if let Some((_, label)) = label {
+                time.program.clone_from(label);
+            }
+        }
+    }
+
     fn of_table(table: Table) -> Speeds {
         let iterations = table.rows.iter().any(|peer| peer.us_per_iteration.is_some());
         let mut rows: Vec<Row> = Vec::new();
@@ -177,39 +200,12 @@ impl Speeds {
     }
 }
 
-/// Plots times, as SVG or PNG by the ending of the path. The file is written completely or not at all.
-pub fn speeds(speeds: &Speeds, path: &Path) -> Result<()> {
-    let format = Format::of(path)?;
-    write(&lay_out(speeds), format, path)
+/// Plots times, as SVG, PNG or PDF by the ending of the path. The file is written completely or not at all.
+pub fn speeds(speeds: &Speeds, style: Style, path: &Path) -> Result<()> {
+    write(style, path, || lay_out(speeds, style))
 }
 
-/// The mark of a program: `auto` is a ring, external programs are diamonds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Mark {
-    Ring,
-    Disc(Colour),
-    Cross(Colour),
-    Circle(Colour),
-    Triangle(Colour),
-    Plus(Colour),
-    Diamond(Colour),
-}
-
-impl Mark {
-    fn draw(self, scene: &mut Scene, at: Point) {
-        match self {
-            Mark::Ring => scene.ring(at, MARK, INK),
-            Mark::Circle(colour) => scene.ring(at, MARK - 1.0, colour),
-            Mark::Disc(colour) => scene.disc(at, MARK, colour),
-            Mark::Cross(colour) => scene.cross(at, MARK - 0.5, colour),
-            Mark::Triangle(colour) => scene.triangle(at, MARK + 0.5, colour),
-            Mark::Plus(colour) => scene.plus(at, MARK, colour),
-            Mark::Diamond(colour) => scene.diamond(at, MARK + 1.0, colour),
-        }
-    }
-}
-
-/// Returns each program once, in the order of the rows, with its mark.
+/// Returns each program once, in the order of the rows, with its mark: `auto` is a ring, external programs are diamonds.
 fn marks(rows: &[Row]) -> Vec<(&str, Mark)> {
     let mut marks: Vec<(&str, Mark)> = Vec::new();
     let (mut ours, mut external) = (0, 0);
@@ -236,64 +232,96 @@ fn marks(rows: &[Row]) -> Vec<(&str, Mark)> {
     marks
 }
 
-fn lay_out(speeds: &Speeds) -> Scene {
-    let marks = marks(&speeds.rows);
-    let names = marks.iter().map(|(program, _)| *program).chain([LIMIT]);
-    let widest = names.map(|name| text_width(name, NAME)).fold(0.0, f64::max);
-    let legend = (widest + 30.0).clamp(175.0, LEGEND_MOST);
-    let lines = (marks.len() + 1) as f64 * LEGEND_LINE;
-    let bottom = TOP + (speeds.rows.len() as f64 * ROW).max(lines);
-    let row_height = (bottom - TOP) / speeds.rows.len().max(1) as f64;
-    let right = WIDTH - EDGE - legend - 18.0;
-    let beyond = speeds.rows.iter().any(Row::has_times_beyond_limit);
-    let room = if beyond { NOTE.size + 10.0 } else { 0.0 };
-    let mut scene = Scene::new(WIDTH, bottom + BELOW + 12.0 + room);
-    let title = fit(&speeds.title, TITLE, WIDTH - 2.0 * EDGE);
-    scene.text((WIDTH / 2.0, 24.0), title, TITLE, Anchor::Middle);
-    let note = "to the left is faster; marks that would hide each other are drawn one above the other";
-    scene.text((WIDTH / 2.0, 46.0), note, NOTE, Anchor::Middle);
+/// The places of the panel and of the legend, which is below the panel in a narrow picture.
+struct Places {
+    full: f64,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    narrow: bool,
+}
 
+fn lay_out(speeds: &Speeds, style: Style) -> Scene {
+    let marks = marks(&speeds.rows);
+    let names: Vec<&str> = marks.iter().map(|(program, _)| *program).chain([LIMIT]).collect();
+    let full = style.pixels(WIDTH);
+    let narrow = full < NARROW;
+    let widest = names.iter().map(|name| text_width(name, NAME)).fold(0.0, f64::max);
+    let legend = (widest + 30.0).clamp(175.0, LEGEND_MOST);
+    let notes = wrap(NOTE_TEXT, NOTE, full - 2.0 * EDGE, 3);
+    let top = TOP + NOTE_LINE * notes.len().saturating_sub(1) as f64;
+    let lines = names.len() as f64 * LEGEND_LINE;
+    let bottom = top + (speeds.rows.len() as f64 * ROW).max(if narrow { 0.0 } else { lines });
+    let right = if narrow { full - EDGE } else { full - EDGE - legend - 18.0 };
+    let left = if full < WIDTH { LEFT.min(0.33 * full) } else { LEFT };
+    let places = Places { full, left, right, top, bottom, narrow };
+    let beyond = match speeds.rows.iter().any(Row::has_times_beyond_limit) {
+        true => wrap(BEYOND, NOTE, full - 2.0 * EDGE, 6),
+        false => Vec::new(),
+    };
+    let foot = bottom + BELOW + 12.0;
+    let room = if beyond.is_empty() { 0.0 } else { 5.5 + NOTE_LINE * beyond.len() as f64 };
+    let mut scene = Scene::new(full, foot + room + if narrow { lines } else { 0.0 });
+    let title = fit(&speeds.title, TITLE, full - 2.0 * EDGE);
+    scene.text((full / 2.0, 24.0), title, TITLE, Anchor::Middle);
+    for (i, note) in notes.into_iter().enumerate() {
+        scene.text((full / 2.0, 46.0 + NOTE_LINE * i as f64), note, NOTE, Anchor::Middle);
+    }
+    panel(&mut scene, speeds, &marks, &places);
+    for (i, line) in beyond.into_iter().enumerate() {
+        scene.text((EDGE, foot + 2.0 + NOTE_LINE * i as f64), line, NOTE, Anchor::Start);
+    }
+    let (x, y) = if narrow { (EDGE + 8.0, foot + room) } else { (right + 26.0, top + 10.0) };
+    let most = if narrow { full - 2.0 * EDGE - 24.0 } else { legend - 24.0 };
+    for (i, name) in fit_names(&names, NAME, most).into_iter().enumerate() {
+        let y = y + i as f64 * LEGEND_LINE;
+        match marks.get(i) {
+            Some((_, mark)) => mark.draw(&mut scene, (x, y)),
+            None => limit(&mut scene, (x, y), 8.0),
+        }
+        scene.text((x + 14.0, y), name, NAME, Anchor::Start);
+    }
+    scene
+}
+
+/// Draws the rows with their names, and the axis of time.
+fn panel(scene: &mut Scene, speeds: &Speeds, marks: &[(&str, Mark)], places: &Places) {
+    let Places { full, left, right, top, bottom, narrow } = *places;
     let all = || speeds.rows.iter().flat_map(|row| row.times.iter().map(|t| t.seconds).chain([row.limit]));
     let scale = Scale::around(all());
-    let across = |seconds: f64| right - (right - LEFT) * scale.share(seconds);
+    let across = |seconds: f64| right - (right - left) * scale.share(seconds);
+    let mut last = f64::NEG_INFINITY;
     for seconds in scale.marks() {
-        let x = across(seconds);
-        scene.line(vec![(x, TOP), (x, bottom)], GRID, 1.0);
-        scene.text((x, bottom + 14.0), duration(seconds), LABEL, Anchor::Middle);
+        let (x, label) = (across(seconds), duration(seconds));
+        scene.line(vec![(x, top), (x, bottom)], GRID, 1.0);
+        let half = text_width(&label, LABEL) / 2.0;
+        // Only narrow pictures have no room for each label.
+        if x - half > last + 4.0 && (!narrow || x + half < full) {
+            scene.text((x, bottom + 14.0), label, LABEL, Anchor::Middle);
+            last = x + half;
+        }
     }
-    for (i, row) in speeds.rows.iter().enumerate() {
-        let middle = TOP + (i as f64 + 0.5) * row_height;
+    let row_height = (bottom - top) / speeds.rows.len().max(1) as f64;
+    let room = left - 14.0 - EDGE;
+    let names: Vec<&str> = speeds.rows.iter().map(|row| row.name.as_str()).collect();
+    for (i, (row, name)) in speeds.rows.iter().zip(fit_names(&names, NAME, room)).enumerate() {
+        let middle = top + (i as f64 + 0.5) * row_height;
         let end = middle + row_height / 2.0;
         scene.line(vec![(EDGE, end), (right, end)], FAINT, 1.0);
-        let name = fit(&row.name, NAME, LEFT - 14.0 - EDGE);
-        scene.text((LEFT - 14.0, middle - 8.0), name, NAME, Anchor::End);
-        let best = fit(&best(row), BEST, LEFT - 14.0 - EDGE);
-        scene.text((LEFT - 14.0, middle + 8.0), best, BEST, Anchor::End);
+        scene.text((left - 14.0, middle - 8.0), name, NAME, Anchor::End);
+        scene.text((left - 14.0, middle + 8.0), fit(&best(row), BEST, room), BEST, Anchor::End);
         if drawable(row.limit) {
-            limit(&mut scene, (across(row.limit), middle), ROW / 2.0 - 4.0);
+            limit(scene, (across(row.limit), middle), ROW / 2.0 - 4.0);
         }
         for (time, lane) in lanes(row, across) {
             let at = (across(time.seconds), middle + lane * LANE);
-            marks
-                .iter()
-                .filter(|(program, _)| *program == time.program)
-                .for_each(|(_, mark)| mark.draw(&mut scene, at));
+            let own = marks.iter().filter(|(program, _)| *program == time.program);
+            own.for_each(|(_, mark)| mark.draw(scene, at));
         }
     }
-    scene.text(((LEFT + right) / 2.0, bottom + 36.0), "time", LABEL, Anchor::Middle);
-    scene.frame((LEFT, TOP), (right, bottom), GREY);
-    if beyond {
-        scene.text((EDGE, bottom + BELOW + 14.0), BEYOND, NOTE, Anchor::Start);
-    }
-    for (i, (program, mark)) in marks.iter().enumerate() {
-        let (x, y) = (right + 26.0, TOP + 10.0 + i as f64 * LEGEND_LINE);
-        mark.draw(&mut scene, (x, y));
-        scene.text((x + 14.0, y), fit(program, NAME, legend - 24.0), NAME, Anchor::Start);
-    }
-    let (x, y) = (right + 26.0, TOP + 10.0 + marks.len() as f64 * LEGEND_LINE);
-    limit(&mut scene, (x, y), 8.0);
-    scene.text((x + 14.0, y), LIMIT, NAME, Anchor::Start);
-    scene
+    scene.text(((left + right) / 2.0, bottom + 36.0), "time", LABEL, Anchor::Middle);
+    scene.frame((left, top), (right, bottom), GREY);
 }
 
 /// Draws the stroke at the time that the memory traffic alone takes.

@@ -6,13 +6,12 @@
 
 use super::axis::{power_of_ten, ticks};
 use super::captions::{fit, named};
-use super::convergence::Format;
 use super::letters::text_width;
-use super::render::{png, svg};
+use super::output::write;
 use super::scene::{Anchor, Cells, Colour, GREY, INK, Lettering, Point, Scene};
-use crate::error::{Error, Result};
+use super::style::Style;
+use crate::error::Result;
 use crate::format::stats::Density;
-use crate::observe::write_file;
 use std::path::Path;
 
 /// The most cells along the longer side; grids for pictures should be made with this number.
@@ -61,17 +60,10 @@ const COLOURS: [Colour; 9] = [
     (41, 10, 74),
 ];
 
-/// Draws a grid, as SVG or PNG by the ending of the path, with the matrix' name and that of the real matrix that it imitates. The
-/// file is written completely or not at all.
+/// Draws a grid, as SVG, PNG or PDF by the ending of the path, with the matrix' name and that of the real matrix that it imitates.
+/// The file is written completely or not at all.
 pub fn spy(density: &Density, name: &str, stand_in: Option<&str>, path: &Path) -> Result<()> {
-    let fault = |message: String| Error::Plot { path: path.to_owned(), message };
-    let format = Format::of(path)?;
-    let scene = lay_out(density, &named(name, stand_in));
-    let bytes = match format {
-        Format::Svg => svg(&scene).map(String::into_bytes),
-        Format::Png => png(&scene),
-    };
-    write_file(path, &bytes.map_err(fault)?)
+    write(Style::default(), path, || lay_out(density, &named(name, stand_in)))
 }
 
 /// Returns the colour at a position from 0 (sparse) to 1 (dense).

@@ -357,7 +357,7 @@ fn a_picture_with_an_unknown_ending_is_rejected_before_the_matrix_is_read() {
     let done = info(&["--matrix", "no-such-matrix", "--spy", "m.gif"]);
     assert_eq!(done.status.code(), Some(2));
     let output = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(output.contains("unknown format .gif; use .svg or .png"), "{output}");
+    assert!(output.contains("unknown format .gif; use .svg, .png or .pdf"), "{output}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::common::process::solver;
 use serde_json::Value;
 use solver::engine::{Matrix, Solver, doctor};
 use solver::error::Error;
-use solver::plot::{Captions, Saved};
+use solver::plot::{Captions, Saved, Style};
 use solver::solve::Method;
 use solver::source::{Options, read_vector, write_vector};
 use std::fs;
@@ -169,7 +169,7 @@ fn saved_histories_give_the_same_plot_as_the_command() {
     printed(&["plot", word(&history), "--label", "one", "--title", "two", "-o", word(&theirs)]);
     let saved = Saved::read(&[&history]).unwrap();
     let captions = Captions { title: Some("two".into()), labels: vec!["one".into()] };
-    saved.draw(&captions, &ours).unwrap();
+    saved.draw(&captions, Style::default(), &ours).unwrap();
     assert_eq!(fs::read(&ours).unwrap(), fs::read(&theirs).unwrap());
     let table = at("table.json");
     let text = r#"{"title": "t", "x": {"name": "x", "values": [1, 2]}, "y": "y", "series": [{"name": "s", "values": [1, 2]}]}"#;

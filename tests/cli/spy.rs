@@ -139,7 +139,7 @@ fn an_unknown_ending_is_rejected_with_the_valid_ones() {
     let density = Density::of(&zoo::diagonal(&[1.0]), CELLS);
     for path in ["m.pdf", "m"] {
         match spy(&density, "m", None, Path::new(path)) {
-            Err(Error::Plot { message, .. }) => assert!(message.contains(".svg or .png"), "{message}"),
+            Err(Error::Plot { message, .. }) => assert!(message.contains(".svg, .png or .pdf"), "{message}"),
             other => panic!("{other:?}"),
         }
     }

@@ -1,0 +1,62 @@
+//! The marks of programs and series in several shapes.
+
+use super::panel::MARK;
+use super::scene::{Colour, INK, PALETTE, Point, Scene};
+
+/// The mark of a program or of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Mark {
+    /// A large circle of ink.
+    Ring,
+    /// A filled circle.
+    Disc(Colour),
+    /// Two crossed diagonal strokes.
+    Cross(Colour),
+    /// A small circle.
+    Circle(Colour),
+    /// A triangle on its base.
+    Triangle(Colour),
+    /// A vertical and a horizontal stroke.
+    Plus(Colour),
+    /// A square on a corner.
+    Diamond(Colour),
+}
+
+impl Mark {
+    /// Returns the mark of a series by its number: marks differ in colour and shape, and no two of 35 are the same.
+    pub fn nth(series: usize) -> Mark {
+        let colour = PALETTE[series % PALETTE.len()];
+        match (series + series / PALETTE.len()) % 6 {
+            0 => Mark::Disc(colour),
+            1 => Mark::Diamond(colour),
+            2 => Mark::Triangle(colour),
+            3 => Mark::Circle(colour),
+            4 => Mark::Cross(colour),
+            _ => Mark::Plus(colour),
+        }
+    }
+
+    /// Draws the mark around a point.
+    pub fn draw(self, scene: &mut Scene, at: Point) {
+        match self {
+            Mark::Ring => scene.ring(at, MARK, INK),
+            Mark::Circle(colour) => scene.ring(at, MARK - 1.0, colour),
+            Mark::Disc(colour) => scene.disc(at, MARK, colour),
+            Mark::Cross(colour) => scene.cross(at, MARK - 0.5, colour),
+            Mark::Triangle(colour) => scene.triangle(at, MARK + 0.5, colour),
+            Mark::Plus(colour) => scene.plus(at, MARK, colour),
+            Mark::Diamond(colour) => scene.diamond(at, MARK + 1.0, colour),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_of_35_series_have_the_same_mark() {
+        let marks: Vec<Mark> = (0..35).map(Mark::nth).collect();
+        assert!(marks.iter().enumerate().all(|(i, mark)| !marks[..i].contains(mark)));
+    }
+}
