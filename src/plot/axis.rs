@@ -132,7 +132,7 @@ impl Range {
 }
 
 /// Formats a number with as many decimals as its step needs, and with thousands separators.
-fn tick_label(value: f64, step: f64) -> String {
+pub(super) fn tick_label(value: f64, step: f64) -> String {
     if value == 0.0 {
         return "0".into();
     }

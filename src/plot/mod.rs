@@ -1,8 +1,8 @@
 //! Pictures of solves (the residual over iterations and over time), of matrices (the sparsity pattern), of tables as lines, and
-//! of the times of competing programs as marks.
+//! of the times of competing programs as marks. A [`Figure`] is a picture of any data: bars, curves, rooflines and heat maps.
 //!
-//! A picture is first laid out as a list of shapes and then painted by plotters as SVG or as PNG, so that both formats show the
-//! same. The typeface is built in: no font of the system is used.
+//! A picture is first laid out as a list of shapes, then coloured for a light or dark background, and then painted as SVG, PNG or
+//! PDF, so that all formats show the same. The typeface is built in: no font of the system is used.
 
 mod axis;
 mod captions;
@@ -10,11 +10,13 @@ mod cells;
 mod chart;
 mod convergence;
 mod curve;
+mod figure;
 mod letters;
 mod marks;
 mod output;
 mod panel;
 mod pdf;
+mod ramp;
 mod render;
 mod saved;
 mod scene;
@@ -25,6 +27,10 @@ mod style;
 pub use captions::Captions;
 pub use chart::{Chart, Places, Series, chart};
 pub use convergence::{captioned, convergence};
+pub use figure::{
+    Axis, BarSeries, Bars, Ceiling, Content, CurveSeries, Curves, Figure, HeatMap, Panel, Roof, RoofPoint,
+    Roofline,
+};
 pub use output::Format;
 pub use saved::Saved;
 pub use speeds::{Speeds, speeds};

@@ -3,6 +3,7 @@
 use super::captions::Captions;
 use super::chart::{Chart, chart};
 use super::convergence::captioned;
+use super::figure::Figure;
 use super::speeds::{Speeds, speeds};
 use super::style::Style;
 use crate::error::{Error, Result};
@@ -18,10 +19,12 @@ pub enum Saved {
     Table(Chart),
     /// Times of competing programs.
     Speeds(Speeds),
+    /// A figure of several panels.
+    Figure(Figure),
 }
 
 impl Saved {
-    /// Reads histories, or one file of measurements. Each file is read once, so it may be a pipe.
+    /// Reads histories, or one figure or file of measurements. Each file is read once, so it may be a pipe.
     pub fn read(paths: &[impl AsRef<Path>]) -> Result<Saved> {
         let text = |path: &Path| {
             let fault = |source| Error::Io { action: "read", path: path.to_owned(), source };
@@ -29,6 +32,9 @@ impl Saved {
         };
         let texts = paths.iter().map(|path| text(path.as_ref())).collect::<Result<Vec<_>>>()?;
         if let ([path], [text]) = (paths, &texts[..]) {
+            if let Some(figure) = Figure::of(text, path.as_ref())? {
+                return Ok(Saved::Figure(figure));
+            }
             if let Some(table) = Chart::of(text, path.as_ref())? {
                 return Ok(Saved::Table(table));
             }
@@ -63,6 +69,11 @@ impl Saved {
                 times.rename(labels);
                 speeds(&times, style, path)
             }
+            Saved::Figure(figure) => {
+                let mut figure = Figure { title: title(&figure.title), ..figure.clone() };
+                figure.rename(labels);
+                figure.draw(style, path)
+            }
         }
     }
 
@@ -80,6 +91,7 @@ impl Saved {
             Saved::Histories(histories) => histories.iter().map(|h| h.report.backend.as_str()).collect(),
             Saved::Table(table) => table.names(),
             Saved::Speeds(times) => times.names(),
+            Saved::Figure(figure) => figure.names(),
         }
     }
 }

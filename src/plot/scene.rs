@@ -235,7 +235,11 @@ impl Scene {
 
     /// Draws a line of text that runs upwards, with its middle at `at`.
     pub fn text_upwards(&mut self, at: Point, text: impl Into<String>, lettering: Lettering) {
-        let (text, anchor) = (text.into(), Anchor::Middle);
-        self.shapes.push(Shape::Text { at, text, lettering, anchor, upwards: true });
+        self.text_up(at, text, lettering, Anchor::Middle);
+    }
+
+    /// Draws a line of text that runs upwards.
+    pub fn text_up(&mut self, at: Point, text: impl Into<String>, lettering: Lettering, anchor: Anchor) {
+        self.shapes.push(Shape::Text { at, text: text.into(), lettering, anchor, upwards: true });
     }
 }

@@ -8,6 +8,7 @@ use super::axis::{power_of_ten, ticks};
 use super::captions::{fit, named};
 use super::letters::text_width;
 use super::output::write;
+use super::ramp::{SEQUENTIAL, shade};
 use super::scene::{Anchor, Cells, Colour, GREY, INK, Lettering, Point, Scene};
 use super::style::Style;
 use crate::error::Result;
@@ -47,33 +48,11 @@ const FRAME: Colour = (150, 150, 150);
 
 /// Number of shades.
 const LEVELS: usize = 64;
-/// The colours from sparse to dense, in even steps of lightness.
-const COLOURS: [Colour; 9] = [
-    (189, 227, 150),
-    (113, 211, 153),
-    (3, 188, 163),
-    (11, 157, 164),
-    (0, 128, 157),
-    (0, 98, 150),
-    (24, 66, 143),
-    (43, 36, 111),
-    (41, 10, 74),
-];
 
 /// Draws a grid, as SVG, PNG or PDF by the ending of the path, with the matrix' name and that of the real matrix that it imitates.
 /// The file is written completely or not at all.
 pub fn spy(density: &Density, name: &str, stand_in: Option<&str>, path: &Path) -> Result<()> {
     write(Style::default(), path, || lay_out(density, &named(name, stand_in)))
-}
-
-/// Returns the colour at a position from 0 (sparse) to 1 (dense).
-fn colour(at: f64) -> Colour {
-    let position = at.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f64;
-    let below = (position as usize).min(COLOURS.len() - 2);
-    let share = position - below as f64;
-    let (a, b) = (COLOURS[below], COLOURS[below + 1]);
-    let mix = |a: u8, b: u8| (f64::from(a) * (1.0 - share) + f64::from(b) * share).round() as u8;
-    (mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
 }
 
 /// The range of shares that the colours represent.
@@ -252,10 +231,10 @@ fn cells(scene: &mut Scene, density: &Density, scale: Option<Scale>, plot: Plot)
         None => 1 + (LEVELS * 3 / 4) as u8,
         Some(scale) => 1 + (scale.position(share) * (LEVELS - 1) as f64).round() as u8,
     };
-    let shade = |level: u8| colour(f64::from(level - 1) / (LEVELS - 1) as f64);
+    let colour = |level: u8| shade(&SEQUENTIAL, f64::from(level - 1) / (LEVELS - 1) as f64);
     let levels: Vec<u8> = shares(density).map(level).collect();
     if size.0.min(size.1) < WIDE {
-        let palette = (1..=LEVELS as u8).map(shade).collect();
+        let palette = (1..=LEVELS as u8).map(colour).collect();
         scene.cells(Cells { from: plot.from, to: plot.to, size, across, levels, palette });
         return;
     }
@@ -263,7 +242,7 @@ fn cells(scene: &mut Scene, density: &Density, scale: Option<Scale>, plot: Plot)
     for (i, &level) in levels.iter().enumerate().filter(|&(_, &level)| level > 0) {
         let corner = (plot.from.0 + (i % across) as f64 * size.0, plot.from.1 + (i / across) as f64 * size.1);
         let end = ((corner.0 + size.0).min(plot.to.0), (corner.1 + size.1).min(plot.to.1));
-        scene.area((corner.0 + gap, corner.1 + gap), (end.0 - gap, end.1 - gap), shade(level));
+        scene.area((corner.0 + gap, corner.1 + gap), (end.0 - gap, end.1 - gap), colour(level));
     }
 }
 
@@ -274,8 +253,8 @@ fn bar(scene: &mut Scene, scale: Scale, plot: Plot) {
     let (left, top, bottom) = (plot.to.0 + BAR_GAP, middle - half, middle + half);
     for step in 0..LEVELS {
         let at = |step: usize| bottom - (bottom - top) * step as f64 / LEVELS as f64;
-        let shade = colour(step as f64 / (LEVELS - 1) as f64);
-        scene.area((left, at(step + 1)), (left + BAR, at(step)), shade);
+        let colour = shade(&SEQUENTIAL, step as f64 / (LEVELS - 1) as f64);
+        scene.area((left, at(step + 1)), (left + BAR, at(step)), colour);
     }
     scene.frame((left, top), (left + BAR, bottom), FRAME);
     let labels = scale.labels();

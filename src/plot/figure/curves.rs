@@ -1,0 +1,78 @@
+//! Draws curves with marks, and their names at their ends if the legend would be long.
+
+use super::Curves;
+use super::grid::{Area, LABEL};
+use super::key::{Key, Sample, reference, stroke};
+use super::labels::spread;
+use super::scale::Scale;
+use crate::plot::captions::fit_names;
+use crate::plot::letters::text_width;
+use crate::plot::marks::Mark;
+use crate::plot::scene::{Anchor, GREY, Lettering, Point, Scene};
+
+/// Curves with more points have no marks.
+const MOST_MARKS: usize = 40;
+/// The most room for names at the ends, as a share of the width.
+const WIDEST_NAME: f64 = 0.3;
+const NAME_LINE: f64 = 13.0;
+
+/// Returns all x coordinates, or all y coordinates.
+pub(super) fn values(curves: &Curves, axis: usize) -> Vec<f64> {
+    curves.series.iter().flat_map(|series| &series.points).map(|point| point[axis]).collect()
+}
+
+/// Returns the range of an axis; a linear vertical axis of values far above zero starts at zero.
+pub(super) fn scale(values: &[f64], logarithmic: bool, vertical: bool) -> Scale {
+    let scale = Scale::around(values, logarithmic);
+    let from_zero = vertical && !logarithmic && scale.low > 0.0 && scale.low < 0.6 * scale.high;
+    match from_zero {
+        true => Scale { low: 0.0, ..scale }.extended(0.0, 0.06),
+        false => scale.extended(0.05, 0.06),
+    }
+}
+
+/// Returns the names that stand at the ends of the curves, and their room.
+pub(super) fn names_at_ends(curves: &Curves, width: f64) -> (Vec<String>, f64) {
+    let names: Vec<&str> = curves.series.iter().map(|series| series.name.as_str()).collect();
+    let names = fit_names(&names, LABEL, WIDEST_NAME * width);
+    let widest = names.iter().map(|name| text_width(name, LABEL)).fold(0.0, f64::max);
+    (names, widest + 16.0)
+}
+
+/// Draws the curves, references first.
+pub(super) fn draw(scene: &mut Scene, curves: &Curves, area: Area, (x, y): (Scale, Scale), key: &Key) {
+    let at = |&[px, py]: &[f64; 2]| (area.across(x, px), area.down(y, py));
+    let mut order: Vec<_> = curves.series.iter().collect();
+    order.sort_by_key(|series| !series.reference);
+    for series in order {
+        let points: Vec<Point> = series.points.iter().map(at).collect();
+        if series.reference {
+            reference(key.number(&series.name, Sample::Reference)).draw(scene, points);
+            continue;
+        }
+        let nth = key.number(&series.name, Sample::Curve);
+        stroke(nth).draw(scene, points.clone());
+        if points.len() <= MOST_MARKS {
+            points.into_iter().for_each(|point| Mark::nth(nth).draw(scene, point));
+        }
+    }
+    if key.at_ends {
+        let (names, _) = names_at_ends(curves, area.width());
+        let ends: Vec<Option<Point>> =
+            curves.series.iter().map(|series| series.points.last().map(at)).collect();
+        let mut heights: Vec<f64> = ends.iter().map(|end| end.map_or(area.to.1, |end| end.1)).collect();
+        spread(&mut heights, NAME_LINE, (area.from.1, area.to.1));
+        for ((series, name), (end, height)) in
+            curves.series.iter().zip(names).zip(ends.into_iter().zip(heights))
+        {
+            let Some(end) = end else { continue };
+            let colour = match series.reference {
+                true => GREY,
+                false => stroke(key.number(&series.name, Sample::Curve)).colour,
+            };
+            let x = area.to.0 + 14.0;
+            scene.line(vec![(end.0 + 6.0, end.1), (area.to.0 + 3.0, height), (x - 3.0, height)], colour, 0.8);
+            scene.text((x, height), name, Lettering { ..LABEL }, Anchor::Start);
+        }
+    }
+}

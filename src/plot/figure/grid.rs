@@ -1,0 +1,140 @@
+//! The rectangle of a panel, its axes with ticks and grid, and the names along its sides.
+
+use super::scale::Scale;
+use crate::plot::captions::{fit, fit_names};
+use crate::plot::letters::text_width;
+use crate::plot::scene::{Anchor, GREY, GRID, INK, Lettering, Point, Scene};
+
+/// Type of tick labels and of axis titles.
+pub(super) const LABEL: Lettering = Lettering { size: 11.0, bold: false, colour: INK };
+pub(super) const AXIS: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
+/// Space of an axis title.
+pub(super) const AXIS_TITLE: f64 = 20.0;
+/// Least distances between ticks of a vertical axis, and between labels of a horizontal axis.
+const TICK_HEIGHT: f64 = 30.0;
+const TICK_GAP: f64 = 10.0;
+/// The most room for names that run upwards, and for names left of the panel as a share of the width.
+const TALLEST_NAME: f64 = 120.0;
+const WIDEST_NAME: f64 = 0.36;
+
+/// The rectangle inside the axes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Area {
+    pub from: Point,
+    pub to: Point,
+}
+
+impl Area {
+    pub fn width(self) -> f64 {
+        self.to.0 - self.from.0
+    }
+
+    pub fn height(self) -> f64 {
+        self.to.1 - self.from.1
+    }
+
+    /// Returns the x coordinate of a value.
+    pub fn across(self, scale: Scale, value: f64) -> f64 {
+        self.from.0 + self.width() * scale.share(value)
+    }
+
+    /// Returns the y coordinate of a value.
+    pub fn down(self, scale: Scale, value: f64) -> f64 {
+        self.to.1 - self.height() * scale.share(value)
+    }
+}
+
+/// Returns the ticks of a vertical axis of this height.
+pub(super) fn vertical_ticks(scale: Scale, height: f64) -> Vec<(f64, String)> {
+    scale.ticks(((height / TICK_HEIGHT) as usize).clamp(3, 10))
+}
+
+/// Returns the room for the labels of a vertical axis.
+pub(super) fn label_room(scale: Scale, height: f64) -> f64 {
+    let ticks = vertical_ticks(scale, height);
+    ticks.iter().map(|(_, label)| text_width(label, LABEL)).fold(0.0, f64::max) + 10.0
+}
+
+/// Draws the grid and the labels of a vertical axis.
+pub(super) fn vertical(scene: &mut Scene, area: Area, scale: Scale) {
+    for (value, label) in vertical_ticks(scale, area.height()) {
+        let y = area.down(scale, value);
+        scene.line(vec![(area.from.0, y), (area.to.0, y)], GRID, 1.0);
+        scene.line(vec![(area.from.0 - 4.0, y), (area.from.0, y)], GREY, 1.0);
+        scene.text((area.from.0 - 7.0, y), label, LABEL, Anchor::End);
+    }
+}
+
+/// Draws the grid, the labels and the title of a horizontal axis. The ticks are the values of the data if these are few.
+pub(super) fn horizontal(scene: &mut Scene, area: Area, scale: Scale, title: &str, values: &[f64]) {
+    for (value, label) in horizontal_ticks(scale, area.width(), values) {
+        let x = area.across(scale, value);
+        scene.line(vec![(x, area.from.1), (x, area.to.1)], GRID, 1.0);
+        scene.line(vec![(x, area.to.1), (x, area.to.1 + 4.0)], GREY, 1.0);
+        scene.text((x, area.to.1 + 13.0), label, LABEL, Anchor::Middle);
+    }
+    let middle = (area.from.0 + area.to.0) / 2.0;
+    scene.text((middle, area.to.1 + 31.0), fit(title, AXIS, area.width() + 30.0), AXIS, Anchor::Middle);
+}
+
+fn horizontal_ticks(scale: Scale, width: f64, values: &[f64]) -> Vec<(f64, String)> {
+    let fits = |ticks: &[(f64, String)]| {
+        ticks.windows(2).all(|pair| {
+            let widths = text_width(&pair[0].1, LABEL) + text_width(&pair[1].1, LABEL);
+            (scale.share(pair[1].0) - scale.share(pair[0].0)) * width >= widths / 2.0 + TICK_GAP
+        })
+    };
+    let mut own = values.to_vec();
+    own.sort_by(f64::total_cmp);
+    own.dedup();
+    if own.len() <= 12 {
+        let plain = |value: f64| (value, super::scale::short(value));
+        let own: Vec<_> = own.into_iter().map(plain).collect();
+        if fits(&own) {
+            return own;
+        }
+    }
+    let choices = (2..=10).rev().map(|most| scale.ticks(most));
+    choices.into_iter().find(|ticks| !ticks.is_empty() && fits(ticks)).unwrap_or_default()
+}
+
+/// Names below a panel, at evenly spaced places: horizontal, or upwards if they are too wide.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    names: Vec<String>,
+    upwards: bool,
+    /// The room below the panel.
+    pub room: f64,
+}
+
+impl Names {
+    /// Lays out the names for a panel of this width.
+    pub fn below(names: &[String], width: f64) -> Names {
+        let step = width / names.len().max(1) as f64;
+        let widest = names.iter().map(|name| text_width(name, LABEL)).fold(0.0, f64::max);
+        if widest <= step - 6.0 || names.len() == 1 {
+            return Names { names: fit_names(names, LABEL, width), upwards: false, room: 22.0 };
+        }
+        let room = widest.min(TALLEST_NAME) + 12.0;
+        Names { names: fit_names(names, LABEL, TALLEST_NAME), upwards: true, room }
+    }
+
+    /// Draws the names.
+    pub fn draw(&self, scene: &mut Scene, area: Area) {
+        let step = area.width() / self.names.len().max(1) as f64;
+        for (i, name) in self.names.iter().enumerate() {
+            let x = area.from.0 + step * (i as f64 + 0.5);
+            match self.upwards {
+                true => scene.text_up((x, area.to.1 + 7.0), name.as_str(), LABEL, Anchor::End),
+                false => scene.text((x, area.to.1 + 13.0), name.as_str(), LABEL, Anchor::Middle),
+            }
+        }
+    }
+}
+
+/// Returns names that fit left of a panel, and their room.
+pub(super) fn names_beside(names: &[String], cell: f64) -> (Vec<String>, f64) {
+    let names = fit_names(names, LABEL, WIDEST_NAME * cell);
+    let widest = names.iter().map(|name| text_width(name, LABEL)).fold(0.0, f64::max);
+    (names, widest + 10.0)
+}

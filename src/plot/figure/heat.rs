@@ -1,0 +1,116 @@
+//! Draws a table of coloured cells with their values, and the bar that explains the colours.
+
+use super::HeatMap;
+use super::grid::{AXIS, Area, LABEL, Names};
+use super::scale::{Scale, digits};
+use crate::plot::captions::fit;
+use crate::plot::letters::text_width;
+use crate::plot::ramp::{DIVERGING, SEQUENTIAL, shade};
+use crate::plot::scene::{Anchor, Colour, FAINT, GREY, INK, Lettering, PAPER, Point, Scene};
+use crate::plot::style::contrast;
+
+/// Heights of cells.
+const LOWEST: f64 = 22.0;
+const HIGHEST: f64 = 38.0;
+/// The colour bar: width, height and steps, and the height of all of it with its labels.
+const BAR: f64 = 240.0;
+const BAR_HEIGHT: f64 = 11.0;
+const STEPS: usize = 60;
+pub(super) const BAR_LINE: f64 = 38.0;
+const MISSING: &str = "n/a";
+
+/// The meaning of colours.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Colours {
+    pub scale: Scale,
+    pub centre: Option<f64>,
+}
+
+impl Colours {
+    /// Returns the colour of a value. Colours that diverge from a centre have the same strength at the same distance.
+    fn of(self, value: f64) -> Colour {
+        let Some(centre) = self.centre else {
+            return shade(&SEQUENTIAL, self.scale.share(value));
+        };
+        let place = |value: f64| if self.scale.logarithmic { value.ln() } else { value };
+        let reach = [self.scale.low, self.scale.high].map(|end| (place(end) - place(centre)).abs());
+        let reach = reach[0].max(reach[1]);
+        let from = if reach > 0.0 { (place(value) - place(centre)) / reach } else { 0.0 };
+        shade(&DIVERGING, 0.5 + from / 2.0)
+    }
+}
+
+/// Returns all values.
+pub(super) fn values(map: &HeatMap) -> Vec<f64> {
+    map.values.iter().flatten().flatten().copied().collect()
+}
+
+/// Returns the height of a panel of this width.
+pub(super) fn height(map: &HeatMap, width: f64) -> f64 {
+    let cell = (0.6 * width / map.columns.len() as f64).clamp(LOWEST, HIGHEST);
+    cell * map.rows.len() as f64
+}
+
+/// Draws the cells with the names of rows and columns.
+pub(super) fn draw(scene: &mut Scene, map: &HeatMap, area: Area, colours: Colours, rows: &[String]) {
+    let step = (area.width() / map.columns.len() as f64, area.height() / map.rows.len() as f64);
+    for (i, (row, name)) in map.values.iter().zip(rows).enumerate() {
+        let top = area.from.1 + step.1 * i as f64;
+        let middle = top + step.1 / 2.0;
+        for (j, value) in row.iter().enumerate() {
+            let left = area.from.0 + step.0 * j as f64;
+            let colour = value.map_or(FAINT, |value| colours.of(value));
+            scene.area((left + 0.75, top + 0.75), (left + step.0 - 0.75, top + step.1 - 0.75), colour);
+            let ink = match value {
+                None => GREY,
+                Some(_) if contrast(PAPER, colour) > contrast(INK, colour) => PAPER,
+                Some(_) => INK,
+            };
+            let fits = |text: &String| text_width(text, LABEL) <= step.0 - 3.0;
+            let text = match *value {
+                None => Some(MISSING.to_owned()).filter(fits),
+                Some(value) => [3, 2, 1].into_iter().map(|count| digits(value, count)).find(fits),
+            };
+            if let Some(text) = text.filter(|_| step.1 > LABEL.size) {
+                scene.text(
+                    (left + step.0 / 2.0, middle),
+                    text,
+                    Lettering { colour: ink, ..LABEL },
+                    Anchor::Middle,
+                );
+            }
+        }
+        scene.text((area.from.0 - 7.0, middle), name.as_str(), LABEL, Anchor::End);
+    }
+    Names::below(&map.columns, area.width()).draw(scene, area);
+}
+
+/// Draws the colour bar with the quantity to its left, centred in the picture.
+pub(super) fn bar(scene: &mut Scene, colours: Colours, quantity: &str, top: f64) {
+    let room = scene.width - BAR - 70.0;
+    let quantity = fit(quantity, AXIS, room);
+    let wide = text_width(&quantity, AXIS);
+    let left = (scene.width - BAR - wide - 10.0) / 2.0 + wide + 10.0;
+    let (from, to): (Point, Point) = ((left, top + 5.0), (left + BAR, top + 5.0 + BAR_HEIGHT));
+    scene.text((left - 10.0, (from.1 + to.1) / 2.0), quantity, AXIS, Anchor::End);
+    let scale = colours.scale;
+    for step in 0..STEPS {
+        let at = |step: usize| left + BAR * step as f64 / STEPS as f64;
+        let share = (step as f64 + 0.5) / STEPS as f64;
+        let value = match scale.logarithmic {
+            true => scale.low * (scale.high / scale.low).powf(share),
+            false => scale.low + (scale.high - scale.low) * share,
+        };
+        scene.area((at(step), from.1), (at(step + 1), to.1), colours.of(value));
+    }
+    scene.frame(from, to, GREY);
+    let mut last = f64::NEG_INFINITY;
+    for (value, label) in scale.ticks(6) {
+        let (x, half) = (left + BAR * scale.share(value), text_width(&label, LABEL) / 2.0);
+        if x - half > last + 6.0 {
+            scene.line(vec![(x, to.1), (x, to.1 + 3.0)], GREY, 1.0);
+            scene.text((x, to.1 + 11.0), label, LABEL, Anchor::Middle);
+            last = x + half;
+        }
+    }
+}
