@@ -60,7 +60,7 @@
 //! |---|---|
 //! | `cli` (default) | the program `solver` and `solver::cli`; turns on `fetch` and `plot` |
 //! | `fetch` | `solver::source::fetch`: downloads of the catalog's matrices; without it, a matrix that is not on disk is an error |
-//! | `plot` | `solver::plot`: pictures as SVG and PNG |
+//! | `plot` | `solver::plot`: pictures as SVG, PNG and PDF |
 //! | `nalgebra` (default) | conversions from and to the matrices of `nalgebra-sparse`, and its product as the backend `nalgebra` |
 //! | `sprs` (default) | conversions from and to the matrices of `sprs`, and its product as the backend `sprs` |
 

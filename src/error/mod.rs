@@ -449,7 +449,7 @@ pub enum Error {
     /// A plot could not be drawn.
     #[error("cannot draw {path}: {message}", path = path.display())]
     Plot {
-        /// The picture.
+        /// The picture, or the figure that it should show.
         path: PathBuf,
         /// The reason.
         message: String,

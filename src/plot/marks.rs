@@ -1,7 +1,7 @@
 //! The marks of programs and series in several shapes.
 
 use super::panel::MARK;
-use super::scene::{Colour, INK, PALETTE, Point, Scene};
+use super::scene::{Colour, INK, PALETTE, PAPER, Point, Scene, Shape};
 
 /// The mark of a program or of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,10 +23,10 @@ pub(super) enum Mark {
 }
 
 impl Mark {
-    /// Returns the mark of a series by its number: marks differ in colour and shape, and no two of 35 are the same.
+    /// Returns the mark of a series by its number: marks differ in colour and shape, and no two of 42 are the same.
     pub fn nth(series: usize) -> Mark {
         let colour = PALETTE[series % PALETTE.len()];
-        match (series + series / PALETTE.len()) % 6 {
+        match series % 6 {
             0 => Mark::Disc(colour),
             1 => Mark::Diamond(colour),
             2 => Mark::Triangle(colour),
@@ -40,7 +40,10 @@ impl Mark {
     pub fn draw(self, scene: &mut Scene, at: Point) {
         match self {
             Mark::Ring => scene.ring(at, MARK, INK),
-            Mark::Circle(colour) => scene.ring(at, MARK - 1.0, colour),
+            Mark::Circle(colour) => {
+                scene.shapes.push(Shape::Disc { centre: at, radius: MARK - 1.0, colour: PAPER });
+                scene.ring(at, MARK - 1.0, colour);
+            }
             Mark::Disc(colour) => scene.disc(at, MARK, colour),
             Mark::Cross(colour) => scene.cross(at, MARK - 0.5, colour),
             Mark::Triangle(colour) => scene.triangle(at, MARK + 0.5, colour),
@@ -55,8 +58,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_of_35_series_have_the_same_mark() {
-        let marks: Vec<Mark> = (0..35).map(Mark::nth).collect();
+    fn no_two_of_42_series_have_the_same_mark() {
+        let marks: Vec<Mark> = (0..42).map(Mark::nth).collect();
         assert!(marks.iter().enumerate().all(|(i, mark)| !marks[..i].contains(mark)));
     }
 }

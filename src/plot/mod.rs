@@ -23,6 +23,7 @@ mod scene;
 mod speeds;
 mod spy;
 mod style;
+mod times;
 
 pub use captions::Captions;
 pub use chart::{Chart, Places, Series, chart};
@@ -33,6 +34,7 @@ pub use figure::{
 };
 pub use output::Format;
 pub use saved::Saved;
-pub use speeds::{Speeds, speeds};
+pub use speeds::speeds;
 pub use spy::{CELLS, spy};
 pub use style::Style;
+pub use times::Speeds;

@@ -101,7 +101,7 @@ impl<'a> Page<'a> {
                 Shape::Disc { centre, radius, colour } => self.disc(*centre, *radius, *colour),
                 Shape::Area { from, to, colour } => self.area(*from, *to, *colour),
                 Shape::Cells(cells) => self.cells(cells),
-                Shape::Text { at, text, lettering, anchor, upwards } => {
+                Shape::Text { at, text, lettering, anchor, upwards, .. } => {
                     self.text(*at, text, *lettering, *anchor, *upwards)?;
                 }
             }

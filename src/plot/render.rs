@@ -144,7 +144,7 @@ impl<B: DrawingBackend> Painter<'_, B> {
                         Ok(())
                     }
                 }
-                Shape::Text { at, text, lettering, anchor, upwards } => {
+                Shape::Text { at, text, lettering, anchor, upwards, .. } => {
                     self.text(*at, text, *lettering, *anchor, *upwards)
                 }
             }?;

@@ -103,6 +103,8 @@ pub(super) enum Shape {
         anchor: Anchor,
         /// Whether the text runs upwards.
         upwards: bool,
+        /// The colour of the shape under the text, if the text has the ink or paper that is clearest on it.
+        under: Option<Colour>,
     },
 }
 
@@ -230,7 +232,14 @@ impl Scene {
 
     /// Draws a line of text.
     pub fn text(&mut self, at: Point, text: impl Into<String>, lettering: Lettering, anchor: Anchor) {
-        self.shapes.push(Shape::Text { at, text: text.into(), lettering, anchor, upwards: false });
+        self.shapes.push(Shape::Text {
+            at,
+            text: text.into(),
+            lettering,
+            anchor,
+            upwards: false,
+            under: None,
+        });
     }
 
     /// Draws a line of text that runs upwards, with its middle at `at`.
@@ -238,8 +247,44 @@ impl Scene {
         self.text_up(at, text, lettering, Anchor::Middle);
     }
 
+    /// Draws a line of text on a shape of this colour, level or upwards, with its middle at `at`.
+    pub fn text_on(
+        &mut self,
+        under: Colour,
+        at: Point,
+        text: impl Into<String>,
+        mut lettering: Lettering,
+        upwards: bool,
+    ) {
+        lettering.colour = clearest(under, [INK, PAPER]);
+        let (text, anchor) = (text.into(), Anchor::Middle);
+        self.shapes.push(Shape::Text { at, text, lettering, anchor, upwards, under: Some(under) });
+    }
+
     /// Draws a line of text that runs upwards.
     pub fn text_up(&mut self, at: Point, text: impl Into<String>, lettering: Lettering, anchor: Anchor) {
-        self.shapes.push(Shape::Text { at, text: text.into(), lettering, anchor, upwards: true });
+        self.shapes.push(Shape::Text {
+            at,
+            text: text.into(),
+            lettering,
+            anchor,
+            upwards: true,
+            under: None,
+        });
     }
+}
+
+/// Returns the contrast ratio of two colours as WCAG defines it, from 1 to 21.
+pub(super) fn contrast(a: Colour, b: Colour) -> f64 {
+    let luminance = |(r, g, b): Colour| {
+        let linear = |channel: u8| (f64::from(channel) / 255.0).powf(2.2);
+        0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
+    };
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+/// Returns the colour with the most contrast to the colour under it.
+pub(super) fn clearest(under: Colour, inks: [Colour; 2]) -> Colour {
+    if contrast(under, inks[0]) >= contrast(under, inks[1]) { inks[0] } else { inks[1] }
 }

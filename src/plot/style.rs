@@ -1,6 +1,6 @@
 //! The style of pictures: light or dark, and the width on paper.
 
-use super::scene::{Colour, FAINT, GREY, GRID, INK, PALETTE, PAPER, Scene, Shape};
+use super::scene::{Colour, FAINT, GREY, GRID, INK, PALETTE, PAPER, Scene, Shape, clearest};
 
 /// Millimetres of an inch, points of an inch.
 const INCH: f64 = 25.4;
@@ -49,7 +49,10 @@ impl Style {
                 Shape::Line { colour, .. } | Shape::Disc { colour, .. } | Shape::Area { colour, .. } => {
                     *colour = dark(*colour);
                 }
-                Shape::Text { lettering, .. } => lettering.colour = dark(lettering.colour),
+                Shape::Text { lettering, under: None, .. } => lettering.colour = dark(lettering.colour),
+                Shape::Text { lettering, under: Some(under), .. } => {
+                    lettering.colour = clearest(dark(*under), [dark(INK), dark(PAPER)]);
+                }
                 Shape::Cells(cells) => cells.palette.iter_mut().for_each(|colour| *colour = dark(*colour)),
             }
         }
@@ -124,19 +127,10 @@ fn from_oklab((lightness, a, b): (f64, f64, f64)) -> Colour {
     )
 }
 
-/// Returns the contrast ratio of two colours as WCAG defines it, from 1 to 21.
-pub(super) fn contrast(a: Colour, b: Colour) -> f64 {
-    let luminance = |(r, g, b): Colour| {
-        let linear = |channel: u8| (f64::from(channel) / 255.0).powf(2.2);
-        0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
-    };
-    let (a, b) = (luminance(a), luminance(b));
-    (a.max(b) + 0.05) / (a.min(b) + 0.05)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::scene::contrast;
 
     #[test]
     fn the_palette_has_contrast_with_the_background_in_both_modes() {
@@ -145,6 +139,15 @@ mod tests {
             assert!(contrast(dark(colour), dark(PAPER)) > 4.5, "{colour:?}");
         }
         assert!(contrast(dark(INK), dark(PAPER)) > 12.0 && contrast(dark(GREY), dark(PAPER)) > 6.0);
+    }
+
+    #[test]
+    fn values_inside_bars_are_readable_in_both_modes() {
+        for colour in PALETTE {
+            assert!(contrast(colour, clearest(colour, [INK, PAPER])) > 3.9, "{colour:?}");
+            let under = dark(colour);
+            assert!(contrast(under, clearest(under, [dark(INK), dark(PAPER)])) > 4.5, "{colour:?}");
+        }
     }
 
     #[test]

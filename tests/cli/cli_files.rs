@@ -71,7 +71,7 @@ fn csv_and_json_histories_have_the_same_numbers() {
 #[test]
 fn a_plot_with_an_unknown_ending_is_refused_before_the_solve() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("p.pdf");
+    let path = folder.path().join("p.eps");
     let message = refused(&["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--plot", word(&path)]);
     assert!(message.contains(".svg"), "{message}");
     let message = refused(&["cg", "--device", "cpu", "--matrix", "no/such.mtx", "--plot", word(&path)]);

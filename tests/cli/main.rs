@@ -27,6 +27,7 @@ mod cli_symmetry;
 mod cli_vectors;
 mod convert;
 mod errors;
+mod figures;
 mod help;
 mod info;
 mod library_words;

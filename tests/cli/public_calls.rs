@@ -176,8 +176,11 @@ fn saved_histories_give_the_same_plot_as_the_command() {
     fs::write(&table, text).unwrap();
     let measured = Saved::read(&[&table]).unwrap();
     assert!(matches!(measured, Saved::Table(_)));
-    let error = measured.draw(&captions, &ours).unwrap_err().to_string();
-    assert!(error.contains("only histories have labels"), "{error}");
+    measured.draw(&captions, Style::default(), &ours).unwrap();
+    assert!(fs::read_to_string(&ours).unwrap().contains("one"));
+    let captions = Captions { labels: vec!["one".into(), "two".into()], ..captions };
+    let error = measured.draw(&captions, Style::default(), &ours).unwrap_err().to_string();
+    assert!(error.contains("2 labels for 1 series"), "{error}");
 }
 
 #[test]

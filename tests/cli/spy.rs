@@ -137,7 +137,7 @@ fn an_svg_is_small_for_any_matrix() {
 #[test]
 fn an_unknown_ending_is_rejected_with_the_valid_ones() {
     let density = Density::of(&zoo::diagonal(&[1.0]), CELLS);
-    for path in ["m.pdf", "m"] {
+    for path in ["m.eps", "m"] {
         match spy(&density, "m", None, Path::new(path)) {
             Err(Error::Plot { message, .. }) => assert!(message.contains(".svg, .png or .pdf"), "{message}"),
             other => panic!("{other:?}"),

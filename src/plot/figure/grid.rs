@@ -1,6 +1,7 @@
 //! The rectangle of a panel, its axes with ticks and grid, and the names along its sides.
 
-use super::scale::Scale;
+use super::scale::{Scale, short};
+use crate::plot::axis::power_of_ten;
 use crate::plot::captions::{fit, fit_names};
 use crate::plot::letters::text_width;
 use crate::plot::scene::{Anchor, GREY, GRID, INK, Lettering, Point, Scene};
@@ -15,6 +16,9 @@ const TICK_HEIGHT: f64 = 30.0;
 const TICK_GAP: f64 = 10.0;
 /// The most room for names that run upwards, and for names left of the panel as a share of the width.
 const TALLEST_NAME: f64 = 120.0;
+/// Lines of a level name.
+const NAME_LINE: f64 = 14.0;
+const MOST_LINES: usize = 3;
 const WIDEST_NAME: f64 = 0.36;
 
 /// The rectangle inside the axes.
@@ -87,9 +91,10 @@ fn horizontal_ticks(scale: Scale, width: f64, values: &[f64]) -> Vec<(f64, Strin
     let mut own = values.to_vec();
     own.sort_by(f64::total_cmp);
     own.dedup();
-    if own.len() <= 12 {
-        let plain = |value: f64| (value, super::scale::short(value));
-        let own: Vec<_> = own.into_iter().map(plain).collect();
+    if (1..=12).contains(&own.len()) {
+        let plain = !scale.logarithmic || scale.is_plain();
+        let label = |value: f64| if plain { short(value) } else { power(value) };
+        let own: Vec<_> = own.into_iter().map(|value| (value, label(value))).collect();
         if fits(&own) {
             return own;
         }
@@ -98,10 +103,20 @@ fn horizontal_ticks(scale: Scale, width: f64, values: &[f64]) -> Vec<(f64, Strin
     choices.into_iter().find(|ticks| !ticks.is_empty() && fits(ticks)).unwrap_or_default()
 }
 
-/// Names below a panel, at evenly spaced places: horizontal, or upwards if they are too wide.
+/// Formats a value with a power of ten.
+fn power(value: f64) -> String {
+    let exponent = (value.log10() + 1e-9).floor() as i32;
+    match short((value / 10f64.powi(exponent) * 1e9).round() / 1e9).as_str() {
+        "1" => power_of_ten(exponent),
+        mantissa => format!("{mantissa}·{}", power_of_ten(exponent)),
+    }
+}
+
+/// Names below a panel, at evenly spaced places: level and on several lines if they fit, else upwards.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
-    names: Vec<String>,
+    /// The lines of each name.
+    names: Vec<Vec<String>>,
     upwards: bool,
     /// The room below the panel.
     pub room: f64,
@@ -110,26 +125,49 @@ pub(super) struct Names {
 impl Names {
     /// Lays out the names for a panel of this width.
     pub fn below(names: &[String], width: f64) -> Names {
-        let step = width / names.len().max(1) as f64;
-        let widest = names.iter().map(|name| text_width(name, LABEL)).fold(0.0, f64::max);
-        if widest <= step - 6.0 || names.len() == 1 {
-            return Names { names: fit_names(names, LABEL, width), upwards: false, room: 22.0 };
+        let step = width / names.len().max(1) as f64 - 6.0;
+        if let Some(lines) = names.iter().map(|name| broken(name, step)).collect::<Option<Vec<_>>>() {
+            let most = lines.iter().map(Vec::len).max().unwrap_or(1);
+            return Names { names: lines, upwards: false, room: 8.0 + NAME_LINE * most as f64 };
         }
-        let room = widest.min(TALLEST_NAME) + 12.0;
-        Names { names: fit_names(names, LABEL, TALLEST_NAME), upwards: true, room }
+        let names = fit_names(names, LABEL, TALLEST_NAME);
+        let widest = names.iter().map(|name| text_width(name, LABEL)).fold(0.0, f64::max);
+        Names {
+            names: names.into_iter().map(|name| vec![name]).collect(),
+            upwards: true,
+            room: widest + 12.0,
+        }
     }
 
     /// Draws the names.
     pub fn draw(&self, scene: &mut Scene, area: Area) {
         let step = area.width() / self.names.len().max(1) as f64;
-        for (i, name) in self.names.iter().enumerate() {
+        for (i, lines) in self.names.iter().enumerate() {
             let x = area.from.0 + step * (i as f64 + 0.5);
-            match self.upwards {
-                true => scene.text_up((x, area.to.1 + 7.0), name.as_str(), LABEL, Anchor::End),
-                false => scene.text((x, area.to.1 + 13.0), name.as_str(), LABEL, Anchor::Middle),
+            for (i, line) in lines.iter().enumerate() {
+                match self.upwards {
+                    true => scene.text_up((x, area.to.1 + 7.0), line.as_str(), LABEL, Anchor::End),
+                    false => {
+                        let y = area.to.1 + 13.0 + NAME_LINE * i as f64;
+                        scene.text((x, y), line.as_str(), LABEL, Anchor::Middle);
+                    }
+                }
             }
         }
     }
+}
+
+/// Breaks a name after punctuation into lines no wider than `room`; `None` if it needs too many.
+fn broken(name: &str, room: f64) -> Option<Vec<String>> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in name.split_inclusive([' ', ':', ',', '=', '_', '-', '/']) {
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line}{part}"), LABEL) <= room => line.push_str(part),
+            _ => lines.push(part.to_owned()),
+        }
+    }
+    let fits = lines.len() <= MOST_LINES && lines.iter().all(|line| text_width(line, LABEL) <= room);
+    fits.then_some(lines)
 }
 
 /// Returns names that fit left of a panel, and their room.

@@ -2,12 +2,11 @@
 
 use super::HeatMap;
 use super::grid::{AXIS, Area, LABEL, Names};
-use super::scale::{Scale, digits};
+use super::scale::{Scale, digits, short};
 use crate::plot::captions::fit;
 use crate::plot::letters::text_width;
 use crate::plot::ramp::{DIVERGING, SEQUENTIAL, shade};
-use crate::plot::scene::{Anchor, Colour, FAINT, GREY, INK, Lettering, PAPER, Point, Scene};
-use crate::plot::style::contrast;
+use crate::plot::scene::{Anchor, Colour, FAINT, GREY, Lettering, Point, Scene};
 
 /// Heights of cells.
 const LOWEST: f64 = 22.0;
@@ -53,6 +52,8 @@ pub(super) fn height(map: &HeatMap, width: f64) -> f64 {
 
 /// Draws the cells with the names of rows and columns.
 pub(super) fn draw(scene: &mut Scene, map: &HeatMap, area: Area, colours: Colours, rows: &[String]) {
+    let whole = values(map).iter().all(|value| value.fract() == 0.0);
+    let format = |value: f64, count: i32| if whole { short(value) } else { digits(value, count) };
     let step = (area.width() / map.columns.len() as f64, area.height() / map.rows.len() as f64);
     for (i, (row, name)) in map.values.iter().zip(rows).enumerate() {
         let top = area.from.1 + step.1 * i as f64;
@@ -61,23 +62,17 @@ pub(super) fn draw(scene: &mut Scene, map: &HeatMap, area: Area, colours: Colour
             let left = area.from.0 + step.0 * j as f64;
             let colour = value.map_or(FAINT, |value| colours.of(value));
             scene.area((left + 0.75, top + 0.75), (left + step.0 - 0.75, top + step.1 - 0.75), colour);
-            let ink = match value {
-                None => GREY,
-                Some(_) if contrast(PAPER, colour) > contrast(INK, colour) => PAPER,
-                Some(_) => INK,
-            };
             let fits = |text: &String| text_width(text, LABEL) <= step.0 - 3.0;
             let text = match *value {
                 None => Some(MISSING.to_owned()).filter(fits),
-                Some(value) => [3, 2, 1].into_iter().map(|count| digits(value, count)).find(fits),
+                Some(value) => [3, 2, 1].into_iter().map(|count| format(value, count)).find(fits),
             };
             if let Some(text) = text.filter(|_| step.1 > LABEL.size) {
-                scene.text(
-                    (left + step.0 / 2.0, middle),
-                    text,
-                    Lettering { colour: ink, ..LABEL },
-                    Anchor::Middle,
-                );
+                let at = (left + step.0 / 2.0, middle);
+                match value {
+                    Some(_) => scene.text_on(colour, at, text, LABEL, false),
+                    None => scene.text(at, text, Lettering { colour: GREY, ..LABEL }, Anchor::Middle),
+                }
             }
         }
         scene.text((area.from.0 - 7.0, middle), name.as_str(), LABEL, Anchor::End);
@@ -87,15 +82,15 @@ pub(super) fn draw(scene: &mut Scene, map: &HeatMap, area: Area, colours: Colour
 
 /// Draws the colour bar with the quantity to its left, centred in the picture.
 pub(super) fn bar(scene: &mut Scene, colours: Colours, quantity: &str, top: f64) {
-    let room = scene.width - BAR - 70.0;
-    let quantity = fit(quantity, AXIS, room);
+    let long = BAR.min(0.45 * scene.width);
+    let quantity = fit(quantity, AXIS, scene.width - long - 40.0);
     let wide = text_width(&quantity, AXIS);
-    let left = (scene.width - BAR - wide - 10.0) / 2.0 + wide + 10.0;
-    let (from, to): (Point, Point) = ((left, top + 5.0), (left + BAR, top + 5.0 + BAR_HEIGHT));
+    let left = (scene.width - long - wide - 10.0) / 2.0 + wide + 10.0;
+    let (from, to): (Point, Point) = ((left, top + 5.0), (left + long, top + 5.0 + BAR_HEIGHT));
     scene.text((left - 10.0, (from.1 + to.1) / 2.0), quantity, AXIS, Anchor::End);
     let scale = colours.scale;
     for step in 0..STEPS {
-        let at = |step: usize| left + BAR * step as f64 / STEPS as f64;
+        let at = |step: usize| left + long * step as f64 / STEPS as f64;
         let share = (step as f64 + 0.5) / STEPS as f64;
         let value = match scale.logarithmic {
             true => scale.low * (scale.high / scale.low).powf(share),
@@ -106,7 +101,7 @@ pub(super) fn bar(scene: &mut Scene, colours: Colours, quantity: &str, top: f64)
     scene.frame(from, to, GREY);
     let mut last = f64::NEG_INFINITY;
     for (value, label) in scale.ticks(6) {
-        let (x, half) = (left + BAR * scale.share(value), text_width(&label, LABEL) / 2.0);
+        let (x, half) = (left + long * scale.share(value), text_width(&label, LABEL) / 2.0);
         if x - half > last + 6.0 {
             scene.line(vec![(x, to.1), (x, to.1 + 3.0)], GREY, 1.0);
             scene.text((x, to.1 + 11.0), label, LABEL, Anchor::Middle);

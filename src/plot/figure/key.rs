@@ -12,7 +12,9 @@ const LINE: f64 = 20.0;
 const SAMPLE: f64 = 26.0;
 const GAP: f64 = 22.0;
 /// Rooflines with more points have their names next to them instead of in the legend, as does a panel with more curves.
-pub(super) const MOST_NAMED: usize = 7;
+const MOST_NAMED: usize = 7;
+/// Least width of a panel with names next to points.
+const ROOMY: f64 = 480.0;
 /// Dashes of references in turn.
 const DASHES: [(f64, f64); 4] = [(6.0, 3.5), (2.0, 3.0), (11.0, 3.5), (9.0, 6.0)];
 /// Distance between the strokes of a hatch.
@@ -46,8 +48,8 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Collects the entries of all panels.
-    pub fn of(figure: &Figure) -> Key {
+    /// Collects the entries of all panels, which have this width.
+    pub fn of(figure: &Figure, width: f64) -> Key {
         let mut key = Key::default();
         for panel in &figure.panels {
             match &panel.content {
@@ -55,7 +57,7 @@ impl Key {
                     bars.series.iter().for_each(|series| key.add(&series.name, Sample::Bar));
                     bars.ceiling.iter().for_each(|ceiling| key.add(&ceiling.name, |_| Sample::Ceiling));
                     if bars.series.iter().any(|series| series.values.contains(&None)) {
-                        key.add("n/a: no value", |_| Sample::Missing);
+                        key.add("or n/a: no value", |_| Sample::Missing);
                     }
                 }
                 Content::Curves(curves) => {
@@ -71,7 +73,7 @@ impl Key {
             }
         }
         let points = key.entries.iter().filter(|(_, sample)| matches!(sample, Sample::Point(_))).count();
-        key.at_points = points > MOST_NAMED;
+        key.at_points = points > MOST_NAMED && width >= ROOMY;
         key.at_ends = figure.panels.len() == 1
             && key.entries.len() > MOST_NAMED
             && matches!(figure.panels[0].content, Content::Curves(_));

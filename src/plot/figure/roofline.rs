@@ -3,7 +3,7 @@
 use super::Roofline;
 use super::grid::{Area, LABEL};
 use super::key::{Key, Sample};
-use super::labels::{Placer, around};
+use super::labels::{Placer, nearest};
 use super::scale::{Scale, short};
 use crate::plot::letters::text_width;
 use crate::plot::marks::Mark;
@@ -11,7 +11,9 @@ use crate::plot::scene::{Anchor, GREY, INK, Lettering, PAPER, Point, Scene};
 
 const ROOF: Lettering = Lettering { colour: GREY, ..LABEL };
 /// A label farther from its point than this has a line to it.
-const FAR: f64 = 16.0;
+const FAR: f64 = 9.0;
+/// The axis contains the ridge up to this multiple of the greatest intensity.
+const FAR_RIGHT: f64 = 12.0;
 
 /// Returns the intensities, and the speeds, that the axes must contain.
 pub(super) fn values(roofline: &Roofline) -> (Vec<f64>, Vec<f64>) {
@@ -24,7 +26,7 @@ pub(super) fn values(roofline: &Roofline) -> (Vec<f64>, Vec<f64>) {
     // The ridge, where the peak begins, is in view unless it is far to the right.
     let right = x.iter().copied().fold(0.0, f64::max);
     if let Some(ridge) = roofline.peak_gflops.map(|peak| 1.3 * peak / slowest) {
-        x.push(ridge.min(60.0 * right).max(right));
+        x.push(if ridge < FAR_RIGHT * right { ridge.max(right) } else { 2.0 * right });
     }
     let (left, right) = x.iter().fold((f64::INFINITY, 0.0f64), |(l, r), &v| (l.min(v), r.max(v)));
     let mut y: Vec<f64> = roofline.points.iter().map(|point| point.gflops).collect();
@@ -60,13 +62,23 @@ pub(super) fn draw(scene: &mut Scene, roofline: &Roofline, area: Area, (x, y): (
         }
     }
     let fastest = roofline.bandwidth.iter().map(|roof| roof.gigabytes_per_second).fold(0.0, f64::max);
-    if let Some(peak) = roofline.peak_gflops.filter(|&peak| peak <= y.high && peak / fastest < x.high) {
+    let (in_view, outside): (Vec<f64>, Vec<f64>) =
+        roofline.peak_gflops.into_iter().partition(|&peak| peak <= y.high && peak / fastest < x.high);
+    for peak in in_view {
         let (a, b) = (at((peak / fastest).max(x.low), peak), at(x.high, peak));
         scene.line(vec![a, b], INK, 1.6);
         placer.line(a, b);
         courses.push((format!("peak: {} GFLOP/s", short(peak)), a, b));
     }
     let bounds = ((area.from.0 + 3.0, area.from.1 + 2.0), (area.to.0 - 3.0, area.to.1 - 2.0));
+    for peak in outside {
+        let text = format!("peak: {} GFLOP/s, beyond the axes", short(peak));
+        let (left, top) = (area.from.0 + 8.0, area.from.1 + 11.0);
+        let right = area.to.0 - 8.0 - text_width(&text, ROOF);
+        if let Some(place) = placer.place(&text, ROOF, &[(left, top), (right, area.to.1 - 11.0)], bounds) {
+            scene.text(place, text, ROOF, Anchor::Start);
+        }
+    }
     for (text, a, b) in courses {
         let places = along(a, b, text_width(&text, ROOF));
         if let Some(place) = placer.place(&text, ROOF, &places, bounds) {
@@ -77,8 +89,10 @@ pub(super) fn draw(scene: &mut Scene, roofline: &Roofline, area: Area, (x, y): (
         Mark::nth(key.number(&point.name, Sample::Point)).draw(scene, place);
     }
     if key.at_points {
-        let named = roofline.points.iter().map(|point| point.name.as_str()).zip(points);
-        named.for_each(|(name, point)| name_point(scene, &mut placer, name, point, bounds));
+        let mut named: Vec<_> = roofline.points.iter().map(|point| point.name.as_str()).zip(points).collect();
+        // From left to right, so that lines to names do not cross.
+        named.sort_by(|(_, a), (_, b)| a.0.total_cmp(&b.0));
+        named.into_iter().for_each(|(name, point)| name_point(scene, &mut placer, name, point, bounds));
     }
 }
 
@@ -107,15 +121,13 @@ fn label(scene: &mut Scene, text: &str, lettering: Lettering, (x, y): Point) {
 /// Writes the name of a point next to it, with a line if it is not near.
 fn name_point(scene: &mut Scene, placer: &mut Placer, name: &str, point: Point, bounds: (Point, Point)) {
     let width = text_width(name, LABEL);
-    let Some(place) = placer.place(name, LABEL, &around(point, width), bounds) else { return };
-    let nearest = (point.0.clamp(place.0, place.0 + width), place.1);
-    let (dx, dy) = (nearest.0 - point.0, nearest.1 - point.1);
-    let distance = dx.hypot(dy);
+    let Some(place) = placer.place_near(name, LABEL, point, bounds) else { return };
+    let nearest = nearest(place, width, point);
+    let distance = (nearest.0 - point.0).hypot(nearest.1 - point.1);
     if distance > FAR {
         let share = 6.0 / distance;
-        let from = (point.0 + dx * share, point.1 + dy * share);
-        let end = (nearest.0, nearest.1 - 6.0 * dy.signum() * f64::from(u8::from(dy.abs() > 6.0)));
-        scene.line(vec![from, end], GREY, 0.9);
+        let from = (point.0 + (nearest.0 - point.0) * share, point.1 + (nearest.1 - point.1) * share);
+        scene.line(vec![from, nearest], GREY, 0.9);
     }
-    scene.text(place, name, LABEL, Anchor::Start);
+    label(scene, name, LABEL, place);
 }

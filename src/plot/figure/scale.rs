@@ -40,17 +40,17 @@ impl Scale {
 
     /// Extends the range by shares of its length.
     pub fn extended(self, below: f64, above: f64) -> Scale {
-        let span = self.to_line(self.high) - self.to_line(self.low);
-        let low = self.from_line(self.to_line(self.low) - below * span);
-        let high = self.from_line(self.to_line(self.high) + above * span);
+        let span = self.on_line(self.high) - self.on_line(self.low);
+        let low = self.at_line(self.on_line(self.low) - below * span);
+        let high = self.at_line(self.on_line(self.high) + above * span);
         Scale { low, high, ..self }
     }
 
-    fn to_line(self, value: f64) -> f64 {
+    fn on_line(self, value: f64) -> f64 {
         if self.logarithmic { value.log10() } else { value }
     }
 
-    fn from_line(self, at: f64) -> f64 {
+    fn at_line(self, at: f64) -> f64 {
         // Keeps the ends of very long ranges drawable.
         if self.logarithmic {
             10f64.powf(at.clamp(-307.0, 308.0))
@@ -61,8 +61,8 @@ impl Scale {
 
     /// Returns the position of a value, from 0 at the low end to 1 at the high end.
     pub fn share(self, value: f64) -> f64 {
-        let (low, high) = (self.to_line(self.low), self.to_line(self.high));
-        ((self.to_line(value) - low) / (high - low)).clamp(0.0, 1.0)
+        let (low, high) = (self.on_line(self.low), self.on_line(self.high));
+        ((self.on_line(value) - low) / (high - low)).clamp(0.0, 1.0)
     }
 
     /// Returns at most `most` round values in the range with their labels.
@@ -104,7 +104,7 @@ impl Scale {
     }
 
     /// Checks whether labels are plain numbers rather than powers of ten.
-    fn is_plain(self) -> bool {
+    pub fn is_plain(self) -> bool {
         self.low >= 0.9e-3 && self.high < 1.1e6
     }
 }
@@ -119,35 +119,57 @@ fn power_label(digit: i32, decade: i32, plain: bool) -> String {
 
 fn signed(value: f64, step: f64) -> String {
     // A position computed from steps may miss zero by rounding.
-    let value = if value.abs() < step * 1e-6 { 0.0 } else { value };
+    if value.abs() < step * 1e-6 {
+        return "0".to_owned();
+    }
     if value < 0.0 { format!("−{}", tick_label(-value, step)) } else { tick_label(value, step) }
 }
 
-/// Formats a value with three significant digits.
+/// Formats a value with three significant digits; whole numbers have no decimals.
 pub(super) fn short(value: f64) -> String {
-    digits(value, 3)
+    if value.fract() == 0.0 && value.abs() < 1e6 { decimals(value, 0) } else { digits(value, 3) }
 }
 
-/// Formats a value with this number of significant digits; whole numbers have no decimals.
+/// Formats a value with this number of significant digits.
 pub(super) fn digits(value: f64, significant: i32) -> String {
     let size = value.abs();
     if size == 0.0 {
         return "0".to_owned();
     }
-    let sign = if value < 0.0 { "−" } else { "" };
     // The exponent after rounding: 9.996 has two digits before the point.
     let exponent = (size.log10() + 1e-12).floor() as i32;
     let unit = 10f64.powi(exponent + 1 - significant);
     let rounded = (size / unit).round() * unit;
     let exponent = (rounded.log10() + 1e-9).floor() as i32;
-    if !(-4..7).contains(&exponent) {
-        let mantissa = format!("{:.1}", rounded / 10f64.powi(exponent));
-        return format!("{sign}{}·{}", mantissa.trim_end_matches(".0"), power_of_ten(exponent));
+    if (-4..7).contains(&exponent) {
+        // Digits before the point are printed in full.
+        let shown = if exponent >= significant { size } else { rounded };
+        return decimals(shown.copysign(value), (significant - 1 - exponent).max(0));
     }
-    let decimals = if size.fract() == 0.0 { 0 } else { (significant - 1 - exponent).max(0) };
-    // Numbers above the digits are printed in full.
-    let shown = if exponent >= significant { size } else { rounded };
-    sign.to_owned() + &tick_label(shown, 10f64.powi(-decimals))
+    let sign = if value < 0.0 { "−" } else { "" };
+    let mantissa = format!("{:.1}", rounded / 10f64.powi(exponent));
+    match mantissa.trim_end_matches(".0") {
+        "1" => sign.to_owned() + &power_of_ten(exponent),
+        mantissa => format!("{sign}{mantissa}·{}", power_of_ten(exponent)),
+    }
+}
+
+fn decimals(value: f64, count: i32) -> String {
+    signed(value, 10f64.powi(-count))
+}
+
+/// Formats the values of a panel with equally many decimals, so that the largest has three digits; small values that would be
+/// printed as zero have two digits.
+pub(super) fn uniform(values: &[f64]) -> impl Fn(f64) -> String + use<> {
+    let largest = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
+    let whole = values.iter().all(|value| value.fract() == 0.0);
+    let exponent = (largest.max(1e-300).log10() + 1e-9).floor() as i32;
+    let count = if whole { 0 } else { (2 - exponent).max(0) };
+    move |value: f64| match value.abs() {
+        _ if !(-4..7).contains(&exponent) => digits(value, 3),
+        size if size > 0.0 && size < 0.95 * 10f64.powi(-count) => digits(value, 2),
+        _ => decimals(value, count),
+    }
 }
 
 #[cfg(test)]
@@ -189,5 +211,8 @@ mod tests {
             ["4,812", "812", "81.3", "8.13", "0.0813", "−12.3", "3", "0", "10.0", "1.5·10⁹", "2·10⁻⁷"]
         );
         assert_eq!(digits(8.126, 2), "8.1");
+        assert_eq!(digits(1e7, 3), "10⁷");
+        assert_eq!([39.62, -3.6, 13.0, 0.02].map(uniform(&[39.62, -3.6])), ["39.6", "−3.6", "13.0", "0.020"]);
+        assert_eq!([39.0, 0.0, -100.0].map(uniform(&[39.0, 5.0])), ["39", "0", "−100"]);
     }
 }

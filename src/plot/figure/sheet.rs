@@ -48,64 +48,49 @@ struct Layout {
     left: f64,
     right: f64,
     width: f64,
+    /// Space above a panel.
+    above: f64,
 }
 
 /// Lays out the figure.
 pub(super) fn lay_out(figure: &Figure, style: Style) -> Scene {
-    let key = Key::of(figure);
     let ranges: Vec<Ranges> = figure.panels.iter().map(|panel| ranges(figure, panel)).collect();
     let natural = if columns(figure, SEVERAL) == 1 && !wants_width(figure) { SINGLE } else { SEVERAL };
     let full = style.pixels(natural);
+    let key = Key::of(figure, full / columns(figure, full) as f64);
     let room = full - 2.0 * EDGE;
     let titles = wrap(&figure.title, TITLE, room, 3);
     let notes = wrap(&figure.note, NOTE, room, MOST_LINES);
     let layout = Layout::new(figure, &ranges, &key, full);
     let bars = colour_bars(figure, &ranges);
-    let mut top = 8.0 + TITLE_LINE * titles.len() as f64 + NOTE_LINE * notes.len() as f64;
-    let key_top = top + 4.0;
-    top = key_top + key.height(room) + BAR_LINE * bars.len() as f64 + 8.0;
-
-    let panel_title = figure.panels.iter().any(|panel| !panel.title.is_empty());
-    let above = if panel_title { PANEL_TITLE } else { 8.0 };
-    let mut tops = Vec::new();
-    let mut bottom = top;
-    for row in figure.panels.chunks(layout.columns) {
-        let tallest = |size: &dyn Fn(&Panel) -> f64| row.iter().map(size).fold(0.0, f64::max);
-        let height = tallest(&|panel| height(panel, layout.width));
-        tops.push((bottom + above, height));
-        bottom += above + height + tallest(&|panel| below(panel, layout.width)) + 8.0;
-    }
+    let key_top = 12.0 + TITLE_LINE * titles.len() as f64 + NOTE_LINE * notes.len() as f64;
+    let bars_top = key_top + key.height(room);
+    let (rows, bottom) = layout.rows(figure, bars_top + BAR_LINE * bars.len() as f64 + 8.0);
 
     let mut scene = Scene::new(full, (bottom + 6.0).ceil());
     let mut y = 8.0;
-    for line in titles {
-        scene.text((full / 2.0, y + TITLE_LINE / 2.0), line, TITLE, Anchor::Middle);
-        y += TITLE_LINE;
-    }
-    for line in notes {
-        scene.text((full / 2.0, y + NOTE_LINE / 2.0), line, NOTE, Anchor::Middle);
-        y += NOTE_LINE;
+    for (lines, lettering, height) in [(titles, TITLE, TITLE_LINE), (notes, NOTE, NOTE_LINE)] {
+        for line in lines {
+            scene.text((full / 2.0, y + height / 2.0), line, lettering, Anchor::Middle);
+            y += height;
+        }
     }
     key.draw(&mut scene, key_top, room);
     for (i, (colours, quantity)) in bars.iter().enumerate() {
-        heat::bar(&mut scene, *colours, quantity, key_top + key.height(room) + BAR_LINE * i as f64);
+        heat::bar(&mut scene, *colours, quantity, bars_top + BAR_LINE * i as f64);
     }
     for (i, (panel, ranges)) in figure.panels.iter().zip(&ranges).enumerate() {
-        let (top, height_of_row) = tops[i / layout.columns];
+        let (top, tall) = rows[i / layout.columns];
         let left = layout.left_of(i % layout.columns);
         // Heat maps keep the height of their cells; other panels fill their row.
-        let tall = if matches!(panel.content, Content::HeatMap(_)) {
-            height(panel, layout.width)
-        } else {
-            height_of_row
-        };
+        let is_map = matches!(panel.content, Content::HeatMap(_));
+        let tall = if is_map { height(panel, layout.width) } else { tall };
         let area = Area { from: (left, top), to: (left + layout.width, top + tall) };
         draw(&mut scene, panel, area, *ranges, &key, layout.cell);
-        let first = i % layout.columns == 0 || layout.titles.1 > 0.0;
-        if let Some(quantity) = vertical_quantity(&panel.content).filter(|_| first) {
-            let x = left - layout.left - AXIS_TITLE / 2.0 + 2.0;
-            let title = fit(quantity, AXIS, area.height() + above);
-            scene.text_upwards((x, (area.from.1 + area.to.1) / 2.0), title, AXIS);
+        let titled = i % layout.columns == 0 || layout.titles.1 > 0.0;
+        if let Some(quantity) = vertical_quantity(&panel.content).filter(|_| titled) {
+            let at = (left - layout.left - AXIS_TITLE / 2.0 + 2.0, (area.from.1 + area.to.1) / 2.0);
+            scene.text_upwards(at, fit(quantity, AXIS, area.height() + layout.above), AXIS);
         }
     }
     scene
@@ -134,7 +119,22 @@ impl Layout {
         });
         let right = right.fold(0.0, f64::max);
         let width = (cell - titles.1 - left - right).max(40.0);
-        Layout { columns, cell, titles, left, right, width }
+        let titled = figure.panels.iter().any(|panel| !panel.title.is_empty());
+        let above = if titled { PANEL_TITLE } else { 8.0 };
+        Layout { columns, cell, titles, left, right, width, above }
+    }
+
+    /// Returns the top and the height of the axes in each row, and the end of the last row.
+    fn rows(&self, figure: &Figure, top: f64) -> (Vec<(f64, f64)>, f64) {
+        let mut bottom = top;
+        let mut rows = Vec::new();
+        for row in figure.panels.chunks(self.columns) {
+            let most = |size: &dyn Fn(&Panel) -> f64| row.iter().map(size).fold(0.0, f64::max);
+            let height = most(&|panel| height(panel, self.width));
+            rows.push((bottom + self.above, height));
+            bottom += self.above + height + most(&|panel| below(panel, self.width)) + 8.0;
+        }
+        (rows, bottom)
     }
 
     /// Returns the left side of the axes of a column.
@@ -167,7 +167,7 @@ fn least_width(content: &Content) -> f64 {
         Content::Bars(bars) => LABELS + (bars.groups.len() * (bars.series.len() * 9 + 6)).max(150) as f64,
         Content::Curves(_) => LABELS + 150.0,
         Content::Roofline(_) => LABELS + 280.0,
-        Content::HeatMap(map) => LABELS + 30.0 + (36 * map.columns.len()) as f64,
+        Content::HeatMap(map) => LABELS + (30 * map.columns.len()) as f64,
     }
 }
 
