@@ -65,6 +65,7 @@
 //! | `sprs` (default) | conversions from and to the matrices of `sprs`, and its product as the backend `sprs` |
 
 pub mod backend;
+pub mod bench;
 mod bytes;
 // Only for the program.
 #[cfg(feature = "cli")]

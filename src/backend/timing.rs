@@ -18,7 +18,7 @@ pub const FLUSH: usize = 256 << 20;
 /// What a step of a [`ProductTimer`] does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timed {
-    /// y = A x.
+    /// y = A x, or y = alpha A x + beta y.
     Plain,
     /// y = A x, and the dot product of x and y in the same pass where the backend can.
     Dot,
@@ -36,6 +36,8 @@ struct Data<D: Device, T: Scalar> {
     slots: D::Slots,
     /// The vector that the stream reads; empty without cold products.
     flush: Option<D::Vector<f64>>,
+    /// The factors of y = alpha A x + beta y.
+    scaling: [f64; 2],
 }
 
 impl<D: Device, T: Scalar> Data<D, T> {
@@ -45,7 +47,10 @@ impl<D: Device, T: Scalar> Data<D, T> {
             device.sweep::<f64>(&mut [], &[flush, flush], &mut self.slots, &stream::READ.sweep)?;
         }
         match timed {
-            Timed::Plain | Timed::Cold => self.operator.apply(1.0, &self.x, 0.0, &mut self.y),
+            Timed::Plain | Timed::Cold => {
+                let [alpha, beta] = self.scaling;
+                self.operator.apply(alpha, &self.x, beta, &mut self.y)
+            }
             Timed::Dot => {
                 let dot = dot_into(Slot(0));
                 self.operator.apply_dot(&self.x, &mut self.y, &mut self.slots, &dot, &[])
@@ -70,8 +75,15 @@ impl<D: Device, T: Scalar> ProductTimer<D, T> {
         let (mut there, y) = (device.vector(cols, 1)?, device.vector(rows, 1)?);
         device.upload(x, &mut there)?;
         let flush = cold.then(|| device.vector::<f64>(FLUSH / size_of::<f64>(), 1)).transpose()?;
-        let data = Data { operator, x: there, y, slots: device.slots(1, 1)?, flush };
+        let slots = device.slots(1, 1)?;
+        let data = Data { operator, x: there, y, slots, flush, scaling: [1.0, 0.0] };
         Ok(ProductTimer { device, data, graphs: Vec::new() })
+    }
+
+    /// Times y = alpha A x + beta y instead, from y = 0 on. Call this before the first product.
+    pub fn scaled(mut self, alpha: f64, beta: f64) -> ProductTimer<D, T> {
+        self.data.scaling = [alpha, beta];
+        self
     }
 
     /// Returns the operator.

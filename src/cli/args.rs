@@ -66,6 +66,11 @@ pub enum Command {
     Markov(MarkovArgs),
     /// Describe a matrix: size, row lengths, symmetry, diagonal.
     Info(InfoArgs),
+    /// Measure y = A x with several backends, verified, compared with the machine's bandwidth.
+    #[command(mut_args(switch))]
+    Spmv(SpmvArgs),
+    /// Measure a study: its tables and figures on this machine.
+    Bench(BenchArgs),
     /// List the matrices that have a name: the catalog and the generators.
     Matrices(MatricesArgs),
     /// Download matrices of the catalog, resuming interrupted downloads.
@@ -220,6 +225,104 @@ pub struct InfoArgs {
     /// Print JSON, in which rows and columns count from 1
     #[arg(long)]
     pub json: bool,
+}
+
+const SPMV_EXAMPLES: &str = "\
+Examples:
+  solver spmv poisson2d:300x300
+  solver spmv F1-like --backend auto,hybrid,cusparse --device cuda
+  solver spmv poisson2d:300x300 --backend sell,bsr:block=2x2,rows --explain
+  solver spmv poisson2d:300x300 --backend all --json
+
+Every product is verified before it is timed. Exit codes: 0 measured, 1 nothing was measured or a product was wrong, 2 could \
+not run.";
+
+/// Options of `solver spmv`.
+#[derive(Args, Debug)]
+#[command(after_help = SPMV_EXAMPLES)]
+pub struct SpmvArgs {
+    /// The matrix.
+    #[command(flatten)]
+    pub matrix: MatrixArg,
+    /// Measure these backends, with parameters after a colon, or all [default: auto and those that solver backends lists]
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    pub backend: Vec<String>,
+    /// Run on this device: auto, cpu, cuda or cuda:0
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    pub device: String,
+    /// Use N threads on the CPU, 1 to 1024 [default: the cores this process may use]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Use this precision for matrix and vectors: f64 or f32
+    #[arg(long, value_name = "PRECISION", default_value = "f64")]
+    pub precision: crate::scalar::Precision,
+    /// Measure only the stored triangle of a symmetric matrix, as some papers did
+    #[arg(long)]
+    pub as_stored: bool,
+    /// Measure in N rounds, in which the backends take turns
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_one)]
+    pub rounds: usize,
+    /// Explain the columns of the table
+    #[arg(long)]
+    pub explain: bool,
+    /// Also save the measurements to this file, for solver bench --compare
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn at_least_one(typed: &str) -> Result<usize, String> {
+    typed.parse().ok().filter(|&n| n > 0).ok_or_else(|| "it must be a whole number from 1".to_owned())
+}
+
+const BENCH_EXAMPLES: &str = "\
+Examples:
+  solver bench configs/bench/four-kernels.toml
+  solver bench configs/bench/block-band.toml --device cpu --only threads
+  solver bench configs/bench/cg.toml --dry-run
+  solver bench bench/cg.json -o again
+  solver bench --compare old/cg.json bench/cg.json
+
+A run that was interrupted continues with the same command. Cases for a GPU are left out, and named, on a machine without \
+one. Every result is verified before it is timed. With a record (.json) instead of a study, tables and figures are made again \
+without measuring. --compare exits with 1 if a case became slower beyond noise, or fails now.";
+
+/// Options of `solver bench`.
+#[derive(Args, Debug)]
+#[command(after_help = BENCH_EXAMPLES)]
+pub struct BenchArgs {
+    /// The study: a TOML file as in configs/bench, or the JSON record of an earlier run
+    #[arg(value_name = "STUDY", required_unless_present = "compare")]
+    pub studies: Vec<PathBuf>,
+    /// Write NAME.json, NAME.csv, NAME.md and figures into this folder
+    #[arg(short, long, value_name = "FOLDER", default_value = "bench")]
+    pub output: PathBuf,
+    /// Run only the cases of this device: cpu, cuda or all
+    #[arg(long, value_name = "DEVICE", default_value = "all")]
+    pub device: String,
+    /// Run only these sweeps of the study
+    #[arg(long, value_name = "SWEEP,...", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Measure everything again, instead of continuing
+    #[arg(long)]
+    pub afresh: bool,
+    /// Measure failed cases again
+    #[arg(long)]
+    pub retry: bool,
+    /// Print what would be measured, and exit
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Draw figures on a dark background
+    #[arg(long)]
+    pub dark: bool,
+    /// Do not print the tables, only the names of the files
+    #[arg(long)]
+    pub no_tables: bool,
+    /// Print which cases of two records differ beyond noise, and exit
+    #[arg(long, value_names = ["BEFORE", "AFTER"], num_args = 2, conflicts_with = "studies")]
+    pub compare: Vec<PathBuf>,
 }
 
 /// Options of `solver matrices`.

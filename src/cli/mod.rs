@@ -4,6 +4,7 @@
 
 mod args;
 mod backends;
+mod bench;
 mod cg;
 mod config;
 mod convert;
@@ -30,6 +31,7 @@ mod precond;
 mod profile;
 mod progress;
 mod running;
+mod spmv;
 mod summary;
 mod unknown;
 mod vectors;
@@ -88,6 +90,8 @@ pub fn run() -> ExitCode {
         Command::Pagerank(args) => pagerank::run(&args),
         Command::Markov(args) => markov::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Spmv(args) => spmv::run_spmv(&args),
+        Command::Bench(args) => bench::run_bench(&args),
         Command::Matrices(args) => matrices::run(&args),
         Command::Fetch(args) => fetch::run(&args),
         Command::Backends(args) => backends::run(&args),

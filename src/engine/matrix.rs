@@ -167,6 +167,11 @@ impl Matrix {
         &self.csr
     }
 
+    /// Returns the compressed rows for sharing.
+    pub(crate) fn shared_csr(&self) -> Arc<Csr> {
+        Arc::clone(&self.csr)
+    }
+
     /// Returns the name of the real matrix, if this matrix is a generated imitation of it.
     pub fn stand_in(&self) -> Option<&'static str> {
         self.metadata.stand_in

@@ -208,6 +208,29 @@ pub enum Error {
         /// What to do instead.
         hint: &'static str,
     },
+    /// A backend computed a wrong product: a defect of the backend.
+    #[error(
+        "the product is wrong: row {row} (counted from 0) is {found:e} instead of {expected:e}, off by {bounds:.3e} times the bound on \
+         rounding errors; please report this defect"
+    )]
+    WrongProduct {
+        /// The row with the largest error.
+        row: usize,
+        /// The computed value.
+        found: f64,
+        /// The value of the reference.
+        expected: f64,
+        /// The error as a multiple of the bound.
+        bounds: f64,
+    },
+    /// An external program that a study compares with failed, or its answer is wrong.
+    #[error("{name}: {reason}")]
+    Rival {
+        /// The name of the program.
+        name: String,
+        /// The end of its error output, or what is wrong with its answer.
+        reason: String,
+    },
     /// The sum of duplicate entries overflows f64. Row and column count from 0.
     #[error("the duplicates at row {row}, column {col} (counted from 0) have a sum beyond the range of f64")]
     DuplicateOverflow {

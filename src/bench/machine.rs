@@ -1,0 +1,124 @@
+//! The machine of a record: processor, GPU, libraries, and the time of a measurement.
+
+use crate::backend::cuda::cusparse;
+use crate::device::cuda::{driver_version, nvrtc::Nvrtc};
+use crate::device::{Cuda, Device};
+use serde::{Deserialize, Serialize};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The machine that measured a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The model of the processor.
+    pub cpu: String,
+    /// The cores that this process may use.
+    pub cores: usize,
+    /// The operating system.
+    pub system: String,
+    /// The GPU, if cases ran there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<String>,
+    /// The versions of driver and libraries.
+    #[serde(default)]
+    pub libraries: Vec<String>,
+}
+
+impl Machine {
+    /// Describes this machine; the GPU is described if it is used.
+    pub fn here(gpu: Option<&Cuda>) -> Machine {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = info.lines().find(|line| line.starts_with("model name"));
+        let cpu = model.and_then(|line| line.split(": ").nth(1)).unwrap_or(std::env::consts::ARCH).to_owned();
+        let mut libraries = Vec::new();
+        if gpu.is_some() {
+            if let Ok((major, minor)) = driver_version() {
+                libraries.push(format!("driver for CUDA {major}.{minor}"));
+            }
+            if let Ok(nvrtc) = Nvrtc::get() {
+                libraries.push(format!("NVRTC {}.{}", nvrtc.version().0, nvrtc.version().1));
+            }
+            if let Ok(described) = cusparse::describe_library() {
+                let version = described.split(", from").next().unwrap_or_default();
+                libraries.push(format!("cuSPARSE {version}"));
+            }
+        }
+        Machine {
+            cpu,
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            system: std::env::consts::OS.to_owned(),
+            gpu: gpu.map(Device::hardware),
+            libraries,
+        }
+    }
+
+    /// Returns the machine in one line.
+    pub fn in_words(&self) -> String {
+        let cpu = format!("{}, {} cores", self.cpu, self.cores);
+        let gpu = self.gpu.iter().cloned();
+        gpu.chain([cpu]).chain(self.libraries.iter().cloned()).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Returns the version of the program, and the commit if it runs inside its repository.
+pub(super) fn program() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let named = std::env::var("SOLVER_COMMIT").ok().filter(|commit| !commit.is_empty());
+    match named.or_else(commit) {
+        Some(commit) => format!("solver {version} ({commit})"),
+        None => format!("solver {version}"),
+    }
+}
+
+/// Returns the commit of the repository that the running program was built in.
+fn commit() -> Option<String> {
+    let program = std::env::current_exe().ok()?;
+    let git = |arguments: &[&str]| {
+        let done = std::process::Command::new("git").arg("-C").arg(program.parent()?).args(arguments).output();
+        let done = done.ok().filter(|done| done.status.success())?;
+        Some(String::from_utf8_lossy(&done.stdout).trim().to_owned())
+    };
+    let commit = git(&["rev-parse", "--short", "HEAD"])?;
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    Some(if changed.is_empty() { commit } else { format!("{commit} with changes") })
+}
+
+/// Returns the time in UTC: `2026-01-31T12:00:00Z`.
+pub(super) fn now() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(days);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+/// Returns year, month and day of a number of days after 1970-01-01.
+fn date(days: u64) -> (u64, u64, u64) {
+    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let (mut year, mut left) = (1970, days);
+    while left >= 365 + u64::from(leap(year)) {
+        left -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let lengths = [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 1;
+    for length in lengths {
+        if left < length {
+            break;
+        }
+        left -= length;
+        month += 1;
+    }
+    (year, month, left + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date;
+
+    #[test]
+    fn dates_follow_the_calendar() {
+        assert_eq!(date(0), (1970, 1, 1));
+        assert_eq!(date(59), (1970, 3, 1));
+        assert_eq!(date(11_016), (2000, 2, 29));
+        assert_eq!(date(20_781), (2026, 11, 24));
+    }
+}

@@ -1,0 +1,33 @@
+//! Measurements: studies of products and solves, verified, timed, and compared with the machine's limits.
+//!
+//! A [`Study`] is data (`configs/bench/*.toml`): sweeps over matrices, backends, devices and precisions, and the tables and
+//! figures to make of them. [`run`](run::run) measures a study into a [`Record`], one [`Row`] for each case, and saves it after
+//! every matrix, so that an interrupted run can be continued. A case that fails keeps its row, with the error.
+//!
+//! No time counts unless the answer was verified by a different computation: products by a sum of each row in double precision on
+//! the host ([`check`](crate::backend::timing::check)), solves by the verdict that recomputes the residual.
+
+mod cases;
+mod compare;
+#[cfg(feature = "plot")]
+mod figures;
+mod machine;
+mod pivot;
+mod product;
+mod record;
+mod rivals;
+mod run;
+mod solves;
+mod study;
+mod text;
+
+pub use cases::Case;
+pub use compare::{Comparison, Moved, compare};
+#[cfg(feature = "plot")]
+pub use figures::draw;
+pub use machine::Machine;
+pub use pivot::{Cell, Pivot, pivot};
+pub use record::{LeftOut, Record, Row, Spread};
+pub use run::{Progress, Settings, run};
+pub use study::{Protocol, Show, Statistic, Study, Sweep, Table, Value, What};
+pub use text::{csv, markdown};

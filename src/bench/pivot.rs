@@ -1,0 +1,349 @@
+//! Tables of a record: one value for each combination of two fields.
+
+use super::record::{Record, Row};
+use super::study::{Show, Statistic, Table, Value};
+use std::collections::BTreeMap;
+
+/// A cell of a table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// The value; none if nothing was measured.
+    pub value: Option<f64>,
+    /// A value that is a word.
+    pub word: Option<String>,
+    /// The value of the publication.
+    pub study: Option<f64>,
+    /// The error, if every case of the cell failed.
+    pub error: Option<String>,
+}
+
+/// A table, or one panel of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pivot {
+    /// The value of the field by which panels are separated.
+    pub panel: Option<String>,
+    /// What the values are, with their unit.
+    pub quantity: String,
+    /// The names of the rows; a stand-in is named.
+    pub rows: Vec<String>,
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The cells, row by row.
+    pub cells: Vec<Vec<Cell>>,
+    /// For each row the limit by the measured stream, in the unit of the values; none if there is none.
+    pub ceilings: Vec<Option<f64>>,
+    /// Rows whose order differs from the publication's, in words.
+    pub remarks: Vec<String>,
+    /// Whether larger values are better.
+    pub larger_is_better: bool,
+}
+
+/// Returns whether a pattern matches: alternatives separated by `|`, each possibly with `*` at its end.
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
+    pattern.split('|').map(str::trim).any(|pattern| match pattern.strip_suffix('*') {
+        Some(start) => text.starts_with(start),
+        None => pattern == text,
+    })
+}
+
+/// Returns the different values of a field, in the order of their first appearance.
+fn values(rows: &[&Row], field: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for value in rows.iter().filter_map(|row| row.field(field)) {
+        if !found.contains(&value) {
+            found.push(value);
+        }
+    }
+    // Numbers are steps of a quantity.
+    if found.iter().all(|value| value.parse::<f64>().is_ok()) {
+        found.sort_by(|a, b| a.parse::<f64>().unwrap_or(0.0).total_cmp(&b.parse().unwrap_or(0.0)));
+    }
+    found
+}
+
+/// Makes a table; one pivot for each value of its panel field.
+pub fn pivot(record: &Record, table: &Table) -> Vec<Pivot> {
+    let of_sweep = |row: &&Row| table.sweep.is_empty() || table.sweep.contains(&row.sweep);
+    let wanted = |row: &&Row| {
+        table.only.iter().all(|(field, pattern)| row.field(field).is_some_and(|value| matches(pattern, &value)))
+    };
+    let pool: Vec<&Row> = record.rows.iter().filter(of_sweep).collect();
+    let rows: Vec<&Row> = pool.iter().copied().filter(wanted).collect();
+    let panels: Vec<Option<String>> = match &table.panels {
+        Some(field) => values(&rows, field).into_iter().map(Some).collect(),
+        None => vec![None],
+    };
+    let maker = Maker { record, table, pool: &pool };
+    panels
+        .into_iter()
+        .map(|panel| {
+            let within = |row: &&&Row| match (&table.panels, &panel) {
+                (Some(field), Some(value)) => row.field(field).as_ref() == Some(value),
+                _ => true,
+            };
+            maker.panel(&rows.iter().filter(within).copied().collect::<Vec<_>>(), panel.clone())
+        })
+        .filter(|pivot| !pivot.rows.is_empty() && !pivot.columns.is_empty())
+        .collect()
+}
+
+struct Maker<'a> {
+    record: &'a Record,
+    table: &'a Table,
+    pool: &'a [&'a Row],
+}
+
+impl Maker<'_> {
+    /// Makes a panel whose columns show different values.
+    fn mixed(&self, rows: &[&Row], panel: Option<String>) -> Pivot {
+        let table = self.table;
+        let with = |value: &Value| {
+            let over = match value {
+                Value::Speedup => table.over.clone(),
+                _ => BTreeMap::new(),
+            };
+            let value = if *value == Value::Speedup { Value::Time } else { value.clone() };
+            Table { value, over, values: Vec::new(), columns: "sweep".to_owned(), ..table.clone() }
+        };
+        let mut found: Option<Pivot> = None;
+        for value in &table.values {
+            let one = with(value);
+            let maker = Maker { table: &one, ..*self };
+            let down = values(rows, &table.rows);
+            let unit = maker.unit(rows);
+            let cell = |name: &String| {
+                let here = |r: &&&Row| r.field(&table.rows).as_ref() == Some(name);
+                let cases: Vec<&Row> = rows.iter().filter(here).copied().collect();
+                maker.cell(&cases, unit.1, &[panel.as_deref(), Some(name), Some(&key(value))])
+            };
+            let column: Vec<Cell> = down.iter().map(cell).collect();
+            let pivot = found.get_or_insert_with(|| Pivot {
+                panel: panel.clone(),
+                quantity: "named in the columns".to_owned(),
+                ceilings: vec![None; down.len()],
+                cells: vec![Vec::new(); down.len()],
+                rows: down.clone(),
+                columns: Vec::new(),
+                remarks: Vec::new(),
+                larger_is_better: false,
+            });
+            pivot.columns.push(unit.0);
+            pivot.cells.iter_mut().zip(column).for_each(|(row, cell)| row.push(cell));
+        }
+        found.unwrap_or_default()
+    }
+
+    fn panel(&self, rows: &[&Row], panel: Option<String>) -> Pivot {
+        if !self.table.values.is_empty() {
+            return self.mixed(rows, panel);
+        }
+        let (down, across) = (values(rows, &self.table.rows), values(rows, &self.table.columns));
+        let unit = self.unit(rows);
+        let at = |row: &String, column: &String| {
+            let here = |r: &&&Row| {
+                r.field(&self.table.rows).as_ref() == Some(row) && r.field(&self.table.columns).as_ref() == Some(column)
+            };
+            let cases: Vec<&Row> = rows.iter().filter(here).copied().collect();
+            self.cell(&cases, unit.1, &[panel.as_deref(), Some(row), Some(column)])
+        };
+        let cells: Vec<Vec<Cell>> =
+            down.iter().map(|row| across.iter().map(|column| at(row, column)).collect()).collect();
+        let of_row = |row: &String| -> Vec<&Row> {
+            let here = |r: &&&Row| r.field(&self.table.rows).as_ref() == Some(row);
+            rows.iter().filter(here).copied().collect()
+        };
+        let ceilings = down.iter().map(|row| self.ceiling(of_row(row).into_iter())).collect();
+        let named = |row: &String| {
+            let measured = of_row(row).into_iter().map(|r| r.measured.as_str()).find(|name| *name != row.as_str());
+            match measured.filter(|_| self.table.rows == "matrix") {
+                Some(measured) => measured.to_owned(),
+                None => row.clone(),
+            }
+        };
+        let larger_is_better = self.is_larger_better();
+        let remarks = self.remarks(&down, &across, &cells, larger_is_better);
+        let rows = down.iter().map(named).collect();
+        Pivot { panel, quantity: unit.0, rows, columns: across, cells, ceilings, remarks, larger_is_better }
+    }
+
+    fn is_larger_better(&self) -> bool {
+        !self.table.over.is_empty() || matches!(self.table.value, Value::Gflops | Value::Bandwidth | Value::PercentOfStream)
+    }
+
+    /// Returns the time of a row that the table shows.
+    fn time(&self, row: &Row) -> Option<f64> {
+        let sweep = self.record.study.sweep(&row.sweep);
+        let statistic = sweep.map_or(Statistic::Median, |sweep| sweep.protocol.statistic);
+        let spread = match self.table.value {
+            Value::Cold => row.cold_seconds,
+            Value::Dot => row.dot_seconds,
+            Value::Build => return row.build_seconds,
+            Value::Total => return row.total_seconds,
+            _ => row.seconds,
+        };
+        spread.filter(|_| row.error.is_none()).map(|spread| spread.get(statistic))
+    }
+
+    /// Returns the quantity with its unit, and the factor from seconds.
+    fn unit(&self, rows: &[&Row]) -> (String, f64) {
+        let table = self.table;
+        let mut name = match (&table.value, table.over.is_empty(), table.show) {
+            (_, false, show) => {
+                let (field, pattern) = table.over.iter().next().map_or(("", ""), |(f, p)| (f.as_str(), p.as_str()));
+                let other = if field == "backend" { pattern.to_owned() } else { format!("{field} {pattern}") };
+                let name = match show {
+                    Show::Speedup => format!("times as fast as {other}"),
+                    Show::Percent => format!("speed in percent of {other}"),
+                    Show::Gain => format!("time saved in percent of {other}"),
+                };
+                return (name, 1.0);
+            }
+            (Value::Gflops, ..) => return ("GFLOP/s".to_owned(), 1.0),
+            (Value::Bandwidth, ..) => return ("GB/s".to_owned(), 1.0),
+            (Value::PercentOfStream, ..) => return ("percent of the measured stream".to_owned(), 1.0),
+            (Value::Iterations, ..) => return ("iterations".to_owned(), 1.0),
+            (Value::Registers, ..) => return ("registers of a thread".to_owned(), 1.0),
+            (Value::Resident, ..) => return ("blocks that fit a multiprocessor".to_owned(), 1.0),
+            (Value::Blocks, ..) => return ("blocks launched".to_owned(), 1.0),
+            (Value::Workers, ..) => return ("threads with work".to_owned(), 1.0),
+            (Value::Contention, ..) => return ("threads that add to one sum".to_owned(), 1.0),
+            (Value::Speedup, ..) => return ("times as fast".to_owned(), 1.0),
+            (Value::Best(field), ..) => return (format!("{field} of the fastest"), 1.0),
+            (Value::Cold, ..) => "with cold caches".to_owned(),
+            (Value::Dot, ..) => "with a dot product".to_owned(),
+            (Value::Build, ..) => "to build the operator".to_owned(),
+            (Value::Total, ..) => "for the whole solve".to_owned(),
+            (Value::Time, ..) if table.products > 1 => format!("for {} products", table.products),
+            (Value::Time, ..) => match rows.first().map(|row| row.what) {
+                None | Some(super::study::What::Product) => "for a product".to_owned(),
+                _ => "for an iteration".to_owned(),
+            },
+        };
+        let mut times: Vec<f64> = rows.iter().filter_map(|row| self.time(row)).collect();
+        times.sort_by(f64::total_cmp);
+        let middle = times.get(times.len() / 2).copied().unwrap_or(1.0) * table.products as f64;
+        // The study's values are in the unit that they have in its tables.
+        let (unit, factor) = match middle {
+            _ if !table.study.is_empty() && table.products > 1 => ("s", 1.0),
+            _ if !table.study.is_empty() => ("ms", 1e3),
+            time if time < 1e-3 => ("us", 1e6),
+            time if time < 1.0 => ("ms", 1e3),
+            _ => ("s", 1.0),
+        };
+        name = format!("{unit} {name}");
+        (name, factor * table.products as f64)
+    }
+
+    /// Makes a cell of its cases, of which the fastest counts.
+    fn cell(&self, cases: &[&Row], factor: f64, names: &[Option<&str>; 3]) -> Cell {
+        let [panel, row, column] = names.map(Option::unwrap_or_default);
+        let key = if panel.is_empty() { row.to_owned() } else { format!("{panel}/{row}") };
+        let study = self.table.study.get(&key).and_then(|row| row.get(column)).copied();
+        let timed = cases.iter().filter_map(|row| self.time(row).map(|time| (*row, time)));
+        let Some((fastest, time)) = timed.min_by(|a, b| a.1.total_cmp(&b.1)) else {
+            let error = cases.iter().find_map(|row| row.error.clone());
+            return Cell { study, error, ..Cell::default() };
+        };
+        if let Value::Best(field) = &self.table.value {
+            return Cell { word: parameter(fastest, field), study, ..Cell::default() };
+        }
+        let value = match &self.table.value {
+            _ if !self.table.over.is_empty() => self.compared(fastest, time),
+            Value::Gflops => Some(fastest.flops as f64 / time / 1e9).filter(|&v| v > 0.0),
+            Value::Bandwidth => Some(fastest.gigabytes_per_second(time)).filter(|&v| v > 0.0),
+            Value::PercentOfStream => fastest.stream.map(|s| 100.0 * fastest.gigabytes_per_second(time) / s),
+            Value::Iterations => fastest.iterations.map(|n| n as f64),
+            Value::Registers => fastest.registers.map(f64::from),
+            Value::Resident => fastest.resident.map(f64::from),
+            Value::Blocks => fastest.blocks.map(f64::from),
+            Value::Workers => threads(fastest).map(|threads| threads - threads % VALUES),
+            Value::Contention => threads(fastest).map(|threads| (threads / VALUES).floor() * VALUES.sqrt()),
+            _ => Some(time * factor),
+        };
+        Cell { value, study, ..Cell::default() }
+    }
+
+    /// Returns the comparison of a case with the case that it refers to; none if that was not measured.
+    fn compared(&self, row: &Row, time: f64) -> Option<f64> {
+        let over: BTreeMap<&String, String> =
+            self.table.over.iter().map(|(field, pattern)| (field, pattern.replace("{backend}", &row.backend))).collect();
+        let named = |field: &str| over.keys().any(|name| *name == field);
+        let is_other = |other: &&&Row| {
+            let same = |field: &str| named(field) || row.field(field) == other.field(field);
+            ["measured", "as_stored", "precision"].iter().all(|field| same(field))
+                && (named("device") || named("backend") && row.device == other.device)
+                && (named("threads") || named("device") || row.threads == other.threads)
+                && over.iter().all(|(field, pattern)| other.field(field).is_some_and(|v| matches(pattern, &v)))
+        };
+        let times = self.pool.iter().filter(is_other).filter_map(|other| self.time(other));
+        let other = times.min_by(f64::total_cmp)?;
+        Some(match self.table.show {
+            Show::Speedup => other / time,
+            Show::Percent => 100.0 * other / time,
+            Show::Gain => 100.0 * (other - time) / other,
+        })
+    }
+
+    /// Returns the limit of a row of a table of bandwidths: the fastest stream.
+    fn ceiling<'b>(&self, rows: impl Iterator<Item = &'b Row>) -> Option<f64> {
+        match self.table.value {
+            Value::Bandwidth if self.table.over.is_empty() => rows.filter_map(|row| row.stream).max_by(f64::total_cmp),
+            _ => None,
+        }
+    }
+
+    /// Says which rows have another best column than in the publication.
+    fn remarks(&self, down: &[String], across: &[String], cells: &[Vec<Cell>], larger: bool) -> Vec<String> {
+        let best = |cells: &[Cell], value: fn(&Cell) -> Option<f64>| {
+            // Only columns with both values are compared.
+            let both = cells.iter().zip(across).filter(|(cell, _)| cell.value.is_some() && cell.study.is_some());
+            let signed = both.filter_map(|(cell, name)| value(cell).map(|v| (if larger { -v } else { v }, name)));
+            let found: Vec<_> = signed.collect();
+            if found.len() < 2 { None } else { found.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name) }
+        };
+        let mut remarks = Vec::new();
+        for (name, cells) in down.iter().zip(cells) {
+            if let (Some(here), Some(there)) = (best(cells, |cell| cell.value), best(cells, |cell| cell.study))
+                && here != there
+            {
+                remarks.push(format!("{name}: the best here is {here}, in the study {there}"));
+            }
+        }
+        remarks
+    }
+}
+
+/// Values of a block in the block-band study.
+const VALUES: f64 = 25.0;
+
+/// Returns the threads of a block of the kernel, from the name of the backend.
+fn threads(row: &Row) -> Option<f64> {
+    parameter(row, "threads")?.parse().ok()
+}
+
+/// Returns the name of a value in the tables of a publication's values.
+fn key(value: &Value) -> String {
+    match value {
+        Value::Best(field) => field.clone(),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+/// Returns a field of a row, or a parameter in the name of its backend.
+fn parameter(row: &Row, name: &str) -> Option<String> {
+    let parameters = row.backend.split_once(':').map_or("", |(_, rest)| rest);
+    let found = parameters.split(',').filter_map(|item| item.split_once('=')).find(|(key, _)| *key == name);
+    found.map(|(_, value)| value.to_owned()).or_else(|| row.field(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns_have_alternatives_and_open_ends() {
+        assert!(matches("cusparse*", "cusparse-alg1"));
+        assert!(matches("csr | sell", "sell"));
+        assert!(!matches("csr", "csr:rows=2"));
+    }
+}

@@ -1,0 +1,227 @@
+//! Measures y = A x for the backends of one matrix on one device.
+
+use super::cases::Case;
+use super::record::{Row, Spread};
+use super::study::Protocol;
+use crate::backend::timing::{ProductTimer, Timed, check, operand, rest};
+use crate::backend::cuda::studies::bsr_tasks::{self, Launch};
+use crate::backend::{Choice, Host, Pick};
+use crate::device::{Cuda, stream};
+use crate::error::{Error, Result};
+use crate::format::Csr;
+use crate::scalar::Scalar;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Least time of a sample without a fixed number of products: short, because a busy machine has only short idle gaps.
+const SECONDS: f64 = 1e-4;
+/// Products of a sample on a device that runs them without the host.
+const PRODUCTS: usize = 64;
+/// Samples of a round: as many as fit into the time of a round, within these limits.
+const SAMPLES: std::ops::RangeInclusive<usize> = 3..=20;
+const ROUND_SECONDS: f64 = 0.1;
+/// Sizes of streams for each power of two: bytes are compared with a stream over as many bytes, to within 9 %, and never more.
+const SIZES: f64 = 8.0;
+/// Bytes of operators that take turns; the operators of larger groups are measured in several groups.
+const TURNS: u64 = 6 << 30;
+
+/// An operator with the samples of its times.
+struct Runner<D: Pick<T>, T: Scalar> {
+    row: Row,
+    timer: ProductTimer<D, T>,
+    plain: Vec<f64>,
+    dot: Vec<f64>,
+    cold: Vec<f64>,
+    /// Products of a sample.
+    each: usize,
+}
+
+/// The matrix, x, and how to measure.
+struct Group<'a, D: Pick<T>, T: Scalar> {
+    device: &'a D,
+    matrix: &'a Arc<Csr>,
+    protocol: &'a Protocol,
+    x: Vec<T>,
+    /// GB/s by the number of bytes.
+    streams: BTreeMap<u64, f64>,
+}
+
+/// Measures cases that differ only in the backend, and passes each finished row to `done`. `before` is called with the label of
+/// a case before it is built, and stops the measurement by returning false.
+pub(super) fn measure<D: Pick<T>, T: Scalar>(
+    device: &D,
+    matrix: &Arc<Csr>,
+    cases: &[Case],
+    protocol: &Protocol,
+    before: &mut dyn FnMut(&Row) -> bool,
+    done: &mut dyn FnMut(Row) -> Result<()>,
+) -> Result<()> {
+    let x = if protocol.stochastic {
+        vec![T::from_f64(1.0 / matrix.cols() as f64); matrix.cols()]
+    } else {
+        operand(matrix.cols())
+    };
+    let mut group = Group { device, matrix, protocol, x, streams: BTreeMap::new() };
+    let mut runners: Vec<Runner<D, T>> = Vec::new();
+    for case in cases {
+        let mut row = case.row.clone();
+        describe(&mut row, matrix);
+        if !before(&row) {
+            break;
+        }
+        match group.prepare(row.clone()) {
+            Ok(runner) => runners.push(runner),
+            Err(e) => done(Row { error: Some(e.to_string()), ..row })?,
+        }
+        if runners.iter().map(|runner| runner.row.storage).sum::<u64>() > TURNS {
+            group.finish(std::mem::take(&mut runners), done)?;
+        }
+    }
+    group.finish(runners, done)
+}
+
+/// Enters the sizes of the matrix.
+pub(super) fn describe(row: &mut Row, matrix: &Csr) {
+    row.rows = matrix.rows() as u64;
+    row.cols = matrix.cols() as u64;
+    row.entries = matrix.nnz() as u64;
+    row.longest = (0..matrix.rows()).map(|i| matrix.row_range(i).len() as u64).max().unwrap_or(0);
+}
+
+/// Returns the number of bytes of the stream that represents this many bytes.
+fn size(bytes: u64) -> u64 {
+    let steps = ((bytes.clamp(1, stream::LARGEST) as f64).log2() * SIZES).floor();
+    (steps / SIZES).exp2().ceil() as u64
+}
+
+impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
+    /// Builds the operator of a case and verifies its first product.
+    fn prepare(&self, mut row: Row) -> Result<Runner<D, T>> {
+        let (device, matrix, protocol) = (self.device, self.matrix, self.protocol);
+        let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &row.backend)?;
+        let began = Instant::now();
+        let settled = choice.settle(matrix, size_of::<T>(), device.resident_rows())?;
+        let operator = settled.build::<D, T>(device, matrix, 0)?;
+        device.synchronize()?;
+        row.build_seconds = Some(began.elapsed().as_secs_f64());
+        row.label = settled.label();
+        let (cost, [alpha, beta]) = (operator.cost(), protocol.scaling);
+        let read = if beta == 0.0 { 0 } else { matrix.rows() * size_of::<T>() };
+        (row.bytes, row.flops, row.storage) = (cost.bytes + read as u64, cost.flops, operator.storage());
+        let cold = protocol.cold && D::BATCH > 1 && cost.bytes < crate::backend::timing::FLUSH as u64;
+        let mut timer = ProductTimer::new(operator, &self.x, cold)?.scaled(alpha, beta);
+        let began = Instant::now();
+        timer.seconds(Timed::Plain, 1)?;
+        row.first_seconds = Some(began.elapsed().as_secs_f64());
+        let mut y = vec![T::default(); matrix.rows()];
+        row.transfer_seconds = Some(timer.transfer(&self.x, &mut y)?);
+        row.checked = Some(self.verify(&y, alpha)?);
+        for _ in 1..protocol.warm_up {
+            timer.seconds(Timed::Plain, 1)?;
+        }
+        Ok(Runner { row, timer, plain: vec![], dot: vec![], cold: vec![], each: 1 })
+    }
+
+    /// Returns the largest error as a multiple of its bound. A product that is off by more than rounding is an error.
+    fn verify(&self, y: &[T], alpha: f64) -> Result<f64> {
+        let scaled: Vec<T>;
+        let x = if alpha == 1.0 {
+            &self.x
+        } else {
+            scaled = self.x.iter().map(|x| T::from_f64(alpha * x.to_f64())).collect();
+            &scaled
+        };
+        let checked = check(self.matrix, x, y);
+        if checked.is_right() {
+            return Ok(checked.worst);
+        }
+        let [found, expected] = checked.values;
+        Err(Error::WrongProduct { row: checked.row, found, expected, bounds: checked.worst })
+    }
+
+    /// Measures runners in turns, verifies their last products, and passes on their rows.
+    fn finish(&mut self, mut runners: Vec<Runner<D, T>>, done: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {
+        let sizes: std::collections::BTreeSet<u64> =
+            runners.iter().map(|runner| size(runner.row.bytes)).collect();
+        let mut failed = vec![None; runners.len()];
+        for _ in 0..self.protocol.rounds {
+            for &bytes in &sizes {
+                let began = Instant::now();
+                let measured = stream::measure(self.device, bytes)?;
+                rest::<D>(began.elapsed().as_secs_f64());
+                let fastest = self.streams.entry(bytes).or_default();
+                *fastest = fastest.max(measured);
+            }
+            for (runner, failed) in runners.iter_mut().zip(&mut failed).filter(|(_, failed)| failed.is_none()) {
+                *failed = runner.round(self.protocol).err().map(|e| e.to_string());
+            }
+        }
+        for (mut runner, failed) in runners.into_iter().zip(failed) {
+            let last = if failed.is_none() { self.verify_last(&runner) } else { Ok(()) };
+            let row = &mut runner.row;
+            row.error = failed.or_else(|| last.err().map(|e| e.to_string()));
+            if row.error.is_none() {
+                row.seconds = Spread::of(&runner.plain, runner.each);
+                row.dot_seconds = Spread::of(&runner.dot, runner.each);
+                row.cold_seconds = Spread::of(&runner.cold, runner.each);
+                row.stream = self.streams.get(&size(row.bytes)).copied();
+            }
+            done(runner.row)?;
+        }
+        Ok(())
+    }
+
+    /// Verifies the product that the last sample left. With beta, y has the sum of all products, and only the first was verified.
+    fn verify_last(&self, runner: &Runner<D, T>) -> Result<()> {
+        let [alpha, beta] = self.protocol.scaling;
+        if beta != 0.0 {
+            return Ok(());
+        }
+        let mut y = vec![T::default(); self.matrix.rows()];
+        runner.timer.result(&mut y)?;
+        self.verify(&y, alpha).map(|_| ())
+    }
+}
+
+impl<D: Pick<T>, T: Scalar> Runner<D, T> {
+    /// Takes the samples of one round.
+    fn round(&mut self, protocol: &Protocol) -> Result<()> {
+        let one = self.timer.seconds(Timed::Plain, 2)?;
+        let at_once = D::BATCH.min(PRODUCTS);
+        let most = ((ROUND_SECONDS / one) as usize).max(1);
+        let enough = ((SECONDS / one).clamp(1.0, 1000.0) as usize * at_once).min(most);
+        let within = protocol.seconds.map_or(usize::MAX, |limit| ((limit / one) as usize).max(1));
+        self.each = protocol.products.unwrap_or(if protocol.samples.is_some() { 1 } else { enough }).min(within);
+        let by_time = (most / self.each).clamp(*SAMPLES.start(), *SAMPLES.end());
+        let samples = protocol.samples.unwrap_or(by_time);
+        let Runner { timer, plain, dot, cold, each, row } = self;
+        for _ in 0..samples {
+            plain.push(sample::<D, T>(timer, Timed::Plain, *each)?);
+        }
+        if protocol.dot && row.rows == row.cols {
+            for _ in 0..samples {
+                dot.push(sample::<D, T>(timer, Timed::Dot, *each)?);
+            }
+        }
+        let makes_cold = protocol.cold && D::BATCH > 1 && row.bytes < crate::backend::timing::FLUSH as u64;
+        for _ in 0..if makes_cold { *SAMPLES.start() } else { 0 } {
+            let both = sample::<D, T>(timer, Timed::Cold, PRODUCTS.min(most))?;
+            cold.push(both - sample::<D, T>(timer, Timed::Flush, PRODUCTS.min(most))?);
+        }
+        Ok(())
+    }
+}
+
+/// Times products, and lets a GPU rest as long as it worked.
+fn sample<D: Pick<T>, T: Scalar>(timer: &mut ProductTimer<D, T>, timed: Timed, times: usize) -> Result<f64> {
+    let seconds = timer.seconds(timed, times)?;
+    rest::<D>(seconds * times as f64);
+    Ok(seconds)
+}
+
+/// Returns the launch of a kernel of the block-band study; none for other backends.
+pub(super) fn launch(gpu: &Cuda, matrix: &Csr, backend: &str) -> Result<Option<Launch>> {
+    let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend)?;
+    bsr_tasks::launch::<f64>(gpu, matrix, &choice)
+}

@@ -1,0 +1,325 @@
+//! Measures a study, matrix by matrix.
+
+use super::cases::Case;
+use super::machine::{Machine, now, program};
+use super::product;
+use super::record::{LeftOut, Record, Row, SCHEMA};
+use super::rivals::Exchange;
+use super::solves;
+use super::study::{Study, Sweep, What};
+use crate::device::{Cpu, Cuda, cuda};
+use crate::engine::Matrix;
+use crate::error::Result;
+use crate::format::Csr;
+use crate::source::Options;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// What to run of a study, and how.
+pub struct Settings {
+    /// The kind of device to run cases of, or all.
+    pub device: Option<String>,
+    /// The sweeps to run; empty for all.
+    pub sweeps: Vec<String>,
+    /// The file that the record is saved to after every matrix, and continued from; none to keep it in memory only.
+    pub file: Option<PathBuf>,
+    /// Measures again what the file has.
+    pub afresh: bool,
+    /// Measures failed cases again.
+    pub retry: bool,
+    /// The command, for the record.
+    pub command: String,
+    /// Stops after the present case once it is set.
+    pub cancel: Arc<AtomicBool>,
+}
+
+/// The state of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Cases finished, kept ones included.
+    pub done: usize,
+    /// All cases.
+    pub total: usize,
+    /// The case that begins.
+    pub case: String,
+    /// Seconds until the end if the remaining cases take as long as those so far; none at first.
+    pub seconds_left: Option<f64>,
+}
+
+/// A run in progress.
+struct Run<'a> {
+    study: &'a Study,
+    settings: &'a Settings,
+    record: Record,
+    gpu: Option<Cuda>,
+    exchange: Option<Exchange>,
+    began: Instant,
+    done: usize,
+    kept: usize,
+    total: usize,
+    on_progress: &'a mut dyn FnMut(&Progress),
+}
+
+/// Measures the cases of a study that the record does not have yet, and returns the record. The record is saved after every
+/// matrix; a run that is cancelled returns what it has.
+pub fn run(study: &Study, settings: &Settings, on_progress: &mut dyn FnMut(&Progress)) -> Result<Record> {
+    let all = study.cases(&settings.sweeps);
+    let wanted = |case: &Case| settings.device.as_ref().is_none_or(|device| *device == case.row.device);
+    let needs_gpu = all.iter().any(|case| wanted(case) && case.row.device == "cuda");
+    let gpu = if needs_gpu { Some(cuda::usable(0).and_then(|()| Cuda::new(0))) } else { None };
+    let (gpu, no_gpu) = match gpu {
+        Some(Ok(gpu)) => (Some(gpu), None),
+        Some(Err(e)) => (None, Some(e.to_string())),
+        None => (None, Some("cases of other devices were not asked for".to_owned())),
+    };
+    let record = begin(study, settings, Machine::here(gpu.as_ref()))?;
+    let mut run = Run {
+        study,
+        settings,
+        record,
+        gpu,
+        exchange: None,
+        began: Instant::now(),
+        done: 0,
+        kept: 0,
+        total: 0,
+        on_progress,
+    };
+    run.leave_out(&all, no_gpu.as_deref());
+    let here = |case: &Case| wanted(case) && (case.row.device == "cpu" || run.gpu.is_some());
+    let cases: Vec<Case> = all.into_iter().filter(here).collect();
+    run.total = cases.len();
+    let missing: Vec<Case> = cases.into_iter().filter(|case| !run.has(case)).collect();
+    run.kept = run.total - missing.len();
+    run.done = run.kept;
+    for group in missing.chunk_by(|a, b| same_matrix(&a.row, &b.row)) {
+        if run.cancelled() {
+            break;
+        }
+        run.matrix(group)?;
+        run.save()?;
+    }
+    run.record.rows.sort_by_key(|row| order(study, row));
+    run.save()?;
+    Ok(run.record)
+}
+
+/// Returns the record to add to: the saved one if it is of the same study and machine.
+fn begin(study: &Study, settings: &Settings, machine: Machine) -> Result<Record> {
+    let fresh = Record {
+        schema: SCHEMA,
+        study: study.clone(),
+        program: program(),
+        command: settings.command.clone(),
+        started: now(),
+        machine,
+        rows: Vec::new(),
+        left_out: Vec::new(),
+    };
+    let Some(file) = settings.file.as_ref().filter(|file| file.exists() && !settings.afresh) else {
+        return Ok(fresh);
+    };
+    let saved = Record::read(file)?;
+    if saved.machine.cpu != fresh.machine.cpu || saved.machine.cores != fresh.machine.cores {
+        let reason = format!(
+            "it has measurements of another machine ({}); name another folder, or measure afresh",
+            saved.machine.in_words()
+        );
+        return Err(crate::error::Error::setting("output", file.display(), reason));
+    }
+    let gpu = saved.machine.gpu.clone().or(fresh.machine.gpu.clone());
+    let libraries = if fresh.machine.libraries.is_empty() { saved.machine.libraries } else { fresh.machine.libraries.clone() };
+    Ok(Record { rows: saved.rows, machine: Machine { gpu, libraries, ..fresh.machine.clone() }, ..fresh })
+}
+
+/// Returns the position of a row's sweep and matrix in the study, so that rows added later stand where they belong.
+fn order(study: &Study, row: &Row) -> (usize, usize) {
+    let sweep = study.sweeps.iter().position(|sweep| sweep.name == row.sweep).unwrap_or(usize::MAX);
+    let matrices = study.sweeps.get(sweep).map(|sweep| &sweep.matrix);
+    let starts = |text: &String| text.split('|').next().unwrap_or_default().trim() == row.matrix;
+    (sweep, matrices.and_then(|matrices| matrices.iter().position(starts)).unwrap_or(0))
+}
+
+fn same_matrix(a: &Row, b: &Row) -> bool {
+    a.sweep == b.sweep && a.measured == b.measured && a.as_stored == b.as_stored
+}
+
+fn same_device(a: &Case, b: &Case) -> bool {
+    let key = |case: &Case| (case.row.device.clone(), case.row.threads, case.row.precision.clone(), case.rival.is_some());
+    key(a) == key(b)
+}
+
+impl Run<'_> {
+    fn cancelled(&self) -> bool {
+        self.settings.cancel.load(Ordering::Relaxed)
+    }
+
+    fn sweep(&self, case: &Case) -> &Sweep {
+        &self.study.sweeps[case.sweep]
+    }
+
+    /// Notes the sweeps whose cases this machine cannot run.
+    fn leave_out(&mut self, cases: &[Case], no_gpu: Option<&str>) {
+        let Some(why) = no_gpu else { return };
+        let mut sweeps: Vec<String> =
+            cases.iter().filter(|case| case.row.device == "cuda").map(|case| case.row.sweep.clone()).collect();
+        sweeps.dedup();
+        let has = |sweep: &String| self.record.rows.iter().any(|row| row.device == "cuda" && row.sweep == *sweep);
+        sweeps.retain(|sweep| !has(sweep));
+        let left = |sweep| LeftOut { sweep, what: "cases on a GPU".to_owned(), why: why.to_owned() };
+        self.record.left_out = sweeps.into_iter().map(left).collect();
+    }
+
+    /// Returns whether the record has the case, so that it is not measured again.
+    fn has(&self, case: &Case) -> bool {
+        let retry = |row: &&Row| row.error.is_none() || !self.settings.retry;
+        self.record.find(&case.row).filter(retry).is_some()
+    }
+
+    fn save(&self) -> Result<()> {
+        self.settings.file.as_ref().map_or(Ok(()), |file| self.record.write(file))
+    }
+
+    /// Reports that a case begins; returns false if the run was cancelled.
+    fn announce(&mut self, row: &Row) -> bool {
+        let measured = (self.done - self.kept) as f64;
+        let left = (self.total - self.done) as f64;
+        let seconds_left = (measured > 0.0).then(|| self.began.elapsed().as_secs_f64() / measured * left);
+        let name = if row.program == "solver" { &row.backend } else { &row.program };
+        let case = format!("{} {} on {} ({})", row.measured, name, row.device, row.precision);
+        (self.on_progress)(&Progress { done: self.done, total: self.total, case, seconds_left });
+        !self.cancelled()
+    }
+
+    fn put(&mut self, row: Row) {
+        self.done += 1;
+        self.record.put(row);
+    }
+
+    /// Measures the cases of one matrix.
+    fn matrix(&mut self, cases: &[Case]) -> Result<()> {
+        let Some(first) = cases.first() else { return Ok(()) };
+        self.announce(&Row { backend: "being read".to_owned(), ..first.row.clone() });
+        let options = Options { as_stored: first.row.as_stored, ..Options::default() };
+        let matrix = match Matrix::open_with(&first.row.measured, &options) {
+            Ok(matrix) => matrix,
+            Err(e) => {
+                for case in cases {
+                    self.put(Row { error: Some(e.to_string()), ..case.row.clone() });
+                }
+                return Ok(());
+            }
+        };
+        for group in cases.chunk_by(same_device) {
+            if self.cancelled() {
+                break;
+            }
+            match (group[0].rival, group[0].row.what) {
+                (None, What::Product) => self.products(&matrix, group)?,
+                _ => self.one_by_one(&matrix, group)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures products of several backends in turns.
+    fn products(&mut self, matrix: &Matrix, cases: &[Case]) -> Result<()> {
+        let row = cases[0].row.clone();
+        let csr = matrix.shared_csr();
+        let csr = if row.precision == "f32" { Arc::new(csr.to_f32()) } else { csr };
+        let outcome = match (row.device.as_str(), self.gpu.clone()) {
+            ("cuda", Some(gpu)) => self.products_on(&gpu, &csr, cases),
+            _ => Cpu::new(row.threads).and_then(|cpu| self.products_on(&cpu, &csr, cases)),
+        };
+        // An error of the device ends the group; cases without a row get it as theirs.
+        if let Err(e) = outcome {
+            let unfinished: Vec<Row> =
+                cases.iter().map(|case| case.row.clone()).filter(|row| self.record.find(row).is_none()).collect();
+            unfinished.into_iter().for_each(|row| self.put(Row { error: Some(e.to_string()), ..row }));
+        }
+        Ok(())
+    }
+
+    fn products_on<D>(&mut self, device: &D, csr: &Arc<Csr>, cases: &[Case]) -> Result<()>
+    where
+        D: crate::backend::Pick<f32> + crate::backend::Pick<f64>,
+    {
+        let protocol = self.sweep(&cases[0]).protocol;
+        let single = cases[0].row.precision == "f32";
+        let mut rows = Vec::new();
+        let cancel = Arc::clone(&self.settings.cancel);
+        let mut begun = 0;
+        let mut before = |row: &Row| {
+            let name = row.clone();
+            begun += 1;
+            self.announce_at(begun - 1, &name);
+            !cancel.load(Ordering::Relaxed)
+        };
+        let mut done = |row: Row| {
+            rows.push(row);
+            Ok(())
+        };
+        let outcome = match single {
+            true => product::measure::<D, f32>(device, csr, cases, &protocol, &mut before, &mut done),
+            false => product::measure::<D, f64>(device, csr, cases, &protocol, &mut before, &mut done),
+        };
+        for mut row in rows {
+            self.add_launch(&mut row, csr);
+            self.put(row);
+        }
+        outcome
+    }
+
+    /// Reports a case that begins while `ahead` others of its group are not finished.
+    fn announce_at(&mut self, ahead: usize, row: &Row) {
+        let done = self.done;
+        self.done = (done + ahead).min(self.total);
+        self.announce(row);
+        self.done = done;
+    }
+
+    /// Enters the launch of a kernel of the block-band study.
+    fn add_launch(&self, row: &mut Row, csr: &Csr) {
+        let Some(gpu) = self.gpu.as_ref().filter(|_| row.device == "cuda" && row.precision == "f64") else { return };
+        if let Ok(Some(launch)) = product::launch(gpu, csr, &row.backend) {
+            row.registers = Some(launch.registers);
+            row.resident = Some(launch.resident);
+            row.blocks = Some(launch.blocks);
+        }
+    }
+
+    /// Measures solves and rivals.
+    fn one_by_one(&mut self, matrix: &Matrix, cases: &[Case]) -> Result<()> {
+        for case in cases {
+            if !self.announce(&case.row) {
+                break;
+            }
+            let mut row = case.row.clone();
+            let sweep = self.sweep(case).clone();
+            let outcome = match case.rival {
+                None => solves::measure(matrix, &sweep, &mut row),
+                Some(index) => match self.exchange() {
+                    Ok(exchange) => exchange.measure(matrix, &sweep, &sweep.rival[index], &mut row),
+                    Err(e) => Err(e),
+                },
+            };
+            if let Err(e) = outcome {
+                row.error = Some(e.to_string());
+            }
+            self.put(row);
+        }
+        Ok(())
+    }
+
+    fn exchange(&mut self) -> Result<&mut Exchange> {
+        if self.exchange.is_none() {
+            self.exchange = Some(Exchange::new()?);
+        }
+        match &mut self.exchange {
+            Some(exchange) => Ok(exchange),
+            None => Err(crate::error::Error::OutOfMemory { bytes: 0 }),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Measures whole solves through the engine.
+
+use super::product::describe;
+use super::record::{Row, Spread};
+use super::study::{Sweep, What};
+use crate::engine::{Cg, Markov, Matrix, Pagerank};
+use crate::error::{Error, Result};
+use crate::scalar::Precision;
+use crate::solve::problem;
+use std::time::Instant;
+
+/// Solves of a case without a fixed number of samples.
+const SOLVES: usize = 3;
+/// No further solve begins after this many seconds.
+const SECONDS: f64 = 20.0;
+
+/// What one solve measured.
+struct Solved {
+    converged: bool,
+    message: String,
+    iterations: u64,
+    seconds_per_iteration: f64,
+    bytes: u64,
+    checked: f64,
+    stream: Option<f64>,
+    label: String,
+}
+
+/// Solves repeatedly what is prepared once, and enters the results.
+fn repeat(
+    row: &mut Row,
+    sweep: &Sweep,
+    preparing: f64,
+    mut solve: impl FnMut(bool) -> Result<Solved>,
+) -> Result<()> {
+    let (mut each, mut whole, mut last) = (Vec::new(), Vec::new(), None);
+    let samples = sweep.protocol.samples.unwrap_or(SOLVES);
+    let began = Instant::now();
+    for sample in 0..samples {
+        let started = Instant::now();
+        // The limit is measured once, after the last solve.
+        let ends = sample + 1 == samples || began.elapsed().as_secs_f64() > SECONDS;
+        let solved = solve(ends)?;
+        each.push(solved.seconds_per_iteration);
+        if !ends || samples == 1 {
+            whole.push(started.elapsed().as_secs_f64());
+        }
+        row.first_seconds = row.first_seconds.or(Some(started.elapsed().as_secs_f64()));
+        last = Some(solved);
+        if ends {
+            break;
+        }
+    }
+    let Some(solved) = last else { return Ok(()) };
+    row.converged = Some(solved.converged);
+    row.iterations = Some(solved.iterations);
+    row.checked = Some(solved.checked);
+    row.bytes = solved.bytes;
+    row.stream = solved.stream;
+    row.label = solved.label;
+    row.build_seconds = Some(preparing);
+    if !solved.converged {
+        row.error = Some(solved.message);
+        return Ok(());
+    }
+    row.seconds = Spread::of(&each, solved.iterations as usize);
+    row.total_seconds = Spread::of(&whole, 1).map(|spread| preparing + spread.min);
+    Ok(())
+}
+
+fn precision(row: &Row) -> Precision {
+    if row.precision == "f32" { Precision::F32 } else { Precision::F64 }
+}
+
+/// Measures a solve of this program. The row gets its results.
+pub(super) fn measure(matrix: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
+    describe(row, matrix.csr());
+    match row.what {
+        What::Cg => cg(matrix, sweep, row),
+        What::Pagerank => pagerank(matrix, sweep, row),
+        What::Markov => markov(matrix, sweep, row),
+        What::Product => Ok(()),
+    }
+}
+
+fn cg(matrix: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
+    let mut solver = Cg::new(matrix).device(&row.device).backend(&row.backend).precision(precision(row));
+    if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
+        solver = solver.threads(threads);
+    }
+    if let Some(precond) = &sweep.precond {
+        solver = solver.precond(precond)?;
+    }
+    if let Some(tolerance) = sweep.tolerance {
+        solver = solver.rtol(tolerance);
+    }
+    let system = problem::with_known_answer(matrix.csr());
+    let began = Instant::now();
+    let mut prepared = solver.prepare()?;
+    let preparing = began.elapsed().as_secs_f64();
+    repeat(row, sweep, preparing, |ends| {
+        let mut answer = prepared.solve(&system.b)?;
+        if ends {
+            answer.measure_limit(prepared.device(), None);
+        }
+        let report = answer.report();
+        Ok(Solved {
+            converged: report.converged,
+            message: report.message,
+            iterations: report.iterations,
+            seconds_per_iteration: report.seconds_per_iteration,
+            bytes: report.bytes_per_iteration,
+            checked: report.residual_true,
+            stream: report.limit_seconds_per_iteration.map(|s| report.bytes_per_iteration as f64 / s / 1e9),
+            label: report.backend,
+        })
+    })
+}
+
+fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
+    let mut solver = Pagerank::new(graph).device(&row.device).backend(&row.backend).precision(precision(row));
+    if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
+        solver = solver.threads(threads);
+    }
+    if let Some(tolerance) = sweep.tolerance {
+        solver = solver.tol(tolerance);
+    }
+    let began = Instant::now();
+    let mut prepared = solver.prepare()?;
+    let preparing = began.elapsed().as_secs_f64();
+    repeat(row, sweep, preparing, |ends| {
+        let mut ranks = prepared.solve()?;
+        if ends {
+            ranks.measure_limit(prepared.device(), None);
+        }
+        let report = ranks.report();
+        let bytes = report.bytes_per_iteration;
+        Ok(Solved {
+            converged: report.converged,
+            message: report.message,
+            iterations: report.iterations,
+            seconds_per_iteration: report.seconds_per_iteration,
+            bytes,
+            checked: report.error_bound,
+            stream: report.stream_gigabytes_per_second,
+            label: report.backend,
+        })
+    })
+}
+
+fn markov(chain: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
+    let mut solver = Markov::new(chain).device(&row.device).backend(&row.backend).precision(precision(row));
+    if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
+        solver = solver.threads(threads);
+    }
+    if let Some(tolerance) = sweep.tolerance {
+        solver = solver.tol(tolerance);
+    }
+    let began = Instant::now();
+    let mut prepared = solver.prepare()?;
+    let preparing = began.elapsed().as_secs_f64();
+    repeat(row, sweep, preparing, |ends| {
+        let mut found = prepared.solve()?;
+        if ends {
+            found.measure_limit(prepared.device(), None);
+        }
+        let report = found.report();
+        let class = report.classes.first().ok_or_else(|| Error::Rival {
+            name: "markov".to_owned(),
+            reason: "the chain has no closed class".to_owned(),
+        })?;
+        let bytes = report.bytes_per_iteration;
+        Ok(Solved {
+            converged: report.converged,
+            message: class.message.clone(),
+            iterations: report.iterations,
+            seconds_per_iteration: report.seconds_per_iteration,
+            bytes,
+            checked: class.residual,
+            stream: report.percent_of_limit.map(|p| 100.0 * report.gigabytes_per_second / p),
+            label: report.backend.clone(),
+        })
+    })
+}

@@ -1,0 +1,396 @@
+//! Studies as data: the sweeps to measure, and the tables and figures to make of them.
+
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A study, as a file in `configs/bench/` describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Study {
+    /// The name, from which output files get theirs.
+    #[serde(default)]
+    pub name: String,
+    /// The title.
+    pub title: String,
+    /// A few sentences about the publication: what it measured, on which machine, and how this file differs.
+    #[serde(default)]
+    pub about: String,
+    /// The sweeps.
+    #[serde(rename = "sweep")]
+    pub sweeps: Vec<Sweep>,
+    /// The tables.
+    #[serde(rename = "table", default)]
+    pub tables: Vec<Table>,
+}
+
+/// What a case measures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    /// The product y = A x.
+    #[default]
+    Product,
+    /// Conjugate gradients.
+    Cg,
+    /// PageRank.
+    Pagerank,
+    /// A stationary distribution.
+    Markov,
+}
+
+/// Cases for all combinations of the listed values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    /// The name, which tables refer to.
+    pub name: String,
+    /// What is measured.
+    #[serde(default)]
+    pub what: What,
+    /// Matrices: files, names or generators. `F1 | F1-like` is the first that is on this machine. `{n}` is a variable.
+    pub matrix: Vec<String>,
+    /// Kinds of devices: `cpu`, `cuda`.
+    #[serde(default = "on_the_cpu")]
+    pub device: Vec<String>,
+    /// Backends with their parameters, possibly with variables.
+    #[serde(default = "automatic")]
+    pub backend: Vec<String>,
+    /// Precisions: `f64`, `f32`, `mixed`.
+    #[serde(default = "double")]
+    pub precision: Vec<String>,
+    /// Numbers of CPU threads; by default one per core.
+    #[serde(default)]
+    pub threads: Vec<usize>,
+    /// Whether only the stored triangle of a symmetric matrix is measured.
+    #[serde(default = "whole")]
+    pub as_stored: Vec<bool>,
+    /// Variables and their values.
+    #[serde(default)]
+    pub vary: BTreeMap<String, Vec<Text>>,
+    /// The preconditioner of a solve.
+    #[serde(default)]
+    pub precond: Option<String>,
+    /// The tolerance of a solve.
+    #[serde(default)]
+    pub tolerance: Option<f64>,
+    /// Programs outside of `solver`: see [`Rival`].
+    #[serde(default)]
+    pub rival: Vec<Rival>,
+    /// How to measure.
+    #[serde(default)]
+    pub protocol: Protocol,
+}
+
+/// A value of a variable: a number or a word, kept as text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "toml::Value")]
+pub struct Text(pub String);
+
+impl From<toml::Value> for Text {
+    fn from(value: toml::Value) -> Text {
+        Text(match value {
+            toml::Value::String(text) => text,
+            other => other.to_string(),
+        })
+    }
+}
+
+/// An external program that measures the same case. It gets the matrix as a file, prints one line of JSON with its times, and
+/// writes its answer to a file, which is verified like the answers of this program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rival {
+    /// The name in tables.
+    pub name: String,
+    /// The device that it runs on; it is measured only with cases of that device.
+    #[serde(default = "cpu")]
+    pub device: String,
+    /// Program and arguments. `{matrix}`, `{answer}`, `{threads}`, `{precision}` and `{tolerance}` are replaced.
+    pub command: Vec<String>,
+}
+
+/// How a case is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Protocol {
+    /// Products before the first sample.
+    pub warm_up: usize,
+    /// Samples; by default as many as fit into the time of a round.
+    pub samples: Option<usize>,
+    /// Products of a sample; by default as many as make the sample long enough for the clock.
+    pub products: Option<usize>,
+    /// Rounds in which the backends of a matrix take turns.
+    pub rounds: usize,
+    /// Longest time of a sample in seconds: a longer one has fewer products.
+    pub seconds: Option<f64>,
+    /// The statistic that tables show.
+    pub statistic: Statistic,
+    /// Whether the product with a dot product is measured as well.
+    pub dot: bool,
+    /// Whether the product with cold caches is measured as well, on a GPU.
+    pub cold: bool,
+    /// Whether x is a probability vector, as in Markov chains, instead of numbers of both signs.
+    pub stochastic: bool,
+    /// The factors of y = alpha A x + beta y.
+    pub scaling: [f64; 2],
+}
+
+impl Default for Protocol {
+    fn default() -> Protocol {
+        Protocol {
+            warm_up: 2,
+            samples: None,
+            products: None,
+            rounds: 3,
+            seconds: None,
+            statistic: Statistic::Median,
+            dot: false,
+            cold: false,
+            stochastic: false,
+            scaling: [1.0, 0.0],
+        }
+    }
+}
+
+/// A statistic of the samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Statistic {
+    /// The shortest time.
+    Min,
+    /// The median.
+    #[default]
+    Median,
+    /// The mean.
+    Mean,
+}
+
+/// A table of one value for each combination of two fields.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// The title.
+    pub title: String,
+    /// The sweeps that it takes rows from; by default all.
+    #[serde(default)]
+    pub sweep: Vec<String>,
+    /// Values that fields must have, as patterns: `hybrid*`, `csr | sell`.
+    #[serde(default, rename = "where")]
+    pub only: BTreeMap<String, String>,
+    /// The field with a row for each value: `matrix`, `backend`, `threads`, or a variable.
+    pub rows: String,
+    /// The field with a column for each value; with `values` there is a column for each of these instead.
+    #[serde(default)]
+    pub columns: String,
+    /// The values of the columns, if columns differ in what they show.
+    #[serde(default)]
+    pub values: Vec<Value>,
+    /// The field with a table for each value.
+    #[serde(default)]
+    pub panels: Option<String>,
+    /// The value of a cell. Of several cases for a cell the fastest counts.
+    #[serde(default)]
+    pub value: Value,
+    /// The cases that a cell is compared with: values of fields as patterns, where `{backend}` is the value of the cell's case. Of
+    /// several cases the fastest counts.
+    #[serde(default)]
+    pub over: BTreeMap<String, String>,
+    /// The form of the comparison.
+    #[serde(default)]
+    pub show: Show,
+    /// Products that a time stands for.
+    #[serde(default = "one")]
+    pub products: usize,
+    /// The values of the publication, by row and column, or by panel, row and column with slashes between.
+    #[serde(default)]
+    pub study: BTreeMap<String, BTreeMap<String, f64>>,
+    /// The machine of the publication.
+    #[serde(default)]
+    pub study_machine: String,
+    /// The kind of the figure that shows the table.
+    #[serde(default)]
+    pub plot: Option<Plot>,
+    /// An explanation below the table.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// The value of a cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// The time of a product or iteration.
+    #[default]
+    Time,
+    /// The time of a product with cold caches.
+    Cold,
+    /// The time of a product with a dot product.
+    Dot,
+    /// Seconds to build the operator.
+    Build,
+    /// Seconds of a whole solve.
+    Total,
+    /// GFLOP/s.
+    Gflops,
+    /// GB/s.
+    Bandwidth,
+    /// Percent of the bandwidth of a stream.
+    PercentOfStream,
+    /// Iterations.
+    Iterations,
+    /// Registers of a thread.
+    Registers,
+    /// Blocks that a multiprocessor holds.
+    Resident,
+    /// Blocks launched.
+    Blocks,
+    /// Threads of a block that have a position in one of its 5 x 5 blocks of the matrix.
+    Workers,
+    /// Threads that add to one sum in shared memory, if every thread has a position in a 5 x 5 block.
+    Contention,
+    /// How many times as fast as the case of `over`.
+    Speedup,
+    /// The value that a field or parameter has in the fastest case.
+    Best(String),
+}
+
+/// The form of a comparison with another case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Show {
+    /// How many times as fast.
+    #[default]
+    Speedup,
+    /// The speed in percent of the other's.
+    Percent,
+    /// The time saved, in percent of the other's time.
+    Gain,
+}
+
+/// The kind of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Plot {
+    /// Bars, with the limit as a line where there is one.
+    Bars,
+    /// Curves over the rows, which are numbers.
+    Curves,
+    /// A grid of coloured cells.
+    Heat,
+    /// GFLOP/s over flops per byte.
+    Roofline,
+}
+
+fn cpu() -> String {
+    "cpu".to_owned()
+}
+
+fn on_the_cpu() -> Vec<String> {
+    vec![cpu()]
+}
+
+fn automatic() -> Vec<String> {
+    vec!["auto".to_owned()]
+}
+
+fn double() -> Vec<String> {
+    vec!["f64".to_owned()]
+}
+
+fn whole() -> Vec<bool> {
+    vec![false]
+}
+
+fn one() -> usize {
+    1
+}
+
+impl Study {
+    /// Reads a study.
+    pub fn read(path: &Path) -> Result<Study> {
+        let fault = |source| Error::Io { action: "read", path: path.to_owned(), source };
+        let text = std::fs::read_to_string(path).map_err(fault)?;
+        let malformed = |found: String| Error::Malformed {
+            path: path.to_owned(),
+            part: "the study".to_owned(),
+            expected: "the keys title, sweep and table, as in configs/bench/".to_owned(),
+            found,
+        };
+        let mut study: Study = toml::from_str(&text).map_err(|e| malformed(e.to_string()))?;
+        if study.name.is_empty() {
+            study.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        }
+        study.check().map_err(malformed)?;
+        Ok(study)
+    }
+
+    /// Checks what the types do not: names that refer to each other, devices, precisions.
+    fn check(&self) -> std::result::Result<(), String> {
+        for sweep in &self.sweeps {
+            sweep.check().map_err(|fault| format!("in sweep {}: {fault}", sweep.name))?;
+        }
+        for table in &self.tables {
+            if let Some(name) = table.sweep.iter().find(|name| self.sweep(name).is_none()) {
+                return Err(format!("table {:?} refers to sweep {name}, which is not there", table.title));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a study of one sweep, without tables.
+    pub fn of_sweep(title: String, sweep: Sweep) -> Study {
+        Study { name: sweep.name.clone(), title, about: String::new(), sweeps: vec![sweep], tables: Vec::new() }
+    }
+
+    /// Returns the sweep of that name.
+    pub fn sweep(&self, name: &str) -> Option<&Sweep> {
+        self.sweeps.iter().find(|sweep| sweep.name == name)
+    }
+}
+
+impl Sweep {
+    /// Makes a sweep of products with several backends on one matrix.
+    pub fn products(matrix: String, device: &str, backend: Vec<String>, precision: &str, protocol: Protocol) -> Sweep {
+        Sweep {
+            name: "spmv".to_owned(),
+            what: What::Product,
+            matrix: vec![matrix],
+            device: vec![device.to_owned()],
+            backend,
+            precision: vec![precision.to_owned()],
+            threads: Vec::new(),
+            as_stored: whole(),
+            vary: BTreeMap::new(),
+            precond: None,
+            tolerance: None,
+            rival: Vec::new(),
+            protocol,
+        }
+    }
+
+    fn check(&self) -> std::result::Result<(), String> {
+        if let Some(device) = self.device.iter().find(|device| !["cpu", "cuda"].contains(&device.as_str())) {
+            return Err(format!("device {device}; the devices are cpu and cuda"));
+        }
+        if let Some(name) = self.precision.iter().find(|name| !["f64", "f32"].contains(&name.as_str())) {
+            return Err(format!("precision {name}; the precisions are f64 and f32"));
+        }
+        let texts = || self.matrix.iter().chain(&self.backend);
+        let unused = |name: &&String| !texts().any(|text| text.contains(&format!("{{{name}}}")));
+        if let Some(name) = self.vary.keys().find(unused) {
+            return Err(format!("variable {name} is in no matrix and no backend"));
+        }
+        for text in texts() {
+            let inside = text.split('{').skip(1).map(|rest| rest.split('}').next().unwrap_or_default());
+            if let Some(name) = inside.into_iter().find(|name| !self.vary.contains_key(*name)) {
+                return Err(format!("{text} has the variable {name}, which has no values"));
+            }
+        }
+        if self.protocol.rounds == 0 || self.protocol.samples == Some(0) || self.protocol.products == Some(0) {
+            return Err("rounds, samples and products are at least 1".to_owned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! `solver spmv`: measures y = A x with several backends on one matrix.
+
+use super::args::SpmvArgs;
+use super::flags::bad;
+use super::{interrupt, layout, print, print_json, progress};
+use crate::backend::{REGISTRY, recommended};
+use crate::bench::{Protocol, Record, Row, Settings, Study, Sweep, run};
+use crate::engine::Request;
+use crate::error::Result;
+use crate::scalar::Precision;
+use comfy_table::{CellAlignment, Table, presets};
+
+/// What the columns of the table mean.
+const MEANINGS: &[(&str, &str)] = &[
+    ("min, median", "microseconds of one product; repeated products find their data in caches where it fits"),
+    ("dot", "with the dot product of x and y in the same pass, as CG needs it"),
+    ("cold", "after a stream over more bytes than any cache holds"),
+    ("MB", "bytes that a product moves: the arrays of the format, x and y, each once"),
+    ("% stream", "the bandwidth in percent of that of a plain stream over as many bytes, measured in the same run"),
+    ("build, first", "milliseconds to convert and upload the matrix, and of the first product, which loads kernels"),
+    ("error", "the largest error of a row in percent of the bound on rounding errors, against sums in double precision"),
+];
+
+pub(super) fn run_spmv(args: &SpmvArgs) -> Result<bool> {
+    super::fetch::on_first_use(super::fetch::missing(&args.matrix)?)?;
+    if let Some(path) = &args.output {
+        super::paths::check_writable(("--output", path))?;
+    }
+    let request = Request {
+        device: args.device.clone(),
+        precision: args.precision,
+        threads: args.threads,
+        ..Request::default()
+    };
+    let settled = request.settle()?;
+    settled.check_device()?;
+    let device = settled.backend.entry.device();
+    if args.precision == Precision::Mixed {
+        return Err(bad("--precision", "mixed", "a single product runs in f64 or f32"));
+    }
+    let study = study(args, device)?;
+    let settings = Settings {
+        device: Some(device.to_owned()),
+        sweeps: Vec::new(),
+        file: None,
+        afresh: true,
+        retry: false,
+        command: super::bench::command(),
+        cancel: interrupt::catch(),
+    };
+    let mut shown = progress::show_phases();
+    let record = run(&study, &settings, &mut |now| shown(&now.case));
+    drop(shown);
+    interrupt::release();
+    let record = record?;
+    if let Some(path) = &args.output {
+        record.write(path)?;
+    }
+    match args.json {
+        true => print_json(&record)?,
+        false => print(&in_words(&record, args.explain))?,
+    }
+    let wrong = |row: &Row| row.error.as_deref().is_some_and(|error| error.contains("the product is wrong"));
+    Ok(record.rows.iter().any(|row| row.seconds.is_some()) && !record.rows.iter().any(wrong))
+}
+
+/// Makes a study of one matrix.
+fn study(args: &SpmvArgs, device: &str) -> Result<Study> {
+    let matrix = args.matrix.to_string_lossy().into_owned();
+    let backends = match args.backend.as_slice() {
+        [] => {
+            let all = REGISTRY.iter().filter(|entry| entry.device() == device && entry.values && recommended(entry));
+            ["auto".to_owned()].into_iter().chain(all.map(|entry| entry.name.to_owned())).collect()
+        }
+        [one] if one == "all" => {
+            let all = REGISTRY.iter().filter(|entry| entry.device() == device);
+            ["auto".to_owned()].into_iter().chain(all.map(|entry| entry.name.to_owned())).collect()
+        }
+        typed => joined(typed),
+    };
+    let protocol = Protocol { rounds: args.rounds, dot: true, cold: true, ..Protocol::default() };
+    let sweep = Sweep::products(matrix.clone(), device, backends, args.precision.name(), protocol);
+    let threads = args.threads.filter(|_| device == "cpu").into_iter().collect();
+    let sweep = Sweep { threads, as_stored: vec![args.as_stored], ..sweep };
+    Ok(Study::of_sweep(format!("y = A x on {matrix}"), sweep))
+}
+
+/// Joins parameters to their backends again: in `sell,hybrid:short=4,long=256` the last comma separates parameters.
+fn joined(typed: &[String]) -> Vec<String> {
+    let mut backends: Vec<String> = Vec::new();
+    for item in typed {
+        let is_parameter = item.find('=').is_some_and(|at| !item[..at].contains(':'));
+        match backends.last_mut().filter(|last| is_parameter && last.contains(':')) {
+            Some(last) => last.push_str(&format!(",{item}")),
+            None => backends.push(item.clone()),
+        }
+    }
+    backends
+}
+
+fn in_words(record: &Record, explain: bool) -> String {
+    let Some(first) = record.rows.first() else { return "stopped before the first measurement\n".to_owned() };
+    let mut text = layout::wrapped(
+        "",
+        &format!(
+            "y = A x with {}{}: {} rows, {} entries, the longest row {}; {}, on {}",
+            first.measured,
+            if first.as_stored { " as stored" } else { "" },
+            crate::text::thousands(first.rows),
+            crate::text::thousands(first.entries),
+            crate::text::thousands(first.longest),
+            first.precision,
+            device(record, first),
+        ),
+    );
+    text.push_str(&table(record));
+    text.push('\n');
+    let timed = || record.rows.iter().filter_map(|row| row.seconds.map(|s| (row, s.median)));
+    if let Some((row, _)) = timed().min_by(|a, b| a.1.total_cmp(&b.1)) {
+        let gigabytes = row.seconds.map_or(0.0, |s| row.gigabytes_per_second(s.median));
+        let share = row.stream.map_or_else(String::new, |stream| format!(", {:.0} % of the stream", 100.0 * gigabytes / stream));
+        text.push_str(&layout::wrapped("", &format!("The fastest is {}: {gigabytes:.0} GB/s{share}.", row.label)));
+    }
+    for row in record.rows.iter().filter(|row| row.error.is_some()) {
+        let error = row.error.as_deref().unwrap_or_default();
+        text.push_str(&layout::wrapped(&format!("{}: ", row.backend), &super::flags::note(error)));
+    }
+    if explain {
+        text.push('\n');
+        text.push_str(&MEANINGS.iter().map(|(name, what)| layout::wrapped(&format!("  {name:<13} "), what)).collect::<String>());
+    }
+    text
+}
+
+fn device(record: &Record, row: &Row) -> String {
+    match (row.device.as_str(), &record.machine.gpu) {
+        ("cuda", Some(gpu)) => gpu.clone(),
+        _ => {
+            let threads = row.threads.unwrap_or(record.machine.cores);
+            format!("{} ({threads} threads)", record.machine.cpu)
+        }
+    }
+}
+
+fn table(record: &Record) -> String {
+    let rows: Vec<&Row> = record.rows.iter().filter(|row| row.seconds.is_some()).collect();
+    let has = |field: fn(&Row) -> bool| rows.iter().any(|row| field(row));
+    let (dot, cold) = (has(|row| row.dot_seconds.is_some()), has(|row| row.cold_seconds.is_some()));
+    let mut header = vec!["backend", "min us", "median"];
+    header.extend(dot.then_some("dot"));
+    header.extend(cold.then_some("cold"));
+    header.extend(["MB", "GB/s", "% stream", "GFLOP/s", "build ms", "first", "stored MB", "error"]);
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(header.clone());
+    for row in rows {
+        let Some(seconds) = row.seconds else { continue };
+        let name = if row.backend == "auto" { format!("auto = {}", row.label) } else { row.label.clone() };
+        let micro = |s: f64| format!("{:.1}", 1e6 * s);
+        let milli = |s: Option<f64>| s.map_or_else(|| "-".to_owned(), |s| format!("{:.1}", 1e3 * s));
+        let gigabytes = row.gigabytes_per_second(seconds.median);
+        let mut cells = vec![name, micro(seconds.min), micro(seconds.median)];
+        let optional = |s: Option<crate::bench::Spread>| s.map_or_else(|| "-".to_owned(), |s| micro(s.median));
+        cells.extend(dot.then(|| optional(row.dot_seconds)));
+        cells.extend(cold.then(|| optional(row.cold_seconds)));
+        cells.push(format!("{:.1}", row.bytes as f64 / 1e6));
+        cells.push(format!("{gigabytes:.1}"));
+        cells.push(row.stream.map_or_else(|| "-".to_owned(), |stream| format!("{:.0}", 100.0 * gigabytes / stream)));
+        cells.push(format!("{:.1}", row.flops as f64 / seconds.median / 1e9));
+        cells.push(milli(row.build_seconds));
+        cells.push(milli(row.first_seconds));
+        cells.push(format!("{:.1}", row.storage as f64 / 1e6));
+        cells.push(row.checked.map_or_else(|| "-".to_owned(), |worst| format!("{:.0} %", 100.0 * worst)));
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    let lines = table.to_string();
+    lines.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::joined;
+
+    #[test]
+    fn parameters_stay_with_their_backend() {
+        let typed = ["sell", "hybrid:short=4", "long=256", "csr"].map(str::to_owned);
+        assert_eq!(joined(&typed), ["sell", "hybrid:short=4,long=256", "csr"]);
+    }
+}
