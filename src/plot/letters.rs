@@ -1,5 +1,5 @@
-//! The built-in typeface: the width of a text, its letters, and the pixels that it covers in a bitmap. The bitmap text of plotters ignores the
-//! left side bearing of letters, which makes their spacing uneven.
+//! The built-in typeface: the width of a text, its letters, and the pixels that it covers in a bitmap. The bitmap text of plotters
+//! ignores the left side bearing of letters, which makes their spacing uneven.
 
 use super::scene::{Lettering, Point};
 use ab_glyph::{Font, FontRef, PxScale, ScaleFont, point};
