@@ -123,13 +123,16 @@ impl<D: Device, T: Scalar> ProductTimer<D, T> {
     }
 }
 
-/// Lets a GPU rest as long as it worked. At full memory bandwidth for a tenth of a second or more it reaches its power limit, and
-/// its clocks go down.
+/// Lets a GPU rest as long as it worked, and at most [`LONGEST_REST`]. At full memory bandwidth for a tenth of a second or more it
+/// reaches its power limit, and its clocks go down.
 pub fn rest<D: Device>(worked: f64) {
     if D::BATCH > 1 {
-        std::thread::sleep(Duration::from_secs_f64(worked));
+        std::thread::sleep(Duration::from_secs_f64(worked).min(LONGEST_REST));
     }
 }
+
+/// After this rest a GPU has its full clocks again.
+const LONGEST_REST: Duration = Duration::from_millis(300);
 
 /// A computed y compared with A x, summed row by row in double precision on the host.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,10 +1,199 @@
-//! Figures of a record.
+//! Figures of a record: one for each table that asks for one.
 
-use super::record::Record;
+use super::pivot::{Pivot, pivot};
+use super::record::{Record, Row};
+use super::study::{Plot, Show, Table};
 use crate::error::Result;
+use crate::plot::{
+    Axis, BarSeries, Bars, Ceiling, Content, CurveSeries, Curves, Figure, HeatMap, Panel, Roof, RoofPoint,
+    Roofline, Style,
+};
 use std::path::{Path, PathBuf};
 
-/// Draws the figures of a record into a folder; returns their titles and files.
-pub fn draw(_record: &Record, _folder: &Path, _dark: bool) -> Result<Vec<(String, PathBuf)>> {
-    Ok(Vec::new())
+/// Makes and draws the figures of a record, `NAME-1.svg` and so on in a folder, each with its data as JSON; returns titles and
+/// files.
+pub fn draw(record: &Record, folder: &Path, dark: bool) -> Result<Vec<(String, PathBuf)>> {
+    let mut drawn = Vec::new();
+    for (index, table) in record.study.tables.iter().enumerate() {
+        let Some(figure) = figure(record, table) else { continue };
+        let file = folder.join(format!("{}-{}.svg", record.study.name, index + 1));
+        figure.draw(Style { dark, ..Style::default() }, &file)?;
+        drawn.push((table.title.clone(), file));
+    }
+    Ok(drawn)
+}
+
+/// Makes the figure of a table; none if the table asks for none or has no values.
+pub fn figure(record: &Record, table: &Table) -> Option<Figure> {
+    let plot = table.plot?;
+    let pivots = pivot(record, table);
+    let content = |pivot: &Pivot| match plot {
+        Plot::Bars => bars(pivot, table),
+        Plot::Curves => curves(pivot, table),
+        Plot::Heat => heat(pivot, table),
+        Plot::Roofline => roofline(record, table),
+    };
+    let has_value = |pivot: &&Pivot| pivot.cells.iter().flatten().any(|cell| cell.value.is_some());
+    let panels: Vec<Panel> = pivots
+        .iter()
+        .filter(has_value)
+        .map(|pivot| Panel { title: panel_title(pivot, table), content: content(pivot) })
+        .collect();
+    if panels.is_empty() {
+        return None;
+    }
+    Some(Figure {
+        title: table.title.clone(),
+        note: note(record, table),
+        panels,
+        columns: None,
+        own_ranges: false,
+    })
+}
+
+fn panel_title(pivot: &Pivot, table: &Table) -> String {
+    match (&pivot.panel, &table.panels) {
+        (Some(panel), Some(field)) => format!("{field} {panel}"),
+        _ => String::new(),
+    }
+}
+
+/// Returns the machine, the precision and the stand-ins of the rows of a table.
+fn note(record: &Record, table: &Table) -> String {
+    let rows: Vec<&Row> =
+        record.rows.iter().filter(|row| table.sweep.is_empty() || table.sweep.contains(&row.sweep)).collect();
+    let mut devices: Vec<String> = Vec::new();
+    let mut precisions: Vec<&str> = Vec::new();
+    for row in &rows {
+        let device = match (row.device.as_str(), &record.machine.gpu) {
+            ("cuda", Some(gpu)) => gpu.clone(),
+            _ => format!("{}, {} cores", record.machine.cpu, record.machine.cores),
+        };
+        if !devices.contains(&device) {
+            devices.push(device);
+        }
+        if !precisions.contains(&row.precision.as_str()) {
+            precisions.push(&row.precision);
+        }
+    }
+    let mut parts = vec![devices.join("; "), precisions.join(" and ")];
+    if rows.iter().any(|row| row.measured != row.matrix) {
+        parts.push("names that end in -like are generated stand-ins for real matrices".to_owned());
+    }
+    if rows.iter().any(|row| row.as_stored) {
+        parts.push("one triangle of symmetric matrices, as their files store them".to_owned());
+    }
+    parts.join("; ")
+}
+
+fn bars(pivot: &Pivot, table: &Table) -> Content {
+    let column = |index: usize| pivot.cells.iter().map(|row| row[index].value).collect::<Vec<_>>();
+    let mut series: Vec<BarSeries> = pivot
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(index, name)| BarSeries {
+            name: name.clone(),
+            values: column(index),
+            low: vec![],
+            high: vec![],
+        })
+        .collect();
+    // With one column, the bars are named by the rows.
+    let mut groups = pivot.rows.clone();
+    if let [only] = &mut series[..]
+        && groups.len() > 1
+    {
+        let values = std::mem::take(&mut only.values);
+        let named = groups.iter().zip(values);
+        series = named
+            .map(|(name, value)| BarSeries {
+                name: name.clone(),
+                values: vec![value],
+                low: vec![],
+                high: vec![],
+            })
+            .collect();
+        groups = pivot.columns.clone();
+    }
+    let ceiling = pivot
+        .ceilings
+        .iter()
+        .any(Option::is_some)
+        .then(|| Ceiling { name: "stream over as many bytes".to_owned(), values: pivot.ceilings.clone() });
+    let ceiling = ceiling.filter(|ceiling| ceiling.values.len() == groups.len());
+    let line_at = match (table.over.is_empty(), table.show) {
+        (false, Show::Speedup) => Some(1.0),
+        (false, Show::Percent) => Some(100.0),
+        _ => None,
+    };
+    let values = || pivot.cells.iter().flatten().filter_map(|cell| cell.value);
+    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    let logarithmic = least > 0.0 && most > 50.0 * least;
+    Content::Bars(Bars { groups, series, quantity: pivot.quantity.clone(), ceiling, line_at, logarithmic })
+}
+
+/// Makes curves over the field whose values are numbers: the rows, or else the columns.
+fn curves(pivot: &Pivot, table: &Table) -> Content {
+    let numbers =
+        |names: &[String]| names.iter().map(|name| name.parse::<f64>().ok()).collect::<Option<Vec<f64>>>();
+    let (field, x, down) = match (numbers(&pivot.rows), numbers(&pivot.columns)) {
+        (Some(x), _) => (&table.rows, x, true),
+        (None, Some(x)) => (&table.columns, x, false),
+        (None, None) => (&table.rows, (0..pivot.rows.len()).map(|i| i as f64).collect(), true),
+    };
+    let names = if down { &pivot.columns } else { &pivot.rows };
+    let at = |series: usize, i: usize| if down { &pivot.cells[i][series] } else { &pivot.cells[series][i] };
+    let points = |series: usize, study: bool| -> Vec<[f64; 2]> {
+        let value = |i: usize| {
+            let cell = at(series, i);
+            if study { cell.study } else { cell.value }
+        };
+        x.iter().enumerate().filter_map(|(i, &x)| value(i).map(|y| [x, y])).collect()
+    };
+    let mut series = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        series.push(CurveSeries { name: name.clone(), points: points(index, false), reference: false });
+        let study = points(index, true);
+        if !study.is_empty() {
+            series.push(CurveSeries { name: format!("{name}, the study"), points: study, reference: true });
+        }
+    }
+    series.retain(|series| !series.points.is_empty());
+    let x = Axis { quantity: field.clone(), logarithmic: true };
+    Content::Curves(Curves { x, y: Axis { quantity: pivot.quantity.clone(), logarithmic: true }, series })
+}
+
+fn heat(pivot: &Pivot, table: &Table) -> Content {
+    let centre = match (table.over.is_empty(), table.show) {
+        (false, Show::Speedup) => Some(1.0),
+        (false, Show::Percent) => Some(100.0),
+        _ => None,
+    };
+    let values = pivot.cells.iter().map(|row| row.iter().map(|cell| cell.value).collect()).collect();
+    Content::HeatMap(HeatMap {
+        rows: pivot.rows.clone(),
+        columns: pivot.columns.clone(),
+        values,
+        quantity: pivot.quantity.clone(),
+        logarithmic: true,
+        centre,
+    })
+}
+
+fn roofline(record: &Record, table: &Table) -> Content {
+    let wanted = |row: &&Row| table.sweep.is_empty() || table.sweep.contains(&row.sweep);
+    let rows: Vec<&Row> = record.rows.iter().filter(wanted).filter(|row| row.seconds.is_some()).collect();
+    let stream = rows.iter().filter_map(|row| row.stream).fold(0.0, f64::max);
+    let point = |row: &&Row| {
+        let seconds = row.seconds?.median;
+        Some(RoofPoint {
+            name: format!("{} {}", row.measured, row.label),
+            flops_per_byte: row.flops as f64 / row.bytes as f64,
+            gflops: row.flops as f64 / seconds / 1e9,
+        })
+    };
+    let points = rows.iter().filter_map(point).filter(|point| point.gflops > 0.0).collect();
+    let roof = Roof { name: "measured stream".to_owned(), gigabytes_per_second: stream };
+    Content::Roofline(Roofline { bandwidth: vec![roof], peak_gflops: None, points })
 }

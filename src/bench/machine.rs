@@ -73,7 +73,8 @@ pub(super) fn program() -> String {
 fn commit() -> Option<String> {
     let program = std::env::current_exe().ok()?;
     let git = |arguments: &[&str]| {
-        let done = std::process::Command::new("git").arg("-C").arg(program.parent()?).args(arguments).output();
+        let done =
+            std::process::Command::new("git").arg("-C").arg(program.parent()?).args(arguments).output();
         let done = done.ok().filter(|done| done.status.success())?;
         Some(String::from_utf8_lossy(&done.stdout).trim().to_owned())
     };

@@ -65,7 +65,10 @@ fn values(rows: &[&Row], field: &str) -> Vec<String> {
 pub fn pivot(record: &Record, table: &Table) -> Vec<Pivot> {
     let of_sweep = |row: &&Row| table.sweep.is_empty() || table.sweep.contains(&row.sweep);
     let wanted = |row: &&Row| {
-        table.only.iter().all(|(field, pattern)| row.field(field).is_some_and(|value| matches(pattern, &value)))
+        table
+            .only
+            .iter()
+            .all(|(field, pattern)| row.field(field).is_some_and(|value| matches(pattern, &value)))
     };
     let pool: Vec<&Row> = record.rows.iter().filter(of_sweep).collect();
     let rows: Vec<&Row> = pool.iter().copied().filter(wanted).collect();
@@ -141,7 +144,8 @@ impl Maker<'_> {
         let unit = self.unit(rows);
         let at = |row: &String, column: &String| {
             let here = |r: &&&Row| {
-                r.field(&self.table.rows).as_ref() == Some(row) && r.field(&self.table.columns).as_ref() == Some(column)
+                r.field(&self.table.rows).as_ref() == Some(row)
+                    && r.field(&self.table.columns).as_ref() == Some(column)
             };
             let cases: Vec<&Row> = rows.iter().filter(here).copied().collect();
             self.cell(&cases, unit.1, &[panel.as_deref(), Some(row), Some(column)])
@@ -154,7 +158,8 @@ impl Maker<'_> {
         };
         let ceilings = down.iter().map(|row| self.ceiling(of_row(row).into_iter())).collect();
         let named = |row: &String| {
-            let measured = of_row(row).into_iter().map(|r| r.measured.as_str()).find(|name| *name != row.as_str());
+            let measured =
+                of_row(row).into_iter().map(|r| r.measured.as_str()).find(|name| *name != row.as_str());
             match measured.filter(|_| self.table.rows == "matrix") {
                 Some(measured) => measured.to_owned(),
                 None => row.clone(),
@@ -167,7 +172,8 @@ impl Maker<'_> {
     }
 
     fn is_larger_better(&self) -> bool {
-        !self.table.over.is_empty() || matches!(self.table.value, Value::Gflops | Value::Bandwidth | Value::PercentOfStream)
+        !self.table.over.is_empty()
+            || matches!(self.table.value, Value::Gflops | Value::Bandwidth | Value::PercentOfStream)
     }
 
     /// Returns the time of a row that the table shows.
@@ -189,8 +195,10 @@ impl Maker<'_> {
         let table = self.table;
         let mut name = match (&table.value, table.over.is_empty(), table.show) {
             (_, false, show) => {
-                let (field, pattern) = table.over.iter().next().map_or(("", ""), |(f, p)| (f.as_str(), p.as_str()));
-                let other = if field == "backend" { pattern.to_owned() } else { format!("{field} {pattern}") };
+                let (field, pattern) =
+                    table.over.iter().next().map_or(("", ""), |(f, p)| (f.as_str(), p.as_str()));
+                let other =
+                    if field == "backend" { pattern.to_owned() } else { format!("{field} {pattern}") };
                 let name = match show {
                     Show::Speedup => format!("times as fast as {other}"),
                     Show::Percent => format!("speed in percent of {other}"),
@@ -265,15 +273,21 @@ impl Maker<'_> {
 
     /// Returns the comparison of a case with the case that it refers to; none if that was not measured.
     fn compared(&self, row: &Row, time: f64) -> Option<f64> {
-        let over: BTreeMap<&String, String> =
-            self.table.over.iter().map(|(field, pattern)| (field, pattern.replace("{backend}", &row.backend))).collect();
+        let over: BTreeMap<&String, String> = self
+            .table
+            .over
+            .iter()
+            .map(|(field, pattern)| (field, pattern.replace("{backend}", &row.backend)))
+            .collect();
         let named = |field: &str| over.keys().any(|name| *name == field);
         let is_other = |other: &&&Row| {
             let same = |field: &str| named(field) || row.field(field) == other.field(field);
             ["measured", "as_stored", "precision"].iter().all(|field| same(field))
                 && (named("device") || named("backend") && row.device == other.device)
                 && (named("threads") || named("device") || row.threads == other.threads)
-                && over.iter().all(|(field, pattern)| other.field(field).is_some_and(|v| matches(pattern, &v)))
+                && over
+                    .iter()
+                    .all(|(field, pattern)| other.field(field).is_some_and(|v| matches(pattern, &v)))
         };
         let times = self.pool.iter().filter(is_other).filter_map(|other| self.time(other));
         let other = times.min_by(f64::total_cmp)?;
@@ -287,7 +301,9 @@ impl Maker<'_> {
     /// Returns the limit of a row of a table of bandwidths: the fastest stream.
     fn ceiling<'b>(&self, rows: impl Iterator<Item = &'b Row>) -> Option<f64> {
         match self.table.value {
-            Value::Bandwidth if self.table.over.is_empty() => rows.filter_map(|row| row.stream).max_by(f64::total_cmp),
+            Value::Bandwidth if self.table.over.is_empty() => {
+                rows.filter_map(|row| row.stream).max_by(f64::total_cmp)
+            }
             _ => None,
         }
     }
@@ -296,20 +312,37 @@ impl Maker<'_> {
     fn remarks(&self, down: &[String], across: &[String], cells: &[Vec<Cell>], larger: bool) -> Vec<String> {
         let best = |cells: &[Cell], value: fn(&Cell) -> Option<f64>| {
             // Only columns with both values are compared.
-            let both = cells.iter().zip(across).filter(|(cell, _)| cell.value.is_some() && cell.study.is_some());
-            let signed = both.filter_map(|(cell, name)| value(cell).map(|v| (if larger { -v } else { v }, name)));
+            let both =
+                cells.iter().zip(across).filter(|(cell, _)| cell.value.is_some() && cell.study.is_some());
+            let signed =
+                both.filter_map(|(cell, name)| value(cell).map(|v| (if larger { -v } else { v }, name)));
             let found: Vec<_> = signed.collect();
-            if found.len() < 2 { None } else { found.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name) }
+            if found.len() < 2 {
+                None
+            } else {
+                found.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+            }
         };
         let mut remarks = Vec::new();
         for (name, cells) in down.iter().zip(cells) {
-            if let (Some(here), Some(there)) = (best(cells, |cell| cell.value), best(cells, |cell| cell.study))
+            if let (Some(here), Some(there)) =
+                (best(cells, |cell| cell.value), best(cells, |cell| cell.study))
                 && here != there
             {
                 remarks.push(format!("{name}: the best here is {here}, in the study {there}"));
             }
         }
         remarks
+    }
+}
+
+/// Names the cases that others are compared with.
+fn others(field: &str, pattern: &str) -> String {
+    let own = pattern.replace("{backend}", "its own ").replace('*', "").replace(" | ", ", ");
+    match field {
+        "backend" if own.contains(", ") => format!("the fastest of {own}"),
+        "backend" => own,
+        _ => format!("{field} {own}"),
     }
 }
 

@@ -3,8 +3,8 @@
 use super::cases::Case;
 use super::record::{Row, Spread};
 use super::study::Protocol;
-use crate::backend::timing::{ProductTimer, Timed, check, operand, rest};
 use crate::backend::cuda::studies::bsr_tasks::{self, Launch};
+use crate::backend::timing::{ProductTimer, Timed, check, operand, rest};
 use crate::backend::{Choice, Host, Pick};
 use crate::device::{Cuda, stream};
 use crate::error::{Error, Result};
@@ -35,6 +35,8 @@ struct Runner<D: Pick<T>, T: Scalar> {
     cold: Vec<f64>,
     /// Products of a sample.
     each: usize,
+    /// Seconds of a product, from the last one that was timed.
+    one: f64,
 }
 
 /// The matrix, x, and how to measure.
@@ -117,10 +119,11 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
         let mut y = vec![T::default(); matrix.rows()];
         row.transfer_seconds = Some(timer.transfer(&self.x, &mut y)?);
         row.checked = Some(self.verify(&y, alpha)?);
-        for _ in 1..protocol.warm_up {
-            timer.seconds(Timed::Plain, 1)?;
+        let mut one = timer.seconds(Timed::Plain, 1)?;
+        for _ in 2..protocol.warm_up {
+            one = timer.seconds(Timed::Plain, 1)?;
         }
-        Ok(Runner { row, timer, plain: vec![], dot: vec![], cold: vec![], each: 1 })
+        Ok(Runner { row, timer, plain: vec![], dot: vec![], cold: vec![], each: 1, one })
     }
 
     /// Returns the largest error as a multiple of its bound. A product that is off by more than rounding is an error.
@@ -141,7 +144,11 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
     }
 
     /// Measures runners in turns, verifies their last products, and passes on their rows.
-    fn finish(&mut self, mut runners: Vec<Runner<D, T>>, done: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {
+    fn finish(
+        &mut self,
+        mut runners: Vec<Runner<D, T>>,
+        done: &mut dyn FnMut(Row) -> Result<()>,
+    ) -> Result<()> {
         let sizes: std::collections::BTreeSet<u64> =
             runners.iter().map(|runner| size(runner.row.bytes)).collect();
         let mut failed = vec![None; runners.len()];
@@ -153,7 +160,8 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
                 let fastest = self.streams.entry(bytes).or_default();
                 *fastest = fastest.max(measured);
             }
-            for (runner, failed) in runners.iter_mut().zip(&mut failed).filter(|(_, failed)| failed.is_none()) {
+            for (runner, failed) in runners.iter_mut().zip(&mut failed).filter(|(_, failed)| failed.is_none())
+            {
                 *failed = runner.round(self.protocol).err().map(|e| e.to_string());
             }
         }
@@ -187,15 +195,20 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
 impl<D: Pick<T>, T: Scalar> Runner<D, T> {
     /// Takes the samples of one round.
     fn round(&mut self, protocol: &Protocol) -> Result<()> {
-        let one = self.timer.seconds(Timed::Plain, 2)?;
+        if self.one < ROUND_SECONDS {
+            self.one = self.timer.seconds(Timed::Plain, 2)?;
+        }
+        let one = self.one;
         let at_once = D::BATCH.min(PRODUCTS);
         let most = ((ROUND_SECONDS / one) as usize).max(1);
         let enough = ((SECONDS / one).clamp(1.0, 1000.0) as usize * at_once).min(most);
         let within = protocol.seconds.map_or(usize::MAX, |limit| ((limit / one) as usize).max(1));
-        self.each = protocol.products.unwrap_or(if protocol.samples.is_some() { 1 } else { enough }).min(within);
-        let by_time = (most / self.each).clamp(*SAMPLES.start(), *SAMPLES.end());
+        self.each =
+            protocol.products.unwrap_or(if protocol.samples.is_some() { 1 } else { enough }).min(within);
+        let least = if one < ROUND_SECONDS { *SAMPLES.start() } else { 1 };
+        let by_time = (most / self.each).clamp(least, *SAMPLES.end());
         let samples = protocol.samples.unwrap_or(by_time);
-        let Runner { timer, plain, dot, cold, each, row } = self;
+        let Runner { timer, plain, dot, cold, each, row, .. } = self;
         for _ in 0..samples {
             plain.push(sample::<D, T>(timer, Timed::Plain, *each)?);
         }

@@ -200,7 +200,8 @@ impl Row {
     /// Returns whether two rows are the same case.
     pub fn is_same_case(&self, other: &Row) -> bool {
         let key = |row: &Row| {
-            let Row { sweep, program, matrix, vary, device, threads, precision, as_stored, backend, .. } = row;
+            let Row { sweep, program, matrix, vary, device, threads, precision, as_stored, backend, .. } =
+                row;
             let names = [sweep, program, matrix, device, precision, backend].map(String::clone);
             (names, vary.clone(), *threads, *as_stored)
         };
@@ -232,8 +233,16 @@ impl Record {
 
     /// Writes the record as JSON, completely or not at all.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        write(path, &text)
+        write(path, &self.to_json())
+    }
+
+    /// Returns the record as JSON, with a line for each row.
+    fn to_json(&self) -> String {
+        const ROWS: &str = "\"rows\": []";
+        let frame = serde_json::to_string_pretty(&Record { rows: Vec::new(), ..self.clone() }).unwrap_or_default();
+        let line = |row: &Row| serde_json::to_string(row).unwrap_or_default();
+        let rows: Vec<String> = self.rows.iter().map(line).collect();
+        frame.replacen(ROWS, &format!("\"rows\": [\n{}\n  ]", rows.join(",\n")), 1)
     }
 
     /// Returns the row of the same case.

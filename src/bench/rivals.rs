@@ -94,7 +94,8 @@ impl Exchange {
         row.flops = 2 * matrix.nnz() as u64;
         // The bytes of compressed rows: what most rivals store.
         if row.what == What::Product {
-            row.bytes = crate::operator::Cost::of_csr(matrix.csr(), if row.precision == "f32" { 4 } else { 8 }).bytes;
+            row.bytes =
+                crate::operator::Cost::of_csr(matrix.csr(), if row.precision == "f32" { 4 } else { 8 }).bytes;
         }
         Ok(())
     }
@@ -104,7 +105,7 @@ impl Exchange {
         let fault = |reason: String| Error::Rival { name: rival.name.clone(), reason };
         let fill = |argument: &String| {
             let path = |name: &str| self.file(name).display().to_string();
-            let threads = row.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |n| n);
+            let threads = row.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
             argument
                 .replace("{matrix}", &path("matrix.npz"))
                 .replace("{vector}", &path("vector.npy"))
@@ -112,20 +113,26 @@ impl Exchange {
                 .replace("{threads}", &threads.to_string())
                 .replace("{precision}", &row.precision)
                 .replace("{tolerance}", &sweep.tolerance.unwrap_or(RTOL).to_string())
-                .replace("{what}", match row.what {
-                    What::Product => "product",
-                    What::Cg => "cg",
-                    What::Pagerank => "pagerank",
-                    What::Markov => "markov",
-                })
+                .replace(
+                    "{what}",
+                    match row.what {
+                        What::Product => "product",
+                        What::Cg => "cg",
+                        What::Pagerank => "pagerank",
+                        What::Markov => "markov",
+                    },
+                )
         };
         let arguments: Vec<String> = rival.command.iter().map(fill).collect();
-        let (program, rest) = arguments.split_first().ok_or_else(|| fault("its command is empty".to_owned()))?;
+        let (program, rest) =
+            arguments.split_first().ok_or_else(|| fault("its command is empty".to_owned()))?;
         let done = Command::new(program).args(rest).output();
         let done = done.map_err(|e| fault(format!("{program} does not start: {e}")))?;
         if !done.status.success() {
             let errors = String::from_utf8_lossy(&done.stderr);
-            return Err(fault(errors.trim().lines().last().unwrap_or("it failed without a message").to_owned()));
+            return Err(fault(
+                errors.trim().lines().last().unwrap_or("it failed without a message").to_owned(),
+            ));
         }
         let text = String::from_utf8_lossy(&done.stdout);
         let line = text.lines().rev().find(|line| line.starts_with('{')).unwrap_or_default();
@@ -151,10 +158,15 @@ fn verify(
         What::Cg => {
             let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
             let product = matrix.csr().multiply_reference(found);
-            let residual = norm(&mut vector.iter().zip(&product).map(|(b, y)| b - y)) / norm(&mut vector.iter().copied());
+            let residual = norm(&mut vector.iter().zip(&product).map(|(b, y)| b - y))
+                / norm(&mut vector.iter().copied());
             // Rivals stop by the recursive residual, which rounding moves a little away from the true one.
             let most = 1.1 * sweep.tolerance.unwrap_or(RTOL);
-            if residual <= most { Ok(residual) } else { Err(fault(format!("its residual is {residual:.2e}"))) }
+            if residual <= most {
+                Ok(residual)
+            } else {
+                Err(fault(format!("its residual is {residual:.2e}")))
+            }
         }
         What::Pagerank => near(found, Pagerank::new(matrix).solve()?.ranks()).map_err(fault),
         What::Markov => {
@@ -172,7 +184,11 @@ fn near(found: &[f64], expected: &[f64]) -> std::result::Result<f64, String> {
     }
     let sum: f64 = found.iter().sum();
     let distance: f64 = found.iter().zip(expected).map(|(a, b)| (a / sum - b).abs()).sum();
-    if distance <= FAR { Ok(distance) } else { Err(format!("its answer is {distance:.2e} from the certified one")) }
+    if distance <= FAR {
+        Ok(distance)
+    } else {
+        Err(format!("its answer is {distance:.2e} from the certified one"))
+    }
 }
 
 /// Returns the largest error of a product as a multiple of its bound, or what is wrong.

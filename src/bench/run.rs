@@ -130,7 +130,11 @@ fn begin(study: &Study, settings: &Settings, machine: Machine) -> Result<Record>
         return Err(crate::error::Error::setting("output", file.display(), reason));
     }
     let gpu = saved.machine.gpu.clone().or(fresh.machine.gpu.clone());
-    let libraries = if fresh.machine.libraries.is_empty() { saved.machine.libraries } else { fresh.machine.libraries.clone() };
+    let libraries = if fresh.machine.libraries.is_empty() {
+        saved.machine.libraries
+    } else {
+        fresh.machine.libraries.clone()
+    };
     Ok(Record { rows: saved.rows, machine: Machine { gpu, libraries, ..fresh.machine.clone() }, ..fresh })
 }
 
@@ -147,7 +151,9 @@ fn same_matrix(a: &Row, b: &Row) -> bool {
 }
 
 fn same_device(a: &Case, b: &Case) -> bool {
-    let key = |case: &Case| (case.row.device.clone(), case.row.threads, case.row.precision.clone(), case.rival.is_some());
+    let key = |case: &Case| {
+        (case.row.device.clone(), case.row.threads, case.row.precision.clone(), case.rival.is_some())
+    };
     key(a) == key(b)
 }
 
@@ -163,10 +169,14 @@ impl Run<'_> {
     /// Notes the sweeps whose cases this machine cannot run.
     fn leave_out(&mut self, cases: &[Case], no_gpu: Option<&str>) {
         let Some(why) = no_gpu else { return };
-        let mut sweeps: Vec<String> =
-            cases.iter().filter(|case| case.row.device == "cuda").map(|case| case.row.sweep.clone()).collect();
+        let mut sweeps: Vec<String> = cases
+            .iter()
+            .filter(|case| case.row.device == "cuda")
+            .map(|case| case.row.sweep.clone())
+            .collect();
         sweeps.dedup();
-        let has = |sweep: &String| self.record.rows.iter().any(|row| row.device == "cuda" && row.sweep == *sweep);
+        let has =
+            |sweep: &String| self.record.rows.iter().any(|row| row.device == "cuda" && row.sweep == *sweep);
         sweeps.retain(|sweep| !has(sweep));
         let left = |sweep| LeftOut { sweep, what: "cases on a GPU".to_owned(), why: why.to_owned() };
         self.record.left_out = sweeps.into_iter().map(left).collect();
@@ -235,8 +245,11 @@ impl Run<'_> {
         };
         // An error of the device ends the group; cases without a row get it as theirs.
         if let Err(e) = outcome {
-            let unfinished: Vec<Row> =
-                cases.iter().map(|case| case.row.clone()).filter(|row| self.record.find(row).is_none()).collect();
+            let unfinished: Vec<Row> = cases
+                .iter()
+                .map(|case| case.row.clone())
+                .filter(|row| self.record.find(row).is_none())
+                .collect();
             unfinished.into_iter().for_each(|row| self.put(Row { error: Some(e.to_string()), ..row }));
         }
         Ok(())
@@ -282,7 +295,9 @@ impl Run<'_> {
 
     /// Enters the launch of a kernel of the block-band study.
     fn add_launch(&self, row: &mut Row, csr: &Csr) {
-        let Some(gpu) = self.gpu.as_ref().filter(|_| row.device == "cuda" && row.precision == "f64") else { return };
+        let Some(gpu) = self.gpu.as_ref().filter(|_| row.device == "cuda" && row.precision == "f64") else {
+            return;
+        };
         if let Ok(Some(launch)) = product::launch(gpu, csr, &row.backend) {
             row.registers = Some(launch.registers);
             row.resident = Some(launch.resident);

@@ -341,7 +341,13 @@ impl Study {
 
     /// Makes a study of one sweep, without tables.
     pub fn of_sweep(title: String, sweep: Sweep) -> Study {
-        Study { name: sweep.name.clone(), title, about: String::new(), sweeps: vec![sweep], tables: Vec::new() }
+        Study {
+            name: sweep.name.clone(),
+            title,
+            about: String::new(),
+            sweeps: vec![sweep],
+            tables: Vec::new(),
+        }
     }
 
     /// Returns the sweep of that name.
@@ -352,7 +358,13 @@ impl Study {
 
 impl Sweep {
     /// Makes a sweep of products with several backends on one matrix.
-    pub fn products(matrix: String, device: &str, backend: Vec<String>, precision: &str, protocol: Protocol) -> Sweep {
+    pub fn products(
+        matrix: String,
+        device: &str,
+        backend: Vec<String>,
+        precision: &str,
+        protocol: Protocol,
+    ) -> Sweep {
         Sweep {
             name: "spmv".to_owned(),
             what: What::Product,
@@ -382,13 +394,17 @@ impl Sweep {
         if let Some(name) = self.vary.keys().find(unused) {
             return Err(format!("variable {name} is in no matrix and no backend"));
         }
+        if let Some((name, _)) = self.vary.iter().find(|(_, values)| values.is_empty()) {
+            return Err(format!("variable {name} has no values"));
+        }
         for text in texts() {
             let inside = text.split('{').skip(1).map(|rest| rest.split('}').next().unwrap_or_default());
             if let Some(name) = inside.into_iter().find(|name| !self.vary.contains_key(*name)) {
                 return Err(format!("{text} has the variable {name}, which has no values"));
             }
         }
-        if self.protocol.rounds == 0 || self.protocol.samples == Some(0) || self.protocol.products == Some(0) {
+        if self.protocol.rounds == 0 || self.protocol.samples == Some(0) || self.protocol.products == Some(0)
+        {
             return Err("rounds, samples and products are at least 1".to_owned());
         }
         Ok(())

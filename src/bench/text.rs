@@ -11,12 +11,16 @@ fn number(value: f64) -> String {
     match size {
         _ if !value.is_finite() => "-".to_owned(),
         0.0 => "0".to_owned(),
+        // Counts and parameters.
+        _ if size < 1e6 && value.fract() == 0.0 => format!("{value}"),
         _ if size >= 100.0 => {
             format!("{}{}", if value < 0.0 { "-" } else { "" }, crate::text::thousands(size.round() as u64))
         }
         _ if size >= 10.0 => format!("{value:.1}"),
         _ if size >= 1.0 => format!("{value:.2}"),
         _ if size >= 0.1 => format!("{value:.3}"),
+        _ if size >= 0.01 => format!("{value:.4}"),
+        _ if size >= 1e-3 => format!("{value:.5}"),
         _ => format!("{value:.2e}"),
     }
 }
@@ -42,7 +46,12 @@ fn panel(pivot: &Pivot, table: &Table) -> String {
         text.push_str(&format!("**{field} {panel}**\n\n"));
     }
     let header: Vec<String> = pivot.columns.iter().map(|name| escaped(name)).collect();
-    text.push_str(&format!("| {} | {} |\n|---|{}\n", table.rows, header.join(" | "), "--:|".repeat(header.len())));
+    text.push_str(&format!(
+        "| {} | {} |\n|---|{}\n",
+        table.rows,
+        header.join(" | "),
+        "--:|".repeat(header.len())
+    ));
     for (name, cells) in pivot.rows.iter().zip(&pivot.cells) {
         let cells: Vec<String> = cells.iter().map(cell).collect();
         text.push_str(&format!("| {} | {} |\n", escaped(name), cells.join(" | ")));
@@ -63,7 +72,11 @@ fn one(record: &Record, table: &Table) -> String {
         return text;
     };
     let in_brackets = panels.iter().flat_map(|p| p.cells.iter().flatten()).any(|cell| cell.study.is_some());
-    let machine = if table.study_machine.is_empty() { "the study's machine".to_owned() } else { table.study_machine.clone() };
+    let machine = if table.study_machine.is_empty() {
+        "the study's machine".to_owned()
+    } else {
+        table.study_machine.clone()
+    };
     let study = if in_brackets { format!(" In brackets: the study, on {machine}.") } else { String::new() };
     text.push_str(&format!("Values: {}.{study}\n\n", first.quantity));
     let bodies: Vec<String> = panels.iter().map(|p| panel(p, table)).collect();
@@ -76,10 +89,8 @@ fn one(record: &Record, table: &Table) -> String {
         text.push_str("\nWhere the order differs from the study's:\n\n");
         remarks.iter().for_each(|remark| text.push_str(&format!("- {remark}\n")));
     }
-    let mut failed: Vec<String> = panels
-        .iter()
-        .flat_map(|p| p.cells.iter().flatten().filter_map(|cell| cell.error.clone()))
-        .collect();
+    let mut failed: Vec<String> =
+        panels.iter().flat_map(|p| p.cells.iter().flatten().filter_map(|cell| cell.error.clone())).collect();
     failed.dedup();
     if !failed.is_empty() {
         text.push_str("\nFailed cases:\n\n");
@@ -99,7 +110,9 @@ pub fn markdown(record: &Record) -> String {
         record.started.split('T').next().unwrap_or_default()
     ));
     let mut stand_ins: Vec<String> = Vec::new();
-    for row in record.rows.iter().filter(|row| row.measured != row.matrix && catalog::find(&row.matrix).is_some()) {
+    for row in
+        record.rows.iter().filter(|row| row.measured != row.matrix && catalog::find(&row.matrix).is_some())
+    {
         let says = format!("{} for {}", row.measured, row.matrix);
         if !stand_ins.contains(&says) {
             stand_ins.push(says);
@@ -149,8 +162,14 @@ fn line(row: &Row) -> String {
     fields.push(row.threads.map_or_else(String::new, |threads| threads.to_string()));
     fields.extend([&row.precision, &row.backend, &row.label].iter().map(|text| quoted(text)));
     fields.extend([row.rows, row.cols, row.entries, row.longest].map(|n| n.to_string()));
-    fields.extend([spread.map(|s| s.min), spread.map(|s| s.median), spread.map(|s| s.mean), spread.map(|s| s.max)].map(real));
-    fields.extend([spread.map(|s| s.samples), spread.map(|s| s.each)].map(|n| n.map_or_else(String::new, |n| n.to_string())));
+    fields.extend(
+        [spread.map(|s| s.min), spread.map(|s| s.median), spread.map(|s| s.mean), spread.map(|s| s.max)]
+            .map(real),
+    );
+    fields.extend(
+        [spread.map(|s| s.samples), spread.map(|s| s.each)]
+            .map(|n| n.map_or_else(String::new, |n| n.to_string())),
+    );
     fields.extend([row.dot_seconds.map(|s| s.median), row.cold_seconds.map(|s| s.median)].map(real));
     fields.extend([row.build_seconds, row.first_seconds, row.transfer_seconds, row.total_seconds].map(real));
     fields.extend([row.bytes, row.flops, row.storage].map(|n| n.to_string()));

@@ -35,7 +35,11 @@ fn one(args: &BenchArgs, file: &Path) -> Result<bool> {
         let study = Study::read(file)?;
         if let Some(name) = args.only.iter().find(|name| study.sweep(name).is_none()) {
             let names: Vec<&str> = study.sweeps.iter().map(|sweep| sweep.name.as_str()).collect();
-            return Err(bad("--only", name, format!("the sweeps of {} are {}", study.name, names.join(", "))));
+            return Err(bad(
+                "--only",
+                name,
+                format!("the sweeps of {} are {}", study.name, names.join(", ")),
+            ));
         }
         if args.dry_run {
             print(&plan(args, &study))?;
@@ -61,7 +65,8 @@ fn one(args: &BenchArgs, file: &Path) -> Result<bool> {
         print(&text)?;
         print("\n")?;
     }
-    let written = [path("json"), path("csv"), path("md")].into_iter().chain(figures.into_iter().map(|(_, file)| file));
+    let written =
+        [path("json"), path("csv"), path("md")].into_iter().chain(figures.into_iter().map(|(_, file)| file));
     let written: Vec<String> = written.map(|path| path.display().to_string()).collect();
     print(&layout::wrapped("written: ", &written.join(", ")))?;
     let failed = record.rows.iter().filter(|row| row.error.is_some()).count();
@@ -129,7 +134,8 @@ fn measure(args: &BenchArgs, study: &Study) -> Result<Record> {
 fn show(bar: &ProgressBar, now: &Progress) {
     bar.set_length(now.total as u64);
     bar.set_position(now.done as u64);
-    let left = now.seconds_left.map_or_else(String::new, |s| format!("about {} left, ", crate::text::duration(s)));
+    let left =
+        now.seconds_left.map_or_else(String::new, |s| format!("about {} left, ", crate::text::duration(s)));
     bar.set_message(format!("{left}{}", now.case));
 }
 
@@ -157,7 +163,8 @@ fn differences(found: &Comparison) -> String {
     for case in &found.mended {
         text.push_str(&layout::wrapped("works now: ", case));
     }
-    for (title, all) in [("only in the first", &found.only_before), ("only in the second", &found.only_after)] {
+    for (title, all) in [("only in the first", &found.only_before), ("only in the second", &found.only_after)]
+    {
         if !all.is_empty() {
             text.push_str(&format!("{title}: {} cases\n", all.len()));
         }

@@ -16,9 +16,18 @@ const MEANINGS: &[(&str, &str)] = &[
     ("dot", "with the dot product of x and y in the same pass, as CG needs it"),
     ("cold", "after a stream over more bytes than any cache holds"),
     ("MB", "bytes that a product moves: the arrays of the format, x and y, each once"),
-    ("% stream", "the bandwidth in percent of that of a plain stream over as many bytes, measured in the same run"),
-    ("build, first", "milliseconds to convert and upload the matrix, and of the first product, which loads kernels"),
-    ("error", "the largest error of a row in percent of the bound on rounding errors, against sums in double precision"),
+    (
+        "% stream",
+        "the bandwidth in percent of that of a plain stream over as many bytes, measured in the same run",
+    ),
+    (
+        "build, first",
+        "milliseconds to convert and upload the matrix, and of the first product, which loads kernels",
+    ),
+    (
+        "error",
+        "the largest error of a row in percent of the bound on rounding errors, against sums in double precision",
+    ),
 ];
 
 pub(super) fn run_spmv(args: &SpmvArgs) -> Result<bool> {
@@ -69,7 +78,9 @@ fn study(args: &SpmvArgs, device: &str) -> Result<Study> {
     let matrix = args.matrix.to_string_lossy().into_owned();
     let backends = match args.backend.as_slice() {
         [] => {
-            let all = REGISTRY.iter().filter(|entry| entry.device() == device && entry.values && recommended(entry));
+            let all = REGISTRY
+                .iter()
+                .filter(|entry| entry.device() == device && entry.values && recommended(entry));
             ["auto".to_owned()].into_iter().chain(all.map(|entry| entry.name.to_owned())).collect()
         }
         [one] if one == "all" => {
@@ -118,8 +129,13 @@ fn in_words(record: &Record, explain: bool) -> String {
     let timed = || record.rows.iter().filter_map(|row| row.seconds.map(|s| (row, s.median)));
     if let Some((row, _)) = timed().min_by(|a, b| a.1.total_cmp(&b.1)) {
         let gigabytes = row.seconds.map_or(0.0, |s| row.gigabytes_per_second(s.median));
-        let share = row.stream.map_or_else(String::new, |stream| format!(", {:.0} % of the stream", 100.0 * gigabytes / stream));
-        text.push_str(&layout::wrapped("", &format!("The fastest is {}: {gigabytes:.0} GB/s{share}.", row.label)));
+        let share = row.stream.map_or_else(String::new, |stream| {
+            format!(", {:.0} % of the stream", 100.0 * gigabytes / stream)
+        });
+        text.push_str(&layout::wrapped(
+            "",
+            &format!("The fastest is {}: {gigabytes:.0} GB/s{share}.", row.label),
+        ));
     }
     for row in record.rows.iter().filter(|row| row.error.is_some()) {
         let error = row.error.as_deref().unwrap_or_default();
@@ -127,7 +143,12 @@ fn in_words(record: &Record, explain: bool) -> String {
     }
     if explain {
         text.push('\n');
-        text.push_str(&MEANINGS.iter().map(|(name, what)| layout::wrapped(&format!("  {name:<13} "), what)).collect::<String>());
+        text.push_str(
+            &MEANINGS
+                .iter()
+                .map(|(name, what)| layout::wrapped(&format!("  {name:<13} "), what))
+                .collect::<String>(),
+        );
     }
     text
 }
@@ -159,12 +180,15 @@ fn table(record: &Record) -> String {
         let milli = |s: Option<f64>| s.map_or_else(|| "-".to_owned(), |s| format!("{:.1}", 1e3 * s));
         let gigabytes = row.gigabytes_per_second(seconds.median);
         let mut cells = vec![name, micro(seconds.min), micro(seconds.median)];
-        let optional = |s: Option<crate::bench::Spread>| s.map_or_else(|| "-".to_owned(), |s| micro(s.median));
+        let optional =
+            |s: Option<crate::bench::Spread>| s.map_or_else(|| "-".to_owned(), |s| micro(s.median));
         cells.extend(dot.then(|| optional(row.dot_seconds)));
         cells.extend(cold.then(|| optional(row.cold_seconds)));
         cells.push(format!("{:.1}", row.bytes as f64 / 1e6));
         cells.push(format!("{gigabytes:.1}"));
-        cells.push(row.stream.map_or_else(|| "-".to_owned(), |stream| format!("{:.0}", 100.0 * gigabytes / stream)));
+        cells.push(
+            row.stream.map_or_else(|| "-".to_owned(), |stream| format!("{:.0}", 100.0 * gigabytes / stream)),
+        );
         cells.push(format!("{:.1}", row.flops as f64 / seconds.median / 1e9));
         cells.push(milli(row.build_seconds));
         cells.push(milli(row.first_seconds));
@@ -176,7 +200,7 @@ fn table(record: &Record) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let lines = table.to_string();
-    lines.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    lines.lines().map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line).trim_end())).collect()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ extern crate solver_test_attribute;
 #[path = "../common/mod.rs"]
 mod common;
 
+mod bench;
 mod cli;
 mod cli_checkpoints;
 mod cli_files;

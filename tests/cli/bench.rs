@@ -1,0 +1,305 @@
+//! `solver spmv` and `solver bench`: studies, records, tables, comparisons.
+
+use crate::common::process::{errors, project, run};
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// A study of two backends on two small matrices, with a publication's values.
+const STUDY: &str = r#"
+title = "A small study"
+about = "Two backends."
+
+[[sweep]]
+name = "sizes"
+matrix = ["poisson2d:{n}x{n}"]
+backend = ["rows", "sell"]
+threads = [1]
+vary = { n = [20, 30] }
+protocol = { warm_up = 2, samples = 3, products = 2, rounds = 1, statistic = "min" }
+
+[[sweep]]
+name = "gpu"
+device = ["cuda"]
+matrix = ["poisson2d:20x20"]
+
+[[table]]
+title = "Times"
+sweep = ["sizes"]
+rows = "n"
+columns = "backend"
+plot = "curves"
+study_machine = "an abacus"
+[table.study]
+20 = { rows = 7, sell = 9 }
+
+[[table]]
+title = "Speed-up"
+sweep = ["sizes"]
+where = { backend = "sell" }
+rows = "n"
+columns = "backend"
+over = { backend = "rows" }
+"#;
+
+fn write(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Replaces the numbers that differ from run to run.
+fn masked(text: &str) -> String {
+    let line =
+        |line: &str| match line.starts_with('|') && !line.starts_with("|--") && !line.contains("backend") {
+            true => {
+                let cells = line.split('|').enumerate().map(|(i, cell)| {
+                    let own = cell.trim();
+                    let number = own.split(' ').next().unwrap_or_default();
+                    if i > 1 && number.parse::<f64>().is_ok() {
+                        cell.replacen(number, "T", 1)
+                    } else {
+                        cell.to_owned()
+                    }
+                });
+                cells.collect::<Vec<_>>().join("|")
+            }
+            false if line.starts_with("Measured on") => "Measured on M".to_owned(),
+            false => line.to_owned(),
+        };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_study_has_tables_with_the_values_of_its_publication() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = write(folder.path(), "small.toml", STUDY);
+    let out = folder.path().join("out");
+    run(&["bench", &study, "-o", out.to_str().unwrap(), "--device", "cpu"]);
+    let text = fs::read_to_string(out.join("small.md")).unwrap();
+    let tables = masked(&text);
+    let times = tables.split("## Times").nth(1).unwrap();
+    for line in [
+        "In brackets: the study, on an abacus.",
+        "| n | rows | sell |",
+        "| 20 | T (7) | T (9) |",
+        "| 30 | T | T |",
+        "## Speed-up",
+        "Values: times as fast as rows.",
+        "| 20 | T |",
+        "cases on a GPU of sweep gpu: cases of other devices were not asked for",
+        "![Times](small-1.svg)",
+    ] {
+        assert!(times.contains(line), "{line} is not in {tables}");
+    }
+    let record = json(&out.join("small.json"));
+    let rows = record["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        let seconds = &row["seconds"];
+        assert_eq!((seconds["samples"].as_u64(), seconds["each"].as_u64()), (Some(3), Some(2)));
+        assert!(seconds["min"].as_f64() <= seconds["median"].as_f64());
+        assert!(row["checked"].as_f64().unwrap() <= 1.0 && row["bytes"].as_u64().unwrap() > 0, "{row}");
+    }
+    let csv = fs::read_to_string(out.join("small.csv")).unwrap();
+    let columns = csv.lines().next().unwrap().split(',').count();
+    // Names of backends and matrices without commas need no quotes.
+    assert!(csv.lines().count() == 5 && csv.lines().all(|line| line.split(',').count() == columns), "{csv}");
+    assert!(fs::read_to_string(out.join("small-1.svg")).unwrap().contains("sell, the study"));
+}
+
+#[test]
+fn an_interrupted_study_keeps_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = write(folder.path(), "small.toml", STUDY);
+    let out = folder.path().join("out");
+    let arguments = ["bench", &study, "-o", out.to_str().unwrap(), "--device", "cpu", "--no-tables"];
+    run(&arguments);
+    let first = json(&out.join("small.json"));
+    // One case is lost, and one has a time that no measurement gives.
+    let mut cut = first.clone();
+    cut["rows"].as_array_mut().unwrap().pop();
+    cut["rows"][0]["seconds"]["min"] = 123.0.into();
+    fs::write(out.join("small.json"), cut.to_string()).unwrap();
+    run(&arguments);
+    let second = json(&out.join("small.json"));
+    assert_eq!(second["rows"].as_array().unwrap().len(), 4);
+    assert_eq!(second["rows"][0]["seconds"]["min"], 123.0, "a measured case was measured again");
+    run(&[&arguments[..], &["--afresh"]].concat());
+    assert!(json(&out.join("small.json"))["rows"][0]["seconds"]["min"].as_f64().unwrap() < 100.0);
+}
+
+#[test]
+fn a_case_that_fails_keeps_its_row_and_its_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        STUDY.replace(r#"["rows", "sell"]"#, r#"["rows", "sell", "dense"]"#).replace("[20, 30]", "[20, 80]");
+    let study = write(folder.path(), "small.toml", &text);
+    let out = folder.path().join("out");
+    run(&["bench", &study, "-o", out.to_str().unwrap(), "--device", "cpu"]);
+    let record = json(&out.join("small.json"));
+    let failed: Vec<&Value> =
+        record["rows"].as_array().unwrap().iter().filter(|row| row["error"].is_string()).collect();
+    assert_eq!(failed.len(), 1, "{record}");
+    assert!(failed[0]["seconds"].is_null() && failed[0]["backend"] == "dense");
+    let tables = fs::read_to_string(out.join("small.md")).unwrap();
+    assert!(tables.contains("failed") && tables.contains("Failed cases:"), "{tables}");
+}
+
+#[test]
+fn a_record_gives_its_tables_again_without_measuring() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = write(folder.path(), "small.toml", STUDY);
+    let [out, again] = ["out", "again"].map(|name| folder.path().join(name));
+    run(&["bench", &study, "-o", out.to_str().unwrap(), "--device", "cpu"]);
+    fs::create_dir(&again).unwrap();
+    run(&["bench", out.join("small.json").to_str().unwrap(), "-o", again.to_str().unwrap()]);
+    for name in ["small.md", "small.csv", "small.json"] {
+        assert_eq!(
+            fs::read_to_string(out.join(name)).unwrap(),
+            fs::read_to_string(again.join(name)).unwrap()
+        );
+    }
+}
+
+#[test]
+fn a_comparison_names_what_became_slower_and_what_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = write(folder.path(), "small.toml", STUDY);
+    let out = folder.path().join("out");
+    run(&["bench", &study, "-o", out.to_str().unwrap(), "--device", "cpu"]);
+    let before = out.join("small.json");
+    let same = run(&["bench", "--compare", before.to_str().unwrap(), before.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&same.stdout).into_owned();
+    assert!(same.status.success() && text.contains("4 cases in both, 0 moved beyond noise"), "{text}");
+    let mut record = json(&before);
+    for name in ["min", "median", "mean", "max"] {
+        let slower = record["rows"][0]["seconds"][name].as_f64().unwrap() * 100.0;
+        record["rows"][0]["seconds"][name] = slower.into();
+    }
+    record["rows"][1]["error"] = "out of luck".into();
+    let after = write(folder.path(), "after.json", &record.to_string());
+    let moved = run(&["bench", "--compare", before.to_str().unwrap(), &after]);
+    let text = String::from_utf8_lossy(&moved.stdout).into_owned();
+    assert_eq!(moved.status.code(), Some(1), "{text}");
+    assert!(text.contains("slower\n  100.00 x") && text.contains("out of luck"), "{text}");
+}
+
+#[test]
+fn a_rival_is_verified_like_a_backend() {
+    let folder = tempfile::tempdir().unwrap();
+    // A rival that copies x as its answer and claims a time.
+    let script =
+        "import shutil, sys\nshutil.copy(sys.argv[1], sys.argv[2])\nprint('{\"seconds\": [1e-6]}')\n";
+    let script = write(folder.path(), "liar.py", script);
+    let rival = format!(
+        "threads = [1]\nrival = [{{ name = \"Liar\", command = [\"python3\", {script:?}, \"{{vector}}\", \"{{answer}}\"] }}, \
+         {{ name = \"Nobody\", command = [\"no-such-program\"] }}]\n"
+    );
+    let study = write(folder.path(), "small.toml", &STUDY.replacen("threads = [1]\n", &rival, 1));
+    let out = folder.path().join("out");
+    run(&["bench", &study, "-o", out.to_str().unwrap(), "--device", "cpu"]);
+    let record = json(&out.join("small.json"));
+    let of = |name: &str| {
+        let row = record["rows"].as_array().unwrap().iter().find(|row| row["program"] == name).unwrap();
+        assert!(row["seconds"].is_null(), "{row}");
+        row["error"].as_str().unwrap().to_owned()
+    };
+    assert!(of("Liar").contains("of its product is wrong"), "{}", of("Liar"));
+    assert!(of("Nobody").contains("no-such-program does not start"), "{}", of("Nobody"));
+}
+
+#[test]
+fn faults_of_a_study_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (from, to, expected) in [
+        ("[20, 30]", "[]", "variable n has no values"),
+        ("matrix = [\"poisson2d:{n}x{n}\"]", "matrix = [\"poisson2d:{m}x{n}\"]", "variable m"),
+        ("samples = 3", "samples = 0", "at least 1"),
+        ("device = [\"cuda\"]", "device = [\"tpu\"]", "the devices are cpu and cuda"),
+        ("sweep = [\"sizes\"]\nwhere", "sweep = [\"size\"]\nwhere", "refers to sweep size"),
+        ("title = \"A small study\"", "", "missing field `title`"),
+        ("rows = \"n\"\ncolumns = \"backend\"\nplot", "rows = \"n\"\ncolums = \"backend\"\nplot", "colums"),
+    ] {
+        let text = STUDY.replacen(from, to, 1);
+        assert_ne!(text, STUDY, "{from}");
+        let study = write(folder.path(), "small.toml", &text);
+        let done =
+            run(&["bench", &study, "-o", folder.path().join("out").to_str().unwrap(), "--device", "cpu"]);
+        assert_eq!(done.status.code(), Some(2), "{to}: {}", errors(&done));
+        assert!(
+            errors(&done).contains(expected) && errors(&done).contains("small.toml"),
+            "{to}: {}",
+            errors(&done)
+        );
+    }
+}
+
+#[test]
+fn every_study_of_the_project_can_be_read() {
+    let mut studies = 0;
+    for entry in fs::read_dir(project("configs/bench")).unwrap() {
+        let path = entry.unwrap().path();
+        let done = run(&["bench", path.to_str().unwrap(), "--dry-run"]);
+        assert!(String::from_utf8_lossy(&done.stdout).contains(" cases"), "{}", path.display());
+        studies += 1;
+    }
+    assert!(studies >= 7);
+}
+
+#[test]
+fn spmv_measures_verified_products_of_the_named_backends() {
+    let done = run(&[
+        "spmv",
+        "poisson2d:30x30",
+        "--device",
+        "cpu",
+        "--rounds",
+        "1",
+        "--json",
+        "--backend",
+        "rows,bsr:block=2x2,dense",
+    ]);
+    let record: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let rows = record["rows"].as_array().unwrap();
+    let labels: Vec<&str> = rows.iter().map(|row| row["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["rows", "bsr:block=2x2", "dense"]);
+    assert!(
+        rows.iter().all(|row| row["seconds"]["median"].as_f64().unwrap() > 0.0 && row["stream"].is_f64()),
+        "{record}"
+    );
+    let text = String::from_utf8(
+        run(&["spmv", "poisson2d:30x30", "--device", "cpu", "--rounds", "1", "--explain"]).stdout,
+    )
+    .unwrap();
+    for part in ["auto = ", "% stream", "The fastest is", "bound on rounding errors"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn spmv_names_what_is_wrong_with_its_options() {
+    for (arguments, expected) in [
+        (&["spmv", "poisson2d:9x9", "--device", "cpu", "--backend", "nonsense"][..], "nonsense"),
+        (&["spmv", "poisson2d:9x9", "--precision", "mixed"], "f64 or f32"),
+        (&["spmv", "poisson2d:9x9", "--rounds", "0"], "whole number from 1"),
+        (&["spmv"], "no matrix is named"),
+        (&["bench"], "STUDY"),
+        (&["bench", "configs/bench/cg.toml", "--only", "nothing"], "the sweeps of cg are cpu, gpu"),
+        (&["bench", "Cargo.toml"], "Cargo.toml"),
+        (&["bench", "--compare", "Cargo.toml", "Cargo.toml"], "Cargo.toml"),
+    ] {
+        let done = run(arguments);
+        assert!(!done.status.success(), "{arguments:?}");
+        assert!(
+            errors(&done).contains(expected) || String::from_utf8_lossy(&done.stdout).contains(expected),
+            "{arguments:?}: {}",
+            errors(&done)
+        );
+    }
+}
