@@ -197,8 +197,7 @@ impl Maker<'_> {
             (_, false, show) => {
                 let (field, pattern) =
                     table.over.iter().next().map_or(("", ""), |(f, p)| (f.as_str(), p.as_str()));
-                let other =
-                    if field == "backend" { pattern.to_owned() } else { format!("{field} {pattern}") };
+                let other = others(field, pattern);
                 let name = match show {
                     Show::Speedup => format!("times as fast as {other}"),
                     Show::Percent => format!("speed in percent of {other}"),

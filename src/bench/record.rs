@@ -239,7 +239,8 @@ impl Record {
     /// Returns the record as JSON, with a line for each row.
     fn to_json(&self) -> String {
         const ROWS: &str = "\"rows\": []";
-        let frame = serde_json::to_string_pretty(&Record { rows: Vec::new(), ..self.clone() }).unwrap_or_default();
+        let frame =
+            serde_json::to_string_pretty(&Record { rows: Vec::new(), ..self.clone() }).unwrap_or_default();
         let line = |row: &Row| serde_json::to_string(row).unwrap_or_default();
         let rows: Vec<String> = self.rows.iter().map(line).collect();
         frame.replacen(ROWS, &format!("\"rows\": [\n{}\n  ]", rows.join(",\n")), 1)

@@ -105,7 +105,8 @@ impl Exchange {
         let fault = |reason: String| Error::Rival { name: rival.name.clone(), reason };
         let fill = |argument: &String| {
             let path = |name: &str| self.file(name).display().to_string();
-            let threads = row.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+            let threads =
+                row.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
             argument
                 .replace("{matrix}", &path("matrix.npz"))
                 .replace("{vector}", &path("vector.npy"))
