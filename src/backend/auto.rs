@@ -9,6 +9,7 @@
 
 use super::cpu::rows::SHORT_ROW;
 use super::cpu::{chunk_height, sell};
+use super::decision::{self, Decision};
 use super::{ALL_PRECISIONS, Build, Builder, Choice, Entry};
 use crate::error::Result;
 use crate::format::narrow::value_bytes;
@@ -71,14 +72,6 @@ fn second_level() -> f64 {
         }
     }
     1e6
-}
-
-/// The chosen backend and the reason.
-pub struct Decision {
-    /// A backend of the registry.
-    pub choice: Choice,
-    /// The numbers that led to the choice.
-    pub why: String,
 }
 
 /// Nanoseconds of instructions on two cores: least-squares fits over small matrices of the SuiteSparse collection, within a tenth
@@ -222,6 +215,23 @@ fn fastest(candidates: impl IntoIterator<Item = Candidate>) -> Option<Candidate>
     candidates.into_iter().min_by(|a, b| a.time.total_cmp(&b.time))
 }
 
+/// Returns what users see of the candidates: of blocks and of mirrored blocks only the fastest size.
+fn listed(csr: &Candidate, others: &[Candidate]) -> Vec<decision::Candidate> {
+    let families = ["sell", "bsr:", "sbsr:"].map(|family| {
+        let of_family = others.iter().filter(move |candidate| candidate.typed.starts_with(family));
+        of_family.min_by(|a, b| a.time.total_cmp(&b.time))
+    });
+    let shown = |candidate: &Candidate| {
+        let note = format!(
+            "bytes {:.1} us, instructions {:.1} us",
+            (time(candidate.bytes, 0.0) - work::PASS) / 1e3,
+            candidate.work / 1e3
+        );
+        decision::Candidate::estimated(&candidate.typed, candidate.bytes, 1e-9 * candidate.time, note)
+    };
+    std::iter::once(csr).chain(families.into_iter().flatten()).map(shown).collect()
+}
+
 /// Returns the reason that a candidate is expected to be faster than CSR, as far as the model shows it.
 fn reason_over_csr(best: &Candidate, csr: &Candidate) -> String {
     let mut reasons = Vec::new();
@@ -256,30 +266,38 @@ pub fn best_block(matrix: &Csr, vector_width: usize) -> Option<[usize; 2]> {
 
 /// Chooses a backend for vectors with elements of `vector_width` bytes.
 pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
-    let chosen =
-        |typed: &str, why: String| Ok(Decision { choice: Choice::resolve("cpu", "rows", typed)?, why });
+    let chosen = |typed: &str, why: String, candidates| {
+        Ok(Decision::new(Choice::resolve("cpu", "rows", typed)?, why, candidates))
+    };
     let (rows, nnz) = (matrix.rows(), matrix.nnz());
     let csr_backend = csr_backend(matrix);
     if nnz < SMALL {
-        return chosen(csr_backend, format!("with only {nnz} entries the format hardly matters"));
+        let why = format!("with only {nnz} entries the format hardly matters");
+        return chosen(csr_backend, why, Vec::new());
     }
+    let facts = facts(matrix, vector_width);
+    let csr = facts.csr(csr_backend, vector_width);
     let share = largest_share(matrix, THREADS);
     if share > UNEVEN {
         let height = chunk_height(rows);
         let why =
             format!("{height} neighbouring rows hold {share:.1} times an even share for {THREADS} threads");
-        return chosen("merge", why);
+        let uneven = format!("not balanced: {why}");
+        let rejected = decision::Candidate { note: uneven, ..listed(&csr, &[]).swap_remove(0) };
+        return chosen("merge", why, vec![rejected]);
     }
-    let facts = facts(matrix, vector_width);
-    let csr = facts.csr(csr_backend, vector_width);
-    match fastest([facts.slices()?].into_iter().chain(facts.all_blocks())) {
-        Some(best) if best.time < WORTH * csr.time => chosen(&best.typed, reason_over_csr(&best, &csr)),
+    let others: Vec<Candidate> = [facts.slices()?].into_iter().chain(facts.all_blocks()).collect();
+    let candidates = listed(&csr, &others);
+    match fastest(others) {
+        Some(best) if best.time < WORTH * csr.time => {
+            chosen(&best.typed, reason_over_csr(&best, &csr), candidates)
+        }
         _ => {
             let gain = 100.0 * (1.0 - WORTH);
             let graph = if csr_backend == "pull" { "a graph without weights stores no values; " } else { "" };
             let why =
                 format!("{graph}no other format is estimated to save more than {gain:.0} % of the time");
-            chosen(csr_backend, why)
+            chosen(csr_backend, why, candidates)
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod auto;
 mod blocks;
 pub mod cpu;
 pub mod cuda;
+pub mod decision;
 mod each;
 mod names;
 mod params;
@@ -19,6 +20,7 @@ use crate::format::{Csr, Values};
 pub use crate::operator::{Operator, SharedOperator};
 use crate::scalar::{Precision, Scalar};
 use crate::spelling::{did_you_mean, nearest};
+pub use decision::{Candidate, Decision, GpuSize};
 pub use each::{Both, Each, TableKind};
 pub use names::{auto_entries, backend_names, nearest_on_cpu, recommended};
 pub use params::{Param, Params, UnlistedValues};
@@ -167,9 +169,9 @@ pub trait Host: Device {
     fn threads(&self) -> usize {
         1
     }
-    /// Returns the rows of the largest system whose iterations may share a launch.
-    fn resident_rows(&self) -> usize {
-        0
+    /// Returns the size of the GPU, on which the choice of `auto` depends; that of a standard GPU for a CPU.
+    fn gpu_size(&self) -> GpuSize {
+        GpuSize::default()
     }
     /// Returns the builders of an entry, if it is for this device.
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
@@ -203,8 +205,14 @@ impl Host for Cpu {
 impl Host for Cuda {
     const KIND: &'static str = "cuda";
     const DEFAULT_BACKEND: &'static str = "auto";
-    fn resident_rows(&self) -> usize {
-        crate::device::cuda::burst::most_rows(self)
+    fn gpu_size(&self) -> GpuSize {
+        let standard = GpuSize::default();
+        GpuSize {
+            multiprocessors: self.multiprocessors() as usize,
+            cache: self.cache_bytes().unwrap_or(standard.cache),
+            bandwidth: self.bandwidth().unwrap_or(standard.bandwidth),
+            resident_rows: crate::device::cuda::burst::most_rows(self),
+        }
     }
     fn builders(entry: &Entry) -> Option<&Build<Cuda>> {
         match &entry.builder {
@@ -260,6 +268,7 @@ pub struct Choice {
 pub struct SettledChoice {
     choice: Choice,
     because: Option<String>,
+    candidates: Arc<[Candidate]>,
 }
 
 impl Choice {
@@ -279,20 +288,22 @@ impl Choice {
         Ok(Choice { entry, params: Params::parse(entry.name, entry.params, rest)? })
     }
 
-    /// Returns the backend to use for a matrix: `auto` chooses one, any other backend is returned as it is. The iterations with a
-    /// matrix of up to `resident_rows` rows may share a launch.
-    pub fn settle(&self, matrix: &Csr, vector_width: usize, resident_rows: usize) -> Result<SettledChoice> {
+    /// Returns the backend to use for a matrix: `auto` chooses one, any other backend is returned as it is. `size` is
+    /// the size of the GPU.
+    pub fn settle(&self, matrix: &Csr, vector_width: usize, size: &GpuSize) -> Result<SettledChoice> {
         let decision = match self.entry {
             entry if std::ptr::eq(entry, &auto::ENTRY) => auto::decide(matrix, vector_width)?,
-            entry if std::ptr::eq(entry, &cuda::auto::ENTRY) => cuda::auto::decide(matrix, resident_rows)?,
+            entry if std::ptr::eq(entry, &cuda::auto::ENTRY) => {
+                cuda::auto::decide(matrix, vector_width, size)?
+            }
             _ => return Ok(self.without_matrix()),
         };
-        Ok(SettledChoice { choice: decision.choice, because: Some(decision.why) })
+        Ok(SettledChoice::decided(decision))
     }
 
     /// Returns the backend to use without a matrix: `auto` gives the strategy that it falls back to.
     pub fn without_matrix(&self) -> SettledChoice {
-        SettledChoice { choice: self.clone(), because: None }
+        SettledChoice { choice: self.clone(), because: None, candidates: Arc::default() }
     }
 
     /// Returns the name with its parameters, as the user would type it.
@@ -316,6 +327,17 @@ impl Choice {
 }
 
 impl SettledChoice {
+    /// Wraps a decision of `auto`.
+    pub fn decided(decision: Decision) -> SettledChoice {
+        let Decision { choice, why, candidates } = decision;
+        SettledChoice { choice, because: Some(why), candidates: candidates.into() }
+    }
+
+    /// Returns the candidates of `auto` with their estimates; none if the user chose.
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
     /// The registry row.
     pub fn entry(&self) -> &'static Entry {
         self.choice.entry

@@ -205,7 +205,7 @@ fn self_tests<D: Host + Pick<f64>>(device: &D) -> Vec<Finding> {
 fn test_with_ranks<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bool, String)> {
     let links = Links::new(&crate::source::load("rmat:scale=10,edges=8000")?.matrix)?;
     let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend)?;
-    let choice = choice.settle(links.incoming(), size_of::<f64>(), device.resident_rows())?;
+    let choice = choice.settle(links.incoming(), size_of::<f64>(), &device.gpu_size())?;
     let operator = choice.build::<D, f64>(device, links.incoming(), 0)?;
     let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-8), StoppingRule::MaxIterations(1000)]);
     let problem = pagerank::RankProblem {
@@ -225,7 +225,7 @@ fn self_test<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bool, St
     let matrix = Arc::new(crate::source::load("poisson2d:64x64")?.matrix);
     let problem = problem::with_known_answer(&matrix);
     let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend)?;
-    let choice = choice.settle(&matrix, size_of::<f64>(), device.resident_rows())?;
+    let choice = choice.settle(&matrix, size_of::<f64>(), &device.gpu_size())?;
     let a = choice.build::<D, f64>(device, &matrix, 0)?;
     let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-8), StoppingRule::MaxIterations(1000)]);
     let system = System { matrix: (&matrix).into(), b: &problem.b, x0: None };

@@ -199,7 +199,7 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     let device = device.acquire()?;
     device.enter()?;
     let choosing = phases.begin(Phase::Analyse, "choosing a backend");
-    let backend = backend.settle(matrix, size_of::<T>(), device.resident_rows())?;
+    let backend = backend.settle(matrix, size_of::<T>(), &device.gpu_size())?;
     if let Some(why) = backend.because() {
         log::info!("backend {}: {why}", backend.label());
     }

@@ -6,7 +6,7 @@ use super::running::finish_work;
 use super::settings::{Input, Settings};
 use super::shared::{DeviceValue, Shared};
 use super::watch::Phases;
-use crate::backend::{Choice, Operator, Pick, SettledChoice, SharedOperator};
+use crate::backend::{Choice, GpuSize, Operator, Pick, SettledChoice, SharedOperator};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Phase, profile};
@@ -140,11 +140,12 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
         Input::Applied(_) => (backend.without_matrix(), Preconditioner::NONE),
         Input::Stored(exact) => {
             let plain = settings.request.precond.is_sweeps() && settings.custom_precond.is_none();
-            let resident = if plain { held.resident_rows() } else { 0 };
+            let size = held.gpu_size();
+            let size = if plain { size } else { GpuSize { resident_rows: 0, ..size } };
             narrow = narrowed(precision, exact);
             let _span = settings.phases.begin(Phase::Analyse, "choosing a backend");
             let csr = narrow.as_ref().unwrap_or(&exact.csr);
-            let backend = backend.settle(csr, size_of::<T>(), resident)?;
+            let backend = backend.settle(csr, size_of::<T>(), &size)?;
             if let Some(why) = backend.because() {
                 log::info!("backend {}: {why}", backend.label());
             }

@@ -36,7 +36,7 @@ const BLOCK: u32 = 128;
 /// Numbers of lanes that may share a block row.
 const THREADS: [u32; 5] = [2, 4, 8, 16, 32];
 /// Values of a block row's row that a lane loads at once.
-const UNROLL: u32 = 3;
+pub(super) const UNROLL: u32 = 3;
 /// Values per row of the shortest piece of a block row.
 const SHORTEST_PIECE: usize = 512;
 /// Assumed warps of a multiprocessor, for the share of work of a warp.
@@ -281,6 +281,12 @@ fn check_size(matrix: &Csr) -> Result<()> {
     Ok(())
 }
 
+/// Returns the threads that share a block row: as few as cover `mean` values of a row in one round.
+pub(super) fn threads(mean: usize) -> u32 {
+    let wanted = mean.div_ceil(UNROLL as usize) as u32;
+    THREADS.into_iter().find(|&threads| threads >= wanted).unwrap_or(32)
+}
+
 impl Family<Cuda> for BsrFamily {
     const ADDS_REPEATS: bool = false;
 
@@ -297,12 +303,9 @@ impl Family<Cuda> for BsrFamily {
         let block_rows = parts.block_offsets.len() - 1;
         let piece = blocks_of_piece(&parts, device.multiprocessors() as usize);
         let mean = (blocks * block.1).div_ceil(block_rows.max(1));
-        // As few as cover a block row of mean length in one round.
-        let wanted = mean.div_ceil(UNROLL as usize) as u32;
-        let covering = || THREADS.into_iter().find(|&threads| threads >= wanted).unwrap_or(32);
         let threads = match params.get("threads") {
             _ if piece.is_some() => 32,
-            None | Some("auto") => covering(),
+            None | Some("auto") => self::threads(mean),
             Some(_) => number(params, "threads", &["32"]),
         };
         let shape = Shape {

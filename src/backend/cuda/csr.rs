@@ -51,7 +51,9 @@ struct Strategy {
     unroll_row: usize,
 }
 
-const CSR: Strategy = Strategy { backend: "csr", unroll: 4, unroll_row: 3 };
+/// Entries that a thread of `csr` loads at once if all rows get equally many threads.
+pub(super) const UNROLL_ROW: usize = 3;
+const CSR: Strategy = Strategy { backend: "csr", unroll: 4, unroll_row: UNROLL_ROW };
 /// Without values there are registers for more loads in flight.
 const PULL: Strategy = Strategy { backend: "pull", unroll: 8, unroll_row: 4 };
 
@@ -182,11 +184,17 @@ impl Strategy {
 
 /// Returns the bytes of a matrix as `csr` stores it, without the list of windows.
 pub(crate) fn storage(matrix: &Csr) -> u64 {
-    let columns = match CSR.threads(matrix, None) {
+    storage_and_threads(matrix).0
+}
+
+/// Returns the bytes of a matrix as `csr` stores it, and the threads of a row; none if rows are cut into windows.
+pub(super) fn storage_and_threads(matrix: &Csr) -> (u64, Option<u32>) {
+    let threads = CSR.threads(matrix, None);
+    let columns = match threads {
         Some(_) => Columns::for_rows(matrix),
         None => Columns::for_any_kernel(matrix),
     };
-    Compressed::bytes(matrix, columns)
+    (Compressed::bytes(matrix, columns), threads)
 }
 
 /// Returns the threads of a row: as few as cover a row of mean length in one round.

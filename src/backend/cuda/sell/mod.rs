@@ -13,6 +13,7 @@
 //! for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
 
 mod pack;
+mod sample;
 
 use super::arrays::Arrays;
 use super::form::{AnyForm, Form, Format, Grid, Types};
@@ -25,6 +26,7 @@ use crate::format::Csr;
 use crate::format::narrow::narrowest;
 use crate::scalar::Scalar;
 use pack::Packed;
+pub(super) use sample::{rounds_of, sampled};
 use std::sync::Arc;
 
 /// Rows of a slice: the threads of a warp.
@@ -34,6 +36,9 @@ const LANES: usize = 32;
 /// row, and the blocks that a multiprocessor then holds.
 const ROUNDS: [Round; 2] =
     [Round { unroll: 5, rest: 5, resident: 5 }, Round { unroll: 8, rest: 4, resident: 4 }];
+
+/// Mean row length up to which the first of these rounds is used.
+pub(super) const SHORT: usize = ROUNDS[0].unroll as usize;
 
 #[derive(Clone, Copy)]
 struct Round {
@@ -103,7 +108,7 @@ impl Family<Cuda> for Sell {
         let packed = Packed::of(&narrowest(matrix))?;
         let mean = mean_row(matrix);
         let [short, long] = ROUNDS;
-        let round = if mean <= short.unroll as usize { short } else { long };
+        let round = if mean <= SHORT { short } else { long };
         let threads = packed.slices.len() * LANES;
         let pass = Pass::new(device, form(round), Grid::Resident(threads as u64), &())?;
         Ok(Arc::new(Product::<T>::new("sell", device, &packed, [pass], reserve)?))

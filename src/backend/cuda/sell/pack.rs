@@ -43,7 +43,7 @@ const MOST_WIDE: usize = (1 << 28) - 1;
 const UNIT: usize = 8;
 
 /// Rows that are sorted together (sigma).
-const WINDOW: usize = 4096;
+pub(super) const WINDOW: usize = 4096;
 /// Windows that are packed together.
 const BAND: usize = 8;
 
@@ -119,6 +119,38 @@ fn pack<V: Copy + Zeroable + Send + Sync>(
     Ok(Packed { shape, slices, words, values: wrap(all), padded_entries: before.1 })
 }
 
+/// Returns the entries, padding included, of slices of rows in this order.
+fn padded_entries(order: &[usize], length: &impl Fn(usize) -> usize) -> usize {
+    let widest = |rows: &[usize]| rows.iter().map(|&row| length(row)).max().unwrap_or(0);
+    order.chunks(LANES).map(|rows| LANES * widest(rows)).sum()
+}
+
+/// Returns the order in which the rows of a window are stored: by length if that saves padding.
+pub(super) fn storage_order(rows: Range<usize>, length: impl Fn(usize) -> usize) -> Vec<usize> {
+    /// Rows are sorted only if padding exceeds this fraction (1/32) of the entries.
+    const LITTLE: usize = 32;
+    let mut order: Vec<usize> = rows.collect();
+    let entries: usize = order.iter().map(|&row| length(row)).sum();
+    if padded_entries(&order, &length) - entries > entries / LITTLE {
+        order.sort_by_key(|&row| Reverse(length(row)));
+    }
+    order
+}
+
+/// Returns whether the columns of each entry of `width` are consecutive from lane to lane; all rows must be that long.
+pub(super) fn runs(columns: &[&[u32]; LANES], width: usize) -> bool {
+    let long = columns.iter().all(|columns| columns.len() == width);
+    let follow = |j: usize| (1..LANES).all(|l| columns[l][j] as usize == columns[0][j] as usize + l);
+    long && (0..width).all(follow)
+}
+
+/// Returns whether all columns lie within 16 bits of the lowest one. Columns increase within a row.
+pub(super) fn near(columns: &[&[u32]; LANES]) -> bool {
+    let low = columns.iter().filter_map(|columns| columns.first()).min().copied().unwrap_or(0);
+    let high = columns.iter().filter_map(|columns| columns.last()).max().copied().unwrap_or(0);
+    high - low < 1 << 16
+}
+
 /// Packs neighbouring windows; slice starts are relative to the first window.
 struct Packer<'a, V> {
     matrix: &'a Csr,
@@ -134,21 +166,9 @@ impl<V: Copy + Zeroable> Packer<'_, V> {
         self.matrix.row_range(row).len()
     }
 
-    /// Returns the entries, padding included, of slices of these rows.
-    fn padded_entries(&self, order: &[usize]) -> usize {
-        let widest = |rows: &[usize]| rows.iter().map(|&row| self.length(row)).max().unwrap_or(0);
-        order.chunks(LANES).map(|rows| LANES * widest(rows)).sum()
-    }
-
     fn window(&mut self, rows: Range<usize>) -> Result<()> {
-        /// Rows are sorted only if padding exceeds this fraction (1/32) of the entries.
-        const LITTLE: usize = 32;
-        let mut order: Vec<usize> = rows.clone().collect();
-        let entries: usize = rows.clone().map(|row| self.length(row)).sum();
-        if self.padded_entries(&order) - entries > entries / LITTLE {
-            order.sort_by_key(|&row| Reverse(self.length(row)));
-        }
-        let padded_entries = self.padded_entries(&order);
+        let order = storage_order(rows.clone(), |row| self.length(row));
+        let padded_entries = padded_entries(&order, &|row| self.length(row));
         // Checked first, because a failed growth of a vector would abort the process.
         if self.values.is_some() {
             drop(room::<V>(self.packed.len() + padded_entries)?);
@@ -173,8 +193,7 @@ impl<V: Copy + Zeroable> Packer<'_, V> {
         let high = columns.iter().filter_map(|columns| columns.last()).max().copied().unwrap_or(0);
         let sorted = rows.iter().enumerate().any(|(lane, &row)| row != first + lane);
         let ragged = columns.iter().any(|columns| columns.len() != width);
-        let follow = |j: usize| (1..LANES).all(|l| columns[l][j] as usize == columns[0][j] as usize + l);
-        let runs = !ragged && (0..width).all(follow);
+        let runs = !ragged && runs(&columns, width);
         let near = !runs && high - low < 1 << 16;
         let flag = |holds, flag| if holds { flag } else { 0 };
         let flags = flag(sorted, SORTED) | flag(ragged, RAGGED) | flag(runs, RUNS) | flag(near, NEAR);
