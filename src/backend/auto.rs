@@ -62,7 +62,7 @@ const NEAR_BYTE: f64 = 0.45;
 const FAR_BYTE: f64 = 2.0;
 
 /// Returns the bytes of a core's second-level cache; 1 MB if the system does not report it.
-fn second_level() -> f64 {
+pub(crate) fn second_level() -> f64 {
     #[cfg(target_os = "linux")]
     {
         // SAFETY: sysconf only returns a number.

@@ -301,6 +301,16 @@ impl Choice {
         Ok(SettledChoice::decided(decision))
     }
 
+    /// Returns whether the backend depends on the matrix.
+    pub fn is_auto(&self) -> bool {
+        std::ptr::eq(self.entry, &auto::ENTRY) || std::ptr::eq(self.entry, &cuda::auto::ENTRY)
+    }
+
+    /// Returns this backend as the choice for a matrix, with a reason that is not the model's.
+    pub fn because(self, why: String) -> SettledChoice {
+        SettledChoice { choice: self, because: Some(why), candidates: Arc::default() }
+    }
+
     /// Returns the backend to use without a matrix: `auto` gives the strategy that it falls back to.
     pub fn without_matrix(&self) -> SettledChoice {
         SettledChoice { choice: self.clone(), because: None, candidates: Arc::default() }

@@ -28,6 +28,7 @@ mod settings;
 mod shared;
 mod solver;
 mod stopping;
+pub mod tune;
 mod watch;
 mod weights;
 

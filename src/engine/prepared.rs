@@ -8,6 +8,7 @@ use super::running::HISTORY_CAPACITY;
 use super::session::{Session, session};
 use super::settings::{Input, Settings, check_range};
 use super::stopping::Stopping;
+use super::tune::Explanation;
 use super::watch::FanOut;
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
@@ -50,6 +51,7 @@ pub struct Prepared {
     ended: Arc<AtomicBool>,
     assume_symmetric: bool,
     precond: Preconditioner,
+    explanation: Explanation,
 }
 
 /// Prints the method, the number of rows, the backend and the device.
@@ -122,6 +124,7 @@ impl Prepared {
             ended,
             assume_symmetric,
             precond: recipe.precond,
+            explanation: recipe.explanation,
         };
         prepared.rule = prepared.rule(&prepared.stopping)?;
         Ok(prepared)
@@ -167,6 +170,11 @@ impl Prepared {
     /// Returns the SpMV backend, with its parameters.
     pub fn backend(&self) -> &str {
         &self.facts.backend
+    }
+
+    /// Returns the reasons for the backend.
+    pub fn explanation(&self) -> &Explanation {
+        &self.explanation
     }
 
     /// Solves a system. Only the answer is allocated.

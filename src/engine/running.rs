@@ -3,6 +3,7 @@
 use super::device::{DeviceHandle, Request, Settled};
 use super::memory;
 use super::shared::Shared;
+use super::tune::{Context, Explanation, choose};
 use super::watch::{FanOut, Phases};
 use crate::backend::{Choice, Operator, Pick};
 use crate::device::Device;
@@ -10,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::profile::{self, Phase};
 use crate::observe::{Observer, Recorder};
-use crate::scalar::Scalar;
+use crate::scalar::{Precision, Scalar};
 use crate::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,13 +26,15 @@ pub(super) struct Running {
     pub settled: Option<Settled>,
     pub device: Option<DeviceHandle>,
     pub watch: Watch,
+    /// Whether backends are measured if there is no kept choice.
+    pub tune: bool,
     pub phases: Phases,
 }
 
 impl Default for Running {
     fn default() -> Running {
         let (request, watch) = (Request::default(), Watch::default());
-        Running { request, settled: None, device: None, watch, phases: Phases::default() }
+        Running { request, settled: None, device: None, watch, tune: false, phases: Phases::default() }
     }
 }
 
@@ -53,6 +56,12 @@ macro_rules! running_settings {
         /// Sets the SpMV backend by name, with parameters: `auto`, `sell`.
         pub fn backend(mut self, name: &str) -> Self {
             self.running.request.backend = name.to_owned();
+            self
+        }
+
+        /// Measures the backends before the solve if backend is `auto` and no choice is kept from an earlier measurement.
+        pub fn tune(mut self, tune: bool) -> Self {
+            self.running.tune = tune;
             self
         }
 
@@ -174,12 +183,13 @@ impl Watch {
 pub(super) struct Chosen {
     pub backend: String,
     pub because: Option<String>,
+    pub explanation: Explanation,
 }
 
 impl Chosen {
     /// Returns the value for a method that needs no backend.
     pub fn none() -> Chosen {
-        Chosen { backend: "none".to_owned(), because: None }
+        Chosen { backend: "none".to_owned(), because: None, explanation: Explanation::default() }
     }
 }
 
@@ -188,10 +198,19 @@ pub(super) fn finish_work<D: Device>(device: &D) -> Result<()> {
     if profile::is_active() { device.synchronize() } else { Ok(()) }
 }
 
+/// The backend that the user named, and how `auto` chooses.
+#[derive(Clone, Copy)]
+pub(super) struct BackendOrder<'a> {
+    pub backend: &'a Choice,
+    pub precision: Precision,
+    /// Whether backends are measured if there is no kept choice.
+    pub tune: bool,
+}
+
 /// Chooses a backend for a matrix and builds the operator. Leaves memory for `vectors` vectors free.
 pub(super) fn operator<D: Pick<T>, T: Scalar>(
     device: &Shared<D>,
-    backend: &Choice,
+    order: &BackendOrder<'_>,
     matrix: &Arc<Csr>,
     vectors: usize,
     phases: &mut Phases,
@@ -199,7 +218,10 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     let device = device.acquire()?;
     device.enter()?;
     let choosing = phases.begin(Phase::Analyse, "choosing a backend");
-    let backend = backend.settle(matrix, size_of::<T>(), &device.gpu_size())?;
+    let BackendOrder { backend, precision, tune } = *order;
+    let context = Context { precision, size: device.gpu_size(), tune };
+    let selected = choose::<D, T>(&device, backend, matrix, &context, &mut |what| phases.announce(what))?;
+    let (explanation, backend) = (selected.explanation(), selected.backend);
     if let Some(why) = backend.because() {
         log::info!("backend {}: {why}", backend.label());
     }
@@ -209,7 +231,7 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     let operator = backend.build::<D, T>(&*device, matrix, reserve)?;
     finish_work(&*device)?;
     let because = backend.because().map(str::to_owned);
-    Ok((operator, Chosen { backend: backend.label(), because }))
+    Ok((operator, Chosen { backend: backend.label(), because, explanation }))
 }
 
 /// Checks a tolerance on the l1 norm of the difference of two distributions. The norm is at most 2; `largest` names that bound

@@ -5,6 +5,7 @@ use super::memory;
 use super::running::finish_work;
 use super::settings::{Input, Settings};
 use super::shared::{DeviceValue, Shared};
+use super::tune::{Context, Explanation, choose};
 use super::watch::Phases;
 use crate::backend::{Choice, GpuSize, Operator, Pick, SettledChoice, SharedOperator};
 use crate::error::{Error, Result};
@@ -26,6 +27,7 @@ pub(super) struct Recipe {
     pub precond: Preconditioner,
     pub custom_precond: Option<Arc<dyn Product>>,
     pub precision: Precision,
+    pub explanation: Explanation,
 }
 
 /// A method with its operators on a device.
@@ -135,7 +137,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
     let held = device.acquire()?;
     held.enter()?;
     let precision = settings.request.precision;
-    let mut narrow = None;
+    let (mut narrow, mut explanation) = (None, Explanation::default());
     let (backend, precond) = match &settings.matrix {
         Input::Applied(_) => (backend.without_matrix(), Preconditioner::NONE),
         Input::Stored(exact) => {
@@ -145,15 +147,17 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
             narrow = narrowed(precision, exact);
             let _span = settings.phases.begin(Phase::Analyse, "choosing a backend");
             let csr = narrow.as_ref().unwrap_or(&exact.csr);
-            let backend = backend.settle(csr, size_of::<T>(), &size)?;
-            if let Some(why) = backend.because() {
-                log::info!("backend {}: {why}", backend.label());
+            let context = Context { precision, size, tune: settings.tune };
+            let selected = choose::<D, T>(&held, backend, csr, &context, &mut |what| settings.phases.announce(what))?;
+            if let Some(why) = selected.backend.because() {
+                log::info!("backend {}: {why}", selected.backend.label());
             }
-            (backend, settings.request.precond.settle(&exact.csr))
+            explanation = selected.explanation();
+            (selected.backend, settings.request.precond.settle(&exact.csr))
         }
     };
     let (method, custom_precond) = (settings.method, settings.custom_precond.clone());
-    let recipe = Recipe { method, backend, precond, custom_precond, precision };
+    let recipe = Recipe { method, backend, precond, custom_precond, precision, explanation };
     let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, narrow, &mut settings.phases)?;
     let session = DeviceSession { recipe: recipe.clone(), prepared: DeviceValue::new(device, prepared) };
     Ok((Box::new(session), recipe))

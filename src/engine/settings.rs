@@ -45,6 +45,8 @@ pub(super) struct Settings {
     pub device: Option<DeviceHandle>,
     pub custom_precond: Option<Arc<dyn Product>>,
     pub assume_symmetric: bool,
+    /// Whether backends are measured if there is no kept choice.
+    pub tune: bool,
     pub stopping: Stopping,
     pub checkpoints: Checkpoints,
     pub observers: Vec<Box<dyn Observer + Send>>,
@@ -63,6 +65,7 @@ impl Settings {
             device: None,
             custom_precond: None,
             assume_symmetric: false,
+            tune: false,
             stopping: Stopping::default(),
             checkpoints: Checkpoints::default(),
             observers: Vec::new(),

@@ -129,6 +129,12 @@ impl Solver {
         self
     }
 
+    /// Measures the backends before the solve if backend is `auto` and no choice is kept from an earlier measurement.
+    pub fn tune(mut self, tune: bool) -> Solver {
+        self.0.tune = tune;
+        self
+    }
+
     /// Sets the number of CPU threads. By default one per core.
     pub fn threads(mut self, threads: usize) -> Solver {
         self.0.request.threads = Some(threads);

@@ -27,6 +27,11 @@ impl Phases {
         Phases(Box::new(callback))
     }
 
+    /// Passes a description to the closure, within a phase.
+    pub fn announce(&mut self, what: &str) {
+        (self.0)(what);
+    }
+
     /// Begins a phase with a description for the closure.
     pub fn begin(&mut self, phase: Phase, what: &str) -> Span {
         (self.0)(what);

@@ -6,7 +6,7 @@ use super::{ChainMethod, Classes, Markov};
 use crate::backend::{Choice, Pick};
 use crate::engine::device::{DeviceHandle, on_device};
 use crate::engine::graph::Names;
-use crate::engine::running::{Chosen, Watch, operator};
+use crate::engine::running::{BackendOrder, Chosen, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
@@ -43,6 +43,7 @@ struct Recipe {
     device: DeviceHandle,
     backend: Choice,
     precision: Precision,
+    tune: bool,
 }
 
 /// A prepared chain on one device, for repeated solves. It can be moved to another thread.
@@ -65,11 +66,11 @@ const _: () = {
 /// Prepares power iteration with an operator of a backend.
 fn by_power<D: Pick<T>, T: Scalar>(
     device: &Arc<Shared<D>>,
-    backend: &Choice,
+    order: &BackendOrder<'_>,
     matrix: &Arc<Csr>,
     phases: &mut Phases,
 ) -> Result<(Iterate, Chosen)> {
-    let (operator, chosen) = operator::<D, T>(device, backend, matrix, VECTORS, phases)?;
+    let (operator, chosen) = operator::<D, T>(device, order, matrix, VECTORS, phases)?;
     let retained = DeviceValue::new(device, operator);
     let iterate: Iterate = Box::new(move |problem, rule, observers| {
         let device = retained.acquire()?;
@@ -89,8 +90,10 @@ impl Recipe {
                 let narrow = self.precision.narrow_values();
                 let matrix = if narrow { Arc::new(incoming.to_f32()) } else { Arc::clone(&incoming) };
                 drop(extracting);
+                let order =
+                    BackendOrder { backend: &self.backend, precision: self.precision, tune: self.tune };
                 on_device!(self.device, self.precision, |held, D, T| {
-                    by_power::<D, T>(held, &self.backend, &matrix, phases)
+                    by_power::<D, T>(held, &order, &matrix, phases)
                 })?
             }
             method @ (ChainMethod::GaussSeidel | ChainMethod::Aggregation) => {
@@ -143,7 +146,8 @@ impl Prepared {
         }
         drop(finding);
         let (method, precision) = (settings.method, running.request.precision);
-        let recipe = Recipe { method, device, backend, precision };
+        let tune = running.tune;
+        let recipe = Recipe { method, device, backend, precision, tune };
         let only = match chain.closed() {
             [class] => Some(recipe.prepare(&chain, class, &mut running.phases)?),
             _ => None,

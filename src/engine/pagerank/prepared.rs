@@ -2,11 +2,12 @@
 
 use super::ranks::{Facts, GraphFacts, Ranks};
 use super::{Pagerank, RankMethod, Repeated, SelfLoops};
-use crate::backend::{Choice, Pick};
+use crate::backend::Pick;
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::graph::Names;
-use crate::engine::running::{Chosen, Watch, operator};
+use crate::engine::running::{BackendOrder, Chosen, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
+use crate::engine::tune::Explanation;
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::{ChainError, Error, Result};
@@ -57,12 +58,12 @@ const _: () = {
 /// Prepares power iteration with an operator of a backend.
 fn by_power<D: Pick<T>, T: Scalar>(
     device: &Arc<Shared<D>>,
-    backend: &Choice,
+    order: &BackendOrder<'_>,
     matrix: &Arc<Csr>,
     (vectors, extrapolate): (usize, bool),
     phases: &mut Phases,
 ) -> Result<(Iterate, Chosen)> {
-    let (operator, chosen) = operator::<D, T>(device, backend, matrix, vectors, phases)?;
+    let (operator, chosen) = operator::<D, T>(device, order, matrix, vectors, phases)?;
     let retained = DeviceValue::new(device, operator);
     let iterate: Iterate = Box::new(move |problem, rule, observers| {
         let device = retained.acquire()?;
@@ -112,9 +113,10 @@ impl Prepared {
                 let matrix =
                     if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
                 drop(sorting);
+                let order = BackendOrder { backend: &backend, precision, tune: running.tune };
                 let phases = &mut running.phases;
                 on_device!(device, precision, |held, D, T| {
-                    by_power::<D, T>(held, &backend, &matrix, (vectors, extrapolate), phases)
+                    by_power::<D, T>(held, &order, &matrix, (vectors, extrapolate), phases)
                 })?
             }
         };
@@ -145,6 +147,11 @@ impl Prepared {
     /// Sets a flag that ends later solves once it is true.
     pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
         self.watch.cancel = Some(Arc::clone(flag));
+    }
+
+    /// Returns the reasons for the backend.
+    pub fn explanation(&self) -> &Explanation {
+        &self.facts.chosen.explanation
     }
 
     /// Returns the device.

@@ -1,0 +1,151 @@
+//! Building, verification and timing of candidates.
+
+use super::Measured;
+use crate::backend::timing::{ProductTimer, Timed, check, operand, rest};
+use crate::backend::{Choice, Pick};
+use crate::error::Result;
+use crate::format::Csr;
+use crate::scalar::{Precision, Scalar};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Candidates that take more than this multiple of the least time are dropped after their first sample.
+const HOPELESS: f64 = 3.0;
+/// Candidates that are held at once for further samples: each holds a copy of the matrix.
+const MOST_HELD: usize = 4;
+/// The least seconds of a sample.
+const SAMPLE: f64 = 2e-3;
+/// The most products of a sample.
+const MOST_PRODUCTS: f64 = 2000.0;
+/// Samples of a candidate: the fewest, even if the time has ended, and the most.
+const SAMPLES: std::ops::RangeInclusive<usize> = 5..=60;
+
+/// A candidate that is held for further samples.
+struct Held<D: Pick<T>, T: Scalar> {
+    /// The index among the results.
+    index: usize,
+    timer: ProductTimer<D, T>,
+    samples: Vec<f64>,
+}
+
+impl<D: Pick<T>, T: Scalar> Held<D, T> {
+    fn least(&self) -> f64 {
+        self.samples.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// Takes a sample of as many products as [`SAMPLE`] needs.
+    fn sample(&mut self, timed: Timed, each: f64) -> Result<()> {
+        let times = (SAMPLE / each.max(1e-9)).clamp(1.0, MOST_PRODUCTS) as usize;
+        let seconds = self.timer.seconds(timed, times)?;
+        rest::<D>(seconds * times as f64);
+        self.samples.push(seconds);
+        Ok(())
+    }
+}
+
+/// The matrix, and how it is measured.
+pub(super) struct Measure<'a> {
+    pub matrix: &'a Arc<Csr>,
+    pub precision: Precision,
+    pub timed: Timed,
+    pub budget: Duration,
+    /// Bytes that solves need in addition.
+    pub reserve: u64,
+}
+
+impl Measure<'_> {
+    /// Measures the candidates; the results are in the order of the candidates.
+    pub fn run<D: Pick<T>, T: Scalar>(
+        &self,
+        device: &D,
+        choices: &[Choice],
+        phase: &mut dyn FnMut(&str),
+    ) -> Result<Vec<Measured>> {
+        let x = operand::<T>(self.matrix.cols());
+        let mut results = Vec::new();
+        let mut held: Vec<Held<D, T>> = Vec::new();
+        let mut spent = 0.0;
+        for (index, choice) in choices.iter().enumerate() {
+            let label = choice.label();
+            phase(&format!("measuring backend {label}"));
+            let mut result = Measured { backend: label, ..Measured::default() };
+            match self.first::<D, T>(device, choice, &x, &mut result) {
+                Ok((timer, first)) => {
+                    spent += first;
+                    result.samples = 1;
+                    (result.seconds, result.seconds_median) = (Some(first), Some(first));
+                    held.push(Held { index, timer, samples: vec![first] });
+                }
+                Err(reason) => result.error = Some(reason),
+            }
+            results.push(result);
+            drop_slow(&mut held);
+        }
+        phase("comparing the fastest backends");
+        let began = Instant::now();
+        // The first sample includes the cost of recording.
+        held.iter_mut().for_each(|candidate| candidate.samples.clear());
+        let each: Vec<f64> = held.iter().map(|held| results[held.index].seconds.unwrap_or(spent)).collect();
+        for round in 0..*SAMPLES.end() {
+            if round >= *SAMPLES.start() && began.elapsed() > self.budget {
+                break;
+            }
+            held.iter_mut().zip(&each).try_for_each(|(held, each)| held.sample(self.timed, *each))?;
+        }
+        for mut candidate in held {
+            let least = candidate.least();
+            candidate.samples.sort_by(f64::total_cmp);
+            let result = &mut results[candidate.index];
+            result.seconds = Some(least);
+            result.seconds_median = candidate.samples.get(candidate.samples.len() / 2).copied();
+            result.samples = candidate.samples.len();
+        }
+        Ok(results)
+    }
+
+    /// Builds a candidate, verifies its product, and takes a first sample. Returns the reason if the candidate cannot be measured.
+    fn first<D: Pick<T>, T: Scalar>(
+        &self,
+        device: &D,
+        choice: &Choice,
+        x: &[T],
+        result: &mut Measured,
+    ) -> std::result::Result<(ProductTimer<D, T>, f64), String> {
+        let said = |error: crate::error::Error| error.to_string();
+        choice.check_precision(self.precision).map_err(said)?;
+        let began = Instant::now();
+        let operator =
+            choice.without_matrix().build::<D, T>(device, self.matrix, self.reserve).map_err(said)?;
+        device.synchronize().map_err(said)?;
+        result.seconds_build = began.elapsed().as_secs_f64();
+        result.bytes = operator.cost().bytes;
+        let mut timer = ProductTimer::new(operator, x, false).map_err(said)?;
+        let once = timer.seconds(self.timed, 1).map_err(said)?;
+        let mut y = vec![T::from_f64(0.0); self.matrix.rows()];
+        timer.result(&mut y).map_err(said)?;
+        let checked = check(self.matrix, x, &y);
+        if !checked.is_right() {
+            let [found, expected] = checked.values;
+            return Err(format!("wrong: row {} of y is {found:e} instead of {expected:e}", checked.row + 1));
+        }
+        let times = (0.2 * SAMPLE / once.max(1e-9)).clamp(1.0, 100.0) as usize;
+        let seconds = timer.seconds(self.timed, times).map_err(said)?;
+        rest::<D>(seconds * times as f64);
+        Ok((timer, seconds))
+    }
+}
+
+/// Drops candidates that are far slower than the best, and the slowest ones if too many are held.
+fn drop_slow<D: Pick<T>, T: Scalar>(held: &mut Vec<Held<D, T>>) {
+    let best = held.iter().map(Held::least).fold(f64::INFINITY, f64::min);
+    // The first candidate is the choice of the model, with which the winner is compared.
+    held.retain(|candidate| candidate.index == 0 || candidate.least() <= HOPELESS * best);
+    while held.len() > MOST_HELD {
+        let slowest = held.iter().enumerate().filter(|(_, candidate)| candidate.index > 0);
+        let slowest = slowest.max_by(|a, b| a.1.least().total_cmp(&b.1.least())).map(|(at, _)| at);
+        match slowest {
+            Some(at) => drop(held.remove(at)),
+            None => return,
+        }
+    }
+}
