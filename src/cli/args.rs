@@ -8,6 +8,7 @@ use super::matrix_arg::{self, MatrixArg};
 use super::pagerank::args::PagerankArgs;
 use super::precond::{PreconditionerParser, PreconditionersArgs, listed_below};
 use super::running::RunArgs;
+use super::tune::TuneArgs;
 use crate::precond::Preconditioner;
 use crate::source::Columns;
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -30,7 +31,7 @@ pub struct Cli {
     /// Print only results, errors and the lines of --monitor; show no progress.
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GENERAL)]
     pub quiet: bool,
-    /// Keep downloaded matrices and compiled kernels in this folder [default: $SOLVER_CACHE, or solver in the user's cache
+    /// Keep downloaded matrices, compiled kernels and measured choices in this folder [default: $SOLVER_CACHE, or solver in the user's cache
     /// folder]
     #[arg(long, global = true, value_name = "DIR", help_heading = GENERAL)]
     pub cache: Option<PathBuf>,
@@ -79,6 +80,8 @@ pub enum Command {
     Backends(BackendsArgs),
     /// List the preconditioners with their parameters.
     Preconditioners(PreconditionersArgs),
+    /// Choose the backend for a matrix by measurement, and keep the choice for later solves.
+    Tune(TuneArgs),
     /// Check this machine: CPU, GPU, libraries, memory bandwidth, and every backend.
     Doctor(DoctorArgs),
     /// Plot saved histories, figures or measurements.

@@ -9,7 +9,8 @@ use super::profile::Profiling;
 use super::progress::{Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::vectors::{RightHandSide, writer};
-use super::{fetch, flags, interrupt, print, print_json};
+use super::{choices, fetch, flags, interrupt, print, print_json};
+use crate::engine::tune::Explanation;
 use crate::engine::{self, Answer, Matrix, Solver};
 use crate::error::{Error, Result};
 use crate::observe::{History, Phase, Report, profile};
@@ -38,25 +39,36 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     // Frees the vectors stored with the matrix.
     let loaded = crate::source::Loaded { attached: Vec::new(), ..loaded };
     let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);
-    let (mut report, written) = solve(&plan, matrix, problem)?;
+    let Solved { mut report, explanation, written } = solve(&plan, matrix, problem)?;
     report.profile = profiling.times();
+    let explained = Some(&explanation).filter(|_| plan.run.explain);
     let printed = match plan.run.json {
-        true => print_json(&report),
+        true => print_json(&choices::with_explanation(&report, explained)?),
         false => {
             let mut lines = report.lines();
+            lines.extend(choices::line(&explanation, report.backend_because.as_deref()));
             lines.extend(plan.files().filter(|_| written.is_ok()));
             if verbose() {
                 lines.extend(report.details());
             }
-            print(&labelled(LABELS, &lines)).and_then(|()| profiling.print())
+            let table = explained.map(choices::explained).map_or(String::new(), |table| table + "\n");
+            print(&(table + &labelled(LABELS, &lines))).and_then(|()| profiling.print())
         }
     };
     written.and(printed)?;
     Ok(report.converged)
 }
 
-/// Solves, writes the results, and measures the stream bandwidth. Returns the report, and the outcome of writing.
-fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<(Report, Result<()>)> {
+/// The outcome of a solve.
+struct Solved {
+    report: Report,
+    explanation: Explanation,
+    /// The outcome of writing the results.
+    written: Result<()>,
+}
+
+/// Solves, writes the results, and measures the stream bandwidth.
+fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
     let rows = matrix.rows();
     let x0 = plan.x0.as_ref().map(|x0| x0.values(rows)).transpose()?;
     let name = plan.x0.as_ref().map(ToString::to_string);
@@ -65,6 +77,7 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<(Report, Resul
         .assume_symmetric(plan.assume_symmetric)
         .stopping(plan.stopping.clone())
         .checkpoints(plan.checkpoints.clone())
+        .tune(plan.run.tune)
         .on_phase(show_phases())
         .prepare()?;
     drop(matrix);
@@ -81,6 +94,7 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<(Report, Resul
     live.finish();
     let mut answer = answer.map_err(|error| name_start(plan, error))?;
     let written = write_answer(plan, &answer);
+    let explanation = prepared.explanation().clone();
     // The measurement needs about as much memory as the solve.
     let device = prepared.into_device();
     drop(problem);
@@ -90,7 +104,7 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<(Report, Resul
     let report = report(plan, &answer);
     let history = History::new(report, answer.into_recorder());
     let written = written.and(plan.run.write_results(&history));
-    Ok((history.report, written))
+    Ok(Solved { report: history.report, explanation, written })
 }
 
 /// Writes x if `--output` names a file.

@@ -4,6 +4,7 @@ use super::flags;
 use super::layout::labelled;
 use super::progress::bytes;
 use super::running::{RunArgs, Running};
+use crate::engine::tune::{Tuning, of_size};
 use crate::source::{self, catalog::Entry};
 use std::ffi::OsStr;
 use std::fmt;
@@ -41,6 +42,19 @@ impl Decisions {
                 "missing",
                 format!("{}: --offline or SOLVER_OFFLINE forbids the download", what.display()),
             );
+        }
+    }
+
+    /// Adds the kept choices for matrices of this size; the pattern is known only after the matrix is read.
+    pub fn kept(&mut self, what: &OsStr, running: &Running) {
+        let size = source::preview(what).ok().flatten().filter(|_| running.settled.backend.is_auto());
+        let Some((rows, nnz)) = size.filter(|_| !running.serial) else { return };
+        for kept in of_size(rows, nnz) {
+            let Tuning { winner, date, device, precision, .. } = &kept.tuning;
+            let text = format!(
+                "{winner} in {precision} on {device}, by a measurement on {date}, if the pattern is the same"
+            );
+            self.add("kept choice", text);
         }
     }
 

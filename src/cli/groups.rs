@@ -25,7 +25,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Method", &["method", "precond", "variant", "damping", "dangling", "personalise", "classes"]),
-    ("Device", &["device", "backend", "precision", "threads"]),
+    ("Device", &["device", "backend", "tune", "precision", "threads"]),
     ("Stopping", &["rtol", "tol", "rtol_initial", "atol", "max_iters", "time_limit"]),
     (
         "Output",
@@ -38,6 +38,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "checkpoint_every",
             "top",
             "json",
+            "explain",
             "profile",
             "monitor",
             "dry_run",

@@ -8,8 +8,9 @@ use super::profile::Profiling;
 use super::progress::{Limits, Live, during, show_phases};
 use super::running::{Running, file};
 use super::summary::{LABELS, verbose};
-use super::{fetch, interrupt, memory, print, print_json};
+use super::{choices, fetch, interrupt, memory, print, print_json};
 use crate::engine::markov::{Classes, MarkovReport, Settings, check_output};
+use crate::engine::tune::Explanation;
 use crate::engine::{Markov, Matrix, Weights};
 use crate::error::Result;
 use crate::observe::{Batch, Observer};
@@ -54,18 +55,21 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     args.run.start_pool();
     running.settled.check_device()?;
     fetch::on_first_use(missing)?;
-    let (mut report, written) = solve(args, settings, running, x0)?;
+    let (mut report, explanation, written) = solve(args, settings, running, x0)?;
     report.profile = profiling.times();
+    let explained = Some(&explanation).filter(|_| args.run.explain);
     let printed = match args.run.json {
-        true => print_json(&report),
+        true => print_json(&choices::with_explanation(&report, explained)?),
         false => {
             let mut lines = report.lines();
             let files = args.run.files(&[("distribution", args.output.as_deref())]);
+            lines.extend(choices::line(&explanation, report.backend_because.as_deref()));
             lines.extend(files.filter(|_| written.is_ok()));
             if verbose() {
                 lines.extend(report.details());
             }
-            print(&(labelled(LABELS, &lines) + &report.table())).and_then(|()| profiling.print())
+            let table = explained.map(choices::explained).map_or(String::new(), |table| table + "\n");
+            print(&(table + &labelled(LABELS, &lines) + &report.table())).and_then(|()| profiling.print())
         }
     };
     written.and(printed)?;
@@ -83,6 +87,7 @@ fn describe(args: &MarkovArgs, running: &Running, fetch: Option<&'static Entry>)
     plan.add_if("x0", args.x0.as_ref().map(|path| path.display()));
     plan.add("tol", format!("{:e}, on ||pi P - pi||", args.tol));
     plan.running(&args.run, running, args.max_iters);
+    plan.kept(&args.matrix, running);
     plan.outputs(&args.run, args.output.as_deref());
     plan.add("memory", memory::at_least(&args.matrix, args.columns, 1, "the chain")?);
     Ok(plan)
@@ -127,18 +132,19 @@ impl Drop for ClassLine {
     }
 }
 
-/// Finds the distributions of all classes, writes the results, and measures the stream bandwidth. Returns the report, and the
+/// Finds the distributions of all classes, writes the results, and measures the stream bandwidth. Returns the report, the reasons for the backend, and the
 /// outcome of writing.
 fn solve(
     args: &MarkovArgs,
     settings: Settings,
     running: Running,
     x0: Option<Weights>,
-) -> Result<(MarkovReport, Result<()>)> {
+) -> Result<(MarkovReport, Explanation, Result<()>)> {
     let limits = running.limits(settings.max_iters);
     let mut markov = Markov::new(&chain(args)?)
         .settings(settings)
         .settled(running.request, running.settled)
+        .tune(args.run.tune)
         .on_phase(show_phases());
     if let Some(limit) = running.time_limit {
         markov = markov.time_limit(limit);
@@ -162,5 +168,5 @@ fn solve(
     during("measuring the stream bandwidth", || found.measure_limit(&device, Some(&interrupted)));
     interrupt::let_go();
     let written = written.and(args.run.write_results(&found.history_naming(&as_flag)));
-    Ok((found.report_naming(&as_flag), written))
+    Ok((found.report_naming(&as_flag), found.explanation().clone(), written))
 }

@@ -6,6 +6,7 @@ mod args;
 mod backends;
 mod bench;
 mod cg;
+mod choices;
 mod config;
 mod convert;
 mod doctor;
@@ -33,6 +34,7 @@ mod progress;
 mod running;
 mod spmv;
 mod summary;
+mod tune;
 mod unknown;
 mod vectors;
 
@@ -96,6 +98,7 @@ pub fn run() -> ExitCode {
         Command::Fetch(args) => fetch::run(&args),
         Command::Backends(args) => backends::run(&args),
         Command::Preconditioners(args) => precond::run(&args),
+        Command::Tune(args) => tune::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Plot(args) => plot::run(&args),
         Command::Convert(args) => convert::run(&args),

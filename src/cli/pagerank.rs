@@ -9,8 +9,9 @@ use super::load::load;
 use super::profile::Profiling;
 use super::progress::{Live, during, show_phases};
 use super::summary::{LABELS, verbose};
-use super::{fetch, interrupt, print, print_json};
+use super::{choices, fetch, interrupt, print, print_json};
 use crate::engine::pagerank::RankReport;
+use crate::engine::tune::Explanation;
 use crate::engine::{Matrix, Pagerank};
 use crate::error::Result;
 use crate::format::Duplicates;
@@ -34,18 +35,21 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     args.run.start_pool();
     plan.running.settled.check_device()?;
     fetch::on_first_use(plan.fetch)?;
-    let (mut report, written) = solve(args, plan)?;
+    let (mut report, explanation, written) = solve(args, plan)?;
     report.profile = profiling.times();
+    let explained = Some(&explanation).filter(|_| args.run.explain);
     let printed = match args.run.json {
-        true => print_json(&report),
+        true => print_json(&choices::with_explanation(&report, explained)?),
         false => {
             let mut lines = report.lines();
             let files = args.run.files(&[("ranks", args.output.as_deref())]);
+            lines.extend(choices::line(&explanation, report.backend_because.as_deref()));
             lines.extend(files.filter(|_| written.is_ok()));
             if verbose() {
                 lines.extend(report.details());
             }
-            print(&(labelled(LABELS, &lines) + &report.table())).and_then(|()| profiling.print())
+            let table = explained.map(choices::explained).map_or(String::new(), |table| table + "\n");
+            print(&(table + &labelled(LABELS, &lines) + &report.table())).and_then(|()| profiling.print())
         }
     };
     written.and(printed)?;
@@ -69,12 +73,13 @@ fn graph(args: &PagerankArgs) -> Result<Matrix> {
     }
 }
 
-/// Ranks the vertices, writes the results, and measures the stream bandwidth. Returns the report, and the outcome of writing.
-fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Result<()>)> {
+/// Ranks the vertices, writes the results, and measures the stream bandwidth. Returns the report, the reasons for the backend, and the outcome of writing.
+fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Result<()>)> {
     let limits = plan.running.limits(plan.settings.max_iters);
     let mut pagerank = Pagerank::new(&graph(args)?)
         .settings(plan.settings)
         .settled(plan.running.request, plan.running.settled)
+        .tune(args.run.tune)
         .on_phase(show_phases());
     if let Some(limit) = plan.running.time_limit {
         pagerank = pagerank.time_limit(limit);
@@ -98,10 +103,11 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Result<()>)> {
         log::info!("ranks written to {}", path.display());
         Ok(())
     });
+    let explanation = prepared.explanation().clone();
     let device = prepared.into_device();
     interrupt::hold();
     during("measuring the stream bandwidth", || ranks.measure_limit(&device, Some(&interrupted)));
     interrupt::let_go();
     let written = written.and(args.run.write_results(&ranks.history_naming(&as_flag)));
-    Ok((ranks.report_naming(&as_flag), written))
+    Ok((ranks.report_naming(&as_flag), explanation, written))
 }

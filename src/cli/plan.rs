@@ -116,6 +116,7 @@ impl Plan {
             .max_iters
             .map_or("10 per row, at least 1000, at most 100000".to_owned(), |n| n.to_string());
         plan.running(&self.run, &self.running, max_iters);
+        plan.kept(&self.matrix, &self.running);
         if let Some((file, every)) = &self.checkpoints.save {
             plan.add("checkpoint", format!("{}, every {}", file.display(), Interval(*every)));
         }

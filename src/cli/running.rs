@@ -25,6 +25,12 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME", value_parser = super::backends::BackendParser, hide_possible_values = true)]
     #[arg(default_value = "auto", hide_default_value = true)]
     pub backend: String,
+    /// Measure the backends before the solve, unless a choice is kept from an earlier measurement; see solver tune
+    #[arg(long)]
+    pub tune: bool,
+    /// Print the backends that auto chose from, with their estimates or measured times
+    #[arg(long)]
+    pub explain: bool,
     /// Run on this device: auto, cpu, cuda or cuda:N [default: auto, a GPU if there is one]
     #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
     pub device: String,
@@ -108,6 +114,10 @@ impl RunArgs {
         let time_limit = self.time_limit.map(Duration::try_from_secs_f64).transpose();
         let time_limit =
             time_limit.map_err(|e| bad("--time-limit", self.time_limit.unwrap_or(0.0), e.to_string()))?;
+        if self.tune && self.backend != "auto" {
+            let reason = "--tune chooses the backend by measurement; leave out one of the two";
+            return Err(bad("--backend", &self.backend, reason));
+        }
         let request = Request {
             device: self.device.clone(),
             backend: self.backend.clone(),

@@ -148,7 +148,8 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
             let _span = settings.phases.begin(Phase::Analyse, "choosing a backend");
             let csr = narrow.as_ref().unwrap_or(&exact.csr);
             let context = Context { precision, size, tune: settings.tune };
-            let selected = choose::<D, T>(&held, backend, csr, &context, &mut |what| settings.phases.announce(what))?;
+            let selected =
+                choose::<D, T>(&held, backend, csr, &context, &mut |what| settings.phases.announce(what))?;
             if let Some(why) = selected.backend.because() {
                 log::info!("backend {}: {why}", selected.backend.label());
             }

@@ -14,6 +14,7 @@ const COMMANDS: &[&str] = &[
     "fetch",
     "backends",
     "preconditioners",
+    "tune",
     "doctor",
     "plot",
     "convert",

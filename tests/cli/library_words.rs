@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 /// Options of other programs: NVRTC and pip.
 const FOREIGN: [&str; 3] = ["std", "gpu-architecture", "force-reinstall"];
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "cg", "minres", "pagerank", "markov", "info", "matrices", "fetch", "backends", "doctor", "plot",
-    "convert",
+    "convert", "tune",
 ];
 
 /// Returns the lines of code of the library without comments, each with its location.

@@ -25,6 +25,7 @@ mod cli_profile;
 mod cli_reports;
 mod cli_solves;
 mod cli_symmetry;
+mod cli_tune;
 mod cli_vectors;
 mod convert;
 mod errors;

@@ -72,7 +72,7 @@ impl Builds for Choice {
         matrix: &Arc<Csr>,
         reserve: u64,
     ) -> solver::Result<Operator<D, T>> {
-        self.settle(matrix, size_of::<T>(), device.resident_rows())?.build(device, matrix, reserve)
+        self.settle(matrix, size_of::<T>(), &device.gpu_size())?.build(device, matrix, reserve)
     }
 }
 

@@ -71,6 +71,7 @@ impl Plan {
         plan.add("duplicates", if duplicates == Repeated::Keep { "keep" } else { "once" });
         plan.add("tol", format!("{:e}, on the l1 error of the ranks", tol));
         plan.running(&args.run, &self.running, args.max_iters);
+        plan.kept(&args.graph, &self.running);
         plan.outputs(&args.run, args.output.as_deref());
         plan.add("memory", memory::at_least(&args.graph, args.columns, 2, "the graph and its transpose")?);
         Ok(plan)

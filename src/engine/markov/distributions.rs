@@ -7,6 +7,7 @@ use crate::engine::advice::{self, Ended, Naming, as_method};
 use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
 use crate::engine::running::{by_rank, message};
+use crate::engine::tune::Explanation;
 use crate::error::Result;
 use crate::observe::report::{Measure, Report};
 use crate::observe::{History, Phase, Profile, profile};
@@ -65,6 +66,11 @@ impl Distributions {
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let _span = profile::begin(Phase::Write);
         files::write(path.as_ref(), self.names(), &self.classes)
+    }
+
+    /// Returns the reasons for the backend of the class with the most memory traffic.
+    pub fn explanation(&self) -> &Explanation {
+        &self.classes[self.largest()].chosen.explanation
     }
 
     /// Returns the index of the class with the most memory traffic per iteration, the last such class. Its speed is reported.

@@ -1,6 +1,7 @@
 //! The backend of a solve: a kept choice, a new measurement, or the choice of the model.
 
 use super::candidates::resolved;
+use super::date::today;
 use super::kept::{self, Kept};
 use super::measure::Measure;
 use super::{BUDGET, Explanation, Measured, Tuning};
@@ -143,7 +144,7 @@ pub(super) fn tune_on<D: Pick<T>, T: Scalar>(
         why,
         seconds,
         break_even,
-        date: kept::today(),
+        date: today(),
         kept: None,
     };
     if keep {

@@ -3,7 +3,7 @@
 //! The name of a file begins with a hash of what is known without reading the pattern. The pattern of a matrix is hashed only if
 //! there is a file with that beginning.
 
-use super::{Tuning, date};
+use super::Tuning;
 use crate::backend::Host;
 use crate::backend::auto::second_level;
 use crate::device::{Cuda, cuda};
@@ -207,11 +207,6 @@ pub fn forget(matrix: &Csr) -> usize {
 pub fn of_size(rows: u64, nnz: u64) -> Vec<Kept> {
     let all = entries().into_iter().filter_map(|path| read(&path));
     all.filter(|kept| kept.key.rows == rows && kept.key.nnz == nnz).collect()
-}
-
-/// Returns the day for a measurement of today.
-pub(super) fn today() -> String {
-    date::today()
 }
 
 #[cfg(test)]

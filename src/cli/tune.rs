@@ -1,0 +1,180 @@
+//! `solver tune`: measures the backends on a matrix, prints a table, and keeps the choice.
+
+use super::choices::{explained, measurement};
+use super::flags::bad;
+use super::layout::labelled;
+use super::load::load_matrix;
+use super::progress::show_phases;
+use super::{fetch, flags, print, print_json};
+use crate::engine::tune::{TuneRequest, Tuning, explain, forget, forget_all, tune_watched};
+use crate::engine::{Matrix, Request};
+use crate::error::Result;
+use crate::parallel::start_pool;
+use crate::precond::Preconditioner;
+use crate::scalar::Precision;
+use crate::source::Options;
+use crate::text::{duration, thousands};
+use clap::Args;
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  solver tune poisson2d:300x300
+  solver tune poisson2d:90x90 --threads 2 --backend auto,sprs --json
+  solver tune poisson2d:90x90 --backend rows,bsr:block=2x2,sell
+  solver tune poisson2d:90x90 --explain
+  solver tune --forget
+
+The choice is kept in the cache folder. Solves with --backend auto use it for matrices with the same pattern, also with other \
+values, on the same device with the same number of threads and in the same precision. Ranks and chains multiply with another \
+matrix than the one named here: for them use solver pagerank --tune and solver markov --tune.
+Exit codes: 0 a backend was chosen, 2 could not run.";
+
+/// Options of `solver tune`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct TuneArgs {
+    /// A file, a name such as F1, or a generator such as poisson2d:1000x1000 (see solver matrices)
+    #[arg(value_name = "MATRIX", required_unless_present_any = ["matrix", "forget"])]
+    pub what: Option<OsString>,
+    /// Same as the argument MATRIX
+    #[arg(long, value_name = "MATRIX", conflicts_with = "what")]
+    pub matrix: Option<OsString>,
+    /// Measure these backends, separated by commas; auto stands for the default candidates [default: auto]
+    #[arg(long, value_name = "A,B,...")]
+    pub backend: Option<String>,
+    /// Run on this device: auto, cpu, cuda or cuda:N [default: auto, a GPU if there is one]
+    #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
+    pub device: String,
+    /// Store matrix and vectors in this precision
+    #[arg(long, value_enum, default_value = "f64")]
+    pub precision: Precision,
+    /// Use N threads on the CPU, 1 to 1024 [default: the cores this process may use]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Measure for about this many seconds, after a first look at each backend
+    #[arg(long, value_name = "SECONDS", default_value = "3")]
+    pub time_limit: f64,
+    /// Read only the stored triangle of a symmetric file
+    #[arg(long)]
+    pub as_stored: bool,
+    /// Measure nothing: print what auto chooses, and the candidates with their estimates
+    #[arg(long, conflicts_with = "forget")]
+    pub explain: bool,
+    /// Remove the kept choices of the matrix, or without a matrix all of them
+    #[arg(long)]
+    pub forget: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(super) fn run(args: &TuneArgs) -> Result<bool> {
+    let what = args.what.as_deref().or(args.matrix.as_deref());
+    let Some(what) = what else {
+        return removed(args, forget_all());
+    };
+    let candidates = args.backend.as_deref().map(backends).transpose()?.unwrap_or_default();
+    let budget = Duration::try_from_secs_f64(args.time_limit)
+        .map_err(|error| bad("--time-limit", args.time_limit, error.to_string()))?;
+    let request = Request {
+        device: args.device.clone(),
+        backend: "auto".to_owned(),
+        precond: Preconditioner::NONE,
+        precision: args.precision,
+        threads: args.threads,
+    };
+    let settled = request.settle()?;
+    if let Some(why) = &settled.device_because {
+        log::info!("device: {}", flags::note(why));
+    }
+    settled.check_device()?;
+    start_pool(args.threads);
+    let matrix = load(args, what)?;
+    if args.forget {
+        return removed(args, forget(matrix.csr()));
+    }
+    if args.explain {
+        let explanation = explain(&matrix, &request)?;
+        match args.json {
+            true => print_json(&explanation)?,
+            false => print(&explained(&explanation))?,
+        }
+        return Ok(true);
+    }
+    let request = TuneRequest { request, candidates, budget, keep: true };
+    let tuning = tune_watched(&matrix, &request, &mut show_phases())?;
+    match args.json {
+        true => print_json(&tuning)?,
+        false => print(&in_words(&tuning))?,
+    }
+    Ok(true)
+}
+
+fn load(args: &TuneArgs, what: &OsStr) -> Result<Matrix> {
+    fetch::on_first_use(fetch::missing(what)?)?;
+    load_matrix(what, Options { as_stored: args.as_stored, ..Options::default() })
+}
+
+/// Splits a list of backends. A parameter after a comma belongs to the backend before it.
+fn backends(typed: &str) -> Result<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    for item in typed.split(',') {
+        match names.last_mut() {
+            Some(last) if last.contains(':') && item.contains('=') && !item.contains(':') => {
+                last.push_str(&format!(",{item}"));
+            }
+            _ if item.is_empty() => {
+                return Err(bad("--backend", typed, "a name is missing before or after a comma"));
+            }
+            _ => names.push(item.to_owned()),
+        }
+    }
+    Ok(names)
+}
+
+fn removed(args: &TuneArgs, count: usize) -> Result<bool> {
+    if args.json {
+        print_json(&serde_json::json!({ "removed": count }))?;
+    } else {
+        let choices = if count == 1 { "choice" } else { "choices" };
+        print(&format!("{count} kept {choices} removed\n"))?;
+    }
+    Ok(true)
+}
+
+fn in_words(tuning: &Tuning) -> String {
+    let Tuning { product, device, precision, rows, nnz, .. } = tuning;
+    let (rows, nnz) = (thousands(*rows), thousands(*nnz));
+    let head = format!("{product} on {device} in {precision}, {rows} rows, {nnz} entries\n");
+    let pays = match tuning.break_even {
+        Some(products) => format!(
+            "after {} products (iterations): the tuning took {}",
+            thousands(products as u64),
+            duration(tuning.seconds)
+        ),
+        None => format!("never: {}; the tuning took {}", tuning.why, duration(tuning.seconds)),
+    };
+    let kept = match &tuning.kept {
+        Some(path) => format!("{}; solves with --backend auto use it, --forget removes it", path.display()),
+        None => "no".to_owned(),
+    };
+    let lines = [("winner", format!("{}: {}", tuning.winner, tuning.why)), ("pays", pays), ("kept", kept)];
+    format!("{head}{}{}", measurement(tuning), labelled(8, &lines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::backends;
+
+    #[test]
+    fn a_parameter_after_a_comma_belongs_to_the_backend_before_it() {
+        let split = |typed: &str| backends(typed).unwrap();
+        assert_eq!(split("rows,sell"), ["rows", "sell"]);
+        assert_eq!(split("vector:threads=8,unroll=4,csr"), ["vector:threads=8,unroll=4", "csr"]);
+        assert_eq!(split("bsr:block=2x2,bsr:block=3x3"), ["bsr:block=2x2", "bsr:block=3x3"]);
+        assert!(backends("rows,,sell").is_err());
+        assert!(backends("").is_err());
+    }
+}
