@@ -69,7 +69,7 @@ fn note(measured: &Measured, tuning: &Tuning) -> String {
     if measured.backend == tuning.model {
         notes.push("the model's choice".to_owned());
     }
-    if measured.samples == 1 {
+    if measured.dropped {
         notes.push("dropped: too slow".to_owned());
     }
     notes.extend(measured.error.clone());

@@ -253,7 +253,7 @@ fn invalid_input_is_refused_with_a_clear_message() {
     let message = refused(&["tune", SMALL, "--device", "cpu", "--backend", "rows,sel"]);
     assert!(message.contains("no backend 'sel'") && message.contains("did you mean sell"), "{message}");
     assert!(refused(&["tune", SMALL, "--backend", "rows,,sell"]).contains("a name is missing"));
-    assert!(refused(&["tune", SMALL, "--time-limit", "-1"]).contains("--time-limit -1"));
+    assert!(refused(&["tune", SMALL, "--time-limit=-1"]).contains("--time-limit -1"));
     assert!(refused(&["tune"]).contains("MATRIX"));
     assert!(refused(&["cg", SMALL, "--tune", "--backend", "rows"]).contains("leave out one of the two"));
     for (name, head) in [("empty.mtx", "0 0 0"), ("zero.mtx", "3 3 0")] {

@@ -9,16 +9,20 @@ use crate::scalar::{Precision, Scalar};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Candidates that take more than this multiple of the least time are dropped after their first sample.
+/// Candidates that take more than this multiple of the least time are dropped after their first samples.
 const HOPELESS: f64 = 3.0;
 /// Candidates that are held at once for further samples: each holds a copy of the matrix.
 const MOST_HELD: usize = 4;
-/// The least seconds of a sample.
-const SAMPLE: f64 = 2e-3;
+/// The least seconds of a sample: short on the CPU, because a busy machine has only short idle gaps, and longer on a GPU, for
+/// which the host submits many products at once.
+const SAMPLE: f64 = 2e-4;
+const SAMPLE_WITHOUT_HOST: f64 = 2e-3;
+/// Samples of the first look at a candidate.
+const FIRST: usize = 3;
 /// The most products of a sample.
 const MOST_PRODUCTS: f64 = 2000.0;
 /// Samples of a candidate: the fewest, even if the time has ended, and the most.
-const SAMPLES: std::ops::RangeInclusive<usize> = 5..=60;
+const SAMPLES: std::ops::RangeInclusive<usize> = 5..=500;
 
 /// A candidate that is held for further samples.
 struct Held<D: Pick<T>, T: Scalar> {
@@ -35,7 +39,8 @@ impl<D: Pick<T>, T: Scalar> Held<D, T> {
 
     /// Takes a sample of as many products as [`SAMPLE`] needs.
     fn sample(&mut self, timed: Timed, each: f64) -> Result<()> {
-        let times = (SAMPLE / each.max(1e-9)).clamp(1.0, MOST_PRODUCTS) as usize;
+        let least = if D::BATCH > 1 { SAMPLE_WITHOUT_HOST } else { SAMPLE };
+        let times = (least / each.max(1e-9)).clamp(1.0, MOST_PRODUCTS) as usize;
         let seconds = self.timer.seconds(timed, times)?;
         rest::<D>(seconds * times as f64);
         self.samples.push(seconds);
@@ -64,17 +69,16 @@ impl Measure<'_> {
         let x = operand::<T>(self.matrix.cols());
         let mut results = Vec::new();
         let mut held: Vec<Held<D, T>> = Vec::new();
-        let mut spent = 0.0;
         for (index, choice) in choices.iter().enumerate() {
             let label = choice.label();
             phase(&format!("measuring backend {label}"));
             let mut result = Measured { backend: label, ..Measured::default() };
             match self.first::<D, T>(device, choice, &x, &mut result) {
-                Ok((timer, first)) => {
-                    spent += first;
-                    result.samples = 1;
+                Ok(candidate) => {
+                    let first = candidate.least();
+                    (result.samples, result.dropped) = (FIRST, true);
                     (result.seconds, result.seconds_median) = (Some(first), Some(first));
-                    held.push(Held { index, timer, samples: vec![first] });
+                    held.push(Held { index, ..candidate });
                 }
                 Err(reason) => result.error = Some(reason),
             }
@@ -85,7 +89,7 @@ impl Measure<'_> {
         let began = Instant::now();
         // The first sample includes the cost of recording.
         held.iter_mut().for_each(|candidate| candidate.samples.clear());
-        let each: Vec<f64> = held.iter().map(|held| results[held.index].seconds.unwrap_or(spent)).collect();
+        let each: Vec<f64> = held.iter().map(|held| results[held.index].seconds.unwrap_or(SAMPLE)).collect();
         for round in 0..*SAMPLES.end() {
             if round >= *SAMPLES.start() && began.elapsed() > self.budget {
                 break;
@@ -96,6 +100,7 @@ impl Measure<'_> {
             let least = candidate.least();
             candidate.samples.sort_by(f64::total_cmp);
             let result = &mut results[candidate.index];
+            result.dropped = false;
             result.seconds = Some(least);
             result.seconds_median = candidate.samples.get(candidate.samples.len() / 2).copied();
             result.samples = candidate.samples.len();
@@ -103,14 +108,14 @@ impl Measure<'_> {
         Ok(results)
     }
 
-    /// Builds a candidate, verifies its product, and takes a first sample. Returns the reason if the candidate cannot be measured.
+    /// Builds a candidate, verifies its product, and takes the first samples. Returns the reason if the candidate cannot be measured.
     fn first<D: Pick<T>, T: Scalar>(
         &self,
         device: &D,
         choice: &Choice,
         x: &[T],
         result: &mut Measured,
-    ) -> std::result::Result<(ProductTimer<D, T>, f64), String> {
+    ) -> std::result::Result<Held<D, T>, String> {
         let said = |error: crate::error::Error| error.to_string();
         choice.check_precision(self.precision).map_err(said)?;
         let began = Instant::now();
@@ -128,10 +133,11 @@ impl Measure<'_> {
             let [found, expected] = checked.values;
             return Err(format!("wrong: row {} of y is {found:e} instead of {expected:e}", checked.row + 1));
         }
-        let times = (0.2 * SAMPLE / once.max(1e-9)).clamp(1.0, 100.0) as usize;
-        let seconds = timer.seconds(self.timed, times).map_err(said)?;
-        rest::<D>(seconds * times as f64);
-        Ok((timer, seconds))
+        let mut held = Held { index: 0, timer, samples: Vec::new() };
+        for _ in 0..FIRST {
+            held.sample(self.timed, once).map_err(said)?;
+        }
+        Ok(held)
     }
 }
 

@@ -59,8 +59,11 @@ pub struct Measured {
     pub seconds_build: f64,
     /// Bytes that a product moves.
     pub bytes: u64,
-    /// Number of samples; one if the candidate was dropped after the first.
+    /// Number of samples.
     pub samples: usize,
+    /// Whether the candidate was dropped after its first samples: it is too slow.
+    #[serde(default)]
+    pub dropped: bool,
     /// Why the candidate was not timed.
     #[serde(default)]
     pub error: Option<String>,
