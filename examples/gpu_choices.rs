@@ -2,6 +2,9 @@
 //!
 //!   cargo run --release --example gpu_choices -- [--f32] MATRIX ...
 
+// An example prints.
+#![allow(clippy::print_stdout)]
+
 use solver::backend::GpuSize;
 use solver::backend::cuda::auto::decide;
 use solver::prelude::*;

@@ -16,7 +16,7 @@ const LOADS: usize = 6;
 pub(super) fn spread(all: usize, count: usize) -> impl Iterator<Item = usize> + Clone {
     let count = count.min(all);
     // The golden ratio as a fraction of 2^32 distributes the offsets evenly.
-    let offset = |number: usize, step: usize| (number.wrapping_mul(0x9e37_79b9) & 0xffff_ffff) * step >> 32;
+    let offset = |number: usize, step: usize| ((number.wrapping_mul(0x9e37_79b9) & 0xffff_ffff) * step) >> 32;
     (0..count).map(move |number| number * all / count + offset(number, all / count))
 }
 
