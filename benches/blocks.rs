@@ -106,7 +106,7 @@ fn measure<D: Pick<f64>>(
 ) -> solver::Result<serde_json::Value> {
     let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, typed)?;
     let began = Instant::now();
-    let choice = choice.settle(matrix, size_of::<f64>(), device.resident_rows())?;
+    let choice = choice.settle(matrix, size_of::<f64>(), &device.gpu_size())?;
     let operator = choice.build::<D, f64>(device, matrix, 0)?;
     device.synchronize()?;
     let build = began.elapsed().as_secs_f64();

@@ -59,7 +59,7 @@ fn preconditioners() -> Vec<Case> {
 
 fn operator(backend: &str, matrix: &Arc<Csr>) -> solver::Result<Operator<Cpu, f64>> {
     let choice = Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, backend)?;
-    choice.settle(matrix, size_of::<f64>(), CPU.resident_rows())?.build(&CPU, matrix, 0)
+    choice.settle(matrix, size_of::<f64>(), &CPU.gpu_size())?.build(&CPU, matrix, 0)
 }
 
 /// Times y = operator x.

@@ -239,7 +239,7 @@ fn runners<D: Pick<T>, T: Scalar>(
     for backend in &plan.backends {
         let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend)?;
         let start = Instant::now();
-        let settled = choice.settle(matrix, size_of::<T>(), device.resident_rows())?;
+        let settled = choice.settle(matrix, size_of::<T>(), &device.gpu_size())?;
         let operator: Operator<D, T> = match settled.build(device, matrix, 0) {
             Ok(operator) => operator,
             Err(e) => {

@@ -7,7 +7,7 @@ use crate::common::vectors::{bits, download, integers, read, reals, upload};
 use crate::common::zoo::generated;
 use solver::Error;
 use solver::backend::auto::best_block;
-use solver::backend::{Choice, Entry, Host, Operator, Pick, REGISTRY};
+use solver::backend::{Choice, Entry, GpuSize, Host, Operator, Pick, REGISTRY};
 use solver::device::{Cpu, Cuda, Device, Slot};
 use solver::error::GpuError;
 use solver::format::stats::Blocks;
@@ -555,13 +555,13 @@ fn auto_chooses_by_estimated_time_and_gives_the_reason() {
         (generated("rmat:scale=13,factor=16"), "pull", "no other format is estimated to save"),
         (generated("rmat:scale=15,factor=16"), "sell", "instead of"),
     ] {
-        let settled = choice("auto").settle(&matrix, 8, 0).unwrap();
+        let settled = choice("auto").settle(&matrix, 8, &GpuSize::default()).unwrap();
         let said = settled.because().unwrap();
         assert_eq!(settled.label(), backend, "{} entries: {said}", matrix.nnz());
         assert!(said.contains(why), "{backend}: {said}");
         let x = reals(5, matrix.cols());
         assert_eq!(bits(&product("auto", &matrix, &x)), bits(&product(backend, &matrix, &x)));
-        let named = choice(backend).settle(&matrix, 8, 0).unwrap();
+        let named = choice(backend).settle(&matrix, 8, &GpuSize::default()).unwrap();
         assert!(named.label() == backend && named.because().is_none());
     }
     assert!(matches!(
@@ -594,7 +594,7 @@ fn auto_gives_bytes_as_a_reason_only_if_they_are_fewer_and_takes_the_best_block(
         "rmat:scale=12,factor=8",
     ] {
         let matrix = generated(what);
-        let settled = choice("auto").settle(&matrix, 8, 0).unwrap();
+        let settled = choice("auto").settle(&matrix, 8, &GpuSize::default()).unwrap();
         let why = settled.because().unwrap();
         if let Some((fewer, more)) = why.split_once(" instead of ") {
             let fewer = fewer.rsplit_once("about ").unwrap().1;
@@ -615,20 +615,22 @@ fn auto_gives_bytes_as_a_reason_only_if_they_are_fewer_and_takes_the_best_block(
 #[test]
 fn auto_for_a_gpu_inspects_all_rows_and_needs_no_gpu() {
     let auto = Choice::resolve("cuda", "auto", "auto").unwrap();
-    let label = |matrix: &Arc<Csr>| auto.settle(matrix, 8, 300_000).unwrap().label();
+    let label = |matrix: &Arc<Csr>| {
+        auto.settle(matrix, 8, &GpuSize { resident_rows: 300_000, ..GpuSize::H200 }).unwrap().label()
+    };
     assert_eq!(label(&generated("poisson2d:200x200")), "burst");
     assert_eq!(label(&generated("poisson2d:600x600")), "sell");
     assert_eq!(label(&generated("rmat:scale=10,edges=8000")), "pull");
-    assert_eq!(label(&generated("hex27:12x12x12,dof=3")), "bsr:block=3x3");
-    assert_eq!(label(&generated("elasticity3d:12x12x12")), "bsr:block=3x3");
-    assert_eq!(label(&generated("hex27:8x8x8,dof=6")), "bsr:block=6x6");
-    assert_eq!(label(&generated("blockband:n=4000,block=5,density=0.05")), "bsr:block=5x5");
+    assert_eq!(label(&generated("hex27:24x24x24,dof=3")), "bsr:block=3x3");
+    assert_eq!(label(&generated("elasticity3d:24x24x24")), "bsr:block=3x3");
+    assert_eq!(label(&generated("hex27:14x14x14,dof=6")), "bsr:block=6x6");
+    assert_eq!(label(&generated("blockband:n=12000,block=5,density=0.05")), "bsr:block=5x5");
     let long = |most: u32| -> Vec<Vec<u32>> {
-        (0..1000_u32).map(|i| (0..if i == 500 { most } else { 200 }).map(|j| i + 2 * j).collect()).collect()
+        (0..40_000_u32).map(|i| (0..if i == 500 { most } else { 200 }).map(|j| i + 3 * j).collect()).collect()
     };
-    assert_eq!(label(&csr(20_000, &long(200), |i| i as f64)), "csr");
-    assert_eq!(label(&csr(20_000, &long(2_000), |i| i as f64)), "hybrid");
-    assert_eq!(label(&csr(20_000, &long(9_000), |i| i as f64)), "csr");
+    assert_eq!(label(&csr(70_000, &long(200), |i| 0.1 + i as f64)), "csr");
+    assert_eq!(label(&csr(70_000, &long(2_000), |i| 0.1 + i as f64)), "hybrid");
+    assert_eq!(label(&csr(70_000, &long(9_000), |i| 0.1 + i as f64)), "csr");
     // One row that no sample would find: in slices its warp would delay the whole product.
     for giant in [5, 99_991] {
         let rows: Vec<Vec<u32>> =
