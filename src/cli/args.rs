@@ -8,7 +8,7 @@ use super::matrix_arg::{self, MatrixArg};
 use super::pagerank::args::PagerankArgs;
 use super::precond::{PreconditionerParser, PreconditionersArgs, listed_below};
 use super::running::RunArgs;
-use super::tune::TuneArgs;
+use super::tune::args::TuneArgs;
 use crate::precond::Preconditioner;
 use crate::source::Columns;
 use clap::{ArgAction, Args, Parser, Subcommand};
