@@ -28,9 +28,6 @@ pub struct RunArgs {
     /// Measure the backends before the solve, unless a choice is kept from an earlier measurement; see solver tune
     #[arg(long)]
     pub tune: bool,
-    /// Print the backends that auto chose from, with their estimates or measured times
-    #[arg(long)]
-    pub explain: bool,
     /// Run on this device: auto, cpu, cuda or cuda:N [default: auto, a GPU if there is one]
     #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
     pub device: String,
@@ -68,6 +65,9 @@ pub struct RunArgs {
     /// Read options from a TOML file, as key = value with the long names of the options; typed options take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Print the backends that auto chose from, with their estimates or measured times
+    #[arg(long)]
+    pub explain: bool,
     /// Print the plan and exit without solving
     #[arg(long)]
     pub dry_run: bool,
