@@ -78,9 +78,10 @@ fn commit() -> Option<String> {
         let done = done.ok().filter(|done| done.status.success())?;
         Some(String::from_utf8_lossy(&done.stdout).trim().to_owned())
     };
-    let commit = git(&["rev-parse", "--short", "HEAD"])?;
-    let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
-    Some(if changed.is_empty() { commit } else { format!("{commit} with changes") })
+    let commit = git(&["rev-parse", "HEAD"])?;
+    let commit = commit.get(..8)?;
+    let changed = git(&["status", "-s", "-uno"])?;
+    Some(if changed.is_empty() { commit.to_owned() } else { format!("{commit} with changes") })
 }
 
 /// Returns the time in UTC: `2026-01-31T12:00:00Z`.
