@@ -135,7 +135,17 @@ fn begin(study: &Study, settings: &Settings, machine: Machine) -> Result<Record>
     } else {
         fresh.machine.libraries.clone()
     };
-    Ok(Record { rows: saved.rows, machine: Machine { gpu, libraries, ..fresh.machine.clone() }, ..fresh })
+    let program = match saved.program.ends_with(&fresh.program) {
+        true => saved.program,
+        false => format!("{}, continued with {}", saved.program, fresh.program),
+    };
+    Ok(Record {
+        program,
+        started: saved.started,
+        rows: saved.rows,
+        machine: Machine { gpu, libraries, ..fresh.machine.clone() },
+        ..fresh
+    })
 }
 
 /// Returns the position of a row's sweep and matrix in the study, so that rows added later stand where they belong.
