@@ -1,6 +1,6 @@
 //! Figures of a record: one for each table that asks for one.
 
-use super::pivot::{Pivot, pivot};
+use super::pivot::{Pivot, pivot, rows_of};
 use super::record::{Record, Row};
 use super::study::{Plot, Show, Table};
 use crate::error::Result;
@@ -10,14 +10,14 @@ use crate::plot::{
 };
 use std::path::{Path, PathBuf};
 
-/// Makes and draws the figures of a record, `NAME-1.svg` and so on in a folder, each with its data as JSON; returns titles and
-/// files.
-pub fn draw(record: &Record, folder: &Path, dark: bool) -> Result<Vec<(String, PathBuf)>> {
+/// Draws the figures of a record, `NAME-1.svg` and so on in a folder, numbered like the tables; returns titles and files. The
+/// ending selects the format: `svg`, `png` or `pdf`.
+pub fn draw(record: &Record, folder: &Path, ending: &str, style: Style) -> Result<Vec<(String, PathBuf)>> {
     let mut drawn = Vec::new();
     for (index, table) in record.study.tables.iter().enumerate() {
         let Some(figure) = figure(record, table) else { continue };
-        let file = folder.join(format!("{}-{}.svg", record.study.name, index + 1));
-        figure.draw(Style { dark, ..Style::default() }, &file)?;
+        let file = folder.join(format!("{}-{}.{ending}", record.study.name, index + 1));
+        figure.draw(style, &file)?;
         drawn.push((table.title.clone(), file));
     }
     Ok(drawn)
@@ -60,8 +60,7 @@ fn panel_title(pivot: &Pivot, table: &Table) -> String {
 
 /// Returns the machine, the precision and the stand-ins of the rows of a table.
 fn note(record: &Record, table: &Table) -> String {
-    let rows: Vec<&Row> =
-        record.rows.iter().filter(|row| table.sweep.is_empty() || table.sweep.contains(&row.sweep)).collect();
+    let rows = rows_of(record, table);
     let mut devices: Vec<String> = Vec::new();
     let mut precisions: Vec<&str> = Vec::new();
     for row in &rows {
@@ -76,7 +75,7 @@ fn note(record: &Record, table: &Table) -> String {
             precisions.push(&row.precision);
         }
     }
-    let mut parts = vec![devices.join("; "), precisions.join(" and ")];
+    let mut parts = vec![record.study.title.clone(), devices.join("; "), precisions.join(" and ")];
     if rows.iter().any(|row| row.measured != row.matrix) {
         parts.push("names that end in -like are generated stand-ins for real matrices".to_owned());
     }
@@ -182,8 +181,7 @@ fn heat(pivot: &Pivot, table: &Table) -> Content {
 }
 
 fn roofline(record: &Record, table: &Table) -> Content {
-    let wanted = |row: &&Row| table.sweep.is_empty() || table.sweep.contains(&row.sweep);
-    let rows: Vec<&Row> = record.rows.iter().filter(wanted).filter(|row| row.seconds.is_some()).collect();
+    let rows: Vec<&Row> = rows_of(record, table).into_iter().filter(|row| row.seconds.is_some()).collect();
     let stream = rows.iter().filter_map(|row| row.stream).fold(0.0, f64::max);
     let point = |row: &&Row| {
         let seconds = row.seconds?.median;

@@ -61,17 +61,22 @@ fn values(rows: &[&Row], field: &str) -> Vec<String> {
     found
 }
 
+/// Returns the rows of a table: those of its sweeps that its conditions select.
+pub(super) fn rows_of<'a>(record: &'a Record, table: &Table) -> Vec<&'a Row> {
+    let of_sweep = |row: &&Row| table.sweep.is_empty() || table.sweep.contains(&row.sweep);
+    let wanted = |row: &&Row| {
+        let fits =
+            |(field, pattern): (&String, &String)| row.field(field).is_some_and(|v| matches(pattern, &v));
+        table.only.iter().all(fits)
+    };
+    record.rows.iter().filter(of_sweep).filter(wanted).collect()
+}
+
 /// Makes a table; one pivot for each value of its panel field.
 pub fn pivot(record: &Record, table: &Table) -> Vec<Pivot> {
     let of_sweep = |row: &&Row| table.sweep.is_empty() || table.sweep.contains(&row.sweep);
-    let wanted = |row: &&Row| {
-        table
-            .only
-            .iter()
-            .all(|(field, pattern)| row.field(field).is_some_and(|value| matches(pattern, &value)))
-    };
     let pool: Vec<&Row> = record.rows.iter().filter(of_sweep).collect();
-    let rows: Vec<&Row> = pool.iter().copied().filter(wanted).collect();
+    let rows = rows_of(record, table);
     let panels: Vec<Option<String>> = match &table.panels {
         Some(field) => values(&rows, field).into_iter().map(Some).collect(),
         None => vec![None],

@@ -292,6 +292,28 @@ A run that was interrupted continues with the same command. Cases for a GPU are 
 one. Every result is verified before it is timed. With a record (.json) instead of a study, tables and figures are made again \
 without measuring. --compare exits with 1 if a case became slower beyond noise, or fails now.";
 
+/// The formats of figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum FigureFormat {
+    /// For web pages.
+    Svg,
+    /// For screens.
+    Png,
+    /// For print.
+    Pdf,
+}
+
+impl FigureFormat {
+    /// Returns the ending of files.
+    pub fn ending(self) -> &'static str {
+        match self {
+            FigureFormat::Svg => "svg",
+            FigureFormat::Png => "png",
+            FigureFormat::Pdf => "pdf",
+        }
+    }
+}
+
 /// Options of `solver bench`.
 #[derive(Args, Debug)]
 #[command(after_help = BENCH_EXAMPLES)]
@@ -317,9 +339,15 @@ pub struct BenchArgs {
     /// Print what would be measured, and exit
     #[arg(long)]
     pub dry_run: bool,
+    /// Draw figures in this format
+    #[arg(long, value_enum, default_value = "svg")]
+    pub format: FigureFormat,
     /// Draw figures on a dark background
     #[arg(long)]
     pub dark: bool,
+    /// Draw figures this wide, with type of at least 7 points: 89 for one column of a journal, 183 for two
+    #[arg(long, value_name = "MM")]
+    pub width: Option<f64>,
     /// Do not print the tables, only the names of the files
     #[arg(long)]
     pub no_tables: bool,

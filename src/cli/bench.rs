@@ -3,10 +3,11 @@
 use super::args::BenchArgs;
 use super::flags::bad;
 use super::{interrupt, layout, print, progress};
-use crate::bench::{Comparison, Moved, Progress, Record, Settings, Study, compare, csv, markdown, run};
+use crate::bench::{Comparison, Moved, Progress, Record, Settings, Study, compare, csv, draw, markdown, run};
 use crate::error::{Error, Result};
+use crate::plot::Style;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Returns the command line of this process, without folders of the program.
@@ -47,12 +48,14 @@ fn one(args: &BenchArgs, file: &Path) -> Result<bool> {
         }
         measure(args, &study)?
     };
+    let style = Style { dark: args.dark, width: args.width };
+    style.check().map_err(|reason| bad("--width", args.width.unwrap_or(0.0), reason))?;
     let name = record.study.name.clone();
     let path = |ending: &str| args.output.join(format!("{name}.{ending}"));
     record.write(&path("json"))?;
     write(&path("csv"), &csv(&record))?;
     let mut text = markdown(&record);
-    let figures = draw(&record, &args.output, args.dark)?;
+    let figures = draw(&record, &args.output, args.format.ending(), style)?;
     if !figures.is_empty() {
         text.push_str("\n## Figures\n\n");
         for (title, file) in &figures {
@@ -73,11 +76,6 @@ fn one(args: &BenchArgs, file: &Path) -> Result<bool> {
     let timed = record.rows.len() - failed;
     print(&format!("{timed} cases measured, {failed} failed, {} groups left out\n", record.left_out.len()))?;
     Ok(timed > 0)
-}
-
-/// Draws the figures of a record into a folder.
-fn draw(record: &Record, folder: &Path, dark: bool) -> Result<Vec<(String, PathBuf)>> {
-    crate::bench::draw(record, folder, dark)
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
