@@ -107,6 +107,14 @@ fn as_stored_describes_the_stored_triangle() {
 }
 
 #[test]
+fn as_stored_describes_the_lower_triangle_of_a_symmetric_generator() {
+    let half = described(&["--matrix", "ecology1-like:scale=0.0016", "--as-stored"]);
+    // A grid of 40 x 40 cells: the diagonal, and the neighbours to the left and above.
+    assert_eq!((&half["nnz"], &half["nnz_stored"]), (&4720.into(), &4720.into()));
+    assert_eq!((&half["symmetric"], &half["as_stored"]), (&false.into(), &true.into()));
+}
+
+#[test]
 fn vectors_stored_with_a_matrix_are_named_and_read_with_vectors() {
     let folder = tempfile::tempdir().unwrap();
     let (generated, broken) = (folder.path().join("m.slv"), folder.path().join("broken.slv"));

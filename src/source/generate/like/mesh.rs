@@ -3,12 +3,13 @@
 //! A box of cells, each filled with the same elements. The stiffness of a cell is a random factor from 1 to 10. Each node has
 //! three unknowns, in dense blocks of 3x3. The side y = 0 lies on springs. A few extra nodes outside the box are tied by springs
 //! to many or few nodes of the box, like a bearing or a mass that is fastened to a body. Their rows are much longer, or shorter,
-//! than those of the elements. Nodes are numbered in displaced runs of neighbours (see `displaced_order`).
+//! than those of the elements. Nodes are numbered in displaced runs of neighbours (see `displaced_order`). The numbering decides
+//! how many entries of a row are in the lower triangle; a limit on that moves runs with long rows to lower numbers.
 //!
 //! Every term of the energy is a square and the springs allow no rigid motion, so the matrix is symmetric positive definite. The
 //! two halves are equal to the last bit, because each sum adds the same terms in the same order.
 
-use super::numbering::displaced_order;
+use super::numbering::{displaced_order, displaced_runs, limited_order};
 use super::{Element, Wanted};
 use crate::error::Result;
 use crate::format::Csr;
@@ -39,6 +40,8 @@ pub(super) struct Body {
     /// Parameters of the numbering: see `displaced_order`.
     pub(super) stretch: usize,
     pub(super) stray: f64,
+    /// The wanted length of the longest row of the lower triangle, if the numbering is to limit it: see `limited_order`.
+    pub(super) longest_stored: Option<u32>,
 }
 
 /// A body of its final size, with numbered nodes.
@@ -115,17 +118,44 @@ impl Mesh {
             }
         }
         let nodes = box_nodes + body.tied;
-        let order = displaced_order(nodes, body.stretch, body.stray, wanted.seed ^ NUMBERS)?;
-        let mut numbers = zeros::<u32>(nodes)?;
-        order.iter().enumerate().for_each(|(number, &node)| numbers[node as usize] = number as u32);
-        let first_rows = zeros::<u32>(nodes + 1)?;
+        let (numbers, first_rows) = (zeros::<u32>(nodes)?, zeros::<u32>(nodes + 1)?);
+        let order = Vec::new();
         let mut mesh =
             Mesh { body, seed: wanted.seed, points, box_nodes, elements_at, order, numbers, first_rows };
+        mesh.order = mesh.numbering(nodes)?;
         for number in 0..nodes {
+            mesh.numbers[mesh.order[number] as usize] = number as u32;
             let unknowns = mesh.unknowns(mesh.order[number] as usize).len() as u32;
             mesh.first_rows[number + 1] = mesh.first_rows[number] + unknowns;
         }
         Ok(mesh)
+    }
+
+    /// Returns the nodes in the order of their numbers.
+    fn numbering(&self, nodes: usize) -> Result<Vec<u32>> {
+        let (stretch, stray, seed) = (self.body.stretch, self.body.stray, self.seed ^ NUMBERS);
+        let Some(most) = self.body.longest_stored else {
+            return displaced_order(nodes, stretch, stray, seed);
+        };
+        let near = |node: usize, emit: &mut dyn FnMut(usize)| match node.checked_sub(self.box_nodes) {
+            None => self.couple(node, 0, |other, _| emit(other)),
+            Some(tied) => self.ties(tied).chain([node]).for_each(emit),
+        };
+        let graph = pattern(
+            Shape { rows: nodes, cols: nodes, entries: 0 },
+            |node| {
+                let mut count = 0;
+                near(node, &mut |_| count += 1);
+                count
+            },
+            |node, columns| {
+                let mut slots = columns.iter_mut();
+                near(node, &mut |other| slots.next().into_iter().for_each(|slot| *slot = other as u32));
+                columns.sort_unstable();
+            },
+        )?;
+        let runs = displaced_runs(nodes, stretch, stray, seed)?;
+        limited_order(&runs, &graph, |node| self.unknowns(node as usize).len() as u32, most)
     }
 
     fn coordinates(&self, node: usize) -> [usize; 3] {

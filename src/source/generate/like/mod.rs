@@ -1,6 +1,6 @@
 //! Stand-ins for matrices that many papers measure, for use when the real ones are not available. A stand-in has the same numbers
-//! of rows and entries and the same shortest, mean and longest row, all within 5 %, and a structure of the same kind. Values and
-//! spectrum differ. `Loaded::stand_in` names the real matrix.
+//! of rows and entries and the same shortest, mean and longest row, all within 5 %, and a structure of the same kind. The rows of
+//! the lower triangle, which is what files of symmetric matrices store, match as well. Values and spectrum differ. `Loaded::stand_in` names the real matrix.
 //!
 //! `scale=S` makes a smaller matrix of the same kind, with about S times as many rows. `seed=K` makes another matrix.
 
@@ -72,6 +72,7 @@ pub(super) fn f1(spec: &Spec<'_>) -> Result<Recipe> {
         removed: 0,
         stretch: 3,
         stray: 1.3,
+        longest_stored: Some(306),
     };
     stand_in(spec, true, "Koutsovasilis/F1", move |wanted| body().assemble(wanted))
 }
@@ -88,6 +89,7 @@ pub(super) fn inline_1(spec: &Spec<'_>) -> Result<Recipe> {
         removed: 0,
         stretch: 4,
         stray: 0.43,
+        longest_stored: None,
     };
     stand_in(spec, true, "GHS_psdef/inline_1", move |wanted| body().assemble(wanted))
 }
@@ -105,6 +107,7 @@ pub(super) fn crankseg_1(spec: &Spec<'_>) -> Result<Recipe> {
         removed: 116,
         stretch: 4,
         stray: 1.6,
+        longest_stored: Some(262),
     };
     stand_in(spec, true, "GHS_psdef/crankseg_1", move |wanted| body().assemble(wanted))
 }

@@ -3,7 +3,7 @@
 //!
 //! Symmetric without a diagonal; values are whole numbers of packets with a heavy tail. The share `AWAY` of the rows is not
 //! coupled with the hub. These rows form small separate trees, so that the graph has as many components as the real one.
-//! Additional couplings among rows with the hub create secondary hubs.
+//! Additional couplings among rows with the hub create secondary hubs, many of them near the hub.
 
 use super::Wanted;
 use crate::error::Result;
@@ -19,12 +19,12 @@ const AWAY: f64 = 2_171_257.0 / 18_571_153.0;
 const COUPLINGS: usize = 891_500;
 /// Size of groups of consecutive rows that are all coupled with the hub or all not: computers that appeared together.
 const TOGETHER: usize = 64;
-/// The leading share of rows that contains the secondary hubs: they appeared early.
-const EARLY: f64 = 0.15;
+/// Exponent of the distances between secondary hubs and the hub: the higher it is, the closer they are.
+const CLOSENESS: i32 = 4;
 /// Number of tree roots, as a share of the rows not coupled with the hub.
 const ROOTS: f64 = 442_522.0 / 2_171_257.0;
-/// The hub's row, as a share of all rows; derived from the real matrix' bandwidth.
-const HUB: f64 = 638_201.0 / 18_571_154.0;
+/// The hub's row, as a share of all rows: the share of its entries that are in the lower triangle.
+const HUB: f64 = 7_397_164.0 / 16_399_896.0;
 const MOST_PACKETS: f64 = 1_509_116.0;
 
 /// Each kind of random number has its own seed.
@@ -110,10 +110,16 @@ impl Traffic {
     fn coupling(&self, k: u64) -> Positions {
         let mut random = self.random(Kind::Coupling, k);
         let rank = (self.n as f64).powf(random.unit()) as u64;
-        let early = (self.n as f64 * EARLY) as u64;
-        let busy = self.with_hub(self.random(Kind::Busy, rank).below(early) as usize);
+        let busy = self.with_hub(self.near_hub(rank));
         let any = self.with_hub(random.below(self.n as u64) as usize);
         if busy == any { [None; 2] } else { both((busy as u32, any as u32)) }
+    }
+
+    /// Returns the row of the secondary hub of a rank, on either side of the hub.
+    fn near_hub(&self, rank: u64) -> usize {
+        let side = 2.0 * self.random(Kind::Busy, rank).unit() - 1.0;
+        let rows = if side < 0.0 { self.hub } else { self.n - 1 - self.hub };
+        (self.hub as f64 + rows as f64 * side * side.abs().powi(CLOSENESS - 1)) as usize
     }
 
     /// Returns the first row from `from` on that is coupled with the hub, cyclically.
