@@ -103,7 +103,8 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
         let (device, matrix, protocol) = (self.device, self.matrix, self.protocol);
         let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &row.backend)?;
         let began = Instant::now();
-        let settled = choice.settle(matrix, size_of::<T>(), &device.gpu_size())?;
+        let size = device.gpu_size().without_shared_launches();
+        let settled = choice.settle(matrix, size_of::<T>(), &size)?;
         let operator = settled.build::<D, T>(device, matrix, 0)?;
         device.synchronize()?;
         row.build_seconds = Some(began.elapsed().as_secs_f64());

@@ -7,7 +7,7 @@ use super::settings::{Input, Settings};
 use super::shared::{DeviceValue, Shared};
 use super::tune::{Context, Explanation, choose};
 use super::watch::Phases;
-use crate::backend::{Choice, GpuSize, Operator, Pick, SettledChoice, SharedOperator};
+use crate::backend::{Choice, Operator, Pick, SettledChoice, SharedOperator};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Phase, profile};
@@ -143,7 +143,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
         Input::Stored(exact) => {
             let plain = settings.request.precond.is_sweeps() && settings.custom_precond.is_none();
             let size = held.gpu_size();
-            let size = if plain { size } else { GpuSize { resident_rows: 0, ..size } };
+            let size = if plain { size } else { size.without_shared_launches() };
             narrow = narrowed(precision, exact);
             let _span = settings.phases.begin(Phase::Analyse, "choosing a backend");
             let csr = narrow.as_ref().unwrap_or(&exact.csr);

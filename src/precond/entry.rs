@@ -1,7 +1,7 @@
 //! The description of a preconditioner, and its construction.
 
 use super::params::{Numbers, Param};
-use crate::backend::{Both, Choice, Each, GpuSize, Operator, Pick, TableKind};
+use crate::backend::{Both, Choice, Each, Operator, Pick, TableKind};
 use crate::device::{Device, Dot, Op, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
@@ -50,7 +50,7 @@ impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
     pub fn operator(&self, matrix: &Arc<Csr>) -> Result<Operator<D, T>> {
         let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
         // Iterations share a launch only if the method's matrix is the only operator.
-        let size = GpuSize { resident_rows: 0, ..self.device.gpu_size() };
+        let size = self.device.gpu_size().without_shared_launches();
         auto.settle(matrix, size_of::<T>(), &size)?.build(self.device, matrix, self.reserve)
     }
 }

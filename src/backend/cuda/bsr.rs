@@ -259,8 +259,14 @@ fn blocks_of_piece(parts: &BsrParts, multiprocessors: usize) -> Option<usize> {
     let rows = parts.block_offsets.len() - 1;
     let longest =
         (0..rows).map(|row| parts.block_offsets.get(row + 1) - parts.block_offsets.get(row)).max()?;
-    let share = (parts.block_columns.len() * width / (multiprocessors * WARPS)).max(SHORTEST_PIECE);
-    (longest * width > 2 * share).then_some(share / width)
+    piece(parts.block_columns.len() * width, longest * width, multiprocessors).map(|piece| piece / width)
+}
+
+/// Returns the values per row of a piece if block rows must be cut: for all block rows together, and the longest of them, in values
+/// per row.
+pub(super) fn piece(all: usize, longest: usize, multiprocessors: usize) -> Option<usize> {
+    let share = (all / (multiprocessors * WARPS)).max(SHORTEST_PIECE);
+    (longest > 2 * share).then_some(share)
 }
 
 /// Most rows or columns, including those of the last blocks, that the kernel's 32-bit indices can count.

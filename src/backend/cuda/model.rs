@@ -34,7 +34,8 @@ const SLICE_WARPS: [f64; 2] = [40.0, 32.0];
 const CACHE_SPEED: f64 = 1.5;
 /// Multiprocessors of the GPU on which work per entry and gathers were measured.
 const MEASURED: f64 = 132.0;
-/// Seconds for each entry of windows and of `hybrid`, and for each entry of the longest row of `hybrid`, which has one block.
+/// Seconds for each entry and row end of windows, for each entry of `hybrid`, and for each entry of the longest row of `hybrid`,
+/// which has one block.
 const WINDOW_ENTRY: f64 = 3.3e-12;
 const HYBRID_ENTRY: f64 = 2.5e-12;
 const LONGEST_ENTRY: f64 = 0.66e-9;
@@ -47,9 +48,9 @@ const HYBRID_SHORTEST: usize = 3;
 const HELD: f64 = 2.0e-12;
 /// Bytes of x between which a line is no longer held, and the additional seconds for each line that neighbouring rows do not
 /// share.
-const NOT_HELD: [[f64; 2]; 2] = [[0.13e6, 0.0], [0.8e6, 6.0e-12]];
+const NOT_HELD: &[[f64; 2]] = &[[0.13e6, 0.0], [0.8e6, 6.0e-12]];
 /// The same, in total for each line of a slice, whose lanes have more loads in flight.
-const SLICE_GATHER: [[f64; 2]; 2] = [[0.8e6, 2.6e-12], [1.6e6, 7.0e-12]];
+const SLICE_GATHER: &[[f64; 2]] = &[[0.8e6, 2.6e-12], [1.6e6, 7.0e-12], [2.4e6, 8.5e-12]];
 
 /// A matrix on a GPU, with the properties that several estimates need.
 pub(super) struct Model<'a> {
@@ -83,9 +84,10 @@ fn reach(matrix: &Csr) -> f64 {
     locality::spread(rows, ROWS).map(span).sum::<f64>() / rows.clamp(1, ROWS) as f64
 }
 
-/// Interpolates between two points; constant beyond them.
-fn between([[x0, y0], [x1, y1]]: [[f64; 2]; 2], x: f64) -> f64 {
-    y0 + (y1 - y0) * ((x - x0) / (x1 - x0)).clamp(0.0, 1.0)
+/// Interpolates linearly between points in ascending order; constant beyond them.
+fn between(points: &[[f64; 2]], x: f64) -> f64 {
+    let rise = |[x0, y0]: [f64; 2], [x1, y1]: [f64; 2]| (y1 - y0) * ((x - x0) / (x1 - x0)).clamp(0.0, 1.0);
+    points[0][1] + points.windows(2).map(|pair| rise(pair[0], pair[1])).sum::<f64>()
 }
 
 impl<'a> Model<'a> {
@@ -171,7 +173,7 @@ impl<'a> Model<'a> {
                 let longest = self.longest.div_ceil(csr::UNROLL_ROW * threads) as f64;
                 ROUND * self.waiting(rounds, longest, WARPS)
             }
-            None => self.scaled(WINDOW_ENTRY * nnz),
+            None => self.scaled(WINDOW_ENTRY * (nnz + matrix.rows() as f64)),
         };
         self.candidate("csr".to_owned(), &Parts { bytes: bytes as f64, rounds, gathers })
     }
@@ -200,10 +202,13 @@ impl<'a> Model<'a> {
         let elements = blocks * (height * width) as f64;
         let bytes = elements * value + blocks * column + 4.0 * block_rows;
         let mean = blocks * width as f64 / block_rows;
-        let threads = bsr::threads(mean.ceil() as usize) as usize;
+        // A block row is at least as long as each of its rows.
+        let piece = bsr::piece(block.blocks as usize * width, self.longest, self.size.multiprocessors);
+        let threads = if piece.is_some() { 32 } else { bsr::threads(mean.ceil() as usize) as usize };
         let rounds = self.rounds_of_groups(height, mean, threads, bsr::UNROLL as usize);
         let warps = BLOCK_WARPS * (HIGH / height as f64).min(1.0);
-        let longest = (mean / (bsr::UNROLL as usize * threads) as f64).ceil();
+        let longest =
+            (piece.map_or(mean, |piece| piece as f64) / (bsr::UNROLL as usize * threads) as f64).ceil();
         let rounds = BLOCK_ROUND * self.waiting(rounds, longest, warps);
         let parts = Parts { bytes, rounds, gathers: self.gathers_of_blocks(block, lines) };
         let mut candidate = self.candidate(format!("bsr:block={height}x{width}"), &parts);
@@ -255,11 +260,13 @@ mod tests {
         ("hex27:32x32x32,dof=4", &[("bsr", 30.3)]),
         ("banded:n=700001,half=9", &[("sell", 29.8), ("bsr", 33.5)]),
         ("uniform:n=200000,row=37", &[("sell", 58.6)]),
+        ("spd-random:n=300000,row=25", &[("csr", 62.5), ("sell", 69.9), ("bsr", 91.5)]),
+        ("star:n=18571154,hub=7397164", &[("csr", 333.0)]),
     ];
 
     #[test]
     fn the_choice_is_the_fastest_backend_measured_on_an_h200() {
-        let size = GpuSize { resident_rows: 0, ..GpuSize::H200 };
+        let size = GpuSize::H200.without_shared_launches();
         for (what, measured) in MEASURED {
             let matrix = crate::source::load(what).unwrap().matrix;
             let decision = decide(&matrix, 8, &size).unwrap();

@@ -112,7 +112,7 @@ pub(super) fn tune_on<D: Pick<T>, T: Scalar>(
 ) -> Result<Tuning> {
     device.enter()?;
     let began = Instant::now();
-    let size = GpuSize { resident_rows: 0, ..device.gpu_size() };
+    let size = device.gpu_size().without_shared_launches();
     let model = auto::<D, T>()?.settle(matrix, size_of::<T>(), &size)?;
     let choices = resolved::<D>(matrix, &model, order.candidates)?;
     let square = matrix.rows() == matrix.cols();
