@@ -28,7 +28,7 @@ SECONDS, SAMPLES = 1.0, 10
 def on_cpu():
     """Returns matrix, vector, conversions from and to NumPy, a wait, and the sparse linear algebra of SciPy."""
     a = sp.load_npz(MATRIX).tocsr().astype(DTYPE)
-    b = np.load(VECTOR).reshape(-1).astype(DTYPE)
+    b = np.load(VECTOR).astype(DTYPE)
     return a, b, np.asarray, np.asarray, lambda: None, scipy.sparse.linalg, np, f"SciPy {scipy.__version__}"
 
 
@@ -36,7 +36,7 @@ def on_gpu():
     import cupy
     import cupyx.scipy.sparse as csp
     import cupyx.scipy.sparse.linalg as cla
-    a, b = sp.load_npz(MATRIX).tocsr().astype(DTYPE), np.load(VECTOR).reshape(-1).astype(DTYPE)
+    a, b = sp.load_npz(MATRIX).tocsr().astype(DTYPE), np.load(VECTOR).astype(DTYPE)
     wait = cupy.cuda.Stream.null.synchronize
     return csp.csr_matrix(a), cupy.asarray(b), cupy.asarray, cupy.asnumpy, wait, cla, cupy, f"CuPy {cupy.__version__}"
 
@@ -162,7 +162,7 @@ def main():
         out, answer = cg()
     else:
         out, answer = power(WHAT == "markov", 0.85, TOLERANCE)
-    np.save(ANSWER, np.asarray(answer, np.float64))
+    np.save(ANSWER, np.asarray(answer, np.float64).reshape(-1))
     print(json.dumps(out))
 
 

@@ -363,6 +363,22 @@ impl SettledChoice {
         self.because.as_deref()
     }
 
+    /// Refuses several columns if the backend multiplies one.
+    pub fn check_columns(&self, k: usize) -> Result<()> {
+        let entry = self.entry();
+        if k == 1 || entry.columns {
+            return Ok(());
+        }
+        let able = |other: &&Entry| other.device() == entry.device() && other.columns && other.values;
+        let able: Vec<_> = REGISTRY.iter().filter(able).map(|other| other.name).collect();
+        Err(Error::Unsupported {
+            backend: entry.name,
+            device: entry.device(),
+            what: format!("{k} columns at once"),
+            hint: format!("backends with columns are {}", able.join(", ")),
+        })
+    }
+
     /// Builds the operator on a device of the entry's kind. Refuses an operator that does not fit into the device's memory
     /// together with `reserve` bytes, which vectors and preconditioners take later.
     pub fn build<D: Pick<T>, T: Scalar>(

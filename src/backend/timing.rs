@@ -1,4 +1,4 @@
-//! Times y = A x on a device, and verifies it.
+//! Times y = A x on a device, and verifies it. x and y may have several columns, stored row by row.
 //!
 //! Products are recorded and replayed without the host, as solvers do. Repeated products of data that fits in a cache find it
 //! there ("warm"). A "cold" product follows a stream over more bytes than any cache holds; its time is that of stream and product
@@ -68,14 +68,14 @@ pub struct ProductTimer<D: Device, T: Scalar> {
 }
 
 impl<D: Device, T: Scalar> ProductTimer<D, T> {
-    /// Allocates the vectors and uploads x. Products can be cold only if `cold` is set.
-    pub fn new(operator: Operator<D, T>, x: &[T], cold: bool) -> Result<ProductTimer<D, T>> {
+    /// Allocates the vectors of `k` columns and uploads x. Products can be cold only if `cold` is set.
+    pub fn new(operator: Operator<D, T>, x: &[T], k: usize, cold: bool) -> Result<ProductTimer<D, T>> {
         let device = operator.device().clone();
         let (rows, cols) = operator.shape();
-        let (mut there, y) = (device.vector(cols, 1)?, device.vector(rows, 1)?);
+        let (mut there, y) = (device.vector(cols, k)?, device.vector(rows, k)?);
         device.upload(x, &mut there)?;
         let flush = cold.then(|| device.vector::<f64>(FLUSH / size_of::<f64>(), 1)).transpose()?;
-        let slots = device.slots(1, 1)?;
+        let slots = device.slots(1, k)?;
         let data = Data { operator, x: there, y, slots, flush, scaling: [1.0, 0.0] };
         Ok(ProductTimer { device, data, graphs: Vec::new() })
     }
@@ -140,36 +140,55 @@ pub struct Checked {
     /// The largest difference in a row as a multiple of the bound on rounding errors of the row. The product is right if this is
     /// at most 1.
     pub worst: f64,
-    /// The row of this difference.
+    /// The row of this difference, and its column of y.
     pub row: usize,
-    /// The value of y in this row, and the reference.
+    /// The column of y.
+    pub column: usize,
+    /// The value of y there, and the reference.
     pub values: [f64; 2],
 }
 
 impl Checked {
+    const NONE: Checked = Checked { worst: 0.0, row: 0, column: 0, values: [0.0; 2] };
+
+    fn larger(self, other: Checked) -> Checked {
+        if other.worst > self.worst { other } else { self }
+    }
+
     /// Returns whether no row is off by more than rounding. A NaN is off.
     pub fn is_right(&self) -> bool {
         self.worst <= 1.0
     }
 }
 
-/// Compares y with A x. The bound of a row is 4 (entries + 2) eps `(|A| |x|)`: each product and each sum rounds once, and backends
-/// add in different orders. The reference walks through the rows of the matrix as given, which no backend does.
-pub fn check<T: Scalar>(matrix: &Csr, x: &[T], y: &[T]) -> Checked {
-    let of_row = |row: usize| {
-        let (sum, magnitude) = matrix.row(row).fold((0.0, 0.0), |(s, m), (j, v)| {
-            let product = v * x[j].to_f64();
-            (s + product, m + product.abs())
-        });
-        let bound = 4.0 * (matrix.row_range(row).len() as f64 + 2.0) * T::EPSILON * magnitude;
-        let found = y[row].to_f64();
-        let off = (found - sum).abs();
-        let worst = if off == 0.0 { 0.0 } else { off / bound };
-        Checked { worst: if worst.is_nan() { f64::INFINITY } else { worst }, row, values: [found, sum] }
+/// Compares y with A x, both of `k` columns. The bound of a row is 4 (entries + 2) eps `(|A| |x|)`: each product and each sum rounds
+/// once, and backends add in different orders. The reference walks through the rows of the matrix as given, which no backend does.
+pub fn check<T: Scalar>(matrix: &Csr, x: &[T], y: &[T], k: usize) -> Checked {
+    let of_row = |[sums, magnitudes]: &mut [Vec<f64>; 2], row: usize| {
+        sums.fill(0.0);
+        magnitudes.fill(0.0);
+        for (j, v) in matrix.row(row) {
+            let columns = sums.iter_mut().zip(magnitudes.iter_mut()).zip(&x[j * k..][..k]);
+            for ((sum, magnitude), x) in columns {
+                let product = v * x.to_f64();
+                *sum += product;
+                *magnitude += product.abs();
+            }
+        }
+        let scale = 4.0 * (matrix.row_range(row).len() as f64 + 2.0) * T::EPSILON;
+        let of_column = |column: usize| {
+            let (found, sum) = (y[row * k + column].to_f64(), sums[column]);
+            let off = (found - sum).abs();
+            let worst = if off == 0.0 { 0.0 } else { off / (scale * magnitudes[column]) };
+            let worst = if worst.is_nan() { f64::INFINITY } else { worst };
+            Checked { worst, row, column, values: [found, sum] }
+        };
+        (0..k).map(of_column).fold(Checked::NONE, Checked::larger)
     };
-    let none = || Checked { worst: 0.0, row: 0, values: [0.0; 2] };
-    let larger = |a: Checked, b: Checked| if b.worst > a.worst { b } else { a };
-    (0..matrix.rows()).into_par_iter().map(of_row).reduce(none, larger)
+    (0..matrix.rows())
+        .into_par_iter()
+        .map_init(|| [vec![0.0; k], vec![0.0; k]], of_row)
+        .reduce(|| Checked::NONE, Checked::larger)
 }
 
 /// Returns the x of measured products: numbers from -0.4 to 0.6, without a pattern that a cache or a compiler could use.

@@ -58,12 +58,18 @@ impl Sweep {
             true => vec![None],
             false => self.threads.iter().copied().map(Some).collect(),
         };
+        let columns: Vec<Option<usize>> = match self.columns.is_empty() {
+            true => vec![None],
+            false => self.columns.iter().copied().map(Some).collect(),
+        };
         for &as_stored in &self.as_stored {
             for precision in &self.precision {
                 for device in &self.device {
                     // Only the CPU has several numbers of threads.
                     let threads = if device == "cpu" { &threads[..] } else { &[None] };
-                    for &threads in threads {
+                    for (&threads, &columns) in
+                        threads.iter().flat_map(|t| columns.iter().map(move |k| (t, k)))
+                    {
                         let row = Row {
                             sweep: self.name.clone(),
                             what: self.what,
@@ -73,6 +79,7 @@ impl Sweep {
                             vary: values.clone(),
                             device: device.clone(),
                             threads,
+                            columns,
                             precision: precision.clone(),
                             as_stored,
                             ..Row::default()

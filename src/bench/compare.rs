@@ -88,6 +88,8 @@ fn direction(a: &Spread, b: &Spread) -> std::cmp::Ordering {
 fn describe(row: &Row) -> String {
     let name = if row.program == "solver" { &row.backend } else { &row.program };
     let threads = row.threads.map_or_else(String::new, |threads| format!(", threads {threads}"));
+    let columns = row.columns.map_or_else(String::new, |k| format!(", {k} columns"));
     let stored = if row.as_stored { ", as stored" } else { "" };
-    format!("{}: {} {name} on {} ({}{threads}{stored})", row.sweep, row.measured, row.device, row.precision)
+    let Row { sweep, measured, device, precision, .. } = row;
+    format!("{sweep}: {measured} {name} on {device} ({precision}{threads}{columns}{stored})")
 }

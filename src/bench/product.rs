@@ -1,4 +1,4 @@
-//! Measures y = A x for the backends of one matrix on one device.
+//! Measures y = A x for the backends of one matrix on one device; x and y may have several columns.
 
 use super::cases::Case;
 use super::record::{Row, Spread};
@@ -45,6 +45,8 @@ struct Group<'a, D: Pick<T>, T: Scalar> {
     matrix: &'a Arc<Csr>,
     protocol: &'a Protocol,
     x: Vec<T>,
+    /// The number of columns of x and y.
+    k: usize,
     /// GB/s by the number of bytes.
     streams: BTreeMap<u64, f64>,
 }
@@ -59,12 +61,13 @@ pub(super) fn measure<D: Pick<T>, T: Scalar>(
     before: &mut dyn FnMut(&Row) -> bool,
     done: &mut dyn FnMut(Row) -> Result<()>,
 ) -> Result<()> {
+    let k = cases.first().and_then(|case| case.row.columns).unwrap_or(1);
     let x = if protocol.stochastic {
-        vec![T::from_f64(1.0 / matrix.cols() as f64); matrix.cols()]
+        vec![T::from_f64(1.0 / matrix.cols() as f64); matrix.cols() * k]
     } else {
-        operand(matrix.cols())
+        operand(matrix.cols() * k)
     };
-    let mut group = Group { device, matrix, protocol, x, streams: BTreeMap::new() };
+    let mut group = Group { device, matrix, protocol, x, k, streams: BTreeMap::new() };
     let mut runners: Vec<Runner<D, T>> = Vec::new();
     for case in cases {
         let mut row = case.row.clone();
@@ -100,24 +103,25 @@ fn size(bytes: u64) -> u64 {
 impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
     /// Builds the operator of a case and verifies its first product.
     fn prepare(&self, mut row: Row) -> Result<Runner<D, T>> {
-        let (device, matrix, protocol) = (self.device, self.matrix, self.protocol);
+        let (device, matrix, protocol, k) = (self.device, self.matrix, self.protocol, self.k);
         let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &row.backend)?;
         let began = Instant::now();
         let size = device.gpu_size().without_shared_launches();
         let settled = choice.settle(matrix, size_of::<T>(), &size)?;
+        settled.check_columns(k)?;
         let operator = settled.build::<D, T>(device, matrix, 0)?;
         device.synchronize()?;
         row.build_seconds = Some(began.elapsed().as_secs_f64());
         row.label = settled.label();
-        let (cost, [alpha, beta]) = (operator.cost(), protocol.scaling);
-        let read = if beta == 0.0 { 0 } else { matrix.rows() * size_of::<T>() };
+        let (cost, [alpha, beta]) = (operator.cost_of(k), protocol.scaling);
+        let read = if beta == 0.0 { 0 } else { matrix.rows() * k * size_of::<T>() };
         (row.bytes, row.flops, row.storage) = (cost.bytes + read as u64, cost.flops, operator.storage());
         let cold = protocol.cold && D::BATCH > 1 && cost.bytes < crate::backend::timing::FLUSH as u64;
-        let mut timer = ProductTimer::new(operator, &self.x, cold)?.scaled(alpha, beta);
+        let mut timer = ProductTimer::new(operator, &self.x, k, cold)?.scaled(alpha, beta);
         let began = Instant::now();
         timer.seconds(Timed::Plain, 1)?;
         row.first_seconds = Some(began.elapsed().as_secs_f64());
-        let mut y = vec![T::default(); matrix.rows()];
+        let mut y = vec![T::default(); matrix.rows() * k];
         row.transfer_seconds = Some(timer.transfer(&self.x, &mut y)?);
         row.checked = Some(self.verify(&y, alpha)?);
         let mut one = timer.seconds(Timed::Plain, 1)?;
@@ -136,7 +140,7 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
             scaled = self.x.iter().map(|x| T::from_f64(alpha * x.to_f64())).collect();
             &scaled
         };
-        let checked = check(self.matrix, x, y);
+        let checked = check(self.matrix, x, y, self.k);
         if checked.is_right() {
             return Ok(checked.worst);
         }
@@ -187,7 +191,7 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
         if beta != 0.0 {
             return Ok(());
         }
-        let mut y = vec![T::default(); self.matrix.rows()];
+        let mut y = vec![T::default(); self.matrix.rows() * self.k];
         runner.timer.result(&mut y)?;
         self.verify(&y, alpha).map(|_| ())
     }

@@ -106,6 +106,9 @@ pub struct Row {
     pub device: String,
     /// The number of CPU threads.
     pub threads: Option<usize>,
+    /// The number of columns of x and y; none for vectors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub columns: Option<usize>,
     /// The precision.
     pub precision: String,
     /// Whether only the stored triangle was measured.
@@ -182,6 +185,7 @@ impl Row {
             "measured" => self.measured.clone(),
             "device" => self.device.clone(),
             "threads" => self.threads?.to_string(),
+            "columns" => self.columns?.to_string(),
             "precision" => self.precision.clone(),
             "as_stored" => self.as_stored.to_string(),
             "backend" if self.program != "solver" => self.program.clone(),
@@ -200,10 +204,10 @@ impl Row {
     /// Returns whether two rows are the same case.
     pub fn is_same_case(&self, other: &Row) -> bool {
         let key = |row: &Row| {
-            let Row { sweep, program, matrix, vary, device, threads, precision, as_stored, backend, .. } =
-                row;
+            let Row { sweep, program, matrix, vary, device, threads, columns, precision, .. } = row;
+            let Row { as_stored, backend, .. } = row;
             let names = [sweep, program, matrix, device, precision, backend].map(String::clone);
-            (names, vary.clone(), *threads, *as_stored)
+            (names, vary.clone(), *threads, *columns, *as_stored)
         };
         key(self) == key(other)
     }

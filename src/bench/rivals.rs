@@ -1,7 +1,7 @@
 //! Measures external programs on the same matrix and vector, and verifies their answers like those of this program.
 //!
-//! A rival is a command. It gets the matrix as SciPy's `.npz` and the vector (x of a product, b of a system) as `.npy`, writes its
-//! answer as `.npy`, and prints one JSON object: `seconds`, a list of times of one product or iteration; optionally `each` (products
+//! A rival is a command. It gets the matrix as SciPy's `.npz` and the vector (x of a product, b of a system) as `.npy`, of two
+//! dimensions if x has several columns; writes its answer as `.npy`, row by row in one dimension; and prints one JSON object: `seconds`, a list of times of one product or iteration; optionally `each` (products
 //! or iterations of a sample), `iterations`, `build_seconds`, `total_seconds` and `version`.
 
 use super::product::describe;
@@ -10,7 +10,8 @@ use super::study::{Rival, Sweep, What};
 use crate::backend::timing::{check, operand};
 use crate::engine::{Markov, Matrix, Pagerank, VectorFile};
 use crate::error::{Error, Result};
-use crate::format::Csr;
+use crate::format::{Csr, Dense};
+use crate::operator::Cost;
 use crate::scalar::Scalar;
 use crate::solve::problem;
 use crate::source::{npy, npz};
@@ -78,11 +79,13 @@ impl Exchange {
     pub fn measure(&mut self, matrix: &Matrix, sweep: &Sweep, rival: &Rival, row: &mut Row) -> Result<()> {
         describe(row, matrix.csr());
         self.write(matrix.csr(), row)?;
+        let k = row.columns.unwrap_or(1);
         let vector: Vec<f64> = match row.what {
-            What::Product => operand(matrix.cols()),
+            What::Product => operand(matrix.cols() * k),
             _ => problem::with_known_answer(matrix.csr()).b,
         };
-        npy::write_vector(&self.file("vector.npy"), &vector)?;
+        let rows = vector.len() / k;
+        npy::write(&self.file("vector.npy"), &Dense::new(rows, k, vector.clone())?)?;
         let answer = self.file("answer.npy");
         let _ = std::fs::remove_file(&answer);
         let output = self.run(rival, sweep, row)?;
@@ -91,11 +94,12 @@ impl Exchange {
         row.seconds = Spread::of(&output.seconds, output.each.unwrap_or(1));
         (row.iterations, row.build_seconds) = (output.iterations, output.build_seconds);
         row.total_seconds = output.total_seconds;
-        row.flops = 2 * matrix.nnz() as u64;
+        row.flops = 2 * (matrix.nnz() * k) as u64;
         // The bytes of compressed rows: what most rivals store.
         if row.what == What::Product {
-            row.bytes =
-                crate::operator::Cost::of_csr(matrix.csr(), if row.precision == "f32" { 4 } else { 8 }).bytes;
+            let width = if row.precision == "f32" { 4 } else { 8 };
+            let more = (k - 1) * (matrix.rows() + matrix.cols()) * width;
+            row.bytes = Cost::of_csr(matrix.csr(), width).bytes + more as u64;
         }
         Ok(())
     }
@@ -152,10 +156,13 @@ fn verify(
 ) -> Result<f64> {
     let fault = |reason: String| Error::Rival { name: rival.name.clone(), reason };
     let file = VectorFile::read("answer", answer)?;
-    let found = file.values(matrix.rows())?;
+    let k = row.columns.unwrap_or(1);
+    let found = file.values(matrix.rows() * k)?;
     match row.what {
-        What::Product if row.precision == "f32" => product::<f32>(matrix.csr(), vector, found).map_err(fault),
-        What::Product => product::<f64>(matrix.csr(), vector, found).map_err(fault),
+        What::Product if row.precision == "f32" => {
+            product::<f32>(matrix.csr(), vector, found, k).map_err(fault)
+        }
+        What::Product => product::<f64>(matrix.csr(), vector, found, k).map_err(fault),
         What::Cg => {
             let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
             let product = matrix.csr().multiply_reference(found);
@@ -193,7 +200,7 @@ fn near(found: &[f64], expected: &[f64]) -> std::result::Result<f64, String> {
 }
 
 /// Returns the largest error of a product as a multiple of its bound, or what is wrong.
-fn product<T: Scalar>(matrix: &Csr, x: &[f64], y: &[f64]) -> std::result::Result<f64, String> {
+fn product<T: Scalar>(matrix: &Csr, x: &[f64], y: &[f64], k: usize) -> std::result::Result<f64, String> {
     let narrow = |v: &[f64]| v.iter().map(|&v| T::from_f64(v)).collect::<Vec<T>>();
     let narrowed;
     let matrix = if size_of::<T>() == 4 {
@@ -202,7 +209,7 @@ fn product<T: Scalar>(matrix: &Csr, x: &[f64], y: &[f64]) -> std::result::Result
     } else {
         matrix
     };
-    let checked = check(matrix, &narrow(x), &narrow(y));
+    let checked = check(matrix, &narrow(x), &narrow(y), k);
     match checked.is_right() {
         true => Ok(checked.worst),
         false => Err(format!("row {} of its product is wrong by {:.2e} bounds", checked.row, checked.worst)),

@@ -162,7 +162,8 @@ fn same_matrix(a: &Row, b: &Row) -> bool {
 
 fn same_device(a: &Case, b: &Case) -> bool {
     let key = |case: &Case| {
-        (case.row.device.clone(), case.row.threads, case.row.precision.clone(), case.rival.is_some())
+        let row = &case.row;
+        (row.device.clone(), row.threads, row.columns, row.precision.clone(), case.rival.is_some())
     };
     key(a) == key(b)
 }
@@ -208,7 +209,8 @@ impl Run<'_> {
         let left = (self.total - self.done) as f64;
         let seconds_left = (measured > 0.0).then(|| self.began.elapsed().as_secs_f64() / measured * left);
         let name = if row.program == "solver" { &row.backend } else { &row.program };
-        let case = format!("{} {} on {} ({})", row.measured, name, row.device, row.precision);
+        let columns = row.columns.map_or_else(String::new, |k| format!(", {k} columns"));
+        let case = format!("{} {} on {} ({}{columns})", row.measured, name, row.device, row.precision);
         (self.on_progress)(&Progress { done: self.done, total: self.total, case, seconds_left });
         !self.cancelled()
     }

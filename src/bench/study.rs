@@ -29,7 +29,7 @@ pub struct Study {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
-    /// The product y = A x.
+    /// The product y = A x, also with several columns.
     #[default]
     Product,
     /// Conjugate gradients.
@@ -63,6 +63,9 @@ pub struct Sweep {
     /// Numbers of CPU threads; by default one per core.
     #[serde(default)]
     pub threads: Vec<usize>,
+    /// Numbers of columns of x and y in products of matrices; by default x and y are vectors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<usize>,
     /// Whether only the stored triangle of a symmetric matrix is measured.
     #[serde(default = "whole")]
     pub as_stored: Vec<bool>,
@@ -107,7 +110,8 @@ pub struct Rival {
     /// The device that it runs on; it is measured only with cases of that device.
     #[serde(default = "cpu")]
     pub device: String,
-    /// Program and arguments. `{matrix}`, `{answer}`, `{threads}`, `{precision}` and `{tolerance}` are replaced.
+    /// Program and arguments. `{matrix}`, `{vector}`, `{answer}`, `{what}`, `{threads}`, `{precision}` and `{tolerance}` are
+    /// replaced.
     pub command: Vec<String>,
 }
 
@@ -373,6 +377,7 @@ impl Sweep {
             backend,
             precision: vec![precision.to_owned()],
             threads: Vec::new(),
+            columns: Vec::new(),
             as_stored: whole(),
             vary: BTreeMap::new(),
             precond: None,
@@ -402,6 +407,12 @@ impl Sweep {
             if let Some(name) = inside.into_iter().find(|name| !self.vary.contains_key(*name)) {
                 return Err(format!("{text} has the variable {name}, which has no values"));
             }
+        }
+        if self.columns.contains(&0) {
+            return Err("columns are at least 1".to_owned());
+        }
+        if !self.columns.is_empty() && self.what != What::Product {
+            return Err("only products have columns".to_owned());
         }
         if self.protocol.rounds == 0 || self.protocol.samples == Some(0) || self.protocol.products == Some(0)
         {

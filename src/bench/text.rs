@@ -137,7 +137,7 @@ pub fn markdown(record: &Record) -> String {
 
 /// Formats all rows as CSV, with times in seconds.
 pub fn csv(record: &Record) -> String {
-    let mut text = "sweep,program,matrix,measured,as_stored,device,threads,precision,backend,label,rows,cols,entries,longest,\
+    let mut text = "sweep,program,matrix,measured,as_stored,device,threads,columns,precision,backend,label,rows,cols,entries,longest,\
                     min,median,mean,max,samples,each,dot_median,cold_median,build,first,transfer,total,bytes,flops,storage,stream_gbs,\
                     checked,iterations,error\n"
         .to_owned();
@@ -159,7 +159,7 @@ fn line(row: &Row) -> String {
         [&row.sweep, &row.program, &row.matrix, &row.measured].iter().map(|text| quoted(text)).collect();
     fields.push(row.as_stored.to_string());
     fields.push(quoted(&row.device));
-    fields.push(row.threads.map_or_else(String::new, |threads| threads.to_string()));
+    fields.extend([row.threads, row.columns].map(|n| n.map_or_else(String::new, |n| n.to_string())));
     fields.extend([&row.precision, &row.backend, &row.label].iter().map(|text| quoted(text)));
     fields.extend([row.rows, row.cols, row.entries, row.longest].map(|n| n.to_string()));
     fields.extend(

@@ -70,6 +70,9 @@ pub enum Command {
     /// Measure y = A x with several backends, verified, compared with the machine's bandwidth.
     #[command(mut_args(switch))]
     Spmv(SpmvArgs),
+    /// Measure C = A B, where B has several columns, with several backends, verified, compared with the machine's bandwidth.
+    #[command(mut_args(switch))]
+    Spmm(SpmmArgs),
     /// Measure a study: its tables and figures on this machine.
     Bench(BenchArgs),
     /// List the matrices that have a name: the catalog and the generators.
@@ -278,6 +281,39 @@ pub struct SpmvArgs {
 
 fn at_least_one(typed: &str) -> Result<usize, String> {
     typed.parse().ok().filter(|&n| n > 0).ok_or_else(|| "it must be a whole number from 1".to_owned())
+}
+
+const SPMM_EXAMPLES: &str = "\
+Examples:
+  solver spmm poisson2d:300x300 --columns 32
+  solver spmm hex27:31x37x29,dof=4 --columns 100 --device cuda --backend auto,cusparse-spmm
+  solver spmm density:n=4096,sparsity=0.9 --columns 128 --precision f32 --json
+
+B and C are stored row by row. Backends that multiply one vector at a time are left out. Exit codes: 0 measured, 1 nothing was \
+measured or a product was wrong, 2 could not run.";
+
+/// Options of `solver spmm`.
+#[derive(Args, Debug)]
+#[command(after_help = SPMM_EXAMPLES)]
+pub struct SpmmArgs {
+    /// The options that it shares with `solver spmv`.
+    #[command(flatten)]
+    pub product: SpmvArgs,
+    /// Give B and C this many columns
+    #[arg(long, value_name = "K", default_value_t = 32, value_parser = columns)]
+    pub columns: usize,
+}
+
+/// The most columns of a product.
+const MOST_COLUMNS: usize = 4096;
+
+fn columns(typed: &str) -> Result<usize, String> {
+    let fits = |n: &usize| (1..=MOST_COLUMNS).contains(n);
+    typed
+        .parse()
+        .ok()
+        .filter(fits)
+        .ok_or_else(|| format!("it must be a whole number from 1 to {MOST_COLUMNS}"))
 }
 
 const BENCH_EXAMPLES: &str = "\

@@ -1,9 +1,9 @@
-//! `solver spmv`: measures y = A x with several backends on one matrix.
+//! `solver spmv` and `solver spmm`: measure y = A x, or C = A B with several columns, with several backends on one matrix.
 
 use super::args::SpmvArgs;
 use super::flags::bad;
 use super::{interrupt, layout, print, print_json, progress};
-use crate::backend::{REGISTRY, recommended};
+use crate::backend::{Entry, REGISTRY, recommended};
 use crate::bench::{Protocol, Record, Row, Settings, Study, Sweep, run};
 use crate::engine::Request;
 use crate::error::Result;
@@ -30,7 +30,8 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
 ];
 
-pub(super) fn run_spmv(args: &SpmvArgs) -> Result<bool> {
+/// Measures products of a matrix with vectors, or with matrices of `columns` columns.
+pub(super) fn run_products(args: &SpmvArgs, columns: Option<usize>) -> Result<bool> {
     super::fetch::on_first_use(super::fetch::missing(&args.matrix)?)?;
     if let Some(path) = &args.output {
         super::paths::check_writable(("--output", path))?;
@@ -47,7 +48,7 @@ pub(super) fn run_spmv(args: &SpmvArgs) -> Result<bool> {
     if args.precision == Precision::Mixed {
         return Err(bad("--precision", "mixed", "a single product runs in f64 or f32"));
     }
-    let study = study(args, device)?;
+    let study = study(args, columns, device)?;
     let settings = Settings {
         device: Some(device.to_owned()),
         sweeps: Vec::new(),
@@ -74,26 +75,26 @@ pub(super) fn run_spmv(args: &SpmvArgs) -> Result<bool> {
 }
 
 /// Makes a study of one matrix.
-fn study(args: &SpmvArgs, device: &str) -> Result<Study> {
+fn study(args: &SpmvArgs, columns: Option<usize>, device: &str) -> Result<Study> {
     let matrix = args.matrix.to_string_lossy().into_owned();
+    let here = |entry: &&Entry| entry.device() == device && (entry.columns || columns.is_none());
+    let auto_and = |of: &dyn Fn(&Entry) -> bool| {
+        let named = REGISTRY.iter().filter(here).filter(|entry| of(entry)).map(|entry| entry.name.to_owned());
+        std::iter::once("auto".to_owned()).chain(named).collect()
+    };
     let backends = match args.backend.as_slice() {
-        [] => {
-            let all = REGISTRY
-                .iter()
-                .filter(|entry| entry.device() == device && entry.values && recommended(entry));
-            ["auto".to_owned()].into_iter().chain(all.map(|entry| entry.name.to_owned())).collect()
-        }
-        [one] if one == "all" => {
-            let all = REGISTRY.iter().filter(|entry| entry.device() == device);
-            ["auto".to_owned()].into_iter().chain(all.map(|entry| entry.name.to_owned())).collect()
-        }
+        [] => auto_and(&|entry| entry.values && (columns.is_some() || recommended(entry))),
+        [one] if one == "all" => auto_and(&|_| true),
         typed => joined(typed),
     };
-    let protocol = Protocol { rounds: args.rounds, dot: true, cold: true, ..Protocol::default() };
+    let vectors = columns.is_none();
+    let protocol = Protocol { rounds: args.rounds, dot: vectors, cold: vectors, ..Protocol::default() };
     let sweep = Sweep::products(matrix.clone(), device, backends, args.precision.name(), protocol);
     let threads = args.threads.filter(|_| device == "cpu").into_iter().collect();
-    let sweep = Sweep { threads, as_stored: vec![args.as_stored], ..sweep };
-    Ok(Study::of_sweep(format!("y = A x on {matrix}"), sweep))
+    let columns: Vec<usize> = columns.into_iter().collect();
+    let title = if columns.is_empty() { "y = A x" } else { "C = A B" };
+    let sweep = Sweep { threads, columns, as_stored: vec![args.as_stored], ..sweep };
+    Ok(Study::of_sweep(format!("{title} on {matrix}"), sweep))
 }
 
 /// Joins parameters to their backends again: in `sell,hybrid:short=4,long=256` the last comma separates parameters.
@@ -114,7 +115,8 @@ fn in_words(record: &Record, explain: bool) -> String {
     let mut text = layout::wrapped(
         "",
         &format!(
-            "y = A x with {}{}: {} rows, {} entries, the longest row {}; {}, on {}",
+            "{} with {}{}: {} rows, {} entries, the longest row {}; {}, on {}",
+            first.columns.map_or_else(|| "y = A x".to_owned(), |k| format!("C = A B, {k} columns,")),
             first.measured,
             if first.as_stored { " as stored" } else { "" },
             crate::text::thousands(first.rows),

@@ -283,12 +283,41 @@ fn spmv_measures_verified_products_of_the_named_backends() {
 }
 
 #[test]
+fn spmm_measures_verified_products_with_several_columns() {
+    let at = [
+        "spmm",
+        "uniform:n=90,cols=70,row=5",
+        "--device",
+        "cpu",
+        "--rounds",
+        "1",
+        "--json",
+        "--columns",
+        "3",
+    ];
+    let done = run(&[&at[..], &["--backend", "rows,bsr:block=2x2,dense,sbsr"]].concat());
+    let record: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let [rows, bsr, dense, sbsr] = record["rows"].as_array().unwrap().as_slice() else { panic!("{record}") };
+    for row in [rows, bsr, dense] {
+        assert!(row["seconds"]["median"].as_f64().unwrap() > 0.0 && row["columns"] == 3, "{row}");
+    }
+    // Values and columns of the matrix once, B and C three times.
+    assert_eq!(rows["bytes"], 450 * 12 + 91 * 4 + 3 * (90 + 70) * 8);
+    assert_eq!(rows["flops"], 3 * 2 * 450);
+    assert!(sbsr["error"].is_string(), "{sbsr}");
+    let text = String::from_utf8(run(&at[..6]).stdout).unwrap();
+    assert!(text.contains("C = A B, 32 columns,"), "{text}");
+}
+
+#[test]
 fn spmv_names_what_is_wrong_with_its_options() {
     for (arguments, expected) in [
         (&["spmv", "poisson2d:9x9", "--device", "cpu", "--backend", "nonsense"][..], "nonsense"),
         (&["spmv", "poisson2d:9x9", "--precision", "mixed"], "f64 or f32"),
         (&["spmv", "poisson2d:9x9", "--rounds", "0"], "whole number from 1"),
         (&["spmv"], "no matrix is named"),
+        (&["spmm", "poisson2d:9x9", "--columns", "0"], "whole number from 1 to 4096"),
+        (&["spmm", "poisson2d:9x9", "--columns", "5000"], "whole number from 1 to 4096"),
         (&["bench"], "STUDY"),
         (&["bench", "configs/bench/cg.toml", "--only", "nothing"], "the sweeps of cg are cpu, gpu"),
         (&["bench", "Cargo.toml"], "Cargo.toml"),

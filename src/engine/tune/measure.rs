@@ -124,11 +124,11 @@ impl Measure<'_> {
         device.synchronize().map_err(said)?;
         result.seconds_build = began.elapsed().as_secs_f64();
         result.bytes = operator.cost().bytes;
-        let mut timer = ProductTimer::new(operator, x, false).map_err(said)?;
+        let mut timer = ProductTimer::new(operator, x, 1, false).map_err(said)?;
         let once = timer.seconds(self.timed, 1).map_err(said)?;
         let mut y = vec![T::from_f64(0.0); self.matrix.rows()];
         timer.result(&mut y).map_err(said)?;
-        let checked = check(self.matrix, x, &y);
+        let checked = check(self.matrix, x, &y, 1);
         if !checked.is_right() {
             let [found, expected] = checked.values;
             return Err(format!("wrong: row {} of y is {found:e} instead of {expected:e}", checked.row + 1));
