@@ -1,6 +1,8 @@
 //! Studies as data: the sweeps to measure, and the tables and figures to make of them.
 
 use crate::error::{Error, Result};
+use crate::solve::markov::ChainMethod;
+use crate::solve::pagerank::RankMethod;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -72,6 +74,9 @@ pub struct Sweep {
     /// The preconditioner of a solve.
     #[serde(default)]
     pub precond: Option<String>,
+    /// The method of PageRank or of a chain; by default power iteration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
     /// The tolerance of a solve.
     #[serde(default)]
     pub tolerance: Option<f64>,
@@ -99,7 +104,7 @@ impl From<toml::Value> for Text {
 
 /// An external program that measures the same case. It gets the matrix as a file, prints one line of JSON with its times, and
 /// writes its answer to a file, which is verified like the answers of this program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rival {
     /// The name in tables.
@@ -109,6 +114,9 @@ pub struct Rival {
     pub device: String,
     /// Program and arguments. `{matrix}`, `{answer}`, `{threads}`, `{precision}` and `{tolerance}` are replaced.
     pub command: Vec<String>,
+    /// The largest l1 distance of its distribution from a certified one, if it is less accurate than others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
 }
 
 /// How a case is measured.
@@ -376,6 +384,7 @@ impl Sweep {
             as_stored: whole(),
             vary: BTreeMap::new(),
             precond: None,
+            method: None,
             tolerance: None,
             rival: Vec::new(),
             protocol,
@@ -402,6 +411,14 @@ impl Sweep {
             if let Some(name) = inside.into_iter().find(|name| !self.vary.contains_key(*name)) {
                 return Err(format!("{text} has the variable {name}, which has no values"));
             }
+        }
+        let methods: &[&str] = match self.what {
+            What::Pagerank => &RankMethod::ALL.map(RankMethod::name),
+            What::Markov => &ChainMethod::ALL.map(ChainMethod::name),
+            _ => &[],
+        };
+        if let Some(method) = self.method.as_deref().filter(|method| !methods.contains(method)) {
+            return Err(format!("method {method}; the methods are {}", methods.join(", ")));
         }
         if self.protocol.rounds == 0 || self.protocol.samples == Some(0) || self.protocol.products == Some(0)
         {
