@@ -66,7 +66,8 @@ def lines_of(command, **environment):
     """Runs a program and returns the lines that it prints."""
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
     if done.returncode != 0 or not done.stdout:
-        raise RuntimeError(done.stderr.strip()[-500:])
+        lines = [line for line in done.stderr.splitlines() if "rror" in line and "-----" not in line]
+        raise RuntimeError(" ".join(lines)[:500] or done.stderr.strip()[-500:] or f"it ended with {done.returncode}")
     return done.stdout.splitlines()
 
 

@@ -98,11 +98,12 @@ class Petsc(Program):
 
     def run(self, file, answer, what, rtol=1e-8):
         run = ["mpirun", "--allow-run-as-root", "--bind-to", "core", "-n", str(self.processes), self.program]
-        kind = ["-mat_type", "baij", "-mat_block_size", str(self.size)] if self.size > 1 else ["-mat_type", "aij"]
+        # Versions differ in the name of the option for the size of blocks.
+        blocks = ["-mat_type", "baij", "-mat_block_size", str(self.size), "-matload_block_size", str(self.size)]
+        kind = blocks if self.size > 1 else ["-mat_type", "aij"]
         options = ["-products"] if what == "products" else what.split()
         command = [*run, file, answer, *kind, "-ksp_rtol", repr(rtol), *options]
-        found = json_of(command, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-        return found
+        return json_of(command, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
     def answer(self, found, file):
         found["x"] = np.fromfile(file, ">f8", offset=8).astype(np.float64)  # after two numbers of 4 bytes

@@ -8,6 +8,10 @@
  */
 #include <petscksp.h>
 
+#if PETSC_VERSION_LT(3, 19, 0)
+#define PETSC_SUCCESS 0
+#endif
+
 static PetscErrorCode now(double *seconds)
 {
   PetscFunctionBeginUser;
@@ -80,13 +84,12 @@ int main(int argc, char **argv)
   PetscBool   only_products;
   PetscMPIInt rank;
 
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   if (argc == 2) {
     printf("{\"version\": \"%d.%d.%d\"}\n", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, PETSC_VERSION_SUBMINOR);
-    PetscCall(PetscFinalize());
     return 0;
   }
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-products", &only_products));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
