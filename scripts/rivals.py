@@ -12,7 +12,7 @@ A rival that is not installed raises Missing. These environment variables name f
   SOLVER_PETSC   a PETSc with lib and include, such as petsc-3.26.1/arch-opt or Debian's /usr/lib/petsc
   SOLVER_GAP     the sources of the GAP Benchmark Suite
 """
-import atexit, ctypes, importlib, json, os, shutil, subprocess, tempfile, time
+import atexit, ctypes, importlib, json, os, re, shutil, subprocess, tempfile, time
 
 import numpy as np
 import scipy.sparse as sp
@@ -66,8 +66,10 @@ def lines_of(command, **environment):
     """Runs a program and returns the lines that it prints."""
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
     if done.returncode != 0 or not done.stdout:
-        lines = [line for line in done.stderr.splitlines() if "rror" in line and "-----" not in line]
-        raise RuntimeError(" ".join(lines)[:500] or done.stderr.strip()[-500:] or f"it ended with {done.returncode}")
+        errors = done.stderr.strip()
+        # PETSc's message is in front, and its options and stack follow.
+        found = re.findall(r"PETSC ERROR: (?!---)(.*)", errors)[:2]
+        raise RuntimeError("; ".join(found) or errors[-500:] or f"it ended with {done.returncode}")
     return done.stdout.splitlines()
 
 

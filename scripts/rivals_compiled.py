@@ -98,9 +98,7 @@ class Petsc(Program):
 
     def run(self, file, answer, what, rtol=1e-8):
         run = ["mpirun", "--allow-run-as-root", "--bind-to", "core", "-n", str(self.processes), self.program]
-        # Versions differ in the name of the option for the size of blocks.
-        blocks = ["-mat_type", "baij", "-mat_block_size", str(self.size), "-matload_block_size", str(self.size)]
-        kind = blocks if self.size > 1 else ["-mat_type", "aij"]
+        kind = ["-mat_type", "baij", "-mat_block_size", str(self.size)] if self.size > 1 else ["-mat_type", "aij"]
         options = ["-products"] if what == "products" else what.split()
         command = [*run, file, answer, *kind, "-ksp_rtol", repr(rtol), *options]
         return json_of(command, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")

@@ -96,7 +96,9 @@ int main(int argc, char **argv)
   PetscCall(MatSetFromOptions(A));
   PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, argv[1], FILE_MODE_READ, &file));
   PetscCall(MatLoad(A, file));
+#if PETSC_VERSION_GE(3, 19, 0) /* older versions refuse it for blocks */
   PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
+#endif
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecLoad(b, file));
   PetscCall(VecDuplicate(b, &r));
