@@ -173,7 +173,7 @@ class Numpy:
 class SciPy(Numpy):
     def __init__(self, threads, blocks=None):
         self.blocks = blocks
-        self.version = f"SciPy {module('scipy').__version__}, 1 thread"
+        self.version = f"SciPy {module('scipy').__version__}{' BSR' if blocks is not None else ''}, 1 thread"
 
     def operator(self, a):
         if self.blocks is not None:
