@@ -1,23 +1,46 @@
-"""Eigen, PETSc and the GAP Benchmark Suite, compiled as programs, for the other scripts of this folder.
+"""The rivals of this project, for rival.py and bench_preconditioners.py. SciPy's or CuPy's arrays hold matrices.
 
-`--eigen DIR` names the folder of Eigen's headers, `--petsc PREFIX` an installed or built PETSc (with the folder of the
-architecture, as in petsc-3.26.1/arch-opt), and `--gap DIR` the sources of the GAP Benchmark Suite. Rivals without their option
-are left out.
+A rival is a class with some of the methods below, each of which times with `samples` and returns a dictionary with the answer x:
+
+  operator(a)           a function from x to a x, which `products` and `power` time
+  solve(a, b, rtol)     conjugate gradients
+  ranks(a, tolerance)   PageRank with damping 0.85
+
+A rival that is not installed raises Missing. These environment variables name folders:
+
+  SOLVER_EIGEN   Eigen's headers, if they are not in /usr/include/eigen3
+  SOLVER_PETSC   a PETSc with lib and include, such as petsc-3.26.1/arch-opt or Debian's /usr/lib/petsc
+  SOLVER_GAP     the sources of the GAP Benchmark Suite
 """
-import atexit, json, os, shutil, subprocess, tempfile
+import atexit, ctypes, importlib, json, os, re, shutil, subprocess, tempfile, time
 
-try:
-    import numpy as np
-except ImportError:  # the options work without it
-    np = None
+import numpy as np
+import scipy.sparse as sp
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+DAMPING = 0.85
+# Time for all samples, their number, and the number of solves.
+SECONDS, SAMPLES, SOLVES = 1.0, 10, 3
 folder = None
 
 
-def add_options(parser):
-    parser.add_argument("--eigen", default="", help="folder of Eigen's headers, such as /usr/include/eigen3")
-    parser.add_argument("--petsc", default="", help="folder of a PETSc, which contains lib and include")
+class Missing(Exception):
+    """A rival that is not installed, or that does not take the case."""
+
+
+def module(name, package=None):
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise Missing(f"not installed: pip install {package or name} ({error})") from error
+
+
+def place(variable, what, default="", has="."):
+    """Returns the folder that an environment variable names."""
+    path = os.environ.get(variable, default)
+    if not path or not os.path.exists(os.path.join(path, has)):
+        raise Missing(f"not installed: {variable} does not name {what}")
+    return path
 
 
 def workplace():
@@ -31,108 +54,272 @@ def workplace():
 def compiled(name, command):
     program = os.path.join(workplace(), name)
     if not os.path.exists(program):
-        subprocess.run([*command, "-o", program], check=True)
+        if not shutil.which(command[0]):
+            raise Missing(f"not installed: there is no {command[0]} to compile it")
+        done = subprocess.run([*command, "-o", program], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Missing(f"it does not compile: {done.stderr.strip()[-300:]}")
     return program
 
 
-def file_of(system, ending, write):
-    """Returns the file of a matrix in the format of a rival; writes it on first use."""
-    path = os.path.join(workplace(), "".join(c if c.isalnum() else "-" for c in system) + ending)
-    if not os.path.exists(path):
-        with open(path, "wb") as f:
-            write(f)
-    return path
-
-
-def said(command, **environment):
+def lines_of(command, **environment):
     """Runs a program and returns the lines that it prints."""
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
     if done.returncode != 0 or not done.stdout:
-        raise RuntimeError(done.stderr.strip()[-500:])
+        errors = done.stderr.strip()
+        # PETSc's message is in front, and its options and stack follow.
+        found = re.findall(r"PETSC ERROR: (?!---)(.*)", errors)[:2]
+        raise RuntimeError("; ".join(found) or errors[-500:] or f"it ended with {done.returncode}")
     return done.stdout.splitlines()
 
 
-def answer(command, **environment):
-    lines = [line for line in said(command, **environment) if line.startswith("{")]
-    return json.loads(lines[-1])
+def json_of(command, **environment):
+    return json.loads([line for line in lines_of(command, **environment) if line.startswith("{")][-1])
 
 
-class Eigen:
-    """Preconditioners: none, jacobi, icc."""
-
-    def __init__(self, headers, threads):
-        flags = ["-O3", "-march=native", "-fopenmp", "-DNDEBUG", "-I", headers]
-        self.program = compiled("eigen", ["g++", *flags, os.path.join(HERE, "native", "eigen.cpp")])
-        self.threads = threads
-        self.name = f"Eigen ({threads} threads)"
-
-    def ask(self, system, a, b, what):
-        def write(f):
-            np.array([a.shape[0], a.nnz], "<i8").tofile(f)
-            for array, kind in (a.indptr, "<i4"), (a.indices, "<i4"), (a.data, "<f8"), (b, "<f8"):
-                array.astype(kind).tofile(f)
-        return answer([self.program, file_of(system, ".eigen", write), what], OMP_NUM_THREADS=str(self.threads))
-
-    def solve(self, system, a, b, precond="none"):
-        return self.ask(system, a, b, precond)
-
-    def product(self, system, a, b):
-        return self.ask(system, a, b, "products")["ms"]
+def samples(work, wait=lambda: None):
+    """Times many calls of a short function: seconds of a call, calls of a sample, and the last result."""
+    work()
+    wait()
+    began = time.perf_counter()
+    result = work()
+    wait()
+    once = max(time.perf_counter() - began, 1e-7)
+    each, count = max(1, min(1000, int(SECONDS / SAMPLES / once))), max(1, min(SAMPLES, int(SECONDS / once)))
+    seconds = []
+    for _ in range(count):
+        began = time.perf_counter()
+        for _ in range(each):
+            result = work()
+        wait()
+        seconds.append((time.perf_counter() - began) / each)
+    return {"seconds": seconds, "each": each, "x": result}
 
 
-class Petsc:
-    """Preconditioners are given as PETSc options, such as "-pc_type jacobi"; matrices are in rows, or in blocks of one size."""
-
-    def __init__(self, prefix, threads, block=1):
-        # The headers of a PETSc in its own source tree are in two folders.
-        include = [f"-I{os.path.join(path, 'include')}" for path in (prefix, os.path.dirname(os.path.abspath(prefix)))]
-        lib = os.path.join(prefix, "lib")
-        command = ["mpicc", "-O3", *include, os.path.join(HERE, "native", "petsc.c"), f"-L{lib}", f"-Wl,-rpath,{lib}"]
-        self.program = compiled("petsc", [*command, "-lpetsc", "-lm"])
-        self.processes, self.block = threads, block
-        self.name = f"PETSc {'BAIJ' if block > 1 else 'AIJ'} ({threads} processes)"
-
-    def ask(self, system, a, b, options):
-        def write(f):
-            np.array([1211216, *a.shape, a.nnz], ">i4").tofile(f)
-            np.diff(a.indptr).astype(">i4").tofile(f)
-            a.indices.astype(">i4").tofile(f)
-            a.data.astype(">f8").tofile(f)
-            np.array([1211214, len(b)], ">i4").tofile(f)
-            b.astype(">f8").tofile(f)
-        run = ["mpirun", "--allow-run-as-root", "--bind-to", "core", "-n", str(self.processes), self.program]
-        kind = ["-mat_type", "baij", "-mat_block_size", str(self.block)] if self.block > 1 else ["-mat_type", "aij"]
-        file = file_of(system, ".petsc", write)
-        return answer([*run, file, *kind, *options.split()], OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-
-    def solve(self, system, a, b, precond="-pc_type none"):
-        return self.ask(system, a, b, precond)
-
-    def product(self, system, a, b):
-        return self.ask(system, a, b, "-products")["ms"]
+def solves(solve, wait=lambda: None):
+    """Times whole solves. `solve` returns an answer and its iterations, or no number where the program does not tell it."""
+    whole = []
+    while len(whole) < SOLVES and sum(whole) < 20:
+        wait()
+        began = time.perf_counter()
+        x, iterations = solve()
+        wait()
+        whole.append(time.perf_counter() - began)
+    return of_solves(whole, x, iterations)
 
 
-class Gap:
-    """PageRank of the GAP Benchmark Suite: pr (Gauss-Seidel) or pr_spmv, in its single precision or changed to double."""
+def of_solves(whole, x, iterations):
+    found = {"total_seconds": min(whole), "x": x, "seconds": [], "each": iterations or 1}
+    if iterations:
+        found |= {"iterations": iterations, "seconds": [seconds / iterations for seconds in whole]}
+    return found
 
-    def __init__(self, sources, threads, program="pr", double=True):
-        flags = ["-O3", "-march=native", "-fopenmp", "-I", os.path.join(sources, "src")]
-        flags += ["-DJACOBI"] * (program == "pr_spmv") + ["-DDOUBLE"] * double
-        name = f"gap-{program}-{'f64' if double else 'f32'}"
-        self.program = compiled(name, ["g++", *flags, os.path.join(HERE, "native", "gap.cpp")])
-        self.threads = threads
 
-    def ranks(self, system, links, into, tolerance, most):
-        """Returns ranks, seconds and iterations. `links` has the links by source vertex, `into` by target vertex."""
-        def write(f):
-            np.array([True]).tofile(f)
-            np.array([links.nnz, links.shape[0]], "<i8").tofile(f)
-            for side in links, into:
-                side.indptr.astype("<i8").tofile(f)
-                side.indices.astype("<i4").tofile(f)
-        file, ranks = file_of(system, ".sg", write), os.path.join(workplace(), "ranks")
-        command = [self.program, file, repr(tolerance), str(most), ranks]
-        *lines, last = said(command, OMP_NUM_THREADS=str(self.threads))
-        # Each iteration prints its number and its step.
-        iterations = sum(line.split()[0].isdigit() for line in lines if line)
-        return np.fromfile(ranks), json.loads(last)["seconds"], iterations
+def products(rival, a, x):
+    began = time.perf_counter()
+    operator = rival.operator(a)
+    built = time.perf_counter() - began
+    return {"build_seconds": built, **samples(lambda: operator(x), rival.wait)}
+
+
+def power(rival, a, tolerance, damping):
+    """Power iteration with products of the rival: the ranks of a graph, or with damping 1 the distribution of a chain."""
+    xp, n = rival.xp, a.shape[0]
+    began = time.perf_counter()
+    operator = rival.operator(a.T.tocsr())
+    if damping < 1:
+        degrees = np.asarray(rival.to_host(a.sum(axis=1))).reshape(-1)
+        scale = rival.to_device(np.divide(damping, degrees, out=np.zeros(n), where=degrees > 0).astype(a.dtype))
+        sinks = rival.to_device((degrees == 0).astype(a.dtype))
+    rival.wait()
+    built = time.perf_counter() - began
+
+    def solve():
+        x = xp.full(n, 1.0 / n, a.dtype)
+        for count in range(1, 10001):
+            if damping < 1:
+                y = operator(scale * x) + (damping * (sinks @ x) + 1 - damping) / n
+            else:
+                y = operator(x)
+                y /= y.sum()
+            step, x = float(abs(y - x).sum()), y
+            if step <= tolerance:
+                break
+        return x, count
+    return {"build_seconds": built, **solves(solve, rival.wait)}
+
+
+def block_size(a):
+    """Returns the largest size of square blocks of which at least four fifths are entries, from the first rows."""
+    rows = a[:5040]
+    i, j = rows.nonzero()
+    for size in range(8, 1, -1):
+        if a.shape[0] % size == 0 and a.shape[1] % size == 0:
+            blocks = len(np.unique((i // size) * (a.shape[1] // size) + j // size))
+            if rows.nnz >= 0.8 * size * size * blocks:
+                return size
+    raise Missing("the matrix is not in blocks")
+
+
+class Numpy:
+    """What rivals in Python on a CPU have in common."""
+    xp, to_host, to_device = np, staticmethod(np.asarray), staticmethod(np.asarray)
+    threads = 1
+
+    def wait(self):
+        pass
+
+
+class SciPy(Numpy):
+    def __init__(self, threads, blocks=None):
+        self.blocks = blocks
+        self.version = f"SciPy {module('scipy').__version__}{' BSR' if blocks is not None else ''}, 1 thread"
+
+    def operator(self, a):
+        if self.blocks is not None:
+            size = int(self.blocks) if self.blocks else block_size(a)
+            a = a.tobsr((size, size))
+        return lambda x: a @ x
+
+    def solve(self, a, b, rtol):
+        linalg, count = module(f"{'cupyx.' if self.xp is not np else ''}scipy.sparse.linalg"), [0]
+
+        def solve():
+            count[0] = 0
+            options = {"atol": 0.0, "maxiter": 100000, "callback": lambda _: count.__setitem__(0, count[0] + 1)}
+            try:
+                x, info = linalg.cg(a, b, rtol=rtol, **options)
+            except TypeError:  # the name of this argument differs between versions
+                x, info = linalg.cg(a, b, tol=rtol, **options)
+            if info:
+                raise RuntimeError(f"cg did not converge: {info}")
+            return x, count[0]
+        return {"build_seconds": 0.0, **solves(solve, self.wait)}
+
+
+class CuPy(SciPy):
+    def __init__(self, threads):
+        self.xp, self.blocks = module("cupy", "cupy-cuda13x"), None
+        module("cupyx.scipy.sparse")
+        self.to_host, self.to_device = self.xp.asnumpy, self.xp.asarray
+        self.version = f"CuPy {self.xp.__version__}"
+
+    def wait(self):
+        self.xp.cuda.Stream.null.synchronize()
+
+    def operator(self, a):
+        a = module("cupyx.scipy.sparse").csr_matrix(a)
+        return lambda x: a @ x
+
+    def solve(self, a, b, rtol):
+        began = time.perf_counter()
+        a, b = module("cupyx.scipy.sparse").csr_matrix(a), self.xp.asarray(b)
+        self.wait()
+        built = time.perf_counter() - began
+        return {**super().solve(a, b, rtol), "build_seconds": built}
+
+
+class NumpyRows(Numpy):
+    """A Python loop over rows."""
+
+    def __init__(self, threads):
+        self.version = f"NumPy {np.__version__}, row by row"
+
+    def operator(self, a):
+        values, columns, offsets, out = a.data, a.indices, a.indptr, np.empty(a.shape[0], a.dtype)
+
+        def multiply(x):
+            for row in range(len(out)):
+                span = slice(offsets[row], offsets[row + 1])
+                out[row] = np.dot(values[span], x[columns[span]])
+            return out
+        return multiply
+
+
+class NumpyDense(Numpy):
+    """A dense matrix."""
+
+    def __init__(self, threads):
+        self.version = f"NumPy {np.__version__}, all zeros stored"
+
+    def operator(self, a):
+        free = int(next(line for line in open("/proc/meminfo") if line.startswith("MemAvailable")).split()[1]) << 10
+        if free < 1.2 * a.dtype.itemsize * a.shape[0] * a.shape[1]:
+            raise Missing("the dense matrix does not fit into memory")
+        dense, out = a.toarray(), np.empty(a.shape[0], a.dtype)
+        return lambda x: np.dot(dense, x, out=out)
+
+
+def pointer(array, at=0):
+    return ctypes.c_void_p(array.ctypes.data + at)
+
+
+class Mkl(Numpy):
+    """MKL's sparse products in rows or blocks, optimised for many products, and CG with them and MKL's BLAS."""
+
+    class Description(ctypes.Structure):
+        _fields_ = [(field, ctypes.c_int) for field in ("type", "mode", "diag")]
+
+    def __init__(self, threads, blocks=None):
+        module("sparse_dot_mkl", "mkl sparse_dot_mkl")  # loads the library
+        self.mkl = module("sparse_dot_mkl._mkl_interface._load_library").mkl_library()
+        self.mkl.MKL_Set_Num_Threads(threads)
+        self.mkl.cblas_ddot.restype = ctypes.c_double
+        self.blocks = blocks
+        from importlib.metadata import version
+        self.version = f"MKL {version('mkl')} {'CSR' if blocks is None else 'BSR'}, {threads} threads"
+
+    def multiplier(self, a):
+        """Returns a function that writes a x to y."""
+        kind, real = ("d", ctypes.c_double) if a.dtype == np.float64 else ("s", ctypes.c_float)
+        size = 1 if self.blocks is None else int(self.blocks) if self.blocks else block_size(a)
+        stored = a.tobsr((size, size)) if size > 1 else a
+        ptr, idx, val = stored.indptr.astype(np.int32), stored.indices.astype(np.int32), stored.data
+        handle, general = ctypes.c_void_p(), self.Description(20, 0, 0)
+        # 101: blocks are stored row-major.
+        form = ("bsr", (101,), (size,)) if size > 1 else ("csr", (), ())
+        status = getattr(self.mkl, f"mkl_sparse_{kind}_create_{form[0]}")(
+            ctypes.byref(handle), 0, *form[1], a.shape[0] // size, a.shape[1] // size, *form[2], pointer(ptr), pointer(ptr, 4),
+            pointer(idx), pointer(val))
+        if status:
+            raise RuntimeError(f"MKL returned {status}")
+        self.mkl.mkl_sparse_set_mv_hint(handle, 10, general, 3000)
+        self.mkl.mkl_sparse_optimize(handle)
+        mv, one, zero, arrays = getattr(self.mkl, f"mkl_sparse_{kind}_mv"), real(1.0), real(0.0), (ptr, idx, val)
+
+        def multiply(x, y, keep=arrays):
+            mv(10, one, handle, general, pointer(x), zero, pointer(y))
+            return y
+        return multiply
+
+    def operator(self, a):
+        # Two arrays in turn: x of the next product may be y of this one.
+        multiply, outputs = self.multiplier(a), [np.empty(a.shape[0], a.dtype) for _ in range(2)]
+
+        def turn(x):
+            outputs.reverse()
+            return multiply(x, outputs[0])
+        return turn
+
+    def solve(self, a, b, rtol):
+        if a.dtype != np.float64:
+            raise Missing("its CG is written for f64")
+        m, p, d, n = self.mkl, pointer, ctypes.c_double, a.shape[0]
+        dot = lambda u, v: m.cblas_ddot(n, p(u), 1, p(v), 1)
+        axpby = lambda s, u, t, v: m.cblas_daxpby(n, d(s), p(u), 1, d(t), p(v), 1)
+        began = time.perf_counter()
+        multiply = self.multiplier(a)
+        built = time.perf_counter() - began
+
+        def solve():
+            x, r, q = np.zeros(n), b.copy(), np.empty(n)
+            s, rho, target, count = r.copy(), dot(r, r), rtol ** 2 * dot(b, b), 0
+            while rho > target and count < 100000:
+                multiply(s, q)
+                alpha = rho / dot(s, q)
+                axpby(alpha, s, 1.0, x)
+                axpby(-alpha, q, 1.0, r)
+                before, rho, count = rho, dot(r, r), count + 1
+                axpby(1.0, r, rho / before, s)
+            return x, count
+        return {"build_seconds": built, **solves(solve)}

@@ -1,10 +1,16 @@
-/* Rival: PETSc. Solves or multiplies with the matrix in FILE (PETSc's binary form, followed by b), and prints JSON.
+/* Rival: PETSc. Solves or multiplies with the matrix in FILE (PETSc's binary form, followed by b), writes x or y to ANSWER in that
+ * form, and prints JSON.
  *
  *   mpicc -O3 petsc.c -lpetsc -o petsc
- *   mpirun -n 2 petsc FILE -mat_type aij -pc_type jacobi     one solve by KSPCG to ||b - A x|| <= 1e-8 ||b||
- *   mpirun -n 2 petsc FILE -mat_type baij -products          the fastest of the products that fit into 0.3 s
+ *   mpirun -n 2 petsc FILE ANSWER -mat_type aij -pc_type jacobi    one solve by KSPCG to ||b - A x|| <= ksp_rtol ||b||
+ *   mpirun -n 2 petsc FILE ANSWER -mat_type baij -products         products y = A b in a row, as many as fit into a second
+ *   petsc -version_only
  */
 #include <petscksp.h>
+
+#if PETSC_VERSION_LT(3, 19, 0)
+#define PETSC_SUCCESS 0
+#endif
 
 static PetscErrorCode now(double *seconds)
 {
@@ -14,24 +20,27 @@ static PetscErrorCode now(double *seconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode products(Mat A, Vec x, Vec y, int rank)
+static PetscErrorCode products(Mat A, Vec b, Vec y, int rank)
 {
-  double best = 1e9, start, end, from;
-  int    going = 1;
+  double start, end;
+  int    shape[2]; /* products of a sample, and samples */
 
   PetscFunctionBeginUser;
-  PetscCall(VecSet(x, 1.0));
-  PetscCall(MatMult(A, x, y));
-  PetscCall(now(&from));
-  while (going) {
+  PetscCall(MatMult(A, b, y));
+  PetscCall(now(&start));
+  PetscCall(MatMult(A, b, y));
+  PetscCall(now(&end));
+  shape[0] = PetscMax(1, PetscMin(1000, (int)(0.1 / PetscMax(end - start, 1e-7))));
+  shape[1] = PetscMax(1, PetscMin(10, (int)(1 / PetscMax(end - start, 1e-7))));
+  PetscCallMPI(MPI_Bcast(shape, 2, MPI_INT, 0, PETSC_COMM_WORLD));
+  if (rank == 0) printf("{\"each\": %d, \"seconds\": [", shape[0]);
+  for (int sample = 0; sample < shape[1]; sample++) {
     PetscCall(now(&start));
-    PetscCall(MatMult(A, x, y));
+    for (int product = 0; product < shape[0]; product++) PetscCall(MatMult(A, b, y));
     PetscCall(now(&end));
-    best  = PetscMin(best, end - start);
-    going = end - from < 0.3;
-    PetscCallMPI(MPI_Bcast(&going, 1, MPI_INT, 0, PETSC_COMM_WORLD));
+    if (rank == 0) printf("%s%.9g", sample ? ", " : "", (end - start) / shape[0]);
   }
-  if (rank == 0) printf("{\"ms\": %.9g}\n", 1e3 * best);
+  if (rank == 0) printf("]}\n");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -75,6 +84,10 @@ int main(int argc, char **argv)
   PetscBool   only_products;
   PetscMPIInt rank;
 
+  if (argc == 2) {
+    printf("{\"version\": \"%d.%d.%d\"}\n", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, PETSC_VERSION_SUBMINOR);
+    return 0;
+  }
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
@@ -83,11 +96,17 @@ int main(int argc, char **argv)
   PetscCall(MatSetFromOptions(A));
   PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, argv[1], FILE_MODE_READ, &file));
   PetscCall(MatLoad(A, file));
+#if PETSC_VERSION_GE(3, 19, 0) /* older versions refuse it for blocks */
   PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
+#endif
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecLoad(b, file));
   PetscCall(VecDuplicate(b, &r));
-  PetscCall(only_products ? products(A, x, r, rank) : solve(A, x, b, r, rank));
+  PetscCall(only_products ? products(A, b, x, rank) : solve(A, x, b, r, rank));
+  PetscCall(PetscViewerDestroy(&file));
+  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, argv[2], FILE_MODE_WRITE, &file));
+  PetscCall(VecView(x, file));
+  PetscCall(PetscViewerDestroy(&file));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -6,6 +6,8 @@ use super::study::{Sweep, What};
 use crate::engine::{Cg, Markov, Matrix, Pagerank};
 use crate::error::{Error, Result};
 use crate::scalar::Precision;
+use crate::solve::markov::ChainMethod;
+use crate::solve::pagerank::RankMethod;
 use crate::solve::problem;
 use std::time::Instant;
 
@@ -125,6 +127,9 @@ fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
     if let Some(tolerance) = sweep.tolerance {
         solver = solver.tol(tolerance);
     }
+    if let Some(method) = RankMethod::ALL.into_iter().find(|m| Some(m.name()) == sweep.method.as_deref()) {
+        solver = solver.method(method);
+    }
     let began = Instant::now();
     let mut prepared = solver.prepare()?;
     let preparing = began.elapsed().as_secs_f64();
@@ -155,6 +160,9 @@ fn markov(chain: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
     }
     if let Some(tolerance) = sweep.tolerance {
         solver = solver.tol(tolerance);
+    }
+    if let Some(method) = ChainMethod::ALL.into_iter().find(|m| Some(m.name()) == sweep.method.as_deref()) {
+        solver = solver.method(method);
     }
     let began = Instant::now();
     let mut prepared = solver.prepare()?;

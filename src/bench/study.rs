@@ -1,6 +1,8 @@
 //! Studies as data: the sweeps to measure, and the tables and figures to make of them.
 
 use crate::error::{Error, Result};
+use crate::solve::markov::ChainMethod;
+use crate::solve::pagerank::RankMethod;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,6 +77,9 @@ pub struct Sweep {
     /// The preconditioner of a solve.
     #[serde(default)]
     pub precond: Option<String>,
+    /// The method of PageRank or of a chain; by default power iteration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
     /// The tolerance of a solve.
     #[serde(default)]
     pub tolerance: Option<f64>,
@@ -102,7 +107,7 @@ impl From<toml::Value> for Text {
 
 /// An external program that measures the same case. It gets the matrix as a file, prints one line of JSON with its times, and
 /// writes its answer to a file, which is verified like the answers of this program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rival {
     /// The name in tables.
@@ -113,6 +118,9 @@ pub struct Rival {
     /// Program and arguments. `{matrix}`, `{vector}`, `{answer}`, `{what}`, `{threads}`, `{precision}` and `{tolerance}` are
     /// replaced.
     pub command: Vec<String>,
+    /// The largest l1 distance of its distribution from a certified one, if it is less accurate than others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
 }
 
 /// How a case is measured.
@@ -381,6 +389,7 @@ impl Sweep {
             as_stored: whole(),
             vary: BTreeMap::new(),
             precond: None,
+            method: None,
             tolerance: None,
             rival: Vec::new(),
             protocol,
@@ -413,6 +422,14 @@ impl Sweep {
         }
         if !self.columns.is_empty() && self.what != What::Product {
             return Err("only products have columns".to_owned());
+        }
+        let methods: &[&str] = match self.what {
+            What::Pagerank => &RankMethod::ALL.map(RankMethod::name),
+            What::Markov => &ChainMethod::ALL.map(ChainMethod::name),
+            _ => &[],
+        };
+        if let Some(method) = self.method.as_deref().filter(|method| !methods.contains(method)) {
+            return Err(format!("method {method}; the methods are {}", methods.join(", ")));
         }
         if self.protocol.rounds == 0 || self.protocol.samples == Some(0) || self.protocol.products == Some(0)
         {

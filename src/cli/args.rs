@@ -451,8 +451,8 @@ long as another, the axis is logarithmic.";
 #[derive(Args, Debug)]
 #[command(after_help = PLOT_EXAMPLES)]
 pub struct PlotArgs {
-    /// Histories written by --history FILE.json, or one file: a figure (an object with the key panels), or measurements by
-    /// scripts/bench.py, scripts/bench_blocks.py or benches/spmv --json
+    /// Histories written by --history FILE.json, or one file: a figure (an object with the key panels), or measurements
+    /// such as results/h200/studies.json
     #[arg(required = true, value_name = "HISTORY|FIGURE")]
     pub histories: Vec<PathBuf>,
     /// Write the plot to this file: .svg, .png or .pdf

@@ -55,7 +55,7 @@ struct Measured {
     stream_gigabytes_per_second: Option<f64>,
 }
 
-/// A table of `scripts/bench.py`.
+/// A table of times with a row for each system and program.
 #[derive(Deserialize)]
 struct Table {
     rows: Vec<Peer>,
@@ -116,7 +116,7 @@ impl Peer {
 }
 
 impl Speeds {
-    /// Parses times, if the text is the output of `spmv --json` or `scripts/bench.py`.
+    /// Parses times, if the text is one: a JSON object for each matrix with its `backends`, or one object with `rows`.
     pub fn of(text: &str, path: &Path) -> Result<Option<Speeds>> {
         let fault = |e: serde_json::Error| Error::History { path: path.to_owned(), message: e.to_string() };
         let mut objects = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();

@@ -215,6 +215,39 @@ fn a_rival_is_verified_like_a_backend() {
 }
 
 #[test]
+fn a_rival_may_name_its_distance_and_leave_out_its_iterations() {
+    let folder = tempfile::tempdir().unwrap();
+    // A rival that copies the vector as its ranks, and does not tell its iterations.
+    let script = "import shutil, sys\nshutil.copy(sys.argv[1], sys.argv[2])\n\
+                  print('{\"seconds\": [], \"total_seconds\": 2.5, \"version\": \"Ones 1.0\"}')\n";
+    let script = write(folder.path(), "ones.py", script);
+    let rival = |name: &str, more: &str| {
+        format!(
+            "{{ name = \"{name}\"{more}, command = [\"python3\", {script:?}, \"{{vector}}\", \"{{answer}}\"] }}"
+        )
+    };
+    let study = format!(
+        "title = \"Ranks\"\n[[sweep]]\nname = \"ranks\"\nwhat = \"pagerank\"\nmethod = \"extrapolated\"\n\
+         matrix = [\"rmat:scale=6,factor=4\"]\nrival = [{}, {}]\n\
+         [[table]]\ntitle = \"Whole\"\nrows = \"matrix\"\ncolumns = \"backend\"\nvalue = \"total\"\n",
+        rival("Near", ""),
+        rival("Far", ", within = 1e6")
+    );
+    let study = write(folder.path(), "ranks.toml", &study);
+    let out = folder.path().join("out");
+    run(&["bench", &study, "-o", out.to_str().unwrap(), "--device", "cpu"]);
+    let record = json(&out.join("ranks.json"));
+    let of =
+        |name: &str| record["rows"].as_array().unwrap().iter().find(|row| row["program"] == name).unwrap();
+    assert!(of("Near")["error"].as_str().unwrap().contains("from the certified one"), "{}", of("Near"));
+    let far = of("Far");
+    assert!(far["error"].is_null() && far["seconds"].is_null() && far["label"] == "Ones 1.0", "{far}");
+    assert_eq!(far["total_seconds"], 2.5);
+    assert!(of("solver")["converged"].as_bool().unwrap(), "{}", of("solver"));
+    assert!(fs::read_to_string(out.join("ranks.md")).unwrap().contains("2.50"));
+}
+
+#[test]
 fn faults_of_a_study_are_named() {
     let folder = tempfile::tempdir().unwrap();
     for (from, to, expected) in [
@@ -224,6 +257,11 @@ fn faults_of_a_study_are_named() {
         ("device = [\"cuda\"]", "device = [\"tpu\"]", "the devices are cpu and cuda"),
         ("sweep = [\"sizes\"]\nwhere", "sweep = [\"size\"]\nwhere", "refers to sweep size"),
         ("title = \"A small study\"", "", "missing field `title`"),
+        (
+            "threads = [1]",
+            "threads = [1]\nwhat = \"pagerank\"\nmethod = \"newton\"",
+            "the methods are power, extrapolated, gauss-seidel",
+        ),
         ("rows = \"n\"\ncolumns = \"backend\"\nplot", "rows = \"n\"\ncolums = \"backend\"\nplot", "colums"),
     ] {
         let text = STUDY.replacen(from, to, 1);

@@ -1,0 +1,376 @@
+"""The tables and figures of README and book, for docs.py: from results/ and from the program itself.
+
+Records of `solver bench` are in results/MACHINE/bench/STUDY.json; src/bench/record.rs describes them. A table whose record is not
+there raises Absent.
+"""
+import json
+import os
+import subprocess
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+RESULTS = os.path.join(ROOT, "results")
+
+
+class Absent(Exception):
+    """A record that is not there."""
+
+
+def load(name):
+    with open(os.path.join(RESULTS, name)) as f:
+        return json.load(f)
+
+
+def registry(solver, *command):
+    done = subprocess.run([solver, *command, "--json"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def markdown(head, rows):
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def time_in_words(seconds):
+    for unit, scale in (("s", 1), ("ms", 1e3), ("us", 1e6)):
+        if seconds * scale >= 1 or unit == "us":
+            value = seconds * scale
+            return f"{value:,.2f} {unit}" if value < 10 else f"{value:,.1f} {unit}"
+
+
+# --- Records of studies -------------------------------------------------------------------------------------------------
+
+def cases(machine, study, *sweeps, precision="f64"):
+    """The rows of some sweeps of a study that have a measurement."""
+    name = f"{machine}/bench/{study}.json"
+    if not os.path.exists(os.path.join(RESULTS, name)):
+        raise Absent(f"results/{name}")
+    rows = [row for row in load(name)["rows"] if row["sweep"] in sweeps and row["precision"] == precision]
+    return [row for row in rows if not row.get("error") and (row["seconds"] or row.get("total_seconds"))]
+
+
+def by_matrix(rows):
+    """The rows by matrix and by program or backend, in the order of the record."""
+    grouped = {}
+    for row in rows:
+        grouped.setdefault(row["measured"], {})[backend(row)] = row
+    return grouped
+
+
+def backend(row):
+    return row["backend"] if row["program"] == "solver" else row["program"]
+
+
+def median(row):
+    return row["seconds"]["median"]
+
+
+def share(row):
+    """Percent of the speed that the measured stream allows."""
+    return 100 * row["bytes"] / median(row) / 1e9 / row["stream"]
+
+
+def is_rival(row):
+    return row["program"] != "solver" or row["backend"].startswith("cusparse")
+
+
+def timed(rows):
+    return [row for row in rows if row["seconds"]]
+
+
+def pivoted(rows, own_columns, columns=None, names=None):
+    """A table with a row for each matrix: `own_columns` of the choice of auto, then a column for each program or backend.
+
+    A cell has the time and, except in the column of auto, its ratio to the time of auto."""
+    grouped = by_matrix(timed(rows))
+    columns = columns or list(dict.fromkeys(name for cells in grouped.values() for name in cells))
+    lines = []
+    for matrix, cells in grouped.items():
+        auto = cells["auto"]
+        line = [f"`{matrix}`", *(cell(auto) for cell in own_columns.values())]
+        for name in columns:
+            ratio = f" ({median(cells[name]) / median(auto):.2f})" if name in cells and name != "auto" else ""
+            line.append(time_in_words(median(cells[name])) + ratio if name in cells else "")
+        lines.append(line)
+    titles = [(names or {}).get(name) or (name if is_rival_name(name) else f"`{name}`") for name in columns]
+    return markdown(["matrix", *own_columns, *titles], lines)
+
+
+def is_rival_name(name):
+    return name[0].isupper() or name[0].isdigit()
+
+
+def versions(*records):
+    """The libraries of some records, with versions and threads."""
+    labels = []
+    for machine, study, *sweeps in records:
+        labels += [row["label"] for row in cases(machine, study, *sweeps) if row["program"] != "solver"]
+    return "; ".join(sorted(dict.fromkeys(labels), key=str.lower))
+
+
+# --- CG and products ----------------------------------------------------------------------------------------------------
+
+def cg_table(machine, sweep):
+    def limit(row):
+        return f"{time_in_words(median(row) * share(row) / 100)}, {share(row):.0f} %"
+    own_columns = {"iterations": lambda row: f"{row['iterations']:,}", "limit, reached by auto": limit}
+    return pivoted(cases(machine, "cg", sweep), own_columns)
+
+
+def spmv_cpu_table():
+    return pivoted(cases("cpu", "spmv", "cpu"), {"`auto` chooses": lambda row: row["label"]})
+
+
+def fastest(rows):
+    return min(timed(rows), key=median, default=None)
+
+
+def spmv_h200_table(precision="f64"):
+    sweeps = ("gpu", "gpu-graphs") if precision == "f64" else ("gpu-f32",)
+    us = lambda row: f"{1e6 * median(row):,.1f} us" if row else ""
+    lines = []
+    for matrix, cells in by_matrix(timed(cases("h200", "spmv", *sweeps, precision=precision))).items():
+        auto, cold = cells["auto"], cells["auto"].get("cold_seconds")
+        rival = fastest(row for row in cells.values() if is_rival(row))
+        of_blocks = fastest(cells[name] for name in ("cusparse-bsr", "cusparse-bsrmv") if name in cells)
+        lines.append([f"`{matrix}`", f"{auto['entries']:,}", auto["label"], us(auto), f"{auto['bytes'] / median(auto) / 1e9:,.0f}",
+                      f"{share(auto):.0f} %", f"{1e6 * cold['median']:,.1f} us" if cold else "", us(cells.get("csr")),
+                      f"{us(rival)} ({rival['backend']})", us(of_blocks), f"{median(rival) / median(auto):.2f}"])
+    return markdown(["matrix", "nonzeros", "`auto` chooses", "time", "GB/s", "of the stream", "cold", "`csr`", "cuSPARSE, best",
+                     "cuSPARSE, blocks", "speed-up"], lines)
+
+
+# --- PageRank and Markov chains -----------------------------------------------------------------------------------------
+
+RANKERS = {"same-rule": "solver, to the rule of the rivals", "cpu": "solver, certified",
+           "extrapolated": "solver, extrapolated, certified", "gauss-seidel": "solver, Gauss-Seidel, certified"}
+
+
+def rankers():
+    """The programs that rank graphs on the CPU, with a row for each graph."""
+    rows = cases("cpu", "pagerank", *RANKERS)
+    graphs = list(dict.fromkeys(row["measured"] for row in rows))
+    programs = {name: {} for name in RANKERS.values()}
+    for row in rows:
+        if row["program"] == "solver" and row["backend"] == "auto":
+            programs[RANKERS[row["sweep"]]][row["measured"]] = row
+        elif row["program"] != "solver":
+            programs.setdefault(row["label"], {})[row["measured"]] = row
+    links = {row["measured"]: row["entries"] for row in rows}
+    return graphs, links, programs
+
+
+def ranks_cpu_table():
+    """Seconds of solving, without setup and certificate."""
+    graphs, links, programs = rankers()
+
+    def cell(row):
+        if not row:
+            return ""
+        if not row["seconds"]:
+            return time_in_words(row["total_seconds"] - row["build_seconds"])
+        return f"{time_in_words(median(row) * row['iterations'])}, {row['iterations']} iterations"
+    lines = [[name, *(cell(rows.get(graph)) for graph in graphs)] for name, rows in programs.items()]
+    return markdown(["program", *(f"`{graph}`, {links[graph] / 1e6:.1f} million links" for graph in graphs)], lines)
+
+
+def ranks_preparation_table():
+    """Seconds before the first iteration, and of the whole."""
+    graphs, _, programs = rankers()
+    cell = lambda row, key: time_in_words(row[key]) if row and row.get(key) is not None else ""
+    lines = [[name, *(cell(rows.get(graph), key) for key in ("build_seconds", "total_seconds") for graph in graphs)]
+             for name, rows in programs.items()]
+    heads = [f"{what}, `{graph}`" for what in ("setup", "whole solve") for graph in graphs]
+    return markdown(["program", *heads], lines)
+
+
+CHAIN = "blockband:n=32000,block=5,density=0.05"
+
+
+def chains_cpu_table():
+    rows = [row for row in timed(cases("cpu", "markov", "cpu")) if row["measured"] == CHAIN]
+    lines = [[row["label"] if row["program"] != "solver" else f"solver, `{row['backend']}`", row["iterations"],
+              time_in_words(median(row)), time_in_words(row["iterations"] * median(row)), time_in_words(row["build_seconds"])]
+             for row in rows]
+    return markdown(["program", "iterations", "time of an iteration", "time of the iterations", "setup"], lines)
+
+
+def steps_h200_table(study, sweeps, what, columns):
+    lines = []
+    for matrix, cells in by_matrix(timed(cases("h200", study, *sweeps))).items():
+        cell = lambda name: time_in_words(median(cells[name])) if name in cells else ""
+        lines.append([f"`{matrix}`", f"{cells['auto']['entries'] / 1e6:,.1f} million", cells["auto"]["label"], *map(cell, columns)])
+    return markdown([what, "nonzeros", "`auto` chooses", *columns.values()], lines)
+
+
+def ranks_h200_table():
+    columns = {"auto": "`auto`", "csr": "`csr`", "cusparse": "cuSPARSE", "cusparse-alg2": "cuSPARSE, second algorithm", "CuPy": "CuPy"}
+    return steps_h200_table("pagerank", ["gpu"], "graph", columns)
+
+
+def chains_h200_table():
+    columns = {"auto": "`auto`", "csr": "`csr`", "cusparse": "cuSPARSE, CSR", "cusparse-bsr": "cuSPARSE, blocks",
+               "cusparse-bsrmv": "cuSPARSE, blocks, legacy", "CuPy": "CuPy"}
+    return steps_h200_table("markov", ["gpu", "gpu-large"], "chain", columns)
+
+
+# --- The studies --------------------------------------------------------------------------------------------------------
+
+def auto_table(machine, *sweeps):
+    """The choice of auto compared with the fastest single backend."""
+    lines = []
+    for sweep in sweeps:
+        for matrix, cells in by_matrix(timed(cases(machine, "auto", sweep))).items():
+            auto = cells["auto"]
+            best = fastest(row for name, row in cells.items() if name != "auto")
+            lines.append([f"`{matrix}`", auto["label"], time_in_words(median(auto)), f"`{best['backend']}`",
+                          time_in_words(median(best)), f"{100 * median(best) / median(auto):.0f} %"])
+    return markdown(["matrix", "`auto` chooses", "time", "fastest backend", "time", "speed of auto"], lines)
+
+
+# --- Others -------------------------------------------------------------------------------------------------------------
+
+def reading_table():
+    """Times relative to SciPy's reader. Several files have the same order of entries: a cell is the range over these files."""
+    result = load("cpu/reading.json")
+    rows = []
+    for order, suffix in result["orders"].items():
+        named = tuple(filter(None, result["orders"].values()))
+        files = [row for row in result["files"]
+                 if (row["file"].endswith(suffix) if suffix else not row["file"].endswith(named))]
+
+        def span(values, digits=2):
+            ends = dict.fromkeys(f"{value:.{digits}f}" for value in (min(values), max(values)))
+            return " to ".join(ends)
+
+        rows.append([order, len(files), span([row["solver"]["MB_per_s"] for row in files], 0) + " MB/s",
+                     span([row["times_mmread"]["median"] for row in files]),
+                     span([row["times_mmread_tocsr"]["median"] for row in files])])
+    return markdown(["order of the entries", "files", "solver", "times as fast as `mmread`", "times as fast as `mmread().tocsr()`"], rows)
+
+
+def preconditioners_table():
+    """Setup and solve together; programs in the columns."""
+    rivals = {"Eigen": "Eigen", "PETSc": "PETSc, the faster format"}
+    names = [("none", ("none",)), ("jacobi", ("jacobi",)), ("block-jacobi", ("block-jacobi",)),
+             ("chebyshev", ("chebyshev",)), ("ic0", ("icc",)), ("ssor", ("ssor",))]
+    rows, grouped = [], {}
+    for row in load("cpu/preconditioners.json")["rows"]:
+        grouped.setdefault(row["system"], []).append(row)
+    for system, results in grouped.items():
+        if ":" not in system:
+            continue
+        first = True
+        for ours, theirs in names:
+            cells = []
+            for program in ("solver", *rivals):
+                prefixes = (ours,) if program == "solver" else theirs
+                found = [row for row in results if row["preconditioner"].startswith(prefixes)
+                         and (program in row["preconditioner"] if program != "solver" else "(" not in row["preconditioner"])]
+                total = lambda row: row["seconds_setup"] + row["seconds_solve"]
+                best = min(found, key=total, default=None)
+                cells.append(f"{total(best):.1f} s ({best['iterations']})" if best else "")
+            rows.append([f"`{system}`" if first else "", f"`{ours}`", *cells])
+            first = False
+    return markdown(["system", "preconditioner", "solver", *rivals.values()], rows)
+
+
+def speed(machine, study, sweep, matrix, where, what, same=""):
+    """A row of the table of the README: the choice of auto compared with the fastest rival."""
+    cells = by_matrix(timed(cases(machine, study, sweep))).get(matrix)
+    if cells is None:
+        raise Absent(f"{matrix} in results/{machine}/bench/{study}.json")
+    auto, rival = cells["auto"], fastest(row for row in cells.values() if is_rival(row))
+    peer = f"cuSPARSE{same}" if rival["program"] == "solver" else rival["label"]
+    return [f"{what}, `{matrix}`", where, time_in_words(median(auto)), f"{time_in_words(median(rival))} ({peer})",
+            f"{median(rival) / median(auto):.2f}", f"{share(auto):.0f} %"]
+
+
+def speed_table():
+    cg, iteration = " in the same CG", " in the same iteration"
+    rows = [
+        speed("cpu", "cg", "cpu", "poisson2d:1000x1000", "2 CPU cores", "CG iteration"),
+        speed("cpu", "cg", "cpu", "elasticity3d:32x32x32", "2 CPU cores", "CG iteration"),
+        speed("cpu", "markov", "cpu", CHAIN, "2 CPU cores", "Markov iteration"),
+        speed("h200", "cg", "gpu", "hex27:48x48x50,dof=3", "H200", "CG iteration", cg),
+        speed("h200", "spmv", "gpu", "hex27:48x48x50,dof=3", "H200", "y = A x"),
+        speed("h200", "spmv", "gpu", "poisson2d:4000x4000", "H200", "y = A x"),
+        speed("h200", "pagerank", "gpu", "rmat:scale=22,edges=64000000", "H200", "PageRank iteration", iteration),
+    ]
+    return markdown(["computation", "machine", "solver", "best rival", "speed-up", "of the limit"], rows)
+
+
+# --- The program's own registries ---------------------------------------------------------------------------------------
+
+STUDIES = ("block-band", "four-kernels", "seven-strategies", "serial-vs-cuda")
+
+
+def backends_table(solver, devices, of_studies):
+    rows = []
+    for row in registry(solver, "backends"):
+        if row["device"] in devices and any(study in row["from"] for study in STUDIES) == of_studies:
+            device = [row["device"]] if len(devices) > 1 else []
+            rows.append([f"`{row['name']}`", *device, row["format"], row["from"], "yes" if row["deterministic"] else "no", row["summary"]])
+    return markdown(["backend", *(["device"] if len(devices) > 1 else []), "format", "from", "deterministic", "summary"], rows)
+
+
+def preconditioners_list(solver):
+    rows = [[f"`{row['name']}`", row["summary"], "<br>".join(row["parameters"]).replace("|", "\\|")]
+            for row in registry(solver, "preconditioners")]
+    return markdown(["preconditioner", "summary", "parameters"], rows)
+
+
+def generators_table(solver):
+    rows = []
+    for row in registry(solver, "matrices")["generators"]:
+        form, _, example = row["form"].partition(", for example ")
+        rows.append([f"`{row['name']}`", "`" + form.replace("|", "\\|") + "`", f"`{example}`"])
+    return markdown(["generator", "form, with defaults", "example"], rows)
+
+
+def catalog_table(solver):
+    rows = []
+    for row in registry(solver, "matrices")["catalog"]:
+        stand_in = f"`{row['stand_in']}`" if row["stand_in"] else ""
+        rows.append([f"[`{row['name']}`]({row['page']})", f"{row['rows']:,}", f"{row['entries']:,}", row["kind"] or "", stand_in])
+    return markdown(["matrix", "rows", "nonzeros", "kind", "stand-in"], rows)
+
+
+TABLES = {
+    "speed": lambda _: speed_table(),
+    "cg-cpu": lambda _: cg_table("cpu", "cpu"),
+    "cg-h200": lambda _: cg_table("h200", "gpu"),
+    "spmv-cpu": lambda _: spmv_cpu_table(),
+    "spmv-h200": lambda _: spmv_h200_table(),
+    "spmv-f32-h200": lambda _: spmv_h200_table("f32"),
+    "ranks-cpu": lambda _: ranks_cpu_table(),
+    "ranks-preparation-cpu": lambda _: ranks_preparation_table(),
+    "chains-cpu": lambda _: chains_cpu_table(),
+    "ranks-h200": lambda _: ranks_h200_table(),
+    "chains-h200": lambda _: chains_h200_table(),
+    "auto-cpu": lambda _: auto_table("cpu", "cpu"),
+    "auto-h200": lambda _: auto_table("h200", "gpu", "gpu-held-out"),
+    "reading-cpu": lambda _: reading_table(),
+    "preconditioners-cpu": lambda _: preconditioners_table(),
+    "backends-cpu": lambda solver: backends_table(solver, ("cpu",), False),
+    "backends-gpu": lambda solver: backends_table(solver, ("cuda",), False),
+    "backends-studies": lambda solver: backends_table(solver, ("cpu", "cuda"), True),
+    "preconditioners": preconditioners_list,
+    "generators": generators_table,
+    "catalog": catalog_table,
+}
+
+
+def ratios(rival):
+    """The range, over matrices, of the time of a rival's CG iteration on the GPU relative to ours."""
+    grouped = by_matrix(timed(cases("h200", "cg", "gpu"))).values()
+    found = [median(cells[rival]) / median(cells["auto"]) for cells in grouped if rival in cells]
+    return min(found), max(found)
+
+
+FIGURES = {
+    "cg-times-cusparse": lambda: "{:.1f} to {:.1f}".format(*ratios("cusparse")),
+    "cg-times-cupy": lambda: "{:.0f} to {:.0f}".format(*ratios("CuPy")),
+    "libraries-cpu": lambda: versions(("cpu", "cg", "cpu"), ("cpu", "spmv", "cpu"), ("cpu", "markov", "cpu")),
+    "libraries-h200": lambda: versions(("h200", "cg", "gpu")),
+}
