@@ -34,6 +34,9 @@ pub const CHOICES: &[&str] = &["csr", "pull", "bsr", "sell", "burst", "hybrid"];
 /// Length of the longest row up to which iterations share a launch: each row has one thread, and all threads wait for the longest
 /// row.
 const BURST_ROW: usize = 32;
+/// Entries for each multiprocessor up to which iterations share a launch. With 20,000 an iteration of CG takes 13.4 us, and 16.9 with
+/// `sell` (`poisson2d:730x730`); with 43,000 it takes 30.0 and 25.6 (`hex27:60x60x60`), with 68,000 38.9 and 29.0.
+const BURST_ENTRIES: usize = 30_000;
 /// Padding ratio up to which iterations share a launch.
 const BURST_PADDED: f64 = 1.5;
 /// A backend other than `csr` or `sell`, which are simpler to build, is chosen only below this share of their time.
@@ -52,6 +55,7 @@ pub fn decide(matrix: &Csr, width: usize, size: &GpuSize) -> Result<Decision> {
     let burst = rows == matrix.cols()
         && rows <= size.resident_rows
         && longest <= BURST_ROW
+        && matrix.nnz() <= BURST_ENTRIES * size.multiprocessors
         && sell::padding_ratio(matrix) <= BURST_PADDED;
     if burst {
         let why = format!("{rows} rows of at most {longest} entries: many iterations share a launch");
