@@ -7,7 +7,7 @@ use crate::format::Csr;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// The cost of one application of an operator to one column, counted from the arrays that it reads and writes.
+/// The cost of one application of an operator, counted from the arrays that it reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Bytes moved, each array counted once.
@@ -64,9 +64,14 @@ impl<D: Device, T: Scalar> Operator<D, T> {
         self.map.shape()
     }
 
-    /// Returns the cost of one application: the only source of speeds in reports.
+    /// Returns the cost of one application to one column: the only source of speeds in reports.
     pub fn cost(&self) -> Cost {
         self.map.cost()
+    }
+
+    /// Returns the cost of one application to `k` columns at once: the only source of speeds in reports.
+    pub fn cost_of(&self, k: usize) -> Cost {
+        self.map.cost_of(k)
     }
 
     /// Returns the bytes that the operator holds on its device.
@@ -162,8 +167,17 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
         self.cost().bytes + sweep.bytes(self.shape().0, 1, size_of::<T>())
     }
 
-    /// Returns the cost of one application: the only source of speeds in reports.
+    /// Returns the cost of one application to one column: the only source of speeds in reports.
     fn cost(&self) -> Cost;
+
+    /// Returns the cost of one application to `k` columns at once. The default counts the arrays of the matrix once, and x, y and
+    /// the operations `k` times, which suits an operator that stores one form of its matrix; others override it.
+    fn cost_of(&self, k: usize) -> Cost {
+        let Cost { bytes, flops } = self.cost();
+        let (rows, cols) = self.shape();
+        let (k, vectors) = (k as u64, ((rows + cols) * size_of::<T>()) as u64);
+        Cost { bytes: bytes.saturating_sub(vectors) + k * vectors, flops: k * flops }
+    }
 
     /// Returns the bytes that the operator holds on its device.
     fn storage(&self) -> u64;

@@ -550,6 +550,13 @@ impl Check for CountsCost {
     fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>, _: &()) {
         let Some(operator) = case.build::<D, T>(device) else { return };
         let m = &case.matrix;
+        assert_eq!(operator.cost_of(1), operator.cost(), "{case}");
+        if case.choice.entry.columns {
+            let vectors = ((m.rows() + m.cols()) * size_of::<T>()) as u64;
+            let (one, three) = (operator.cost(), operator.cost_of(3));
+            assert_eq!(three.bytes, one.bytes + 2 * vectors, "{case}: the matrix counts once");
+            assert_eq!(three.flops, 3 * one.flops, "{case}");
+        }
         // The backend that `auto` selects is checked under its own name.
         if case.choice.entry.name == "auto" {
             return;
