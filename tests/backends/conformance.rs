@@ -28,6 +28,8 @@ on_each_backend! {
     vectors_of_other_lengths_are_refused,
     deterministic_backends_give_the_same_bits_again,
     several_columns_are_each_multiplied_or_refused,
+    every_number_of_columns_is_multiplied,
+    nan_in_one_column_stays_in_that_column,
     the_cost_is_counted_from_the_arrays,
 }
 
@@ -538,6 +540,137 @@ impl Check for Columns {
 fn several_columns_are_each_multiplied_or_refused<D: Host>(device: &D, backend: &str) {
     let small = |m: &Csr| m.rows() <= 700;
     for_each(device, backend, &zoo::reals().into_iter().filter(|(_, m)| small(m)).collect(), &Columns);
+}
+
+/// Numbers of columns around the sizes of packs, warps and slices.
+const NUMBERS_OF_COLUMNS: [usize; 10] = [1, 2, 3, 4, 31, 32, 33, 64, 128, 257];
+
+/// Returns the matrices on which products with many columns are tested.
+fn narrow_zoo() -> zoo::Zoo {
+    let names = [
+        "0x3",
+        "3x0",
+        "1x1",
+        "some rows empty",
+        "one giant row",
+        "dense 33x33",
+        "wide",
+        "row lengths 0 to 70",
+        "ones, row lengths 0 to 70",
+        "wide offsets, f32, 513 rows",
+        "hex27",
+    ];
+    zoo::reals().into_iter().filter(|(name, _)| names.contains(name)).collect()
+}
+
+/// The rows of `A X` without scaling, k for each row, and their sums of magnitudes.
+struct Sums {
+    k: usize,
+    x: Vec<f64>,
+    y: Vec<f64>,
+    sums: Vec<(f64, f64)>,
+}
+
+impl Sums {
+    fn of<T: Scalar>(matrix: &Csr, k: usize) -> Sums {
+        let (x, y) = (reals(9, matrix.cols() * k), reals(10, matrix.rows() * k));
+        let (x, y) = (rounded::<T>(&x), rounded::<T>(&y));
+        let mut sums = vec![(0.0, 0.0); matrix.rows() * k];
+        for (row, sums) in sums.chunks_exact_mut(k).enumerate() {
+            for (j, value) in matrix.row(row) {
+                for ((sum, magnitude), x) in sums.iter_mut().zip(&x[j * k..][..k]) {
+                    *sum += value * x;
+                    *magnitude += (value * x).abs();
+                }
+            }
+        }
+        Sums { k, x, y, sums }
+    }
+
+    /// Compares alpha A X + beta Y with these sums; `skipped` is a column that is not compared.
+    fn compare<T: Scalar>(
+        &self,
+        case: &Case<'_>,
+        got: &[f64],
+        (alpha, beta): (f64, f64),
+        skipped: Option<usize>,
+    ) {
+        for (i, (got, (sum, magnitude))) in got.iter().zip(&self.sums).enumerate() {
+            let (row, column) = (i / self.k, i % self.k);
+            let old = if beta == 0.0 { 0.0 } else { beta * self.y[i] };
+            let (want, magnitude) = (alpha * sum + old, alpha.abs() * magnitude + old.abs());
+            let bound = tolerance::spmv_row::<T>(entries(&case.matrix, row), magnitude);
+            let near = (got - want).abs() <= bound;
+            let what = || format!("{case}: {} columns, row {row}, column {column}", self.k);
+            assert!(near || skipped == Some(column), "{}: {got:e}, expected {want:e}", what());
+        }
+    }
+}
+
+struct AnyNumber;
+
+impl Check for AnyNumber {
+    type Expected = Vec<Sums>;
+
+    fn expect<T: Scalar>(&self, matrix: &Csr) -> Vec<Sums> {
+        NUMBERS_OF_COLUMNS.map(|k| Sums::of::<T>(matrix, k)).into()
+    }
+
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>, expected: &Vec<Sums>) {
+        if !case.choice.entry.columns {
+            return;
+        }
+        let Some(operator) = case.build::<D, T>(device) else { return };
+        for all in expected {
+            let x = upload::<D, T>(device, &all.x, all.k);
+            let poison = vec![f64::NAN; all.y.len()];
+            for (by, old) in [((-1.5, 0.0), &poison), ((0.5, -2.0), &all.y)] {
+                let got = apply(device, &operator, by, &x, old, all.k);
+                all.compare::<T>(case, &got, by, None);
+            }
+        }
+    }
+}
+
+fn every_number_of_columns_is_multiplied<D: Host>(device: &D, backend: &str) {
+    for_each(device, backend, &narrow_zoo(), &AnyNumber);
+}
+
+struct OneColumnOfNan;
+
+impl OneColumnOfNan {
+    /// The column of NaN, and the numbers of columns.
+    const COLUMN: usize = 1;
+    const NUMBERS: [usize; 3] = [2, 5, 36];
+}
+
+impl Check for OneColumnOfNan {
+    type Expected = Vec<Sums>;
+
+    fn expect<T: Scalar>(&self, matrix: &Csr) -> Vec<Sums> {
+        Self::NUMBERS.map(|k| Sums::of::<T>(matrix, k)).into()
+    }
+
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>, expected: &Vec<Sums>) {
+        if !case.choice.entry.columns {
+            return;
+        }
+        let Some(operator) = case.build::<D, T>(device) else { return };
+        for all in expected {
+            let mut x = all.x.clone();
+            x.iter_mut().skip(Self::COLUMN).step_by(all.k).for_each(|x| *x = f64::NAN);
+            let x = upload::<D, T>(device, &x, all.k);
+            let got = apply(device, &operator, (1.0, 0.0), &x, &all.y, all.k);
+            all.compare::<T>(case, &got, (1.0, 0.0), Some(Self::COLUMN));
+            for row in (0..case.matrix.rows()).filter(|&row| entries(&case.matrix, row) > 0) {
+                assert!(got[row * all.k + Self::COLUMN].is_nan(), "{case}: row {row} of {} columns", all.k);
+            }
+        }
+    }
+}
+
+fn nan_in_one_column_stays_in_that_column<D: Host>(device: &D, backend: &str) {
+    for_each(device, backend, &narrow_zoo(), &OneColumnOfNan);
 }
 
 struct CountsCost;

@@ -186,7 +186,7 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
             shape,
             cost: Cost { bytes: bytes + vectors as u64, flops: 2 * padded_entries as u64 },
         };
-        operator.prepare::<T>(device, A::STORAGE == Storage::Rows, reserve)?;
+        operator.set_up::<T>(device, A::STORAGE == Storage::Rows, reserve)?;
         Ok(Arc::new(operator))
     }
 }
@@ -230,7 +230,7 @@ fn describe<T: Scalar>(device: &Cuda, matrix: &Csr, reserve: u64) -> Result<Desc
 
 impl CusparseOperator {
     /// Allocates the buffer that the library requires, and preprocesses the matrix if the algorithm supports that.
-    fn prepare<T: Scalar>(&mut self, device: &Cuda, preprocess: bool, reserve: u64) -> Result<()> {
+    fn set_up<T: Scalar>(&mut self, device: &Cuda, preprocess: bool, reserve: u64) -> Result<()> {
         let x = device.vector::<T>(self.shape.1, 1)?;
         let y = device.vector::<T>(self.shape.0, 1)?;
         let (x, y) = (VectorDescriptor::new(&x)?, VectorDescriptor::new(&y)?);
