@@ -46,6 +46,7 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     forms.extend(dcsr::forms());
     let mut all = form::sources(&forms, endings);
     all.extend(csr::sources(endings, sweeps));
+    all.extend(spmm::sources());
     all.extend(studies::spmm::sources().into_iter().map(|(_, source)| source));
     all
 }

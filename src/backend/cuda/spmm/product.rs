@@ -106,11 +106,12 @@ impl ExtraArrays for () {
 }
 
 impl<T: Scalar, S: Schedule> SeveralColumns<T, S> {
-    /// Uploads the matrix, and prepares products with one column.
+    /// Uploads the matrix, and prepares products with `k` columns.
     pub fn new<F: Format>(
         device: &Cuda,
         format: &F,
         schedule: S,
+        k: usize,
         reserve: u64,
     ) -> Result<SeveralColumns<T, S>> {
         let shape = format.shape();
@@ -119,7 +120,7 @@ impl<T: Scalar, S: Schedule> SeveralColumns<T, S> {
         let cost = Cost { bytes: matrix.bytes() + vectors, flops: 2 * format.padded_entries() as u64 };
         let (ready, vectors) = (Mutex::default(), std::marker::PhantomData);
         let product = SeveralColumns { shape, matrix, cost, schedule, ready, vectors };
-        product.ready(device, 1)?;
+        product.ready(device, k)?;
         Ok(product)
     }
 

@@ -152,7 +152,7 @@ impl<V: Variant> Family<Cuda> for Spmm<V> {
             dynamic: params.get("schedule") == Some("dynamic"),
             variant: PhantomData,
         };
-        Ok(Arc::new(SeveralColumns::<T, _>::new(device, &compressed, schedule, reserve)?))
+        Ok(Arc::new(SeveralColumns::<T, _>::new(device, &compressed, schedule, 1, reserve)?))
     }
 }
 
