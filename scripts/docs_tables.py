@@ -302,7 +302,7 @@ def speed_table():
 
 # --- The program's own registries ---------------------------------------------------------------------------------------
 
-STUDIES = ("block-band", "four-kernels", "seven-strategies", "serial-vs-cuda")
+STUDIES = ("block-band", "four-kernels", "seven-strategies", "serial-vs-cuda", "spmm")
 
 
 def backends_table(solver, devices, of_studies):

@@ -79,6 +79,16 @@ impl<D: Device, T: Scalar> Operator<D, T> {
         self.map.storage()
     }
 
+    /// Prepares applications to `k` columns; see [`LinearOperator::prepare`].
+    pub fn prepare(&self, k: usize) -> Result<()> {
+        self.device.in_turn(|| self.map.prepare(&self.device, k))
+    }
+
+    /// Returns how the operator multiplies `k` columns, if it chooses between several ways.
+    pub fn plan_of(&self, k: usize) -> Option<String> {
+        self.map.plan_of(k)
+    }
+
     /// Returns the bytes that [`apply_sweep`](Operator::apply_sweep) moves for one column.
     pub fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
         self.map.bytes_with(sweep)
@@ -128,6 +138,17 @@ impl<D: Device, T: Scalar> Operator<D, T> {
 pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
     /// Returns the numbers of rows and columns.
     fn shape(&self) -> (usize, usize);
+
+    /// Allocates and compiles what an application to `k` columns needs. A recorded step must not allocate, so callers prepare an
+    /// operator before they record a step; an operator is built ready for one column. The default does nothing.
+    fn prepare(&self, _device: &D, _k: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns how the operator multiplies `k` columns, in words, if it chooses between several ways.
+    fn plan_of(&self, _k: usize) -> Option<String> {
+        None
+    }
 
     /// Computes y = alpha A x + beta y. With beta = 0 the old y is never read, so a NaN in it does not matter.
     fn apply(&self, device: &D, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()>;

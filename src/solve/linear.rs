@@ -122,6 +122,10 @@ fn workspace<M: Recurrence, D: Device, T: Scalar>(
     shape: (usize, usize),
 ) -> Result<Workspace<D, T>> {
     let names = M::FACTS.vectors[usize::from(operators.m.is_some())];
+    operators.a.prepare(shape.1)?;
+    if let Some(m) = &operators.m {
+        m.prepare(shape.1)?;
+    }
     Workspace::new(operators.a.device(), names.iter().copied(), shape, M::FACTS.slots)
 }
 

@@ -27,11 +27,10 @@ on_each_backend! {
     recorded_sweeps_after_products_do_not_depend_on_how_they_are_replayed,
     vectors_of_other_lengths_are_refused,
     deterministic_backends_give_the_same_bits_again,
-    several_columns_are_each_multiplied_or_refused,
     the_cost_is_counted_from_the_arrays,
 }
 
-const COMBINATIONS: [(f64, f64); 5] = [(1.0, 0.0), (2.5, 0.0), (-1.0, 1.0), (0.5, -2.0), (0.0, 1.0)];
+pub const COMBINATIONS: [(f64, f64); 5] = [(1.0, 0.0), (2.5, 0.0), (-1.0, 1.0), (0.5, -2.0), (0.0, 1.0)];
 
 /// Returns alpha A x + beta y and `|alpha| |A| |x| + |beta y|` for one row.
 fn reference(matrix: &Csr, row: usize, (alpha, beta): (f64, f64), x: &[f64], y: f64) -> (f64, f64) {
@@ -41,12 +40,12 @@ fn reference(matrix: &Csr, row: usize, (alpha, beta): (f64, f64), x: &[f64], y: 
     (alpha * sum + old, alpha.abs() * products().map(f64::abs).sum::<f64>() + old.abs())
 }
 
-fn entries(matrix: &Csr, row: usize) -> usize {
+pub fn entries(matrix: &Csr, row: usize) -> usize {
     matrix.row_range(row).len()
 }
 
 /// Applies the operator once; `y` is the content of y before.
-fn apply<D: Pick<T>, T: Scalar>(
+pub fn apply<D: Pick<T>, T: Scalar>(
     device: &D,
     operator: &Operator<D, T>,
     (alpha, beta): (f64, f64),
@@ -64,14 +63,14 @@ struct Product {
 }
 
 /// x and y, and for each of the [`COMBINATIONS`] the expected rows of the product with their error bounds.
-struct Products {
-    x: Vec<f64>,
-    y: Vec<f64>,
-    rows: [Vec<(f64, f64)>; COMBINATIONS.len()],
+pub struct Products {
+    pub x: Vec<f64>,
+    pub y: Vec<f64>,
+    pub rows: [Vec<(f64, f64)>; COMBINATIONS.len()],
 }
 
 impl Products {
-    fn of<T: Scalar>(matrix: &Csr, x: Vec<f64>, y: Vec<f64>) -> Products {
+    pub fn of<T: Scalar>(matrix: &Csr, x: Vec<f64>, y: Vec<f64>) -> Products {
         let rows = COMBINATIONS.map(|by| {
             let row = |row| {
                 let (want, magnitude) = reference(matrix, row, by, &x, y[row]);
@@ -485,59 +484,6 @@ inventory::submit! {
         let path = concat!(module_path!(), "::on_the_cpu::any_number_of_threads_gives_the_same_bits");
         trials::<Cpu>(path, any_number_of_threads_gives_the_same_bits)
     })
-}
-
-struct Columns;
-
-impl Columns {
-    const K: usize = 3;
-
-    fn one(column: usize, all: &[f64]) -> Vec<f64> {
-        all.iter().skip(column).step_by(Self::K).copied().collect()
-    }
-}
-
-impl Check for Columns {
-    /// x and y of all columns, and the expected products of each column.
-    type Expected = (Vec<f64>, Vec<f64>, [Products; Columns::K]);
-
-    fn expect<T: Scalar>(&self, matrix: &Csr) -> Self::Expected {
-        let x = rounded::<T>(&reals(9, matrix.cols() * Self::K));
-        let y = rounded::<T>(&reals(10, matrix.rows() * Self::K));
-        let of = |column| Products::of::<T>(matrix, Self::one(column, &x), Self::one(column, &y));
-        let each = std::array::from_fn(of);
-        (x, y, each)
-    }
-
-    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>, (x, y, each): &Self::Expected) {
-        const K: usize = Columns::K;
-        let Some(operator) = case.build::<D, T>(device) else { return };
-        if !case.choice.entry.columns {
-            let (x, mut y) = (upload::<D, T>(device, x, K), upload::<D, T>(device, y, K));
-            let outcome = operator.apply(1.0, &x, 0.0, &mut y);
-            assert!(matches!(outcome, Err(Error::Unsupported { .. })), "{case}: {outcome:?}");
-            return;
-        }
-        let there = upload::<D, T>(device, x, K);
-        let together = COMBINATIONS.map(|by| apply(device, &operator, by, &there, y, K));
-        for (column, Products { x, y, rows }) in each.iter().enumerate() {
-            let there = upload::<D, T>(device, x, 1);
-            for ((by, together), rows) in COMBINATIONS.into_iter().zip(&together).zip(rows) {
-                let alone = apply(device, &operator, by, &there, y, 1);
-                let together = Columns::one(column, together);
-                for (row, ((got, alone), (_, bound))) in together.into_iter().zip(alone).zip(rows).enumerate()
-                {
-                    // Both results are within the bound of the exact value.
-                    assert!((got - alone).abs() <= 2.0 * bound, "{case}: row {row}, column {column}");
-                }
-            }
-        }
-    }
-}
-
-fn several_columns_are_each_multiplied_or_refused<D: Host>(device: &D, backend: &str) {
-    let small = |m: &Csr| m.rows() <= 700;
-    for_each(device, backend, &zoo::reals().into_iter().filter(|(_, m)| small(m)).collect(), &Columns);
 }
 
 struct CountsCost;

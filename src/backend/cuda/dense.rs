@@ -1,12 +1,13 @@
-//! A dense matrix multiplied by NVIDIA's cuBLAS: the baseline that a sparse format has to beat.
+//! A dense matrix multiplied by NVIDIA's cuBLAS: the baseline that a sparse format has to beat. One column is a product with a
+//! vector (gemv), several columns are a product of matrices (gemm).
 //!
 //! Only this module calls the library. Its few functions are bound here by name: their signatures are the same from CUDA 11 to
 //! 13, while the file name of the library differs. A zero that the sparse matrix does not store is multiplied too: if x is not
 //! finite there, the row becomes NaN.
 
 use super::arrays::{Arrays, DeviceArrays};
-use super::check_shapes;
-use crate::backend::{Family, Params, Refusal, SharedOperator};
+use super::check_columns;
+use crate::backend::{Family, Param, Params, Refusal, SharedOperator, UnlistedValues};
 use crate::device::cuda::libraries::{GetProperty, Hint, Wanted, describe, hint};
 use crate::device::cuda::{CudaVector, between_captures};
 use crate::device::{Cuda, Device};
@@ -17,6 +18,7 @@ use crate::parallel::lock;
 use crate::scalar::Scalar;
 use cudarc::driver::CudaStream;
 use libloading::os::unix::Library;
+use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -38,12 +40,43 @@ const LIBRARY: Wanted = Wanted {
 };
 const REINSTALL: Hint = hint!("pip install --force-reinstall ", "nvidia-cublas", ", or use backend csr");
 
-/// `CUBLAS_OP_T`.
+/// `CUBLAS_OP_N` and `CUBLAS_OP_T`.
+const PLAIN: c_int = 0;
 const TRANSPOSED: c_int = 1;
+/// `CUBLAS_TF32_TENSOR_OP_MATH`.
+const TF32: c_int = 3;
+
+/// The arithmetic of products in single precision.
+pub const MATH: Param = Param {
+    name: "math",
+    values: &["full"],
+    summary: "arithmetic in single precision: full, or tf32, which rounds factors to 11 bits",
+    unlisted: Some(UnlistedValues { what: "tf32", has: |typed| typed == "tf32", examples: &[] }),
+};
+
+/// The most rows times columns: 512 MiB in double precision.
+pub(super) const MOST: u128 = 1 << 26;
 
 type RawHandle = *mut c_void;
 type Gemv = unsafe extern "C" fn(
     RawHandle,
+    c_int,
+    c_int,
+    c_int,
+    *const c_void,
+    *const c_void,
+    c_int,
+    *const c_void,
+    c_int,
+    *const c_void,
+    *mut c_void,
+    c_int,
+) -> c_int;
+
+type Gemm = unsafe extern "C" fn(
+    RawHandle,
+    c_int,
+    c_int,
     c_int,
     c_int,
     c_int,
@@ -63,8 +96,11 @@ struct Functions {
     destroy: unsafe extern "C" fn(RawHandle) -> c_int,
     property: GetProperty,
     set_stream: unsafe extern "C" fn(RawHandle, *mut c_void) -> c_int,
+    set_math: unsafe extern "C" fn(RawHandle, c_int) -> c_int,
     gemv_f64: Gemv,
     gemv_f32: Gemv,
+    gemm_f64: Gemm,
+    gemm_f32: Gemm,
 }
 
 impl Functions {
@@ -77,8 +113,11 @@ impl Functions {
                 destroy: *library.get(b"cublasDestroy_v2")?,
                 property: *library.get(b"cublasGetProperty")?,
                 set_stream: *library.get(b"cublasSetStream_v2")?,
+                set_math: *library.get(b"cublasSetMathMode")?,
                 gemv_f64: *library.get(b"cublasDgemv_v2")?,
                 gemv_f32: *library.get(b"cublasSgemv_v2")?,
+                gemm_f64: *library.get(b"cublasDgemm_v2")?,
+                gemm_f32: *library.get(b"cublasSgemm_v2")?,
             })
         }
     }
@@ -165,18 +204,20 @@ struct DenseOperator {
     handle: Mutex<Handle>,
     values: DeviceArrays,
     shape: (usize, usize),
+    /// The numbers of columns with which the library has been called.
+    called: Mutex<BTreeSet<usize>>,
 }
 
 impl Family<Cuda> for DenseFamily {
     const ADDS_REPEATS: bool = false;
 
-    fn check(matrix: &Csr, _: &Params, width: usize) -> std::result::Result<(), Refusal> {
+    fn check(matrix: &Csr, params: &Params, width: usize) -> std::result::Result<(), Refusal> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
-        if rows as u128 * cols as u128 > Dense::MAX_VALUES {
-            let hint = format!(
-                "it stores rows x columns values, at most {} of them; use backend csr",
-                Dense::MAX_VALUES
-            );
+        if width != size_of::<f32>() && params.get(MATH.name) == Some("tf32") {
+            return Err(Refusal::new("tf32 in double precision", "use precision f32, or math=full"));
+        }
+        if rows as u128 * cols as u128 > MOST {
+            let hint = format!("it stores rows x columns values, at most {} of them; use backend csr", MOST);
             return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
         }
         if rows == 0 || cols == 0 {
@@ -193,10 +234,10 @@ impl Family<Cuda> for DenseFamily {
     fn build<T: Scalar>(
         device: &Cuda,
         matrix: &Arc<Csr>,
-        _: &Params,
+        params: &Params,
         reserve: u64,
     ) -> Result<SharedOperator<Cuda, T>> {
-        let shape @ (rows, cols) = (matrix.rows(), matrix.cols());
+        let shape = (matrix.rows(), matrix.cols());
         library()?;
         let dense = Dense::from_csr(matrix)?;
         let arrays = match size_of::<T>() {
@@ -208,21 +249,73 @@ impl Family<Cuda> for DenseFamily {
             }
         };
         let values = arrays.upload(device, reserve)?;
-        let handle = Mutex::new(Handle::on(device)?);
-        let operator = DenseOperator { handle, values, shape };
-        // The library loads its kernels on their first call, which is not allowed during a capture.
-        let (x, mut y) = (device.vector::<T>(cols, 1)?, device.vector::<T>(rows, 1)?);
-        for beta in [0.0, 1.0] {
-            operator.apply(device, 1.0, &x, beta, &mut y)?;
+        let handle = Handle::on(device)?;
+        if params.get(MATH.name) == Some("tf32") {
+            // SAFETY: the handle is valid, and the mode is one of the library's.
+            check("cublasSetMathMode", unsafe { (handle.functions.set_math)(handle.raw, TF32) })?;
         }
-        device.synchronize()?;
+        let (handle, called) = (Mutex::new(handle), Mutex::default());
+        let operator = DenseOperator { handle, values, shape, called };
+        LinearOperator::<Cuda, T>::prepare(&operator, device, 1)?;
         Ok(Arc::new(operator))
+    }
+}
+
+impl DenseOperator {
+    /// Calls the library.
+    fn multiply<T: Scalar>(
+        &self,
+        device: &Cuda,
+        (alpha, x): (f64, &CudaVector<T>),
+        (beta, y): (f64, &mut CudaVector<T>),
+    ) -> Result<()> {
+        let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
+        let (alpha, beta) = (std::ptr::from_ref(&alpha).cast(), std::ptr::from_ref(&beta).cast());
+        // At most `MOST` values, so both fit.
+        let (rows, cols) = (self.shape.0 as c_int, self.shape.1 as c_int);
+        let k = c_int::try_from(x.k()).map_err(|_| Error::TooLarge {
+            what: "the number of columns",
+            value: x.k() as u128,
+            limit: c_int::MAX as u128,
+            container: "the 32-bit sizes of cuBLAS",
+        })?;
+        device.enter()?;
+        let handle = lock(&self.handle);
+        let Functions { gemv_f64, gemv_f32, gemm_f64, gemm_f32, .. } = handle.functions;
+        let (gemv, gemm) = if size_of::<T>() == 8 { (gemv_f64, gemm_f64) } else { (gemv_f32, gemm_f32) };
+        let (a, x, y) = (self.values.address(0) as *const c_void, x.address(), y.address());
+        let (x, y) = (x as *const c_void, y as *mut c_void);
+        // SAFETY: a row-major matrix is its transpose in column-major order, so the library gets A with `cols` rows, and with
+        // several columns computes C' = B' A'; shapes are checked; all arguments live through the call, and a captured launch
+        // copies its scalars.
+        let status = unsafe {
+            match k {
+                1 => gemv(handle.raw, TRANSPOSED, cols, rows, alpha, a, cols, x, 1, beta, y, 1),
+                _ => gemm(handle.raw, PLAIN, PLAIN, k, rows, cols, alpha, x, k, a, cols, beta, y, k),
+            }
+        };
+        check(if k == 1 { "cublasGemv" } else { "cublasGemm" }, status)
     }
 }
 
 impl<T: Scalar> LinearOperator<Cuda, T> for DenseOperator {
     fn shape(&self) -> (usize, usize) {
         self.shape
+    }
+
+    /// Calls the library once: it loads its kernels on their first call, which is not allowed during a capture.
+    fn prepare(&self, device: &Cuda, k: usize) -> Result<()> {
+        let mut called = lock(&self.called);
+        if called.contains(&k) {
+            return Ok(());
+        }
+        let (x, mut y) = (device.vector::<T>(self.shape.1, k)?, device.vector::<T>(self.shape.0, k)?);
+        for beta in [0.0, 1.0] {
+            self.multiply(device, (1.0, &x), (beta, &mut y))?;
+        }
+        device.synchronize()?;
+        called.insert(k);
+        Ok(())
     }
 
     fn apply(
@@ -233,36 +326,11 @@ impl<T: Scalar> LinearOperator<Cuda, T> for DenseOperator {
         beta: f64,
         y: &mut CudaVector<T>,
     ) -> Result<()> {
-        check_shapes(device, self.shape, "dense", x, y)?;
+        check_columns(device, self.shape, x, y)?;
         if device.skips_launch() {
             return Ok(());
         }
-        let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
-        // At most `Dense::MAX_VALUES` values, so both fit.
-        let (rows, cols) = (self.shape.0 as c_int, self.shape.1 as c_int);
-        device.enter()?;
-        let handle = lock(&self.handle);
-        let Functions { gemv_f64, gemv_f32, .. } = handle.functions;
-        let gemv = if size_of::<T>() == 8 { gemv_f64 } else { gemv_f32 };
-        // SAFETY: the row-major matrix is its transpose in column-major order, with `cols` rows; shapes are checked; all
-        // arguments live through the call, and a captured launch copies its scalars.
-        let status = unsafe {
-            gemv(
-                handle.raw,
-                TRANSPOSED,
-                cols,
-                rows,
-                std::ptr::from_ref(&alpha).cast(),
-                self.values.address(0) as *const c_void,
-                cols,
-                x.address() as *const c_void,
-                1,
-                std::ptr::from_ref(&beta).cast(),
-                y.address() as *mut c_void,
-                1,
-            )
-        };
-        check("cublasGemv", status)
+        self.multiply(device, (alpha, x), (beta, y))
     }
 
     fn cost(&self) -> Cost {

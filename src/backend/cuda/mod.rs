@@ -18,6 +18,7 @@ pub mod merge;
 mod model;
 mod product;
 pub mod sell;
+pub mod spmm;
 pub mod studies;
 pub mod vector;
 
@@ -45,6 +46,8 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     forms.extend(dcsr::forms());
     let mut all = form::sources(&forms, endings);
     all.extend(csr::sources(endings, sweeps));
+    all.extend(spmm::sources());
+    all.extend(studies::spmm::sources().into_iter().map(|(_, source)| source));
     all
 }
 
@@ -57,7 +60,8 @@ fn named_forms() -> Vec<(&'static str, AnyForm)> {
 /// Returns the kernel of each backend of the studies, to compare them: in f64, without an ending.
 pub fn named_kernels() -> Vec<(&'static str, KernelSource)> {
     let types = Types::new(Real::F64, Some(Real::F64), false);
-    named_forms().into_iter().map(|(name, form)| (name, form.source(types, Ending::Plain))).collect()
+    let all = named_forms().into_iter().map(|(name, form)| (name, form.source(types, Ending::Plain)));
+    all.chain(studies::spmm::compared()).collect()
 }
 
 /// Returns the value of a numeric parameter; the first of `values` if the user set none.
@@ -95,19 +99,12 @@ fn check_dot((expected, got): (usize, usize), slots: &CudaSlots, dot: &DotInto, 
 /// Checks that x and y are vectors of the device, fit the matrix and have one column.
 fn check_shapes<T: Scalar>(
     device: &Cuda,
-    (rows, cols): (usize, usize),
+    shape: (usize, usize),
     backend: &'static str,
     x: &CudaVector<T>,
     y: &CudaVector<T>,
 ) -> Result<()> {
-    let fits = |what, expected, got| match expected == got {
-        true => Ok(()),
-        false => Err(Error::Dimension { what, expected, got }),
-    };
-    device.check_vector(x)?;
-    device.check_vector(y)?;
-    fits("rows of x", cols, x.n())?;
-    fits("rows of y", rows, y.n())?;
+    check_rows(device, shape, x, y)?;
     if x.k() != 1 || y.k() != 1 {
         return Err(Error::Unsupported {
             backend,
@@ -117,4 +114,33 @@ fn check_shapes<T: Scalar>(
         });
     }
     Ok(())
+}
+
+/// Checks that x and y are vectors of the device, fit the matrix and have equally many columns; returns their number.
+fn check_columns<T: Scalar>(
+    device: &Cuda,
+    shape: (usize, usize),
+    x: &CudaVector<T>,
+    y: &CudaVector<T>,
+) -> Result<usize> {
+    check_rows(device, shape, x, y)?;
+    fits("columns of y", x.k(), y.k())?;
+    Ok(x.k())
+}
+
+/// Checks that x and y are vectors of the device and fit the matrix.
+fn check_rows<T: Scalar>(
+    device: &Cuda,
+    (rows, cols): (usize, usize),
+    x: &CudaVector<T>,
+    y: &CudaVector<T>,
+) -> Result<()> {
+    device.check_vector(x)?;
+    device.check_vector(y)?;
+    fits("rows of x", cols, x.n())?;
+    fits("rows of y", rows, y.n())
+}
+
+fn fits(what: &'static str, expected: usize, got: usize) -> Result<()> {
+    if expected == got { Ok(()) } else { Err(Error::Dimension { what, expected, got }) }
 }

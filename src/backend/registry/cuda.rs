@@ -32,6 +32,27 @@ const fn cusparse<A: cuda::cusparse::Algorithm>(
     }
 }
 
+/// Returns the row of a product of cuSPARSE with several columns.
+const fn cusparse_spmm<F: cuda::cusparse::spmm::Format>(
+    format: &'static str,
+    summary: &'static str,
+    params: &'static [Param],
+) -> Entry {
+    Entry {
+        name: F::NAME,
+        builder: Builder::Cuda(Build::of::<cuda::cusparse::spmm::CusparseSpmm<F>>()),
+        family: "cusparse",
+        format,
+        from: "NVIDIA cuSPARSE",
+        summary,
+        params,
+        deterministic: false,
+        columns: true,
+        values: true,
+        precisions: &[Precision::F64, Precision::F32],
+    }
+}
+
 const SQUARES: &[Param] = &[Param {
     name: "block",
     values: blocks::SQUARES,
@@ -84,6 +105,19 @@ pub(super) const ENTRIES: &[Entry] = &[
         params: cuda::bsr::PARAMS,
         deterministic: true,
         columns: false,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
+        name: "spmm",
+        builder: Builder::Cuda(Build::of::<cuda::spmm::SpmmFamily>()),
+        family: "spmm",
+        format: "by plan",
+        from: "ours",
+        summary: "for several columns: rows, tiles with columns in shared memory, blocks, or cuBLAS, by estimated time",
+        params: cuda::spmm::PARAMS,
+        deterministic: true,
+        columns: true,
         values: true,
         precisions: ALL_PRECISIONS,
     },
@@ -180,10 +214,10 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "dense",
         format: "dense",
         from: "NVIDIA cuBLAS",
-        summary: "for small dense matrices, 1 to 2^24 values; cuBLAS multiplies all of them, zeros included",
-        params: &[],
+        summary: "for small dense matrices, 1 to 2^26 values; cuBLAS multiplies all of them, zeros included",
+        params: &[cuda::dense::MATH],
         deterministic: true,
-        columns: false,
+        columns: true,
         values: true,
         precisions: &[Precision::F64, Precision::F32],
     },
@@ -226,4 +260,16 @@ pub(super) const ENTRIES: &[Entry] = &[
             false,
         )
     },
+    cusparse_spmm::<cuda::cusparse::spmm::Rows>(
+        "csr",
+        library!("the product of cuSPARSE with several columns, row-major, preprocessed"),
+        &[cuda::cusparse::spmm::ALGORITHM],
+    ),
+    cusparse_spmm::<cuda::cusparse::spmm::Squares>(
+        "bsr",
+        library!(
+            "the product of cuSPARSE with several columns over square blocks, which must divide the matrix"
+        ),
+        SQUARES,
+    ),
 ];

@@ -3,7 +3,7 @@
 use super::ALL_PRECISIONS;
 use super::cuda::{BLOCK, UNROLL};
 use crate::backend::cuda::studies::{
-    adaptive, binned, bins, bsr_tasks, entries, hybrid, thread, vector_smem, warp,
+    adaptive, binned, bins, bsr_tasks, entries, hybrid, spmm, thread, vector_smem, warp,
 };
 use crate::backend::{Build, Builder, Entry, Family, Param};
 use crate::device::Cuda;
@@ -44,6 +44,12 @@ const fn bsr_tasks<V: bsr_tasks::Variant>(summary: &'static str) -> Entry {
         values: true,
         precisions: ALL_PRECISIONS,
     }
+}
+
+/// Returns the row of a kernel of the study of SpMM.
+const fn spmm<V: spmm::Variant>(summary: &'static str, params: &'static [Param]) -> Entry {
+    let row = cuda_csr::<spmm::Spmm<V>>((V::NAME, "spmm-study"), "spmm", summary);
+    Entry { columns: true, params, ..row }
 }
 
 const LISTS: &str = "csr and lists of rows";
@@ -217,4 +223,18 @@ pub(super) const ENTRIES: &[Entry] = &[
             "a launch of vector for each class of rows: 1, 8 or 32 threads for short, medium and long rows",
         )
     },
+    spmm::<spmm::Naive>("several columns: a thread per element of the result", &[]),
+    spmm::<spmm::Warp>("several columns: a warp per row, whose lanes stride over the columns", spmm::PARAMS),
+    spmm::<spmm::WarpSmem>(
+        "several columns: like spmm-warp, with the entries of the matrix staged in shared memory",
+        spmm::PARAMS,
+    ),
+    spmm::<spmm::WarpVec4>(
+        "several columns: like spmm-warp, four columns per lane in packed loads: the fastest of the study",
+        spmm::PARAMS,
+    ),
+    spmm::<spmm::WarpSmemVec4>(
+        "several columns: like spmm-warp-vec4, with the entries of the matrix staged in shared memory",
+        spmm::PARAMS,
+    ),
 ];

@@ -161,6 +161,12 @@ impl<'a> Arguments<'a> {
 
     /// Enqueues a kernel in `blocks` blocks.
     pub(crate) fn launch(self, kernel: &Kernel, blocks: u32) -> Result<()> {
+        self.launch_with(kernel, blocks, 0)
+    }
+
+    /// Enqueues a kernel in `blocks` blocks, each with `shared` bytes of dynamic shared memory, which [`Kernel::allow_shared`] has
+    /// permitted.
+    pub(crate) fn launch_with(self, kernel: &Kernel, blocks: u32, shared: u32) -> Result<()> {
         let early = kernel.launches_early.then_some(sys::CUlaunchAttribute {
             id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
             pad: [0; 4],
@@ -171,7 +177,7 @@ impl<'a> Arguments<'a> {
         if self.device.skips_launch() {
             return Ok(());
         }
-        self.enqueue(kernel, (blocks, 0), early)
+        self.enqueue(kernel, (blocks, shared), early)
     }
 
     /// Enqueues a kernel whose blocks wait for each other, so that all of them must be resident at once. Each block gets `shared`

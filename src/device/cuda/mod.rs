@@ -193,7 +193,7 @@ impl Cuda {
     }
 
     /// Returns the bytes of shared memory that a block may have.
-    fn shared_memory(&self) -> Result<u64> {
+    pub(crate) fn shared_memory(&self) -> Result<u64> {
         let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         Ok(self.0.context.attribute(most).map_err(fault("cuDeviceGetAttribute"))? as u64)
     }

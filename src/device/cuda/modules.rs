@@ -7,7 +7,7 @@ use super::parameters::{Parameter, declaration, size_checks};
 use crate::error::Result;
 use crate::observe::profile::{self, Phase};
 use crate::parallel::lock;
-use cudarc::driver::{CudaContext, CudaFunction};
+use cudarc::driver::{CudaContext, CudaFunction, sys};
 use cudarc::nvrtc::Ptx;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -79,6 +79,12 @@ impl Kernel {
     /// Returns the registers of a thread.
     pub fn registers(&self) -> u32 {
         self.registers
+    }
+
+    /// Permits launches with `bytes` bytes of dynamic shared memory for each block.
+    pub fn allow_shared(&self, bytes: u32) -> Result<()> {
+        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        self.function.set_attribute(attribute, bytes as i32).map_err(fault("cuFuncSetAttribute"))
     }
 }
 

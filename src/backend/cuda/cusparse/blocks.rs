@@ -22,21 +22,52 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex};
 
 /// A matrix in square blocks on the device.
-struct Squares {
+pub(super) struct Squares {
     block: usize,
     block_rows: usize,
     block_cols: usize,
     blocks: usize,
     /// Offsets, block columns and values.
-    arrays: DeviceArrays,
+    pub arrays: DeviceArrays,
 }
 
 impl Squares {
     /// Returns the bytes of a product, those of the matrix, x and y, and two operations for each stored value, padding included.
     fn cost<T: Scalar>(&self) -> Cost {
         let vectors = (self.block_rows + self.block_cols) * self.block * size_of::<T>();
-        let padded_entries = self.blocks * self.block * self.block;
-        Cost { bytes: self.arrays.bytes() + vectors as u64, flops: 2 * padded_entries as u64 }
+        Cost { bytes: self.arrays.bytes() + vectors as u64, flops: 2 * self.padded_entries() as u64 }
+    }
+
+    /// Returns the number of stored values, padding included.
+    pub fn padded_entries(&self) -> usize {
+        self.blocks * self.block * self.block
+    }
+
+    /// Creates a descriptor for the library's generic products, which must not outlive the arrays.
+    pub fn descriptor<T: Scalar>(&self) -> Result<MatrixDescriptor> {
+        let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
+        let mut descriptor = std::ptr::null();
+        // SAFETY: the arrays belong to a validated matrix on the device, and an operator owns them together with the descriptor.
+        let status = unsafe {
+            sys::cusparseCreateConstBsr(
+                &mut descriptor,
+                self.block_rows as i64,
+                self.block_cols as i64,
+                self.blocks as i64,
+                self.block as i64,
+                self.block as i64,
+                self.arrays.address(0) as *const c_void,
+                self.arrays.address(1) as *const c_void,
+                self.arrays.address(2) as *const c_void,
+                index,
+                index,
+                sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO,
+                data_type::<T>(),
+                sys::cusparseOrder_t::CUSPARSE_ORDER_ROW,
+            )
+        };
+        check("cusparseCreateConstBsr", status)?;
+        Ok(MatrixDescriptor(descriptor))
     }
 }
 
@@ -84,7 +115,14 @@ fn size(matrix: &Csr, params: &Params) -> usize {
     })
 }
 
-fn squares<A: Algorithm>(device: &Cuda, matrix: &Csr, params: &Params, reserve: u64) -> Result<Squares> {
+/// Copies a matrix in square blocks to the device.
+pub(super) fn squares(
+    backend: &'static str,
+    device: &Cuda,
+    matrix: &Csr,
+    params: &Params,
+    reserve: u64,
+) -> Result<Squares> {
     let block = size(matrix, params);
     let bsr = Bsr::from_csr(matrix, (block, block))?;
     let padded_entries = bsr.blocks() * block * block;
@@ -92,7 +130,7 @@ fn squares<A: Algorithm>(device: &Cuda, matrix: &Csr, params: &Params, reserve: 
         Offsets::U32(offsets) if padded_entries <= i32::MAX as usize => offsets,
         _ => {
             let what = format!("{padded_entries} values in blocks");
-            return Err(unsupported::<A>(what, "its 32-bit indices end at 2147483647; use backend bsr"));
+            return Err(unsupported(backend, what, "its 32-bit indices end at 2147483647; use backend bsr"));
         }
     };
     let arrays = Arrays::new()
@@ -114,31 +152,9 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
     if !has("cusparseCreateConstBsr") {
         return Err(missing("cusparseCreateConstBsr", "it came with CUDA 12.1; use backend bsr"));
     }
-    let squares = squares::<A>(device, matrix, params, reserve)?;
-    let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
-    let mut descriptor = std::ptr::null();
-    // SAFETY: the arrays belong to a validated matrix on the device, and the operator owns them together with the descriptor.
-    let status = unsafe {
-        sys::cusparseCreateConstBsr(
-            &mut descriptor,
-            squares.block_rows as i64,
-            squares.block_cols as i64,
-            squares.blocks as i64,
-            squares.block as i64,
-            squares.block as i64,
-            squares.arrays.address(0) as *const c_void,
-            squares.arrays.address(1) as *const c_void,
-            squares.arrays.address(2) as *const c_void,
-            index,
-            index,
-            sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO,
-            data_type::<T>(),
-            sys::cusparseOrder_t::CUSPARSE_ORDER_ROW,
-        )
-    };
-    check("cusparseCreateConstBsr", status)?;
-    let padded_entries = squares.blocks * squares.block * squares.block;
-    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays: squares.arrays, padded_entries })
+    let squares = squares(A::NAME, device, matrix, params, reserve)?;
+    let (descriptor, padded_entries) = (squares.descriptor::<T>()?, squares.padded_entries());
+    Ok(Described { descriptor, arrays: squares.arrays, padded_entries })
 }
 
 /// The legacy product `cusparseDbsrmv`, which the block-band study compares with.
@@ -161,7 +177,7 @@ impl Family<Cuda> for Legacy {
     const ADDS_REPEATS: bool = false;
 
     fn check(matrix: &Csr, params: &Params, width: usize) -> std::result::Result<(), Refusal> {
-        check_matrix::<Legacy>(matrix, params, width)
+        check_matrix(Legacy::STORAGE, matrix, params, width)
     }
 
     fn build<T: Scalar>(
@@ -176,7 +192,7 @@ impl Family<Cuda> for Legacy {
             return Err(missing("cusparseDbsrmv", hint));
         }
         let explicit = explicit::<T>(matrix)?;
-        let squares = squares::<Legacy>(device, explicit.as_ref().unwrap_or(matrix), params, reserve)?;
+        let squares = squares(Legacy::NAME, device, explicit.as_ref().unwrap_or(matrix), params, reserve)?;
         let handle = Handle::on(device)?;
         let library = Mutex::new((LegacyDescriptor::new()?, handle));
         let shape = (matrix.rows(), matrix.cols());

@@ -107,3 +107,33 @@ impl Drop for VectorDescriptor {
         let _ = unsafe { sys::cusparseDestroyDnVec(self.0.cast_const()) };
     }
 }
+
+/// The descriptor of a vector with several columns, row-major, for one call.
+pub(super) struct ColumnsDescriptor(pub sys::cusparseDnMatDescr_t);
+
+impl ColumnsDescriptor {
+    pub fn new<T: Scalar>(v: &CudaVector<T>) -> Result<ColumnsDescriptor> {
+        let mut descriptor = std::ptr::null_mut();
+        // SAFETY: the vector has n x k elements of T on the device, row-major; the descriptor is used only while the vector lives.
+        let status = unsafe {
+            sys::cusparseCreateDnMat(
+                &mut descriptor,
+                v.n() as i64,
+                v.k() as i64,
+                v.k() as i64,
+                v.address() as *mut c_void,
+                data_type::<T>(),
+                sys::cusparseOrder_t::CUSPARSE_ORDER_ROW,
+            )
+        };
+        check("cusparseCreateDnMat", status)?;
+        Ok(ColumnsDescriptor(descriptor))
+    }
+}
+
+impl Drop for ColumnsDescriptor {
+    fn drop(&mut self) {
+        // SAFETY: created in `new`, destroyed once.
+        let _ = unsafe { sys::cusparseDestroyDnMat(self.0.cast_const()) };
+    }
+}

@@ -6,6 +6,7 @@ mod blocks;
 mod handles;
 mod library;
 mod slices;
+pub mod spmm;
 
 use super::arrays::{Arrays, DeviceArrays};
 use super::check_shapes;
@@ -121,12 +122,13 @@ struct Described {
     padded_entries: usize,
 }
 
-fn unsupported<A: Algorithm>(what: String, hint: &str) -> Error {
-    Error::Unsupported { backend: A::NAME, device: "cuda", what, hint: hint.to_owned() }
+fn unsupported(backend: &'static str, what: String, hint: &str) -> Error {
+    Error::Unsupported { backend, device: "cuda", what, hint: hint.to_owned() }
 }
 
 /// Refuses matrices that the library does not support.
-fn check_matrix<A: Algorithm>(
+fn check_matrix(
+    storage: Storage,
     matrix: &Csr,
     params: &Params,
     vector_width: usize,
@@ -144,7 +146,7 @@ fn check_matrix<A: Algorithm>(
         let what = format!("a {} x {} matrix", matrix.rows(), matrix.cols());
         return Err(Refusal::new(what, "the library refuses empty matrices; use backend csr"));
     }
-    match A::STORAGE {
+    match storage {
         Storage::Slices(_) if matrix.nnz() == 0 => {
             Err(Refusal::new("a matrix without entries", "use backend sell"))
         }
@@ -157,7 +159,7 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
     const ADDS_REPEATS: bool = false;
 
     fn check(matrix: &Csr, params: &Params, width: usize) -> std::result::Result<(), Refusal> {
-        check_matrix::<A>(matrix, params, width)
+        check_matrix(A::STORAGE, matrix, params, width)
     }
 
     fn build<T: Scalar>(
@@ -186,7 +188,7 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
             shape,
             cost: Cost { bytes: bytes + vectors as u64, flops: 2 * padded_entries as u64 },
         };
-        operator.prepare::<T>(device, A::STORAGE == Storage::Rows, reserve)?;
+        operator.set_up::<T>(device, A::STORAGE == Storage::Rows, reserve)?;
         Ok(Arc::new(operator))
     }
 }
@@ -206,15 +208,26 @@ fn describe<T: Scalar>(device: &Cuda, matrix: &Csr, reserve: u64) -> Result<Desc
         .add("col_indices", matrix.col_indices())
         .add_values("values", matrix.values())
         .upload(device, reserve)?;
+    let shape = (matrix.rows(), matrix.cols());
+    let descriptor = row_descriptor::<T>(&arrays, shape, matrix.nnz())?;
+    Ok(Described { descriptor, arrays, padded_entries: matrix.nnz() })
+}
+
+/// Creates a descriptor of a matrix in CSR, which must not outlive the arrays.
+fn row_descriptor<T: Scalar>(
+    arrays: &DeviceArrays,
+    (rows, cols): (usize, usize),
+    entries: usize,
+) -> Result<MatrixDescriptor> {
     let mut descriptor = std::ptr::null();
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
-    // SAFETY: the arrays belong to a validated matrix on the device, and the operator owns them together with the descriptor.
+    // SAFETY: the arrays belong to a validated matrix on the device, and an operator owns them together with the descriptor.
     let status = unsafe {
         sys::cusparseCreateConstCsr(
             &mut descriptor,
-            matrix.rows() as i64,
-            matrix.cols() as i64,
-            matrix.nnz() as i64,
+            rows as i64,
+            cols as i64,
+            entries as i64,
             arrays.address(0) as *const c_void,
             arrays.address(1) as *const c_void,
             arrays.address(2) as *const c_void,
@@ -225,12 +238,12 @@ fn describe<T: Scalar>(device: &Cuda, matrix: &Csr, reserve: u64) -> Result<Desc
         )
     };
     check("cusparseCreateConstCsr", status)?;
-    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays, padded_entries: matrix.nnz() })
+    Ok(MatrixDescriptor(descriptor))
 }
 
 impl CusparseOperator {
     /// Allocates the buffer that the library requires, and preprocesses the matrix if the algorithm supports that.
-    fn prepare<T: Scalar>(&mut self, device: &Cuda, preprocess: bool, reserve: u64) -> Result<()> {
+    fn set_up<T: Scalar>(&mut self, device: &Cuda, preprocess: bool, reserve: u64) -> Result<()> {
         let x = device.vector::<T>(self.shape.1, 1)?;
         let y = device.vector::<T>(self.shape.0, 1)?;
         let (x, y) = (VectorDescriptor::new(&x)?, VectorDescriptor::new(&y)?);

@@ -24,7 +24,7 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
         Offsets::U32(offsets) if padded_entries <= i32::MAX as usize => offsets,
         _ => {
             let what = format!("{padded_entries} entries, padding included");
-            return Err(unsupported::<A>(what, "its 32-bit offsets end at 2147483647; use backend sell"));
+            return Err(unsupported(A::NAME, what, "its 32-bit offsets end at 2147483647; use backend sell"));
         }
     };
     let arrays = Arrays::new()

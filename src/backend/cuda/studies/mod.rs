@@ -6,6 +6,7 @@
 //! | seven-strategies (sparse kernels in Numba for a Tesla P100) | `scalar`, `adaptive`, `vector-smem`, `binned`, and `vector` with `threads=32` |
 //! | serial-vs-cuda | `thread` in blocks of several sizes |
 //! | block-band | the four of `bsr_tasks` |
+//! | spmm (A. Tran, A. Agarwal and R. Ramana, 2025) | the five of `spmm`, for several columns |
 //!
 //! The second versions of four-kernels load the matrix with read-only loads, several entries before the first is used; their grid
 //! is resident and strides over the rows, and they fuse the dot product. The first versions (`-v1`) load entries one by one with
@@ -22,6 +23,7 @@ pub mod bsr_tasks;
 pub mod entries;
 pub mod hybrid;
 mod schedule;
+pub mod spmm;
 pub mod thread;
 pub mod vector_smem;
 pub mod warp;

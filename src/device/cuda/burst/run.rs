@@ -10,7 +10,6 @@ use crate::device::cuda::parameters::Parameter;
 use crate::device::cuda::{Cuda, SlotPointers};
 use crate::device::sweep::MAX_DOTS;
 use crate::error::Result;
-use cudarc::driver::sys;
 
 /// A step that runs many times in one launch.
 pub struct Burst {
@@ -48,8 +47,7 @@ impl Burst {
             return Ok(None);
         };
         let kernel = device.kernel(&source)?;
-        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        kernel.function.set_attribute(attribute, shared as i32).map_err(fault("cuFuncSetAttribute"))?;
+        kernel.allow_shared(shared)?;
         let resident = kernel.function.occupancy_max_active_blocks_per_multiprocessor(
             kernel.block,
             shared as usize,

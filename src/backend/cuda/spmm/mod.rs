@@ -1,0 +1,254 @@
+//! C = alpha A B + beta C for B and C with several columns, by the plan that suits the matrix and the number of columns.
+//!
+//! | plan | format | where an element of B comes from |
+//! |---|---|---|
+//! | `rows` | CSR, four entries together | L1 or L2, for each entry |
+//! | `staged` | entries by tile of rows and chunk of B | shared memory, copied once for each tile |
+//! | `blocks` | blocks of R x C | L1 or L2, once for R rows |
+//! | `dense` | all elements | cuBLAS; an element that is not stored is multiplied as a zero |
+//!
+//! `plan=auto` estimates the time of each (`plan.rs`) and takes the least. A plan stores the matrix in its format when a number of
+//! columns first needs it. Results do not depend on the run, but the order of a sum depends on the plan and on the number of
+//! columns: a column alone and among others may differ in rounding.
+
+mod items;
+mod plan;
+pub(in crate::backend::cuda) mod product;
+mod quads;
+mod schedule;
+mod staged;
+mod tiles;
+
+use crate::backend::cuda::check_columns;
+use crate::backend::cuda::dense;
+use crate::backend::cuda::form::{Real, Types};
+use crate::backend::{Family, Host, Param, Params, Refusal, SharedOperator};
+use crate::device::Cuda;
+use crate::device::cuda::CudaVector;
+use crate::device::cuda::modules::KernelSource;
+use crate::error::{Error, Result};
+use crate::format::Csr;
+use crate::format::blocked::blocked;
+use crate::format::narrow::narrowest;
+use crate::operator::{Cost, LinearOperator};
+use crate::parallel::lock;
+use crate::scalar::Scalar;
+use plan::{Machine, Plan, Traits, best_stage, estimates};
+use product::{SeveralColumns, source_of};
+use quads::Quads;
+use schedule::{ByBlocks, ByItems, ByTiles, Pieces, Slice, Stage};
+use staged::{Cut, Staged};
+use std::sync::{Arc, Mutex};
+use tiles::Tiles;
+
+/// Parameters of the backend.
+pub const PARAMS: &[Param] = &[Param {
+    name: "plan",
+    values: &["auto", "rows", "staged", "blocks", "dense"],
+    summary: "rows: B from the caches; staged: B in shared memory; blocks: dense blocks; dense: cuBLAS; auto estimates",
+    unlisted: None,
+}];
+
+/// The family of the backend `spmm`.
+pub struct SpmmFamily;
+
+/// A matrix with the forms that its plans have needed so far.
+struct Spmm<T: Scalar> {
+    device: Cuda,
+    matrix: Arc<Csr>,
+    traits: Traits,
+    machine: Machine,
+    /// The plan that the user named.
+    named: Option<String>,
+    built: Mutex<Vec<(Plan, SharedOperator<Cuda, T>)>>,
+}
+
+impl Family<Cuda> for SpmmFamily {
+    const ADDS_REPEATS: bool = false;
+
+    fn check(matrix: &Csr, params: &Params, width: usize) -> std::result::Result<(), Refusal> {
+        match params.get("plan") {
+            Some("dense") => dense::DenseFamily::check(matrix, &Params::default(), width),
+            _ => Ok(()),
+        }
+    }
+
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<SharedOperator<Cuda, T>> {
+        let named = params.get("plan").filter(|&plan| plan != "auto").map(str::to_owned);
+        let fits = dense::DenseFamily::check(matrix, &Params::default(), size_of::<T>()).is_ok();
+        let traits = Traits::of(matrix, fits && dense::require_library().is_ok());
+        let machine = Machine { size: device.gpu_size(), shared: device.shared_memory()? as usize };
+        // Values that single precision represents exactly take half the bytes.
+        let matrix = narrowest(matrix);
+        let (device, built) = (device.clone(), Mutex::default());
+        let spmm = Spmm::<T> { device, matrix, traits, machine, named, built };
+        spmm.operator(1, reserve)?;
+        Ok(Arc::new(spmm))
+    }
+}
+
+impl<T: Scalar> Spmm<T> {
+    /// Returns the plan for k columns.
+    fn plan(&self, k: usize) -> Result<Plan> {
+        let best = || estimates(&self.traits, &self.machine, k, size_of::<T>())[0].plan;
+        let stage = || {
+            best_stage(&self.traits, &self.machine, k, size_of::<T>()).ok_or_else(|| Error::Unsupported {
+                backend: "spmm",
+                device: "cuda",
+                what: format!("plan staged with {} bytes of shared memory", self.machine.shared),
+                hint: "use plan rows".to_owned(),
+            })
+        };
+        Ok(match self.named.as_deref() {
+            Some("rows") => Plan::Rows,
+            Some("staged") => Plan::Staged(stage()?),
+            Some("blocks") => Plan::Blocks,
+            Some("dense") => Plan::Dense,
+            _ => best(),
+        })
+    }
+
+    /// Returns the operator of the plan for k columns; builds it on the first call.
+    fn operator(&self, k: usize, reserve: u64) -> Result<SharedOperator<Cuda, T>> {
+        let plan = self.plan(k)?;
+        let mut built = lock(&self.built);
+        if let Some((_, operator)) = built.iter().find(|(of, _)| *of == plan) {
+            return Ok(Arc::clone(operator));
+        }
+        let operator = self.build(plan, k, reserve)?;
+        built.push((plan, Arc::clone(&operator)));
+        Ok(operator)
+    }
+
+    fn build(&self, plan: Plan, k: usize, reserve: u64) -> Result<SharedOperator<Cuda, T>> {
+        let (device, matrix) = (&self.device, &self.matrix);
+        let shape = (matrix.rows(), matrix.cols());
+        Ok(match plan {
+            Plan::Rows => {
+                let quads = Quads::of(matrix)?;
+                let pieces = Pieces::of(&quads.items);
+                let (items, mean) = (quads.items.list.len(), quads.items.mean);
+                // Rows that share most columns with their neighbours do not gather from all of B.
+                let gathered = if self.traits.fresh > 0.4 { shape.1 * size_of::<T>() } else { 0 };
+                let schedule = ByItems { items, mean, pieces, gathered, cache: self.machine.size.cache };
+                Arc::new(SeveralColumns::<T, _>::new(device, &quads, schedule, k, reserve)?)
+            }
+            Plan::Staged(stage) => {
+                let staged = Staged::of(matrix, Cut { tile: stage.tile(), chunk: stage.chunk })?;
+                let schedule = ByTiles { stage, shape };
+                Arc::new(SeveralColumns::<T, _>::new(device, &staged, schedule, k, reserve)?)
+            }
+            Plan::Blocks => {
+                let block = self.traits.block.map_or((2, 2), |block| (block.size[0], block.size[1]));
+                let tiles = Tiles::of(blocked(matrix, block)?)?;
+                let pieces = Pieces::of(&tiles.items);
+                let (items, mean) = (tiles.items.list.len(), tiles.items.mean);
+                let schedule = ByBlocks { items, mean, pieces, block, shape };
+                Arc::new(SeveralColumns::<T, _>::new(device, &tiles, schedule, k, reserve)?)
+            }
+            Plan::Dense => dense::DenseFamily::build::<T>(device, matrix, &Params::default(), reserve)?,
+        })
+    }
+}
+
+impl<T: Scalar> LinearOperator<Cuda, T> for Spmm<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.matrix.rows(), self.matrix.cols())
+    }
+
+    fn prepare(&self, device: &Cuda, k: usize) -> Result<()> {
+        self.operator(k, 0)?.prepare(device, k)
+    }
+
+    fn plan_of(&self, k: usize) -> Option<String> {
+        let plan = self.plan(k).ok()?;
+        let all = estimates(&self.traits, &self.machine, k, size_of::<T>());
+        let times = all.iter().map(|one| format!("{} {:.1} us", one.plan.name(), 1e6 * one.seconds));
+        let (times, density) = (times.collect::<Vec<_>>().join(", "), self.traits.density());
+        Some(format!("{} (density {density:.2e}; estimated: {times})", plan.name()))
+    }
+
+    fn apply(
+        &self,
+        device: &Cuda,
+        alpha: f64,
+        x: &CudaVector<T>,
+        beta: f64,
+        y: &mut CudaVector<T>,
+    ) -> Result<()> {
+        let k = check_columns(device, LinearOperator::<Cuda, T>::shape(self), x, y)?;
+        self.operator(k, 0)?.apply(device, alpha, x, beta, y)
+    }
+
+    fn cost(&self) -> Cost {
+        self.cost_of(1)
+    }
+
+    /// Counts the arrays of the plan for k columns, or, before the operator is prepared for them, of the first plan.
+    fn cost_of(&self, k: usize) -> Cost {
+        let plan = self.plan(k).ok();
+        let built = lock(&self.built);
+        let of_plan = built.iter().find(|(of, _)| Some(*of) == plan).or(built.first());
+        of_plan.map_or(Cost::default(), |(_, operator)| operator.cost_of(k))
+    }
+
+    fn storage(&self) -> u64 {
+        lock(&self.built).iter().map(|(_, operator)| operator.storage()).sum()
+    }
+}
+
+/// Returns the kernels in forms that together cover every kind of lanes, packs, parts and types.
+pub(super) fn sources() -> Vec<KernelSource> {
+    use Real::{F32, F64};
+    let types = [(F64, Some(F64)), (F32, Some(F32)), (F64, Some(F32)), (F32, None)];
+    let types = types.map(|(scalar, value)| Types::new(scalar, value, false));
+    let slice = |lanes, packs, aligned| Slice { lanes, packs, aligned };
+    let mut all = Vec::new();
+    for (slice, parts) in [
+        (slice(1, 1, false), 1),
+        (slice(2, 1, true), 8),
+        (slice(8, 1, true), 4),
+        (slice(16, 1, false), 16),
+        (slice(32, 1, true), 1),
+        (slice(32, 2, true), 8),
+        (slice(32, 4, false), 1),
+    ] {
+        let kind = schedule::rows_kind(slice, parts);
+        all.extend(types.map(|types| source_of::<Quads, Pieces>(&kind, types, &schedule::ROWS_NUMBERS)));
+    }
+    for types in &types[..2] {
+        all.push(source_of::<Quads, Pieces>(&schedule::pieces_kind(), *types, &schedule::PIECES_NUMBERS));
+        all.push(source_of::<Tiles, Pieces>(&schedule::pieces_kind(), *types, &schedule::PIECES_NUMBERS));
+    }
+    for (slice, height, parts, buffers) in [
+        (slice(8, 1, true), 4, 1, 2),
+        (slice(8, 2, true), 2, 1, 2),
+        (slice(8, 1, false), 1, 4, 1),
+        (slice(1, 1, false), 1, 4, 2),
+    ] {
+        let stage = Stage { slice, height, parts, chunk: 64, buffers };
+        all.extend(
+            types.map(|types| source_of::<Staged, ()>(&stage.kind(), types, &schedule::STAGED_NUMBERS)),
+        );
+    }
+    for (slice, parts, block, cut) in [
+        (slice(1, 1, false), 32, (3, 3), false),
+        (slice(8, 1, true), 1, (4, 4), false),
+        (slice(32, 4, true), 1, (4, 4), true),
+        (slice(32, 2, true), 1, (8, 8), false),
+        (slice(32, 2, false), 1, (6, 5), true),
+        (slice(16, 1, true), 2, (7, 7), false),
+    ] {
+        let kind = schedule::blocks_kind(slice, parts, block, cut);
+        let stored = &types[..3];
+        all.extend(
+            stored.iter().map(|types| source_of::<Tiles, Pieces>(&kind, *types, &schedule::BLOCKS_NUMBERS)),
+        );
+    }
+    all
+}

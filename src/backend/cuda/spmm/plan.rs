@@ -1,0 +1,307 @@
+//! The choice of a plan for k columns, from statistics of the matrix and the size of the GPU.
+//!
+//! Every plan multiplies `nnz k` pairs. What differs is where the elements of B come from: `rows` loads each from L1 or L2,
+//! `staged` copies B once for each tile of rows and loads from shared memory, `blocks` loads an element once for all rows of a
+//! block, and `dense` multiplies all elements of A, zeros included, at the speed of cuBLAS. The estimates add up the bytes at
+//! each level and divide by its bandwidth; the constants are those of an H200.
+
+use super::schedule::{Slice, Stage, packs};
+use super::staged::Cut;
+use crate::backend::cuda::locality::spread;
+use crate::backend::decision::GpuSize;
+use crate::format::Csr;
+use crate::format::stats::{Block, Blocks};
+
+/// Multiprocessors of the GPU for which the constants hold.
+const MEASURED: f64 = 132.0;
+/// Bytes per second of all L1 caches, of L2 and of all shared memories.
+const L1: f64 = 20e12;
+const L2: f64 = 12e12;
+const SHARED: f64 = 23e12;
+/// Bytes per second at which blocks copy B to shared memory.
+const STAGING: f64 = 6e12;
+/// Operations per second of plain code and of cuBLAS, in single and double precision.
+const PLAIN: [f64; 2] = [45e12, 24e12];
+const DENSE: [f64; 2] = [46e12, 50e12];
+/// Seconds before and after the work of a kernel, and of cuBLAS.
+const LAUNCH: f64 = 2.5e-6;
+const DENSE_LAUNCH: f64 = 8e-6;
+/// Bytes in shared memory that cost as much as loading an entry of A.
+const ENTRY: f64 = 24.0;
+/// Least share of a block that entries fill.
+const FULL: f64 = 0.6;
+
+/// A way to multiply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Plan {
+    Rows,
+    Staged(Stage),
+    Blocks,
+    Dense,
+}
+
+impl Plan {
+    /// Returns the name as users type it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Plan::Rows => "rows",
+            Plan::Staged(_) => "staged",
+            Plan::Blocks => "blocks",
+            Plan::Dense => "dense",
+        }
+    }
+}
+
+/// The properties of a matrix that decide.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::backend::cuda) struct Traits {
+    pub rows: usize,
+    pub cols: usize,
+    pub nnz: usize,
+    /// Bytes of the arrays of CSR.
+    pub bytes: u64,
+    /// Columns that neighbouring rows do not share, for each entry.
+    pub fresh: f64,
+    /// The size of blocks that fit best, if the matrix consists of blocks.
+    pub block: Option<Block>,
+    /// Whether cuBLAS may multiply: it is found, and the matrix is small enough.
+    pub dense: bool,
+}
+
+/// The GPU, with the bytes of shared memory that a block may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Machine {
+    pub size: GpuSize,
+    pub shared: usize,
+}
+
+/// Returns the columns that a window of rows does not share, for each entry, from a sample.
+fn fresh(matrix: &Csr) -> f64 {
+    /// Rows that a multiprocessor multiplies at about the same time.
+    const ROWS: usize = 64;
+    const WINDOWS: usize = 32;
+    let (mut entries, mut different) = (0, 0);
+    let mut columns: Vec<u32> = Vec::new();
+    for window in spread(matrix.rows().div_ceil(ROWS), WINDOWS) {
+        let rows = window * ROWS..((window + 1) * ROWS).min(matrix.rows());
+        columns.clear();
+        rows.for_each(|row| columns.extend(matrix.row_columns(row)));
+        entries += columns.len();
+        columns.sort_unstable();
+        columns.dedup();
+        different += columns.len();
+    }
+    different as f64 / (entries as f64).max(1.0)
+}
+
+impl Traits {
+    /// Returns the properties of a matrix; `dense` if cuBLAS may multiply it.
+    pub fn of(matrix: &Csr, dense: bool) -> Traits {
+        let (rows, cols) = (matrix.rows(), matrix.cols());
+        let block = best_block(matrix);
+        Traits {
+            rows,
+            cols,
+            nnz: matrix.nnz(),
+            bytes: matrix.storage_bytes(),
+            fresh: fresh(matrix),
+            block: block.filter(|block| block.fill >= FULL),
+            dense,
+        }
+    }
+
+    /// Returns the share of elements that are stored.
+    pub fn density(&self) -> f64 {
+        self.nnz as f64 / (self.rows as f64 * self.cols as f64).max(1.0)
+    }
+}
+
+/// Returns the block size for which B is loaded the fewest times.
+fn best_block(matrix: &Csr) -> Option<Block> {
+    if matrix.pattern().has_repeats() || matrix.nnz() == 0 {
+        return None;
+    }
+    // A full block is loaded once for `height` rows; fill costs memory, and operations.
+    let cost = |block: &Block| {
+        let height = block.size[0] as f64;
+        (1.0 / height + 0.25) / block.fill
+    };
+    Blocks::sampled(matrix).all.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))
+}
+
+/// An estimate of one plan.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Estimate {
+    pub plan: Plan,
+    pub seconds: f64,
+}
+
+/// The work of a product with `k` columns of `width` bytes.
+struct Work<'a> {
+    traits: &'a Traits,
+    machine: &'a Machine,
+    k: usize,
+    width: usize,
+}
+
+impl Work<'_> {
+    fn scale(&self) -> f64 {
+        self.machine.size.multiprocessors as f64 / MEASURED
+    }
+
+    /// Returns the bytes of B that all entries take, whole packs included.
+    fn gathered(&self) -> f64 {
+        self.traits.nnz as f64 * (packs(self.k, self.width) * 16) as f64
+    }
+
+    /// Returns the seconds of moving A, B and C once.
+    fn moving(&self) -> f64 {
+        let Traits { rows, cols, bytes, .. } = *self.traits;
+        let all = bytes as f64 + ((rows + cols) * self.k * self.width) as f64;
+        all / self.machine.size.bandwidth
+    }
+
+    /// Returns the operations per second of a table.
+    fn flops(&self, of: [f64; 2]) -> f64 {
+        of[usize::from(self.width == 8)] * self.scale()
+    }
+
+    fn rows(&self) -> Estimate {
+        let (fresh, gathered) = (self.traits.fresh * self.gathered(), self.gathered());
+        let of_b = (self.traits.cols * self.k * self.width) as f64;
+        // Rows of B that are not in L2.
+        let missed = (1.0 - self.machine.size.cache / of_b.max(1.0)).clamp(0.0, 0.5) * fresh;
+        let loads = (fresh / L2 + gathered / L1) / self.scale() + missed / self.machine.size.bandwidth;
+        Estimate { plan: Plan::Rows, seconds: LAUNCH + loads.max(self.moving()) }
+    }
+
+    fn blocks(&self) -> Option<Estimate> {
+        let block = self.traits.block?;
+        let [height, width] = block.size;
+        let padded = block.blocks as f64 * (height * width) as f64;
+        let loaded = padded / height as f64 * (packs(self.k, self.width) * 16) as f64;
+        let loads = (self.traits.fresh * loaded / L2 + loaded / L1) / self.scale();
+        let work = 2.0 * padded * self.k as f64 / self.flops(PLAIN);
+        Some(Estimate { plan: Plan::Blocks, seconds: LAUNCH + loads.max(work).max(self.moving()) })
+    }
+
+    fn dense(&self) -> Option<Estimate> {
+        let Traits { rows, cols, dense, .. } = *self.traits;
+        let work = 2.0 * (rows * cols) as f64 * self.k as f64 / self.flops(DENSE);
+        let moved = ((rows * cols + (rows + cols) * self.k) * self.width) as f64;
+        let seconds = DENSE_LAUNCH + work.max(moved / self.machine.size.bandwidth);
+        dense.then_some(Estimate { plan: Plan::Dense, seconds })
+    }
+
+    /// Returns a shape of the plan `staged`; none if a buffer does not fit.
+    fn stage(&self, wide: usize, height: usize, parts: usize) -> Option<Stage> {
+        const LANES: usize = 8;
+        let lanes = packs(self.k, self.width).next_power_of_two().min(LANES);
+        let slice = Slice { lanes, packs: wide, aligned: (self.k * self.width).is_multiple_of(16) };
+        let row = lanes * wide * 16;
+        let room = |buffers: usize| (self.machine.shared / buffers / row).saturating_sub(1).min(Cut::MOST);
+        let cols = self.traits.cols.max(1);
+        if room(2) == 0 || lanes * parts > 32 {
+            return None;
+        }
+        let buffers = if cols <= room(1) { 1 } else { 2 };
+        // Chunks of equal sizes.
+        let chunk = cols.div_ceil(cols.div_ceil(room(buffers)));
+        Some(Stage { slice, height, parts, chunk, buffers })
+    }
+
+    fn of_stage(&self, stage: Stage) -> Estimate {
+        let Traits { rows, cols, nnz, .. } = *self.traits;
+        let multiprocessors = self.machine.size.multiprocessors as f64;
+        let row = (stage.slice.lanes * stage.slice.packs * 16) as f64;
+        let tiles = rows.div_ceil(stage.tile()) as f64;
+        let blocks = tiles * stage.slice.count(self.k, self.width) as f64;
+        let chunks = cols.div_ceil(stage.chunk) as f64;
+        // Entries of a row in a chunk are padded to quads.
+        let in_chunk = (nnz as f64 / (rows as f64 * chunks).max(1.0)).max(0.01);
+        let padded = 1.0 + 1.5 / in_chunk.max(1.0);
+        let loads = nnz as f64 / tiles * padded * (row + ENTRY) / (SHARED / MEASURED);
+        // Empty rows of chunks cost a look at their range.
+        let looks = (stage.tile() as f64 * chunks) * 64.0 / (SHARED / MEASURED);
+        let copies = cols as f64 * row / (STAGING / MEASURED);
+        let first = copies / chunks;
+        let of_block = match stage.buffers {
+            1 => copies + loads + looks,
+            _ => first + (copies - first).max(loads + looks),
+        };
+        let seconds = LAUNCH + ((blocks / multiprocessors).ceil() * of_block).max(self.moving());
+        Estimate { plan: Plan::Staged(stage), seconds }
+    }
+
+    fn staged(&self) -> Option<Estimate> {
+        let mut best: Option<Estimate> = None;
+        for wide in [1, 2] {
+            for height in [1, 2, 4] {
+                for parts in [1, 2, 4] {
+                    let one = self.stage(wide, height, parts).map(|stage| self.of_stage(stage));
+                    let better = |one: &Estimate| best.is_none_or(|best| one.seconds < best.seconds);
+                    best = one.filter(better).or(best);
+                }
+            }
+        }
+        best
+    }
+}
+
+/// Returns the estimates of all plans that can multiply, the fastest first, for k columns of `width` bytes.
+pub(super) fn estimates(traits: &Traits, machine: &Machine, k: usize, width: usize) -> Vec<Estimate> {
+    let work = Work { traits, machine, k, width };
+    let mut all = vec![work.rows()];
+    all.extend(work.blocks());
+    all.extend(work.staged());
+    // Packs of fewer than eight lanes of different rows meet in the same banks of shared memory.
+    all.retain(|one| !matches!(one.plan, Plan::Staged(stage) if stage.slice.lanes < 8));
+    all.extend(work.dense().filter(|_| k > 1));
+    all.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    all
+}
+
+/// Returns the best shape of the plan `staged` for k columns; none if shared memory does not suffice.
+pub(super) fn best_stage(traits: &Traits, machine: &Machine, k: usize, width: usize) -> Option<Stage> {
+    match (Work { traits, machine, k, width }).staged()?.plan {
+        Plan::Staged(stage) => Some(stage),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const H200: Machine = Machine { size: GpuSize::H200, shared: 227 << 10 };
+
+    fn plan(what: &str, k: usize, width: usize) -> &'static str {
+        let traits = Traits::of(&crate::source::load(what).unwrap().matrix, true);
+        let all = estimates(&traits, &H200, k, width);
+        assert!(all.windows(2).all(|pair| pair[0].seconds <= pair[1].seconds));
+        all[0].plan.name()
+    }
+
+    #[test]
+    fn dense_matrices_are_multiplied_by_cublas_and_blocks_by_block_rows() {
+        assert_eq!(plan("density:n=1024,sparsity=0.5", 256, 4), "dense");
+        assert_eq!(plan("hex27:8x8x8,dof=4", 64, 4), "blocks");
+        assert_eq!(plan("banded:n=20001,half=9", 32, 4), "blocks");
+        assert_eq!(plan("uniform:n=20000,row=16", 32, 8), "rows");
+    }
+
+    #[test]
+    fn buffers_fit_into_shared_memory_and_grids_fill_the_gpu() {
+        for (rows, cols, density, k) in
+            [(1024, 2048, 0.1, 128), (4096, 4096, 0.1, 128), (8192, 4096, 0.05, 256)]
+        {
+            let nnz = (density * (rows * cols) as f64) as usize;
+            let bytes = 8 * nnz as u64;
+            let traits = Traits { rows, cols, nnz, bytes, fresh: 0.2, block: None, dense: true };
+            let stage = best_stage(&traits, &H200, k, 4).unwrap();
+            assert!(stage.shared() <= H200.shared, "{stage:?}");
+            let blocks = rows.div_ceil(stage.tile()) * stage.slice.count(k, 4);
+            assert!((96..=264).contains(&blocks), "{blocks} blocks: {stage:?}");
+        }
+    }
+}
