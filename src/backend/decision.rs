@@ -1,6 +1,8 @@
 //! What `auto` decides by: its candidates, with the estimates that the choice compares.
 
 use super::Choice;
+use crate::error::{Error, Result};
+use crate::format::Csr;
 use serde::{Deserialize, Serialize};
 
 /// A strategy that `auto` considered for a matrix.
@@ -58,6 +60,43 @@ impl Decision {
             candidates.insert(0, chosen);
         }
         Decision { choice, why, candidates }
+    }
+}
+
+impl Decision {
+    /// Returns the decision for `k` columns at once: this one if its backend multiplies several columns, or else the candidate
+    /// with the least time that does, or else the first backend of the device that does and takes the matrix.
+    pub(super) fn with_columns(self, k: usize, matrix: &Csr, width: usize) -> Result<Decision> {
+        let Decision { choice, why, mut candidates } = self;
+        if choice.entry.columns {
+            return Ok(Decision { choice, why, candidates });
+        }
+        let kind = choice.entry.device();
+        candidates.sort_by(|a, b| {
+            a.seconds.unwrap_or(f64::INFINITY).total_cmp(&b.seconds.unwrap_or(f64::INFINITY))
+        });
+        let names: Vec<String> = candidates.iter().map(|candidate| candidate.backend.clone()).collect();
+        let others = super::with_columns(kind).map(|entry| entry.name.to_owned());
+        let usable = |name: &String| {
+            let choice = Choice::resolve(kind, "auto", name).ok()?;
+            let takes = choice.entry.columns && choice.entry.check(matrix, &choice.params, width).is_ok();
+            takes.then_some(choice)
+        };
+        let Some(found) = names.into_iter().chain(others).find_map(|name| usable(&name)) else {
+            return Err(choice.entry.check_columns(k).err().unwrap_or_else(|| {
+                Error::setting(
+                    "backend",
+                    choice.label(),
+                    "no backend of this device multiplies several columns",
+                )
+            }));
+        };
+        let why = format!(
+            "{} multiplies one vector at a time, and {} takes {k} columns",
+            choice.label(),
+            found.label()
+        );
+        Ok(Decision::new(found, why, candidates))
     }
 }
 

@@ -144,6 +144,24 @@ impl Entry {
         }
     }
 
+    /// Returns an error if the backend multiplies fewer than `k` columns at once.
+    pub fn check_columns(&self, k: usize) -> Result<()> {
+        if k <= 1 || self.columns {
+            return Ok(());
+        }
+        let names: Vec<_> = with_columns(self.device()).map(|entry| entry.name).collect();
+        let hint = match names[..] {
+            [] => "use the CPU, whose backends multiply several columns".to_owned(),
+            _ => format!("use backend auto, or one that does: {}", names.join(", ")),
+        };
+        Err(Error::Unsupported {
+            backend: self.name,
+            device: self.device(),
+            what: format!("{k} columns: it multiplies one vector at a time"),
+            hint,
+        })
+    }
+
     /// Returns an error if the backend does not support the matrix, for vectors whose elements have `width` bytes.
     pub fn check(&self, matrix: &Csr, params: &Params, width: usize) -> Result<()> {
         let check = match &self.builder {
@@ -301,6 +319,27 @@ impl Choice {
         Ok(SettledChoice::decided(decision))
     }
 
+    /// Returns the backend to use for a matrix and `k` columns at once. `auto` chooses among the backends that multiply several
+    /// columns; any other backend is returned as it is.
+    pub fn settle_columns(
+        &self,
+        matrix: &Csr,
+        vector_width: usize,
+        size: &GpuSize,
+        k: usize,
+    ) -> Result<SettledChoice> {
+        if std::ptr::eq(self.entry, &auto::ENTRY) {
+            return auto::decide_columns(matrix, vector_width, k).map(SettledChoice::decided);
+        }
+        if !std::ptr::eq(self.entry, &cuda::auto::ENTRY) {
+            self.entry.check_columns(k)?;
+            return Ok(self.without_matrix());
+        }
+        let size = GpuSize { resident_rows: 0, ..*size };
+        let decision = cuda::auto::decide(matrix, vector_width, &size)?;
+        Ok(SettledChoice::decided(decision.with_columns(k, matrix, vector_width)?))
+    }
+
     /// Returns whether the backend depends on the matrix.
     pub fn is_auto(&self) -> bool {
         std::ptr::eq(self.entry, &auto::ENTRY) || std::ptr::eq(self.entry, &cuda::auto::ENTRY)
@@ -391,6 +430,16 @@ impl SettledChoice {
         })?;
         Ok(Operator::new(device, operator))
     }
+}
+
+/// Returns the backends of a kind of device that multiply several columns at once.
+fn with_columns(kind: &str) -> impl Iterator<Item = &'static Entry> {
+    REGISTRY.iter().filter(move |entry| entry.device() == kind && entry.columns)
+}
+
+/// Returns whether a kind of device has a backend that multiplies several columns at once.
+pub fn columns_on(kind: &str) -> bool {
+    with_columns(kind).next().is_some()
 }
 
 /// Returns the matrix with repeated entries summed; none if there are no repeated entries. Counts of entries without values take

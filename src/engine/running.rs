@@ -166,7 +166,8 @@ impl Watch {
         rules.extend(self.cancel.clone().map(StoppingRule::Interrupt));
         rules.extend(self.time_limit.map(StoppingRule::TimeLimit));
         let mut recorder = Recorder::with_capacity(max_iters.min(HISTORY_CAPACITY));
-        let mut observer = FanOut { recorder: Some(&mut recorder), prepared: &mut self.observers, passed };
+        let mut observer =
+            FanOut { recorders: std::slice::from_mut(&mut recorder), prepared: &mut self.observers, passed };
         let _span = profile::begin(Phase::Build);
         let outcome = solve(&StoppingRule::any(rules), &mut [&mut observer])?;
         Ok((outcome, recorder))
@@ -205,6 +206,8 @@ pub(super) struct BackendOrder<'a> {
     pub precision: Precision,
     /// Whether backends are measured if there is no kept choice.
     pub tune: bool,
+    /// Number of vectors that are multiplied at once.
+    pub columns: usize,
 }
 
 /// Chooses a backend for a matrix and builds the operator. Leaves memory for `vectors` vectors free.
@@ -218,8 +221,8 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     let device = device.acquire()?;
     device.enter()?;
     let choosing = phases.begin(Phase::Analyse, "choosing a backend");
-    let BackendOrder { backend, precision, tune } = *order;
-    let context = Context { precision, size: device.gpu_size(), tune };
+    let BackendOrder { backend, precision, tune, columns } = *order;
+    let context = Context { precision, size: device.gpu_size(), tune, columns };
     let selected = choose::<D, T>(&device, backend, matrix, &context, &mut |what| phases.announce(what))?;
     let (explanation, backend) = (selected.explanation(), selected.backend);
     if let Some(why) = backend.because() {

@@ -12,6 +12,7 @@ mod common;
 mod bench;
 mod cli;
 mod cli_checkpoints;
+mod cli_columns;
 mod cli_files;
 mod cli_interrupt;
 mod cli_labels;

@@ -45,7 +45,7 @@ impl Plan {
         ];
         args.run.check_files(&inputs, &[("--output", args.output.as_deref())])?;
         args.output.as_deref().map(check_output).transpose()?;
-        let running = args.run.resolve(settings.serial(), Preconditioner::NONE)?;
+        let running = args.run.resolve(settings.serial(), Preconditioner::NONE, 1)?;
         let personalise = args.personalise.as_deref().map(teleport).transpose()?;
         let x0 = args.x0.as_deref().map(|path| Weights::read("x0", path)).transpose()?;
         let fetch = crate::cli::fetch::missing(&args.graph)?;
