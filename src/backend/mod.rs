@@ -135,6 +135,13 @@ pub struct Entry {
     pub precisions: &'static [Precision],
 }
 
+/// Prints the name and the device.
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}", self.name, self.device())
+    }
+}
+
 impl Entry {
     /// Returns the kind of device: `cpu` or `cuda`.
     pub fn device(&self) -> &'static str {

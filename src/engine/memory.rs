@@ -84,7 +84,9 @@ impl MemoryPlan {
             building: request.precond.bytes_to_build(rows, entries),
             host: host.saturating_mul(8 * rows),
             given: given.saturating_mul(8 * rows),
-            vectors: (method.vectors(preconditioned) as u64 * columns).saturating_mul(width * rows),
+            vectors: (method.vectors(preconditioned) as u64)
+                .saturating_mul(columns)
+                .saturating_mul(width * rows),
             program: PROGRAM + THREAD * request.threads.unwrap_or_else(available_cores) as u64,
             drawing: if picture { DRAWING } else { 0 },
             on_cpu: matches!(settled.device, DeviceName::Cpu(_)),
@@ -149,7 +151,7 @@ pub(super) fn reserve(
     (columns, width): (usize, usize),
 ) -> Reserve {
     let (rows, width) = (matrix.rows() as u64, width as u64);
-    let count = (method.vectors(precond != Preconditioner::NONE) * columns) as u64;
+    let count = (method.vectors(precond != Preconditioner::NONE) as u64).saturating_mul(columns as u64);
     let vectors = count.saturating_mul(rows * width);
     // The bytes of a block preconditioner are only an estimate, which must not refuse a backend.
     let rest =

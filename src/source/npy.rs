@@ -264,6 +264,11 @@ pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
     write_numbers(path, &[values.len()], values, None)
 }
 
+/// Writes row-major values of `k` columns as a two-dimensional array of f64.
+pub(crate) fn write_columns(path: &Path, values: &[f64], k: usize) -> Result<()> {
+    write_numbers(path, &[values.len() / k.max(1), k], values, None)
+}
+
 /// Writes row-major values of `k` columns as an array of f64, of one dimension if k is 1.
 pub(super) fn write_vectors(path: &Path, values: &[f64], k: usize) -> Result<()> {
     let shape = [values.len() / k, k];

@@ -355,11 +355,14 @@ fn no_right_hand_side_is_refused() {
 fn a_column_that_is_not_finite_or_out_of_range_ends_alone_and_leaves_the_bits_of_the_other_columns() {
     let cpu = Cpu::new(Some(2)).unwrap();
     let matrix = zoo::generated("poisson2d:20x20");
-    for (value, row) in [(f64::NAN, Some(7)), (f64::INFINITY, Some(7)), (1e200, None)] {
+    for (value, row) in [(f64::NAN, Some(7)), (f64::INFINITY, Some(7)), (1e-320, None)] {
         for method in [Method::Cg, Method::Minres] {
             let way = Way { method, ..Way::cg(&cpu) };
             let mut columns = right_hand_sides(&matrix, 3);
-            columns[1][7] = value;
+            match row {
+                Some(row) => columns[1][row] = value,
+                None => columns[1].fill(value),
+            }
             let found = way
                 .together::<f64>(&matrix, &columns, &to(tolerance::RTOL), &Checkpoints::default())
                 .unwrap();
