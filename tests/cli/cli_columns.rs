@@ -84,7 +84,7 @@ fn nan_in_one_column_fails_that_column_only_and_the_exit_code_is_1() {
     let x = read_vectors(&x).unwrap();
     assert!(x.column(0).unwrap().iter().all(|x| *x > 0.0) && x.column(1).unwrap().iter().all(|x| *x == 0.0));
     let text = file(&folder, "b.txt", "1 2\n3 nan\n");
-    assert!(refused_with(&["--rhs", word(&text)]).contains("line 2"));
+    assert!(refused_with(&["--rhs", word(&text)]).contains("b.txt:2:3"));
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod cli_markov;
 mod cli_monitor;
 mod cli_outputs;
 mod cli_pagerank;
+mod cli_pagerank_each;
 mod cli_plan;
 mod cli_profile;
 mod cli_reports;
