@@ -130,6 +130,14 @@ pub enum StopReason {
         /// The first row of that vector that is NaN or infinite, counted from 0.
         row: Option<usize>,
     },
+    /// A column of several right-hand sides was not solved: it, or the residual of its start, is NaN, infinite, or out of range.
+    NotSolved {
+        /// The first row that is NaN or infinite, counted from 0; none if all entries are finite but their squares are out of
+        /// range.
+        row: Option<usize>,
+        /// The norm of the right-hand side or of the residual.
+        norm: f64,
+    },
     /// The matrix is not positive definite.
     IndefiniteMatrix {
         /// The iteration in which this was found.
@@ -179,6 +187,7 @@ impl StopReason {
             StopReason::IterationLimit { .. } => "iteration_limit",
             StopReason::TimeLimit { .. } => "time_limit",
             StopReason::NotFinite { .. } => "not_finite",
+            StopReason::NotSolved { .. } => "not_solved",
             StopReason::IndefiniteMatrix { .. } => "indefinite_matrix",
             StopReason::Underflow { .. } => "underflow",
             StopReason::Breakdown { .. } => "breakdown",
@@ -254,6 +263,16 @@ impl std::fmt::Display for StopReason {
                 f,
                 "not converged: a dot product left the range of f64 in iteration {iteration}, though all entries are \
                  finite; scale the system"
+            ),
+            StopReason::NotSolved { row: Some(row), .. } => write!(
+                f,
+                "not solved: the right-hand side or the residual of its start is NaN or infinite in row {} (counted from 1); \
+                 correct it and solve this column again",
+                row + 1
+            ),
+            StopReason::NotSolved { row: None, norm } => write!(
+                f,
+                "not solved: the norm of the right-hand side or of the residual of its start is {norm:e}, out of range; scale it"
             ),
             StopReason::IndefiniteMatrix { iteration, curvature } => write!(
                 f,

@@ -334,6 +334,34 @@ fn scattered(matrix: &Csr) -> f64 {
     apart as f64 / pairs.max(1) as f64
 }
 
+/// The share of stored values in blocks that are entries, above which blocks are chosen for several columns.
+const FULL: f64 = 0.85;
+
+/// Chooses a backend for `k` columns at once. The matrix is read once for all columns, so the arithmetic counts and not the bytes
+/// of the format: blocks load each row of x once for all rows of a block, as long as few of their values are fill.
+pub fn decide_columns(matrix: &Csr, vector_width: usize, k: usize) -> Result<Decision> {
+    let chosen =
+        |typed: &str, why: String| Ok(Decision::new(Choice::resolve("cpu", "rows", typed)?, why, Vec::new()));
+    let facts = facts(matrix, vector_width);
+    let blocks = if matrix.nnz() < SMALL || matrix.pattern().has_repeats() {
+        Vec::new()
+    } else {
+        Blocks::sampled(matrix).all
+    };
+    let share = |block: &Block| facts.nnz / (block.blocks as f64 * (block.size[0] * block.size[1]) as f64);
+    let full = blocks.iter().filter(|block| share(block) >= FULL);
+    match full.max_by_key(|block| block.size[0] * block.size[1]) {
+        Some(block) => {
+            let ([height, width], percent) = (block.size, 100.0 * share(block));
+            let why = format!(
+                "{k} columns share a product, and blocks of {height}x{width} are full to {percent:.0} %"
+            );
+            chosen(&format!("bsr:block={height}x{width}"), why)
+        }
+        None => chosen("rows", format!("{k} columns share a product, which is read row by row")),
+    }
+}
+
 /// Returns the share of rows whose length differs from the row before, from a sample; 0 if rows are long, because they then have
 /// few ends.
 fn irregular(matrix: &Csr) -> f64 {

@@ -135,6 +135,13 @@ pub struct Entry {
     pub precisions: &'static [Precision],
 }
 
+/// Prints the name and the device.
+impl std::fmt::Debug for Entry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}", self.name, self.device())
+    }
+}
+
 impl Entry {
     /// Returns the kind of device: `cpu` or `cuda`.
     pub fn device(&self) -> &'static str {
@@ -142,6 +149,24 @@ impl Entry {
             Builder::Cpu(_) => "cpu",
             Builder::Cuda(_) => "cuda",
         }
+    }
+
+    /// Returns an error if the backend multiplies fewer than `k` columns at once.
+    pub fn check_columns(&self, k: usize) -> Result<()> {
+        if k <= 1 || self.columns {
+            return Ok(());
+        }
+        let names: Vec<_> = with_columns(self.device()).map(|entry| entry.name).collect();
+        let hint = match names[..] {
+            [] => "use the CPU, whose backends multiply several columns".to_owned(),
+            _ => format!("use backend auto, or one that does: {}", names.join(", ")),
+        };
+        Err(Error::Unsupported {
+            backend: self.name,
+            device: self.device(),
+            what: format!("{k} columns: it multiplies one vector at a time"),
+            hint,
+        })
     }
 
     /// Returns an error if the backend does not support the matrix, for vectors whose elements have `width` bytes.
@@ -301,6 +326,20 @@ impl Choice {
         Ok(SettledChoice::decided(decision))
     }
 
+    /// Returns the backend to use for a matrix and `k` columns at once. `auto` chooses among the backends that multiply several
+    /// columns; any other backend is returned as it is.
+    pub fn settle_columns(&self, matrix: &Csr, vector_width: usize, k: usize) -> Result<SettledChoice> {
+        if std::ptr::eq(self.entry, &auto::ENTRY) {
+            return auto::decide_columns(matrix, vector_width, k).map(SettledChoice::decided);
+        }
+        if !std::ptr::eq(self.entry, &cuda::auto::ENTRY) {
+            self.entry.check_columns(k)?;
+            return Ok(self.without_matrix());
+        }
+        let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, cuda::auto::WITH_COLUMNS)?;
+        Ok(choice.because(format!("{k} columns share a product")))
+    }
+
     /// Returns whether the backend depends on the matrix.
     pub fn is_auto(&self) -> bool {
         std::ptr::eq(self.entry, &auto::ENTRY) || std::ptr::eq(self.entry, &cuda::auto::ENTRY)
@@ -363,22 +402,6 @@ impl SettledChoice {
         self.because.as_deref()
     }
 
-    /// Refuses several columns if the backend multiplies one.
-    pub fn check_columns(&self, k: usize) -> Result<()> {
-        let entry = self.entry();
-        if k == 1 || entry.columns {
-            return Ok(());
-        }
-        let able = |other: &&Entry| other.device() == entry.device() && other.columns && other.values;
-        let able: Vec<_> = REGISTRY.iter().filter(able).map(|other| other.name).collect();
-        Err(Error::Unsupported {
-            backend: entry.name,
-            device: entry.device(),
-            what: format!("{k} columns at once"),
-            hint: format!("backends with columns are {}", able.join(", ")),
-        })
-    }
-
     /// Builds the operator on a device of the entry's kind. Refuses an operator that does not fit into the device's memory
     /// together with `reserve` bytes, which vectors and preconditioners take later.
     pub fn build<D: Pick<T>, T: Scalar>(
@@ -407,6 +430,16 @@ impl SettledChoice {
         })?;
         Ok(Operator::new(device, operator))
     }
+}
+
+/// Returns the backends of a kind of device that multiply several columns at once.
+fn with_columns(kind: &str) -> impl Iterator<Item = &'static Entry> {
+    REGISTRY.iter().filter(move |entry| entry.device() == kind && entry.columns)
+}
+
+/// Returns whether a kind of device has a backend that multiplies several columns at once.
+pub fn columns_on(kind: &str) -> bool {
+    with_columns(kind).next().is_some()
 }
 
 /// Returns the matrix with repeated entries summed; none if there are no repeated entries. Counts of entries without values take

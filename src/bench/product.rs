@@ -107,8 +107,10 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
         let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &row.backend)?;
         let began = Instant::now();
         let size = device.gpu_size().without_shared_launches();
-        let settled = choice.settle(matrix, size_of::<T>(), &size)?;
-        settled.check_columns(k)?;
+        let settled = match k {
+            1 => choice.settle(matrix, size_of::<T>(), &size)?,
+            _ => choice.settle_columns(matrix, size_of::<T>(), k)?,
+        };
         let operator = settled.build::<D, T>(device, matrix, 0)?;
         device.synchronize()?;
         row.build_seconds = Some(began.elapsed().as_secs_f64());

@@ -103,12 +103,18 @@ Examples:
   solver cg poisson2d:90x90 --precond jacobi --history a.json --output x.npy
   solver cg poisson2d:90x90 --x0 x.npy --rtol 1e-12 --history more.csv
   solver cg elasticity3d:20x20x20 --rhs included --precond ic0
+  solver cg elasticity3d:20x20x20 --rhs-count 32 --plot plots/columns.svg
+  solver cg elasticity3d:20x20x20 --rhs loads.npy --output displacements.npy
   solver cg poisson3d:60x60x60 --checkpoint p.ckpt --checkpoint-every 5m
   solver cg poisson3d:60x60x60 --checkpoint p.ckpt --resume p.ckpt --rtol 1e-10
   solver cg hex27:48x48x50,dof=3 --device cuda --backend vector:threads=16
   solver cg F1 --backend hybrid --plot plots/f1.svg
 
 A matrix of the catalog that is not on this machine, such as F1, is downloaded on first use.
+
+Several right-hand sides share each product of the matrix; each one has its own scalars, end and verdict. A column of a .npy \
+file that contains NaN or infinity is not solved, and the other ones are. The exit code is 0 if every column converged. In \
+JSON, columns holds one record a column.
 
 Ctrl-C or SIGTERM stops the solve at the next check; the answer, history, plot and checkpoint of the iterations so far are \
 still written. Before the first iteration it ends the program at once.
@@ -132,11 +138,16 @@ pub struct CgArgs {
     /// The matrix.
     #[command(flatten)]
     pub matrix: MatrixArg,
-    /// Set the right-hand side: a file (.txt, .mtx or .npy of one column, also .gz), ones, random:SEED, A*ones (the solution is
-    /// known, so the error is reported), or included (the one stored with the matrix) [default: A*ones]
+    /// Set the right-hand side: a file (.txt, .mtx or .npy, also .gz), ones, random:SEED, A*ones (the solution is known, so the
+    /// error is reported), or included (the one stored with the matrix); a file of several columns is several right-hand sides
+    /// [default: A*ones]
     #[arg(long, value_name = "FILE|WORD")]
     pub rhs: Option<OsString>,
-    /// Start from the vector in this file: .txt, .mtx or .npy, also .gz [default: x = 0]
+    /// Solve for K random right-hand sides at once: random:SEED, random:SEED+1 and so on, with the seed of --rhs [default: the
+    /// columns of --rhs; the seed is 1 without --rhs]
+    #[arg(long, value_name = "K")]
+    pub rhs_count: Option<usize>,
+    /// Start from the vector in this file, or from one for each right-hand side: .txt, .mtx or .npy, also .gz [default: x = 0]
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
     /// Read only the stored triangle of a symmetric file, as some papers measured it
@@ -176,7 +187,8 @@ pub struct CgArgs {
     /// Continue from this checkpoint of the same solve
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
-    /// Write the solution to this file: .mtx or .mtx.gz (Matrix Market), .npy (NumPy), .txt or .txt.gz (one number a line)
+    /// Write the solution to this file: .mtx or .mtx.gz (Matrix Market), .npy (NumPy), .txt or .txt.gz (one row a line); several
+    /// solutions are its columns
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

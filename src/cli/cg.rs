@@ -6,16 +6,19 @@ use super::layout::labelled;
 use super::load::load;
 use super::plan::Plan;
 use super::profile::Profiling;
-use super::progress::{Live, during, show_phases};
+use super::progress::{Largest, Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::vectors::{RightHandSide, writer};
 use super::{choices, fetch, flags, interrupt, print, print_json};
 use crate::engine::tune::Explanation;
-use crate::engine::{self, Answer, Matrix, Solver};
+use crate::engine::{self, Answer, Answers, DeviceHandle, Matrix, Prepared, RightHandSides, Solver};
 use crate::error::{Error, Result};
+use crate::observe::report::ColumnReport;
 use crate::observe::{History, Phase, Report, profile};
 use crate::solve::problem::Problem;
 use crate::source::Options;
+use crate::text::duration;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
@@ -45,13 +48,14 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     let printed = match plan.run.json {
         true => print_json(&choices::with_explanation(&report, explained)?),
         false => {
+            let mut table = explained.map(choices::explained).map_or(String::new(), |table| table + "\n");
             let mut lines = report.lines();
             lines.extend(choices::line(&explanation, report.backend_because.as_deref()));
             lines.extend(plan.files().filter(|_| written.is_ok()));
             if verbose() {
                 lines.extend(report.details());
+                table.push_str(&columns(&report));
             }
-            let table = explained.map(choices::explained).map_or(String::new(), |table| table + "\n");
             print(&(table + &labelled(LABELS, &lines))).and_then(|()| profiling.print())
         }
     };
@@ -65,6 +69,78 @@ struct Solved {
     explanation: Explanation,
     /// The outcome of writing the results.
     written: Result<()>,
+}
+
+/// The answer for one right-hand side or several.
+enum Found {
+    One(Box<Answer>),
+    Many(Answers),
+}
+
+impl Found {
+    /// Solves with the live line of the method.
+    fn solve(
+        prepared: &mut Prepared,
+        problem: &Problem,
+        start: Option<(&[f64], &str)>,
+        live: Live,
+    ) -> Result<Found> {
+        if problem.columns == 1 {
+            let mut b = engine::RightHandSide::of(problem);
+            if let Some((x0, name)) = start {
+                b = b.from_start(x0).start_named(name);
+            }
+            let mut live = live;
+            let answer = prepared.solve_watched(b, &mut [&mut live]);
+            live.finish();
+            return answer.map(|answer| Found::One(Box::new(answer)));
+        }
+        let mut b = RightHandSides::from(problem);
+        if let Some((x0, name)) = start {
+            b = b.from_start(x0).start_named(name);
+        }
+        let mut live = Largest::new(live);
+        let answers = prepared.solve_many_watched(b, &mut [&mut live]);
+        live.finish();
+        answers.map(Found::Many)
+    }
+
+    /// Returns the solutions, n x k, row-major, and k.
+    fn x(&self) -> (&[f64], usize) {
+        match self {
+            Found::One(answer) => (answer.x(), 1),
+            Found::Many(answers) => (answers.x(), answers.count()),
+        }
+    }
+
+    fn measure_limit(&mut self, device: &DeviceHandle, cancel: &AtomicBool) {
+        match self {
+            Found::One(answer) => answer.measure_limit(device, Some(cancel)),
+            Found::Many(answers) => answers.measure_limit(device, Some(cancel)),
+        }
+    }
+
+    fn report_naming(&self, naming: engine::Naming<'_>) -> Report {
+        match self {
+            Found::One(answer) => answer.report_naming(naming),
+            Found::Many(answers) => answers.report_naming(naming),
+        }
+    }
+
+    fn into_history(self, report: Report) -> History {
+        match self {
+            Found::One(answer) => History::new(report, answer.into_recorder()),
+            Found::Many(answers) => History::of_columns(report, answers.into_recorders()),
+        }
+    }
+}
+
+/// Describes the residuals of `--monitor`.
+fn monitored(columns: usize) -> &'static str {
+    match columns {
+        1 => "recurrence residual / ||b||",
+        _ => "largest recurrence residual / ||b|| of the running columns",
+    }
 }
 
 /// Solves, writes the results, and measures the stream bandwidth.
@@ -85,46 +161,42 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
     let interrupted = interrupt::catch();
     prepared.cancel_by(&interrupted)?;
     let limits = plan.running.limits(plan.stopping.most_iterations(rows));
-    let mut live = Live::new(plan.method.name(), limits, plan.run.monitor, "recurrence residual / ||b||");
-    let mut b = engine::RightHandSide::of(&problem);
-    if let (Some(x0), Some(name)) = (x0, &name) {
-        b = b.from_start(x0).start_named(name);
-    }
-    let answer = prepared.solve_watched(b, &mut [&mut live]);
-    live.finish();
-    let mut answer = answer.map_err(|error| name_start(plan, error))?;
-    let written = write_answer(plan, &answer);
+    let live = Live::new(plan.method.name(), limits, plan.run.monitor, monitored(problem.columns));
+    let found = Found::solve(&mut prepared, &problem, x0.zip(name.as_deref()), live);
+    let mut found = found.map_err(|error| name_start(plan, error))?;
+    let written = write_answer(plan, &found);
     let explanation = prepared.explanation().clone();
     // The measurement needs about as much memory as the solve.
     let device = prepared.into_device();
     drop(problem);
     interrupt::hold();
-    during("measuring the stream bandwidth", || answer.measure_limit(&device, Some(&interrupted)));
+    during("measuring the stream bandwidth", || found.measure_limit(&device, &interrupted));
     interrupt::let_go();
-    let report = report(plan, &answer);
-    let history = History::new(report, answer.into_recorder());
+    let report = report(plan, &found);
+    let history = found.into_history(report);
     let written = written.and(plan.run.write_results(&history));
     Ok(Solved { report: history.report, explanation, written })
 }
 
 /// Writes x if `--output` names a file.
-fn write_answer(plan: &Plan, answer: &Answer) -> Result<()> {
+fn write_answer(plan: &Plan, found: &Found) -> Result<()> {
     let Some(path) = plan.output.as_deref() else { return Ok(()) };
     let _span = profile::begin(Phase::Write);
     let write = writer(path)?;
-    during(format!("writing {}", path.display()), || write(path, answer.x()))?;
+    let (x, columns) = found.x();
+    during(format!("writing {}", path.display()), || write(path, x, columns))?;
     log::info!("solution written to {}", path.display());
     Ok(())
 }
 
 /// Returns the report, with hints that name flags.
-fn report(plan: &Plan, answer: &Answer) -> Report {
+fn report(plan: &Plan, found: &Found) -> Report {
     let matrix = plan.matrix.display();
     let naming = |setting: &str, value: &str| match (setting, value) {
         ("method", "minres") => format!("solver minres --matrix {matrix}"),
         _ => as_flag(setting, value),
     };
-    let report = answer.report_naming(&naming);
+    let report = found.report_naming(&naming);
     Report { note: report.note.as_deref().map(flags::note), ..report }
 }
 
@@ -134,4 +206,23 @@ fn name_start(plan: &Plan, error: Error) -> Error {
         (Error::StartScale { .. }, Some(x0)) => flags::bad("--x0", x0, error.to_string()),
         _ => error,
     }
+}
+
+/// Formats the columns of several right-hand sides as a table; empty for one right-hand side.
+fn columns(report: &Report) -> String {
+    if report.columns.is_empty() {
+        return String::new();
+    }
+    let row = |column: &ColumnReport| {
+        vec![
+            column.column.to_string(),
+            column.iterations.to_string(),
+            column.restarts.to_string(),
+            format!("{:.3e}", column.residual_true),
+            duration(column.seconds_solve),
+            column.message.clone(),
+        ]
+    };
+    let header = ["column", "iterations", "restarts", "residual", "time", "end"];
+    choices::table(&header, report.columns.iter().map(row).collect()) + "\n"
 }

@@ -10,7 +10,7 @@ use crate::text::duration;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 /// Makes an aligned table; all columns but the first and the last hold numbers.
-fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+pub(super) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = Table::new();
     let width = u16::try_from(columns()).unwrap_or(u16::MAX);
     table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);

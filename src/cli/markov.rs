@@ -42,7 +42,7 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
         &[("--output", args.output.as_deref())],
     )?;
     args.output.as_deref().map(check_output).transpose()?;
-    let running = args.run.resolve(settings.serial(), Preconditioner::NONE)?;
+    let running = args.run.resolve(settings.serial(), Preconditioner::NONE, 1)?;
     let x0 = args.x0.as_deref().map(|path| Weights::read_in_order("x0", path)).transpose()?;
     let missing = fetch::missing(&args.matrix)?;
     if args.run.dry_run {

@@ -7,10 +7,10 @@ use super::flags::{self, as_flag};
 use super::layout::labelled;
 use super::load::load;
 use super::profile::Profiling;
-use super::progress::{Live, during, show_phases};
+use super::progress::{Largest, Limits, Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::{choices, fetch, interrupt, print, print_json};
-use crate::engine::pagerank::RankReport;
+use crate::engine::pagerank::{Prepared, RankReport};
 use crate::engine::tune::Explanation;
 use crate::engine::{Matrix, Pagerank};
 use crate::error::Result;
@@ -18,6 +18,7 @@ use crate::format::Duplicates;
 use crate::source::Options;
 use args::PagerankArgs;
 use plan::Plan;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
@@ -87,6 +88,8 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Re
     if let Some(weights) = plan.personalise {
         pagerank = pagerank.personalise(weights);
     }
+    let each = !plan.each.is_empty();
+    pagerank = pagerank.personalise_each(plan.each);
     if let Some(ranks) = plan.x0 {
         pagerank = pagerank.x0(ranks);
     }
@@ -94,6 +97,9 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Re
     // Ctrl-C exits immediately up to this point: there are no results to save yet.
     let interrupted = interrupt::catch();
     prepared.cancel_by(&interrupted);
+    if each {
+        return solve_each(args, prepared, limits, &interrupted);
+    }
     let mut live = Live::new("pagerank", limits, args.run.monitor, "error bound from the last step");
     let ranks = prepared.solve_watched(&mut [&mut live]);
     live.finish();
@@ -107,6 +113,32 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Re
     let device = prepared.into_device();
     interrupt::hold();
     during("measuring the stream bandwidth", || ranks.measure_limit(&device, Some(&interrupted)));
+    interrupt::let_go();
+    let written = written.and(args.run.write_results(&ranks.history_naming(&as_flag)));
+    Ok((ranks.report_naming(&as_flag), explanation, written))
+}
+
+/// Ranks the vertices for each personalisation, as [`solve`] does for one.
+fn solve_each(
+    args: &PagerankArgs,
+    mut prepared: Prepared,
+    limits: Limits,
+    interrupted: &AtomicBool,
+) -> Result<(RankReport, Explanation, Result<()>)> {
+    let what = "largest error bound from the last step of the running columns";
+    let mut live = Largest::new(Live::new("pagerank", limits, args.run.monitor, what));
+    let ranks = prepared.solve_each_watched(&mut [&mut live]);
+    live.finish();
+    let mut ranks = ranks?;
+    let written = args.output.as_deref().map_or(Ok(()), |path| {
+        during(format!("writing {}", path.display()), || ranks.write(path))?;
+        log::info!("ranks written to {}", path.display());
+        Ok(())
+    });
+    let explanation = prepared.explanation().clone();
+    let device = prepared.into_device();
+    interrupt::hold();
+    during("measuring the stream bandwidth", || ranks.measure_limit(&device, Some(interrupted)));
     interrupt::let_go();
     let written = written.and(args.run.write_results(&ranks.history_naming(&as_flag)));
     Ok((ranks.report_naming(&as_flag), explanation, written))

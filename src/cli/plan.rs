@@ -13,7 +13,7 @@ use crate::solve::Method;
 use crate::solve::checkpoint::{self, Checkpoints, Saved};
 use crate::source::catalog::Entry;
 use crate::stop::StoppingRule;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A solve that is ready to run.
 pub struct Plan {
@@ -68,9 +68,13 @@ impl Plan {
         args.run.check_files(&inputs, &outputs)?;
         let checkpoints = checkpoints(&args)?;
         args.output.as_deref().map(writer).transpose()?;
-        let running = args.run.resolve(None, args.precond)?;
-        let rhs = args.rhs.as_deref().map(RightHandSide::resolve).transpose()?.unwrap_or_default();
-        let x0 = args.x0.as_deref().map(|path| FromFile::read("x0", path)).transpose()?;
+        let rhs = args.rhs.as_deref().map(RightHandSide::resolve).transpose()?;
+        let rhs = match args.rhs_count {
+            None => rhs.unwrap_or_default(),
+            Some(count) => RightHandSide::with_count(rhs, count)?,
+        };
+        let running = args.run.resolve(None, args.precond, rhs.columns())?;
+        let x0 = args.x0.as_deref().map(|path| start(path, rhs.columns())).transpose()?;
         let fetch = super::fetch::missing(&matrix)?;
         Ok(Plan {
             method,
@@ -137,6 +141,22 @@ impl Plan {
             b.values(rows)?;
         }
         self.x0.as_ref().map_or(Ok(()), |x0| x0.values(rows).map(drop))
+    }
+}
+
+/// Reads the start, which has as many columns as there are right-hand sides.
+fn start(path: &Path, columns: usize) -> Result<FromFile> {
+    if columns == 1 {
+        return FromFile::read("x0", path);
+    }
+    let x0 = FromFile::read_columns("x0", path)?;
+    match x0.columns() {
+        found if found == columns => Ok(x0),
+        found => Err(bad(
+            "--x0",
+            path.display(),
+            format!("it has {found} columns, but there are {columns} right-hand sides"),
+        )),
     }
 }
 

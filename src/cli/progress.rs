@@ -1,8 +1,10 @@
 //! Progress on stderr: one live line on a terminal, or a line every few seconds in a log. Short work shows no progress.
 
+mod largest;
 mod live;
 mod monitor;
 
+pub use largest::Largest;
 pub use live::{Limits, Live};
 
 use super::duration;

@@ -104,8 +104,8 @@ pub(super) fn file(typed: &OsStr) -> Option<&Path> {
 
 impl RunArgs {
     /// Resolves the options, and looks for a GPU if the device needs it. `serial` is the name of a method that runs in f64 on one
-    /// thread of the CPU.
-    pub fn resolve(&self, serial: Option<&str>, precond: Preconditioner) -> Result<Running> {
+    /// thread of the CPU, and `columns` the number of vectors that are multiplied at once.
+    pub fn resolve(&self, serial: Option<&str>, precond: Preconditioner, columns: usize) -> Result<Running> {
         if self.monitor == Some(0) {
             return Err(bad("--monitor", 0, "it must be at least 1, which prints every residual"));
         }
@@ -114,6 +114,10 @@ impl RunArgs {
         let time_limit = self.time_limit.map(Duration::try_from_secs_f64).transpose();
         let time_limit =
             time_limit.map_err(|e| bad("--time-limit", self.time_limit.unwrap_or(0.0), e.to_string()))?;
+        if self.tune && columns > 1 {
+            let reason = "it measures products with one vector; leave it out for several columns";
+            return Err(bad("--tune", "", reason));
+        }
         if self.tune && self.backend != "auto" {
             let reason = "--tune chooses the backend by measurement; leave out one of the two";
             return Err(bad("--backend", &self.backend, reason));
@@ -124,6 +128,7 @@ impl RunArgs {
             precond,
             precision: self.precision,
             threads: self.threads,
+            columns,
         };
         let settled = match serial {
             None => request.settle()?,

@@ -33,6 +33,7 @@ pub(super) fn run(args: &TuneArgs) -> Result<bool> {
         precond: Preconditioner::NONE,
         precision: args.precision,
         threads: args.threads,
+        columns: 1,
     };
     let settled = request.settle()?;
     if let Some(why) = &settled.device_because {

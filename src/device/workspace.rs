@@ -53,6 +53,12 @@ impl<D: Device, T: Scalar> Workspace<D, T> {
         Ok(Workspace { device: device.clone(), vectors, slots: device.slots(slots, k)?, n, k })
     }
 
+    /// Adds a vector of one column, which sweeps read for every column of the other vectors.
+    pub fn add_narrow(&mut self, name: Name) -> Result<()> {
+        self.vectors[name.0 as usize] = Some(self.device.vector(self.n, 1)?);
+        Ok(())
+    }
+
     /// Returns the device.
     pub fn device(&self) -> &D {
         &self.device

@@ -149,6 +149,16 @@ impl Answer {
         self.recorder.residuals()
     }
 
+    /// Returns whether the memory traffic of an iteration is known.
+    pub(super) fn moves(&self) -> bool {
+        self.facts.moves
+    }
+
+    /// Returns the recorded residuals with their times.
+    pub(super) fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
     /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report. This takes up to half a
     /// second; setting `cancel` ends the measurement.
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
@@ -236,6 +246,7 @@ impl Answer {
             limit_seconds_per_iteration: limit.map(|limit| limit.seconds),
             percent_of_limit: limit.map(|limit| 100.0 * limit.seconds / outcome.seconds_each),
             profile: self.profile.as_ref().map(Profile::times),
+            columns: Vec::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The choice of device and backend for a request, and handles of open devices.
 
 use super::shared::Shared;
-use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
+use crate::backend::{Choice, Host, REGISTRY, columns_on, nearest_on_cpu};
 use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
@@ -49,6 +49,8 @@ pub struct Request {
     pub precision: Precision,
     /// CPU threads; by default one per core that this process may use.
     pub threads: Option<usize>,
+    /// Number of right-hand sides, or of other vectors, that are multiplied at once; 1 by default.
+    pub columns: usize,
 }
 
 impl Default for Request {
@@ -59,6 +61,7 @@ impl Default for Request {
             precond: Preconditioner::NONE,
             precision: Precision::F64,
             threads: None,
+            columns: 1,
         }
     }
 }
@@ -126,6 +129,9 @@ impl Request {
             DeviceName::Cuda(_) => Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, &self.backend)?,
         };
         backend.check_precision(self.precision)?;
+        if self.columns > 1 && !backend.is_auto() {
+            backend.entry.check_columns(self.columns)?;
+        }
         // One launch runs many iterations, and its kernel has only sweeps and products with one matrix.
         if backend.entry.name == BURST && !self.precond.is_sweeps() {
             return Err(Error::Unsupported {
@@ -161,6 +167,9 @@ impl Request {
             ["cuda"] => Ok((DeviceName::Cuda(0), Some(format!("{name} is a backend of cuda")))),
             _ if self.precond.needs_cpu() => {
                 Ok((cpu, Some(format!("{} runs on the CPU only so far", self.precond.name()))))
+            }
+            _ if self.columns > 1 && !columns_on(Cuda::KIND) => {
+                Ok((cpu, Some("no backend of cuda multiplies several columns".to_owned())))
             }
             _ => Ok(match usable(0) {
                 Ok(()) => (DeviceName::Cuda(0), Some("a GPU and its libraries are usable".to_owned())),

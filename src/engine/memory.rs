@@ -15,6 +15,11 @@ const HOST_VECTORS: u64 = 7;
 const JUDGING_VECTORS: u64 = 2;
 /// Host vectors while operators are built: the right-hand side and its known solution.
 const GIVEN_VECTORS: u64 = 2;
+/// Host vectors for each of several right-hand sides: the right-hand side, the solution, its residual, the copy for transfers and
+/// the copy that is returned.
+const HOST_COLUMNS: u64 = 5;
+/// Host vectors for judging one of several columns at a time.
+const JUDGED_VECTORS: u64 = 4;
 /// Bytes of the program for a small system: code and iteration history.
 const PROGRAM: u64 = 20_000_000;
 /// Bytes per thread: its stack, and working memory that the allocator has not returned. On 16 threads the packing of slices takes
@@ -67,15 +72,21 @@ impl MemoryPlan {
             "dense" => rows.saturating_mul(rows).saturating_mul(width),
             _ => compressed_rows(rows, entries, if narrow { 4 } else { 8 }),
         };
-        let start = u64::from(start);
+        let (start, columns) = (u64::from(start), request.columns as u64);
+        let (host, given) = match columns {
+            1 => (HOST_VECTORS + JUDGING_VECTORS + start, GIVEN_VECTORS + start),
+            k => ((HOST_COLUMNS + start).saturating_mul(k) + JUDGED_VECTORS, (1 + start).saturating_mul(k)),
+        };
         MemoryPlan {
             matrix: compressed_rows(rows, entries, 8) + rounded,
             operator,
             precond: request.precond.bytes(rows, entries, width),
             building: request.precond.bytes_to_build(rows, entries),
-            host: (HOST_VECTORS + JUDGING_VECTORS + start) * 8 * rows,
-            given: (GIVEN_VECTORS + start) * 8 * rows,
-            vectors: method.vectors(preconditioned) as u64 * width * rows,
+            host: host.saturating_mul(8 * rows),
+            given: given.saturating_mul(8 * rows),
+            vectors: (method.vectors(preconditioned) as u64)
+                .saturating_mul(columns)
+                .saturating_mul(width * rows),
             program: PROGRAM + THREAD * request.threads.unwrap_or_else(available_cores) as u64,
             drawing: if picture { DRAWING } else { 0 },
             on_cpu: matches!(settled.device, DeviceName::Cpu(_)),
@@ -84,12 +95,12 @@ impl MemoryPlan {
 
     /// Returns the bytes of operators and vectors on the device of the solve.
     pub fn on_device(&self) -> u64 {
-        self.operator.saturating_add(self.precond + self.vectors)
+        self.operator.saturating_add(self.precond).saturating_add(self.vectors)
     }
 
     /// Returns the bytes of main memory.
     pub fn on_host(&self) -> u64 {
-        let all = self.matrix + self.host + self.program;
+        let all = self.host.saturating_add(self.matrix + self.program);
         if self.on_cpu {
             all.saturating_add(self.on_device() + self.more().map_or(0, |more| more.0))
         } else {
@@ -100,17 +111,18 @@ impl MemoryPlan {
     /// Returns the phase of a run on the CPU that takes more memory than the iterations, and the additional bytes; none if no
     /// phase does.
     pub fn more(&self) -> Option<(u64, &'static str)> {
-        let kept = self.matrix + self.given;
+        let kept = self.given.saturating_add(self.matrix);
         // The host numbers that fill the arrays of the measurement take half as many bytes as the arrays.
-        let measuring = self.on_device().min(LARGEST) / 2 * 3 + self.given;
-        let building = self.operator.saturating_add(self.precond + self.building + kept);
+        let measuring = self.on_device().min(LARGEST) / 2 * 3;
+        let measuring = self.given.saturating_add(measuring);
+        let building = self.operator.saturating_add(kept.saturating_add(self.precond + self.building));
         let phases = [
             (building, "the preconditioner is made"),
             (measuring, "the machine is measured"),
-            (kept + self.drawing, "the picture is drawn"),
+            (kept.saturating_add(self.drawing), "the picture is drawn"),
         ];
         let most = phases.into_iter().max_by_key(|(bytes, _)| *bytes)?;
-        let solving = self.on_device().saturating_add(self.matrix + self.host);
+        let solving = self.on_device().saturating_add(self.host.saturating_add(self.matrix));
         Some((most.0.checked_sub(solving)?, most.1)).filter(|(bytes, _)| *bytes > 0)
     }
 }
@@ -130,10 +142,17 @@ pub(super) struct Reserve {
     pub vectors: u64,
 }
 
-/// Returns the bytes that a solve needs on its device in addition to the matrix, with numbers of `width` bytes.
-pub(super) fn reserve(method: Method, precond: Preconditioner, matrix: &Csr, width: usize) -> Reserve {
+/// Returns the bytes that a solve of `columns` right-hand sides needs on its device in addition to the matrix, with numbers of
+/// `width` bytes.
+pub(super) fn reserve(
+    method: Method,
+    precond: Preconditioner,
+    matrix: &Csr,
+    (columns, width): (usize, usize),
+) -> Reserve {
     let (rows, width) = (matrix.rows() as u64, width as u64);
-    let vectors = method.vectors(precond != Preconditioner::NONE) as u64 * rows * width;
+    let count = (method.vectors(precond != Preconditioner::NONE) as u64).saturating_mul(columns as u64);
+    let vectors = count.saturating_mul(rows * width);
     // The bytes of a block preconditioner are only an estimate, which must not refuse a backend.
     let rest =
         if precond.bytes_are_estimated() { 0 } else { precond.bytes(rows, matrix.nnz() as u64, width) };

@@ -1,15 +1,17 @@
 //! PageRank, from a graph to ranks with a guaranteed bound on their error.
 
+mod each;
 mod files;
 mod prepared;
 mod ranks;
 mod report;
 
 pub use crate::solve::pagerank::{Dangling, RankMethod};
+pub use each::{RanksEach, check_output_each};
 pub use files::check_output;
 pub use prepared::Prepared;
 pub use ranks::Ranks;
-pub use report::{RankReport, Top};
+pub use report::{ColumnRanks, RankReport, Top};
 
 use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;
@@ -126,6 +128,7 @@ pub struct Pagerank {
     graph: Matrix,
     settings: Settings,
     personalise: Option<Weights>,
+    each: Vec<Weights>,
     x0: Option<Weights>,
     running: Running,
 }
@@ -134,7 +137,7 @@ impl Pagerank {
     /// Creates the settings of a solve with this graph. The graph is freed once the links are sorted, unless it has other clones.
     pub fn new(graph: &Matrix) -> Pagerank {
         let (settings, running) = (Settings::default(), Running::default());
-        Pagerank { graph: graph.clone(), settings, personalise: None, x0: None, running }
+        Pagerank { graph: graph.clone(), settings, personalise: None, each: Vec::new(), x0: None, running }
     }
 
     /// Sets the probability that the surfer follows a link instead of jumping. By default 0.85.
@@ -191,6 +194,26 @@ impl Pagerank {
         self
     }
 
+    /// Sets several distributions of the surfer's jumps, for which [`solve_each`](Self::solve_each) computes the ranks in one run.
+    /// Backend `auto` then chooses among the backends that multiply several columns.
+    ///
+    /// ```
+    /// # fn main() -> solver::Result<()> {
+    /// use solver::prelude::*;
+    /// let graph = Matrix::open_graph("rmat:scale=8,factor=8")?;
+    /// let each = ["3", "17", "40"].map(|vertex| Weights::from_vertices([vertex]));
+    /// let ranks = Pagerank::new(&graph).personalise_each(each).solve_each()?;
+    /// assert!(ranks.converged() && ranks.columns().len() == 3);
+    /// println!("{}", ranks.report());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn personalise_each(mut self, weights: impl IntoIterator<Item = Weights>) -> Self {
+        self.each = weights.into_iter().collect();
+        self.running.request.columns = self.each.len().max(1);
+        self
+    }
+
     /// Sets the initial ranks, which may be those of an earlier version of the graph. By default the distribution of the jumps.
     pub fn x0(mut self, ranks: impl Into<Weights>) -> Self {
         self.x0 = Some(ranks.into());
@@ -207,5 +230,10 @@ impl Pagerank {
     /// Computes the ranks.
     pub fn solve(self) -> Result<Ranks> {
         self.prepare()?.solve()
+    }
+
+    /// Computes the ranks for each distribution of [`personalise_each`](Self::personalise_each).
+    pub fn solve_each(self) -> Result<RanksEach> {
+        self.prepare()?.solve_each()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::answer::{Answer, Facts, MatrixFacts};
 use super::device::{DeviceHandle, Opened, on_device};
+use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
 use super::rhs::RightHandSide;
 use super::running::HISTORY_CAPACITY;
@@ -10,6 +11,7 @@ use super::settings::{Input, Settings, check_range};
 use super::stopping::Stopping;
 use super::tune::Explanation;
 use super::watch::FanOut;
+use crate::backend::SettledChoice;
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
 use crate::observe::{Observer, Recorder};
@@ -19,6 +21,7 @@ use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
 use crate::solve::{Outcome, System};
 use crate::stop::StoppingRule;
+use crate::text::thousands;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,6 +55,33 @@ pub struct Prepared {
     assume_symmetric: bool,
     precond: Preconditioner,
     explanation: Explanation,
+    columns: Columns,
+}
+
+/// The backend and the number of columns for which it was chosen.
+#[derive(Clone)]
+struct Columns {
+    backend: SettledChoice,
+    prepared: usize,
+    /// Whether the matrix is a product of the caller.
+    applied: bool,
+}
+
+impl Columns {
+    /// Refuses several columns if the backend multiplies one vector at a time.
+    fn check(&self, k: usize) -> Result<()> {
+        // A product of the caller is applied column by column.
+        if self.applied {
+            return Ok(());
+        }
+        self.backend.entry().check_columns(k).map_err(|error| match (error, self.prepared) {
+            (Error::Unsupported { backend, device, what, hint }, 1) => {
+                let hint = format!("prepare the solve for {k} columns, or {hint}");
+                Error::Unsupported { backend, device, what, hint }
+            }
+            (error, _) => error,
+        })
+    }
 }
 
 /// Prints the method, the number of rows, the backend and the device.
@@ -88,6 +118,7 @@ impl Prepared {
         };
         let began = Instant::now();
         let (backend, precision) = (&settled.backend, settings.request.precision);
+        let prepared = settings.request.columns;
         let (session, recipe) =
             on_device!(device, precision, |held, D, T| session::<D, T>(held, &mut settings, backend))?;
         let Settings { matrix, stopping, mut checkpoints, observers, ended, assume_symmetric, .. } = settings;
@@ -112,7 +143,7 @@ impl Prepared {
             ("backend", facts.backend.clone()),
             ("preconditioner", facts.precond.clone()),
         ];
-        let mut prepared = Prepared {
+        let mut ready = Prepared {
             matrix,
             device,
             session,
@@ -125,9 +156,10 @@ impl Prepared {
             assume_symmetric,
             precond: recipe.precond,
             explanation: recipe.explanation,
+            columns: Columns { backend: recipe.backend, prepared, applied },
         };
-        prepared.rule = prepared.rule(&prepared.stopping)?;
-        Ok(prepared)
+        ready.rule = ready.rule(&ready.stopping)?;
+        Ok(ready)
     }
 
     fn rule(&self, stopping: &Stopping) -> Result<StoppingRule> {
@@ -192,29 +224,88 @@ impl Prepared {
         let mut x = zeros(self.matrix.rows())?;
         let most = self.stopping.most_iterations(self.matrix.rows());
         let mut recorder = Recorder::with_capacity(most.min(HISTORY_CAPACITY));
-        let outcome = self.run(&b, &mut x, Some(&mut recorder), observers)?;
+        let outcome = self.run(&b, &mut x, std::slice::from_mut(&mut recorder), observers)?;
         Ok(Answer::new(x, outcome, recorder, Arc::clone(&self.facts), &b))
+    }
+
+    /// Solves the systems of several right-hand sides at once: one product of the matrix and all columns in an iteration. Each
+    /// column has its own scalars, end and verdict; one that contains NaN or infinity ends with
+    /// [`StopReason::NotSolved`](crate::stop::StopReason::NotSolved) and does not touch the other columns. Prepare with
+    /// [`columns`](super::Solver::columns) for backend `auto` to choose for several columns.
+    ///
+    /// ```
+    /// # fn main() -> solver::Result<()> {
+    /// use solver::prelude::*;
+    /// let a = Matrix::open("poisson2d:30x30")?;
+    /// let mut cg = Cg::new(&a).columns(3).prepare()?;
+    /// let b: Vec<f64> = (0..3 * a.rows()).map(|i| (i % 7) as f64).collect(); // n x 3, row-major
+    /// let answers = cg.solve_many(RightHandSides::new(&b, 3))?;
+    /// assert!(answers.converged() && answers.x().len() == b.len());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn solve_many<'b>(&mut self, b: impl Into<RightHandSides<'b>>) -> Result<Answers> {
+        self.solve_many_watched(b, &mut [])
+    }
+
+    /// Solves several systems at once with additional observers, which receive the batches of each column.
+    pub fn solve_many_watched<'b>(
+        &mut self,
+        b: impl Into<RightHandSides<'b>>,
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Answers> {
+        let b = b.into();
+        if b.k > 1 {
+            self.columns.check(b.k)?;
+        }
+        self.check_right_hand_sides(b.b)?;
+        self.ended.store(false, Ordering::Relaxed);
+        let rows = self.matrix.rows();
+        let entries = rows.checked_mul(b.k).filter(|entries| *entries == b.b.len());
+        let Some(entries) = entries.filter(|_| b.k > 0) else {
+            let (length, rows) = (thousands(b.b.len() as u64), thousands(rows as u64));
+            let reason =
+                format!("{} columns for a matrix with {rows} rows do not have {length} numbers", b.k);
+            return Err(Error::setting("rhs", b.description, reason));
+        };
+        let mut x = zeros(entries)?;
+        let most = self.stopping.most_iterations(rows).min(HISTORY_CAPACITY / b.k.min(HISTORY_CAPACITY));
+        let mut recorders = Recorder::of_columns(b.k, most);
+        let system = System { matrix: self.matrix.reference(), b: b.b, x0: b.x0 };
+        let mut observer =
+            FanOut { recorders: &mut recorders, prepared: &mut self.observers, passed: observers };
+        let _span = profile::begin(Phase::Build);
+        let task = (&system, b.k, &self.rule, &self.checkpoints);
+        let outcomes = self.session.solve_columns(task, &mut x, &mut [&mut observer])?;
+        self.checkpoints.resume = None;
+        Ok(Answers::new(x, outcomes, recorders, &self.facts, &b))
+    }
+
+    /// Refuses right-hand sides that vectors in single precision cannot hold.
+    fn check_right_hand_sides(&self, b: &[f64]) -> Result<()> {
+        match self.facts.precision {
+            Precision::F32 => check_range(self.facts.precision, "the right-hand side", b.iter().copied()),
+            _ => Ok(()),
+        }
     }
 
     /// Solves a system, and writes the solution to `x`. After the first solve, later solves allocate no device memory; on the
     /// CPU, those that converge allocate no memory at all. The first solve with a doubtful error stores a factor of the matrix.
     pub fn solve_into<'b>(&mut self, b: impl Into<RightHandSide<'b>>, x: &mut [f64]) -> Result<Outcome> {
-        self.run(&b.into(), x, None, &mut [])
+        self.run(&b.into(), x, &mut [], &mut [])
     }
 
     fn run(
         &mut self,
         b: &RightHandSide<'_>,
         x: &mut [f64],
-        recorder: Option<&mut Recorder>,
+        recorders: &mut [Recorder],
         observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome> {
-        if self.facts.precision == Precision::F32 {
-            check_range(self.facts.precision, "the right-hand side", b.b.iter().copied())?;
-        }
+        self.check_right_hand_sides(b.b)?;
         self.ended.store(false, Ordering::Relaxed);
         let system = System { matrix: self.matrix.reference(), b: b.b, x0: b.x0 };
-        let mut observer = FanOut { recorder, prepared: &mut self.observers, passed: observers };
+        let mut observer = FanOut { recorders, prepared: &mut self.observers, passed: observers };
         let _span = profile::begin(Phase::Build);
         let outcome = self.session.solve(&system, &self.rule, &self.checkpoints, x, &mut [&mut observer])?;
         // A checkpoint belongs to one system.

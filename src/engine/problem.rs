@@ -6,25 +6,27 @@ use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::profile::{self, Phase};
 use crate::solve::problem::{self, Problem};
-use crate::source::{Attached, read_vector};
+use crate::source::{Attached, read_vector, read_vectors};
 use crate::text::thousands;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The valid right-hand sides, for error messages.
-const FORMS: &str = "a right-hand side is A*ones, ones, random:SEED, included (stored with the matrix) or a file of \
-                     one column: numbers as text, .mtx or .npy, plain or compressed with gzip";
+const FORMS: &str = "a right-hand side is A*ones, ones, random:SEED, included (stored with the matrix) or a file of one \
+                     column, or of several right-hand sides: numbers as text, .mtx or .npy, plain or compressed with gzip";
 /// The name of the right-hand side stored with the matrix.
 const INCLUDED: &str = "included";
 /// The former name of [`INCLUDED`].
 const FORMER: &str = "beside";
 
-/// The vector of a file, with the setting that names the file.
+/// The vector of a file, or several, with the setting that names the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorFile {
     setting: &'static str,
     path: PathBuf,
+    columns: usize,
+    /// Row-major.
     values: Vec<f64>,
 }
 
@@ -32,10 +34,29 @@ impl VectorFile {
     /// Reads a file of one column. Errors name the setting.
     pub fn read(setting: &'static str, path: &Path) -> Result<VectorFile> {
         match read_vector(path) {
-            Ok(values) => Ok(VectorFile { setting, path: path.to_owned(), values }),
+            Ok(values) => Ok(VectorFile { setting, path: path.to_owned(), columns: 1, values }),
             Err(Error::NoVector { path, reason }) => Err(Error::setting(setting, path.display(), reason)),
             Err(other) => Err(other),
         }
+    }
+
+    /// Reads a file of one column or several. Errors name the setting.
+    pub fn read_columns(setting: &'static str, path: &Path) -> Result<VectorFile> {
+        let dense = read_vectors(path)?;
+        let columns = dense.cols();
+        if columns == 0 {
+            return Err(Error::setting(
+                setting,
+                path.display(),
+                "it has no columns; it must have at least one",
+            ));
+        }
+        Ok(VectorFile { setting, path: path.to_owned(), columns, values: dense.into_values() })
+    }
+
+    /// Returns the number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns
     }
 
     /// Returns the setting that names the file.
@@ -43,9 +64,9 @@ impl VectorFile {
         self.setting
     }
 
-    /// Returns the vector, and checks that it has one entry for each row.
+    /// Returns the vector, or several row-major, and checks that there is one entry for each row.
     pub fn values(&self, rows: usize) -> Result<&[f64]> {
-        check_length(self.setting, self, self.values.len(), rows)?;
+        check_length(self.setting, self, self.values.len() / self.columns, rows)?;
         Ok(&self.values)
     }
 
@@ -86,11 +107,16 @@ pub enum RhsName {
     Ones,
     /// Random numbers that depend only on the seed.
     Random(u64),
+    /// Several columns of random numbers: the seed of the first, whose successors give the other ones, and their number.
+    Randoms(u64, usize),
     /// The right-hand side stored with the matrix.
     Attached,
-    /// The vector of a file.
+    /// The vector of a file, or several.
     File(VectorFile),
 }
+
+/// The seed of several right-hand sides if none is given.
+const FIRST_SEED: u64 = 1;
 
 impl RhsName {
     /// Parses a name; `None` if it is the path of a file.
@@ -121,18 +147,59 @@ impl RhsName {
         if !Path::new(typed).exists() {
             return Err(Error::setting("rhs", typed.display(), format!("there is no such file; {FORMS}")));
         }
-        VectorFile::read("rhs", Path::new(typed)).map(RhsName::File)
+        VectorFile::read_columns("rhs", Path::new(typed)).map(RhsName::File)
+    }
+
+    /// Returns the name of `count` right-hand sides: random numbers with the seed of this name and its successors, or a file of
+    /// as many columns. Without a name the first seed is 1.
+    pub fn with_count(named: Option<RhsName>, count: usize) -> Result<RhsName> {
+        let fault = |reason: String| Err(Error::setting("rhs-count", count, reason));
+        if count == 0 {
+            return fault("there must be at least one right-hand side".to_owned());
+        }
+        let seed = match named {
+            None => FIRST_SEED,
+            Some(RhsName::Random(seed)) => seed,
+            Some(file) if file.columns() == count => return Ok(file),
+            Some(RhsName::File(file)) => {
+                return fault(format!(
+                    "{file} has {} columns; leave out the count to solve for all of them",
+                    file.columns
+                ));
+            }
+            Some(other) => {
+                return fault(format!(
+                    "{other} is one right-hand side; name random:SEED, or a file of {count} columns"
+                ));
+            }
+        };
+        match (count, seed.checked_add(count as u64 - 1)) {
+            (_, None) => fault(format!("the seeds from {seed} on are fewer than that; use a smaller seed")),
+            (1, _) => Ok(RhsName::Random(seed)),
+            _ => Ok(RhsName::Randoms(seed, count)),
+        }
+    }
+
+    /// Returns the number of right-hand sides.
+    pub fn columns(&self) -> usize {
+        match self {
+            RhsName::Randoms(_, columns) => *columns,
+            RhsName::File(file) => file.columns,
+            _ => 1,
+        }
     }
 
     /// Creates the right-hand side for a matrix and the vectors stored with it.
     pub fn make(&self, matrix: &Csr, vectors: &[Attached]) -> Result<Problem> {
         let _span = profile::begin(Phase::Read);
         let n = matrix.rows();
-        let named = |b: Vec<f64>| Problem { b, answer: None, description: self.to_string() };
+        let columns = self.columns();
+        let named = |b: Vec<f64>| Problem { b, columns, answer: None, description: self.to_string() };
         match self {
             RhsName::TimesOnes => Ok(problem::with_known_answer(matrix)),
             RhsName::Ones => Ok(named(vec![1.0; n])),
             RhsName::Random(seed) => Ok(named(problem::random(n, *seed))),
+            RhsName::Randoms(seed, count) => problem::random_columns(n, *seed, *count).map(named),
             RhsName::File(file) => file.values(n).map(|b| named(b.to_vec())),
             RhsName::Attached => attached(vectors, n),
         }
@@ -145,6 +212,9 @@ impl fmt::Display for RhsName {
             RhsName::TimesOnes => f.write_str("A*ones"),
             RhsName::Ones => f.write_str("ones"),
             RhsName::Random(seed) => write!(f, "random:{seed}"),
+            RhsName::Randoms(seed, count) => {
+                write!(f, "random:{seed} to random:{}", seed.saturating_add(*count as u64 - 1))
+            }
             RhsName::Attached => f.write_str(INCLUDED),
             RhsName::File(file) => file.fmt(f),
         }
@@ -153,7 +223,7 @@ impl fmt::Display for RhsName {
 
 impl Matrix {
     /// Creates a problem with a right-hand side by name: `A*ones`, for which the solution is known, `ones`, `random:SEED`,
-    /// `included` for the one stored with the matrix, or a file of one column.
+    /// `included` for the one stored with the matrix, or a file, which may have several columns.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {
@@ -166,6 +236,13 @@ impl Matrix {
     /// ```
     pub fn problem(&self, name: impl AsRef<OsStr>) -> Result<Problem> {
         RhsName::resolve(name.as_ref())?.make(self.csr(), self.attached())
+    }
+
+    /// Creates a problem with `count` right-hand sides: `random:SEED`, whose columns are random:SEED, random:SEED+1 and so on, or a
+    /// file of `count` columns.
+    pub fn problems(&self, name: impl AsRef<OsStr>, count: usize) -> Result<Problem> {
+        let named = RhsName::resolve(name.as_ref())?;
+        RhsName::with_count(Some(named), count)?.make(self.csr(), self.attached())
     }
 }
 
@@ -203,7 +280,7 @@ fn attached(all: &[Attached], rows: usize) -> Result<Problem> {
     if sides.len() > 1 {
         description.push_str(&format!(", the first of {} right-hand sides", sides.len()));
     }
-    Ok(Problem { b, answer: None, description })
+    Ok(Problem { b, columns: 1, answer: None, description })
 }
 
 /// Returns the number of a right-hand side from its name: `b` comes first, then `b1`, `b_2` and so on.

@@ -5,7 +5,7 @@ use super::memory;
 use super::shared::Shared;
 use super::tune::{Context, Explanation, choose};
 use super::watch::{FanOut, Phases};
-use crate::backend::{Choice, Operator, Pick};
+use crate::backend::{Choice, Entry, Operator, Pick};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::format::Csr;
@@ -153,10 +153,22 @@ impl Watch {
     /// Runs `solve` until the residual is at most `tol` or a limit is reached; returns the outcome and the history.
     pub fn run<R>(
         &mut self,
-        (tol, max_iters, stagnation): (f64, usize, usize),
+        limits: (f64, usize, usize),
         passed: &mut [&mut dyn Observer],
         solve: impl FnOnce(&StoppingRule, &mut [&mut dyn Observer]) -> Result<R>,
     ) -> Result<(R, Recorder)> {
+        let (outcome, recorders) = self.run_columns(limits, 1, passed, solve)?;
+        Ok((outcome, recorders.into_iter().next().unwrap_or_default()))
+    }
+
+    /// Does the same for `columns` columns; returns the history of each.
+    pub fn run_columns<R>(
+        &mut self,
+        (tol, max_iters, stagnation): (f64, usize, usize),
+        columns: usize,
+        passed: &mut [&mut dyn Observer],
+        solve: impl FnOnce(&StoppingRule, &mut [&mut dyn Observer]) -> Result<R>,
+    ) -> Result<(R, Vec<Recorder>)> {
         let mut rules = vec![
             StoppingRule::AbsoluteResidual(tol),
             StoppingRule::MaxIterations(max_iters),
@@ -165,11 +177,12 @@ impl Watch {
         ];
         rules.extend(self.cancel.clone().map(StoppingRule::Interrupt));
         rules.extend(self.time_limit.map(StoppingRule::TimeLimit));
-        let mut recorder = Recorder::with_capacity(max_iters.min(HISTORY_CAPACITY));
-        let mut observer = FanOut { recorder: Some(&mut recorder), prepared: &mut self.observers, passed };
+        let capacity = max_iters.min(HISTORY_CAPACITY / columns.max(1));
+        let mut recorders = Recorder::of_columns(columns, capacity);
+        let mut observer = FanOut { recorders: &mut recorders, prepared: &mut self.observers, passed };
         let _span = profile::begin(Phase::Build);
         let outcome = solve(&StoppingRule::any(rules), &mut [&mut observer])?;
-        Ok((outcome, recorder))
+        Ok((outcome, recorders))
     }
 
     /// Resets the flag by which an observer ended an earlier solve.
@@ -181,15 +194,22 @@ impl Watch {
 /// The backend chosen for a matrix, with its parameters, and the reason for the choice.
 #[derive(Clone, Debug)]
 pub(super) struct Chosen {
+    /// The registry row; none for a method that needs no backend.
+    pub entry: Option<&'static Entry>,
     pub backend: String,
     pub because: Option<String>,
     pub explanation: Explanation,
 }
 
 impl Chosen {
+    /// Refuses several columns if the backend multiplies one vector at a time.
+    pub fn check_columns(&self, k: usize) -> Result<()> {
+        self.entry.map_or(Ok(()), |entry| entry.check_columns(k))
+    }
+
     /// Returns the value for a method that needs no backend.
     pub fn none() -> Chosen {
-        Chosen { backend: "none".to_owned(), because: None, explanation: Explanation::default() }
+        Chosen { entry: None, backend: "none".to_owned(), because: None, explanation: Explanation::default() }
     }
 }
 
@@ -205,6 +225,8 @@ pub(super) struct BackendOrder<'a> {
     pub precision: Precision,
     /// Whether backends are measured if there is no kept choice.
     pub tune: bool,
+    /// Number of vectors that are multiplied at once.
+    pub columns: usize,
 }
 
 /// Chooses a backend for a matrix and builds the operator. Leaves memory for `vectors` vectors free.
@@ -218,8 +240,8 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     let device = device.acquire()?;
     device.enter()?;
     let choosing = phases.begin(Phase::Analyse, "choosing a backend");
-    let BackendOrder { backend, precision, tune } = *order;
-    let context = Context { precision, size: device.gpu_size(), tune };
+    let BackendOrder { backend, precision, tune, columns } = *order;
+    let context = Context { precision, size: device.gpu_size(), tune, columns };
     let selected = choose::<D, T>(&device, backend, matrix, &context, &mut |what| phases.announce(what))?;
     let (explanation, backend) = (selected.explanation(), selected.backend);
     if let Some(why) = backend.because() {
@@ -231,7 +253,7 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     let operator = backend.build::<D, T>(&*device, matrix, reserve)?;
     finish_work(&*device)?;
     let because = backend.because().map(str::to_owned);
-    Ok((operator, Chosen { backend: backend.label(), because, explanation }))
+    Ok((operator, Chosen { entry: Some(backend.entry()), backend: backend.label(), because, explanation }))
 }
 
 /// Checks a tolerance on the l1 norm of the difference of two distributions. The norm is at most 2; `largest` names that bound

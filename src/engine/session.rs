@@ -1,5 +1,6 @@
 //! Operators of a linear system on a device, built for a method and rebuilt for new values.
 
+use super::device::Request;
 use super::matrix::Matrix;
 use super::memory;
 use super::running::finish_work;
@@ -27,6 +28,8 @@ pub(super) struct Recipe {
     pub precond: Preconditioner,
     pub custom_precond: Option<Arc<dyn Product>>,
     pub precision: Precision,
+    /// Number of right-hand sides for which memory is kept free.
+    pub columns: usize,
     pub explanation: Explanation,
 }
 
@@ -41,6 +44,14 @@ pub(super) trait Session: Send {
         observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome>;
 
+    /// Solves the system of several right-hand sides: the system, the number of columns, the rule and the checkpoints.
+    fn solve_columns(
+        &mut self,
+        task: (&System<'_>, usize, &StoppingRule, &Checkpoints),
+        x: &mut [f64],
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Vec<Outcome>>;
+
     /// Rebuilds the operators for the values of `matrix`.
     fn rebuild(&mut self, matrix: &Matrix) -> Result<()>;
 }
@@ -49,6 +60,20 @@ struct DeviceSession<D: Pick<T>, T: Scalar> {
     recipe: Recipe,
     /// Empty after a failed rebuild.
     prepared: DeviceValue<D, solve::Prepared<D, T>>,
+}
+
+impl<D: Pick<T>, T: Scalar> DeviceSession<D, T> {
+    /// Runs a solve on the device. Fails if the operators could not be rebuilt.
+    fn ready<R>(&mut self, solve: impl FnOnce(&mut solve::Prepared<D, T>) -> Result<R>) -> Result<R> {
+        let (device, prepared) = self.prepared.parts();
+        let device = device.acquire()?;
+        device.enter()?;
+        let Some(prepared) = prepared else {
+            let reason = "rebuilding its operators failed; call update again";
+            return Err(Error::setting("matrix", "", reason));
+        };
+        solve(prepared)
+    }
 }
 
 impl<D: Pick<T>, T: Scalar> Session for DeviceSession<D, T> {
@@ -60,14 +85,16 @@ impl<D: Pick<T>, T: Scalar> Session for DeviceSession<D, T> {
         x: &mut [f64],
         observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome> {
-        let (device, prepared) = self.prepared.parts();
-        let device = device.acquire()?;
-        device.enter()?;
-        let Some(prepared) = prepared else {
-            let reason = "rebuilding its operators failed; call update again";
-            return Err(Error::setting("matrix", "", reason));
-        };
-        prepared.solve(system, rule, checkpoints, x, observers)
+        self.ready(|prepared| prepared.solve(system, rule, checkpoints, x, observers))
+    }
+
+    fn solve_columns(
+        &mut self,
+        (system, k, rule, checkpoints): (&System<'_>, usize, &StoppingRule, &Checkpoints),
+        x: &mut [f64],
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Vec<Outcome>> {
+        self.ready(|prepared| prepared.solve_columns(system, k, rule, checkpoints, x, observers))
     }
 
     fn rebuild(&mut self, matrix: &Matrix) -> Result<()> {
@@ -108,12 +135,12 @@ fn build<D: Pick<T>, T: Scalar>(
     narrow: Option<Arc<Csr>>,
     phases: &mut Phases,
 ) -> Result<solve::Prepared<D, T>> {
-    let Recipe { method, backend, precond, custom_precond, .. } = recipe;
+    let Recipe { method, backend, precond, custom_precond, columns, .. } = recipe;
     let (a, m) = match matrix {
         Input::Applied(product) => (product_operator::<D, T>(device, product)?, None),
         Input::Stored(exact) => {
             let csr = narrow.unwrap_or_else(|| Arc::clone(&exact.csr));
-            let reserve = memory::reserve(*method, *precond, &csr, size_of::<T>());
+            let reserve = memory::reserve(*method, *precond, &csr, (*columns, size_of::<T>()));
             let building = phases.begin(Phase::Build, &format!("building backend {}", backend.label()));
             let a = backend.build::<D, T>(device, &csr, reserve.all)?;
             drop(building);
@@ -136,18 +163,18 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
 ) -> Result<(Box<dyn Session>, Recipe)> {
     let held = device.acquire()?;
     held.enter()?;
-    let precision = settings.request.precision;
+    let Request { precision, columns, .. } = settings.request;
     let (mut narrow, mut explanation) = (None, Explanation::default());
     let (backend, precond) = match &settings.matrix {
         Input::Applied(_) => (backend.without_matrix(), Preconditioner::NONE),
         Input::Stored(exact) => {
             let plain = settings.request.precond.is_sweeps() && settings.custom_precond.is_none();
             let size = held.gpu_size();
-            let size = if plain { size } else { size.without_shared_launches() };
+            let size = if plain && columns == 1 { size } else { size.without_shared_launches() };
             narrow = narrowed(precision, exact);
             let _span = settings.phases.begin(Phase::Analyse, "choosing a backend");
             let csr = narrow.as_ref().unwrap_or(&exact.csr);
-            let context = Context { precision, size, tune: settings.tune };
+            let context = Context { precision, size, tune: settings.tune, columns };
             let selected =
                 choose::<D, T>(&held, backend, csr, &context, &mut |what| settings.phases.announce(what))?;
             if let Some(why) = selected.backend.because() {
@@ -158,7 +185,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
         }
     };
     let (method, custom_precond) = (settings.method, settings.custom_precond.clone());
-    let recipe = Recipe { method, backend, precond, custom_precond, precision, explanation };
+    let recipe = Recipe { method, backend, precond, custom_precond, precision, columns, explanation };
     let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, narrow, &mut settings.phases)?;
     let session = DeviceSession { recipe: recipe.clone(), prepared: DeviceValue::new(device, prepared) };
     Ok((Box::new(session), recipe))

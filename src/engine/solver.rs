@@ -2,6 +2,7 @@
 
 use super::answer::Answer;
 use super::device::{DeviceHandle, Request, Settled};
+use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
 use super::prepared::Prepared;
 use super::rhs::RightHandSide;
@@ -141,6 +142,13 @@ impl Solver {
         self
     }
 
+    /// Sets the number of right-hand sides that [`Prepared::solve_many`] will solve at once: backend `auto` then chooses among the
+    /// backends that multiply several columns, and memory is kept free for the vectors of all columns. By default 1.
+    pub fn columns(mut self, k: usize) -> Solver {
+        self.0.request.columns = k;
+        self
+    }
+
     /// Sets the precision of matrix and vectors. By default double.
     pub fn precision(mut self, precision: Precision) -> Solver {
         self.0.request.precision = precision;
@@ -242,6 +250,23 @@ impl Solver {
     /// Chooses device and backend, and builds matrix and preconditioner on the device for repeated solves.
     pub fn prepare(self) -> Result<Prepared> {
         Prepared::new(self.0)
+    }
+
+    /// Solves the systems of several right-hand sides at once; see [`Prepared::solve_many`].
+    ///
+    /// ```
+    /// # fn main() -> solver::Result<()> {
+    /// use solver::prelude::*;
+    /// let a = Matrix::open("poisson2d:30x30")?;
+    /// let b = a.problems("random:1", 4)?; // the columns random:1 to random:4
+    /// let answers = Cg::new(&a).solve_many(&b)?;
+    /// assert!(answers.converged() && answers.count() == 4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn solve_many<'a>(self, b: impl Into<RightHandSides<'a>>) -> Result<Answers> {
+        let b = b.into();
+        self.columns(b.k).prepare()?.solve_many(b)
     }
 
     /// Solves one system.

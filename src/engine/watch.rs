@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Progress {
+    /// The column of several right-hand sides, counted from 0.
+    pub column: usize,
     /// Iterations done.
     pub iteration: usize,
     /// The recursive residual relative to the right-hand side.
@@ -65,7 +67,7 @@ impl<F: FnMut(&Progress) -> bool + Send> Observer for Closure<F> {
         let (first, start) = (batch.first, batch.seconds.1 == 0.0 && batch.first == 0);
         let iteration = if start { 0 } else { first + batch.residuals.len() };
         let (tolerance, seconds) = (batch.tolerance, batch.seconds.1);
-        if !(self.callback)(&Progress { iteration, residual, tolerance, seconds }) {
+        if !(self.callback)(&Progress { column: batch.column, iteration, residual, tolerance, seconds }) {
             self.cancel.store(true, Ordering::Relaxed);
         }
     }
@@ -73,14 +75,15 @@ impl<F: FnMut(&Progress) -> bool + Send> Observer for Closure<F> {
 
 /// Forwards to the recorder, to the observers of the prepared solve, and to those passed to this solve.
 pub(super) struct FanOut<'a, 'o> {
-    pub recorder: Option<&'a mut Recorder>,
+    /// A recorder for each column, or none.
+    pub recorders: &'a mut [Recorder],
     pub prepared: &'a mut [Box<dyn Observer + Send>],
     pub passed: &'a mut [&'o mut dyn Observer],
 }
 
 impl Observer for FanOut<'_, '_> {
     fn batch(&mut self, batch: &Batch<'_>) {
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = self.recorders.get_mut(batch.column) {
             recorder.batch(batch);
         }
         self.prepared.iter_mut().for_each(|o| o.batch(batch));

@@ -24,6 +24,8 @@ enum Kind {
     /// Equal numbers for vertices given by label or id.
     Vertices(Vec<String>),
     ByName(Vec<Pair>),
+    /// Fields of a line: each a vertex, or a vertex, a blank and its number.
+    Fields(Vec<String>),
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -88,6 +90,40 @@ impl Weights {
         Ok(Weights { kind: Kind::ByName(pairs), source: path.display().to_string() })
     }
 
+    /// Reads a file with one distribution on each line: vertices by label or id, separated by commas, each with its number after a
+    /// blank or 1 without it: `3,17` or `alice 0.5,bob 2`. Empty lines, and lines that begin with `#`, are skipped.
+    pub fn read_each(setting: &'static str, path: impl AsRef<Path>) -> Result<Vec<Weights>> {
+        let _span = profile::begin(Phase::Read);
+        let path = path.as_ref();
+        let text = text(path)?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let fault = |reason: String| Error::setting(setting, path.display(), reason);
+        let mut all = Vec::new();
+        for (line, number) in text.lines().zip(1..) {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let fields: Option<Vec<String>> = Fields::new(line.as_bytes(), 0, Separator::Comma)
+                .map(|field| String::from_utf8(field.ok()?.bytes().into_owned()).ok())
+                .map(|field| field.map(|field| field.trim().to_owned()).filter(|field| !field.is_empty()))
+                .collect();
+            let fields = fields.ok_or_else(|| {
+                fault(format!(
+                    "line {number}: expected vertices separated by commas, such as 3,17 or alice 0.5,bob 2"
+                ))
+            })?;
+            all.push(Weights {
+                kind: Kind::Fields(fields),
+                source: format!("{} line {number}", path.display()),
+            });
+        }
+        if all.is_empty() {
+            return Err(fault("it has no line with vertices".to_owned()));
+        }
+        Ok(all)
+    }
+
     /// Reads a vector in the order of the vertices. Errors name `setting`.
     pub fn read_in_order(setting: &'static str, path: impl AsRef<Path>) -> Result<Weights> {
         let path = path.as_ref();
@@ -111,6 +147,7 @@ impl Weights {
                 check_length(setting, &self.source, values.len(), n)?;
                 values.clone()
             }
+            Kind::Fields(fields) => self.by_field(setting, fields, names)?,
             Kind::ByName(pairs) => self.by_name(setting, pairs, names, unmatched)?,
         };
         let fault = |reason: String| Error::setting(setting, &self.source, reason);
@@ -127,6 +164,30 @@ impl Weights {
         }
         let divisor = if lossy && total <= 1.0 { 1.0 } else { total };
         Ok(values.into_iter().map(|v| v / divisor).collect())
+    }
+
+    /// Returns the number of each vertex from the fields of a line. A field that is the name of a vertex has the number 1;
+    /// otherwise its last word is the number.
+    fn by_field(&self, setting: &'static str, fields: &[String], names: &Names) -> Result<Vec<f64>> {
+        let (search, mut values) = (names.search()?, vec![0.0; names.rows()]);
+        let fault = |reason: String| Error::setting(setting, &self.source, reason);
+        for field in fields {
+            let (vertex, number) = match search.find(field).map_err(fault)? {
+                Some(vertex) => (Some(vertex), 1.0),
+                None => match field.rsplit_once(char::is_whitespace) {
+                    Some((name, number)) => {
+                        let number = number.parse().map_err(|_| {
+                            fault(format!("'{field}' is neither a vertex nor a vertex and a number"))
+                        })?;
+                        (search.find(name.trim_end()).map_err(fault)?, number)
+                    }
+                    None => (None, 1.0),
+                },
+            };
+            let vertex = vertex.ok_or_else(|| fault(format!("the graph has no vertex {field}")))?;
+            values[vertex] += number;
+        }
+        Ok(values)
     }
 
     fn by_name(

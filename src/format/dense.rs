@@ -91,6 +91,11 @@ impl Dense {
         &self.values
     }
 
+    /// Returns the values, row-major, and drops the rest.
+    pub(crate) fn into_values(self) -> Vec<f64> {
+        self.values
+    }
+
     /// Returns row `i`. Panics if the row is out of range.
     pub fn row(&self, i: usize) -> &[f64] {
         assert!(i < self.rows, "row {i} is out of range for {} rows", self.rows);

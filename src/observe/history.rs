@@ -52,6 +52,21 @@ pub struct History {
     pub seconds: Vec<f64>,
     /// Whether the seconds within a batch are interpolated, because the device ran the batch without the host.
     pub seconds_interpolated: bool,
+    /// The residuals of each column of a solve of several right-hand sides. The fields above are then those of the column that
+    /// took the most iterations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<Curve>,
+}
+
+/// The residuals of one column.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// Relative residual before the first iteration and after each iteration.
+    #[serde(deserialize_with = "nan_for_nulls")]
+    pub residuals: Vec<f64>,
+    /// Seconds since the start for each of these residuals.
+    #[serde(deserialize_with = "nan_for_nulls")]
+    pub seconds: Vec<f64>,
 }
 
 impl History {
@@ -63,7 +78,20 @@ impl History {
             residuals: recorder.residuals,
             seconds: recorder.seconds,
             seconds_interpolated: recorder.interpolated,
+            columns: Vec::new(),
         }
+    }
+
+    /// Combines the report with the recorded residuals of several columns.
+    pub fn of_columns(report: Report, recorders: Vec<Recorder>) -> History {
+        let longest = recorders
+            .iter()
+            .zip((0..).map(std::cmp::Reverse))
+            .max_by_key(|(r, first)| (r.residuals.len(), *first));
+        let longest = longest.map(|(recorder, _)| recorder.clone()).unwrap_or_default();
+        let curve = |recorder: Recorder| Curve { residuals: recorder.residuals, seconds: recorder.seconds };
+        let columns = recorders.into_iter().map(curve).collect();
+        History { columns, ..History::new(report, longest) }
     }
 
     /// Writes the history as JSON or CSV, selected by the ending of the path.
@@ -87,6 +115,15 @@ impl History {
             writeln!(out, "# {line}")?;
         }
         writeln!(out, "# seconds_interpolated: {}", self.seconds_interpolated)?;
+        if !self.columns.is_empty() {
+            writeln!(out, "column,iteration,seconds,residual")?;
+            for (number, Curve { residuals, seconds }) in (1..).zip(&self.columns) {
+                for (iteration, (seconds, residual)) in seconds.iter().zip(residuals).enumerate() {
+                    writeln!(out, "{number},{iteration},{seconds:e},{residual:e}")?;
+                }
+            }
+            return Ok(());
+        }
         writeln!(out, "iteration,seconds,residual")?;
         for (iteration, (seconds, residual)) in self.seconds.iter().zip(&self.residuals).enumerate() {
             writeln!(out, "{iteration},{seconds:e},{residual:e}")?;
@@ -114,9 +151,12 @@ impl History {
         if history.schema != SCHEMA {
             return Err(fault(format!("expected schema {SCHEMA}, found {}", history.schema)));
         }
-        if history.residuals.len() != history.seconds.len() {
-            let (r, s) = (history.residuals.len(), history.seconds.len());
-            return Err(fault(format!("{r} residuals but {s} times")));
+        let own = std::iter::once((&history.residuals, &history.seconds));
+        let lengths = own.chain(history.columns.iter().map(|curve| (&curve.residuals, &curve.seconds)));
+        for (r, s) in lengths.map(|(residuals, seconds)| (residuals.len(), seconds.len())) {
+            if r != s {
+                return Err(fault(format!("{r} residuals but {s} times")));
+            }
         }
         Ok(history)
     }
@@ -145,6 +185,11 @@ impl Recorder {
     /// Records one of several columns, counted from 0.
     pub fn of_column(column: usize) -> Recorder {
         Recorder { column, ..Recorder::default() }
+    }
+
+    /// Creates a recorder for each of `k` columns, with memory for this many iterations.
+    pub fn of_columns(k: usize, iterations: usize) -> Vec<Recorder> {
+        (0..k).map(|column| Recorder { column, ..Recorder::with_capacity(iterations) }).collect()
     }
 
     /// The residuals so far.

@@ -131,7 +131,76 @@ pub struct Report {
     pub limit_seconds_per_iteration: Option<f64>,
     /// That lower bound in percent of the measured time per iteration: at 100 the iterations run at the measured stream.
     pub percent_of_limit: Option<f64>,
+    /// A record for each right-hand side of a solve of several; the other fields then describe all of them together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<ColumnReport>,
     /// Seconds of wall time by phase up to this report, if a [`Profile`](crate::observe::Profile) is active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Times>,
+}
+
+/// The outcome of one of several right-hand sides. The fields have the meanings of those of [`Report`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ColumnReport {
+    /// The number of the column, counted from 1.
+    pub column: u64,
+    /// Whether the recomputed residual meets the tolerance.
+    pub converged: bool,
+    /// The reason why the column ended, as one word.
+    pub reason: String,
+    /// The reason as a sentence, with its evidence.
+    pub message: String,
+    /// The tolerance on the residual relative to the right-hand side.
+    #[serde(deserialize_with = "nan_for_null")]
+    pub rtol: f64,
+    /// Number of iterations.
+    pub iterations: u64,
+    /// Number of restarts from the recomputed residual.
+    pub restarts: u64,
+    /// Relative residual of the recurrence.
+    #[serde(deserialize_with = "nan_for_null")]
+    pub residual_recursive: f64,
+    /// Relative residual b - A x, recomputed in f64.
+    #[serde(deserialize_with = "nan_for_null")]
+    pub residual_true: f64,
+    /// An upper bound on the relative residual, with the rounding errors of its computation.
+    #[serde(deserialize_with = "nan_for_null")]
+    pub residual_at_most: f64,
+    /// The normwise backward error.
+    #[serde(deserialize_with = "nan_for_null")]
+    pub backward_error: f64,
+    /// A warning about x although the column converged.
+    #[serde(default)]
+    pub caution: Option<String>,
+    /// Estimate of the smallest eigenvalue of the preconditioned matrix, from above.
+    pub eigenvalue_smallest: Option<f64>,
+    /// Estimate of the largest eigenvalue of the preconditioned matrix, from below.
+    pub eigenvalue_largest: Option<f64>,
+    /// Seconds from the start of the iterations to the end of the last one of this column.
+    #[serde(deserialize_with = "nan_for_null")]
+    pub seconds_solve: f64,
+}
+
+impl ColumnReport {
+    /// Takes the record of a column, counted from 1, from its report.
+    pub(crate) fn of(column: u64, report: &Report) -> ColumnReport {
+        let r = report.clone();
+        ColumnReport {
+            column,
+            converged: r.converged,
+            reason: r.reason,
+            message: r.message,
+            rtol: r.rtol,
+            iterations: r.iterations,
+            restarts: r.restarts,
+            residual_recursive: r.residual_recursive,
+            residual_true: r.residual_true,
+            residual_at_most: r.residual_at_most,
+            backward_error: r.backward_error,
+            caution: r.caution,
+            eigenvalue_smallest: r.eigenvalue_smallest,
+            eigenvalue_largest: r.eigenvalue_largest,
+            seconds_solve: r.seconds_solve,
+        }
+    }
 }

@@ -144,6 +144,14 @@ fn end(report: &Report) -> String {
 }
 
 fn verdict_of_one(report: &Report) -> String {
+    if !report.columns.is_empty() {
+        return format!(
+            "{}; the slowest column, drawn bold, took {} iterations and {}",
+            report.message,
+            report.iterations,
+            duration(report.seconds_solve)
+        );
+    }
     if report.converged && matches!(report.reason.as_str(), "converged" | "") {
         let plural = if report.iterations == 1 { "" } else { "s" };
         return format!(

@@ -4,11 +4,12 @@ use super::axis::{Decades, Range, TimeUnit, drawable, duration, time_unit};
 use super::captions::{
     Captions, fit, fit_names, names, recomputed_mark, title, tolerance_name, verdict, wrap, y_title,
 };
-use super::curve::{Against, points, setup};
+use super::curve::{self, Against, points, setup};
 use super::letters::text_width;
 use super::output::write;
 use super::panel::{BELOW, MARK, Panel, Stroke, Trace};
-use super::scene::{Anchor, GREY, INK, Lettering, PALETTE, Scene};
+use super::ramp::{SEQUENTIAL, shade};
+use super::scene::{Anchor, Colour, GREY, INK, Lettering, PALETTE, Scene};
 use super::style::Style;
 use crate::error::{Error, Result};
 use crate::observe::History;
@@ -186,7 +187,8 @@ fn tolerances(histories: &[History]) -> Vec<f64> {
 }
 
 fn decades(histories: &[History], tolerances: &[f64]) -> Decades {
-    let residuals = histories.iter().flat_map(|h| h.residuals.iter().take(h.seconds.len()));
+    let own = histories.iter().flat_map(|h| h.residuals.iter().take(h.seconds.len()));
+    let residuals = own.chain(histories.iter().flat_map(|h| &h.columns).flat_map(|curve| &curve.residuals));
     let recomputed = histories.iter().map(|h| &h.report.residual_true);
     Decades::around(residuals.chain(recomputed).chain(tolerances).copied())
 }
@@ -198,8 +200,30 @@ fn traces(histories: &[History], against: Against, per_unit: f64) -> Vec<Trace> 
         stroke: stroke(i, histories.len()),
         converged: history.report.converged,
         recomputed: (against.end(history) * per_unit, history.report.residual_true),
+        columns: columns(history, against, per_unit),
     };
     histories.iter().enumerate().map(trace).collect()
+}
+
+/// The share of the colour scale that columns use: its light end would be hard to see.
+const COLUMN_SHADES: (f64, f64) = (0.15, 0.75);
+
+/// Returns the curves of the columns of a run, from the fewest iterations to the most, in the order of a colour scale.
+fn columns(history: &History, against: Against, per_unit: f64) -> Vec<(Vec<(f64, f64)>, Colour)> {
+    let mut order: Vec<(usize, Vec<(f64, f64)>)> = history
+        .columns
+        .iter()
+        .map(|curve| curve.residuals.len())
+        .zip(curve::columns(history, against))
+        .collect();
+    order.sort_by_key(|(length, _)| *length);
+    let last = order.len().saturating_sub(1).max(1) as f64;
+    let (light, dark) = COLUMN_SHADES;
+    let coloured = |(index, (_, points)): (usize, (usize, Vec<(f64, f64)>))| {
+        let points = points.into_iter().map(|(x, residual)| (x * per_unit, residual)).collect();
+        (points, shade(&SEQUENTIAL, light + (dark - light) * index as f64 / last))
+    };
+    order.into_iter().enumerate().map(coloured).collect()
 }
 
 fn stroke(run: usize, runs: usize) -> Stroke {

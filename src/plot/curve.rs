@@ -3,6 +3,7 @@
 use super::axis::drawable;
 use super::scene::Point;
 use crate::observe::History;
+use crate::observe::history::Curve;
 
 /// Curves up to this length are drawn with all points.
 const THIN_ABOVE: usize = 4000;
@@ -53,8 +54,18 @@ pub(super) fn setup(history: &History) -> f64 {
 
 /// Returns the drawable points of a run: x coordinate and residual.
 pub(super) fn points(history: &History, against: Against) -> Vec<(f64, f64)> {
+    points_of((&history.residuals, &history.seconds), history, against)
+}
+
+/// Returns the drawable points of each column of a run.
+pub(super) fn columns(history: &History, against: Against) -> Vec<Vec<(f64, f64)>> {
+    let points = |curve: &Curve| points_of((&curve.residuals, &curve.seconds), history, against);
+    history.columns.iter().map(points).collect()
+}
+
+fn points_of((residuals, seconds): (&[f64], &[f64]), history: &History, against: Against) -> Vec<(f64, f64)> {
     let before = against.before(history);
-    let all = history.residuals.iter().zip(&history.seconds).enumerate();
+    let all = residuals.iter().zip(seconds).enumerate();
     let points: Vec<(f64, f64)> = all
         .map(|(iteration, (&residual, &seconds))| match against {
             Against::Iterations => (iteration as f64, residual),

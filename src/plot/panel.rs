@@ -31,6 +31,8 @@ pub(super) struct Stroke {
 
 /// Dashes that distinguish runs of the same colour, in turn.
 const DASHES: [Option<(f64, f64)>; 4] = [None, Some((9.0, 4.0)), Some((2.5, 3.0)), Some((18.0, 4.0))];
+/// The width of the curves of columns.
+const THIN: f64 = 0.7;
 /// The line from the beginning of a setup to its end: width, dash and gap.
 const SETUP: (f64, (f64, f64)) = (1.2, (1.5, 3.5));
 
@@ -66,6 +68,8 @@ pub(super) struct Trace {
     pub converged: bool,
     /// The end of the run, and the residual recomputed there.
     pub recomputed: (f64, f64),
+    /// The curves of all columns of the run, drawn thin below its own curve, with their colours.
+    pub columns: Vec<(Vec<(f64, f64)>, Colour)>,
 }
 
 /// A rectangle with two axes.
@@ -92,7 +96,10 @@ impl Panel {
     pub fn draw(&self, scene: &mut Scene, traces: &[Trace], tolerances: &[f64]) {
         self.grid(scene);
         scene.frame(self.from, self.to, GREY);
-        let curves: Vec<Vec<Point>> = traces.iter().map(|trace| self.curve(trace)).collect();
+        let curves: Vec<Vec<Point>> = traces.iter().map(|trace| self.curve(&trace.points)).collect();
+        for (points, colour) in traces.iter().flat_map(|trace| &trace.columns) {
+            scene.line(self.curve(points), *colour, THIN);
+        }
         for &rtol in tolerances {
             let y = self.down(rtol);
             scene.dashed(&[(self.from.0, y), (self.to.0, y)], GREY, 1.3, (6.0, 4.0));
@@ -128,11 +135,11 @@ impl Panel {
         }
     }
 
-    fn curve(&self, trace: &Trace) -> Vec<Point> {
+    fn curve(&self, points: &[(f64, f64)]) -> Vec<Point> {
         // Points left of the axis are omitted, except for the end of a run.
-        let visible = trace.points.iter().position(|&(x, _)| !self.range.is_before(x));
-        let from = visible.unwrap_or(trace.points.len().saturating_sub(1));
-        trace.points[from..].iter().map(|&(x, residual)| (self.across(x), self.down(residual))).collect()
+        let visible = points.iter().position(|&(x, _)| !self.range.is_before(x));
+        let from = visible.unwrap_or(points.len().saturating_sub(1));
+        points[from..].iter().map(|&(x, residual)| (self.across(x), self.down(residual))).collect()
     }
 
     fn diamond(&self, trace: &Trace) -> Option<Point> {

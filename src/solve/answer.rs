@@ -46,6 +46,9 @@ pub(super) trait Answer<D: Device, T: Scalar> {
     /// Returns the largest magnitude in a column of b, and the norm of the column.
     fn right_hand_side(&self, column: usize) -> (f64, f64);
 
+    /// Finds the first row in which a column of b is not finite.
+    fn first_not_finite_in_b(&self, column: usize) -> Option<usize>;
+
     /// Returns whether A is known only by its products, so that measurements need an estimate of its norm.
     fn needs_norm(&self) -> bool;
 

@@ -131,7 +131,6 @@ impl Recurrence for Cg {
         products: &[CURVATURE, FIRST_RHO, NEXT_RHO],
         coefficients: Coefficients::Conjugate,
         stride: 1,
-        columns: true,
         sigma: None,
         limit: None,
     };

@@ -10,6 +10,7 @@ use super::run::{Family, Iterations, Run, Stop, Tracks};
 use crate::device::{Device, Name, Recorded, Slot, SlotState, Work};
 use crate::error::{ChainError, Error, Result};
 use crate::observe::{Observer, Phase};
+use crate::parallel::zeros;
 use crate::scalar::Scalar;
 use crate::stop::{Norms, Progress, StopCode, StopReason, StoppingRule};
 use std::borrow::Cow;
@@ -69,11 +70,17 @@ trait Executor: Iterations {
     /// The unit of rounding of x.
     const ROUNDING: f64;
 
-    /// Sets the estimated error to reach.
-    fn aim(&mut self, aim: f64, factor: f64, state: &mut SlotState) -> Result<()>;
+    /// x on the host, of all columns.
+    type Host;
+
+    /// Sets the estimated error that a column must reach, in the state and not yet on the device.
+    fn aim(&mut self, column: usize, aim: f64, factor: f64, state: &mut SlotState);
 
     /// Copies x to the host.
-    fn fetch(&self) -> Result<Vec<f64>>;
+    fn fetch(&self) -> Result<Self::Host>;
+
+    /// Returns x of a column.
+    fn column(host: &Self::Host, column: usize) -> Vec<f64>;
 }
 
 /// Iterations on a device.
@@ -110,17 +117,24 @@ impl<D: Device, T: Scalar, P: Steps<D, T>> Iterations for OnDevice<D, T, P> {
 impl<D: Device, T: Scalar, P: Steps<D, T>> Executor for OnDevice<D, T, P> {
     const ROUNDING: f64 = T::EPSILON;
 
-    fn aim(&mut self, aim: f64, factor: f64, state: &mut SlotState) -> Result<()> {
+    /// The numbers, row-major, and the number of columns.
+    type Host = (Vec<T>, usize);
+
+    fn aim(&mut self, column: usize, aim: f64, factor: f64, state: &mut SlotState) {
         // If a step implies no error, any step meets the target.
-        state.set(TARGET, 0, if factor > 0.0 { aim / factor } else { f64::INFINITY });
-        self.write(state)
+        state.set(TARGET, column, if factor > 0.0 { aim / factor } else { f64::INFINITY });
     }
 
-    fn fetch(&self) -> Result<Vec<f64>> {
+    fn fetch(&self) -> Result<(Vec<T>, usize)> {
         let workspace = self.recorded.workspace();
-        let mut host = vec![T::default(); workspace.shape().0];
+        let (n, k) = workspace.shape();
+        let mut host = zeros(n * k)?;
         workspace.download(P::ANSWER, &mut host)?;
-        Ok(host.iter().map(|v| v.to_f64()).collect())
+        Ok((host, k))
+    }
+
+    fn column((host, k): &(Vec<T>, usize), column: usize) -> Vec<f64> {
+        host.iter().skip(column).step_by(*k).map(|v| v.to_f64()).collect()
     }
 }
 
@@ -169,27 +183,33 @@ impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Iterations for OnHost<P> {
 impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Executor for OnHost<P> {
     const ROUNDING: f64 = f64::EPSILON;
 
-    fn aim(&mut self, aim: f64, factor: f64, _: &mut SlotState) -> Result<()> {
+    type Host = Vec<f64>;
+
+    fn aim(&mut self, _: usize, aim: f64, factor: f64, _: &mut SlotState) {
         (self.aim, self.factor) = (aim, factor);
-        Ok(())
     }
 
     fn fetch(&self) -> Result<Vec<f64>> {
         Ok(self.x.clone())
     }
+
+    fn column(host: &Vec<f64>, _: usize) -> Vec<f64> {
+        host.clone()
+    }
 }
 
-/// The family: checks x when iteration ends, and lowers the target if the computed error exceeds the tolerance.
+/// The family: checks x of each column when iteration ends, and lowers the target if the computed error exceeds the tolerance.
 struct Fixed<C> {
     tolerance: f64,
     factor: f64,
     vector: &'static str,
-    /// Converts x to the result and computes its error.
+    /// Converts x of a column to the result and computes its error.
     check: C,
-    found: Option<(Vec<f64>, StopReason)>,
+    /// The result of each column that needs no more iterations, and the seconds of all its checks.
+    found: Vec<(Option<(Vec<f64>, StopReason)>, f64)>,
 }
 
-impl<C: FnMut(Vec<f64>) -> (Vec<f64>, f64)> Fixed<C> {
+impl<C: FnMut(usize, Vec<f64>) -> Result<(Vec<f64>, f64)>> Fixed<C> {
     /// Returns the reason for the end, or a lower target with which iteration continues.
     fn verdict(
         &self,
@@ -211,43 +231,60 @@ impl<C: FnMut(Vec<f64>) -> (Vec<f64>, f64)> Fixed<C> {
         }
         Ok(StopReason::RoundingGap { estimate, recomputed: truth })
     }
-}
 
-impl<S: Executor, C: FnMut(Vec<f64>) -> (Vec<f64>, f64)> Family<S> for Fixed<C> {
-    fn counted(&mut self, column: usize, iteration: usize, state: &SlotState) -> (f64, bool) {
-        (state.counted(iteration, column) * self.factor, false)
-    }
-
-    fn judge(&mut self, run: &mut Run<'_, '_>, source: &mut S, state: &mut SlotState) -> Result<bool> {
-        let (stop, now) = (run.tracks[0].stop, run.tracks[0].now);
-        let reason = match stop {
+    /// Returns the reason for which the iterations of a column have ended.
+    fn reason(&self, run: &Run<'_, '_>, column: usize) -> StopReason {
+        let (stop, now) = (run.tracks[column].stop, run.tracks[column].now);
+        match stop {
             Some(Stop::Rule(reason)) => reason,
             Some(Stop::Code(StopCode::NotFinite)) => {
                 let (iteration, vector) = (now.iteration + 1, self.vector);
                 StopReason::NotFinite { iteration, vector, row: None }
             }
             _ => StopReason::Converged,
-        };
-        let x = source.fetch()?;
-        let span = run.phase(Phase::Verify, "checking the answer");
-        let began = Instant::now();
-        let (x, truth) = (self.check)(x);
-        run.checking += began.elapsed();
-        drop(span);
-        let aim = run.tracks[0].aim.unwrap_or(self.tolerance);
-        match self.verdict(reason, (now.residual, truth), aim, S::ROUNDING) {
-            Ok(reason) => {
-                self.found = Some((x, reason));
-                Ok(false)
+        }
+    }
+}
+
+impl<S: Executor, C: FnMut(usize, Vec<f64>) -> Result<(Vec<f64>, f64)>> Family<S> for Fixed<C> {
+    fn counted(&mut self, column: usize, iteration: usize, state: &SlotState) -> (f64, bool) {
+        (state.counted(iteration, column) * self.factor, false)
+    }
+
+    fn judge(&mut self, run: &mut Run<'_, '_>, source: &mut S, state: &mut SlotState) -> Result<bool> {
+        let host = source.fetch()?;
+        let mut again = false;
+        for column in 0..run.tracks.len() {
+            if self.found[column].0.is_none() {
+                let reason = self.reason(run, column);
+                let span = run.phase(Phase::Verify, "checking the answer");
+                let began = Instant::now();
+                let (x, truth) = (self.check)(column, S::column(&host, column))?;
+                let checking = began.elapsed();
+                (run.checking, self.found[column].1) =
+                    (run.checking + checking, self.found[column].1 + checking.as_secs_f64());
+                drop(span);
+                let track = &mut run.tracks[column];
+                let (aim, estimate) = (track.aim.unwrap_or(self.tolerance), track.now.residual);
+                match self.verdict(reason, (estimate, truth), aim, S::ROUNDING) {
+                    Ok(reason) => self.found[column].0 = Some((x, reason)),
+                    Err(lower) => {
+                        (track.aim, track.stop, again) = (Some(lower), None, true);
+                        state.done[column] = StopCode::Running as u32;
+                        source.aim(column, lower, self.factor, state);
+                        continue;
+                    }
+                }
             }
-            Err(lower) => {
-                run.tracks[0].aim = Some(lower);
-                run.tracks[0].stop = None;
-                state.done[0] = StopCode::Running as u32;
-                source.aim(lower, self.factor, state)?;
-                Ok(true)
+            // A rule of the host may have ended the column: it must not continue with the other columns.
+            if state.done[column] == StopCode::Running as u32 {
+                state.done[column] = StopCode::Limit as u32;
             }
         }
+        if again {
+            source.write(state)?;
+        }
+        Ok(again)
     }
 }
 
@@ -257,11 +294,28 @@ pub(super) fn on_device<P: Steps<D, T>, D: Device, T: Scalar>(
     state: SlotState,
     terms: &Terms<'_>,
     observers: &mut [&mut dyn Observer],
-    check: impl FnMut(Vec<f64>) -> (Vec<f64>, f64),
+    mut check: impl FnMut(Vec<f64>) -> (Vec<f64>, f64),
 ) -> Result<Found> {
     let mut executor = OnDevice { recorded, jumps: 0 };
-    let found = iterate(&mut executor, state, terms, observers, check)?;
-    Ok(Found { jumps: executor.jumps, ..found })
+    let found = iterate(&mut executor, state, terms, observers, |_, x| Ok(check(x)))?;
+    Ok(Found { jumps: executor.jumps, ..only(found) })
+}
+
+/// Iterates all columns of a workspace with a recorded step. `check` converts the answer of a column to the result and computes its
+/// error.
+pub(super) fn on_device_columns<P: Steps<D, T>, D: Device, T: Scalar>(
+    recorded: Recorded<D, T, P>,
+    state: SlotState,
+    terms: &Terms<'_>,
+    observers: &mut [&mut dyn Observer],
+    check: impl FnMut(usize, Vec<f64>) -> Result<(Vec<f64>, f64)>,
+) -> Result<Vec<Found>> {
+    iterate(&mut OnDevice { recorded, jumps: 0 }, state, terms, observers, check)
+}
+
+/// Returns the result of the only column.
+fn only(mut found: Vec<Found>) -> Found {
+    found.swap_remove(0)
 }
 
 /// Iterates on the host; `pass` computes the next x and returns the length of its step, given the number of iterations before.
@@ -270,10 +324,10 @@ pub(super) fn on_host(
     pass: impl FnMut(&mut Vec<f64>, usize) -> f64,
     terms: &Terms<'_>,
     observers: &mut [&mut dyn Observer],
-    check: impl FnMut(Vec<f64>) -> (Vec<f64>, f64),
+    mut check: impl FnMut(Vec<f64>) -> (Vec<f64>, f64),
 ) -> Result<Found> {
     let mut executor = OnHost { x, pass, aim: 0.0, factor: terms.factor };
-    iterate(&mut executor, SlotState::new(0, 1), terms, observers, check)
+    iterate(&mut executor, SlotState::new(0, 1), terms, observers, |_, x| Ok(check(x))).map(only)
 }
 
 fn iterate<S: Executor>(
@@ -281,26 +335,32 @@ fn iterate<S: Executor>(
     mut state: SlotState,
     terms: &Terms<'_>,
     observers: &mut [&mut dyn Observer],
-    check: impl FnMut(Vec<f64>) -> (Vec<f64>, f64),
-) -> Result<Found> {
+    check: impl FnMut(usize, Vec<f64>) -> Result<(Vec<f64>, f64)>,
+) -> Result<Vec<Found>> {
     let Terms { rule, factor, vector } = *terms;
     let norms = Norms { b: 1.0, initial: 1.0 };
     let tolerance = rule.residual_tolerance(&norms).unwrap_or(0.0);
     let elapsed = Duration::ZERO;
     // The largest l1 distance between two distributions.
     let now = Progress { iteration: 0, residual: 2.0, norms, run_began: 0, improved_at: 0, elapsed };
-    let mut tracks = Tracks::default();
+    let (k, mut tracks) = (state.k, Tracks::default());
     // Only the computed error can meet the tolerance.
-    let mut run = Run::new(&mut tracks, 1, Cow::Owned(rule.without_tolerances()), observers);
-    run.tracks[0].begin(now, Some(tolerance));
-    executor.aim(tolerance, factor, &mut state)?;
-    let mut family = Fixed { tolerance, factor, vector, check, found: None };
+    let mut run = Run::new(&mut tracks, k, Cow::Owned(rule.without_tolerances()), observers);
+    for column in 0..k {
+        run.tracks[column].begin(now, Some(tolerance));
+        executor.aim(column, tolerance, factor, &mut state);
+    }
+    executor.write(&state)?;
+    let mut family = Fixed { tolerance, factor, vector, check, found: vec![(None, 0.0); k] };
     run.start_clock();
     run.drive(executor, &mut family, &mut state)?;
-    let (now, checking) = (run.tracks[0].now, run.checking);
-    let (x, reason) = family.found.unwrap_or_else(|| (Vec::new(), StopReason::Interrupted));
-    let seconds = (now.elapsed.as_secs_f64(), checking.as_secs_f64());
-    Ok(Found { x, reason, iterations: now.iteration, estimate: now.residual, jumps: 0, seconds })
+    let result = |(column, (found, checking)): (usize, (Option<(Vec<f64>, StopReason)>, f64))| {
+        let now = run.tracks[column].now;
+        let (x, reason) = found.unwrap_or_else(|| (Vec::new(), StopReason::Interrupted));
+        let seconds = (now.elapsed.as_secs_f64(), checking);
+        Found { x, reason, iterations: now.iteration, estimate: now.residual, jumps: 0, seconds }
+    };
+    Ok(family.found.into_iter().enumerate().map(result).collect())
 }
 
 /// Checks that a vector is a distribution over n entries. If probability may be lost, its sum may be less than 1.

@@ -13,7 +13,8 @@
 //! # Columns
 //! A system may have k right-hand sides. Each column has its scalars, its end and its verdict. A column is bitwise equal to a
 //! solve with this right-hand side alone if the product of the backend is. Columns that start again do so together, once all
-//! columns have ended.
+//! columns have ended. A column that is NaN, infinite or out of range ends before its first iteration, with x = 0, and the
+//! other columns are solved as without it; a right-hand side that is alone is refused.
 //!
 //! # Range
 //! Every run solves for a residual that is divided by a power of two near its largest entry, which causes no rounding, so that
@@ -39,7 +40,7 @@ use crate::device::{Device, Recorded, SlotState, Work, Workspace};
 use crate::error::{Error, Result};
 use crate::observe::{Observer, Phase, profile};
 use crate::scalar::Scalar;
-use crate::stop::{PROGRESS, StopCode, StoppingRule};
+use crate::stop::{PROGRESS, StopCode, StopReason, StoppingRule};
 use begin::Common;
 use column::Column;
 use saving::Saver;
@@ -165,7 +166,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         let device = operators.a.device();
         let Task { system, rule, k, .. } = *task;
         let rule = rule.in_steps_of(M::FACTS.stride);
-        let n = begin::check(task, operators.a.shape(), M::FACTS.columns, x)?;
+        let n = begin::check(task, operators.a.shape(), x)?;
         let (saver, saved) = saving::prepare::<M, D, T>(operators, task)?;
         *common = Common::of(operators, &M::FACTS, n, k);
         columns.resize_with(k, Column::default);
@@ -250,10 +251,24 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             return Ok(());
         }
         if !norm_b.is_normal() {
-            return Err(Error::RightHandSideScale { largest, norm_squared: norm_b * norm_b });
+            if self.columns.len() == 1 {
+                return Err(Error::RightHandSideScale { largest, norm_squared: norm_b * norm_b });
+            }
+            self.answer.clear(index);
+            let row = self.answer.first_not_finite_in_b(index);
+            self.columns[index].end_unsolved(run, index, StopReason::NotSolved { row, norm: norm_b });
+            return Ok(());
         }
         column.begin(&run.rule, norm_b);
-        let truth = self.answer.start(index, &column.aim(0.0))?;
+        let truth = match self.answer.start(index, &column.aim(0.0)) {
+            Err(Error::StartScale { row, norm, .. }) if self.columns.len() > 1 => {
+                self.answer.clear(index);
+                self.columns[index].end_unsolved(run, index, StopReason::NotSolved { row, norm });
+                return Ok(());
+            }
+            truth => truth?,
+        };
+        let column = &mut self.columns[index];
         column.set_start(run, index, truth);
         if self.saver.is_some() {
             saving::reserve(&mut run.tracks[index].log, &run.rule);

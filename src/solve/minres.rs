@@ -93,8 +93,6 @@ impl Recurrence for Minres {
         products: &[CURVATURE, FIRST_SQUARE, NEXT_SQUARE],
         coefficients: Coefficients::Lanczos,
         stride: 2,
-        // Which vector of a pair is the newer one depends on the iterations of a column.
-        columns: false,
         sigma: Some(s::sigma),
         limit: Some(s::limit),
     };
@@ -183,17 +181,30 @@ impl Recurrence for Minres {
         state: &mut SlotState,
         first: &dyn Fn(usize) -> usize,
     ) -> Result<()> {
-        let added = match StopCode::from_device(state.done[0]) {
-            StopCode::LeastSquares => true,
-            StopCode::NotFinite => state.get(s::zq, 0).is_finite(),
-            _ => false,
-        };
-        if w.has(v::z) || added {
+        if w.has(v::z) {
             return Ok(());
         }
-        state.done[0] = StopCode::Running as u32;
-        w.write(state)?;
-        let next = (state.counts[0] as usize - first(0)) % 2;
-        w.with_exchanged(&ROLES[..if next == 0 { 0 } else { ROLES.len() }]).sweep(&FINISH)
+        let missing: Vec<bool> = (0..state.k)
+            .map(|column| match StopCode::from_device(state.done[column]) {
+                StopCode::LeastSquares => false,
+                StopCode::NotFinite => !state.get(s::zq, column).is_finite(),
+                _ => true,
+            })
+            .collect();
+        // Which vector of a pair is the newer one depends on the iterations of a column, so columns that have done an odd number
+        // of them take a sweep of their own.
+        for turn in 0..2 {
+            let mut any = false;
+            for column in 0..state.k {
+                let own = missing[column] && (state.counts[column] as usize - first(column)) % 2 == turn;
+                state.done[column] = if own { StopCode::Running } else { StopCode::Limit } as u32;
+                any |= own;
+            }
+            if any {
+                w.write(state)?;
+                w.with_exchanged(&ROLES[..if turn == 0 { 0 } else { ROLES.len() }]).sweep(&FINISH)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -161,11 +161,6 @@ impl Method {
         self.facts().vectors[usize::from(preconditioned)].len()
     }
 
-    /// Returns whether the method solves for several right-hand sides at once (see [`Prepared::solve_columns`]).
-    pub fn supports_columns(self) -> bool {
-        self.facts().columns
-    }
-
     /// Returns the sweeps of the method, so that they can be compiled before a solve.
     pub fn sweeps(self) -> impl Iterator<Item = Sweep<'static>> {
         let Facts { sweeps, other_sweeps, .. } = self.facts();
@@ -241,8 +236,8 @@ impl<D: Device, T: Scalar> Prepared<D, T> {
     /// Solves a system of k right-hand sides at once and writes the answers to `x`; right-hand sides, starts and answers are n x
     /// k, row-major. Each column ends separately and has a separate verdict, and observers receive the batches of each column. On
     /// the CPU a column is bitwise equal to the result of [`solve`](Self::solve) if the product of the backend is (`serial`,
-    /// `rows`). Fails as a whole if a right-hand side or start is out of range, or if the method, the backend or the
-    /// preconditioner supports only one column.
+    /// `rows`). A column that is NaN, infinite or out of range ends with [`StopReason::NotSolved`], and the other columns are solved
+    /// as without it. Fails as a whole if the backend multiplies only one column.
     pub fn solve_columns(
         &mut self,
         system: &System<'_>,

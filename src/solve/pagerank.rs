@@ -249,6 +249,64 @@ pub fn power<D: Device, T: Scalar>(
     })
 }
 
+/// Computes the ranks for each of `k` distributions of the jumps by power iteration, all in one run: one product of the links with
+/// all columns in an iteration. Each column has its own end and certificate. `teleport` returns a distribution by its number; it is
+/// called several times for each, so that the distributions need not be in memory together. The distribution and the start of
+/// the problem are not used: a column starts at its distribution.
+pub fn power_each<D: Device, T: Scalar>(
+    operator: Operator<D, T>,
+    problem: &RankProblem<'_>,
+    k: usize,
+    teleport: &dyn Fn(usize) -> Result<Vec<f64>>,
+    rule: &StoppingRule,
+    observers: &mut [&mut dyn Observer],
+) -> Result<Vec<Ranking>> {
+    let began = Instant::now();
+    let (links, n) = (problem.links, problem.links.vertices());
+    if k == 0 {
+        return Err(Error::setting("personalise-each", 0, "there must be at least one personalisation"));
+    }
+    let outside = |column: usize| {
+        let v = teleport(column)?;
+        RankProblem { teleport: Some(&v), start: None, ..*problem }.check()?;
+        Ok(v)
+    };
+    let first = links.to_internal_order(&outside(0)?);
+    let personal = RankProblem { teleport: Some(&first), start: None, ..*problem };
+    let mut inside = |column: usize| outside(column).map(|v| links.to_internal_order(&v));
+    let narrow = if problem.dangling == Dangling::SelfLoop { 2 } else { 1 };
+    let wide = power::vectors(problem.dangling, true, false) - narrow;
+    let vector_bytes = (wide as u64 * k as u64 + narrow as u64).saturating_mul((n * size_of::<T>()) as u64);
+    let (operator_bytes, device) = (operator.storage(), operator.device().clone());
+    let power = power::Power::new(operator, &personal, false);
+    // The operator is read once, and its vectors and those of the sweep for each column.
+    let bytes_per_iteration = operator_bytes + power.bytes().saturating_sub(operator_bytes) * k as u64;
+    let common = Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..empty_ranking() };
+    if n == 0 {
+        return Ok(vec![common; k]);
+    }
+    device.require_memory("the vectors of a solve", vector_bytes)?;
+    let (workspace, state) = power.workspace_each(&personal, k, &mut inside)?;
+    let recorded = Recorded::new(workspace, power, power::Power::step)?;
+    device.synchronize()?;
+    let seconds_setup = began.elapsed().as_secs_f64();
+    let terms = Terms { rule, factor: problem.error_of_step(), vector: "the ranks" };
+    let mut certificates = vec![Certificate::NONE; k];
+    let found = fixed::on_device_columns(recorded, state, &terms, observers, |column, c| {
+        let v = inside(column)?;
+        let problem = RankProblem { teleport: Some(&v), start: None, ..*problem };
+        Ok(checked_ranks(&problem, power::ranks(&problem, c), &mut certificates[column]))
+    })?;
+    let column = |(found, certificate)| Ranking {
+        bytes_per_iteration,
+        operator_bytes,
+        vector_bytes,
+        seconds_setup,
+        ..ranking(problem, found, certificate)
+    };
+    Ok(found.into_iter().zip(certificates).map(column).collect())
+}
+
 /// Computes ranks by Gauss-Seidel on one CPU thread.
 pub fn gauss_seidel(
     problem: &RankProblem<'_>,

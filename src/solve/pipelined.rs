@@ -192,7 +192,6 @@ impl Recurrence for Pipelined {
         products: &[FIRST_GAMMA, FIRST_W],
         coefficients: Coefficients::Conjugate,
         stride: 1,
-        columns: true,
         sigma: None,
         limit: None,
     };

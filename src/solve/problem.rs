@@ -1,14 +1,18 @@
 //! Right-hand sides for solves if the user provides none.
 
 use super::verdict::largest_magnitude;
+use crate::error::{Error, Result};
 use crate::format::Csr;
+use crate::parallel::zeros;
 use crate::source::generate::random::Random;
 
-/// A right-hand side, and the answer from which it was computed.
+/// One right-hand side or several, and the answer from which a single one was computed.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// The right-hand side.
+    /// The right-hand sides, n x `columns`, row-major.
     pub b: Vec<f64>,
+    /// The number of right-hand sides.
+    pub columns: usize,
     /// The answer, if it is the only one.
     pub answer: Option<Vec<f64>>,
     /// How b was computed.
@@ -33,14 +37,26 @@ pub fn with_known_answer(matrix: &Csr) -> Problem {
     let vanishes = scale > 0.0 && largest_magnitude(b.iter().copied()) <= ROUNDING * scale;
     if !vanishes {
         let answer = (scale != 0.0 && !empty_row).then_some(ones);
-        return Problem { b, answer, description: "A*ones".to_owned() };
+        return Problem { b, columns: 1, answer, description: "A*ones".to_owned() };
     }
     let random = random(matrix.cols(), SEED);
     let b = matrix.multiply_reference(&random);
-    Problem { b, answer: None, description: "A*random, since A*ones vanishes".to_owned() }
+    Problem { b, columns: 1, answer: None, description: "A*random, since A*ones vanishes".to_owned() }
 }
 
 /// Computes numbers in [-1, 1) that depend only on the seed and their index: the same on every machine.
 pub fn random(n: usize, seed: u64) -> Vec<f64> {
     (0..n as u64).map(|i| 2.0 * Random::at(seed, i).unit() - 1.0).collect()
+}
+
+/// Computes `k` columns, n x k, row-major: column j is [`random`] for the seed plus j.
+pub fn random_columns(n: usize, seed: u64, k: usize) -> Result<Vec<f64>> {
+    let entries = n.checked_mul(k).ok_or(Error::OutOfMemory { bytes: n as u128 * k as u128 * 8 })?;
+    let mut b = zeros(entries)?;
+    for (i, row) in b.chunks_exact_mut(k.max(1)).enumerate() {
+        for (column, entry) in (0..).zip(row) {
+            *entry = 2.0 * Random::at(seed.wrapping_add(column), i as u64).unit() - 1.0;
+        }
+    }
+    Ok(b)
 }

@@ -99,8 +99,6 @@ pub(super) struct Facts {
     pub coefficients: Coefficients,
     /// Number of iterations in a step: several if vectors exchange their roles from one iteration to the next.
     pub stride: usize,
-    /// Whether the method solves for several right-hand sides at once.
-    pub columns: bool,
     /// The slot of a power of two by which the method multiplies A if squares of its entries leave the range of numbers.
     pub sigma: Option<Slot>,
     /// The slot of the number of iterations after which a run must stop, if a step could exceed it.

@@ -62,14 +62,19 @@ fn read_row(words: &mut ListTokens, values: &mut Vec<f64>) -> Scan<Result<()>> {
     }
 }
 
-/// Writes a vector as a column of text, each number with the fewest digits that read back to the same bits. A file whose
-/// name ends in `.gz` is compressed with gzip.
-pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
+/// Writes row-major values of `k` columns as text, a line for each row, each number with the fewest digits that read back to the
+/// same bits. A file whose name ends in `.gz` is compressed with gzip.
+pub(super) fn write_vectors(path: &Path, values: &[f64], k: usize) -> Result<()> {
     write_packed(path, |out| {
-        values.chunks(BLOCK).try_for_each(|block| {
+        values.chunks(BLOCK.next_multiple_of(k)).try_for_each(|block| {
             let mut text = Vec::with_capacity(25 * block.len());
-            for value in block {
-                push_value(&mut text, *value);
+            for row in block.chunks(k) {
+                for (column, value) in row.iter().enumerate() {
+                    if column > 0 {
+                        text.push(b' ');
+                    }
+                    push_value(&mut text, *value);
+                }
                 text.push(b'\n');
             }
             out.write_all(&text)

@@ -142,6 +142,16 @@ pub fn read_dense(path: &Path) -> Result<Dense> {
 
 /// Parses dense columns from a file that is already in memory.
 pub fn parse_dense(path: &Path, bytes: &[u8]) -> Result<Dense> {
+    parse_with(path, bytes, npy::read_vectors)
+}
+
+/// Reads the file at `path` as dense columns. The numbers of several columns in a NumPy array may be NaN or infinite.
+pub(super) fn read_columns(path: &Path) -> Result<Dense> {
+    mmap::with(path, |bytes| parse_with(path, bytes, npy::read_columns))
+}
+
+/// Parses dense columns; `array` reads those of a NumPy array.
+fn parse_with(path: &Path, bytes: &[u8], array: fn(Text) -> Result<Dense>) -> Result<Dense> {
     let file = Text { path, bytes, meter: None };
     let head = Head::of(file, HEAD)?;
     let start = Text { bytes: head.bytes(), ..file };
@@ -149,7 +159,7 @@ pub fn parse_dense(path: &Path, bytes: &[u8]) -> Result<Dense> {
         return Err(attached::no_vectors(start));
     }
     unpacked(file, head, |text| match text {
-        text if npy::recognises(text) => npy::read_vectors(text),
+        text if npy::recognises(text) => array(text),
         text if column::recognises(text) => column::read(text),
         text => attached::read_vectors(text),
     })

@@ -54,7 +54,7 @@ use std::path::Path;
 use std::sync::Arc;
 pub use table::Columns;
 pub(crate) use tokens::fields;
-pub use vector::{read_vector, write_vector};
+pub use vector::{read_vector, read_vectors, write_vector, write_vectors};
 
 /// The name of standard input on the command line.
 pub const STDIN: &str = "-";

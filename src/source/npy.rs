@@ -95,10 +95,15 @@ impl<'a> Array<'a> {
 
     /// Converts the numbers to f64, in the order of the file; a number that is not finite is an error.
     pub fn values(&self) -> Result<Vec<f64>> {
+        self.converted(false)
+    }
+
+    /// Converts the numbers to f64, in the order of the file. Unless `any` is set, a number that is not finite is an error.
+    fn converted(&self, any: bool) -> Result<Vec<f64>> {
         let mut values = room(self.bytes.len() / self.header.width())?;
         let mut rounded = None;
         for (first, numbers) in self.pieces()? {
-            numbers.values(&mut values).map_err(|(index, expected, found)| {
+            numbers.values(&mut values, any).map_err(|(index, expected, found)| {
                 let name = format!("{}[{}]", self.name, first + index);
                 malformed(self.text.path, &name, expected.to_owned(), found)
             })?;
@@ -129,8 +134,8 @@ impl<'a> Array<'a> {
         Ok(integers)
     }
 
-    /// Converts the array to dense columns; a vector is one column.
-    fn dense(&self) -> Result<Dense> {
+    /// Converts the array to dense columns; a vector is one column. With `any`, numbers may be NaN or infinite.
+    fn dense(&self, any: bool) -> Result<Dense> {
         let (rows, cols) = match *self.shape() {
             [rows] => (rows, 1),
             [rows, cols] => (rows, cols),
@@ -141,7 +146,7 @@ impl<'a> Array<'a> {
             return Err(self.malformed(expected, self.shape_in_words()));
         }
         let (rows, cols) = (rows as usize, cols as usize);
-        let mut values = self.values()?;
+        let mut values = self.converted(any)?;
         if self.is_by_columns() {
             values =
                 (0..rows).flat_map(|i| (0..cols).map(move |j| j * rows + i)).map(|k| values[k]).collect();
@@ -210,7 +215,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
             "a matrix has two dimensions; a vector can be a right-hand side",
         ));
     }
-    let dense = array.dense()?;
+    let dense = array.dense(false)?;
     let (rows, cols) = (dense.rows(), dense.cols());
     // An array without columns takes no bytes, so its header can claim any number of rows.
     check_rows(rows, dense.values().len() as u64)?;
@@ -231,7 +236,14 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
 /// Reads a `.npy` file of one or two dimensions as dense columns; a one-dimensional array is one column. Other dimensions and
 /// numbers that are not finite are errors.
 pub(super) fn read_vectors(text: Text) -> Result<Dense> {
-    Array::parse(text, "the array", text.bytes)?.dense()
+    Array::parse(text, "the array", text.bytes)?.dense(false)
+}
+
+/// Does the same, except that the numbers of several columns may be NaN or infinite.
+pub(super) fn read_columns(text: Text) -> Result<Dense> {
+    let array = Array::parse(text, "the array", text.bytes)?;
+    let several = matches!(*array.shape(), [_, columns] if columns > 1);
+    array.dense(several)
 }
 
 /// Writes vectors as a `.npy` file of f64: one column as a one-dimensional array, several as a two-dimensional one.
@@ -250,6 +262,17 @@ pub fn write_metered(path: &Path, vectors: &Dense, meter: Option<&Meter>) -> Res
 /// Writes a vector as a one-dimensional array of f64.
 pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
     write_numbers(path, &[values.len()], values, None)
+}
+
+/// Writes row-major values of `k` columns as a two-dimensional array of f64.
+pub(crate) fn write_columns(path: &Path, values: &[f64], k: usize) -> Result<()> {
+    write_numbers(path, &[values.len() / k.max(1), k], values, None)
+}
+
+/// Writes row-major values of `k` columns as an array of f64, of one dimension if k is 1.
+pub(super) fn write_vectors(path: &Path, values: &[f64], k: usize) -> Result<()> {
+    let shape = [values.len() / k, k];
+    write_numbers(path, if k == 1 { &shape[..1] } else { &shape }, values, None)
 }
 
 fn write_numbers(path: &Path, shape: &[usize], values: &[f64], meter: Option<&Meter>) -> Result<()> {

@@ -1,24 +1,26 @@
-//! Files with one vector: a column of text, a NumPy array, or a Matrix Market file.
+//! Files with vectors in columns: text, a NumPy array, or a Matrix Market file.
 
+use super::detect::read_columns;
 use super::{column, market, npy, read_dense};
 use crate::error::{Error, Result};
 use crate::files::by_ending;
+use crate::format::Dense;
 use crate::observe::profile::{self, Phase};
 use std::path::Path;
 
 /// The extensions of vector files, and the functions that write them.
 const WRITERS: &[(&str, Write)] = &[
-    (".mtx", market::write_vector),
-    (".mtx.gz", market::write_vector),
-    (".npy", npy::write_vector),
-    (".txt", column::write_vector),
-    (".txt.gz", column::write_vector),
+    (".mtx", market::write_vectors),
+    (".mtx.gz", market::write_vectors),
+    (".npy", npy::write_vectors),
+    (".txt", column::write_vectors),
+    (".txt.gz", column::write_vectors),
 ];
 
-/// A function that writes a vector to a file.
-pub type Write = fn(&Path, &[f64]) -> Result<()>;
+/// A function that writes vectors to a file: numbers in n rows and k columns, row-major, and k.
+pub type Write = fn(&Path, &[f64], usize) -> Result<()>;
 
-/// Returns the function that writes a vector to a file with the extension of `path`.
+/// Returns the function that writes vectors to a file with the extension of `path`.
 pub fn writer(path: &Path) -> Result<Write> {
     by_ending(path, WRITERS).map_err(|reason| Error::Unwritable { path: path.to_owned(), reason })
 }
@@ -26,8 +28,24 @@ pub fn writer(path: &Path) -> Result<Write> {
 /// Writes a vector in the format that the extension selects: `.mtx`, `.npy`, `.txt`, `.mtx.gz` or `.txt.gz`. Reading the
 /// file gives the same bits.
 pub fn write_vector(path: impl AsRef<Path>, values: &[f64]) -> Result<()> {
+    write_vectors(path, values, 1)
+}
+
+/// Writes `k` vectors as the columns of a file, in the formats of [`write_vector`]; `values` is n x k, row-major.
+pub fn write_vectors(path: impl AsRef<Path>, values: &[f64], k: usize) -> Result<()> {
     let path = path.as_ref();
-    writer(path)?(path, values)
+    if k == 0 || !values.len().is_multiple_of(k) {
+        let reason = format!("{} numbers cannot be divided into {k} columns", values.len());
+        return Err(Error::Unwritable { path: path.to_owned(), reason });
+    }
+    writer(path)?(path, values, k)
+}
+
+/// Reads the columns of a file: numbers as text, one line for each row, `.mtx`, or `.npy` in C or Fortran order, plain or
+/// compressed with gzip. The numbers of several columns in a `.npy` file may be NaN or infinite.
+pub fn read_vectors(path: impl AsRef<Path>) -> Result<Dense> {
+    let _span = profile::begin(Phase::Read);
+    read_columns(path.as_ref())
 }
 
 /// Reads a file with one column: numbers as text, `.mtx` or `.npy`, plain or compressed with gzip.

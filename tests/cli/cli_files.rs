@@ -108,7 +108,9 @@ fn nan_and_infinity_in_a_history_are_read_back_as_nan() {
     let (nan, infinity) = (f64::NAN, f64::INFINITY);
     let report = Report { residual_true: nan, backward_error: infinity, rtol: 1e-8, ..Report::default() };
     let (residuals, seconds) = (vec![1.0, infinity, 0.5, nan], vec![0.0, 1.0, nan, 2.0]);
-    History { schema: 1, report, residuals, seconds, seconds_interpolated: false }.save(&path).unwrap();
+    History { schema: 1, report, residuals, seconds, seconds_interpolated: false, columns: Vec::new() }
+        .save(&path)
+        .unwrap();
     let read = History::load(&path).unwrap();
     assert!(read.report.residual_true.is_nan() && read.report.backward_error.is_nan());
     assert_eq!((read.report.rtol, read.report.residual_recursive), (1e-8, 0.0));

@@ -31,7 +31,7 @@ fn run(backend: &str, iterations: usize, last: f64, converged: bool) -> History 
         seconds_solve: 4.1,
         ..Report::default()
     };
-    History { schema: 1, report, residuals, seconds, seconds_interpolated: false }
+    History { schema: 1, report, residuals, seconds, seconds_interpolated: false, columns: Vec::new() }
 }
 
 fn svg(histories: &[History]) -> String {

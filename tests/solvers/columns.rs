@@ -167,8 +167,13 @@ fn columns_have_the_bits_of_separate_solves() {
         let cpu = Cpu::new(Some(1 + 2 * (at % 2))).unwrap();
         let large = matrix.rows() > 1000;
         let rule = if large { StoppingRule::MaxIterations(5) } else { to(tolerance::RTOL) };
-        for (backend, method) in [("rows", Method::Cg), ("serial", Method::Cg), ("rows", Method::PipelinedCg)]
-        {
+        let ways = [
+            ("rows", Method::Cg),
+            ("serial", Method::Cg),
+            ("rows", Method::PipelinedCg),
+            ("rows", Method::Minres),
+        ];
+        for (backend, method) in ways {
             for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
                 let way = Way { cpu: &cpu, method, backend, precond };
                 for k in [1, 2, 5] {
@@ -187,12 +192,14 @@ fn columns_in_single_precision_restart_together_and_keep_their_bits() {
     for what in ["poisson2d:20x30", "hex27:7x6x5"] {
         let matrix = zoo::generated(what);
         for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
-            let way = Way { precond, ..Way::cg(&cpu) };
-            let columns: Vec<_> = right_hand_sides(&matrix, 3).into_iter().step_by(2).collect();
-            let found = way.compare::<f32>(&matrix, &columns, &to(1e-11));
-            let counts: Vec<_> = found.iter().map(|one| one.outcome.iterations).collect();
-            assert!(found.iter().all(|one| one.outcome.restarts > 0), "{what}");
-            assert!(counts.iter().any(|count| *count != counts[0]), "{counts:?}");
+            for method in [Method::Cg, Method::Minres] {
+                let way = Way { precond, method, ..Way::cg(&cpu) };
+                let columns: Vec<_> = right_hand_sides(&matrix, 3).into_iter().step_by(2).collect();
+                let found = way.compare::<f32>(&matrix, &columns, &to(1e-11));
+                let counts: Vec<_> = found.iter().map(|one| one.outcome.iterations).collect();
+                assert!(found.iter().all(|one| one.outcome.restarts > 0), "{what}");
+                assert!(counts.iter().any(|count| *count != counts[0]), "{counts:?}");
+            }
         }
     }
 }
@@ -267,7 +274,7 @@ fn a_rule_on_the_host_ends_one_column_while_other_columns_continue() {
     ];
     for rule in rules {
         for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
-            for method in [Method::Cg, Method::PipelinedCg] {
+            for method in [Method::Cg, Method::PipelinedCg, Method::Minres] {
                 let way = Way { precond, method, ..Way::cg(&cpu) };
                 let found = way.compare::<f64>(&matrix, &columns, &rule);
                 let counts: Vec<_> = found.iter().map(|one| one.outcome.iterations).collect();
@@ -328,21 +335,75 @@ fn a_product_of_the_caller_is_applied_column_by_column() {
 }
 
 #[test]
-fn several_columns_are_refused_by_a_method_or_preconditioner_for_one_column() {
+fn the_triangles_of_a_preconditioner_are_solved_for_each_column_with_the_bits_of_a_separate_solve() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    let matrix = zoo::generated("elasticity3d:4x3x3");
+    for precond in ["ic0", "ssor"] {
+        let way = Way { precond: precond.parse().unwrap(), ..Way::cg(&cpu) };
+        way.compare::<f64>(&matrix, &right_hand_sides(&matrix, 5), &to(tolerance::RTOL));
+    }
+}
+
+#[test]
+fn no_right_hand_side_is_refused() {
     let cpu = Cpu::new(Some(1)).unwrap();
-    let matrix = zoo::generated("poisson2d:8x8");
-    let columns = right_hand_sides(&matrix, 2);
-    let refused = |way: Way<'_>| {
-        way.together::<f64>(&matrix, &columns, &to(1e-8), &Checkpoints::default()).err().unwrap()
-    };
-    let minres = refused(Way { method: Method::Minres, ..Way::cg(&cpu) });
-    assert!(matches!(&minres, Error::BadSetting { setting: "rhs", .. }), "{minres}");
-    assert!(minres.to_string().contains("minres takes one right-hand side at a time"), "{minres}");
-    assert!(!Method::Minres.supports_columns() && Method::Cg.supports_columns());
-    let factor = refused(Way { precond: "ic0".parse().unwrap(), ..Way::cg(&cpu) });
-    assert!(matches!(&factor, Error::Dimension { expected: 1, got: 2, .. }), "{factor}");
-    let none = refused_none(&cpu, &matrix);
+    let none = refused_none(&cpu, &zoo::generated("poisson2d:8x8"));
     assert!(matches!(&none, Error::BadSetting { setting: "rhs", .. }), "{none}");
+}
+
+#[test]
+fn a_column_that_is_not_finite_or_out_of_range_ends_alone_and_leaves_the_bits_of_the_other_columns() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    let matrix = zoo::generated("poisson2d:20x20");
+    for (value, row) in [(f64::NAN, Some(7)), (f64::INFINITY, Some(7)), (1e-320, None)] {
+        for method in [Method::Cg, Method::Minres] {
+            let way = Way { method, ..Way::cg(&cpu) };
+            let mut columns = right_hand_sides(&matrix, 3);
+            match row {
+                Some(row) => columns[1][row] = value,
+                None => columns[1].fill(value),
+            }
+            let found = way
+                .together::<f64>(&matrix, &columns, &to(tolerance::RTOL), &Checkpoints::default())
+                .unwrap();
+            let StopReason::NotSolved { row: at, .. } = found[1].outcome.reason else {
+                panic!("{:?}", found[1].outcome.reason)
+            };
+            assert_eq!(at, row);
+            assert!(found[1].x.iter().all(|x| *x == 0.0) && found[1].outcome.iterations == 0);
+            for column in [0, 2] {
+                let alone = way.alone::<f64>(&matrix, &columns[column], &to(tolerance::RTOL));
+                assert_same(&found[column], &alone, &format!("column {column} beside {value}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_solve_with_a_column_that_is_not_finite_resumes_from_its_checkpoint() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    let matrix = zoo::generated("poisson2d:30x31");
+    let mut columns = right_hand_sides(&matrix, 3);
+    columns[1][0] = f64::NAN;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let way = Way::cg(&cpu);
+    let whole = way.together::<f64>(&matrix, &columns, &to(1e-8), &Checkpoints::default()).unwrap();
+    let short = StoppingRule::any([to(1e-8), StoppingRule::MaxIterations(20)]);
+    way.together::<f64>(&matrix, &columns, &short, &save(file.path(), Duration::ZERO)).unwrap();
+    let rest = way.together::<f64>(&matrix, &columns, &to(1e-8), &resume(file.path())).unwrap();
+    for column in [0, 2] {
+        assert_same(&rest[column], &whole[column], &format!("column {column}"));
+    }
+    assert!(matches!(rest[1].outcome.reason, StopReason::NotSolved { row: Some(0), .. }));
+}
+
+#[test]
+fn least_squares_solutions_of_several_columns_have_the_bits_of_separate_solves() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    let matrix = zoo::generated("poisson2d:12x13,boundary=neumann");
+    let way = Way { method: Method::Minres, ..Way::cg(&cpu) };
+    let found = way.compare::<f64>(&matrix, &right_hand_sides(&matrix, 5), &to(tolerance::RTOL));
+    assert!(found.iter().any(|one| matches!(one.outcome.reason, StopReason::LeastSquares { .. })));
 }
 
 fn refused_none(cpu: &Cpu, matrix: &Arc<Csr>) -> Error {
@@ -383,9 +444,9 @@ fn a_solve_of_two_columns_resumes_from_its_checkpoint_with_the_same_bits() {
     let cpu = Cpu::new(Some(2)).unwrap();
     let matrix = zoo::generated("poisson2d:30x31");
     for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
-        for method in [Method::Cg, Method::PipelinedCg] {
+        for method in [Method::Cg, Method::PipelinedCg, Method::Minres] {
             let way = Way { precond, method, ..Way::cg(&cpu) };
-            cut::<f64>(way, &matrix, &right_hand_sides(&matrix, 2), tolerance::RTOL, &[1, 20, 60]);
+            cut::<f64>(way, &matrix, &right_hand_sides(&matrix, 2), tolerance::RTOL, &[1, 20, 61]);
         }
     }
     // Both columns restart, at different iterations.
@@ -393,6 +454,7 @@ fn a_solve_of_two_columns_resumes_from_its_checkpoint_with_the_same_bits() {
     let columns: Vec<_> = right_hand_sides(&small, 3).into_iter().step_by(2).collect();
     let cuts: Vec<_> = (8..80).step_by(9).chain([100, 120, 140]).collect();
     cut::<f32>(Way::cg(&cpu), &small, &columns, 1e-11, &cuts);
+    cut::<f32>(Way { method: Method::Minres, ..Way::cg(&cpu) }, &small, &columns, 1e-11, &cuts);
     // One column has ended permanently when the other is cut in its first run.
     let matrix = chain_and_one(200);
     let columns = [last(201, 3.0), reals(1, 201)];

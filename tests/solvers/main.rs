@@ -16,6 +16,7 @@ mod checkpoints;
 mod columns;
 mod engine;
 mod engine_graphs;
+mod many;
 mod markov;
 mod minres;
 mod pagerank;

@@ -14,6 +14,8 @@
 use super::aligned::AlignedValues;
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
 #[cfg(target_arch = "x86_64")]
+use super::columns::BlockRow;
+#[cfg(target_arch = "x86_64")]
 use super::lanes;
 use crate::backend::blocks::named_or_found;
 use crate::backend::{Family, Params, SharedOperator};
@@ -159,6 +161,26 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+impl<T: Scalar, V: Scalar> Task<'_, T, V> {
+    /// Multiplies block rows for several columns; `y` is the part for these block rows.
+    ///
+    /// # Safety
+    /// The processor has AVX2 and FMA, and blocks are R x C.
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn columns<const R: usize, const C: usize>(&self, block_rows: Range<usize>, y: &mut [T]) {
+        let Task { parts, values, product } = *self;
+        for (block_row, y) in block_rows.zip(y.chunks_mut(R * product.k)) {
+            let blocks = self.blocks(block_row);
+            let columns = &parts.block_columns[blocks.clone()];
+            let values = &values[blocks.start * R * C..blocks.end * R * C];
+            let row = BlockRow { columns, values, width: parts.cols, product };
+            // SAFETY: promised by the caller; block columns begin inside the matrix.
+            unsafe { row.multiply::<R, C>(y) };
+        }
+    }
+}
+
 /// Calls the function compiled for the block's size, which is one of [`SIZES`].
 macro_rules! of_size {
     ($block:expr, $self:ident.$name:ident($($argument:expr),*)) => {
@@ -199,6 +221,11 @@ impl BsrMatrix {
         if self.avx2 && product.k == 1 {
             // SAFETY: the processor has AVX2 and FMA, and the size is that of the matrix's blocks.
             return unsafe { of_size!(block, task.vectors(block_rows, y)) };
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self.avx2 {
+            // SAFETY: as above.
+            return unsafe { of_size!(block, task.columns(block_rows, y)) };
         }
         for (block_row, y) in block_rows.zip(y.chunks_mut(block.0 * product.k)) {
             task.plain(block_row, y);

@@ -4,7 +4,7 @@
 //! chunk stores its partial sum of `<x, y>` separately while its part of y is in the first-level cache: the bits are the same for
 //! any number of threads, and one pass suffices.
 
-use crate::device::cpu::sweep::{self, dot_column, dot_tile};
+use crate::device::cpu::sweep::{self, dot_columns, dot_tile};
 use crate::device::cpu::{CHUNK, Cpu, CpuSlots, CpuVector};
 use crate::device::sweep::dot_sweep;
 use crate::device::{Device, Op, Sweep};
@@ -220,7 +220,7 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
             let x = &x.data()[rows.start * k..rows.end * k];
             match partials {
                 [partial] => *partial = dot_tile(x, y),
-                all => all.iter_mut().enumerate().for_each(|(c, partial)| *partial = dot_column(x, y, k, c)),
+                all => dot_columns(device.avx2, x, y, all),
             }
         })?;
         slots.finish(chunks, &[dot[0].out], then);

@@ -4,6 +4,8 @@ mod aligned;
 pub mod bsr;
 mod chunked;
 pub(super) use chunked::chunk_height;
+#[cfg(target_arch = "x86_64")]
+mod columns;
 pub mod dense;
 #[cfg(target_arch = "x86_64")]
 mod lanes;

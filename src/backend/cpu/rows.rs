@@ -6,6 +6,8 @@
 //! measured on Zen 4.) `apply_dot` computes the dot product chunk by chunk while y is in the first-level cache: one pass.
 
 use super::chunked::{Chunked, Product, RowRanges};
+#[cfg(target_arch = "x86_64")]
+use super::columns::Entries;
 use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
@@ -145,26 +147,25 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         }
     }
 
-    /// Multiplies rows for several columns, each summed by `sum(entries, column)` exactly as a single column is.
+    /// Multiplies rows for several columns, on any processor: a few columns at a time, each summed as `rows` sums it.
     #[inline(always)]
-    fn each_column(&self, rows: Range<usize>, y: &mut [T], sum: impl Fn(Range<usize>, usize) -> T) {
-        for (row, y) in rows.zip(y.chunks_exact_mut(self.product.k)) {
-            let range = self.range(row);
-            y.iter_mut().enumerate().for_each(|(c, y)| self.product.emit(y, sum(range.clone(), c)));
-        }
-    }
-
-    /// Returns the element of x for entry j.
-    #[inline(always)]
-    fn x(&self, j: usize, column: usize) -> T {
-        self.product.x[self.columns[j] as usize * self.product.k + column]
-    }
-
-    /// Multiplies rows for several columns, on any processor.
     fn columns(&self, rows: Range<usize>, y: &mut [T]) {
-        self.each_column(rows, y, |range, column| {
-            range.fold(T::default(), |sum, j| sum + self.values.value(j) * self.x(j, column))
-        });
+        const WIDTH: usize = 16;
+        let Product { x, k, .. } = *self.product;
+        for (row, y) in rows.zip(y.chunks_exact_mut(k)) {
+            for (group, y) in y.chunks_mut(WIDTH).enumerate() {
+                let mut sums = [T::default(); WIDTH];
+                for j in self.range(row) {
+                    let value = self.values.value(j);
+                    let x = &x[self.columns[j] as usize * k + group * WIDTH..][..y.len()];
+                    match x.first_chunk::<WIDTH>() {
+                        Some(x) => sums.iter_mut().zip(x).for_each(|(sum, x)| *sum += value * *x),
+                        None => sums.iter_mut().zip(x).for_each(|(sum, x)| *sum += value * *x),
+                    }
+                }
+                y.iter_mut().zip(sums).for_each(|(y, sum)| self.product.emit(y, sum));
+            }
+        }
     }
 }
 
@@ -192,39 +193,43 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         }
     }
 
+    /// Multiplies rows for several columns as `columns` does, with wider registers.
+    ///
+    /// # Safety
+    /// The processor has AVX2.
+    #[target_feature(enable = "avx2")]
+    unsafe fn columns_avx2(&self, rows: Range<usize>, y: &mut [T]) {
+        self.columns(rows, y);
+    }
+
     /// Multiplies short rows for several columns, with the same sums as `rows_short`.
     ///
     /// # Safety
-    /// The processor has FMA.
-    #[target_feature(enable = "fma")]
+    /// The processor has AVX2 and FMA.
+    #[target_feature(enable = "avx2,fma")]
     unsafe fn columns_short(&self, rows: Range<usize>, y: &mut [T]) {
-        self.each_column(rows, y, |range, column| {
-            let add = |sum, j| self.values.value(j).to_f64().mul_add(self.x(j, column).to_f64(), sum);
-            T::from_f64(range.fold(0.0, add))
-        });
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let entries = Entries { columns: self.columns, values: self.values, product: self.product };
+        for (row, y) in rows.zip(y.chunks_exact_mut(self.product.k)) {
+            let range = self.range(row);
+            _mm_prefetch::<_MM_HINT_T0>(self.values.address(range.start + AHEAD).cast());
+            _mm_prefetch::<_MM_HINT_T0>(self.columns.as_ptr().wrapping_add(range.start + AHEAD).cast());
+            // SAFETY: rows lie inside the matrix; the processor has AVX2 and FMA.
+            unsafe { entries.row_in_order(range, y) };
+        }
     }
 
     /// Multiplies long rows for several columns of double-precision vectors, with the same sums as `rows_long`.
     ///
     /// # Safety
-    /// The processor has FMA.
-    #[target_feature(enable = "fma")]
+    /// T is f64, and the processor has AVX2 and FMA.
+    #[target_feature(enable = "avx2,fma")]
     unsafe fn columns_long(&self, rows: Range<usize>, y: &mut [T]) {
-        self.each_column(rows, y, |Range { start, end }, column| {
-            let fours = (end - start) / 4;
-            // One set of lanes for groups of even index, one for odd; the last group of an odd count has an even index.
-            let mut lanes = [[0.0; 4]; 2];
-            for four in 0..fours {
-                let sums = &mut lanes[four % 2];
-                for (lane, sum) in sums.iter_mut().enumerate() {
-                    let j = start + 4 * four + lane;
-                    *sum = self.values.value(j).to_f64().mul_add(self.x(j, column).to_f64(), *sum);
-                }
-            }
-            let [a, b, c, d] = std::array::from_fn(|lane| lanes[0][lane] + lanes[1][lane]);
-            let sum = T::from_f64((a + c) + (b + d));
-            (start + 4 * fours..end).fold(sum, |sum, j| sum + self.values.value(j) * self.x(j, column))
-        });
+        let entries = Entries { columns: self.columns, values: self.values, product: self.product };
+        for (row, y) in rows.zip(y.chunks_exact_mut(self.product.k)) {
+            // SAFETY: rows lie inside the matrix; the rest is promised by the caller.
+            unsafe { entries.row_in_eights(self.range(row), y) };
+        }
     }
 
     /// Multiplies long rows for one column of double-precision vectors: four entries at a time.
@@ -290,6 +295,9 @@ impl RowsMatrix {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             _ if self.avx2 && is_f64 => unsafe { task.columns_long(rows, y) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            _ if self.avx2 => unsafe { task.columns_avx2(rows, y) },
             _ => task.columns(rows, y),
         }
     }

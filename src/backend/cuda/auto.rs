@@ -31,6 +31,9 @@ pub static ENTRY: Entry = Entry {
 /// The backends that `auto` chooses from.
 pub const CHOICES: &[&str] = &["csr", "pull", "bsr", "sell", "burst", "hybrid"];
 
+/// The backend for several columns at once.
+pub const WITH_COLUMNS: &str = "spmm";
+
 /// Length of the longest row up to which iterations share a launch: each row has one thread, and all threads wait for the longest
 /// row.
 const BURST_ROW: usize = 32;

@@ -15,6 +15,7 @@ Examples:
   solver pagerank rmat:scale=12,factor=16 --tol 1e-12 --output ranks.csv
   solver pagerank rmat:scale=12,factor=17 --x0 ranks.csv --output newer.csv
   solver pagerank rmat:scale=12,factor=16 --personalise 12,17
+  solver pagerank rmat:scale=12,factor=16 --personalise-each lines.txt --top 3
   printf 'alice bob\\nbob carol\\n' | solver pagerank - --personalise alice
 
 An edge i j of the graph is a link from i to j; a third column is its weight. Named vertices are numbered in the order in \
@@ -49,6 +50,10 @@ pub struct PagerankArgs {
     /// lines id,weight or label,weight, or a .csv or .json file of --output [default: every vertex]
     #[arg(long, alias = "personalize", value_name = "FILE|VERTICES")]
     pub personalise: Option<OsString>,
+    /// Rank once for each line of this file, all in one run: a line is a personalisation, vertices by id or label separated by
+    /// commas, each with its weight after a blank, as in 3,17 or alice 0.5,bob 2
+    #[arg(long, alias = "personalize-each", value_name = "FILE", conflicts_with_all = ["personalise", "x0"])]
+    pub personalise_each: Option<PathBuf>,
     /// Start from the ranks in this file: .npy, .mtx or .txt (also .gz) of the same vertices, or a .csv or .json file of
     /// --output, also of an older graph: new vertices start with an equal share
     #[arg(long, value_name = "FILE")]
@@ -75,7 +80,8 @@ pub struct PagerankArgs {
     /// Count each of several equal links, or only one of them
     #[arg(long, value_enum, default_value = "keep")]
     pub duplicates: Repeated,
-    /// Write the ranks to this file: .npy (in vertex order), or .csv or .json (id or label and rank, in descending order)
+    /// Write the ranks to this file: .npy (in vertex order), or .csv or .json (id or label and rank, in descending order); with
+    /// --personalise-each .npy, a row for each vertex and a column for each line
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

@@ -6,7 +6,7 @@ use crate::cli::flags::bad;
 use crate::cli::memory;
 use crate::cli::running::{Running, file};
 use crate::engine::Weights;
-use crate::engine::pagerank::{Repeated, SelfLoops, Settings, check_output};
+use crate::engine::pagerank::{RankMethod, Repeated, SelfLoops, Settings, check_output, check_output_each};
 use crate::error::Result;
 use crate::precond::Preconditioner;
 use crate::source::catalog::Entry;
@@ -18,6 +18,7 @@ use std::path::Path;
 pub(super) struct Plan {
     pub settings: Settings,
     pub personalise: Option<Weights>,
+    pub each: Vec<Weights>,
     pub x0: Option<Weights>,
     pub fetch: Option<&'static Entry>,
     pub running: Running,
@@ -41,15 +42,24 @@ impl Plan {
             ("--graph", file(&args.graph)),
             ("--labels", args.labels.as_deref()),
             ("--personalise", args.personalise.as_deref().and_then(file)),
+            ("--personalise-each", args.personalise_each.as_deref()),
             ("--x0", args.x0.as_deref()),
         ];
         args.run.check_files(&inputs, &[("--output", args.output.as_deref())])?;
-        args.output.as_deref().map(check_output).transpose()?;
-        let running = args.run.resolve(settings.serial(), Preconditioner::NONE)?;
+        let each = args.personalise_each.as_deref();
+        let check = if each.is_some() { check_output_each } else { check_output };
+        args.output.as_deref().map(check).transpose()?;
+        let each =
+            each.map(|path| Weights::read_each("personalise-each", path)).transpose()?.unwrap_or_default();
+        if !each.is_empty() && args.method != RankMethod::Power {
+            let reason = "several personalisations are ranked by power iteration";
+            return Err(bad("--method", args.method.name(), reason));
+        }
+        let running = args.run.resolve(settings.serial(), Preconditioner::NONE, each.len().max(1))?;
         let personalise = args.personalise.as_deref().map(teleport).transpose()?;
         let x0 = args.x0.as_deref().map(|path| Weights::read("x0", path)).transpose()?;
         let fetch = crate::cli::fetch::missing(&args.graph)?;
-        Ok(Plan { settings, personalise, x0, fetch, running })
+        Ok(Plan { settings, personalise, each, x0, fetch, running })
     }
 
     /// Lists the resolved settings as labelled lines for `--dry-run`, with the files that `args` names. Reads the beginning of
@@ -65,7 +75,12 @@ impl Plan {
         plan.add("damping", damping);
         plan.add("dangling", format!("{}: {}", dangling.name(), dangling.formula()));
         let personalise = args.personalise.as_deref().unwrap_or(OsStr::new("every vertex"));
-        plan.add("personalise", personalise.display());
+        match &args.personalise_each {
+            None => plan.add("personalise", personalise.display()),
+            Some(path) => {
+                plan.add("personalise", format!("each of {} lines of {}", self.each.len(), path.display()))
+            }
+        }
         plan.add_if("x0", self.x0.as_ref());
         plan.add("self-loops", if self_loops == SelfLoops::Keep { "keep" } else { "remove" });
         plan.add("duplicates", if duplicates == Repeated::Keep { "keep" } else { "once" });

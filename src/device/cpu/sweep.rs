@@ -3,15 +3,17 @@
 //! The loops are plain Rust that the compiler vectorises, compiled twice: for any x86-64, and for AVX2. Both add in
 //! the same order and neither fuses multiplication with addition, so both give the same bits.
 
+mod columns;
+
 use super::{CHUNK, Cpu, CpuSlots, CpuVector};
 use crate::device::sweep::{
-    Coefficient, Factor, MAX_DOTS, MAX_OPERANDS, MAX_TERMS, Op, Operand, Slot, Summand, Sweep, Term, Test,
-    Track,
+    Coefficient, Factor, MAX_DOTS, MAX_OPERANDS, Op, Operand, Slot, Summand, Sweep, Test, Track,
 };
 use crate::device::{RING, SlotState, check_operands};
 use crate::error::Result;
 use crate::memory::fetch_from;
 use crate::scalar::Scalar;
+pub(crate) use columns::dot_columns;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -76,8 +78,9 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
 ) -> Result<bool> {
     let k = slots.state.k;
     let unstored = usize::from(first.is_some());
-    let writing = !writes.is_empty();
-    let read = |v: &&CpuVector<T>| (v.n(), if v.k == 1 && writing { k } else { v.k });
+    // A vector of one column is read for every column of the other vectors.
+    let wide = !writes.is_empty() || reads.iter().any(|v| v.k > 1);
+    let read = |v: &&CpuVector<T>| (v.n(), if v.k == 1 && wide { k } else { v.k });
     let shapes = writes.iter().map(|v| (v.n(), v.k)).chain(reads.iter().map(read));
     let bank = (slots.state.values.len() / k, k);
     let n = check_operands(sweep, (unstored + writes.len(), reads.len()), bank, shapes)?;
@@ -119,6 +122,8 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
                 #[cfg(target_arch = "x86_64")]
                 (1, true) => operands.chunk_avx2(chunk, rows),
                 (1, _) => operands.chunk(chunk, rows),
+                #[cfg(target_arch = "x86_64")]
+                (_, true) => operands.chunk_columns_avx2(chunk, rows),
                 _ => operands.chunk_columns(chunk, rows),
             }
         }
@@ -236,66 +241,6 @@ impl<T: Scalar> Operands<'_, T> {
             unsafe { *self.partials.add(chunk * self.sweep.dots.len() + d) = sum };
         }
     }
-
-    /// Runs one chunk of vectors of several columns, some of which may be done. Each column gets the same bits as in a sweep over
-    /// that column alone: terms are added in the order of `chunk`, and products in the same partial sums.
-    ///
-    /// # Safety
-    /// As for [`Operands::chunk`].
-    unsafe fn chunk_columns(&self, chunk: usize, rows: Range<usize>) {
-        let (k, dots) = (self.state.k, self.sweep.dots.len());
-        for column in (0..k).filter(|&c| self.state.done[c] == 0) {
-            // SAFETY: element (row, column) lies inside each operand; writes stay in this chunk.
-            let element = |operand: Operand, row: usize| unsafe {
-                match operand {
-                    Operand::Write(i) => *self.writes[i as usize].add(row * k + column),
-                    Operand::Read(i) => {
-                        let width = self.widths[i as usize];
-                        *self.reads[i as usize].add(row * width + column.min(width - 1))
-                    }
-                    Operand::Ones => T::from_f64(1.0),
-                }
-            };
-            for update in self.sweep.updates {
-                let is_own = |term: &&Term| term.v == Operand::Write(update.target) && term.factor.is_none();
-                let (own, all) = (update.terms.iter().find(is_own), update.terms.iter());
-                let mut terms = [None; MAX_TERMS];
-                let ordered = own.into_iter().chain(all.filter(|term| !is_own(term)));
-                for (entry, term) in terms.iter_mut().zip(ordered) {
-                    *entry = Some((self.coefficient(term.by, column), term));
-                }
-                let product = |(by, term): (T, &Term), row: usize| {
-                    let v = element(term.v, row);
-                    by * match term.factor {
-                        None => v,
-                        Some(Factor::Times(w)) => v * element(w, row),
-                        Some(Factor::Over(w)) => v / element(w, row),
-                    }
-                };
-                for row in rows.clone() {
-                    let products = terms.iter().flatten().map(|term| product(*term, row));
-                    let sum = products.reduce(|sum, product| sum + product).unwrap_or_default();
-                    // SAFETY: as above.
-                    unsafe { *self.writes[update.target as usize].add(row * k + column) = sum };
-                }
-            }
-            for (d, dot) in self.sweep.dots.iter().enumerate() {
-                let sum = match dot.of {
-                    Summand::Product(a, b) => {
-                        sum_rows(rows.clone(), |row| element(a, row).to_f64() * element(b, row).to_f64())
-                    }
-                    Summand::Magnitude(a, w) => {
-                        sum_rows(rows.clone(), |row| magnitude(element(a, row), element(w, row)))
-                    }
-                    Summand::Marked(a, mark) => {
-                        sum_rows(rows.clone(), |row| marked(element(a, row), element(mark, row)))
-                    }
-                };
-                // SAFETY: this chunk's element of the chunks x dots x k partial sums.
-                unsafe { *self.partials.add((chunk * dots + d) * k + column) = sum };
-            }
-        }
-    }
 }
 
 /// Writes `f` of each pair of elements of two tiles to the buffer, and returns the written part.
@@ -356,20 +301,6 @@ fn sum_tile<T: Scalar>(a: &[T], b: &[T], f: impl Fn(T, T) -> f64) -> f64 {
     for (l, (&a, &b)) in a_rest.iter().zip(b_rest).enumerate() {
         lanes[l] += f(a, b);
     }
-    joined(lanes)
-}
-
-/// Returns the dot product of one column of two row-major tiles of k columns, with the bits that [`dot_tile`] gives for that
-/// column alone.
-pub(crate) fn dot_column<T: Scalar>(a: &[T], b: &[T], k: usize, column: usize) -> f64 {
-    sum_rows(0..a.len() / k, |row| a[row * k + column].to_f64() * b[row * k + column].to_f64())
-}
-
-/// Returns the sum of `f` over rows, in the order of [`sum_tile`].
-#[inline(always)]
-fn sum_rows(rows: Range<usize>, f: impl Fn(usize) -> f64) -> f64 {
-    let mut lanes = [0.0; LANES];
-    rows.enumerate().for_each(|(i, row)| lanes[i % LANES] += f(row));
     joined(lanes)
 }
 

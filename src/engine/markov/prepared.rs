@@ -90,8 +90,12 @@ impl Recipe {
                 let narrow = self.precision.narrow_values();
                 let matrix = if narrow { Arc::new(incoming.to_f32()) } else { Arc::clone(&incoming) };
                 drop(extracting);
-                let order =
-                    BackendOrder { backend: &self.backend, precision: self.precision, tune: self.tune };
+                let order = BackendOrder {
+                    backend: &self.backend,
+                    precision: self.precision,
+                    tune: self.tune,
+                    columns: 1,
+                };
                 on_device!(self.device, self.precision, |held, D, T| {
                     by_power::<D, T>(held, &order, &matrix, phases)
                 })?

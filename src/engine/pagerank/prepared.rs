@@ -1,7 +1,8 @@
 //! A prepared ranking: links, device and operator are kept from one solve to the next.
 
+use super::each::RanksEach;
 use super::ranks::{Facts, GraphFacts, Ranks};
-use super::{Pagerank, RankMethod, Repeated, SelfLoops};
+use super::{Pagerank, RankMethod, Repeated, SelfLoops, Settings};
 use crate::backend::Pick;
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::graph::Names;
@@ -16,15 +17,25 @@ use crate::observe::{Observer, Phase, profile};
 use crate::scalar::Scalar;
 use crate::solve::pagerank::links::Links;
 use crate::solve::pagerank::power::vectors;
-use crate::solve::pagerank::{RankProblem, Ranking, gauss_seidel, power};
+use crate::solve::pagerank::{RankProblem, Ranking, gauss_seidel, power, power_each};
 use crate::stop::StoppingRule;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// A method with its operator on a device.
-type Iterate =
-    Box<dyn Fn(&RankProblem<'_>, &StoppingRule, &mut [&mut dyn Observer]) -> Result<Ranking> + Send>;
+/// Several distributions of the jumps: their number, and a function that returns one.
+type Each<'a> = (usize, &'a dyn Fn(usize) -> Result<Vec<f64>>);
+
+/// A method with its operator on a device. Returns the ranks of the problem, or those for each of several distributions.
+type Iterate = Box<
+    dyn Fn(
+            &RankProblem<'_>,
+            Option<Each<'_>>,
+            &StoppingRule,
+            &mut [&mut dyn Observer],
+        ) -> Result<Vec<Ranking>>
+        + Send,
+>;
 
 /// A prepared ranking of one graph on one device, for repeated solves. It can be moved to another thread.
 ///
@@ -45,6 +56,7 @@ pub struct Prepared {
     device: DeviceHandle,
     iterate: Iterate,
     personalise: Option<Weights>,
+    each: Vec<Weights>,
     x0: Option<Weights>,
     watch: Watch,
     facts: Arc<Facts>,
@@ -65,11 +77,18 @@ fn by_power<D: Pick<T>, T: Scalar>(
 ) -> Result<(Iterate, Chosen)> {
     let (operator, chosen) = operator::<D, T>(device, order, matrix, vectors, phases)?;
     let retained = DeviceValue::new(device, operator);
-    let iterate: Iterate = Box::new(move |problem, rule, observers| {
+    let iterate: Iterate = Box::new(move |problem, each, rule, observers| {
         let device = retained.acquire()?;
         device.enter()?;
         let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };
-        power::<D, T>(operator.clone(), problem, extrapolate, rule, observers)
+        match each {
+            None => {
+                power::<D, T>(operator.clone(), problem, extrapolate, rule, observers).map(|one| vec![one])
+            }
+            Some((k, teleport)) => {
+                power_each::<D, T>(operator.clone(), problem, k, teleport, rule, observers)
+            }
+        }
     });
     Ok((iterate, chosen))
 }
@@ -85,10 +104,24 @@ fn named(names: &Names, error: Error) -> Error {
     }
 }
 
+/// Refuses settings that several personalisations do not support.
+fn check_each(settings: &Settings, count: usize, start: bool) -> Result<()> {
+    if count > 0 && settings.method != RankMethod::Power {
+        let reason = "several personalisations are ranked by power iteration; use method power";
+        return Err(Error::setting("method", settings.method.name(), reason));
+    }
+    if count > 0 && start {
+        let reason = "several personalisations start at their own distributions; leave out the start";
+        return Err(Error::setting("x0", "", reason));
+    }
+    Ok(())
+}
+
 impl Prepared {
     pub(super) fn new(pagerank: Pagerank) -> Result<Prepared> {
-        let Pagerank { graph, settings, personalise, x0, mut running } = pagerank;
+        let Pagerank { graph, settings, personalise, each, x0, mut running } = pagerank;
         settings.check()?;
+        check_each(&settings, each.len(), x0.is_some())?;
         let (device, backend) = running.open(settings.serial())?;
         let began = Instant::now();
         let counting = profile::begin(Phase::Analyse);
@@ -105,15 +138,21 @@ impl Prepared {
         let precision = running.request.precision;
         let extrapolate = settings.method == RankMethod::Extrapolated;
         // Includes a teleport vector, as a later solve may be personalised.
-        let vectors = vectors(settings.dangling, true, extrapolate);
+        let vectors = vectors(settings.dangling, true, extrapolate) * running.request.columns;
         let (iterate, chosen): (Iterate, Chosen) = match settings.method {
-            RankMethod::GaussSeidel => (Box::new(gauss_seidel), Chosen::none()),
+            RankMethod::GaussSeidel => {
+                let iterate: Iterate = Box::new(|problem, _, rule, observers| {
+                    gauss_seidel(problem, rule, observers).map(|one| vec![one])
+                });
+                (iterate, Chosen::none())
+            }
             RankMethod::Power | RankMethod::Extrapolated => {
                 let exact = links.incoming();
                 let matrix =
                     if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
                 drop(sorting);
-                let order = BackendOrder { backend: &backend, precision, tune: running.tune };
+                let (tune, columns) = (running.tune, running.request.columns);
+                let order = BackendOrder { backend: &backend, precision, tune, columns };
                 let phases = &mut running.phases;
                 on_device!(device, precision, |held, D, T| {
                     by_power::<D, T>(held, &order, &matrix, (vectors, extrapolate), phases)
@@ -131,12 +170,49 @@ impl Prepared {
             precision,
             seconds_setup: began.elapsed().as_secs_f64(),
         });
-        Ok(Prepared { links, device, iterate, personalise, x0, watch: running.watch, facts })
+        Ok(Prepared { links, device, iterate, personalise, each, x0, watch: running.watch, facts })
     }
 
     /// Sets the distribution of the surfer's jumps for later solves; none for a uniform one.
     pub fn personalise(&mut self, weights: Option<Weights>) {
         self.personalise = weights;
+    }
+
+    /// Sets the distributions for which later calls of [`solve_each`](Self::solve_each) compute the ranks.
+    pub fn personalise_each(&mut self, weights: impl IntoIterator<Item = Weights>) {
+        self.each = weights.into_iter().collect();
+    }
+
+    /// Computes the ranks for each distribution of [`personalise_each`](Self::personalise_each), in one run: one product of the links
+    /// with all columns in an iteration.
+    pub fn solve_each(&mut self) -> Result<RanksEach> {
+        self.solve_each_watched(&mut [])
+    }
+
+    /// Computes the ranks for each distribution with additional observers, which receive the batches of each column.
+    pub fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
+        let Prepared { links, facts, iterate, watch, each, x0, .. } = self;
+        let (settings, vertices) = (&facts.settings, (&facts.graph.names, "vertex"));
+        check_each(settings, each.len(), x0.is_some())?;
+        let k = each.len();
+        if k == 0 {
+            return Err(Error::setting("personalise-each", 0, "there must be at least one personalisation"));
+        }
+        facts.chosen.check_columns(k)?;
+        let teleport =
+            |column: usize| each[column].over("personalise-each", vertices, Unmatched::Refuse, false);
+        // All lines are checked before the first iteration.
+        (0..k).try_for_each(|column| teleport(column).map(drop))?;
+        let (damping, dangling) = (settings.damping, settings.dangling);
+        let problem = RankProblem { links, damping, dangling, teleport: None, start: None };
+        let limits = (settings.tol, settings.max_iters, settings.stagnation());
+        watch.begin();
+        let solve = |rule: &StoppingRule, observers: &mut [&mut dyn Observer]| {
+            iterate(&problem, Some((k, &teleport)), rule, observers)
+        };
+        let (found, recorders) = watch.run_columns(limits, k, observers, solve)?;
+        let names = each.iter().map(ToString::to_string).collect();
+        Ok(RanksEach::new(found, recorders, names, facts))
     }
 
     /// Sets the initial ranks of later solves.
@@ -187,9 +263,11 @@ impl Prepared {
         };
         let limits = (settings.tol, settings.max_iters, settings.stagnation());
         watch.begin();
-        let solve =
-            |rule: &StoppingRule, observers: &mut [&mut dyn Observer]| iterate(&problem, rule, observers);
-        let (ranking, recorder) = watch.run(limits, observers, solve)?;
+        let solve = |rule: &StoppingRule, observers: &mut [&mut dyn Observer]| {
+            iterate(&problem, None, rule, observers)
+        };
+        let (mut ranking, recorder) = watch.run(limits, observers, solve)?;
+        let ranking = ranking.swap_remove(0);
         Ok(Ranks::new(ranking, recorder, Arc::clone(facts)))
     }
 

@@ -114,6 +114,11 @@ impl Ranks {
         self.recorder.residuals()
     }
 
+    /// Returns the error bounds with their times.
+    pub(super) fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
     /// Returns the names of the vertices.
     pub fn names(&self) -> &Names {
         &self.facts.graph.names
@@ -222,6 +227,7 @@ impl Ranks {
             percent_of_limit: self.limit.map(|limit| 100.0 * limit.seconds / each),
             notes: graph.notes.clone(),
             top: self.top(settings.top),
+            columns: Vec::new(),
             profile: self.profile.as_ref().map(Profile::times),
         }
     }

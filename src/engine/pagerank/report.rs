@@ -104,6 +104,9 @@ pub struct RankReport {
     pub notes: Vec<String>,
     /// The highest ranks.
     pub top: Vec<Top>,
+    /// A record for each of several personalisations; the other fields then describe all of them together, and `top` is empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<ColumnRanks>,
     /// Seconds of wall time by phase up to this report, if a [`Profile`](crate::observe::Profile) is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Times>,
@@ -143,6 +146,56 @@ impl RankReport {
             percent_of_limit: self.percent_of_limit,
             profile: self.profile,
             ..Report::default()
+        }
+    }
+}
+
+/// The outcome of one of several personalisations. The fields have the meanings of those of [`RankReport`].
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct ColumnRanks {
+    /// The number of the column, counted from 1.
+    pub column: u64,
+    /// The personalisation: its file and line, or its vertices.
+    pub personalise: String,
+    /// Whether the error bound meets the tolerance.
+    pub converged: bool,
+    /// Why the column ended, as one word.
+    pub reason: &'static str,
+    /// The reason as a sentence with its evidence.
+    pub message: String,
+    /// Iterations done.
+    pub iterations: u64,
+    /// Bound on the l1 norm of the difference from the exact ranks.
+    pub error_bound: f64,
+    /// Estimate of that error from the last step, without rounding errors.
+    pub error_estimate: f64,
+    /// The sum of the ranks.
+    pub sum: f64,
+    /// Seconds from the first iteration to the last of this column.
+    pub seconds_solve: f64,
+    /// Seconds to compute the error bound.
+    pub seconds_certify: f64,
+    /// The highest ranks.
+    pub top: Vec<Top>,
+}
+
+impl ColumnRanks {
+    /// Takes the record of a personalisation, counted from 1, from its report.
+    pub(super) fn of(column: u64, personalise: &str, report: RankReport) -> ColumnRanks {
+        ColumnRanks {
+            column,
+            personalise: personalise.to_owned(),
+            converged: report.converged,
+            reason: report.reason,
+            message: report.message,
+            iterations: report.iterations,
+            error_bound: report.error_bound,
+            error_estimate: report.error_estimate,
+            sum: report.sum,
+            seconds_solve: report.seconds_solve,
+            seconds_certify: report.seconds_certify,
+            top: report.top,
         }
     }
 }

@@ -27,6 +27,8 @@ pub(in crate::engine) struct Context {
     pub size: GpuSize,
     /// Whether to measure if there is no kept choice.
     pub tune: bool,
+    /// Number of columns that are multiplied at once. Measurements and kept choices are for one column.
+    pub columns: usize,
 }
 
 /// A chosen backend, and the kept choice that it comes from.
@@ -64,6 +66,9 @@ pub(in crate::engine) fn choose<D: Pick<T>, T: Scalar>(
 ) -> Result<Selected> {
     let model = || choice.settle(matrix, size_of::<T>(), &context.size);
     let by_model = |backend| Ok(Selected { backend, kept: None });
+    if context.columns > 1 {
+        return by_model(choice.settle_columns(matrix, size_of::<T>(), context.columns)?);
+    }
     if !choice.is_auto() || matrix.nnz() == 0 {
         return by_model(model()?);
     }

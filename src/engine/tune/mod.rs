@@ -150,7 +150,8 @@ pub fn explain(matrix: &Matrix, request: &Request) -> Result<Explanation> {
     let precision = request.precision;
     on_device!(device, precision, |held, D, T| {
         let held = held.acquire()?;
-        let context = Context { precision, size: crate::backend::Host::gpu_size(&*held), tune: false };
+        let context =
+            Context { precision, size: crate::backend::Host::gpu_size(&*held), tune: false, columns: 1 };
         let auto = choose::auto::<D, T>()?;
         choose::<D, T>(&held, &auto, &csr, &context, &mut |_| ()).map(|selected| selected.explanation())
     })

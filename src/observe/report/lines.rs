@@ -14,9 +14,11 @@ impl Report {
         lines.extend(r.hint.clone().map(|hint| ("hint", hint)));
         lines.extend(r.note.clone().map(|note| ("note", note)));
         let (residual, tolerance) = (r.residual_true, short(r.rtol));
+        lines.extend(columns(r));
+        let largest = if r.columns.is_empty() { "" } else { "largest " };
         lines.push((
             "residual",
-            format!("relative residual {residual:.3e} (recomputed; tolerance {tolerance})"),
+            format!("{largest}relative residual {residual:.3e} (recomputed; tolerance {tolerance})"),
         ));
         if let Some(error) = r.error_max {
             lines.push(("error", format!("max error {error:.3e} (against the known solution)")));
@@ -46,6 +48,39 @@ impl fmt::Display for Report {
     }
 }
 
+/// Describes the iterations of several columns, and the first columns that did not converge.
+fn columns(r: &Report) -> Vec<Line> {
+    /// The most columns that are named.
+    const NAMED: usize = 5;
+    let mut counts: Vec<u64> = r.columns.iter().map(|column| column.iterations).collect();
+    counts.sort_unstable();
+    let (Some(least), Some(most)) = (counts.first(), counts.last()) else { return Vec::new() };
+    let slowest =
+        r.columns.iter().find(|column| column.iterations == *most).map_or(0, |column| column.column);
+    let middle = counts[counts.len() / 2];
+    let mut lines = vec![(
+        "columns",
+        format!(
+            "{}: iterations {} at least, {} in the middle, {} at most (column {slowest})",
+            counts.len(),
+            thousands(*least),
+            thousands(middle),
+            thousands(*most)
+        ),
+    )];
+    let failed: Vec<_> = r.columns.iter().filter(|column| !column.converged).collect();
+    for column in failed.iter().take(NAMED) {
+        lines.push(("failed", format!("column {}: {}", column.column, column.message)));
+    }
+    if failed.len() > NAMED {
+        lines.push((
+            "failed",
+            format!("{} more; the complete report lists all columns", failed.len() - NAMED),
+        ));
+    }
+    lines
+}
+
 fn result(r: &Report) -> String {
     let stand_in = r.stand_in.as_ref().map_or(String::new(), |real| format!(", a stand-in for {real}"));
     let precond = match r.preconditioner.as_str() {
@@ -57,7 +92,8 @@ fn result(r: &Report) -> String {
         1 => "; restarted once from b - A x".to_owned(),
         n => format!("; restarted {n} times from b - A x"),
     };
-    let ended = ended(&r.message, &r.reason, r.iterations, &r.solver);
+    let reason = if r.columns.is_empty() { &r.reason } else { "" };
+    let ended = ended(&r.message, reason, r.iterations, &r.solver);
     format!("{ended}{precond} on {}{stand_in}{restarts}", r.matrix)
 }
 

@@ -95,6 +95,10 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         (largest_magnitude(b.iter().copied()), norm(&b))
     }
 
+    fn first_not_finite_in_b(&self, column: usize) -> Option<usize> {
+        self.system.b.iter().skip(column).step_by(self.k).position(|b| !b.is_finite())
+    }
+
     fn needs_norm(&self) -> bool {
         self.system.matrix.stored().is_none()
     }

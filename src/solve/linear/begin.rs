@@ -8,22 +8,13 @@ use crate::solve::recurrence::{Facts, Operators};
 use std::time::Duration;
 
 /// Checks that the sizes of the system match, and returns its number of rows.
-pub(super) fn check(
-    task: &Task<'_>,
-    (rows, cols): (usize, usize),
-    supports_columns: bool,
-    x: &[f64],
-) -> Result<usize> {
+pub(super) fn check(task: &Task<'_>, (rows, cols): (usize, usize), x: &[f64]) -> Result<usize> {
     let Task { name: solver, system, k, .. } = *task;
     if rows != cols {
         return Err(Error::NotSquare { rows, cols, solver });
     }
-    if k == 0 || (k > 1 && !supports_columns) {
-        let reason = match k {
-            0 => "there must be at least one".to_owned(),
-            _ => format!("{solver} takes one right-hand side at a time"),
-        };
-        return Err(Error::setting("rhs", format!("{k} right-hand sides"), reason));
+    if k == 0 {
+        return Err(Error::setting("rhs", "0 right-hand sides", "there must be at least one"));
     }
     let fits = |what, expected: Option<usize>, got| match expected == Some(got) {
         true => Ok(()),

@@ -109,6 +109,15 @@ impl Column {
         self.end_before_iterating(run, index, StopReason::Converged);
     }
 
+    /// Ends a column that cannot be solved.
+    pub fn end_unsolved(&mut self, run: &mut Run<'_, '_>, index: usize, reason: StopReason) {
+        run.tracks[index].begin(at_start(Norms { b: 1.0, initial: 1.0 }, 1.0), None);
+        let all = f64::NAN;
+        self.truth = Truth { residual: all, at_most: all, backward_error: all };
+        self.recursive = all;
+        self.end_before_iterating(run, index, reason);
+    }
+
     fn end_before_iterating(&mut self, run: &mut Run<'_, '_>, index: usize, reason: StopReason) {
         self.end = Some(reason);
         run.tracks[index].stop = Some(Stop::Rule(reason));

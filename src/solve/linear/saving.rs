@@ -99,6 +99,11 @@ pub(super) fn prepare<M: Recurrence, D: Device, T: Scalar>(
     Ok((saver, saved))
 }
 
+/// Returns whether a column has ended in the middle of a step.
+fn is_cut<M: Recurrence>(track: &Track) -> bool {
+    !(track.now.iteration - track.now.run_began).is_multiple_of(M::FACTS.stride)
+}
+
 /// Returns the vectors stored in a checkpoint.
 fn carried<M: Recurrence, D: Device, T: Scalar>(operators: &Operators<D, T>) -> &'static [Name] {
     M::FACTS.carried[usize::from(operators.m.is_some())]
@@ -113,6 +118,7 @@ fn worth_saving(stop: Option<Stop>) -> bool {
             reason,
             StopReason::Converged
                 | StopReason::ZeroRightHandSide
+                | StopReason::NotSolved { .. }
                 | StopReason::LeastSquares { .. }
                 | StopReason::Stagnated { .. }
                 | StopReason::IterationLimit { .. }
@@ -158,7 +164,9 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
     /// contains the run of the ended column, so it is kept: the column can be resumed from it once the limit is raised.
     fn is_limited(&self) -> bool {
         // The reason for a column's end is not saved: after resuming, a column that has not met its goal would start again.
-        let failed = |column: &Column| column.end.is_some() && !column.meets_goal();
+        let failed = |column: &Column| {
+            !column.meets_goal() && !matches!(column.end, None | Some(StopReason::NotSolved { .. }))
+        };
         self.columns.len() > 1 && self.columns.iter().any(failed)
             || self.columns.iter().any(|column| {
                 matches!(
@@ -287,23 +295,36 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         from.finish().map_err(|reason| saved.fault(reason))?;
         self.bound(run, state);
         let most = run.rule.most_iterations();
-        let mut reopened = false;
+        let mut cut = false;
         for (done, track) in state.done.iter_mut().zip(&*run.tracks) {
             let more = track.stop.is_none() && most.is_none_or(|most| track.now.iteration < most);
             if more && StopCode::from_device(*done) == StopCode::Limit {
-                (*done, reopened) = (StopCode::Running as u32, true);
+                *done = StopCode::Running as u32;
+                cut |= is_cut::<M>(track);
             }
         }
-        work.write(state)?;
-        let now = &run.tracks[0].now;
-        let cut = (now.iteration - now.run_began) % M::FACTS.stride;
-        // A step has at most two iterations.
-        if reopened && cut > 0 {
-            // Recorded like a whole step, because recording affects rounding.
+        if cut {
+            let all = state.done.clone();
+            // Columns that ended after whole steps wait, because the rest of a step would exchange the roles of their vectors.
+            for (done, track) in state.done.iter_mut().zip(&*run.tracks) {
+                if StopCode::from_device(*done) == StopCode::Running && !is_cut::<M>(track) {
+                    *done = StopCode::Limit as u32;
+                }
+            }
+            work.write(state)?;
+            // Recorded like a whole step, because recording affects rounding. A step has at most two iterations.
             let mut recorded = Recorded::new(space, operators.clone(), rest_of_step::<M, D, T>)?;
             recorded.replay(1)?;
             space = recorded.into_parts().0;
             space.read(state)?;
+            for ((done, before), track) in state.done.iter_mut().zip(all).zip(&*run.tracks) {
+                if !is_cut::<M>(track) {
+                    *done = before;
+                }
+            }
+            space.work().write(state)?;
+        } else {
+            work.write(state)?;
         }
         let seconds = run.earlier.as_secs_f64();
         log::info!("resuming from iteration {}, after {seconds:.2} s", run.tracks[0].now.iteration);

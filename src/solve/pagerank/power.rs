@@ -35,6 +35,7 @@ use crate::backend::Operator;
 use crate::device::formula::{names, program, sweep};
 use crate::device::{Device, Formula, Name, Op, Slot, SlotState, Sweep, Work, Workspace};
 use crate::error::Result;
+use crate::parallel::zeros;
 use crate::scalar::Scalar;
 use crate::solve::fixed::Steps;
 use std::cell::RefCell;
@@ -207,6 +208,49 @@ impl<D: Device, T: Scalar> Power<D, T> {
         }
         let mut state = SlotState::new(SLOTS, 1);
         shares(problem).into_iter().for_each(|(slot, value)| state.set(slot, 0, value));
+        work.write(&state)?;
+        work.sweep(&START)?;
+        work.read(&mut state)?;
+        Ok((workspace, state))
+    }
+
+    /// Allocates the workspace for `k` distributions of the jumps, each in the order of the links, and the host's copy of its
+    /// scalars; the iteration of a column begins at its distribution.
+    pub fn workspace_each(
+        &self,
+        problem: &RankProblem<'_>,
+        k: usize,
+        teleport: &mut dyn FnMut(usize) -> Result<Vec<f64>>,
+    ) -> Result<(Workspace<D, T>, SlotState)> {
+        let n = problem.links.vertices();
+        let wide = [v::y, v::c, v::v].into_iter().filter(|name| self.step.binding.has(*name));
+        let mut workspace = Workspace::new(self.links.device(), wide, (n, k), SLOTS)?;
+        let w = |i: usize| signed(problem.links.out()[i]);
+        let narrow: [(Name, &dyn Fn(usize) -> f64); 2] =
+            [(v::w, &w), (v::sinks, &|i| f64::from(u8::from(w(i) < 0.0)))];
+        for (name, value) in narrow.into_iter().filter(|(name, _)| self.step.binding.has(*name)) {
+            workspace.add_narrow(name)?;
+            let host: Vec<T> = (0..n).map(|i| T::from_f64(value(i))).collect();
+            workspace.work().upload(name, &host)?;
+        }
+        let mut host: Vec<T> = zeros(n * k)?;
+        for column in 0..k {
+            let own = host.iter_mut().skip(column).step_by(k);
+            own.zip(teleport(column)?).for_each(|(to, v)| *to = T::from_f64(v));
+        }
+        let mut work = workspace.work();
+        work.upload(v::v, &host)?;
+        // The vectors of the device in single precision are divided in double precision, as for one column.
+        for column in 0..k {
+            let own = host.iter_mut().skip(column).step_by(k).enumerate();
+            own.zip(teleport(column)?).for_each(|((i, to), x)| *to = T::from_f64(x / w(i)));
+        }
+        work.upload(v::c, &host)?;
+        drop(host);
+        let mut state = SlotState::new(SLOTS, k);
+        for column in 0..k {
+            shares(problem).into_iter().for_each(|(slot, value)| state.set(slot, column, value));
+        }
         work.write(&state)?;
         work.sweep(&START)?;
         work.read(&mut state)?;

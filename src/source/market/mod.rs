@@ -32,6 +32,7 @@ use std::borrow::Cow;
 use std::path::Path;
 pub(super) use vector::read_columns;
 pub use vector::{parse_vector, read_vector};
+pub(super) use write::write_vectors;
 pub(in crate::source) use write::{push_value, write_packed};
 pub use write::{write_as_found, write_columns, write_matrix, write_matrix_metered, write_vector};
 

@@ -44,7 +44,13 @@ pub fn write_as_found(path: &Path, matrix: &Csr, note: Option<&str>, meter: Opti
 
 /// Writes a vector as an array of one column; gzip-compressed if the name ends in `.gz`.
 pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
-    write_array(path, values.len(), 1, None, |index| values[index])
+    write_vectors(path, values, 1)
+}
+
+/// Writes row-major values of `k` columns as an array; gzip-compressed if the name ends in `.gz`.
+pub(in crate::source) fn write_vectors(path: &Path, values: &[f64], k: usize) -> Result<()> {
+    let rows = values.len() / k;
+    write_array(path, rows, k, None, |index| values[index % rows * k + index / rows])
 }
 
 /// Writes dense columns as an array; gzip-compressed if the name ends in `.gz`.

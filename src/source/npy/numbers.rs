@@ -69,10 +69,14 @@ impl<'a> Numbers<'a> {
         Numbers { bytes, ..*self }
     }
 
-    /// Appends the numbers as f64. All must be finite, and complex ones real.
-    pub fn values(&self, to: &mut Vec<f64>) -> Result<(), Fault> {
+    /// Appends the numbers as f64. All must be finite unless `any` is set, and complex ones real.
+    pub fn values(&self, to: &mut Vec<f64>, any: bool) -> Result<(), Fault> {
         let finite = |index: usize, value: f64| {
-            if value.is_finite() { Ok(value) } else { Err((index, "a finite number", value.to_string())) }
+            if any || value.is_finite() {
+                Ok(value)
+            } else {
+                Err((index, "a finite number", value.to_string()))
+            }
         };
         match self.kind {
             Kind::F32 => append(to, each!(self, f32, |index, v| finite(index, f64::from(v)))),

@@ -64,7 +64,7 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<
             strands,
             done: (0..threads).map(|_| Progress::default()).collect(),
         },
-        scratch: Mutex::new((device.vector(rows, 1)?, device.slots(1, 1)?)),
+        scratch: Mutex::new((device.vector(rows, 1)?, device.slots(1, 1)?, None)),
     }))
 }
 
@@ -105,12 +105,13 @@ struct Triangles<T> {
     rows: usize,
     entries: usize,
     team: Team<T>,
-    /// Scratch vector for applications with beta other than 0. Locked for a whole application, because the task counts in `team`
+    /// Scratch vectors for applications with beta other than 0, and for several columns. Locked for a whole application, because the task counts in `team`
     /// serve one application at a time.
     scratch: Mutex<Scratch<T>>,
 }
 
-type Scratch<T> = (CpuVector<T>, <Cpu as Device>::Slots);
+/// A vector, its slots, and from the first application to several columns on a second vector.
+type Scratch<T> = (CpuVector<T>, <Cpu as Device>::Slots, Option<CpuVector<T>>);
 
 /// The data that the threads share.
 struct Team<T> {
@@ -203,10 +204,26 @@ impl<T: Scalar> LinearOperator<Cpu, T> for Triangles<T> {
         beta: f64,
         z: &mut CpuVector<T>,
     ) -> Result<()> {
-        if check_shapes((self.rows, self.rows), x, z)? != 1 {
-            return Err(Error::Dimension { what: "columns of x", expected: 1, got: x.k() });
+        let k = check_shapes((self.rows, self.rows), x, z)?;
+        let (scratch, slots, column) = &mut *lock(&self.scratch);
+        if k > 1 {
+            let column = match column {
+                Some(column) => column,
+                None => column.insert(device.vector(self.rows, 1)?),
+            };
+            let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
+            for index in 0..k {
+                let own = x.data().iter().skip(index).step_by(k);
+                column.data_mut().iter_mut().zip(own).for_each(|(to, x)| *to = *x);
+                self.solve(device, column, scratch)?;
+                let z = z.data_mut().iter_mut().skip(index).step_by(k).zip(scratch.data());
+                match beta == T::default() {
+                    true => z.for_each(|(z, solved)| *z = alpha * *solved),
+                    false => z.for_each(|(z, solved)| *z = alpha * *solved + beta * *z),
+                }
+            }
+            return Ok(());
         }
-        let (scratch, slots) = &mut *lock(&self.scratch);
         if (alpha, beta) == (1.0, 0.0) {
             return self.solve(device, x, z);
         }

@@ -1,6 +1,6 @@
 //! The report of a ranking as text.
 
-use super::RankReport;
+use super::{ColumnRanks, RankReport, Top};
 use crate::observe::phrases::{Line, around, bandwidth, count, ended, labelled, named, ranked, short, time};
 use crate::text::{duration, thousands};
 use std::fmt;
@@ -9,7 +9,8 @@ impl RankReport {
     /// Returns the main lines of the report, each a label and a text.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let stand_in = self.stand_in.map_or(String::new(), |real| format!(", a stand-in for {real}"));
-        let ended = ended(&self.message, self.reason, self.iterations, self.method);
+        let reason = if self.columns.is_empty() { self.reason } else { "" };
+        let ended = ended(&self.message, reason, self.iterations, self.method);
         let mut lines = vec![("result", format!("{ended} on {}{stand_in}", self.graph))];
         lines.extend(self.hint.iter().map(|hint| ("hint", hint.clone())));
         lines.extend(self.notes.iter().map(|note| ("note", note.clone())));
@@ -18,7 +19,8 @@ impl RankReport {
             "error",
             match self.error_bound.is_finite() {
                 true => format!(
-                    "certified bound {:.3e} on the l1 error of the ranks (tolerance {})",
+                    "{}certified bound {:.3e} on the l1 error of the ranks (tolerance {})",
+                    if self.columns.is_empty() { "" } else { "largest " },
                     self.error_bound,
                     short(self.tolerance)
                 ),
@@ -35,11 +37,7 @@ impl RankReport {
 
     /// Returns the highest ranks, a line for each.
     pub fn table(&self) -> String {
-        let rows = self.top.iter().map(|top| {
-            let note = if top.above_next_is_certain { "" } else { "  (order with the next not certified)" };
-            (named(top.id, top.label.as_deref()), format!("{:.12e}{note}", top.rank))
-        });
-        ranked(rows.collect())
+        self.columns.iter().map(column).collect::<String>() + &highest(&self.top)
     }
 
     /// Returns the detailed lines of the report.
@@ -69,6 +67,22 @@ impl fmt::Display for RankReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\n{}", labelled(&self.lines()), self.table().trim_end())
     }
+}
+
+/// Formats one of several personalisations: how it ended, and its highest ranks.
+fn column(column: &ColumnRanks) -> String {
+    let ColumnRanks { column: number, personalise, error_bound, iterations, message, .. } = column;
+    let iterations = count(*iterations, "iteration");
+    format!("\ncolumn {number}: {personalise}; {message}, {iterations}, error bound {error_bound:.3e}\n")
+        + &highest(&column.top)
+}
+
+fn highest(top: &[Top]) -> String {
+    let rows = top.iter().map(|top| {
+        let note = if top.above_next_is_certain { "" } else { "  (order with the next not certified)" };
+        (named(top.id, top.label.as_deref()), format!("{:.12e}{note}", top.rank))
+    });
+    ranked(rows.collect())
 }
 
 fn details(r: &RankReport) -> Vec<Line> {

@@ -1,0 +1,231 @@
+//! Several right-hand sides of one matrix: what a solve of all of them takes and returns.
+
+use super::advice::{Naming, as_method};
+use super::answer::{Answer, Facts};
+use super::device::DeviceHandle;
+use super::limit::{self, Traffic};
+use super::rhs::RightHandSide;
+use crate::device::stream::Limit;
+use crate::observe::report::{ColumnReport, Report};
+use crate::observe::{History, Recorder};
+use crate::solve::Outcome;
+use crate::solve::problem::Problem;
+use crate::text::thousands;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Several right-hand sides of one matrix, as an n x k array, row-major: the entry in `row` of `column` is number
+/// `row * k + column`.
+#[derive(Clone, Copy, Debug)]
+pub struct RightHandSides<'a> {
+    pub(super) b: &'a [f64],
+    pub(super) k: usize,
+    pub(super) description: &'a str,
+    pub(super) x0: Option<&'a [f64]>,
+    pub(super) start: Option<&'a str>,
+}
+
+impl<'a> RightHandSides<'a> {
+    /// Takes `k` right-hand sides from an n x k array, row-major. The solve checks the length of the array.
+    pub fn new(b: &'a [f64], k: usize) -> RightHandSides<'a> {
+        RightHandSides { b, k, description: "given", x0: None, start: None }
+    }
+
+    /// Sets the initial guesses, an array of the same shape; 0 by default.
+    pub fn from_start(self, x0: &'a [f64]) -> RightHandSides<'a> {
+        RightHandSides { x0: Some(x0), ..self }
+    }
+
+    /// Sets the name of the initial guesses for the report.
+    pub fn start_named(self, name: &'a str) -> RightHandSides<'a> {
+        RightHandSides { start: Some(name), ..self }
+    }
+}
+
+impl<'a> From<&'a Problem> for RightHandSides<'a> {
+    fn from(problem: &'a Problem) -> RightHandSides<'a> {
+        let Problem { b, columns, description, .. } = problem;
+        RightHandSides { description, ..RightHandSides::new(b, *columns) }
+    }
+}
+
+/// The solutions of several systems with one matrix, with the outcome and the history of each column.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    x: Vec<f64>,
+    /// One answer per column, without the vector.
+    columns: Vec<Answer>,
+    limit: Option<Limit>,
+}
+
+impl Answers {
+    pub(super) fn new(
+        x: Vec<f64>,
+        outcomes: Vec<Outcome>,
+        recorders: Vec<Recorder>,
+        facts: &Arc<Facts>,
+        b: &RightHandSides<'_>,
+    ) -> Answers {
+        let one = RightHandSide {
+            description: b.description,
+            start: b.start,
+            ..RightHandSide::from(&[] as &[f64])
+        };
+        let column =
+            |(outcome, recorder)| Answer::new(Vec::new(), outcome, recorder, Arc::clone(facts), &one);
+        Answers { x, columns: outcomes.into_iter().zip(recorders).map(column).collect(), limit: None }
+    }
+
+    /// Returns the solutions as an n x k array, row-major. The column of a right-hand side that was not solved is 0.
+    pub fn x(&self) -> &[f64] {
+        &self.x
+    }
+
+    /// Returns the solutions as an n x k array, row-major, and drops the rest of the answers.
+    pub fn into_x(self) -> Vec<f64> {
+        self.x
+    }
+
+    /// Returns the number of columns.
+    pub fn count(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Returns the solution of one column, counted from 0, if there is such a column.
+    pub fn column(&self, column: usize) -> Option<Vec<f64>> {
+        let k = self.columns.len();
+        (column < k).then(|| self.x.iter().skip(column).step_by(k).copied().collect())
+    }
+
+    /// Returns whether every column has converged.
+    pub fn converged(&self) -> bool {
+        self.columns.iter().all(Answer::converged)
+    }
+
+    /// Returns the outcome of each column.
+    pub fn outcomes(&self) -> impl ExactSizeIterator<Item = &Outcome> {
+        self.columns.iter().map(Answer::outcome)
+    }
+
+    /// Returns the recursive residual of a column relative to its right-hand side, before the first iteration and after each
+    /// iteration, if there is such a column.
+    pub fn residuals(&self, column: usize) -> Option<&[f64]> {
+        self.columns.get(column).map(Answer::residuals)
+    }
+
+    /// Returns the index of the column that the report describes: the first one that did not converge, or else the one that took
+    /// the most iterations.
+    fn decisive(&self) -> usize {
+        let failed = self.columns.iter().position(|column| !column.converged());
+        failed.unwrap_or_else(|| slowest(self.outcomes()))
+    }
+
+    /// Returns the bytes that an iteration of all columns moves: the operators once, the vectors for each column.
+    fn bytes_per_iteration(&self) -> u64 {
+        let Some(Outcome { bytes_per_iteration: one, operator_bytes, .. }) = self.outcomes().next() else {
+            return 0;
+        };
+        if !self.columns[0].moves() {
+            return 0;
+        }
+        operator_bytes + one.saturating_sub(*operator_bytes) * self.columns.len() as u64
+    }
+
+    /// Measures the time limit that the machine's bandwidth sets for an iteration of all columns, as
+    /// [`Answer::measure_limit`] does.
+    pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+        if !self.columns.first().is_some_and(Answer::moves) {
+            return;
+        }
+        let outcome = self.columns[slowest(self.outcomes())].outcome();
+        let traffic = Traffic {
+            operators: outcome.operator_bytes,
+            vectors: outcome.vector_bytes,
+            each: self.bytes_per_iteration(),
+            iterations: outcome.iterations,
+            seconds: outcome.seconds_each,
+        };
+        self.limit = limit::measure_on(device, &traffic, cancel);
+    }
+
+    /// Returns the report of the solve, with a record for each column. Its other fields describe all columns together:
+    /// `converged` is true if every column converged, `iterations` and `seconds_solve` are those of the slowest column, residuals
+    /// are the largest of all columns, and `reason` is that of the first column that did not converge.
+    pub fn report(&self) -> Report {
+        self.report_naming(&as_method)
+    }
+
+    /// Returns the report; `naming` spells the settings in its advice.
+    pub fn report_naming(&self, naming: Naming<'_>) -> Report {
+        let Some(column) = self.columns.get(self.decisive()) else { return Report::default() };
+        let all: Vec<Report> = self.columns.iter().map(|column| column.report_naming(naming)).collect();
+        let columns: Vec<ColumnReport> =
+            (1..).zip(&all).map(|(number, one)| ColumnReport::of(number, one)).collect();
+        let slow = &all[slowest(self.outcomes())];
+        let bytes = self.bytes_per_iteration();
+        let each = slow.seconds_per_iteration;
+        // NaN counts as the largest: the column was not solved.
+        let largest = |value: &dyn Fn(&Report) -> f64| {
+            all.iter()
+                .map(value)
+                .fold(0.0, |a: f64, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) })
+        };
+        let caution = all.iter().zip(1..).find_map(|(one, number)| {
+            one.caution.as_ref().map(|caution| format!("column {number}: {caution}"))
+        });
+        Report {
+            message: self.message(),
+            caution,
+            iterations: slow.iterations,
+            iterations_predicted: None,
+            restarts: all.iter().map(|one| one.restarts).max().unwrap_or(0),
+            residual_recursive: largest(&|one| one.residual_recursive),
+            residual_true: largest(&|one| one.residual_true),
+            residual_at_most: largest(&|one| one.residual_at_most),
+            backward_error: largest(&|one| one.backward_error),
+            seconds_solve: slow.seconds_solve,
+            seconds_per_iteration: each,
+            bytes_per_iteration: bytes,
+            gigabytes_per_second: if slow.iterations == 0 { 0.0 } else { bytes as f64 / each / 1e9 },
+            stream_gigabytes_per_second: self.limit.map(|limit| limit.stream),
+            vector_stream_gigabytes_per_second: self.limit.map(|limit| limit.vector_stream),
+            limit_seconds_per_iteration: self.limit.map(|limit| limit.seconds),
+            percent_of_limit: self.limit.map(|limit| 100.0 * limit.seconds / each),
+            columns,
+            ..column.report_naming(naming)
+        }
+    }
+
+    /// Describes how the columns ended.
+    fn message(&self) -> String {
+        let k = self.columns.len();
+        let failed: Vec<usize> = (0..k).filter(|&column| !self.columns[column].converged()).collect();
+        let Some(&first) = failed.first() else {
+            return format!("all {} right-hand sides converged", thousands(k as u64));
+        };
+        let why = self.columns[first].reason();
+        let more = match failed.len() - 1 {
+            0 => String::new(),
+            more => format!("; {more} more"),
+        };
+        format!("{} of {k} right-hand sides converged; column {}: {why}{more}", k - failed.len(), first + 1)
+    }
+
+    /// Returns the report with the residual of every iteration of each column.
+    pub fn history(&self) -> History {
+        let recorders = self.columns.iter().map(|column| column.recorder().clone()).collect();
+        History::of_columns(self.report(), recorders)
+    }
+
+    /// Returns the residual of every iteration of each column, and drops the rest of the answers.
+    pub fn into_recorders(self) -> Vec<Recorder> {
+        self.columns.into_iter().map(Answer::into_recorder).collect()
+    }
+}
+
+/// Returns the index of the column that took the most iterations.
+fn slowest<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> usize {
+    let most =
+        outcomes.enumerate().max_by_key(|(index, outcome)| (outcome.iterations, std::cmp::Reverse(*index)));
+    most.map_or(0, |(index, _)| index)
+}

@@ -1,0 +1,158 @@
+//! The ranks for each of several personalisations, and their report.
+
+use super::ranks::{Facts, Ranks};
+use super::report::{ColumnRanks, RankReport};
+use crate::device::stream::Limit;
+use crate::engine::advice::{Naming, as_method};
+use crate::engine::device::DeviceHandle;
+use crate::engine::limit::{self, Traffic};
+use crate::error::{Error, Result};
+use crate::observe::{History, Phase, Recorder, profile};
+use crate::solve::pagerank::Ranking;
+use crate::source::npy;
+use crate::text::thousands;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The ranks for each of several personalisations, each with a bound on its error.
+#[derive(Clone, Debug)]
+pub struct RanksEach {
+    columns: Vec<Ranks>,
+    /// The names of the personalisations.
+    names: Vec<String>,
+    limit: Option<Limit>,
+}
+
+impl RanksEach {
+    pub(super) fn new(
+        found: Vec<Ranking>,
+        recorders: Vec<Recorder>,
+        names: Vec<String>,
+        facts: &Arc<Facts>,
+    ) -> RanksEach {
+        let column = |(ranking, recorder)| Ranks::new(ranking, recorder, Arc::clone(facts));
+        RanksEach { columns: found.into_iter().zip(recorders).map(column).collect(), names, limit: None }
+    }
+
+    /// Returns the ranks for each personalisation.
+    pub fn columns(&self) -> &[Ranks] {
+        &self.columns
+    }
+
+    /// Returns whether the error bound of every personalisation meets the tolerance.
+    pub fn converged(&self) -> bool {
+        self.columns.iter().all(Ranks::converged)
+    }
+
+    fn slowest(&self) -> usize {
+        let most = self
+            .columns
+            .iter()
+            .enumerate()
+            .max_by_key(|(index, ranks)| (ranks.outcome().iterations, std::cmp::Reverse(*index)));
+        most.map_or(0, |(index, _)| index)
+    }
+
+    /// Writes all ranks as an array of a row for each vertex and a column for each personalisation (.npy).
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let _span = profile::begin(Phase::Write);
+        let path = path.as_ref();
+        check_output_each(path)?;
+        let k = self.columns.len();
+        let n = self.columns.first().map_or(0, |ranks| ranks.ranks().len());
+        let mut all = crate::parallel::zeros(n * k)?;
+        for (column, ranks) in self.columns.iter().enumerate() {
+            all.iter_mut().skip(column).step_by(k).zip(ranks.ranks()).for_each(|(to, rank)| *to = *rank);
+        }
+        npy::write_columns(path, &all, k)
+    }
+
+    /// Measures the time limit that the machine's bandwidth sets for an iteration, as [`Ranks::measure_limit`] does.
+    pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+        let Some(slow) = self.columns.get(self.slowest()).map(Ranks::outcome) else { return };
+        let traffic = Traffic {
+            operators: slow.operator_bytes,
+            vectors: slow.vector_bytes,
+            each: slow.bytes_per_iteration,
+            iterations: slow.iterations,
+            seconds: slow.seconds_solve / slow.iterations.max(1) as f64,
+        };
+        self.limit = limit::measure_on(device, &traffic, cancel);
+    }
+
+    /// Returns the report, with a record for each personalisation.
+    pub fn report(&self) -> RankReport {
+        self.report_naming(&as_method)
+    }
+
+    /// Returns the report; `naming` spells the settings in its advice. Its fields describe all personalisations together: `converged` is
+    /// true if every one converged, iterations and times are those of the slowest, and the error bound is the largest.
+    pub fn report_naming(&self, naming: Naming<'_>) -> RankReport {
+        let failed = self.columns.iter().position(|ranks| !ranks.converged());
+        let slow = self.columns[self.slowest()].report_naming(naming);
+        let base = self.columns[failed.unwrap_or_else(|| self.slowest())].report_naming(naming);
+        let columns: Vec<ColumnRanks> = self
+            .names
+            .iter()
+            .zip(&self.columns)
+            .zip(1..)
+            .map(|((name, ranks), number)| ColumnRanks::of(number, name, ranks.report_naming(naming)))
+            .collect();
+        let largest = |value: &dyn Fn(&ColumnRanks) -> f64| {
+            columns
+                .iter()
+                .map(value)
+                .fold(0.0, |a: f64, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) })
+        };
+        let each = slow.seconds_per_iteration;
+        RankReport {
+            message: self.message(failed, &base.message),
+            converged: failed.is_none(),
+            iterations: slow.iterations,
+            error_bound: largest(&|column| column.error_bound),
+            error_estimate: largest(&|column| column.error_estimate),
+            seconds_solve: slow.seconds_solve,
+            seconds_certify: columns.iter().map(|column| column.seconds_certify).sum(),
+            seconds_per_iteration: each,
+            gigabytes_per_second: slow.gigabytes_per_second,
+            links_per_second: slow.links_per_second * self.columns.len() as f64,
+            stream_gigabytes_per_second: self.limit.map(|limit| limit.stream),
+            percent_of_limit: self.limit.map(|limit| 100.0 * limit.seconds / each),
+            top: Vec::new(),
+            columns,
+            ..base
+        }
+    }
+
+    /// Describes how the personalisations ended.
+    fn message(&self, failed: Option<usize>, why: &str) -> String {
+        let k = self.columns.len();
+        match failed {
+            None => format!("all {} personalisations converged", thousands(k as u64)),
+            Some(first) => {
+                let good = self.columns.iter().filter(|ranks| ranks.converged()).count();
+                format!("{good} of {k} personalisations converged; column {}: {why}", first + 1)
+            }
+        }
+    }
+
+    /// Returns the report with the error bound of every iteration of each personalisation.
+    pub fn history_naming(&self, naming: Naming<'_>) -> History {
+        let recorders = self.columns.iter().map(|ranks| ranks.recorder().clone()).collect();
+        History::of_columns(self.report_naming(naming).for_history(), recorders)
+    }
+}
+
+/// Checks that the ranks of several personalisations can be written to a file of this extension.
+pub fn check_output_each(path: &Path) -> Result<()> {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    match ending.as_deref() {
+        Some("npy") => Ok(()),
+        _ => Err(Error::setting(
+            "output",
+            path.display(),
+            "the ranks of several personalisations are written as an array; the ending must be .npy",
+        )),
+    }
+}

@@ -1,0 +1,208 @@
+//! Several right-hand sides on the command line.
+
+use crate::common::process::{cg, errors, file, refused, run, solve, word};
+use solver::format::Dense;
+use solver::source::{npy, read_vectors};
+
+const MATRIX: [&str; 2] = ["--matrix", "poisson2d:31x17"];
+
+fn solved(args: &[&str]) -> (i32, serde_json::Value) {
+    cg(&[&MATRIX[..], args].concat())
+}
+
+fn refused_with(args: &[&str]) -> String {
+    refused(&[&["cg", "--device", "cpu"], &MATRIX[..], args].concat())
+}
+
+#[test]
+fn random_columns_have_the_records_of_their_seeds() {
+    let (code, report) = solved(&["--rhs-count", "3", "--rhs", "random:7", "--backend", "rows"]);
+    assert_eq!(code, 0, "{report}");
+    let columns = report["columns"].as_array().unwrap();
+    assert_eq!((columns.len(), &report["right_hand_side"]), (3, &"random:7 to random:9".into()));
+    for (column, seed) in columns.iter().zip(7..) {
+        let (_, alone) = solved(&["--rhs", &format!("random:{seed}"), "--backend", "rows"]);
+        for key in ["converged", "iterations", "residual_true", "residual_recursive", "backward_error"] {
+            assert_eq!(column[key], alone[key], "{key} of {seed}");
+        }
+        assert!(alone.get("columns").is_none());
+    }
+    let (code, one) = solved(&["--rhs-count", "1"]);
+    assert!(code == 0 && one.get("columns").is_none() && one["right_hand_side"] == "random:1");
+}
+
+#[test]
+fn files_of_several_columns_are_read_and_written_in_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let n = 31 * 17;
+    let values: Vec<f64> = (0..3 * n).map(|i| f64::from(i % 11) - 5.25).collect();
+    let columns = Dense::new(n as usize, 3, values.clone()).unwrap();
+    npy::write(&at("b.npy"), &columns).unwrap();
+    solver::source::write_vectors(at("b.mtx"), &values, 3).unwrap();
+    solver::source::write_vectors(at("b.txt"), &values, 3).unwrap();
+    // Fortran order: the header says so, and the numbers are column after column.
+    let bytes = std::fs::read(at("b.npy")).unwrap();
+    let start = bytes.len() - 8 * values.len();
+    let header = String::from_utf8_lossy(&bytes[..start]).into_owned();
+    let mut fortran = bytes[..8].to_vec();
+    fortran.extend(&bytes[8..10]);
+    fortran.extend(
+        header[header.len() - (start - 10)..]
+            .replace("'fortran_order': False", "'fortran_order': True ")
+            .bytes(),
+    );
+    for column in 0..3 {
+        values.iter().skip(column).step_by(3).for_each(|v| fortran.extend(v.to_le_bytes()));
+    }
+    std::fs::write(at("f.npy"), fortran).unwrap();
+    let mut first: Option<Vec<f64>> = None;
+    for (from, to) in [("b.npy", "x.npy"), ("b.mtx", "x.mtx"), ("b.txt", "x.txt"), ("f.npy", "x.mtx.gz")] {
+        let (code, report) = solved(&["--rhs", word(&at(from)), "--output", word(&at(to))]);
+        assert_eq!(code, 0, "{from}: {report}");
+        let x = read_vectors(at(to)).unwrap();
+        assert_eq!((x.rows(), x.cols()), (n as usize, 3), "{to}");
+        assert_eq!(first.get_or_insert_with(|| x.values().to_vec()), x.values(), "{from} to {to}");
+    }
+    // The answer is a start that needs no iteration.
+    let (code, report) = solved(&["--rhs", word(&at("b.npy")), "--x0", word(&at("x.npy"))]);
+    assert_eq!((code, &report["iterations"]), (0, &0.into()), "{report}");
+}
+
+#[test]
+fn nan_in_one_column_fails_that_column_only_and_the_exit_code_is_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, x) = (folder.path().join("b.npy"), folder.path().join("x.npy"));
+    let mut values = vec![1.0; 2 * 31 * 17];
+    values[2 * 40 + 1] = f64::NAN;
+    npy::write(&path, &Dense::new(31 * 17, 2, values).unwrap()).unwrap();
+    let (code, report) = solved(&["--rhs", word(&path), "--output", word(&x)]);
+    assert_eq!(code, 1, "{report}");
+    assert_eq!(report["columns"][0]["converged"], true);
+    assert_eq!(report["columns"][1]["reason"], "not_solved");
+    assert!(report["columns"][1]["message"].as_str().unwrap().contains("row 41 (counted from 1)"));
+    let x = read_vectors(&x).unwrap();
+    assert!(x.column(0).unwrap().iter().all(|x| *x > 0.0) && x.column(1).unwrap().iter().all(|x| *x == 0.0));
+    let text = file(&folder, "b.txt", "1 2\n3 nan\n");
+    assert!(refused_with(&["--rhs", word(&text)]).contains("b.txt:2:3"));
+}
+
+#[test]
+fn counts_and_files_that_do_not_fit_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("b.npy");
+    npy::write(&path, &Dense::new(526, 2, vec![1.0; 2 * 526]).unwrap()).unwrap();
+    let short = refused_with(&["--rhs", word(&path)]);
+    assert!(short.contains("its length is 526, but the matrix has 527 rows"), "{short}");
+    npy::write(&path, &Dense::new(527, 2, vec![1.0; 2 * 527]).unwrap()).unwrap();
+    let none = refused_with(&["--rhs-count", "0"]);
+    assert!(none.contains("--rhs-count 0: there must be at least one right-hand side"), "{none}");
+    let other = refused_with(&["--rhs-count", "3", "--rhs", word(&path)]);
+    assert!(other.contains("has 2 columns; leave out the count"), "{other}");
+    let ones = refused_with(&["--rhs-count", "3", "--rhs", "ones"]);
+    assert!(ones.contains("ones is one right-hand side; name random:SEED"), "{ones}");
+    let seed = format!("random:{}", u64::MAX);
+    assert!(refused_with(&["--rhs-count", "2", "--rhs", &seed]).contains("use a smaller seed"));
+    let start = folder.path().join("x.npy");
+    npy::write_vector(&start, &[0.0; 527]).unwrap();
+    let start = refused_with(&["--rhs", word(&path), "--x0", word(&start)]);
+    assert!(start.contains("it has 1 columns, but there are 2 right-hand sides"), "{start}");
+    let backend = refused_with(&["--rhs-count", "2", "--backend", "bsr-max-tasks"]);
+    assert!(
+        backend.contains("it multiplies one vector at a time") && backend.contains("(--backend"),
+        "{backend}"
+    );
+    let tune = refused_with(&["--rhs-count", "2", "--tune"]);
+    assert!(tune.contains("leave it out for several columns"), "{tune}");
+}
+
+#[test]
+fn more_columns_than_memory_holds_are_refused() {
+    let error = refused_with(&["--rhs-count", "1000000000000000"]);
+    assert!(error.contains("memory"), "{error}");
+}
+
+#[test]
+fn the_report_names_the_slowest_column_and_those_that_failed() {
+    let done = run(&[&["cg", "--device", "cpu", "--rhs-count", "8", "-v"], &MATRIX[..]].concat());
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(
+        text.contains("all 8 right-hand sides converged") && text.contains("columns   8: iterations"),
+        "{text}"
+    );
+    assert_eq!(
+        text.lines()
+            .filter(|line| line.trim_end().ends_with("converged")
+                && line.trim().starts_with(|c: char| c.is_ascii_digit()))
+            .count(),
+        8,
+        "{text}"
+    );
+    let done =
+        run(&[&["cg", "--device", "cpu", "--rhs-count", "8", "--max-iters", "5"], &MATRIX[..]].concat());
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
+    assert!(
+        text.contains("0 of 8 right-hand sides converged") && text.contains("failed    3 more"),
+        "{text}"
+    );
+}
+
+#[test]
+fn history_plot_and_checkpoint_hold_all_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (json, csv, plot, saved) = (at("h.json"), at("h.csv"), at("p.svg"), at("s.ckpt"));
+    for minres in [false, true] {
+        let method = if minres { "minres" } else { "cg" };
+        let with = |args: &[&str]| solve(method, &[&MATRIX[..], &["--rhs-count", "5"], args].concat());
+        let files = ["--history", word(&json), "--plot", word(&plot), "--checkpoint", word(&saved)];
+        let (code, _) = with(&[&files[..], &["--max-iters", "31"]].concat());
+        assert_eq!(code, 1);
+        let (code, rest) = with(&["--resume", word(&saved), "--history", word(&csv)]);
+        let (_, whole) = with(&[]);
+        assert_eq!(code, 0, "{rest}");
+        for (column, other) in
+            rest["columns"].as_array().unwrap().iter().zip(whole["columns"].as_array().unwrap())
+        {
+            for key in ["iterations", "residual_true"] {
+                assert_eq!(column[key], other[key], "{method}");
+            }
+        }
+        let history: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+        assert_eq!(history["columns"].as_array().unwrap().len(), 5);
+        assert_eq!(history["columns"][4]["residuals"].as_array().unwrap().len(), 32);
+        let table = std::fs::read_to_string(&csv).unwrap();
+        assert!(table.contains("\ncolumn,iteration,seconds,residual\n") && table.contains("\n5,0,"));
+        let picture = std::fs::read_to_string(&plot).unwrap();
+        assert!(
+            picture.contains("of 5 right-hand sides converged"),
+            "the picture says how the columns ended"
+        );
+        let again = run(&["plot", word(&json), "-o", word(&at("again.png"))]);
+        assert!(again.status.success(), "{}", errors(&again));
+    }
+}
+
+#[test]
+fn the_monitor_prints_the_largest_residual_of_the_columns_once_an_iteration() {
+    let done =
+        run(&[&["cg", "--device", "cpu", "--rhs-count", "3", "--monitor", "10"], &MATRIX[..]].concat());
+    let text = errors(&done);
+    assert!(text.contains("largest recurrence residual"), "{text}");
+    let iterations: Vec<u64> =
+        text.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+    assert!(iterations.windows(2).all(|pair| pair[0] < pair[1]) && iterations.len() > 5, "{text}");
+}
+
+#[test]
+fn the_plan_counts_the_vectors_of_all_columns() {
+    let plan = |count: &str| {
+        let done =
+            run(&[&["cg", "--device", "cpu", "--dry-run", "--rhs-count", count], &MATRIX[..]].concat());
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    assert!(plan("32").contains("random:1 to random:32"), "{}", plan("32"));
+    let memory = |text: String| text.lines().find(|line| line.starts_with("memory")).unwrap().to_owned();
+    assert_ne!(memory(plan("32")), memory(plan("2")));
+}
