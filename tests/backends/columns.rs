@@ -149,7 +149,9 @@ impl Check for AnyNumber {
             return;
         }
         let Some(operator) = case.build::<D, T>(device) else { return };
-        for all in expected {
+        // The sizes of blocks are many, and columns do not depend on them much.
+        let few = case.choice.params.get("block").is_some();
+        for all in expected.iter().filter(|all| !few || [3, 33].contains(&all.k)) {
             let x = upload::<D, T>(device, &all.x, all.k);
             let poison = vec![f64::NAN; all.y.len()];
             for (by, old) in [((-1.5, 0.0), &poison), ((0.5, -2.0), &all.y)] {
