@@ -18,7 +18,7 @@ import torch
 CALL, MATRIX, VECTOR, ANSWER, PRECISION = sys.argv[1:6]
 DTYPE = np.float32 if PRECISION == "f32" else np.float64
 # Products of a graph, time for all samples, and their number.
-PRODUCTS, SECONDS, SAMPLES = 20, 0.5, 20
+PRODUCTS, SECONDS, SAMPLES = 20, 0.2, 20
 
 
 def prepared():

@@ -71,6 +71,7 @@ impl<D: Device, T: Scalar> ProductTimer<D, T> {
     /// Allocates the vectors of `k` columns and uploads x. Products can be cold only if `cold` is set.
     pub fn new(operator: Operator<D, T>, x: &[T], k: usize, cold: bool) -> Result<ProductTimer<D, T>> {
         let device = operator.device().clone();
+        operator.prepare(k)?;
         let (rows, cols) = operator.shape();
         let (mut there, y) = (device.vector(cols, k)?, device.vector(rows, k)?);
         device.upload(x, &mut there)?;

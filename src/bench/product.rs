@@ -112,6 +112,7 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
             _ => choice.settle_columns(matrix, size_of::<T>(), k)?,
         };
         let operator = settled.build::<D, T>(device, matrix, 0)?;
+        operator.prepare(k)?;
         device.synchronize()?;
         row.build_seconds = Some(began.elapsed().as_secs_f64());
         row.label = settled.label();

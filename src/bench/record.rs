@@ -190,6 +190,7 @@ impl Row {
             "as_stored" => self.as_stored.to_string(),
             "backend" if self.program != "solver" => self.program.clone(),
             "backend" => self.backend.clone(),
+            "family" if self.program != "solver" => self.program.clone(),
             "family" => self.backend.split(':').next().unwrap_or_default().to_owned(),
             "label" => self.label.clone(),
             _ => return None,

@@ -15,17 +15,17 @@ use crate::format::stats::{Block, Blocks};
 /// Multiprocessors of the GPU for which the constants hold.
 const MEASURED: f64 = 132.0;
 /// Bytes per second of all L1 caches, of L2 and of all shared memories.
-const L1: f64 = 20e12;
+const L1: f64 = 17e12;
 const L2: f64 = 12e12;
-const SHARED: f64 = 23e12;
+const SHARED: f64 = 22e12;
 /// Bytes per second at which blocks copy B to shared memory.
 const STAGING: f64 = 6e12;
 /// Operations per second of plain code and of cuBLAS, in single and double precision.
 const PLAIN: [f64; 2] = [45e12, 24e12];
-const DENSE: [f64; 2] = [46e12, 50e12];
+const DENSE: [f64; 2] = [48e12, 60e12];
 /// Seconds before and after the work of a kernel, and of cuBLAS.
 const LAUNCH: f64 = 2.5e-6;
-const DENSE_LAUNCH: f64 = 8e-6;
+const DENSE_LAUNCH: f64 = 5e-6;
 /// Bytes in shared memory that cost as much as loading an entry of A.
 const ENTRY: f64 = 24.0;
 /// Least share of a block that entries fill.
