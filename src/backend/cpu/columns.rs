@@ -6,7 +6,7 @@
 //! are summed one by one in the same order, so a column has the same bits in any company.
 
 use super::chunked::Product;
-use super::lanes::load;
+use super::lanes::{broadcast, load};
 use super::rows::RowValues;
 use crate::scalar::Scalar;
 use std::arch::x86_64::*;
@@ -251,10 +251,15 @@ impl<T: Scalar, V: Scalar> BlockRow<'_, T, V> {
         let mut column = 0;
         // SAFETY: as promised by the caller; each call stays inside the k columns.
         unsafe {
-            // Sums and the loaded columns of x together fit 16 registers.
-            while R <= 3 && column + 16 <= k {
+            // The sums, the loaded columns of x and a value fit 16 registers.
+            while R <= 2 && column + 16 <= k {
                 self.block::<R, C, 4, 16>(column, y);
                 column += 16;
+            }
+            // 16 columns are two times 8: four columns alone wait for their sums.
+            while R <= 4 && column + 12 <= k && column + 16 != k {
+                self.block::<R, C, 3, 12>(column, y);
+                column += 12;
             }
             while R <= 6 && column + 8 <= k {
                 self.block::<R, C, 2, 8>(column, y);
@@ -290,20 +295,14 @@ impl<T: Scalar, V: Scalar> BlockRow<'_, T, V> {
             unsafe {
                 let values = self.values.as_ptr().add(block * R * C);
                 let x = x.as_ptr().add(first * k + column);
-                for c in 0..C {
-                    if c >= inside {
-                        break;
+                // Only the last block column of the matrix may be cut off, so the usual loop has a constant length.
+                if inside == C {
+                    for c in 0..C {
+                        add_column::<T, V, R, C, W>(&mut sums, values.add(c), x.add(c * k));
                     }
-                    let x = x.add(c * k);
-                    let mut row = [_mm256_setzero_pd(); W];
-                    for (register, row) in row.iter_mut().enumerate() {
-                        *row = load::<T, LANES>(x.add(register * LANES));
-                    }
-                    for (r, sums) in sums.iter_mut().enumerate() {
-                        let value = _mm256_set1_pd((*values.add(r * C + c)).to_f64());
-                        for (sum, x) in sums.iter_mut().zip(row) {
-                            *sum = _mm256_fmadd_pd(value, x, *sum);
-                        }
+                } else {
+                    for c in 0..inside {
+                        add_column::<T, V, R, C, W>(&mut sums, values.add(c), x.add(c * k));
                     }
                 }
             }
@@ -333,6 +332,32 @@ impl<T: Scalar, V: Scalar> BlockRow<'_, T, V> {
         }
         for (y, sum) in y.chunks_exact_mut(k).zip(sums) {
             self.product.emit(&mut y[column], T::from_f64(sum));
+        }
+    }
+}
+
+/// Adds the products of a column of a block, whose values are C apart, with 4 W columns of a row of x.
+///
+/// # Safety
+/// The R values and the 4 W numbers of x exist, and the processor has AVX2 and FMA.
+#[inline]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn add_column<T: Scalar, V: Scalar, const R: usize, const C: usize, const W: usize>(
+    sums: &mut [[__m256d; W]; R],
+    values: *const V,
+    x: *const T,
+) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        let mut row = [_mm256_setzero_pd(); W];
+        for (register, row) in row.iter_mut().enumerate() {
+            *row = load::<T, LANES>(x.add(register * LANES));
+        }
+        for (r, sums) in sums.iter_mut().enumerate() {
+            let value = broadcast(values.add(r * C));
+            for (sum, x) in sums.iter_mut().zip(row) {
+                *sum = _mm256_fmadd_pd(value, x, *sum);
+            }
         }
     }
 }
