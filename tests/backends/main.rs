@@ -12,6 +12,7 @@ mod common;
 mod backends;
 mod burst;
 mod choices;
+mod columns;
 mod conformance;
 mod studies;
 mod threads;
