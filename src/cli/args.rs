@@ -104,7 +104,8 @@ Examples:
   solver cg poisson2d:90x90 --x0 x.npy --rtol 1e-12 --history more.csv
   solver cg elasticity3d:20x20x20 --rhs included --precond ic0
   solver cg elasticity3d:20x20x20 --rhs-count 32 --plot plots/columns.svg
-  solver cg elasticity3d:20x20x20 --rhs loads.npy --output displacements.npy
+  solver cg poisson2d:90x90 --rhs-count 4 --output four.npy
+  solver cg poisson2d:90x90 --rhs four.npy
   solver cg poisson3d:60x60x60 --checkpoint p.ckpt --checkpoint-every 5m
   solver cg poisson3d:60x60x60 --checkpoint p.ckpt --resume p.ckpt --rtol 1e-10
   solver cg hex27:48x48x50,dof=3 --device cuda --backend vector:threads=16

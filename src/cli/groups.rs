@@ -12,6 +12,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         &[
             "matrix",
             "rhs",
+            "rhs_count",
             "x0",
             "as_stored",
             "assume_symmetric",
@@ -24,7 +25,19 @@ const GROUPS: &[(&str, &[&str])] = &[
             "config",
         ],
     ),
-    ("Method", &["method", "precond", "variant", "damping", "dangling", "personalise", "classes"]),
+    (
+        "Method",
+        &[
+            "method",
+            "precond",
+            "variant",
+            "damping",
+            "dangling",
+            "personalise",
+            "personalise_each",
+            "classes",
+        ],
+    ),
     ("Device", &["device", "backend", "tune", "precision", "threads"]),
     ("Stopping", &["rtol", "tol", "rtol_initial", "atol", "max_iters", "time_limit"]),
     (

@@ -66,6 +66,15 @@ impl VectorFile {
 
     /// Returns the vector, or several row-major, and checks that there is one entry for each row.
     pub fn values(&self, rows: usize) -> Result<&[f64]> {
+        if self.columns > 1 && self.values.len() / self.columns != rows {
+            let (length, rows) = (self.values.len() / self.columns, thousands(rows as u64));
+            let reason = format!(
+                "it is {} x {}, but the matrix has {rows} rows",
+                thousands(length as u64),
+                self.columns
+            );
+            return Err(Error::setting(self.setting, self, reason));
+        }
         check_length(self.setting, self, self.values.len() / self.columns, rows)?;
         Ok(&self.values)
     }

@@ -206,8 +206,11 @@ struct Fixed<C> {
     /// Converts x of a column to the result and computes its error.
     check: C,
     /// The result of each column that needs no more iterations, and the seconds of all its checks.
-    found: Vec<(Option<(Vec<f64>, StopReason)>, f64)>,
+    found: Vec<Checked>,
 }
+
+/// The result of a column, once it needs no more iterations, and the seconds of its checks.
+type Checked = (Option<(Vec<f64>, StopReason)>, f64);
 
 impl<C: FnMut(usize, Vec<f64>) -> Result<(Vec<f64>, f64)>> Fixed<C> {
     /// Returns the reason for the end, or a lower target with which iteration continues.
@@ -354,7 +357,7 @@ fn iterate<S: Executor>(
     let mut family = Fixed { tolerance, factor, vector, check, found: vec![(None, 0.0); k] };
     run.start_clock();
     run.drive(executor, &mut family, &mut state)?;
-    let result = |(column, (found, checking)): (usize, (Option<(Vec<f64>, StopReason)>, f64))| {
+    let result = |(column, (found, checking)): (usize, Checked)| {
         let now = run.tracks[column].now;
         let (x, reason) = found.unwrap_or_else(|| (Vec::new(), StopReason::Interrupted));
         let seconds = (now.elapsed.as_secs_f64(), checking);

@@ -195,8 +195,8 @@ impl Recurrence for Minres {
         // of them take a sweep of their own.
         for turn in 0..2 {
             let mut any = false;
-            for column in 0..state.k {
-                let own = missing[column] && (state.counts[column] as usize - first(column)) % 2 == turn;
+            for (column, missing) in missing.iter().enumerate() {
+                let own = *missing && (state.counts[column] as usize - first(column)) % 2 == turn;
                 state.done[column] = if own { StopCode::Running } else { StopCode::Limit } as u32;
                 any |= own;
             }

@@ -13,6 +13,7 @@ mod backends;
 mod burst;
 mod choices;
 mod columns;
+mod columns_on_cpus;
 mod conformance;
 mod studies;
 mod threads;

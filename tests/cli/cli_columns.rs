@@ -93,7 +93,7 @@ fn counts_and_files_that_do_not_fit_are_refused() {
     let path = folder.path().join("b.npy");
     npy::write(&path, &Dense::new(526, 2, vec![1.0; 2 * 526]).unwrap()).unwrap();
     let short = refused_with(&["--rhs", word(&path)]);
-    assert!(short.contains("its length is 526, but the matrix has 527 rows"), "{short}");
+    assert!(short.contains("it is 526 x 2, but the matrix has 527 rows"), "{short}");
     npy::write(&path, &Dense::new(527, 2, vec![1.0; 2 * 527]).unwrap()).unwrap();
     let none = refused_with(&["--rhs-count", "0"]);
     assert!(none.contains("--rhs-count 0: there must be at least one right-hand side"), "{none}");

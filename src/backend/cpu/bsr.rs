@@ -166,17 +166,24 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
     /// Multiplies block rows for several columns; `y` is the part for these block rows.
     ///
     /// # Safety
-    /// The processor has AVX2 and FMA, and blocks are R x C.
+    /// The processor has AVX2 and FMA, and blocks are R high.
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn columns<const R: usize, const C: usize>(&self, block_rows: Range<usize>, y: &mut [T]) {
+    unsafe fn columns<const R: usize>(&self, block_rows: Range<usize>, y: &mut [T]) {
         let Task { parts, values, product } = *self;
+        let (across, last) = (parts.block.1, block_rows.end.saturating_sub(1));
         for (block_row, y) in block_rows.zip(y.chunks_mut(R * product.k)) {
             let blocks = self.blocks(block_row);
-            let columns = &parts.block_columns[blocks.clone()];
-            let values = &values[blocks.start * R * C..blocks.end * R * C];
-            let row = BlockRow { columns, values, width: parts.cols, product };
+            let next = if block_row < last { self.blocks(block_row + 1) } else { 0..0 };
+            let row = BlockRow {
+                columns: &parts.block_columns[blocks.clone()],
+                values: &values[blocks.start * R * across..blocks.end * R * across],
+                next: &parts.block_columns[next],
+                across,
+                width: parts.cols,
+                product,
+            };
             // SAFETY: promised by the caller; block columns begin inside the matrix.
-            unsafe { row.multiply::<R, C>(y) };
+            unsafe { row.multiply::<R>(y) };
         }
     }
 }
@@ -225,7 +232,17 @@ impl BsrMatrix {
         #[cfg(target_arch = "x86_64")]
         if self.avx2 {
             // SAFETY: as above.
-            return unsafe { of_size!(block, task.columns(block_rows, y)) };
+            return unsafe {
+                match block.0 {
+                    2 => task.columns::<2>(block_rows, y),
+                    3 => task.columns::<3>(block_rows, y),
+                    4 => task.columns::<4>(block_rows, y),
+                    5 => task.columns::<5>(block_rows, y),
+                    6 => task.columns::<6>(block_rows, y),
+                    7 => task.columns::<7>(block_rows, y),
+                    _ => task.columns::<8>(block_rows, y),
+                }
+            };
         }
         for (block_row, y) in block_rows.zip(y.chunks_mut(block.0 * product.k)) {
             task.plain(block_row, y);

@@ -6,8 +6,9 @@
 //! are summed one by one in the same order, so a column has the same bits in any company.
 
 use super::chunked::Product;
-use super::lanes::load;
+use super::lanes::{broadcast, load};
 use super::rows::RowValues;
+use crate::memory::fetch_from;
 use crate::scalar::Scalar;
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -60,47 +61,79 @@ impl<T: Scalar, V: RowValues<T>> Entries<'_, T, V> {
         _mm256_set1_pd(self.values.value(j).to_f64())
     }
 
-    /// Multiplies a row for all columns, each summed entry by entry.
+    /// Multiplies rows for all columns, each summed entry by entry; `range` returns the entries of a row. If all columns are one
+    /// group, the group is chosen once for all rows, which matters for short rows. Otherwise each row goes through all groups:
+    /// parts of the rows of x, read in turn, would not be prefetched (64 columns of a grid took twice as long).
     ///
     /// # Safety
-    /// The range lies inside the entries, and the processor has AVX2 and FMA.
+    /// The ranges lie inside the entries, and the processor has AVX2 and FMA.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn row_in_order(&self, range: Range<usize>, y: &mut [T]) {
+    pub unsafe fn rows_in_order(
+        &self,
+        rows: Range<usize>,
+        range: impl Fn(usize) -> Range<usize>,
+        y: &mut [T],
+    ) {
         let k = self.product.k;
-        let mut column = 0;
-        // SAFETY: as promised by the caller; each call stays inside the k columns.
-        unsafe {
-            while column + 32 <= k {
-                self.in_order::<8, 32>(range.clone(), column, &mut y[column..]);
-                column += 32;
+        let at_once = if [4, 8, 16, 32].contains(&k) { rows.len().max(1) } else { 1 };
+        for (start, y) in rows.clone().step_by(at_once).zip(y.chunks_mut(at_once * k)) {
+            let rows = start..(start + at_once).min(rows.end);
+            let mut column = 0;
+            // SAFETY: as promised by the caller; each call stays inside the k columns.
+            unsafe {
+                while column + 32 <= k {
+                    self.group::<8, 32>(rows.clone(), &range, column, y);
+                    column += 32;
+                }
+                if column + 16 <= k {
+                    self.group::<4, 16>(rows.clone(), &range, column, y);
+                    column += 16;
+                }
+                if column + 8 <= k {
+                    self.group::<2, 8>(rows.clone(), &range, column, y);
+                    column += 8;
+                }
+                if column + 4 <= k {
+                    self.group::<1, 4>(rows.clone(), &range, column, y);
+                    column += 4;
+                }
+                for column in column..k {
+                    for (row, y) in rows.clone().zip(y.chunks_exact_mut(k)) {
+                        let add = |sum, j| {
+                            let x = (*self.x(j, column)).to_f64();
+                            self.values.value(j).to_f64().mul_add(x, sum)
+                        };
+                        self.product.emit(&mut y[column], T::from_f64(range(row).fold(0.0, add)));
+                    }
+                }
             }
-            if column + 16 <= k {
-                self.in_order::<4, 16>(range.clone(), column, &mut y[column..]);
-                column += 16;
-            }
-            if column + 8 <= k {
-                self.in_order::<2, 8>(range.clone(), column, &mut y[column..]);
-                column += 8;
-            }
-            if column + 4 <= k {
-                self.in_order::<1, 4>(range.clone(), column, &mut y[column..]);
-                column += 4;
-            }
-            for (column, y) in (column..k).zip(&mut y[column..]) {
-                let add = |sum, j| {
-                    let x = (*self.x(j, column)).to_f64();
-                    self.values.value(j).to_f64().mul_add(x, sum)
-                };
-                self.product.emit(y, T::from_f64(range.clone().fold(0.0, add)));
-            }
+        }
+    }
+
+    /// Multiplies rows for N = 4 R columns from `column` on.
+    ///
+    /// # Safety
+    /// As for `rows_in_order`, and the columns exist.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn group<const R: usize, const N: usize>(
+        &self,
+        rows: Range<usize>,
+        range: &impl Fn(usize) -> Range<usize>,
+        column: usize,
+        y: &mut [T],
+    ) {
+        for (row, y) in rows.zip(y.chunks_exact_mut(self.product.k)) {
+            // SAFETY: promised by the caller.
+            unsafe { self.in_order::<R, N>(range(row), column, &mut y[column..]) };
         }
     }
 
     /// Multiplies a row for N = 4 R columns from `column` on.
     ///
     /// # Safety
-    /// As for `row_in_order`, and the columns exist.
+    /// As for `rows_in_order`, and the columns exist.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     unsafe fn in_order<const R: usize, const N: usize>(
@@ -230,42 +263,72 @@ impl<T: Scalar, V: RowValues<T>> Entries<'_, T, V> {
 /// The blocks of one block row and the input of a product.
 #[derive(Clone, Copy)]
 pub(super) struct BlockRow<'a, T, V> {
-    /// The block columns and the values of the blocks of the row.
+    /// The block columns and the values of the blocks of the row, and the block columns of the next row.
     pub columns: &'a [u32],
     pub values: &'a [V],
-    /// The number of columns of the matrix.
+    pub next: &'a [u32],
+    /// The columns of a block, and of the matrix. The columns of a block are no constant, unlike its rows: a copy for each size
+    /// would enlarge the program by a fifth.
+    pub across: usize,
     pub width: usize,
     pub product: &'a Product<'a, T>,
 }
 
 impl<T: Scalar, V: Scalar> BlockRow<'_, T, V> {
-    /// Multiplies a block row of R x C blocks for all columns, each summed block by block and column by column of a block. `y` has
+    /// Multiplies a block row of blocks R high for all columns, each summed block by block and column by column of a block. `y` has
     /// the rows of the matrix that lie in the block row.
     ///
     /// # Safety
     /// The processor has AVX2 and FMA, the values are those of as many blocks as there are columns, and each block begins inside
     /// the matrix.
     #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn multiply<const R: usize, const C: usize>(&self, y: &mut [T]) {
+    pub unsafe fn multiply<const R: usize>(&self, y: &mut [T]) {
         let k = self.product.k;
+        self.fetch_next();
         let mut column = 0;
         // SAFETY: as promised by the caller; each call stays inside the k columns.
         unsafe {
-            // Sums and the loaded columns of x together fit 16 registers.
-            while R <= 3 && column + 16 <= k {
-                self.block::<R, C, 4, 16>(column, y);
+            // The sums, the loaded columns of x and a value fit 16 registers.
+            while R <= 2 && column + 16 <= k {
+                self.block::<R, 4, 16>(column, y);
                 column += 16;
             }
+            // 16 columns are two times 8: four columns alone wait for their sums.
+            while R <= 4 && column + 12 <= k && column + 16 != k {
+                self.block::<R, 3, 12>(column, y);
+                column += 12;
+            }
             while R <= 6 && column + 8 <= k {
-                self.block::<R, C, 2, 8>(column, y);
+                self.block::<R, 2, 8>(column, y);
                 column += 8;
             }
             while column + 4 <= k {
-                self.block::<R, C, 1, 4>(column, y);
+                self.block::<R, 1, 4>(column, y);
                 column += 4;
             }
             for column in column..k {
-                self.one::<R, C>(column, y);
+                self.one::<R>(column, y);
+            }
+        }
+    }
+
+    /// Prefetches the rows of x that the next block row needs first: those at the end of each run of neighbouring blocks, which in
+    /// the matrix of a grid no earlier block row has read.
+    #[inline]
+    fn fetch_next(&self) {
+        /// Longer rows are not those of a grid.
+        const LONGEST: usize = 64;
+        /// Bytes of a row of x below which prefetching costs more than it saves.
+        const FEWEST: usize = 256;
+        let Product { x, k, .. } = *self.product;
+        if self.next.len() > LONGEST || k * size_of::<T>() < FEWEST {
+            return;
+        }
+        let elements = self.across * k;
+        for (at, &block_column) in self.next.iter().enumerate() {
+            if self.next.get(at + 1) != Some(&(block_column + 1)) {
+                let first = x.as_ptr().wrapping_add(block_column as usize * elements);
+                (0..elements).step_by(64 / size_of::<T>()).for_each(|i| fetch_from(first.wrapping_add(i)));
             }
         }
     }
@@ -276,31 +339,26 @@ impl<T: Scalar, V: Scalar> BlockRow<'_, T, V> {
     /// As for `multiply`, and the columns exist.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn block<const R: usize, const C: usize, const W: usize, const N: usize>(
-        &self,
-        column: usize,
-        y: &mut [T],
-    ) {
+    unsafe fn block<const R: usize, const W: usize, const N: usize>(&self, column: usize, y: &mut [T]) {
         let Product { x, k, .. } = *self.product;
+        let across = self.across;
         let mut sums = [[_mm256_setzero_pd(); W]; R];
         for (block, &block_column) in self.columns.iter().enumerate() {
-            let first = block_column as usize * C;
-            let inside = C.min(self.width - first);
-            // SAFETY: the rows of x from `first` on exist as far as `inside`, and so do R x C values of the block.
+            let first = block_column as usize * across;
+            // The last block column of the matrix may be cut off.
+            let inside = across.min(self.width - first);
+            // SAFETY: the rows of x from `first` on exist as far as `inside`, and so do the values of the block.
             unsafe {
-                let values = self.values.as_ptr().add(block * R * C);
+                let values = self.values.as_ptr().add(block * R * across);
                 let x = x.as_ptr().add(first * k + column);
-                for c in 0..C {
-                    if c >= inside {
-                        break;
-                    }
-                    let x = x.add(c * k);
+                for c in 0..inside {
+                    let (values, x) = (values.add(c), x.add(c * k));
                     let mut row = [_mm256_setzero_pd(); W];
                     for (register, row) in row.iter_mut().enumerate() {
                         *row = load::<T, LANES>(x.add(register * LANES));
                     }
                     for (r, sums) in sums.iter_mut().enumerate() {
-                        let value = _mm256_set1_pd((*values.add(r * C + c)).to_f64());
+                        let value = broadcast(values.add(r * across));
                         for (sum, x) in sums.iter_mut().zip(row) {
                             *sum = _mm256_fmadd_pd(value, x, *sum);
                         }
@@ -319,15 +377,16 @@ impl<T: Scalar, V: Scalar> BlockRow<'_, T, V> {
     /// As for `multiply`, and the column exists.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    unsafe fn one<const R: usize, const C: usize>(&self, column: usize, y: &mut [T]) {
+    unsafe fn one<const R: usize>(&self, column: usize, y: &mut [T]) {
         let Product { x, k, .. } = *self.product;
+        let across = self.across;
         let mut sums = [0.0; R];
-        for (&block_column, values) in self.columns.iter().zip(self.values.chunks_exact(R * C)) {
-            let first = block_column as usize * C;
-            for c in 0..C.min(self.width - first) {
+        for (&block_column, values) in self.columns.iter().zip(self.values.chunks_exact(R * across)) {
+            let first = block_column as usize * across;
+            for c in 0..across.min(self.width - first) {
                 let x = x[(first + c) * k + column].to_f64();
                 for (r, sum) in sums.iter_mut().enumerate() {
-                    *sum = values[r * C + c].to_f64().mul_add(x, *sum);
+                    *sum = values[r * across + c].to_f64().mul_add(x, *sum);
                 }
             }
         }

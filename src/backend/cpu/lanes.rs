@@ -36,6 +36,22 @@ pub(super) unsafe fn load<T: Scalar, const N: usize>(from: *const T) -> __m256d 
     }
 }
 
+/// Loads a number into all lanes.
+///
+/// # Safety
+/// `from` points to a number, and the processor has AVX2.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn broadcast<T: Scalar>(from: *const T) -> __m256d {
+    // SAFETY: promised by the caller; a scalar of 8 bytes is f64, one of 4 is f32.
+    unsafe {
+        match size_of::<T>() {
+            8 => _mm256_broadcast_sd(&*from.cast::<f64>()),
+            _ => _mm256_cvtps_pd(_mm_broadcast_ss(&*from.cast::<f32>())),
+        }
+    }
+}
+
 /// Loads `N` numbers, at most 8, into two vectors.
 ///
 /// # Safety

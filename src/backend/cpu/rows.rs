@@ -210,13 +210,14 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
     unsafe fn columns_short(&self, rows: Range<usize>, y: &mut [T]) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let entries = Entries { columns: self.columns, values: self.values, product: self.product };
-        for (row, y) in rows.zip(y.chunks_exact_mut(self.product.k)) {
+        let range = |row| {
             let range = self.range(row);
             _mm_prefetch::<_MM_HINT_T0>(self.values.address(range.start + AHEAD).cast());
             _mm_prefetch::<_MM_HINT_T0>(self.columns.as_ptr().wrapping_add(range.start + AHEAD).cast());
-            // SAFETY: rows lie inside the matrix; the processor has AVX2 and FMA.
-            unsafe { entries.row_in_order(range, y) };
-        }
+            range
+        };
+        // SAFETY: rows lie inside the matrix; the processor has AVX2 and FMA.
+        unsafe { entries.rows_in_order(rows, range, y) };
     }
 
     /// Multiplies long rows for several columns of double-precision vectors, with the same sums as `rows_long`.

@@ -158,9 +158,9 @@ impl<T: Scalar> Operands<'_, T> {
         let mut terms = [None; MAX_TERMS];
         for (to, term) in terms.iter_mut().zip(update.terms.iter().filter(|term| !is_own(term))) {
             let source = self.source(term.v, tile);
-            // SAFETY: the tile lies inside the operands.
             let source = match (source, term.factor) {
                 (Source::Wide(..), None) => source,
+                // SAFETY: the tile lies inside the operands.
                 (source, factor) => unsafe { self.fill(&mut buffer, source, factor, tile) },
             };
             *to = Some(Wide { by: self.coefficients(term.by, &tile.columns), source });
