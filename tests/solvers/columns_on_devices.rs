@@ -77,6 +77,7 @@ fn columns_with_a_preconditioner_converge_to_the_answers_of_single_solves<D: Hos
     for method in [Method::Cg, Method::PipelinedCg, Method::Minres] {
         compare::<D>("hex27:6x5x4,dof=3", method, Preconditioner::JACOBI, &[2, 33]);
     }
+    compare::<D>("poisson2d:20x21", Method::Cg, "chebyshev:degree=3".parse().unwrap(), &[1, 3, 32]);
 }
 
 fn an_indefinite_system_of_several_columns_converges<D: Host>(_: &D) {
