@@ -198,7 +198,7 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         Ok(began.elapsed().as_secs_f64())
     }
 
-    /// Runs one fused pass; see [`Sweep`]. On the CPU a sweep that writes vectors of several columns may read vectors of one
+    /// Runs one fused pass; see [`Sweep`]. If one of the vectors has several columns, the sweep may also read vectors of one
     /// column, which are then used for every column.
     fn sweep<T: Scalar>(
         &self,
@@ -255,16 +255,22 @@ fn check_length(what: &'static str, expected: usize, got: usize) -> Result<()> {
 }
 
 /// Checks that a sweep gets as many operands as it declares, that all have one shape (rows, columns), and that the bank has the
-/// slots of the sweep; returns the number of rows.
+/// slots of the sweep; returns the number of rows. If a vector has several columns, those that are only read may have one.
 fn check_operands(
     sweep: &Sweep<'_>,
     (writes, reads): (usize, usize),
     (slots, k): (usize, usize),
-    mut shapes: impl Iterator<Item = (usize, usize)>,
+    (written, read): (
+        impl Iterator<Item = (usize, usize)> + Clone,
+        impl Iterator<Item = (usize, usize)> + Clone,
+    ),
 ) -> Result<usize> {
     sweep.validate(slots);
     check_length("vectors that a sweep writes", sweep.writes as usize, writes)?;
     check_length("vectors that a sweep reads", sweep.reads as usize, reads)?;
+    let several = written.clone().next().is_some() || read.clone().any(|(_, columns)| columns > 1);
+    let read = read.map(|(rows, columns)| (rows, if columns == 1 && several { k } else { columns }));
+    let mut shapes = written.chain(read);
     let Some((n, columns)) = shapes.next() else { return Ok(0) };
     check_length("columns of a vector in a sweep", k, columns)?;
     shapes.try_for_each(|s| {

@@ -136,8 +136,7 @@ impl entry::Family for Family {
             largest / ratio
         );
         let steps = coefficients(degree as usize, largest, ratio);
-        let (e, s, slots) = (device.vector(n, 1)?, device.vector(n, 1)?, device.slots(1, 1)?);
-        let work = Mutex::new(Work { e, s, slots });
+        let work = Mutex::new(Work::new(device, n, 1)?);
         Ok(given.bind(Chebyshev { n, a: a.clone(), diagonal, steps, work }))
     }
 }
@@ -176,10 +175,27 @@ struct Chebyshev<D: Device, T: Scalar> {
 }
 
 struct Work<D: Device, T: Scalar> {
+    columns: usize,
     e: D::Vector<T>,
     s: D::Vector<T>,
     /// For sweeps without a scalar of the solver.
     slots: D::Slots,
+}
+
+impl<D: Device, T: Scalar> Work<D, T> {
+    fn new(device: &D, n: usize, columns: usize) -> Result<Work<D, T>> {
+        let (e, s, slots) =
+            (device.vector(n, columns)?, device.vector(n, columns)?, device.slots(1, columns)?);
+        Ok(Work { columns, e, s, slots })
+    }
+
+    /// Allocates the vectors for another number of columns.
+    fn fit(&mut self, device: &D, n: usize, columns: usize) -> Result<()> {
+        if self.columns != columns {
+            *self = Work::new(device, n, columns)?;
+        }
+        Ok(())
+    }
 }
 
 impl<D: Device, T: Scalar> Chebyshev<D, T> {
@@ -193,7 +209,7 @@ impl<D: Device, T: Scalar> Chebyshev<D, T> {
         x: &D::Vector<T>,
         y: &mut D::Vector<T>,
     ) -> Result<()> {
-        let Work { e, s, slots } = w;
+        let Work { e, s, slots, .. } = w;
         let d = (v::d, &self.diagonal);
         for (i, Step { of_sweep: [of_e, of_y], of_product }) in self.steps.iter().enumerate() {
             if i == 0 {
@@ -222,10 +238,16 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Chebyshev<D, T> {
         (self.n, self.n)
     }
 
+    fn prepare(&self, device: &D, k: usize) -> Result<()> {
+        self.a.prepare(k)?;
+        lock(&self.work).fit(device, self.n, k)
+    }
+
     fn apply(&self, device: &D, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()> {
         let mut work = lock(&self.work);
+        work.fit(device, self.n, device.columns(x))?;
         self.all_but_last(device, &mut work, (alpha, beta), x, y)?;
-        let Work { e, s, slots } = &mut *work;
+        let Work { e, s, slots, .. } = &mut *work;
         FINISH.run(device, [(v::y, y)], [(v::d, &self.diagonal), (v::s, s), (v::e, e)], slots, &[])
     }
 
@@ -239,6 +261,7 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Chebyshev<D, T> {
         then: &[Op],
     ) -> Result<()> {
         let mut work = lock(&self.work);
+        work.fit(device, self.n, device.columns(x))?;
         self.all_but_last(device, &mut work, (1.0, 0.0), x, y)?;
         let Work { e, s, .. } = &mut *work;
         let dots = FINISH_DOT.sum_into(dot[0].out);
@@ -261,6 +284,7 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Chebyshev<D, T> {
     }
 
     fn storage(&self) -> u64 {
-        (3 * self.n * size_of::<T>()) as u64
+        let vectors = 1 + 2 * lock(&self.work).columns;
+        (vectors * self.n * size_of::<T>()) as u64
     }
 }

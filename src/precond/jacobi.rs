@@ -60,6 +60,14 @@ struct Jacobi<D: Device, T: Scalar> {
     slots: Mutex<(usize, D::Slots)>,
 }
 
+/// Allocates slots for sweeps over `k` columns, if they have another number of columns.
+fn fit<D: Device>(slots: &mut (usize, D::Slots), device: &D, k: usize) -> Result<()> {
+    if slots.0 != k {
+        *slots = (k, device.slots(1, k)?);
+    }
+    Ok(())
+}
+
 names! {
     vectors v { y, d, x }
     scalars s { dot }
@@ -82,16 +90,17 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Jacobi<D, T> {
         (self.n, self.n)
     }
 
+    fn prepare(&self, device: &D, k: usize) -> Result<()> {
+        fit(&mut lock(&self.slots), device, k)
+    }
+
     fn apply(&self, device: &D, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()> {
         let formula = if beta == 0.0 { &APPLY } else { &UPDATE };
         let numbers = [alpha, beta];
         let numbers = if beta == 0.0 { &numbers[..1] } else { &numbers };
-        let columns = device.columns(x);
-        let (slot_columns, slots) = &mut *lock(&self.slots);
-        if *slot_columns != columns {
-            (*slot_columns, *slots) = (columns, device.slots(1, columns)?);
-        }
-        formula.run(device, [(v::y, y)], [(v::d, &self.diagonal), (v::x, x)], slots, numbers)
+        let slots = &mut *lock(&self.slots);
+        fit(slots, device, device.columns(x))?;
+        formula.run(device, [(v::y, y)], [(v::d, &self.diagonal), (v::x, x)], &mut slots.1, numbers)
     }
 
     fn apply_dot(

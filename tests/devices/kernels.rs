@@ -6,7 +6,7 @@ use solver::backend::cuda::{kernel_sources, named_kernels};
 use solver::backend::{Entry, REGISTRY};
 use solver::device::cuda::modules::KernelSource;
 use solver::device::cuda::nvrtc::{Image, Nvrtc};
-use solver::device::cuda::sweep_kernel;
+use solver::device::cuda::{sweep_kernel, sweep_kernel_with};
 use solver::device::stream;
 use solver::device::sweep::dot_sweep;
 use solver::device::{Operand, Sweep, Term, Update};
@@ -127,6 +127,27 @@ fn every_sweep_of_every_solver_compiles_for_every_architecture() {
         for (dot, then) in programs.chain(precond::programs().copied()) {
             sources.push(sweep_kernel::<f64>(&dot_sweep(&dot, then), k));
             sources.extend(precond::dot_sweeps().map(|last| sweep_kernel::<f64>(&last(&dot, then), k)));
+        }
+    }
+    assert!(compile_all(nvrtc, &sources) > 0);
+}
+
+/// The vectors with one column are those that PageRank reads for every personalisation.
+#[test]
+fn sweeps_of_any_number_of_columns_compile_for_every_architecture() {
+    let nvrtc = nvrtc();
+    let mut sources = Vec::new();
+    let named = ["minres_step", "pipelined_step_pre", "cg_direction"];
+    let solvers = Method::ALL.into_iter().flat_map(Method::sweeps);
+    let sweeps: Vec<_> = solvers.filter(|sweep| named.contains(&sweep.name)).collect();
+    for k in [2, 5, 8, 16, 31, 32, 33, 64, 100, 256, 1000, 4096] {
+        sources.extend(sweeps.iter().map(|sweep| sweep_kernel::<f64>(sweep, k)));
+        sources.push(sweep_kernel::<f32>(&crate::common::sweeps::THREE_TERMS, k));
+        sources.push(sweep_kernel::<f64>(&crate::common::sweeps::PROGRAM_ALONE, k));
+    }
+    for sweep in pagerank::power::SWEEPS {
+        for (k, narrow) in [(3, 0b1), (64, 0b10), (600, 0b11)] {
+            sources.push(sweep_kernel_with::<f64>(sweep, k, narrow & ((1 << sweep.reads) - 1)));
         }
     }
     assert!(compile_all(nvrtc, &sources) > 0);

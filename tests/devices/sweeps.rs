@@ -20,6 +20,10 @@ on_each_device! {
     a_wrong_number_or_shape_of_vectors_is_refused,
     the_ring_survives_a_write_of_the_slots,
     recording_runs_nothing_and_replays_add_up,
+    sweeps_over_any_number_of_columns_match_their_definition,
+    done_columns_among_many_keep_their_vectors_and_slots,
+    a_read_vector_of_one_column_is_used_for_every_column,
+    sums_over_columns_have_the_same_bits_every_time,
 }
 
 const SIZES: [usize; 7] = [0, 1, 31, 511, 512, 513, 1025];
@@ -166,20 +170,102 @@ fn on_the_cpu_each_of_several_columns_has_the_bits_of_a_single_column() {
     }
 }
 
-#[test]
-fn on_the_cpu_a_read_vector_of_one_column_is_used_for_every_column() {
-    let cpu = Cpu::new(Some(1)).unwrap();
-    let (n, sweep) = (600, &crate::common::sweeps::OVERWRITE);
-    let read = reals(3, n);
-    let mut slots = cpu.slots(SLOTS, 3).unwrap();
-    cpu.write(&state(3, |_| 0), &mut slots).unwrap();
-    let mut run = |values: &[f64], k: usize| {
-        let mut written = cpu.vector::<f64>(n, 3).unwrap();
-        cpu.sweep(&mut [&mut written], &[&upload(&cpu, values, k)], &mut slots, sweep).unwrap();
-        download::<Cpu, f64>(&cpu, &written, 3 * n)
-    };
-    let repeated: Vec<f64> = read.iter().flat_map(|v| [*v; 3]).collect();
-    assert!(bits(&run(&read, 1)) == bits(&run(&repeated, 3)));
+/// Numbers of columns: a few, beside a warp, beside a block of a GPU, and more than one tile of columns there.
+const COLUMNS: [usize; 10] = [2, 5, 8, 31, 32, 33, 100, 257, 600, 1030];
+
+/// Returns sweeps that represent all: with and without sums, programs, updates, numbers and many vectors.
+fn representative() -> impl Iterator<Item = Sweep<'static>> {
+    let named = ["cg_residual", "cg_direction", "minres_step", "pagerank_personal"];
+    let own = [crate::common::sweeps::THREE_TERMS, crate::common::sweeps::PROGRAM_ALONE];
+    let solvers = all_sweeps().into_iter().filter(move |sweep| named.contains(&sweep.name));
+    let mut met = std::collections::HashSet::new();
+    solvers.filter(move |sweep| met.insert(sweep.name)).chain(own)
+}
+
+/// Returns numbers of rows with at most about a million elements.
+fn rows(k: usize) -> impl Iterator<Item = usize> {
+    [0, 1, 31, 513, LARGE].into_iter().filter(move |n| n * k <= 1 << 20)
+}
+
+fn sweeps_over_any_number_of_columns_match_their_definition<D: Device>(device: &D) {
+    for sweep in representative() {
+        for k in COLUMNS {
+            for n in rows(k) {
+                check::<D, f64>(device, &sweep, n, &state(k, |_| 0));
+            }
+            check::<D, f32>(device, &sweep, 513, &state(k, |_| 0));
+        }
+    }
+}
+
+fn done_columns_among_many_keep_their_vectors_and_slots<D: Device>(device: &D) {
+    let rules: [fn(usize) -> bool; 4] = [|c| c % 3 == 1, |c| c > 0, |c| c < 513, |_| true];
+    for sweep in representative() {
+        for k in [2, 33, 600] {
+            for is_done in rules {
+                let state = state(k, |c| if is_done(c) { 1 + c as u32 % 4 } else { 0 });
+                check::<D, f64>(device, &sweep, 513, &state);
+                let data = data::<f64>(&sweep, 513, k);
+                let got = on_device::<D, f64>(device, &sweep, &data, &state);
+                for (before, after) in data.writes.iter().zip(&got.writes) {
+                    let same = |e: usize| before[e].to_bits() == after[e].to_bits();
+                    assert!((0..513 * k).filter(|e| is_done(e % k)).all(same), "{} of {k}", sweep.name);
+                }
+            }
+        }
+    }
+}
+
+/// Sums over a vector of several columns and one of one column, neither of which is written.
+const WEIGHTED: Sweep<'static> = Sweep {
+    name: "weighted",
+    numbers: &[],
+    writes: 0,
+    reads: 2,
+    updates: &[],
+    dots: &[Dot::product(Operand::Read(0), Operand::Read(1), Slot(2))],
+    then: &[Op::Count(Slot(2))],
+};
+
+fn a_read_vector_of_one_column_is_used_for_every_column<D: Device>(device: &D) {
+    let n = 600;
+    for k in [2, 3, 33, 600] {
+        for sweep in [&crate::common::sweeps::PRODUCT, &crate::common::sweeps::OVERWRITE, &WEIGHTED] {
+            // The last of the vectors that are read has one column.
+            let (last, start) = (sweep.reads as usize - 1, state(k, |c| u32::from(c == 1)));
+            let mut data = data::<f64>(sweep, n, k);
+            let narrow = reals(3, n);
+            data.reads[last] = narrow.iter().flat_map(|v| vec![*v; k]).collect();
+            let whole = on_device::<D, f64>(device, sweep, &data, &start);
+            let mut slots = device.slots(SLOTS, k).unwrap();
+            device.write(&start, &mut slots).unwrap();
+            let mut writes: Vec<_> = data.writes.iter().map(|v| upload::<D, f64>(device, v, k)).collect();
+            let columns = |i: usize| if i == last { (&narrow, 1) } else { (&data.reads[i], k) };
+            let upload = |i: usize| upload::<D, f64>(device, columns(i).0, columns(i).1);
+            let reads: Vec<_> = (0..=last).map(upload).collect();
+            let mut targets: Vec<_> = writes.iter_mut().collect();
+            device.sweep(&mut targets, &reads.iter().collect::<Vec<_>>(), &mut slots, sweep).unwrap();
+            let what = format!("{} of {k} columns", sweep.name);
+            for (one, other) in writes.iter().zip(&whole.writes) {
+                assert!(bits(&download::<D, f64>(device, one, n * k)) == bits(other), "{what}");
+            }
+            assert!(read(device, &slots, SLOTS, k) == whole.slots, "{what}");
+        }
+    }
+}
+
+fn sums_over_columns_have_the_same_bits_every_time<D: Device>(device: &D) {
+    for sweep in representative() {
+        for k in [3, 32, 600] {
+            let (data, start) = (data::<f64>(&sweep, LARGE, k), state(k, |_| 0));
+            let run = || {
+                let got = on_device::<D, f64>(device, &sweep, &data, &start);
+                (got.writes.iter().map(|v| bits(v)).collect::<Vec<_>>(), bits(&got.slots.values))
+            };
+            let first = run();
+            assert!((0..5).all(|_| run() == first), "{} of {k} columns", sweep.name);
+        }
+    }
 }
 
 /// Halves a slot and counts it: the values in the ring are all different, and exact.
@@ -195,7 +281,7 @@ const HALVE: Sweep<'static> = Sweep {
 
 fn the_ring_holds_the_last_values_counted<D: Device>(device: &D) {
     const TIMES: usize = RING + 44;
-    for k in [1, 3] {
+    for k in [1, 3, 600] {
         let mut start = SlotState::new(2, k);
         for c in 0..k {
             start.set(Slot(0), c, 1.0 + c as f64);
@@ -299,24 +385,29 @@ fn step<D: Device>(device: &D, w: &mut Work<D>) -> solver::Result<()> {
 }
 
 fn recording_runs_nothing_and_replays_add_up<D: Device>(device: &D) {
+    [1, 3, 33].into_iter().for_each(|k| replays_of_columns_add_up(device, k));
+}
+
+fn replays_of_columns_add_up<D: Device>(device: &D, k: usize) {
     const N: usize = 1500;
-    let mut start = SlotState::new(SLOTS, 1);
-    start.values[..2].copy_from_slice(&[0.5, 300.0]);
-    let (x, r) = (reals(40, N), reals(41, N));
+    let mut start = SlotState::new(SLOTS, k);
+    start.values[..k].fill(0.5);
+    start.values[k..2 * k].fill(300.0);
+    let (x, r) = (reals(40, N * k), reals(41, N * k));
     let run = |splits: &[usize]| {
-        let mut slots = device.slots(SLOTS, 1).unwrap();
+        let mut slots = device.slots(SLOTS, k).unwrap();
         device.write(&start, &mut slots).unwrap();
-        let work = Work::<D> { x: upload(device, &x, 1), r: upload(device, &r, 1), slots };
+        let work = Work::<D> { x: upload(device, &x, k), r: upload(device, &r, k), slots };
         let mut recorded = Steps::record(device, work, step::<D>).unwrap();
         device.synchronize().unwrap();
-        assert_eq!(read(device, &recorded.work.slots, SLOTS, 1), start);
-        assert_eq!(bits(&download::<D, f64>(device, &recorded.work.x, N)), bits(&x));
+        assert_eq!(read(device, &recorded.work.slots, SLOTS, k), start);
+        assert_eq!(bits(&download::<D, f64>(device, &recorded.work.x, N * k)), bits(&x));
         splits.iter().for_each(|&times| recorded.replay(times).unwrap());
-        let got = download::<D, f64>(device, &recorded.work.x, N);
-        (bits(&got), read(device, &recorded.work.slots, SLOTS, 1))
+        let got = download::<D, f64>(device, &recorded.work.x, N * k);
+        (bits(&got), read(device, &recorded.work.slots, SLOTS, k))
     };
     let expected = run(&[1; 20]);
-    assert_eq!(expected.1.counts, [20]);
+    assert_eq!(expected.1.counts, vec![20; k]);
     assert!(expected.1.values.iter().all(|v| v.is_finite()) && expected.0 != bits(&x));
     for splits in [&[20][..], &[7, 13], &[0, 16, 0, 4], &[17, 3]] {
         assert!(run(splits) == expected, "{splits:?}");

@@ -14,6 +14,7 @@ mod cg;
 mod checkpoint_files;
 mod checkpoints;
 mod columns;
+mod columns_on_devices;
 mod engine;
 mod engine_graphs;
 mod many;

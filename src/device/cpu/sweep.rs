@@ -78,10 +78,8 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
 ) -> Result<bool> {
     let k = slots.state.k;
     let unstored = usize::from(first.is_some());
-    // A vector of one column is read for every column of the other vectors.
-    let wide = !writes.is_empty() || reads.iter().any(|v| v.k > 1);
-    let read = |v: &&CpuVector<T>| (v.n(), if v.k == 1 && wide { k } else { v.k });
-    let shapes = writes.iter().map(|v| (v.n(), v.k)).chain(reads.iter().map(read));
+    let shape = |v: &CpuVector<T>| (v.n(), v.k);
+    let shapes = (writes.iter().map(|v| shape(v)), reads.iter().map(|v| shape(v)));
     let bank = (slots.state.values.len() / k, k);
     let n = check_operands(sweep, (unstored + writes.len(), reads.len()), bank, shapes)?;
     if slots.state.done.iter().all(|&code| code != 0) {

@@ -1,4 +1,9 @@
 //! CUDA C++ generated from sweeps and scalar programs: one kernel for each, compiled once.
+//!
+//! This file has the kernels over vectors of one column, and the parts that these share with kernels over several
+//! (`columns.rs`).
+
+pub(super) mod columns;
 
 use super::SlotPointers;
 use super::parameters::Parameter;
@@ -7,6 +12,18 @@ use crate::device::sweep::{
 };
 use crate::scalar::Scalar;
 use std::fmt::Write;
+
+/// How the text of a kernel refers to the scalars of column `c`.
+#[derive(Clone, Copy)]
+struct Access {
+    /// The index of the column in arrays over columns, if a thread has such arrays.
+    of_column: &'static str,
+    /// Returns the sum of a dot product.
+    sum: fn(usize) -> String,
+}
+
+/// Scalars, coefficients and sums are arrays over columns.
+const ARRAYS: Access = Access { of_column: "[c]", sum: |dot| format!("sums[{dot} * K + c]") };
 
 /// Returns the name of a vector's element in registers.
 fn element(operand: Operand) -> String {
@@ -65,23 +82,33 @@ pub fn conclude(dots: &[Dot], program: &[Op]) -> String {
 
 /// Returns the same text without `DOTS`.
 pub(super) fn program_of(dots: &[Dot], program: &[Op]) -> String {
-    let mut declared = slots_read(dots, program);
-    let mut text = fetch(&declared);
+    let mut text = fetch(&slots_read(dots, program));
+    text.push_str(&program_in(dots, program, ARRAYS));
     text.push_str(
+        "__device__ __forceinline__ void conclude(const Slots& s, const double* sums, const Scalars& z) {\n\
+         #pragma unroll\n    for (int c = 0; c < K; ++c) conclude(s, c, sums, z);\n}\n",
+    );
+    text
+}
+
+/// Returns `conclude` for a column.
+fn program_in(dots: &[Dot], program: &[Op], access: Access) -> String {
+    let (mut declared, of_column) = (slots_read(dots, program), access.of_column);
+    let mut text = format!(
         "__device__ __forceinline__ void conclude(const Slots& s, const int c, const double* sums, \
-         const Scalars& z) {\n    if (z.done[c] != 0) return;\n",
+         const Scalars& z) {{\n    if (z.done{of_column} != 0) return;\n",
     );
     if program.iter().any(|op| matches!(op, Op::Count(_) | Op::Note(..))) {
-        text.push_str("    u32 count = z.counts[c];\n");
+        let _ = writeln!(text, "    u32 count = z.counts{of_column};");
     }
-    declared.iter().for_each(|s| text.push_str(&format!("    double v{0} = z.v{0}[c];\n", s.0)));
+    declared.iter().for_each(|s| text.push_str(&format!("    double v{0} = z.v{0}{of_column};\n", s.0)));
     let mut assign = |text: &mut String, to: Slot, value: String| {
         let double = if declared.contains(&to) { "" } else { "double " };
         declared.push(to);
         let _ = writeln!(text, "    {double}v{0} = {value};\n    s.values[{0} * K + c] = v{0};", to.0);
     };
     for (i, dot) in dots.iter().enumerate() {
-        assign(&mut text, dot.out, format!("sums[{i} * K + c]"));
+        assign(&mut text, dot.out, (access.sum)(i));
     }
     for op in program {
         match *op {
@@ -116,10 +143,7 @@ pub(super) fn program_of(dots: &[Dot], program: &[Op]) -> String {
             }
         }
     }
-    text.push_str(
-        "}\n__device__ __forceinline__ void conclude(const Slots& s, const double* sums, const Scalars& z) {\n\
-         #pragma unroll\n    for (int c = 0; c < K; ++c) conclude(s, c, sums, z);\n}\n",
-    );
+    text.push_str("}\n");
     text
 }
 
@@ -147,7 +171,7 @@ fn read<T: Scalar>(sweep: &Sweep<'_>) -> impl Iterator<Item = Parameter> {
     (0..sweep.reads as usize).map(|i| Parameter::read::<T>(("q", i))).chain(numbers)
 }
 
-/// Returns the whole kernel of a sweep: `extern "C"` with the name `sweep_<name>`.
+/// Returns the whole kernel of a sweep over vectors of one column: `extern "C"` with the name `sweep_<name>`.
 ///
 /// Each thread takes `UNROLL` rows at a distance of `BLOCK`, so that several loads are in flight before the first use. The
 /// vectors are not declared read-only or disjoint: the previous kernel may still write them until `in_order` returns.
@@ -225,36 +249,42 @@ fn body(sweep: &Sweep<'_>) -> String {
              const int e = u * K + c;\n                if (row < n) {{\n{inner}                }}\n            }}\n"
         )
     };
-    let mut load = String::new();
-    for i in 0..sweep.writes {
-        if reads_before_write(sweep, i) {
-            let value =
-                if only_accumulates(sweep, i) { format!("__ldcs(p{i} + i)") } else { format!("p{i}[i]") };
-            let _ = writeln!(load, "                    w{i}[e] = {value};");
-        }
-    }
-    (0..sweep.reads).for_each(|i| load.push_str(&format!("                    r{i}[e] = q{i}[i];\n")));
-    text.push_str(&per_element(&load));
+    let line = |line: String| format!("                    {line};\n");
+    text.push_str(&per_element(&loads(sweep, |_| "i").into_iter().map(line).collect::<String>()));
     let mut compute = String::new();
     for (u, update) in sweep.updates.iter().enumerate() {
-        let _ = writeln!(compute, "                    {};", assignment(u, update));
+        compute.push_str(&line(assignment(u, update)));
     }
-    for update in sweep.updates {
-        let i = update.target;
-        let store = if only_accumulates(sweep, i) {
-            format!("__stcs(p{i} + i, w{i}[e])")
-        } else {
-            format!("p{i}[i] = w{i}[e]")
-        };
+    for store in stores(sweep) {
         // The vectors of a column that is done do not change.
-        let _ = writeln!(compute, "                    if (K == 1 || s.done[c] == 0) {store};");
+        compute.push_str(&line(format!("if (K == 1 || s.done[c] == 0) {store}")));
     }
     for (d, dot) in sweep.dots.iter().enumerate() {
-        let _ = writeln!(compute, "                    sums[{d} * K + c] += {};", summand(dot));
+        compute.push_str(&line(format!("sums[{d} * K + c] += {}", summand(dot))));
     }
     text.push_str(&per_element(&compute));
     text.push_str("    }\n");
     text
+}
+
+/// Returns the statements that load element `e` of the vectors that are read; `index` is the index of the element in a vector
+/// that is only read.
+fn loads(sweep: &Sweep<'_>, index: impl Fn(u8) -> &'static str) -> Vec<String> {
+    let old = (0..sweep.writes).filter(|&i| reads_before_write(sweep, i));
+    let old = old.map(|i| match only_accumulates(sweep, i) {
+        true => format!("w{i}[e] = __ldcs(p{i} + i)"),
+        false => format!("w{i}[e] = p{i}[i]"),
+    });
+    old.chain((0..sweep.reads).map(|i| format!("r{i}[e] = q{i}[{}]", index(i)))).collect()
+}
+
+/// Returns the statements that store element `e` of the vectors that are written.
+fn stores(sweep: &Sweep<'_>) -> Vec<String> {
+    let store = |i| match only_accumulates(sweep, i) {
+        true => format!("__stcs(p{i} + i, w{i}[e])"),
+        false => format!("p{i}[i] = w{i}[e]"),
+    };
+    sweep.updates.iter().map(|update| store(update.target)).collect()
 }
 
 /// Returns the parameters that [`row_sweep`] takes after those of the product.
@@ -311,7 +341,12 @@ pub fn row_sweep(sweep: &Sweep<'_>) -> String {
 
 /// Returns `w<target>[e] = the sum of the terms`.
 pub(super) fn assignment(index: usize, update: &Update<'_>) -> String {
-    let sum: Vec<_> = update.terms.iter().enumerate().map(|(t, term)| self::term(index, t, term)).collect();
+    assignment_in(index, update, ARRAYS)
+}
+
+fn assignment_in(index: usize, update: &Update<'_>, access: Access) -> String {
+    let terms = update.terms.iter().enumerate();
+    let sum: Vec<_> = terms.map(|(t, term)| self::term(index, t, term, access)).collect();
     format!("{} = {}", element(Operand::Write(update.target)), sum.join(" + "))
 }
 
@@ -326,7 +361,7 @@ pub(super) fn summand(dot: &Dot) -> String {
     }
 }
 
-fn term(update: usize, index: usize, term: &Term) -> String {
+fn term(update: usize, index: usize, term: &Term, access: Access) -> String {
     let factor = match term.factor {
         None => String::new(),
         Some(Factor::Times(w)) => format!(" * {}", element(w)),
@@ -335,7 +370,7 @@ fn term(update: usize, index: usize, term: &Term) -> String {
     match term.by {
         Coefficient::One => format!("{}{factor}", element(term.v)),
         Coefficient::MinusOne => format!("-({}{factor})", element(term.v)),
-        _ => format!("c{update}_{index}[c] * ({}{factor})", element(term.v)),
+        _ => format!("c{update}_{index}{} * ({}{factor})", access.of_column, element(term.v)),
     }
 }
 

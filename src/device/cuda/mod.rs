@@ -5,6 +5,7 @@
 //! graph, in which scalars are never copied to the host. CUDA is not needed to build or to start this program: every library is
 //! searched at run time, and a missing one is an error that says what to do.
 
+mod arrangement;
 #[doc(hidden)]
 pub mod burst;
 #[doc(hidden)]
@@ -30,10 +31,11 @@ mod slots;
 mod staging;
 mod steps;
 
-use super::sweep::MAX_NUMBERS;
+use super::sweep::{MAX_DOTS, MAX_NUMBERS};
 use super::{Device, Kept, SlotState, Sweep, check_length, check_operands};
 use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
+use arrangement::Arrangement;
 use burst::Trace;
 pub use compiler::{compiler, usable};
 use cudarc::driver::{CudaContext, CudaStream, sys};
@@ -186,10 +188,15 @@ impl Cuda {
         self.0.modules.arch()
     }
 
-    /// Returns the largest grid of any kernel that sums: as many blocks as the GPU holds at once, and no multiprocessor holds
-    /// more than 32.
-    fn most_blocks(&self) -> u32 {
-        self.0.multiprocessors * MOST_RESIDENT
+    /// Returns the numbers of sums and of tickets that any kernel over vectors of `k` columns needs. A kernel over one column has
+    /// at most as many blocks as the GPU holds at once, and no multiprocessor holds more than 32.
+    fn room_for_sums(&self, k: usize) -> (usize, usize) {
+        let multiprocessors = self.0.multiprocessors;
+        if k == 1 {
+            return ((multiprocessors * MOST_RESIDENT) as usize * MAX_DOTS, 1);
+        }
+        let arrangement = Arrangement::of(k);
+        (arrangement.sums(multiprocessors, k), arrangement.tiles as usize)
     }
 
     /// Returns the bytes of shared memory that a block may have.
@@ -287,22 +294,27 @@ impl<T: Scalar> CudaVector<T> {
     }
 }
 
-/// Returns the rows that a thread of a sweep takes at once: two rows of one column keep enough loads in flight (four were no
-/// faster).
-fn unroll(k: usize) -> u64 {
-    if k == 1 { 2 } else { 1 }
-}
+/// Rows that a thread of a sweep over vectors of one column takes at once: two keep enough loads in flight (four were no faster).
+const UNROLL: u32 = 2;
 
 /// Returns the kernel of a sweep over vectors of `T` in `k` columns.
 pub fn sweep_kernel<T: Scalar>(sweep: &Sweep<'_>, k: usize) -> KernelSource {
-    KernelSource {
-        name: format!("sweep_{}", sweep.name),
-        body: generate::sweep(sweep),
-        parameters: generate::parameters::<T>(sweep),
-        defines: vec![("SCALAR", T::CUDA_NAME.to_owned()), ("UNROLL", unroll(k).to_string())],
-        k,
-        block: BLOCK,
-    }
+    sweep_kernel_with::<T>(sweep, k, 0)
+}
+
+/// Returns the same kernel if some vectors that are only read have one column, which is used for every column: those of the bits
+/// that are set in `narrow`, counted from the lowest.
+pub fn sweep_kernel_with<T: Scalar>(sweep: &Sweep<'_>, k: usize, narrow: u8) -> KernelSource {
+    let (body, arranged, block) = if k == 1 {
+        (generate::sweep(sweep), vec![("UNROLL", UNROLL.to_string())], BLOCK)
+    } else {
+        let arrangement = Arrangement::of(k);
+        (generate::columns::sweep(sweep, narrow), arrangement.defines().to_vec(), arrangement.block)
+    };
+    let mut defines = vec![("SCALAR", T::CUDA_NAME.to_owned())];
+    defines.extend(arranged);
+    let parameters = generate::parameters::<T>(sweep);
+    KernelSource { name: format!("sweep_{}", sweep.name), body, parameters, defines, k, block }
 }
 
 impl Device for Cuda {
@@ -434,15 +446,20 @@ impl Device for Cuda {
         sweep: &Sweep<'_>,
     ) -> Result<()> {
         let k = slots.k();
-        let shapes = writes.iter().map(|v| (v.n, v.k)).chain(reads.iter().map(|v| (v.n, v.k)));
+        let shape = |v: &CudaVector<T>| (v.n, v.k);
+        let shapes = (writes.iter().map(|v| shape(v)), reads.iter().map(|v| shape(v)));
         let n = check_operands(sweep, (writes.len(), reads.len()), (slots.len(), k), shapes)? as u64;
         let memory = writes.iter().map(|v| v.data.memory()).chain(reads.iter().map(|v| v.data.memory()));
         { memory }.chain([slots.memory()]).try_for_each(|memory| self.check_own(memory))?;
         let _turn = self.turn();
-        if self.trace_with(|trace| trace.sweep(writes, reads, (slots.pointers(), slots.len()), sweep)) {
+        // Only steps with one column run many times in one launch.
+        if k == 1
+            && self.trace_with(|trace| trace.sweep(writes, reads, (slots.pointers(), slots.len()), sweep))
+        {
             return Ok(());
         }
-        let source = sweep_kernel::<T>(sweep, k);
+        let narrow = reads.iter().enumerate().filter(|(_, v)| v.k < k).map(|(i, _)| 1 << i).sum();
+        let source = sweep_kernel_with::<T>(sweep, k, narrow);
         let kernel = self.kernel(&source)?;
         let mut arguments = Arguments::on(self);
         for (i, vector) in writes.iter_mut().enumerate() {
@@ -456,7 +473,11 @@ impl Device for Cuda {
         }
         arguments.value("n", n);
         arguments.slots("s", slots)?;
-        arguments.launch(&kernel, self.blocks_for(&kernel, n.div_ceil(unroll(k))))
+        let blocks = match k {
+            1 => self.blocks_for(&kernel, n.div_ceil(u64::from(UNROLL))),
+            _ => Arrangement::of(k).blocks(self.0.multiprocessors, &kernel, n),
+        };
+        arguments.launch(&kernel, blocks)
     }
 
     fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<CudaSteps> {

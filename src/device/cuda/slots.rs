@@ -3,7 +3,6 @@
 use super::Cuda;
 use super::driver::{bind, call, fault};
 use super::memory::{CudaArray, Memory, address};
-use crate::device::sweep::MAX_DOTS;
 use crate::device::{RING, SlotState, TRACKS};
 use crate::error::Result;
 use cudarc::driver::{PinnedHostSlice, sys};
@@ -38,7 +37,8 @@ pub struct CudaSlots {
     k: usize,
     state: CudaArray<u8>,
     partials: CudaArray<f64>,
-    ticket: CudaArray<u32>,
+    /// One, or one for each tile of columns.
+    tickets: CudaArray<u32>,
     /// Page-locked, so that a copy from the GPU needs no staging by the driver.
     staging: RefCell<PinnedHostSlice<u8>>,
 }
@@ -47,14 +47,15 @@ impl CudaSlots {
     pub(super) fn new(device: &Cuda, slots: usize, k: usize) -> Result<CudaSlots> {
         let bytes = 8 * slots * k + 8 * k + 8 * TRACKS * RING * k;
         let what = "scalar slots";
+        let (sums, tickets) = device.room_for_sums(k);
         // SAFETY: `read` writes the whole buffer before it reads from it.
         let staging = unsafe { device.0.context.alloc_pinned_with_flags::<u8>(bytes, 0) };
         Ok(CudaSlots {
             slots,
             k,
             state: device.allocate(what, bytes)?,
-            partials: device.allocate(what, device.most_blocks() as usize * MAX_DOTS * k)?,
-            ticket: device.allocate(what, 1)?,
+            partials: device.allocate(what, sums)?,
+            tickets: device.allocate(what, tickets)?,
             staging: RefCell::new(staging.map_err(fault("cuMemHostAlloc"))?),
         })
     }
@@ -88,7 +89,7 @@ impl CudaSlots {
             counts: done + 4 * self.k as u64,
             ring: at + self.head() as u64,
             partials: address(&self.partials),
-            ticket: address(&self.ticket),
+            ticket: address(&self.tickets),
         }
     }
 

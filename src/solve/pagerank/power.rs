@@ -223,6 +223,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
         teleport: &mut dyn FnMut(usize) -> Result<Vec<f64>>,
     ) -> Result<(Workspace<D, T>, SlotState)> {
         let n = problem.links.vertices();
+        self.links.prepare(k)?;
         let wide = [v::y, v::c, v::v].into_iter().filter(|name| self.step.binding.has(*name));
         let mut workspace = Workspace::new(self.links.device(), wide, (n, k), SLOTS)?;
         let w = |i: usize| signed(problem.links.out()[i]);
