@@ -184,25 +184,31 @@ impl Recurrence for Minres {
         if w.has(v::z) {
             return Ok(());
         }
-        let missing: Vec<bool> = (0..state.k)
-            .map(|column| match StopCode::from_device(state.done[column]) {
+        // Which vector of a pair is the newer one depends on the iterations of a column, so columns that have done an odd number
+        // of them take a sweep of their own, after the others; `WAITS` marks them.
+        const WAITS: StopCode = StopCode::Converged;
+        for column in 0..state.k {
+            let missing = match StopCode::from_device(state.done[column]) {
                 StopCode::LeastSquares => false,
                 StopCode::NotFinite => !state.get(s::zq, column).is_finite(),
                 _ => true,
-            })
-            .collect();
-        // Which vector of a pair is the newer one depends on the iterations of a column, so columns that have done an odd number
-        // of them take a sweep of their own.
-        for turn in 0..2 {
-            let mut any = false;
-            for (column, missing) in missing.iter().enumerate() {
-                let own = *missing && (state.counts[column] as usize - first(column)) % 2 == turn;
-                state.done[column] = if own { StopCode::Running } else { StopCode::Limit } as u32;
-                any |= own;
-            }
-            if any {
+            };
+            let odd = (state.counts[column] as usize - first(column)) % 2 == 1;
+            let code = match (missing, odd) {
+                (true, false) => StopCode::Running,
+                (true, true) => WAITS,
+                (false, _) => StopCode::Limit,
+            };
+            state.done[column] = code as u32;
+        }
+        for roles in [&ROLES[..0], &ROLES] {
+            if state.done.contains(&(StopCode::Running as u32)) {
                 w.write(state)?;
-                w.with_exchanged(&ROLES[..if turn == 0 { 0 } else { ROLES.len() }]).sweep(&FINISH)?;
+                w.with_exchanged(roles).sweep(&FINISH)?;
+            }
+            for done in &mut state.done {
+                let waits = *done == WAITS as u32;
+                *done = if waits { StopCode::Running } else { StopCode::Limit } as u32;
             }
         }
         Ok(())

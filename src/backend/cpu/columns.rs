@@ -7,7 +7,7 @@
 
 use super::chunked::Product;
 use super::lanes::{broadcast, load};
-use super::rows::RowValues;
+use super::row_values::RowValues;
 use crate::memory::fetch_from;
 use crate::scalar::Scalar;
 use std::arch::x86_64::*;

@@ -10,7 +10,8 @@
 //! one segment, and the bits depend on the number of threads.
 
 use super::chunked::{Product, Shared, check_shapes};
-use super::rows::{Ones, RowValues, Rows};
+use super::row_values::{Ones, RowValues};
+use super::rows::Rows;
 use crate::backend::{Family, Params, SharedOperator};
 use crate::device::cpu::sweep::dot_tile;
 use crate::device::cpu::{Cpu, CpuSlots, CpuVector};

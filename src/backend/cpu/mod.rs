@@ -13,6 +13,7 @@ pub mod merge;
 #[cfg(feature = "nalgebra")]
 pub mod nalgebra;
 pub mod pull;
+mod row_values;
 pub mod rows;
 pub mod sbsr;
 pub mod sell;
