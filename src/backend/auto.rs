@@ -49,12 +49,9 @@ const THREADS: usize = 4;
 /// Columns up to which x stays in a second-level cache.
 const CACHED_COLUMNS: usize = 1 << 17;
 
-/// Bytes that stay in second-level caches and in a third-level cache, and bytes per nanosecond from these caches and from beyond
-/// them, on two cores.
+/// Bytes that stay in second-level caches, and bytes per nanosecond from these caches and from beyond them, on two cores.
 const CACHED: f64 = 4e6;
 const CACHE_SPEED: f64 = 170.0;
-const SHARED: f64 = 24e6;
-const SHARED_SPEED: f64 = 90.0;
 const SPEED: f64 = 57.0;
 /// A value of a mirrored block is read twice, in two rows. `NEAR` is the share of a core's second-level cache that may lie
 /// between the two rows if the value is to stay in the cache until the second read. `NEAR_BYTE` and `FAR_BYTE` are the cost of a
@@ -135,11 +132,7 @@ mod work {
 
 /// Returns the nanoseconds of a product that moves `bytes` and computes for `work` nanoseconds at the same time.
 fn time(bytes: f64, work: f64) -> f64 {
-    let speed = match bytes {
-        _ if bytes <= CACHED => CACHE_SPEED,
-        _ if bytes <= SHARED => SHARED_SPEED,
-        _ => SPEED,
-    };
+    let speed = if bytes <= CACHED { CACHE_SPEED } else { SPEED };
     work::PASS + (bytes / speed).max(work)
 }
 

@@ -71,7 +71,7 @@ fn precisions_that_a_backend_does_not_support_are_refused<D: Host>(_: &D) {
 fn every_backend_checks_matrices_without_a_device_and_accepts_a_small_regular_one() {
     let matrix = zoo::generated("poisson2d:24x24");
     let graph = Csr::with_pattern(matrix.pattern().clone(), Values::Ones).unwrap();
-    let wide = zoo::generated("poisson2d:4100x1");
+    let wide = zoo::generated("poisson2d:8200x1");
     for entry in REGISTRY {
         let check = |matrix: &Csr| entry.check(matrix, &Params::default(), 8);
         assert!(check(&graph).is_ok(), "{}: {:?}", entry.name, check(&graph));

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The first word of `from` in the registry for each study.
-const STUDIES: [&str; 3] = ["four-kernels", "seven-strategies", "block-band"];
+const STUDIES: [&str; 4] = ["four-kernels", "seven-strategies", "block-band", "spmm"];
 
 fn is_of_a_study(entry: &Entry) -> bool {
     STUDIES.iter().any(|study| entry.from.starts_with(study))

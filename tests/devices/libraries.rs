@@ -72,8 +72,16 @@ fn sparse(folder: &Path) {
 }
 
 fn blas(folder: &Path) {
-    let names =
-        ["cublasCreate_v2", "cublasDestroy_v2", "cublasSetStream_v2", "cublasDgemv_v2", "cublasSgemv_v2"];
+    let names = [
+        "cublasCreate_v2",
+        "cublasDestroy_v2",
+        "cublasSetStream_v2",
+        "cublasSetMathMode",
+        "cublasDgemv_v2",
+        "cublasSgemv_v2",
+        "cublasDgemm_v2",
+        "cublasSgemm_v2",
+    ];
     sums(&folder.join("libcublas.so.12"), "cublasGetProperty", &names);
 }
 

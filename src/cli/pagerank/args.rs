@@ -15,7 +15,7 @@ Examples:
   solver pagerank rmat:scale=12,factor=16 --tol 1e-12 --output ranks.csv
   solver pagerank rmat:scale=12,factor=17 --x0 ranks.csv --output newer.csv
   solver pagerank rmat:scale=12,factor=16 --personalise 12,17
-  printf '3\\n40,12\\n' | solver pagerank rmat:scale=9 --personalise-each /dev/stdin
+  echo 3 | solver pagerank rmat:scale=9,factor=8 --personalise-each /dev/stdin
   printf 'alice bob\\nbob carol\\n' | solver pagerank - --personalise alice
 
 An edge i j of the graph is a link from i to j; a third column is its weight. Named vertices are numbered in the order in \
