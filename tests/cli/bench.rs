@@ -335,7 +335,7 @@ fn spmm_measures_verified_products_with_several_columns() {
     ];
     let done = run(&[&at[..], &["--backend", "rows,bsr:block=2x2,dense,sprs"]].concat());
     let record: Value = serde_json::from_slice(&done.stdout).unwrap();
-    let [rows, bsr, dense, sprs] = record["rows"].as_array().unwrap().as_slice() else { panic!("{record}") };
+    let [sprs, rows, bsr, dense] = record["rows"].as_array().unwrap().as_slice() else { panic!("{record}") };
     for row in [rows, bsr, dense] {
         assert!(row["seconds"]["median"].as_f64().unwrap() > 0.0 && row["columns"] == 3, "{row}");
     }
