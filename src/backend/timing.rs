@@ -124,7 +124,7 @@ impl<D: Device, T: Scalar> ProductTimer<D, T> {
     }
 }
 
-/// Lets a GPU rest as long as it worked, and at most [`LONGEST_REST`]. At full memory bandwidth for a tenth of a second or more it
+/// Lets a GPU rest as long as it worked, and at most `LONGEST_REST`. At full memory bandwidth for a tenth of a second or more it
 /// reaches its power limit, and its clocks go down.
 pub fn rest<D: Device>(worked: f64) {
     if D::BATCH > 1 {

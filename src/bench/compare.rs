@@ -37,7 +37,7 @@ pub struct Comparison {
     pub machines: Option<[String; 2]>,
 }
 
-/// Compares the times of the cases that two records have in common. See [`direction`] for
+/// Compares the times of the cases that two records have in common. See `direction` for
 /// what is beyond noise.
 pub fn compare(before: &Record, after: &Record) -> Comparison {
     let mut found = Comparison::default();

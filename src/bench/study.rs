@@ -83,7 +83,7 @@ pub struct Sweep {
     /// The tolerance of a solve.
     #[serde(default)]
     pub tolerance: Option<f64>,
-    /// Programs outside of `solver`: see [`Rival`].
+    /// Programs outside of `solver`: see `Rival`.
     #[serde(default)]
     pub rival: Vec<Rival>,
     /// How to measure.
