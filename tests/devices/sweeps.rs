@@ -229,23 +229,29 @@ const WEIGHTED: Sweep<'static> = Sweep {
 
 fn a_read_vector_of_one_column_is_used_for_every_column<D: Device>(device: &D) {
     let n = 600;
-    for k in [2, 3, 33, 600] {
-        for sweep in [&crate::common::sweeps::PRODUCT, &crate::common::sweeps::OVERWRITE, &WEIGHTED] {
-            // The last of the vectors that are read has one column.
-            let (last, start) = (sweep.reads as usize - 1, state(k, |c| u32::from(c == 1)));
+    let sweeps =
+        all_sweeps().into_iter().filter(|sweep| sweep.reads > 0 && sweep.writes > 0).chain([WEIGHTED]);
+    for (sweep, k) in sweeps.flat_map(|sweep| [2, 3, 33, 600].map(|k| (sweep, k))) {
+        let sweep = &sweep;
+        let last = sweep.reads as usize - 1;
+        // The last of the vectors that are read has one column, or all have. Without vectors that are written, one must be wide.
+        for first in if sweep.writes > 0 { vec![last, 0] } else { vec![last] } {
+            let start = state(k, |c| u32::from(c == 1));
             let mut data = data::<f64>(sweep, n, k);
-            let narrow = reals(3, n);
-            data.reads[last] = narrow.iter().flat_map(|v| vec![*v; k]).collect();
+            let narrow: Vec<Vec<f64>> = (0..=last).map(|i| reals(3 + i as u64, n)).collect();
+            for i in first..=last {
+                data.reads[i] = narrow[i].iter().flat_map(|v| vec![*v; k]).collect();
+            }
             let whole = on_device::<D, f64>(device, sweep, &data, &start);
             let mut slots = device.slots(SLOTS, k).unwrap();
             device.write(&start, &mut slots).unwrap();
             let mut writes: Vec<_> = data.writes.iter().map(|v| upload::<D, f64>(device, v, k)).collect();
-            let columns = |i: usize| if i == last { (&narrow, 1) } else { (&data.reads[i], k) };
+            let columns = |i: usize| if i >= first { (&narrow[i], 1) } else { (&data.reads[i], k) };
             let upload = |i: usize| upload::<D, f64>(device, columns(i).0, columns(i).1);
             let reads: Vec<_> = (0..=last).map(upload).collect();
             let mut targets: Vec<_> = writes.iter_mut().collect();
             device.sweep(&mut targets, &reads.iter().collect::<Vec<_>>(), &mut slots, sweep).unwrap();
-            let what = format!("{} of {k} columns", sweep.name);
+            let what = format!("{} of {k} columns, narrow from {first}", sweep.name);
             for (one, other) in writes.iter().zip(&whole.writes) {
                 assert!(bits(&download::<D, f64>(device, one, n * k)) == bits(other), "{what}");
             }

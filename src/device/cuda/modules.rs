@@ -81,10 +81,15 @@ impl Kernel {
         self.registers
     }
 
-    /// Permits launches with `bytes` bytes of dynamic shared memory for each block.
+    /// Permits launches with `bytes` bytes of dynamic shared memory for each block. All launches share the kernel, so the limit
+    /// never falls.
     pub fn allow_shared(&self, bytes: u32) -> Result<()> {
         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        self.function.set_attribute(attribute, bytes as i32).map_err(fault("cuFuncSetAttribute"))
+        let allowed = self.function.get_attribute(attribute).map_err(fault("cuFuncGetAttribute"))?;
+        match allowed < bytes as i32 {
+            true => self.function.set_attribute(attribute, bytes as i32).map_err(fault("cuFuncSetAttribute")),
+            false => Ok(()),
+        }
     }
 }
 

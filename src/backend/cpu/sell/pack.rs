@@ -213,9 +213,6 @@ pub(in crate::backend) struct Sample {
     pub padded: f64,
     /// Those entries and paddings for which x is gathered.
     pub gathered: f64,
-    /// Those of the latter that lie on another cache line of x than the entry of the row before: an estimate from a few entries of
-    /// each row.
-    pub apart: f64,
 }
 
 impl Sample {
@@ -224,7 +221,6 @@ impl Sample {
             bytes: self.bytes + times * other.bytes,
             padded: self.padded + times * other.padded,
             gathered: self.gathered + times * other.gathered,
-            apart: self.apart + times * other.apart,
         }
     }
 }
@@ -250,7 +246,6 @@ pub(in crate::backend) fn sampled(matrix: &Csr, value: f64) -> Result<Sample> {
             bytes: words as f64 + padded * value,
             padded,
             gathered: packer.gathered as f64,
-            apart: packer.apart,
         })
     };
     let Some(fullest) = (0..chunks).max_by_key(|&chunk| entries_of(chunk)) else {
@@ -272,20 +267,6 @@ pub(in crate::backend) fn sampled(matrix: &Csr, value: f64) -> Result<Sample> {
     Ok(fullest_sample.plus(rest / entries as f64, sampled_chunks))
 }
 
-/// Bytes of a cache line.
-const LINE: usize = 64;
-/// The parts of a slice whose entries are compared, in quarters of its width.
-const QUARTERS: [usize; 3] = [1, 2, 3];
-
-/// Returns the share of lanes whose entry lies on another cache line of x than that of the lane before, after that many quarters
-/// of the longest row.
-fn apart(columns: &[&[u32]; LANES], quarter: usize) -> f64 {
-    let at = columns.iter().map(|c| c.len()).max().unwrap_or(0) * quarter / 4;
-    let far = |a: u32, b: u32| a.abs_diff(b) as usize >= LINE / size_of::<f64>();
-    let pairs = columns.windows(2).filter_map(|pair| Some((*pair[0].get(at)?, *pair[1].get(at)?)));
-    pairs.filter(|&(a, b)| far(a, b)).count() as f64 / (LANES - 1) as f64
-}
-
 struct Packer<'a, V> {
     matrix: &'a Csr,
     values: Option<&'a [V]>,
@@ -298,8 +279,6 @@ struct Packer<'a, V> {
     padded: usize,
     /// Number of these for which x is gathered.
     gathered: usize,
-    /// Estimated number of these whose x lies on another cache line than that of the row before.
-    apart: f64,
     /// Whether any slice has a rest.
     rests: bool,
 }
@@ -320,18 +299,7 @@ fn padded(lengths: impl Iterator<Item = usize>) -> usize {
 impl<'a, V: Copy + Zeroable> Packer<'a, V> {
     fn new(matrix: &'a Csr, values: Option<&'a [V]>, value: f64) -> Packer<'a, V> {
         let (words, packed, chunks) = (Vec::new(), Vec::new(), Vec::new());
-        Packer {
-            matrix,
-            values,
-            value,
-            words,
-            packed,
-            chunks,
-            padded: 0,
-            gathered: 0,
-            apart: 0.0,
-            rests: false,
-        }
+        Packer { matrix, values, value, words, packed, chunks, padded: 0, gathered: 0, rests: false }
     }
 
     fn length(&self, row: usize) -> usize {
@@ -382,11 +350,7 @@ impl<'a, V: Copy + Zeroable> Packer<'a, V> {
         let flag = |holds, flag| if holds { flag } else { 0 };
         let padded = block.width * LANES + left;
         self.padded += padded;
-        if !runs {
-            let apart = QUARTERS.map(|quarter| apart(&columns, quarter)).iter().sum::<f64>();
-            self.gathered += padded;
-            self.apart += padded as f64 * apart / QUARTERS.len() as f64;
-        }
+        self.gathered += if runs { 0 } else { padded };
         self.words.push(block.width as u32);
         let form = if runs { RUNS } else { flag(block.near, NEAR) };
         self.words.push(flag(sorted, SORTED) | flag(ragged, RAGGED) | form | flag(left > 0, REST));

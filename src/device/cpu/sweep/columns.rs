@@ -72,6 +72,9 @@ fn each<T: Scalar>(a: Row<'_, T>, b: Row<'_, T>, width: usize, mut f: impl FnMut
     }
 }
 
+/// The elements of a tile for each term of an update.
+type Buffers<T> = [[T; ELEMENTS]; MAX_TERMS];
+
 /// A term of an update: a coefficient per column and the elements.
 #[derive(Clone, Copy)]
 struct Wide<T> {
@@ -94,6 +97,7 @@ impl<T: Scalar> Operands<'_, T> {
     #[inline(always)]
     pub(super) unsafe fn chunk_columns(&self, chunk: usize, rows: Range<usize>) {
         let (k, dots) = (self.state.k, self.sweep.dots.len());
+        let mut buffers: Buffers<T> = [[T::default(); ELEMENTS]; MAX_TERMS];
         for first in (0..k).step_by(WIDTH) {
             let columns = first..(first + WIDTH).min(k);
             if self.state.done[columns.clone()].iter().all(|done| *done != 0) {
@@ -105,7 +109,7 @@ impl<T: Scalar> Operands<'_, T> {
                 let tile = Tile { rows: start..(start + height).min(rows.end), columns: columns.clone(), k };
                 for update in self.sweep.updates {
                     // SAFETY: the tile lies inside the chunk, which this thread alone has.
-                    unsafe { self.update(update, &tile) };
+                    unsafe { self.update(update, &tile, &mut buffers) };
                 }
                 for (sums, dot) in sums.iter_mut().zip(self.sweep.dots) {
                     // SAFETY: as above, and the updates of this tile are over.
@@ -144,30 +148,30 @@ impl<T: Scalar> Operands<'_, T> {
         all
     }
 
-    /// Performs an update of a tile.
+    /// Performs an update of a tile. `buffers` are filled by terms whose elements are not contiguous columns, or are a product or a
+    /// quotient.
     ///
     /// # Safety
     /// The tile lies inside every operand, and no other thread has it.
     #[inline(always)]
-    unsafe fn update(&self, update: &Update<'_>, tile: &Tile) {
+    unsafe fn update(&self, update: &Update<'_>, tile: &Tile, buffers: &mut Buffers<T>) {
         let is_own = |term: &Term| term.v == Operand::Write(update.target) && term.factor.is_none();
         let own = update.terms.iter().find(|term| is_own(term));
         let own = own.map(|term| self.coefficients(term.by, &tile.columns));
-        // Filled by the one term whose elements are not contiguous columns, or are a product or a quotient.
-        let mut buffer = [T::default(); ELEMENTS];
         let mut terms = [None; MAX_TERMS];
-        for (to, term) in terms.iter_mut().zip(update.terms.iter().filter(|term| !is_own(term))) {
+        let others = update.terms.iter().filter(|term| !is_own(term));
+        for ((to, buffer), term) in terms.iter_mut().zip(buffers).zip(others) {
             let source = self.source(term.v, tile);
             let source = match (source, term.factor) {
                 (Source::Wide(..), None) => source,
                 // SAFETY: the tile lies inside the operands.
-                (source, factor) => unsafe { self.fill(&mut buffer, source, factor, tile) },
+                (source, factor) => unsafe { self.fill(buffer, source, factor, tile) },
             };
             *to = Some(Wide { by: self.coefficients(term.by, &tile.columns), source });
         }
         let target = self.writes[update.target as usize];
         // SAFETY: the tile lies inside the target and the sources, and no source is the target: a term of the target is `own`, and
-        // products were copied to `buffer`.
+        // products were copied to buffers.
         unsafe {
             match (own, terms) {
                 (Some(own), [None, ..]) => self.combine(target, tile, [], |c, y, []| own[c] * y),
