@@ -64,7 +64,7 @@ impl<D: Device, T: Scalar> Operator<D, T> {
         self.map.shape()
     }
 
-    /// Returns the cost of one application to one column: the only source of speeds in reports.
+    /// Returns the cost of one application to one column.
     pub fn cost(&self) -> Cost {
         self.map.cost()
     }
@@ -188,10 +188,10 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
         self.cost().bytes + sweep.bytes(self.shape().0, 1, size_of::<T>())
     }
 
-    /// Returns the cost of one application to one column: the only source of speeds in reports.
+    /// Returns the cost of one application to one column.
     fn cost(&self) -> Cost;
 
-    /// Returns the cost of one application to `k` columns at once. The default counts the arrays of the matrix once, and x, y and
+    /// Returns the cost of one application to `k` columns at once: the only source of speeds in reports. The default counts the arrays of the matrix once, and x, y and
     /// the operations `k` times, which suits an operator that stores one form of its matrix; others override it.
     fn cost_of(&self, k: usize) -> Cost {
         let Cost { bytes, flops } = self.cost();

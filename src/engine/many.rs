@@ -120,15 +120,10 @@ impl Answers {
         failed.unwrap_or_else(|| slowest(self.outcomes()))
     }
 
-    /// Returns the bytes that an iteration of all columns moves: the operators once, the vectors for each column.
+    /// Returns the bytes that an iteration of all columns moves; 0 if they are not known.
     fn bytes_per_iteration(&self) -> u64 {
-        let Some(Outcome { bytes_per_iteration: one, operator_bytes, .. }) = self.outcomes().next() else {
-            return 0;
-        };
-        if !self.columns[0].moves() {
-            return 0;
-        }
-        operator_bytes + one.saturating_sub(*operator_bytes) * self.columns.len() as u64
+        let first = self.columns.first().filter(|first| first.moves());
+        first.map_or(0, |first| first.outcome().bytes_per_iteration)
     }
 
     /// Measures the time limit that the machine's bandwidth sets for an iteration of all columns, as

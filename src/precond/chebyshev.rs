@@ -270,16 +270,21 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Chebyshev<D, T> {
     }
 
     fn cost(&self) -> Cost {
+        self.cost_of(1)
+    }
+
+    fn cost_of(&self, k: usize) -> Cost {
         let width = size_of::<T>();
         let steps = self.steps.len() as u64;
-        let product = self.a.cost();
+        let product = self.a.cost_of(k);
         let sweeps = [(&START, 1), (&STEP, steps - 1), (&FINISH, 1)];
-        let vectors: u64 = sweeps.iter().map(|(sweep, times)| times * sweep.bytes(self.n, 1, width)).sum();
-        let old_s = (self.n * width) as u64;
+        let vectors: u64 = sweeps.iter().map(|(sweep, times)| times * sweep.bytes(self.n, k, width)).sum();
+        let elements = (self.n * k) as u64;
+        let old_s = elements * width as u64;
         Cost {
             bytes: steps * (product.bytes + old_s) + vectors,
             // Per row: the start 2, each product 3 for s in addition to A, a step 5, the last sweep 3.
-            flops: steps * (product.flops + 3 * self.n as u64) + (5 * steps * self.n as u64),
+            flops: steps * (product.flops + 3 * elements) + 5 * steps * elements,
         }
     }
 

@@ -123,10 +123,6 @@ fn workspace<M: Recurrence, D: Device, T: Scalar>(
     shape: (usize, usize),
 ) -> Result<Workspace<D, T>> {
     let names = M::FACTS.vectors[usize::from(operators.m.is_some())];
-    operators.a.prepare(shape.1)?;
-    if let Some(m) = &operators.m {
-        m.prepare(shape.1)?;
-    }
     Workspace::new(operators.a.device(), names.iter().copied(), shape, M::FACTS.slots)
 }
 
@@ -168,6 +164,8 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         let rule = rule.in_steps_of(M::FACTS.stride);
         let n = begin::check(task, operators.a.shape(), x)?;
         let (saver, saved) = saving::prepare::<M, D, T>(operators, task)?;
+        operators.a.prepare(k)?;
+        operators.m.as_ref().map_or(Ok(()), |m| m.prepare(k))?;
         *common = Common::of(operators, &M::FACTS, n, k);
         columns.resize_with(k, Column::default);
         let most = rule.most_iterations();

@@ -137,7 +137,7 @@ pub struct Outcome {
     pub seconds_solve: f64,
     /// Seconds per iteration; if the solve resumed from a checkpoint, of the iterations since then.
     pub seconds_each: f64,
-    /// Bytes that an iteration must move for one column.
+    /// Bytes that an iteration of all columns must move.
     pub bytes_per_iteration: u64,
     /// Bytes of the operators' arrays, each read once in an iteration.
     pub operator_bytes: u64,

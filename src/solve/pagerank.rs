@@ -225,7 +225,7 @@ pub fn power<D: Device, T: Scalar>(
     let operator_bytes = operator.storage();
     let device = operator.device().clone();
     let power = power::Power::new(operator, problem, extrapolate);
-    let bytes_per_iteration = power.bytes();
+    let bytes_per_iteration = power.bytes(1);
     let x = problem.beginning();
     if n == 0 {
         return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..empty_ranking() });
@@ -279,14 +279,12 @@ pub fn power_each<D: Device, T: Scalar>(
     let vector_bytes = (wide as u64 * k as u64 + narrow as u64).saturating_mul((n * size_of::<T>()) as u64);
     let (operator_bytes, device) = (operator.storage(), operator.device().clone());
     let power = power::Power::new(operator, &personal, false);
-    // The operator is read once, and its vectors and those of the sweep for each column.
-    let bytes_per_iteration = operator_bytes + power.bytes().saturating_sub(operator_bytes) * k as u64;
-    let common = Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..empty_ranking() };
     if n == 0 {
-        return Ok(vec![common; k]);
+        return Ok(vec![Ranking { operator_bytes, vector_bytes, ..empty_ranking() }; k]);
     }
     device.require_memory("the vectors of a solve", vector_bytes)?;
     let (workspace, state) = power.workspace_each(&personal, k, &mut inside)?;
+    let bytes_per_iteration = power.bytes(k);
     let recorded = Recorded::new(workspace, power, power::Power::step)?;
     device.synchronize()?;
     let seconds_setup = began.elapsed().as_secs_f64();

@@ -107,8 +107,8 @@ pub(super) struct Facts {
 
 impl Facts {
     /// Returns the bytes that the sweeps of an iteration move over n elements of `width` bytes.
-    pub fn sweep_bytes(&self, n: usize, width: usize, preconditioned: bool) -> u64 {
-        self.sweeps[usize::from(preconditioned)].iter().map(|sweep| sweep.bytes(n, 1, width)).sum()
+    pub fn sweep_bytes(&self, (n, k): (usize, usize), width: usize, preconditioned: bool) -> u64 {
+        self.sweeps[usize::from(preconditioned)].iter().map(|sweep| sweep.bytes(n, k, width)).sum()
     }
 }
 

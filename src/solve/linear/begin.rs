@@ -32,7 +32,7 @@ pub(super) fn check(task: &Task<'_>, (rows, cols): (usize, usize), x: &[f64]) ->
 /// Values that the outcomes of all columns share.
 #[derive(Default)]
 pub(super) struct Common {
-    /// Bytes that an iteration must move for one column.
+    /// Bytes that an iteration of all columns must move.
     pub bytes_per_iteration: u64,
     pub operator_bytes: u64,
     /// Bytes of the vectors of all columns.
@@ -43,8 +43,8 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Computes the bytes that an iteration moves for one column, and the bytes that the operators and the vectors of all `k`
-    /// columns hold. Both times are 0; the solve sets them later.
+    /// Computes the bytes that an iteration of `k` columns moves, and the bytes that the operators, which are prepared for these
+    /// columns, and the vectors hold. Both times are 0; the solve sets them later.
     pub fn of<D: Device, T: Scalar>(
         operators: &Operators<D, T>,
         facts: &Facts,
@@ -53,9 +53,9 @@ impl Common {
     ) -> Common {
         let m = operators.m.as_ref();
         let (preconditioned, width) = (m.is_some(), size_of::<T>());
-        let bytes = operators.a.cost().bytes + m.map_or(0, |m| m.cost().bytes);
+        let bytes = operators.a.cost_of(k).bytes + m.map_or(0, |m| m.cost_of(k).bytes);
         Common {
-            bytes_per_iteration: bytes + facts.sweep_bytes(n, width, preconditioned),
+            bytes_per_iteration: bytes + facts.sweep_bytes((n, k), width, preconditioned),
             operator_bytes: operators.a.storage() + m.map_or(0, |m| m.storage()),
             vector_bytes: (facts.vectors[usize::from(preconditioned)].len() * n * k * width) as u64,
             seconds_setup: 0.0,

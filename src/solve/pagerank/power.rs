@@ -183,9 +183,15 @@ impl<D: Device, T: Scalar> Power<D, T> {
         Power { links, step: step_of(problem), extrapolates }
     }
 
-    /// Returns the bytes that an iteration moves.
-    pub fn bytes(&self) -> u64 {
-        self.links.bytes_with(&self.step.sweep)
+    /// Returns the bytes that an iteration of `k` columns moves. With several columns the sweep follows the product.
+    pub fn bytes(&self, k: usize) -> u64 {
+        match k {
+            1 => self.links.bytes_with(&self.step.sweep),
+            _ => {
+                let n = self.links.shape().0;
+                self.links.cost_of(k).bytes + self.step.sweep.bytes(n, k, size_of::<T>())
+            }
+        }
     }
 
     /// Allocates the workspace, and the host's copy of its scalars; iteration begins at x.
