@@ -107,12 +107,8 @@ mod work {
         if rows <= LEARNT { 0.0 } else { 1.5 * rows }
     }
 
-    /// `scattered` is the share of the entries of rows that lie on another cache line of x than the entry before. Where entries of
-    /// a row are neighbours and those of a slice are not, slices load more lines than rows do: with rows of a structural matrix,
-    /// sorted by length, a product of `crankseg_1-like` takes 3.7 ms on two cores of an EPYC, and 2.5 by rows.
-    pub fn of_slices(rows: f64, sample: Sample, scattered: f64) -> f64 {
-        let more = (sample.apart - scattered * sample.gathered).max(0.0);
-        0.16 * sample.gathered + 0.2 * more + 0.024 * (sample.padded - sample.gathered) + 0.36 * rows
+    pub fn of_slices(rows: f64, sample: Sample) -> f64 {
+        0.16 * sample.gathered + 0.024 * (sample.padded - sample.gathered) + 0.36 * rows
     }
 
     /// Each row of a block is one load and one product for each four columns; a remainder of columns costs more, and three
@@ -201,8 +197,7 @@ impl MatrixFacts<'_> {
     fn slices(&self) -> Result<Candidate> {
         let value = if matches!(self.matrix.values(), Values::Ones) { 0.0 } else { self.value };
         let sample = sell::sampled(self.matrix, value)?;
-        let work = work::of_slices(self.rows, sample, scattered(self.matrix));
-        let bytes = sample.bytes + self.vectors;
+        let (bytes, work) = (sample.bytes + self.vectors, work::of_slices(self.rows, sample));
         Ok(Candidate { typed: "sell".to_owned(), block: None, bytes, work, time: time(bytes, work) })
     }
 
@@ -312,19 +307,6 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
             chosen(csr_backend, why, candidates)
         }
     }
-}
-
-/// Returns the share of entries on another cache line of x than the entry before in their row, from a sample of rows.
-fn scattered(matrix: &Csr) -> f64 {
-    const ROWS: usize = 1024;
-    const LINE: u32 = 8;
-    let (mut apart, mut pairs) = (0_usize, 0_usize);
-    for row in (0..matrix.rows()).step_by((matrix.rows() / ROWS) | 1) {
-        let columns = matrix.row_columns(row);
-        apart += columns.windows(2).filter(|pair| pair[1].abs_diff(pair[0]) >= LINE).count();
-        pairs += columns.len().saturating_sub(1);
-    }
-    apart as f64 / pairs.max(1) as f64
 }
 
 /// The share of stored values in blocks that are entries, above which blocks are chosen for several columns.

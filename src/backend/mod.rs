@@ -157,10 +157,7 @@ impl Entry {
             return Ok(());
         }
         let names: Vec<_> = with_columns(self.device()).map(|entry| entry.name).collect();
-        let hint = match names[..] {
-            [] => "use the CPU, whose backends multiply several columns".to_owned(),
-            _ => format!("use backend auto, or one that does: {}", names.join(", ")),
-        };
+        let hint = format!("use backend auto, or one that does: {}", names.join(", "));
         Err(Error::Unsupported {
             backend: self.name,
             device: self.device(),
@@ -328,7 +325,16 @@ impl Choice {
 
     /// Returns the backend to use for a matrix and `k` columns at once. `auto` chooses among the backends that multiply several
     /// columns; any other backend is returned as it is.
-    pub fn settle_columns(&self, matrix: &Csr, vector_width: usize, k: usize) -> Result<SettledChoice> {
+    pub fn settle_columns(
+        &self,
+        matrix: &Csr,
+        vector_width: usize,
+        size: &GpuSize,
+        k: usize,
+    ) -> Result<SettledChoice> {
+        if k == 1 {
+            return self.settle(matrix, vector_width, size);
+        }
         if std::ptr::eq(self.entry, &auto::ENTRY) {
             return auto::decide_columns(matrix, vector_width, k).map(SettledChoice::decided);
         }
@@ -435,11 +441,6 @@ impl SettledChoice {
 /// Returns the backends of a kind of device that multiply several columns at once.
 fn with_columns(kind: &str) -> impl Iterator<Item = &'static Entry> {
     REGISTRY.iter().filter(move |entry| entry.device() == kind && entry.columns)
-}
-
-/// Returns whether a kind of device has a backend that multiplies several columns at once.
-pub fn columns_on(kind: &str) -> bool {
-    with_columns(kind).next().is_some()
 }
 
 /// Returns the matrix with repeated entries summed; none if there are no repeated entries. Counts of entries without values take

@@ -141,9 +141,9 @@ pub struct Checked {
     /// The largest difference in a row as a multiple of the bound on rounding errors of the row. The product is right if this is
     /// at most 1.
     pub worst: f64,
-    /// The row of this difference, and its column of y.
+    /// The row of this difference.
     pub row: usize,
-    /// The column of y.
+    /// The column of this difference.
     pub column: usize,
     /// The value of y there, and the reference.
     pub values: [f64; 2],

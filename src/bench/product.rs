@@ -4,7 +4,7 @@ use super::cases::Case;
 use super::record::{Row, Spread};
 use super::study::Protocol;
 use crate::backend::cuda::studies::bsr_tasks::{self, Launch};
-use crate::backend::timing::{ProductTimer, Timed, check, operand, rest};
+use crate::backend::timing::{Checked, ProductTimer, Timed, check, operand, rest};
 use crate::backend::{Choice, Host, Pick};
 use crate::device::{Cuda, stream};
 use crate::error::{Error, Result};
@@ -107,15 +107,13 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
         let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &row.backend)?;
         let began = Instant::now();
         let size = device.gpu_size().without_shared_launches();
-        let settled = match k {
-            1 => choice.settle(matrix, size_of::<T>(), &size)?,
-            _ => choice.settle_columns(matrix, size_of::<T>(), k)?,
-        };
+        let settled = choice.settle_columns(matrix, size_of::<T>(), &size, k)?;
         let operator = settled.build::<D, T>(device, matrix, 0)?;
         operator.prepare(k)?;
         device.synchronize()?;
         row.build_seconds = Some(began.elapsed().as_secs_f64());
         row.label = settled.label();
+        row.plan = operator.plan_of(k);
         let (cost, [alpha, beta]) = (operator.cost_of(k), protocol.scaling);
         let read = if beta == 0.0 { 0 } else { matrix.rows() * k * size_of::<T>() };
         (row.bytes, row.flops, row.storage) = (cost.bytes + read as u64, cost.flops, operator.storage());
@@ -148,7 +146,8 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
             return Ok(checked.worst);
         }
         let [found, expected] = checked.values;
-        Err(Error::WrongProduct { row: checked.row, found, expected, bounds: checked.worst })
+        let Checked { row, column, worst: bounds, .. } = checked;
+        Err(Error::WrongProduct { row, column, found, expected, bounds })
     }
 
     /// Measures runners in turns, verifies their last products, and passes on their rows.

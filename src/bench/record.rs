@@ -117,6 +117,9 @@ pub struct Row {
     pub backend: String,
     /// The backend that ran: the choice of `auto`.
     pub label: String,
+    /// How the backend multiplies, if it chooses between several ways.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// Rows of the matrix.
     pub rows: u64,
     /// Columns of the matrix.

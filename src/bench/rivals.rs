@@ -8,7 +8,7 @@
 use super::product::describe;
 use super::record::{Row, Spread};
 use super::study::{Rival, Sweep, What};
-use crate::backend::timing::{check, operand};
+use crate::backend::timing::{Checked, check, operand};
 use crate::engine::{Markov, Matrix, Pagerank, VectorFile};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Dense};
@@ -214,6 +214,9 @@ fn product<T: Scalar>(matrix: &Csr, x: &[f64], y: &[f64], k: usize) -> std::resu
     let checked = check(matrix, &narrow(x), &narrow(y), k);
     match checked.is_right() {
         true => Ok(checked.worst),
-        false => Err(format!("row {} of its product is wrong by {:.2e} bounds", checked.row, checked.worst)),
+        false => {
+            let Checked { row, column, worst, .. } = checked;
+            Err(format!("row {row} of column {column} of its product is wrong by {worst:.2e} bounds"))
+        }
     }
 }

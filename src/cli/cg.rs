@@ -169,9 +169,7 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
     // The measurement needs about as much memory as the solve.
     let device = prepared.into_device();
     drop(problem);
-    interrupt::hold();
-    during("measuring the stream bandwidth", || found.measure_limit(&device, &interrupted));
-    interrupt::let_go();
+    interrupt::measuring_the_stream(|| found.measure_limit(&device, &interrupted));
     let report = report(plan, &found);
     let history = found.into_history(report);
     let written = written.and(plan.run.write_results(&history));

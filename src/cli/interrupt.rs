@@ -1,5 +1,6 @@
 //! The handling of Ctrl-C, SIGTERM and SIGHUP: they end the program immediately, unless there are results to save.
 
+use super::progress::during;
 use crate::signals::hangup_is_ignored;
 use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -62,16 +63,23 @@ pub(super) fn catch() -> Arc<AtomicBool> {
     Arc::clone(&flags.stopped)
 }
 
+/// Runs the measurement of the stream bandwidth after a solve. Ctrl-C ends the measurement, and then the results are written.
+pub(super) fn measuring_the_stream(measure: impl FnOnce()) {
+    hold();
+    during("measuring the stream bandwidth", measure);
+    let_go();
+}
+
 /// Stops a second Ctrl-C from ending the program while the stream bandwidth is measured: the flag of [`catch`] ends the
 /// measurement quickly, and then the results are written.
-pub(super) fn hold() {
+fn hold() {
     if let Some(exit) = FLAGS.get().and_then(|flags| flags.second_interrupt.get()) {
         signal_hook::low_level::unregister(*exit);
     }
 }
 
 /// Undoes [`hold`]: two presses of Ctrl-C end the program again, for example while a file system does not respond.
-pub(super) fn let_go() {
+fn let_go() {
     let interrupted = Arc::new(AtomicBool::new(false));
     let exit = register_conditional_shutdown(SIGINT, SIGNAL_EXIT_BASE + SIGINT, Arc::clone(&interrupted));
     if let Err(e) = exit.and_then(|_| register(SIGINT, interrupted)) {

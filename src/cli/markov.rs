@@ -164,9 +164,7 @@ fn solve(
         Ok(())
     });
     let device = prepared.into_device();
-    interrupt::hold();
-    during("measuring the stream bandwidth", || found.measure_limit(&device, Some(&interrupted)));
-    interrupt::let_go();
+    interrupt::measuring_the_stream(|| found.measure_limit(&device, Some(&interrupted)));
     let written = written.and(args.run.write_results(&found.history_naming(&as_flag)));
     Ok((found.report_naming(&as_flag), found.explanation().clone(), written))
 }

@@ -18,6 +18,7 @@ use crate::format::Duplicates;
 use crate::source::Options;
 use args::PagerankArgs;
 use plan::Plan;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -104,18 +105,20 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Re
     let ranks = prepared.solve_watched(&mut [&mut live]);
     live.finish();
     let mut ranks = ranks?;
-    let written = args.output.as_deref().map_or(Ok(()), |path| {
-        during(format!("writing {}", path.display()), || ranks.write(path))?;
-        log::info!("ranks written to {}", path.display());
-        Ok(())
-    });
+    let written = write_ranks(args, |path| ranks.write(path));
     let explanation = prepared.explanation().clone();
     let device = prepared.into_device();
-    interrupt::hold();
-    during("measuring the stream bandwidth", || ranks.measure_limit(&device, Some(&interrupted)));
-    interrupt::let_go();
+    interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(&interrupted)));
     let written = written.and(args.run.write_results(&ranks.history_naming(&as_flag)));
     Ok((ranks.report_naming(&as_flag), explanation, written))
+}
+
+/// Writes the ranks if `--output` names a file.
+fn write_ranks(args: &PagerankArgs, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let Some(path) = args.output.as_deref() else { return Ok(()) };
+    during(format!("writing {}", path.display()), || write(path))?;
+    log::info!("ranks written to {}", path.display());
+    Ok(())
 }
 
 /// Ranks the vertices for each personalisation, as [`solve`] does for one.
@@ -130,16 +133,10 @@ fn solve_each(
     let ranks = prepared.solve_each_watched(&mut [&mut live]);
     live.finish();
     let mut ranks = ranks?;
-    let written = args.output.as_deref().map_or(Ok(()), |path| {
-        during(format!("writing {}", path.display()), || ranks.write(path))?;
-        log::info!("ranks written to {}", path.display());
-        Ok(())
-    });
+    let written = write_ranks(args, |path| ranks.write(path));
     let explanation = prepared.explanation().clone();
     let device = prepared.into_device();
-    interrupt::hold();
-    during("measuring the stream bandwidth", || ranks.measure_limit(&device, Some(interrupted)));
-    interrupt::let_go();
+    interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(interrupted)));
     let written = written.and(args.run.write_results(&ranks.history_naming(&as_flag)));
     Ok((ranks.report_naming(&as_flag), explanation, written))
 }

@@ -9,6 +9,7 @@ use super::summary::Line;
 use super::vectors::{FromFile, RightHandSide, writer};
 use crate::engine::Stopping;
 use crate::error::Result;
+use crate::observe::phrases::count;
 use crate::solve::Method;
 use crate::solve::checkpoint::{self, Checkpoints, Saved};
 use crate::source::catalog::Entry;
@@ -155,7 +156,7 @@ fn start(path: &Path, columns: usize) -> Result<FromFile> {
         found => Err(bad(
             "--x0",
             path.display(),
-            format!("it has {found} columns, but there are {columns} right-hand sides"),
+            format!("it has {}, but there are {columns} right-hand sides", count(found as u64, "column")),
         )),
     }
 }

@@ -139,6 +139,9 @@ fn in_words(record: &Record, explain: bool) -> String {
             &format!("The fastest is {}: {gigabytes:.0} GB/s{share}.", row.label),
         ));
     }
+    for (row, plan) in record.rows.iter().filter_map(|row| Some((row, row.plan.as_ref()?))) {
+        text.push_str(&layout::wrapped(&format!("{}: ", row.backend), plan));
+    }
     for row in record.rows.iter().filter(|row| row.error.is_some()) {
         let error = row.error.as_deref().unwrap_or_default();
         text.push_str(&layout::wrapped(&format!("{}: ", row.backend), &super::flags::note(error)));

@@ -1,7 +1,7 @@
 //! The choice of device and backend for a request, and handles of open devices.
 
 use super::shared::Shared;
-use crate::backend::{Choice, Host, REGISTRY, columns_on, nearest_on_cpu};
+use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
 use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
@@ -167,9 +167,6 @@ impl Request {
             ["cuda"] => Ok((DeviceName::Cuda(0), Some(format!("{name} is a backend of cuda")))),
             _ if self.precond.needs_cpu() => {
                 Ok((cpu, Some(format!("{} runs on the CPU only so far", self.precond.name()))))
-            }
-            _ if self.columns > 1 && !columns_on(Cuda::KIND) => {
-                Ok((cpu, Some("no backend of cuda multiplies several columns".to_owned())))
             }
             _ => Ok(match usable(0) {
                 Ok(()) => (DeviceName::Cuda(0), Some("a GPU and its libraries are usable".to_owned())),

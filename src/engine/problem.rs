@@ -40,7 +40,7 @@ impl VectorFile {
         }
     }
 
-    /// Reads a file of one column or several. Errors name the setting.
+    /// Reads a file of one column or several.
     pub fn read_columns(setting: &'static str, path: &Path) -> Result<VectorFile> {
         let dense = read_vectors(path)?;
         let columns = dense.cols();

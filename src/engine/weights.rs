@@ -176,9 +176,15 @@ impl Weights {
                 Some(vertex) => (Some(vertex), 1.0),
                 None => match field.rsplit_once(char::is_whitespace) {
                     Some((name, number)) => {
-                        let number = number.parse().map_err(|_| {
+                        let number: f64 = number.parse().map_err(|_| {
                             fault(format!("'{field}' is neither a vertex nor a vertex and a number"))
                         })?;
+                        // Checked before numbers of one vertex are added.
+                        if !(number >= 0.0 && number.is_finite()) {
+                            return Err(fault(format!(
+                                "the number of '{field}' must be finite and not negative"
+                            )));
+                        }
                         (search.find(name.trim_end()).map_err(fault)?, number)
                     }
                     None => (None, 1.0),

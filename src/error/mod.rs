@@ -210,12 +210,14 @@ pub enum Error {
     },
     /// A backend computed a wrong product: a defect of the backend.
     #[error(
-        "the product is wrong: row {row} (counted from 0) is {found:e} instead of {expected:e}, off by {bounds:.3e} times the bound on \
+        "the product is wrong: row {row} of column {column} (counted from 0) is {found:e} instead of {expected:e}, off by {bounds:.3e} times the bound on \
          rounding errors; please report this defect"
     )]
     WrongProduct {
         /// The row with the largest error.
         row: usize,
+        /// The column with it; 0 if y is a vector.
+        column: usize,
         /// The computed value.
         found: f64,
         /// The value of the reference.

@@ -620,6 +620,13 @@ fn auto_for_a_gpu_inspects_all_rows_and_needs_no_gpu() {
     };
     assert_eq!(label(&generated("poisson2d:200x200")), "burst");
     assert_eq!(label(&generated("poisson2d:600x600")), "sell");
+    // Iterations of the first matrix, of 199,200 entries, share a launch on multiprocessors for 30,000 entries each.
+    let on = |multiprocessors| {
+        let size = GpuSize { resident_rows: 300_000, multiprocessors, ..GpuSize::H200 };
+        auto.settle(&generated("poisson2d:200x200"), 8, &size).unwrap().label()
+    };
+    assert_eq!(on(7), "burst");
+    assert_ne!(on(6), "burst");
     assert_eq!(label(&generated("rmat:scale=10,edges=8000")), "pull");
     assert_eq!(label(&generated("hex27:24x24x24,dof=3")), "bsr:block=3x3");
     assert_eq!(label(&generated("elasticity3d:24x24x24")), "bsr:block=3x3");

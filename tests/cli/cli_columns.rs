@@ -106,7 +106,7 @@ fn counts_and_files_that_do_not_fit_are_refused() {
     let start = folder.path().join("x.npy");
     npy::write_vector(&start, &[0.0; 527]).unwrap();
     let start = refused_with(&["--rhs", word(&path), "--x0", word(&start)]);
-    assert!(start.contains("it has 1 columns, but there are 2 right-hand sides"), "{start}");
+    assert!(start.contains("it has 1 column, but there are 2 right-hand sides"), "{start}");
     let backend = refused_with(&["--rhs-count", "2", "--backend", "bsr-max-tasks"]);
     assert!(
         backend.contains("it multiplies one vector at a time") && backend.contains("(--backend"),
@@ -204,5 +204,17 @@ fn the_plan_counts_the_vectors_of_all_columns() {
     };
     assert!(plan("32").contains("random:1 to random:32"), "{}", plan("32"));
     let memory = |text: String| text.lines().find(|line| line.starts_with("memory")).unwrap().to_owned();
-    assert_ne!(memory(plan("32")), memory(plan("2")));
+    let bytes = |count: &str| {
+        let line = memory(plan(count));
+        let mut words = line.split_whitespace().skip_while(|word| word.parse::<f64>().is_err());
+        let number: f64 = words.next().unwrap().parse().unwrap();
+        number
+            * match words.next().unwrap().trim_end_matches(',') {
+                "kB" => 1e3,
+                "MB" => 1e6,
+                "GB" => 1e9,
+                unit => panic!("{unit}: {line}"),
+            }
+    };
+    assert!(bytes("32") > bytes("2"), "{} and {}", memory(plan("32")), memory(plan("2")));
 }

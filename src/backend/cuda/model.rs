@@ -262,6 +262,7 @@ mod tests {
         ("uniform:n=200000,row=37", &[("sell", 58.6)]),
         ("spd-random:n=300000,row=25", &[("csr", 62.5), ("sell", 69.9), ("bsr", 91.5)]),
         ("star:n=18571154,hub=7397164", &[("csr", 333.0)]),
+        ("mawi-like", &[("csr", 280.0)]),
     ];
 
     #[test]

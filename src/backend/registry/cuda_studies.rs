@@ -230,7 +230,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         spmm::PARAMS,
     ),
     spmm::<spmm::WarpVec4>(
-        "several columns: like spmm-warp, four columns per lane in packed loads: the fastest of the study",
+        "several columns: like spmm-warp, four columns per lane in packed loads, which the study found fastest",
         spmm::PARAMS,
     ),
     spmm::<spmm::WarpSmemVec4>(

@@ -105,7 +105,7 @@ fn named(names: &Names, error: Error) -> Error {
 }
 
 /// Refuses settings that several personalisations do not support.
-fn check_each(settings: &Settings, count: usize, start: bool) -> Result<()> {
+fn check_each(settings: &Settings, count: usize, start: bool, personalised: bool) -> Result<()> {
     if count > 0 && settings.method != RankMethod::Power {
         let reason = "several personalisations are ranked by power iteration; use method power";
         return Err(Error::setting("method", settings.method.name(), reason));
@@ -114,6 +114,10 @@ fn check_each(settings: &Settings, count: usize, start: bool) -> Result<()> {
         let reason = "several personalisations start at their own distributions; leave out the start";
         return Err(Error::setting("x0", "", reason));
     }
+    if count > 0 && personalised {
+        let reason = "there is one for each column; leave out the other";
+        return Err(Error::setting("personalise", "", reason));
+    }
     Ok(())
 }
 
@@ -121,7 +125,7 @@ impl Prepared {
     pub(super) fn new(pagerank: Pagerank) -> Result<Prepared> {
         let Pagerank { graph, settings, personalise, each, x0, mut running } = pagerank;
         settings.check()?;
-        check_each(&settings, each.len(), x0.is_some())?;
+        check_each(&settings, each.len(), x0.is_some(), personalise.is_some())?;
         let (device, backend) = running.open(settings.serial())?;
         let began = Instant::now();
         let counting = profile::begin(Phase::Analyse);
@@ -191,9 +195,9 @@ impl Prepared {
 
     /// Computes the ranks for each distribution with additional observers, which receive the batches of each column.
     pub fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
-        let Prepared { links, facts, iterate, watch, each, x0, .. } = self;
+        let Prepared { links, facts, iterate, watch, each, x0, personalise, .. } = self;
         let (settings, vertices) = (&facts.settings, (&facts.graph.names, "vertex"));
-        check_each(settings, each.len(), x0.is_some())?;
+        check_each(settings, each.len(), x0.is_some(), personalise.is_some())?;
         let k = each.len();
         if k == 0 {
             return Err(Error::setting("personalise-each", 0, "there must be at least one personalisation"));
@@ -247,6 +251,13 @@ impl Prepared {
 
     /// Computes the ranks with additional observers.
     pub fn solve_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Ranks> {
+        if !self.each.is_empty() {
+            return Err(Error::setting(
+                "personalise-each",
+                "",
+                "call solve_each for several personalisations",
+            ));
+        }
         let Prepared { links, facts, iterate, watch, personalise, x0, .. } = self;
         let (settings, vertices) = (&facts.settings, (&facts.graph.names, "vertex"));
         let teleport = |weights: &Weights| weights.over("personalise", vertices, Unmatched::Refuse, false);

@@ -64,12 +64,9 @@ pub(in crate::engine) fn choose<D: Pick<T>, T: Scalar>(
     context: &Context,
     phase: &mut dyn FnMut(&str),
 ) -> Result<Selected> {
-    let model = || choice.settle(matrix, size_of::<T>(), &context.size);
+    let model = || choice.settle_columns(matrix, size_of::<T>(), &context.size, context.columns);
     let by_model = |backend| Ok(Selected { backend, kept: None });
-    if context.columns > 1 {
-        return by_model(choice.settle_columns(matrix, size_of::<T>(), context.columns)?);
-    }
-    if !choice.is_auto() || matrix.nnz() == 0 {
+    if !choice.is_auto() || matrix.nnz() == 0 || context.columns > 1 {
         return by_model(model()?);
     }
     if matrix.rows() <= context.size.resident_rows && D::BATCH > 1 {

@@ -256,6 +256,7 @@ pub(super) fn estimates(traits: &Traits, machine: &Machine, k: usize, width: usi
     all.extend(work.staged());
     // Packs of fewer than eight lanes of different rows meet in the same banks of shared memory.
     all.retain(|one| !matches!(one.plan, Plan::Staged(stage) if stage.slice.lanes < 8));
+    // A single vector is bound by the bytes of the matrix, which zeros multiply.
     all.extend(work.dense().filter(|_| k > 1));
     all.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
     all

@@ -193,7 +193,8 @@ impl<T: Scalar, S: Schedule> LinearOperator<Cuda, T> for SeveralColumns<T, S> {
     }
 }
 
-/// Returns a number of blocks as a grid has it: at most 2^31 - 1, after which kernels stride.
+/// Returns a number of blocks as a grid has it: at most 2^31 - 1. The kernels of the study stride over more items; no matrix that
+/// fits into memory has more for the other kernels.
 pub(in crate::backend::cuda) fn grid(blocks: u64) -> u32 {
     blocks.clamp(1, i32::MAX as u64) as u32
 }
