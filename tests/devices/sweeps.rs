@@ -239,8 +239,8 @@ fn a_read_vector_of_one_column_is_used_for_every_column<D: Device>(device: &D) {
             let start = state(k, |c| u32::from(c == 1));
             let mut data = data::<f64>(sweep, n, k);
             let narrow: Vec<Vec<f64>> = (0..=last).map(|i| reals(3 + i as u64, n)).collect();
-            for i in first..=last {
-                data.reads[i] = narrow[i].iter().flat_map(|v| vec![*v; k]).collect();
+            for (wide, narrow) in data.reads.iter_mut().zip(&narrow).skip(first) {
+                *wide = narrow.iter().flat_map(|v| vec![*v; k]).collect();
             }
             let whole = on_device::<D, f64>(device, sweep, &data, &start);
             let mut slots = device.slots(SLOTS, k).unwrap();
