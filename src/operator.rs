@@ -140,7 +140,7 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
     fn shape(&self) -> (usize, usize);
 
     /// Allocates and compiles what an application to `k` columns needs. A recorded step must not allocate, so callers prepare an
-    /// operator before they record a step; an operator is built ready for one column. The default does nothing.
+    /// operator before they record a step. A backend's operator is prepared when it is built. The default does nothing.
     fn prepare(&self, _device: &D, _k: usize) -> Result<()> {
         Ok(())
     }

@@ -408,13 +408,24 @@ impl SettledChoice {
         self.because.as_deref()
     }
 
-    /// Builds the operator on a device of the entry's kind. Refuses an operator that does not fit into the device's memory
-    /// together with `reserve` bytes, which vectors and preconditioners take later.
+    /// Builds the operator on a device of the entry's kind, ready for one column. Refuses an operator that does not fit into the
+    /// device's memory together with `reserve` bytes, which vectors and preconditioners take later.
     pub fn build<D: Pick<T>, T: Scalar>(
         &self,
         device: &D,
         matrix: &Arc<Csr>,
         reserve: u64,
+    ) -> Result<Operator<D, T>> {
+        self.build_for(device, matrix, reserve, 1)
+    }
+
+    /// Builds the same operator, ready for `k` columns.
+    pub fn build_for<D: Pick<T>, T: Scalar>(
+        &self,
+        device: &D,
+        matrix: &Arc<Csr>,
+        reserve: u64,
+        k: usize,
     ) -> Result<Operator<D, T>> {
         let Choice { entry, params } = &self.choice;
         let builders = D::builders(entry).ok_or_else(|| Error::UnknownBackend {
@@ -427,14 +438,18 @@ impl SettledChoice {
         entry.check(matrix, params, size_of::<T>())?;
         // Measured before the operator allocates anything.
         let room = device.free_memory()?;
-        let operator = D::pick(builders)(device, matrix, params, reserve).map_err(|e| match e {
+        let build = || {
+            let operator = Operator::new(device, D::pick(builders)(device, matrix, params, reserve)?);
+            operator.prepare(k)?;
+            Ok(operator)
+        };
+        build().map_err(|e| match e {
             Error::Gpu(GpuError::DeviceMemory { what, needed, reserved, free, hint: None }) => {
                 let hint = Some(what_fits(matrix, size_of::<T>(), room, reserve));
                 Error::Gpu(GpuError::DeviceMemory { what, needed, reserved, free, hint })
             }
             other => other,
-        })?;
-        Ok(Operator::new(device, operator))
+        })
     }
 }
 

@@ -108,8 +108,7 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
         let began = Instant::now();
         let size = device.gpu_size().without_shared_launches();
         let settled = choice.settle_columns(matrix, size_of::<T>(), &size, k)?;
-        let operator = settled.build::<D, T>(device, matrix, 0)?;
-        operator.prepare(k)?;
+        let operator = settled.build_for::<D, T>(device, matrix, 0, k)?;
         device.synchronize()?;
         row.build_seconds = Some(began.elapsed().as_secs_f64());
         row.label = settled.label();

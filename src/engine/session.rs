@@ -142,7 +142,7 @@ fn build<D: Pick<T>, T: Scalar>(
             let csr = narrow.unwrap_or_else(|| Arc::clone(&exact.csr));
             let reserve = memory::reserve(*method, *precond, &csr, (*columns, size_of::<T>()));
             let building = phases.begin(Phase::Build, &format!("building backend {}", backend.label()));
-            let a = backend.build::<D, T>(device, &csr, reserve.all)?;
+            let a = backend.build_for::<D, T>(device, &csr, reserve.all, *columns)?;
             drop(building);
             let _building = phases.begin(Phase::Build, &format!("building preconditioner {precond}"));
             let m = precond.build::<D, T>(&exact.csr, &a, reserve.vectors)?;

@@ -55,10 +55,13 @@ impl Check for Columns {
             for ((by, together), rows) in COMBINATIONS.into_iter().zip(&together).zip(rows) {
                 let alone = apply(device, &operator, by, &there, y, 1);
                 let together = Columns::one(column, together);
-                for (row, ((got, alone), (_, bound))) in together.into_iter().zip(alone).zip(rows).enumerate()
+                for (row, ((got, alone), (want, bound))) in
+                    together.into_iter().zip(alone).zip(rows).enumerate()
                 {
                     // Both results are within the bound of the exact value.
-                    assert!((got - alone).abs() <= 2.0 * bound, "{case}: row {row}, column {column}");
+                    let near = (got - alone).abs() <= 2.0 * bound;
+                    let what = || format!("{case}: {by:?}, row {row}, column {column}");
+                    assert!(near, "{}: {got:e}, alone {alone:e}, expected {want:e}", what());
                 }
             }
         }

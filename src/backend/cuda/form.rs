@@ -173,6 +173,8 @@ impl<F, S> Form<F, S> {
 pub(super) enum Ending<'a> {
     /// Writes y = alpha A x + beta y.
     Plain,
+    /// The same, and stores sums of `<x, y>` over the rows of each block.
+    Partials,
     /// Writes y = A x, then computes a dot product and runs a program.
     Dot(&'a DotInto, &'a [Op]),
     /// Runs a sweep after y = A x.
@@ -184,6 +186,7 @@ impl Ending<'_> {
     fn text(self) -> String {
         match self {
             Ending::Plain => String::new(),
+            Ending::Partials => "#define PARTIALS\n".to_owned(),
             Ending::Dot(dot, then) => generate::conclude(dot, then),
             Ending::Sweep(sweep) => generate::row_sweep(sweep),
         }
@@ -192,6 +195,10 @@ impl Ending<'_> {
     fn parameters<T: Scalar>(self) -> Vec<Parameter> {
         match self {
             Ending::Plain => vec![Parameter::scalar::<T>("alpha"), Parameter::scalar::<T>("beta")],
+            Ending::Partials => {
+                let partials = Parameter::written::<f64>("partials");
+                [Ending::Plain.parameters::<T>(), vec![partials]].concat()
+            }
             Ending::Dot(..) => vec![Parameter::value::<SlotPointers>("slots")],
             Ending::Sweep(sweep) => generate::row_sweep_parameters::<T>(sweep),
         }

@@ -146,9 +146,7 @@ impl<F: Format> Family<Cuda> for CusparseSpmm<F> {
         let bytes = arrays.arrays().bytes() + ((shape.0 + shape.1) * size_of::<T>()) as u64;
         let cost = Cost { bytes, flops: 2 * padded_entries as u64 };
         let library = Mutex::new((VecDeque::new(), Handle::on(device)?));
-        let operator = SpmmOperator { library, algorithm: algorithm(params), arrays, shape, cost };
-        LinearOperator::<Cuda, T>::prepare(&operator, device, 1)?;
-        Ok(Arc::new(operator))
+        Ok(Arc::new(SpmmOperator { library, algorithm: algorithm(params), arrays, shape, cost }))
     }
 }
 

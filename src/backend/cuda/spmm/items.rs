@@ -23,8 +23,9 @@ pub(super) struct Items {
     pub mean: usize,
 }
 
-/// Makes the items of rows that begin at these offsets; a row has `height` rows of C, and `cut_rows` lists each of these.
-pub(super) fn item_list(offsets: &[u32], height: usize) -> Items {
+/// Makes the items of rows that begin at these offsets; a row has `height` rows of C, and `cut_rows` lists each of these. C has
+/// `rows_of_c` rows: the last row may reach beyond them.
+pub(super) fn item_list(offsets: &[u32], height: usize, rows_of_c: usize) -> Items {
     let rows = offsets.len() - 1;
     let length = |row: usize| (offsets[row + 1] - offsets[row]) as usize;
     let mean = (offsets[rows] as usize).div_ceil(rows.max(1));
@@ -43,7 +44,7 @@ pub(super) fn item_list(offsets: &[u32], height: usize) -> Items {
             let end = offsets[row + 1].min(begin.saturating_add(piece as u32));
             items.list.push([row as u32, begin, end, (items.slots + i * height) as u32]);
         }
-        for r in 0..height {
+        for r in 0..height.min(rows_of_c - row * height) {
             items.cut_rows.push([
                 (row * height + r) as u32,
                 (items.slots + r) as u32,
@@ -75,7 +76,7 @@ mod tests {
     fn every_unit_of_every_row_is_in_one_item() {
         for lengths in [vec![], vec![0, 0], vec![3, 0, 9000, 1, 257, 256, 40_000], vec![300; 50]] {
             let offsets = offsets(&lengths);
-            let Items { mut list, cut_rows, slots, .. } = item_list(&offsets, 3);
+            let Items { mut list, cut_rows, slots, .. } = item_list(&offsets, 3, 3 * lengths.len());
             list.sort_by_key(|item| (item[0], item[1]));
             let (mut next, mut row) = (0, None);
             for [of_row, begin, end, slot] in &list {
@@ -94,9 +95,16 @@ mod tests {
     }
 
     #[test]
+    fn rows_beyond_the_end_of_c_are_not_written() {
+        let lengths = [vec![1; 50], vec![1000]].concat();
+        let items = item_list(&offsets(&lengths), 4, 4 * 51 - 2);
+        assert_eq!(items.cut_rows.iter().map(|row| row[0]).collect::<Vec<_>>(), [200, 201]);
+    }
+
+    #[test]
     fn long_rows_come_first_and_rows_of_about_equal_length_keep_their_order() {
         let rows = |lengths: &[u32]| -> Vec<u32> {
-            item_list(&offsets(lengths), 1).list.iter().map(|item| item[0]).collect()
+            item_list(&offsets(lengths), 1, lengths.len()).list.iter().map(|item| item[0]).collect()
         };
         assert_eq!(rows(&[4, 5, 6, 2]), [0, 1, 2, 3]);
         assert_eq!(rows(&[1, 40, 1, 2, 3, 1]), [1, 3, 4, 0, 2, 5]);

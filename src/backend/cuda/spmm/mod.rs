@@ -5,12 +5,14 @@
 //! | `rows` | CSR, four entries together | L1 or L2, for each entry |
 //! | `staged` | entries by tile of rows and chunk of B | shared memory, copied once for each tile |
 //! | `blocks` | blocks of R x C | L1 or L2, once for R rows |
+//! | `tensor` | fragments of 8 x 4 (double precision) | L1 or L2, once for 16 rows; multiplied by tensor cores |
 //! | `dense` | all elements | cuBLAS; an element that is not stored is multiplied as a zero |
 //!
 //! `plan=auto` estimates the time of each (`plan.rs`) and takes the least. A plan stores the matrix in its format when a number of
 //! columns first needs it. Results do not depend on the run, but the order of a sum depends on the plan and on the number of
 //! columns: a column alone and among others may differ in rounding.
 
+mod fragments;
 mod items;
 mod plan;
 pub(in crate::backend::cuda) mod product;
@@ -21,31 +23,33 @@ mod tiles;
 
 use crate::backend::cuda::check_columns;
 use crate::backend::cuda::dense;
-use crate::backend::cuda::form::{Real, Types};
+use crate::backend::cuda::form::{Ending, Real, Types};
 use crate::backend::{Family, Host, Param, Params, Refusal, SharedOperator};
-use crate::device::Cuda;
-use crate::device::cuda::CudaVector;
 use crate::device::cuda::modules::KernelSource;
+use crate::device::cuda::{CudaSlots, CudaVector};
+use crate::device::{Cuda, Op};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::format::blocked::blocked;
 use crate::format::narrow::narrowest;
-use crate::operator::{Cost, LinearOperator};
+use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::parallel::lock;
 use crate::scalar::Scalar;
+use fragments::Fragments;
 use plan::{Machine, Plan, Traits, best_stage, estimates};
-use product::{SeveralColumns, source_of};
+use product::{SeveralColumns, source_ending, source_of};
 use quads::Quads;
-use schedule::{ByBlocks, ByItems, ByTiles, Pieces, Slice, Stage};
+use schedule::{ByBlocks, ByFragments, ByItems, ByTiles, Pieces, Slice, Stage};
 use staged::{Cut, Staged};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tiles::Tiles;
 
 /// Parameters of the backend.
 pub const PARAMS: &[Param] = &[Param {
     name: "plan",
-    values: &["auto", "rows", "staged", "blocks", "dense"],
-    summary: "rows: B from the caches; staged: B in shared memory; blocks: dense blocks; dense: cuBLAS; auto estimates",
+    values: &["auto", "rows", "staged", "blocks", "tensor", "dense"],
+    summary: "rows: B from the caches; staged: B in shared memory; blocks: dense blocks; tensor: 8 x 4 for tensor cores, f64; dense: cuBLAS; auto estimates",
     unlisted: None,
 }];
 
@@ -61,6 +65,8 @@ struct Spmm<T: Scalar> {
     /// The plan that the user named.
     named: Option<String>,
     built: Mutex<Vec<(Plan, SharedOperator<Cuda, T>)>>,
+    /// Bytes that must stay free beside the first plan.
+    reserve: AtomicU64,
 }
 
 impl Family<Cuda> for SpmmFamily {
@@ -69,6 +75,9 @@ impl Family<Cuda> for SpmmFamily {
     fn check(matrix: &Csr, params: &Params, width: usize) -> std::result::Result<(), Refusal> {
         match params.get("plan") {
             Some("dense") => dense::DenseFamily::check(matrix, &Params::default(), width),
+            Some("tensor") if width != size_of::<f64>() => {
+                Err(Refusal::new("single precision by plan tensor", "use plan auto, or precision f64"))
+            }
             _ => Ok(()),
         }
     }
@@ -82,13 +91,13 @@ impl Family<Cuda> for SpmmFamily {
         let named = params.get("plan").filter(|&plan| plan != "auto").map(str::to_owned);
         let fits = dense::DenseFamily::check(matrix, &Params::default(), size_of::<T>()).is_ok();
         let traits = Traits::of(matrix, fits && dense::require_library().is_ok());
-        let machine = Machine { size: device.gpu_size(), shared: device.shared_memory()? as usize };
+        // Other GPUs have few tensor cores for double precision, or none.
+        let tensor = matches!(device.arch(), 80 | 90 | 100);
+        let machine = Machine { size: device.gpu_size(), shared: device.shared_memory()? as usize, tensor };
         // Values that single precision represents exactly take half the bytes.
         let matrix = narrowest(matrix);
         let (device, built) = (device.clone(), Mutex::default());
-        let spmm = Spmm::<T> { device, matrix, traits, machine, named, built };
-        spmm.operator(1, reserve)?;
-        Ok(Arc::new(spmm))
+        Ok(Arc::new(Spmm::<T> { device, matrix, traits, machine, named, built, reserve: reserve.into() }))
     }
 }
 
@@ -108,19 +117,21 @@ impl<T: Scalar> Spmm<T> {
             Some("rows") => Plan::Rows,
             Some("staged") => Plan::Staged(stage()?),
             Some("blocks") => Plan::Blocks,
+            Some("tensor") => Plan::Tensor,
             Some("dense") => Plan::Dense,
             _ => best(),
         })
     }
 
     /// Returns the operator of the plan for k columns; builds it on the first call.
-    fn operator(&self, k: usize, reserve: u64) -> Result<SharedOperator<Cuda, T>> {
+    fn operator(&self, k: usize) -> Result<SharedOperator<Cuda, T>> {
         let plan = self.plan(k)?;
         let mut built = lock(&self.built);
         if let Some((_, operator)) = built.iter().find(|(of, _)| *of == plan) {
             return Ok(Arc::clone(operator));
         }
-        let operator = self.build(plan, k, reserve)?;
+        // What later plans leave free, vectors have taken by then.
+        let operator = self.build(plan, k, self.reserve.swap(0, Ordering::Relaxed))?;
         built.push((plan, Arc::clone(&operator)));
         Ok(operator)
     }
@@ -134,7 +145,7 @@ impl<T: Scalar> Spmm<T> {
                 let pieces = Pieces::of(&quads.items);
                 let (items, mean) = (quads.items.list.len(), quads.items.mean);
                 // Rows that share most columns with their neighbours do not gather from all of B.
-                let gathered = if self.traits.fresh > 0.4 { shape.1 * size_of::<T>() } else { 0 };
+                let gathered = if self.traits.scattered() { shape.1 * size_of::<T>() } else { 0 };
                 let schedule = ByItems { items, mean, pieces, gathered, cache: self.machine.size.cache };
                 Arc::new(SeveralColumns::<T, _>::new(device, &quads, schedule, k, reserve)?)
             }
@@ -151,6 +162,12 @@ impl<T: Scalar> Spmm<T> {
                 let schedule = ByBlocks { items, mean, pieces, block, shape };
                 Arc::new(SeveralColumns::<T, _>::new(device, &tiles, schedule, k, reserve)?)
             }
+            Plan::Tensor => {
+                let fragments = Fragments::of(matrix)?;
+                let (items, pieces) = (fragments.items.list.len(), Pieces::of(&fragments.items));
+                let schedule = ByFragments { items, pieces, rows: shape.0 };
+                Arc::new(SeveralColumns::<T, _>::new(device, &fragments, schedule, k, reserve)?)
+            }
             Plan::Dense => dense::DenseFamily::build::<T>(device, matrix, &Params::default(), reserve)?,
         })
     }
@@ -162,7 +179,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Spmm<T> {
     }
 
     fn prepare(&self, device: &Cuda, k: usize) -> Result<()> {
-        self.operator(k, 0)?.prepare(device, k)
+        self.operator(k)?.prepare(device, k)
     }
 
     fn plan_of(&self, k: usize) -> Option<String> {
@@ -182,7 +199,20 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Spmm<T> {
         y: &mut CudaVector<T>,
     ) -> Result<()> {
         let k = check_columns(device, LinearOperator::<Cuda, T>::shape(self), x, y)?;
-        self.operator(k, 0)?.apply(device, alpha, x, beta, y)
+        self.operator(k)?.apply(device, alpha, x, beta, y)
+    }
+
+    fn apply_dot(
+        &self,
+        device: &Cuda,
+        x: &CudaVector<T>,
+        y: &mut CudaVector<T>,
+        slots: &mut CudaSlots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        let k = check_columns(device, LinearOperator::<Cuda, T>::shape(self), x, y)?;
+        self.operator(k)?.apply_dot(device, x, y, slots, dot, then)
     }
 
     fn cost(&self) -> Cost {
@@ -220,6 +250,15 @@ pub(super) fn sources() -> Vec<KernelSource> {
     ] {
         let kind = schedule::rows_kind(slice, parts);
         all.extend(types.map(|types| source_of::<Quads, Pieces>(&kind, types, &schedule::ROWS_NUMBERS)));
+    }
+    for (pairs, aligned, ending) in
+        [(1, true, Ending::Plain), (2, true, Ending::Partials), (4, false, Ending::Partials)]
+    {
+        let kind = schedule::fragments_kind(pairs, aligned);
+        let of = |types: &Types| {
+            source_ending::<Fragments, Pieces>(&kind, *types, &schedule::FRAGMENTS_NUMBERS, ending)
+        };
+        all.extend([&types[0], &types[2]].map(of));
     }
     for types in &types[..2] {
         all.push(source_of::<Quads, Pieces>(&schedule::pieces_kind(), *types, &schedule::PIECES_NUMBERS));

@@ -2,15 +2,17 @@
 //!
 //! Every plan multiplies `nnz k` pairs. What differs is where the elements of B come from: `rows` loads each from L1 or L2,
 //! `staged` copies B once for each tile of rows and loads from shared memory, `blocks` loads an element once for all rows of a
-//! block, and `dense` multiplies all elements of A, zeros included, at the speed of cuBLAS. The estimates add up the bytes at
-//! each level and divide by its bandwidth; the constants are those of an H200.
+//! block, `tensor` loads a row of B once for sixteen rows of A and multiplies fragments, zeros included, by tensor cores, and
+//! `dense` multiplies all elements of A at the speed of cuBLAS. The estimates add up the bytes at each level and divide by its
+//! bandwidth; the constants are those of an H200.
 
-use super::schedule::{Slice, Stage, packs};
+use super::fragments::{Counts, FRAGMENT, GROUP, counts};
+use super::schedule::{Slice, Stage, blocks_slice, packs, pairs};
 use super::staged::Cut;
 use crate::backend::cuda::locality::spread;
 use crate::backend::decision::GpuSize;
-use crate::format::Csr;
 use crate::format::stats::{Block, Blocks};
+use crate::format::{Csr, Values};
 
 /// Multiprocessors of the GPU for which the constants hold.
 const MEASURED: f64 = 132.0;
@@ -23,6 +25,12 @@ const STAGING: f64 = 6e12;
 /// Operations per second of plain code and of cuBLAS, in single and double precision.
 const PLAIN: [f64; 2] = [45e12, 24e12];
 const DENSE: [f64; 2] = [48e12, 60e12];
+/// Bytes per second of L2 for fragments and their rows of B, which few other warps load from L1.
+const TO_FRAGMENTS: f64 = 7.3e12;
+/// Seconds of a multiprocessor for the first and last steps of a warp that multiplies fragments.
+const WARP_OF_FRAGMENTS: f64 = 1e-7;
+/// Operations per second of the tensor cores in double precision, from registers.
+const TENSOR: f64 = 55e12;
 /// Seconds before and after the work of a kernel, and of cuBLAS.
 const LAUNCH: f64 = 2.5e-6;
 const DENSE_LAUNCH: f64 = 5e-6;
@@ -37,6 +45,7 @@ pub(super) enum Plan {
     Rows,
     Staged(Stage),
     Blocks,
+    Tensor,
     Dense,
 }
 
@@ -47,6 +56,7 @@ impl Plan {
             Plan::Rows => "rows",
             Plan::Staged(_) => "staged",
             Plan::Blocks => "blocks",
+            Plan::Tensor => "tensor",
             Plan::Dense => "dense",
         }
     }
@@ -64,6 +74,10 @@ pub(in crate::backend::cuda) struct Traits {
     pub fresh: f64,
     /// The size of blocks that fit best, if the matrix consists of blocks.
     pub block: Option<Block>,
+    /// The fragments of the matrix.
+    pub fragments: Counts,
+    /// Bytes of a stored value.
+    pub value: usize,
     /// Whether cuBLAS may multiply: it is found, and the matrix is small enough.
     pub dense: bool,
 }
@@ -73,6 +87,8 @@ pub(in crate::backend::cuda) struct Traits {
 pub(super) struct Machine {
     pub size: GpuSize,
     pub shared: usize,
+    /// Whether tensor cores multiply in double precision, faster than plain code.
+    pub tensor: bool,
 }
 
 /// Returns the columns that a window of rows does not share, for each entry, from a sample.
@@ -98,7 +114,8 @@ impl Traits {
     /// Returns the properties of a matrix; `dense` if cuBLAS may multiply it.
     pub fn of(matrix: &Csr, dense: bool) -> Traits {
         let (rows, cols) = (matrix.rows(), matrix.cols());
-        let block = best_block(matrix);
+        let value = if matches!(matrix.values(), Values::F64(_)) { 8 } else { 4 };
+        let block = best_block(matrix, value);
         Traits {
             rows,
             cols,
@@ -106,8 +123,15 @@ impl Traits {
             bytes: matrix.storage_bytes(),
             fresh: fresh(matrix),
             block: block.filter(|block| block.fill >= FULL),
+            fragments: counts(matrix),
+            value,
             dense,
         }
+    }
+
+    /// Returns whether rows gather from all of B: neighbours share few columns.
+    pub fn scattered(&self) -> bool {
+        self.fresh > 0.4
     }
 
     /// Returns the share of elements that are stored.
@@ -116,16 +140,13 @@ impl Traits {
     }
 }
 
-/// Returns the block size for which B is loaded the fewest times.
-fn best_block(matrix: &Csr) -> Option<Block> {
+/// Returns the block size for which lanes load the fewest bytes, for values of `value` bytes.
+fn best_block(matrix: &Csr, value: usize) -> Option<Block> {
     if matrix.pattern().has_repeats() || matrix.nnz() == 0 {
         return None;
     }
-    // A full block is loaded once for `height` rows; fill costs memory, and operations.
-    let cost = |block: &Block| {
-        let height = block.size[0] as f64;
-        (1.0 / height + 0.25) / block.fill
-    };
+    // For each element of a block, a lane loads its value, and a pack of B once for `height` rows.
+    let cost = |block: &Block| (16.0 / block.size[0] as f64 + value as f64) / block.fill;
     Blocks::sampled(matrix).all.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))
 }
 
@@ -161,6 +182,17 @@ impl Work<'_> {
         all / self.machine.size.bandwidth
     }
 
+    /// Returns the seconds of loading the rows of B that are not in L2, if neighbouring rows of A share few of them.
+    fn missed(&self) -> f64 {
+        let of_b = (self.traits.cols * self.k * self.width) as f64;
+        let share = (1.0 - self.machine.size.cache / of_b.max(1.0)).clamp(0.0, 0.5);
+        if self.traits.scattered() {
+            share * self.traits.fresh * self.gathered() / self.machine.size.bandwidth
+        } else {
+            0.0
+        }
+    }
+
     /// Returns the operations per second of a table.
     fn flops(&self, of: [f64; 2]) -> f64 {
         of[usize::from(self.width == 8)] * self.scale()
@@ -168,21 +200,40 @@ impl Work<'_> {
 
     fn rows(&self) -> Estimate {
         let (fresh, gathered) = (self.traits.fresh * self.gathered(), self.gathered());
-        let of_b = (self.traits.cols * self.k * self.width) as f64;
-        // Rows of B that are not in L2.
-        let missed = (1.0 - self.machine.size.cache / of_b.max(1.0)).clamp(0.0, 0.5) * fresh;
-        let loads = (fresh / L2 + gathered / L1) / self.scale() + missed / self.machine.size.bandwidth;
+        let loads = (fresh / L2 + gathered / L1) / self.scale() + self.missed();
         Estimate { plan: Plan::Rows, seconds: LAUNCH + loads.max(self.moving()) }
     }
 
     fn blocks(&self) -> Option<Estimate> {
         let block = self.traits.block?;
         let [height, width] = block.size;
+        let slice = blocks_slice(height, self.k, self.width);
         let padded = block.blocks as f64 * (height * width) as f64;
-        let loaded = padded / height as f64 * (packs(self.k, self.width) * 16) as f64;
-        let loads = (self.traits.fresh * loaded / L2 + loaded / L1) / self.scale();
+        // Every lane loads the values of a block, and its packs of B for each column.
+        let lanes = (slice.lanes * slice.count(self.k, self.width)) as f64;
+        let loaded = lanes * padded * (self.traits.value as f64 + (16 * slice.packs) as f64 / height as f64);
+        let fetched = self.traits.fresh * padded / height as f64 * (packs(self.k, self.width) * 16) as f64;
+        let loads = (fetched / L2).max(loaded / L1) / self.scale();
         let work = 2.0 * padded * self.k as f64 / self.flops(PLAIN);
         Some(Estimate { plan: Plan::Blocks, seconds: LAUNCH + loads.max(work).max(self.moving()) })
+    }
+
+    /// Returns the estimate of fragments, in double precision.
+    fn tensor(&self) -> Option<Estimate> {
+        let Traits { rows, cols, fragments: Counts { quads, fragments }, value, .. } = *self.traits;
+        let pairs = pairs(self.k) as f64;
+        let slices = (self.k as f64 / (16.0 * pairs)).ceil();
+        let fragment = (FRAGMENT * value) as f64;
+        let fetched =
+            slices * (quads * 4.0 * pairs * 128.0 + fragments * fragment) / (TO_FRAGMENTS * self.scale());
+        let ends = slices * (rows as f64 / GROUP as f64) * WARP_OF_FRAGMENTS
+            / self.machine.size.multiprocessors as f64;
+        let work = slices * fragments * pairs * 16.0 * 2.0 * FRAGMENT as f64 / (TENSOR * self.scale());
+        let bytes = fragments * fragment + quads * 20.0;
+        let vectors = ((rows + cols) * self.k * self.width) as f64;
+        let moving = (bytes + vectors) / self.machine.size.bandwidth;
+        let seconds = LAUNCH + (fetched + ends).max(work).max(moving) + self.missed();
+        (self.machine.tensor && self.width == 8).then_some(Estimate { plan: Plan::Tensor, seconds })
     }
 
     fn dense(&self) -> Option<Estimate> {
@@ -253,6 +304,7 @@ pub(super) fn estimates(traits: &Traits, machine: &Machine, k: usize, width: usi
     let work = Work { traits, machine, k, width };
     let mut all = vec![work.rows()];
     all.extend(work.blocks());
+    all.extend(work.tensor());
     all.extend(work.staged());
     // Packs of fewer than eight lanes of different rows meet in the same banks of shared memory.
     all.retain(|one| !matches!(one.plan, Plan::Staged(stage) if stage.slice.lanes < 8));
@@ -274,7 +326,7 @@ pub(super) fn best_stage(traits: &Traits, machine: &Machine, k: usize, width: us
 mod tests {
     use super::*;
 
-    const H200: Machine = Machine { size: GpuSize::H200, shared: 227 << 10 };
+    const H200: Machine = Machine { size: GpuSize::H200, shared: 227 << 10, tensor: true };
 
     fn plan(what: &str, k: usize, width: usize) -> &'static str {
         let traits = Traits::of(&crate::source::load(what).unwrap().matrix, true);
@@ -292,13 +344,21 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_share_columns_are_multiplied_by_tensor_cores_in_double_precision() {
+        assert_eq!(plan("hex27:12x12x12,dof=3", 32, 8), "tensor");
+        assert_eq!(plan("hex27:12x12x12,dof=3", 32, 4), "blocks");
+    }
+
+    #[test]
     fn buffers_fit_into_shared_memory_and_grids_fill_the_gpu() {
         for (rows, cols, density, k) in
             [(1024, 2048, 0.1, 128), (4096, 4096, 0.1, 128), (8192, 4096, 0.05, 256)]
         {
             let nnz = (density * (rows * cols) as f64) as usize;
             let bytes = 8 * nnz as u64;
-            let traits = Traits { rows, cols, nnz, bytes, fresh: 0.2, block: None, dense: true };
+            let fragments = Counts { quads: 0.0, fragments: 0.0 };
+            let traits =
+                Traits { rows, cols, nnz, bytes, fresh: 0.2, block: None, fragments, value: 4, dense: true };
             let stage = best_stage(&traits, &H200, k, 4).unwrap();
             assert!(stage.shared() <= H200.shared, "{stage:?}");
             let blocks = rows.div_ceil(stage.tile()) * stage.slice.count(k, 4);

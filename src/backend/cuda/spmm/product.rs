@@ -4,17 +4,19 @@
 //! launches for each k when k is first used: it chooses compile-time parameters and grids, and makes the arrays that a launch
 //! needs in addition to the matrix. They are kept for the next product with as many columns.
 //!
-//! Dot products and sweeps take a separate pass.
+//! If one launch writes all rows of C, its blocks can sum `<x, y>` over their rows while these are in registers; a sweep over these
+//! partial sums adds them. Other dot products, and sweeps, take a separate pass.
 
 use crate::backend::cuda::arrays::{Arrays, DeviceArrays, Signature};
 use crate::backend::cuda::check_columns;
 use crate::backend::cuda::form::{Ending, Format, Kind, Real, Types};
-use crate::device::Cuda;
-use crate::device::cuda::CudaVector;
 use crate::device::cuda::launch::Arguments;
 use crate::device::cuda::modules::{Kernel, KernelSource};
+use crate::device::cuda::{CudaSlots, CudaVector};
+use crate::device::sweep::dot_sweep;
+use crate::device::{Cuda, Device, Dot, Op, Operand, Sweep};
 use crate::error::Result;
-use crate::operator::{Cost, LinearOperator};
+use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::parallel::lock;
 use crate::scalar::Scalar;
 use std::collections::VecDeque;
@@ -33,6 +35,8 @@ pub(in crate::backend::cuda) struct Launch {
     pub blocks: u32,
     /// Bytes of dynamic shared memory of a block.
     pub shared: u32,
+    /// The rows of partial sums of `<x, y>`, if the kernel can compute them and writes all rows of y.
+    pub partials: Option<u32>,
 }
 
 /// Makes the launches of products over a format.
@@ -54,7 +58,17 @@ struct Ready {
     k: usize,
     arrays: DeviceArrays,
     launches: Vec<(Launch, Kernel)>,
+    partials: Option<Partials>,
 }
+
+/// The kernel that also computes partial sums of `<x, y>`, and a row of them for each of its blocks.
+struct Partials {
+    kernel: Kernel,
+    sums: Mutex<CudaVector<f64>>,
+}
+
+/// The most bytes of partial sums.
+const MOST_PARTIALS: usize = 16 << 20;
 
 /// A matrix on the device with the launches that multiply it by several columns.
 pub(in crate::backend::cuda) struct SeveralColumns<T, S> {
@@ -67,8 +81,14 @@ pub(in crate::backend::cuda) struct SeveralColumns<T, S> {
 }
 
 /// Returns the source of a kernel with the parameters of a format, of the arrays of a schedule, and of its numbers.
-fn source<T: Scalar>(kind: &Kind, matrix: Signature, extra: Signature, numbers: &Numbers) -> KernelSource {
-    kind.source::<T>(matrix, numbers, (extra, false), Ending::Plain)
+fn source<T: Scalar>(
+    kind: &Kind,
+    matrix: Signature,
+    extra: Signature,
+    numbers: &Numbers,
+    ending: Ending<'_>,
+) -> KernelSource {
+    kind.source::<T>(matrix, numbers, (extra, false), ending)
 }
 
 /// Returns the source of a kernel over a format in these types, without a matrix; `extra` makes the arrays of the schedule.
@@ -77,18 +97,29 @@ pub(in crate::backend::cuda) fn source_of<F: Format, E: ExtraArrays>(
     types: Types,
     numbers: &[&'static str],
 ) -> KernelSource {
+    source_ending::<F, E>(kind, types, numbers, Ending::Plain)
+}
+
+/// Returns the same source with an ending.
+pub(super) fn source_ending<F: Format, E: ExtraArrays>(
+    kind: &Kind,
+    types: Types,
+    numbers: &[&'static str],
+    ending: Ending<'_>,
+) -> KernelSource {
     fn of<F: Format, E: ExtraArrays, T: Scalar>(
         kind: &Kind,
         types: Types,
         numbers: &Numbers,
+        ending: Ending<'_>,
     ) -> KernelSource {
         let matrix = F::empty(types);
-        source::<T>(kind, matrix.arrays::<T>().signature(), E::arrays::<T>().signature(), numbers)
+        source::<T>(kind, matrix.arrays::<T>().signature(), E::arrays::<T>().signature(), numbers, ending)
     }
     let numbers = numbers.iter().map(|&name| (name, 0)).collect();
     match types.scalar {
-        Real::F32 => of::<F, E, f32>(kind, types, &numbers),
-        Real::F64 => of::<F, E, f64>(kind, types, &numbers),
+        Real::F32 => of::<F, E, f32>(kind, types, &numbers, ending),
+        Real::F64 => of::<F, E, f64>(kind, types, &numbers, ending),
     }
 }
 
@@ -131,24 +162,56 @@ impl<T: Scalar, S: Schedule> SeveralColumns<T, S> {
             return Ok(Arc::clone(ready));
         }
         let arrays = self.schedule.arrays::<T>(k).upload(device, 0)?;
-        let with_kernel = |launch: Launch| {
-            let Launch { kind, numbers, shared, .. } = &launch;
-            let source = source::<T>(kind, self.matrix.signature(), arrays.signature(), numbers);
+        let kernel = |launch: &Launch, ending: Ending<'_>| {
+            let Launch { kind, numbers, shared, .. } = launch;
+            let source = source::<T>(kind, self.matrix.signature(), arrays.signature(), numbers, ending);
             let kernel = device.kernel(&source)?;
             kernel.allow_shared(*shared)?;
-            Ok((launch, kernel))
+            Ok(kernel)
         };
         let launches = match self.shape.0 {
             0 => Vec::new(),
             _ => self.schedule.launches(device, k, size_of::<T>())?,
         };
+        let square = self.shape.0 == self.shape.1;
+        let partials = match &launches[..] {
+            [launch @ Launch { partials: Some(rows), .. }]
+                if square && *rows as usize * k * size_of::<f64>() <= MOST_PARTIALS =>
+            {
+                let sums = Mutex::new(device.vector(*rows as usize, k)?);
+                Some(Partials { kernel: kernel(launch, Ending::Partials)?, sums })
+            }
+            _ => None,
+        };
+        let with_kernel = |launch: Launch| kernel(&launch, Ending::Plain).map(|kernel| (launch, kernel));
         let launches = launches.into_iter().map(with_kernel).collect::<Result<_>>()?;
-        let ready = Arc::new(Ready { k, arrays, launches });
+        let ready = Arc::new(Ready { k, arrays, launches, partials });
         if kept.len() == KEPT {
             kept.pop_front();
         }
         kept.push_back(Arc::clone(&ready));
         Ok(ready)
+    }
+}
+
+impl<T: Scalar, S: Schedule> SeveralColumns<T, S> {
+    /// Returns the arguments of a launch without those of its ending after alpha and beta.
+    fn arguments<'a>(
+        &'a self,
+        device: &'a Cuda,
+        (ready, launch): (&'a Ready, &Launch),
+        (alpha, beta): (f64, f64),
+        (x, y): (&'a CudaVector<T>, &'a mut CudaVector<T>),
+    ) -> Result<Arguments<'a>> {
+        let mut arguments = Arguments::on(device);
+        self.matrix.add_to(&mut arguments);
+        arguments.read("x", x)?;
+        arguments.written("y", y)?;
+        ready.arrays.add_to(&mut arguments);
+        launch.numbers.iter().for_each(|&(name, number)| arguments.value(name, number));
+        arguments.scalar("alpha", T::from_f64(alpha));
+        arguments.scalar("beta", T::from_f64(beta));
+        Ok(arguments)
     }
 }
 
@@ -172,16 +235,34 @@ impl<T: Scalar, S: Schedule> LinearOperator<Cuda, T> for SeveralColumns<T, S> {
         let k = check_columns(device, self.shape, x, y)?;
         let ready = self.ready(device, k)?;
         ready.launches.iter().try_for_each(|(launch, kernel)| {
-            let mut arguments = Arguments::on(device);
-            self.matrix.add_to(&mut arguments);
-            arguments.read("x", x)?;
-            arguments.written("y", y)?;
-            ready.arrays.add_to(&mut arguments);
-            launch.numbers.iter().for_each(|&(name, number)| arguments.value(name, number));
-            arguments.scalar("alpha", T::from_f64(alpha));
-            arguments.scalar("beta", T::from_f64(beta));
+            let arguments = self.arguments(device, (&ready, launch), (alpha, beta), (x, y))?;
             arguments.launch_with(kernel, launch.blocks, launch.shared)
         })
+    }
+
+    fn apply_dot(
+        &self,
+        device: &Cuda,
+        x: &CudaVector<T>,
+        y: &mut CudaVector<T>,
+        slots: &mut CudaSlots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        let k = check_columns(device, self.shape, x, y)?;
+        let ready = self.ready(device, k)?;
+        let (Some(Partials { kernel, sums }), [(launch, _)]) = (&ready.partials, &ready.launches[..]) else {
+            self.apply(device, 1.0, x, 0.0, y)?;
+            return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
+        };
+        let mut sums = lock(sums);
+        let mut arguments = self.arguments(device, (&ready, launch), (1.0, 0.0), (x, y))?;
+        arguments.written("partials", &mut *sums)?;
+        arguments.launch_with(kernel, launch.blocks, launch.shared)?;
+        let dots = [Dot::product(Operand::Read(0), Operand::Ones, dot[0].out)];
+        let all =
+            Sweep { name: "partials", writes: 0, reads: 1, updates: &[], dots: &dots, then, numbers: &[] };
+        device.sweep(&mut [], &[&sums], slots, &all)
     }
 
     fn cost(&self) -> Cost {

@@ -59,7 +59,7 @@ impl Quads {
             Values::F32(values) => Values::F32(filled(matrix, &offsets, |entry| values[entry], 0.0)?),
             Values::F64(values) => Values::F64(filled(matrix, &offsets, |entry| values[entry], 0.0)?),
         };
-        let items = item_list(&offsets, 1);
+        let items = item_list(&offsets, 1, matrix.rows());
         Ok(Quads { shape: (matrix.rows(), matrix.cols()), columns, values, entries: matrix.nnz(), items })
     }
 }
@@ -92,7 +92,7 @@ fn filled<V: Copy + Zeroable + Send + Sync>(
 
 impl Format for Quads {
     fn empty(types: Types) -> Quads {
-        let items = item_list(&[0], 1);
+        let items = item_list(&[0], 1, 0);
         Quads { shape: (0, 0), columns: Vec::new(), values: types.values(), entries: 0, items }
     }
 

@@ -1,5 +1,6 @@
 //! The launches of each plan for k columns: lanes, packs and parts by k and the size of the matrix.
 
+use super::fragments::TILES;
 use super::items::Items;
 use super::product::{ExtraArrays, Launch, Schedule, grid};
 use crate::backend::cuda::arrays::Arrays;
@@ -24,6 +25,7 @@ const PIECES_AT_ONCE: u32 = 8;
 pub(super) const ROWS_NUMBERS: [&str; 3] = ["columns", "tiles", "items_count"];
 pub(super) const PIECES_NUMBERS: [&str; 2] = ["columns", "tiles"];
 pub(super) const BLOCKS_NUMBERS: [&str; 5] = ["columns", "tiles", "items_count", "rows_of_y", "rows_of_x"];
+pub(super) const FRAGMENTS_NUMBERS: [&str; 4] = ["columns", "tiles", "items_count", "rows_of_y"];
 pub(super) const STAGED_NUMBERS: [&str; 6] =
     ["columns", "tiles", "chunks", "chunk", "rows_of_y", "rows_of_x"];
 
@@ -100,6 +102,29 @@ pub(super) fn blocks_kind(slice: Slice, parts: usize, (height, width): (usize, u
     kind
 }
 
+/// Threads of a block that multiplies fragments.
+const MULTIPLYING: u32 = 128;
+
+/// Returns the kernel over fragments, for slices of `pairs` times 16 columns; `aligned` if the number of columns is even.
+pub(super) fn fragments_kind(pairs: usize, aligned: bool) -> Kind {
+    let text = include_str!("../../../../kernels/spmm/fragments.cu");
+    let mut defines =
+        vec![("PAIRS", pairs.to_string()), ("TILES", TILES.to_string()), ("UNROLL", "2".to_owned())];
+    defines.extend(aligned.then(|| ("ALIGNED", "1".to_owned())));
+    Kind { name: "spmm_fragments", text, defines, block: MULTIPLYING, owns_all_rows: false }
+}
+
+/// Returns the pairs of 8 columns that a warp multiplies by a fragment: wide slices load fragments fewer times.
+pub(super) fn pairs(k: usize) -> usize {
+    const COLUMNS: usize = 16;
+    match k.div_ceil(COLUMNS) {
+        0 | 1 => 1,
+        // Two slices of 32 columns, if a slice of 64 would be less than three quarters full.
+        all if all == 2 || all.next_multiple_of(4) > all.next_multiple_of(2) => 2,
+        _ => 4,
+    }
+}
+
 /// Returns the kernel that adds pieces of rows.
 pub(super) fn pieces_kind() -> Kind {
     let text = include_str!("../../../../kernels/spmm/pieces.cu");
@@ -127,7 +152,13 @@ impl Pieces {
         let tiles = (k as u32).div_ceil(ADDING);
         let numbers = PIECES_NUMBERS.into_iter().zip([k as u32, tiles]).collect();
         let blocks = grid(self.cut_rows.len() as u64 * u64::from(tiles));
-        (!self.cut_rows.is_empty()).then(|| Launch { kind: pieces_kind(), numbers, blocks, shared: 0 })
+        (!self.cut_rows.is_empty()).then(|| Launch {
+            kind: pieces_kind(),
+            numbers,
+            blocks,
+            shared: 0,
+            partials: None,
+        })
     }
 }
 
@@ -183,7 +214,7 @@ impl Schedule for ByItems {
         let tiles = self.items.div_ceil(BLOCK as usize / (slice.lanes * parts)) as u32;
         let numbers = ROWS_NUMBERS.into_iter().zip([k as u32, tiles, self.items as u32]).collect();
         let blocks = grid(u64::from(tiles) * slices as u64);
-        let first = Launch { kind: rows_kind(slice, parts), numbers, blocks, shared: 0 };
+        let first = Launch { kind: rows_kind(slice, parts), numbers, blocks, shared: 0, partials: None };
         Ok(std::iter::once(first).chain(self.pieces.launch(k)).collect())
     }
 
@@ -201,19 +232,18 @@ pub(super) struct ByBlocks {
     pub shape: (usize, usize),
 }
 
-impl ByBlocks {
-    /// Returns the lanes for k columns: a lane has `height` sums for each of its packs, and registers for 16 of them.
-    fn slice(&self, k: usize, width: usize) -> Slice {
-        const SUMS: usize = 16;
-        let whole = Slice::of(k, width, usize::MAX);
-        let most = (SUMS / self.block.0).clamp(1, MOST_PACKS);
-        Slice { packs: whole.packs.min(most), ..whole }
-    }
+/// Returns the lanes for k columns and blocks of `height` rows: a lane has `height` sums for each of its packs, and registers for
+/// 16 of them.
+pub(super) fn blocks_slice(height: usize, k: usize, width: usize) -> Slice {
+    const SUMS: usize = 16;
+    let whole = Slice::of(k, width, usize::MAX);
+    let most = (SUMS / height).clamp(1, MOST_PACKS);
+    Slice { packs: whole.packs.min(most), ..whole }
 }
 
 impl Schedule for ByBlocks {
     fn launches(&self, device: &Cuda, k: usize, width: usize) -> Result<Vec<Launch>> {
-        let slice = self.slice(k, width);
+        let slice = blocks_slice(self.block.0, k, width);
         let slices = slice.count(k, width);
         let multiprocessors = device.multiprocessors() as usize;
         let parts = parts(self.items * slices, slice.lanes, self.mean, 2, multiprocessors, WARP);
@@ -224,7 +254,13 @@ impl Schedule for ByBlocks {
         let numbers =
             BLOCKS_NUMBERS.into_iter().zip([k as u32, tiles, self.items as u32, rows, cols]).collect();
         let blocks = grid(u64::from(tiles) * slices as u64);
-        let first = Launch { kind: blocks_kind(slice, parts, self.block, cut), numbers, blocks, shared: 0 };
+        let first = Launch {
+            kind: blocks_kind(slice, parts, self.block, cut),
+            numbers,
+            blocks,
+            shared: 0,
+            partials: None,
+        };
         Ok(std::iter::once(first).chain(self.pieces.launch(k)).collect())
     }
 
@@ -287,6 +323,34 @@ impl Schedule for ByTiles {
         let numbers = [k, tiles, chunks, stage.chunk, rows, cols].map(|number| number as u32);
         let numbers = STAGED_NUMBERS.into_iter().zip(numbers).collect();
         let (blocks, shared) = (grid((tiles * slices) as u64), stage.shared() as u32);
-        Ok(vec![Launch { kind: stage.kind(), numbers, blocks, shared }])
+        Ok(vec![Launch { kind: stage.kind(), numbers, blocks, shared, partials: None }])
+    }
+}
+
+/// Groups of rows in fragments, by items.
+pub(super) struct ByFragments {
+    pub items: usize,
+    pub pieces: Pieces,
+    pub rows: usize,
+}
+
+impl Schedule for ByFragments {
+    fn launches(&self, _: &Cuda, k: usize, _: usize) -> Result<Vec<Launch>> {
+        let pairs = pairs(k);
+        let slices = k.div_ceil(16 * pairs) as u64;
+        let tiles = self.items.div_ceil(MULTIPLYING as usize / WARP) as u32;
+        let numbers = [k, tiles as usize, self.items, self.rows].map(|number| number as u32);
+        let first = Launch {
+            kind: fragments_kind(pairs, k.is_multiple_of(2)),
+            numbers: FRAGMENTS_NUMBERS.into_iter().zip(numbers).collect(),
+            blocks: grid(u64::from(tiles) * slices),
+            shared: 0,
+            partials: Some(tiles),
+        };
+        Ok(std::iter::once(first).chain(self.pieces.launch(k)).collect())
+    }
+
+    fn arrays<T: Scalar>(&self, k: usize) -> Arrays<'static> {
+        self.pieces.arrays_for::<T>(k)
     }
 }

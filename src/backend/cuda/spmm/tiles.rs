@@ -38,7 +38,7 @@ impl Tiles {
             Values::F64(values) => Values::F64(by_columns(values, block)?),
             Values::Ones => Values::Ones,
         };
-        let items = item_list(&offsets, block.0);
+        let items = item_list(&offsets, block.0, rows);
         Ok(Tiles { shape: (rows, cols), block, columns: block_columns, values, items })
     }
 }
@@ -65,7 +65,7 @@ fn by_columns<V: Copy + Zeroable + Send + Sync>(
 
 impl Format for Tiles {
     fn empty(types: Types) -> Tiles {
-        let (columns, items) = (Vec::new(), item_list(&[0], 1));
+        let (columns, items) = (Vec::new(), item_list(&[0], 1, 0));
         Tiles { shape: (0, 0), block: (1, 1), columns, values: types.values(), items }
     }
 
