@@ -279,9 +279,57 @@ pub(super) fn message(reason: &StopReason) -> String {
     }
 }
 
+/// Orders indices by decreasing rank, and among equal ranks by increasing index.
+fn by_rank_of(ranks: &[f64]) -> impl Fn(&usize, &usize) -> std::cmp::Ordering {
+    |&a, &b| ranks[b].total_cmp(&ranks[a]).then(a.cmp(&b))
+}
+
 /// Returns the indices in order of decreasing rank, and among equal ranks in increasing order.
 pub(super) fn by_rank(ranks: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..ranks.len()).collect();
-    order.sort_unstable_by(|&a, &b| ranks[b].total_cmp(&ranks[a]).then(a.cmp(&b)));
+    order.sort_unstable_by(by_rank_of(ranks));
     order
+}
+
+/// Returns the first `count` indices of [`by_rank`], in one pass.
+pub(super) fn highest(ranks: &[f64], count: usize) -> Vec<usize> {
+    let mut kept = Vec::new();
+    let keep_first = |kept: &mut Vec<usize>| {
+        if kept.len() > count {
+            kept.select_nth_unstable_by(count, by_rank_of(ranks));
+            kept.truncate(count);
+        }
+    };
+    // No rank below it is among the first.
+    let mut floor = f64::NEG_INFINITY;
+    for (index, &rank) in ranks.iter().enumerate() {
+        if rank < floor {
+            continue;
+        }
+        kept.push(index);
+        if kept.len() > count.saturating_mul(2) {
+            keep_first(&mut kept);
+            floor = kept.iter().map(|&index| ranks[index]).fold(f64::INFINITY, f64::min);
+        }
+    }
+    keep_first(&mut kept);
+    kept.sort_unstable_by(by_rank_of(ranks));
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_ranks_are_the_first_of_all_in_order() {
+        // Many equal ranks, and one that is not a number.
+        let mut ranks: Vec<f64> = (0..1000_u64).map(|i| (i * 7919 % 97) as f64).collect();
+        ranks[500] = f64::NAN;
+        let all = by_rank(&ranks);
+        for count in [0, 1, 2, 10, 499, 999, 1000, 5000, usize::MAX] {
+            assert_eq!(highest(&ranks, count), all[..count.min(1000)], "{count}");
+        }
+        assert!(highest(&[], 3).is_empty());
+    }
 }

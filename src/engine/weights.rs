@@ -142,12 +142,16 @@ impl Weights {
     ) -> Result<Vec<f64>> {
         let n = names.rows();
         let values = match &self.kind {
-            Kind::Vertices(words) => return equal_weights(setting, words, names),
+            Kind::Vertices(_) | Kind::Fields(_) => {
+                let entries = self.entries(setting, names, &names.search()?)?;
+                let mut values = vec![0.0; n];
+                entries.into_iter().flatten().for_each(|(vertex, weight)| values[vertex] = weight);
+                return Ok(values);
+            }
             Kind::InOrder(values) => {
                 check_length(setting, &self.source, values.len(), n)?;
                 values.clone()
             }
-            Kind::Fields(fields) => self.by_field(setting, fields, names)?,
             Kind::ByName(pairs) => self.by_name(setting, pairs, names, unmatched)?,
         };
         let fault = |reason: String| Error::setting(setting, &self.source, reason);
@@ -166,12 +170,42 @@ impl Weights {
         Ok(values.into_iter().map(|v| v / divisor).collect())
     }
 
-    /// Returns the number of each vertex from the fields of a line. A field that is the name of a vertex has the number 1;
+    /// Returns the entries of a distribution that names its vertices, by vertex; none if it has a number for every vertex.
+    pub(super) fn entries(
+        &self,
+        setting: &'static str,
+        names: &Names,
+        search: &Search<'_>,
+    ) -> Result<Option<Vec<(usize, f64)>>> {
+        let mut entries = match &self.kind {
+            Kind::Vertices(words) => by_word(setting, words, names, search)?,
+            Kind::Fields(fields) => self.by_field(setting, fields, search)?,
+            Kind::InOrder(_) | Kind::ByName(_) => return Ok(None),
+        };
+        entries.sort_unstable_by_key(|(vertex, _)| *vertex);
+        entries.dedup_by(|next, entry| {
+            let same = next.0 == entry.0;
+            entry.1 += if same { next.1 } else { 0.0 };
+            same
+        });
+        let total = sum(entries.iter().map(|(_, number)| *number));
+        if !total.is_normal() {
+            return Err(Error::setting(setting, &self.source, format!("its numbers sum to {total}")));
+        }
+        entries.iter_mut().for_each(|(_, number)| *number /= total);
+        Ok(Some(entries))
+    }
+
+    /// Returns vertices with their numbers from the fields of a line. A field that is the name of a vertex has the number 1;
     /// otherwise its last word is the number.
-    fn by_field(&self, setting: &'static str, fields: &[String], names: &Names) -> Result<Vec<f64>> {
-        let (search, mut values) = (names.search()?, vec![0.0; names.rows()]);
+    fn by_field(
+        &self,
+        setting: &'static str,
+        fields: &[String],
+        search: &Search<'_>,
+    ) -> Result<Vec<(usize, f64)>> {
         let fault = |reason: String| Error::setting(setting, &self.source, reason);
-        for field in fields {
+        let entry = |field: &String| {
             let (vertex, number) = match search.find(field).map_err(fault)? {
                 Some(vertex) => (Some(vertex), 1.0),
                 None => match field.rsplit_once(char::is_whitespace) {
@@ -190,10 +224,11 @@ impl Weights {
                     None => (None, 1.0),
                 },
             };
-            let vertex = vertex.ok_or_else(|| fault(format!("the graph has no vertex {field}")))?;
-            values[vertex] += number;
-        }
-        Ok(values)
+            vertex
+                .map(|vertex| (vertex, number))
+                .ok_or_else(|| fault(format!("the graph has no vertex {field}")))
+        };
+        fields.iter().map(entry).collect()
     }
 
     fn by_name(
@@ -251,16 +286,19 @@ impl fmt::Display for Weights {
     }
 }
 
-/// Returns a distribution with equal numbers for these vertices.
-fn equal_weights(setting: &'static str, words: &[String], names: &Names) -> Result<Vec<f64>> {
-    let search = names.search()?;
-    let mut v = vec![0.0; names.rows()];
-    for word in words {
+/// Returns these vertices, each with the number 1.
+fn by_word(
+    setting: &'static str,
+    words: &[String],
+    names: &Names,
+    search: &Search<'_>,
+) -> Result<Vec<(usize, f64)>> {
+    let entry = |word: &String| {
         let found = search.find(word).map_err(|reason| Error::setting(setting, word, reason))?;
         let vertex = found.ok_or_else(|| Error::setting(setting, word, no_vertex(word, names)))?;
-        v[vertex] += 1.0 / words.len() as f64;
-    }
-    Ok(v)
+        Ok((vertex, 1.0))
+    };
+    words.iter().map(entry).collect()
 }
 
 /// Explains why a word names no vertex of the graph.

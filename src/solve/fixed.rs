@@ -10,7 +10,7 @@ use super::run::{Family, Iterations, Run, Stop, Tracks};
 use crate::device::{Device, Name, Recorded, Slot, SlotState, Work};
 use crate::error::{ChainError, Error, Result};
 use crate::observe::{Observer, Phase};
-use crate::parallel::zeros;
+use crate::parallel::{run_all, zeros};
 use crate::scalar::Scalar;
 use crate::stop::{Norms, Progress, StopCode, StopReason, StoppingRule};
 use std::borrow::Cow;
@@ -134,7 +134,13 @@ impl<D: Device, T: Scalar, P: Steps<D, T>> Executor for OnDevice<D, T, P> {
     }
 
     fn column((host, k): &(Vec<T>, usize), column: usize) -> Vec<f64> {
-        host.iter().skip(column).step_by(*k).map(|v| v.to_f64()).collect()
+        const ROWS: usize = 1 << 14;
+        let mut own = vec![0.0; host.len() / k];
+        let bands = own.chunks_mut(ROWS).zip(host.chunks(ROWS * k)).collect();
+        run_all(bands, |(own, host): (&mut [f64], &[T])| {
+            own.iter_mut().zip(host.iter().skip(column).step_by(*k)).for_each(|(x, v)| *x = v.to_f64());
+        });
+        own
     }
 }
 

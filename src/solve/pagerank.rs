@@ -173,6 +173,64 @@ impl RankProblem<'_> {
     }
 }
 
+/// A distribution of the surfer's jumps.
+#[derive(Clone, Debug)]
+pub enum Jumps {
+    /// The probability of each of these vertices; it is 0 for all others.
+    Few(Vec<(usize, f64)>),
+    /// The probability of every vertex.
+    All(Vec<f64>),
+}
+
+impl Jumps {
+    /// Calls `each` with the vertices whose probability may differ from 0.
+    fn for_each(&self, mut each: impl FnMut(usize, f64)) {
+        match self {
+            Jumps::Few(entries) => entries.iter().for_each(|&(vertex, v)| each(vertex, v)),
+            Jumps::All(values) => values.iter().enumerate().for_each(|(vertex, &v)| each(vertex, v)),
+        }
+    }
+
+    /// Returns the probabilities of all `n` vertices.
+    fn all(self, n: usize) -> Vec<f64> {
+        match self {
+            Jumps::All(values) => values,
+            Jumps::Few(entries) => {
+                let mut values = vec![0.0; n];
+                entries.into_iter().for_each(|(vertex, v)| values[vertex] = v);
+                values
+            }
+        }
+    }
+
+    /// Checks that this is a distribution over `n` vertices.
+    fn check(&self, n: usize) -> Result<()> {
+        const WHAT: &str = "the personalisation";
+        match self {
+            Jumps::All(values) => check_distribution(WHAT, values, n, false),
+            Jumps::Few(entries) => match entries.iter().find(|(vertex, _)| *vertex >= n) {
+                Some((vertex, _)) => Err(Error::Dimension { what: WHAT, expected: n, got: vertex + 1 }),
+                None => {
+                    let values: Vec<f64> = entries.iter().map(|(_, v)| *v).collect();
+                    check_distribution(WHAT, &values, values.len(), false)
+                }
+            },
+        }
+    }
+
+    /// Renumbers the vertices of the graph as the links have them; `numbers` are the new numbers, if they differ.
+    fn renumbered(self, links: &Links, numbers: Option<&[u32]>) -> Jumps {
+        match (self, numbers) {
+            (Jumps::Few(mut entries), Some(numbers)) => {
+                entries.iter_mut().for_each(|(vertex, _)| *vertex = numbers[*vertex] as usize);
+                Jumps::Few(entries)
+            }
+            (Jumps::All(values), Some(_)) => Jumps::All(links.to_internal_order(&values)),
+            (jumps, None) => jumps,
+        }
+    }
+}
+
 /// The vectors of a problem in the vertex order of [`Links`].
 struct Renumbered {
     teleport: Option<Vec<f64>>,
@@ -257,7 +315,7 @@ pub fn power_each<D: Device, T: Scalar>(
     operator: Operator<D, T>,
     problem: &RankProblem<'_>,
     k: usize,
-    teleport: &dyn Fn(usize) -> Result<Vec<f64>>,
+    teleport: &dyn Fn(usize) -> Result<Jumps>,
     rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],
 ) -> Result<Vec<Ranking>> {
@@ -266,14 +324,15 @@ pub fn power_each<D: Device, T: Scalar>(
     if k == 0 {
         return Err(Error::setting("personalise-each", 0, "there must be at least one personalisation"));
     }
-    let outside = |column: usize| {
-        let v = teleport(column)?;
-        RankProblem { teleport: Some(&v), start: None, ..*problem }.check()?;
-        Ok(v)
+    RankProblem { teleport: None, start: None, ..*problem }.check()?;
+    let numbers = links.internal_numbers();
+    let mut inside = |column: usize| {
+        let jumps = teleport(column)?;
+        jumps.check(n)?;
+        Ok(jumps.renumbered(links, numbers.as_deref()))
     };
-    let first = links.to_internal_order(&outside(0)?);
+    let first = inside(0)?.all(n);
     let personal = RankProblem { teleport: Some(&first), start: None, ..*problem };
-    let mut inside = |column: usize| outside(column).map(|v| links.to_internal_order(&v));
     let narrow = if problem.dangling == Dangling::SelfLoop { 2 } else { 1 };
     let wide = power::vectors(problem.dangling, true, false) - narrow;
     let vector_bytes = (wide as u64 * k as u64 + narrow as u64).saturating_mul((n * size_of::<T>()) as u64);
@@ -291,7 +350,7 @@ pub fn power_each<D: Device, T: Scalar>(
     let terms = Terms { rule, factor: problem.error_of_step(), vector: "the ranks" };
     let mut certificates = vec![Certificate::NONE; k];
     let found = fixed::on_device_columns(recorded, state, &terms, observers, |column, c| {
-        let v = inside(column)?;
+        let v = inside(column)?.all(n);
         let problem = RankProblem { teleport: Some(&v), start: None, ..*problem };
         Ok(checked_ranks(&problem, power::ranks(&problem, c), &mut certificates[column]))
     })?;

@@ -6,7 +6,7 @@ use super::{Settings, files};
 use crate::engine::advice::{self, Ended, Naming, as_method};
 use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
-use crate::engine::running::{by_rank, message};
+use crate::engine::running::{highest, message};
 use crate::engine::tune::Explanation;
 use crate::error::Result;
 use crate::observe::report::{Measure, Report};
@@ -139,7 +139,7 @@ impl Distributions {
 
     fn of_class(&self, class: &Distribution, naming: Naming<'_>) -> ClassReport {
         let Stationary { reason, probabilities, groups, .. } = &class.outcome;
-        let top = by_rank(probabilities).into_iter().take(self.facts.settings.top).map(|index| {
+        let top = highest(probabilities, self.facts.settings.top).into_iter().map(|index| {
             let row = class.class.states[index] as usize;
             let (state, label) = (self.names().id(row), self.names().label(row).map(str::to_owned));
             State { state, label, probability: probabilities[index] }

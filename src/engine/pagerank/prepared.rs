@@ -17,14 +17,14 @@ use crate::observe::{Observer, Phase, profile};
 use crate::scalar::Scalar;
 use crate::solve::pagerank::links::Links;
 use crate::solve::pagerank::power::vectors;
-use crate::solve::pagerank::{RankProblem, Ranking, gauss_seidel, power, power_each};
+use crate::solve::pagerank::{Jumps, RankProblem, Ranking, gauss_seidel, power, power_each};
 use crate::stop::StoppingRule;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Several distributions of the jumps: their number, and a function that returns one.
-type Each<'a> = (usize, &'a dyn Fn(usize) -> Result<Vec<f64>>);
+type Each<'a> = (usize, &'a dyn Fn(usize) -> Result<Jumps>);
 
 /// A method with its operator on a device. Returns the ranks of the problem, or those for each of several distributions.
 type Iterate = Box<
@@ -203,10 +203,17 @@ impl Prepared {
             return Err(Error::setting("personalise-each", 0, "there must be at least one personalisation"));
         }
         facts.chosen.check_columns(k)?;
-        let teleport =
-            |column: usize| each[column].over("personalise-each", vertices, Unmatched::Refuse, false);
         // All lines are checked before the first iteration.
-        (0..k).try_for_each(|column| teleport(column).map(drop))?;
+        const SETTING: &str = "personalise-each";
+        let search = vertices.0.search()?;
+        let of_line = |weights: &Weights| weights.entries(SETTING, vertices.0, &search);
+        let entries: Vec<_> = each.iter().map(of_line).collect::<Result<_>>()?;
+        let teleport = |column: usize| match &entries[column] {
+            Some(entries) => Ok(Jumps::Few(entries.clone())),
+            None => each[column].over(SETTING, vertices, Unmatched::Refuse, false).map(Jumps::All),
+        };
+        let given = (0..k).filter(|&column| entries[column].is_none());
+        { given }.try_for_each(|column| teleport(column).map(drop))?;
         let (damping, dangling) = (settings.damping, settings.dangling);
         let problem = RankProblem { links, damping, dangling, teleport: None, start: None };
         let limits = (settings.tol, settings.max_iters, settings.stagnation());

@@ -8,7 +8,7 @@ use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
 use crate::engine::limit::{self, Traffic};
 use crate::engine::matrix::Matrix;
-use crate::engine::running::{Chosen, by_rank, message};
+use crate::engine::running::{Chosen, highest, message};
 use crate::error::Result;
 use crate::observe::{History, Phase, Profile, Recorder, profile};
 use crate::scalar::Precision;
@@ -128,7 +128,8 @@ impl Ranks {
     /// the order of two ranks is certain if they differ by more than the bound.
     pub fn top(&self, count: usize) -> Vec<Top> {
         let (ranks, names) = (self.ranks(), self.names());
-        let order = by_rank(ranks);
+        // The last one is compared with the next.
+        let order = highest(ranks, count.saturating_add(1));
         let certain = |position: usize| {
             let next = order.get(position + 1);
             next.is_none_or(|&next| ranks[order[position]] - ranks[next] > self.error_bound())

@@ -96,6 +96,14 @@ impl Links {
         self.out.iter().enumerate().filter(|(_, out)| **out == 0.0).map(|(vertex, _)| vertex)
     }
 
+    /// Returns the number that each vertex of the graph has here, if they differ.
+    pub(super) fn internal_numbers(&self) -> Option<Vec<u32>> {
+        let order = self.order.as_ref()?;
+        let mut numbers = vec![0; order.len()];
+        order.iter().zip(0..).for_each(|(&vertex, number)| numbers[vertex as usize] = number);
+        Some(numbers)
+    }
+
     /// Permutes values from the graph's vertex order to that of this folder.
     pub(super) fn to_internal_order(&self, values: &[f64]) -> Vec<f64> {
         match &self.order {

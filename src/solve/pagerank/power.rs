@@ -30,7 +30,7 @@
 //! 2003; as a least-squares problem: A. Sidi, Extrapolation vs. projection methods for linear systems of equations, Journal
 //! of Computational and Applied Mathematics, 1988 (reduced rank extrapolation).
 
-use super::{Dangling, RankProblem};
+use super::{Dangling, Jumps, RankProblem};
 use crate::backend::Operator;
 use crate::device::formula::{names, program, sweep};
 use crate::device::{Device, Formula, Name, Op, Slot, SlotState, Sweep, Work, Workspace};
@@ -220,13 +220,13 @@ impl<D: Device, T: Scalar> Power<D, T> {
         Ok((workspace, state))
     }
 
-    /// Allocates the workspace for `k` distributions of the jumps, each in the order of the links, and the host's copy of its
+    /// Allocates the workspace for `k` distributions of the jumps, each with the vertices of the links, and the host's copy of its
     /// scalars; the iteration of a column begins at its distribution.
     pub fn workspace_each(
         &self,
         problem: &RankProblem<'_>,
         k: usize,
-        teleport: &mut dyn FnMut(usize) -> Result<Vec<f64>>,
+        teleport: &mut dyn FnMut(usize) -> Result<Jumps>,
     ) -> Result<(Workspace<D, T>, SlotState)> {
         let n = problem.links.vertices();
         self.links.prepare(k)?;
@@ -242,15 +242,13 @@ impl<D: Device, T: Scalar> Power<D, T> {
         }
         let mut host: Vec<T> = zeros(n * k)?;
         for column in 0..k {
-            let own = host.iter_mut().skip(column).step_by(k);
-            own.zip(teleport(column)?).for_each(|(to, v)| *to = T::from_f64(v));
+            teleport(column)?.for_each(|i, v| host[i * k + column] = T::from_f64(v));
         }
         let mut work = workspace.work();
         work.upload(v::v, &host)?;
         // The vectors of the device in single precision are divided in double precision, as for one column.
         for column in 0..k {
-            let own = host.iter_mut().skip(column).step_by(k).enumerate();
-            own.zip(teleport(column)?).for_each(|((i, to), x)| *to = T::from_f64(x / w(i)));
+            teleport(column)?.for_each(|i, v| host[i * k + column] = T::from_f64(v / w(i)));
         }
         work.upload(v::c, &host)?;
         drop(host);
