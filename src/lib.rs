@@ -27,6 +27,7 @@
 //! - [`Pagerank`](engine::Pagerank) ranks the vertices of a graph, with a guaranteed bound on the error, and
 //!   [`Markov`](engine::Markov) finds the stationary distribution of each closed class of a chain. Both can be prepared for many
 //!   solves, and have reports and histories.
+//! - [`Multiply`](engine::Multiply) prepares products of a matrix with one or several vectors.
 //! - A failure is an [`Error`]. A solve that did not converge is not an error: [`StopReason`](stop::StopReason) says why it
 //!   ended.
 //!

@@ -1,8 +1,8 @@
 //! The items that most programs need: `use solver::prelude::*`.
 
 pub use crate::engine::{
-    Answer, Answers, Cg, DeviceHandle, DeviceName, Markov, Matrix, Minres, Pagerank, Prepared, Progress,
-    RightHandSide, RightHandSides, Stopping, Weights, markov, pagerank,
+    Answer, Answers, Cg, DeviceHandle, DeviceName, Markov, Matrix, Minres, Multiply, Order, Pagerank,
+    Prepared, Products, Progress, RightHandSide, RightHandSides, Stopping, Weights, markov, pagerank,
 };
 pub use crate::error::{Error, Result};
 pub use crate::precond::Preconditioner;

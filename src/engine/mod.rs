@@ -16,6 +16,7 @@ mod many;
 pub mod markov;
 mod matrix;
 mod memory;
+mod multiply;
 pub mod pagerank;
 #[cfg(feature = "plot")]
 mod pictures;
@@ -43,6 +44,7 @@ pub use many::{Answers, RightHandSides};
 pub use markov::Markov;
 pub use matrix::Matrix;
 pub use memory::{MemoryPlan, compressed_rows};
+pub use multiply::{Multiply, Order, Products};
 pub use pagerank::Pagerank;
 pub use prepared::Prepared;
 pub use problem::{RhsName, VectorFile};

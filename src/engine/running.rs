@@ -38,8 +38,8 @@ impl Default for Running {
     }
 }
 
-/// Defines the builder methods that change the field `running`.
-macro_rules! running_settings {
+/// Defines the builder methods that choose device and backend in the field `running`.
+macro_rules! device_settings {
     () => {
         /// Sets the device by name: `auto`, `cpu`, `cuda`, `cuda:1`. The default, `auto`, takes a GPU if one is usable.
         pub fn device(mut self, name: &str) -> Self {
@@ -83,6 +83,19 @@ macro_rules! running_settings {
             self
         }
 
+        /// Calls `callback` with the name of each phase of the preparation, such as `building backend sell`.
+        pub fn on_phase(mut self, callback: impl FnMut(&str) + Send + 'static) -> Self {
+            self.running.phases = Phases::new(callback);
+            self
+        }
+    };
+}
+
+/// Defines the builder methods that change the field `running`.
+macro_rules! running_settings {
+    () => {
+        $crate::engine::running::device_settings!();
+
         /// Stops once the iterations have taken this long.
         pub fn time_limit(mut self, time: Duration) -> Self {
             self.running.watch.time_limit = Some(time);
@@ -107,15 +120,10 @@ macro_rules! running_settings {
             self.running.watch.observers.push(Box::new(observer));
             self
         }
-
-        /// Calls `callback` with the name of each phase of the preparation, such as `building backend sell`.
-        pub fn on_phase(mut self, callback: impl FnMut(&str) + Send + 'static) -> Self {
-            self.running.phases = Phases::new(callback);
-            self
-        }
     };
 }
 
+pub(super) use device_settings;
 pub(super) use running_settings;
 
 impl Running {
@@ -250,7 +258,7 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     drop(choosing);
     let _building = phases.begin(Phase::Build, &format!("building backend {}", backend.label()));
     let reserve = memory::vectors(vectors, matrix.rows(), size_of::<T>());
-    let operator = backend.build::<D, T>(&*device, matrix, reserve)?;
+    let operator = backend.build_for::<D, T>(&*device, matrix, reserve, columns)?;
     finish_work(&*device)?;
     let because = backend.because().map(str::to_owned);
     Ok((operator, Chosen { entry: Some(backend.entry()), backend: backend.label(), because, explanation }))

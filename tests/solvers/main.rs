@@ -20,6 +20,7 @@ mod engine_graphs;
 mod many;
 mod markov;
 mod minres;
+mod multiply;
 mod pagerank;
 mod pipelined;
 mod preconditioner_faults;

@@ -1,0 +1,257 @@
+//! Products of a matrix with one or several vectors on any device: C = alpha A B + beta C.
+
+use super::device::{DeviceHandle, Request, Settled, on_device};
+use super::matrix::Matrix;
+use super::running::{BackendOrder, Chosen, Running, device_settings, operator};
+use super::shared::{DeviceValue, Shared};
+use super::watch::Phases;
+use crate::backend::{Operator, Pick};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::format::Csr;
+use crate::parallel::{run_all, zeros};
+use crate::scalar::{Precision, Scalar};
+use std::sync::Arc;
+
+/// The order of the elements of an array with several columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The elements of a row follow each other, as devices store them.
+    #[default]
+    RowMajor,
+    /// The elements of a column follow each other.
+    ColumnMajor,
+}
+
+/// Settings of products with a matrix.
+///
+/// ```
+/// # fn main() -> solver::Result<()> {
+/// use solver::prelude::*;
+/// let a = Matrix::open("poisson2d:30x30")?;
+/// let mut products = Multiply::new(&a).columns(2).prepare()?;
+/// let b = vec![1.0; a.cols() * 2]; // row-major: a row of B after the other
+/// let c = products.product(&b, 2)?;
+/// assert_eq!(c[..2], [2.0, 2.0]); // 4 - 1 - 1 at the corner of the grid
+/// # Ok(())
+/// # }
+/// ```
+pub struct Multiply {
+    matrix: Matrix,
+    order: Order,
+    running: Running,
+}
+
+impl Multiply {
+    /// Creates the settings of products with this matrix.
+    pub fn new(matrix: &Matrix) -> Multiply {
+        Multiply { matrix: matrix.clone(), order: Order::RowMajor, running: Running::default() }
+    }
+
+    /// Sets the number of columns of most products: backend `auto` chooses for it. By default 1.
+    pub fn columns(mut self, k: usize) -> Self {
+        self.running.request.columns = k.max(1);
+        self
+    }
+
+    /// Sets the order of the arrays. By default row-major. Column-major arrays are copied to the other order and back.
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    device_settings!();
+
+    /// Chooses device and backend, and builds the operator.
+    pub fn prepare(self) -> Result<Products> {
+        let Multiply { matrix, order, mut running } = self;
+        let (device, backend) = running.open(None)?;
+        let (precision, columns) = (running.request.precision, running.request.columns);
+        let csr =
+            if precision.narrow_values() { Arc::new(matrix.csr.to_f32()) } else { Arc::clone(&matrix.csr) };
+        let wanted = BackendOrder { backend: &backend, precision, tune: running.tune, columns };
+        let phases = &mut running.phases;
+        let (held, chosen) =
+            on_device!(device, precision, |shared, D, T| held::<D, T>(shared, &wanted, &csr, phases))?;
+        Ok(Products { shape: (matrix.rows(), matrix.cols()), device, chosen, order, held })
+    }
+}
+
+/// A matrix that is ready for products on one device. It can be moved to another thread.
+pub struct Products {
+    shape: (usize, usize),
+    device: DeviceHandle,
+    chosen: Chosen,
+    order: Order,
+    held: Box<dyn Held>,
+}
+
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<Products>();
+};
+
+impl Products {
+    /// Returns A B, for B with `k` columns.
+    pub fn product(&mut self, b: &[f64], k: usize) -> Result<Vec<f64>> {
+        let mut c = zeros(self.shape.0.saturating_mul(k))?;
+        self.update(1.0, b, 0.0, &mut c, k)?;
+        Ok(c)
+    }
+
+    /// Computes C = alpha A B + beta C, for B and C with `k` columns. With beta = 0 the old C is not read.
+    pub fn update(&mut self, alpha: f64, b: &[f64], beta: f64, c: &mut [f64], k: usize) -> Result<()> {
+        if k == 0 {
+            return Err(Error::setting("columns", 0, "there must be at least one column"));
+        }
+        self.chosen.check_columns(k)?;
+        let (rows, cols) = self.shape;
+        for (what, n, got) in [("B", cols, b.len()), ("C", rows, c.len())] {
+            let expected = n.saturating_mul(k);
+            if got != expected {
+                return Err(Error::Dimension { what, expected, got });
+            }
+        }
+        self.held.update((alpha, b), (beta, c), k, self.order)
+    }
+
+    /// Returns the device.
+    pub fn device(&self) -> &DeviceHandle {
+        &self.device
+    }
+
+    /// Returns the backend with its parameters.
+    pub fn backend(&self) -> &str {
+        &self.chosen.backend
+    }
+}
+
+/// An operator with its vectors on a device.
+trait Held: Send {
+    fn update(
+        &mut self,
+        product: (f64, &[f64]),
+        addend: (f64, &mut [f64]),
+        k: usize,
+        order: Order,
+    ) -> Result<()>;
+}
+
+/// An operator, and what the last product needed.
+struct Parts<D: Device, T: Scalar> {
+    operator: Operator<D, T>,
+    /// B and C with their number of columns.
+    vectors: Option<(D::Vector<T>, D::Vector<T>, usize)>,
+    /// An array in the order and the precision of the device.
+    host: Vec<T>,
+}
+
+fn held<D: Pick<T>, T: Scalar>(
+    device: &Arc<Shared<D>>,
+    order: &BackendOrder<'_>,
+    matrix: &Arc<Csr>,
+    phases: &mut Phases,
+) -> Result<(Box<dyn Held>, Chosen)> {
+    // B and C.
+    let vectors = 2 * order.columns;
+    let (operator, chosen) = operator::<D, T>(device, order, matrix, vectors, phases)?;
+    let parts = Parts::<D, T> { operator, vectors: None, host: Vec::new() };
+    Ok((Box::new(DeviceValue::new(device, parts)), chosen))
+}
+
+impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
+    fn update(
+        &mut self,
+        (alpha, b): (f64, &[f64]),
+        (beta, c): (f64, &mut [f64]),
+        k: usize,
+        order: Order,
+    ) -> Result<()> {
+        let (shared, parts) = self.parts();
+        let device = shared.acquire()?;
+        device.enter()?;
+        let Some(Parts { operator, vectors, host }) = parts else {
+            unreachable!("the operator is never removed")
+        };
+        if vectors.as_ref().is_none_or(|(_, _, prepared)| *prepared != k) {
+            // The former vectors are freed first.
+            *vectors = None;
+            operator.prepare(k)?;
+            let (rows, cols) = operator.shape();
+            *vectors = Some((device.vector(cols, k)?, device.vector(rows, k)?, k));
+        }
+        let Some((x, y, _)) = vectors else { unreachable!("they were just allocated") };
+        upload(&*device, b, x, (k, order), host)?;
+        if beta != 0.0 {
+            upload(&*device, c, y, (k, order), host)?;
+        }
+        operator.apply(alpha, x, beta, y)?;
+        host.clear();
+        host.resize(c.len(), T::default());
+        device.download(y, host)?;
+        from_device_order(host, c, k, order);
+        Ok(())
+    }
+}
+
+/// Copies an array to a vector; `host` is memory for it in the order and the precision of the device.
+fn upload<D: Device, T: Scalar>(
+    device: &D,
+    from: &[f64],
+    to: &mut D::Vector<T>,
+    (k, order): (usize, Order),
+    host: &mut Vec<T>,
+) -> Result<()> {
+    if let (Ok(from), Order::RowMajor) = (bytemuck::try_cast_slice(from), order)
+        && size_of::<T>() == size_of::<f64>()
+    {
+        return device.upload(from, to);
+    }
+    host.clear();
+    host.resize(from.len(), T::default());
+    to_device_order(from, host, k, order);
+    device.upload(host, to)
+}
+
+/// Elements of each column that are copied together.
+const BAND: usize = 1 << 12;
+
+/// Copies an array of `k` columns in this order to one in row-major order.
+fn to_device_order<T: Scalar>(from: &[f64], to: &mut [T], k: usize, order: Order) {
+    let n = from.len() / k;
+    let bands = to.chunks_mut(BAND * k).enumerate().collect();
+    run_all(bands, |(band, to): (usize, &mut [T])| {
+        let first = band * BAND;
+        match order {
+            Order::RowMajor => {
+                let from = &from[first * k..];
+                to.iter_mut().zip(from).for_each(|(to, &from)| *to = T::from_f64(from));
+            }
+            Order::ColumnMajor => {
+                for (row, to) in to.chunks_exact_mut(k).enumerate() {
+                    let from = from[first + row..].iter().step_by(n);
+                    to.iter_mut().zip(from).for_each(|(to, &from)| *to = T::from_f64(from));
+                }
+            }
+        }
+    });
+}
+
+/// Copies an array of `k` columns in row-major order to one in this order.
+fn from_device_order<T: Scalar>(from: &[T], to: &mut [f64], k: usize, order: Order) {
+    // The parts of an array to which the rows of a band are copied: one, or one of each column.
+    let mut parts: Vec<_> = match order {
+        Order::RowMajor => vec![to.chunks_mut(BAND * k)],
+        Order::ColumnMajor => to.chunks_mut((from.len() / k).max(1)).map(|c| c.chunks_mut(BAND)).collect(),
+    };
+    let bands =
+        from.chunks(BAND * k).map(|from| (from, parts.iter_mut().filter_map(Iterator::next).collect()));
+    let bands: Vec<(&[T], Vec<&mut [f64]>)> = bands.collect();
+    run_all(bands, |(from, parts): (&[T], Vec<&mut [f64]>)| {
+        let step = parts.len();
+        for (column, part) in parts.into_iter().enumerate() {
+            let from = from.iter().skip(column).step_by(step);
+            part.iter_mut().zip(from).for_each(|(to, from)| *to = from.to_f64());
+        }
+    });
+}

@@ -1,0 +1,107 @@
+//! Products C = alpha A B + beta C by the library, against the definition.
+
+use crate::common::on_each_device;
+use crate::common::vectors::reals;
+use solver::Error;
+use solver::device::Device;
+use solver::prelude::*;
+
+on_each_device! {
+    products_of_any_number_of_columns_in_either_order_match_their_definition,
+    with_beta_zero_the_old_c_is_not_read,
+}
+
+/// Returns A B of a row-major B.
+fn product(a: &Matrix, b: &[f64], k: usize) -> Vec<f64> {
+    let mut c = vec![0.0; a.rows() * k];
+    for row in 0..a.rows() {
+        for (column, value) in a.csr().row(row) {
+            for j in 0..k {
+                c[row * k + j] += value * b[column * k + j];
+            }
+        }
+    }
+    c
+}
+
+/// Returns the column-major form of a row-major array of `k` columns.
+fn by_columns(rows: &[f64], k: usize) -> Vec<f64> {
+    (0..k).flat_map(|j| rows.iter().skip(j).step_by(k).copied()).collect()
+}
+
+fn products_of_any_number_of_columns_in_either_order_match_their_definition<D: Device>(device: &D) {
+    let name = if device.name() == "cpu" { "cpu" } else { "cuda" };
+    for what in ["poisson2d:70x70", "uniform:n=300,row=7", "hex27:4x5x6,dof=3"] {
+        let a = Matrix::open(what).unwrap();
+        for (precision, bound) in [(Precision::F64, 1e-12), (Precision::F32, 1e-4), (Precision::Mixed, 1e-4)]
+        {
+            for order in [Order::RowMajor, Order::ColumnMajor] {
+                let settings = Multiply::new(&a).device(name).precision(precision).order(order).columns(5);
+                let mut products = settings.prepare().unwrap();
+                // In an order in which memory for more columns is replaced by memory for fewer.
+                for k in [5, 1, 2, 33, 3] {
+                    let (b, old) = (reals(1, a.cols() * k), reals(2, a.rows() * k));
+                    let given = |rows: &[f64]| match order {
+                        Order::RowMajor => rows.to_vec(),
+                        Order::ColumnMajor => by_columns(rows, k),
+                    };
+                    let ab = product(&a, &b, k);
+                    let want: Vec<f64> = ab.iter().zip(&old).map(|(ab, old)| 0.5 * ab - 2.0 * old).collect();
+                    let near = |got: &[f64], want: &[f64]| {
+                        let all = got.iter().zip(want);
+                        got.len() == want.len() && { all }
+                            .all(|(g, w)| (g - w).abs() <= bound * (1.0 + w.abs()) * 30.0)
+                    };
+                    let what = format!("{what}, {precision:?}, {order:?}, {k} columns");
+                    assert!(near(&products.product(&given(&b), k).unwrap(), &given(&ab)), "{what}");
+                    let mut c = given(&old);
+                    products.update(0.5, &given(&b), -2.0, &mut c, k).unwrap();
+                    assert!(near(&c, &given(&want)), "{what}");
+                }
+            }
+        }
+    }
+}
+
+fn with_beta_zero_the_old_c_is_not_read<D: Device>(device: &D) {
+    let name = if device.name() == "cpu" { "cpu" } else { "cuda" };
+    let a = Matrix::open("poisson2d:9x9").unwrap();
+    let mut products = Multiply::new(&a).device(name).prepare().unwrap();
+    let b = reals(1, 81);
+    let mut c = vec![f64::NAN; 81];
+    products.update(1.0, &b, 0.0, &mut c, 1).unwrap();
+    assert_eq!(c, products.product(&b, 1).unwrap());
+    assert!(c.iter().all(|c| c.is_finite()));
+}
+
+#[test]
+fn arrays_that_do_not_fit_are_refused_and_the_next_product_works() {
+    let a = Matrix::from_triplets(2, 3, [(0, 0, 1.0), (1, 2, 2.0)]).unwrap();
+    let mut products = Multiply::new(&a).device("cpu").prepare().unwrap();
+    let refused = |outcome: solver::Result<Vec<f64>>| outcome.unwrap_err().to_string();
+    assert!(refused(products.product(&[], 0)).contains("at least one column"));
+    assert!(refused(products.product(&[1.0; 5], 2)).contains("6"));
+    let mut short = [0.0; 3];
+    let outcome = products.update(1.0, &[1.0; 6], 0.0, &mut short, 2);
+    assert!(matches!(outcome, Err(Error::Dimension { what: "C", expected: 4, got: 3 })), "{outcome:?}");
+    assert_eq!(products.product(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2).unwrap(), [1.0, 2.0, 10.0, 12.0]);
+}
+
+#[test]
+fn a_backend_for_one_vector_refuses_several_columns() {
+    let a = Matrix::open("poisson2d:9x9").unwrap();
+    let mut products = Multiply::new(&a).device("cpu").backend("sprs").prepare().unwrap();
+    assert!(products.product(&[1.0; 81], 1).is_ok());
+    let outcome = products.product(&[1.0; 162], 2);
+    assert!(matches!(outcome, Err(Error::Unsupported { .. })), "{outcome:?}");
+}
+
+#[test]
+fn matrices_without_rows_or_columns_give_empty_products_and_zeros() {
+    let empty = Matrix::from_triplets(0, 3, []).unwrap();
+    let mut products = Multiply::new(&empty).device("cpu").prepare().unwrap();
+    assert!(products.product(&[1.0; 6], 2).unwrap().is_empty());
+    let empty = Matrix::from_triplets(3, 0, []).unwrap();
+    let mut products = Multiply::new(&empty).device("cpu").order(Order::ColumnMajor).prepare().unwrap();
+    assert_eq!(products.product(&[], 2).unwrap(), [0.0; 6]);
+}
