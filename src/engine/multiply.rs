@@ -140,10 +140,16 @@ trait Held: Send {
 /// An operator, and what the last product needed.
 struct Parts<D: Device, T: Scalar> {
     operator: Operator<D, T>,
-    /// B and C with their number of columns.
-    vectors: Option<(D::Vector<T>, D::Vector<T>, usize)>,
+    vectors: Option<Vectors<D, T>>,
     /// An array in the order and the precision of the device.
     host: Vec<T>,
+}
+
+/// B and C with `k` columns.
+struct Vectors<D: Device, T: Scalar> {
+    b: D::Vector<T>,
+    c: D::Vector<T>,
+    k: usize,
 }
 
 fn held<D: Pick<T>, T: Scalar>(
@@ -173,14 +179,14 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
         let Some(Parts { operator, vectors, host }) = parts else {
             unreachable!("the operator is never removed")
         };
-        if vectors.as_ref().is_none_or(|(_, _, prepared)| *prepared != k) {
+        if vectors.as_ref().is_none_or(|vectors| vectors.k != k) {
             // The former vectors are freed first.
             *vectors = None;
             operator.prepare(k)?;
             let (rows, cols) = operator.shape();
-            *vectors = Some((device.vector(cols, k)?, device.vector(rows, k)?, k));
+            *vectors = Some(Vectors { b: device.vector(cols, k)?, c: device.vector(rows, k)?, k });
         }
-        let Some((x, y, _)) = vectors else { unreachable!("they were just allocated") };
+        let Some(Vectors { b: x, c: y, .. }) = vectors else { unreachable!("they were just allocated") };
         upload(&*device, b, x, (k, order), host)?;
         if beta != 0.0 {
             upload(&*device, c, y, (k, order), host)?;
