@@ -7,10 +7,9 @@ use super::limit::{self, Traffic};
 use super::rhs::RightHandSide;
 use crate::device::stream::Limit;
 use crate::observe::report::{ColumnReport, Report};
-use crate::observe::{History, Recorder};
+use crate::observe::{History, Recorder, ends_of_columns, largest, slowest};
 use crate::solve::Outcome;
 use crate::solve::problem::Problem;
-use crate::text::thousands;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -113,11 +112,16 @@ impl Answers {
         self.columns.get(column).map(Answer::residuals)
     }
 
+    /// Returns the index of the column that took the most iterations.
+    fn slowest(&self) -> usize {
+        slowest(self.outcomes().map(|outcome| outcome.iterations))
+    }
+
     /// Returns the index of the column that the report describes: the first one that did not converge, or else the one that took
     /// the most iterations.
     fn decisive(&self) -> usize {
         let failed = self.columns.iter().position(|column| !column.converged());
-        failed.unwrap_or_else(|| slowest(self.outcomes()))
+        failed.unwrap_or_else(|| self.slowest())
     }
 
     /// Returns the bytes that an iteration of all columns moves; 0 if they are not known.
@@ -132,7 +136,7 @@ impl Answers {
         if !self.columns.first().is_some_and(Answer::moves) {
             return;
         }
-        let outcome = self.columns[slowest(self.outcomes())].outcome();
+        let outcome = self.columns[self.slowest()].outcome();
         let traffic = Traffic {
             operators: outcome.operator_bytes,
             vectors: outcome.vector_bytes,
@@ -156,15 +160,10 @@ impl Answers {
         let all: Vec<Report> = self.columns.iter().map(|column| column.report_naming(naming)).collect();
         let columns: Vec<ColumnReport> =
             (1..).zip(&all).map(|(number, one)| ColumnReport::of(number, one)).collect();
-        let slow = &all[slowest(self.outcomes())];
+        let slow = &all[self.slowest()];
         let bytes = self.bytes_per_iteration();
         let each = slow.seconds_per_iteration;
-        // NaN counts as the largest: the column was not solved.
-        let largest = |value: &dyn Fn(&Report) -> f64| {
-            all.iter()
-                .map(value)
-                .fold(0.0, |a: f64, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) })
-        };
+        let largest = |value: &dyn Fn(&Report) -> f64| largest(all.iter().map(value));
         let caution = all.iter().zip(1..).find_map(|(one, number)| {
             one.caution.as_ref().map(|caution| format!("column {number}: {caution}"))
         });
@@ -193,17 +192,9 @@ impl Answers {
 
     /// Describes how the columns ended.
     fn message(&self) -> String {
-        let k = self.columns.len();
-        let failed: Vec<usize> = (0..k).filter(|&column| !self.columns[column].converged()).collect();
-        let Some(&first) = failed.first() else {
-            return format!("all {} right-hand sides converged", thousands(k as u64));
-        };
-        let why = self.columns[first].reason();
-        let more = match failed.len() - 1 {
-            0 => String::new(),
-            more => format!("; {more} more"),
-        };
-        format!("{} of {k} right-hand sides converged; column {}: {why}{more}", k - failed.len(), first + 1)
+        let reasons: Vec<Option<String>> =
+            self.columns.iter().map(|c| (!c.converged()).then(|| c.reason().to_string())).collect();
+        ends_of_columns("right-hand sides", reasons.iter().map(Option::as_deref))
     }
 
     /// Returns the report with the residual of every iteration of each column.
@@ -216,11 +207,4 @@ impl Answers {
     pub fn into_recorders(self) -> Vec<Recorder> {
         self.columns.into_iter().map(Answer::into_recorder).collect()
     }
-}
-
-/// Returns the index of the column that took the most iterations.
-fn slowest<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> usize {
-    let most =
-        outcomes.enumerate().max_by_key(|(index, outcome)| (outcome.iterations, std::cmp::Reverse(*index)));
-    most.map_or(0, |(index, _)| index)
 }

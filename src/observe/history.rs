@@ -3,7 +3,7 @@
 
 use super::number::nan_for_nulls;
 use super::profile::{self, Phase};
-use super::{Batch, Observer, Report};
+use super::{Batch, Observer, Report, slowest};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -84,11 +84,8 @@ impl History {
 
     /// Combines the report with the recorded residuals of several columns.
     pub fn of_columns(report: Report, recorders: Vec<Recorder>) -> History {
-        let longest = recorders
-            .iter()
-            .zip((0..).map(std::cmp::Reverse))
-            .max_by_key(|(r, first)| (r.residuals.len(), *first));
-        let longest = longest.map(|(recorder, _)| recorder.clone()).unwrap_or_default();
+        let longest = slowest(recorders.iter().map(|recorder| recorder.residuals.len()));
+        let longest = recorders.get(longest).cloned().unwrap_or_default();
         let curve = |recorder: Recorder| Curve { residuals: recorder.residuals, seconds: recorder.seconds };
         let columns = recorders.into_iter().map(curve).collect();
         History { columns, ..History::new(report, longest) }

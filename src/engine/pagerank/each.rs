@@ -7,10 +7,9 @@ use crate::engine::advice::{Naming, as_method};
 use crate::engine::device::DeviceHandle;
 use crate::engine::limit::{self, Traffic};
 use crate::error::{Error, Result};
-use crate::observe::{History, Phase, Recorder, profile};
+use crate::observe::{History, Phase, Recorder, ends_of_columns, largest, profile, slowest};
 use crate::solve::pagerank::Ranking;
 use crate::source::npy;
-use crate::text::thousands;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -46,12 +45,7 @@ impl RanksEach {
     }
 
     fn slowest(&self) -> usize {
-        let most = self
-            .columns
-            .iter()
-            .enumerate()
-            .max_by_key(|(index, ranks)| (ranks.outcome().iterations, std::cmp::Reverse(*index)));
-        most.map_or(0, |(index, _)| index)
+        slowest(self.columns.iter().map(|ranks| ranks.outcome().iterations))
     }
 
     /// Writes all ranks as an array of a row for each vertex and a column for each personalisation (.npy).
@@ -99,15 +93,12 @@ impl RanksEach {
             .zip(1..)
             .map(|((name, ranks), number)| ColumnRanks::of(number, name, ranks.report_naming(naming)))
             .collect();
-        let largest = |value: &dyn Fn(&ColumnRanks) -> f64| {
-            columns
-                .iter()
-                .map(value)
-                .fold(0.0, |a: f64, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) })
-        };
+        let largest = |value: &dyn Fn(&ColumnRanks) -> f64| largest(columns.iter().map(value));
+        let reasons = columns.iter().map(|column| (!column.converged).then_some(column.message.as_str()));
+        let message = ends_of_columns("personalisations", reasons);
         let each = slow.seconds_per_iteration;
         RankReport {
-            message: self.message(failed, &base.message),
+            message,
             converged: failed.is_none(),
             iterations: slow.iterations,
             error_bound: largest(&|column| column.error_bound),
@@ -122,18 +113,6 @@ impl RanksEach {
             top: Vec::new(),
             columns,
             ..base
-        }
-    }
-
-    /// Describes how the personalisations ended.
-    fn message(&self, failed: Option<usize>, why: &str) -> String {
-        let k = self.columns.len();
-        match failed {
-            None => format!("all {} personalisations converged", thousands(k as u64)),
-            Some(first) => {
-                let good = self.columns.iter().filter(|ranks| ranks.converged()).count();
-                format!("{good} of {k} personalisations converged; column {}: {why}", first + 1)
-            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::Report;
 use crate::observe::phrases::{Line, around, bandwidth, count, ended, labelled, short, time};
+use crate::observe::slowest;
 use crate::text::{duration, thousands};
 use std::fmt;
 
@@ -55,8 +56,7 @@ fn columns(r: &Report) -> Vec<Line> {
     let mut counts: Vec<u64> = r.columns.iter().map(|column| column.iterations).collect();
     counts.sort_unstable();
     let (Some(least), Some(most)) = (counts.first(), counts.last()) else { return Vec::new() };
-    let slowest =
-        r.columns.iter().find(|column| column.iterations == *most).map_or(0, |column| column.column);
+    let slowest = r.columns[slowest(r.columns.iter().map(|column| column.iterations as usize))].column;
     let middle = counts[counts.len() / 2];
     let mut lines = vec![(
         "columns",
