@@ -140,7 +140,8 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
     fn shape(&self) -> (usize, usize);
 
     /// Allocates and compiles what an application to `k` columns needs. A recorded step must not allocate, so callers prepare an
-    /// operator before they record a step. A backend's operator is prepared when it is built. The default does nothing.
+    /// operator before they record a step. The builder of a backend prepares its operator for the columns that it is given. The default
+    /// does nothing.
     fn prepare(&self, _device: &D, _k: usize) -> Result<()> {
         Ok(())
     }
@@ -164,8 +165,7 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
-        self.apply(device, 1.0, x, 0.0, y)?;
-        device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then))
+        dot_after_product(self, device, (x, y), slots, dot, then)
     }
 
     /// Computes y = A x, then runs the sweep that writes y and x, in this order, and reads their old values. The contents of y
@@ -202,6 +202,19 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
 
     /// Returns the bytes that the operator holds on its device.
     fn storage(&self) -> u64;
+}
+
+/// Computes y = A x, and then, in a pass over both vectors, `<x, y>` and the program.
+pub(crate) fn dot_after_product<D: Device, T: Scalar>(
+    a: &(impl LinearOperator<D, T> + ?Sized),
+    device: &D,
+    (x, y): (&D::Vector<T>, &mut D::Vector<T>),
+    slots: &mut D::Slots,
+    dot: &DotInto,
+    then: &[Op],
+) -> Result<()> {
+    a.apply(device, 1.0, x, 0.0, y)?;
+    device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then))
 }
 
 impl<D: Device, T: Scalar> Work<'_, D, T> {

@@ -4,9 +4,9 @@
 // A quad is four columns of A, in which the group has entries, and has a fragment for each tile that has entries there. A warp
 // loads the four rows of B for a quad once, and multiplies them by the fragments of all tiles. An element of `places` is the
 // number of the first fragment of a quad, and in its lowest TILES bits the tiles that have one. Lane 4 r + k holds element (r, k)
-// of a fragment, and multiplies row k of B, of which it takes two neighbouring columns for two products. Eight lanes that follow
-// each other load 128 bytes of one row: a load of lanes as they multiply would touch four rows at once, and take four times as many
-// lookups in the first-level cache. So lanes exchange what they have loaded.
+// of a fragment, and multiplies two neighbouring columns of row k of B, in two products. It does not load them itself: the eight lanes
+// that the cache serves together would need four rows, in 16 lookups of 32 bytes for each load. Instead, eight neighbouring lanes load
+// 128 bytes of one row, in 4 lookups, and lanes exchange the loaded values.
 //
 // An item is a group, the range of its quads, and a slot: a group with the slot WHOLE is written to C, a piece of a long one to
 // slots `slot` .. `slot + 8 TILES` of `scratch`, which pieces.cu adds in order: deterministic. Grid: for each slice one block
@@ -42,7 +42,7 @@ __device__ __forceinline__ u32 load_here(const u32* p) {
     return v;
 }
 
-// Returns what another lane has.
+// Returns the value of another lane.
 __device__ __forceinline__ double2 from_lane(const double2 v, const u32 lane) {
     return make_double2(__shfl_sync(0xffffffffu, v.x, lane), __shfl_sync(0xffffffffu, v.y, lane));
 }
@@ -73,7 +73,7 @@ __device__ __forceinline__ void store_pair(double* row, const u32 column, const 
 #endif
 }
 
-// Registers for all loads of a round.
+// Blocks that a multiprocessor must hold: with more, registers would not suffice for all loads of a round.
 #define RESIDENT (PAIRS == 4 ? 4 : PAIRS == 2 ? 6 : 8)
 
 extern "C" __global__ void __launch_bounds__(BLOCK, FIT(RESIDENT)) spmm_fragments(PARAMETERS) {
@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FIT(RESIDENT)) spmm_fragment
                 }
         }
         look(quad + UNROLL);
-        // All loads are in flight before the first is used: the compiler moves none of them beyond this point.
+        // All loads are in flight before the first is used: the compiler moves no load of B beyond this point.
         __syncwarp();
 #pragma unroll
         for (u32 u = 0; u < UNROLL; ++u) {

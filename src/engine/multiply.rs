@@ -192,12 +192,13 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
             upload(&*device, c, y, (k, order), host)?;
         }
         operator.apply(alpha, x, beta, y)?;
-        host.clear();
-        host.resize(c.len(), T::default());
-        device.download(y, host)?;
-        from_device_order(host, c, k, order);
-        Ok(())
+        download(&*device, y, c, (k, order), host)
     }
+}
+
+/// Returns whether an array of double precision is stored as a device stores a vector of `T`.
+fn is_stored_alike<T>(order: Order) -> bool {
+    order == Order::RowMajor && size_of::<T>() == size_of::<f64>()
 }
 
 /// Copies an array to a vector; `host` is memory for it in the order and the precision of the device.
@@ -208,10 +209,8 @@ fn upload<D: Device, T: Scalar>(
     (k, order): (usize, Order),
     host: &mut Vec<T>,
 ) -> Result<()> {
-    if let (Ok(from), Order::RowMajor) = (bytemuck::try_cast_slice(from), order)
-        && size_of::<T>() == size_of::<f64>()
-    {
-        return device.upload(from, to);
+    if is_stored_alike::<T>(order) {
+        return device.upload(bytemuck::cast_slice(from), to);
     }
     host.clear();
     host.resize(from.len(), T::default());
@@ -219,7 +218,25 @@ fn upload<D: Device, T: Scalar>(
     device.upload(host, to)
 }
 
-/// Elements of each column that are copied together.
+/// Copies a vector to an array, in the same way.
+fn download<D: Device, T: Scalar>(
+    device: &D,
+    from: &D::Vector<T>,
+    to: &mut [f64],
+    (k, order): (usize, Order),
+    host: &mut Vec<T>,
+) -> Result<()> {
+    if is_stored_alike::<T>(order) {
+        return device.download(from, bytemuck::cast_slice_mut(to));
+    }
+    host.clear();
+    host.resize(to.len(), T::default());
+    device.download(from, host)?;
+    from_device_order(host, to, k, order);
+    Ok(())
+}
+
+/// Rows that are copied together.
 const BAND: usize = 1 << 12;
 
 /// Copies an array of `k` columns in this order to one in row-major order.

@@ -308,16 +308,16 @@ pub(super) fn highest(ranks: &[f64], count: usize) -> Vec<usize> {
             kept.truncate(count);
         }
     };
-    // No rank below it is among the first.
-    let mut floor = f64::NEG_INFINITY;
-    for (index, &rank) in ranks.iter().enumerate() {
-        if rank < floor {
+    // The lowest of `count` ranks with smaller indices: no later rank up to it is among the first.
+    let mut floor: Option<f64> = None;
+    for (index, rank) in ranks.iter().enumerate() {
+        if floor.is_some_and(|floor| rank.total_cmp(&floor).is_le()) {
             continue;
         }
         kept.push(index);
         if kept.len() > count.saturating_mul(2) {
             keep_first(&mut kept);
-            floor = kept.iter().map(|&index| ranks[index]).fold(f64::INFINITY, f64::min);
+            floor = kept.iter().map(|&index| ranks[index]).min_by(f64::total_cmp);
         }
     }
     keep_first(&mut kept);
@@ -331,9 +331,9 @@ mod tests {
 
     #[test]
     fn the_highest_ranks_are_the_first_of_all_in_order() {
-        // Many equal ranks, and one that is not a number.
+        // Many equal ranks, zeros of both signs, and one that is not a number.
         let mut ranks: Vec<f64> = (0..1000_u64).map(|i| (i * 7919 % 97) as f64).collect();
-        ranks[500] = f64::NAN;
+        (ranks[500], ranks[600], ranks[700]) = (f64::NAN, -0.0, f64::NEG_INFINITY);
         let all = by_rank(&ranks);
         for count in [0, 1, 2, 10, 499, 999, 1000, 5000, usize::MAX] {
             assert_eq!(highest(&ranks, count), all[..count.min(1000)], "{count}");

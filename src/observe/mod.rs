@@ -16,7 +16,6 @@ pub use report::Report;
 
 use crate::error::{Error, Result};
 use crate::files;
-use crate::text::thousands;
 use std::cmp::Reverse;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -31,19 +30,6 @@ pub(crate) fn slowest(iterations: impl IntoIterator<Item = usize>) -> usize {
 /// Returns the largest value; NaN, of a column that was not solved, counts as the largest.
 pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().fold(0.0, |a: f64, b| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) })
-}
-
-/// Returns how several columns ended. A column has its reason if it did not converge; `what` are the columns.
-pub(crate) fn ends_of_columns<'a>(what: &str, reasons: impl IntoIterator<Item = Option<&'a str>>) -> String {
-    let reasons: Vec<_> = reasons.into_iter().collect();
-    let mut failed = reasons.iter().enumerate().filter_map(|(column, reason)| Some((column, (*reason)?)));
-    let Some((first, why)) = failed.next() else {
-        return format!("all {} {what} converged", thousands(reasons.len() as u64));
-    };
-    let rest = failed.count();
-    let more = if rest == 0 { String::new() } else { format!("; {rest} more") };
-    let (good, k) = (reasons.len() - 1 - rest, reasons.len());
-    format!("{good} of {k} {what} converged; column {}: {why}{more}", first + 1)
 }
 
 /// A batch of iterations that has just ended.

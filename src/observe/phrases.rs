@@ -21,6 +21,19 @@ pub(crate) fn ended(message: &str, reason: &str, iterations: u64, method: &str) 
     }
 }
 
+/// Describes how several columns ended: `what` are the columns, and each that did not converge has its reason.
+pub(crate) fn ends_of_columns<'a>(what: &str, reasons: impl IntoIterator<Item = Option<&'a str>>) -> String {
+    let reasons: Vec<_> = reasons.into_iter().collect();
+    let mut failed = reasons.iter().enumerate().filter_map(|(column, reason)| Some((column, (*reason)?)));
+    let Some((first, why)) = failed.next() else {
+        return format!("all {} {what} converged", thousands(reasons.len() as u64));
+    };
+    let rest = failed.count();
+    let more = if rest == 0 { String::new() } else { format!("; {rest} more") };
+    let (good, k) = (reasons.len() - 1 - rest, reasons.len());
+    format!("{good} of {k} {what} converged; column {}: {why}{more}", first + 1)
+}
+
 /// Describes how long the iterations took and where they ran. The backend of methods without one is `none`.
 pub(crate) fn time(seconds: f64, device: &str, backend: &str, precision: &str) -> Line {
     let backend = if backend == "none" { String::new() } else { format!(", backend {backend}") };
@@ -91,5 +104,14 @@ mod tests {
             ["1e-8", "1.5e-8", "1.235e-8", "0e0", "NaN"],
             [1e-8, 1.5e-8, 1.2346e-8, 0.0, f64::NAN].map(short)[..]
         );
+    }
+
+    #[test]
+    fn the_first_column_that_did_not_converge_is_named_with_its_reason() {
+        let ends = |reasons: &[Option<&str>]| ends_of_columns("columns", reasons.iter().copied());
+        assert_eq!(ends(&[None; 3]), "all 3 columns converged");
+        assert_eq!(ends(&[None, Some("slow")]), "1 of 2 columns converged; column 2: slow");
+        let end = "1 of 4 columns converged; column 1: nan; 2 more";
+        assert_eq!(ends(&[Some("nan"), None, Some("slow"), Some("slow")]), end);
     }
 }

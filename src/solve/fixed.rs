@@ -377,10 +377,16 @@ pub(super) fn check_distribution(what: &'static str, vector: &[f64], n: usize, l
     if vector.len() != n {
         return Err(Error::Dimension { what, expected: n, got: vector.len() });
     }
-    let total = sum(vector.iter().copied());
+    if n > 0 { check_probabilities(what, vector, lost) } else { Ok(()) }
+}
+
+/// Checks that these are the probabilities of a distribution, except those that are 0. If probability may be lost, their sum may be
+/// less than 1.
+pub(super) fn check_probabilities(what: &'static str, values: &[f64], lost: bool) -> Result<()> {
+    let total = sum(values.iter().copied());
     let whole = if lost { total > 0.0 && total <= 1.0 + SLACK } else { (total - 1.0).abs() <= SLACK };
-    if n > 0 && !(whole && vector.iter().all(|v| *v >= 0.0)) {
-        return Err(ChainError::NoDistribution { what, sum: total }.into());
+    if whole && values.iter().all(|v| *v >= 0.0) {
+        return Ok(());
     }
-    Ok(())
+    Err(ChainError::NoDistribution { what, sum: total }.into())
 }

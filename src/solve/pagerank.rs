@@ -25,7 +25,7 @@ use crate::device::{Device, Recorded};
 use crate::error::{Error, Result};
 use crate::observe::Observer;
 use crate::scalar::Scalar;
-use crate::solve::fixed::{self, Found, Terms, check_distribution};
+use crate::solve::fixed::{self, Found, Terms, check_distribution, check_probabilities};
 use crate::solve::rounding::sum;
 use crate::stop::{StopReason, StoppingRule};
 use certificate::certify_renumbered;
@@ -176,7 +176,7 @@ impl RankProblem<'_> {
 /// A distribution of the surfer's jumps.
 #[derive(Clone, Debug)]
 pub enum Jumps {
-    /// The probability of each of these vertices; it is 0 for all others.
+    /// The probability of each of these vertices, which are all different; it is 0 for the other vertices.
     Few(Vec<(usize, f64)>),
     /// The probability of every vertex.
     All(Vec<f64>),
@@ -210,9 +210,10 @@ impl Jumps {
             Jumps::All(values) => check_distribution(WHAT, values, n, false),
             Jumps::Few(entries) => match entries.iter().find(|(vertex, _)| *vertex >= n) {
                 Some((vertex, _)) => Err(Error::Dimension { what: WHAT, expected: n, got: vertex + 1 }),
+                None if n == 0 => Ok(()),
                 None => {
                     let values: Vec<f64> = entries.iter().map(|(_, v)| *v).collect();
-                    check_distribution(WHAT, &values, values.len(), false)
+                    check_probabilities(WHAT, &values, false)
                 }
             },
         }
@@ -445,4 +446,24 @@ fn normalised(problem: &RankProblem<'_>, mut x: Vec<f64>) -> Vec<f64> {
         x.iter_mut().for_each(|x| *x /= sum);
     }
     x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jumps_to_few_vertices_are_checked_like_those_to_all() {
+        assert!(Jumps::Few(vec![(0, 0.25), (2, 0.75)]).check(3).is_ok());
+        for (few, all) in [
+            (vec![], [0.0, 0.0, 0.0]),
+            (vec![(1, 0.5)], [0.0, 0.5, 0.0]),
+            (vec![(0, 1.5), (1, -0.5)], [1.5, -0.5, 0.0]),
+            (vec![(0, f64::NAN)], [f64::NAN, 0.0, 0.0]),
+        ] {
+            let refused = |jumps: Jumps| jumps.check(3).unwrap_err().to_string();
+            assert_eq!(refused(Jumps::Few(few)), refused(Jumps::All(all.to_vec())));
+        }
+        assert!(matches!(Jumps::Few(vec![(3, 1.0)]).check(3), Err(Error::Dimension { .. })));
+    }
 }

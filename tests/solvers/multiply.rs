@@ -30,7 +30,7 @@ fn by_columns(rows: &[f64], k: usize) -> Vec<f64> {
 }
 
 fn products_of_any_number_of_columns_in_either_order_match_their_definition<D: Device>(device: &D) {
-    let name = if device.name() == "cpu" { "cpu" } else { "cuda" };
+    let name = &device.name();
     for what in ["poisson2d:70x70", "uniform:n=300,row=7", "hex27:4x5x6,dof=3"] {
         let a = Matrix::open(what).unwrap();
         for (precision, bound) in [(Precision::F64, 1e-12), (Precision::F32, 1e-4), (Precision::Mixed, 1e-4)]
@@ -64,7 +64,7 @@ fn products_of_any_number_of_columns_in_either_order_match_their_definition<D: D
 }
 
 fn with_beta_zero_the_old_c_is_not_read<D: Device>(device: &D) {
-    let name = if device.name() == "cpu" { "cpu" } else { "cuda" };
+    let name = &device.name();
     let a = Matrix::open("poisson2d:9x9").unwrap();
     let mut products = Multiply::new(&a).device(name).prepare().unwrap();
     let b = reals(1, 81);

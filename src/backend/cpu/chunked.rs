@@ -6,10 +6,9 @@
 
 use crate::device::cpu::sweep::{self, dot_columns, dot_tile};
 use crate::device::cpu::{CHUNK, Cpu, CpuSlots, CpuVector};
-use crate::device::sweep::dot_sweep;
 use crate::device::{Device, Op, Sweep};
 use crate::error::{Error, Result};
-use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::operator::{Cost, DotInto, LinearOperator, dot_after_product};
 use crate::scalar::Scalar;
 use std::ops::Range;
 
@@ -209,8 +208,7 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
         // If the slots do not fit the vectors, the sweep reports the error.
         let k = x.k();
         if slots.state.k != k || rows != cols {
-            self.apply(device, 1.0, x, 0.0, y)?;
-            return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
+            return dot_after_product(self, device, (x, y), slots, dot, then);
         }
         let chunks = rows.div_ceil(self.matrix.height());
         let partials = Shared(slots.partials(chunks, k).as_mut_ptr());

@@ -13,13 +13,12 @@ use super::chunked::{Product, Shared, check_shapes};
 use super::row_values::{Ones, RowValues};
 use super::rows::Rows;
 use crate::backend::{Family, Params, SharedOperator};
+use crate::device::Op;
 use crate::device::cpu::sweep::dot_tile;
 use crate::device::cpu::{Cpu, CpuSlots, CpuVector};
-use crate::device::sweep::dot_sweep;
-use crate::device::{Device, Op};
 use crate::error::Result;
 use crate::format::{Csr, Offset, Offsets, Values};
-use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::operator::{Cost, DotInto, LinearOperator, dot_after_product};
 use crate::parallel::lock;
 use crate::scalar::Scalar;
 use std::ops::Range;
@@ -273,8 +272,7 @@ impl<T: Scalar> LinearOperator<Cpu, T> for MergeOperator<T> {
     ) -> Result<()> {
         // If the slots do not fit the vectors, the sweep reports the error.
         if x.k() > 1 || slots.state.k != 1 || self.matrix.rows() != self.matrix.cols() {
-            self.apply(device, 1.0, x, 0.0, y)?;
-            return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
+            return dot_after_product(self, device, (x, y), slots, dot, then);
         }
         let segments = self.cuts.len() - 1;
         let partials = Shared(slots.partials(segments, 1).as_mut_ptr());

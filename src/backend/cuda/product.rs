@@ -16,10 +16,10 @@ use super::{check_dot, check_shapes};
 use crate::device::cuda::launch::Arguments;
 use crate::device::cuda::modules::Kernel;
 use crate::device::cuda::{CudaSlots, CudaVector};
-use crate::device::sweep::{MAX_NUMBERS, dot_sweep};
+use crate::device::sweep::MAX_NUMBERS;
 use crate::device::{Cuda, Device, Op, Sweep};
 use crate::error::Result;
-use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::operator::{Cost, DotInto, LinearOperator, dot_after_product};
 use crate::scalar::Scalar;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
@@ -204,8 +204,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Product<T> {
     ) -> Result<()> {
         check_dot(self.shape, slots, dot, then)?;
         let Some(launch) = self.owning() else {
-            self.apply(device, 1.0, x, 0.0, y)?;
-            return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
+            return dot_after_product(self, device, (x, y), slots, dot, then);
         };
         self.launch(device, launch, Ending::Dot(dot, then), (x, y), |arguments| {
             arguments.slots("slots", slots)

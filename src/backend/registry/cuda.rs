@@ -114,7 +114,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "spmm",
         format: "by plan",
         from: "ours",
-        summary: "for several columns: rows, tiles with columns in shared memory, blocks, or cuBLAS, by estimated time",
+        summary: "for several columns: rows, tiles with columns in shared memory, blocks, tensor cores, or cuBLAS, by estimated time",
         params: cuda::spmm::PARAMS,
         deterministic: true,
         columns: true,

@@ -212,8 +212,9 @@ impl Prepared {
             Some(entries) => Ok(Jumps::Few(entries.clone())),
             None => each[column].over(SETTING, vertices, Unmatched::Refuse, false).map(Jumps::All),
         };
-        let given = (0..k).filter(|&column| entries[column].is_none());
-        { given }.try_for_each(|column| teleport(column).map(drop))?;
+        for column in (0..k).filter(|&column| entries[column].is_none()) {
+            teleport(column)?;
+        }
         let (damping, dangling) = (settings.damping, settings.dangling);
         let problem = RankProblem { links, damping, dangling, teleport: None, start: None };
         let limits = (settings.tol, settings.max_iters, settings.stagnation());

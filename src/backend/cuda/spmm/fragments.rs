@@ -12,7 +12,7 @@ use crate::backend::cuda::form::{Format, Types};
 use crate::backend::cuda::locality::spread;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
-use crate::parallel::{run_all, zeros};
+use crate::parallel::{run_all, split_front, zeros};
 use crate::scalar::Scalar;
 use bytemuck::Zeroable;
 use std::ops::{AddAssign, Range};
@@ -49,6 +49,7 @@ struct Layout {
     places: Vec<u32>,
     /// The tiles of each quad.
     tiles: Vec<u8>,
+    /// The column and the tile of every entry, in order.
     keys: Vec<u64>,
 }
 
@@ -93,78 +94,79 @@ impl Layout {
     }
 }
 
-/// Consecutive groups, with fragments counted from the first of them.
-struct Part<V> {
-    quads: Vec<u32>,
-    columns: Vec<[u32; QUAD]>,
-    tiles: Vec<u8>,
-    values: Vec<V>,
-}
-
 fn rows_of(group: usize, rows: usize) -> Range<usize> {
     group * GROUP..((group + 1) * GROUP).min(rows)
 }
 
-/// Converts the groups of a range.
-fn part<V: Copy + Zeroable + AddAssign>(
-    matrix: &Csr,
+/// Consecutive groups, with the parts of the arrays that belong to them.
+struct Band<'a, V> {
     groups: Range<usize>,
-    of: impl Fn(usize) -> V,
-) -> Part<V> {
-    let mut layout = Layout::default();
-    let mut part = Part {
-        quads: Vec::with_capacity(groups.len()),
-        columns: Vec::new(),
-        tiles: Vec::new(),
-        values: Vec::new(),
-    };
-    for group in groups {
-        let rows = rows_of(group, matrix.rows());
-        layout.find(matrix, rows.clone());
-        let quads = layout.tiles.len();
-        let fill = layout.columns.last().map_or(0, |(column, _)| *column);
-        let first = part.columns.len();
-        part.columns.resize(first + quads, [fill; QUAD]);
-        for (&(column, _), &place) in layout.columns.iter().zip(&layout.places) {
-            part.columns[first + place as usize / QUAD][place as usize % QUAD] = column;
-        }
-        let mut fragments = Vec::with_capacity(quads);
-        let mut next = part.values.len() / FRAGMENT;
-        for tiles in &layout.tiles {
-            fragments.push(next);
-            next += tiles.count_ones() as usize;
-        }
-        part.values.resize(next * FRAGMENT, V::zeroed());
-        for (row, local) in rows.zip(0..) {
-            let (tile, r) = (local / TILE, local % TILE);
-            for entry in matrix.row_range(row) {
-                let column = matrix.col_indices()[entry];
-                let index = layout.columns.partition_point(|&(other, _)| other < column);
-                let (quad, k) = (layout.places[index] as usize / QUAD, layout.places[index] as usize % QUAD);
-                let before = (layout.tiles[quad] & ((1 << tile) - 1)).count_ones() as usize;
-                part.values[(fragments[quad] + before) * FRAGMENT + r * QUAD + k] += of(entry);
+    /// The number of the first fragment.
+    first: u32,
+    columns: &'a mut [[u32; QUAD]],
+    places: &'a mut [u32],
+    values: &'a mut [V],
+}
+
+impl<V: Copy + AddAssign> Band<'_, V> {
+    /// Converts the groups.
+    fn fill(mut self, matrix: &Csr, of: impl Fn(usize) -> V) {
+        let mut layout = Layout::default();
+        for group in self.groups {
+            let rows = rows_of(group, matrix.rows());
+            layout.find(matrix, rows.clone());
+            let quads = layout.tiles.len();
+            let columns = split_front(&mut self.columns, quads);
+            let places = split_front(&mut self.places, quads);
+            let values = split_front(&mut self.values, layout.fragments() * FRAGMENT);
+            columns.fill([layout.columns.last().map_or(0, |(column, _)| *column); QUAD]);
+            for (&(column, _), &place) in layout.columns.iter().zip(&layout.places) {
+                columns[place as usize / QUAD][place as usize % QUAD] = column;
+            }
+            let begin = self.first;
+            for (place, &tiles) in places.iter_mut().zip(&layout.tiles) {
+                *place = self.first << TILES | u32::from(tiles);
+                self.first += tiles.count_ones();
+            }
+            for (row, local) in rows.zip(0..) {
+                let (tile, r) = (local / TILE, local % TILE);
+                for entry in matrix.row_range(row) {
+                    let column = matrix.col_indices()[entry];
+                    let index = layout.columns.partition_point(|&(other, _)| other < column);
+                    let (quad, k) =
+                        (layout.places[index] as usize / QUAD, layout.places[index] as usize % QUAD);
+                    let before = (layout.tiles[quad] & ((1 << tile) - 1)).count_ones();
+                    let fragment = ((places[quad] >> TILES) - begin + before) as usize;
+                    values[fragment * FRAGMENT + r * QUAD + k] += of(entry);
+                }
             }
         }
-        part.quads.push(quads as u32);
-        part.tiles.extend_from_slice(&layout.tiles);
     }
-    part
 }
 
 /// The offsets of the quads of each group, the columns and the place of each quad, and all values.
-type Joined<V> = (Vec<u32>, Vec<[u32; QUAD]>, Vec<u32>, V);
+type Arrangement<V> = (Vec<u32>, Vec<[u32; QUAD]>, Vec<u32>, V);
 
 /// Converts all groups.
 fn convert<V: Copy + Zeroable + AddAssign + Send + Sync>(
     matrix: &Csr,
     of: impl Fn(usize) -> V + Sync,
-) -> Result<Joined<Vec<V>>> {
+) -> Result<Arrangement<Vec<V>>> {
     let groups = matrix.rows().div_ceil(GROUP);
     let bands: Vec<Range<usize>> =
         (0..groups).step_by(BAND).map(|first| first..(first + BAND).min(groups)).collect();
-    let parts = run_all(bands, |groups| part(matrix, groups, &of));
-    let quads: usize = parts.iter().map(|part| part.columns.len()).sum();
-    let fragments: usize = parts.iter().map(|part| part.values.len() / FRAGMENT).sum();
+    // The quads of each group, and the fragments of all groups.
+    let sizes = run_all(bands.clone(), |groups| {
+        let (mut layout, mut fragments) = (Layout::default(), 0);
+        let quads = groups.map(|group| {
+            layout.find(matrix, rows_of(group, matrix.rows()));
+            fragments += layout.fragments();
+            layout.tiles.len()
+        });
+        (quads.collect::<Vec<_>>(), fragments)
+    });
+    let quads: usize = sizes.iter().flat_map(|(quads, _)| quads).sum();
+    let fragments: usize = sizes.iter().map(|(_, fragments)| fragments).sum();
     let limit = u32::MAX >> TILES;
     if quads.max(fragments) > limit as usize {
         return Err(Error::TooLarge {
@@ -174,24 +176,27 @@ fn convert<V: Copy + Zeroable + AddAssign + Send + Sync>(
             container: "the 32-bit indices of backend spmm",
         });
     }
-    let mut offsets = Vec::with_capacity(groups + 1);
-    offsets.push(0);
+    let (mut columns, mut places) = (zeros::<[u32; QUAD]>(quads)?, zeros::<u32>(quads)?);
     let mut values = zeros::<V>(fragments * FRAGMENT)?;
-    let (mut columns, mut places) = (Vec::with_capacity(quads), Vec::with_capacity(quads));
-    let (mut next, mut left) = (0, &mut values[..]);
-    for part in parts {
-        for count in part.quads {
-            offsets.push(offsets[offsets.len() - 1] + count);
+    let mut offsets = zeros::<u32>(groups + 1)?;
+    let mut left = (&mut columns[..], &mut places[..], &mut values[..]);
+    let mut first = 0;
+    let bands = bands.into_iter().zip(sizes).map(|(groups, (of_groups, fragments))| {
+        for (group, count) in groups.clone().zip(&of_groups) {
+            offsets[group + 1] = offsets[group] + *count as u32;
         }
-        for tiles in part.tiles {
-            places.push(next << TILES | u32::from(tiles));
-            next += tiles.count_ones();
-        }
-        columns.extend_from_slice(&part.columns);
-        let (own, rest) = std::mem::take(&mut left).split_at_mut(part.values.len());
-        own.copy_from_slice(&part.values);
-        left = rest;
-    }
+        let quads = of_groups.iter().sum();
+        let band = Band {
+            groups,
+            first,
+            columns: split_front(&mut left.0, quads),
+            places: split_front(&mut left.1, quads),
+            values: split_front(&mut left.2, fragments * FRAGMENT),
+        };
+        first += fragments as u32;
+        band
+    });
+    run_all(bands.collect(), |band: Band<'_, V>| band.fill(matrix, &of));
     Ok((offsets, columns, places, values))
 }
 
@@ -199,9 +204,9 @@ impl Fragments {
     /// Converts a matrix. Ones are stored in single precision.
     pub fn of(matrix: &Csr) -> Result<Fragments> {
         fn with<V>(
-            (offsets, columns, places, v): Joined<Vec<V>>,
+            (offsets, columns, places, v): Arrangement<Vec<V>>,
             wrap: fn(Vec<V>) -> Values,
-        ) -> Joined<Values> {
+        ) -> Arrangement<Values> {
             (offsets, columns, places, wrap(v))
         }
         let (offsets, columns, places, values) = match matrix.values() {

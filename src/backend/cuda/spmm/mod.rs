@@ -65,7 +65,7 @@ struct Spmm<T: Scalar> {
     /// The plan that the user named.
     named: Option<String>,
     built: Mutex<Vec<(Plan, SharedOperator<Cuda, T>)>>,
-    /// Bytes that must stay free beside the first plan.
+    /// Bytes that must stay free when the first plan is stored.
     reserve: AtomicU64,
 }
 
@@ -130,7 +130,7 @@ impl<T: Scalar> Spmm<T> {
         if let Some((_, operator)) = built.iter().find(|(of, _)| *of == plan) {
             return Ok(Arc::clone(operator));
         }
-        // What later plans leave free, vectors have taken by then.
+        // When later plans are stored, the vectors are allocated already.
         let operator = self.build(plan, k, self.reserve.swap(0, Ordering::Relaxed))?;
         built.push((plan, Arc::clone(&operator)));
         Ok(operator)

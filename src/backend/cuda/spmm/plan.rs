@@ -7,12 +7,14 @@
 //! bandwidth; the constants are those of an H200.
 
 use super::fragments::{Counts, FRAGMENT, GROUP, counts};
-use super::schedule::{Slice, Stage, blocks_slice, packs, pairs};
+use super::quads::QUAD;
+use super::schedule::{PAIR, Slice, Stage, blocks_slice, packs, pairs};
 use super::staged::Cut;
 use crate::backend::cuda::locality::spread;
 use crate::backend::decision::GpuSize;
+use crate::format::Csr;
+use crate::format::narrow::value_bytes;
 use crate::format::stats::{Block, Blocks};
-use crate::format::{Csr, Values};
 
 /// Multiprocessors of the GPU for which the constants hold.
 const MEASURED: f64 = 132.0;
@@ -25,9 +27,9 @@ const STAGING: f64 = 6e12;
 /// Operations per second of plain code and of cuBLAS, in single and double precision.
 const PLAIN: [f64; 2] = [45e12, 24e12];
 const DENSE: [f64; 2] = [48e12, 60e12];
-/// Bytes per second of L2 for fragments and their rows of B, which few other warps load from L1.
+/// Bytes per second of L2 for fragments and their rows of B; few loads are served by L1.
 const TO_FRAGMENTS: f64 = 7.3e12;
-/// Seconds of a multiprocessor for the first and last steps of a warp that multiplies fragments.
+/// Seconds that a multiprocessor spends on the first and last steps of a warp that multiplies fragments.
 const WARP_OF_FRAGMENTS: f64 = 1e-7;
 /// Operations per second of the tensor cores in double precision, from registers.
 const TENSOR: f64 = 55e12;
@@ -77,7 +79,7 @@ pub(in crate::backend::cuda) struct Traits {
     /// The fragments of the matrix.
     pub fragments: Counts,
     /// Bytes of a stored value.
-    pub value: usize,
+    pub value: f64,
     /// Whether cuBLAS may multiply: it is found, and the matrix is small enough.
     pub dense: bool,
 }
@@ -114,7 +116,7 @@ impl Traits {
     /// Returns the properties of a matrix; `dense` if cuBLAS may multiply it.
     pub fn of(matrix: &Csr, dense: bool) -> Traits {
         let (rows, cols) = (matrix.rows(), matrix.cols());
-        let value = if matches!(matrix.values(), Values::F64(_)) { 8 } else { 4 };
+        let value = value_bytes(matrix);
         let block = best_block(matrix, value);
         Traits {
             rows,
@@ -141,12 +143,12 @@ impl Traits {
 }
 
 /// Returns the block size for which lanes load the fewest bytes, for values of `value` bytes.
-fn best_block(matrix: &Csr, value: usize) -> Option<Block> {
+fn best_block(matrix: &Csr, value: f64) -> Option<Block> {
     if matrix.pattern().has_repeats() || matrix.nnz() == 0 {
         return None;
     }
     // For each element of a block, a lane loads its value, and a pack of B once for `height` rows.
-    let cost = |block: &Block| (16.0 / block.size[0] as f64 + value as f64) / block.fill;
+    let cost = |block: &Block| (16.0 / block.size[0] as f64 + value) / block.fill;
     Blocks::sampled(matrix).all.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))
 }
 
@@ -211,7 +213,7 @@ impl Work<'_> {
         let padded = block.blocks as f64 * (height * width) as f64;
         // Every lane loads the values of a block, and its packs of B for each column.
         let lanes = (slice.lanes * slice.count(self.k, self.width)) as f64;
-        let loaded = lanes * padded * (self.traits.value as f64 + (16 * slice.packs) as f64 / height as f64);
+        let loaded = lanes * padded * (self.traits.value + (16 * slice.packs) as f64 / height as f64);
         let fetched = self.traits.fresh * padded / height as f64 * (packs(self.k, self.width) * 16) as f64;
         let loads = (fetched / L2).max(loaded / L1) / self.scale();
         let work = 2.0 * padded * self.k as f64 / self.flops(PLAIN);
@@ -221,15 +223,16 @@ impl Work<'_> {
     /// Returns the estimate of fragments, in double precision.
     fn tensor(&self) -> Option<Estimate> {
         let Traits { rows, cols, fragments: Counts { quads, fragments }, value, .. } = *self.traits;
-        let pairs = pairs(self.k) as f64;
-        let slices = (self.k as f64 / (16.0 * pairs)).ceil();
-        let fragment = (FRAGMENT * value) as f64;
-        let fetched =
-            slices * (quads * 4.0 * pairs * 128.0 + fragments * fragment) / (TO_FRAGMENTS * self.scale());
-        let ends = slices * (rows as f64 / GROUP as f64) * WARP_OF_FRAGMENTS
-            / self.machine.size.multiprocessors as f64;
-        let work = slices * fragments * pairs * 16.0 * 2.0 * FRAGMENT as f64 / (TENSOR * self.scale());
-        let bytes = fragments * fragment + quads * 20.0;
+        let wide = pairs(self.k) * PAIR;
+        let slices = self.k.div_ceil(wide) as f64;
+        let fragment = FRAGMENT as f64 * value;
+        let of_quad = (QUAD * wide * self.width) as f64;
+        let fetched = slices * (quads * of_quad + fragments * fragment) / (TO_FRAGMENTS * self.scale());
+        let warps = slices * (rows as f64 / GROUP as f64);
+        let ends = warps * WARP_OF_FRAGMENTS / self.machine.size.multiprocessors as f64;
+        let work = slices * fragments * (2 * FRAGMENT * wide) as f64 / (TENSOR * self.scale());
+        // A quad has its columns and its place.
+        let bytes = fragments * fragment + quads * ((QUAD + 1) * size_of::<u32>()) as f64;
         let vectors = ((rows + cols) * self.k * self.width) as f64;
         let moving = (bytes + vectors) / self.machine.size.bandwidth;
         let seconds = LAUNCH + (fetched + ends).max(work).max(moving) + self.missed();
@@ -357,8 +360,17 @@ mod tests {
             let nnz = (density * (rows * cols) as f64) as usize;
             let bytes = 8 * nnz as u64;
             let fragments = Counts { quads: 0.0, fragments: 0.0 };
-            let traits =
-                Traits { rows, cols, nnz, bytes, fresh: 0.2, block: None, fragments, value: 4, dense: true };
+            let traits = Traits {
+                rows,
+                cols,
+                nnz,
+                bytes,
+                fresh: 0.2,
+                block: None,
+                fragments,
+                value: 4.0,
+                dense: true,
+            };
             let stage = best_stage(&traits, &H200, k, 4).unwrap();
             assert!(stage.shared() <= H200.shared, "{stage:?}");
             let blocks = rows.div_ceil(stage.tile()) * stage.slice.count(k, 4);

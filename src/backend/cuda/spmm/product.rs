@@ -13,10 +13,9 @@ use crate::backend::cuda::form::{Ending, Format, Kind, Real, Types};
 use crate::device::cuda::launch::Arguments;
 use crate::device::cuda::modules::{Kernel, KernelSource};
 use crate::device::cuda::{CudaSlots, CudaVector};
-use crate::device::sweep::dot_sweep;
 use crate::device::{Cuda, Device, Dot, Op, Operand, Sweep};
 use crate::error::Result;
-use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::operator::{Cost, DotInto, LinearOperator, dot_after_product};
 use crate::parallel::lock;
 use crate::scalar::Scalar;
 use std::collections::VecDeque;
@@ -37,6 +36,13 @@ pub(in crate::backend::cuda) struct Launch {
     pub shared: u32,
     /// The rows of partial sums of `<x, y>`, if the kernel can compute them and writes all rows of y.
     pub partials: Option<u32>,
+}
+
+impl Launch {
+    /// Returns a launch without dynamic shared memory and partial sums.
+    pub fn new(kind: Kind, numbers: Numbers, blocks: u32) -> Launch {
+        Launch { kind, numbers, blocks, shared: 0, partials: None }
+    }
 }
 
 /// Makes the launches of products over a format.
@@ -192,9 +198,7 @@ impl<T: Scalar, S: Schedule> SeveralColumns<T, S> {
         kept.push_back(Arc::clone(&ready));
         Ok(ready)
     }
-}
 
-impl<T: Scalar, S: Schedule> SeveralColumns<T, S> {
     /// Returns the arguments of a launch without those of its ending after alpha and beta.
     fn arguments<'a>(
         &'a self,
@@ -252,8 +256,7 @@ impl<T: Scalar, S: Schedule> LinearOperator<Cuda, T> for SeveralColumns<T, S> {
         let k = check_columns(device, self.shape, x, y)?;
         let ready = self.ready(device, k)?;
         let (Some(Partials { kernel, sums }), [(launch, _)]) = (&ready.partials, &ready.launches[..]) else {
-            self.apply(device, 1.0, x, 0.0, y)?;
-            return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
+            return dot_after_product(self, device, (x, y), slots, dot, then);
         };
         let mut sums = lock(sums);
         let mut arguments = self.arguments(device, (&ready, launch), (1.0, 0.0), (x, y))?;

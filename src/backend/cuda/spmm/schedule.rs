@@ -105,7 +105,7 @@ pub(super) fn blocks_kind(slice: Slice, parts: usize, (height, width): (usize, u
 /// Threads of a block that multiplies fragments.
 const MULTIPLYING: u32 = 128;
 
-/// Returns the kernel over fragments, for slices of `pairs` times 16 columns; `aligned` if the number of columns is even.
+/// Returns the kernel over fragments, for slices of `pairs` pairs of columns; `aligned` if the number of columns is even.
 pub(super) fn fragments_kind(pairs: usize, aligned: bool) -> Kind {
     let text = include_str!("../../../../kernels/spmm/fragments.cu");
     let mut defines =
@@ -114,12 +114,14 @@ pub(super) fn fragments_kind(pairs: usize, aligned: bool) -> Kind {
     Kind { name: "spmm_fragments", text, defines, block: MULTIPLYING, owns_all_rows: false }
 }
 
-/// Returns the pairs of 8 columns that a warp multiplies by a fragment: wide slices load fragments fewer times.
+/// Columns of a pair of products of the tensor cores.
+pub(super) const PAIR: usize = 16;
+
+/// Returns the pairs in a slice of k columns: a warp loads a fragment once for all of them.
 pub(super) fn pairs(k: usize) -> usize {
-    const COLUMNS: usize = 16;
-    match k.div_ceil(COLUMNS) {
+    match k.div_ceil(PAIR) {
         0 | 1 => 1,
-        // Two slices of 32 columns, if a slice of 64 would be less than three quarters full.
+        // Slices of 32 columns, if half or less of the last slice of 64 would be used.
         all if all == 2 || all.next_multiple_of(4) > all.next_multiple_of(2) => 2,
         _ => 4,
     }
@@ -152,13 +154,7 @@ impl Pieces {
         let tiles = (k as u32).div_ceil(ADDING);
         let numbers = PIECES_NUMBERS.into_iter().zip([k as u32, tiles]).collect();
         let blocks = grid(self.cut_rows.len() as u64 * u64::from(tiles));
-        (!self.cut_rows.is_empty()).then(|| Launch {
-            kind: pieces_kind(),
-            numbers,
-            blocks,
-            shared: 0,
-            partials: None,
-        })
+        (!self.cut_rows.is_empty()).then(|| Launch::new(pieces_kind(), numbers, blocks))
     }
 }
 
@@ -214,7 +210,7 @@ impl Schedule for ByItems {
         let tiles = self.items.div_ceil(BLOCK as usize / (slice.lanes * parts)) as u32;
         let numbers = ROWS_NUMBERS.into_iter().zip([k as u32, tiles, self.items as u32]).collect();
         let blocks = grid(u64::from(tiles) * slices as u64);
-        let first = Launch { kind: rows_kind(slice, parts), numbers, blocks, shared: 0, partials: None };
+        let first = Launch::new(rows_kind(slice, parts), numbers, blocks);
         Ok(std::iter::once(first).chain(self.pieces.launch(k)).collect())
     }
 
@@ -254,13 +250,7 @@ impl Schedule for ByBlocks {
         let numbers =
             BLOCKS_NUMBERS.into_iter().zip([k as u32, tiles, self.items as u32, rows, cols]).collect();
         let blocks = grid(u64::from(tiles) * slices as u64);
-        let first = Launch {
-            kind: blocks_kind(slice, parts, self.block, cut),
-            numbers,
-            blocks,
-            shared: 0,
-            partials: None,
-        };
+        let first = Launch::new(blocks_kind(slice, parts, self.block, cut), numbers, blocks);
         Ok(std::iter::once(first).chain(self.pieces.launch(k)).collect())
     }
 
@@ -323,7 +313,7 @@ impl Schedule for ByTiles {
         let numbers = [k, tiles, chunks, stage.chunk, rows, cols].map(|number| number as u32);
         let numbers = STAGED_NUMBERS.into_iter().zip(numbers).collect();
         let (blocks, shared) = (grid((tiles * slices) as u64), stage.shared() as u32);
-        Ok(vec![Launch { kind: stage.kind(), numbers, blocks, shared, partials: None }])
+        Ok(vec![Launch { shared, ..Launch::new(stage.kind(), numbers, blocks) }])
     }
 }
 
@@ -337,16 +327,12 @@ pub(super) struct ByFragments {
 impl Schedule for ByFragments {
     fn launches(&self, _: &Cuda, k: usize, _: usize) -> Result<Vec<Launch>> {
         let pairs = pairs(k);
-        let slices = k.div_ceil(16 * pairs) as u64;
         let tiles = self.items.div_ceil(MULTIPLYING as usize / WARP) as u32;
         let numbers = [k, tiles as usize, self.items, self.rows].map(|number| number as u32);
-        let first = Launch {
-            kind: fragments_kind(pairs, k.is_multiple_of(2)),
-            numbers: FRAGMENTS_NUMBERS.into_iter().zip(numbers).collect(),
-            blocks: grid(u64::from(tiles) * slices),
-            shared: 0,
-            partials: Some(tiles),
-        };
+        let numbers = FRAGMENTS_NUMBERS.into_iter().zip(numbers).collect();
+        let blocks = grid(u64::from(tiles) * k.div_ceil(pairs * PAIR) as u64);
+        let kind = fragments_kind(pairs, k.is_multiple_of(2));
+        let first = Launch { partials: Some(tiles), ..Launch::new(kind, numbers, blocks) };
         Ok(std::iter::once(first).chain(self.pieces.launch(k)).collect())
     }
 

@@ -129,7 +129,7 @@ impl<V: Variant> Schedule for ByRows<V> {
         let blocks = threads.div_ceil(u64::from(BLOCK));
         let blocks = grid(if self.dynamic { blocks.min(resident) } else { blocks });
         let numbers = NUMBERS.into_iter().zip([self.rows, columns, tiles, tile]).collect();
-        Ok(vec![Launch { kind: kind::<V>(self.dynamic), numbers, blocks, shared: 0, partials: None }])
+        Ok(vec![Launch::new(kind::<V>(self.dynamic), numbers, blocks)])
     }
 
     fn arrays<T: Scalar>(&self, _: usize) -> Arrays<'static> {
