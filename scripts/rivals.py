@@ -2,7 +2,7 @@
 
 A rival is a class with some of the methods below, each of which times with `samples` and returns a dictionary with the answer x:
 
-  operator(a)           a function from x to a x, which `products` and `power` time
+  operator(a)           a function from x to a x, which `products` and `power` time; x has several columns if `columns` is set
   solve(a, b, rtol)     conjugate gradients
   ranks(a, tolerance)   PageRank with damping 0.85
 
@@ -164,13 +164,15 @@ def block_size(a):
 class Numpy:
     """What rivals in Python on a CPU have in common."""
     xp, to_host, to_device = np, staticmethod(np.asarray), staticmethod(np.asarray)
-    threads = 1
+    threads, columns = 1, False
 
     def wait(self):
         pass
 
 
 class SciPy(Numpy):
+    columns = True
+
     def __init__(self, threads, blocks=None):
         self.blocks = blocks
         self.version = f"SciPy {module('scipy').__version__}{' BSR' if blocks is not None else ''}, 1 thread"
@@ -256,6 +258,7 @@ def pointer(array, at=0):
 
 class Mkl(Numpy):
     """MKL's sparse products in rows or blocks, optimised for many products, and CG with them and MKL's BLAS."""
+    columns = True
 
     class Description(ctypes.Structure):
         _fields_ = [(field, ctypes.c_int) for field in ("type", "mode", "diag")]
@@ -269,8 +272,8 @@ class Mkl(Numpy):
         from importlib.metadata import version
         self.version = f"MKL {version('mkl')} {'CSR' if blocks is None else 'BSR'}, {threads} threads"
 
-    def multiplier(self, a):
-        """Returns a function that writes a x to y."""
+    def multiplier(self, a, k=None):
+        """Returns a function that writes a x to y. With k, x and y are matrices of k columns, stored row by row."""
         kind, real = ("d", ctypes.c_double) if a.dtype == np.float64 else ("s", ctypes.c_float)
         size = 1 if self.blocks is None else int(self.blocks) if self.blocks else block_size(a)
         stored = a.tobsr((size, size)) if size > 1 else a
@@ -283,14 +286,29 @@ class Mkl(Numpy):
             pointer(idx), pointer(val))
         if status:
             raise RuntimeError(f"MKL returned {status}")
-        self.mkl.mkl_sparse_set_mv_hint(handle, 10, general, 3000)
+        if k is None:
+            self.mkl.mkl_sparse_set_mv_hint(handle, 10, general, 3000)
+        else:
+            self.mkl.mkl_sparse_set_mm_hint(handle, 10, general, 101, k, 3000)
         self.mkl.mkl_sparse_optimize(handle)
-        mv, one, zero, arrays = getattr(self.mkl, f"mkl_sparse_{kind}_mv"), real(1.0), real(0.0), (ptr, idx, val)
+        mv, mm = (getattr(self.mkl, f"mkl_sparse_{kind}_{name}") for name in ("mv", "mm"))
+        one, zero, arrays = real(1.0), real(0.0), (ptr, idx, val)
 
         def multiply(x, y, keep=arrays):
-            mv(10, one, handle, general, pointer(x), zero, pointer(y))
+            if k is None:
+                status = mv(10, one, handle, general, pointer(x), zero, pointer(y))
+            else:
+                status = mm(10, one, handle, general, 101, pointer(x), k, k, zero, pointer(y), k)
+            if status:
+                raise RuntimeError(f"MKL returned {status}")
             return y
         return multiply
+
+    def products(self, a, x):
+        began = time.perf_counter()
+        k = x.shape[1] if x.ndim == 2 else None
+        multiply, y = self.multiplier(a, k), np.empty((a.shape[0], *x.shape[1:]), a.dtype)
+        return {"build_seconds": time.perf_counter() - began, **samples(lambda: multiply(x, y))}
 
     def operator(self, a):
         # Two arrays in turn: x of the next product may be y of this one.
