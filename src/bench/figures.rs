@@ -85,10 +85,17 @@ fn note(record: &Record, table: &Table) -> String {
     parts.join("; ")
 }
 
+/// Returns the names of the columns, with the field before its values if these are numbers.
+fn columns_of(pivot: &Pivot, table: &Table) -> Vec<String> {
+    let numbers = pivot.columns.iter().all(|name| name.parse::<f64>().is_ok());
+    let named = |name: &String| if numbers { format!("{} {name}", table.columns) } else { name.clone() };
+    pivot.columns.iter().map(named).collect()
+}
+
 fn bars(pivot: &Pivot, table: &Table) -> Content {
     let column = |index: usize| pivot.cells.iter().map(|row| row[index].value).collect::<Vec<_>>();
-    let mut series: Vec<BarSeries> = pivot
-        .columns
+    let columns = columns_of(pivot, table);
+    let mut series: Vec<BarSeries> = columns
         .iter()
         .enumerate()
         .map(|(index, name)| BarSeries {
@@ -113,7 +120,7 @@ fn bars(pivot: &Pivot, table: &Table) -> Content {
                 high: vec![],
             })
             .collect();
-        groups = pivot.columns.clone();
+        groups = columns;
     }
     let ceiling = pivot
         .ceilings
@@ -172,7 +179,7 @@ fn heat(pivot: &Pivot, table: &Table) -> Content {
     let values = pivot.cells.iter().map(|row| row.iter().map(|cell| cell.value).collect()).collect();
     Content::HeatMap(HeatMap {
         rows: pivot.rows.clone(),
-        columns: pivot.columns.clone(),
+        columns: columns_of(pivot, table),
         values,
         quantity: pivot.quantity.clone(),
         logarithmic: true,

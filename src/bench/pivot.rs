@@ -286,7 +286,7 @@ impl Maker<'_> {
         let named = |field: &str| over.keys().any(|name| *name == field);
         let is_other = |other: &&&Row| {
             let same = |field: &str| named(field) || row.field(field) == other.field(field);
-            ["measured", "as_stored", "precision"].iter().all(|field| same(field))
+            ["measured", "as_stored", "precision", "columns"].iter().all(|field| same(field))
                 && (named("device") || named("backend") && row.device == other.device)
                 && (named("threads") || named("device") || row.threads == other.threads)
                 && over
@@ -342,9 +342,10 @@ impl Maker<'_> {
 
 /// Names the cases that others are compared with.
 fn others(field: &str, pattern: &str) -> String {
-    let own = pattern.replace("{backend}", "its own ").replace('*', "").replace(" | ", ", ");
+    let several = pattern.contains(['*', '|']);
+    let own = pattern.replace("{backend}", "its own ").replace(" | ", ", ");
     match field {
-        "backend" if own.contains(", ") => format!("the fastest of {own}"),
+        "backend" if several => format!("the fastest of {own}"),
         "backend" => own,
         _ => format!("{field} {own}"),
     }

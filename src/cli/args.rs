@@ -382,6 +382,9 @@ pub struct BenchArgs {
     /// Measure everything again, instead of continuing
     #[arg(long)]
     pub afresh: bool,
+    /// Measure nothing: make the tables of the study from this record
+    #[arg(long, value_name = "RECORD", conflicts_with_all = ["afresh", "retry", "only", "dry_run"])]
+    pub from: Option<PathBuf>,
     /// Measure failed cases again
     #[arg(long)]
     pub retry: bool,

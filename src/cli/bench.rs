@@ -46,7 +46,10 @@ fn one(args: &BenchArgs, file: &Path) -> Result<bool> {
             print(&plan(args, &study))?;
             return Ok(true);
         }
-        measure(args, &study)?
+        match &args.from {
+            Some(record) => Record { study, ..Record::read(record)? },
+            None => measure(args, &study)?,
+        }
     };
     let style = Style { dark: args.dark, width: args.width };
     style.check().map_err(|reason| bad("--width", args.width.unwrap_or(0.0), reason))?;

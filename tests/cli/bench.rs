@@ -114,6 +114,39 @@ fn a_study_has_tables_with_the_values_of_its_publication() {
 }
 
 #[test]
+fn a_case_is_compared_with_the_others_of_as_many_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = r#"
+title = "Columns"
+[[sweep]]
+name = "columns"
+matrix = ["poisson2d:40x40"]
+backend = ["rows"]
+columns = [1, 64]
+threads = [1]
+protocol = { samples = 3, rounds = 1 }
+[[table]]
+title = "Against itself"
+rows = "matrix"
+columns = "columns"
+over = { backend = "row*" }
+"#;
+    let study = write(folder.path(), "columns.toml", study);
+    run(&["bench", &study, "-o", folder.path().to_str().unwrap(), "--device", "cpu"]);
+    let tables = fs::read_to_string(folder.path().join("columns.md")).unwrap();
+    assert!(tables.contains("Values: times as fast as the fastest of row*."), "{tables}");
+    assert!(tables.contains("| poisson2d:40x40 | 1 | 1 |"), "{tables}");
+    // Other tables of the same measurements.
+    let text = fs::read_to_string(&study).unwrap().replace("Against itself", "Renamed");
+    let (other, record) = (write(folder.path(), "other.toml", &text), folder.path().join("columns.json"));
+    let record = record.to_str().unwrap();
+    run(&["bench", &other, "--from", record, "-o", folder.path().to_str().unwrap()]);
+    assert!(fs::read_to_string(folder.path().join("other.md")).unwrap().contains("## Renamed"));
+    let (before, after) = (json(Path::new(record)), json(&folder.path().join("other.json")));
+    assert_eq!(before["rows"], after["rows"]);
+}
+
+#[test]
 fn an_interrupted_study_keeps_what_was_measured() {
     let folder = tempfile::tempdir().unwrap();
     let study = write(folder.path(), "small.toml", STUDY);
