@@ -2,16 +2,38 @@
 //
 // Entries are stored four by four; the last quad of a row is filled with the column FILL and the value 0, and B is not read
 // there. An item is a row, the range of its quads, and a slot: a row with the slot WHOLE is written to C, a piece of a long row
-// to slot `slot` of `scratch`, which pieces.cu adds in order. The groups of a row take its quads in turns, and their sums are
-// added in a fixed order: deterministic. Grid: for each slice of SLICE columns one block after the other, `tiles` of them.
-// Defined by the launcher: PARTS (LANES * PARTS <= BLOCK), UNROLL (quads of a round).
+// to slot `slot` of `scratch`, which pieces.cu adds in order. The groups of a row take its quads in turns, UNROLL at a time, and
+// load those of the next turn while B is loaded. Their sums are added in a fixed order: deterministic. Grid: for each slice of
+// SLICE columns one block after the other, `tiles` of them.
+// Defined by the launcher: PARTS (LANES * PARTS <= BLOCK), UNROLL.
 
 #define FILL 0xffffffffu
 #define WHOLE 0xffffffffu
 // Warps that share a row.
 #define WARPS_OF_ROW (LANES * PARTS / 32)
 
-extern "C" __global__ void __launch_bounds__(BLOCK) spmm_rows(PARAMETERS) {
+// The quads that a group of lanes multiplies in one turn.
+struct Round {
+    uint4 column[UNROLL];
+    Four value[UNROLL];
+
+    // Loads the quads from `quad` on, which are before `end`, and zeros in the place of the others.
+    __device__ __forceinline__ void load(const uint4* quads, const Stored* values, const u32 quad, const u32 end) {
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) {
+            const u32 at = quad + u * PARTS;
+            column[u] = make_uint4(FILL, FILL, FILL, FILL);
+            value[u] = Four{};
+            if (at < end) {
+                column[u] = __ldg(quads + at);
+                value[u] = load_four(values, at);
+            }
+        }
+    }
+};
+
+// Four resident blocks leave 64 registers to a thread. Without this bound the compiler uses fewer and keeps fewer loads in flight.
+extern "C" __global__ void __launch_bounds__(BLOCK, 4) spmm_rows(PARAMETERS) {
     in_order();
     const u32 lane = threadIdx.x % LANES, part = threadIdx.x / LANES % PARTS;
     const u32 slice = blockIdx.x / tiles, tile = blockIdx.x - slice * tiles;
@@ -21,33 +43,26 @@ extern "C" __global__ void __launch_bounds__(BLOCK) spmm_rows(PARAMETERS) {
     const SCALAR* b = x + first;
     Packs sum;
     sum.clear();
+    Round next;
+    next.load(quads, values, item.y + part, item.z);
     for (u32 quad = item.y + part; quad < item.z; quad += PARTS * UNROLL) {
-        uint4 column[UNROLL];
-        Four value[UNROLL];
+        const Round round = next;
+        next.load(quads, values, quad + PARTS * UNROLL, item.z);
         Packs factor[UNROLL][4];
-#pragma unroll
-        for (int u = 0; u < UNROLL; ++u) {
-            const u32 at = quad + u * PARTS;
-            const bool inside = at >= quad && at < item.z;
-            column[u] = inside ? __ldg(quads + at) : make_uint4(FILL, FILL, FILL, FILL);
-            value[u] = load_four(values, inside ? at : quad);
-        }
         // All loads are in flight before the first is used.
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u) {
-            factor[u][0].load(b + u64(column[u].x) * columns, first, columns, column[u].x != FILL);
-            factor[u][1].load(b + u64(column[u].y) * columns, first, columns, column[u].y != FILL);
-            factor[u][2].load(b + u64(column[u].z) * columns, first, columns, column[u].z != FILL);
-            factor[u][3].load(b + u64(column[u].w) * columns, first, columns, column[u].w != FILL);
+            const uint4 column = round.column[u];
+            factor[u][0].load(b + u64(column.x) * columns, first, columns, column.x != FILL);
+            factor[u][1].load(b + u64(column.y) * columns, first, columns, column.y != FILL);
+            factor[u][2].load(b + u64(column.z) * columns, first, columns, column.z != FILL);
+            factor[u][3].load(b + u64(column.w) * columns, first, columns, column.w != FILL);
         }
         // A value beyond the end is multiplied by zeros.
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u)
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const SCALAR v = quad + u * PARTS < item.z ? value_of(value[u], i) : SCALAR(0);
-                sum.add(v, factor[u][i]);
-            }
+            for (int i = 0; i < 4; ++i) sum.add(value_of(round.value[u], i), factor[u][i]);
     }
 #pragma unroll
     for (u32 distance = LANES; distance < LANES * PARTS && distance < 32; distance *= 2) sum.add_across(distance);

@@ -144,9 +144,7 @@ impl<T: Scalar> Spmm<T> {
                 let quads = Quads::of(matrix)?;
                 let pieces = Pieces::of(&quads.items);
                 let (items, mean) = (quads.items.list.len(), quads.items.mean);
-                // Rows that share most columns with their neighbours do not gather from all of B.
-                let gathered = if self.traits.scattered() { shape.1 * size_of::<T>() } else { 0 };
-                let schedule = ByItems { items, mean, pieces, gathered, cache: self.machine.size.cache };
+                let schedule = ByItems { items, mean, pieces, scattered: self.traits.scattered() };
                 Arc::new(SeveralColumns::<T, _>::new(device, &quads, schedule, k, reserve)?)
             }
             Plan::Staged(stage) => {
@@ -244,9 +242,9 @@ pub(super) fn sources() -> Vec<KernelSource> {
         (slice(2, 1, true), 8),
         (slice(8, 1, true), 4),
         (slice(16, 1, false), 16),
-        (slice(32, 1, true), 1),
+        (slice(16, 2, true), 2),
         (slice(32, 2, true), 8),
-        (slice(32, 4, false), 1),
+        (slice(32, 1, false), 1),
     ] {
         let kind = schedule::rows_kind(slice, parts);
         all.extend(types.map(|types| source_of::<Quads, Pieces>(&kind, types, &schedule::ROWS_NUMBERS)));

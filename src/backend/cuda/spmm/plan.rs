@@ -18,26 +18,36 @@ use crate::format::stats::{Block, Blocks};
 
 /// Multiprocessors of the GPU for which the constants hold.
 const MEASURED: f64 = 132.0;
-/// Bytes per second of all L1 caches, of L2 and of all shared memories.
-const L1: f64 = 17e12;
-const L2: f64 = 12e12;
-const SHARED: f64 = 22e12;
+/// Bytes per second at which `rows` loads B from L1, and from L2 in addition.
+const ROWS_L1: f64 = 20e12;
+const ROWS_L2: f64 = 24e12;
+/// Bytes per second at which `blocks` loads from L1 and from L2.
+const BLOCKS_L1: f64 = 18e12;
+const BLOCKS_L2: f64 = 12e12;
+/// Bytes per second of all shared memories.
+const SHARED: f64 = 24e12;
 /// Bytes per second at which blocks copy B to shared memory.
 const STAGING: f64 = 6e12;
 /// Operations per second of plain code and of cuBLAS, in single and double precision.
 const PLAIN: [f64; 2] = [45e12, 24e12];
 const DENSE: [f64; 2] = [48e12, 60e12];
 /// Bytes per second of L2 for fragments and their rows of B; few loads are served by L1.
-const TO_FRAGMENTS: f64 = 7.3e12;
+const TO_FRAGMENTS: f64 = 7.8e12;
 /// Seconds that a multiprocessor spends on the first and last steps of a warp that multiplies fragments.
 const WARP_OF_FRAGMENTS: f64 = 1e-7;
+/// Seconds between two quads of fragments of one warp, of which two are in flight.
+const NEXT_FRAGMENTS: f64 = 2.9e-7;
 /// Operations per second of the tensor cores in double precision, from registers.
 const TENSOR: f64 = 55e12;
 /// Seconds before and after the work of a kernel, and of cuBLAS.
-const LAUNCH: f64 = 2.5e-6;
-const DENSE_LAUNCH: f64 = 5e-6;
+const LAUNCH: f64 = 1.8e-6;
+const DENSE_LAUNCH: f64 = 6e-6;
 /// Bytes in shared memory that cost as much as loading an entry of A.
-const ENTRY: f64 = 24.0;
+const ENTRY: f64 = 32.0;
+/// Bytes in shared memory that cost as much as looking up which entries a row has in a chunk.
+const LOOK: f64 = 512.0;
+/// Entries in the time of which a row begins and ends a chunk.
+const ENDS: f64 = 4.0;
 /// Least share of a block that entries fill.
 const FULL: f64 = 0.6;
 
@@ -184,6 +194,14 @@ impl Work<'_> {
         all / self.machine.size.bandwidth
     }
 
+    /// Returns the seconds of moving `matrix` bytes of A, and B and C, that are not in L2 from the product before.
+    fn streamed(&self, matrix: f64) -> f64 {
+        let Traits { rows, cols, .. } = *self.traits;
+        let GpuSize { bandwidth, cache, .. } = self.machine.size;
+        let all = matrix + ((rows + cols) * self.k * self.width) as f64;
+        all / bandwidth * (2.0 * all / cache - 1.0).clamp(0.0, 1.0)
+    }
+
     /// Returns the seconds of loading the rows of B that are not in L2, if neighbouring rows of A share few of them.
     fn missed(&self) -> f64 {
         let of_b = (self.traits.cols * self.k * self.width) as f64;
@@ -202,8 +220,8 @@ impl Work<'_> {
 
     fn rows(&self) -> Estimate {
         let (fresh, gathered) = (self.traits.fresh * self.gathered(), self.gathered());
-        let loads = (fresh / L2 + gathered / L1) / self.scale() + self.missed();
-        Estimate { plan: Plan::Rows, seconds: LAUNCH + loads.max(self.moving()) }
+        let loads = (fresh / ROWS_L2 + gathered / ROWS_L1) / self.scale() + self.missed();
+        Estimate { plan: Plan::Rows, seconds: LAUNCH + loads + self.streamed(self.traits.bytes as f64) }
     }
 
     fn blocks(&self) -> Option<Estimate> {
@@ -215,9 +233,10 @@ impl Work<'_> {
         let lanes = (slice.lanes * slice.count(self.k, self.width)) as f64;
         let loaded = lanes * padded * (self.traits.value + (16 * slice.packs) as f64 / height as f64);
         let fetched = self.traits.fresh * padded / height as f64 * (packs(self.k, self.width) * 16) as f64;
-        let loads = (fetched / L2).max(loaded / L1) / self.scale();
+        let loads = (fetched / BLOCKS_L2).max(loaded / BLOCKS_L1) / self.scale();
         let work = 2.0 * padded * self.k as f64 / self.flops(PLAIN);
-        Some(Estimate { plan: Plan::Blocks, seconds: LAUNCH + loads.max(work).max(self.moving()) })
+        let seconds = LAUNCH + loads.max(work) + self.streamed(block.bytes as f64);
+        Some(Estimate { plan: Plan::Blocks, seconds })
     }
 
     /// Returns the estimate of fragments, in double precision.
@@ -235,7 +254,9 @@ impl Work<'_> {
         let bytes = fragments * fragment + quads * ((QUAD + 1) * size_of::<u32>()) as f64;
         let vectors = ((rows + cols) * self.k * self.width) as f64;
         let moving = (bytes + vectors) / self.machine.size.bandwidth;
-        let seconds = LAUNCH + (fetched + ends).max(work).max(moving) + self.missed();
+        // A warp multiplies the quads of its rows one after the other.
+        let alone = quads * GROUP as f64 / rows.max(1) as f64 * NEXT_FRAGMENTS;
+        let seconds = LAUNCH + (fetched + ends).max(work).max(moving).max(alone) + self.missed();
         (self.machine.tensor && self.width == 8).then_some(Estimate { plan: Plan::Tensor, seconds })
     }
 
@@ -271,12 +292,10 @@ impl Work<'_> {
         let tiles = rows.div_ceil(stage.tile()) as f64;
         let blocks = tiles * stage.slice.count(self.k, self.width) as f64;
         let chunks = cols.div_ceil(stage.chunk) as f64;
-        // Entries of a row in a chunk are padded to quads.
         let in_chunk = (nnz as f64 / (rows as f64 * chunks).max(1.0)).max(0.01);
-        let padded = 1.0 + 1.5 / in_chunk.max(1.0);
+        let padded = 1.0 + ENDS / in_chunk.max(1.0);
         let loads = nnz as f64 / tiles * padded * (row + ENTRY) / (SHARED / MEASURED);
-        // Empty rows of chunks cost a look at their range.
-        let looks = (stage.tile() as f64 * chunks) * 64.0 / (SHARED / MEASURED);
+        let looks = (stage.tile() as f64 * chunks) * LOOK / (SHARED / MEASURED);
         let copies = cols as f64 * row / (STAGING / MEASURED);
         let first = copies / chunks;
         let of_block = match stage.buffers {
@@ -348,8 +367,8 @@ mod tests {
 
     #[test]
     fn rows_that_share_columns_are_multiplied_by_tensor_cores_in_double_precision() {
-        assert_eq!(plan("hex27:12x12x12,dof=3", 32, 8), "tensor");
-        assert_eq!(plan("hex27:12x12x12,dof=3", 32, 4), "blocks");
+        assert_eq!(plan("hex27:24x24x24,dof=3", 32, 8), "tensor");
+        assert_eq!(plan("hex27:24x24x24,dof=3", 32, 4), "blocks");
     }
 
     #[test]

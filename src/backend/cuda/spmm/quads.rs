@@ -21,6 +21,8 @@ use std::sync::Arc;
 pub(super) const QUAD: usize = 4;
 /// The column of an element without an entry.
 const FILL: u32 = u32::MAX;
+/// The most quads: kernels look for quads of their next turn beyond the end of a row.
+const MOST: u64 = (u32::MAX - 4096) as u64;
 /// Rows that are converted together.
 const BAND: usize = 1024;
 
@@ -43,11 +45,11 @@ impl Quads {
             offsets[row + 1] = offsets[row] + quads_of(row) as u64;
         }
         let quads = offsets[matrix.rows()];
-        if quads > u64::from(u32::MAX) {
+        if quads > MOST {
             return Err(Error::TooLarge {
                 what: "the number of entries, four by four",
                 value: quads.into(),
-                limit: u32::MAX.into(),
+                limit: MOST.into(),
                 container: "the 32-bit indices of backend spmm",
             });
         }

@@ -46,10 +46,9 @@ pub(super) struct Slice {
 }
 
 impl Slice {
-    /// Returns the lanes for k columns of `width` bytes: all columns in one slice if registers suffice, or slices of at most
-    /// `most` packs.
-    pub fn of(k: usize, width: usize, most: usize) -> Slice {
-        let all = packs(k, width).min(most).max(1);
+    /// Returns the lanes for k columns of `width` bytes: all columns in one slice if registers suffice.
+    pub fn of(k: usize, width: usize) -> Slice {
+        let all = packs(k, width).max(1);
         let lanes = all.next_power_of_two().min(WARP);
         let packs = all.div_ceil(lanes).min(MOST_PACKS);
         Slice { lanes, packs, aligned: (k * width).is_multiple_of(PACK) }
@@ -82,9 +81,7 @@ macro_rules! kind {
 
 /// Returns the kernel over rows in quads.
 pub(super) fn rows_kind(slice: Slice, parts: usize) -> Kind {
-    // Two quads of one pack, or one of several, keep about eight loads of a lane in flight.
-    let unroll = if slice.packs == 1 { 2 } else { 1 };
-    kind!("spmm_rows", "rows.cu", slice, BLOCK, ["PARTS" = parts, "UNROLL" = unroll])
+    kind!("spmm_rows", "rows.cu", slice, BLOCK, ["PARTS" = parts, "UNROLL" = 2])
 }
 
 /// Returns the kernel over blocks.
@@ -174,7 +171,7 @@ pub(super) fn parts(
     most: usize,
 ) -> usize {
     let useful = (mean / round).max(1);
-    let needed = (multiprocessors * THREADS).div_ceil((groups * lanes).max(1));
+    let needed = (multiprocessors * THREADS / (groups * lanes).max(1)).max(1);
     needed.min(useful).next_power_of_two().min(most / lanes).max(1)
 }
 
@@ -183,30 +180,28 @@ pub(super) struct ByItems {
     pub items: usize,
     pub mean: usize,
     pub pieces: Pieces,
-    /// Bytes of one column of B, if rows gather from all of it; 0 if they reuse what neighbours gathered.
-    pub gathered: usize,
-    pub cache: f64,
+    /// Whether rows gather from all of B, because neighbours share few columns.
+    pub scattered: bool,
 }
 
-impl ByItems {
-    /// Returns the slice of columns: so narrow that its part of B stays in the second-level cache, but at least a cache line.
-    fn slice(&self, k: usize, width: usize) -> Slice {
-        const LINE: usize = 8;
-        /// The share of the cache that B may take.
-        const SHARE: f64 = 0.6;
-        let rows = self.gathered / width.max(1);
-        let fitting = (SHARE * self.cache / (rows * PACK).max(1) as f64) as usize;
-        let most = if packs(k, width) > fitting { fitting.max(LINE).next_power_of_two() } else { usize::MAX };
-        Slice::of(k, width, most)
-    }
+/// Returns the lanes for k columns. With two packs a lane loads A half as often. Packs that are not aligned need more registers,
+/// which suffice for one. If rows gather from all of B, a slice has at most 32 packs, so that more of its part of B stays in the
+/// caches.
+fn rows_slice(k: usize, width: usize, scattered: bool) -> Slice {
+    const NARROW: usize = 32;
+    let aligned = (k * width).is_multiple_of(PACK);
+    let all = packs(k, width).min(if scattered { NARROW } else { usize::MAX }).max(1);
+    let of_lane = if aligned && all > WARP / 2 { 2 } else { 1 };
+    let lanes = all.div_ceil(of_lane).next_power_of_two().min(WARP);
+    Slice { lanes, packs: of_lane, aligned }
 }
 
 impl Schedule for ByItems {
     fn launches(&self, device: &Cuda, k: usize, width: usize) -> Result<Vec<Launch>> {
-        let slice = self.slice(k, width);
+        let slice = rows_slice(k, width, self.scattered);
         let slices = slice.count(k, width);
         let multiprocessors = device.multiprocessors() as usize;
-        let parts = parts(self.items * slices, slice.lanes, self.mean, 2, multiprocessors, BLOCK as usize);
+        let parts = parts(self.items * slices, slice.lanes, self.mean, 1, multiprocessors, BLOCK as usize);
         let tiles = self.items.div_ceil(BLOCK as usize / (slice.lanes * parts)) as u32;
         let numbers = ROWS_NUMBERS.into_iter().zip([k as u32, tiles, self.items as u32]).collect();
         let blocks = grid(u64::from(tiles) * slices as u64);
@@ -232,7 +227,7 @@ pub(super) struct ByBlocks {
 /// 16 of them.
 pub(super) fn blocks_slice(height: usize, k: usize, width: usize) -> Slice {
     const SUMS: usize = 16;
-    let whole = Slice::of(k, width, usize::MAX);
+    let whole = Slice::of(k, width);
     let most = (SUMS / height).clamp(1, MOST_PACKS);
     Slice { packs: whole.packs.min(most), ..whole }
 }
