@@ -8,6 +8,7 @@ use crate::spelling::{did_you_mean, nearest};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use toml::{Spanned, Value};
@@ -17,12 +18,12 @@ const OPTION: &str = "config";
 
 /// Parses the typed arguments on top of the configuration file that they name. Exits as clap does if they are invalid or request
 /// help.
-pub(super) fn parse() -> Result<Cli> {
-    let command = match file() {
+pub(super) fn parse(arguments: &[OsString]) -> Result<Cli> {
+    let command = match file(arguments) {
         Some((name, path)) => with_defaults(Cli::command(), &name, &path)?,
         None => Cli::command(),
     };
-    let parsed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = command.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.or_else(|error| {
         if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
             return Err(Error::UnknownCommand { message: super::unknown::command(name) });
@@ -38,8 +39,8 @@ pub(super) fn parse() -> Result<Cli> {
 }
 
 /// Returns the sub-command and the named configuration file. The second parse reports all other errors.
-fn file() -> Option<(String, PathBuf)> {
-    let matches = Cli::command().ignore_errors(true).try_get_matches().ok()?;
+fn file(arguments: &[OsString]) -> Option<(String, PathBuf)> {
+    let matches = Cli::command().ignore_errors(true).try_get_matches_from(arguments).ok()?;
     let (name, options) = matches.subcommand()?;
     let path = options.try_get_one::<PathBuf>(OPTION).ok()??;
     Some((name.to_owned(), path.clone()))

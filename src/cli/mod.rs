@@ -42,6 +42,7 @@ use crate::error::{Error, Result};
 use crate::text::{duration, thousands};
 use crate::{files, signals};
 use args::Command;
+use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
@@ -52,9 +53,15 @@ const COULD_NOT_RUN: u8 = 2;
 
 /// Runs the program with the arguments of this process.
 pub fn run() -> ExitCode {
+    ExitCode::from(run_with(std::env::args_os().collect()))
+}
+
+/// Runs the program with these arguments, of which the first one is its name, and returns its exit code. A process may call this
+/// once.
+pub fn run_with(arguments: Vec<OsString>) -> u8 {
     profile::start_clock();
     signals::ignore_file_size_limit();
-    let cli = match config::parse() {
+    let cli = match config::parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => return could_not_run(&error),
     };
@@ -107,15 +114,15 @@ pub fn run() -> ExitCode {
         Command::Man(args) => manual::man(&args),
     };
     match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(NOT_CONVERGED),
+        Ok(true) => 0,
+        Ok(false) => NOT_CONVERGED,
         Err(error) => could_not_run(&error),
     }
 }
 
-fn could_not_run(error: &Error) -> ExitCode {
+fn could_not_run(error: &Error) -> u8 {
     let _ = write!(std::io::stderr(), "{}", layout::message(&format!("error: {}", flags::message(error))));
-    ExitCode::from(COULD_NOT_RUN)
+    COULD_NOT_RUN
 }
 
 /// Prints to standard output.

@@ -129,6 +129,11 @@ impl Answer {
         self.x
     }
 
+    /// Takes the solution vector out of the answer, whose `x` is empty from then on.
+    pub fn take_x(&mut self) -> Vec<f64> {
+        std::mem::take(&mut self.x)
+    }
+
     /// Returns whether the true residual b - A x, recomputed with the given matrix, meets the tolerance.
     pub fn converged(&self) -> bool {
         self.outcome.reason.is_success()

@@ -86,6 +86,11 @@ impl Answers {
         self.x
     }
 
+    /// Takes the solutions out of the answers, whose `x` is empty from then on.
+    pub fn take_x(&mut self) -> Vec<f64> {
+        std::mem::take(&mut self.x)
+    }
+
     /// Returns the number of columns.
     pub fn count(&self) -> usize {
         self.columns.len()

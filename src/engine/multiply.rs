@@ -4,11 +4,13 @@ use super::device::{DeviceHandle, Request, Settled, on_device};
 use super::matrix::Matrix;
 use super::running::{BackendOrder, Chosen, Running, device_settings, operator};
 use super::shared::{DeviceValue, Shared};
+use super::tune::Explanation;
 use super::watch::Phases;
 use crate::backend::{Operator, Pick};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::format::Csr;
+use crate::operator::Cost;
 use crate::parallel::{run_all, zeros};
 use crate::scalar::{Precision, Scalar};
 use std::sync::Arc;
@@ -124,6 +126,16 @@ impl Products {
     pub fn backend(&self) -> &str {
         &self.chosen.backend
     }
+
+    /// Returns the reasons for the backend.
+    pub fn explanation(&self) -> &Explanation {
+        &self.chosen.explanation
+    }
+
+    /// Returns the memory traffic and the operations of a product with `k` columns.
+    pub fn cost(&self, k: usize) -> Cost {
+        self.held.cost(k)
+    }
 }
 
 /// An operator with its vectors on a device.
@@ -135,6 +147,8 @@ trait Held: Send {
         k: usize,
         order: Order,
     ) -> Result<()>;
+
+    fn cost(&self, k: usize) -> Cost;
 }
 
 /// An operator, and what the last product needed.
@@ -193,6 +207,10 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
         }
         operator.apply(alpha, x, beta, y)?;
         download(&*device, y, c, (k, order), host)
+    }
+
+    fn cost(&self, k: usize) -> Cost {
+        self.value().map_or(Cost::default(), |parts| parts.operator.cost_of(k))
     }
 }
 

@@ -73,6 +73,21 @@ impl<F: FnMut(&Progress) -> bool + Send> Observer for Closure<F> {
     }
 }
 
+/// An observer that calls a closure of the caller with x.
+pub(super) struct OnIterate<F>(pub F);
+
+impl<F: FnMut(usize, &[f64]) + Send> Observer for OnIterate<F> {
+    fn batch(&mut self, _: &Batch<'_>) {}
+
+    fn wants_iterates(&self) -> bool {
+        true
+    }
+
+    fn iterate(&mut self, iteration: usize, x: &[f64]) {
+        (self.0)(iteration, x);
+    }
+}
+
 /// Forwards to the recorder, to the observers of the prepared solve, and to those passed to this solve.
 pub(super) struct FanOut<'a, 'o> {
     /// A recorder for each column, or none.
@@ -93,5 +108,14 @@ impl Observer for FanOut<'_, '_> {
     fn phase(&mut self, what: &'static str) {
         self.prepared.iter_mut().for_each(|o| o.phase(what));
         self.passed.iter_mut().for_each(|o| o.phase(what));
+    }
+
+    fn wants_iterates(&self) -> bool {
+        self.prepared.iter().any(|o| o.wants_iterates()) || self.passed.iter().any(|o| o.wants_iterates())
+    }
+
+    fn iterate(&mut self, iteration: usize, x: &[f64]) {
+        self.prepared.iter_mut().filter(|o| o.wants_iterates()).for_each(|o| o.iterate(iteration, x));
+        self.passed.iter_mut().filter(|o| o.wants_iterates()).for_each(|o| o.iterate(iteration, x));
     }
 }

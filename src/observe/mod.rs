@@ -54,6 +54,15 @@ pub trait Observer {
 
     /// Called when a phase other than iterations begins; the phase lasts until the next batch or the end of the solve.
     fn phase(&mut self, _what: &'static str) {}
+
+    /// Returns whether [`iterate`](Self::iterate) is to be called. Then a batch is one step of the method, which has two iterations
+    /// in MINRES, and x is copied to the host after each: a solve takes several times as long.
+    fn wants_iterates(&self) -> bool {
+        false
+    }
+
+    /// Called after each batch of a solve of a linear system with one right-hand side: the number of iterations, and x after them.
+    fn iterate(&mut self, _iteration: usize, _x: &[f64]) {}
 }
 
 /// Writes a file completely or not at all. Follows links, keeps the mode of an existing file, and writes directly to a pipe or

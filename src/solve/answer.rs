@@ -79,6 +79,12 @@ pub(super) trait Answer<D: Device, T: Scalar> {
     /// Proposes x + d for a column, with d multiplied by `sigma` and the scale of the residual. Returns the norm of its residual.
     fn propose(&mut self, column: usize, sigma: f64, aim: &Aim) -> f64;
 
+    /// Returns the x that [`propose`](Self::propose) would propose for the first column, without measuring it.
+    fn preview(&mut self, sigma: f64) -> &[f64];
+
+    /// Returns the number of rows.
+    fn rows(&self) -> usize;
+
     /// Replaces x by the proposed x.
     fn accept(&mut self, column: usize, aim: &Aim) -> Truth;
 

@@ -30,6 +30,7 @@ mod begin;
 mod column;
 mod judge;
 mod saving;
+mod showing;
 
 use super::answer::{Answer, Host, Memory};
 use super::checkpoint::Checkpoints;
@@ -367,9 +368,15 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
         (residual / column.unit, gained)
     }
 
-    fn after_batch(&mut self, run: &Run<'_, '_>, source: &mut Replay<'s, D, T>, state: &SlotState) {
+    fn after_batch(
+        &mut self,
+        run: &mut Run<'_, '_>,
+        source: &mut Replay<'s, D, T>,
+        state: &SlotState,
+    ) -> Result<()> {
         let (mut work, operators) = source.recorded.open();
         self.save_in_time(run, operators, &mut work, state);
+        self.show(run, operators, &mut work, state)
     }
 
     fn judge(

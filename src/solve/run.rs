@@ -40,7 +40,9 @@ pub(super) trait Family<S: Iterations> {
     fn counted(&mut self, column: usize, iteration: usize, state: &SlotState) -> (f64, bool);
 
     /// Called after each batch.
-    fn after_batch(&mut self, _run: &Run<'_, '_>, _source: &mut S, _state: &SlotState) {}
+    fn after_batch(&mut self, _run: &mut Run<'_, '_>, _source: &mut S, _state: &SlotState) -> Result<()> {
+        Ok(())
+    }
 
     /// Judges the columns that have ended. Returns whether some of them continue; their `stop` is reset to `None`.
     fn judge(&mut self, run: &mut Run<'_, '_>, source: &mut S, state: &mut SlotState) -> Result<bool>;
@@ -238,7 +240,7 @@ impl<'a, 'o> Run<'a, 'o> {
             source.advance(batch, state)?;
             drop(label);
             self.read_counts(family, state);
-            family.after_batch(self, source, state);
+            family.after_batch(self, source, state)?;
         }
     }
 
@@ -270,6 +272,7 @@ impl<'a, 'o> Run<'a, 'o> {
     fn batch(&mut self, longest: usize, stops_early: bool) -> usize {
         let running = || self.tracks.iter().filter(|track| track.stop.is_none());
         let left = running().map(|track| self.rule.iterations_left(&track.now)).min().unwrap_or(1);
+        let longest = if self.observers.iter().any(|o| o.wants_iterates()) { 1 } else { longest };
         let longest = longest.min(left).max(1);
         (self.tracks.iter_mut().filter(|track| track.stop.is_none()))
             .map(|track| track.pace.next(&track.now, track.aim, longest, stops_early))

@@ -17,6 +17,7 @@ mod columns;
 mod columns_on_devices;
 mod engine;
 mod engine_graphs;
+mod iterates;
 mod many;
 mod markov;
 mod minres;

@@ -83,6 +83,16 @@ impl<'a, D: Device, T: Scalar> Host<'a, D, T> {
         self.memory.found = Some(found);
         found
     }
+
+    /// Sets the proposed x to x + d for a column, with d as fetched, multiplied by `sigma` and the scale of the residual.
+    fn add_d(&mut self, column: usize, sigma: f64) {
+        let Memory { columns, next_x, host, .. } = &mut *self.memory;
+        let Column { x, scale, .. } = &columns[column];
+        let by = scale * sigma;
+        let grown = |d: f64| if by.is_normal() { d * by } else { d * scale * sigma };
+        let next = next_x.iter_mut().zip(x).zip(host.iter().skip(column).step_by(self.k));
+        next.for_each(|((next, x), d)| *next = x + grown(d.to_f64()));
+    }
 }
 
 impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
@@ -168,13 +178,17 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     }
 
     fn propose(&mut self, column: usize, sigma: f64, aim: &Aim) -> f64 {
-        let Memory { columns, next_x, host, .. } = &mut *self.memory;
-        let Column { x, scale, .. } = &columns[column];
-        let by = scale * sigma;
-        let grown = |d: f64| if by.is_normal() { d * by } else { d * scale * sigma };
-        let next = next_x.iter_mut().zip(x).zip(host.iter().skip(column).step_by(self.k));
-        next.for_each(|((next, x), d)| *next = x + grown(d.to_f64()));
+        self.add_d(column, sigma);
         self.measure(column, aim).norm / aim.norm_b
+    }
+
+    fn preview(&mut self, sigma: f64) -> &[f64] {
+        self.add_d(0, sigma);
+        &self.memory.next_x
+    }
+
+    fn rows(&self) -> usize {
+        self.memory.next_x.len()
     }
 
     fn accept(&mut self, column: usize, aim: &Aim) -> Truth {

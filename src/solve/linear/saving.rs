@@ -104,8 +104,8 @@ fn is_cut<M: Recurrence>(track: &Track) -> bool {
     !(track.now.iteration - track.now.run_began).is_multiple_of(M::FACTS.stride)
 }
 
-/// Returns the vectors stored in a checkpoint.
-fn carried<M: Recurrence, D: Device, T: Scalar>(operators: &Operators<D, T>) -> &'static [Name] {
+/// Returns the vectors that one step passes to the next.
+pub(super) fn carried<M: Recurrence, D: Device, T: Scalar>(operators: &Operators<D, T>) -> &'static [Name] {
     M::FACTS.carried[usize::from(operators.m.is_some())]
 }
 
