@@ -1,0 +1,91 @@
+"""Conversion of what callers pass: matrices, vectors, settings."""
+import os
+import sys
+
+import numpy as np
+
+from . import _solver
+from ._errors import InputError
+
+
+def matrix(a):
+    """Returns the matrix of the library for a name, a file, a matrix of SciPy, CuPy or torch, or a dense array.
+
+    Returns None for an object that only multiplies, such as a LinearOperator.
+    """
+    if isinstance(a, _solver.Matrix):
+        return a
+    if isinstance(a, (str, os.PathLike)):
+        return _solver.Matrix.open(a, False)
+    a = _on_host(a)
+    if hasattr(a, "tocsr"):
+        return _of_rows(a.tocsr())
+    if hasattr(a, "matvec") and hasattr(a, "shape"):
+        return None
+    if hasattr(a, "__array__") or isinstance(a, (list, tuple)):
+        dense = np.asarray(a)
+        if dense.ndim != 2:
+            raise InputError(f"the matrix has {dense.ndim} dimensions, and must have two")
+        values(dense)
+        import scipy.sparse
+        return _of_rows(scipy.sparse.csr_array(dense))
+    raise InputError(
+        f"a matrix cannot be made of {type(a).__name__}; pass a matrix of SciPy, CuPy or torch, an array of two dimensions, a "
+        "LinearOperator, or the name of a file, of a matrix of the catalog or of a generator"
+    )
+
+
+def _on_host(a):
+    """Copies a matrix of CuPy or torch to SciPy; returns all other objects."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(a, torch.Tensor):
+        import scipy.sparse
+        if a.layout == torch.strided:
+            return a.detach().cpu().numpy()
+        rows = a.detach().to_sparse_csr().cpu()
+        arrays = rows.values(), rows.col_indices(), rows.crow_indices()
+        return scipy.sparse.csr_array(tuple(array.numpy() for array in arrays), shape=tuple(a.shape))
+    if type(a).__module__.split(".")[0] in ("cupy", "cupyx"):
+        return a.get()
+    return a
+
+
+def _of_rows(rows):
+    if rows.ndim != 2:
+        raise InputError(f"the matrix has {rows.ndim} dimensions, and must have two")
+    data = np.ascontiguousarray(values(rows.data))
+    return _solver.Matrix.from_csr(rows.shape, _indices(rows.indptr), _indices(rows.indices), data)
+
+
+def _indices(array):
+    array = np.ascontiguousarray(array)
+    return array if array.dtype in (np.int32, np.int64) else array.astype(np.int64)
+
+
+def values(array):
+    """Returns an array in single or double precision, and refuses types that would lose digits."""
+    kind = array.dtype
+    if kind.kind == "c":
+        raise InputError(f"the numbers are complex ({kind}); the methods are for real numbers, and no part is dropped silently")
+    if kind in (np.float32, np.float64):
+        return array
+    if kind.kind not in "fiub" or kind.itemsize > 8:
+        raise InputError(f"numbers of type {kind} are not supported; convert them to float64")
+    return array.astype(np.float64)
+
+
+def vector(array, rows, what):
+    """Returns a vector, or a matrix of columns, in double precision in rows, and whether it came in single precision."""
+    array = np.asarray(_on_host(array))
+    single = array.dtype == np.float32
+    array = np.ascontiguousarray(values(array), np.float64)
+    if array.ndim == 0 or array.ndim > 2 or array.shape[0] != rows:
+        from ._errors import DimensionError
+        raise DimensionError(f"{what} has the shape {array.shape}; it must be ({rows},), or ({rows}, k) for k columns")
+    return array, single
+
+
+def running(device="auto", backend="auto", precision="f64", threads=None, tune=False, time_limit=None):
+    return {
+        "device": device, "backend": backend, "precision": precision, "threads": threads, "tune": tune, "time_limit": time_limit,
+    }

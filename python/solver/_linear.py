@@ -1,0 +1,246 @@
+"""cg, minres, and prepared solves."""
+import warnings
+
+import numpy as np
+
+from . import _inputs, _report, _solver
+from ._errors import BadSettingError, InputError, NotConvergedWarning
+
+
+def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=None, **settings):
+    """Solve A x = b by conjugate gradients, with the arguments of `scipy.sparse.linalg.cg`.
+
+    Returns x and 0 if the true residual b - A x, computed anew, meets the tolerance; otherwise x, the number of iterations, and a
+    warning that says why. Beyond SciPy: M may be the name of a preconditioner (`solver preconditioners` lists them), and `backend`,
+    `device`, `precision`, `threads`, `tune` and `time_limit` select where and how the solve runs. A matrix that is not symmetric is
+    refused.
+
+    >>> import numpy as np, scipy.sparse as sp, solver
+    >>> A = sp.diags_array([-1, 2.5, -1], offsets=[-1, 0, 1], shape=(100, 100))
+    >>> x, info = solver.cg(A, np.ones(100), rtol=1e-10, M="jacobi")
+    >>> info, bool(np.linalg.norm(A @ x - 1) < 1e-8)
+    (0, True)
+    """
+    return _as_scipy("cg", A, b, x0, rtol, atol, maxiter, M, callback, settings)
+
+
+def minres(A, b, x0=None, *, rtol=1e-05, shift=0.0, maxiter=None, M=None, callback=None, show=False, check=False, **settings):
+    """Solve (A - shift I) x = b by MINRES, with the arguments of `scipy.sparse.linalg.minres`; otherwise as `cg`.
+
+    The matrix must be symmetric, and may be indefinite or singular. It is always checked, whatever `check` is. `show` prints the
+    report. `callback` is called after every second iteration.
+
+    >>> import numpy as np, solver
+    >>> x, info = solver.minres(np.diag([1.0, -2.0, 4.0]), np.array([1.0, 2.0, 4.0]))
+    >>> info, x.round(6).tolist()
+    (0, [1.0, -1.0, 1.0])
+    """
+    if shift:
+        A = _shifted(A, shift)
+    return _as_scipy("minres", A, b, x0, rtol, 0.0, maxiter, M, callback, settings, show)
+
+
+def _shifted(a, shift):
+    import scipy.sparse
+    found = _inputs.matrix(a)
+    if found is None:
+        raise InputError("shift needs the entries of the matrix; include it in the LinearOperator")
+    offsets, columns, values = found.arrays()
+    rows = scipy.sparse.csr_array((values, columns, offsets), shape=found.shape)
+    return rows - shift * scipy.sparse.eye_array(*found.shape, format="csr")
+
+
+def _as_scipy(method, A, b, x0, rtol, atol, maxiter, M, callback, settings, show=False):
+    if callback is not None and not callable(callback):
+        raise InputError("callback must be a function of x")
+    if M is None and hasattr(A, "psolve"):
+        M = A.psolve
+    rtol, atol = _tolerances(rtol, atol)
+    prepared = Cg(A, method=method, M=M, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, **settings)
+    b = _one_vector(b)
+    if isinstance(x0, str):
+        if x0 != "Mb":
+            raise InputError(f"x0 is {x0!r}; it must be an array, or 'Mb' for M times b")
+        x0 = b if M is None else _own(M)(_inputs.vector(b, prepared.shape[0], "b")[0])
+    answer = prepared.solve(b, None if x0 is None else _one_vector(x0))
+    if show:
+        print(answer)
+    if not answer.converged:
+        warnings.warn(f"{method}: {answer.reason}", NotConvergedWarning, stacklevel=3)
+    return answer.x, 0 if answer.converged else max(answer.iterations, 1)
+
+
+def _own(m):
+    if isinstance(m, str):
+        raise InputError("x0='Mb' needs M as a matrix or an operator")
+    return _preconditioner(m, m.shape[0] if hasattr(m, "shape") else None)
+
+
+def _one_vector(v):
+    """Returns a vector for an array of shape (n,) or (n, 1)."""
+    v = np.asarray(_inputs._on_host(v))
+    if v.ndim == 2 and v.shape[1] == 1:
+        return v.reshape(-1)
+    if v.ndim != 1:
+        raise InputError(f"the shape is {v.shape}, and must be (n,); solver.Cg(A).solve(B) solves for several columns")
+    return v
+
+
+def _tolerances(rtol, atol):
+    """Returns the tolerances of SciPy, max(rtol |b|, atol), as those of the library; one that x = 0 meets becomes stricter."""
+    for name, value in ("rtol", rtol), ("atol", atol):
+        if isinstance(value, str) or not np.isscalar(value) or not value >= 0:
+            raise BadSettingError(f"{name} {value!r}: it must be a number, at least 0")
+    rtol, atol = float(rtol), float(atol)
+    if rtol >= 1 or atol == np.inf:
+        return 0.5, None
+    return rtol if rtol != 0 or atol == 0 else None, atol
+
+
+class Cg:
+    """A matrix prepared for many right-hand sides, usable from any thread.
+
+    >>> import numpy as np, solver
+    >>> A = solver.generate("poisson2d:30x30")
+    >>> prepared = solver.Cg(A, M="ic0", rtol=1e-10)
+    >>> answer = prepared.solve(A @ np.ones(900))
+    >>> answer.converged, bool(abs(answer.x - 1).max() < 1e-7)
+    (True, True)
+    """
+
+    def __init__(
+        self, A, *, M=None, method="cg", rtol=None, atol=None, maxiter=None, columns=1, assume_symmetric=False, callback=None,
+        **settings,
+    ):
+        self._matrix, apply = _inputs.matrix(A), None
+        if self._matrix is None:
+            apply = _product(A)
+        rows, cols = self._matrix.shape if self._matrix else A.shape
+        self.shape = (rows, cols)
+        precond, own = (M, None) if M is None or isinstance(M, str) else (None, _preconditioner(M, rows))
+        self._single = getattr(A, "dtype", None) == np.float32
+        tolerances = {"rtol": rtol, "atol": atol or None, "maxiter": maxiter}
+        self._prepared = _solver.Prepared(
+            method, self._matrix, apply, rows, precond, own, columns, assume_symmetric, callback, tolerances,
+            _inputs.running(**settings),
+        )
+
+    @property
+    def backend(self):
+        return self._prepared.backend
+
+    @property
+    def device(self):
+        return self._prepared.device
+
+    def solve(self, b, x0=None):
+        """Solves for a vector b, or for each column of an array b of shape (n, k)."""
+        b, single = _inputs.vector(b, self.shape[0], "b")
+        if x0 is not None:
+            x0, _ = _inputs.vector(x0, self.shape[0], "x0")
+            if x0.shape != b.shape:
+                x0 = np.ascontiguousarray(np.broadcast_to(x0, b.shape))
+        narrow = single and self._single
+        if b.ndim == 2:
+            return Answers(self._prepared.solve_many(b, x0), narrow)
+        return Answer(self._prepared.solve(b, x0), narrow)
+
+    def update(self, A):
+        """Replaces the values of the matrix; the pattern must be the same."""
+        found = _inputs.matrix(A)
+        if found is None:
+            raise InputError("the prepared matrix has entries; a LinearOperator has none")
+        self._prepared.update(found)
+        self._matrix = found
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.shape[0]} rows, backend {self.backend} on {self.device})"
+
+
+class Minres(Cg):
+    """The same for MINRES."""
+
+    def __init__(self, A, **settings):
+        super().__init__(A, method="minres", **settings)
+
+
+def _product(a):
+    """Returns the product of an operator as a function from array to array."""
+    if getattr(a, "dtype", None) is not None and np.dtype(a.dtype).kind == "c":
+        raise InputError(f"the operator is complex ({a.dtype}); the methods are for real numbers")
+
+    def apply(x):
+        y = np.asarray(a.matvec(x))
+        return np.ascontiguousarray(_inputs.values(y).reshape(-1), np.float64)
+    return apply
+
+
+def _preconditioner(m, rows):
+    """Returns z = M r as a function, for a LinearOperator, a matrix or a function."""
+    if callable(m) and not hasattr(m, "shape"):
+        return lambda r: np.ascontiguousarray(_inputs.values(np.asarray(m(r))).reshape(-1), np.float64)
+    shape = getattr(m, "shape", None)
+    if shape is None or len(shape) != 2:
+        raise InputError(f"M is {type(m).__name__}; it must be a name, a matrix, a LinearOperator or a function")
+    if tuple(shape) != (rows, rows):
+        from ._errors import DimensionError
+        raise DimensionError(f"M has the shape {tuple(shape)}; it must be ({rows}, {rows})")
+    if hasattr(m, "matvec"):
+        return _product(m)
+    m = _inputs._on_host(m)
+    m = m if hasattr(m, "tocsr") else np.asarray(m)
+    _inputs.values(m if isinstance(m, np.ndarray) else m.tocsr().data)
+    return lambda r: np.ascontiguousarray(np.asarray(m @ r).reshape(-1), np.float64)
+
+
+class Answer(_report.Reported):
+    """The solution `x` with its verdict."""
+
+    def __init__(self, inner, single):
+        self._inner = inner
+        self.x = inner.x.astype(np.float32) if single else inner.x
+
+    @property
+    def converged(self):
+        """Whether the true residual meets the tolerance."""
+        return self._inner.converged
+
+    @property
+    def reason(self):
+        """Why the solve ended."""
+        return self._inner.reason
+
+    @property
+    def iterations(self):
+        return self._inner.iterations
+
+    @property
+    def history(self):
+        """The residuals relative to b, before the first iteration and after each."""
+        return self._inner.residuals
+
+
+class Answers(_report.Reported):
+    """The solutions of several right-hand sides: `x` has a column for each."""
+
+    def __init__(self, inner, single):
+        self._inner = inner
+        self.x = inner.x.astype(np.float32) if single else inner.x
+
+    @property
+    def converged(self):
+        """Whether each column has converged."""
+        return np.array(self._inner.converged)
+
+    @property
+    def reasons(self):
+        return self._inner.reasons
+
+    @property
+    def iterations(self):
+        return np.array(self._inner.iterations)
+
+    @property
+    def history(self):
+        """The residuals of each column."""
+        return [self._inner.residuals(column) for column in range(self.x.shape[1])]

