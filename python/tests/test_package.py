@@ -19,8 +19,9 @@ def test_the_examples_of_the_docstrings_run(name):
     assert found.failed == 0 and found.attempted > 0
 
 
-def test_the_examples_of_the_readme_run():
-    found = doctest.testfile(str(HERE.parent / "README.md"), module_relative=False)
+@pytest.mark.parametrize("page", ["python/README.md", "docs/src/python.md"])
+def test_the_examples_of_the_pages_run(page):
+    found = doctest.testfile(str(HERE.parents[1] / page), module_relative=False)
     assert found.failed == 0 and found.attempted > 10
 
 
