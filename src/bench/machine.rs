@@ -59,29 +59,15 @@ impl Machine {
     }
 }
 
-/// Returns the version of the program, and the commit if it runs inside its repository.
+/// Returns the version of the program and the commit that it was built from. An unoptimised program says so instead, as its times
+/// are not those of the commit.
 pub(super) fn program() -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let named = std::env::var("SOLVER_COMMIT").ok().filter(|commit| !commit.is_empty());
-    match named.or_else(commit) {
+    match option_env!("SOLVER_BUILT_FROM") {
         Some(commit) => format!("solver {version} ({commit})"),
+        None if cfg!(debug_assertions) => format!("solver {version} (unoptimised)"),
         None => format!("solver {version}"),
     }
-}
-
-/// Returns the commit of the repository that the running program was built in.
-fn commit() -> Option<String> {
-    let program = std::env::current_exe().ok()?;
-    let git = |arguments: &[&str]| {
-        let done =
-            std::process::Command::new("git").arg("-C").arg(program.parent()?).args(arguments).output();
-        let done = done.ok().filter(|done| done.status.success())?;
-        Some(String::from_utf8_lossy(&done.stdout).trim().to_owned())
-    };
-    let commit = git(&["rev-parse", "HEAD"])?;
-    let commit = commit.get(..8)?;
-    let changed = git(&["status", "-s", "-uno"])?;
-    Some(if changed.is_empty() { commit.to_owned() } else { format!("{commit} with changes") })
 }
 
 /// Returns the time in UTC: `2026-01-31T12:00:00Z`.
