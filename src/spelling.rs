@@ -10,7 +10,8 @@ pub(crate) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> 
     let typed = typed.to_lowercase();
     let similarity = |name: &str| {
         let name = name.to_lowercase();
-        let contained = typed.len() >= 2 && (name.contains(&typed) || typed.contains(&name));
+        let (short, long) = if typed.len() < name.len() { (&typed, &name) } else { (&name, &typed) };
+        let contained = short.len() >= 2 && long.contains(short.as_str());
         if contained { 1.0 } else { strsim::jaro_winkler(&typed, &name) }
     };
     let mut scored: Vec<(f64, &str)> = names.map(|name| (similarity(name), name)).collect();
@@ -39,5 +40,6 @@ mod tests {
         assert_eq!(near("auidkw_1").first(), Some(&"audikw_1"));
         assert_eq!(near("f1").first(), Some(&"F1"));
         assert!(near("qqqqqq").is_empty());
+        assert_eq!(nearest("bakend", ["n", "backend"].into_iter()), ["backend"]);
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn fill(text: &str, values: &BTreeMap<String, String>) -> String {
 }
 
 /// Returns the combinations of the values of those variables that occur in `texts`.
-fn combinations(vary: &BTreeMap<String, Vec<Text>>, text: &str) -> Vec<BTreeMap<String, String>> {
+pub(super) fn combinations(vary: &BTreeMap<String, Vec<Text>>, text: &str) -> Vec<BTreeMap<String, String>> {
     let mut all = vec![BTreeMap::new()];
     for (name, values) in vary.iter().filter(|(name, _)| text.contains(&format!("{{{name}}}"))) {
         let with = |old: &BTreeMap<String, String>| {

@@ -8,6 +8,7 @@
 //! the host ([`check`](crate::backend::timing::check)), solves by the verdict that recomputes the residual.
 
 mod cases;
+mod check;
 mod compare;
 #[cfg(feature = "plot")]
 mod figures;

@@ -175,6 +175,22 @@ pub struct Row {
     pub blocks: Option<u32>,
 }
 
+/// The fields by which rows are grouped, besides the variables of a sweep.
+pub(super) const FIELDS: [&str; 12] = [
+    "matrix",
+    "backend",
+    "family",
+    "device",
+    "threads",
+    "columns",
+    "precision",
+    "as_stored",
+    "sweep",
+    "program",
+    "measured",
+    "label",
+];
+
 impl Row {
     /// Returns the value of a field by which rows are grouped, as text: a field of the case, or a variable of the sweep.
     pub fn field(&self, name: &str) -> Option<String> {

@@ -1,8 +1,7 @@
 //! Studies as data: the sweeps to measure, and the tables and figures to make of them.
 
+use super::check::check;
 use crate::error::{Error, Result};
-use crate::solve::markov::ChainMethod;
-use crate::solve::pagerank::RankMethod;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -59,7 +58,7 @@ pub struct Sweep {
     /// Backends with their parameters, possibly with variables.
     #[serde(default = "automatic")]
     pub backend: Vec<String>,
-    /// Precisions: `f64`, `f32`, `mixed`.
+    /// Precisions: `f64`, `f32`.
     #[serde(default = "double")]
     pub precision: Vec<String>,
     /// Numbers of CPU threads; by default one per core.
@@ -320,35 +319,21 @@ fn one() -> usize {
 }
 
 impl Study {
-    /// Reads a study.
+    /// Reads and checks a study.
     pub fn read(path: &Path) -> Result<Study> {
-        let fault = |source| Error::Io { action: "read", path: path.to_owned(), source };
-        let text = std::fs::read_to_string(path).map_err(fault)?;
-        let malformed = |found: String| Error::Malformed {
-            path: path.to_owned(),
-            part: "the study".to_owned(),
-            expected: "the keys title, sweep and table, as in configs/bench/".to_owned(),
-            found,
-        };
-        let mut study: Study = toml::from_str(&text).map_err(|e| malformed(e.to_string()))?;
+        let unread = |source| Error::Io { action: "read", path: path.to_owned(), source };
+        let text = std::fs::read_to_string(path).map_err(unread)?;
+        let wrong = |(line, fault)| Error::Study { path: path.to_owned(), line, fault };
+        let line = |at: usize| text.bytes().take(at).filter(|&byte| byte == b'\n').count() as u64 + 1;
+        let mut study: Study = toml::from_str(&text).map_err(|e| {
+            let line = e.span().filter(|span| !span.is_empty()).map(|span| line(span.start));
+            wrong((line, format!("{}; see the studies in configs/bench/", e.message())))
+        })?;
         if study.name.is_empty() {
             study.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         }
-        study.check().map_err(malformed)?;
+        check(&study).map_err(|fault| wrong(fault.located(&text)))?;
         Ok(study)
-    }
-
-    /// Checks what the types do not: names that refer to each other, devices, precisions.
-    fn check(&self) -> std::result::Result<(), String> {
-        for sweep in &self.sweeps {
-            sweep.check().map_err(|fault| format!("in sweep {}: {fault}", sweep.name))?;
-        }
-        for table in &self.tables {
-            if let Some(name) = table.sweep.iter().find(|name| self.sweep(name).is_none()) {
-                return Err(format!("table {:?} refers to sweep {name}, which is not there", table.title));
-            }
-        }
-        Ok(())
     }
 
     /// Makes a study of one sweep, without tables.
@@ -394,47 +379,5 @@ impl Sweep {
             rival: Vec::new(),
             protocol,
         }
-    }
-
-    fn check(&self) -> std::result::Result<(), String> {
-        if let Some(device) = self.device.iter().find(|device| !["cpu", "cuda"].contains(&device.as_str())) {
-            return Err(format!("device {device}; the devices are cpu and cuda"));
-        }
-        if let Some(name) = self.precision.iter().find(|name| !["f64", "f32"].contains(&name.as_str())) {
-            return Err(format!("precision {name}; the precisions are f64 and f32"));
-        }
-        let texts = || self.matrix.iter().chain(&self.backend);
-        let unused = |name: &&String| !texts().any(|text| text.contains(&format!("{{{name}}}")));
-        if let Some(name) = self.vary.keys().find(unused) {
-            return Err(format!("variable {name} is in no matrix and no backend"));
-        }
-        if let Some((name, _)) = self.vary.iter().find(|(_, values)| values.is_empty()) {
-            return Err(format!("variable {name} has no values"));
-        }
-        for text in texts() {
-            let inside = text.split('{').skip(1).map(|rest| rest.split('}').next().unwrap_or_default());
-            if let Some(name) = inside.into_iter().find(|name| !self.vary.contains_key(*name)) {
-                return Err(format!("{text} has the variable {name}, which has no values"));
-            }
-        }
-        if self.columns.contains(&0) {
-            return Err("columns are at least 1".to_owned());
-        }
-        if !self.columns.is_empty() && self.what != What::Product {
-            return Err("only products have columns".to_owned());
-        }
-        let methods: &[&str] = match self.what {
-            What::Pagerank => &RankMethod::ALL.map(RankMethod::name),
-            What::Markov => &ChainMethod::ALL.map(ChainMethod::name),
-            _ => &[],
-        };
-        if let Some(method) = self.method.as_deref().filter(|method| !methods.contains(method)) {
-            return Err(format!("method {method}; the methods are {}", methods.join(", ")));
-        }
-        if self.protocol.rounds == 0 || self.protocol.samples == Some(0) || self.protocol.products == Some(0)
-        {
-            return Err("rounds, samples and products are at least 1".to_owned());
-        }
-        Ok(())
     }
 }

@@ -22,6 +22,11 @@ fn or_near(near: &str) -> String {
     if near.is_empty() { String::new() } else { format!("; {}", near.trim_end()) }
 }
 
+/// Formats the number of a line as the end of a path.
+fn at_line(line: Option<u64>) -> String {
+    line.map_or_else(String::new, |line| format!(":{line}"))
+}
+
 /// Shorthand used throughout the crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -224,6 +229,16 @@ pub enum Error {
         expected: f64,
         /// The error as a multiple of the bound.
         bounds: f64,
+    },
+    /// A file does not describe a study.
+    #[error("{path}{}: {fault}", at_line(*line), path = path.display())]
+    Study {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1, if known.
+        line: Option<u64>,
+        /// What is wrong, and what is allowed.
+        fault: String,
     },
     /// An external program that a study compares with failed, or its answer is wrong.
     #[error("{name}: {reason}")]
