@@ -74,7 +74,8 @@ fn precision(row: &Row) -> Precision {
     if row.precision == "f32" { Precision::F32 } else { Precision::F64 }
 }
 
-/// Measures a solve of this program. The row gets its results.
+/// Measures a solve of this program. The row gets its results. `auto` chooses by its model, as in products: choices that are
+/// kept on this machine would make the record depend on them.
 pub(super) fn measure(matrix: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
     describe(row, matrix.csr());
     match row.what {
@@ -86,7 +87,8 @@ pub(super) fn measure(matrix: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<(
 }
 
 fn cg(matrix: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
-    let mut solver = Cg::new(matrix).device(&row.device).backend(&row.backend).precision(precision(row));
+    let solver = Cg::new(matrix).by_model();
+    let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
     if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
         solver = solver.threads(threads);
     }
@@ -120,7 +122,8 @@ fn cg(matrix: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
 }
 
 fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
-    let mut solver = Pagerank::new(graph).device(&row.device).backend(&row.backend).precision(precision(row));
+    let solver = Pagerank::new(graph).by_model();
+    let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
     if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
         solver = solver.threads(threads);
     }
@@ -154,7 +157,8 @@ fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
 }
 
 fn markov(chain: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
-    let mut solver = Markov::new(chain).device(&row.device).backend(&row.backend).precision(precision(row));
+    let solver = Markov::new(chain).by_model();
+    let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
     if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
         solver = solver.threads(threads);
     }

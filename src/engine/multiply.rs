@@ -71,7 +71,8 @@ impl Multiply {
         let (precision, columns) = (running.request.precision, running.request.columns);
         let csr =
             if precision.narrow_values() { Arc::new(matrix.csr.to_f32()) } else { Arc::clone(&matrix.csr) };
-        let wanted = BackendOrder { backend: &backend, precision, tune: running.tune, columns };
+        let choosing = running.choosing;
+        let wanted = BackendOrder { backend: &backend, precision, choosing, columns };
         let phases = &mut running.phases;
         let (held, chosen) =
             on_device!(device, precision, |shared, D, T| held::<D, T>(shared, &wanted, &csr, phases))?;

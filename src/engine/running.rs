@@ -3,7 +3,7 @@
 use super::device::{DeviceHandle, Request, Settled};
 use super::memory;
 use super::shared::Shared;
-use super::tune::{Context, Explanation, choose};
+use super::tune::{Choosing, Context, Explanation, choose};
 use super::watch::{FanOut, Phases};
 use crate::backend::{Choice, Entry, Operator, Pick};
 use crate::device::Device;
@@ -26,15 +26,15 @@ pub(super) struct Running {
     pub settled: Option<Settled>,
     pub device: Option<DeviceHandle>,
     pub watch: Watch,
-    /// Whether backends are measured if there is no kept choice.
-    pub tune: bool,
+    pub choosing: Choosing,
     pub phases: Phases,
 }
 
 impl Default for Running {
     fn default() -> Running {
         let (request, watch) = (Request::default(), Watch::default());
-        Running { request, settled: None, device: None, watch, tune: false, phases: Phases::default() }
+        let choosing = Choosing::default();
+        Running { request, settled: None, device: None, watch, choosing, phases: Phases::default() }
     }
 }
 
@@ -61,7 +61,7 @@ macro_rules! device_settings {
 
         /// Measures the backends before the solve if backend is `auto` and no choice is kept from an earlier measurement.
         pub fn tune(mut self, tune: bool) -> Self {
-            self.running.tune = tune;
+            self.running.choosing = $crate::engine::tune::Choosing::tuning(tune);
             self
         }
 
@@ -95,6 +95,12 @@ macro_rules! device_settings {
 macro_rules! running_settings {
     () => {
         $crate::engine::running::device_settings!();
+
+        /// Chooses the backend by the model, so that a measurement does not depend on the choices kept on this machine.
+        pub(crate) fn by_model(mut self) -> Self {
+            self.running.choosing = $crate::engine::tune::Choosing::Model;
+            self
+        }
 
         /// Stops once the iterations have taken this long.
         pub fn time_limit(mut self, time: Duration) -> Self {
@@ -231,8 +237,7 @@ pub(super) fn finish_work<D: Device>(device: &D) -> Result<()> {
 pub(super) struct BackendOrder<'a> {
     pub backend: &'a Choice,
     pub precision: Precision,
-    /// Whether backends are measured if there is no kept choice.
-    pub tune: bool,
+    pub choosing: Choosing,
     /// Number of vectors that are multiplied at once.
     pub columns: usize,
 }
@@ -247,15 +252,15 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
 ) -> Result<(Operator<D, T>, Chosen)> {
     let device = device.acquire()?;
     device.enter()?;
-    let choosing = phases.begin(Phase::Analyse, "choosing a backend");
-    let BackendOrder { backend, precision, tune, columns } = *order;
-    let context = Context { precision, size: device.gpu_size(), tune, columns };
+    let analysing = phases.begin(Phase::Analyse, "choosing a backend");
+    let BackendOrder { backend, precision, choosing, columns } = *order;
+    let context = Context { precision, size: device.gpu_size(), choosing, columns };
     let selected = choose::<D, T>(&device, backend, matrix, &context, &mut |what| phases.announce(what))?;
     let (explanation, backend) = (selected.explanation(), selected.backend);
     if let Some(why) = backend.because() {
         log::info!("backend {}: {why}", backend.label());
     }
-    drop(choosing);
+    drop(analysing);
     let _building = phases.begin(Phase::Build, &format!("building backend {}", backend.label()));
     let reserve = memory::vectors(vectors, matrix.rows(), size_of::<T>());
     let operator = backend.build_for::<D, T>(&*device, matrix, reserve, columns)?;

@@ -174,7 +174,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
             narrow = narrowed(precision, exact);
             let _span = settings.phases.begin(Phase::Analyse, "choosing a backend");
             let csr = narrow.as_ref().unwrap_or(&exact.csr);
-            let context = Context { precision, size, tune: settings.tune, columns };
+            let context = Context { precision, size, choosing: settings.choosing, columns };
             let selected =
                 choose::<D, T>(&held, backend, csr, &context, &mut |what| settings.phases.announce(what))?;
             if let Some(why) = selected.backend.because() {

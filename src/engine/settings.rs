@@ -3,6 +3,7 @@
 use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;
 use super::stopping::Stopping;
+use super::tune::Choosing;
 use super::watch::Phases;
 use crate::error::{Error, Result};
 use crate::observe::{Observer, Phase};
@@ -45,8 +46,7 @@ pub(super) struct Settings {
     pub device: Option<DeviceHandle>,
     pub custom_precond: Option<Arc<dyn Product>>,
     pub assume_symmetric: bool,
-    /// Whether backends are measured if there is no kept choice.
-    pub tune: bool,
+    pub choosing: Choosing,
     pub stopping: Stopping,
     pub checkpoints: Checkpoints,
     pub observers: Vec<Box<dyn Observer + Send>>,
@@ -65,7 +65,7 @@ impl Settings {
             device: None,
             custom_precond: None,
             assume_symmetric: false,
-            tune: false,
+            choosing: Choosing::default(),
             stopping: Stopping::default(),
             checkpoints: Checkpoints::default(),
             observers: Vec::new(),

@@ -8,6 +8,7 @@ use super::prepared::Prepared;
 use super::rhs::RightHandSide;
 use super::settings::{Input, Settings};
 use super::stopping::Stopping;
+use super::tune::Choosing;
 use super::watch::{Closure, OnIterate, Phases, Progress};
 use crate::error::Result;
 use crate::observe::Observer;
@@ -132,7 +133,13 @@ impl Solver {
 
     /// Measures the backends before the solve if backend is `auto` and no choice is kept from an earlier measurement.
     pub fn tune(mut self, tune: bool) -> Solver {
-        self.0.tune = tune;
+        self.0.choosing = Choosing::tuning(tune);
+        self
+    }
+
+    /// Chooses the backend by the model, so that a measurement does not depend on the choices kept on this machine.
+    pub(crate) fn by_model(mut self) -> Solver {
+        self.0.choosing = Choosing::Model;
         self
     }
 

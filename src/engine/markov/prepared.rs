@@ -8,6 +8,7 @@ use crate::engine::device::{DeviceHandle, on_device};
 use crate::engine::graph::Names;
 use crate::engine::running::{BackendOrder, Chosen, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
+use crate::engine::tune::Choosing;
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::{ChainError, Error, Result};
@@ -43,7 +44,7 @@ struct Recipe {
     device: DeviceHandle,
     backend: Choice,
     precision: Precision,
-    tune: bool,
+    choosing: Choosing,
 }
 
 /// A prepared chain on one device, for repeated solves. It can be moved to another thread.
@@ -93,7 +94,7 @@ impl Recipe {
                 let order = BackendOrder {
                     backend: &self.backend,
                     precision: self.precision,
-                    tune: self.tune,
+                    choosing: self.choosing,
                     columns: 1,
                 };
                 on_device!(self.device, self.precision, |held, D, T| {
@@ -150,8 +151,8 @@ impl Prepared {
         }
         drop(finding);
         let (method, precision) = (settings.method, running.request.precision);
-        let tune = running.tune;
-        let recipe = Recipe { method, device, backend, precision, tune };
+        let choosing = running.choosing;
+        let recipe = Recipe { method, device, backend, precision, choosing };
         let only = match chain.closed() {
             [class] => Some(recipe.prepare(&chain, class, &mut running.phases)?),
             _ => None,

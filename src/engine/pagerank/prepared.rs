@@ -155,8 +155,8 @@ impl Prepared {
                 let matrix =
                     if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
                 drop(sorting);
-                let (tune, columns) = (running.tune, running.request.columns);
-                let order = BackendOrder { backend: &backend, precision, tune, columns };
+                let (choosing, columns) = (running.choosing, running.request.columns);
+                let order = BackendOrder { backend: &backend, precision, choosing, columns };
                 let phases = &mut running.phases;
                 on_device!(device, precision, |held, D, T| {
                     by_power::<D, T>(held, &order, &matrix, (vectors, extrapolate), phases)

@@ -21,12 +21,30 @@ const VECTORS: usize = 16;
 /// The backend whose iterations share a launch, which products do not show.
 const BURST: &str = "burst";
 
+/// How `auto` becomes a backend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::engine) enum Choosing {
+    /// By the model, whatever choices are kept on this machine.
+    Model,
+    /// By a kept choice, or else by the model.
+    #[default]
+    Kept,
+    /// By a kept choice, or else by a measurement.
+    Measure,
+}
+
+impl Choosing {
+    /// Returns how a solve chooses that measures if `tune` is set.
+    pub fn tuning(tune: bool) -> Choosing {
+        if tune { Choosing::Measure } else { Choosing::Kept }
+    }
+}
+
 /// What the choice of a solve depends on, besides the matrix.
 pub(in crate::engine) struct Context {
     pub precision: Precision,
     pub size: GpuSize,
-    /// Whether to measure if there is no kept choice.
-    pub tune: bool,
+    pub choosing: Choosing,
     /// Number of columns that are multiplied at once. Measurements and kept choices are for one column.
     pub columns: usize,
 }
@@ -55,8 +73,7 @@ pub(super) fn auto<D: Pick<T>, T: Scalar>() -> Result<Choice> {
     Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")
 }
 
-/// Chooses the backend for a matrix. For `auto`, a kept choice comes before the model; without one, the candidates are measured
-/// if the context says so.
+/// Chooses the backend for a matrix.
 pub(in crate::engine) fn choose<D: Pick<T>, T: Scalar>(
     device: &D,
     choice: &Choice,
@@ -66,7 +83,8 @@ pub(in crate::engine) fn choose<D: Pick<T>, T: Scalar>(
 ) -> Result<Selected> {
     let model = || choice.settle_columns(matrix, size_of::<T>(), &context.size, context.columns);
     let by_model = |backend| Ok(Selected { backend, kept: None });
-    if !choice.is_auto() || matrix.nnz() == 0 || context.columns > 1 {
+    let only_model = context.choosing == Choosing::Model;
+    if !choice.is_auto() || matrix.nnz() == 0 || context.columns > 1 || only_model {
         return by_model(model()?);
     }
     if matrix.rows() <= context.size.resident_rows && D::BATCH > 1 {
@@ -78,7 +96,7 @@ pub(in crate::engine) fn choose<D: Pick<T>, T: Scalar>(
     if let Some(selected) = kept::lookup(device, matrix, context.precision).and_then(usable::<D, T>(matrix)) {
         return Ok(selected);
     }
-    if !context.tune {
+    if context.choosing == Choosing::Kept {
         return by_model(model()?);
     }
     let order = Order { precision: context.precision, candidates: &[], budget: BUDGET };

@@ -11,7 +11,7 @@ mod date;
 mod kept;
 mod measure;
 
-pub(super) use choose::{Context, choose};
+pub(super) use choose::{Choosing, Context, choose};
 pub use kept::{Kept, forget, forget_all, of_size};
 
 use super::device::{DeviceHandle, Request, on_device};
@@ -150,8 +150,8 @@ pub fn explain(matrix: &Matrix, request: &Request) -> Result<Explanation> {
     let precision = request.precision;
     on_device!(device, precision, |held, D, T| {
         let held = held.acquire()?;
-        let context =
-            Context { precision, size: crate::backend::Host::gpu_size(&*held), tune: false, columns: 1 };
+        let size = crate::backend::Host::gpu_size(&*held);
+        let context = Context { precision, size, choosing: Choosing::Kept, columns: 1 };
         let auto = choose::auto::<D, T>()?;
         choose::<D, T>(&held, &auto, &csr, &context, &mut |_| ()).map(|selected| selected.explanation())
     })
