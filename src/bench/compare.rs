@@ -1,6 +1,7 @@
 //! Compares two records of the same cases, and tells changes from noise.
 
 use super::record::{Record, Row, Spread};
+use super::resume::differing;
 
 /// A change of the minimum below this share is noise on any machine.
 const LEAST: f64 = 0.03;
@@ -33,6 +34,8 @@ pub struct Comparison {
     pub only_before: Vec<String>,
     /// Cases that are only in the second record.
     pub only_after: Vec<String>,
+    /// Sweeps that the two records measured in different ways.
+    pub otherwise: Vec<String>,
     /// The machines, if they differ.
     pub machines: Option<[String; 2]>,
 }
@@ -67,6 +70,7 @@ pub fn compare(before: &Record, after: &Record) -> Comparison {
     found.only_after = after.rows.iter().filter(|row| before.find(row).is_none()).map(describe).collect();
     found.faster.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     found.slower.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
+    found.otherwise = differing(&before.rows, &before.study, &after.study);
     let machines = [before, after].map(|record| record.machine.in_words());
     found.machines = (machines[0] != machines[1]).then_some(machines);
     found

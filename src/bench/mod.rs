@@ -16,6 +16,7 @@ mod machine;
 mod pivot;
 mod product;
 mod record;
+mod resume;
 mod rivals;
 mod run;
 mod solves;

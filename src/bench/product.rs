@@ -12,6 +12,7 @@ use crate::format::Csr;
 use crate::scalar::Scalar;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Least time of a sample without a fixed number of products: short, because a busy machine has only short idle gaps.
@@ -44,6 +45,7 @@ struct Group<'a, D: Pick<T>, T: Scalar> {
     device: &'a D,
     matrix: &'a Arc<Csr>,
     protocol: &'a Protocol,
+    cancel: &'a AtomicBool,
     x: Vec<T>,
     /// The number of columns of x and y.
     k: usize,
@@ -52,13 +54,14 @@ struct Group<'a, D: Pick<T>, T: Scalar> {
 }
 
 /// Measures cases that differ only in the backend, and passes each finished row to `done`. `before` is called with the label of
-/// a case before it is built, and stops the measurement by returning false.
+/// a case before it is built. Once `cancel` is set, cases that lack samples have no row.
 pub(super) fn measure<D: Pick<T>, T: Scalar>(
     device: &D,
     matrix: &Arc<Csr>,
     cases: &[Case],
     protocol: &Protocol,
-    before: &mut dyn FnMut(&Row) -> bool,
+    cancel: &AtomicBool,
+    before: &mut dyn FnMut(&Row),
     done: &mut dyn FnMut(Row) -> Result<()>,
 ) -> Result<()> {
     let k = cases.first().and_then(|case| case.row.columns).unwrap_or(1);
@@ -67,13 +70,14 @@ pub(super) fn measure<D: Pick<T>, T: Scalar>(
     } else {
         operand(matrix.cols() * k)
     };
-    let mut group = Group { device, matrix, protocol, x, k, streams: BTreeMap::new() };
+    let mut group = Group { device, matrix, protocol, cancel, x, k, streams: BTreeMap::new() };
     let mut runners: Vec<Runner<D, T>> = Vec::new();
     for case in cases {
         let mut row = case.row.clone();
         describe(&mut row, matrix);
-        if !before(&row) {
-            break;
+        before(&row);
+        if group.is_cancelled() {
+            return Ok(());
         }
         match group.prepare(row.clone()) {
             Ok(runner) => runners.push(runner),
@@ -101,6 +105,10 @@ fn size(bytes: u64) -> u64 {
 }
 
 impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
+    fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
     /// Builds the operator of a case and verifies its first product.
     fn prepare(&self, mut row: Row) -> Result<Runner<D, T>> {
         let (device, matrix, protocol, k) = (self.device, self.matrix, self.protocol, self.k);
@@ -160,6 +168,9 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
         let mut failed = vec![None; runners.len()];
         for _ in 0..self.protocol.rounds {
             for &bytes in &sizes {
+                if self.is_cancelled() {
+                    return Ok(());
+                }
                 let began = Instant::now();
                 let measured = stream::measure(self.device, bytes)?;
                 rest::<D>(began.elapsed().as_secs_f64());
@@ -168,8 +179,11 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
             }
             for (runner, failed) in runners.iter_mut().zip(&mut failed).filter(|(_, failed)| failed.is_none())
             {
-                *failed = runner.round(self.protocol).err().map(|e| e.to_string());
+                *failed = runner.round(self.protocol, self.cancel).err().map(|e| e.to_string());
             }
+        }
+        if self.is_cancelled() {
+            return Ok(());
         }
         for (mut runner, failed) in runners.into_iter().zip(failed) {
             let last = if failed.is_none() { self.verify_last(&runner) } else { Ok(()) };
@@ -199,9 +213,10 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
 }
 
 impl<D: Pick<T>, T: Scalar> Runner<D, T> {
-    /// Takes the samples of one round.
-    fn round(&mut self, protocol: &Protocol) -> Result<()> {
-        if self.one < ROUND_SECONDS {
+    /// Takes the samples of one round, until `cancel` is set.
+    fn round(&mut self, protocol: &Protocol, cancel: &AtomicBool) -> Result<()> {
+        let goes_on = |_: &usize| !cancel.load(Ordering::Relaxed);
+        if self.one < ROUND_SECONDS && goes_on(&0) {
             self.one = self.timer.seconds(Timed::Plain, 2)?;
         }
         let one = self.one;
@@ -215,16 +230,17 @@ impl<D: Pick<T>, T: Scalar> Runner<D, T> {
         let by_time = (most / self.each).clamp(least, *SAMPLES.end());
         let samples = protocol.samples.unwrap_or(by_time);
         let Runner { timer, plain, dot, cold, each, row, .. } = self;
-        for _ in 0..samples {
+        for _ in (0..samples).take_while(goes_on) {
             plain.push(sample::<D, T>(timer, Timed::Plain, *each)?);
         }
         if protocol.dot && row.rows == row.cols {
-            for _ in 0..samples {
+            for _ in (0..samples).take_while(goes_on) {
                 dot.push(sample::<D, T>(timer, Timed::Dot, *each)?);
             }
         }
         let makes_cold = protocol.cold && D::BATCH > 1 && row.bytes < crate::backend::timing::FLUSH as u64;
-        for _ in 0..if makes_cold { *SAMPLES.start() } else { 0 } {
+        let cold_samples = if makes_cold { *SAMPLES.start() } else { 0 };
+        for _ in (0..cold_samples).take_while(goes_on) {
             let both = sample::<D, T>(timer, Timed::Cold, PRODUCTS.min(most))?;
             cold.push(both - sample::<D, T>(timer, Timed::Flush, PRODUCTS.min(most))?);
         }

@@ -16,6 +16,7 @@ pub const SCHEMA: u32 = 1;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Record {
     /// The version of this schema.
+    #[serde(default = "first_schema")]
     pub schema: u32,
     /// The study.
     pub study: Study,
@@ -29,8 +30,20 @@ pub struct Record {
     pub machine: Machine,
     /// The measured cases.
     pub rows: Vec<Row>,
-    /// The cases that this machine cannot run, with the reason.
+    /// The cases that were not run, with the reason.
+    #[serde(default)]
     pub left_out: Vec<LeftOut>,
+    /// Cases that were asked for and are not measured yet, because the run was interrupted.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unfinished: usize,
+}
+
+fn first_schema() -> u32 {
+    1
+}
+
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Cases that were not run.
@@ -38,7 +51,7 @@ pub struct Record {
 pub struct LeftOut {
     /// The name of the sweep.
     pub sweep: String,
-    /// The cases: a device, a matrix, a rival.
+    /// The cases: a device, and how many if it is not all of them.
     pub what: String,
     /// The reason.
     pub why: String,
@@ -221,15 +234,21 @@ impl Row {
         self.bytes as f64 / seconds / 1e9
     }
 
-    /// Returns whether two rows are the same case.
+    /// Returns whether two rows are the same case of the same matrix.
     pub fn is_same_case(&self, other: &Row) -> bool {
-        let key = |row: &Row| {
-            let Row { sweep, program, matrix, vary, device, threads, columns, precision, .. } = row;
-            let Row { as_stored, backend, .. } = row;
-            let names = [sweep, program, matrix, device, precision, backend].map(String::clone);
-            (names, vary.clone(), *threads, *columns, *as_stored)
-        };
-        key(self) == key(other)
+        self.measured == other.measured && self.is_same_but_measured(other)
+    }
+
+    /// Returns whether two rows are the same case, possibly of a matrix and its stand-in.
+    pub(super) fn is_same_but_measured(&self, other: &Row) -> bool {
+        let Row { sweep, what, program, matrix, vary, device, threads, columns, precision, .. } = self;
+        self.backend == other.backend
+            && *matrix == other.matrix
+            && *sweep == other.sweep
+            && (program, device, precision) == (&other.program, &other.device, &other.precision)
+            && (what, threads, columns) == (&other.what, &other.threads, &other.columns)
+            && self.as_stored == other.as_stored
+            && *vary == other.vary
     }
 }
 

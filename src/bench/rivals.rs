@@ -18,12 +18,17 @@ use crate::solve::problem;
 use crate::source::{npy, npz};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The tolerance of a system without one.
 const RTOL: f64 = 1e-8;
 /// The largest l1 distance of a rival's distribution from a certified one.
 const FAR: f64 = 1e-5;
+
+/// The time between two looks at a running rival.
+const POLL: Duration = Duration::from_millis(20);
 
 /// The output of a rival.
 #[derive(Deserialize)]
@@ -76,8 +81,15 @@ impl Exchange {
         Ok(())
     }
 
-    /// Runs a rival on a matrix. The row gets its results.
-    pub fn measure(&mut self, matrix: &Matrix, sweep: &Sweep, rival: &Rival, row: &mut Row) -> Result<()> {
+    /// Runs a rival on a matrix, and ends it once `cancel` is set. The row gets its results.
+    pub fn measure(
+        &mut self,
+        matrix: &Matrix,
+        sweep: &Sweep,
+        rival: &Rival,
+        row: &mut Row,
+        cancel: &AtomicBool,
+    ) -> Result<()> {
         describe(row, matrix.csr());
         self.write(matrix.csr(), row)?;
         let k = row.columns.unwrap_or(1);
@@ -89,7 +101,7 @@ impl Exchange {
         npy::write(&self.file("vector.npy"), &Dense::new(rows, k, vector.clone())?)?;
         let answer = self.file("answer.npy");
         let _ = std::fs::remove_file(&answer);
-        let output = self.run(rival, sweep, row)?;
+        let output = self.run(rival, sweep, row, cancel)?;
         row.checked = Some(verify(matrix, sweep, row, rival, &vector, &answer)?);
         row.label = output.version.unwrap_or_else(|| rival.name.clone());
         row.seconds = Spread::of(&output.seconds, output.each.unwrap_or(1));
@@ -106,7 +118,7 @@ impl Exchange {
     }
 
     /// Runs the command and parses its output.
-    fn run(&self, rival: &Rival, sweep: &Sweep, row: &Row) -> Result<Output> {
+    fn run(&self, rival: &Rival, sweep: &Sweep, row: &Row, cancel: &AtomicBool) -> Result<Output> {
         let fault = |reason: String| Error::Rival { name: rival.name.clone(), reason };
         let fill = |argument: &String| {
             let path = |name: &str| self.file(name).display().to_string();
@@ -132,17 +144,34 @@ impl Exchange {
         let arguments: Vec<String> = rival.command.iter().map(fill).collect();
         let (program, rest) =
             arguments.split_first().ok_or_else(|| fault("its command is empty".to_owned()))?;
-        let done = Command::new(program).args(rest).output();
-        let done = done.map_err(|e| fault(format!("{program} does not start: {e}")))?;
-        if !done.status.success() {
-            let errors = String::from_utf8_lossy(&done.stderr);
+        let status = self.wait(Command::new(program).args(rest), cancel);
+        let status = status.map_err(|e| fault(format!("{program} does not start: {e}")))?;
+        let said =
+            |name| std::fs::read(self.file(name)).map(|text| String::from_utf8_lossy(&text).into_owned());
+        if !status.success() {
+            let errors = said("errors").unwrap_or_default();
             return Err(fault(
                 errors.trim().lines().last().unwrap_or("it failed without a message").to_owned(),
             ));
         }
-        let text = String::from_utf8_lossy(&done.stdout);
+        let text = said("output").unwrap_or_default();
         let line = text.lines().rev().find(|line| line.starts_with('{')).unwrap_or_default();
         serde_json::from_str(line).map_err(|e| fault(format!("its output is not the expected JSON: {e}")))
+    }
+
+    /// Runs a command with its output in files of the folder, and kills it once `cancel` is set.
+    fn wait(&self, command: &mut Command, cancel: &AtomicBool) -> std::io::Result<ExitStatus> {
+        let file = |name| std::fs::File::create(self.file(name)).map(Stdio::from);
+        let mut child = command.stdout(file("output")?).stderr(file("errors")?).spawn()?;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                child.kill()?;
+            }
+            std::thread::sleep(POLL);
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Measures a study, matrix by matrix.
 
 use super::cases::Case;
-use super::machine::{Machine, now, program};
+use super::machine::Machine;
 use super::product;
-use super::record::{LeftOut, Record, Row, SCHEMA};
+use super::record::{LeftOut, Record, Row};
+use super::resume::begin;
 use super::rivals::Exchange;
 use super::solves;
 use super::study::{Study, Sweep, What};
@@ -29,9 +30,11 @@ pub struct Settings {
     pub afresh: bool,
     /// Measures failed cases again.
     pub retry: bool,
+    /// The matrix of all cases, if it is in memory already.
+    pub matrix: Option<Matrix>,
     /// The command, for the record.
     pub command: String,
-    /// Stops after the present case once it is set.
+    /// Stops the run once it is set; cases that are not finished are left to the next run.
     pub cancel: Arc<AtomicBool>,
 }
 
@@ -53,7 +56,11 @@ struct Run<'a> {
     study: &'a Study,
     settings: &'a Settings,
     record: Record,
+    /// All cases of the study.
+    all: Vec<Case>,
     gpu: Option<Cuda>,
+    /// Why there is no GPU, if cases need one.
+    no_gpu: Option<String>,
     exchange: Option<Exchange>,
     began: Instant,
     done: usize,
@@ -65,21 +72,22 @@ struct Run<'a> {
 /// Measures the cases of a study that the record does not have yet, and returns the record. The record is saved after every
 /// matrix; a run that is cancelled returns what it has.
 pub fn run(study: &Study, settings: &Settings, on_progress: &mut dyn FnMut(&Progress)) -> Result<Record> {
-    let all = study.cases(&settings.sweeps);
-    let wanted = |case: &Case| settings.device.as_ref().is_none_or(|device| *device == case.row.device);
-    let needs_gpu = all.iter().any(|case| wanted(case) && case.row.device == "cuda");
+    let all = study.cases(&[]);
+    let needs_gpu = all.iter().any(|case| settings.asks_for(&case.row) && case.row.device == "cuda");
     let gpu = if needs_gpu { Some(cuda::usable(0).and_then(|()| Cuda::new(0))) } else { None };
     let (gpu, no_gpu) = match gpu {
         Some(Ok(gpu)) => (Some(gpu), None),
         Some(Err(e)) => (None, Some(e.to_string())),
-        None => (None, Some("cases of other devices were not asked for".to_owned())),
+        None => (None, None),
     };
-    let record = begin(study, settings, Machine::here(gpu.as_ref()))?;
+    let record = begin(study, &all, settings, Machine::here(gpu.as_ref()))?;
     let mut run = Run {
         study,
         settings,
         record,
+        all: Vec::new(),
         gpu,
+        no_gpu,
         exchange: None,
         began: Instant::now(),
         done: 0,
@@ -87,9 +95,9 @@ pub fn run(study: &Study, settings: &Settings, on_progress: &mut dyn FnMut(&Prog
         total: 0,
         on_progress,
     };
-    run.leave_out(&all, no_gpu.as_deref());
-    let here = |case: &Case| wanted(case) && (case.row.device == "cpu" || run.gpu.is_some());
-    let cases: Vec<Case> = all.into_iter().filter(here).collect();
+    let here = |case: &&Case| settings.asks_for(&case.row) && run.can_run(&case.row);
+    let cases: Vec<Case> = all.iter().filter(here).cloned().collect();
+    run.all = all;
     run.total = cases.len();
     let missing: Vec<Case> = cases.into_iter().filter(|case| !run.has(case)).collect();
     run.kept = run.total - missing.len();
@@ -101,59 +109,25 @@ pub fn run(study: &Study, settings: &Settings, on_progress: &mut dyn FnMut(&Prog
         run.matrix(group)?;
         run.save()?;
     }
-    run.record.rows.sort_by_key(|row| order(study, row));
+    // Rows added later stand where they belong.
+    let place = |row: &Row| run.all.iter().position(|case| case.row.is_same_case(row));
+    run.record.rows.sort_by_cached_key(place);
     run.save()?;
     Ok(run.record)
 }
 
-/// Returns the record to add to: the saved one if it is of the same study and machine.
-fn begin(study: &Study, settings: &Settings, machine: Machine) -> Result<Record> {
-    let fresh = Record {
-        schema: SCHEMA,
-        study: study.clone(),
-        program: program(),
-        command: settings.command.clone(),
-        started: now(),
-        machine,
-        rows: Vec::new(),
-        left_out: Vec::new(),
-    };
-    let Some(file) = settings.file.as_ref().filter(|file| file.exists() && !settings.afresh) else {
-        return Ok(fresh);
-    };
-    let saved = Record::read(file)?;
-    if saved.machine.cpu != fresh.machine.cpu || saved.machine.cores != fresh.machine.cores {
-        let reason = format!(
-            "it has measurements of another machine ({}); name another folder, or measure afresh",
-            saved.machine.in_words()
-        );
-        return Err(crate::error::Error::setting("output", file.display(), reason));
+impl Settings {
+    fn asks_for(&self, row: &Row) -> bool {
+        self.asks_for_sweep(&row.sweep) && self.asks_for_device(&row.device)
     }
-    let gpu = saved.machine.gpu.clone().or(fresh.machine.gpu.clone());
-    let libraries = if fresh.machine.libraries.is_empty() {
-        saved.machine.libraries
-    } else {
-        fresh.machine.libraries.clone()
-    };
-    let program = match saved.program.ends_with(&fresh.program) {
-        true => saved.program,
-        false => format!("{}, continued with {}", saved.program, fresh.program),
-    };
-    Ok(Record {
-        program,
-        started: saved.started,
-        rows: saved.rows,
-        machine: Machine { gpu, libraries, ..fresh.machine.clone() },
-        ..fresh
-    })
-}
 
-/// Returns the position of a row's sweep and matrix in the study, so that rows added later stand where they belong.
-fn order(study: &Study, row: &Row) -> (usize, usize) {
-    let sweep = study.sweeps.iter().position(|sweep| sweep.name == row.sweep).unwrap_or(usize::MAX);
-    let matrices = study.sweeps.get(sweep).map(|sweep| &sweep.matrix);
-    let starts = |text: &String| text.split('|').next().unwrap_or_default().trim() == row.matrix;
-    (sweep, matrices.and_then(|matrices| matrices.iter().position(starts)).unwrap_or(0))
+    fn asks_for_sweep(&self, sweep: &String) -> bool {
+        self.sweeps.is_empty() || self.sweeps.contains(sweep)
+    }
+
+    fn asks_for_device(&self, device: &String) -> bool {
+        self.device.as_ref().is_none_or(|wanted| wanted == device)
+    }
 }
 
 fn same_matrix(a: &Row, b: &Row) -> bool {
@@ -177,20 +151,42 @@ impl Run<'_> {
         &self.study.sweeps[case.sweep]
     }
 
-    /// Notes the sweeps whose cases this machine cannot run.
-    fn leave_out(&mut self, cases: &[Case], no_gpu: Option<&str>) {
-        let Some(why) = no_gpu else { return };
-        let mut sweeps: Vec<String> = cases
-            .iter()
-            .filter(|case| case.row.device == "cuda")
-            .map(|case| case.row.sweep.clone())
-            .collect();
-        sweeps.dedup();
-        let has =
-            |sweep: &String| self.record.rows.iter().any(|row| row.device == "cuda" && row.sweep == *sweep);
-        sweeps.retain(|sweep| !has(sweep));
-        let left = |sweep| LeftOut { sweep, what: "cases on a GPU".to_owned(), why: why.to_owned() };
-        self.record.left_out = sweeps.into_iter().map(left).collect();
+    fn can_run(&self, row: &Row) -> bool {
+        row.device == "cpu" || self.gpu.is_some()
+    }
+
+    /// Returns the cases that the record lacks, by sweep and device, with the reason.
+    fn left_out(&self) -> Vec<LeftOut> {
+        let same = |a: &Case, b: &Case| (a.sweep, &a.row.device) == (b.sweep, &b.row.device);
+        let mut groups: Vec<(&Row, usize, usize)> = Vec::new();
+        for cases in self.all.chunk_by(same) {
+            let missing = cases.iter().filter(|case| self.record.find(&case.row).is_none()).count();
+            let row = &cases[0].row;
+            match groups
+                .iter_mut()
+                .find(|(other, ..)| (&other.sweep, &other.device) == (&row.sweep, &row.device))
+            {
+                Some((_, lacks, all)) => (*lacks, *all) = (*lacks + missing, *all + cases.len()),
+                None => groups.push((row, missing, cases.len())),
+            }
+        }
+        let lacking = groups.into_iter().filter(|(_, missing, _)| *missing > 0);
+        lacking.map(|(row, missing, all)| self.left(row, missing, all)).collect()
+    }
+
+    fn left(&self, row: &Row, missing: usize, all: usize) -> LeftOut {
+        let device = if row.device == "cuda" { "a GPU" } else { "the CPU" };
+        let what = match missing == all {
+            true => format!("cases on {device}"),
+            false => format!("{missing} of {all} cases on {device}"),
+        };
+        let why = match &self.no_gpu {
+            _ if !self.settings.asks_for_sweep(&row.sweep) => "only other sweeps were asked for",
+            _ if !self.settings.asks_for_device(&row.device) => "cases of other devices were not asked for",
+            Some(why) if row.device == "cuda" => why,
+            _ => "the run was interrupted; the same command continues it",
+        };
+        LeftOut { sweep: row.sweep.clone(), what, why: why.to_owned() }
     }
 
     /// Returns whether the record has the case, so that it is not measured again.
@@ -199,12 +195,14 @@ impl Run<'_> {
         self.record.find(&case.row).filter(retry).is_some()
     }
 
-    fn save(&self) -> Result<()> {
+    fn save(&mut self) -> Result<()> {
+        self.record.left_out = self.left_out();
+        self.record.unfinished = self.total - self.done;
         self.settings.file.as_ref().map_or(Ok(()), |file| self.record.write(file))
     }
 
-    /// Reports that a case begins; returns false if the run was cancelled.
-    fn announce(&mut self, row: &Row) -> bool {
+    /// Reports that a case begins.
+    fn announce(&mut self, row: &Row) {
         let measured = (self.done - self.kept) as f64;
         let left = (self.total - self.done) as f64;
         let seconds_left = (measured > 0.0).then(|| self.began.elapsed().as_secs_f64() / measured * left);
@@ -212,7 +210,6 @@ impl Run<'_> {
         let columns = row.columns.map_or_else(String::new, |k| format!(", {k} columns"));
         let case = format!("{} {} on {} ({}{columns})", row.measured, name, row.device, row.precision);
         (self.on_progress)(&Progress { done: self.done, total: self.total, case, seconds_left });
-        !self.cancelled()
     }
 
     fn put(&mut self, row: Row) {
@@ -225,7 +222,9 @@ impl Run<'_> {
         let Some(first) = cases.first() else { return Ok(()) };
         self.announce(&Row { backend: "being read".to_owned(), ..first.row.clone() });
         let options = Options { as_stored: first.row.as_stored, ..Options::default() };
-        let matrix = match Matrix::open_with(&first.row.measured, &options) {
+        let opened = self.settings.matrix.clone();
+        let opened = opened.map_or_else(|| Matrix::open_with(&first.row.measured, &options), Ok);
+        let matrix = match opened {
             Ok(matrix) => matrix,
             Err(e) => {
                 for case in cases {
@@ -277,18 +276,20 @@ impl Run<'_> {
         let cancel = Arc::clone(&self.settings.cancel);
         let mut begun = 0;
         let mut before = |row: &Row| {
-            let name = row.clone();
+            self.announce_at(begun, row);
             begun += 1;
-            self.announce_at(begun - 1, &name);
-            !cancel.load(Ordering::Relaxed)
         };
         let mut done = |row: Row| {
             rows.push(row);
             Ok(())
         };
         let outcome = match single {
-            true => product::measure::<D, f32>(device, csr, cases, &protocol, &mut before, &mut done),
-            false => product::measure::<D, f64>(device, csr, cases, &protocol, &mut before, &mut done),
+            true => {
+                product::measure::<D, f32>(device, csr, cases, &protocol, &cancel, &mut before, &mut done)
+            }
+            false => {
+                product::measure::<D, f64>(device, csr, cases, &protocol, &cancel, &mut before, &mut done)
+            }
         };
         for mut row in rows {
             self.add_launch(&mut row, csr);
@@ -319,19 +320,25 @@ impl Run<'_> {
 
     /// Measures solves and rivals.
     fn one_by_one(&mut self, matrix: &Matrix, cases: &[Case]) -> Result<()> {
+        let cancel = Arc::clone(&self.settings.cancel);
         for case in cases {
-            if !self.announce(&case.row) {
+            if self.cancelled() {
                 break;
             }
+            self.announce(&case.row);
             let mut row = case.row.clone();
             let sweep = self.sweep(case).clone();
             let outcome = match case.rival {
-                None => solves::measure(matrix, &sweep, &mut row),
+                None => solves::measure(matrix, &sweep, &mut row, &cancel),
                 Some(index) => match self.exchange() {
-                    Ok(exchange) => exchange.measure(matrix, &sweep, &sweep.rival[index], &mut row),
+                    Ok(exchange) => exchange.measure(matrix, &sweep, &sweep.rival[index], &mut row, &cancel),
                     Err(e) => Err(e),
                 },
             };
+            // A cancelled solve or rival has no times, and its error is no finding.
+            if self.cancelled() {
+                break;
+            }
             if let Err(e) = outcome {
                 row.error = Some(e.to_string());
             }

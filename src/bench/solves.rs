@@ -9,6 +9,8 @@ use crate::scalar::Precision;
 use crate::solve::markov::ChainMethod;
 use crate::solve::pagerank::RankMethod;
 use crate::solve::problem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Solves of a case without a fixed number of samples.
@@ -28,11 +30,12 @@ struct Solved {
     label: String,
 }
 
-/// Solves repeatedly what is prepared once, and enters the results.
+/// Solves repeatedly what is prepared once, and enters the results; after a cancelled solve the row stays without them.
 fn repeat(
     row: &mut Row,
     sweep: &Sweep,
     preparing: f64,
+    cancel: &AtomicBool,
     mut solve: impl FnMut(bool) -> Result<Solved>,
 ) -> Result<()> {
     let (mut each, mut whole, mut last) = (Vec::new(), Vec::new(), None);
@@ -43,6 +46,9 @@ fn repeat(
         // The limit is measured once, after the last solve.
         let ends = sample + 1 == samples || began.elapsed().as_secs_f64() > SECONDS;
         let solved = solve(ends)?;
+        if cancel.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         each.push(solved.seconds_per_iteration);
         if !ends || samples == 1 {
             whole.push(started.elapsed().as_secs_f64());
@@ -76,18 +82,18 @@ fn precision(row: &Row) -> Precision {
 
 /// Measures a solve of this program. The row gets its results. `auto` chooses by its model, as in products: choices that are
 /// kept on this machine would make the record depend on them.
-pub(super) fn measure(matrix: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
+pub(super) fn measure(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -> Result<()> {
     describe(row, matrix.csr());
     match row.what {
-        What::Cg => cg(matrix, sweep, row),
-        What::Pagerank => pagerank(matrix, sweep, row),
-        What::Markov => markov(matrix, sweep, row),
+        What::Cg => cg(matrix, sweep, row, cancel),
+        What::Pagerank => pagerank(matrix, sweep, row, cancel),
+        What::Markov => markov(matrix, sweep, row, cancel),
         What::Product => Ok(()),
     }
 }
 
-fn cg(matrix: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
-    let solver = Cg::new(matrix).by_model();
+fn cg(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -> Result<()> {
+    let solver = Cg::new(matrix).by_model().cancel(cancel);
     let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
     if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
         solver = solver.threads(threads);
@@ -102,10 +108,10 @@ fn cg(matrix: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
     let began = Instant::now();
     let mut prepared = solver.prepare()?;
     let preparing = began.elapsed().as_secs_f64();
-    repeat(row, sweep, preparing, |ends| {
+    repeat(row, sweep, preparing, cancel, |ends| {
         let mut answer = prepared.solve(&system.b)?;
         if ends {
-            answer.measure_limit(prepared.device(), None);
+            answer.measure_limit(prepared.device(), Some(&**cancel));
         }
         let report = answer.report();
         Ok(Solved {
@@ -121,8 +127,8 @@ fn cg(matrix: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
     })
 }
 
-fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
-    let solver = Pagerank::new(graph).by_model();
+fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -> Result<()> {
+    let solver = Pagerank::new(graph).by_model().cancel(cancel);
     let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
     if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
         solver = solver.threads(threads);
@@ -136,10 +142,10 @@ fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
     let began = Instant::now();
     let mut prepared = solver.prepare()?;
     let preparing = began.elapsed().as_secs_f64();
-    repeat(row, sweep, preparing, |ends| {
+    repeat(row, sweep, preparing, cancel, |ends| {
         let mut ranks = prepared.solve()?;
         if ends {
-            ranks.measure_limit(prepared.device(), None);
+            ranks.measure_limit(prepared.device(), Some(&**cancel));
         }
         let report = ranks.report();
         let bytes = report.bytes_per_iteration;
@@ -156,8 +162,8 @@ fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
     })
 }
 
-fn markov(chain: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
-    let solver = Markov::new(chain).by_model();
+fn markov(chain: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -> Result<()> {
+    let solver = Markov::new(chain).by_model().cancel(cancel);
     let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
     if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
         solver = solver.threads(threads);
@@ -171,10 +177,10 @@ fn markov(chain: &Matrix, sweep: &Sweep, row: &mut Row) -> Result<()> {
     let began = Instant::now();
     let mut prepared = solver.prepare()?;
     let preparing = began.elapsed().as_secs_f64();
-    repeat(row, sweep, preparing, |ends| {
+    repeat(row, sweep, preparing, cancel, |ends| {
         let mut found = prepared.solve()?;
         if ends {
-            found.measure_limit(prepared.device(), None);
+            found.measure_limit(prepared.device(), Some(&**cancel));
         }
         let report = found.report();
         let class = report.classes.first().ok_or_else(|| Error::Rival {

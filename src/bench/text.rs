@@ -68,7 +68,7 @@ fn one(record: &Record, table: &Table) -> String {
     let panels = pivot(record, table);
     let mut text = format!("## {}\n\n", table.title);
     let Some(first) = panels.first() else {
-        text.push_str("Not measured on this machine.\n");
+        text.push_str(&format!("Not measured on this machine{}.\n", reasons(record, table)));
         return text;
     };
     let in_brackets = panels.iter().flat_map(|p| p.cells.iter().flatten()).any(|cell| cell.study.is_some());
@@ -99,6 +99,19 @@ fn one(record: &Record, table: &Table) -> String {
     text
 }
 
+/// Returns the reasons for which the sweeps of a table were left out.
+fn reasons(record: &Record, table: &Table) -> String {
+    let of_table =
+        record.left_out.iter().filter(|left| table.sweep.is_empty() || table.sweep.contains(&left.sweep));
+    let mut reasons: Vec<&str> = Vec::new();
+    for left in of_table {
+        if !reasons.contains(&left.why.as_str()) {
+            reasons.push(&left.why);
+        }
+    }
+    if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) }
+}
+
 /// Formats a record as Markdown: the machine, what stands in for real matrices, every table, and what was left out.
 pub fn markdown(record: &Record) -> String {
     let study = &record.study;
@@ -109,6 +122,12 @@ pub fn markdown(record: &Record) -> String {
         record.program,
         record.started.split('T').next().unwrap_or_default()
     ));
+    if record.unfinished > 0 {
+        text.push_str(&format!(
+            "**These tables are partial:** the run was interrupted, and {} cases are not measured yet.\n\n",
+            record.unfinished
+        ));
+    }
     let mut stand_ins: Vec<String> = Vec::new();
     for row in
         record.rows.iter().filter(|row| row.measured != row.matrix && catalog::find(&row.matrix).is_some())

@@ -253,8 +253,8 @@ Examples:
   solver spmv poisson2d:300x300 --backend sell,bsr:block=2x2,rows --explain
   solver spmv poisson2d:300x300 --backend all --json
 
-Every product is verified before it is timed. Exit codes: 0 measured, 1 nothing was measured or a product was wrong, 2 could \
-not run.";
+Every product is verified before it is timed. auto is the choice of its model; choices that solver tune keeps do not count. Exit \
+codes: 0 measured, 1 nothing was measured, a product was wrong or the run was interrupted, 2 could not run.";
 
 /// Options of `solver spmv`.
 #[derive(Args, Debug)]
@@ -264,8 +264,8 @@ pub struct SpmvArgs {
     #[command(flatten)]
     pub matrix: MatrixArg,
     /// Measure these backends, with parameters after a colon, or all [default: auto and those that solver backends lists]
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
-    pub backend: Vec<String>,
+    #[arg(long, value_name = "A,B,...")]
+    pub backend: Option<String>,
     /// Run on this device: auto, cpu, cuda or cuda:0
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     pub device: String,
@@ -338,8 +338,10 @@ Examples:
   solver bench --compare old/cg.json bench/cg.json
 
 A run that was interrupted continues with the same command. Cases for a GPU are left out, and named, on a machine without \
-one. Every result is verified before it is timed. With a record (.json) instead of a study, tables and figures are made again \
-without measuring. --compare exits with 1 if a case became slower beyond noise, or fails now.";
+one. Cases that the study measures in another way now, or of another matrix than the record has, are measured again. auto is the \
+choice of its model; choices that solver tune keeps do not count. Every result is verified before it is timed. With a record (.json) instead of a study, tables and figures are made again \
+without measuring. The exit code is 1 if nothing was measured or the run was interrupted; with --compare, if a case became slower \
+beyond noise, or fails now.";
 
 /// The formats of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -6,9 +6,9 @@ use super::{interrupt, layout, print, progress};
 use crate::bench::{Comparison, Moved, Progress, Record, Settings, Study, compare, csv, draw, markdown, run};
 use crate::error::{Error, Result};
 use crate::plot::Style;
+use crate::spelling::{did_you_mean, nearest};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 /// Returns the command line of this process, without folders of the program.
 pub(super) fn command() -> String {
@@ -21,44 +21,100 @@ pub(super) fn run_bench(args: &BenchArgs) -> Result<bool> {
         print(&differences(&found))?;
         return Ok(found.slower.is_empty() && found.broken.is_empty());
     }
+    args.studies.iter().try_for_each(|file| check_file(file))?;
     let mut complete = true;
     for file in &args.studies {
-        complete &= one(args, file)?;
+        match one(args, file)? {
+            Outcome::Measured(some) => complete &= some,
+            Outcome::Stopped => return Ok(false),
+        }
     }
     Ok(complete)
 }
 
-/// Measures one study, or takes the measurements of a record.
-fn one(args: &BenchArgs, file: &Path) -> Result<bool> {
+/// Refuses a study that is no file, and names similar files.
+fn check_file(file: &Path) -> Result<()> {
+    if file.is_file() {
+        return Ok(());
+    }
+    let folders = [file.parent().unwrap_or(Path::new("")), Path::new("configs/bench")];
+    let ending = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "toml" || ending == "json");
+    let listed = folders.iter().flat_map(|folder| {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).filter(ending)
+    });
+    let mut paths: Vec<String> =
+        listed.map(|path| path.strip_prefix(".").unwrap_or(&path).display().to_string()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let stems: Vec<String> = paths.iter().map(|path| stem(Path::new(path))).collect();
+    let near = nearest(&stem(file), stems.iter().map(String::as_str));
+    let is_near = |path: &&String| near.contains(&stem(Path::new(path)).as_str());
+    let near: Vec<&str> = paths.iter().filter(is_near).map(String::as_str).collect();
+    let reason = format!(
+        "there is no such file; {}name a study (.toml, as in configs/bench) or a record (.json)",
+        did_you_mean(&near)
+    );
+    Err(bad("STUDY", file.display(), reason))
+}
+
+/// How a study ended.
+enum Outcome {
+    /// The run is complete; whether anything was measured.
+    Measured(bool),
+    /// A signal ended the run. Its tables are written.
+    Stopped,
+}
+
+/// Measures one study, or takes the measurements of a record, and writes tables and figures.
+fn one(args: &BenchArgs, file: &Path) -> Result<Outcome> {
+    let style = Style { dark: args.dark, width: args.width };
+    style.check().map_err(|reason| bad("--width", args.width.unwrap_or(0.0), reason))?;
+    let mut stopped = false;
     let record = if file.extension().is_some_and(|ending| ending == "json") {
         Record::read(file)?
     } else {
         let study = Study::read(file)?;
-        if let Some(name) = args.only.iter().find(|name| study.sweep(name).is_none()) {
-            let names: Vec<&str> = study.sweeps.iter().map(|sweep| sweep.name.as_str()).collect();
-            return Err(bad(
-                "--only",
-                name,
-                format!("the sweeps of {} are {}", study.name, names.join(", ")),
-            ));
-        }
+        check_sweeps(args, &study)?;
         if args.dry_run {
             print(&plan(args, &study))?;
-            return Ok(true);
+            return Ok(Outcome::Measured(true));
         }
         match &args.from {
-            Some(record) => Record { study, ..Record::read(record)? },
-            None => measure(args, &study)?,
+            Some(record) => Record::read(record)?.with_study(study),
+            None => {
+                let record = measure(args, &study)?;
+                stopped = record.unfinished > 0;
+                record
+            }
         }
     };
-    let style = Style { dark: args.dark, width: args.width };
-    style.check().map_err(|reason| bad("--width", args.width.unwrap_or(0.0), reason))?;
+    written(args, &record, style)?;
+    interrupt::release();
+    if stopped {
+        log::warn!("stopped before the end; the same command continues");
+        return Ok(Outcome::Stopped);
+    }
+    Ok(Outcome::Measured(record.rows.iter().any(|row| row.error.is_none())))
+}
+
+/// Refuses names of sweeps that the study does not have.
+fn check_sweeps(args: &BenchArgs, study: &Study) -> Result<()> {
+    let Some(name) = args.only.iter().find(|name| study.sweep(name).is_none()) else { return Ok(()) };
+    let names: Vec<&str> = study.sweeps.iter().map(|sweep| sweep.name.as_str()).collect();
+    let near = did_you_mean(&nearest(name, names.iter().copied()));
+    Err(bad("--only", name, format!("{near}the sweeps of {} are {}", study.name, names.join(", "))))
+}
+
+/// Writes and prints the tables and figures of a record.
+fn written(args: &BenchArgs, record: &Record, style: Style) -> Result<()> {
     let name = record.study.name.clone();
     let path = |ending: &str| args.output.join(format!("{name}.{ending}"));
     record.write(&path("json"))?;
-    write(&path("csv"), &csv(&record))?;
-    let mut text = markdown(&record);
-    let figures = draw(&record, &args.output, args.format.ending(), style)?;
+    write(&path("csv"), &csv(record))?;
+    let mut text = markdown(record);
+    let figures = draw(record, &args.output, args.format.ending(), style)?;
     if !figures.is_empty() {
         text.push_str("\n## Figures\n\n");
         for (title, file) in &figures {
@@ -77,8 +133,12 @@ fn one(args: &BenchArgs, file: &Path) -> Result<bool> {
     print(&layout::wrapped("written: ", &written.join(", ")))?;
     let failed = record.rows.iter().filter(|row| row.error.is_some()).count();
     let timed = record.rows.len() - failed;
-    print(&format!("{timed} cases measured, {failed} failed, {} groups left out\n", record.left_out.len()))?;
-    Ok(timed > 0)
+    let unfinished = match record.unfinished {
+        0 => String::new(),
+        count => format!("{count} not measured yet, "),
+    };
+    let left_out = record.left_out.len();
+    print(&format!("{timed} cases measured, {failed} failed, {unfinished}{left_out} groups left out\n"))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
@@ -116,6 +176,7 @@ fn measure(args: &BenchArgs, study: &Study) -> Result<Record> {
         file: Some(args.output.join(format!("{}.json", study.name))),
         afresh: args.afresh,
         retry: args.retry,
+        matrix: None,
         command: command(),
         cancel: interrupt::catch(),
     };
@@ -125,10 +186,6 @@ fn measure(args: &BenchArgs, study: &Study) -> Result<Record> {
     }
     let record = run(study, &settings, &mut |now| show(&bar, now));
     bar.finish_and_clear();
-    interrupt::release();
-    if Arc::clone(&settings.cancel).load(std::sync::atomic::Ordering::Relaxed) {
-        log::warn!("stopped before the end; the same command continues");
-    }
     record
 }
 
@@ -145,6 +202,10 @@ fn differences(found: &Comparison) -> String {
     let mut text = String::new();
     if let Some([before, after]) = &found.machines {
         text.push_str(&layout::wrapped("", &format!("Different machines: {before}. After: {after}.")));
+    }
+    if !found.otherwise.is_empty() {
+        let sweeps = found.otherwise.join(", ");
+        text.push_str(&layout::wrapped("", &format!("Measured in different ways: sweeps {sweeps}.")));
     }
     let moved = found.faster.len() + found.slower.len();
     text.push_str(&format!("{} cases in both, {moved} moved beyond noise\n", found.common));

@@ -3,12 +3,15 @@
 use super::args::SpmvArgs;
 use super::flags::bad;
 use super::{interrupt, layout, print, print_json, progress};
-use crate::backend::{Entry, REGISTRY, recommended};
+use crate::backend::{Choice, Entry, Host, REGISTRY, recommended};
 use crate::bench::{Protocol, Record, Row, Settings, Study, Sweep, run};
+use crate::device::{Cpu, Cuda};
 use crate::engine::Request;
 use crate::error::Result;
 use crate::scalar::Precision;
+use crate::source::Options;
 use comfy_table::{CellAlignment, Table, presets};
+use std::sync::atomic::Ordering;
 
 /// What the columns of the table mean.
 const MEANINGS: &[(&str, &str)] = &[
@@ -32,7 +35,7 @@ const MEANINGS: &[(&str, &str)] = &[
 
 /// Measures products of a matrix with vectors, or with matrices of `columns` columns.
 pub(super) fn run_products(args: &SpmvArgs, columns: Option<usize>) -> Result<bool> {
-    super::fetch::on_first_use(super::fetch::missing(&args.matrix)?)?;
+    let missing = super::fetch::missing(&args.matrix)?;
     if let Some(path) = &args.output {
         super::paths::check_writable(("--output", path))?;
     }
@@ -49,12 +52,16 @@ pub(super) fn run_products(args: &SpmvArgs, columns: Option<usize>) -> Result<bo
         return Err(bad("--precision", "mixed", "a single product runs in f64 or f32"));
     }
     let study = study(args, columns, device)?;
+    super::fetch::on_first_use(missing)?;
+    let options = Options { as_stored: args.as_stored, ..Options::default() };
+    let matrix = super::load::load_matrix(&args.matrix, options)?;
     let settings = Settings {
         device: Some(device.to_owned()),
         sweeps: Vec::new(),
         file: None,
         afresh: true,
         retry: false,
+        matrix: Some(matrix),
         command: super::bench::command(),
         cancel: interrupt::catch(),
     };
@@ -62,7 +69,7 @@ pub(super) fn run_products(args: &SpmvArgs, columns: Option<usize>) -> Result<bo
     let record = run(&study, &settings, &mut |now| shown(&now.case));
     drop(shown);
     interrupt::release();
-    let record = record?;
+    let (record, stopped) = (record?, settings.cancel.load(Ordering::Relaxed));
     if let Some(path) = &args.output {
         record.write(path)?;
     }
@@ -71,7 +78,7 @@ pub(super) fn run_products(args: &SpmvArgs, columns: Option<usize>) -> Result<bo
         false => print(&in_words(&record, args.explain))?,
     }
     let wrong = |row: &Row| row.error.as_deref().is_some_and(|error| error.contains("the product is wrong"));
-    Ok(record.rows.iter().any(|row| row.seconds.is_some()) && !record.rows.iter().any(wrong))
+    Ok(!stopped && record.rows.iter().any(|row| row.seconds.is_some()) && !record.rows.iter().any(wrong))
 }
 
 /// Makes a study of one matrix.
@@ -82,11 +89,17 @@ fn study(args: &SpmvArgs, columns: Option<usize>, device: &str) -> Result<Study>
         let named = REGISTRY.iter().filter(here).filter(|entry| of(entry)).map(|entry| entry.name.to_owned());
         std::iter::once("auto".to_owned()).chain(named).collect()
     };
-    let backends = match args.backend.as_slice() {
-        [] => auto_and(&|entry| entry.values && (columns.is_some() || recommended(entry))),
-        [one] if one == "all" => auto_and(&|_| true),
-        typed => joined(typed),
+    let backends = match args.backend.as_deref() {
+        None => auto_and(&|entry| entry.values && (columns.is_some() || recommended(entry))),
+        Some("all") => auto_and(&|_| true),
+        Some(typed) => super::tune::backends(typed)?,
     };
+    for name in &backends {
+        match device {
+            Cuda::KIND => Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, name)?,
+            _ => Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, name)?,
+        };
+    }
     let vectors = columns.is_none();
     let protocol = Protocol { rounds: args.rounds, dot: vectors, cold: vectors, ..Protocol::default() };
     let sweep = Sweep::products(matrix.clone(), device, backends, args.precision.name(), protocol);
@@ -97,21 +110,10 @@ fn study(args: &SpmvArgs, columns: Option<usize>, device: &str) -> Result<Study>
     Ok(Study::of_sweep(format!("{title} on {matrix}"), sweep))
 }
 
-/// Joins parameters to their backends again: in `sell,hybrid:short=4,long=256` the last comma separates parameters.
-fn joined(typed: &[String]) -> Vec<String> {
-    let mut backends: Vec<String> = Vec::new();
-    for item in typed {
-        let is_parameter = item.find('=').is_some_and(|at| !item[..at].contains(':'));
-        match backends.last_mut().filter(|last| is_parameter && last.contains(':')) {
-            Some(last) => last.push_str(&format!(",{item}")),
-            None => backends.push(item.clone()),
-        }
-    }
-    backends
-}
-
 fn in_words(record: &Record, explain: bool) -> String {
-    let Some(first) = record.rows.first() else { return "stopped before the first measurement\n".to_owned() };
+    let Some(first) = record.rows.first() else {
+        return "stopped before the end of the first measurement\n".to_owned();
+    };
     let mut text = layout::wrapped(
         "",
         &format!(
@@ -206,15 +208,4 @@ fn table(record: &Record) -> String {
     }
     let lines = table.to_string();
     lines.lines().map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line).trim_end())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::joined;
-
-    #[test]
-    fn parameters_stay_with_their_backend() {
-        let typed = ["sell", "hybrid:short=4", "long=256", "csr"].map(str::to_owned);
-        assert_eq!(joined(&typed), ["sell", "hybrid:short=4,long=256", "csr"]);
-    }
 }

@@ -68,7 +68,7 @@ fn load(args: &TuneArgs, what: &OsStr) -> Result<Matrix> {
 }
 
 /// Splits a list of backends. A parameter after a comma belongs to the backend before it.
-fn backends(typed: &str) -> Result<Vec<String>> {
+pub(super) fn backends(typed: &str) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for item in typed.split(',') {
         match names.last_mut() {
