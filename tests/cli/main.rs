@@ -10,6 +10,8 @@ extern crate solver_test_attribute;
 mod common;
 
 mod bench;
+mod bench_faults;
+mod bench_runs;
 mod cli;
 mod cli_checkpoints;
 mod cli_columns;
