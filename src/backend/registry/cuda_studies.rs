@@ -52,6 +52,12 @@ const fn spmm<V: spmm::Variant>(summary: &'static str, params: &'static [Param])
     Entry { columns: true, params, ..row }
 }
 
+const THREADS: Param = Param {
+    name: "block",
+    values: thread::BLOCKS,
+    summary: "threads in a block; serial-vs-cuda compares these sizes",
+    unlisted: None,
+};
 const LISTS: &str = "csr and lists of rows";
 const HYBRID_SHORT: Param = Param {
     name: "short",
@@ -74,23 +80,21 @@ pub(super) const ENTRIES: &[Entry] = &[
         "a thread per column of a block, several rows at once in registers: the fastest of the study",
     ),
     Entry {
-        params: &[Param {
-            name: "block",
-            values: thread::BLOCKS,
-            summary: "threads in a block; serial-vs-cuda compares these sizes",
-            unlisted: None,
-        }],
+        params: &[THREADS],
         ..cuda_csr::<thread::Thread>(
             ("thread", "thread"),
             "four-kernels; serial-vs-cuda",
             "one thread per row, unrolled by 4; the mean row length decides how many blocks fit at once",
         )
     },
-    cuda_csr::<thread::ThreadFirst>(
-        ("thread-v1", "thread"),
-        "four-kernels, first version; serial-vs-cuda",
-        "one thread per row, one entry after the other with plain loads, a grid as large as the matrix",
-    ),
+    Entry {
+        params: &[THREADS],
+        ..cuda_csr::<thread::ThreadFirst>(
+            ("thread-v1", "thread"),
+            "four-kernels, first version; serial-vs-cuda",
+            "one thread per row, one entry after the other with plain loads, a grid as large as the matrix",
+        )
+    },
     Entry {
         params: &[Param { values: warp::UNROLLS, ..UNROLL }],
         ..cuda_csr::<warp::Warp>(

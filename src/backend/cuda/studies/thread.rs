@@ -18,7 +18,7 @@ pub struct ThreadFirst;
 /// The family of the backend `scalar`: one thread per row, without unrolling.
 pub struct ScalarRows;
 
-/// Threads in a block of `thread`: the study's, then the other sizes that serial-vs-cuda sweeps over.
+/// Threads in a block of `thread` and `thread-v1`: those of four-kernels, then the other sizes that serial-vs-cuda sweeps over.
 pub const BLOCKS: &[&str] = &["256", "32", "64", "128", "512"];
 
 /// Returns the kernel for entries loaded at once, threads in a block, and threads that must fit on a multiprocessor.
@@ -31,8 +31,8 @@ fn scalar() -> Form<Compressed, AllRows> {
     form_of(1, 256, 0)
 }
 
-fn first() -> Form<Compressed, AllRows> {
-    first_version(scalar())
+fn first(block: u32) -> Form<Compressed, AllRows> {
+    first_version(form_of(1, block, 0))
 }
 
 pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
@@ -41,7 +41,8 @@ pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
             [THREADS_LIGHT, THREADS_HEAVY].map(|fit| ("thread", form_of(UNROLL, block, fit).any()))
         })
         .collect();
-    forms.extend([("thread-v1", first().any()), ("scalar", scalar().any())]);
+    forms.extend(numbers(BLOCKS).map(|block| ("thread-v1", first(block).any())));
+    forms.push(("scalar", scalar().any()));
     forms
 }
 
@@ -64,10 +65,11 @@ impl Family<Cuda> for ThreadFirst {
     fn build<T: Scalar>(
         device: &Cuda,
         matrix: &Arc<Csr>,
-        _: &Params,
+        params: &Params,
         reserve: u64,
     ) -> Result<SharedOperator<Cuda, T>> {
-        let pass = AllRows::pass(device, first(), matrix, 1)?.without_stride();
+        let form = first(number(params, "block", BLOCKS));
+        let pass = AllRows::pass(device, form, matrix, 1)?.without_stride();
         compressed::operator::<T>("thread-v1", device, matrix, [pass], reserve)
     }
 }
