@@ -2,6 +2,7 @@
 
 use super::pivot::{Pivot, pivot, rows_of};
 use super::record::{Record, Row};
+use super::remarks::named;
 use super::study::{Plot, Show, Table};
 use crate::error::Result;
 use crate::plot::{
@@ -26,9 +27,27 @@ pub fn draw(record: &Record, folder: &Path, ending: &str, style: Style) -> Resul
 /// Makes the figure of a table; none if the table asks for none or has no values.
 pub fn figure(record: &Record, table: &Table) -> Option<Figure> {
     let plot = table.plot?;
-    let pivots = pivot(record, table);
+    // A gain has no lower bound: one slow case would flatten all others. Ratios can have a logarithmic axis.
+    let show = if table.show == Show::Gain { Show::Percent } else { table.show };
+    let table = &Table { show, ..table.clone() };
+    let mut pivots = pivot(record, table);
+    let is_crowded = |pivot: &Pivot| pivot.columns.len() > SERIES && pivot.rows.len() > 1;
+    let apart = plot == Plot::Bars && pivots.iter().any(is_crowded);
+    if apart {
+        pivots = pivots.iter().flat_map(rows_apart).collect();
+    }
+    let mut few = None;
+    for pivot in &mut pivots {
+        if let Some((quantity, caveat)) = pivot.quantity.clone().split_once("; ") {
+            pivot.quantity = quantity.to_owned();
+            few = Some(caveat.to_owned());
+        }
+    }
+    let values = || pivots.iter().flat_map(|pivot| &pivot.cells).flatten().filter_map(|cell| cell.value);
+    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+    let logarithmic = least > 0.0 && most > FLAT * least;
     let content = |pivot: &Pivot| match plot {
-        Plot::Bars => bars(pivot, table),
+        Plot::Bars => bars(pivot, table, logarithmic),
         Plot::Curves => curves(pivot, table),
         Plot::Heat => heat(pivot, table),
         Plot::Roofline => roofline(record, table),
@@ -37,23 +56,46 @@ pub fn figure(record: &Record, table: &Table) -> Option<Figure> {
     let panels: Vec<Panel> = pivots
         .iter()
         .filter(has_value)
-        .map(|pivot| Panel { title: panel_title(pivot, table), content: content(pivot) })
+        .map(|pivot| Panel { title: panel_title(pivot, table, apart), content: content(pivot) })
         .collect();
     if panels.is_empty() {
         return None;
     }
     Some(Figure {
         title: table.title.clone(),
-        note: note(record, table),
+        note: [Some(note(record, table)), few].into_iter().flatten().collect::<Vec<_>>().join("; "),
         panels,
         columns: None,
         own_ranges: false,
     })
 }
 
-fn panel_title(pivot: &Pivot, table: &Table) -> String {
+/// The ratio of the largest to the smallest bar from which the axis is logarithmic: smaller bars would be flat.
+const FLAT: f64 = 30.0;
+
+/// Most series that one panel of bars shows side by side.
+const SERIES: usize = 9;
+
+/// Makes a panel of each row, with a bar for each column.
+fn rows_apart(pivot: &Pivot) -> Vec<Pivot> {
+    let columns = || pivot.columns.iter();
+    let of_row = |(index, row): (usize, &String)| Pivot {
+        panel: Some([pivot.panel.as_deref(), Some(row)].into_iter().flatten().collect::<Vec<_>>().join(", ")),
+        quantity: pivot.quantity.clone(),
+        rows: columns().cloned().collect(),
+        columns: vec!["measured".to_owned()],
+        cells: pivot.cells[index].iter().map(|cell| vec![cell.clone()]).collect(),
+        ceilings: vec![pivot.ceilings[index]; pivot.columns.len()],
+        remarks: Vec::new(),
+        larger_is_better: pivot.larger_is_better,
+    };
+    pivot.rows.iter().enumerate().map(of_row).collect()
+}
+
+fn panel_title(pivot: &Pivot, table: &Table, apart: bool) -> String {
     match (&pivot.panel, &table.panels) {
-        (Some(panel), Some(field)) => format!("{field} {panel}"),
+        (Some(panel), _) if apart => panel.clone(),
+        (Some(panel), Some(field)) => named(field, panel),
         _ => String::new(),
     }
 }
@@ -85,14 +127,12 @@ fn note(record: &Record, table: &Table) -> String {
     parts.join("; ")
 }
 
-/// Returns the names of the columns, with the field before its values if these are numbers.
+/// Returns the names of the columns, with the field before numbers.
 fn columns_of(pivot: &Pivot, table: &Table) -> Vec<String> {
-    let numbers = pivot.columns.iter().all(|name| name.parse::<f64>().is_ok());
-    let named = |name: &String| if numbers { format!("{} {name}", table.columns) } else { name.clone() };
-    pivot.columns.iter().map(named).collect()
+    pivot.columns.iter().map(|name| named(&table.columns, name)).collect()
 }
 
-fn bars(pivot: &Pivot, table: &Table) -> Content {
+fn bars(pivot: &Pivot, table: &Table, logarithmic: bool) -> Content {
     let column = |index: usize| pivot.cells.iter().map(|row| row[index].value).collect::<Vec<_>>();
     let columns = columns_of(pivot, table);
     let mut series: Vec<BarSeries> = columns
@@ -106,9 +146,10 @@ fn bars(pivot: &Pivot, table: &Table) -> Content {
         })
         .collect();
     // With one column, the bars are named by the rows.
-    let mut groups = pivot.rows.clone();
+    let mut groups: Vec<String> = pivot.rows.iter().map(|name| named(&table.rows, name)).collect();
     if let [only] = &mut series[..]
         && groups.len() > 1
+        && groups.len() <= SERIES
     {
         let values = std::mem::take(&mut only.values);
         let named = groups.iter().zip(values);
@@ -133,9 +174,6 @@ fn bars(pivot: &Pivot, table: &Table) -> Content {
         (false, Show::Percent) => Some(100.0),
         _ => None,
     };
-    let values = || pivot.cells.iter().flatten().filter_map(|cell| cell.value);
-    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-    let logarithmic = least > 0.0 && most > 50.0 * least;
     Content::Bars(Bars { groups, series, quantity: pivot.quantity.clone(), ceiling, line_at, logarithmic })
 }
 
@@ -143,13 +181,15 @@ fn bars(pivot: &Pivot, table: &Table) -> Content {
 fn curves(pivot: &Pivot, table: &Table) -> Content {
     let numbers =
         |names: &[String]| names.iter().map(|name| name.parse::<f64>().ok()).collect::<Option<Vec<f64>>>();
-    let (field, x, down) = match (numbers(&pivot.rows), numbers(&pivot.columns)) {
+    let (field, x, over_rows) = match (numbers(&pivot.rows), numbers(&pivot.columns)) {
         (Some(x), _) => (&table.rows, x, true),
         (None, Some(x)) => (&table.columns, x, false),
         (None, None) => (&table.rows, (0..pivot.rows.len()).map(|i| i as f64).collect(), true),
     };
-    let names = if down { &pivot.columns } else { &pivot.rows };
-    let at = |series: usize, i: usize| if down { &pivot.cells[i][series] } else { &pivot.cells[series][i] };
+    let (of_series, names) =
+        if over_rows { (&table.columns, &pivot.columns) } else { (&table.rows, &pivot.rows) };
+    let at =
+        |series: usize, i: usize| if over_rows { &pivot.cells[i][series] } else { &pivot.cells[series][i] };
     let points = |series: usize, study: bool| -> Vec<[f64; 2]> {
         let value = |i: usize| {
             let cell = at(series, i);
@@ -158,7 +198,7 @@ fn curves(pivot: &Pivot, table: &Table) -> Content {
         x.iter().enumerate().filter_map(|(i, &x)| value(i).map(|y| [x, y])).collect()
     };
     let mut series = Vec::new();
-    for (index, name) in names.iter().enumerate() {
+    for (index, name) in names.iter().map(|name| named(of_series, name)).enumerate() {
         series.push(CurveSeries { name: name.clone(), points: points(index, false), reference: false });
         let study = points(index, true);
         if !study.is_empty() {
@@ -178,7 +218,7 @@ fn heat(pivot: &Pivot, table: &Table) -> Content {
     };
     let values = pivot.cells.iter().map(|row| row.iter().map(|cell| cell.value).collect()).collect();
     Content::HeatMap(HeatMap {
-        rows: pivot.rows.clone(),
+        rows: pivot.rows.iter().map(|name| named(&table.rows, name)).collect(),
         columns: columns_of(pivot, table),
         values,
         quantity: pivot.quantity.clone(),

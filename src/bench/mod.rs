@@ -16,6 +16,7 @@ mod machine;
 mod pivot;
 mod product;
 mod record;
+mod remarks;
 mod resume;
 mod rivals;
 mod run;

@@ -1,6 +1,7 @@
 //! Tables of a record: one value for each combination of two fields.
 
 use super::record::{Record, Row};
+use super::remarks::{others, remarks};
 use super::study::{Show, Statistic, Table, Value};
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ pub struct Cell {
 pub struct Pivot {
     /// The value of the field by which panels are separated.
     pub panel: Option<String>,
-    /// What the values are, with their unit.
+    /// What the values are, with their unit; after a semicolon, how few products were timed if these are few.
     pub quantity: String,
     /// The names of the rows; a stand-in is named.
     pub rows: Vec<String>,
@@ -32,7 +33,7 @@ pub struct Pivot {
     pub cells: Vec<Vec<Cell>>,
     /// For each row the limit by the measured stream, in the unit of the values; none if there is none.
     pub ceilings: Vec<Option<f64>>,
-    /// Rows whose order differs from the publication's, in words.
+    /// Where the order differs from the publication's, in words.
     pub remarks: Vec<String>,
     /// Whether larger values are better.
     pub larger_is_better: bool,
@@ -46,8 +47,9 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     })
 }
 
-/// Returns the different values of a field, in the order of their first appearance.
-fn values(rows: &[&Row], field: &str) -> Vec<String> {
+/// Returns the different values of a field: numbers by size, others as the condition on the field names them, or in the order of
+/// their first appearance.
+fn values(rows: &[&Row], field: &str, table: &Table) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for value in rows.iter().filter_map(|row| row.field(field)) {
         if !found.contains(&value) {
@@ -57,6 +59,9 @@ fn values(rows: &[&Row], field: &str) -> Vec<String> {
     // Numbers are steps of a quantity.
     if found.iter().all(|value| value.parse::<f64>().is_ok()) {
         found.sort_by(|a, b| a.parse::<f64>().unwrap_or(0.0).total_cmp(&b.parse().unwrap_or(0.0)));
+    } else if let Some(pattern) = table.only.get(field) {
+        let place = |value: &String| pattern.split('|').position(|one| matches(one, value));
+        found.sort_by_key(place);
     }
     found
 }
@@ -78,10 +83,15 @@ pub fn pivot(record: &Record, table: &Table) -> Vec<Pivot> {
     let pool: Vec<&Row> = record.rows.iter().filter(of_sweep).collect();
     let rows = rows_of(record, table);
     let panels: Vec<Option<String>> = match &table.panels {
-        Some(field) => values(&rows, field).into_iter().map(Some).collect(),
+        Some(field) => values(&rows, field, table).into_iter().map(Some).collect(),
         None => vec![None],
     };
-    let maker = Maker { record, table, pool: &pool };
+    let maker = Maker { record, table, pool: &pool, rows: &rows };
+    let few = match maker.few() {
+        Some(1) => "; some cases were timed once".to_owned(),
+        Some(_) => "; some cases were timed twice".to_owned(),
+        None => String::new(),
+    };
     panels
         .into_iter()
         .map(|panel| {
@@ -89,7 +99,9 @@ pub fn pivot(record: &Record, table: &Table) -> Vec<Pivot> {
                 (Some(field), Some(value)) => row.field(field).as_ref() == Some(value),
                 _ => true,
             };
-            maker.panel(&rows.iter().filter(within).copied().collect::<Vec<_>>(), panel.clone())
+            let pivot = maker.panel(&rows.iter().filter(within).copied().collect::<Vec<_>>(), panel.clone());
+            let quantity = format!("{}{few}", pivot.quantity);
+            Pivot { remarks: remarks(&pivot, table), quantity, ..pivot }
         })
         .filter(|pivot| !pivot.rows.is_empty() && !pivot.columns.is_empty())
         .collect()
@@ -99,6 +111,7 @@ struct Maker<'a> {
     record: &'a Record,
     table: &'a Table,
     pool: &'a [&'a Row],
+    rows: &'a [&'a Row],
 }
 
 impl Maker<'_> {
@@ -117,8 +130,8 @@ impl Maker<'_> {
         for value in &table.values {
             let one = with(value);
             let maker = Maker { table: &one, ..*self };
-            let down = values(rows, &table.rows);
-            let unit = maker.unit(rows);
+            let down = values(rows, &table.rows, table);
+            let unit = maker.unit();
             let cell = |name: &String| {
                 let here = |r: &&&Row| r.field(&table.rows).as_ref() == Some(name);
                 let cases: Vec<&Row> = rows.iter().filter(here).copied().collect();
@@ -145,8 +158,9 @@ impl Maker<'_> {
         if !self.table.values.is_empty() {
             return self.mixed(rows, panel);
         }
-        let (down, across) = (values(rows, &self.table.rows), values(rows, &self.table.columns));
-        let unit = self.unit(rows);
+        let (down, across) =
+            (values(rows, &self.table.rows, self.table), values(rows, &self.table.columns, self.table));
+        let unit = self.unit();
         let at = |row: &String, column: &String| {
             let here = |r: &&&Row| {
                 r.field(&self.table.rows).as_ref() == Some(row)
@@ -171,8 +185,8 @@ impl Maker<'_> {
             }
         };
         let larger_is_better = self.is_larger_better();
-        let remarks = self.remarks(&down, &across, &cells, larger_is_better);
         let rows = down.iter().map(named).collect();
+        let remarks = Vec::new();
         Pivot { panel, quantity: unit.0, rows, columns: across, cells, ceilings, remarks, larger_is_better }
     }
 
@@ -185,6 +199,9 @@ impl Maker<'_> {
     fn time(&self, row: &Row) -> Option<f64> {
         let sweep = self.record.study.sweep(&row.sweep);
         let statistic = sweep.map_or(Statistic::Median, |sweep| sweep.protocol.statistic);
+        if row.threads.is_some_and(|threads| threads > self.record.machine.cores) && ran_on_cores(row) {
+            return None;
+        }
         let spread = match self.table.value {
             Value::Cold => row.cold_seconds,
             Value::Dot => row.dot_seconds,
@@ -195,18 +212,21 @@ impl Maker<'_> {
         spread.filter(|_| row.error.is_none()).map(|spread| spread.get(statistic))
     }
 
-    /// Returns the quantity with its unit, and the factor from seconds.
-    fn unit(&self, rows: &[&Row]) -> (String, f64) {
-        let table = self.table;
+    /// Returns the quantity with its unit, and the factor from seconds; the same for all panels.
+    fn unit(&self) -> (String, f64) {
+        let (table, rows) = (self.table, self.rows);
         let mut name = match (&table.value, table.over.is_empty(), table.show) {
             (_, false, show) => {
                 let (field, pattern) =
                     table.over.iter().next().map_or(("", ""), |(f, p)| (f.as_str(), p.as_str()));
                 let other = others(field, pattern);
-                let name = match show {
-                    Show::Speedup => format!("times as fast as {other}"),
-                    Show::Percent => format!("speed in percent of {other}"),
-                    Show::Gain => format!("time saved in percent of {other}"),
+                let name = match (show, &table.value) {
+                    (Show::Speedup, Value::Bandwidth) => format!("times the GB/s of {other}"),
+                    (Show::Percent, Value::Bandwidth) => format!("GB/s in percent of {other}"),
+                    (Show::Gain, Value::Bandwidth) => format!("gain of GB/s in percent of {other}"),
+                    (Show::Speedup, _) => format!("times as fast as {other}"),
+                    (Show::Percent, _) => format!("speed in percent of {other}"),
+                    (Show::Gain, _) => format!("time saved in percent of {other}"),
                 };
                 return (name, 1.0);
             }
@@ -260,7 +280,7 @@ impl Maker<'_> {
             return Cell { word: parameter(fastest, field), study, ..Cell::default() };
         }
         let value = match &self.table.value {
-            _ if !self.table.over.is_empty() => self.compared(fastest, time),
+            _ if self.is_compared() => self.compared(fastest, time),
             Value::Gflops => Some(fastest.flops as f64 / time / 1e9).filter(|&v| v > 0.0),
             Value::Bandwidth => Some(fastest.gigabytes_per_second(time)).filter(|&v| v > 0.0),
             Value::PercentOfStream => fastest.stream.map(|s| 100.0 * fastest.gigabytes_per_second(time) / s),
@@ -275,8 +295,8 @@ impl Maker<'_> {
         Cell { value, study, ..Cell::default() }
     }
 
-    /// Returns the comparison of a case with the case that it refers to; none if that was not measured.
-    fn compared(&self, row: &Row, time: f64) -> Option<f64> {
+    /// Returns the fastest of the cases that a case is compared with, and its time; none if none of them was measured.
+    fn other(&self, row: &Row) -> Option<(&Row, f64)> {
         let over: BTreeMap<&String, String> = self
             .table
             .over
@@ -287,19 +307,46 @@ impl Maker<'_> {
         let is_other = |other: &&&Row| {
             let same = |field: &str| named(field) || row.field(field) == other.field(field);
             ["measured", "as_stored", "precision", "columns"].iter().all(|field| same(field))
-                && (named("device") || named("backend") && row.device == other.device)
+                && (named("device") || row.device == other.device)
                 && (named("threads") || named("device") || row.threads == other.threads)
                 && over
                     .iter()
                     .all(|(field, pattern)| other.field(field).is_some_and(|v| matches(pattern, &v)))
         };
-        let times = self.pool.iter().filter(is_other).filter_map(|other| self.time(other));
-        let other = times.min_by(f64::total_cmp)?;
+        let others = self.pool.iter().filter(is_other);
+        others.filter_map(|other| Some((*other, self.time(other)?))).min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// Returns the comparison of a case with the case that it refers to: of bandwidths if the table is of bandwidths, else of times.
+    fn compared(&self, row: &Row, time: f64) -> Option<f64> {
+        let (other, base) = self.other(row)?;
+        let of_bandwidth = self.table.value == Value::Bandwidth;
+        let ratio = match of_bandwidth {
+            true => row.gigabytes_per_second(time) / other.gigabytes_per_second(base),
+            false => base / time,
+        };
         Some(match self.table.show {
-            Show::Speedup => other / time,
-            Show::Percent => 100.0 * other / time,
-            Show::Gain => 100.0 * (other - time) / other,
+            Show::Speedup => ratio,
+            Show::Percent => 100.0 * ratio,
+            Show::Gain if of_bandwidth => 100.0 * (ratio - 1.0),
+            Show::Gain => 100.0 * (1.0 - 1.0 / ratio),
         })
+    }
+
+    /// Returns the fewest products or iterations that were timed for a value, if they are too few to average noise out.
+    fn few(&self) -> Option<usize> {
+        use Value::{Bandwidth, Gflops, PercentOfStream, Time};
+        if !matches!(self.table.value, Time | Gflops | Bandwidth | PercentOfStream) {
+            return None;
+        }
+        let timed = |row: &Row| row.seconds.map(|spread| spread.samples * spread.each);
+        let shown = || self.rows.iter().filter(|row| self.time(row).is_some());
+        let of_others = shown().filter(|_| self.is_compared()).filter_map(|row| timed(self.other(row)?.0));
+        shown().filter_map(|row| timed(row)).chain(of_others).min().filter(|&count| count < ENOUGH)
+    }
+
+    fn is_compared(&self) -> bool {
+        !self.table.over.is_empty()
     }
 
     /// Returns the limit of a row of a table of bandwidths: the fastest stream.
@@ -311,44 +358,14 @@ impl Maker<'_> {
             _ => None,
         }
     }
-
-    /// Says which rows have another best column than in the publication.
-    fn remarks(&self, down: &[String], across: &[String], cells: &[Vec<Cell>], larger: bool) -> Vec<String> {
-        let best = |cells: &[Cell], value: fn(&Cell) -> Option<f64>| {
-            // Only columns with both values are compared.
-            let both =
-                cells.iter().zip(across).filter(|(cell, _)| cell.value.is_some() && cell.study.is_some());
-            let signed =
-                both.filter_map(|(cell, name)| value(cell).map(|v| (if larger { -v } else { v }, name)));
-            let found: Vec<_> = signed.collect();
-            if found.len() < 2 {
-                None
-            } else {
-                found.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
-            }
-        };
-        let mut remarks = Vec::new();
-        for (name, cells) in down.iter().zip(cells) {
-            if let (Some(here), Some(there)) =
-                (best(cells, |cell| cell.value), best(cells, |cell| cell.study))
-                && here != there
-            {
-                remarks.push(format!("{name}: the best here is {here}, in the study {there}"));
-            }
-        }
-        remarks
-    }
 }
 
-/// Names the cases that others are compared with.
-fn others(field: &str, pattern: &str) -> String {
-    let several = pattern.contains(['*', '|']);
-    let own = pattern.replace("{backend}", "its own ").replace(" | ", ", ");
-    match field {
-        "backend" if several => format!("the fastest of {own}"),
-        "backend" => own,
-        _ => format!("{field} {own}"),
-    }
+/// Fewer timed products have no median that excludes an outlier: the table says so.
+const ENOUGH: usize = 3;
+
+/// Returns whether the backend runs on no more threads than there are cores, whatever was asked for.
+fn ran_on_cores(row: &Row) -> bool {
+    row.backend.split(':').next() == Some("bsr-split-naive")
 }
 
 /// Values of a block in the block-band study.
