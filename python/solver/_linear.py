@@ -1,4 +1,5 @@
 """cg, minres, and prepared solves."""
+import json
 import warnings
 
 import numpy as np
@@ -132,6 +133,10 @@ class Cg:
     @property
     def device(self):
         return self._prepared.device
+
+    def explain(self):
+        """The reasons for the backend: the candidates of `auto` with their estimates, or the measurement of a kept choice."""
+        return json.loads(self._prepared.explanation_json())
 
     def solve(self, b, x0=None):
         """Solves for a vector b, or for each column of an array b of shape (n, k)."""

@@ -1,4 +1,6 @@
 """Products with a matrix that a backend has prepared."""
+import json
+
 import numpy as np
 
 from . import _inputs, _solver
@@ -50,6 +52,10 @@ class Operator(_solver.Products):
         x, _ = _inputs.vector(x, self.shape[1], "x")
         self.update(alpha, x, beta, y)
         return y
+
+    def explain(self):
+        """The reasons for the backend: the candidates of `auto` with their estimates, or the measurement of a kept choice."""
+        return json.loads(self.explanation_json())
 
     def __repr__(self):
         return f"Operator({self.shape[0]} x {self.shape[1]}, backend {self.backend} on {self.device})"

@@ -110,6 +110,12 @@ impl Prepared {
         py.detach(|| locked(&self.inner).device().describe().to_owned())
     }
 
+    /// The reasons for the backend as JSON.
+    fn explanation_json(&self, py: Python<'_>) -> PyResult<String> {
+        let explanation = py.detach(|| locked(&self.inner).explanation().clone());
+        json(&explanation)
+    }
+
     /// Sets tolerances and limits of later solves.
     fn set_tolerances(&self, py: Python<'_>, tolerances: Tolerances) -> PyResult<()> {
         let Tolerances { rtol, atol, maxiter } = tolerances;

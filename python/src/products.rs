@@ -1,7 +1,7 @@
 //! Products of a matrix with one or several vectors.
 
 use crate::errors::{detached, exception};
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, json};
 use crate::settings::{Running, with_running};
 use numpy::{
     IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods,
@@ -68,6 +68,13 @@ impl Products {
     #[getter]
     fn device(&self, py: Python<'_>) -> String {
         py.detach(|| self.inner.lock().unwrap_or_else(PoisonError::into_inner).device().describe().to_owned())
+    }
+
+    /// The reasons for the backend as JSON.
+    fn explanation_json(&self, py: Python<'_>) -> PyResult<String> {
+        let explanation =
+            py.detach(|| self.inner.lock().unwrap_or_else(PoisonError::into_inner).explanation().clone());
+        json(&explanation)
     }
 
     /// Bytes that a product with k columns moves at least, and its operations.

@@ -73,6 +73,15 @@ def test_the_cost_counts_bytes_and_operations(A):
     assert flops == 2 * A.nnz and bytes >= 12 * A.nnz
 
 
+def test_the_choice_of_a_backend_is_explained():
+    A = solver.generate("poisson2d:100x100")
+    for made in (solver.Operator(A), solver.Cg(A)):
+        candidates = made.explain()["candidates"]
+        chosen = [one["backend"] for one in candidates if one["chosen"]]
+        assert chosen == [made.backend] and len(candidates) > 1
+    assert solver.Operator(A, backend="rows").explain()["candidates"] == []
+
+
 def test_matrices_are_read_and_described(tmp_path):
     (tmp_path / "a.mtx").write_text("%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n1 1 4\n2 1 1\n2 2 3\n")
     A = solver.read(tmp_path / "a.mtx")
