@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) spmm_rows(PARAMETERS) {
         const Round round = next;
         next.load(quads, values, quad + PARTS * UNROLL, item.z);
         Packs factor[UNROLL][4];
-        // All loads are in flight before the first is used.
+        // As many loads are in flight as registers allow.
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u) {
             const uint4 column = round.column[u];

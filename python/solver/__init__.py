@@ -7,6 +7,7 @@
 (0, True)
 """
 import json as _json
+import os as _os
 
 from . import _errors, _solver
 from ._errors import *  # noqa: F403
@@ -15,6 +16,9 @@ from ._inputs import matrix as _matrix
 from ._linear import Answer, Answers, Cg, Minres, cg, minres
 from ._operator import Operator
 from ._solver import __version__, backends
+
+if hasattr(_os, "register_at_fork"):
+    _os.register_at_fork(after_in_child=_solver._after_fork)
 
 __all__ = [
     "Answer", "Answers", "Cg", "Distribution", "Distributions", "Minres", "Operator", "Ranks", "backends", "cg", "generate",

@@ -50,6 +50,8 @@ class Answers(_Reported):
     @property
     def converged(self) -> npt.NDArray[np.bool_]: ...
     @property
+    def reason(self) -> str: ...
+    @property
     def reasons(self) -> list[str]: ...
     @property
     def iterations(self) -> npt.NDArray[np.int64]: ...
@@ -113,6 +115,7 @@ class Ranks(_Reported):
     def __len__(self) -> int: ...
 
 class Distribution:
+    labels: Sequence[Any]
     states: npt.NDArray[np.uint32]
     probabilities: _Vector
     converged: bool
@@ -128,11 +131,12 @@ class Distributions(_Reported):
 
 def pagerank(
     G: Any, alpha: float = ..., *, personalization: npt.ArrayLike | Mapping[Any, float] | None = ..., tol: float = ...,
-    maxiter: int = ..., weight: str | None = ..., x0: npt.ArrayLike | Mapping[Any, float] | None = ..., dangling: str = ...,
+    maxiter: int = ..., weight: str | None = ..., x0: npt.ArrayLike | Mapping[Any, float] | None = ...,
+    dangling: str | None = ...,
     method: str = ..., self_loops: bool = ..., repeated: bool = ..., top: int = ..., **settings: Unpack[_Settings],
 ) -> Ranks: ...
 def markov(
-    P: Any, *, tol: float = ..., maxiter: int = ..., normalize: bool = ..., x0: npt.ArrayLike | None = ..., top: int = ...,
+    P: Any, *, tol: float = ..., maxiter: int = ..., normalize: bool = ..., weight: str | None = ..., x0: npt.ArrayLike | None = ..., top: int = ...,
     **settings: Unpack[_Settings],
 ) -> Distributions: ...
 

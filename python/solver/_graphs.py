@@ -6,14 +6,16 @@ from ._errors import InputError
 
 
 def pagerank(
-    G, alpha=0.85, *, personalization=None, tol=1e-10, maxiter=10_000, weight=None, x0=None, dangling="uniform", method="power",
+    G, alpha=0.85, *, personalization=None, tol=1e-10, maxiter=10_000, weight="weight", x0=None, dangling=None, method="power",
     self_loops=True, repeated=True, top=10, **settings,
 ):
     """Rank the vertices of a graph, with a proven bound on the error.
 
     G: a file or a name; a square matrix of SciPy or CuPy, whose entry (i, j) is the weight of the link from i to j; arrays
     (sources, targets) or (sources, targets, weights); a graph of networkx or igraph; a DataFrame of pandas with the columns source,
-    target and perhaps weight. `weight` names the attribute of links with their weight. Labels of vertices come back in the answer.
+    target and perhaps weight. `weight` names the attribute of links with their weight; links without it have the weight 1, and with None
+    all have. Labels of vertices come back in the answer. A surfer at a vertex without links jumps as `personalization` says, as in
+    networkx; `dangling` can be uniform, personalisation, self-loop or drop.
 
     >>> import solver
     >>> ranks = solver.pagerank(([0, 1, 2, 3], [1, 2, 0, 0]), tol=1e-12)
@@ -22,36 +24,46 @@ def pagerank(
     """
     graph, labels = _graph(G, weight)
     vertices = graph.shape[0]
+    if dangling is None:
+        dangling = "uniform" if personalization is None else "personalisation"
     jumps = None if personalization is None else _weights(personalization, labels, vertices, "personalization")
     start = None if x0 is None else _weights(x0, labels, vertices, "x0")
     own = {
-        "damping": alpha, "tol": tol, "maxiter": maxiter, "dangling": dangling, "method": method, "self_loops": self_loops,
+        "damping": alpha, "tol": tol, "maxiter": _inputs.count(maxiter, "maxiter", 0), "dangling": dangling, "method": method, "self_loops": self_loops,
         "repeated": repeated, "top": top,
     }
-    return Ranks(_solver.pagerank(graph, own, jumps, start, _inputs.running(**settings)), labels)
+    running = _inputs.running(**settings)
+    return _report.answer(lambda: _solver.pagerank(graph, own, jumps, start, running), lambda inner: Ranks(inner, labels))
 
 
-def markov(P, *, tol=1e-10, maxiter=10_000, normalize=False, x0=None, top=10, **settings):
+def markov(P, *, tol=1e-10, maxiter=10_000, normalize=False, weight="weight", x0=None, top=10, **settings):
     """Find the stationary distribution of each closed class of a Markov chain, from rows that sum to 1.
+
+    P is a matrix of probabilities, or a graph as in `pagerank`, whose weights are probabilities, or are divided by their sums with
+    `normalize`.
 
     >>> import numpy as np, solver
     >>> chain = solver.markov(np.array([[0.5, 0.5], [0.25, 0.75]]))
     >>> chain.classes[0].probabilities.round(6).tolist()
     [0.333333, 0.666667]
     """
-    chain, labels = _graph(P, None)
+    if isinstance(P, tuple) and not all(isinstance(part, np.ndarray) for part in P):
+        P = np.asarray(P)
+    chain, labels = _graph(P, weight)
     start = None if x0 is None else _weights(x0, labels, chain.shape[0], "x0")
-    own = {"tol": tol, "maxiter": maxiter, "normalize": normalize, "top": top}
-    return Distributions(_solver.markov(chain, own, start, _inputs.running(**settings)), labels)
+    own = {"tol": tol, "maxiter": _inputs.count(maxiter, "maxiter", 0), "normalize": normalize, "top": top}
+    running = _inputs.running(**settings)
+    return _report.answer(lambda: _solver.markov(chain, own, start, running), lambda inner: Distributions(inner, labels))
 
 
 def _graph(g, weight):
     """Returns the matrix of a graph, and the labels of its vertices if they are not the numbers from 0."""
     import os
     if isinstance(g, (str, os.PathLike)):
-        return _solver.Matrix.open(g, True), None
+        found = _solver.Matrix.open(g, True)
+        return found, found.names()
     if isinstance(g, tuple) and len(g) in (2, 3):
-        return _of_edges(*map(np.asarray, g))
+        return _of_edges(_vertices(g[0]), _vertices(g[1]), *map(np.asarray, g[2:]))
     if hasattr(g, "adjacency") and hasattr(g, "is_directed") and hasattr(g, "nodes"):
         return _of_networkx(g, weight)
     if hasattr(g, "get_edgelist") and hasattr(g, "vcount"):
@@ -64,18 +76,39 @@ def _graph(g, weight):
     return found, None
 
 
+def _vertices(given):
+    """Returns vertices as an array of integers, or of objects that are labels."""
+    try:
+        array = np.asarray(given)
+    except ValueError:  # labels of different lengths
+        array = np.empty(0, object)
+    if isinstance(given, (list, tuple)) and any(not isinstance(one, (int, float, np.number)) for one in given):
+        array = np.empty(0, object)
+    if array.dtype.kind in "iu" or (array.dtype.kind == "f" and array.size == 0):
+        return array.astype(np.int64) if array.dtype.kind != "u" or array.size == 0 or array.max() < 2**63 else array
+    if array.dtype.kind in "fcb":
+        raise InputError(f"vertices are of type {array.dtype}; they must be whole numbers or labels")
+    labels = np.empty(len(given), object)
+    labels[:] = list(given)
+    return labels
+
+
 def _of_edges(sources, targets, weights=None, labels=None, vertices=None):
-    """Returns the matrix of links between numbers, or between labels, which are numbered in their sorted order."""
+    """Returns the matrix of links between numbers, or between labels, which are numbered in the order in which they appear."""
     if sources.shape != targets.shape or sources.ndim != 1 or (weights is not None and weights.shape != sources.shape):
         raise InputError("sources, targets and weights must be arrays of one dimension and equal lengths")
-    if labels is None and sources.dtype.kind not in "iu":
-        labels, numbers = np.unique(np.concatenate([sources, targets]), return_inverse=True)
-        sources, targets = numbers[: len(sources)], numbers[len(sources):]
-        vertices = len(labels)
+    if labels is None and (sources.dtype == object or targets.dtype == object):
+        numbers, all = {}, [*sources.tolist(), *targets.tolist()]
+        for label in all:
+            numbers.setdefault(label, len(numbers))
+        found = np.array([numbers[label] for label in all], np.int64)
+        sources, targets, labels, vertices = found[: len(sources)], found[len(sources):], list(numbers), len(numbers)
+    if vertices is None:
+        vertices = 1 + max((int(array.max()) for array in (sources, targets) if len(array)), default=-1)
     if len(sources) and min(sources.min(), targets.min()) < 0:
         raise InputError("the number of a vertex is negative")
-    if vertices is None:
-        vertices = 1 + int(max(sources.max(initial=-1), targets.max(initial=-1)))
+    if vertices >= 2**32 - 1:
+        raise InputError(f"the largest vertex is {vertices - 1}; vertices are numbered from 0, so pass such ids as labels (str)")
     order = np.lexsort((targets, sources))
     offsets = np.zeros(vertices + 1, np.int64)
     np.cumsum(np.bincount(sources, minlength=vertices), out=offsets[1:])
@@ -97,7 +130,9 @@ def _of_networkx(g, weight):
 def _of_igraph(g, weight):
     links = np.array(g.get_edgelist(), np.int64).reshape(-1, 2)
     labels = list(g.vs["name"]) if "name" in g.vs.attributes() else list(range(g.vcount()))
-    weights = np.array(g.es[weight], np.float64) if weight else None
+    if len(set(labels)) < len(labels):
+        raise InputError("several vertices have the same name")
+    weights = np.array(g.es[weight], np.float64) if weight in g.es.attributes() else None
     return _both_ways(links[:, 0].copy(), links[:, 1].copy(), weights, g.is_directed(), labels)
 
 
@@ -114,9 +149,8 @@ def _of_table(table, weight):
     for name in ("source", "target"):
         if name not in table.columns:
             raise InputError(f"the table has no column {name}; its columns are {', '.join(map(str, table.columns))}")
-    weight = weight or ("weight" if "weight" in table.columns else None)
-    weights = table[weight].to_numpy() if weight else None
-    return _of_edges(table["source"].to_numpy(), table["target"].to_numpy(), weights)
+    weights = table[weight].to_numpy() if weight in table.columns else None
+    return _of_edges(_vertices(table["source"].to_numpy()), _vertices(table["target"].to_numpy()), weights)
 
 
 def _weights(given, labels, vertices, what):
@@ -130,6 +164,8 @@ def _weights(given, labels, vertices, what):
             weights[number[label]] = weight
         return weights
     weights, _ = _inputs.vector(given, vertices, what)
+    if weights.ndim != 1:
+        raise InputError(f"{what} has the shape {weights.shape}, and must be ({vertices},)")
     return weights
 
 
@@ -143,9 +179,7 @@ class Ranks(_report.Reported):
     @property
     def labels(self):
         """The vertices in the order of `ranks`."""
-        if self._labels is None:
-            self._labels = self._inner.names() or range(len(self.ranks))
-        return self._labels
+        return range(len(self.ranks)) if self._labels is None else self._labels
 
     @property
     def converged(self):
@@ -171,13 +205,8 @@ class Ranks(_report.Reported):
 
     def top(self, count=10):
         """The highest ranks: vertex, rank, and whether the bound proves that this vertex is above the next."""
-        named = []
-        for id, label, rank, certain in self._inner.top(count):
-            vertex = label if label is not None else id
-            if self._labels is not None and label is None:
-                vertex = self._labels[id]
-            named.append((vertex, rank, certain))
-        return named
+        top = self._inner.top(_inputs.count(count, "count", 0))
+        return [(self.labels[row], float(self.ranks[row]), certain) for row, certain in top]
 
     def to_dict(self):
         """The ranks by vertex, as networkx returns them."""
@@ -188,9 +217,10 @@ class Ranks(_report.Reported):
 
 
 class Distribution:
-    """The stationary distribution of a closed class: `states`, their `probabilities`, whether it `converged`."""
+    """The distribution of a closed class: `states` by number, their `labels` and `probabilities`, whether it `converged`."""
 
-    def __init__(self, states, probabilities, converged, reason):
+    def __init__(self, states, probabilities, converged, reason, labels=None):
+        self.labels = states if labels is None else [labels[state] for state in states]
         self.states, self.probabilities, self.converged, self.reason = states, probabilities, converged, reason
 
     def __repr__(self):
@@ -202,7 +232,7 @@ class Distributions(_report.Reported):
 
     def __init__(self, inner, labels):
         self._inner, self._labels = inner, labels
-        self.classes = [Distribution(*one) for one in inner.classes]
+        self.classes = [Distribution(*one, labels) for one in inner.classes]
 
     @property
     def converged(self):

@@ -1,11 +1,12 @@
 """Conversion of what callers pass: matrices, vectors, settings."""
+import operator
 import os
 import sys
 
 import numpy as np
 
 from . import _solver
-from ._errors import InputError
+from ._errors import BadSettingError, DimensionError, InputError
 
 
 def matrix(a):
@@ -26,9 +27,8 @@ def matrix(a):
         dense = np.asarray(a)
         if dense.ndim != 2:
             raise InputError(f"the matrix has {dense.ndim} dimensions, and must have two")
-        values(dense)
         import scipy.sparse
-        return _of_rows(scipy.sparse.csr_array(dense))
+        return _of_rows(scipy.sparse.csr_array(values(dense)))
     raise InputError(
         f"a matrix cannot be made of {type(a).__name__}; pass a matrix of SciPy, CuPy or torch, an array of two dimensions, a "
         "LinearOperator, or the name of a file, of a matrix of the catalog or of a generator"
@@ -63,7 +63,9 @@ def _indices(array):
 
 
 def values(array):
-    """Returns an array in single or double precision, and refuses types that would lose digits."""
+    """Returns an array in single or double precision, and refuses types that would lose digits, and masked elements."""
+    if np.ma.is_masked(array):
+        raise InputError("elements of the array are masked; fill them, or leave their rows out")
     kind = array.dtype
     if kind.kind == "c":
         raise InputError(f"the numbers are complex ({kind}); the methods are for real numbers, and no part is dropped silently")
@@ -76,16 +78,44 @@ def values(array):
 
 def vector(array, rows, what):
     """Returns a vector, or a matrix of columns, in double precision in rows, and whether it came in single precision."""
-    array = np.asarray(_on_host(array))
+    array = _on_host(array)
+    if np.ma.is_masked(array):
+        raise InputError(f"elements of {what} are masked; fill them first")
+    array = np.asarray(array)
     single = array.dtype == np.float32
     array = np.ascontiguousarray(values(array), np.float64)
     if array.ndim == 0 or array.ndim > 2 or array.shape[0] != rows:
-        from ._errors import DimensionError
         raise DimensionError(f"{what} has the shape {array.shape}; it must be ({rows},), or ({rows}, k) for k columns")
     return array, single
 
 
-def running(device="auto", backend="auto", precision="f64", threads=None, tune=False, time_limit=None):
-    return {
-        "device": device, "backend": backend, "precision": precision, "threads": threads, "tune": tune, "time_limit": time_limit,
-    }
+# The settings that all calls share, with their types.
+_SETTINGS = {
+    "device": ("auto", str), "backend": ("auto", str), "precision": ("f64", str), "threads": (None, int), "tune": (False, bool),
+    "time_limit": (None, float),
+}
+
+
+def running(**settings):
+    """Returns the settings for the library; refuses names and types that it does not have."""
+    for name, value in settings.items():
+        if name not in _SETTINGS:
+            raise InputError(f"there is no setting {name}; the settings are {', '.join(_SETTINGS)}")
+        wanted = _SETTINGS[name][1]
+        if value is not None and not isinstance(value, wanted) and not (wanted is float and isinstance(value, int)):
+            raise InputError(f"{name} is {value!r}; it must be of type {wanted.__name__}")
+    threads = settings.get("threads")
+    if threads is not None:
+        count(threads, "threads", 1)
+    return {name: default if settings.get(name) is None else settings[name] for name, (default, _) in _SETTINGS.items()}
+
+
+def count(value, name, least):
+    """Returns a whole number, and refuses others."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"{name} is {value!r}; it must be a whole number") from None
+    if number < least:
+        raise BadSettingError(f"{name} {number}: it must be at least {least}")
+    return number

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from . import _inputs, _report, _solver
-from ._errors import BadSettingError, InputError, NotConvergedWarning
+from ._errors import BadSettingError, DimensionError, InputError, NotConvergedWarning
 
 
 def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=None, **settings):
@@ -79,7 +79,10 @@ def _own(m):
 
 def _one_vector(v):
     """Returns a vector for an array of shape (n,) or (n, 1)."""
-    v = np.asarray(_inputs._on_host(v))
+    v = _inputs._on_host(v)
+    if np.ma.is_masked(v):
+        raise InputError("elements of the vector are masked; fill them first")
+    v = np.asarray(v)
     if v.ndim == 2 and v.shape[1] == 1:
         return v.reshape(-1)
     if v.ndim != 1:
@@ -98,6 +101,9 @@ def _tolerances(rtol, atol):
     return rtol if rtol != 0 or atol == 0 else None, atol
 
 
+_METHODS = "cg", "pipelined-cg", "minres"
+
+
 class Cg:
     """A matrix prepared for many right-hand sides, usable from any thread.
 
@@ -113,13 +119,20 @@ class Cg:
         self, A, *, M=None, method="cg", rtol=None, atol=None, maxiter=None, columns=1, assume_symmetric=False, callback=None,
         **settings,
     ):
+        if method not in _METHODS:
+            raise BadSettingError(f"method {method!r}: the methods are {', '.join(_METHODS)}")
+        self._callback = callback
         self._matrix, apply = _inputs.matrix(A), None
+        if self._matrix is None and method == "pipelined-cg":
+            raise BadSettingError("method 'pipelined-cg': it needs the entries of the matrix, and a LinearOperator has none; use cg")
         if self._matrix is None:
             apply = _product(A)
         rows, cols = self._matrix.shape if self._matrix else A.shape
         self.shape = (rows, cols)
         precond, own = (M, None) if M is None or isinstance(M, str) else (None, _preconditioner(M, rows))
         self._single = getattr(A, "dtype", None) == np.float32
+        maxiter = None if maxiter is None else _inputs.count(maxiter, "maxiter", 0)
+        columns = _inputs.count(columns, "columns", 1)
         tolerances = {"rtol": rtol, "atol": atol or None, "maxiter": maxiter}
         self._prepared = _solver.Prepared(
             method, self._matrix, apply, rows, precond, own, columns, assume_symmetric, callback, tolerances,
@@ -141,14 +154,16 @@ class Cg:
     def solve(self, b, x0=None):
         """Solves for a vector b, or for each column of an array b of shape (n, k)."""
         b, single = _inputs.vector(b, self.shape[0], "b")
+        if b.ndim == 2 and self._callback is not None:
+            raise InputError("a callback is called for one right-hand side; solve for the columns one by one")
         if x0 is not None:
             x0, _ = _inputs.vector(x0, self.shape[0], "x0")
+            if x0.ndim == 1 and b.ndim == 2:
+                x0 = np.repeat(x0[:, None], b.shape[1], axis=1)
             if x0.shape != b.shape:
-                x0 = np.ascontiguousarray(np.broadcast_to(x0, b.shape))
-        narrow = single and self._single
-        if b.ndim == 2:
-            return Answers(self._prepared.solve_many(b, x0), narrow)
-        return Answer(self._prepared.solve(b, x0), narrow)
+                raise DimensionError(f"x0 has the shape {x0.shape}, and b {b.shape}")
+        solve, kind = (self._prepared.solve_many, Answers) if b.ndim == 2 else (self._prepared.solve, Answer)
+        return _report.answer(lambda: solve(b, x0), lambda inner: kind(inner, single and self._single))
 
     def update(self, A):
         """Replaces the values of the matrix; the pattern must be the same."""
@@ -188,7 +203,6 @@ def _preconditioner(m, rows):
     if shape is None or len(shape) != 2:
         raise InputError(f"M is {type(m).__name__}; it must be a name, a matrix, a LinearOperator or a function")
     if tuple(shape) != (rows, rows):
-        from ._errors import DimensionError
         raise DimensionError(f"M has the shape {tuple(shape)}; it must be ({rows}, {rows})")
     if hasattr(m, "matvec"):
         return _product(m)
@@ -239,7 +253,13 @@ class Answers(_report.Reported):
 
     @property
     def reasons(self):
+        """Why the solve of each column ended."""
         return self._inner.reasons
+
+    @property
+    def reason(self):
+        """Why the first column that did not converge ended, or else `converged`."""
+        return next((why for why, done in zip(self._inner.reasons, self._inner.converged) if not done), "converged")
 
     @property
     def iterations(self):

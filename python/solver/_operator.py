@@ -8,7 +8,9 @@ from ._errors import InputError
 
 
 class Operator(_solver.Products):
-    """A matrix prepared by a backend: `op @ x`, `op @ X`, accepted where SciPy takes a LinearOperator.
+    """A matrix prepared by a backend: `op @ x`, `op @ X`, accepted where SciPy takes a LinearOperator that it multiplies by A only.
+
+    The arrays must not change during a call.
 
     >>> import numpy as np, solver
     >>> op = solver.Operator(solver.generate("poisson2d:30x30"), backend="sell")
@@ -50,6 +52,8 @@ class Operator(_solver.Products):
         if not (isinstance(y, np.ndarray) and y.dtype == np.float64 and y.flags.c_contiguous and y.flags.writeable):
             raise InputError("y is changed in place: it must be a writeable array of float64, stored in rows")
         x, _ = _inputs.vector(x, self.shape[1], "x")
+        if np.shares_memory(x, y):
+            raise InputError("x and y share memory; y is changed in place, so pass a copy of x")
         self.update(alpha, x, beta, y)
         return y
 

@@ -6,6 +6,17 @@ import os
 import tempfile
 
 
+def answer(solve, wrap):
+    """Returns the answer of a solve. An exception that ended it gets what was reached as its attribute `answer`."""
+    try:
+        inner = solve()
+    except BaseException as error:
+        if hasattr(error, "answer"):
+            error.answer = wrap(error.answer)
+        raise
+    return wrap(inner)
+
+
 class Reported:
     """An answer with a report. In a notebook it shows its verdict and a plot of its convergence."""
 
@@ -29,7 +40,7 @@ class Reported:
         return self._inner.report_text()
 
     def __repr__(self):
-        return f"<{type(self).__name__}: {self.report.get('message') or self._inner.reason}>"
+        return f"<{type(self).__name__}: {self.reason}>"
 
     def _repr_html_(self):
         return f"<pre>{html.escape(str(self))}</pre>{self.plot()}"

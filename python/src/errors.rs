@@ -5,6 +5,7 @@ use pyo3::sync::PyOnceLock;
 use solver::Error;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Returns the name of the variant, which with the ending `Error` is the name of the class.
 macro_rules! names {
@@ -48,8 +49,22 @@ pub fn bad_setting(py: Python<'_>, setting: &str, value: impl Display, reason: &
     exception(py, "BadSettingError", format!("{setting} {value}: {reason}"))
 }
 
+/// Whether the library has worked in this process, and whether it did so in the parent of this process.
+static WORKED: AtomicBool = AtomicBool::new(false);
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+pub fn after_fork() {
+    FORKED.store(WORKED.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
 /// Runs work of the library without the interpreter. An error and a panic become exceptions.
 pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> solver::Result<R> + Send) -> PyResult<R> {
+    if FORKED.load(Ordering::Relaxed) {
+        let message = "this process was forked after solver had started its threads, which a fork does not copy; use the start \
+                       method spawn of multiprocessing, or call solver only in the children";
+        return Err(exception(py, "ThreadsError", message.to_owned()));
+    }
+    WORKED.store(true, Ordering::Relaxed);
     match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
         Ok(outcome) => outcome.map_err(|error| raised(py, &error)),
         Err(panic) => {

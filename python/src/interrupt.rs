@@ -27,25 +27,6 @@ impl Raised {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Returns the answer of a solve, or what Python code has raised in it, with the answer so far as its attribute `answer`.
-    pub fn after<A, C: PyClass + Into<PyClassInitializer<C>>>(
-        &self,
-        py: Python<'_>,
-        outcome: PyResult<A>,
-        answer: impl FnOnce(A) -> PyResult<C>,
-    ) -> PyResult<C> {
-        match (outcome, self.take()) {
-            (Ok(found), None) => answer(found),
-            (Ok(found), Some(error)) => {
-                // An exception of a class without attributes stays as it is.
-                let _ = error.value(py).setattr("answer", Bound::new(py, answer(found)?)?);
-                Err(error)
-            }
-            // What Python code has raised is the cause of an error of the library.
-            (Err(_), Some(error)) | (Err(error), None) => Err(error),
-        }
-    }
-
     /// Looks for signals. Returns whether the solve continues.
     pub fn look(&self) -> bool {
         if let Err(error) = Python::attach(|py| py.check_signals()) {
@@ -87,5 +68,24 @@ impl Raised {
             self.keep(error);
             y.fill(f64::NAN);
         }
+    }
+}
+
+/// Returns the answer of a solve, or what Python code has raised in it, with the answer so far as its attribute `answer`.
+pub fn answered<A, C: PyClass + Into<PyClassInitializer<C>>>(
+    py: Python<'_>,
+    outcome: PyResult<A>,
+    raised: Option<PyErr>,
+    answer: impl FnOnce(A) -> PyResult<C>,
+) -> PyResult<C> {
+    match (outcome, raised) {
+        (Ok(found), None) => answer(found),
+        (Ok(found), Some(error)) => {
+            // An exception of a class without attributes stays as it is.
+            let _ = error.value(py).setattr("answer", Bound::new(py, answer(found)?)?);
+            Err(error)
+        }
+        // What Python code has raised is the cause of an error of the library.
+        (Err(_), Some(error)) | (Err(error), None) => Err(error),
     }
 }

@@ -9,6 +9,7 @@ mod errors;
 mod interrupt;
 mod linear;
 mod matrix;
+mod owned;
 mod products;
 mod ranks;
 mod settings;
@@ -50,6 +51,12 @@ fn _panic(py: Python<'_>) -> PyResult<()> {
     errors::detached(py, || panic!("asked for"))
 }
 
+/// Tells that this process was forked, so that calls fail instead of waiting for threads that only the parent has.
+#[pyfunction]
+fn _after_fork() {
+    errors::after_fork();
+}
+
 #[pymodule]
 fn _solver(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -63,6 +70,7 @@ fn _solver(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(run_program, m)?)?;
     m.add_function(wrap_pyfunction!(backends, m)?)?;
     m.add_function(wrap_pyfunction!(_panic, m)?)?;
+    m.add_function(wrap_pyfunction!(_after_fork, m)?)?;
     m.add_function(wrap_pyfunction!(ranks::pagerank, m)?)?;
     m.add_function(wrap_pyfunction!(stationary::markov, m)?)?;
     Ok(())

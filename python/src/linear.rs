@@ -1,21 +1,23 @@
 //! Conjugate gradients and MINRES.
 
 use crate::errors::{detached, exception, raised};
-use crate::interrupt::Raised;
+use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
+use crate::owned::Owned;
 use crate::settings::{Running, with_running};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use solver::engine::{self, RightHandSide, RightHandSides, Stopping};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// A prepared solve, usable from any thread: solves of several threads follow each other.
 #[pyclass(frozen, module = "solver._solver")]
 pub struct Prepared {
-    inner: Mutex<engine::Prepared>,
+    inner: Owned<engine::Prepared>,
     raised: Raised,
-    stopping: Stopping,
+    /// The names of backend and device, and the reasons for the backend as JSON.
+    chosen: [String; 3],
 }
 
 /// Tolerances and limits.
@@ -25,10 +27,6 @@ struct Tolerances {
     rtol: Option<f64>,
     atol: Option<f64>,
     maxiter: Option<usize>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns a product of the library that calls a Python function.
@@ -95,32 +93,26 @@ impl Prepared {
             ..Stopping::default()
         };
         let look = raised_here.clone();
-        let settings = settings.stopping(stopping.clone()).on_progress(move |_| look.look());
+        let settings = settings.stopping(stopping).on_progress(move |_| look.look());
         let inner = detached(py, || settings.prepare())?;
-        Ok(Prepared { inner: Mutex::new(inner), raised: raised_here, stopping })
+        let chosen =
+            [inner.backend().to_owned(), inner.device().describe().to_owned(), json(inner.explanation())?];
+        Ok(Prepared { inner: Owned::new(inner), raised: raised_here, chosen })
     }
 
     #[getter]
-    fn backend(&self, py: Python<'_>) -> String {
-        py.detach(|| locked(&self.inner).backend().to_owned())
+    fn backend(&self) -> &str {
+        &self.chosen[0]
     }
 
     #[getter]
-    fn device(&self, py: Python<'_>) -> String {
-        py.detach(|| locked(&self.inner).device().describe().to_owned())
+    fn device(&self) -> &str {
+        &self.chosen[1]
     }
 
     /// The reasons for the backend as JSON.
-    fn explanation_json(&self, py: Python<'_>) -> PyResult<String> {
-        let explanation = py.detach(|| locked(&self.inner).explanation().clone());
-        json(&explanation)
-    }
-
-    /// Sets tolerances and limits of later solves.
-    fn set_tolerances(&self, py: Python<'_>, tolerances: Tolerances) -> PyResult<()> {
-        let Tolerances { rtol, atol, maxiter } = tolerances;
-        let stopping = Stopping { rtol, atol, max_iters: maxiter, ..self.stopping.clone() };
-        detached(py, || locked(&self.inner).set_stopping(stopping))
+    fn explanation_json(&self) -> &str {
+        &self.chosen[2]
     }
 
     /// Solves for one right-hand side.
@@ -130,15 +122,16 @@ impl Prepared {
         b: PyReadonlyArray1<'_, f64>,
         x0: Option<PyReadonlyArray1<'_, f64>>,
     ) -> PyResult<Answer> {
-        let (b, x0) = (b.as_slice()?, x0.as_ref().map(|x0| x0.as_slice()).transpose()?);
-        let outcome = detached(py, || {
-            let mut b = RightHandSide::from(b);
-            if let Some(x0) = x0 {
+        // Copies, because Python code may change the arrays during the solve.
+        let (b, x0) = (b.to_vec()?, x0.map(|x0| x0.to_vec()).transpose()?);
+        let (outcome, raised) = self.inner.raising(py, &self.raised, |prepared| {
+            let mut b = RightHandSide::from(&b);
+            if let Some(x0) = &x0 {
                 b = b.from_start(x0);
             }
-            locked(&self.inner).solve(b)
+            prepared.solve(b)
         });
-        self.raised.after(py, outcome, |answer| Answer::of(py, answer))
+        answered(py, outcome, raised, |answer| Answer::of(py, answer))
     }
 
     /// Solves for the columns of `b`, an n x k array in rows.
@@ -149,20 +142,20 @@ impl Prepared {
         x0: Option<PyReadonlyArray2<'_, f64>>,
     ) -> PyResult<Answers> {
         let k = b.as_array().ncols();
-        let (b, x0) = (b.as_slice()?, x0.as_ref().map(|x0| x0.as_slice()).transpose()?);
-        let outcome = detached(py, || {
-            let mut b = RightHandSides::new(b, k);
-            if let Some(x0) = x0 {
+        let (b, x0) = (b.to_vec()?, x0.map(|x0| x0.to_vec()).transpose()?);
+        let (outcome, raised) = self.inner.raising(py, &self.raised, |prepared| {
+            let mut b = RightHandSides::new(&b, k);
+            if let Some(x0) = &x0 {
                 b = b.from_start(x0);
             }
-            locked(&self.inner).solve_many(b)
+            prepared.solve_many(b)
         });
-        self.raised.after(py, outcome, |answers| Answers::of(py, answers))
+        answered(py, outcome, raised, |answers| Answers::of(py, answers))
     }
 
     /// Replaces the values of the matrix.
     fn update(&self, py: Python<'_>, matrix: &Matrix) -> PyResult<()> {
-        detached(py, || locked(&self.inner).update(&matrix.0))
+        self.inner.with(py, |prepared| prepared.update(&matrix.0))
     }
 }
 

@@ -4,6 +4,7 @@ use crate::arrays::{IndexArray, ValueArray};
 use crate::errors::detached;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use solver::engine;
 use solver::format::{Offsets, Values};
 use std::path::PathBuf;
@@ -79,6 +80,18 @@ impl Matrix {
             Values::F64(values) => PyArray1::from_slice(py, values).into_any(),
         };
         Ok((offsets, columns.into_pyarray(py), values))
+    }
+
+    /// The labels of the rows of a graph, or their ids; None if they are the numbers from 0.
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let (names, rows) = (self.0.names(), 0..self.0.rows());
+        if names.has_labels() {
+            return PyList::new(py, rows.map(|row| names.name(row))).map(Some);
+        }
+        if rows.clone().all(|row| names.id(row) == Some(row as u64)) {
+            return Ok(None);
+        }
+        PyList::new(py, rows.map(|row| names.id(row).unwrap_or(row as u64))).map(Some)
     }
 
     /// Statistics as JSON, and as text.

@@ -2,6 +2,7 @@
 
 use crate::errors::{detached, exception};
 use crate::matrix::{Matrix, json};
+use crate::owned::Owned;
 use crate::settings::{Running, with_running};
 use numpy::{
     IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods,
@@ -9,13 +10,14 @@ use numpy::{
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use solver::engine;
-use std::sync::{Mutex, PoisonError};
 
 /// A matrix that is ready for products, usable from any thread: products of several threads follow each other.
 #[pyclass(frozen, subclass, module = "solver._solver")]
 pub struct Products {
-    inner: Mutex<engine::Products>,
+    inner: Owned<engine::Products>,
     shape: (usize, usize),
+    /// The names of backend and device, and the reasons for the backend as JSON.
+    chosen: [String; 3],
 }
 
 /// Returns the number of columns of an array of shape (n,) or (n, k).
@@ -31,28 +33,15 @@ fn columns(py: Python<'_>, shape: &[usize], n: usize) -> PyResult<usize> {
     }
 }
 
-impl Products {
-    fn run(
-        &self,
-        py: Python<'_>,
-        (alpha, b): (f64, &[f64]),
-        (beta, c): (f64, &mut [f64]),
-        k: usize,
-    ) -> PyResult<()> {
-        detached(py, || {
-            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-            inner.update(alpha, b, beta, c, k)
-        })
-    }
-}
-
 #[pymethods]
 impl Products {
     #[new]
     fn new(py: Python<'_>, matrix: &Matrix, columns: usize, running: Running) -> PyResult<Products> {
         let settings = with_running!(engine::Multiply::new(&matrix.0), &running, py).columns(columns);
         let inner = detached(py, || settings.prepare())?;
-        Ok(Products { inner: Mutex::new(inner), shape: (matrix.0.rows(), matrix.0.cols()) })
+        let chosen =
+            [inner.backend().to_owned(), inner.device().describe().to_owned(), json(inner.explanation())?];
+        Ok(Products { inner: Owned::new(inner), shape: (matrix.0.rows(), matrix.0.cols()), chosen })
     }
 
     #[getter]
@@ -61,28 +50,24 @@ impl Products {
     }
 
     #[getter]
-    fn backend(&self, py: Python<'_>) -> String {
-        py.detach(|| self.inner.lock().unwrap_or_else(PoisonError::into_inner).backend().to_owned())
+    fn backend(&self) -> &str {
+        &self.chosen[0]
     }
 
     #[getter]
-    fn device(&self, py: Python<'_>) -> String {
-        py.detach(|| self.inner.lock().unwrap_or_else(PoisonError::into_inner).device().describe().to_owned())
+    fn device(&self) -> &str {
+        &self.chosen[1]
     }
 
     /// The reasons for the backend as JSON.
-    fn explanation_json(&self, py: Python<'_>) -> PyResult<String> {
-        let explanation =
-            py.detach(|| self.inner.lock().unwrap_or_else(PoisonError::into_inner).explanation().clone());
-        json(&explanation)
+    fn explanation_json(&self) -> &str {
+        &self.chosen[2]
     }
 
     /// Bytes that a product with k columns moves at least, and its operations.
-    fn cost(&self, py: Python<'_>, k: usize) -> (u64, u64) {
-        py.detach(|| {
-            let cost = self.inner.lock().unwrap_or_else(PoisonError::into_inner).cost(k);
-            (cost.bytes, cost.flops)
-        })
+    fn cost(&self, py: Python<'_>, k: usize) -> PyResult<(u64, u64)> {
+        let cost = self.inner.with(py, |products| Ok(products.cost(k)))?;
+        Ok((cost.bytes, cost.flops))
     }
 
     /// Returns A b for an array of shape (n,) or (n, k), in rows.
@@ -94,8 +79,8 @@ impl Products {
         let (rows, cols) = self.shape;
         let shape = b.shape().to_vec();
         let k = columns(py, &shape, cols)?;
-        let mut c = vec![0.0; rows * k];
-        self.run(py, (1.0, b.as_slice()?), (0.0, &mut c), k)?;
+        let b = b.as_slice()?;
+        let c = self.inner.with(py, |products| products.product(b, k))?;
         let shape = if shape.len() == 1 { vec![rows] } else { vec![rows, k] };
         c.into_pyarray(py).reshape(shape)
     }
@@ -115,6 +100,7 @@ impl Products {
             let message = format!("x has {} dimensions and {k} columns, and y has others", b.ndim());
             return Err(exception(py, "DimensionError", message));
         }
-        self.run(py, (alpha, b.as_slice()?), (beta, c.as_slice_mut()?), k)
+        let (b, c) = (b.as_slice()?, c.as_slice_mut()?);
+        self.inner.with(py, |products| products.update(alpha, b, beta, c, k))
     }
 }

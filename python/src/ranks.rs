@@ -1,7 +1,7 @@
 //! PageRank.
 
 use crate::errors::{bad_setting, detached, exception};
-use crate::interrupt::Raised;
+use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
 use crate::settings::{Running, with_running};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -88,7 +88,7 @@ pub fn pagerank(
         solve = solve.x0(ranks.as_slice()?.to_vec());
     }
     let outcome = detached(py, || solve.solve());
-    raised.after(py, outcome, |ranks| Ok(Ranks(ranks)))
+    answered(py, outcome, raised.take(), |ranks| Ok(Ranks(ranks)))
 }
 
 /// The ranks of a graph, with a proven bound on their error.
@@ -128,18 +128,10 @@ impl Ranks {
         PyArray1::from_slice(py, self.0.residuals())
     }
 
-    /// The highest ranks: id, label, rank, and whether the bound proves that this rank is above the next.
-    fn top(&self, py: Python<'_>, count: usize) -> Vec<(Option<u64>, Option<String>, f64, bool)> {
+    /// The rows of the highest ranks, and whether the bound proves that each is above the next.
+    fn top(&self, py: Python<'_>, count: usize) -> Vec<(usize, bool)> {
         let top = py.detach(|| self.0.top(count));
-        top.into_iter().map(|one| (one.id, one.label, one.rank, one.above_next_is_certain)).collect()
-    }
-
-    /// The labels or ids of the vertices; None if they are the numbers from 0.
-    fn names(&self) -> Option<Vec<String>> {
-        let names = self.0.names();
-        let count = self.0.ranks().len();
-        let plain = !names.has_labels() && (0..count).all(|row| names.id(row) == Some(row as u64));
-        (!plain).then(|| (0..count).map(|row| names.name(row)).collect())
+        top.into_iter().map(|one| (one.row, one.above_next_is_certain)).collect()
     }
 
     fn report_json(&self) -> PyResult<String> {

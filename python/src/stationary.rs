@@ -1,7 +1,7 @@
 //! Stationary distributions of Markov chains.
 
 use crate::errors::detached;
-use crate::interrupt::Raised;
+use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
 use crate::settings::{Running, with_running};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -48,7 +48,7 @@ pub fn markov(
         solve = solve.x0(start.as_slice()?.to_vec());
     }
     let outcome = detached(py, || solve.solve());
-    raised.after(py, outcome, |found| Ok(Distributions(found)))
+    answered(py, outcome, raised.take(), |found| Ok(Distributions(found)))
 }
 
 /// A class of states: their numbers, their probabilities, whether it converged, and why its solve ended.

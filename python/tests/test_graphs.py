@@ -29,6 +29,22 @@ def test_personalization_by_vertex_is_that_of_networkx():
         solver.pagerank(graph, personalization={"Nobody": 1.0})
 
 
+def test_the_defaults_are_those_of_networkx():
+    graph = nx.DiGraph([(0, 1), (2, 1)])
+    graph.add_edge(0, 2, weight=5.0)
+    jumps = {0: 1.0, 1: 3.0}
+    for settings in ({}, {"personalization": jumps}, {"personalization": jumps, "alpha": 0.6}, {"weight": None}):
+        ours = solver.pagerank(graph, tol=1e-13, **settings).to_dict()
+        theirs = nx.pagerank(graph, tol=1e-15, max_iter=10_000, **settings)
+        assert max(abs(ours[vertex] - theirs[vertex]) for vertex in theirs) < 1e-12, settings
+
+
+def test_multigraphs_add_their_links():
+    graph = nx.MultiDiGraph([(0, 1), (0, 1), (0, 2), (1, 0), (2, 0)])
+    ours, theirs = solver.pagerank(graph, tol=1e-13).to_dict(), nx.pagerank(graph, tol=1e-15, max_iter=10_000)
+    assert max(abs(ours[vertex] - theirs[vertex]) for vertex in theirs) < 1e-12
+
+
 def test_arrays_tables_and_matrices_give_the_same_ranks():
     pd, igraph = pytest.importorskip("pandas"), pytest.importorskip("igraph")
     sources, targets = np.array([0, 1, 2, 3, 3]), np.array([1, 2, 0, 0, 1])
@@ -50,6 +66,24 @@ def test_labels_of_edge_arrays_come_back():
     ranks = solver.pagerank((["x", "y", "z"], ["y", "x", "x"]), tol=1e-12)
     assert list(ranks.labels) == ["x", "y", "z"] and ranks.top(3)[-1][0] == "z"
     assert set(ranks.to_dict()) == {"x", "y", "z"}
+
+
+@pytest.mark.parametrize("sources, targets, labels", [
+    (["a", 1], [1, "a"], ["a", 1]), ([(1, 2), "x"], ["x", (1, 2)], [(1, 2), "x"]),
+    (np.array([3, 0], np.uint32), np.array([0, 3], np.uint64), [0, 1, 2, 3]),
+])
+def test_labels_of_any_kind_keep_their_type(sources, targets, labels):
+    assert list(solver.pagerank((sources, targets)).labels) == labels
+
+
+def test_ids_of_a_file_are_the_labels_everywhere(tmp_path):
+    (tmp_path / "links.txt").write_text("1 2\n2 3\n3 1\n4 1\n")
+    ranks = solver.pagerank(tmp_path / "links.txt", tol=1e-12)
+    assert list(ranks.labels) == [1, 2, 3, 4]
+    best = ranks.top(1)[0]
+    assert ranks.to_dict()[best[0]] == best[1] == ranks.ranks.max() and ranks.top(1)[0] == best
+    jumps = solver.pagerank(tmp_path / "links.txt", personalization={4: 1.0}, tol=1e-12)
+    assert jumps.to_dict()[4] > 0.1 > ranks.to_dict()[4]
 
 
 def test_ranks_of_a_file_have_its_names(tmp_path):
@@ -74,7 +108,29 @@ def test_each_closed_class_has_a_distribution():
         chain.distribution(4)
 
 
+def test_a_chain_may_be_a_graph_with_weights_and_labels():
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([("a", "a", 0.9), ("a", "b", 0.1), ("b", "a", 0.5), ("b", "b", 0.5)])
+    found = solver.markov(graph).classes[0]
+    assert list(found.labels) == ["a", "b"] and np.allclose(found.probabilities, [5 / 6, 1 / 6])
+    assert np.allclose(solver.markov(((0.5, 0.5), (0.25, 0.75))).classes[0].probabilities, [1 / 3, 2 / 3])
+
+
+def test_every_answer_has_a_short_form():
+    A = solver.generate("poisson2d:9x9")
+    answers = [
+        solver.Cg(A).solve(np.ones(81)), solver.Cg(A).solve(np.ones((81, 2))), solver.Cg(A, maxiter=1).solve(np.ones((81, 2))),
+        solver.pagerank(([0], [0])), solver.markov(np.eye(2)), solver.markov(np.eye(1)),
+    ]
+    for one in answers:
+        assert repr(one).startswith("<") and one.reason in repr(one)
+
+
 @pytest.mark.parametrize("make, words", [
+    (lambda: solver.pagerank(([1.7, 0.0], [0, 1])), "whole numbers"),
+    (lambda: solver.pagerank(([0], [10**13])), "labels"),
+    (lambda: solver.pagerank(([0, 1], [1, 0]), personalization=np.ones((2, 2))), "shape"),
+    (lambda: solver.pagerank(([0, 1], [1, 0])).top(-1), "count"),
     (lambda: solver.pagerank(np.ones((2, 3))), "square|2 x 3"),
     (lambda: solver.pagerank(([0, 1], [1])), "equal lengths"),
     (lambda: solver.pagerank(([0, -1], [1, 0])), "negative"),

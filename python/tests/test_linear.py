@@ -1,5 +1,7 @@
 """cg, minres, Cg and Minres."""
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -189,7 +191,71 @@ def test_ctrl_c_ends_a_solve_with_what_it_has():
     timer.start()
     with pytest.raises(KeyboardInterrupt) as raised:
         prepared.solve(np.ones(1_440_000))
-    assert not raised.value.answer.converged and 0 < raised.value.answer.iterations < 5000
+    answer = raised.value.answer
+    assert isinstance(answer, solver.Answer) and not answer.converged and 0 < answer.iterations < 5000
+    assert len(answer.history) == answer.iterations + 1
+
+
+def test_a_callback_that_uses_its_own_solve_gets_an_exception_and_no_deadlock(system):
+    A, b = system
+    names = []
+
+    def use(x):
+        names.append(prepared.backend)
+        prepared.solve(b)
+    prepared = solver.Cg(A, callback=use)
+    with pytest.raises(solver.BadSettingError, match="in use by this thread"):
+        prepared.solve(b)
+    assert names == [prepared.backend]
+
+
+def test_exceptions_of_one_thread_do_not_reach_another(system):
+    A, b = system
+    failing, wrong = set(), []
+
+    def call(x):
+        if threading.get_ident() in failing:
+            raise KeyError("mine")
+    prepared = solver.Cg(A, callback=call)
+
+    def work(fails):
+        if fails:
+            failing.add(threading.get_ident())
+        for _ in range(20):
+            try:
+                ended_well = prepared.solve(b).converged and not fails
+            except KeyError:
+                ended_well = fails
+            if not ended_well:
+                wrong.append(fails)
+    threads = [threading.Thread(target=work, args=(i % 2 == 0,)) for i in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert wrong == []
+
+
+def test_a_right_hand_side_that_changes_during_the_solve_does_not_change_the_answer(system):
+    A, b = system
+    mine = b.copy()
+    x, info = solver.cg(A, mine, rtol=1e-10, callback=lambda x: mine.fill(0.0))
+    assert info == 0 and abs(x - 1).max() < 1e-7
+
+
+def test_a_forked_process_gets_an_exception_and_does_not_hang():
+    code = """
+import os, numpy as np, solver
+A = solver.generate("poisson2d:30x30")
+solver.cg(A, np.ones(900))
+child = os.fork()
+if child == 0:
+    try:
+        solver.cg(A, np.ones(900))
+    except solver.ThreadsError as error:
+        os._exit(7 if "spawn" in str(error) else 1)
+    os._exit(2)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=60).returncode == 7
 
 
 def test_the_time_limit_ends_a_solve():
@@ -213,7 +279,16 @@ def test_the_time_limit_ends_a_solve():
     (lambda A, b: solver.cg(A, b, rtol=-1.0), ValueError, "rtol"),
     (lambda A, b: solver.cg(A, b, precision="f16"), ValueError, "f16"),
     (lambda A, b: solver.cg(A, b, device="tpu"), ValueError, "tpu"),
-    (lambda A, b: solver.cg(A, b, colour="red"), TypeError, "colour"),
+    (lambda A, b: solver.cg(A, b, colour="red"), TypeError, "no setting colour; the settings are device"),
+    (lambda A, b: solver.cg(A, b, maxiter=-1), ValueError, "maxiter"),
+    (lambda A, b: solver.cg(A, b, maxiter=10.5), TypeError, "maxiter"),
+    (lambda A, b: solver.cg(A, b, threads=-1), ValueError, "threads"),
+    (lambda A, b: solver.cg(A, b, threads="two"), TypeError, "threads"),
+    (lambda A, b: solver.Cg(A, method="gmres"), ValueError, "gmres"),
+    (lambda A, b: solver.Cg(sla.aslinearoperator(A), method="pipelined-cg"), ValueError, "pipelined"),
+    (lambda A, b: solver.Cg(A, callback=print).solve(np.ones((900, 2))), TypeError, "one by one"),
+    (lambda A, b: solver.Cg(A).solve(np.ones((900, 2)), np.ones((900, 3))), ValueError, r"\(900, 3\)"),
+    (lambda A, b: solver.cg(A, np.ma.masked_equal(b, b[0])), TypeError, "masked"),
     (lambda A, b: solver.cg(object(), b), TypeError, "object"),
     (lambda A, b: solver.cg(np.zeros((2, 2, 2)), b), TypeError, "3 dimensions"),
     (lambda A, b: solver.cg("no such file.mtx", b), (OSError, ValueError), "no such file"),
@@ -223,8 +298,17 @@ def test_the_time_limit_ends_a_solve():
 def test_what_cannot_be_solved_is_refused_in_words(make, error, words, system):
     with pytest.raises(error, match=words) as raised:
         make(*system)
-    if words != "colour":
-        assert isinstance(raised.value, solver.SolverError)
+    assert isinstance(raised.value, solver.SolverError)
+
+
+def test_a_start_for_all_columns_is_used_for_each(system):
+    A, b = system
+    answers = solver.Cg(A).solve(np.stack([b, b], axis=1), np.ones(900))
+    assert answers.iterations.tolist() == [0, 0]
+
+
+def test_dense_half_precision_is_taken():
+    assert solver.cg(np.eye(3, dtype=np.float16), np.ones(3))[1] == 0
 
 
 def test_damaged_index_arrays_are_refused(system):

@@ -61,11 +61,18 @@ def test_scipy_takes_it_as_an_operator(A):
     (lambda op: op.apply_(1, np.ones(200), 0, np.ones(299)), "299|shape"),
     (lambda op: op.apply_(1, np.ones(200), 0, np.ones(300, np.float32)), "float64"),
     (lambda op: op.apply_(1, np.ones(200), 0, [0.0] * 300), "writeable"),
+    (lambda op: op.apply_(1, (v := np.ones(300))[:200], 0, v), "memory"),
     (lambda op: solver.Operator(sla.aslinearoperator(np.eye(3))), "entries"),
 ])
 def test_what_cannot_be_multiplied_is_refused_in_words(A, make, words):
     with pytest.raises(solver.SolverError, match=words):
         make(solver.Operator(A))
+
+
+def test_a_product_that_no_memory_can_hold_is_an_exception():
+    op = solver.Operator(sp.csr_array(np.ones((10**6, 1))))
+    with pytest.raises(MemoryError):
+        op @ np.broadcast_to(0.0, (1, 10**7)).copy()
 
 
 def test_the_cost_counts_bytes_and_operations(A):

@@ -3,6 +3,7 @@ import doctest
 import importlib
 import pathlib
 import pickle
+import re
 import subprocess
 import sys
 
@@ -54,4 +55,4 @@ def test_the_program_comes_along():
 def test_the_stubs_name_what_the_package_has():
     stubs = (HERE.parent / "solver" / "__init__.pyi").read_text()
     for name in solver.__all__:
-        assert name in stubs, name
+        assert re.search(rf"^(class|def|__version__:?) ?{re.escape(name)}\b", stubs, re.M), name

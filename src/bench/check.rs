@@ -1,17 +1,18 @@
-//! Checks of a study that its types do not make: empty and repeated lists, names that refer to each other, and backends.
+//! Reads a study, with the checks that its types do not make: empty and repeated lists, names that refer to each other, and backends.
 
 use super::cases::{combinations, fill};
 use super::record::FIELDS;
 use super::study::{Study, Sweep, Table, Value, What};
 use crate::backend::{Choice, Host};
 use crate::device::{Cpu, Cuda};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::solve::markov::ChainMethod;
 use crate::solve::pagerank::RankMethod;
 use crate::spelling::{did_you_mean, nearest};
+use std::path::Path;
 
 /// What is wrong, and the word of the file at which it is.
-pub(super) struct Fault {
+struct Fault {
     /// `sweep` or `table`, with its index; none if the fault is in the study itself.
     section: Option<(&'static str, usize)>,
     word: String,
@@ -52,8 +53,27 @@ fn has_word(line: &str, word: &str) -> bool {
     line.match_indices(word).any(|(at, _)| !line[..at].ends_with(inside))
 }
 
+impl Study {
+    /// Reads and checks a study.
+    pub fn read(path: &Path) -> Result<Study> {
+        let unread = |source| Error::Io { action: "read", path: path.to_owned(), source };
+        let text = std::fs::read_to_string(path).map_err(unread)?;
+        let wrong = |(line, fault)| Error::Study { path: path.to_owned(), line, fault };
+        let line = |at: usize| text.bytes().take(at).filter(|&byte| byte == b'\n').count() as u64 + 1;
+        let mut study: Study = toml::from_str(&text).map_err(|e| {
+            let line = e.span().filter(|span| !span.is_empty()).map(|span| line(span.start));
+            wrong((line, format!("{}; see the studies in configs/bench/", e.message())))
+        })?;
+        if study.name.is_empty() {
+            study.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        }
+        check(&study).map_err(|fault| wrong(fault.located(&text)))?;
+        Ok(study)
+    }
+}
+
 /// Checks a study.
-pub(super) fn check(study: &Study) -> std::result::Result<(), Fault> {
+fn check(study: &Study) -> std::result::Result<(), Fault> {
     let whole = |what: &str| Fault { section: None, word: String::new(), what: what.to_owned() };
     if study.sweeps.is_empty() {
         return Err(whole("sweep is empty; a study has at least one sweep"));

@@ -1,6 +1,7 @@
 //! Figures of a record: one for each table that asks for one.
 
-use super::pivot::{Pivot, pivot, rows_of};
+use super::cells::Pivot;
+use super::pivot::{pivot, rows_of};
 use super::record::{Record, Row};
 use super::remarks::named;
 use super::study::{Plot, Show, Table};

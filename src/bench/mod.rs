@@ -8,6 +8,7 @@
 //! the host ([`check`](crate::backend::timing::check)), solves by the verdict that recomputes the residual.
 
 mod cases;
+mod cells;
 mod check;
 mod compare;
 #[cfg(feature = "plot")]
@@ -20,17 +21,20 @@ mod remarks;
 mod resume;
 mod rivals;
 mod run;
+mod settings;
 mod solves;
 mod study;
 mod text;
 
 pub use cases::Case;
+pub use cells::{Cell, Pivot};
 pub use compare::{Comparison, Moved, compare};
 #[cfg(feature = "plot")]
 pub use figures::draw;
 pub use machine::Machine;
-pub use pivot::{Cell, Pivot, pivot};
+pub use pivot::pivot;
 pub use record::{LeftOut, Record, Row, Spread};
-pub use run::{Progress, Settings, run};
+pub use run::{Progress, run};
+pub use settings::Settings;
 pub use study::{Protocol, Show, Statistic, Study, Sweep, Table, Value, What};
 pub use text::{csv, markdown};

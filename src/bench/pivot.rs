@@ -1,43 +1,10 @@
 //! Tables of a record: one value for each combination of two fields.
 
+use super::cells::{Cell, Pivot};
 use super::record::{Record, Row};
 use super::remarks::{others, remarks};
 use super::study::{Show, Statistic, Table, Value};
 use std::collections::BTreeMap;
-
-/// A cell of a table.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cell {
-    /// The value; none if nothing was measured.
-    pub value: Option<f64>,
-    /// A value that is a word.
-    pub word: Option<String>,
-    /// The value of the publication.
-    pub study: Option<f64>,
-    /// The error, if every case of the cell failed.
-    pub error: Option<String>,
-}
-
-/// A table, or one panel of it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pivot {
-    /// The value of the field by which panels are separated.
-    pub panel: Option<String>,
-    /// What the values are, with their unit; after a semicolon, how few products were timed if these are few.
-    pub quantity: String,
-    /// The names of the rows; a stand-in is named.
-    pub rows: Vec<String>,
-    /// The names of the columns.
-    pub columns: Vec<String>,
-    /// The cells, row by row.
-    pub cells: Vec<Vec<Cell>>,
-    /// For each row the limit by the measured stream, in the unit of the values; none if there is none.
-    pub ceilings: Vec<Option<f64>>,
-    /// Where the order differs from the publication's, in words.
-    pub remarks: Vec<String>,
-    /// Whether larger values are better.
-    pub larger_is_better: bool,
-}
 
 /// Returns whether a pattern matches: alternatives separated by `|`, each possibly with `*` at its end.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {

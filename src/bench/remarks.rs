@@ -1,6 +1,6 @@
 //! Where the order in a table differs from the order in the publication.
 
-use super::pivot::{Cell, Pivot};
+use super::cells::{Cell, Pivot};
 use super::study::{Show, Table, Value};
 
 /// Fields whose values a study ranks; it varies other fields, such as threads or sizes.

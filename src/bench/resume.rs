@@ -3,7 +3,7 @@
 use super::cases::Case;
 use super::machine::{Machine, now, program};
 use super::record::{Record, Row, SCHEMA};
-use super::run::Settings;
+use super::settings::Settings;
 use super::study::{Protocol, Statistic, Study, Sweep, What};
 use crate::error::{Error, Result};
 use std::path::Path;

@@ -1,10 +1,7 @@
 //! Studies as data: the sweeps to measure, and the tables and figures to make of them.
 
-use super::check::check;
-use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// A study, as a file in `configs/bench/` describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -319,23 +316,6 @@ fn one() -> usize {
 }
 
 impl Study {
-    /// Reads and checks a study.
-    pub fn read(path: &Path) -> Result<Study> {
-        let unread = |source| Error::Io { action: "read", path: path.to_owned(), source };
-        let text = std::fs::read_to_string(path).map_err(unread)?;
-        let wrong = |(line, fault)| Error::Study { path: path.to_owned(), line, fault };
-        let line = |at: usize| text.bytes().take(at).filter(|&byte| byte == b'\n').count() as u64 + 1;
-        let mut study: Study = toml::from_str(&text).map_err(|e| {
-            let line = e.span().filter(|span| !span.is_empty()).map(|span| line(span.start));
-            wrong((line, format!("{}; see the studies in configs/bench/", e.message())))
-        })?;
-        if study.name.is_empty() {
-            study.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        }
-        check(&study).map_err(|fault| wrong(fault.located(&text)))?;
-        Ok(study)
-    }
-
     /// Makes a study of one sweep, without tables.
     pub fn of_sweep(title: String, sweep: Sweep) -> Study {
         Study {

@@ -1,6 +1,7 @@
 //! A record as text: tables in Markdown, and all rows as CSV.
 
-use super::pivot::{Cell, Pivot, pivot};
+use super::cells::{Cell, Pivot};
+use super::pivot::pivot;
 use super::record::{Record, Row};
 use super::study::Table;
 use crate::source::catalog;

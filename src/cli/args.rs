@@ -393,6 +393,9 @@ pub struct BenchArgs {
     /// Print what would be measured, and exit
     #[arg(long)]
     pub dry_run: bool,
+    /// Give the tables and figures this title instead of that of the study
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
     /// Draw figures in this format
     #[arg(long, value_enum, default_value = "svg")]
     pub format: FigureFormat,

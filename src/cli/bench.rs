@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// Returns the command line of this process, without folders of the program.
 pub(super) fn command() -> String {
-    std::iter::once("solver".to_owned()).chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" ")
+    let typed = super::arguments().iter().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    std::iter::once("solver".to_owned()).chain(typed).collect::<Vec<_>>().join(" ")
 }
 
 pub(super) fn run_bench(args: &BenchArgs) -> Result<bool> {
@@ -72,7 +73,7 @@ fn one(args: &BenchArgs, file: &Path) -> Result<Outcome> {
     let style = Style { dark: args.dark, width: args.width };
     style.check().map_err(|reason| bad("--width", args.width.unwrap_or(0.0), reason))?;
     let mut stopped = false;
-    let record = if file.extension().is_some_and(|ending| ending == "json") {
+    let mut record = if file.extension().is_some_and(|ending| ending == "json") {
         Record::read(file)?
     } else {
         let study = Study::read(file)?;
@@ -90,6 +91,9 @@ fn one(args: &BenchArgs, file: &Path) -> Result<Outcome> {
             }
         }
     };
+    if let Some(title) = &args.title {
+        record.study.title.clone_from(title);
+    }
     written(args, &record, style)?;
     interrupt::release();
     if stopped {

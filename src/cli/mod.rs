@@ -45,6 +45,7 @@ use args::Command;
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 /// Exit code of a solve that ended without meeting its tolerance.
 const NOT_CONVERGED: u8 = 1;
@@ -56,12 +57,20 @@ pub fn run() -> ExitCode {
     ExitCode::from(run_with(std::env::args_os().collect()))
 }
 
+/// The arguments of this run.
+static ARGUMENTS: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Returns the arguments of this run, of which the first one is the name of the program.
+fn arguments() -> &'static [OsString] {
+    ARGUMENTS.get().map_or(&[], Vec::as_slice)
+}
+
 /// Runs the program with these arguments, of which the first one is its name, and returns its exit code. A process may call this
 /// once.
 pub fn run_with(arguments: Vec<OsString>) -> u8 {
     profile::start_clock();
     signals::ignore_file_size_limit();
-    let cli = match config::parse(&arguments) {
+    let cli = match config::parse(ARGUMENTS.get_or_init(|| arguments)) {
         Ok(cli) => cli,
         Err(error) => return could_not_run(&error),
     };

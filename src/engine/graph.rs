@@ -58,6 +58,11 @@ impl Matrix {
         Ok(self)
     }
 
+    /// Returns the names of the rows: labels and ids of a graph, or numbers from 0.
+    pub fn names(&self) -> Names {
+        Names::of(self, 0)
+    }
+
     /// Returns whether the matrix is a graph whose vertices have ids or labels.
     pub(super) fn is_graph(&self) -> bool {
         self.metadata.first_id.is_some() || self.metadata.labels.is_some()

@@ -85,10 +85,15 @@ impl Chart {
         let Ok(object) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) else {
             return Ok(None);
         };
+        let fault = |message: String| Error::History { path: path.to_owned(), message };
+        if object.contains_key("study") && object.contains_key("rows") {
+            return Err(fault(
+                "it is a record of measurements; solver bench FILE draws its figures".to_owned(),
+            ));
+        }
         if !object.contains_key("series") {
             return Ok(None);
         }
-        let fault = |message: String| Error::History { path: path.to_owned(), message };
         let chart: Chart = serde_json::from_value(object.into()).map_err(|e| fault(e.to_string()))?;
         let positions = chart.x.values.len();
         if let Some(other) = chart.series.iter().find(|series| series.values.len() != positions) {

@@ -1,6 +1,6 @@
 //! `solver spmv` and `solver bench`: studies, records, tables, comparisons.
 
-use crate::common::process::{project, run};
+use crate::common::process::{project, refused, run};
 
 use serde_json::Value;
 use std::fs;
@@ -144,6 +144,10 @@ over = { backend = "row*" }
     assert!(fs::read_to_string(folder.path().join("other.md")).unwrap().contains("## Renamed"));
     let (before, after) = (json(Path::new(record)), json(&folder.path().join("other.json")));
     assert_eq!(before["rows"], after["rows"]);
+    run(&["bench", record, "--title", "Mine", "-o", folder.path().to_str().unwrap(), "--no-tables"]);
+    assert!(fs::read_to_string(folder.path().join("columns.md")).unwrap().starts_with("# Mine"));
+    let error = refused(&["plot", record, "-o", "drawn.svg"]);
+    assert!(error.contains("solver bench"), "{error}");
 }
 
 #[test]

@@ -136,6 +136,7 @@ impl Ranks {
         };
         let all = order.iter().take(count).enumerate();
         all.map(|(position, &vertex)| Top {
+            row: vertex,
             id: names.id(vertex),
             label: names.label(vertex).map(str::to_owned),
             rank: ranks[vertex],

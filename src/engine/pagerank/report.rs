@@ -10,6 +10,9 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Top {
+    /// The row of the vertex in the matrix, counted from 0.
+    #[serde(skip)]
+    pub row: usize,
     /// The id of the vertex; none if vertices have labels only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,

@@ -1,0 +1,57 @@
+//! A value that one thread uses at a time.
+
+use crate::errors::{detached, exception};
+use crate::interrupt::Raised;
+use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{ThreadId, current};
+
+/// A value of the library behind a lock. A thread that already uses it, as a callback does, gets an exception instead of waiting for
+/// itself.
+pub struct Owned<T> {
+    value: Mutex<T>,
+    user: Mutex<Option<ThreadId>>,
+}
+
+impl<T: Send> Owned<T> {
+    pub fn new(value: T) -> Owned<T> {
+        Owned { value: Mutex::new(value), user: Mutex::new(None) }
+    }
+
+    fn set_user(&self, user: Option<ThreadId>) {
+        *self.user.lock().unwrap_or_else(PoisonError::into_inner) = user;
+    }
+
+    /// Runs work with the value, without the interpreter.
+    pub fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut T) -> solver::Result<R> + Send,
+    ) -> PyResult<R> {
+        self.raising(py, &Raised::default(), work).0
+    }
+
+    /// Does the same for work that may call Python; also returns what that has raised.
+    pub fn raising<R: Send>(
+        &self,
+        py: Python<'_>,
+        raised: &Raised,
+        work: impl FnOnce(&mut T) -> solver::Result<R> + Send,
+    ) -> (PyResult<R>, Option<PyErr>) {
+        if *self.user.lock().unwrap_or_else(PoisonError::into_inner) == Some(current().id()) {
+            let message = "it is in use by this thread, which a callback or a signal has interrupted; prepare another one";
+            return (Err(exception(py, "BadSettingError", message.to_owned())), None);
+        }
+        let mut error = None;
+        let outcome = detached(py, || {
+            let mut value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
+            self.set_user(Some(current().id()));
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&mut value)));
+            // Taken before another thread begins.
+            error = raised.take();
+            self.set_user(None);
+            outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        (outcome, error)
+    }
+}

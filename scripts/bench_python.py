@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Times the Python package beside SciPy and python-igraph, best of three in turns, and checks the answers.
+
+  scripts/bench_python.py [GRAPH]        GRAPH: a web graph, such as cnr-2000.graph; without it a generated graph is ranked
+
+Needs the package itself, scipy and igraph.
+"""
+import sys
+import time
+
+import igraph
+import numpy as np
+import scipy
+import scipy.sparse as sp
+import scipy.sparse.linalg as sla
+
+import solver
+
+
+def in_turns(rounds=3, **works):
+    """Returns the least seconds and the last result of each function."""
+    seconds, results = {name: [] for name in works}, {}
+    for _ in range(rounds):
+        for name, work in works.items():
+            began = time.perf_counter()
+            results[name] = work()
+            seconds[name].append(time.perf_counter() - began)
+    return {name: min(all) for name, all in seconds.items()}, results
+
+
+def systems():
+    A = solver.generate("poisson2d:1000x1000")
+    b = A @ np.ones(A.shape[0])
+    seconds, found = in_turns(
+        solver=lambda: solver.cg(A, b, rtol=1e-8), SciPy=lambda: sla.cg(A, b, rtol=1e-8))
+    for name, (x, info) in found.items():
+        assert info == 0 and np.linalg.norm(A @ x - b) <= 2e-8 * np.linalg.norm(b), name
+    print("cg of poisson2d:1000x1000 to 1e-8, from SciPy's arrays to x, seconds:", show(seconds))
+
+
+def products():
+    for n in (10, 50, 300, 1000):
+        A = solver.generate(f"poisson2d:{n}x{n}")
+        op, x = solver.Operator(A), np.ones(n * n)
+        y = np.empty(n * n)
+        assert np.allclose(op @ x, A @ x)
+        count = max(20, 1_000_000 // (n * n))
+
+        def many(work):
+            return lambda: [work() for _ in range(count)]
+        seconds, _ = in_turns(
+            7, operator=many(lambda: op @ x), in_place=many(lambda: op.apply_(1.0, x, 0.0, y)), SciPy=many(lambda: A @ x))
+        print(f"A @ x of poisson2d:{n}x{n}, microseconds:", show({k: 1e6 * v / count for k, v in seconds.items()}))
+
+
+def ranks(name):
+    matrix = solver._solver.Matrix.open(name, True)
+    offsets, columns, values = matrix.arrays()
+    A = sp.csr_array((values, columns, offsets), shape=matrix.shape)
+    sources = np.repeat(np.arange(A.shape[0]), np.diff(offsets))
+    graph = igraph.Graph(n=A.shape[0], edges=np.column_stack([sources, columns]), directed=True)
+    seconds, found = in_turns(
+        solver=lambda: solver.pagerank(A, tol=1e-10).ranks, igraph=lambda: np.array(graph.pagerank(damping=0.85)),
+        power_iteration_of_SciPy=lambda: power(A, 1e-10))
+    for other in found.values():
+        assert abs(other - found["solver"]).sum() < 1e-8
+    print(f"PageRank of {name.split('/')[-1]}, seconds:", show(seconds))
+
+
+def power(A, tol):
+    n, degrees = A.shape[0], np.asarray(A.sum(axis=1)).ravel()
+    into, inverse = A.T.tocsr(), np.divide(1, degrees, out=np.zeros(A.shape[0]), where=degrees > 0)
+    x = np.full(n, 1 / n)
+    while True:
+        y = 0.85 * (into @ (inverse * x)) + (0.85 * x[degrees == 0].sum() + 0.15) / n
+        step, x = abs(y - x).sum(), y
+        if step * 0.85 / 0.15 < tol:
+            return x
+
+
+def show(seconds):
+    return ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in seconds.items())
+
+
+if __name__ == "__main__":
+    print(f"solver {solver.__version__}, SciPy {scipy.__version__}, igraph {igraph.__version__}")
+    systems()
+    products()
+    ranks(sys.argv[1] if len(sys.argv) > 1 else "rmat:scale=16,factor=16")
