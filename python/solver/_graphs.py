@@ -1,4 +1,6 @@
 """PageRank and Markov chains, and the graphs of other packages."""
+import os
+
 import numpy as np
 
 from . import _inputs, _report, _solver
@@ -29,8 +31,8 @@ def pagerank(
     jumps = None if personalization is None else _weights(personalization, labels, vertices, "personalization")
     start = None if x0 is None else _weights(x0, labels, vertices, "x0")
     own = {
-        "damping": alpha, "tol": tol, "maxiter": _inputs.count(maxiter, "maxiter", 0), "dangling": dangling, "method": method, "self_loops": self_loops,
-        "repeated": repeated, "top": top,
+        "damping": alpha, "tol": tol, "maxiter": _inputs.count(maxiter, "maxiter", 0), "dangling": dangling, "method": method,
+        "self_loops": self_loops, "repeated": repeated, "top": top,
     }
     running = _inputs.running(**settings)
     return _report.answer(lambda: _solver.pagerank(graph, own, jumps, start, running), lambda inner: Ranks(inner, labels))
@@ -58,7 +60,6 @@ def markov(P, *, tol=1e-10, maxiter=10_000, normalize=False, weight="weight", x0
 
 def _graph(g, weight):
     """Returns the matrix of a graph, and the labels of its vertices if they are not the numbers from 0."""
-    import os
     if isinstance(g, (str, os.PathLike)):
         found = _solver.Matrix.open(g, True)
         return found, found.names()
@@ -169,7 +170,7 @@ def _weights(given, labels, vertices, what):
     return weights
 
 
-class Ranks(_report.Reported):
+class Ranks(_report.Iterated):
     """The ranks of a graph."""
 
     def __init__(self, inner, labels):
@@ -182,26 +183,9 @@ class Ranks(_report.Reported):
         return range(len(self.ranks)) if self._labels is None else self._labels
 
     @property
-    def converged(self):
-        return self._inner.converged
-
-    @property
-    def reason(self):
-        return self._inner.reason
-
-    @property
-    def iterations(self):
-        return self._inner.iterations
-
-    @property
     def error_bound(self):
         """A proven bound on the sum of the errors of all ranks."""
         return self._inner.error_bound
-
-    @property
-    def history(self):
-        """The bound on the error, before the first iteration and after each."""
-        return self._inner.residuals
 
     def top(self, count=10):
         """The highest ranks: vertex, rank, and whether the bound proves that this vertex is above the next."""
@@ -233,10 +217,6 @@ class Distributions(_report.Reported):
     def __init__(self, inner, labels):
         self._inner, self._labels = inner, labels
         self.classes = [Distribution(*one, labels) for one in inner.classes]
-
-    @property
-    def converged(self):
-        return self._inner.converged
 
     @property
     def reason(self):

@@ -1,5 +1,4 @@
 """cg, minres, and prepared solves."""
-import json
 import warnings
 
 import numpy as np
@@ -104,7 +103,7 @@ def _tolerances(rtol, atol):
 _METHODS = "cg", "pipelined-cg", "minres"
 
 
-class Cg:
+class Cg(_report.Chosen):
     """A matrix prepared for many right-hand sides, usable from any thread.
 
     >>> import numpy as np, solver
@@ -139,17 +138,8 @@ class Cg:
             _inputs.running(**settings),
         )
 
-    @property
-    def backend(self):
-        return self._prepared.backend
-
-    @property
-    def device(self):
-        return self._prepared.device
-
-    def explain(self):
-        """The reasons for the backend: the candidates of `auto` with their estimates, or the measurement of a kept choice."""
-        return json.loads(self._prepared.explanation_json())
+    def _chosen(self):
+        return self._prepared.chosen
 
     def solve(self, b, x0=None):
         """Solves for a vector b, or for each column of an array b of shape (n, k)."""
@@ -212,31 +202,12 @@ def _preconditioner(m, rows):
     return lambda r: np.ascontiguousarray(np.asarray(m @ r).reshape(-1), np.float64)
 
 
-class Answer(_report.Reported):
+class Answer(_report.Iterated):
     """The solution `x` with its verdict."""
 
     def __init__(self, inner, single):
         self._inner = inner
         self.x = inner.x.astype(np.float32) if single else inner.x
-
-    @property
-    def converged(self):
-        """Whether the true residual meets the tolerance."""
-        return self._inner.converged
-
-    @property
-    def reason(self):
-        """Why the solve ended."""
-        return self._inner.reason
-
-    @property
-    def iterations(self):
-        return self._inner.iterations
-
-    @property
-    def history(self):
-        """The residuals relative to b, before the first iteration and after each."""
-        return self._inner.residuals
 
 
 class Answers(_report.Reported):

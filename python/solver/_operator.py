@@ -1,13 +1,11 @@
 """Products with a matrix that a backend has prepared."""
-import json
-
 import numpy as np
 
-from . import _inputs, _solver
+from . import _inputs, _report, _solver
 from ._errors import InputError
 
 
-class Operator(_solver.Products):
+class Operator(_report.Chosen, _solver.Products):
     """A matrix prepared by a backend: `op @ x`, `op @ X`, accepted where SciPy takes a LinearOperator that it multiplies by A only.
 
     The arrays must not change during a call.
@@ -57,9 +55,8 @@ class Operator(_solver.Products):
         self.update(alpha, x, beta, y)
         return y
 
-    def explain(self):
-        """The reasons for the backend: the candidates of `auto` with their estimates, or the measurement of a kept choice."""
-        return json.loads(self.explanation_json())
+    def _chosen(self):
+        return self.chosen
 
     def __repr__(self):
         return f"Operator({self.shape[0]} x {self.shape[1]}, backend {self.backend} on {self.device})"

@@ -17,8 +17,35 @@ def answer(solve, wrap):
     return wrap(inner)
 
 
+class Chosen:
+    """What has a backend on a device."""
+
+    @property
+    def backend(self):
+        """The backend with its parameters."""
+        return self._chosen()[0]
+
+    @property
+    def device(self):
+        return self._chosen()[1]
+
+    def explain(self):
+        """The reasons for the backend: the candidates of `auto` with their estimates, or the measurement of a kept choice."""
+        return json.loads(self._chosen()[2])
+
+
 class Reported:
     """An answer with a report. In a notebook it shows its verdict and a plot of its convergence."""
+
+    @property
+    def converged(self):
+        """Whether the answer, checked anew, meets the tolerance."""
+        return self._inner.converged
+
+    @property
+    def reason(self):
+        """Why the solve ended."""
+        return self._inner.reason
 
     @functools.cached_property
     def report(self):
@@ -44,3 +71,16 @@ class Reported:
 
     def _repr_html_(self):
         return f"<pre>{html.escape(str(self))}</pre>{self.plot()}"
+
+
+class Iterated(Reported):
+    """An answer of one run of iterations."""
+
+    @property
+    def iterations(self):
+        return self._inner.iterations
+
+    @property
+    def history(self):
+        """What the tolerance limits, before the first iteration and after each: residuals relative to b, or the bound on the error."""
+        return self._inner.residuals

@@ -7,25 +7,10 @@ use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns the name of the variant, which with the ending `Error` is the name of the class.
-macro_rules! names {
-    ($error:expr, $($Variant:ident)*) => {
-        match $error {
-            $(Error::$Variant { .. } => stringify!($Variant),)*
-            _ => "Solver",
-        }
-    };
-}
-
+/// Returns the name of the class: that of the variant, with the ending `Error`.
 fn class_of(error: &Error) -> String {
-    let name = names!(
-        error,
-        Io Parse UnsupportedFile Malformed InFile UnknownKind Archive Unwritable NoVector UnknownCommand UnknownMatrix
-        NotInCatalog Binary Checkpoint Generator InvalidCsr InvalidFormat Padding Foreign WrongProduct Rival DuplicateOverflow
-        OutOfMemory TooLarge Operands Dimension UnknownBackend EmptyParameter UnknownParameter BadParameter Unsupported BadSetting
-        NotSquare NotSymmetric BadDiagonal BadBlock Breakdown NoDevice CpuOnly RightHandSideScale StartScale Threads Config
-        History Plot Fetch Chain Gpu
-    );
+    let variant = format!("{error:?}");
+    let name = variant.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     format!("{name}Error")
 }
 
@@ -34,7 +19,10 @@ pub fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let make = || -> PyResult<PyErr> {
         let module = MODULE.get_or_try_init(py, || py.import("solver._errors").map(Bound::unbind))?;
-        Ok(PyErr::from_value(module.bind(py).getattr(class)?.call1((message,))?))
+        let module = module.bind(py);
+        // A cause that the package does not know yet.
+        let class = module.getattr(class).or_else(|_| module.getattr("SolverError"))?;
+        Ok(PyErr::from_value(class.call1((message,))?))
     };
     make().unwrap_or_else(|error| error)
 }

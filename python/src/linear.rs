@@ -4,7 +4,7 @@ use crate::errors::{detached, exception, raised};
 use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
 use crate::owned::Owned;
-use crate::settings::{Running, with_running};
+use crate::settings::{Chosen, Running, chosen, with_running};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use solver::engine::{self, RightHandSide, RightHandSides, Stopping};
@@ -16,8 +16,7 @@ use std::sync::Arc;
 pub struct Prepared {
     inner: Owned<engine::Prepared>,
     raised: Raised,
-    /// The names of backend and device, and the reasons for the backend as JSON.
-    chosen: [String; 3],
+    chosen: Chosen,
 }
 
 /// Tolerances and limits.
@@ -95,24 +94,13 @@ impl Prepared {
         let look = raised_here.clone();
         let settings = settings.stopping(stopping).on_progress(move |_| look.look());
         let inner = detached(py, || settings.prepare())?;
-        let chosen =
-            [inner.backend().to_owned(), inner.device().describe().to_owned(), json(inner.explanation())?];
+        let chosen = chosen(inner.backend(), inner.device(), inner.explanation())?;
         Ok(Prepared { inner: Owned::new(inner), raised: raised_here, chosen })
     }
 
     #[getter]
-    fn backend(&self) -> &str {
-        &self.chosen[0]
-    }
-
-    #[getter]
-    fn device(&self) -> &str {
-        &self.chosen[1]
-    }
-
-    /// The reasons for the backend as JSON.
-    fn explanation_json(&self) -> &str {
-        &self.chosen[2]
+    fn chosen(&self) -> &Chosen {
+        &self.chosen
     }
 
     /// Solves for one right-hand side.

@@ -1,9 +1,9 @@
 //! Products of a matrix with one or several vectors.
 
 use crate::errors::{detached, exception};
-use crate::matrix::{Matrix, json};
+use crate::matrix::Matrix;
 use crate::owned::Owned;
-use crate::settings::{Running, with_running};
+use crate::settings::{Chosen, Running, chosen, with_running};
 use numpy::{
     IntoPyArray, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArrayMethods,
 };
@@ -16,8 +16,7 @@ use solver::engine;
 pub struct Products {
     inner: Owned<engine::Products>,
     shape: (usize, usize),
-    /// The names of backend and device, and the reasons for the backend as JSON.
-    chosen: [String; 3],
+    chosen: Chosen,
 }
 
 /// Returns the number of columns of an array of shape (n,) or (n, k).
@@ -39,8 +38,7 @@ impl Products {
     fn new(py: Python<'_>, matrix: &Matrix, columns: usize, running: Running) -> PyResult<Products> {
         let settings = with_running!(engine::Multiply::new(&matrix.0), &running, py).columns(columns);
         let inner = detached(py, || settings.prepare())?;
-        let chosen =
-            [inner.backend().to_owned(), inner.device().describe().to_owned(), json(inner.explanation())?];
+        let chosen = chosen(inner.backend(), inner.device(), inner.explanation())?;
         Ok(Products { inner: Owned::new(inner), shape: (matrix.0.rows(), matrix.0.cols()), chosen })
     }
 
@@ -50,18 +48,8 @@ impl Products {
     }
 
     #[getter]
-    fn backend(&self) -> &str {
-        &self.chosen[0]
-    }
-
-    #[getter]
-    fn device(&self) -> &str {
-        &self.chosen[1]
-    }
-
-    /// The reasons for the backend as JSON.
-    fn explanation_json(&self) -> &str {
-        &self.chosen[2]
+    fn chosen(&self) -> &Chosen {
+        &self.chosen
     }
 
     /// Bytes that a product with k columns moves at least, and its operations.

@@ -3,7 +3,7 @@
 use crate::errors::{bad_setting, detached, exception};
 use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
-use crate::settings::{Running, with_running};
+use crate::settings::{Running, with_watching};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use solver::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
@@ -73,14 +73,7 @@ pub fn pagerank(
         duplicates: if settings.repeated { Repeated::Keep } else { Repeated::Once },
     };
     let raised = Raised::default();
-    let look = raised.clone();
-    let mut solve = with_running!(engine::Pagerank::new(&graph.0), &running, py)
-        .settings(own)
-        .cancel(&raised.ended)
-        .on_progress(move |_| look.look());
-    if let Some(limit) = running.time_limit(py)? {
-        solve = solve.time_limit(limit);
-    }
+    let mut solve = with_watching!(engine::Pagerank::new(&graph.0), &running, raised, py).settings(own);
     if let Some(weights) = personalise {
         solve = solve.personalise(weights.as_slice()?.to_vec());
     }

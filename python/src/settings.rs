@@ -1,7 +1,10 @@
 //! Settings that several calls share.
 
 use crate::errors::bad_setting;
+use crate::matrix::json;
 use pyo3::prelude::*;
+use solver::engine::DeviceHandle;
+use solver::engine::tune::Explanation;
 use solver::scalar::Precision;
 use std::time::Duration;
 
@@ -47,3 +50,24 @@ macro_rules! with_running {
     }};
 }
 pub(crate) use with_running;
+
+/// Also sets what ends a ranking or a chain: Ctrl-C, and the time limit.
+macro_rules! with_watching {
+    ($builder:expr, $running:expr, $raised:expr, $py:expr) => {{
+        let look = $raised.clone();
+        let builder = $crate::settings::with_running!($builder, $running, $py);
+        let builder = builder.cancel(&$raised.ended).on_progress(move |_| look.look());
+        match $running.time_limit($py)? {
+            Some(limit) => builder.time_limit(limit),
+            None => builder,
+        }
+    }};
+}
+pub(crate) use with_watching;
+
+/// The names of backend and device, and the reasons for the backend as JSON.
+pub type Chosen = (String, String, String);
+
+pub fn chosen(backend: &str, device: &DeviceHandle, explanation: &Explanation) -> PyResult<Chosen> {
+    Ok((backend.to_owned(), device.describe().to_owned(), json(explanation)?))
+}

@@ -3,7 +3,7 @@
 use crate::errors::detached;
 use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
-use crate::settings::{Running, with_running};
+use crate::settings::{Running, with_watching};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use solver::engine::{self, markov as engine_chains};
@@ -36,14 +36,7 @@ pub fn markov(
         ..engine_chains::Settings::default()
     };
     let raised = Raised::default();
-    let look = raised.clone();
-    let mut solve = with_running!(engine::Markov::new(&chain.0), &running, py)
-        .settings(own)
-        .cancel(&raised.ended)
-        .on_progress(move |_| look.look());
-    if let Some(limit) = running.time_limit(py)? {
-        solve = solve.time_limit(limit);
-    }
+    let mut solve = with_watching!(engine::Markov::new(&chain.0), &running, raised, py).settings(own);
     if let Some(start) = x0 {
         solve = solve.x0(start.as_slice()?.to_vec());
     }

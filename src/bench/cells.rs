@@ -18,8 +18,10 @@ pub struct Cell {
 pub struct Pivot {
     /// The value of the field by which panels are separated.
     pub panel: Option<String>,
-    /// What the values are, with their unit; after a semicolon, how few products were timed if these are few.
+    /// What the values are, with their unit.
     pub quantity: String,
+    /// How few products were timed, if these are few.
+    pub caveat: Option<&'static str>,
     /// The names of the rows; a stand-in is named.
     pub rows: Vec<String>,
     /// The names of the columns.

@@ -37,13 +37,6 @@ pub fn figure(record: &Record, table: &Table) -> Option<Figure> {
     if apart {
         pivots = pivots.iter().flat_map(rows_apart).collect();
     }
-    let mut few = None;
-    for pivot in &mut pivots {
-        if let Some((quantity, caveat)) = pivot.quantity.clone().split_once("; ") {
-            pivot.quantity = quantity.to_owned();
-            few = Some(caveat.to_owned());
-        }
-    }
     let values = || pivots.iter().flat_map(|pivot| &pivot.cells).flatten().filter_map(|cell| cell.value);
     let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
     let logarithmic = least > 0.0 && most > FLAT * least;
@@ -64,7 +57,7 @@ pub fn figure(record: &Record, table: &Table) -> Option<Figure> {
     }
     Some(Figure {
         title: table.title.clone(),
-        note: [Some(note(record, table)), few].into_iter().flatten().collect::<Vec<_>>().join("; "),
+        note: note(record, table, pivots.first().and_then(|pivot| pivot.caveat)),
         panels,
         columns: None,
         own_ranges: false,
@@ -83,6 +76,7 @@ fn rows_apart(pivot: &Pivot) -> Vec<Pivot> {
     let of_row = |(index, row): (usize, &String)| Pivot {
         panel: Some([pivot.panel.as_deref(), Some(row)].into_iter().flatten().collect::<Vec<_>>().join(", ")),
         quantity: pivot.quantity.clone(),
+        caveat: pivot.caveat,
         rows: columns().cloned().collect(),
         columns: vec!["measured".to_owned()],
         cells: pivot.cells[index].iter().map(|cell| vec![cell.clone()]).collect(),
@@ -102,7 +96,7 @@ fn panel_title(pivot: &Pivot, table: &Table, apart: bool) -> String {
 }
 
 /// Returns the machine, the precision and the stand-ins of the rows of a table.
-fn note(record: &Record, table: &Table) -> String {
+fn note(record: &Record, table: &Table, caveat: Option<&str>) -> String {
     let rows = rows_of(record, table);
     let mut devices: Vec<String> = Vec::new();
     let mut precisions: Vec<&str> = Vec::new();
@@ -125,6 +119,7 @@ fn note(record: &Record, table: &Table) -> String {
     if rows.iter().any(|row| row.as_stored) {
         parts.push("one triangle of symmetric matrices, as their files store them".to_owned());
     }
+    parts.extend(caveat.map(str::to_owned));
     parts.join("; ")
 }
 

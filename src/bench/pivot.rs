@@ -54,11 +54,10 @@ pub fn pivot(record: &Record, table: &Table) -> Vec<Pivot> {
         None => vec![None],
     };
     let maker = Maker { record, table, pool: &pool, rows: &rows };
-    let few = match maker.few() {
-        Some(1) => "; some cases were timed once".to_owned(),
-        Some(_) => "; some cases were timed twice".to_owned(),
-        None => String::new(),
-    };
+    let caveat = maker.few().map(|count| match count {
+        1 => "some cases were timed once",
+        _ => "some cases were timed twice",
+    });
     panels
         .into_iter()
         .map(|panel| {
@@ -67,8 +66,7 @@ pub fn pivot(record: &Record, table: &Table) -> Vec<Pivot> {
                 _ => true,
             };
             let pivot = maker.panel(&rows.iter().filter(within).copied().collect::<Vec<_>>(), panel.clone());
-            let quantity = format!("{}{few}", pivot.quantity);
-            Pivot { remarks: remarks(&pivot, table), quantity, ..pivot }
+            Pivot { remarks: remarks(&pivot, table), caveat, ..pivot }
         })
         .filter(|pivot| !pivot.rows.is_empty() && !pivot.columns.is_empty())
         .collect()
@@ -108,6 +106,7 @@ impl Maker<'_> {
             let pivot = found.get_or_insert_with(|| Pivot {
                 panel: panel.clone(),
                 quantity: "named in the columns".to_owned(),
+                caveat: None,
                 ceilings: vec![None; down.len()],
                 cells: vec![Vec::new(); down.len()],
                 rows: down.clone(),
@@ -154,7 +153,8 @@ impl Maker<'_> {
         let larger_is_better = self.is_larger_better();
         let rows = down.iter().map(named).collect();
         let remarks = Vec::new();
-        Pivot { panel, quantity: unit.0, rows, columns: across, cells, ceilings, remarks, larger_is_better }
+        let (quantity, caveat) = (unit.0, None);
+        Pivot { panel, quantity, caveat, rows, columns: across, cells, ceilings, remarks, larger_is_better }
     }
 
     fn is_larger_better(&self) -> bool {

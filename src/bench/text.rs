@@ -79,7 +79,8 @@ fn one(record: &Record, table: &Table) -> String {
         table.study_machine.clone()
     };
     let study = if in_brackets { format!(" In brackets: the study, on {machine}.") } else { String::new() };
-    text.push_str(&format!("Values: {}.{study}\n\n", first.quantity));
+    let caveat = first.caveat.map_or_else(String::new, |caveat| format!("; {caveat}"));
+    text.push_str(&format!("Values: {}{caveat}.{study}\n\n", first.quantity));
     let bodies: Vec<String> = panels.iter().map(|p| panel(p, table)).collect();
     text.push_str(&bodies.join("\n"));
     if !table.note.is_empty() {
