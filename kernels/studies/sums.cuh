@@ -1,12 +1,44 @@
 // Prepended, after rows.cuh, to the kernels that give a row to one thread, to a warp or to a block: computes the row's sum.
 //
 // Defined by the launcher: UNROLL, the entries of a row that a thread loads before it uses the first, and WARP_UNROLL if the
-// number differs for each thread of a warp that shares the row.
+// number differs for each thread of a warp that shares the row. With SHARED a thread keeps its part of the sum in shared memory
+// instead of a register, and a warp adds the parts there.
 
 #define WARPS (BLOCK / 32)
 #ifndef WARP_UNROLL
 #define WARP_UNROLL UNROLL
 #endif
+
+#ifdef SHARED
+// Returns where the calling thread keeps its part.
+__device__ __forceinline__ volatile SCALAR* own_part() {
+    __shared__ SCALAR parts[BLOCK];
+    return parts + threadIdx.x;
+}
+
+// The part of a thread: each addition reads and writes shared memory.
+struct Part {
+    volatile SCALAR* at;
+
+    __device__ __forceinline__ Part() : at(own_part()) { *at = 0; }
+    __device__ __forceinline__ void operator+=(SCALAR v) { *at = *at + v; }
+    __device__ __forceinline__ operator SCALAR() const { return *at; }
+};
+
+// Sums v over the warp; the result is valid in its first lane. All lanes must call it.
+__device__ __forceinline__ SCALAR warp_add(SCALAR v) {
+    volatile SCALAR* part = own_part();
+    *part = v;
+    __syncwarp();
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) {
+        if ((threadIdx.x & 31) < distance) *part = *part + part[distance];
+        __syncwarp();
+    }
+    return *part;
+}
+#else
+typedef SCALAR Part;
 
 // Sums v over the warp; the result is valid in its first lane. All lanes must call it.
 __device__ __forceinline__ SCALAR warp_add(SCALAR v) {
@@ -14,6 +46,7 @@ __device__ __forceinline__ SCALAR warp_add(SCALAR v) {
     for (int distance = 16; distance > 0; distance /= 2) v += __shfl_down_sync(0xffffffffu, v, distance);
     return v;
 }
+#endif
 
 struct Entries {
     const u32* READ_ONLY col_indices;
@@ -24,7 +57,7 @@ struct Entries {
     // threads have as many, then the rest one by one. The compiler may interleave rounds if registers allow it.
     template <int THREADS, int ROUND>
     __device__ __forceinline__ SCALAR share(OFFSET j, const OFFSET end, const u32 part) const {
-        SCALAR sum = 0;
+        Part sum{};
         if constexpr (ROUND > 1) {
             for (; j + ROUND * THREADS <= end; j += ROUND * THREADS) {
                 u32 column[ROUND];

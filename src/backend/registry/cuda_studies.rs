@@ -3,7 +3,7 @@
 use super::ALL_PRECISIONS;
 use super::cuda::{BLOCK, UNROLL};
 use crate::backend::cuda::studies::{
-    adaptive, binned, bins, bsr_tasks, entries, hybrid, spmm, thread, vector_smem, warp,
+    self, adaptive, binned, bins, bsr_tasks, entries, hybrid, spmm, thread, vector_smem, warp,
 };
 use crate::backend::{Build, Builder, Entry, Family, Param};
 use crate::device::Cuda;
@@ -58,6 +58,12 @@ const THREADS: Param = Param {
     summary: "threads in a block; serial-vs-cuda compares these sizes",
     unlisted: None,
 };
+const SUMS: Param = Param {
+    name: "sums",
+    values: studies::SUMS,
+    summary: "where a thread keeps its part of a row's sum; four-kernels tried shared memory and found it slower",
+    unlisted: None,
+};
 const LISTS: &str = "csr and lists of rows";
 const HYBRID_SHORT: Param = Param {
     name: "short",
@@ -80,7 +86,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         "a thread per column of a block, several rows at once in registers: the fastest of the study",
     ),
     Entry {
-        params: &[THREADS],
+        params: &[THREADS, SUMS],
         ..cuda_csr::<thread::Thread>(
             ("thread", "thread"),
             "four-kernels; serial-vs-cuda",
@@ -96,7 +102,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
     },
     Entry {
-        params: &[Param { values: warp::UNROLLS, ..UNROLL }],
+        params: &[Param { values: warp::UNROLLS, ..UNROLL }, SUMS],
         ..cuda_csr::<warp::Warp>(
             ("warp", "warp"),
             "four-kernels",
@@ -110,12 +116,15 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     Entry {
         format: "csr and bounds of bins",
-        params: &[Param {
-            name: "entries",
-            values: bins::ENTRIES,
-            summary: "entries that fill a bin; a row counts as one more entry",
-            unlisted: None,
-        }],
+        params: &[
+            Param {
+                name: "entries",
+                values: bins::ENTRIES,
+                summary: "entries that fill a bin; a row counts as one more entry",
+                unlisted: None,
+            },
+            SUMS,
+        ],
         ..cuda_csr::<bins::Bins>(
             ("bins", "bins"),
             "four-kernels",
@@ -146,6 +155,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 summary: "threads that must fit on a multiprocessor and share its registers; auto decides by the mean row",
                 unlisted: None,
             },
+            SUMS,
         ],
         ..cuda_csr::<hybrid::Hybrid>(
             ("hybrid", "hybrid"),

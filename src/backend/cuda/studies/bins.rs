@@ -1,7 +1,7 @@
 //! A warp for each bin of consecutive rows; bins have about equally many entries.
 
 use super::schedule::Ranges;
-use super::{WARP_UNROLL, with_sums};
+use super::{WARP_UNROLL, in_shared_memory, with_sums, with_sums_of};
 use crate::backend::cuda::compressed::{self, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::cuda::number;
@@ -24,7 +24,7 @@ fn form() -> Form<Compressed, Ranges> {
 }
 
 pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
-    vec![("bins", form().any())]
+    vec![("bins", form().any()), ("bins", in_shared_memory(form()).any())]
 }
 
 impl Family<Cuda> for Bins {
@@ -35,7 +35,7 @@ impl Family<Cuda> for Bins {
         reserve: u64,
     ) -> Result<SharedOperator<Cuda, T>> {
         let bins = Ranges::bins(matrix, number(params, "entries", ENTRIES) as usize);
-        let pass = Pass::over(device, form(), &bins, 32)?;
+        let pass = Pass::over(device, with_sums_of(params, form()), &bins, 32)?;
         compressed::operator::<T>("bins", device, matrix, [pass], reserve)
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! `auto` chooses `hybrid` for long uneven rows.
 
-use super::{LIGHT, THREADS_HEAVY, THREADS_LIGHT, UNROLL, WARP_UNROLL, first_version, schedule, with_sums};
+use super::{
+    LIGHT, THREADS_HEAVY, THREADS_LIGHT, UNROLL, WARP_UNROLL, first_version, in_shared_memory, schedule,
+    with_sums, with_sums_of,
+};
 use crate::backend::cuda::arrays::Arrays;
 use crate::backend::cuda::compressed::{self, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form, Share};
@@ -60,7 +63,8 @@ fn first() -> Form<Compressed, Tiles> {
 }
 
 pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
-    let mut forms = vec![("hybrid-v1", first().any())];
+    let shared = in_shared_memory(form(THREADS_ROUNDS));
+    let mut forms = vec![("hybrid-v1", first().any()), ("hybrid", shared.any())];
     forms.extend(numbers(FIT).map(|fit| ("hybrid", form(fit).any())));
     forms
 }
@@ -123,7 +127,7 @@ impl Family<Cuda> for Hybrid {
         let (short, long) = (number(params, "short", SHORT), number(params, "long", LONG));
         let mean = matrix.nnz() / matrix.rows().max(1);
         let fit = params.get("fit").and_then(|fit| fit.parse().ok()).unwrap_or_else(|| fit_for(mean));
-        let pass = by_length(device, form(fit), matrix, short, long as usize)?;
+        let pass = by_length(device, with_sums_of(params, form(fit)), matrix, short, long as usize)?;
         compressed::operator::<T>("hybrid", device, matrix, [pass], reserve)
     }
 }

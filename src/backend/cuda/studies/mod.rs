@@ -29,6 +29,7 @@ pub mod vector_smem;
 pub mod warp;
 
 use super::form::{AnyForm, Form};
+use crate::backend::Params;
 
 /// Includes the source of a kernel, preceded by sums.cuh.
 macro_rules! with_sums {
@@ -53,6 +54,19 @@ const THREADS_LIGHT: u32 = 1536;
 const THREADS_HEAVY: u32 = 1024;
 /// Mean row length up to which rows are short.
 const LIGHT: usize = 8;
+
+/// Where a thread keeps its part of the sum of a row. four-kernels tried shared memory with each of its kernels and found it slower.
+pub const SUMS: &[&str] = &["registers", "shared"];
+
+/// Turns a form into the one that keeps sums in shared memory.
+fn in_shared_memory<F, S>(form: Form<F, S>) -> Form<F, S> {
+    form.with("SHARED", 1)
+}
+
+/// Returns the form that keeps sums where the parameters say.
+fn with_sums_of<F, S>(params: &Params, form: Form<F, S>) -> Form<F, S> {
+    if params.get("sums") == Some("shared") { in_shared_memory(form) } else { form }
+}
 
 /// Turns a form into the first version: plain loads, and no fused dot product.
 fn first_version<F, S>(form: Form<F, S>) -> Form<F, S> {

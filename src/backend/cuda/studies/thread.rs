@@ -1,6 +1,8 @@
 //! One thread per row: `thread` and its first version of four-kernels, and `scalar` of seven-strategies.
 
-use super::{LIGHT, THREADS_HEAVY, THREADS_LIGHT, UNROLL, first_version, with_sums};
+use super::{
+    LIGHT, THREADS_HEAVY, THREADS_LIGHT, UNROLL, first_version, in_shared_memory, with_sums, with_sums_of,
+};
 use crate::backend::cuda::compressed::{self, AllRows, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::cuda::{number, numbers};
@@ -42,6 +44,7 @@ pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
         })
         .collect();
     forms.extend(numbers(BLOCKS).map(|block| ("thread-v1", first(block).any())));
+    forms.push(("thread", in_shared_memory(form_of(UNROLL, 256, THREADS_HEAVY)).any()));
     forms.push(("scalar", scalar().any()));
     forms
 }
@@ -56,7 +59,7 @@ impl Family<Cuda> for Thread {
         let light = matrix.nnz() <= LIGHT * matrix.rows();
         let fit = if light { THREADS_LIGHT } else { THREADS_HEAVY };
         let form = form_of(UNROLL, number(params, "block", BLOCKS), fit);
-        let pass = AllRows::pass(device, form, matrix, 1)?;
+        let pass = AllRows::pass(device, with_sums_of(params, form), matrix, 1)?;
         compressed::operator::<T>("thread", device, matrix, [pass], reserve)
     }
 }

@@ -1,6 +1,6 @@
 //! One warp per row, and the first version of that kernel.
 
-use super::{first_version, with_sums};
+use super::{first_version, in_shared_memory, with_sums, with_sums_of};
 use crate::backend::cuda::compressed::{self, AllRows, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::cuda::{number, numbers};
@@ -28,7 +28,7 @@ fn first() -> Form<Compressed, AllRows> {
 }
 
 pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
-    let mut forms = vec![("warp-v1", first().any())];
+    let mut forms = vec![("warp-v1", first().any()), ("warp", in_shared_memory(form_of(2)).any())];
     forms.extend(numbers(UNROLLS).map(|unroll| ("warp", form_of(unroll).any())));
     forms
 }
@@ -40,7 +40,7 @@ impl Family<Cuda> for Warp {
         params: &Params,
         reserve: u64,
     ) -> Result<SharedOperator<Cuda, T>> {
-        let form = form_of(number(params, "unroll", UNROLLS));
+        let form = with_sums_of(params, form_of(number(params, "unroll", UNROLLS)));
         let pass = AllRows::pass(device, form, matrix, 32)?;
         compressed::operator::<T>("warp", device, matrix, [pass], reserve)
     }
