@@ -42,9 +42,13 @@ def _on_host(a):
         import scipy.sparse
         if a.layout == torch.strided:
             return a.detach().cpu().numpy()
-        rows = a.detach().to_sparse_csr().cpu()
-        arrays = rows.values(), rows.col_indices(), rows.crow_indices()
-        return scipy.sparse.csr_array(tuple(array.numpy() for array in arrays), shape=tuple(a.shape))
+        a = a.detach().cpu()
+        if a.layout == torch.sparse_csr:
+            arrays = a.values(), a.col_indices(), a.crow_indices()
+            return scipy.sparse.csr_array(tuple(array.numpy() for array in arrays), shape=tuple(a.shape))
+        entries = a.to_sparse_coo().coalesce()
+        row, column = entries.indices().numpy()
+        return scipy.sparse.coo_array((entries.values().numpy(), (row, column)), shape=tuple(a.shape))
     if type(a).__module__.split(".")[0] in ("cupy", "cupyx"):
         return a.get()
     return a

@@ -186,7 +186,7 @@ def test_other_threads_run_during_a_solve():
 
 def test_ctrl_c_ends_a_solve_with_what_it_has():
     A = solver.generate("poisson2d:1200x1200")
-    prepared = solver.Cg(A, rtol=1e-12)
+    prepared = solver.Cg(A, rtol=1e-12, device="cpu")
     timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt) as raised:

@@ -4,9 +4,9 @@ use super::device::{DeviceHandle, Request, Settled, on_device};
 use super::matrix::Matrix;
 use super::running::{BackendOrder, Chosen, Running, device_settings, operator};
 use super::shared::{DeviceValue, Shared};
-use super::tune::Explanation;
+use super::tune::{Choosing, Explanation};
 use super::watch::Phases;
-use crate::backend::{Operator, Pick};
+use crate::backend::{Choice, Operator, Pick};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::format::Csr;
@@ -50,7 +50,8 @@ impl Multiply {
         Multiply { matrix: matrix.clone(), order: Order::RowMajor, running: Running::default() }
     }
 
-    /// Sets the number of columns of most products: backend `auto` chooses for it. By default 1.
+    /// Sets the number of columns of most products: backend `auto` chooses for it. By default 1. If `auto` has chosen a backend that
+    /// multiplies one vector at a time, the first product with several columns prepares another, and the matrix is stored twice.
     pub fn columns(mut self, k: usize) -> Self {
         self.running.request.columns = k.max(1);
         self
@@ -76,17 +77,23 @@ impl Multiply {
         let phases = &mut running.phases;
         let (held, chosen) =
             on_device!(device, precision, |shared, D, T| held::<D, T>(shared, &wanted, &csr, phases))?;
-        Ok(Products { shape: (matrix.rows(), matrix.cols()), device, chosen, order, held })
+        Ok(Products { csr, device, chosen, order, held, backend, precision, choosing, several: None })
     }
 }
 
 /// A matrix that is ready for products on one device. It can be moved to another thread.
 pub struct Products {
-    shape: (usize, usize),
+    csr: Arc<Csr>,
     device: DeviceHandle,
     chosen: Chosen,
     order: Order,
     held: Box<dyn Held>,
+    /// The backend that the user named, or `auto`.
+    backend: Choice,
+    precision: Precision,
+    choosing: Choosing,
+    /// The matrix in a backend for several columns, if `auto` has chosen one that multiplies one vector at a time.
+    several: Option<Box<dyn Held>>,
 }
 
 const _: () = {
@@ -97,7 +104,7 @@ const _: () = {
 impl Products {
     /// Returns A B, for B with `k` columns.
     pub fn product(&mut self, b: &[f64], k: usize) -> Result<Vec<f64>> {
-        let mut c = zeros(self.shape.0.saturating_mul(k))?;
+        let mut c = zeros(self.csr.rows().saturating_mul(k))?;
         self.update(1.0, b, 0.0, &mut c, k)?;
         Ok(c)
     }
@@ -107,15 +114,36 @@ impl Products {
         if k == 0 {
             return Err(Error::setting("columns", 0, "there must be at least one column"));
         }
-        self.chosen.check_columns(k)?;
-        let (rows, cols) = self.shape;
+        self.prepare_columns(k)?;
+        let (rows, cols) = (self.csr.rows(), self.csr.cols());
         for (what, n, got) in [("B", cols, b.len()), ("C", rows, c.len())] {
             let expected = n.saturating_mul(k);
             if got != expected {
                 return Err(Error::Dimension { what, expected, got });
             }
         }
-        self.held.update((alpha, b), (beta, c), k, self.order)
+        let held = self.several.as_mut().filter(|_| k > 1).unwrap_or(&mut self.held);
+        held.update((alpha, b), (beta, c), k, self.order)
+    }
+
+    /// Makes sure that a backend for `k` columns holds the matrix: the one that does, or another choice of `auto`.
+    fn prepare_columns(&mut self, k: usize) -> Result<()> {
+        if k == 1 || self.several.is_some() {
+            return Ok(());
+        }
+        match self.chosen.check_columns(k) {
+            Ok(()) => return Ok(()),
+            Err(error) if !self.backend.is_auto() => return Err(error),
+            Err(_) => {}
+        }
+        let (precision, choosing) = (self.precision, self.choosing);
+        let wanted = BackendOrder { backend: &self.backend, precision, choosing, columns: k };
+        let phases = &mut Phases::default();
+        let (held, _) = on_device!(self.device, precision, |shared, D, T| held::<D, T>(
+            shared, &wanted, &self.csr, phases
+        ))?;
+        self.several = Some(held);
+        Ok(())
     }
 
     /// Returns the device.
@@ -135,7 +163,7 @@ impl Products {
 
     /// Returns the memory traffic and the operations of a product with `k` columns.
     pub fn cost(&self, k: usize) -> Cost {
-        self.held.cost(k)
+        self.several.as_ref().filter(|_| k > 1).unwrap_or(&self.held).cost(k)
     }
 }
 

@@ -1,22 +1,21 @@
 //! A prepared solve: device, matrix and preconditioner are kept from one right-hand side to the next.
 
 use super::answer::{Answer, Facts, MatrixFacts};
-use super::device::{DeviceHandle, Opened, on_device};
+use super::device::{DeviceHandle, Opened, Request, on_device};
 use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
 use super::rhs::RightHandSide;
 use super::running::HISTORY_CAPACITY;
-use super::session::{Session, session};
+use super::session::{Recipe, Session, session};
 use super::settings::{Input, Settings, check_range};
 use super::stopping::Stopping;
-use super::tune::Explanation;
+use super::tune::{Choosing, Explanation};
 use super::watch::FanOut;
-use crate::backend::SettledChoice;
+use crate::backend::Choice;
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
 use crate::observe::{Observer, Recorder};
 use crate::parallel::zeros;
-use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
 use crate::solve::{Outcome, System};
@@ -53,35 +52,14 @@ pub struct Prepared {
     observers: Vec<Box<dyn Observer + Send>>,
     ended: Arc<AtomicBool>,
     assume_symmetric: bool,
-    precond: Preconditioner,
-    explanation: Explanation,
-    columns: Columns,
-}
-
-/// The backend and the number of columns for which it was chosen.
-#[derive(Clone)]
-struct Columns {
-    backend: SettledChoice,
-    prepared: usize,
-    /// Whether the matrix is a product of the caller.
-    applied: bool,
-}
-
-impl Columns {
-    /// Refuses several columns if the backend multiplies one vector at a time.
-    fn check(&self, k: usize) -> Result<()> {
-        // A product of the caller is applied column by column.
-        if self.applied {
-            return Ok(());
-        }
-        self.backend.entry().check_columns(k).map_err(|error| match (error, self.prepared) {
-            (Error::Unsupported { backend, device, what, hint }, 1) => {
-                let hint = format!("prepare the solve for {k} columns, or {hint}");
-                Error::Unsupported { backend, device, what, hint }
-            }
-            (error, _) => error,
-        })
-    }
+    recipe: Recipe,
+    request: Request,
+    choosing: Choosing,
+    /// The backend that the user named, or `auto`.
+    backend: Choice,
+    /// The same solve with a backend for several columns, if `backend` is `auto` and the one that it chose multiplies one vector
+    /// at a time.
+    several: Option<(Box<dyn Session>, Arc<Facts>)>,
 }
 
 /// Prints the method, the number of rows, the backend and the device.
@@ -117,11 +95,20 @@ impl Prepared {
             None => DeviceHandle::shared(settled.device)?,
         };
         let began = Instant::now();
-        let (backend, precision) = (&settled.backend, settings.request.precision);
-        let prepared = settings.request.columns;
+        let (backend, precision) = (settled.backend, settings.request.precision);
         let (session, recipe) =
-            on_device!(device, precision, |held, D, T| session::<D, T>(held, &mut settings, backend))?;
-        let Settings { matrix, stopping, mut checkpoints, observers, ended, assume_symmetric, .. } = settings;
+            on_device!(device, precision, |held, D, T| session::<D, T>(held, &mut settings, &backend))?;
+        let Settings {
+            matrix,
+            request,
+            choosing,
+            stopping,
+            checkpoints,
+            observers,
+            ended,
+            assume_symmetric,
+            ..
+        } = settings;
         let applied = matches!(matrix, Input::Applied(_));
         let own = recipe.custom_precond.is_some();
         let facts = Facts {
@@ -138,11 +125,6 @@ impl Prepared {
             seconds_setup: began.elapsed().as_secs_f64(),
             moves: !applied,
         };
-        checkpoints.labels = vec![
-            ("precision", precision.name().to_owned()),
-            ("backend", facts.backend.clone()),
-            ("preconditioner", facts.precond.clone()),
-        ];
         let mut ready = Prepared {
             matrix,
             device,
@@ -154,10 +136,13 @@ impl Prepared {
             observers,
             ended,
             assume_symmetric,
-            precond: recipe.precond,
-            explanation: recipe.explanation,
-            columns: Columns { backend: recipe.backend, prepared, applied },
+            recipe,
+            request,
+            choosing,
+            backend,
+            several: None,
         };
+        ready.label_checkpoints(1);
         ready.rule = ready.rule(&ready.stopping)?;
         Ok(ready)
     }
@@ -165,6 +150,53 @@ impl Prepared {
     fn rule(&self, stopping: &Stopping) -> Result<StoppingRule> {
         let rule = stopping.rule(self.matrix.rows(), self.facts.precision, self.facts.method.stride())?;
         Ok(StoppingRule::any([rule, StoppingRule::Interrupt(Arc::clone(&self.ended))]))
+    }
+
+    /// Returns the facts of a solve for `k` columns.
+    fn facts(&self, k: usize) -> &Arc<Facts> {
+        self.several.as_ref().filter(|_| k > 1).map_or(&self.facts, |(_, facts)| facts)
+    }
+
+    /// Sets what checkpoints of a solve for `k` columns say about it.
+    fn label_checkpoints(&mut self, k: usize) {
+        let facts = self.facts(k);
+        self.checkpoints.labels = vec![
+            ("precision", facts.precision.name().to_owned()),
+            ("backend", facts.backend.clone()),
+            ("preconditioner", facts.precond.clone()),
+        ];
+    }
+
+    /// Makes sure that a backend for `k` columns is prepared: the one that is, or another choice of `auto`, for which matrix and
+    /// preconditioner are stored once more.
+    fn prepare_columns(&mut self, k: usize) -> Result<()> {
+        // A product of the caller is applied column by column.
+        if k == 1 || self.several.is_some() || matches!(self.matrix, Input::Applied(_)) {
+            return Ok(());
+        }
+        match self.recipe.backend.entry().check_columns(k) {
+            Ok(()) => return Ok(()),
+            Err(error) if !self.backend.is_auto() => return Err(error),
+            Err(_) => {}
+        }
+        let began = Instant::now();
+        let mut settings = Settings::new(self.recipe.method, self.matrix.clone());
+        settings.request = Request { columns: k, ..self.request.clone() };
+        settings.custom_precond = self.recipe.custom_precond.clone();
+        settings.choosing = self.choosing;
+        let (session, recipe) = on_device!(self.device, self.facts.precision, |held, D, T| session::<D, T>(
+            held,
+            &mut settings,
+            &self.backend
+        ))?;
+        let facts = Facts {
+            backend: recipe.backend.label(),
+            backend_because: recipe.backend.because().map(str::to_owned),
+            seconds_setup: began.elapsed().as_secs_f64(),
+            ..(*self.facts).clone()
+        };
+        self.several = Some((session, Arc::new(facts)));
+        Ok(())
     }
 
     /// Sets tolerances and limits for later solves.
@@ -206,7 +238,7 @@ impl Prepared {
 
     /// Returns the reasons for the backend.
     pub fn explanation(&self) -> &Explanation {
-        &self.explanation
+        &self.recipe.explanation
     }
 
     /// Solves a system. Only the answer is allocated.
@@ -230,8 +262,10 @@ impl Prepared {
 
     /// Solves the systems of several right-hand sides at once: one product of the matrix and all columns in an iteration. Each
     /// column has its own scalars, end and verdict; one that contains NaN or infinity ends with
-    /// [`StopReason::NotSolved`](crate::stop::StopReason::NotSolved) and does not touch the other columns. Prepare with
-    /// [`columns`](super::Solver::columns) for backend `auto` to choose for several columns.
+    /// [`StopReason::NotSolved`](crate::stop::StopReason::NotSolved) and does not touch the other columns.
+    ///
+    /// Prepare with [`columns`](super::Solver::columns) for backend `auto` to choose for several columns. If it has chosen a backend
+    /// that multiplies one vector at a time, the first call prepares another backend, and the matrix is stored twice.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {
@@ -255,9 +289,8 @@ impl Prepared {
         observers: &mut [&mut dyn Observer],
     ) -> Result<Answers> {
         let b = b.into();
-        if b.k > 1 {
-            self.columns.check(b.k)?;
-        }
+        self.prepare_columns(b.k)?;
+        self.label_checkpoints(b.k);
         self.check_right_hand_sides(b.b)?;
         self.ended.store(false, Ordering::Relaxed);
         let rows = self.matrix.rows();
@@ -276,9 +309,13 @@ impl Prepared {
             FanOut { recorders: &mut recorders, prepared: &mut self.observers, passed: observers };
         let _span = profile::begin(Phase::Build);
         let task = (&system, b.k, &self.rule, &self.checkpoints);
-        let outcomes = self.session.solve_columns(task, &mut x, &mut [&mut observer])?;
+        let session = match &mut self.several {
+            Some((session, _)) if b.k > 1 => session,
+            _ => &mut self.session,
+        };
+        let outcomes = session.solve_columns(task, &mut x, &mut [&mut observer])?;
         self.checkpoints.resume = None;
-        Ok(Answers::new(x, outcomes, recorders, &self.facts, &b))
+        Ok(Answers::new(x, outcomes, recorders, self.facts(b.k), &b))
     }
 
     /// Refuses right-hand sides that vectors in single precision cannot hold.
@@ -302,6 +339,9 @@ impl Prepared {
         recorders: &mut [Recorder],
         observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome> {
+        if self.several.is_some() {
+            self.label_checkpoints(1);
+        }
         self.check_right_hand_sides(b.b)?;
         self.ended.store(false, Ordering::Relaxed);
         let system = System { matrix: self.matrix.reference(), b: b.b, x0: b.x0 };
@@ -326,12 +366,14 @@ impl Prepared {
             return Err(Error::setting("matrix", matrix.name(), reason));
         }
         let method = self.facts.method.name();
-        let note = matrix.require_symmetric(method, self.assume_symmetric, self.precond)?;
+        let note = matrix.require_symmetric(method, self.assume_symmetric, self.recipe.precond)?;
         if self.facts.precision.narrow_values() {
             let values = matrix.csr.values();
             check_range(self.facts.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
         }
         let began = Instant::now();
+        // Prepared again, with the new values, if another solve has several columns.
+        self.several = None;
         self.session.rebuild(matrix)?;
         self.matrix = Input::Stored(matrix.clone());
         self.facts = Arc::new(Facts {

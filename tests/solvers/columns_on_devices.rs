@@ -18,6 +18,7 @@ on_each_device! {
     columns_with_a_preconditioner_converge_to_the_answers_of_single_solves,
     an_indefinite_system_of_several_columns_converges,
     a_second_solve_of_several_columns_has_the_same_bits,
+    a_solve_prepared_for_one_column_also_solves_several_and_follows_an_update,
     a_column_that_ends_early_keeps_its_answer_while_others_continue,
     each_of_several_personalisations_has_the_ranks_of_a_single_run,
 }
@@ -109,6 +110,26 @@ fn a_second_solve_of_several_columns_has_the_same_bits<D: Host>(_: &D) {
             assert!(bits(found.x()) == bits(first.x()), "{} of {k}", method.name());
             assert!((0..k).all(|c| found.residuals(c) == first.residuals(c)), "{} of {k}", method.name());
         }
+    }
+}
+
+/// On a GPU `auto` chooses a backend for one vector here, and another for several.
+fn a_solve_prepared_for_one_column_also_solves_several_and_follows_an_update<D: Host>(_: &D) {
+    let matrix = Matrix::open("hex27:9x8x7,dof=3").unwrap();
+    let values = matrix.csr().values();
+    let twice: Vec<f64> = (0..matrix.nnz()).map(|j| 2.0 * values.get(j)).collect();
+    let twice = matrix.with_values(&twice).unwrap();
+    let mut prepared = Cg::new(&matrix).device(D::KIND).rtol(tolerance::RTOL).prepare().unwrap();
+    let (answers, b) = system(&matrix, 3);
+    let single = column(&b, 3, 1);
+    for scale in [1.0, 0.5] {
+        let scaled = |c: usize| -> Vec<f64> { answers[c].iter().map(|x| scale * x).collect() };
+        near(prepared.solve(&single).unwrap().x(), &scaled(1), "one column");
+        let found = prepared.solve_many(RightHandSides::new(&b, 3)).unwrap();
+        assert!(found.converged());
+        (0..3).for_each(|c| near(&found.column(c).unwrap(), &scaled(c), &format!("column {c} of 3")));
+        near(prepared.solve(&single).unwrap().x(), &scaled(1), "one column, after several");
+        prepared.update(&twice).unwrap();
     }
 }
 

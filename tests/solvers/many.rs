@@ -123,8 +123,8 @@ fn a_backend_for_one_vector_is_refused_with_the_backends_that_take_several() {
         "{error}"
     );
     let b = vec![1.0; 3 * a.rows()];
-    let error = solver().prepare().unwrap().solve_many(RightHandSides::new(&b, 3)).unwrap_err().to_string();
-    assert!(error.contains("prepare the solve for 3 columns"), "{error}");
+    let later = solver().prepare().unwrap().solve_many(RightHandSides::new(&b, 3)).unwrap_err().to_string();
+    assert_eq!(later, error);
 }
 
 #[test]

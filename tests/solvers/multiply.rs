@@ -9,6 +9,7 @@ use solver::prelude::*;
 on_each_device! {
     products_of_any_number_of_columns_in_either_order_match_their_definition,
     with_beta_zero_the_old_c_is_not_read,
+    products_prepared_for_one_column_also_multiply_several,
 }
 
 /// Returns A B of a row-major B.
@@ -72,6 +73,20 @@ fn with_beta_zero_the_old_c_is_not_read<D: Device>(device: &D) {
     products.update(1.0, &b, 0.0, &mut c, 1).unwrap();
     assert_eq!(c, products.product(&b, 1).unwrap());
     assert!(c.iter().all(|c| c.is_finite()));
+}
+
+fn products_prepared_for_one_column_also_multiply_several<D: Device>(device: &D) {
+    let a = Matrix::open("poisson2d:20x21").unwrap();
+    let mut products = Multiply::new(&a).device(&device.name()).prepare().unwrap();
+    let (one, several) = (reals(1, 420), reals(2, 420 * 3));
+    let first = products.product(&one, 1).unwrap();
+    let c = products.product(&several, 3).unwrap();
+    for column in 0..3 {
+        let of = |all: &[f64]| -> Vec<f64> { all.iter().skip(column).step_by(3).copied().collect() };
+        let (c, want) = (of(&c), a.csr().multiply_reference(&of(&several)));
+        assert!(c.iter().zip(&want).all(|(c, want)| (c - want).abs() <= 1e-12), "column {column}");
+    }
+    assert_eq!(products.product(&one, 1).unwrap(), first);
 }
 
 #[test]
