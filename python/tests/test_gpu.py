@@ -12,7 +12,7 @@ import solver
 with_gpu = pytest.mark.skipif(os.environ.get("SOLVER_REQUIRE_GPU") != "1", reason="needs a GPU, and SOLVER_REQUIRE_GPU=1")
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 
 
 def poisson():
@@ -65,7 +65,7 @@ def test_a_matrix_of_cupy_is_solved(layout):
 def test_all_calls_work_on_the_gpu_and_agree_with_the_cpu():
     a = poisson()
     b, x = solution(a)
-    one = solver.Cg(a, device="cuda", rtol=1e-11, precond="jacobi").solve(b)
+    one = solver.Cg(a, device="cuda", rtol=1e-11, M="jacobi").solve(b)
     assert one.converged and "cpu" not in one.report["device"]
     assert np.abs(one.x - x).max() <= 1e-9 * np.abs(x).max()
     many = solver.Cg(a, device="cuda", rtol=1e-11).solve(np.column_stack([b, 2 * b]))

@@ -100,7 +100,7 @@ def test_a_bound_tells_which_ranks_are_undecided():
 
 
 def test_each_closed_class_has_a_distribution():
-    chain = solver.markov(sp.block_diag([np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([[0.0, 1.0], [1.0, 0.0]])]))
+    chain = solver.markov(sp.block_diag([sp.coo_array([[0.5, 0.5], [0.25, 0.75]]), sp.coo_array([[0.0, 1.0], [1.0, 0.0]])]))
     assert chain.converged and len(chain.classes) == 2
     first = next(c for c in chain.classes if 0 in c.states)
     assert np.allclose(first.probabilities, [1 / 3, 2 / 3])

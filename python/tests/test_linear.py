@@ -260,7 +260,7 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 def test_the_time_limit_ends_a_solve():
     A = solver.generate("poisson2d:1000x1000")
-    answer = solver.Cg(A, rtol=1e-12, time_limit=0.2).solve(np.ones(1_000_000))
+    answer = solver.Cg(A, rtol=1e-12, time_limit=0.2, device="cpu").solve(np.ones(1_000_000))
     assert not answer.converged and "limit of 0.2 s" in answer.reason
 
 

@@ -184,9 +184,7 @@ impl Maker<'_> {
         let (table, rows) = (self.table, self.rows);
         let mut name = match (&table.value, table.over.is_empty(), table.show) {
             (_, false, show) => {
-                let (field, pattern) =
-                    table.over.iter().next().map_or(("", ""), |(f, p)| (f.as_str(), p.as_str()));
-                let other = others(field, pattern);
+                let other = others(&table.over);
                 let name = match (show, &table.value) {
                     (Show::Speedup, Value::Bandwidth) => format!("times the GB/s of {other}"),
                     (Show::Percent, Value::Bandwidth) => format!("GB/s in percent of {other}"),
@@ -268,7 +266,10 @@ impl Maker<'_> {
             .table
             .over
             .iter()
-            .map(|(field, pattern)| (field, pattern.replace("{backend}", &row.backend)))
+            .map(|(field, pattern)| {
+                let family = row.field("family").unwrap_or_default();
+                (field, pattern.replace("{backend}", &row.backend).replace("{family}", &family))
+            })
             .collect();
         let named = |field: &str| over.keys().any(|name| *name == field);
         let is_other = |other: &&&Row| {

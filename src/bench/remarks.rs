@@ -2,6 +2,7 @@
 
 use super::cells::{Cell, Pivot};
 use super::study::{Show, Table, Value};
+use std::collections::BTreeMap;
 
 /// Fields whose values a study ranks; it varies other fields, such as threads or sizes.
 const RANKED: [&str; 4] = ["backend", "family", "label", "program"];
@@ -126,8 +127,10 @@ fn against(cell: &Cell, table: &Table) -> Option<String> {
         (Show::Gain, _) => 1.0 / (1.0 - value / 100.0),
     };
     let (here, there) = (ratio(cell.value?), ratio(cell.study?));
-    let (field, pattern) = table.over.iter().next()?;
-    let other = others(field, pattern);
+    if table.over.is_empty() {
+        return None;
+    }
+    let other = others(&table.over);
     match () {
         () if here > MARGIN && there * MARGIN < 1.0 => {
             Some(format!("faster than {other}, in the study slower"))
@@ -145,10 +148,15 @@ pub(super) fn named(field: &str, value: &str) -> String {
 }
 
 /// Names the cases that others are compared with.
-pub(super) fn others(field: &str, pattern: &str) -> String {
+pub(super) fn others(over: &BTreeMap<String, String>) -> String {
+    let kept = over.iter().find(|(field, pattern)| **pattern == format!("{{{field}}}"));
+    let Some((field, pattern)) = over.iter().find(|other| Some(*other) != kept) else { return String::new() };
+    if kept.is_some() {
+        return format!("the same kernel with {field}={pattern}");
+    }
     let several = pattern.contains(['*', '|']);
     let own = pattern.replace("{backend}", "its own ").replace(" | ", ", ");
-    match field {
+    match field.as_str() {
         "backend" | "family" if several => format!("the fastest of {own}"),
         "backend" | "family" => own,
         _ => format!("{field} {own}"),

@@ -201,7 +201,7 @@ pub struct Table {
     /// The value of a cell. Of several cases for a cell the fastest counts.
     #[serde(default)]
     pub value: Value,
-    /// The cases that a cell is compared with: values of fields as patterns, where `{backend}` is the value of the cell's case. Of
+    /// The cases that a cell is compared with: values of fields as patterns, where `{backend}` and `{family}` are the values of the cell's case. Of
     /// several cases the fastest counts.
     #[serde(default)]
     pub over: BTreeMap<String, String>,

@@ -112,6 +112,26 @@ show = "gain"
 }
 
 #[test]
+fn a_case_is_compared_with_another_of_its_family() {
+    let table = r#"
+[[table]]
+title = "Threads"
+where = { backend = "sell", threads = "1" }
+rows = "n"
+columns = "family"
+over = { family = "{family}", threads = "2" }
+"#;
+    let slower = |row: &mut Value| {
+        if row["backend"] == "sell" && row["threads"] == 2 {
+            row["seconds"]["median"] = json!(row["seconds"]["median"].as_f64().unwrap() * 3.0);
+        }
+    };
+    let text = tables(table, 20, 2, slower);
+    assert!(text.contains("Values: times as fast as the same kernel with threads=2"), "{text}");
+    assert!(text.contains("| 20 | 3 |"), "{text}");
+}
+
+#[test]
 fn a_table_says_that_few_products_were_timed() {
     let table = r#"
 [[table]]
