@@ -11,6 +11,7 @@ pub mod decision;
 mod each;
 mod names;
 mod params;
+pub(crate) mod processor;
 mod registry;
 pub mod timing;
 

@@ -5,7 +5,7 @@
 
 use super::Tuning;
 use crate::backend::Host;
-use crate::backend::auto::second_level;
+use crate::backend::processor::second_level;
 use crate::device::{Cuda, cuda};
 use crate::files::{self, NoCache, cache_folder};
 use crate::format::narrow::value_bytes;
