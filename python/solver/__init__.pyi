@@ -1,7 +1,7 @@
 """Types of the package. Arrays are those of NumPy; settings that all calls share are in `_Settings`."""
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ __version__: str
 
 _Vector = npt.NDArray[np.float64]
 _Path = str | os.PathLike[str]
+_Array = TypeVar("_Array")
 
 class _Settings(TypedDict, total=False):
     device: str
@@ -19,6 +20,9 @@ class _Settings(TypedDict, total=False):
     tune: bool
     time_limit: float | None
 
+class _SolveSettings(_Settings, total=False):
+    precond: str | None
+
 class _Reported:
     @property
     def report(self) -> dict[str, Any]: ...
@@ -26,16 +30,16 @@ class _Reported:
 
 def cg(
     A: Any, b: npt.ArrayLike, x0: npt.ArrayLike | None = ..., *, rtol: float = ..., atol: float = ..., maxiter: int | None = ...,
-    M: Any = ..., callback: Callable[[_Vector], object] | None = ..., **settings: Unpack[_Settings],
-) -> tuple[npt.NDArray[Any], int]: ...
+    M: Any = ..., callback: Callable[[_Vector], object] | None = ..., **settings: Unpack[_SolveSettings],
+) -> tuple[Any, int]: ...
 def minres(
     A: Any, b: npt.ArrayLike, x0: npt.ArrayLike | None = ..., *, rtol: float = ..., shift: float = ..., maxiter: int | None = ...,
     M: Any = ..., callback: Callable[[_Vector], object] | None = ..., show: bool = ..., check: bool = ...,
-    **settings: Unpack[_Settings],
-) -> tuple[npt.NDArray[Any], int]: ...
+    **settings: Unpack[_SolveSettings],
+) -> tuple[Any, int]: ...
 
 class Answer(_Reported):
-    x: npt.NDArray[Any]
+    x: Any
     @property
     def converged(self) -> bool: ...
     @property
@@ -46,7 +50,7 @@ class Answer(_Reported):
     def history(self) -> _Vector: ...
 
 class Answers(_Reported):
-    x: npt.NDArray[Any]
+    x: Any
     @property
     def converged(self) -> npt.NDArray[np.bool_]: ...
     @property
@@ -61,7 +65,7 @@ class Answers(_Reported):
 class Cg:
     shape: tuple[int, int]
     def __init__(
-        self, A: Any, *, M: Any = ..., method: str = ..., rtol: float | None = ..., atol: float | None = ...,
+        self, A: Any, *, M: Any = ..., precond: str | None = ..., method: str = ..., rtol: float | None = ..., atol: float | None = ...,
         maxiter: int | None = ..., columns: int = ..., assume_symmetric: bool = ...,
         callback: Callable[[_Vector], object] | None = ..., **settings: Unpack[_Settings],
     ) -> None: ...
@@ -91,10 +95,10 @@ class Operator:
     def device(self) -> str: ...
     def cost(self, k: int) -> tuple[int, int]: ...
     def explain(self) -> dict[str, Any]: ...
-    def __matmul__(self, x: npt.ArrayLike) -> npt.NDArray[Any]: ...
+    def __matmul__(self, x: Any) -> Any: ...
     def matvec(self, x: npt.ArrayLike) -> npt.NDArray[Any]: ...
     def matmat(self, X: npt.ArrayLike) -> npt.NDArray[Any]: ...
-    def apply_(self, alpha: float, x: npt.ArrayLike, beta: float, y: _Vector) -> _Vector: ...
+    def apply_(self, alpha: float, x: Any, beta: float, y: _Array) -> _Array: ...
 
 class Ranks(_Reported):
     ranks: _Vector

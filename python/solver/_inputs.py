@@ -1,11 +1,10 @@
 """Conversion of what callers pass: matrices, vectors, settings."""
 import operator
 import os
-import sys
 
 import numpy as np
 
-from . import _solver
+from . import _arrays, _solver
 from ._errors import BadSettingError, DimensionError, InputError
 
 
@@ -18,7 +17,7 @@ def matrix(a):
         return a
     if isinstance(a, (str, os.PathLike)):
         return _solver.Matrix.open(a, False)
-    a = _on_host(a)
+    a = _arrays.on_host(a)
     if hasattr(a, "tocsr"):
         return _of_rows(a.tocsr())
     if hasattr(a, "matvec") and hasattr(a, "shape"):
@@ -33,25 +32,6 @@ def matrix(a):
         f"a matrix cannot be made of {type(a).__name__}; pass a matrix of SciPy, CuPy or torch, an array of two dimensions, a "
         "LinearOperator, or the name of a file, of a matrix of the catalog or of a generator"
     )
-
-
-def _on_host(a):
-    """Copies a matrix of CuPy or torch to SciPy; returns all other objects."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(a, torch.Tensor):
-        import scipy.sparse
-        if a.layout == torch.strided:
-            return a.detach().cpu().numpy()
-        a = a.detach().cpu()
-        if a.layout == torch.sparse_csr:
-            arrays = a.values(), a.col_indices(), a.crow_indices()
-            return scipy.sparse.csr_array(tuple(array.numpy() for array in arrays), shape=tuple(a.shape))
-        entries = a.to_sparse_coo().coalesce()
-        row, column = entries.indices().numpy()
-        return scipy.sparse.coo_array((entries.values().numpy(), (row, column)), shape=tuple(a.shape))
-    if type(a).__module__.split(".")[0] in ("cupy", "cupyx"):
-        return a.get()
-    return a
 
 
 def _of_rows(rows):
@@ -82,7 +62,7 @@ def values(array):
 
 def vector(array, rows, what):
     """Returns a vector, or a matrix of columns, in double precision in rows, and whether it came in single precision."""
-    array = _on_host(array)
+    array = _arrays.on_host(array)
     if np.ma.is_masked(array):
         raise InputError(f"elements of {what} are masked; fill them first")
     array = np.asarray(array)

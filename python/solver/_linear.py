@@ -3,7 +3,7 @@ import warnings
 
 import numpy as np
 
-from . import _inputs, _report, _solver
+from . import _arrays, _inputs, _report, _solver
 from ._errors import BadSettingError, DimensionError, InputError, NotConvergedWarning
 
 
@@ -11,8 +11,8 @@ def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=No
     """Solve A x = b by conjugate gradients, with the arguments of `scipy.sparse.linalg.cg`.
 
     Returns x and 0 if the true residual b - A x, computed anew, meets the tolerance; otherwise x, the number of iterations, and a
-    warning that says why. Beyond SciPy: M may be the name of a preconditioner (`solver preconditioners` lists them), and `backend`,
-    `device`, `precision`, `threads`, `tune` and `time_limit` select where and how the solve runs. A matrix that is not symmetric is
+    warning that says why. Beyond SciPy: M, or `precond`, may be the name of a preconditioner (`solver preconditioners` lists
+    them), and `backend`, `device`, `precision`, `threads`, `tune` and `time_limit` select where and how the solve runs. A matrix that is not symmetric is
     refused.
 
     >>> import numpy as np, scipy.sparse as sp, solver
@@ -57,7 +57,7 @@ def _as_scipy(method, A, b, x0, rtol, atol, maxiter, M, callback, settings, show
         M = A.psolve
     rtol, atol = _tolerances(rtol, atol)
     prepared = Cg(A, method=method, M=M, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, **settings)
-    b = _one_vector(b)
+    like, b = b, _one_vector(b)
     if isinstance(x0, str):
         if x0 != "Mb":
             raise InputError(f"x0 is {x0!r}; it must be an array, or 'Mb' for M times b")
@@ -67,7 +67,7 @@ def _as_scipy(method, A, b, x0, rtol, atol, maxiter, M, callback, settings, show
         print(answer)
     if not answer.converged:
         warnings.warn(f"{method}: {answer.reason}", NotConvergedWarning, stacklevel=3)
-    return answer.x, 0 if answer.converged else max(answer.iterations, 1)
+    return _arrays.alike(answer.x, like), 0 if answer.converged else max(answer.iterations, 1)
 
 
 def _own(m):
@@ -78,7 +78,7 @@ def _own(m):
 
 def _one_vector(v):
     """Returns a vector for an array of shape (n,) or (n, 1)."""
-    v = _inputs._on_host(v)
+    v = _arrays.on_host(v)
     if np.ma.is_masked(v):
         raise InputError("elements of the vector are masked; fill them first")
     v = np.asarray(v)
@@ -115,11 +115,15 @@ class Cg(_report.Chosen):
     """
 
     def __init__(
-        self, A, *, M=None, method="cg", rtol=None, atol=None, maxiter=None, columns=1, assume_symmetric=False, callback=None,
-        **settings,
+        self, A, *, M=None, precond=None, method="cg", rtol=None, atol=None, maxiter=None, columns=1, assume_symmetric=False,
+        callback=None, **settings,
     ):
         if method not in _METHODS:
             raise BadSettingError(f"method {method!r}: the methods are {', '.join(_METHODS)}")
+        if precond is not None:
+            if M is not None:
+                raise InputError("M and precond name the preconditioner twice; pass one of them")
+            M = precond
         self._callback = callback
         self._matrix, apply = _inputs.matrix(A), None
         if self._matrix is None and method == "pipelined-cg":
@@ -128,13 +132,13 @@ class Cg(_report.Chosen):
             apply = _product(A)
         rows, cols = self._matrix.shape if self._matrix else A.shape
         self.shape = (rows, cols)
-        precond, own = (M, None) if M is None or isinstance(M, str) else (None, _preconditioner(M, rows))
-        self._single = getattr(A, "dtype", None) == np.float32
+        named, own = (M, None) if M is None or isinstance(M, str) else (None, _preconditioner(M, rows))
+        self._single = str(getattr(A, "dtype", "")).endswith("float32")
         maxiter = None if maxiter is None else _inputs.count(maxiter, "maxiter", 0)
         columns = _inputs.count(columns, "columns", 1)
         tolerances = {"rtol": rtol, "atol": atol or None, "maxiter": maxiter}
         self._prepared = _solver.Prepared(
-            method, self._matrix, apply, rows, precond, own, columns, assume_symmetric, callback, tolerances,
+            method, self._matrix, apply, rows, named, own, columns, assume_symmetric, callback, tolerances,
             _inputs.running(**settings),
         )
 
@@ -143,6 +147,7 @@ class Cg(_report.Chosen):
 
     def solve(self, b, x0=None):
         """Solves for a vector b, or for each column of an array b of shape (n, k)."""
+        like = b
         b, single = _inputs.vector(b, self.shape[0], "b")
         if b.ndim == 2 and self._callback is not None:
             raise InputError("a callback is called for one right-hand side; solve for the columns one by one")
@@ -153,7 +158,7 @@ class Cg(_report.Chosen):
             if x0.shape != b.shape:
                 raise DimensionError(f"x0 has the shape {x0.shape}, and b {b.shape}")
         solve, kind = (self._prepared.solve_many, Answers) if b.ndim == 2 else (self._prepared.solve, Answer)
-        return _report.answer(lambda: solve(b, x0), lambda inner: kind(inner, single and self._single))
+        return _report.answer(lambda: solve(b, x0), lambda inner: kind(inner, single and self._single, like))
 
     def update(self, A):
         """Replaces the values of the matrix; the pattern must be the same."""
@@ -196,7 +201,7 @@ def _preconditioner(m, rows):
         raise DimensionError(f"M has the shape {tuple(shape)}; it must be ({rows}, {rows})")
     if hasattr(m, "matvec"):
         return _product(m)
-    m = _inputs._on_host(m)
+    m = _arrays.on_host(m)
     m = m if hasattr(m, "tocsr") else np.asarray(m)
     _inputs.values(m if isinstance(m, np.ndarray) else m.tocsr().data)
     return lambda r: np.ascontiguousarray(np.asarray(m @ r).reshape(-1), np.float64)
@@ -205,17 +210,17 @@ def _preconditioner(m, rows):
 class Answer(_report.Iterated):
     """The solution `x` with its verdict."""
 
-    def __init__(self, inner, single):
+    def __init__(self, inner, single, like):
         self._inner = inner
-        self.x = inner.x.astype(np.float32) if single else inner.x
+        self.x = _arrays.alike(inner.x.astype(np.float32) if single else inner.x, like)
 
 
 class Answers(_report.Reported):
     """The solutions of several right-hand sides: `x` has a column for each."""
 
-    def __init__(self, inner, single):
+    def __init__(self, inner, single, like):
         self._inner = inner
-        self.x = inner.x.astype(np.float32) if single else inner.x
+        self.x = _arrays.alike(inner.x.astype(np.float32) if single else inner.x, like)
 
     @property
     def converged(self):

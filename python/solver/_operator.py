@@ -1,14 +1,15 @@
 """Products with a matrix that a backend has prepared."""
 import numpy as np
 
-from . import _inputs, _report, _solver
-from ._errors import InputError
+from . import _arrays, _inputs, _report, _solver
+from ._errors import DimensionError, InputError
 
 
 class Operator(_report.Chosen, _solver.Products):
     """A matrix prepared by a backend: `op @ x`, `op @ X`, accepted where SciPy takes a LinearOperator that it multiplies by A only.
 
-    The arrays must not change during a call.
+    The arrays must not change during a call. If the operator is on a GPU, arrays of CuPy and torch on that GPU are used where they
+    lie, in the order of their current stream; all other arrays are copied.
 
     >>> import numpy as np, solver
     >>> op = solver.Operator(solver.generate("poisson2d:30x30"), backend="sell")
@@ -24,7 +25,9 @@ class Operator(_report.Chosen, _solver.Products):
         if matrix is None:
             raise InputError("an Operator needs the entries of a matrix, and a LinearOperator has none")
         settings = _inputs.running(device=device, backend=backend, precision=precision, threads=threads, tune=tune)
-        return super().__new__(cls, matrix, columns, settings)
+        made = super().__new__(cls, matrix, columns, settings)
+        made._gpu = made.gpu
+        return made
 
     dtype = np.dtype(np.float64)
     ndim = 2
@@ -32,9 +35,34 @@ class Operator(_report.Chosen, _solver.Products):
     def __matmul__(self, x):
         if type(x) is np.ndarray and x.dtype == np.float64 and x.flags.c_contiguous and 1 <= x.ndim <= 2:
             return self.product(x)
+        found = _arrays.library(x)
+        if found is not None and self._is_here(found, x):
+            y = found.empty((self.shape[0], *x.shape[1:]), self._type(), x)
+            self._update_on_gpu(found, 1.0, found.ready(x, self._type()), 0.0, y)
+            return y if x.dtype == y.dtype else found.ready(y, _type_of(x))
+        like = x
         x, single = _inputs.vector(x, self.shape[1], "x")
         y = self.product(x)
-        return y.astype(np.float32) if single else y
+        return _arrays.alike(y.astype(np.float32) if single else y, like)
+
+    def _type(self):
+        return np.dtype(np.float32 if self.is_single else np.float64)
+
+    def _is_here(self, found, x):
+        """Returns whether an array of another library, of a type that the operator has or converts, is on the operator's GPU."""
+        here = self._gpu is not None and found.gpu(x) == self._gpu
+        return here and _type_of(x) in ("float32", "float64")
+
+    def _update_on_gpu(self, found, alpha, x, beta, y):
+        rows, cols = self.shape
+        k = x.shape[1] if x.ndim == 2 else 1
+        if x.ndim not in (1, 2) or x.shape[0] != cols or tuple(y.shape) != (rows, *x.shape[1:]) or k == 0:
+            raise DimensionError(
+                f"x has the shape {tuple(x.shape)} and y {tuple(y.shape)}; they must be ({cols},) and ({rows},), or ({cols}, k) and "
+                f"({rows}, k)"
+            )
+        if rows:
+            self.update_on_gpu((alpha, found.address(x)), (beta, found.address(y)), k, found.stream(x))
 
     def matvec(self, x):
         """Returns A x, for SciPy."""
@@ -47,6 +75,9 @@ class Operator(_report.Chosen, _solver.Products):
 
     def apply_(self, alpha, x, beta, y):
         """Sets y to alpha A x + beta y, in place. With beta = 0 the old y is not read."""
+        found = _arrays.library(y)
+        if found is not None and self._is_here(found, y):
+            return self._apply_on_gpu(found, alpha, x, beta, y)
         if not (isinstance(y, np.ndarray) and y.dtype == np.float64 and y.flags.c_contiguous and y.flags.writeable):
             raise InputError("y is changed in place: it must be a writeable array of float64, stored in rows")
         x, _ = _inputs.vector(x, self.shape[1], "x")
@@ -55,8 +86,26 @@ class Operator(_report.Chosen, _solver.Products):
         self.update(alpha, x, beta, y)
         return y
 
+    def _apply_on_gpu(self, found, alpha, x, beta, y):
+        if not found.is_ready(y, self._type()):
+            raise InputError(
+                f"y is changed in place: it must be an array of {self._type()}, stored in rows, and begin at a multiple of 16 bytes"
+            )
+        if _arrays.library(x) is not found or not self._is_here(found, x):
+            x = found.from_host(_inputs.vector(x, self.shape[1], "x")[0], y)
+        x = found.ready(x, self._type())
+        if found.overlap(x, y):
+            raise InputError("x and y share memory; y is changed in place, so pass a copy of x")
+        self._update_on_gpu(found, float(alpha), x, float(beta), y)
+        return y
+
     def _chosen(self):
         return self.chosen
 
     def __repr__(self):
         return f"Operator({self.shape[0]} x {self.shape[1]}, backend {self.backend} on {self.device})"
+
+
+def _type_of(x):
+    """Returns the name of the type of an array of any library."""
+    return str(x.dtype).rpartition(".")[2]

@@ -8,14 +8,15 @@ use std::thread::{ThreadId, current};
 
 /// A value of the library behind a lock. A thread that already uses it, as a callback does, gets an exception instead of waiting for
 /// itself.
-pub struct Owned<T> {
-    value: Mutex<T>,
+pub struct Owned<T: Send> {
+    /// Empty only while it is dropped.
+    value: Option<Mutex<T>>,
     user: Mutex<Option<ThreadId>>,
 }
 
 impl<T: Send> Owned<T> {
     pub fn new(value: T) -> Owned<T> {
-        Owned { value: Mutex::new(value), user: Mutex::new(None) }
+        Owned { value: Some(Mutex::new(value)), user: Mutex::new(None) }
     }
 
     fn set_user(&self, user: Option<ThreadId>) {
@@ -44,7 +45,8 @@ impl<T: Send> Owned<T> {
         }
         let mut error = None;
         let outcome = detached(py, || {
-            let mut value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(value) = &self.value else { unreachable!("it is not dropped yet") };
+            let mut value = value.lock().unwrap_or_else(PoisonError::into_inner);
             self.set_user(Some(current().id()));
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&mut value)));
             // Taken before another thread begins.
@@ -53,5 +55,15 @@ impl<T: Send> Owned<T> {
             outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         (outcome, error)
+    }
+}
+
+impl<T: Send> Drop for Owned<T> {
+    /// Frees the value without the interpreter: memory of a device is freed only after a solve of another thread on that device, whose
+    /// callback needs the interpreter.
+    fn drop(&mut self) {
+        let value = self.value.take();
+        // While the interpreter ends, this thread cannot attach to it; the value is then dropped with the closure.
+        Python::try_attach(move |py| py.detach(move || drop(value)));
     }
 }

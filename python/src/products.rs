@@ -73,6 +73,36 @@ impl Products {
         c.into_pyarray(py).reshape(shape)
     }
 
+    /// Whether the vectors have single precision.
+    #[getter]
+    fn is_single(&self, py: Python<'_>) -> PyResult<bool> {
+        self.inner.with(py, |products| Ok(products.is_single()))
+    }
+
+    /// The index of the GPU; none for the CPU.
+    #[getter]
+    fn gpu(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+        let index = |name: &str| name.strip_prefix("cuda:").and_then(|index| index.parse().ok());
+        self.inner.with(py, |products| Ok(index(products.device().name())))
+    }
+
+    /// Sets c to alpha A b + beta c, for arrays on the GPU of the operator, in the order of a stream. The caller of this private
+    /// function has checked addresses, shapes, types and alignment.
+    fn update_on_gpu(
+        &self,
+        py: Python<'_>,
+        product: (f64, u64),
+        addend: (f64, u64),
+        k: usize,
+        stream: u64,
+    ) -> PyResult<()> {
+        self.inner.with(py, |products| {
+            // SAFETY: `Operator` in Python passes addresses of arrays that it holds during the call, with the shapes and the type
+            // of the operator. Later work on them follows in the stream.
+            unsafe { products.update_lent(product, addend, k, stream) }
+        })
+    }
+
     /// Sets c to alpha A b + beta c, in place.
     fn update(
         &self,

@@ -76,3 +76,143 @@ def test_all_calls_work_on_the_gpu_and_agree_with_the_cpu():
     graph = solver.generate("rmat:scale=8,factor=8")
     ranks = [solver.pagerank(graph, device=device).ranks for device in ("cpu", "cuda")]
     np.testing.assert_allclose(ranks[0], ranks[1], rtol=1e-9)
+
+
+def cases(torch):
+    """Sparse matrices in single and double precision, on each device."""
+    devices = ["cpu", "cuda"] if os.environ.get("SOLVER_REQUIRE_GPU") == "1" else ["cpu"]
+    for device in devices:
+        for dtype in (torch.float32, torch.float64):
+            a = scipy.sparse.random_array((70, 50), density=0.1, rng=np.random.default_rng(5), format="csr")
+            arrays = (torch.from_numpy(array) for array in (a.indptr, a.indices, a.data))
+            yield torch.sparse_csr_tensor(*arrays, size=a.shape).to(device, dtype)
+
+
+def close(torch, got, want):
+    rtol, atol = (1e-4, 1e-5) if want.dtype == torch.float32 else (1e-12, 1e-12)
+    torch.testing.assert_close(got, want, rtol=rtol, atol=atol)
+
+
+def test_products_of_torch_have_the_values_of_dense_products():
+    torch = library("torch")
+    import solver.torch
+    for a in cases(torch):
+        dense = a.to_dense()
+        for k in (1, 3, 32, 100):
+            b = torch.randn(50, k, device=a.device, dtype=a.dtype)
+            close(torch, solver.torch.spmm(a, b), dense @ b)
+        x = torch.randn(51, device=a.device, dtype=a.dtype)[1:]
+        close(torch, solver.torch.spmv(a, x), dense @ x)
+        close(torch, solver.torch.spmm(a.to_sparse_coo(), b), dense @ b)
+        assert solver.torch.spmm(a, b[:, :0]).shape == (70, 0)
+        with pytest.raises(solver.DimensionError):
+            solver.torch.spmv(a, x[1:])
+        with pytest.raises(solver.InputError):
+            solver.torch.spmv(a, x.int())
+
+
+def test_a_change_of_values_in_place_is_seen():
+    torch = library("torch")
+    import solver.torch
+    for a in cases(torch):
+        x = torch.randn(50, device=a.device, dtype=a.dtype)
+        before = solver.torch.spmv(a, x)
+        a.values().mul_(2)
+        close(torch, solver.torch.spmv(a, x), 2 * before)
+
+
+def test_gradients_agree_with_differences():
+    torch = library("torch")
+    import solver.torch
+    for a in cases(torch):
+        if a.dtype == torch.float64:
+            values = a.values().clone().requires_grad_()
+            def product(values, b):
+                matrix = torch.sparse_csr_tensor(a.crow_indices(), a.col_indices(), values, size=a.shape)
+                return solver.torch.spmm(matrix, b) if b.ndim == 2 else solver.torch.spmv(matrix, b)
+            for shape in ((50, 3), (50,)):
+                b = torch.randn(shape, device=a.device, dtype=a.dtype, requires_grad=True)
+                assert torch.autograd.gradcheck(product, (values, b), check_undefined_grad=False)
+
+
+def test_a_compiled_function_contains_the_product():
+    torch = library("torch")
+    import solver.torch
+    for a in cases(torch):
+        offsets, columns, values = a.crow_indices(), a.col_indices(), a.values()
+        def step(values, b):
+            return torch.ops.solver.product(offsets, columns, values, 50, False, torch.sin(b)).sum()
+        b = torch.randn(50, 4, device=a.device, dtype=a.dtype, requires_grad=True)
+        compiled = torch.compile(step, backend="aot_eager", fullgraph=True)
+        close(torch, compiled(values, b), (a.to_dense() @ torch.sin(b)).sum())
+        torch.library.opcheck(torch.ops.solver.product.default, (offsets, columns, values.detach(), 50, False, b.detach()))
+
+
+@with_gpu
+def test_a_cuda_graph_contains_the_product():
+    torch = library("torch")
+    import solver.torch
+    for a in cases(torch):
+        if a.device.type != "cuda":
+            continue
+        b = torch.randn(50, 8, device="cuda", dtype=a.dtype)
+        solver.torch.spmm(a, b)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            c = solver.torch.spmm(a, b) + 1
+        for seed in (1, 2):
+            b.copy_(torch.randn(b.shape, generator=torch.Generator().manual_seed(seed), dtype=a.dtype))
+            graph.replay()
+            close(torch, c, a.to_dense() @ b + 1)
+
+
+@with_gpu
+@pytest.mark.parametrize("name", ["cupy", "torch"])
+def test_arrays_on_the_gpu_are_used_where_they_lie(name):
+    found = library(name)
+    a = poisson()
+
+    def put(array):
+        return found.asarray(array) if name == "cupy" else found.from_numpy(array).cuda()
+
+    def get(array):
+        return array.get() if name == "cupy" else array.cpu().numpy()
+
+    for precision, dtype, near in (("f64", "float64", 1e-12), ("f32", "float32", 1e-4), ("mixed", "float64", 1e-5)):
+        op = solver.Operator(a, device="cuda", precision=precision)
+        for shape in ((3000,), (3000, 1), (3000, 5)):
+            host = np.random.default_rng(1).standard_normal(shape).astype(dtype)
+            x = put(host)
+            y = op @ x
+            assert type(y) is type(x) and y.shape == x.shape and y.dtype == x.dtype
+            np.testing.assert_allclose(get(y), a @ host, rtol=near, atol=10 * near)
+            assert op.apply_(2.0, x, -1.0, y) is y
+            np.testing.assert_allclose(get(y), a @ host, rtol=near, atol=30 * near)
+        with pytest.raises(solver.InputError, match="share memory"):
+            op.apply_(1.0, x, 0.0, x)
+    # A part that begins at an odd element.
+    np.testing.assert_allclose(get(solver.Operator(a, device="cuda") @ put(np.arange(3001.0))[1:]), a @ np.arange(1.0, 3001.0), atol=1e-9)
+    answer = solver.Cg(a, device="cuda", rtol=1e-10).solve(x)
+    assert type(answer.x) is type(x) and answer.converged
+    x, info = solver.cg(a, put(np.ones(3000)), device="cuda")
+    assert type(x) is type(y) and info == 0
+
+
+@with_gpu
+def test_work_on_other_streams_is_ordered_with_the_product():
+    torch = library("torch")
+    a = solver.generate("poisson2d:500x500")
+    op = solver.Operator(a, device="cuda")
+    x = torch.zeros(250_000, device="cuda", dtype=torch.float64)
+    stream = torch.cuda.Stream()
+    for value in range(1, 20):
+        with torch.cuda.stream(stream):
+            # A long kernel before x is written, and x is overwritten at once after the product.
+            torch.cuda._sleep(2_000_000)
+            x.fill_(value)
+            y = op @ x
+            x.fill_(-1)
+            total = y.sum()
+        stream.synchronize()
+        assert abs(float(total) - value * float(a.sum())) < 1e-6 * value * abs(float(a.sum())) + 1e-6

@@ -211,16 +211,15 @@ def test_a_callback_that_uses_its_own_solve_gets_an_exception_and_no_deadlock(sy
 
 def test_exceptions_of_one_thread_do_not_reach_another(system):
     A, b = system
-    failing, wrong = set(), []
+    this, wrong = threading.local(), []
 
     def call(x):
-        if threading.get_ident() in failing:
+        if this.fails:
             raise KeyError("mine")
     prepared = solver.Cg(A, callback=call)
 
     def work(fails):
-        if fails:
-            failing.add(threading.get_ident())
+        this.fails = fails
         for _ in range(20):
             try:
                 ended_well = prepared.solve(b).converged and not fails
@@ -232,6 +231,28 @@ def test_exceptions_of_one_thread_do_not_reach_another(system):
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert wrong == []
+
+
+def test_freeing_a_solve_does_not_wait_with_the_interpreter_for_the_solve_of_another_thread():
+    code = """
+import threading, time
+import numpy as np
+import solver
+A = solver.generate("poisson2d:30x30")
+began = threading.Event()
+
+def call(x):
+    began.set()
+    time.sleep(0.01)
+
+running, freed = solver.Cg(A, callback=call), solver.Cg(A)
+thread = threading.Thread(target=running.solve, args=(np.ones(900),))
+thread.start()
+began.wait()
+del freed
+thread.join()
+"""
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 
 def test_a_right_hand_side_that_changes_during_the_solve_does_not_change_the_answer(system):

@@ -11,7 +11,7 @@ pub mod stream;
 pub mod sweep;
 pub mod workspace;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
@@ -135,6 +135,8 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     /// The most iterations that the host may request at once and still read the value of each: 1 if the host runs every step,
     /// [`RING`] if the device runs a batch without the host.
     const BATCH: usize;
+    /// Whether vectors lie in the memory of the host, so that the host's arrays can be lent.
+    const ON_HOST: bool = false;
 
     /// Returns the name that users type: `cpu`, `cuda:0`.
     fn name(&self) -> String;
@@ -171,6 +173,31 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
 
     /// Allocates a vector of zeros.
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<Self::Vector<T>>;
+    /// Returns a vector over memory of the caller, which dropping the vector does not free.
+    ///
+    /// # Safety
+    /// At `address` are n x k elements, row-major, in memory that this device uses. They live as long as the vector, and nothing
+    /// else writes them meanwhile, or reads them if an operation writes to the vector.
+    unsafe fn lend<T: Scalar>(&self, _address: u64, _n: usize, _k: usize) -> Result<Self::Vector<T>> {
+        Err(Error::setting("device", self.name(), "it does not work on memory of the caller"))
+    }
+
+    /// Lets later work of this device wait for the earlier work of a stream of the caller, or of the default stream if it is 0.
+    ///
+    /// # Safety
+    /// `stream` is a stream of this device, or 0.
+    unsafe fn wait_for(&self, _stream: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// Lets later work of a stream of the caller wait for the earlier work of this device.
+    ///
+    /// # Safety
+    /// `stream` is a stream of this device, or 0.
+    unsafe fn let_wait(&self, _stream: u64) -> Result<()> {
+        Ok(())
+    }
+
     /// Allocates a bank of zero slots.
     fn slots(&self, slots: usize, k: usize) -> Result<Self::Slots>;
     /// Returns the number of columns of a vector.
@@ -251,7 +278,7 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
 
 /// Returns an error if two lengths that must agree differ.
 fn check_length(what: &'static str, expected: usize, got: usize) -> Result<()> {
-    if expected == got { Ok(()) } else { Err(crate::error::Error::Dimension { what, expected, got }) }
+    if expected == got { Ok(()) } else { Err(Error::Dimension { what, expected, got }) }
 }
 
 /// Checks that a sweep gets as many operands as it declares, that all have one shape (rows, columns), and that the bank has the

@@ -126,6 +126,35 @@ impl Products {
         held.update((alpha, b), (beta, c), k, self.order)
     }
 
+    /// Computes C = alpha A B + beta C on the device, for B and C in row-major order in memory of the device. The work begins after
+    /// that of `stream` and is done before its later work; the call may return earlier. The elements have the precision of the
+    /// vectors: single with [`Precision::F32`], double otherwise.
+    ///
+    /// # Safety
+    /// At the addresses are `cols * k` and `rows * k` elements of the device's memory, at a multiple of 16 bytes. They do not overlap,
+    /// and work on them is ordered with `stream`, which is a stream of the device, or 0 for the default stream. On the CPU, nothing
+    /// else uses them during the call.
+    pub unsafe fn update_lent(
+        &mut self,
+        (alpha, b): (f64, u64),
+        (beta, c): (f64, u64),
+        k: usize,
+        stream: u64,
+    ) -> Result<()> {
+        if k == 0 {
+            return Err(Error::setting("columns", 0, "there must be at least one column"));
+        }
+        self.prepare_columns(k)?;
+        let held = self.several.as_mut().filter(|_| k > 1).unwrap_or(&mut self.held);
+        // SAFETY: as the caller promises.
+        unsafe { held.update_lent((alpha, b), (beta, c), k, stream) }
+    }
+
+    /// Returns whether the vectors have single precision.
+    pub fn is_single(&self) -> bool {
+        self.precision == Precision::F32
+    }
+
     /// Makes sure that a backend for `k` columns holds the matrix: the one that does, or another choice of `auto`.
     fn prepare_columns(&mut self, k: usize) -> Result<()> {
         if k == 1 || self.several.is_some() {
@@ -177,6 +206,16 @@ trait Held: Send {
         order: Order,
     ) -> Result<()>;
 
+    /// # Safety
+    /// See [`Products::update_lent`].
+    unsafe fn update_lent(
+        &mut self,
+        product: (f64, u64),
+        addend: (f64, u64),
+        k: usize,
+        stream: u64,
+    ) -> Result<()>;
+
     fn cost(&self, k: usize) -> Cost;
 }
 
@@ -186,6 +225,18 @@ struct Parts<D: Device, T: Scalar> {
     vectors: Option<Vectors<D, T>>,
     /// An array in the order and the precision of the device.
     host: Vec<T>,
+    /// The number of columns for which the operator is prepared.
+    prepared: usize,
+}
+
+impl<D: Device, T: Scalar> Parts<D, T> {
+    fn prepare(&mut self, k: usize) -> Result<()> {
+        if self.prepared != k {
+            self.operator.prepare(k)?;
+            self.prepared = k;
+        }
+        Ok(())
+    }
 }
 
 /// B and C with `k` columns.
@@ -204,7 +255,7 @@ fn held<D: Pick<T>, T: Scalar>(
     // B and C.
     let vectors = 2 * order.columns;
     let (operator, chosen) = operator::<D, T>(device, order, matrix, vectors, phases)?;
-    let parts = Parts::<D, T> { operator, vectors: None, host: Vec::new() };
+    let parts = Parts::<D, T> { operator, vectors: None, host: Vec::new(), prepared: 0 };
     Ok((Box::new(DeviceValue::new(device, parts)), chosen))
 }
 
@@ -219,14 +270,21 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
         let (shared, parts) = self.parts();
         let device = shared.acquire()?;
         device.enter()?;
-        let Some(Parts { operator, vectors, host }) = parts else {
-            unreachable!("the operator is never removed")
-        };
+        let Some(parts) = parts else { unreachable!("the operator is never removed") };
+        parts.prepare(k)?;
+        let Parts { operator, vectors, host, .. } = parts;
+        let (rows, cols) = operator.shape();
+        if D::ON_HOST && is_stored_alike::<T>(order) {
+            // SAFETY: the slices have these elements, live until the end of the block, and T is f64; x is only read.
+            let (x, mut y) = unsafe {
+                let x = device.lend::<T>(b.as_ptr().expose_provenance() as u64, cols, k)?;
+                (x, device.lend::<T>(c.as_mut_ptr().expose_provenance() as u64, rows, k)?)
+            };
+            return operator.apply(alpha, &x, beta, &mut y);
+        }
         if vectors.as_ref().is_none_or(|vectors| vectors.k != k) {
             // The former vectors are freed first.
             *vectors = None;
-            operator.prepare(k)?;
-            let (rows, cols) = operator.shape();
             *vectors = Some(Vectors { b: device.vector(cols, k)?, c: device.vector(rows, k)?, k });
         }
         let Some(Vectors { b: x, c: y, .. }) = vectors else { unreachable!("they were just allocated") };
@@ -236,6 +294,30 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
         }
         operator.apply(alpha, x, beta, y)?;
         download(&*device, y, c, (k, order), host)
+    }
+
+    unsafe fn update_lent(
+        &mut self,
+        (alpha, b): (f64, u64),
+        (beta, c): (f64, u64),
+        k: usize,
+        stream: u64,
+    ) -> Result<()> {
+        let (shared, parts) = self.parts();
+        let device = shared.acquire()?;
+        device.enter()?;
+        let Some(parts) = parts else { unreachable!("the operator is never removed") };
+        parts.prepare(k)?;
+        let (rows, cols) = parts.operator.shape();
+        // SAFETY: the caller promises that the elements are there, that they do not overlap, and that the stream orders all work
+        // on them. The device's work lies between two positions of that stream.
+        unsafe {
+            let (x, mut y) = (device.lend::<T>(b, cols, k)?, device.lend::<T>(c, rows, k)?);
+            device.wait_for(stream)?;
+            let outcome = parts.operator.apply(alpha, &x, beta, &mut y);
+            device.let_wait(stream)?;
+            outcome
+        }
     }
 
     fn cost(&self, k: usize) -> Cost {

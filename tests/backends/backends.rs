@@ -545,7 +545,7 @@ fn auto_chooses_by_estimated_time_and_gives_the_reason() {
     for (matrix, backend, why) in [
         (generated("poisson2d:10x10"), "rows", "the format hardly matters"),
         (generated("poisson2d:200x200"), "sell", "instead of"),
-        (generated("elasticity3d:20x20x20,contrast=10,seed=1"), "sbsr:block=3", "instead of"),
+        (generated("banded:n=300007,half=9"), "sbsr:block=3", "instead of"),
         (generated("blockband:n=4000,block=5,density=0.05"), "bsr:block=5x5", "instead of"),
         // Four threads can share the work if one row has a fifth of it, but not if one row has three quarters.
         (csr(200_000, &with_giant_row(15_000), |i| 0.1 + i as f64), "sell", "instead of"),

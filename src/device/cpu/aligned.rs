@@ -9,18 +9,29 @@ use crate::memory::try_reserve;
 use crate::parallel::zeros;
 use bytemuck::Zeroable;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// Arrays above this many bytes are not moved: their loads wait for memory at any alignment.
 const LARGE: usize = 4 << 20;
 
-/// An array that begins at a cache line, unless it was made from an array above [`LARGE`] bytes.
+/// An array that begins at a cache line, unless it was made from an array above [`LARGE`] bytes or lies in memory of a caller.
 pub(crate) struct Aligned<T> {
-    buffer: Vec<T>,
+    buffer: Buffer<T>,
     start: usize,
     len: usize,
 }
+
+enum Buffer<T> {
+    Own(Vec<T>),
+    Lent(NonNull<T>),
+}
+
+// SAFETY: elements of memory that is lent may be used on other threads as those of a vector: `lent` requires it.
+unsafe impl<T: Send> Send for Buffer<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Buffer<T> {}
 
 /// Returns the most elements to skip for alignment; element sizes divide a cache line.
 const fn slack<T>() -> usize {
@@ -37,37 +48,59 @@ impl<T: Copy + Zeroable> Aligned<T> {
     pub(crate) fn of(mut array: Vec<T>) -> Result<Aligned<T>> {
         let (len, bytes) = (array.len(), size_of_val(&array[..]));
         if bytes > LARGE {
-            return Ok(Aligned { buffer: array, start: 0, len });
+            return Ok(Aligned { buffer: Buffer::Own(array), start: 0, len });
         }
         if !try_reserve(&mut array, slack::<T>()) {
             return Err(Error::OutOfMemory { bytes: (bytes + LINE) as u128 });
         }
         array.resize(len + slack::<T>(), T::zeroed());
-        let mut aligned = Aligned::within(array, len);
-        if aligned.start > 0 {
-            aligned.buffer.copy_within(..len, aligned.start);
-        }
-        Ok(aligned)
+        let start = first_at_a_line(&array);
+        array.copy_within(..len, start);
+        Ok(Aligned { buffer: Buffer::Own(array), start, len })
     }
 
     fn within(buffer: Vec<T>, len: usize) -> Aligned<T> {
-        let misalignment = buffer.as_ptr().addr() % LINE;
-        let start = if misalignment == 0 { 0 } else { (LINE - misalignment) / size_of::<T>() };
-        Aligned { buffer, start, len }
+        let start = first_at_a_line(&buffer);
+        Aligned { buffer: Buffer::Own(buffer), start, len }
     }
+
+    /// Returns an array in memory of the caller.
+    ///
+    /// # Safety
+    /// At `address` are `len` elements that live as long as the array. Nothing else writes them meanwhile, or reads them while
+    /// the array is written.
+    pub(crate) unsafe fn lent(address: u64, len: usize) -> Aligned<T> {
+        let pointer = NonNull::new(std::ptr::with_exposed_provenance_mut(address as usize));
+        let pointer = pointer.filter(|_| len > 0).unwrap_or(NonNull::dangling());
+        Aligned { buffer: Buffer::Lent(pointer), start: 0, len }
+    }
+}
+
+/// Returns the index of the first element that begins at a cache line.
+fn first_at_a_line<T>(array: &[T]) -> usize {
+    let misalignment = array.as_ptr().addr() % LINE;
+    if misalignment == 0 { 0 } else { (LINE - misalignment) / size_of::<T>() }
 }
 
 impl<T> Deref for Aligned<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        &self.buffer[self.start..][..self.len]
+        match &self.buffer {
+            Buffer::Own(array) => &array[self.start..][..self.len],
+            // SAFETY: `lent` requires that the elements live as long as this array.
+            Buffer::Lent(pointer) => unsafe { std::slice::from_raw_parts(pointer.as_ptr(), self.len) },
+        }
     }
 }
 
 impl<T> DerefMut for Aligned<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        &mut self.buffer[self.start..][..self.len]
+        match &mut self.buffer {
+            Buffer::Own(array) => &mut array[self.start..][..self.len],
+            // SAFETY: as above; nothing else uses the elements meanwhile.
+            Buffer::Lent(pointer) => unsafe { std::slice::from_raw_parts_mut(pointer.as_ptr(), self.len) },
+        }
     }
 }
 

@@ -224,6 +224,7 @@ impl Device for Cpu {
     type Slots = CpuSlots;
     type Graph = ();
     const BATCH: usize = 1;
+    const ON_HOST: bool = true;
 
     fn name(&self) -> String {
         "cpu".to_owned()
@@ -243,6 +244,11 @@ impl Device for Cpu {
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<CpuVector<T>> {
         assert!(k > 0, "a vector has at least one column");
         Ok(CpuVector { k, data: Aligned::zeroed(n * k)? })
+    }
+
+    unsafe fn lend<T: Scalar>(&self, address: u64, n: usize, k: usize) -> Result<CpuVector<T>> {
+        // SAFETY: the caller lends n x k elements.
+        Ok(CpuVector { k, data: unsafe { Aligned::lent(address, n * k) } })
     }
 
     fn slots(&self, slots: usize, k: usize) -> Result<CpuSlots> {

@@ -3,7 +3,7 @@
 use super::driver::{bind, call, fault};
 use super::{Cuda, Gpu};
 use crate::device::{Device, Kept};
-use crate::error::{GpuError, Result};
+use crate::error::{Error, GpuError, Result};
 use bytemuck::Pod;
 use cudarc::driver::{CudaSlice, DevicePtr, sys};
 use std::marker::PhantomData;
@@ -21,6 +21,8 @@ pub struct CudaArray<T> {
 pub(super) struct Memory {
     bytes: ManuallyDrop<CudaSlice<u8>>,
     gpu: Cuda,
+    /// Whether the memory is the caller's, who frees it.
+    lent: bool,
 }
 
 impl Memory {
@@ -42,13 +44,18 @@ impl Drop for Memory {
         // SAFETY: the bytes are taken once, here.
         let bytes = unsafe { ManuallyDrop::take(&mut self.bytes) };
         match &mut *turn.recording.borrow_mut() {
+            _ if self.lent => _ = bytes.leak(),
             Some(kept) => {
-                kept.push(Arc::new(Memory { bytes: ManuallyDrop::new(bytes), gpu: self.gpu.clone() }))
+                let bytes = ManuallyDrop::new(bytes);
+                kept.push(Arc::new(Memory { bytes, gpu: self.gpu.clone(), lent: false }))
             }
             None => drop(bytes),
         }
     }
 }
+
+/// Bytes at a multiple of which arrays begin: the longest load of a thread.
+const ALIGNMENT: u64 = 16;
 
 /// The hint if free memory is fragmented, or if another program takes it meanwhile.
 const FRAGMENTED: &str =
@@ -149,7 +156,27 @@ impl Cuda {
             }
             _ => fault("cuMemAllocAsync")(e),
         })?;
-        let memory = Memory { bytes: ManuallyDrop::new(bytes), gpu: self.clone() };
+        let memory = Memory { bytes: ManuallyDrop::new(bytes), gpu: self.clone(), lent: false };
+        Ok(CudaArray { memory: Arc::new(memory), len, elements: PhantomData })
+    }
+
+    /// Returns an array over device memory of the caller, which dropping the array does not free.
+    ///
+    /// # Safety
+    /// At `address` are `len` elements in memory of this device. They live as long as the array, and nothing else writes them
+    /// meanwhile, or reads them if a kernel writes them.
+    pub(super) unsafe fn lent<T: Pod>(&self, address: u64, len: usize) -> Result<CudaArray<T>> {
+        if self.turn().recording.borrow().is_some() {
+            return Err(GpuError::AllocatedInStep { what: "memory of the caller" }.into());
+        }
+        if !address.is_multiple_of(ALIGNMENT) {
+            let reason =
+                format!("memory of the caller must begin at a multiple of {ALIGNMENT} bytes; copy the array");
+            return Err(Error::setting("array", format!("{address:#x}"), reason));
+        }
+        // SAFETY: the memory is there, and `Memory` leaks it instead of freeing it.
+        let bytes = unsafe { self.0.stream.upgrade_device_ptr(address, len * size_of::<T>()) };
+        let memory = Memory { bytes: ManuallyDrop::new(bytes), gpu: self.clone(), lent: true };
         Ok(CudaArray { memory: Arc::new(memory), len, elements: PhantomData })
     }
 

@@ -38,8 +38,8 @@ use crate::scalar::Scalar;
 use arrangement::Arrangement;
 use burst::Trace;
 pub use compiler::{compiler, usable};
-use cudarc::driver::{CudaContext, CudaStream, sys};
-use driver::{bind, fault};
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys};
+use driver::{bind, call, fault};
 pub use driver::{count, driver_version, require_driver};
 use launch::Arguments;
 use memory::{CudaArray, Memory};
@@ -75,6 +75,8 @@ struct Gpu {
     memory_limit: Option<u64>,
     /// Bytes that were free when the device was opened.
     free_at_first: u64,
+    /// Marks a position in a stream for another stream to wait for.
+    order: CudaEvent,
     state: ReentrantMutex<State>,
 }
 
@@ -139,6 +141,7 @@ impl Cuda {
         let free_at_first = context.mem_get_info().map_err(fault("cuMemGetInfo"))?.0 as u64;
         Ok(Cuda(Arc::new(Gpu {
             free_at_first,
+            order: context.new_event(None).map_err(fault("cuEventCreate"))?,
             name: context.name().map_err(fault("cuDeviceGetName"))?,
             modules: Modules::new(Arc::clone(&context), arch),
             context,
@@ -258,6 +261,21 @@ impl Cuda {
         self.turn().trace.borrow_mut().as_mut().map(add).is_some()
     }
 
+    /// Lets later work of one stream wait for the earlier work of another.
+    ///
+    /// # Safety
+    /// Both are streams of this device.
+    unsafe fn order(&self, first: sys::CUstream, then: sys::CUstream) -> Result<()> {
+        let _turn = self.turn();
+        bind(&self.0.context)?;
+        let event = self.0.order.cu_event();
+        // SAFETY: event and streams are of this device. A wait is for the last record before it, so that one event serves all.
+        unsafe {
+            call("cuEventRecord", sys::cuEventRecord(event, first))?;
+            call("cuStreamWaitEvent", sys::cuStreamWaitEvent(then, event, 0))
+        }
+    }
+
     /// Swaps two vectors. A recorded step may swap the same two vectors every time, so that two steps restore them; its recording
     /// then follows the swaps (see `steps`).
     pub fn swap<T: Scalar>(&self, a: &mut CudaVector<T>, b: &mut CudaVector<T>) {
@@ -369,6 +387,21 @@ impl Device for Cuda {
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<CudaVector<T>> {
         assert!(k > 0, "a vector has at least one column");
         Ok(CudaVector { n, k, data: self.allocate("a vector", n * k)? })
+    }
+
+    unsafe fn lend<T: Scalar>(&self, address: u64, n: usize, k: usize) -> Result<CudaVector<T>> {
+        // SAFETY: the caller lends n x k elements.
+        Ok(CudaVector { n, k, data: unsafe { self.lent(address, n * k)? } })
+    }
+
+    unsafe fn wait_for(&self, stream: u64) -> Result<()> {
+        // SAFETY: both streams are of this device.
+        unsafe { self.order(stream as sys::CUstream, self.0.stream.cu_stream()) }
+    }
+
+    unsafe fn let_wait(&self, stream: u64) -> Result<()> {
+        // SAFETY: both streams are of this device.
+        unsafe { self.order(self.0.stream.cu_stream(), stream as sys::CUstream) }
     }
 
     fn slots(&self, slots: usize, k: usize) -> Result<CudaSlots> {

@@ -1,0 +1,139 @@
+"""Products of sparse matrices for torch, with gradients: `spmm(A, B)` and `spmv(A, x)`.
+
+The products are the operator `solver::product` of torch: `torch.compile` and CUDA graphs can contain them.
+"""
+import collections
+import threading
+
+import torch
+
+from . import _inputs
+from ._errors import DimensionError, InputError
+from ._operator import Operator
+
+# Matrices that stay prepared, and their tensors, so that their memory cannot become that of others.
+_MOST_PREPARED = 16
+# Elements that the gradient of the values may gather at once.
+_MOST_GATHERED = 1 << 26
+
+_prepared = collections.OrderedDict()
+_lock = threading.Lock()
+
+
+def spmm(A, B):
+    """Returns A B for a sparse matrix A and a dense matrix B of torch, on the CPU or on a GPU, in single or double precision.
+
+    The first product with a matrix prepares it: in the order of the entries of `torch.sparse_csr`, on the device of A. Later products
+    use what was prepared, until an operation of torch changes the values in place. A change that torch does not count, as through
+    `.data`, is not seen: call `forget()` after it.
+
+    >>> import torch, solver.torch  # doctest: +SKIP
+    >>> A = torch.eye(3).to_sparse_csr()  # doctest: +SKIP
+    >>> solver.torch.spmm(A, torch.ones(3, 2))  # doctest: +SKIP
+    """
+    if not isinstance(B, torch.Tensor) or B.layout != torch.strided or B.ndim != 2:
+        raise InputError("B must be a dense tensor of two dimensions; spmv multiplies a vector")
+    return _multiply(A, B)
+
+
+def spmv(A, x):
+    """Returns A x for a sparse matrix A and a vector x of torch; see `spmm`."""
+    if not isinstance(x, torch.Tensor) or x.layout != torch.strided or x.ndim != 1:
+        raise InputError("x must be a dense tensor of one dimension; spmm multiplies a matrix")
+    return _multiply(A, x)
+
+
+def forget():
+    """Frees all prepared matrices."""
+    with _lock:
+        _prepared.clear()
+
+
+def _multiply(A, B):
+    if not isinstance(A, torch.Tensor) or A.ndim != 2:
+        raise InputError("A must be a sparse tensor of two dimensions")
+    if A.layout != torch.sparse_csr:
+        A = A.to_sparse_csr()
+    if A.shape[1] != B.shape[0]:
+        raise DimensionError(f"A has the shape {tuple(A.shape)} and B {tuple(B.shape)}: they do not fit")
+    if A.dtype not in (torch.float32, torch.float64) or B.dtype != A.dtype or B.device != A.device:
+        raise InputError(
+            f"A is of {A.dtype} on {A.device} and B of {B.dtype} on {B.device}; both must be of float32 or of float64, on one device"
+        )
+    return _product(A.crow_indices(), A.col_indices(), A.values(), A.shape[1], False, B)
+
+
+def _operator(offsets, columns, values, width, transposed, k):
+    """Returns the prepared matrix, or prepares it."""
+    tensors = offsets, columns, values
+    if any(tensor.is_inference() for tensor in tensors):
+        # Torch does not count changes of these tensors.
+        return _prepare(*tensors, width, transposed, k)
+    key = (*((t.data_ptr(), t.numel(), t.dtype, t._version) for t in tensors), str(values.device), width, transposed, k > 1)
+    with _lock:
+        found = _prepared.get(key)
+        if found is not None:
+            _prepared.move_to_end(key)
+            return found[0]
+    made = _prepare(*tensors, width, transposed, k)
+    with _lock:
+        _prepared[key] = made, tuple(tensor.detach() for tensor in tensors)
+        while len(_prepared) > _MOST_PREPARED:
+            _prepared.popitem(last=False)
+    return made
+
+
+def _prepare(offsets, columns, values, width, transposed, k):
+    import scipy.sparse
+    arrays = (tensor.detach().cpu().numpy() for tensor in (values, columns, offsets))
+    rows = scipy.sparse.csr_array(tuple(arrays), shape=(len(offsets) - 1, width))
+    rows = rows.T.tocsr() if transposed else rows
+    precision = "f32" if values.dtype == torch.float32 else "f64"
+    return Operator(_inputs.matrix(rows), device=str(values.device), precision=precision, columns=k)
+
+
+@torch.library.custom_op("solver::product", mutates_args=())
+def _product(
+    offsets: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, width: int, transposed: bool, b: torch.Tensor,
+) -> torch.Tensor:
+    """Returns A b, or the product of A's transpose and b."""
+    k = b.shape[1] if b.ndim == 2 else 1
+    if k == 0:
+        return _shaped(offsets, columns, values, width, transposed, b)
+    return _operator(offsets, columns, values, width, transposed, k) @ b
+
+
+@_product.register_fake
+def _shaped(offsets, columns, values, width, transposed, b):
+    rows = width if transposed else offsets.shape[0] - 1
+    return b.new_empty((rows, *b.shape[1:]))
+
+
+def _keep(ctx, inputs, output):
+    offsets, columns, values, ctx.width, ctx.transposed, b = inputs
+    ctx.save_for_backward(offsets, columns, values, b)
+
+
+def _gradients(ctx, c):
+    offsets, columns, values, b = ctx.saved_tensors
+    of_values = of_b = None
+    if ctx.needs_input_grad[2]:
+        counts = offsets[1:] - offsets[:-1]
+        rows = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts, output_size=len(columns))
+        left, right = (columns, rows) if ctx.transposed else (rows, columns)
+        of_values = _at_entries(c, left, b, right)
+    if ctx.needs_input_grad[5]:
+        of_b = _product(offsets, columns, values, ctx.width, not ctx.transposed, c.contiguous())
+    return None, None, of_values, None, None, of_b
+
+
+def _at_entries(c, left, b, right):
+    """Returns the products of rows of c and b, one for each entry of the matrix."""
+    if c.ndim == 1:
+        return c[left] * b[right]
+    step = max(1, _MOST_GATHERED // max(1, c.shape[1]))
+    pieces = [(c[i] * b[j]).sum(1) for i, j in zip(left.split(step), right.split(step))]
+    return torch.cat(pieces) if pieces else c.new_zeros(0)
+
+
+_product.register_autograd(_gradients, setup_context=_keep)
