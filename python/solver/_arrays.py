@@ -42,7 +42,9 @@ class _Cupy:
         return x.dtype == dtype and x.flags.c_contiguous and x.data.ptr % _ALIGNMENT == 0
 
     def overlap(self, x, y):
-        return self._cupy.shares_memory(x, y)
+        # CuPy's shares_memory takes 200 us; the ends of the memory are exact for arrays in rows.
+        ends = [(a.data.ptr, a.data.ptr + a.nbytes) for a in (x, y)]
+        return ends[0][0] < ends[1][1] and ends[1][0] < ends[0][1]
 
 
 class _Torch:

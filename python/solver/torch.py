@@ -1,6 +1,6 @@
 """Products of sparse matrices for torch, with gradients: `spmm(A, B)` and `spmv(A, x)`.
 
-The products are the operator `solver::product` of torch: `torch.compile` and CUDA graphs can contain them.
+The products are the operator `solver::product` of torch, which `torch.compile` and CUDA graphs can contain.
 """
 import collections
 import threading
@@ -25,7 +25,10 @@ def spmm(A, B):
 
     The first product with a matrix prepares it: in the order of the entries of `torch.sparse_csr`, on the device of A. Later products
     use what was prepared, until an operation of torch changes the values in place. A change that torch does not count, as through
-    `.data`, is not seen: call `forget()` after it.
+    `.data`, is not seen: call `forget()` after it. Values that require a gradient are prepared anew for each product.
+
+    `torch.compile` cannot take sparse tensors apart; a compiled function calls the operator itself, with the arrays of A:
+    `torch.ops.solver.product(offsets, columns, values, A.shape[1], False, B)`.
 
     >>> import torch, solver.torch  # doctest: +SKIP
     >>> A = torch.eye(3).to_sparse_csr()  # doctest: +SKIP
@@ -66,8 +69,8 @@ def _multiply(A, B):
 def _operator(offsets, columns, values, width, transposed, k):
     """Returns the prepared matrix, or prepares it."""
     tensors = offsets, columns, values
-    if any(tensor.is_inference() for tensor in tensors):
-        # Torch does not count changes of these tensors.
+    if values.requires_grad or any(tensor.is_inference() for tensor in tensors):
+        # Torch does not count all changes of these tensors: `gradcheck` and some optimisers change values through `.data`.
         return _prepare(*tensors, width, transposed, k)
     key = (*((t.data_ptr(), t.numel(), t.dtype, t._version) for t in tensors), str(values.device), width, transposed, k > 1)
     with _lock:

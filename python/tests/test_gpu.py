@@ -44,7 +44,8 @@ def test_a_matrix_of_torch_is_solved(device, layout):
     }[layout].to(device)
     answer, info = solver.cg(of_torch, torch.from_numpy(b).to(device), rtol=1e-11, device=device)
     assert info == 0
-    assert np.abs(np.asarray(answer) - x).max() <= 1e-9 * np.abs(x).max()
+    assert answer.device == of_torch.device
+    assert np.abs(answer.cpu().numpy() - x).max() <= 1e-9 * np.abs(x).max()
 
 
 @with_gpu
@@ -58,7 +59,8 @@ def test_a_matrix_of_cupy_is_solved(layout):
     of_cupy = {"csr": rows, "csc": rows.tocsc(), "coo": rows.tocoo(), "dense": rows.toarray()}[layout]
     answer, info = solver.cg(of_cupy, cupy.asarray(b), rtol=1e-11, device="cuda")
     assert info == 0
-    assert np.abs(np.asarray(answer) - x).max() <= 1e-9 * np.abs(x).max()
+    assert type(answer) is cupy.ndarray
+    assert np.abs(answer.get() - x).max() <= 1e-9 * np.abs(x).max()
 
 
 @with_gpu
@@ -139,7 +141,8 @@ def test_a_compiled_function_contains_the_product():
     torch = library("torch")
     import solver.torch
     for a in cases(torch):
-        offsets, columns, values = a.crow_indices(), a.col_indices(), a.values()
+        # Dynamo does not take views of sparse tensors.
+        offsets, columns, values = a.crow_indices().clone(), a.col_indices().clone(), a.values().clone()
         def step(values, b):
             return torch.ops.solver.product(offsets, columns, values, 50, False, torch.sin(b)).sum()
         b = torch.randn(50, 4, device=a.device, dtype=a.dtype, requires_grad=True)
@@ -192,9 +195,10 @@ def test_arrays_on_the_gpu_are_used_where_they_lie(name):
         with pytest.raises(solver.InputError, match="share memory"):
             op.apply_(1.0, x, 0.0, x)
     # A part that begins at an odd element.
-    np.testing.assert_allclose(get(solver.Operator(a, device="cuda") @ put(np.arange(3001.0))[1:]), a @ np.arange(1.0, 3001.0), atol=1e-9)
-    answer = solver.Cg(a, device="cuda", rtol=1e-10).solve(x)
-    assert type(answer.x) is type(x) and answer.converged
+    part = solver.Operator(a, device="cuda") @ put(np.arange(3001.0))[1:]
+    np.testing.assert_allclose(get(part), a @ np.arange(1.0, 3001.0), atol=1e-9)
+    answer = solver.Cg(a, device="cuda", rtol=1e-10).solve(put(host))
+    assert type(answer.x) is type(x) and answer.converged.all()
     x, info = solver.cg(a, put(np.ones(3000)), device="cuda")
     assert type(x) is type(y) and info == 0
 

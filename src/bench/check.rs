@@ -1,7 +1,8 @@
 //! Reads a study, with the checks that its types do not make: empty and repeated lists, names that refer to each other, and backends.
 
 use super::cases::{combinations, fill};
-use super::record::FIELDS;
+use super::pivot::matches;
+use super::record::{FIELDS, Row};
 use super::study::{Study, Sweep, Table, Value, What};
 use crate::backend::{Choice, Host};
 use crate::device::{Cpu, Cuda};
@@ -9,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::solve::markov::ChainMethod;
 use crate::solve::pagerank::RankMethod;
 use crate::spelling::{did_you_mean, nearest};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// What is wrong, and the word of the file at which it is.
@@ -226,6 +228,26 @@ fn backends(sweep: &Sweep) -> Checked {
     Ok(())
 }
 
+/// Refuses a pattern that is the value of no case.
+fn occur(key: &str, patterns: &BTreeMap<String, String>, study: &Study, table: &Table) -> Checked {
+    let rows: Vec<Row> = study.cases(&table.sweep).into_iter().map(|case| case.row).collect();
+    for (field, pattern) in patterns {
+        let values: BTreeSet<String> = rows.iter().filter_map(|row| row.field(field)).collect();
+        for one in pattern.split('|').map(str::trim).filter(|one| !one.contains('{')) {
+            if !values.iter().any(|value| matches(one, value)) {
+                let near = did_you_mean(&nearest(one, values.iter().map(String::as_str)));
+                return at_text(
+                    one,
+                    format!(
+                        "{key} asks for {field} {one:?}, which no case has; {near}remove it, or correct it"
+                    ),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Checks the names in a table: sweeps, and the fields of rows.
 fn fields(study: &Study, table: &Table) -> Checked {
     for name in &table.sweep {
@@ -261,6 +283,8 @@ fn fields(study: &Study, table: &Table) -> Checked {
     table.panels.iter().try_for_each(|name| exists("panels", name, &known))?;
     table.only.keys().try_for_each(|name| exists("where", name, &known))?;
     table.over.keys().try_for_each(|name| exists("over", name, &known))?;
+    occur("where", &table.only, study, table)?;
+    occur("over", &table.over, study, table)?;
     let backends = || sweeps().flat_map(|sweep| &sweep.backend);
     let parameters =
         backends().filter_map(|backend| backend.split_once(':')).flat_map(|(_, all)| all.split(','));

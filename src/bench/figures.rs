@@ -20,7 +20,7 @@ pub fn draw(record: &Record, folder: &Path, ending: &str, style: Style) -> Resul
         let Some(figure) = figure(record, table) else { continue };
         let file = folder.join(format!("{}-{}.{ending}", record.study.name, index + 1));
         figure.draw(style, &file)?;
-        drawn.push((table.title.clone(), file));
+        drawn.push((figure.title, file));
     }
     Ok(drawn)
 }
@@ -29,7 +29,8 @@ pub fn draw(record: &Record, folder: &Path, ending: &str, style: Style) -> Resul
 pub fn figure(record: &Record, table: &Table) -> Option<Figure> {
     let plot = table.plot?;
     // A gain has no lower bound: one slow case would flatten all others. Ratios can have a logarithmic axis.
-    let show = if table.show == Show::Gain { Show::Percent } else { table.show };
+    let gain = table.show == Show::Gain;
+    let show = if gain { Show::Percent } else { table.show };
     let table = &Table { show, ..table.clone() };
     let mut pivots = pivot(record, table);
     let is_crowded = |pivot: &Pivot| pivot.columns.len() > SERIES && pivot.rows.len() > 1;
@@ -55,13 +56,23 @@ pub fn figure(record: &Record, table: &Table) -> Option<Figure> {
     if panels.is_empty() {
         return None;
     }
+    let title = match &pivots[..] {
+        // The title of the table names the gain.
+        [first, ..] if gain => capitalised(&first.quantity),
+        _ => table.title.clone(),
+    };
     Some(Figure {
-        title: table.title.clone(),
+        title,
         note: note(record, table, pivots.first().and_then(|pivot| pivot.caveat)),
         panels,
         columns: None,
         own_ranges: false,
     })
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// The ratio of the largest to the smallest bar from which the axis is logarithmic: smaller bars would be flat.
@@ -223,18 +234,28 @@ fn heat(pivot: &Pivot, table: &Table) -> Content {
     })
 }
 
+/// The ratio of two measured streams from which they are of different memories.
+const CACHED: f64 = 1.2;
+
 fn roofline(record: &Record, table: &Table) -> Content {
     let rows: Vec<&Row> = rows_of(record, table).into_iter().filter(|row| row.seconds.is_some()).collect();
-    let stream = rows.iter().filter_map(|row| row.stream).fold(0.0, f64::max);
+    let streams = || rows.iter().filter_map(|row| row.stream);
+    let (slow, fast) = (streams().fold(f64::INFINITY, f64::min), streams().fold(0.0, f64::max));
     let point = |row: &&Row| {
         let seconds = row.seconds?.median;
         Some(RoofPoint {
             name: format!("{} {}", row.measured, row.label),
-            flops_per_byte: row.flops as f64 / row.bytes as f64,
-            gflops: row.flops as f64 / seconds / 1e9,
+            flops_per_byte: row.useful_flops() as f64 / row.bytes as f64,
+            gflops: row.useful_flops() as f64 / seconds / 1e9,
         })
     };
     let points = rows.iter().filter_map(point).filter(|point| point.gflops > 0.0).collect();
-    let roof = Roof { name: "measured stream".to_owned(), gigabytes_per_second: stream };
-    Content::Roofline(Roofline { bandwidth: vec![roof], peak_gflops: None, points })
+    let roof = |name: &str, speed| Roof { name: name.to_owned(), gigabytes_per_second: speed };
+    // Streams over few bytes run from a cache.
+    let bandwidth = if fast > CACHED * slow {
+        vec![roof("slowest stream", slow), roof("fastest stream", fast)]
+    } else {
+        vec![roof("measured stream", fast)]
+    };
+    Content::Roofline(Roofline { bandwidth, peak_gflops: None, points })
 }

@@ -66,10 +66,21 @@ pub fn pivot(record: &Record, table: &Table) -> Vec<Pivot> {
                 _ => true,
             };
             let pivot = maker.panel(&rows.iter().filter(within).copied().collect::<Vec<_>>(), panel.clone());
-            Pivot { remarks: remarks(&pivot, table), caveat, ..pivot }
+            let pivot = Pivot { remarks: remarks(&pivot, table), caveat, ..pivot };
+            labelled(pivot, &record.study.labels)
         })
         .filter(|pivot| !pivot.rows.is_empty() && !pivot.columns.is_empty())
         .collect()
+}
+
+/// Replaces names by what the study calls them.
+fn labelled(mut pivot: Pivot, labels: &BTreeMap<String, String>) -> Pivot {
+    for name in pivot.rows.iter_mut().chain(&mut pivot.columns).chain(&mut pivot.panel) {
+        if let Some(label) = labels.get(name) {
+            name.clone_from(label);
+        }
+    }
+    pivot
 }
 
 struct Maker<'a> {
@@ -189,6 +200,7 @@ impl Maker<'_> {
                     (Show::Speedup, Value::Bandwidth) => format!("times the GB/s of {other}"),
                     (Show::Percent, Value::Bandwidth) => format!("GB/s in percent of {other}"),
                     (Show::Gain, Value::Bandwidth) => format!("gain of GB/s in percent of {other}"),
+                    (Show::Efficiency, _) => format!("speed of a thread in percent of {other}"),
                     (Show::Speedup, _) => format!("times as fast as {other}"),
                     (Show::Percent, _) => format!("speed in percent of {other}"),
                     (Show::Gain, _) => format!("time saved in percent of {other}"),
@@ -246,7 +258,7 @@ impl Maker<'_> {
         }
         let value = match &self.table.value {
             _ if self.is_compared() => self.compared(fastest, time),
-            Value::Gflops => Some(fastest.flops as f64 / time / 1e9).filter(|&v| v > 0.0),
+            Value::Gflops => Some(fastest.useful_flops() as f64 / time / 1e9).filter(|&v| v > 0.0),
             Value::Bandwidth => Some(fastest.gigabytes_per_second(time)).filter(|&v| v > 0.0),
             Value::PercentOfStream => fastest.stream.map(|s| 100.0 * fastest.gigabytes_per_second(time) / s),
             Value::Iterations => fastest.iterations.map(|n| n as f64),
@@ -296,6 +308,7 @@ impl Maker<'_> {
         Some(match self.table.show {
             Show::Speedup => ratio,
             Show::Percent => 100.0 * ratio,
+            Show::Efficiency => 100.0 * ratio * other.threads? as f64 / row.threads? as f64,
             Show::Gain if of_bandwidth => 100.0 * (ratio - 1.0),
             Show::Gain => 100.0 * (1.0 - 1.0 / ratio),
         })

@@ -160,7 +160,7 @@ pub struct Row {
     pub transfer_seconds: Option<f64>,
     /// Bytes of one product or iteration.
     pub bytes: u64,
-    /// Additions and multiplications of one product.
+    /// Additions and multiplications of one product, those with zeros that fill blocks or slices included.
     pub flops: u64,
     /// Bytes that the operator holds.
     pub storage: u64,
@@ -227,6 +227,12 @@ impl Row {
             "label" => self.label.clone(),
             _ => return None,
         })
+    }
+
+    /// Returns the additions and multiplications of a product by the entries of the matrix: zeros that fill blocks or slices do not
+    /// count. 0 for solves.
+    pub fn useful_flops(&self) -> u64 {
+        if self.flops == 0 { 0 } else { 2 * self.entries * self.columns.unwrap_or(1) as u64 }
     }
 
     /// Returns the GB/s of a time.

@@ -122,7 +122,7 @@ fn orders(ranked: &Ranked) -> Vec<String> {
 fn against(cell: &Cell, table: &Table) -> Option<String> {
     let ratio = |value: f64| match (table.show, &table.value) {
         (Show::Speedup, _) => value,
-        (Show::Percent, _) => value / 100.0,
+        (Show::Percent | Show::Efficiency, _) => value / 100.0,
         (Show::Gain, Value::Bandwidth) => 1.0 + value / 100.0,
         (Show::Gain, _) => 1.0 / (1.0 - value / 100.0),
     };

@@ -21,6 +21,9 @@ pub struct Study {
     /// The tables.
     #[serde(rename = "table", default)]
     pub tables: Vec<Table>,
+    /// What tables and figures call a backend, a matrix or another value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// What a case measures.
@@ -275,6 +278,8 @@ pub enum Show {
     Percent,
     /// The time saved, in percent of the other's time.
     Gain,
+    /// The speed divided by the number of threads, in percent of the other's.
+    Efficiency,
 }
 
 /// The kind of a figure.
@@ -324,6 +329,7 @@ impl Study {
             about: String::new(),
             sweeps: vec![sweep],
             tables: Vec::new(),
+            labels: BTreeMap::new(),
         }
     }
 

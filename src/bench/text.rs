@@ -69,7 +69,7 @@ fn one(record: &Record, table: &Table) -> String {
     let panels = pivot(record, table);
     let mut text = format!("## {}\n\n", table.title);
     let Some(first) = panels.first() else {
-        text.push_str(&format!("Not measured on this machine{}.\n", reasons(record, table)));
+        text.push_str(&format!("Not measured in this record{}.\n", reasons(record, table)));
         return text;
     };
     let in_brackets = panels.iter().flat_map(|p| p.cells.iter().flatten()).any(|cell| cell.study.is_some());

@@ -94,6 +94,13 @@ fn one(args: &BenchArgs, file: &Path) -> Result<Outcome> {
     if let Some(title) = &args.title {
         record.study.title.clone_from(title);
     }
+    for label in &args.label {
+        let (name, label) = label
+            .split_once('=')
+            .filter(|(name, label)| !name.is_empty() && !label.is_empty())
+            .ok_or_else(|| bad("--label", label, "it is NAME=TEXT, such as vector=ours"))?;
+        record.study.labels.insert(name.to_owned(), label.to_owned());
+    }
     written(args, &record, style)?;
     interrupt::release();
     if stopped {
@@ -142,7 +149,12 @@ fn written(args: &BenchArgs, record: &Record, style: Style) -> Result<()> {
         count => format!("{count} not measured yet, "),
     };
     let left_out = record.left_out.len();
-    print(&format!("{timed} cases measured, {failed} failed, {unfinished}{left_out} groups left out\n"))
+    let (cases, groups) = (plural(timed, "case"), plural(left_out, "group"));
+    print(&format!("{cases} measured, {failed} failed, {unfinished}{groups} left out\n"))
+}
+
+fn plural(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
@@ -152,12 +164,12 @@ fn write(path: &Path, text: &str) -> Result<()> {
 /// Describes what a run would measure.
 fn plan(args: &BenchArgs, study: &Study) -> String {
     let cases = study.cases(&args.only);
-    let mut text = format!("{}: {} cases\n", study.title, cases.len());
+    let mut text = format!("{}: {}\n", study.title, plural(cases.len(), "case"));
     for sweep in &study.sweeps {
         let of_sweep: Vec<_> = cases.iter().filter(|case| case.row.sweep == sweep.name).collect();
         let mut matrices: Vec<&str> = of_sweep.iter().map(|case| case.row.measured.as_str()).collect();
         matrices.dedup();
-        let line = format!("{} cases on {}", of_sweep.len(), matrices.join(", "));
+        let line = format!("{} on {}", plural(of_sweep.len(), "case"), matrices.join(", "));
         text.push_str(&layout::wrapped(&format!("  {:<16} ", sweep.name), &line));
     }
     text

@@ -196,7 +196,7 @@ fn table(record: &Record) -> String {
         cells.push(
             row.stream.map_or_else(|| "-".to_owned(), |stream| format!("{:.0}", 100.0 * gigabytes / stream)),
         );
-        cells.push(format!("{:.1}", row.flops as f64 / seconds.median / 1e9));
+        cells.push(format!("{:.1}", row.useful_flops() as f64 / seconds.median / 1e9));
         cells.push(milli(row.build_seconds));
         cells.push(milli(row.first_seconds));
         cells.push(format!("{:.1}", row.storage as f64 / 1e6));

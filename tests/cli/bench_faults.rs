@@ -54,6 +54,8 @@ fn faults_of_a_study_are_named_with_their_line() {
         ),
         ("where = { backend =", "where = { bakend =", 31, "did you mean backend?"),
         ("over = { backend =", "over = { blackend =", 34, "over names \"blackend\""),
+        ("{ backend = \"sell\" }", "{ backend = \"sel\" }", 31, "which no case has; did you mean sell?"),
+        ("over = { backend = \"rows\" }", "over = { backend = \"cols*\" }", 34, "over asks for backend"),
     ] {
         let text = STUDY.replacen(from, to, 1);
         assert_ne!(text, STUDY, "{from}");

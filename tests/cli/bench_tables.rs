@@ -132,6 +132,33 @@ over = { family = "{family}", threads = "2" }
 }
 
 #[test]
+fn twice_the_speed_of_two_threads_is_full_efficiency() {
+    let table = r#"
+[labels]
+sell = "ours"
+
+[[table]]
+title = "Efficiency"
+where = { backend = "sell" }
+rows = "backend"
+columns = "threads"
+over = { backend = "{backend}", threads = "1" }
+show = "efficiency"
+"#;
+    let faster = |row: &mut Value| {
+        if row["threads"] == 2 {
+            row["seconds"]["median"] = json!(row["seconds"]["median"].as_f64().unwrap() / 1.5);
+        }
+    };
+    let text = tables(table, 20, 2, faster);
+    assert!(
+        text.contains("Values: speed of a thread in percent of the same kernel with threads=1"),
+        "{text}"
+    );
+    assert!(text.contains("| ours | 100 | 75 |"), "{text}");
+}
+
+#[test]
 fn a_table_says_that_few_products_were_timed() {
     let table = r#"
 [[table]]
