@@ -23,6 +23,14 @@ pub struct Machine {
     pub libraries: Vec<String>,
 }
 
+/// Returns the release of the driver of the GPU, such as 580.159.04, if the system reports it.
+fn driver_release() -> Option<String> {
+    let version = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
+    let is_release =
+        |word: &&str| word.contains('.') && word.split('.').all(|part| part.parse::<u32>().is_ok());
+    version.split_whitespace().find(is_release).map(str::to_owned)
+}
+
 impl Machine {
     /// Describes this machine; the GPU is described if it is used.
     pub fn here(gpu: Option<&Cuda>) -> Machine {
@@ -32,7 +40,8 @@ impl Machine {
         let mut libraries = Vec::new();
         if gpu.is_some() {
             if let Ok((major, minor)) = driver_version() {
-                libraries.push(format!("driver for CUDA {major}.{minor}"));
+                let release = driver_release().map(|release| format!("{release} ")).unwrap_or_default();
+                libraries.push(format!("driver {release}for CUDA {major}.{minor}"));
             }
             if let Ok(nvrtc) = Nvrtc::get() {
                 libraries.push(format!("NVRTC {}.{}", nvrtc.version().0, nvrtc.version().1));
@@ -51,7 +60,7 @@ impl Machine {
         }
     }
 
-    /// Returns the machine in one line.
+    /// Returns the machine in one line, the GPU first.
     pub fn in_words(&self) -> String {
         let cpu = format!("{}, {} cores", self.cpu, self.cores);
         let gpu = self.gpu.iter().cloned();

@@ -156,20 +156,20 @@ pub fn markdown(record: &Record) -> String {
     text
 }
 
-/// Formats all rows as CSV, with times in seconds.
+/// Formats all rows as CSV, with times in seconds. Each row names the machine, the version of this program and the day.
 pub fn csv(record: &Record) -> String {
     let mut text = "sweep,program,matrix,measured,as_stored,device,threads,columns,precision,backend,label,rows,cols,entries,longest,\
                     min,median,mean,max,samples,each,dot_median,cold_median,build,first,transfer,total,bytes,flops,storage,stream_gbs,\
-                    checked,iterations,error\n"
+                    checked,iterations,error,variables,machine,version,started\n"
         .to_owned();
     for row in &record.rows {
-        text.push_str(&line(row));
+        text.push_str(&line(record, row));
         text.push('\n');
     }
     text
 }
 
-fn line(row: &Row) -> String {
+fn line(record: &Record, row: &Row) -> String {
     let quoted = |text: &str| match text.contains([',', '"', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
@@ -197,5 +197,10 @@ fn line(row: &Row) -> String {
     fields.extend([row.stream, row.checked].map(real));
     fields.push(row.iterations.map_or_else(String::new, |n| n.to_string()));
     fields.push(quoted(row.error.as_deref().unwrap_or_default()));
+    let variables: Vec<String> = row.vary.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let started = record.started.split('T').next().unwrap_or_default();
+    let of_record = [&variables.join(";"), &record.machine.in_words(), &record.program];
+    fields.extend(of_record.map(|text| quoted(text)));
+    fields.push(started.to_owned());
     fields.join(",")
 }

@@ -340,8 +340,11 @@ Examples:
 A run that was interrupted continues with the same command. Cases for a GPU are left out, and named, on a machine without \
 one. Cases that the study measures in another way now, or of another matrix than the record has, are measured again. auto is the \
 choice of its model; choices that solver tune keeps do not count. Every result is verified before it is timed. With a record \
-(.json) instead of a study, tables and figures are made again without measuring. The exit code is 1 if nothing was measured or the run was interrupted; with --compare, if a case became slower \
-beyond noise, or fails now.";
+(.json) instead of a study, tables and figures are made again without measuring.
+
+The exit code is 1 if nothing was measured or the run was interrupted; with --compare, if a case became slower beyond noise, or \
+fails now. A change is beyond noise if the minima differ by more than 3 percent and the median of the faster run is below the minimum \
+of the slower one. Two runs on a GPU may differ by more, because arrays lie at other addresses.";
 
 /// The formats of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -4,6 +4,7 @@ use super::args::BenchArgs;
 use super::flags::bad;
 use super::{interrupt, layout, print, progress};
 use crate::bench::{Comparison, Moved, Progress, Record, Settings, Study, compare, csv, draw, markdown, run};
+use crate::device::cuda;
 use crate::error::{Error, Result};
 use crate::plot::Style;
 use crate::spelling::{did_you_mean, nearest};
@@ -171,6 +172,11 @@ fn plan(args: &BenchArgs, study: &Study) -> String {
         matrices.dedup();
         let line = format!("{} on {}", plural(of_sweep.len(), "case"), matrices.join(", "));
         text.push_str(&layout::wrapped(&format!("  {:<16} ", sweep.name), &line));
+    }
+    let on_gpu = cases.iter().filter(|case| case.row.device == "cuda").count();
+    if let (1.., Err(reason)) = (on_gpu, cuda::usable(0)) {
+        let line = format!("{} on a GPU would be left out: {reason}", plural(on_gpu, "case"));
+        text.push_str(&layout::wrapped("", &line));
     }
     text
 }

@@ -107,9 +107,12 @@ fn a_study_has_tables_with_the_values_of_its_publication() {
         assert!(row["checked"].as_f64().unwrap() <= 1.0 && row["bytes"].as_u64().unwrap() > 0, "{row}");
     }
     let csv = fs::read_to_string(out.join("small.csv")).unwrap();
-    let columns = csv.lines().next().unwrap().split(',').count();
-    // Names of backends and matrices without commas need no quotes.
-    assert!(csv.lines().count() == 5 && csv.lines().all(|line| line.split(',').count() == columns), "{csv}");
+    // Commas in quotes do not separate fields.
+    let separators =
+        |line: &str| line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>();
+    let columns = separators(csv.lines().next().unwrap());
+    assert!(csv.lines().count() == 5 && csv.lines().all(|line| separators(line) == columns), "{csv}");
+    assert!(csv.lines().nth(1).unwrap().contains(",n=20,") && csv.contains(" cores"), "{csv}");
     assert!(fs::read_to_string(out.join("small-1.svg")).unwrap().contains("sell, the study"));
 }
 
