@@ -1,6 +1,6 @@
 """Products of sparse matrices for torch, with gradients: `spmm(A, B)` and `spmv(A, x)`.
 
-The products are the operator `solver::product` of torch, which `torch.compile` and CUDA graphs can contain.
+The products are the operator `solver::product` of torch. CUDA graphs can contain it.
 """
 import collections
 import threading
@@ -27,7 +27,7 @@ def spmm(A, B):
     use what was prepared, until an operation of torch changes the values in place. A change that torch does not count, as through
     `.data`, is not seen: call `forget()` after it. Values that require a gradient are prepared anew for each product.
 
-    `torch.compile` cannot take sparse tensors apart; a compiled function calls the operator itself, with the arrays of A:
+    `torch.compile` cannot take sparse tensors apart. A compiled function is meant to call the operator itself, with the arrays of A:
     `torch.ops.solver.product(offsets, columns, values, A.shape[1], False, B)`.
 
     >>> import torch, solver.torch  # doctest: +SKIP

@@ -3,9 +3,8 @@
 //! The model takes the longer of two times: moving the bytes, and executing the instructions. Bytes move at the speed of the
 //! cache level that holds them. The bytes of CSR are known; those of blocks and of packed slices are estimated from a sample of
 //! the rows, in less than the time of a few products. On AMD's processors the third-level cache counts, too: it is about twice as
-//! fast as memory, for two cores. Instructions are counted by row, entry, padded entry or block, at their
-//! cost when all data stays in the second-level cache (measured on two cores of a Xeon; see `work`). If one chunk of rows holds
-//! more than a thread's share, rows cannot be balanced, and `merge` is chosen. The choice depends only on the matrix and the
+//! fast as memory, for two cores. Instructions are counted by row, entry, padded entry or block, at their cost when all data stays
+//! in the second-level cache (measured on two cores of a Xeon; see `work`). If one chunk of rows holds more than a thread's share, rows cannot be balanced, and `merge` is chosen. The choice depends only on the matrix and the
 //! processor's caches, so the bits of a result do not depend on the number of threads.
 
 use super::cpu::rows::SHORT_ROW;

@@ -204,8 +204,8 @@ pub struct Table {
     /// The value of a cell. Of several cases for a cell the fastest counts.
     #[serde(default)]
     pub value: Value,
-    /// The cases that a cell is compared with: values of fields as patterns, where `{backend}` and `{family}` are the values of the cell's case. Of
-    /// several cases the fastest counts.
+    /// The cases that a cell is compared with: values of fields as patterns, where `{backend}` and `{family}` are the values of the
+    /// cell's case. Of several cases the fastest counts.
     #[serde(default)]
     pub over: BTreeMap<String, String>,
     /// The form of the comparison.

@@ -3,7 +3,7 @@
 use super::device::{DeviceHandle, Request, Settled, on_device};
 use super::matrix::Matrix;
 use super::running::{BackendOrder, Chosen, Running, device_settings, operator};
-use super::shared::{DeviceValue, Shared};
+use super::shared::{DeviceGuard, DeviceValue, Shared};
 use super::tune::{Choosing, Explanation};
 use super::watch::Phases;
 use crate::backend::{Choice, Operator, Pick};
@@ -111,10 +111,6 @@ impl Products {
 
     /// Computes C = alpha A B + beta C, for B and C with `k` columns. With beta = 0 the old C is not read.
     pub fn update(&mut self, alpha: f64, b: &[f64], beta: f64, c: &mut [f64], k: usize) -> Result<()> {
-        if k == 0 {
-            return Err(Error::setting("columns", 0, "there must be at least one column"));
-        }
-        self.prepare_columns(k)?;
         let (rows, cols) = (self.csr.rows(), self.csr.cols());
         for (what, n, got) in [("B", cols, b.len()), ("C", rows, c.len())] {
             let expected = n.saturating_mul(k);
@@ -122,8 +118,8 @@ impl Products {
                 return Err(Error::Dimension { what, expected, got });
             }
         }
-        let held = self.several.as_mut().filter(|_| k > 1).unwrap_or(&mut self.held);
-        held.update((alpha, b), (beta, c), k, self.order)
+        let order = self.order;
+        self.held_for(k)?.update((alpha, b), (beta, c), k, order)
     }
 
     /// Computes C = alpha A B + beta C on the device, for B and C in row-major order in memory of the device. The work begins after
@@ -141,18 +137,22 @@ impl Products {
         k: usize,
         stream: u64,
     ) -> Result<()> {
-        if k == 0 {
-            return Err(Error::setting("columns", 0, "there must be at least one column"));
-        }
-        self.prepare_columns(k)?;
-        let held = self.several.as_mut().filter(|_| k > 1).unwrap_or(&mut self.held);
         // SAFETY: as the caller promises.
-        unsafe { held.update_lent((alpha, b), (beta, c), k, stream) }
+        unsafe { self.held_for(k)?.update_lent((alpha, b), (beta, c), k, stream) }
     }
 
     /// Returns whether the vectors have single precision.
     pub fn is_single(&self) -> bool {
         self.precision == Precision::F32
+    }
+
+    /// Returns the matrix in a backend for `k` columns.
+    fn held_for(&mut self, k: usize) -> Result<&mut Box<dyn Held>> {
+        if k == 0 {
+            return Err(Error::setting("columns", 0, "there must be at least one column"));
+        }
+        self.prepare_columns(k)?;
+        Ok(self.several.as_mut().filter(|_| k > 1).unwrap_or(&mut self.held))
     }
 
     /// Makes sure that a backend for `k` columns holds the matrix: the one that does, or another choice of `auto`.
@@ -229,14 +229,20 @@ struct Parts<D: Device, T: Scalar> {
     prepared: usize,
 }
 
-impl<D: Device, T: Scalar> Parts<D, T> {
-    fn prepare(&mut self, k: usize) -> Result<()> {
-        if self.prepared != k {
-            self.operator.prepare(k)?;
-            self.prepared = k;
-        }
-        Ok(())
+/// Locks the device, and prepares the operator for `k` columns.
+fn ready<D: Device, T: Scalar>(
+    held: &mut DeviceValue<D, Parts<D, T>>,
+    k: usize,
+) -> Result<(DeviceGuard<'_, D>, &mut Parts<D, T>)> {
+    let (shared, parts) = held.parts();
+    let device = shared.acquire()?;
+    device.enter()?;
+    let Some(parts) = parts else { unreachable!("the operator is never removed") };
+    if parts.prepared != k {
+        parts.operator.prepare(k)?;
+        parts.prepared = k;
     }
+    Ok((device, parts))
 }
 
 /// B and C with `k` columns.
@@ -267,21 +273,13 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
         k: usize,
         order: Order,
     ) -> Result<()> {
-        let (shared, parts) = self.parts();
-        let device = shared.acquire()?;
-        device.enter()?;
-        let Some(parts) = parts else { unreachable!("the operator is never removed") };
-        parts.prepare(k)?;
-        let Parts { operator, vectors, host, .. } = parts;
-        let (rows, cols) = operator.shape();
         if D::ON_HOST && is_stored_alike::<T>(order) {
-            // SAFETY: the slices have these elements, live until the end of the block, and T is f64; x is only read.
-            let (x, mut y) = unsafe {
-                let x = device.lend::<T>(b.as_ptr().expose_provenance() as u64, cols, k)?;
-                (x, device.lend::<T>(c.as_mut_ptr().expose_provenance() as u64, rows, k)?)
-            };
-            return operator.apply(alpha, &x, beta, &mut y);
+            let [b, c] = [b.as_ptr().expose_provenance(), c.as_mut_ptr().expose_provenance()];
+            // SAFETY: the slices have as many elements as the product, of the type T, and only this call uses them; b is only read.
+            return unsafe { self.update_lent((alpha, b as u64), (beta, c as u64), k, 0) };
         }
+        let (device, Parts { operator, vectors, host, .. }) = ready(self, k)?;
+        let (rows, cols) = operator.shape();
         if vectors.as_ref().is_none_or(|vectors| vectors.k != k) {
             // The former vectors are freed first.
             *vectors = None;
@@ -303,18 +301,14 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
         k: usize,
         stream: u64,
     ) -> Result<()> {
-        let (shared, parts) = self.parts();
-        let device = shared.acquire()?;
-        device.enter()?;
-        let Some(parts) = parts else { unreachable!("the operator is never removed") };
-        parts.prepare(k)?;
-        let (rows, cols) = parts.operator.shape();
+        let (device, Parts { operator, .. }) = ready(self, k)?;
+        let (rows, cols) = operator.shape();
         // SAFETY: the caller promises that the elements are there, that they do not overlap, and that the stream orders all work
         // on them. The device's work lies between two positions of that stream.
         unsafe {
             let (x, mut y) = (device.lend::<T>(b, cols, k)?, device.lend::<T>(c, rows, k)?);
             device.wait_for(stream)?;
-            let outcome = parts.operator.apply(alpha, &x, beta, &mut y);
+            let outcome = operator.apply(alpha, &x, beta, &mut y);
             device.let_wait(stream)?;
             outcome
         }

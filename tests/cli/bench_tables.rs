@@ -159,6 +159,26 @@ show = "efficiency"
 }
 
 #[test]
+fn zeros_that_fill_blocks_do_not_count_in_gflops() {
+    let table = r#"
+[[table]]
+title = "Speed"
+where = { backend = "rows", threads = "1" }
+rows = "n"
+columns = "backend"
+value = "gflops"
+"#;
+    let filled = |row: &mut Value| {
+        let entries = row["entries"].as_u64().unwrap();
+        row["flops"] = json!(10 * entries);
+        // 2 n / 1 us is 0.002 n GFLOP/s.
+        row["seconds"]["median"] = json!(1e-6);
+    };
+    let text = tables(table, 20, 2, filled);
+    assert!(text.contains("| 20 | 3.84 |"), "{text}");
+}
+
+#[test]
 fn a_table_says_that_few_products_were_timed() {
     let table = r#"
 [[table]]
