@@ -4,7 +4,7 @@ import warnings
 import numpy as np
 
 from . import _arrays, _inputs, _report, _solver
-from ._errors import BadSettingError, DimensionError, InputError, NotConvergedWarning
+from ._errors import BadSettingError, DimensionError, InputError, NotConvergedWarning, NotSymmetricError
 
 
 def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=None, **settings):
@@ -27,8 +27,8 @@ def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=No
 def minres(A, b, x0=None, *, rtol=1e-05, shift=0.0, maxiter=None, M=None, callback=None, show=False, check=False, **settings):
     """Solve (A - shift I) x = b by MINRES, with the arguments of `scipy.sparse.linalg.minres`; otherwise as `cg`.
 
-    The matrix must be symmetric, and may be indefinite or singular. It is always checked, whatever `check` is. `show` prints the
-    report. `callback` is called after every second iteration.
+    The matrix must be symmetric, and may be indefinite or singular. It is always checked; `check` compares two products with M, too.
+    `show` prints the report. `callback` is called after every second iteration.
 
     >>> import numpy as np, solver
     >>> x, info = solver.minres(np.diag([1.0, -2.0, 4.0]), np.array([1.0, 2.0, 4.0]))
@@ -37,7 +37,18 @@ def minres(A, b, x0=None, *, rtol=1e-05, shift=0.0, maxiter=None, M=None, callba
     """
     if shift:
         A = _shifted(A, shift)
+    if check and M is not None and not isinstance(M, str):
+        _check_symmetry(_own(M), len(b))
     return _as_scipy("minres", A, b, x0, rtol, 0.0, maxiter, M, callback, settings, show)
+
+
+def _check_symmetry(m, n):
+    """Compares (M y)'(M y) with y'(M (M y)), which are equal if M is symmetric, up to the tolerance of SciPy."""
+    y = np.random.default_rng(1).standard_normal(n)
+    w = m(y)
+    expected, found = w @ w, y @ m(w)
+    if abs(expected - found) > expected * np.finfo(np.float64).eps ** (1 / 3):
+        raise NotSymmetricError(f"M is not symmetric: for a vector y, (M y)'(M y) is {expected:.6g} and y'(M (M y)) is {found:.6g}")
 
 
 def _shifted(a, shift):

@@ -26,7 +26,7 @@ class Operator(_report.Chosen, _solver.Products):
             raise InputError("an Operator needs the entries of a matrix, and a LinearOperator has none")
         settings = _inputs.running(device=device, backend=backend, precision=precision, threads=threads, tune=tune)
         made = super().__new__(cls, matrix, columns, settings)
-        made._gpu = made.gpu
+        made._gpu, made._type = made.gpu, np.dtype(np.float32 if made.is_single else np.float64)
         return made
 
     dtype = np.dtype(np.float64)
@@ -37,21 +37,17 @@ class Operator(_report.Chosen, _solver.Products):
             return self.product(x)
         found = _arrays.library(x)
         if found is not None and self._is_here(found, x):
-            y = found.empty((self.shape[0], *x.shape[1:]), self._type(), x)
-            self._update_on_gpu(found, 1.0, found.ready(x, self._type()), 0.0, y)
-            return y if x.dtype == y.dtype else found.ready(y, _type_of(x))
+            y = found.empty((self.shape[0], *x.shape[1:]), self._type, x)
+            self._update_on_gpu(found, 1.0, found.ready(x, self._type), 0.0, y)
+            return y if x.dtype == y.dtype else found.ready(y, np.dtype(_type_of(x)))
         like = x
         x, single = _inputs.vector(x, self.shape[1], "x")
         y = self.product(x)
         return _arrays.alike(y.astype(np.float32) if single else y, like)
 
-    def _type(self):
-        return np.dtype(np.float32 if self.is_single else np.float64)
-
     def _is_here(self, found, x):
         """Returns whether an array of another library, of a type that the operator has or converts, is on the operator's GPU."""
-        here = self._gpu is not None and found.gpu(x) == self._gpu
-        return here and _type_of(x) in ("float32", "float64")
+        return self._gpu is not None and found.gpu(x) == self._gpu and x.dtype in found.types
 
     def _update_on_gpu(self, found, alpha, x, beta, y):
         rows, cols = self.shape
@@ -87,13 +83,13 @@ class Operator(_report.Chosen, _solver.Products):
         return y
 
     def _apply_on_gpu(self, found, alpha, x, beta, y):
-        if not found.is_ready(y, self._type()):
+        if not found.is_ready(y, self._type):
             raise InputError(
-                f"y is changed in place: it must be an array of {self._type()}, stored in rows, and begin at a multiple of 16 bytes"
+                f"y is changed in place: it must be an array of {self._type}, stored in rows, and begin at a multiple of 16 bytes"
             )
         if _arrays.library(x) is not found or not self._is_here(found, x):
             x = found.from_host(_inputs.vector(x, self.shape[1], "x")[0], y)
-        x = found.ready(x, self._type())
+        x = found.ready(x, self._type)
         if found.overlap(x, y):
             raise InputError("x and y share memory; y is changed in place, so pass a copy of x")
         self._update_on_gpu(found, float(alpha), x, float(beta), y)

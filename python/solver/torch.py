@@ -15,6 +15,8 @@ from ._operator import Operator
 _MOST_PREPARED = 16
 # Elements that the gradient of the values may gather at once.
 _MOST_GATHERED = 1 << 26
+# Types of tensors that are nothing but memory.
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 _prepared = collections.OrderedDict()
 _lock = threading.Lock()
@@ -63,7 +65,20 @@ def _multiply(A, B):
         raise InputError(
             f"A is of {A.dtype} on {A.device} and B of {B.dtype} on {B.device}; both must be of float32 or of float64, on one device"
         )
-    return _product(A.crow_indices(), A.col_indices(), A.values(), A.shape[1], False, B)
+    arrays = A.crow_indices(), A.col_indices(), A.values()
+    multiply = _product if _is_observed(arrays[2], B) else _product_of
+    return multiply(*arrays, A.shape[1], False, B)
+
+
+def _is_observed(values, b):
+    """Returns whether torch must see the product as an operator: for gradients, or because it traces or compiles.
+
+    Its dispatch of an operator in Python takes about 50 us.
+    """
+    if torch.is_grad_enabled() and (values.requires_grad or b.requires_grad):
+        return True
+    plain = type(values) in _PLAIN and type(b) in _PLAIN
+    return not plain or torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
 
 
 def _operator(offsets, columns, values, width, transposed, k):
@@ -100,6 +115,10 @@ def _product(
     offsets: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, width: int, transposed: bool, b: torch.Tensor,
 ) -> torch.Tensor:
     """Returns A b, or the product of A's transpose and b."""
+    return _product_of(offsets, columns, values, width, transposed, b)
+
+
+def _product_of(offsets, columns, values, width, transposed, b):
     k = b.shape[1] if b.ndim == 2 else 1
     if k == 0:
         return _shaped(offsets, columns, values, width, transposed, b)

@@ -352,3 +352,11 @@ def test_a_prepared_solve_needs_no_warning(system):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not solver.Cg(system[0], maxiter=3).solve(system[1]).converged
+
+
+def test_minres_checks_the_symmetry_of_a_preconditioner_if_it_is_asked_to():
+    a, m = np.diag([1.0, 2.0, 3.0]), np.array([[2.0, 1.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 2.0]])
+    with pytest.raises(ValueError, match="M is not symmetric"):
+        solver.minres(a, np.ones(3), M=m, check=True)
+    x, info = solver.minres(a, np.ones(3), M=m + m.T, check=True)
+    assert info == 0 and np.allclose(a @ x, 1, atol=1e-4)

@@ -14,7 +14,7 @@ import scipy.sparse.linalg._isolve as isolve
 import solver as ours
 
 DIFFERENT = {
-    r"cmplx": "complex matrices are refused",
+    r"cmplx|complex|non_default_x0\[True\]": "complex matrices are refused",
     r"test_precond_inverse": "the verdict multiplies with A more often than three times",
     r"test_maxiter_worsening|QMR|GMRES|gmres": "of other methods",
     r"test_singular": "its matrix is not symmetric, and is refused",
