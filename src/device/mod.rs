@@ -32,6 +32,12 @@ pub const RING: usize = 256;
 /// The number of values that a device keeps of each iteration: the residual, and two coefficients of the method.
 pub const TRACKS: usize = 3;
 
+/// The most columns that [`Device::gram`] and [`Device::combine`] take.
+pub const MOST_COMBINED: usize = 256;
+
+/// The second term of [`Device::combine`]: a vector, multiplied by a small matrix if there is one.
+pub type Addend<'a, V> = (&'a V, Option<&'a [f64]>);
+
 /// The host's copy of a bank of slots. On the CPU it is the bank itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SlotState {
@@ -92,6 +98,12 @@ impl SlotState {
         self.counts[column] += 1;
     }
 
+    /// Stores a value on a track of the ring, for the iteration of a column that is counted next.
+    pub fn note(&mut self, track: Track, column: usize, value: f64) {
+        let index = track.0 as usize * RING + self.counts[column] as usize % RING;
+        self.ring[index * self.k + column] = value;
+    }
+
     /// Returns the value counted in iteration `i` (from 0) of a column, which the ring must still hold.
     pub fn counted(&self, iteration: usize, column: usize) -> f64 {
         self.noted(Track(0), iteration, column)
@@ -111,7 +123,7 @@ const _: () = {
         moves::<(Recorded<D, f32, ()>, Workspace<D, f64>)>();
     }
     const fn everything_of<D: Device>() {
-        moves::<(D::Slots, D::Graph)>();
+        moves::<(D::Slots, D::Graph, D::Scratch)>();
         is_shared::<(D, D::Vector<f32>, D::Vector<f64>)>();
         recorded::<D>();
     }
@@ -132,6 +144,8 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     type Slots: Send;
     /// A recorded step on this device.
     type Graph: Send;
+    /// Memory for [`gram`](Device::gram) and [`combine`](Device::combine).
+    type Scratch: Send;
     /// The most iterations that the host may request at once and still read the value of each: 1 if the host runs every step,
     /// [`RING`] if the device runs a batch without the host.
     const BATCH: usize;
@@ -235,6 +249,29 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         sweep: &Sweep<'_>,
     ) -> Result<()>;
 
+    /// Allocates memory for [`gram`](Device::gram) and [`combine`](Device::combine) of n x k vectors, with k at most
+    /// [`MOST_COMBINED`], and prepares both.
+    fn scratch<T: Scalar>(&self, n: usize, k: usize) -> Result<Self::Scratch>;
+
+    /// Computes X'Y, k x k, row-major, and waits for it. The sums are in double precision and in a fixed order.
+    fn gram<T: Scalar>(
+        &self,
+        x: &Self::Vector<T>,
+        y: &Self::Vector<T>,
+        scratch: &mut Self::Scratch,
+        into: &mut [f64],
+    ) -> Result<()>;
+
+    /// Computes Y = Y B + X C with small matrices, k x k, row-major. Without B the first term is Y; without C the second term is X;
+    /// without X there is none.
+    fn combine<T: Scalar>(
+        &self,
+        y: &mut Self::Vector<T>,
+        b: Option<&[f64]>,
+        xc: Option<Addend<'_, Self::Vector<T>>>,
+        scratch: &mut Self::Scratch,
+    ) -> Result<()>;
+
     /// Calls `work(number, chunk, part)` once for each chunk of `length` elements of `data` and the element of `parts` that
     /// belongs to the chunk, on the threads of the host that serve this device. Allocates nothing.
     fn each_chunk<A: Send, B: Send>(
@@ -279,6 +316,18 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
 /// Returns an error if two lengths that must agree differ.
 fn check_length(what: &'static str, expected: usize, got: usize) -> Result<()> {
     if expected == got { Ok(()) } else { Err(Error::Dimension { what, expected, got }) }
+}
+
+/// Checks the shapes of the vectors of [`Device::gram`] or [`Device::combine`] and the lengths of its small matrices.
+fn check_combined(
+    (n, k): (usize, usize),
+    other: (usize, usize),
+    small: impl Iterator<Item = usize>,
+) -> Result<()> {
+    check_length("rows of a vector in a dense product", n, other.0)?;
+    check_length("columns of a vector in a dense product", k, other.1)?;
+    assert!(k <= MOST_COMBINED, "dense products take at most {MOST_COMBINED} columns");
+    { small }.try_for_each(|length| check_length("entries of a small matrix", k * k, length))
 }
 
 /// Checks that a sweep gets as many operands as it declares, that all have one shape (rows, columns), and that the bank has the

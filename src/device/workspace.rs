@@ -15,6 +15,8 @@ pub struct Workspace<D: Device, T: Scalar> {
     device: D,
     vectors: Vec<Option<D::Vector<T>>>,
     slots: D::Slots,
+    /// For dense products, if the method has them.
+    scratch: Option<D::Scratch>,
     n: usize,
     k: usize,
 }
@@ -50,12 +52,18 @@ impl<D: Device, T: Scalar> Workspace<D, T> {
         for name in names {
             vectors[name.0 as usize] = Some(device.vector(n, k)?);
         }
-        Ok(Workspace { device: device.clone(), vectors, slots: device.slots(slots, k)?, n, k })
+        Ok(Workspace { device: device.clone(), vectors, slots: device.slots(slots, k)?, scratch: None, n, k })
     }
 
     /// Adds a vector of one column, which sweeps read for every column of the other vectors.
     pub fn add_narrow(&mut self, name: Name) -> Result<()> {
         self.vectors[name.0 as usize] = Some(self.device.vector(self.n, 1)?);
+        Ok(())
+    }
+
+    /// Allocates the memory that [`Work::gram`] and [`Work::combine`] need.
+    pub fn add_scratch(&mut self) -> Result<()> {
+        self.scratch = Some(self.device.scratch::<T>(self.n, self.k)?);
         Ok(())
     }
 
@@ -167,6 +175,32 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
         device.sweep(&mut writes, &reads, slots, &sweep)
     }
 
+    /// Computes X'Y, k x k, row-major; see [`Device::gram`].
+    pub fn gram(&mut self, x: Name, y: Name, into: &mut [f64]) -> Result<()> {
+        let (x, y) = (self.index(x), self.index(y));
+        let Workspace { device, vectors, scratch, .. } = &mut *self.space;
+        match (&vectors[x], &vectors[y], scratch) {
+            (Some(x), Some(y), Some(scratch)) => device.gram(x, y, scratch, into),
+            _ => Err(Error::Operands { what: "a dense product" }),
+        }
+    }
+
+    /// Computes Y = Y B + X C with small matrices on the host; see [`Device::combine`].
+    pub fn combine(&mut self, y: Name, b: Option<&[f64]>, xc: Option<(Name, Option<&[f64]>)>) -> Result<()> {
+        let y = self.index(y);
+        let xc = xc.map(|(x, c)| (self.index(x), c));
+        let Workspace { device, vectors, scratch, .. } = &mut *self.space;
+        let unknown = || Error::Operands { what: "a dense product" };
+        let scratch = scratch.as_mut().ok_or_else(unknown)?;
+        match xc {
+            None => device.combine(vectors[y].as_mut().ok_or_else(unknown)?, b, None, scratch),
+            Some((x, c)) => match vectors.get_disjoint_mut([y, x]) {
+                Ok([Some(y), Some(x)]) => device.combine(y, b, Some((&*x, c)), scratch),
+                _ => Err(unknown()),
+            },
+        }
+    }
+
     /// Calls `work` with two vectors and the scalars: x to read, y to write.
     pub(crate) fn lend<R>(
         &mut self,
@@ -229,8 +263,8 @@ pub type Step<D, T, P> = fn(parts: &P, work: &mut Work<'_, D, T>) -> Result<()>;
 
 /// A step that is recorded on a device, with its workspace and its operators.
 pub struct Recorded<D: Device, T: Scalar, P> {
-    // Dropped before the memory whose addresses it holds.
-    graph: D::Graph,
+    // Dropped before the memory whose addresses it holds. None if the host runs each step.
+    graph: Option<D::Graph>,
     workspace: Workspace<D, T>,
     parts: P,
     step: Step<D, T, P>,
@@ -241,19 +275,28 @@ impl<D: Device, T: Scalar, P> Recorded<D, T, P> {
     pub fn new(mut workspace: Workspace<D, T>, parts: P, step: Step<D, T, P>) -> Result<Self> {
         let device = workspace.device.clone();
         let graph = device.record(&mut || step(&parts, &mut workspace.work()))?;
-        Ok(Recorded { graph, workspace, parts, step })
+        Ok(Recorded { graph: Some(graph), workspace, parts, step })
+    }
+
+    /// Keeps a workspace and parts whose step cannot be recorded, because the host takes part in it.
+    pub fn unrecorded(workspace: Workspace<D, T>, parts: P, step: Step<D, T, P>) -> Self {
+        Recorded { graph: None, workspace, parts, step }
     }
 
     /// Runs the step `times` times. On a GPU this returns before the work is done.
     pub fn replay(&mut self, times: usize) -> Result<()> {
         let Recorded { graph, workspace, parts, step } = self;
         let device = workspace.device.clone();
-        device.replay(graph, times, &mut || step(parts, &mut workspace.work()))
+        let mut once = || step(parts, &mut workspace.work());
+        match graph {
+            Some(graph) => device.replay(graph, times, &mut once),
+            None => (0..times).try_for_each(|_| once()),
+        }
     }
 
     /// Returns whether steps after the end of a run take no time, so that the host may request any number of them.
     pub fn stops_early(&self) -> bool {
-        self.workspace.device.stops_early(&self.graph)
+        self.graph.as_ref().is_some_and(|graph| self.workspace.device.stops_early(graph))
     }
 
     /// Returns the data that stays the same from step to step.

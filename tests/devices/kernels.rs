@@ -4,6 +4,7 @@ use crate::common::harness::present;
 use crate::tape;
 use solver::backend::cuda::{kernel_sources, named_kernels};
 use solver::backend::{Entry, REGISTRY};
+use solver::device::cuda::block;
 use solver::device::cuda::modules::KernelSource;
 use solver::device::cuda::nvrtc::{Image, Nvrtc};
 use solver::device::cuda::{sweep_kernel, sweep_kernel_with};
@@ -154,6 +155,12 @@ fn sweeps_of_any_number_of_columns_compile_for_every_architecture() {
 }
 
 #[test]
+fn dense_products_compile_for_every_architecture() {
+    let sources = block::TESTED.map(|k| [block::kernels::<f64>(k), block::kernels::<f32>(k)].concat());
+    assert!(compile_all(nvrtc(), &sources.concat()) > 0);
+}
+
+#[test]
 fn every_kernel_in_every_form_compiles_for_every_architecture() {
     let nvrtc = nvrtc();
     let sweeps = [pagerank::power::AFTER_PRODUCT, markov::power::SWEEPS].concat();
@@ -169,6 +176,7 @@ fn every_kernel_takes_exactly_the_parameters_that_its_launcher_names() {
     let shape = tape::Shape { rows: 65_536, scalar: "double", value: None };
     sources.push(tape::trace(Method::ALL[0], shape).kernel(20, 132, 227 << 10).unwrap().0);
     sources.extend(Method::ALL.into_iter().flat_map(Method::sweeps).map(|s| sweep_kernel::<f64>(&s, 1)));
+    sources.extend(block::kernels::<f64>(3));
     for source in &sources {
         let heads: Vec<&str> = source.body.split("__global__").skip(1).collect();
         assert!(!heads.is_empty(), "{}", source.name);

@@ -9,6 +9,7 @@ extern crate solver_test_attribute;
 #[path = "../common/mod.rs"]
 mod common;
 
+mod block;
 mod devices;
 mod kernel_cache;
 mod kernels;

@@ -5,7 +5,7 @@ use crate::common::each_backend::Builds;
 use solver::backend::Operator;
 use solver::device::cpu::{CpuSlots, CpuVector};
 use solver::device::cuda::burst::{Slices, Trace};
-use solver::device::{Cpu, Device, SlotState, Sweep};
+use solver::device::{Addend, Cpu, Device, SlotState, Sweep};
 use solver::operator::{Cost, LinearOperator};
 use solver::scalar::Scalar;
 use solver::solve::{Method, System};
@@ -100,6 +100,7 @@ impl Device for Tape {
     type Vector<T: Scalar> = Numbered<T>;
     type Slots = CpuSlots;
     type Graph = ();
+    type Scratch = ();
     const BATCH: usize = 1;
 
     fn name(&self) -> String {
@@ -167,6 +168,24 @@ impl Device for Tape {
         let mut writes: Vec<_> = writes.iter_mut().map(|v| &mut v.vector).collect();
         let reads: Vec<_> = reads.iter().map(|v| &v.vector).collect();
         self.0.cpu.sweep(&mut writes, &reads, slots, sweep)
+    }
+
+    fn scratch<T: Scalar>(&self, _: usize, _: usize) -> Result<()> {
+        unreachable!("no recorded step has dense products")
+    }
+
+    fn gram<T: Scalar>(&self, _: &Numbered<T>, _: &Numbered<T>, (): &mut (), _: &mut [f64]) -> Result<()> {
+        unreachable!("no recorded step has dense products")
+    }
+
+    fn combine<T: Scalar>(
+        &self,
+        _: &mut Numbered<T>,
+        _: Option<&[f64]>,
+        _: Option<Addend<'_, Numbered<T>>>,
+        (): &mut (),
+    ) -> Result<()> {
+        unreachable!("no recorded step has dense products")
     }
 
     fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<()> {

@@ -12,6 +12,7 @@
 //! threads than there are cores, idle threads sleep at once: use one device, and drop devices that are not used.
 
 pub(crate) mod aligned;
+mod block;
 mod cores;
 mod handover;
 mod pool;
@@ -20,11 +21,12 @@ mod shares;
 pub(crate) mod sweep;
 mod sync;
 
-use super::{Device, Slot, SlotState, Sweep};
+use super::{Addend, Device, Slot, SlotState, Sweep};
 use crate::error::Result;
 use crate::parallel::available_cores;
 use crate::scalar::Scalar;
 use aligned::Aligned;
+pub use block::CpuScratch;
 use pool::Pool;
 pub(crate) use pool::crowded;
 use shares::Stretch;
@@ -223,6 +225,7 @@ impl Device for Cpu {
     type Vector<T: Scalar> = CpuVector<T>;
     type Slots = CpuSlots;
     type Graph = ();
+    type Scratch = CpuScratch;
     const BATCH: usize = 1;
     const ON_HOST: bool = true;
 
@@ -316,6 +319,30 @@ impl Device for Cpu {
         sweep: &Sweep<'_>,
     ) -> Result<()> {
         sweep::run(self, writes, reads, slots, sweep)
+    }
+
+    fn scratch<T: Scalar>(&self, n: usize, k: usize) -> Result<CpuScratch> {
+        CpuScratch::new(n, k)
+    }
+
+    fn gram<T: Scalar>(
+        &self,
+        x: &CpuVector<T>,
+        y: &CpuVector<T>,
+        scratch: &mut CpuScratch,
+        into: &mut [f64],
+    ) -> Result<()> {
+        block::gram(self, x, y, scratch, into)
+    }
+
+    fn combine<T: Scalar>(
+        &self,
+        y: &mut CpuVector<T>,
+        b: Option<&[f64]>,
+        xc: Option<Addend<'_, CpuVector<T>>>,
+        scratch: &mut CpuScratch,
+    ) -> Result<()> {
+        block::combine(self, y, b, xc, scratch)
     }
 
     fn record(&self, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {

@@ -7,6 +7,8 @@
 
 mod arrangement;
 #[doc(hidden)]
+pub mod block;
+#[doc(hidden)]
 pub mod burst;
 #[doc(hidden)]
 pub mod cache;
@@ -32,10 +34,11 @@ mod staging;
 mod steps;
 
 use super::sweep::{MAX_DOTS, MAX_NUMBERS};
-use super::{Device, Kept, SlotState, Sweep, check_length, check_operands};
+use super::{Addend, Device, Kept, SlotState, Sweep, check_length, check_operands};
 use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
 use arrangement::Arrangement;
+pub use block::CudaScratch;
 use burst::Trace;
 pub use compiler::{compiler, usable};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys};
@@ -339,6 +342,7 @@ impl Device for Cuda {
     type Vector<T: Scalar> = CudaVector<T>;
     type Slots = CudaSlots;
     type Graph = CudaSteps;
+    type Scratch = CudaScratch;
     const BATCH: usize = super::RING;
 
     fn name(&self) -> String {
@@ -511,6 +515,30 @@ impl Device for Cuda {
             _ => Arrangement::of(k).blocks(self.0.multiprocessors, &kernel, n),
         };
         arguments.launch(&kernel, blocks)
+    }
+
+    fn scratch<T: Scalar>(&self, n: usize, k: usize) -> Result<CudaScratch> {
+        CudaScratch::new::<T>(self, n, k)
+    }
+
+    fn gram<T: Scalar>(
+        &self,
+        x: &CudaVector<T>,
+        y: &CudaVector<T>,
+        scratch: &mut CudaScratch,
+        into: &mut [f64],
+    ) -> Result<()> {
+        self.gram_of(x, y, scratch, into)
+    }
+
+    fn combine<T: Scalar>(
+        &self,
+        y: &mut CudaVector<T>,
+        b: Option<&[f64]>,
+        xc: Option<Addend<'_, CudaVector<T>>>,
+        scratch: &mut CudaScratch,
+    ) -> Result<()> {
+        self.combine_in(y, b, xc, scratch)
     }
 
     fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<CudaSteps> {
