@@ -286,7 +286,7 @@ impl std::fmt::Display for StopReason {
             ),
             StopReason::Breakdown { iteration } => write!(
                 f,
-                "not converged: rounding broke the recurrences of pipelined conjugate gradients in iteration \
+                "not converged: rounding broke the recurrences of this variant of conjugate gradients in iteration \
                  {iteration}, though the matrix may be positive definite; use the classic variant"
             ),
             StopReason::IndefinitePreconditioner { iteration, product } => write!(

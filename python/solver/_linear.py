@@ -111,7 +111,7 @@ def _tolerances(rtol, atol):
     return rtol if rtol != 0 or atol == 0 else None, atol
 
 
-_METHODS = "cg", "pipelined-cg", "minres"
+_METHODS = "cg", "pipelined-cg", "block-cg", "minres"
 
 
 class Cg(_report.Chosen):
@@ -137,8 +137,8 @@ class Cg(_report.Chosen):
             M = precond
         self._callback = callback
         self._matrix, apply = _inputs.matrix(A), None
-        if self._matrix is None and method == "pipelined-cg":
-            raise BadSettingError("method 'pipelined-cg': it needs the entries of the matrix, and a LinearOperator has none; use cg")
+        if self._matrix is None and method in ("pipelined-cg", "block-cg"):
+            raise BadSettingError(f"method {method!r}: it needs the entries of the matrix, and a LinearOperator has none; use cg")
         if self._matrix is None:
             apply = _product(A)
         rows, cols = self._matrix.shape if self._matrix else A.shape

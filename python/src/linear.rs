@@ -36,7 +36,7 @@ fn product(rows: usize, function: Py<PyAny>, raised: &Raised) -> impl solver::so
 
 #[pymethods]
 impl Prepared {
-    /// Prepares a solve by `method` (cg, pipelined-cg, minres) with a matrix, or with the product of `apply` on `rows` rows.
+    /// Prepares a solve by `method` (cg, pipelined-cg, block-cg, minres) with a matrix, or with the product of `apply` on `rows` rows.
     #[new]
     #[pyo3(signature = (method, matrix, apply, rows, precond, custom_precond, columns, assume_symmetric, callback, tolerances, running))]
     #[allow(clippy::too_many_arguments)]
@@ -59,6 +59,7 @@ impl Prepared {
             (Some(Matrix(matrix)), _) => match method {
                 "minres" => engine::Minres::new(matrix),
                 "pipelined-cg" => engine::Cg::pipelined(matrix),
+                "block-cg" => engine::Cg::block(matrix),
                 _ => engine::Cg::new(matrix),
             },
             (None, Some(apply)) => {

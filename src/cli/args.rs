@@ -157,7 +157,8 @@ pub struct CgArgs {
     /// Use this preconditioner, with parameters after a colon, as in block-jacobi:block=3; see the list below
     #[arg(long, value_name = "PRECOND", value_parser = PreconditionerParser, hide_possible_values = true, default_value = "none")]
     pub precond: Preconditioner,
-    /// Use this form of conjugate gradients: pipelined synchronises once per iteration, and moves more data [default: classic]
+    /// Use this form of conjugate gradients: pipelined synchronises once per iteration, and moves more data; block searches in one
+    /// common space for all right-hand sides, and takes fewer but longer iterations [default: classic]
     #[arg(long, value_enum)]
     pub variant: Option<Variant>,
     /// The options of every solve.
@@ -201,6 +202,8 @@ pub enum Variant {
     Classic,
     /// The method of Ghysels and Vanroose.
     Pipelined,
+    /// The method of O'Leary and Dubrulle.
+    Block,
 }
 
 impl Variant {
@@ -209,6 +212,7 @@ impl Variant {
         match self {
             Variant::Classic => "classic",
             Variant::Pipelined => "pipelined",
+            Variant::Block => "block",
         }
     }
 }

@@ -50,6 +50,7 @@ impl Plan {
         let method = match (minres, args.variant) {
             (false, None | Some(Variant::Classic)) => Method::Cg,
             (false, Some(Variant::Pipelined)) => Method::PipelinedCg,
+            (false, Some(Variant::Block)) => Method::BlockCg,
             (true, None) => Method::Minres,
             (true, Some(variant)) => {
                 return Err(bad("--variant", variant.name(), "minres has no variants; remove this option"));

@@ -229,6 +229,7 @@ impl Answer {
             hint: self.hint(naming),
             iterations: outcome.iterations as u64,
             restarts: outcome.restarts as u64,
+            block_rank: outcome.block_rank.map(|rank| rank as u64),
             iterations_predicted: predicted.filter(|p| p.is_finite()).map(|p| p as u64),
             eigenvalue_smallest: spectrum.map(|s| s.smallest),
             eigenvalue_largest: spectrum.map(|s| s.largest),

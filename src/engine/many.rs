@@ -179,6 +179,7 @@ impl Answers {
             iterations: slow.iterations,
             iterations_predicted: None,
             restarts: all.iter().map(|one| one.restarts).max().unwrap_or(0),
+            block_rank: all.iter().find_map(|one| one.block_rank),
             residual_recursive: largest(&|one| one.residual_recursive),
             residual_true: largest(&|one| one.residual_true),
             residual_at_most: largest(&|one| one.residual_at_most),

@@ -52,6 +52,23 @@ impl Cg {
         Solver::new(Method::PipelinedCg, a)
     }
 
+    /// Creates the settings for conjugate gradients that search in one common space for all right-hand sides of
+    /// [`solve_many`](Solver::solve_many), 256 at most. They take fewer but longer iterations.
+    ///
+    /// ```
+    /// # fn main() -> solver::Result<()> {
+    /// use solver::prelude::*;
+    /// let a = Matrix::open("poisson2d:30x30")?;
+    /// let b = a.problems("random:1", 8)?;
+    /// let answers = Cg::block(&a).solve_many(&b)?;
+    /// assert!(answers.converged() && answers.report().block_rank == Some(8));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn block(a: &Matrix) -> Solver {
+        Solver::new(Method::BlockCg, a)
+    }
+
     /// Creates the settings of a solve with a matrix given only by its product: `(rows, |x, y| ...)` sets y = A x. The solve runs
     /// on the CPU in double precision. The symmetry of the matrix is not checked. The final residual is computed with the
     /// caller's product, whose rounding is estimated, not bounded.

@@ -23,7 +23,7 @@ pub enum Measure {
 /// The complete report of a solve. `--json` and history files have the same fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The method: `cg`, `pipelined cg`, `minres`.
+    /// The method: `cg`, `pipelined cg`, `block cg`, `minres`.
     pub solver: String,
     /// The meaning of the residuals.
     #[serde(default)]
@@ -70,6 +70,9 @@ pub struct Report {
     /// Number of restarts from the recomputed residual.
     #[serde(default)]
     pub restarts: u64,
+    /// The linearly independent residuals with which block conjugate gradients iterated in their first run: the smallest number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_rank: Option<u64>,
     /// Iterations after which conjugate gradients have reduced the energy norm of the error by `rtol` for any right-hand side, in
     /// exact arithmetic, if the condition number equals the estimate. The residual may take more.
     #[serde(default)]

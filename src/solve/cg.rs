@@ -110,6 +110,7 @@ impl Recurrence for Cg {
         name: "cg",
         state: 1,
         slots: SLOTS,
+        dense: None,
         vectors: [&[v::x, v::r, v::p, v::q], &[v::x, v::r, v::p, v::q, v::z]],
         zero: [&[v::x]; 2],
         residual: [&[v::r]; 2],

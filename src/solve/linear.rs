@@ -29,21 +29,23 @@
 mod begin;
 mod column;
 mod judge;
+mod replay;
 mod saving;
 mod showing;
 
 use super::answer::{Answer, Host, Memory};
 use super::checkpoint::Checkpoints;
-use super::recurrence::{CEILING, FIRST, Operators, RR, Recurrence, SECOND, TARGET, step};
-use super::run::{Family, Iterations, Run, Track, Tracks};
+use super::recurrence::{CEILING, FIRST, Operators, RR, Recurrence, SECOND, TARGET};
+use super::run::{Family, Run, Track, Tracks};
 use super::{Outcome, System};
-use crate::device::{Device, Recorded, SlotState, Work, Workspace};
+use crate::device::{Device, SlotState, Work};
 use crate::error::{Error, Result};
 use crate::observe::{Observer, Phase, profile};
 use crate::scalar::Scalar;
 use crate::stop::{PROGRESS, StopCode, StopReason, StoppingRule};
 use begin::Common;
 use column::Column;
+use replay::{Replay, Steps, record, workspace};
 use saving::Saver;
 use std::marker::PhantomData;
 use std::time::Instant;
@@ -66,9 +68,6 @@ pub(super) struct Linear<M, D: Device, T: Scalar> {
     method: PhantomData<M>,
 }
 
-/// The recorded step of a method.
-type Steps<D, T> = Recorded<D, T, Operators<D, T>>;
-
 /// A [`Linear`] of any method.
 pub(super) trait Solves<D: Device, T: Scalar>: Send {
     /// Solves a system and writes the answer to `x`; see the module.
@@ -86,45 +85,6 @@ pub(super) struct Task<'a> {
     pub k: usize,
     pub rule: &'a StoppingRule,
     pub checkpoints: &'a Checkpoints,
-}
-
-/// A recorded step that is replayed.
-struct Replay<'a, D: Device, T: Scalar> {
-    recorded: &'a mut Steps<D, T>,
-    /// Number of iterations in a step.
-    stride: usize,
-}
-
-impl<D: Device, T: Scalar> Iterations for Replay<'_, D, T> {
-    fn prepare(&mut self, _: usize) -> Result<usize> {
-        Ok(D::BATCH)
-    }
-
-    fn stops_early(&self) -> bool {
-        self.recorded.stops_early()
-    }
-
-    fn agree(&self, stop: bool) -> bool {
-        self.recorded.workspace().device().agree(stop)
-    }
-
-    fn advance(&mut self, iterations: usize, state: &mut SlotState) -> Result<()> {
-        self.recorded.replay(iterations.div_ceil(self.stride))?;
-        self.recorded.workspace().read(state)
-    }
-
-    fn write(&mut self, state: &SlotState) -> Result<()> {
-        self.recorded.open().0.write(state)
-    }
-}
-
-/// Allocates the workspace of a method for systems of n rows and k columns.
-fn workspace<M: Recurrence, D: Device, T: Scalar>(
-    operators: &Operators<D, T>,
-    shape: (usize, usize),
-) -> Result<Workspace<D, T>> {
-    let names = M::FACTS.vectors[usize::from(operators.m.is_some())];
-    Workspace::new(operators.a.device(), names.iter().copied(), shape, M::FACTS.slots)
 }
 
 /// A solve in progress: the family of the loop for linear systems.
@@ -146,7 +106,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Linear<M, D, T> {
         Linear {
             operators,
             recorded: None,
-            state: SlotState::new(M::FACTS.slots, 1),
+            state: SlotState::new(M::FACTS.slots_for(1), 1),
             memory: Memory::default(),
             tracks: Tracks::default(),
             columns: Vec::new(),
@@ -163,13 +123,14 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         let device = operators.a.device();
         let Task { system, rule, k, .. } = *task;
         let rule = rule.in_steps_of(M::FACTS.stride);
-        let n = begin::check(task, operators.a.shape(), x)?;
+        let n = begin::check(task, &M::FACTS, operators.a.shape(), x)?;
         let (saver, saved) = saving::prepare::<M, D, T>(operators, task)?;
         operators.a.prepare(k)?;
         operators.m.as_ref().map_or(Ok(()), |m| m.prepare(k))?;
         *common = Common::of(operators, &M::FACTS, n, k);
         columns.resize_with(k, Column::default);
-        let most = rule.most_iterations();
+        // The coefficients of one column of a block do not project the matrix.
+        let most = if M::FACTS.dense.is_some() && k > 1 { Some(0) } else { rule.most_iterations() };
         columns.iter_mut().for_each(|column| column.clear(most));
         let mut run = Run::new(tracks, k, rule, observers);
         if system.b.iter().all(|b| *b == 0.0) {
@@ -178,7 +139,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
             return Ok(());
         }
         if state.k != k {
-            (*state, *recorded) = (SlotState::new(M::FACTS.slots, k), None);
+            (*state, *recorded) = (SlotState::new(M::FACTS.slots_for(k), k), None);
         }
         if recorded.is_none() {
             device.require_memory("the vectors of a solve", common.vector_bytes)?;
@@ -202,14 +163,14 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
                 let space = recorded.take().map(|recorded| recorded.into_parts().0);
                 let space = space.map_or_else(|| workspace::<M, D, T>(operators, (n, k)), Ok)?;
                 let space = solve.resume(&mut run, space, operators, state, saved)?;
-                recorded.insert(Recorded::new(space, operators.clone(), step::<M, D, T>)?)
+                recorded.insert(record::<M, D, T>(space, operators)?)
             }
             None => {
                 let recorded = match recorded {
                     Some(recorded) => recorded,
                     None => {
                         let space = workspace::<M, D, T>(operators, (n, k))?;
-                        recorded.insert(Recorded::new(space, operators.clone(), step::<M, D, T>)?)
+                        recorded.insert(record::<M, D, T>(space, operators)?)
                     }
                 };
                 let (mut work, operators) = recorded.open();
@@ -223,7 +184,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         common.seconds_setup = began.elapsed().as_secs_f64();
         common.earlier = run.earlier;
         run.start_clock();
-        let mut source = Replay { recorded, stride: M::FACTS.stride };
+        let mut source = Replay::of::<M>(recorded);
         run.drive(&mut source, &mut solve, state)?;
         let _span = profile::begin(Phase::Verify);
         let (mut work, operators) = source.recorded.open();
@@ -391,6 +352,11 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
         self.find_reasons(run, operators, &mut work, state)?;
         M::finish(&mut work, state, &|column| run.tracks[column].now.run_began)?;
         self.answer.fetch(&work, M::FACTS.answer)?;
+        if let Some(dense) = &M::FACTS.dense {
+            for (index, column) in self.columns.iter_mut().enumerate().filter(|(_, c)| c.end.is_none()) {
+                column.block_rank.get_or_insert(state.get(dense.rank, index) as usize);
+            }
+        }
         let mut again = false;
         for column in 0..run.tracks.len() {
             again |= self.judge_column(run, column);

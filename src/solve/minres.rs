@@ -71,6 +71,7 @@ impl Recurrence for Minres {
         name: "minres",
         state: 2,
         slots: SLOTS,
+        dense: None,
         vectors: [
             &[v::x, v::y, v::old, v::w2, v::w1, v::q],
             &[v::x, v::y, v::old, v::w2, v::w1, v::q, v::z, v::z_next, v::r],

@@ -5,6 +5,7 @@
 //! rounding has misled them; `fixed.rs` does this for fixed points.
 
 mod answer;
+pub mod block;
 pub mod cg;
 pub mod checkpoint;
 mod fixed;
@@ -73,6 +74,8 @@ methods! {
     Cg = cg::Cg;
     /// Conjugate gradients with one synchronisation per iteration.
     PipelinedCg = pipelined::Pipelined;
+    /// Conjugate gradients that search in one common space for all right-hand sides.
+    BlockCg = block::Block;
     /// Minimal residuals, for indefinite and singular matrices.
     Minres = minres::Minres;
 }
@@ -115,6 +118,8 @@ pub struct Outcome {
     pub iterations: usize,
     /// Number of restarts from the true residual.
     pub restarts: usize,
+    /// The linearly independent residuals with which [`Method::BlockCg`] iterated in its first run: the smallest number.
+    pub block_rank: Option<usize>,
     /// Norm of the recursive residual divided by that of the right-hand side.
     pub residual: f64,
     /// Norm of b - A x divided by that of the right-hand side (see [`verdict`]).
@@ -154,6 +159,11 @@ impl Method {
     /// Returns the number of iterations in one recorded step.
     pub fn stride(self) -> usize {
         self.facts().stride
+    }
+
+    /// Returns whether an iteration is recorded on the device. Otherwise the host takes part in every iteration.
+    pub fn is_recorded(self) -> bool {
+        self.facts().dense.is_none()
     }
 
     /// Returns the number of vectors in the workspace of the method.

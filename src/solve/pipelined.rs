@@ -167,6 +167,7 @@ impl Recurrence for Pipelined {
         name: "pipelined cg",
         state: 1,
         slots: s::COUNT,
+        dense: None,
         vectors: [
             &[v::x, v::r, v::w, v::p, v::s, v::z, v::n],
             &[v::x, v::r, v::w, v::p, v::s, v::z, v::n, v::u, v::m, v::q],

@@ -62,6 +62,17 @@ impl Coefficients {
 /// Two values: for solves without a preconditioner, and with one.
 pub(super) type Either<X> = [X; 2];
 
+/// The dense products of a method with small k x k matrices. The host computes these matrices, so it takes part in every iteration.
+#[derive(Debug)]
+pub(super) struct Dense {
+    /// Small matrices of the method, which follow the slots of the workspace.
+    pub matrices: usize,
+    /// The slot of the number of independent columns that the method iterates with.
+    pub rank: Slot,
+    /// The vectors that the dense products of an iteration read or write.
+    pub traffic: Either<u64>,
+}
+
 /// The description of a method.
 #[derive(Debug)]
 pub(super) struct Facts {
@@ -72,6 +83,8 @@ pub(super) struct Facts {
     pub state: u32,
     /// Slots in the workspace.
     pub slots: usize,
+    /// Dense products, if the method has them.
+    pub dense: Option<Dense>,
     /// Vectors in the workspace.
     pub vectors: Either<&'static [Name]>,
     /// The vectors that are zero at the start of a run: d = 0, and vectors that grow from it.
@@ -106,9 +119,17 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Returns the bytes that the sweeps of an iteration move over n elements of `width` bytes.
+    /// Returns the bytes that the sweeps and the dense products of an iteration move over n elements of `width` bytes.
     pub fn sweep_bytes(&self, (n, k): (usize, usize), width: usize, preconditioned: bool) -> u64 {
-        self.sweeps[usize::from(preconditioned)].iter().map(|sweep| sweep.bytes(n, k, width)).sum()
+        let preconditioned = usize::from(preconditioned);
+        let dense = self.dense.as_ref().map_or(0, |dense| dense.traffic[preconditioned]);
+        let sweeps: u64 = self.sweeps[preconditioned].iter().map(|sweep| sweep.bytes(n, k, width)).sum();
+        sweeps + dense * (n * k * width) as u64
+    }
+
+    /// Returns the slots of a workspace for k columns, with room for the small matrices.
+    pub fn slots_for(&self, k: usize) -> usize {
+        self.slots + self.dense.as_ref().map_or(0, |dense| dense.matrices * k)
     }
 }
 
@@ -117,12 +138,24 @@ pub(super) trait Recurrence: Send + Sync + 'static {
     /// The description of the method.
     const FACTS: Facts;
 
-    /// Performs one iteration, the one with index `turn` of a step.
+    /// Performs one iteration, the one with index `turn` of a step, which is recorded. A method with dense products has none.
     fn iteration<D: Device, T: Scalar>(
-        k: &Operators<D, T>,
-        w: &mut Work<'_, D, T>,
-        turn: usize,
-    ) -> Result<()>;
+        _k: &Operators<D, T>,
+        _w: &mut Work<'_, D, T>,
+        _turn: usize,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// Performs one iteration of a method with dense products in the columns that are not done. The host's copy of the scalars is
+    /// then their only copy: the device has none that is current.
+    fn iteration_with_host<D: Device, T: Scalar>(
+        _k: &Operators<D, T>,
+        _w: &mut Work<'_, D, T>,
+        _state: &mut SlotState,
+    ) -> Result<()> {
+        Ok(())
+    }
 
     /// Begins A d = r in the columns that are not done: computes the vectors and scalars of the first iteration, including r'r,
     /// from vectors that have been set to zero or to r. `state` is a buffer for the scalars.

@@ -49,6 +49,7 @@ fn a_killed_solve_resumes_with_the_same_bits() {
     for (method, options) in [
         ("cg", vec!["--precond", "jacobi"]),
         ("cg", vec!["--variant", "pipelined"]),
+        ("cg", vec!["--variant", "block"]),
         ("minres", vec!["--precision", "f32", "--rtol", "1e-7"]),
     ] {
         let files = Files::new();

@@ -149,6 +149,42 @@ fn the_report_names_the_slowest_column_and_those_that_failed() {
 }
 
 #[test]
+fn the_block_variant_takes_fewer_iterations_and_reports_its_rank() {
+    let (code, classic) = solved(&["--rhs-count", "12"]);
+    let (_, block) = solved(&["--rhs-count", "12", "--variant", "block"]);
+    assert_eq!((code, block["solver"].as_str(), &block["converged"]), (0, Some("block cg"), &true.into()));
+    assert!(classic.get("block_rank").is_none() && block["block_rank"] == 12, "{block}");
+    let count = |report: &serde_json::Value| report["iterations"].as_u64().unwrap();
+    assert!(2 * count(&block) < count(&classic), "{} and {}", block["iterations"], classic["iterations"]);
+    for column in block["columns"].as_array().unwrap() {
+        assert!(column["residual_true"].as_f64().unwrap() <= 1e-8, "{column}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (b, saved) = (folder.path().join("b.npy"), folder.path().join("s.ckpt"));
+    let values: Vec<f64> =
+        (0..31 * 17).flat_map(|i| [f64::from(i % 5), 0.0, -2.0 * f64::from(i % 5), 1.0]).collect();
+    npy::write(&b, &Dense::new(31 * 17, 4, values).unwrap()).unwrap();
+    let (code, dependent) = solved(&["--rhs", word(&b), "--variant", "block"]);
+    assert_eq!((code, &dependent["block_rank"]), (0, &2.into()), "{dependent}");
+    let with = |args: &[&str]| solved(&[&["--rhs-count", "5", "--variant", "block"], args].concat());
+    let (code, _) = with(&["--max-iters", "15", "--checkpoint", word(&saved)]);
+    assert_eq!(code, 1);
+    let ((code, rest), (_, whole)) = (with(&["--resume", word(&saved)]), with(&[]));
+    assert_eq!(
+        (code, &rest["iterations"], &rest["residual_true"]),
+        (0, &whole["iterations"], &whole["residual_true"])
+    );
+}
+
+#[test]
+fn the_block_variant_refuses_more_right_hand_sides_than_it_takes() {
+    let message = refused_with(&["--rhs-count", "257", "--variant", "block"]);
+    assert!(message.contains("at most 256") && message.contains("groups"), "{message}");
+    let message = refused(&["minres", "--matrix", "poisson2d:3x3", "--variant", "block"]);
+    assert!(message.contains("minres has no variants"), "{message}");
+}
+
+#[test]
 fn history_plot_and_checkpoint_hold_all_columns() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

@@ -197,7 +197,7 @@ fn invalid_input_is_rejected_with_the_fault_and_the_alternatives() {
         (&["--matrix", "poisson2d:3x3", "--rtol", "nan"], &["--rtol"]),
         (&["--matrix", "poisson2d:3x3", "--rtol-initial", "2"], &["--rtol-initial", "between 0 and 1"]),
         (&["--matrix", "poisson2d:3x3", "--atol", "0"], &["--atol", "positive"]),
-        (&["--matrix", "poisson2d:3x3", "--variant", "fast"], &["classic", "pipelined"]),
+        (&["--matrix", "poisson2d:3x3", "--variant", "fast"], &["classic", "pipelined", "block"]),
         (&["--matrix", "poisson2d:3x3", "--threads", "0"], &["--threads", "1024"]),
         (&["--matrix", "poisson2d:3x3", "--threads", "50000"], &["--threads", "1024"]),
         (&["--matrix", "poisson2d:3x3", "--plot", "/dev/null/p.svg"], &["/dev/null is not a folder"]),

@@ -220,7 +220,7 @@ fn steps_in_one_launch_compile_for_every_architecture() {
         for (scalar, value) in
             [("double", Some(("double", 8))), ("float", Some(("float", 4))), ("double", None)]
         {
-            for method in Method::ALL {
+            for method in Method::ALL.into_iter().filter(|method| method.is_recorded()) {
                 let trace = tape::trace(method, tape::Shape { rows, scalar, value });
                 sources.push(trace.kernel(20, 132, room).unwrap().0);
             }

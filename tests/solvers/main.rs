@@ -10,6 +10,7 @@ extern crate solver_test_attribute;
 mod common;
 
 mod adversarial;
+mod block;
 mod cg;
 mod checkpoint_files;
 mod checkpoints;

@@ -68,6 +68,10 @@ fn columns(r: &Report) -> Vec<Line> {
             thousands(*most)
         ),
     )];
+    if let Some(rank) = r.block_rank {
+        let all = r.columns.len();
+        lines.push(("block", format!("rank {rank}: the linearly independent residuals of {all} columns")));
+    }
     let failed: Vec<_> = r.columns.iter().filter(|column| !column.converged).collect();
     for column in failed.iter().take(NAMED) {
         lines.push(("failed", format!("column {}: {}", column.column, column.message)));

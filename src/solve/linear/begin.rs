@@ -1,20 +1,31 @@
 //! Checks and constants before the first iteration.
 
 use super::Task;
-use crate::device::Device;
+use crate::device::{Device, MOST_COMBINED};
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 use crate::solve::recurrence::{Facts, Operators};
 use std::time::Duration;
 
 /// Checks that the sizes of the system match, and returns its number of rows.
-pub(super) fn check(task: &Task<'_>, (rows, cols): (usize, usize), x: &[f64]) -> Result<usize> {
+pub(super) fn check(
+    task: &Task<'_>,
+    facts: &Facts,
+    (rows, cols): (usize, usize),
+    x: &[f64],
+) -> Result<usize> {
     let Task { name: solver, system, k, .. } = *task;
     if rows != cols {
         return Err(Error::NotSquare { rows, cols, solver });
     }
     if k == 0 {
         return Err(Error::setting("rhs", "0 right-hand sides", "there must be at least one"));
+    }
+    if facts.dense.is_some() && k > MOST_COMBINED {
+        let reason = format!(
+            "the block variant takes at most {MOST_COMBINED} at once; solve for them in groups, or use the classic variant"
+        );
+        return Err(Error::setting("rhs", format!("{k} right-hand sides"), reason));
     }
     let fits = |what, expected: Option<usize>, got| match expected == Some(got) {
         true => Ok(()),

@@ -28,6 +28,8 @@ pub(super) struct Column {
     pub initial_rr: f64,
     /// The norm on the device of a residual as large as b.
     pub unit: f64,
+    /// The independent columns of the first run's block, if the method has a block.
+    pub block_rank: Option<usize>,
     /// Number of runs before this one.
     pub restarts: usize,
     pub energy: f64,
@@ -56,6 +58,7 @@ impl Default for Column {
             rule_goal: None,
             initial_rr: 0.0,
             unit: 1.0,
+            block_rank: None,
             restarts: 0,
             energy: 0.0,
             energy_mark: 0.0,
@@ -153,6 +156,7 @@ impl Column {
             reason: self.end.unwrap_or(StopReason::Interrupted),
             iterations: now.iteration,
             restarts: self.restarts,
+            block_rank: self.block_rank,
             residual: self.recursive,
             residual_true: self.truth.residual,
             residual_at_most: self.truth.at_most,

@@ -1,0 +1,82 @@
+//! The iterations of a method: a recorded step, or iterations in which the host takes part.
+
+use crate::device::{Device, Recorded, SlotState, Work, Workspace};
+use crate::error::Result;
+use crate::scalar::Scalar;
+use crate::solve::recurrence::{Operators, Recurrence, step};
+use crate::solve::run::Iterations;
+
+/// The recorded step of a method.
+pub(super) type Steps<D, T> = Recorded<D, T, Operators<D, T>>;
+
+/// A recorded step that is replayed, or an iteration in which the host takes part.
+pub(super) struct Replay<'a, D: Device, T: Scalar> {
+    pub recorded: &'a mut Steps<D, T>,
+    /// Number of iterations in a step.
+    stride: usize,
+    /// The iteration of a method in which the host takes part; the step is then not recorded.
+    with_host: Option<WithHost<D, T>>,
+}
+
+/// An iteration in which the host takes part.
+type WithHost<D, T> = fn(&Operators<D, T>, &mut Work<'_, D, T>, &mut SlotState) -> Result<()>;
+
+impl<'a, D: Device, T: Scalar> Replay<'a, D, T> {
+    /// Makes the iterations of a method.
+    pub fn of<M: Recurrence>(recorded: &'a mut Steps<D, T>) -> Replay<'a, D, T> {
+        let with_host = M::FACTS.dense.as_ref().map(|_| M::iteration_with_host::<D, T> as WithHost<D, T>);
+        Replay { recorded, stride: M::FACTS.stride, with_host }
+    }
+}
+
+impl<D: Device, T: Scalar> Iterations for Replay<'_, D, T> {
+    fn prepare(&mut self, _: usize) -> Result<usize> {
+        Ok(if self.with_host.is_some() { 1 } else { D::BATCH })
+    }
+
+    fn stops_early(&self) -> bool {
+        self.recorded.stops_early()
+    }
+
+    fn agree(&self, stop: bool) -> bool {
+        self.recorded.workspace().device().agree(stop)
+    }
+
+    fn advance(&mut self, iterations: usize, state: &mut SlotState) -> Result<()> {
+        if let Some(iteration) = self.with_host {
+            let (mut work, operators) = self.recorded.open();
+            return (0..iterations).try_for_each(|_| iteration(operators, &mut work, state));
+        }
+        self.recorded.replay(iterations.div_ceil(self.stride))?;
+        self.recorded.workspace().read(state)
+    }
+
+    fn write(&mut self, state: &SlotState) -> Result<()> {
+        self.recorded.open().0.write(state)
+    }
+}
+
+/// Allocates the workspace of a method for systems of n rows and k columns.
+pub(super) fn workspace<M: Recurrence, D: Device, T: Scalar>(
+    operators: &Operators<D, T>,
+    shape: (usize, usize),
+) -> Result<Workspace<D, T>> {
+    let names = M::FACTS.vectors[usize::from(operators.m.is_some())];
+    let slots = M::FACTS.slots_for(shape.1);
+    let mut space = Workspace::new(operators.a.device(), names.iter().copied(), shape, slots)?;
+    if M::FACTS.dense.is_some() {
+        space.add_scratch()?;
+    }
+    Ok(space)
+}
+
+/// Records the step of a method, unless the host takes part in it.
+pub(super) fn record<M: Recurrence, D: Device, T: Scalar>(
+    space: Workspace<D, T>,
+    operators: &Operators<D, T>,
+) -> Result<Steps<D, T>> {
+    match M::FACTS.dense {
+        None => Recorded::new(space, operators.clone(), step::<M, D, T>),
+        Some(_) => Ok(Recorded::unrecorded(space, operators.clone(), step::<M, D, T>)),
+    }
+}
