@@ -90,7 +90,7 @@ class _Torch(_OnGpu):
         return x if x.data_ptr() % _ALIGNMENT == 0 else x.clone()
 
     def empty(self, shape, dtype, like):
-        return self._torch.empty(shape, dtype=self._types[dtype], device=like.device)
+        return like.new_empty(shape) if like.dtype == self._types[dtype] else like.new_empty(shape, dtype=self._types[dtype])
 
     def address(self, x):
         return x.data_ptr()

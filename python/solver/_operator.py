@@ -37,13 +37,22 @@ class Operator(_report.Chosen, _solver.Products):
             return self.product(x)
         found = _arrays.library(x)
         if found is not None and self._is_here(found, x):
-            y = found.empty((self.shape[0], *x.shape[1:]), self._type, x)
-            self._update_on_gpu(found, 1.0, found.ready(x, self._type), 0.0, y)
-            return y if x.dtype == y.dtype else found.ready(y, np.dtype(_type_of(x)))
+            return self._product_on_gpu(found, x)
         like = x
         x, single = _inputs.vector(x, self.shape[1], "x")
         y = self.product(x)
         return _arrays.alike(y.astype(np.float32) if single else y, like)
+
+    def _product_on_gpu(self, found, x):
+        (rows, cols), shape = self.shape, tuple(x.shape)
+        k = shape[1] if len(shape) == 2 else 1
+        if len(shape) not in (1, 2) or shape[0] != cols or k == 0:
+            raise DimensionError(f"x has the shape {shape}; it must be ({cols},) or ({cols}, k)")
+        b = found.ready(x, self._type)
+        y = found.empty((rows, *shape[1:]), self._type, b)
+        if rows:
+            self.update_on_gpu((1.0, found.address(b)), (0.0, found.address(y)), k, found.stream(b))
+        return y if x.dtype == y.dtype else found.ready(y, np.dtype(_type_of(x)))
 
     def _is_here(self, found, x):
         """Returns whether an array of another library, of a type that the operator has or converts, is on the operator's GPU."""

@@ -15,6 +15,7 @@ from ._operator import Operator
 _MOST_PREPARED = 16
 # Elements that the gradient of the values may gather at once.
 _MOST_GATHERED = 1 << 26
+_DTYPES = (torch.float32, torch.float64)
 # Types of tensors that are nothing but memory.
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
@@ -59,15 +60,17 @@ def _multiply(A, B):
         raise InputError("A must be a sparse tensor of two dimensions")
     if A.layout != torch.sparse_csr:
         A = A.to_sparse_csr()
-    if A.shape[1] != B.shape[0]:
+    width = A.shape[1]
+    if width != B.shape[0]:
         raise DimensionError(f"A has the shape {tuple(A.shape)} and B {tuple(B.shape)}: they do not fit")
-    if A.dtype not in (torch.float32, torch.float64) or B.dtype != A.dtype or B.device != A.device:
+    values = A.values()
+    dtype, device = values.dtype, values.device
+    if B.dtype is not dtype or B.device != device or dtype not in _DTYPES:
         raise InputError(
-            f"A is of {A.dtype} on {A.device} and B of {B.dtype} on {B.device}; both must be of float32 or of float64, on one device"
+            f"A is of {dtype} on {device} and B of {B.dtype} on {B.device}; both must be of float32 or of float64, on one device"
         )
-    arrays = A.crow_indices(), A.col_indices(), A.values()
-    multiply = _product if _is_observed(arrays[2], B) else _product_of
-    return multiply(*arrays, A.shape[1], False, B)
+    multiply = _product if _is_observed(values, B) else _product_of
+    return multiply(A.crow_indices(), A.col_indices(), values, width, False, B)
 
 
 def _is_observed(values, b):

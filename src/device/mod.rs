@@ -104,6 +104,21 @@ impl SlotState {
         self.ring[index * self.k + column] = value;
     }
 
+    /// Copies everything of columns of another state with as many slots. A pair has the column of `from` and that of this state.
+    pub fn copy_columns(&mut self, from: &SlotState, pairs: &[[u32; 2]]) {
+        for (to, k, from, wide) in
+            [(&mut self.values, self.k, &from.values, from.k), (&mut self.ring, self.k, &from.ring, from.k)]
+        {
+            for (to, from) in to.chunks_exact_mut(k).zip(from.chunks_exact(wide)) {
+                pairs.iter().for_each(|&[a, b]| to[b as usize] = from[a as usize]);
+            }
+        }
+        for &[a, b] in pairs {
+            self.done[b as usize] = from.done[a as usize];
+            self.counts[b as usize] = from.counts[a as usize];
+        }
+    }
+
     /// Returns the value counted in iteration `i` (from 0) of a column, which the ring must still hold.
     pub fn counted(&self, iteration: usize, column: usize) -> f64 {
         self.noted(Track(0), iteration, column)
@@ -272,6 +287,14 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         scratch: &mut Self::Scratch,
     ) -> Result<()>;
 
+    /// Copies columns of a vector to columns of another one with as many rows. A pair has the column of `from` and that of `to`.
+    fn copy_columns<T: Scalar>(
+        &self,
+        from: &Self::Vector<T>,
+        to: &mut Self::Vector<T>,
+        pairs: &[[u32; 2]],
+    ) -> Result<()>;
+
     /// Calls `work(number, chunk, part)` once for each chunk of `length` elements of `data` and the element of `parts` that
     /// belongs to the chunk, on the threads of the host that serve this device. Allocates nothing.
     fn each_chunk<A: Send, B: Send>(
@@ -328,6 +351,14 @@ fn check_combined(
     check_length("columns of a vector in a dense product", k, other.1)?;
     assert!(k <= MOST_COMBINED, "dense products take at most {MOST_COMBINED} columns");
     { small }.try_for_each(|length| check_length("entries of a small matrix", k * k, length))
+}
+
+/// Checks the shapes of the vectors of [`Device::copy_columns`] and its columns.
+fn check_copied(from: (usize, usize), to: (usize, usize), pairs: &[[u32; 2]]) -> Result<()> {
+    check_length("rows of a vector whose columns are copied", from.0, to.0)?;
+    let exist = |&[a, b]: &[u32; 2]| (a as usize) < from.1 && (b as usize) < to.1;
+    assert!(pairs.iter().all(exist), "both vectors have the columns that are copied");
+    Ok(())
 }
 
 /// Checks that a sweep gets as many operands as it declares, that all have one shape (rows, columns), and that the bank has the

@@ -151,6 +151,14 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
         self.space.download(Name(self.index(name) as u8), host)
     }
 
+    /// Copies columns of all vectors that both workspaces have. A pair has the column of `from` and that of this workspace.
+    pub fn copy_columns(&mut self, from: &Workspace<D, T>, pairs: &[[u32; 2]]) -> Result<()> {
+        let Workspace { device, vectors, .. } = &mut *self.space;
+        let both = vectors.iter_mut().zip(&from.vectors);
+        both.filter_map(|(to, from)| to.as_mut().zip(from.as_ref()))
+            .try_for_each(|(to, from)| device.copy_columns(from, to, pairs))
+    }
+
     /// Waits for all work and copies the scalars to the host.
     pub fn read(&self, into: &mut SlotState) -> Result<()> {
         self.space.read(into)

@@ -90,7 +90,7 @@ struct OnDevice<D: Device, T: Scalar, P> {
 }
 
 impl<D: Device, T: Scalar, P: Steps<D, T>> Iterations for OnDevice<D, T, P> {
-    fn prepare(&mut self, iteration: usize) -> Result<usize> {
+    fn prepare(&mut self, iteration: usize, _: &SlotState) -> Result<usize> {
         let (mut work, steps) = self.recorded.open();
         self.jumps += usize::from(steps.between(&mut work, iteration)?);
         Ok(D::BATCH.min(steps.until_next_work(iteration)))
@@ -153,7 +153,7 @@ struct OnHost<P> {
 }
 
 impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Iterations for OnHost<P> {
-    fn prepare(&mut self, _: usize) -> Result<usize> {
+    fn prepare(&mut self, _: usize, _: &SlotState) -> Result<usize> {
         Ok(1)
     }
 

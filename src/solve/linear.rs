@@ -12,7 +12,8 @@
 //!
 //! # Columns
 //! A system may have k right-hand sides. Each column has its scalars, its end and its verdict. A column is bitwise equal to a
-//! solve with this right-hand side alone if the product of the backend is. Columns that start again do so together, once all
+//! solve with this right-hand side alone if the product of the backend is. Once at least half of the columns have been done for
+//! some time, the others continue without them (`narrow.rs`). Columns that start again do so together, once all
 //! columns have ended. A column that is NaN, infinite or out of range ends before its first iteration, with x = 0, and the
 //! other columns are solved as without it; a right-hand side that is alone is refused.
 //!
@@ -29,6 +30,7 @@
 mod begin;
 mod column;
 mod judge;
+mod narrow;
 mod replay;
 mod saving;
 mod showing;
@@ -335,6 +337,9 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
         source: &mut Replay<'s, D, T>,
         state: &SlotState,
     ) -> Result<()> {
+        if self.is_due(run, state) {
+            source.copy_back(state)?;
+        }
         let (mut work, operators) = source.recorded.open();
         self.save_in_time(run, operators, &mut work, state);
         self.show(run, operators, &mut work, state)
@@ -346,6 +351,7 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
         source: &mut Replay<'s, D, T>,
         state: &mut SlotState,
     ) -> Result<bool> {
+        source.widen(state)?;
         let (mut work, operators) = source.recorded.open();
         self.save_at_end(run, operators, &mut work, state);
         let span = run.phase(Phase::Verify, "checking the answer");

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Executes the iterations and writes codes, counts and counted values to a [`SlotState`].
 pub(super) trait Iterations {
     /// Performs work before the next iteration, and returns how many iterations may follow until this must be called again.
-    fn prepare(&mut self, iteration: usize) -> Result<usize>;
+    fn prepare(&mut self, iteration: usize, state: &SlotState) -> Result<usize>;
 
     /// Returns whether iterations after the end of all columns take no time.
     fn stops_early(&self) -> bool;
@@ -234,7 +234,7 @@ impl<'a, 'o> Run<'a, 'o> {
             if ended_here {
                 source.write(state)?;
             }
-            let longest = source.prepare(iteration)?;
+            let longest = source.prepare(iteration, state)?;
             let batch = self.batch(longest, source.stops_early());
             let label = profile::batch(batch);
             source.advance(batch, state)?;

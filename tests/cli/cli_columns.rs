@@ -254,3 +254,22 @@ fn the_plan_counts_the_vectors_of_all_columns() {
     };
     assert!(bytes("32") > bytes("2"), "{} and {}", memory(plan("32")), memory(plan("2")));
 }
+
+#[test]
+fn columns_that_are_done_leave_the_products() {
+    let folder = tempfile::tempdir().unwrap();
+    let (width, height) = (31, 17);
+    let wave = |i: usize, of: usize| ((i + 1) as f64 * std::f64::consts::PI / (of + 1) as f64).sin();
+    // The first three right-hand sides are an eigenvector, which takes one iteration.
+    let row = |at: usize| {
+        let easy = wave(at % width, width) * wave(at / width, height);
+        [easy, easy, easy, (at * at % 101) as f64 - 50.0]
+    };
+    let values: Vec<f64> = (0..width * height).flat_map(row).collect();
+    let path = folder.path().join("b.npy");
+    npy::write(&path, &Dense::new(width * height, 4, values).unwrap()).unwrap();
+    let done = run(&[&["cg", "--device", "cpu", "-vv", "--rhs", word(&path)], &MATRIX[..]].concat());
+    let text = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(text.contains("1 of 4 columns iterate in vectors of their own"), "{text}");
+    assert!(String::from_utf8_lossy(&done.stdout).contains("all 4 right-hand sides converged"), "{text}");
+}

@@ -11,6 +11,7 @@ on_each_device! {
     a_combination_has_the_sums_of_its_terms,
     dense_products_have_the_same_bits_twice,
     vectors_of_other_shapes_are_refused,
+    columns_are_copied_to_the_places_of_others,
 }
 
 const SHAPES: [(usize, usize); 12] = [
@@ -145,4 +146,31 @@ fn dense_products_have_the_same_bits_for_every_number_of_threads() {
             assert!(bits(&one.0) == bits(&several.0) && bits(&one.1) == bits(&several.1), "{shape:?}");
         }
     }
+}
+
+fn columns_are_copied<D: Device, T: Scalar>(device: &D) {
+    for (n, from_k, to_k) in [(1, 1, 1), (1, 3, 2), (1030, 1, 4), (5000, 33, 7), (301, 5, 100)] {
+        let (from, values) = vector::<D, T>(device, 1, (n, from_k));
+        let (mut to, mut expected) = vector::<D, T>(device, 2, (n, to_k));
+        let pairs: Vec<[u32; 2]> =
+            (0..from_k.min(to_k)).map(|i| [from_k - 1 - i, (3 * i + 1) % to_k].map(|c| c as u32)).collect();
+        for row in 0..n {
+            for &[a, b] in &pairs {
+                expected[row * to_k + b as usize] = values[row * from_k + a as usize];
+            }
+        }
+        device.copy_columns(&from, &mut to, &pairs).unwrap();
+        let mut found = vec![T::default(); n * to_k];
+        device.download(&to, &mut found).unwrap();
+        let found: Vec<f64> = found.into_iter().map(T::to_f64).collect();
+        assert_eq!(found, expected, "{n} rows, {from_k} columns to {to_k}, {}", T::NAME);
+    }
+    let (from, _) = vector::<D, T>(device, 1, (5, 1));
+    let (mut to, _) = vector::<D, T>(device, 1, (4, 1));
+    assert!(device.copy_columns(&from, &mut to, &[[0, 0]]).is_err());
+}
+
+fn columns_are_copied_to_the_places_of_others<D: Host>(device: &D) {
+    columns_are_copied::<D, f64>(device);
+    columns_are_copied::<D, f32>(device);
 }

@@ -161,6 +161,11 @@ fn dense_products_compile_for_every_architecture() {
 }
 
 #[test]
+fn copies_of_columns_compile_for_every_architecture() {
+    assert!(compile_all(nvrtc(), &[block::copy_kernel::<f64>(3), block::copy_kernel::<f32>(1)]) > 0);
+}
+
+#[test]
 fn every_kernel_in_every_form_compiles_for_every_architecture() {
     let nvrtc = nvrtc();
     let sweeps = [pagerank::power::AFTER_PRODUCT, markov::power::SWEEPS].concat();
@@ -177,6 +182,7 @@ fn every_kernel_takes_exactly_the_parameters_that_its_launcher_names() {
     sources.push(tape::trace(Method::ALL[0], shape).kernel(20, 132, 227 << 10).unwrap().0);
     sources.extend(Method::ALL.into_iter().flat_map(Method::sweeps).map(|s| sweep_kernel::<f64>(&s, 1)));
     sources.extend(block::kernels::<f64>(3));
+    sources.push(block::copy_kernel::<f64>(3));
     for source in &sources {
         let heads: Vec<&str> = source.body.split("__global__").skip(1).collect();
         assert!(!heads.is_empty(), "{}", source.name);

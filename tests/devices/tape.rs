@@ -188,6 +188,10 @@ impl Device for Tape {
         unreachable!("no recorded step has dense products")
     }
 
+    fn copy_columns<T: Scalar>(&self, _: &Numbered<T>, _: &mut Numbered<T>, _: &[[u32; 2]]) -> Result<()> {
+        unreachable!("no recorded step copies columns")
+    }
+
     fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         *self.0.running.lock().unwrap() = Some(Trace::default());
         step()?;

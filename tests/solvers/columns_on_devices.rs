@@ -20,6 +20,7 @@ on_each_device! {
     a_second_solve_of_several_columns_has_the_same_bits,
     a_solve_prepared_for_one_column_also_solves_several_and_follows_an_update,
     a_column_that_ends_early_keeps_its_answer_while_others_continue,
+    columns_that_are_done_leave_and_all_have_their_answers,
     each_of_several_personalisations_has_the_ranks_of_a_single_run,
 }
 
@@ -152,6 +153,44 @@ fn a_column_that_ends_early_keeps_its_answer_while_others_continue<D: Host>(_: &
         for c in (0..k).filter(|c| ![1, 2].contains(c)) {
             assert_eq!(reasons[c], StopReason::Converged);
             near(&found.column(c).unwrap(), &answers[c], &format!("column {c} of {k}"));
+        }
+    }
+}
+
+/// Right-hand sides that are eigenvectors are solved in one iteration; the others take more than a hundred.
+fn columns_that_are_done_leave_and_all_have_their_answers<D: Host>(_: &D) {
+    let (width, height) = (60, 61);
+    let matrix = Matrix::open(&format!("poisson2d:{width}x{height}")).unwrap();
+    let wave = |i: usize, of: usize| ((i + 1) as f64 * std::f64::consts::PI / (of + 1) as f64).sin();
+    let eigenvector: Vec<f64> =
+        (0..width * height).map(|at| wave(at % width, width) * wave(at / width, height)).collect();
+    for (method, precond) in [
+        (Method::Cg, Preconditioner::NONE),
+        (Method::Cg, Preconditioner::JACOBI),
+        (Method::Minres, Preconditioner::NONE),
+    ] {
+        for k in [4, 33] {
+            let (mut answers, mut b) = system(&matrix, k);
+            // Two columns in the middle take long.
+            let easy = |c: &usize| !(k / 2..k / 2 + 2).contains(c);
+            let image = matrix.csr().multiply_reference(&eigenvector);
+            for c in (0..k).filter(easy) {
+                answers[c].clone_from(&eigenvector);
+                image.iter().enumerate().for_each(|(row, image)| b[row * k + c] = *image);
+            }
+            let solver =
+                || Solver::new(method, &matrix).device(D::KIND).preconditioner(precond).rtol(tolerance::RTOL);
+            let mut prepared = solver().columns(k).prepare().unwrap();
+            let found = prepared.solve_many(RightHandSides::new(&b, k)).unwrap();
+            assert!(found.converged());
+            for (c, outcome) in found.outcomes().enumerate() {
+                let what = format!("{}, {precond}, column {c} of {k}", method.name());
+                assert_eq!(outcome.iterations < 10, easy(&c), "{what}: {} iterations", outcome.iterations);
+                near(&found.column(c).unwrap(), &answers[c], &what);
+                assert_eq!(found.residuals(c).unwrap().len(), outcome.iterations + 1, "{what}");
+            }
+            let again = prepared.solve_many(RightHandSides::new(&b, k)).unwrap();
+            assert!(bits(again.x()) == bits(found.x()), "{} of {k}", method.name());
         }
     }
 }

@@ -345,6 +345,23 @@ impl Device for Cpu {
         block::combine(self, y, b, xc, scratch)
     }
 
+    fn copy_columns<T: Scalar>(
+        &self,
+        from: &CpuVector<T>,
+        to: &mut CpuVector<T>,
+        pairs: &[[u32; 2]],
+    ) -> Result<()> {
+        super::check_copied((from.n(), from.k()), (to.n(), to.k()), pairs)?;
+        let (wide, k) = (from.k(), to.k());
+        self.chunks_of(&mut to.data, CHUNK * k, |chunk, rows| {
+            let from = from.data[chunk * CHUNK * wide..].chunks_exact(wide);
+            for (to, from) in rows.chunks_exact_mut(k).zip(from) {
+                pairs.iter().for_each(|&[a, b]| to[b as usize] = from[a as usize]);
+            }
+        });
+        Ok(())
+    }
+
     fn record(&self, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Dense products of tall vectors on a GPU: X'Y, and Y B + X C with small matrices from the host.
+//! Dense products of tall vectors on a GPU: X'Y, and Y B + X C with small matrices from the host; and copies of columns.
 //!
 //! `kernels/gram.cuh` adds the products of groups of rows, `kernels/gram_sums.cuh` adds the groups in a fixed order, and
 //! `kernels/combine.cuh` combines rows. The number of groups depends only on the GPU and on the shape of the vectors, so that the
@@ -10,7 +10,7 @@ use super::memory::{CudaArray, address};
 use super::modules::{BLOCK, KernelSource};
 use super::parameters::Parameter;
 use super::{Cuda, CudaVector};
-use crate::device::{Addend, Device, MOST_COMBINED, check_combined};
+use crate::device::{Addend, Device, MOST_COMBINED, check_combined, check_copied};
 use crate::error::Result;
 use crate::scalar::Scalar;
 
@@ -127,7 +127,54 @@ fn combine_kernel<T: Scalar>(k: usize, scaled: bool, added: Option<bool>) -> Ker
     KernelSource { name: "combine".to_owned(), body, parameters, defines, k, block: BLOCK }
 }
 
+/// Returns the kernel that copies columns to a vector of `T` in `k` columns.
+pub fn copy_kernel<T: Scalar>(k: usize) -> KernelSource {
+    KernelSource {
+        name: "copy_columns".to_owned(),
+        body: include_str!("../../../kernels/copy_columns.cuh").to_owned(),
+        parameters: vec![
+            Parameter::written::<T>("y"),
+            Parameter::read::<T>("x"),
+            Parameter::scratch::<u32>("pairs"),
+            Parameter::value::<u64>("n"),
+            Parameter::value::<u32>("from_columns"),
+            Parameter::value::<u32>("count"),
+        ],
+        defines: vec![("SCALAR", T::CUDA_NAME.to_owned())],
+        k,
+        block: BLOCK,
+    }
+}
+
 impl Cuda {
+    /// Copies columns; see [`Device::copy_columns`].
+    pub(super) fn copy_columns_of<T: Scalar>(
+        &self,
+        from: &CudaVector<T>,
+        to: &mut CudaVector<T>,
+        pairs: &[[u32; 2]],
+    ) -> Result<()> {
+        check_copied((from.n(), from.k()), (to.n(), to.k()), pairs)?;
+        self.check_not_recording()?;
+        let (n, k, wide) = (to.n(), to.k(), from.k());
+        if n == 0 || pairs.is_empty() {
+            return Ok(());
+        }
+        let _turn = self.turn();
+        let list = self.allocate_from("the numbers of columns", pairs.as_flattened())?;
+        let kernel = self.kernel(&copy_kernel::<T>(k))?;
+        let mut arguments = Arguments::on(self);
+        arguments.written("y", to)?;
+        arguments.read("x", from)?;
+        arguments.scratch("pairs", &list);
+        arguments.value("n", n as u64);
+        arguments.value("from_columns", wide as u32);
+        arguments.value("count", pairs.len() as u32);
+        arguments.launch(&kernel, self.blocks_for(&kernel, (n * pairs.len()) as u64))?;
+        // The list is freed when the call returns.
+        self.synchronize()
+    }
+
     /// Computes X'Y; see [`Device::gram`].
     pub(super) fn gram_of<T: Scalar>(
         &self,

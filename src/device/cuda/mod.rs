@@ -541,6 +541,15 @@ impl Device for Cuda {
         self.combine_in(y, b, xc, scratch)
     }
 
+    fn copy_columns<T: Scalar>(
+        &self,
+        from: &CudaVector<T>,
+        to: &mut CudaVector<T>,
+        pairs: &[[u32; 2]],
+    ) -> Result<()> {
+        self.copy_columns_of(from, to, pairs)
+    }
+
     fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<CudaSteps> {
         self.record_step(step)
     }

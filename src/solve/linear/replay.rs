@@ -1,5 +1,6 @@
 //! The iterations of a method: a recorded step, or iterations in which the host takes part.
 
+use super::narrow::Narrowing;
 use crate::device::{Device, Recorded, SlotState, Work, Workspace};
 use crate::error::Result;
 use crate::scalar::Scalar;
@@ -16,6 +17,7 @@ pub(super) struct Replay<'a, D: Device, T: Scalar> {
     stride: usize,
     /// The iteration of a method in which the host takes part; the step is then not recorded.
     with_host: Option<WithHost<D, T>>,
+    narrowing: Narrowing<D, T>,
 }
 
 /// An iteration in which the host takes part.
@@ -25,13 +27,27 @@ impl<'a, D: Device, T: Scalar> Replay<'a, D, T> {
     /// Makes the iterations of a method.
     pub fn of<M: Recurrence>(recorded: &'a mut Steps<D, T>) -> Replay<'a, D, T> {
         let with_host = M::FACTS.dense.as_ref().map(|_| M::iteration_with_host::<D, T> as WithHost<D, T>);
-        Replay { recorded, stride: M::FACTS.stride, with_host }
+        let narrowing = Narrowing::of::<M>(recorded.workspace().shape().1);
+        Replay { recorded, stride: M::FACTS.stride, with_host, narrowing }
+    }
+
+    /// Copies the columns that iterate in vectors of their own back to the others; they continue in their own.
+    pub fn copy_back(&mut self, state: &SlotState) -> Result<()> {
+        self.narrowing.copy_back(self.recorded, state)
+    }
+
+    /// Lets all columns iterate together again.
+    pub fn widen(&mut self, state: &SlotState) -> Result<()> {
+        self.narrowing.widen(self.recorded, state)
     }
 }
 
 impl<D: Device, T: Scalar> Iterations for Replay<'_, D, T> {
-    fn prepare(&mut self, _: usize) -> Result<usize> {
-        Ok(if self.with_host.is_some() { 1 } else { D::BATCH })
+    fn prepare(&mut self, iteration: usize, state: &SlotState) -> Result<usize> {
+        if self.with_host.is_some() {
+            return Ok(1);
+        }
+        Ok(D::BATCH.min(self.narrowing.check(self.recorded, iteration, state)?))
     }
 
     fn stops_early(&self) -> bool {
@@ -47,12 +63,21 @@ impl<D: Device, T: Scalar> Iterations for Replay<'_, D, T> {
             let (mut work, operators) = self.recorded.open();
             return (0..iterations).try_for_each(|_| iteration(operators, &mut work, state));
         }
-        self.recorded.replay(iterations.div_ceil(self.stride))?;
-        self.recorded.workspace().read(state)
+        let steps = iterations.div_ceil(self.stride);
+        match self.narrowing.narrow() {
+            Some(narrow) => narrow.advance(steps, state),
+            None => {
+                self.recorded.replay(steps)?;
+                self.recorded.workspace().read(state)
+            }
+        }
     }
 
     fn write(&mut self, state: &SlotState) -> Result<()> {
-        self.recorded.open().0.write(state)
+        match self.narrowing.narrow() {
+            Some(narrow) => narrow.write(state),
+            None => self.recorded.open().0.write(state),
+        }
     }
 }
 

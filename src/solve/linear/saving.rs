@@ -138,12 +138,17 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         work: &mut Work<'_, D, T>,
         state: &SlotState,
     ) {
+        if self.is_due(run, state) {
+            self.save(run, operators, work, state);
+        }
+    }
+
+    /// Returns whether the solve must be saved between two batches.
+    pub(super) fn is_due(&self, run: &Run<'_, '_>, state: &SlotState) -> bool {
         let running = state.done.iter().any(|done| StopCode::from_device(*done) == StopCode::Running);
         let now = run.elapsed();
         let due = self.saver.as_ref().is_some_and(|saver| now >= saver.last.saturating_add(saver.every));
-        if due && running && !self.is_limited() {
-            self.save(run, operators, work, state);
-        }
+        due && running && !self.is_limited()
     }
 
     /// Saves the solve at the end of a run, unless the run failed.

@@ -1,0 +1,204 @@
+//! Columns that are done leave: those that still iterate continue in vectors of their own.
+//!
+//! A product and a sweep take the time of all columns, done or not. Once at most half of the columns iterate, their vectors and
+//! scalars are copied to a workspace of that width, with a step recorded for it. They are copied back before anything else than
+//! iterations uses the vectors: the verdict, a restart, a checkpoint.
+//!
+//! Narrower vectors cost a copy, a recording, and at times a format for another number of columns. So columns leave only some time
+//! after they are done, and only if half of the present ones leave together. When they leave depends on the counts of iterations
+//! alone and not on time: a product may add in another order for another number of columns, and runs shall have the same bits. A
+//! solve that resumes from a checkpoint therefore repeats the decisions from the counts.
+
+use super::replay::{Steps, record, workspace};
+use crate::device::{Device, SlotState};
+use crate::error::Result;
+use crate::scalar::Scalar;
+use crate::solve::recurrence::{Operators, Recurrence};
+use crate::stop::StopCode;
+
+/// Iterations between two checks.
+const CHECK: usize = 32;
+/// Columns leave a fifth of the iterations so far after they are done.
+const WAIT: usize = 5;
+
+type Make<D, T> = fn(&Operators<D, T>, (usize, usize)) -> Result<Steps<D, T>>;
+
+/// Decides when columns leave.
+pub(super) struct Narrowing<D: Device, T: Scalar> {
+    narrow: Option<Narrow<D, T>>,
+    /// Makes a workspace of a shape, with its step.
+    make: Make<D, T>,
+    /// The columns that have not left.
+    members: Vec<usize>,
+    /// The iteration of the last check.
+    checked: usize,
+    /// Whether there was no memory for narrower vectors.
+    failed: bool,
+}
+
+/// The columns that still iterate.
+pub(super) struct Narrow<D: Device, T: Scalar> {
+    recorded: Steps<D, T>,
+    state: SlotState,
+    /// For each column its place here, and that among all columns.
+    pairs: Vec<[u32; 2]>,
+}
+
+fn reversed(pairs: &[[u32; 2]]) -> Vec<[u32; 2]> {
+    pairs.iter().map(|&[a, b]| [b, a]).collect()
+}
+
+impl<D: Device, T: Scalar> Narrow<D, T> {
+    /// Runs steps, and updates the state of all columns.
+    pub fn advance(&mut self, steps: usize, state: &mut SlotState) -> Result<()> {
+        self.recorded.replay(steps)?;
+        self.recorded.workspace().read(&mut self.state)?;
+        state.copy_columns(&self.state, &self.pairs);
+        Ok(())
+    }
+
+    /// Writes the codes of the state of all columns.
+    pub fn write(&mut self, state: &SlotState) -> Result<()> {
+        self.state.copy_columns(state, &reversed(&self.pairs));
+        self.recorded.open().0.write(&self.state)
+    }
+}
+
+impl<D: Device, T: Scalar> Narrowing<D, T> {
+    pub fn of<M: Recurrence>(k: usize) -> Narrowing<D, T> {
+        let make = |operators: &Operators<D, T>, (n, k): (usize, usize)| {
+            prepare(operators, k)?;
+            record::<M, D, T>(workspace::<M, D, T>(operators, (n, k))?, operators)
+        };
+        Narrowing { narrow: None, make, members: (0..k).collect(), checked: 0, failed: false }
+    }
+
+    /// Returns the columns that iterate in vectors of their own, if they do.
+    pub fn narrow(&mut self) -> Option<&mut Narrow<D, T>> {
+        self.narrow.as_mut()
+    }
+
+    /// Lets columns that are done leave if that is due. Returns the number of iterations until the next check.
+    pub fn check(&mut self, all: &mut Steps<D, T>, iteration: usize, state: &SlotState) -> Result<usize> {
+        if self.members.len() == 1 || self.failed {
+            return Ok(usize::MAX);
+        }
+        let before = self.members.len();
+        while self.checked + CHECK <= iteration {
+            self.checked += CHECK;
+            self.drop_members(state);
+        }
+        if self.members.len() < before {
+            self.copy_back(all, state)?;
+            self.narrow = None;
+            match self.leave(all, state) {
+                Ok(narrow) => {
+                    log::debug!(
+                        "{} of {} columns iterate in vectors of their own",
+                        self.members.len(),
+                        state.k
+                    );
+                    self.narrow = Some(narrow);
+                }
+                Err(error) => {
+                    log::info!("columns that are done stay in the products: {error}");
+                    self.failed = true;
+                    prepare(all.open().1, state.k)?;
+                }
+            }
+        }
+        Ok(CHECK - iteration % CHECK)
+    }
+
+    /// Drops the members that were done some time before this check, if they are at least half.
+    fn drop_members(&mut self, state: &SlotState) {
+        let limit = self.checked - (self.checked / WAIT).max(CHECK).min(self.checked);
+        let stays = |&&column: &&usize| {
+            let runs = StopCode::from_device(state.done[column]) == StopCode::Running;
+            runs || state.counts[column] as usize > limit
+        };
+        let staying: Vec<usize> = self.members.iter().filter(stays).copied().collect();
+        if !staying.is_empty() && 2 * staying.len() <= self.members.len() {
+            self.members = staying;
+        }
+    }
+
+    /// Copies the members to vectors of their own.
+    fn leave(&self, all: &mut Steps<D, T>, state: &SlotState) -> Result<Narrow<D, T>> {
+        let (n, k) = (all.workspace().shape().0, self.members.len());
+        let mut recorded = (self.make)(all.open().1, (n, k))?;
+        let pairs: Vec<[u32; 2]> =
+            (0..).zip(&self.members).map(|(place, &column)| [place, column as u32]).collect();
+        let mut narrow_state = SlotState::new(state.values.len() / state.k, k);
+        let to_narrow = reversed(&pairs);
+        narrow_state.copy_columns(state, &to_narrow);
+        let (mut work, _) = recorded.open();
+        work.copy_columns(all.workspace(), &to_narrow)?;
+        work.write(&narrow_state)?;
+        Ok(Narrow { recorded, state: narrow_state, pairs })
+    }
+
+    /// Copies the columns that iterate in vectors of their own back to the others; they continue in their own.
+    pub fn copy_back(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<()> {
+        let Some(narrow) = &self.narrow else { return Ok(()) };
+        let (mut work, _) = all.open();
+        work.copy_columns(narrow.recorded.workspace(), &narrow.pairs)?;
+        work.write(state)
+    }
+
+    /// Copies them back and lets all columns iterate together again.
+    pub fn widen(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<()> {
+        self.copy_back(all, state)?;
+        self.members = (0..state.k).collect();
+        match self.narrow.take() {
+            Some(_) => prepare(all.open().1, state.k),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Prepares the matrix and the preconditioner for `k` columns.
+fn prepare<D: Device, T: Scalar>(operators: &Operators<D, T>, k: usize) -> Result<()> {
+    operators.a.prepare(k)?;
+    operators.m.as_ref().map_or(Ok(()), |m| m.prepare(k))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cpu;
+    use crate::solve::cg::Cg;
+
+    /// Returns the members at an iteration, for columns that end at these counts; those without one iterate.
+    fn members(ends: &[Option<u32>], iteration: usize) -> Vec<usize> {
+        let mut narrowing = Narrowing::<Cpu, f64>::of::<Cg>(ends.len());
+        let mut state = SlotState::new(1, ends.len());
+        for (column, end) in ends.iter().enumerate() {
+            state.counts[column] = end.unwrap_or(iteration as u32);
+            state.done[column] = if end.is_some() { StopCode::Converged } else { StopCode::Running } as u32;
+        }
+        while narrowing.checked + CHECK <= iteration {
+            narrowing.checked += CHECK;
+            narrowing.drop_members(&state);
+        }
+        narrowing.members
+    }
+
+    #[test]
+    fn columns_leave_some_time_after_half_of_them_are_done() {
+        let ends = [Some(10), None, Some(70), Some(11)];
+        assert_eq!(members(&ends, 31), [0, 1, 2, 3]);
+        // Two of four were done one check ago.
+        assert_eq!(members(&ends, 64), [1, 2]);
+        assert_eq!(members(&ends, 96), [1, 2]);
+        assert_eq!(members(&ends, 128), [1]);
+        // One of four stays in the products.
+        assert_eq!(members(&[Some(10), None, None, None], 10_000), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn columns_that_end_at_about_the_same_time_stay_together() {
+        assert_eq!(members(&[Some(200), Some(210), None, None], 224), [0, 1, 2, 3]);
+        assert_eq!(members(&[Some(200), Some(210), None, None], 288), [2, 3]);
+    }
+}
