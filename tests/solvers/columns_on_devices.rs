@@ -160,7 +160,7 @@ fn a_column_that_ends_early_keeps_its_answer_while_others_continue<D: Host>(_: &
 /// Right-hand sides that are eigenvectors are solved in one iteration; the others take more than a hundred.
 fn columns_that_are_done_leave_and_all_have_their_answers<D: Host>(_: &D) {
     let (width, height) = (60, 61);
-    let matrix = Matrix::open(&format!("poisson2d:{width}x{height}")).unwrap();
+    let matrix = Matrix::open(format!("poisson2d:{width}x{height}")).unwrap();
     let wave = |i: usize, of: usize| ((i + 1) as f64 * std::f64::consts::PI / (of + 1) as f64).sin();
     let eigenvector: Vec<f64> =
         (0..width * height).map(|at| wave(at % width, width) * wave(at / width, height)).collect();
