@@ -226,35 +226,48 @@ fn combine_block<T: Scalar, const R: usize, const FUSED: bool>(
         before.iter_mut().zip(y.chunks_exact(k)).for_each(|(to, row)| to[..k].copy_from_slice(row));
     }
     for first in (0..k).step_by(WIDE) {
-        let width = WIDE.min(k - first);
         let mut block = [[T::default(); WIDE]; R];
         match b {
             Some(b) => {
                 let rows = before.each_ref().map(|row| &row[..k]);
                 multiply_panel::<T, R, FUSED>(&mut block, rows, &b[first * k..][..WIDE * k]);
             }
-            None => {
-                for (to, row) in block.iter_mut().zip(y.chunks_exact(k)) {
-                    to[..width].copy_from_slice(&row[first..first + width]);
+            None => block.iter_mut().zip(y.chunks_exact(k)).for_each(|(to, row)| *to = load(row, first)),
+        }
+        match xc {
+            None => {}
+            Some((x, Some(c))) => {
+                let rows = std::array::from_fn(|row| &x[row * k..(row + 1) * k]);
+                multiply_panel::<T, R, FUSED>(&mut block, rows, &c[first * k..][..WIDE * k]);
+            }
+            Some((x, None)) => {
+                for (to, row) in block.iter_mut().zip(x.chunks_exact(k)) {
+                    to.iter_mut().zip(load(row, first)).for_each(|(to, x)| *to += x);
                 }
             }
         }
-        if let Some((x, c)) = xc {
-            match c {
-                Some(c) => {
-                    let rows = std::array::from_fn(|row| &x[row * k..(row + 1) * k]);
-                    multiply_panel::<T, R, FUSED>(&mut block, rows, &c[first * k..][..WIDE * k]);
-                }
-                None => {
-                    for (to, row) in block.iter_mut().zip(x.chunks_exact(k)) {
-                        to.iter_mut().zip(&row[first..first + width]).for_each(|(to, x)| *to += *x);
-                    }
-                }
-            }
-        }
-        for (row, from) in y.chunks_exact_mut(k).zip(&block) {
-            row[first..first + width].copy_from_slice(&from[..width]);
-        }
+        y.chunks_exact_mut(k).zip(block).for_each(|(row, from)| store(row, first, from));
+    }
+}
+
+/// Returns the elements of a row from `first` on, and zeros after its end. A full block is copied without a call.
+#[inline(always)]
+fn load<T: Scalar>(row: &[T], first: usize) -> [T; WIDE] {
+    let row = &row[first..];
+    row.first_chunk().copied().unwrap_or_else(|| {
+        let mut block = [T::default(); WIDE];
+        block.iter_mut().zip(row).for_each(|(to, from)| *to = *from);
+        block
+    })
+}
+
+/// Writes a block to the elements of a row from `first` on, as far as there are any.
+#[inline(always)]
+fn store<T: Scalar>(row: &mut [T], first: usize, block: [T; WIDE]) {
+    let row = &mut row[first..];
+    match row.first_chunk_mut() {
+        Some(full) => *full = block,
+        None => row.iter_mut().zip(block).for_each(|(to, from)| *to = from),
     }
 }
 
