@@ -35,7 +35,7 @@ SANITIZED = [
     "the_fused_dot_product_is_that_of_the_product_and_runs_the_program",
 ]
 # Further suites whose tests use a GPU, by the name of the module.
-SUITES = ["backends", "burst", "cg", "markov", "minres", "pagerank", "pipelined", "preconditioners", "stops", "sweeps", "verdicts"]
+SUITES = ["backends", "block", "burst", "cg", "markov", "minres", "pagerank", "pipelined", "preconditioners", "stops", "sweeps", "verdicts"]
 # Kernels of cuSPARSE are not checked: racecheck reports hazards inside some of them.
 OURS = ["--kernel-regex-exclude", "kns=cusparse"]
 # The summary of a tool that found no error.

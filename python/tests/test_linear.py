@@ -307,6 +307,7 @@ def test_the_time_limit_ends_a_solve():
     (lambda A, b: solver.cg(A, b, threads="two"), TypeError, "threads"),
     (lambda A, b: solver.Cg(A, method="gmres"), ValueError, "gmres"),
     (lambda A, b: solver.Cg(sla.aslinearoperator(A), method="pipelined-cg"), ValueError, "pipelined"),
+    (lambda A, b: solver.Cg(sla.aslinearoperator(A), method="block-cg"), ValueError, "block"),
     (lambda A, b: solver.Cg(A, callback=print).solve(np.ones((900, 2))), TypeError, "one by one"),
     (lambda A, b: solver.Cg(A).solve(np.ones((900, 2)), np.ones((900, 3))), ValueError, r"\(900, 3\)"),
     (lambda A, b: solver.cg(A, np.ma.masked_equal(b, b[0])), TypeError, "masked"),
