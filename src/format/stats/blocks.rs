@@ -10,7 +10,7 @@
 //! The best block may still move more bytes than CSR, which are reported with it.
 
 use super::super::Csr;
-use crate::parallel::zeros;
+use crate::parallel::{run_all, threads_for, zeros};
 use std::ops::Range;
 
 /// Heights and widths of the counted blocks.
@@ -118,16 +118,14 @@ impl Blocks {
                 ((budget / (BAND * (nnz / rows).max(1))).clamp(FEWEST_BANDS, MOST_BANDS).min(steps), BAND)
             }
         };
-        let Some(mut counter) = Counter::new(matrix) else { return Blocks::unknown(matrix) };
-        let mut sample = Vec::with_capacity(bands);
-        for band in 0..bands {
-            let first = band * steps / bands * step;
-            let band = first..(first + height).min(rows);
-            let entries = matrix.row_offsets().get(band.end) - matrix.row_offsets().get(band.start);
-            counter.counts = Counts::default();
-            counter.strip(matrix, band);
-            sample.push((entries as f64, counter.counts));
-        }
+        let bands: Vec<Range<usize>> = (0..bands)
+            .map(|band| band * steps / bands * step)
+            .map(|first| first..(first + height).min(rows))
+            .collect();
+        let Some(counts) = count_bands(matrix, &bands) else { return Blocks::unknown(matrix) };
+        let entries =
+            |band: &Range<usize>| matrix.row_offsets().get(band.end) - matrix.row_offsets().get(band.start);
+        let sample: Vec<_> = bands.iter().map(|band| entries(band) as f64).zip(counts).collect();
         if nnz <= budget {
             let sum = |w: usize, h: usize| sample.iter().map(|(_, counts)| counts[w][h]).sum();
             let counts = std::array::from_fn(|w| std::array::from_fn(|h| sum(w, h)));
@@ -168,6 +166,32 @@ impl Blocks {
     }
 }
 
+/// Counts the blocks of each band. Threads count different widths. Returns none if the counters would take too much memory.
+fn count_bands(matrix: &Csr, bands: &[Range<usize>]) -> Option<Vec<Counts>> {
+    let offset = |row| matrix.row_offsets().get(row);
+    let entries: usize = bands.iter().map(|band| offset(band.end) - offset(band.start)).sum();
+    let threads = threads_for(entries * 4 * WIDTHS).min(WIDTHS);
+    let fits = Counter::bytes(matrix.cols()) * threads <= Counter::most_bytes(matrix);
+    let parts = if fits { threads } else { 1 };
+    let counted = run_all((0..parts).collect(), |part| {
+        let mut counter = Counter::new(matrix)?;
+        let count = |band: &Range<usize>| {
+            counter.counts = Counts::default();
+            counter.strip_of(matrix, band.clone(), |width| width % parts == part);
+            counter.counts
+        };
+        Some(bands.iter().map(count).collect::<Vec<Counts>>())
+    });
+    let mut counted = counted.into_iter();
+    let mut all = counted.next()??;
+    for part in counted {
+        for (all, part) in all.iter_mut().flatten().flatten().zip(part?.iter().flatten().flatten()) {
+            *all += part;
+        }
+    }
+    Some(all)
+}
+
 /// The state of one worker that counts blocks.
 pub(super) struct Counter {
     /// The stamp of the last row with an entry in each block column.
@@ -183,7 +207,7 @@ impl Counter {
     /// few entries per column to form blocks, or if memory does not suffice.
     pub fn new(matrix: &Csr) -> Option<Counter> {
         let cols = matrix.cols();
-        if Counter::bytes(cols) > SMALL.max(matrix.storage_bytes() as usize) {
+        if Counter::bytes(cols) > Counter::most_bytes(matrix) {
             return None;
         }
         let last_rows = zeros(cols.div_ceil(*SIZES.start())).ok()?;
@@ -195,15 +219,30 @@ impl Counter {
         cols.div_ceil(*SIZES.start()) * size_of::<i32>()
     }
 
+    /// Returns the most bytes that counters may take for this matrix.
+    fn most_bytes(matrix: &Csr) -> usize {
+        SMALL.max(matrix.storage_bytes() as usize)
+    }
+
     /// Counts the blocks of at most [`STRIP`] rows. The first row must be a multiple of every height.
     pub fn strip(&mut self, matrix: &Csr, rows: Range<usize>) {
-        self.width::<2>(matrix, rows.clone());
-        self.width::<3>(matrix, rows.clone());
-        self.width::<4>(matrix, rows.clone());
-        self.width::<5>(matrix, rows.clone());
-        self.width::<6>(matrix, rows.clone());
-        self.width::<7>(matrix, rows.clone());
-        self.width::<8>(matrix, rows);
+        self.strip_of(matrix, rows, |_| true);
+    }
+
+    /// Does the same for the widths that are `wanted`.
+    fn strip_of(&mut self, matrix: &Csr, rows: Range<usize>, wanted: impl Fn(usize) -> bool) {
+        for width in SIZES.filter(|&width| wanted(width)) {
+            let count = match width {
+                2 => Counter::width::<2>,
+                3 => Counter::width::<3>,
+                4 => Counter::width::<4>,
+                5 => Counter::width::<5>,
+                6 => Counter::width::<6>,
+                7 => Counter::width::<7>,
+                _ => Counter::width::<8>,
+            };
+            count(self, matrix, rows.clone());
+        }
     }
 
     fn width<const WIDTH: u32>(&mut self, matrix: &Csr, rows: Range<usize>) {
@@ -234,5 +273,30 @@ impl Counter {
             }
         }
         self.stamp += STRIP as i32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::load;
+
+    #[test]
+    fn threads_count_the_blocks_that_one_counter_counts() {
+        for what in ["rmat:scale=12,edges=60000", "elasticity3d:9x9x9", "poisson2d:1x1"] {
+            let matrix = load(what).unwrap().matrix;
+            let bands: Vec<Range<usize>> =
+                (0..matrix.rows()).step_by(STRIP).map(|row| row..(row + 120).min(matrix.rows())).collect();
+            let mut counter = Counter::new(&matrix).unwrap();
+            let expected: Vec<Counts> = bands
+                .iter()
+                .map(|band| {
+                    counter.counts = Counts::default();
+                    counter.strip(&matrix, band.clone());
+                    counter.counts
+                })
+                .collect();
+            assert_eq!(count_bands(&matrix, &bands), Some(expected), "{what}");
+        }
     }
 }
