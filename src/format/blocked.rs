@@ -1,10 +1,9 @@
 //! Choice of the block size with the least memory traffic, and conversion to blocks.
 
-use super::narrow::narrowest;
+use super::narrow::narrows;
 use super::stats::{Block, Blocks};
 use super::{Bsr, Csr, Values};
 use crate::error::Result;
-use std::sync::Arc;
 
 /// Returns the bytes of a value in blocks; ones are stored in double precision.
 pub(crate) fn stored_bytes(matrix: &Csr) -> f64 {
@@ -22,12 +21,6 @@ pub(crate) fn cheapest(matrix: &Csr, value: f64) -> Option<(Block, f64)> {
 }
 
 /// Converts a matrix to blocks, with values in single precision if this is exact.
-pub(crate) fn blocked(matrix: &Arc<Csr>, block: (usize, usize)) -> Result<Bsr> {
-    match matrix.values() {
-        Values::Ones => {
-            let ones = Values::F32(vec![1.0; matrix.nnz()]);
-            Bsr::from_csr(&Csr::with_pattern(Arc::clone(matrix.pattern()), ones)?, block)
-        }
-        _ => Bsr::from_csr(&narrowest(matrix), block),
-    }
+pub(crate) fn blocked(matrix: &Csr, block: (usize, usize)) -> Result<Bsr> {
+    Bsr::convert(matrix, block, narrows(matrix))
 }

@@ -116,7 +116,7 @@ impl Csr {
     /// Returns the matrix with its values in single precision; the pattern is shared. Ones stay implicit.
     pub fn to_f32(&self) -> Csr {
         let values = match &self.values {
-            Values::F64(v) => Values::F32(v.iter().map(|&v| v as f32).collect()),
+            Values::F64(v) => Values::F32(v.par_iter().with_min_len(1 << 15).map(|&v| v as f32).collect()),
             other => other.clone(),
         };
         Csr { pattern: Arc::clone(&self.pattern), values }

@@ -6,16 +6,26 @@ use std::sync::Arc;
 
 /// Values of a parallel task; the first value that does not fit ends the search.
 const PIECE: usize = 1 << 16;
+/// Values that are tested together.
+const GROUP: usize = 1 << 10;
 
 /// Returns whether single precision represents a value exactly. False for NaN, as its payload would be truncated.
 fn fits(value: &f64) -> bool {
     f64::from(*value as f32).to_bits() == value.to_bits() && !value.is_nan()
 }
 
+/// Returns whether the values can be stored in single precision without a change; ones and single precision can.
+pub(crate) fn narrows(matrix: &Csr) -> bool {
+    match matrix.values() {
+        Values::F64(values) => all_fit(values),
+        Values::Ones | Values::F32(_) => true,
+    }
+}
+
 /// Returns the matrix with its values in single precision if this is exact for all of them.
 pub(crate) fn narrowest(matrix: &Arc<Csr>) -> Arc<Csr> {
     match matrix.values() {
-        Values::F64(values) if all_fit(values) => Arc::new(matrix.to_f32()),
+        Values::F64(_) if narrows(matrix) => Arc::new(matrix.to_f32()),
         _ => Arc::clone(matrix),
     }
 }
@@ -23,8 +33,11 @@ pub(crate) fn narrowest(matrix: &Arc<Csr>) -> Arc<Csr> {
 /// Returns whether single precision represents all values exactly.
 fn all_fit(values: &[f64]) -> bool {
     use rayon::prelude::*;
+    // Without an early exit the loop over a group is vectorised.
+    let group_fits = |group: &[f64]| group.iter().fold(true, |all, value| all & fits(value));
     // In most matrices with inexact values, one of the first values is inexact.
-    values.iter().take(64).all(fits) && values.par_chunks(PIECE).all(|piece| piece.iter().all(fits))
+    values.iter().take(64).all(fits)
+        && values.par_chunks(PIECE).all(|piece| piece.chunks(GROUP).all(group_fits))
 }
 
 /// Returns whether single precision represents a sample of the values exactly.
