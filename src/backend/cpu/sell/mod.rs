@@ -14,6 +14,7 @@
 //! efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
 
 mod block;
+mod layout;
 mod pack;
 
 use super::aligned::AlignedValues;
@@ -22,7 +23,6 @@ use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::Csr;
-use crate::format::narrow::narrowest;
 use crate::operator::Cost;
 use crate::scalar::Scalar;
 use pack::{Packed, Slice};
@@ -43,7 +43,7 @@ impl Family<Cpu> for SellFamily {
         _: &Params,
         _: u64,
     ) -> Result<SharedOperator<Cpu, T>> {
-        let packed = Packed::of(&narrowest(matrix))?;
+        let packed = Packed::of(matrix)?;
         let avx2 = device.avx2;
         let (shape, nnz) = ((matrix.rows(), matrix.cols()), matrix.nnz());
         Ok(Arc::new(Chunked::new::<T>(device, SellMatrix { packed, shape, nnz, avx2 })))

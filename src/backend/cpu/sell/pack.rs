@@ -23,22 +23,16 @@
 //! some width, if that takes clearly fewer bytes.
 
 use super::LANES;
-use super::block::Block;
+use super::layout::{Count, NEAR, RAGGED, REST, RUNS, SORTED, Writer};
 use crate::backend::cpu::aligned::AlignedValues;
 use crate::backend::cpu::chunked::chunk_height;
 use crate::device::cpu::CHUNK;
 use crate::error::{Error, Result};
+use crate::format::narrow::narrows;
 use crate::format::{Csr, Values};
-use crate::parallel::{room, run_all, split_front, zeros};
+use crate::parallel::{run_all, split_front, zeros};
 use bytemuck::Zeroable;
-use std::cmp::Reverse;
 use std::ops::Range;
-
-const SORTED: u32 = 1;
-const RAGGED: u32 = 2;
-const RUNS: u32 = 4;
-const NEAR: u32 = 8;
-const REST: u32 = 16;
 
 /// The stored columns of a slice.
 #[derive(Clone, Copy)]
@@ -141,11 +135,19 @@ impl Packed {
         self.values.stored()
     }
 
+    /// Packs a matrix; values become single precision if this is exact for all of them.
     pub fn of(matrix: &Csr) -> Result<Packed> {
         let ((words, chunks, rests), values) = match matrix.values() {
-            Values::Ones => pack(matrix, None::<&[f32]>).map(|(packed, _)| (packed, Values::Ones)),
-            Values::F32(values) => pack(matrix, Some(values)).map(|(packed, v)| (packed, Values::F32(v))),
-            Values::F64(values) => pack(matrix, Some(values)).map(|(packed, v)| (packed, Values::F64(v))),
+            Values::Ones => pack(matrix, None, |value: f32| value).map(|(packed, _)| (packed, Values::Ones)),
+            Values::F32(values) => {
+                pack(matrix, Some(values), |value| value).map(|(packed, v)| (packed, Values::F32(v)))
+            }
+            Values::F64(values) if narrows(matrix) => {
+                pack(matrix, Some(values), |value| value as f32).map(|(packed, v)| (packed, Values::F32(v)))
+            }
+            Values::F64(values) => {
+                pack(matrix, Some(values), |value| value).map(|(packed, v)| (packed, Values::F64(v)))
+            }
         }?;
         Ok(Packed { words, values: AlignedValues::of(values)?, chunks, rests })
     }
@@ -165,43 +167,54 @@ fn chunk_rows(matrix: &Csr, chunk: usize) -> Range<usize> {
 /// Words, the first word and value of each chunk, and whether any slice has a rest; then the values.
 type Arrays<V> = ((Vec<u32>, Vec<(usize, usize)>, bool), Vec<V>);
 
-/// The maximum number of chunks, and the approximate number of entries, that are packed together. Packed bands are copied into
-/// one array and freed one by one, so smaller bands duplicate less memory.
-const BAND: usize = 64;
-const BAND_ENTRIES: usize = 1 << 18;
+/// The chunks that a thread packs as one task.
+struct Band<'a, V> {
+    chunks: Range<usize>,
+    words: &'a mut [u32],
+    values: &'a mut [V],
+}
 
-fn pack<V: Copy + Zeroable + Send + Sync>(matrix: &Csr, values: Option<&[V]>) -> Result<Arrays<V>> {
+/// Packs a matrix, with values as `convert` returns them. A first pass over the rows counts words and values, so that the second
+/// pass writes to their places.
+fn pack<S: Copy + Sync, V: Copy + Zeroable + Send + Sync>(
+    matrix: &Csr,
+    values: Option<&[S]>,
+    convert: impl Fn(S) -> V + Sync,
+) -> Result<Arrays<V>> {
+    /// Entries of a band, approximately.
+    const BAND: usize = 1 << 18;
     let chunks = chunk_count(matrix);
-    let band = (BAND_ENTRIES / (matrix.nnz() / chunks.max(1)).max(1)).clamp(1, BAND);
+    let band = (BAND / (matrix.nnz() / chunks.max(1)).max(1)).max(1);
     let bands: Vec<Range<usize>> =
         (0..chunks).step_by(band).map(|first| first..(first + band).min(chunks)).collect();
-    let packed = run_all(bands, |band| {
-        let width = if values.is_some() { size_of::<V>() } else { 0 };
-        let mut packer = Packer::new(matrix, values, width as f64);
-        band.into_iter().try_for_each(|chunk| packer.chunk(chunk)).map(|()| packer)
+    let width = if values.is_some() { size_of::<V>() as f64 } else { 0.0 };
+    let counted = run_all(bands.clone(), |band| {
+        band.map(|chunk| Count::of(matrix, chunk_rows(matrix, chunk), width)).collect::<Result<Vec<_>>>()
+    });
+    let (mut starts, mut total) = (Vec::with_capacity(chunks), Count::default());
+    for count in counted.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten() {
+        starts.push((total.words, total.padded));
+        total = total.plus(count);
+    }
+    let mut words: Vec<u32> = zeros(total.words)?;
+    let mut packed: Vec<V> = zeros(if values.is_some() { total.padded } else { 0 })?;
+    let start = |chunk: usize| starts.get(chunk).copied().unwrap_or((total.words, total.padded));
+    let (mut words_left, mut values_left) = (&mut words[..], &mut packed[..]);
+    let bands = bands.into_iter().map(|chunks| {
+        let (from, to) = (start(chunks.start), start(chunks.end));
+        let words = split_front(&mut words_left, to.0 - from.0);
+        Band { chunks, words, values: split_front(&mut values_left, to.1 - from.1) }
+    });
+    run_all(bands.collect(), |band| {
+        let mut writer = Writer { matrix, values, convert: &convert, words: band.words, packed: band.values };
+        band.chunks.into_iter().try_for_each(|chunk| writer.chunk(chunk_rows(matrix, chunk), width))
     })
     .into_iter()
-    .collect::<Result<Vec<_>>>()?;
-    let mut words = zeros(packed.iter().map(|p| p.words.len()).sum())?;
-    let mut all = zeros(packed.iter().map(|p| p.packed.len()).sum())?;
-    let mut starts = Vec::with_capacity(chunks);
-    let rests = packed.iter().any(|p| p.rests);
-    let (mut words_left, mut values_left, mut before) = (&mut words[..], &mut all[..], (0, 0));
-    let mut copies = Vec::new();
-    for part in packed {
-        starts.extend(part.chunks.iter().map(|&(word, value)| (before.0 + word, before.1 + value)));
-        before = (before.0 + part.words.len(), before.1 + part.packed.len());
-        let targets = (
-            split_front(&mut words_left, part.words.len()),
-            split_front(&mut values_left, part.packed.len()),
-        );
-        copies.push((part, targets));
+    .collect::<Result<()>>()?;
+    if values.is_none() {
+        starts.iter_mut().for_each(|(_, value)| *value = 0);
     }
-    run_all(copies, |(part, (words, values))| {
-        words.copy_from_slice(&part.words);
-        values.copy_from_slice(&part.packed);
-    });
-    Ok(((words, starts, rests), all))
+    Ok(((words, starts, total.rests), packed))
 }
 
 /// The estimated size of a packed matrix.
@@ -238,14 +251,13 @@ pub(in crate::backend) fn sampled(matrix: &Csr, value: f64) -> Result<Sample> {
         matrix.row_offsets().get(rows.end) - matrix.row_offsets().get(rows.start)
     };
     let sample_chunk = |chunk: usize| {
-        let mut packer = Packer::new(matrix, None::<&[f32]>, value);
-        packer.chunk(chunk)?;
-        let padded = packer.padded as f64;
-        let words = size_of_val(&packer.words[..]) + size_of::<(usize, usize)>();
+        let count = Count::of(matrix, chunk_rows(matrix, chunk), value)?;
+        let padded = count.padded as f64;
+        let words = count.words * size_of::<u32>() + size_of::<(usize, usize)>();
         Ok::<Sample, Error>(Sample {
             bytes: words as f64 + padded * value,
             padded,
-            gathered: packer.gathered as f64,
+            gathered: count.gathered as f64,
         })
     };
     let Some(fullest) = (0..chunks).max_by_key(|&chunk| entries_of(chunk)) else {
@@ -265,153 +277,6 @@ pub(in crate::backend) fn sampled(matrix: &Csr, value: f64) -> Result<Sample> {
     let (entries, sampled_chunks) =
         if entries == 0 { (entries_of(fullest).max(1), fullest_sample) } else { (entries, sampled_chunks) };
     Ok(fullest_sample.plus(rest / entries as f64, sampled_chunks))
-}
-
-struct Packer<'a, V> {
-    matrix: &'a Csr,
-    values: Option<&'a [V]>,
-    /// Bytes of a value.
-    value: f64,
-    words: Vec<u32>,
-    packed: Vec<V>,
-    chunks: Vec<(usize, usize)>,
-    /// Number of entries, padding included.
-    padded: usize,
-    /// Number of these for which x is gathered.
-    gathered: usize,
-    /// Whether any slice has a rest.
-    rests: bool,
-}
-
-/// Returns the entries, padding included, of slices of rows with these lengths.
-fn padded(lengths: impl Iterator<Item = usize>) -> usize {
-    let (mut padded, mut widest) = (0, 0);
-    for (i, length) in lengths.enumerate() {
-        if i % LANES == 0 {
-            padded += widest * LANES;
-            widest = 0;
-        }
-        widest = widest.max(length);
-    }
-    padded + widest * LANES
-}
-
-impl<'a, V: Copy + Zeroable> Packer<'a, V> {
-    fn new(matrix: &'a Csr, values: Option<&'a [V]>, value: f64) -> Packer<'a, V> {
-        let (words, packed, chunks) = (Vec::new(), Vec::new(), Vec::new());
-        Packer { matrix, values, value, words, packed, chunks, padded: 0, gathered: 0, rests: false }
-    }
-
-    fn length(&self, row: usize) -> usize {
-        self.matrix.row_range(row).len()
-    }
-
-    /// Packs a chunk.
-    fn chunk(&mut self, chunk: usize) -> Result<()> {
-        /// Rows are sorted only if padding exceeds this fraction (1/32) of the entries.
-        const LITTLE: usize = 32;
-        self.chunks.push((self.words.len(), self.packed.len()));
-        let rows = chunk_rows(self.matrix, chunk);
-        let mut order: Vec<usize> = rows.clone().collect();
-        let entries: usize = rows.clone().map(|row| self.length(row)).sum();
-        let unsorted = padded(rows.clone().map(|row| self.length(row)));
-        if unsorted - entries > entries / LITTLE {
-            order.sort_by_key(|&row| Reverse(self.length(row)));
-        }
-        let padded = padded(order.iter().map(|&row| self.length(row)));
-        if self.values.is_some() {
-            // Checked first, because a failed growth of a vector would abort the process.
-            drop(room::<V>(self.packed.len() + padded)?);
-            self.packed.reserve(padded);
-        }
-        drop(room::<u32>(self.words.len() + padded)?);
-        let mut slices = order.chunks(LANES).enumerate();
-        slices.try_for_each(|(slice, lanes)| self.slice(rows.start, slice, lanes))
-    }
-
-    fn slice(&mut self, first: usize, slice: usize, rows: &[usize]) -> Result<()> {
-        let columns: [&[u32]; LANES] =
-            std::array::from_fn(|lane| rows.get(lane).map_or(&[][..], |&row| self.matrix.row_columns(row)));
-        let longest = columns.iter().map(|c| c.len()).max().unwrap_or(0);
-        u32::try_from(longest).map_err(|_| Error::TooLarge {
-            what: "the length of a row",
-            value: longest as u128,
-            limit: u128::from(u32::MAX),
-            container: "backend sell",
-        })?;
-        let sorted = rows.iter().enumerate().any(|(lane, &row)| row - first != slice * LANES + lane);
-        let runs = columns.iter().all(|c| c.len() == longest)
-            && (0..longest)
-                .all(|j| (1..LANES).all(|l| columns[l][j] == columns[0][j].wrapping_add(l as u32)));
-        let block = if runs { Block::of_whole_rows(&columns) } else { Block::of(&columns, self.value) };
-        let ragged = block.lanes.iter().any(|lane| lane.len() != block.width);
-        let entries: usize = columns.iter().map(|c| c.len()).sum();
-        let left = entries - block.entries();
-        let flag = |holds, flag| if holds { flag } else { 0 };
-        let padded = block.width * LANES + left;
-        self.padded += padded;
-        self.gathered += if runs { 0 } else { padded };
-        self.words.push(block.width as u32);
-        let form = if runs { RUNS } else { flag(block.near, NEAR) };
-        self.words.push(flag(sorted, SORTED) | flag(ragged, RAGGED) | form | flag(left > 0, REST));
-        if sorted {
-            let row = |lane: usize| rows.get(lane).map_or(0, |&row| (row - first) as u32);
-            self.words.extend((0..LANES / 2).map(|at| row(2 * at) | row(2 * at + 1) << 16));
-        }
-        if ragged {
-            self.words.extend(block.lanes.iter().map(|lane| lane.len() as u32));
-        }
-        if runs {
-            self.words.extend(columns[0]);
-        } else {
-            self.columns(&block, &columns);
-        }
-        self.rests |= left > 0;
-        if left > 0 {
-            self.words.extend((0..LANES).map(|lane| (columns[lane].len() - block.lanes[lane].len()) as u32));
-            self.words.extend((0..LANES).flat_map(|lane| {
-                let Range { start, end } = block.lanes[lane];
-                columns[lane][..start].iter().chain(&columns[lane][end..])
-            }));
-        }
-        self.values(&block, rows);
-        Ok(())
-    }
-
-    /// Appends the columns of a block.
-    fn columns(&mut self, block: &Block, columns: &[&[u32]; LANES]) {
-        let column = |j: usize, lane: usize| {
-            let at = block.lanes[lane].start + j;
-            if at < block.lanes[lane].end { columns[lane][at] } else { block.low }
-        };
-        if !block.near {
-            self.words.extend((0..block.width * LANES).map(|at| column(at / LANES, at % LANES)));
-            return;
-        }
-        self.words.push(block.low);
-        for j in 0..block.width {
-            let above = |lane| column(j, lane) - block.low;
-            self.words.extend((0..LANES / 2).map(|at| above(2 * at) | above(2 * at + 1) << 16));
-        }
-    }
-
-    /// Appends the values of a slice: those of the block, then those of the rest.
-    fn values(&mut self, block: &Block, rows: &[usize]) {
-        let Some(values) = self.values else { return };
-        let matrix = self.matrix;
-        let of_row = |lane: usize| rows.get(lane).map_or(&[][..], |&row| &values[matrix.row_range(row)]);
-        let of_lane: [&[V]; LANES] = std::array::from_fn(of_row);
-        for j in 0..block.width {
-            self.packed.extend((0..LANES).map(|lane| {
-                let at = block.lanes[lane].start + j;
-                if at < block.lanes[lane].end { of_lane[lane][at] } else { V::zeroed() }
-            }));
-        }
-        self.packed.extend((0..LANES).flat_map(|lane| {
-            let Range { start, end } = block.lanes[lane];
-            of_lane[lane][..start].iter().chain(&of_lane[lane][end..])
-        }));
-    }
 }
 
 const _: () = assert!(CHUNK <= 1 << 16 && CHUNK.is_multiple_of(LANES));
