@@ -138,6 +138,18 @@ pub(crate) fn run_all<T: Send, R: Send>(tasks: Vec<T>, run: impl Fn(T) -> R + Sy
     results
 }
 
+/// Elements of an array that a thread computes as one task.
+const ELEMENTS: usize = 1 << 15;
+
+/// Returns `f(i)` for each `i` below `n`, in order, computed on the pool.
+pub(crate) fn tabulate<T: Zeroable + Send>(n: usize, f: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
+    let mut array: Vec<T> = zeros(n)?;
+    run_all(array.chunks_mut(ELEMENTS).enumerate().collect(), |(piece, chunk): (usize, &mut [T])| {
+        chunk.iter_mut().enumerate().for_each(|(i, element)| *element = f(piece * ELEMENTS + i));
+    });
+    Ok(array)
+}
+
 /// Calls `run` once with each number below `count`, on the threads of rayon's current pool.
 fn for_each_number(count: usize, run: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().with_max_len(1).for_each(run);

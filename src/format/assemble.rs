@@ -46,7 +46,21 @@ pub(crate) fn assemble<E: Entries>(entries: &E, mirror: Option<f64>, duplicates:
 }
 
 fn build<W: Width, E: Entries>(entries: &E, mirror: Option<f64>, duplicates: Duplicates) -> Result<Csr> {
-    let (rows, cols) = entries.shape();
+    let Rows { offsets, columns, values } = by_row::<W, E>(entries, mirror)?;
+    finish(entries.shape().1, offsets, columns, entries.valued().then_some(values), duplicates)
+}
+
+/// Entries by row, in their order within a row.
+pub(super) struct Rows<W> {
+    pub offsets: Vec<W>,
+    pub columns: Vec<u32>,
+    /// Empty if entries have no values.
+    pub values: Vec<f64>,
+}
+
+/// Sorts the entries by row. With `mirror`, does the same as [`assemble`].
+pub(super) fn by_row<W: Width, E: Entries>(entries: &E, mirror: Option<f64>) -> Result<Rows<W>> {
+    let rows = entries.shape().0;
     let pieces = entries.cut(piece_count::<W, E>(entries, mirror.is_some()))?;
     let mut offsets: Vec<W> = zeros(rows + 1)?;
     let mut earlier = (1..pieces.len()).map(|_| zeros(rows)).collect::<Result<Vec<Vec<W>>>>()?;
@@ -62,8 +76,8 @@ fn build<W: Width, E: Entries>(entries: &E, mirror: Option<f64>, duplicates: Dup
     let placed = run_all(tasks, |(piece, cursors)| write_entries(entries, piece, cursors, &slots, mirror));
     entries.check(sum(placed)?)?;
     drop(earlier);
-    let (col_indices, values) = slots.filled();
-    finish(cols, offsets, col_indices, entries.valued().then_some(values), duplicates)
+    let (columns, values) = slots.filled();
+    Ok(Rows { offsets, columns, values })
 }
 
 /// Returns the number of pieces: one per thread, but no more than keep all cursors within two fifths of the matrix.
@@ -148,7 +162,10 @@ impl Slots {
     #[inline(always)]
     fn fetch(&self, index: usize) {
         fetch(&self.cols, index);
-        fetch(&self.values, index);
+        // A prefetch far from any memory of the program is slow.
+        if !self.values.is_empty() {
+            fetch(&self.values, index);
+        }
     }
 
     fn filled(self) -> (Vec<u32>, Vec<f64>) {

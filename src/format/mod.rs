@@ -28,6 +28,7 @@ pub(crate) mod narrow;
 mod order;
 pub mod pattern;
 mod pieces;
+mod renumber;
 mod rows;
 mod select;
 pub mod sell;

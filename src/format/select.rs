@@ -1,4 +1,4 @@
-//! Selections from the entries of a matrix: a triangle, rows in another order, a submatrix.
+//! Selections from the entries of a matrix: a triangle, a submatrix.
 
 use super::Csr;
 use super::pieces::{each_row, narrow, narrow_length};
@@ -20,23 +20,6 @@ impl Csr {
                 columns_out.copy_from_slice(&self.col_indices()[range.clone()]);
                 values_out.copy_from_slice(&values[range]);
             })
-        })
-    }
-
-    /// Returns the rows in another order: row `i` of the result is row `order[i]` of this matrix. The order may omit rows.
-    pub fn rows_in_order(&self, order: &[u32]) -> Result<Csr> {
-        let from = |row: usize| self.row_range(order[row] as usize);
-        let lengths = each_row(order.len(), 4 * self.nnz(), |row| narrow_length(from(row).len()))?;
-        for_stored!(self.values(), self.nnz(), |values| {
-            build_rows(
-                (order.len(), self.cols()),
-                &lengths,
-                self.pattern().repeats,
-                |row, columns_out, values_out| {
-                    columns_out.copy_from_slice(&self.col_indices()[from(row)]);
-                    values_out.copy_from_slice(&values[from(row)]);
-                },
-            )
         })
     }
 

@@ -18,12 +18,7 @@ const SAMPLES: usize = 4096;
 impl Csr {
     /// Returns the transpose.
     pub fn transposed(&self) -> Result<Csr> {
-        transpose(self, None)
-    }
-
-    /// Returns the transpose of the matrix whose row `i` is row `order[i]` of this one. `order` is a permutation of the rows.
-    pub fn transposed_in_order(&self, order: &[u32]) -> Result<Csr> {
-        transpose(self, Some(order))
+        transpose(self)
     }
 
     /// Returns the number of entries of each column.
@@ -32,29 +27,45 @@ impl Csr {
     }
 }
 
-/// Returns the transpose; if there is an `order`, of the matrix whose row `i` is row `order[i]` of this one.
-fn transpose(matrix: &Csr, order: Option<&[u32]>) -> Result<Csr> {
+fn transpose(matrix: &Csr) -> Result<Csr> {
     if matrix.rows() > u32::MAX as usize {
         return Err(Error::InvalidCsr(CsrFault::TooManyColumns { cols: matrix.rows() }));
     }
     for_stored!(matrix.values(), matrix.nnz(), |values| {
         if matrix.nnz() as u64 > Offsets::MOST_NARROW {
-            sort::<u64, _>(matrix, values, order)
+            sort::<u64, _>(matrix, values)
         } else {
-            sort::<u32, _>(matrix, values, order)
+            sort::<u32, _>(matrix, values)
         }
     })
 }
 
+/// Counts the entries of each column: pieces of the entries have counters of their own, which take at most as much memory as the
+/// column indices.
 fn column_lengths(matrix: &Csr) -> Result<Vec<u32>> {
-    let bands = bands(matrix.col_indices(), matrix.cols() as u32, threads_for(matrix.nnz() * 4));
-    let mut lengths: Vec<u32> = zeros(matrix.cols())?;
-    let counters = split(&mut lengths, &bands, |band| band.len());
-    run_all(bands.iter().cloned().zip(counters).collect(), |(band, counts)| count(matrix, band, counts));
+    /// Columns whose counters a thread adds as one task.
+    const COLUMNS: usize = 1 << 15;
+    let (entries, cols) = (matrix.nnz(), matrix.cols());
+    let pieces = threads_for(entries * 4).min(entries / cols.max(1)).max(1);
+    let pieces = matrix.col_indices().chunks(entries.div_ceil(pieces).max(1)).collect();
+    let counted = run_all(pieces, |columns: &[u32]| {
+        let mut counts: Vec<u32> = zeros(cols)?;
+        columns.iter().for_each(|&column| counts[column as usize] += 1);
+        Ok(counts)
+    });
+    let mut counted = counted.into_iter().collect::<Result<Vec<_>>>()?.into_iter();
+    let Some(mut lengths) = counted.next() else { return zeros(cols) };
+    let others: Vec<Vec<u32>> = counted.collect();
+    run_all(lengths.chunks_mut(COLUMNS).enumerate().collect(), |(chunk, lengths): (usize, &mut [u32])| {
+        for counts in &others {
+            let counts = &counts[chunk * COLUMNS..][..lengths.len()];
+            lengths.iter_mut().zip(counts).for_each(|(length, count)| *length += count);
+        }
+    });
     Ok(lengths)
 }
 
-fn sort<O: Offset, T: Stored>(matrix: &Csr, values: &[T], order: Option<&[u32]>) -> Result<Csr> {
+fn sort<O: Offset, T: Stored>(matrix: &Csr, values: &[T]) -> Result<Csr> {
     let (entries, cols) = (matrix.nnz(), matrix.cols());
     let threads = threads_for(entries * (4 + size_of::<T>()));
     let bands = bands(matrix.col_indices(), cols as u32, threads);
@@ -86,7 +97,7 @@ fn sort<O: Offset, T: Stored>(matrix: &Csr, values: &[T], order: Option<&[u32]>)
         });
         parts.collect()
     };
-    run_all(tasks, |band| fill_band(matrix, values, order, band));
+    run_all(tasks, |band| fill_band(matrix, values, band));
     let repeats = matrix.pattern().has_repeats();
     let pattern = Pattern::trusted(cols, matrix.rows(), O::wrap(offsets), rows, repeats);
     Csr::with_pattern(Arc::new(pattern), T::wrap(sorted))
@@ -147,9 +158,9 @@ struct Band<'a, O, T> {
     values: &'a mut [T],
 }
 
-fn fill_band<O: Offset, T: Stored>(matrix: &Csr, values: &[T], order: Option<&[u32]>, band: Band<O, T>) {
+fn fill_band<O: Offset, T: Stored>(matrix: &Csr, values: &[T], band: Band<O, T>) {
     for row in 0..matrix.rows() {
-        let range = part_of_row(matrix, order.map_or(row, |order| order[row] as usize), &band.columns);
+        let range = part_of_row(matrix, row, &band.columns);
         let entries = matrix.col_indices()[range.clone()].iter().zip(&values[range]);
         for (&col, &value) in entries.take_while(|&(&col, _)| col < band.columns.end) {
             let next = &mut band.ends[(col - band.columns.start) as usize];

@@ -85,6 +85,48 @@ fn matrices() -> impl Strategy<Value = Csr> {
     })
 }
 
+/// Returns the matrix with empty rows or columns added until it is square.
+fn squared(m: &Csr) -> Csr {
+    let n = m.rows().max(m.cols());
+    let offsets = (0..=n).map(|i| m.row_offsets().get(i.min(m.rows())) as u64).collect();
+    let pattern = Pattern::with_repeats(n, n, Offsets::narrowest(offsets), m.col_indices().to_vec()).unwrap();
+    Csr::with_pattern(Arc::new(pattern), m.values().clone()).unwrap()
+}
+
+/// Returns the numbers below `n` in an order that depends on the seed.
+fn shuffled(n: usize, seed: u64) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..n as u32).collect();
+    order.sort_by_key(|&i| (u64::from(i) ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
+    order
+}
+
+/// Returns the transpose with row and column `order[i]` as the i-th ones, from single entries. Equal columns keep their order.
+fn renumbered(m: &Csr, order: &[u32]) -> Csr {
+    let place = |index: usize| order.iter().position(|&other| other as usize == index).unwrap();
+    let places: Vec<usize> = (0..m.rows()).map(place).collect();
+    let mut rows = vec![Vec::new(); m.rows()];
+    for (number, &row) in order.iter().enumerate() {
+        for entry in m.row_range(row as usize) {
+            rows[places[m.col_indices()[entry] as usize]].push((number as u32, entry));
+        }
+    }
+    let mut offsets = vec![0_u64];
+    rows.iter().for_each(|row| offsets.push(offsets[offsets.len() - 1] + row.len() as u64));
+    let entries: Vec<(u32, usize)> = rows.concat();
+    let columns = entries.iter().map(|entry| entry.0).collect();
+    let values = match m.values() {
+        Values::Ones => Values::Ones,
+        Values::F32(values) => Values::F32(entries.iter().map(|&(_, entry)| values[entry]).collect()),
+        Values::F64(values) => Values::F64(entries.iter().map(|&(_, entry)| values[entry]).collect()),
+    };
+    let pattern = Pattern::with_repeats(m.rows(), m.rows(), Offsets::narrowest(offsets), columns).unwrap();
+    Csr::with_pattern(Arc::new(pattern), values).unwrap()
+}
+
+fn lengths(m: &Csr) -> Vec<u32> {
+    (0..m.rows()).map(|i| m.row_range(i).len() as u32).collect()
+}
+
 /// Returns the matrix after a round trip through every format that distinguishes padding from entries.
 fn exact(m: &Csr, height: usize, window: usize) -> Vec<(&'static str, Csr)> {
     let ell = Ell::with_limit(m, usize::MAX).unwrap();
@@ -180,6 +222,15 @@ proptest! {
                 prop_assert_eq!(transpose.get(j, i).map(f64::to_bits), Some(v.to_bits()));
             }
         }
+    }
+
+    #[test]
+    fn the_transpose_in_another_order_is_that_of_renumbered_entries(m in matrices(), seed in any::<u64>()) {
+        let m = squared(&m);
+        let order = shuffled(m.rows(), seed);
+        let transpose = m.transposed_in_order(&order).unwrap();
+        prop_assert_eq!(bits(&transpose), bits(&renumbered(&m, &order)));
+        prop_assert_eq!(m.column_lengths().unwrap(), lengths(&m.transposed().unwrap()));
     }
 
     #[test]
@@ -290,6 +341,21 @@ fn parallel_edges_are_kept_and_add_up() {
     assert!(matches!(graph.to_f32().summed().unwrap().values(), Values::F32(_)));
     let counted = Csr::with_pattern(graph.pattern().clone(), Values::Ones).unwrap().summed().unwrap();
     assert_eq!(counted.values(), &Values::F64(vec![2.0, 1.0, 3.0, 1.0, 1.0]));
+}
+
+#[test]
+fn large_and_repeated_entries_are_transposed_in_another_order() {
+    // More entries than one thread processes.
+    let large = solver::source::load("rmat:scale=11,edges=60000").unwrap().matrix;
+    let weighted: Vec<f64> = (0..large.nnz()).map(|i| i as f64).collect();
+    let weighted = Csr::with_pattern(large.pattern().clone(), Values::F64(weighted)).unwrap();
+    for m in [large, weighted, squared(&multigraph()), squared(&multigraph().to_f32())] {
+        let order = shuffled(m.rows(), 7);
+        assert_eq!(bits(&m.transposed_in_order(&order).unwrap()), bits(&renumbered(&m, &order)));
+        assert_eq!(m.column_lengths().unwrap(), lengths(&m.transposed().unwrap()));
+    }
+    let oblong = Csr::new(1, 2, Offsets::U32(vec![0, 1]), vec![1], Values::Ones).unwrap();
+    assert!(oblong.transposed_in_order(&[0]).is_err());
 }
 
 #[test]

@@ -8,9 +8,8 @@
 
 use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Values};
+use crate::parallel::{tabulate, zeros};
 use crate::solve::rounding::sum;
-use rayon::slice::ParallelSliceMut;
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// Number of vertices whose ranks fit a second-level cache.
@@ -46,8 +45,7 @@ impl Links {
     }
 
     /// Builds the links in the order with the fastest gathers. On CPUs the reordering takes about as long as it saves in ten
-    /// iterations. The graph is dropped during the construction, so that at most two copies are in memory at once if it is not
-    /// shared.
+    /// iterations. At most two copies of the graph are in memory at once.
     pub fn in_best_order(graph: impl Into<Arc<Csr>>) -> Result<Links> {
         let graph = graph.into();
         check(&graph)?;
@@ -59,11 +57,9 @@ impl Links {
 
     fn ordered(graph: Arc<Csr>, order: Vec<u32>) -> Result<Links> {
         let out = outgoing_weights(&graph)?;
-        let out = order.iter().map(|&vertex| out[vertex as usize]).collect();
-        // The transposition renumbers and sorts the sources; the targets are renumbered after it.
-        let incoming = graph.transposed_in_order(&order)?;
-        drop(graph);
-        Ok(Links { incoming: Arc::new(incoming.rows_in_order(&order)?), out, order: Some(order) })
+        let out = tabulate(order.len(), |number| out[order[number] as usize])?;
+        let incoming = Arc::new(graph.transposed_in_order(&order)?);
+        Ok(Links { incoming, out, order: Some(order) })
     }
 
     /// Returns the links by target vertex, in the vertex order of this folder: the matrix that an operator must multiply.
@@ -157,16 +153,32 @@ fn order(graph: &Csr) -> Result<Option<Vec<u32>>> {
     if n < MANY || !is_scattered(graph) {
         return Ok(None);
     }
-    // Ties are broken by the lower number, so that the order depends on the graph alone.
-    let key = |(i, incoming_lengths): (usize, u32)| {
-        (Reverse(graph.row_range(i).len()), Reverse(incoming_lengths), i as u32)
-    };
-    let incoming_lengths = graph.column_lengths()?;
-    let mut keys: Vec<_> = incoming_lengths.into_iter().enumerate().map(key).collect();
-    keys.par_sort_unstable();
-    let cached: usize = keys[..CACHED].iter().map(|(Reverse(links), ..)| links).sum();
+    let outgoing = |vertex: u32| graph.row_range(vertex as usize).len();
+    let incoming = graph.column_lengths()?;
+    // The sorts keep vertices with equal keys in their order, so that the second one keeps the order of the first.
+    let vertices: Vec<u32> = (0..n as u32).collect();
+    let vertices = by_decreasing(&vertices, |vertex| incoming[vertex as usize] as usize)?;
+    let vertices = by_decreasing(&vertices, outgoing)?;
+    let cached: usize = vertices[..CACHED].iter().map(|&vertex| outgoing(vertex)).sum();
     let pays = cached as f64 >= SHARE * graph.nnz() as f64;
-    Ok(pays.then(|| keys.into_iter().map(|(.., i)| i).collect()))
+    Ok(pays.then_some(vertices))
+}
+
+/// Sorts vertices by decreasing key. Vertices with the same key keep their order. A counting sort: the keys are at most the
+/// number of links.
+fn by_decreasing(vertices: &[u32], key: impl Fn(u32) -> usize) -> Result<Vec<u32>> {
+    let largest = vertices.iter().map(|&vertex| key(vertex)).max().unwrap_or(0);
+    // The place of the next vertex with each key, from the largest key on.
+    let mut places: Vec<u32> = zeros(largest + 2)?;
+    vertices.iter().for_each(|&vertex| places[largest - key(vertex) + 1] += 1);
+    (0..=largest).for_each(|at| places[at + 1] += places[at]);
+    let mut sorted: Vec<u32> = zeros(vertices.len())?;
+    for &vertex in vertices {
+        let place = &mut places[largest - key(vertex)];
+        sorted[*place as usize] = vertex;
+        *place += 1;
+    }
+    Ok(sorted)
 }
 
 /// Returns whether the neighbours of a vertex have distant numbers, estimated from a sample.
@@ -209,6 +221,17 @@ mod tests {
         }
         let values: Vec<f64> = (0..512).map(f64::from).collect();
         assert_eq!(links.to_graph_order(links.to_internal_order(&values)), values);
+    }
+
+    #[test]
+    fn vertices_with_equal_keys_keep_their_order() {
+        for (n, keys) in [(0, 1), (1, 1), (1000, 1), (1000, 7), (1000, 100_000)] {
+            let key = |vertex: u32| vertex.wrapping_mul(2_654_435_761) as usize % keys;
+            let vertices: Vec<u32> = (0..n).map(|i| i * 577 % n.max(1)).collect();
+            let mut expected = vertices.clone();
+            expected.sort_by_key(|&vertex| std::cmp::Reverse(key(vertex)));
+            assert_eq!(by_decreasing(&vertices, key).unwrap(), expected, "{n} vertices, {keys} keys");
+        }
     }
 
     #[test]
