@@ -24,6 +24,7 @@ use crate::backend::Operator;
 use crate::device::{Device, Recorded};
 use crate::error::{Error, Result};
 use crate::observe::Observer;
+use crate::parallel::tabulate;
 use crate::scalar::Scalar;
 use crate::solve::fixed::{self, Found, Terms, check_distribution, check_probabilities};
 use crate::solve::rounding::sum;
@@ -167,9 +168,8 @@ impl RankProblem<'_> {
     }
 
     /// Returns the start of the iteration.
-    fn beginning(&self) -> Vec<f64> {
-        self.start
-            .map_or_else(|| (0..self.links.vertices()).map(|i| self.teleport(i)).collect(), <[f64]>::to_vec)
+    fn beginning(&self) -> Result<Vec<f64>> {
+        tabulate(self.links.vertices(), |i| self.start.map_or_else(|| self.teleport(i), |start| start[i]))
     }
 }
 
@@ -285,7 +285,7 @@ pub fn power<D: Device, T: Scalar>(
     let device = operator.device().clone();
     let power = power::Power::new(operator, problem, extrapolate);
     let bytes_per_iteration = power.bytes(1);
-    let x = problem.beginning();
+    let x = problem.beginning()?;
     if n == 0 {
         return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..empty_ranking() });
     }
@@ -379,7 +379,7 @@ pub fn gauss_seidel(
     let operator_bytes = incoming.storage_bytes();
     let vector_bytes = (gauss_seidel::VECTORS * n * size_of::<f64>()) as u64;
     let bytes_per_iteration = operator_bytes + vector_bytes;
-    let x = problem.beginning();
+    let x = problem.beginning()?;
     if n == 0 {
         return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..empty_ranking() });
     }

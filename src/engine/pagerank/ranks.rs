@@ -10,10 +10,12 @@ use crate::engine::limit::{self, Traffic};
 use crate::engine::matrix::Matrix;
 use crate::engine::running::{Chosen, highest, message};
 use crate::error::Result;
+use crate::format::Csr;
 use crate::observe::{History, Phase, Profile, Recorder, profile};
 use crate::scalar::Precision;
 use crate::solve::pagerank::Ranking;
 use crate::stop::StopReason;
+use rayon::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -33,21 +35,31 @@ pub(super) struct GraphFacts {
 
 impl GraphFacts {
     pub fn of(graph: &Matrix) -> GraphFacts {
-        let counts = graph.csr.map_rows(|i| {
-            let row = graph.csr.row_columns(i);
-            let loops = row.iter().filter(|&&j| j as usize == i).count() as u64;
-            (loops, row.windows(2).filter(|w| w[0] == w[1]).count() as u64)
-        });
+        let (self_loops, duplicates) = loops_and_repeats(&graph.csr);
         GraphFacts {
             names: Names::of(graph, 0),
             name: graph.title(),
             stand_in: graph.stand_in(),
             notes: graph.notes().to_vec(),
-            self_loops: counts.iter().map(|c| c.0).sum(),
-            duplicates: counts.iter().map(|c| c.1).sum(),
+            self_loops,
+            duplicates,
             seconds_load: graph.metadata.seconds_load,
         }
     }
+}
+
+/// Counts the links from a vertex to itself, and the links beyond the first between the same two vertices.
+fn loops_and_repeats(graph: &Csr) -> (u64, u64) {
+    let repeats = graph.pattern().has_repeats();
+    let of_row = |i: usize| {
+        let row = graph.row_columns(i);
+        let before = row.partition_point(|&j| (j as usize) < i);
+        let loops = row[before..].iter().take_while(|&&j| j as usize == i).count();
+        let repeated = if repeats { row.windows(2).filter(|w| w[0] == w[1]).count() } else { 0 };
+        (loops as u64, repeated as u64)
+    };
+    let rows = (0..graph.rows()).into_par_iter().with_min_len(4096).map(of_row);
+    rows.reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
 }
 
 /// Facts that all ranks of a prepared solve share.
@@ -219,6 +231,7 @@ impl Ranks {
             sum: ranking.certificate.sum,
             seconds_load: graph.seconds_load,
             seconds_setup: self.facts.seconds_setup + ranking.seconds_setup,
+            seconds_total: None,
             seconds_solve: ranking.seconds_solve,
             seconds_certify: ranking.seconds_certify,
             seconds_per_iteration: each,
@@ -248,5 +261,25 @@ impl Ranks {
             resume: None,
         };
         advice::hint(&ended, naming)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Coo, Duplicates};
+
+    #[test]
+    fn links_to_oneself_and_repeated_links_are_counted() {
+        let count = |n: usize, links: &[(usize, usize)], duplicates: Duplicates| {
+            let mut coo = Coo::with_capacity(n, n, links.len()).unwrap();
+            links.iter().for_each(|&(i, j)| coo.push(i, j, 1.0).unwrap());
+            loops_and_repeats(&coo.into_csr_with(duplicates).unwrap())
+        };
+        let links = [(0, 0), (0, 0), (0, 0), (0, 2), (2, 1), (2, 1), (3, 3), (3, 0)];
+        assert_eq!(count(5, &links, Duplicates::Keep), (4, 3));
+        assert_eq!(count(5, &links, Duplicates::Sum), (2, 0));
+        assert_eq!(count(0, &[], Duplicates::Keep), (0, 0));
+        assert_eq!(count(1, &[(0, 0)], Duplicates::Keep), (1, 0));
     }
 }

@@ -15,6 +15,7 @@ use super::{Dangling, RankProblem, Renumbered};
 use crate::error::{Error, Result};
 use crate::format::Values;
 use crate::solve::rounding::sum;
+use rayon::prelude::*;
 
 /// The unit of rounding in double precision.
 const ROUNDING: f64 = f64::EPSILON / 2.0;
@@ -55,8 +56,10 @@ pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certif
         return Certificate { residual: 0.0, error_bound: 0.0, sum: 0.0 };
     }
     // The contribution of each vertex along a link of weight 1: one rounding.
+    let out = links.out();
+    let contribution = |j: usize| if out[j] > 0.0 { x[j] / out[j] } else { 0.0 };
     let contributions: Vec<f64> =
-        x.iter().zip(links.out()).map(|(x, out)| if *out > 0.0 { x / out } else { 0.0 }).collect();
+        (0..n).into_par_iter().with_min_len(CONTRIBUTIONS).map(contribution).collect();
     let stranded = sum(links.sinks().map(|vertex| x[vertex]));
     let incoming = links.incoming();
     let rows = incoming.map_rows(|i| {
@@ -83,13 +86,19 @@ pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certif
         // The rounded terms have at most the magnitude of `image`; x itself is exact.
         (image - x[i], image.abs() + d * (inflow.abs() + kept.abs() + spread.abs()) + jump.abs())
     });
-    let residual = sum(rows.iter().map(|(difference, _)| difference.abs()));
-    let magnitude = sum(rows.iter().map(|(_, magnitude)| *magnitude));
+    let residual = || sum(rows.iter().map(|(difference, _)| difference.abs()));
+    let magnitude = || sum(rows.iter().map(|(_, magnitude)| *magnitude));
+    let of_x = || sum(x.iter().copied());
+    // Each sum is a chain of dependent additions on one thread.
+    let ((residual, magnitude), sum) = rayon::join(|| rayon::join(residual, magnitude), of_x);
     // Weights of links (their sum, the division, the product, the sum of products) take 8 roundings, the spread and the jump also
     // 8, their sum 3, the difference and both norms 4. Twice that total is allowed.
     let rounding = 32.0 * ROUNDING * (magnitude + residual);
-    Certificate { residual, error_bound: (residual + rounding) / (1.0 - d), sum: sum(x.iter().copied()) }
+    Certificate { residual, error_bound: (residual + rounding) / (1.0 - d), sum }
 }
+
+/// The fewest contributions that a thread computes as one task.
+const CONTRIBUTIONS: usize = 1 << 14;
 
 /// Independent partial sums of a row, which shorten the chain of dependent additions.
 const SUMS: usize = 4;
@@ -97,14 +106,18 @@ const SUMS: usize = 4;
 /// Computes the sum over a row, with the rounding error of each partial sum accumulated separately (D. Knuth's two-sum).
 fn total(columns: &[u32], term: impl Fn(usize, u32) -> f64) -> f64 {
     let (mut sums, mut lost) = ([0.0; SUMS], [0.0; SUMS]);
-    for (group, columns) in columns.chunks(SUMS).enumerate() {
-        for (lane, &column) in columns.iter().enumerate() {
-            let term = term(group * SUMS + lane, column);
-            let next = sums[lane] + term;
-            let taken = next - sums[lane];
-            lost[lane] += (sums[lane] - (next - taken)) + (term - taken);
-            sums[lane] = next;
-        }
+    let mut add = |lane: usize, term: f64| {
+        let next = sums[lane] + term;
+        let taken = next - sums[lane];
+        lost[lane] += (sums[lane] - (next - taken)) + (term - taken);
+        sums[lane] = next;
+    };
+    let (groups, rest) = columns.as_chunks::<SUMS>();
+    for (group, columns) in groups.iter().enumerate() {
+        let terms: [f64; SUMS] = std::array::from_fn(|lane| term(group * SUMS + lane, columns[lane]));
+        (0..SUMS).for_each(|lane| add(lane, terms[lane]));
     }
+    let whole = groups.len() * SUMS;
+    rest.iter().enumerate().for_each(|(lane, &column)| add(lane, term(whole + lane, column)));
     sum(sums.into_iter().chain(lost))
 }

@@ -35,7 +35,7 @@ use crate::backend::Operator;
 use crate::device::formula::{names, program, sweep};
 use crate::device::{Device, Formula, Name, Op, Slot, SlotState, Sweep, Work, Workspace};
 use crate::error::Result;
-use crate::parallel::zeros;
+use crate::parallel::{tabulate, zeros};
 use crate::scalar::Scalar;
 use crate::solve::fixed::Steps;
 use std::cell::RefCell;
@@ -200,7 +200,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
         let mut workspace = Workspace::new(self.links.device(), names, (x.len(), 1), SLOTS)?;
         let mut work = workspace.work();
         let w = |i: usize| signed(problem.links.out()[i]);
-        let values: [(Name, &dyn Fn(usize) -> f64); 4] = [
+        let values: [(Name, &(dyn Fn(usize) -> f64 + Sync)); 4] = [
             (v::c, &|i| x[i] / w(i)),
             (v::w, &w),
             (v::v, &|i| problem.teleport(i)),
@@ -208,7 +208,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
         ];
         for (name, value) in values {
             if work.has(name) {
-                let host: Vec<T> = (0..x.len()).map(|i| T::from_f64(value(i))).collect();
+                let host: Vec<T> = tabulate(x.len(), |i| T::from_f64(value(i)))?;
                 work.upload(name, &host)?;
             }
         }
@@ -233,11 +233,11 @@ impl<D: Device, T: Scalar> Power<D, T> {
         let wide = [v::y, v::c, v::v].into_iter().filter(|name| self.step.binding.has(*name));
         let mut workspace = Workspace::new(self.links.device(), wide, (n, k), SLOTS)?;
         let w = |i: usize| signed(problem.links.out()[i]);
-        let narrow: [(Name, &dyn Fn(usize) -> f64); 2] =
+        let narrow: [(Name, &(dyn Fn(usize) -> f64 + Sync)); 2] =
             [(v::w, &w), (v::sinks, &|i| f64::from(u8::from(w(i) < 0.0)))];
         for (name, value) in narrow.into_iter().filter(|(name, _)| self.step.binding.has(*name)) {
             workspace.add_narrow(name)?;
-            let host: Vec<T> = (0..n).map(|i| T::from_f64(value(i))).collect();
+            let host: Vec<T> = tabulate(n, |i| T::from_f64(value(i)))?;
             workspace.work().upload(name, &host)?;
         }
         let mut host: Vec<T> = zeros(n * k)?;
