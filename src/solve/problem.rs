@@ -3,7 +3,7 @@
 use super::verdict::largest_magnitude;
 use crate::error::{Error, Result};
 use crate::format::Csr;
-use crate::parallel::zeros;
+use crate::parallel::{run_all, zeros};
 use crate::source::generate::random::Random;
 
 /// One right-hand side or several, and the answer from which a single one was computed.
@@ -28,20 +28,35 @@ const ROUNDING: f64 = 1e-13;
 /// Computes b = A times ones. If that vanishes, as for the Laplacian of a graph, computes b = A times a random vector; the matrix
 /// is singular then, and so is a matrix with an empty row, so the answer is not unique.
 pub fn with_known_answer(matrix: &Csr) -> Problem {
-    let ones = vec![1.0; matrix.cols()];
-    let b = matrix.multiply_reference(&ones);
-    let magnitudes = matrix.map_rows(|i| matrix.row(i).map(|(_, v)| v.abs()).sum::<f64>());
-    let empty_row = magnitudes.contains(&0.0);
-    let scale = largest_magnitude(magnitudes.into_iter());
+    let (b, scale, empty_row) = row_sums(matrix);
     // Written so that NaN counts as not vanishing.
     let vanishes = scale > 0.0 && largest_magnitude(b.iter().copied()) <= ROUNDING * scale;
     if !vanishes {
-        let answer = (scale != 0.0 && !empty_row).then_some(ones);
+        let answer = (scale != 0.0 && !empty_row).then(|| vec![1.0; matrix.cols()]);
         return Problem { b, columns: 1, answer, description: "A*ones".to_owned() };
     }
     let random = random(matrix.cols(), SEED);
     let b = matrix.multiply_reference(&random);
     Problem { b, columns: 1, answer: None, description: "A*random, since A*ones vanishes".to_owned() }
+}
+
+/// Returns A times ones, with each row summed in order, the largest sum of magnitudes in a row, and whether such a sum is 0.
+fn row_sums(matrix: &Csr) -> (Vec<f64>, f64, bool) {
+    /// Rows that a thread sums as one task.
+    const ROWS: usize = 4096;
+    let mut b = vec![0.0; matrix.rows()];
+    let parts = run_all(b.chunks_mut(ROWS).enumerate().collect(), |(task, b): (usize, &mut [f64])| {
+        let (mut largest, mut empty) = (0.0, false);
+        for (row, b) in (task * ROWS..).zip(b) {
+            *b = matrix.row(row).map(|(_, value)| value).sum();
+            let magnitude: f64 = matrix.row(row).map(|(_, value)| value.abs()).sum();
+            largest = largest_magnitude([largest, magnitude].into_iter());
+            empty |= magnitude == 0.0;
+        }
+        (largest, empty)
+    });
+    let largest = largest_magnitude(parts.iter().map(|part| part.0));
+    (b, largest, parts.iter().any(|part| part.1))
 }
 
 /// Computes numbers in [-1, 1) that depend only on the seed and their index: the same on every machine.
@@ -59,4 +74,36 @@ pub fn random_columns(n: usize, seed: u64, k: usize) -> Result<Vec<f64>> {
         }
     }
     Ok(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Coo, Values};
+    use crate::source::load;
+    use std::sync::Arc;
+
+    #[test]
+    fn row_sums_are_those_of_the_reference() {
+        let grid = load("poisson2d:97x89").unwrap().matrix;
+        let values: Vec<f64> = (0..grid.nnz()).map(|i| (i as f64).sin()).collect();
+        let with = |at: usize, value: f64| {
+            let mut values = values.clone();
+            values[at] = value;
+            Csr::with_pattern(Arc::clone(grid.pattern()), Values::F64(values)).unwrap()
+        };
+        let mut gaps = Coo::with_capacity(5, 5, 2).unwrap();
+        gaps.push(1, 4, -0.0).unwrap();
+        gaps.push(3, 0, -2.5).unwrap();
+        let empty = Coo::with_capacity(0, 0, 0).unwrap();
+        let small = [gaps, empty].map(|coo| coo.into_csr().unwrap());
+        for matrix in [with(0, 1.0), with(7000, f64::NAN), with(9, f64::INFINITY)].into_iter().chain(small) {
+            let (b, scale, empty_row) = row_sums(&matrix);
+            let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&b), bits(&matrix.multiply_reference(&vec![1.0; matrix.cols()])));
+            let magnitudes = matrix.map_rows(|i| matrix.row(i).map(|(_, v)| v.abs()).sum::<f64>());
+            assert_eq!(empty_row, magnitudes.contains(&0.0));
+            assert_eq!(scale.to_bits(), largest_magnitude(magnitudes.into_iter()).to_bits());
+        }
+    }
 }

@@ -55,9 +55,8 @@ pub struct Measured {
 impl Measured {
     /// Returns the normwise backward error of x with the residual r.
     pub fn backward_error(&self, b: &[f64], x: &[f64], r: &[f64]) -> f64 {
-        let largest = |v: &[f64]| largest_magnitude(v.iter().copied());
-        let r = largest(r);
-        if r == 0.0 { 0.0 } else { r / (self.matrix_norm * largest(x) + largest(b)) }
+        let r = largest_in(r);
+        if r == 0.0 { 0.0 } else { r / (self.matrix_norm * largest_in(x) + largest_in(b)) }
     }
 }
 
@@ -292,14 +291,71 @@ pub fn normal_residual(matrix: &Csr, r: &[f64]) -> f64 {
 
 /// Computes the Euclidean norm without overflow or underflow.
 pub(super) fn norm(values: &[f64]) -> f64 {
-    let largest = largest_magnitude(values.iter().copied());
+    largest_and_norm(values).1
+}
+
+/// Returns the largest magnitude of the values and their Euclidean norm. The squares are added in order.
+pub(super) fn largest_and_norm(values: &[f64]) -> (f64, f64) {
+    const GROUP: usize = 16;
+    let largest = largest_in(values);
     if largest == 0.0 || !largest.is_finite() {
-        return largest;
+        return (largest, largest);
     }
-    largest * values.iter().map(|v| (v / largest) * (v / largest)).sum::<f64>().sqrt()
+    let square = |value: f64| (value / largest) * (value / largest);
+    let (groups, rest) = values.as_chunks::<GROUP>();
+    let mut sum = 0.0;
+    for group in groups {
+        // Computed before they are added, so that the divisions are vectorised.
+        let squares = group.map(square);
+        squares.iter().for_each(|square| sum += square);
+    }
+    rest.iter().for_each(|value| sum += square(*value));
+    (largest, largest * sum.sqrt())
 }
 
 /// Returns the largest magnitude of the values, or NaN if any of them is NaN.
 pub(super) fn largest_magnitude(values: impl Iterator<Item = f64>) -> f64 {
     values.map(f64::abs).fold(0.0, |m: f64, v| if m.is_nan() || v.is_nan() { f64::NAN } else { m.max(v) })
+}
+
+/// Does the same for an array, several values at a time.
+pub(super) fn largest_in(values: &[f64]) -> f64 {
+    const LANES: usize = 8;
+    let (groups, rest) = values.as_chunks::<LANES>();
+    let (mut largest, mut nan) = ([0.0; LANES], [false; LANES]);
+    for group in groups {
+        for lane in 0..LANES {
+            let value = group[lane].abs();
+            nan[lane] |= value.is_nan();
+            largest[lane] = if value > largest[lane] { value } else { largest[lane] };
+        }
+    }
+    let nan = nan.contains(&true).then_some(f64::NAN);
+    largest_magnitude(largest.into_iter().chain(nan).chain(rest.iter().copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_magnitude_and_the_norm_are_those_of_a_plain_loop() {
+        for length in [0_usize, 1, 7, 8, 9, 16, 100, 1001] {
+            let mut values: Vec<f64> =
+                (0..length).map(|i| ((i * 7919 % 1013) as f64 - 500.0) / 3.0).collect();
+            let plain = |values: &[f64]| largest_magnitude(values.iter().copied());
+            let largest = plain(&values);
+            let squares = values.iter().map(|v| (v / largest) * (v / largest)).sum::<f64>();
+            let expected = if length == 0 { 0.0 } else { largest * squares.sqrt() };
+            assert_eq!(largest_and_norm(&values), (largest, expected), "{length}");
+            for special in [f64::NAN, f64::NEG_INFINITY, -1e300, -0.0] {
+                for at in [0, length / 2, length.saturating_sub(1)] {
+                    let Some(value) = values.get_mut(at) else { continue };
+                    let before = std::mem::replace(value, special);
+                    assert_eq!(largest_in(&values).to_bits(), plain(&values).to_bits(), "{special} at {at}");
+                    values[at] = before;
+                }
+            }
+        }
+    }
 }

@@ -11,7 +11,9 @@ use crate::solve::System;
 use crate::solve::checkpoint::{Reader, Writer};
 use crate::solve::forward_error::Estimator;
 use crate::solve::given::MatrixRef;
-use crate::solve::verdict::{self, Judge, Measured, largest_magnitude, norm, normal_residual};
+use crate::solve::verdict::{
+    self, Judge, Measured, largest_and_norm, largest_in, largest_magnitude, norm, normal_residual,
+};
 use std::io::{self, Write};
 
 /// A column of the answer. It is contiguous, whereas b and the vectors of devices are row-major.
@@ -86,12 +88,12 @@ impl<'a, D: Device, T: Scalar> Host<'a, D, T> {
 
     /// Sets the proposed x to x + d for a column, with d as fetched, multiplied by `sigma` and the scale of the residual.
     fn add_d(&mut self, column: usize, sigma: f64) {
-        let Memory { columns, next_x, host, .. } = &mut *self.memory;
+        let (k, Memory { columns, next_x, host, .. }) = (self.k, &mut *self.memory);
         let Column { x, scale, .. } = &columns[column];
         let by = scale * sigma;
         let grown = |d: f64| if by.is_normal() { d * by } else { d * scale * sigma };
-        let next = next_x.iter_mut().zip(x).zip(host.iter().skip(column).step_by(self.k));
-        next.for_each(|((next, x), d)| *next = x + grown(d.to_f64()));
+        let d = |i: usize| host[i * k + column].to_f64();
+        each_entry(self.device, next_x, |i, next| *next = x[i] + grown(d(i)));
     }
 }
 
@@ -99,10 +101,10 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     fn right_hand_side(&self, column: usize) -> (f64, f64) {
         let b = self.system.b;
         if self.k == 1 {
-            return (largest_magnitude(b.iter().copied()), norm(b));
+            return largest_and_norm(b);
         }
         let b: Vec<f64> = b.iter().skip(column).step_by(self.k).copied().collect();
-        (largest_magnitude(b.iter().copied()), norm(&b))
+        largest_and_norm(&b)
     }
 
     fn first_not_finite_in_b(&self, column: usize) -> Option<usize> {
@@ -132,7 +134,8 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
             None => {
                 self.clear(column);
                 let Memory { columns, b, .. } = &mut *self.memory;
-                columns[column].r.copy_from_slice(one_column(self.system.b, k, column, b));
+                let b = one_column(self.system.b, k, column, b);
+                each_entry(self.device, &mut columns[column].r, |i, r| *r = b[i]);
                 Truth::OF_ZERO
             }
             Some(x0) => {
@@ -158,11 +161,12 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     ) -> Result<()> {
         let Memory { columns, host, .. } = &mut *self.memory;
         for (index, column) in columns.iter_mut().enumerate() {
-            let host = host.iter_mut().skip(index).step_by(self.k);
             if live(index) {
                 column.scale = scale(&column.r);
-                host.zip(&column.r).for_each(|(host, r)| *host = T::from_f64(r / column.scale));
+                let Column { r, scale, .. } = column;
+                each_row(self.device, host, self.k, |i, row| row[index] = T::from_f64(r[i] / *scale));
             } else {
+                let host = host.iter_mut().skip(index).step_by(self.k);
                 host.for_each(|host| *host = T::default());
             }
         }
@@ -282,8 +286,7 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
 
     fn copy_to(&self, x: &mut [f64]) {
         for (index, column) in self.memory.columns.iter().enumerate() {
-            let x = x.iter_mut().skip(index).step_by(self.k);
-            x.zip(&column.x).for_each(|(x, own)| *x = *own);
+            each_row(self.device, x, self.k, |i, row| row[index] = column.x[i]);
         }
     }
 
@@ -320,6 +323,24 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     }
 }
 
+/// Rows of an array that a thread processes as one task.
+const ROWS: usize = 1 << 14;
+
+/// Calls `f` with the index of each row of a row-major array of k columns, and the row, on the threads that serve the device. The
+/// first write to new memory takes longer than the work itself.
+fn each_row<A: Send>(device: &impl Device, array: &mut [A], k: usize, f: impl Fn(usize, &mut [A]) + Sync) {
+    // Of size 0, so that nothing is allocated.
+    let mut parts = vec![(); array.len().div_ceil(ROWS * k)];
+    device.each_chunk(array, ROWS * k, &mut parts, |task, chunk, ()| {
+        chunk.chunks_exact_mut(k).enumerate().for_each(|(i, row)| f(task * ROWS + i, row));
+    });
+}
+
+/// Does the same for an array of one column.
+fn each_entry<A: Send>(device: &impl Device, array: &mut [A], f: impl Fn(usize, &mut A) + Sync) {
+    each_row(device, array, 1, |i, row| f(i, &mut row[0]));
+}
+
 /// Returns a column of a row-major array of k columns, copied to `buffer` if there are several.
 fn one_column<'a>(all: &'a [f64], k: usize, column: usize, buffer: &'a mut [f64]) -> &'a [f64] {
     if k == 1 {
@@ -348,7 +369,7 @@ fn has_underflown<T: Scalar>(matrix: MatrixRef<'_>, p: Vec<f64>) -> bool {
 /// Returns a power of two near the largest magnitude, by which a residual is scaled without rounding; 1 if the largest magnitude
 /// is not a normal number.
 fn scale(r: &[f64]) -> f64 {
-    let largest = largest_magnitude(r.iter().copied());
+    let largest = largest_in(r);
     if largest.is_normal() { 2f64.powi(largest.log2().floor().clamp(-1000.0, 1000.0) as i32) } else { 1.0 }
 }
 
