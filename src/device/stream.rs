@@ -4,6 +4,7 @@ use crate::device::formula::{names, sweep};
 use crate::device::workspace::Step;
 use crate::device::{Device, Formula, Recorded, Sweep, Workspace};
 use crate::error::Result;
+use crate::parallel::tabulate;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -26,9 +27,16 @@ const COPY: Formula = sweep!({ "stream_copy": a = b; });
 /// All sweeps of this module, for compilation ahead of use.
 pub const SWEEPS: &[Sweep<'static>] = &[TRIAD.sweep.with(TWO), READ.sweep, COPY.sweep];
 
-/// The most repetitions of a measurement, which begins none after [`LONGEST`].
-const REPETITIONS: usize = 20;
-const LONGEST: Duration = Duration::from_millis(150);
+/// The most repetitions of a measurement, and the time after which it begins none.
+#[derive(Clone, Copy)]
+struct Effort {
+    repetitions: usize,
+    longest: Duration,
+}
+
+const FULL: Effort = Effort { repetitions: 20, longest: Duration::from_millis(150) };
+/// For reports of solves, which the measurement must not delay much.
+const BRIEF: Effort = Effort { repetitions: 10, longest: Duration::from_millis(40) };
 /// Each repetition makes enough passes to last this long, so that the resolution of the clock and the launch from the host do not
 /// matter.
 const SHORTEST_REPETITION: Duration = Duration::from_millis(2);
@@ -36,31 +44,34 @@ const SHORTEST_REPETITION: Duration = Duration::from_millis(2);
 /// Returns the GB/s of the fastest of several repetitions over a working set of `bytes`: of the triad or of reading alone,
 /// whichever is faster.
 pub fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
-    Ok(measure_unless(device, bytes, None)?.unwrap_or(0.0))
+    Ok(measure_unless(device, bytes, (FULL, None))?.unwrap_or(0.0))
 }
 
+/// The effort of a measurement, and a flag that ends it.
+type Limits<'a> = (Effort, Option<&'a AtomicBool>);
+
 /// Measures like [`measure`]; returns `None` if the flag is set before the end.
-fn measure_unless<D: Device>(device: &D, bytes: u64, cancel: Option<&AtomicBool>) -> Result<Option<f64>> {
-    let triad = stream::<D>(device, (bytes / 24).max(1024) as usize, &TRIAD, cancel, |(), work| {
+fn measure_unless<D: Device>(device: &D, bytes: u64, limits: Limits<'_>) -> Result<Option<f64>> {
+    let triad = stream::<D>(device, (bytes / 24).max(1024) as usize, &TRIAD, limits, |(), work| {
         work.sweep_with(&TRIAD, TWO)
     })?;
     let Some(triad) = triad else { return Ok(None) };
-    Ok(read_unless(device, bytes, cancel)?.map(|read| triad.max(read)))
+    Ok(read_unless(device, bytes, limits)?.map(|read| triad.max(read)))
 }
 
 /// Measures reading alone, in GB/s.
 pub fn read<D: Device>(device: &D, bytes: u64) -> Result<f64> {
-    Ok(read_unless(device, bytes, None)?.unwrap_or(0.0))
+    Ok(read_unless(device, bytes, (FULL, None))?.unwrap_or(0.0))
 }
 
-fn read_unless<D: Device>(device: &D, bytes: u64, cancel: Option<&AtomicBool>) -> Result<Option<f64>> {
-    stream::<D>(device, (bytes / 16).max(1536) as usize, &READ, cancel, |(), work| work.sweep(&READ))
+fn read_unless<D: Device>(device: &D, bytes: u64, limits: Limits<'_>) -> Result<Option<f64>> {
+    stream::<D>(device, (bytes / 16).max(1536) as usize, &READ, limits, |(), work| work.sweep(&READ))
 }
 
 /// Measures copying, in GB/s.
 pub fn copy<D: Device>(device: &D, bytes: u64) -> Result<f64> {
-    let copied =
-        stream::<D>(device, (bytes / 16).max(1536) as usize, &COPY, None, |(), work| work.sweep(&COPY))?;
+    let n = (bytes / 16).max(1536) as usize;
+    let copied = stream::<D>(device, n, &COPY, (FULL, None), |(), work| work.sweep(&COPY))?;
     Ok(copied.unwrap_or(0.0))
 }
 
@@ -68,7 +79,7 @@ fn stream<D: Device>(
     device: &D,
     n: usize,
     formula: &Formula,
-    cancel: Option<&AtomicBool>,
+    (effort, cancel): Limits<'_>,
     step: Step<D, f64, ()>,
 ) -> Result<Option<f64>> {
     let cancelled = || cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
@@ -76,7 +87,7 @@ fn stream<D: Device>(
     let used = [v::a, v::b, v::c].into_iter().filter(|name| formula.binding.has(*name));
     let mut workspace = Workspace::<D, f64>::new(device, used, (n, 1), s::COUNT)?;
     // Zeros may be faster than other numbers.
-    let numbers: Vec<f64> = (0..n).map(|i| (i % 1000) as f64).collect();
+    let numbers: Vec<f64> = tabulate(n, |i| (i % 1000) as f64)?;
     for name in [v::b, v::c] {
         if workspace.has(name) {
             workspace.work().upload(name, &numbers)?;
@@ -100,12 +111,12 @@ fn stream<D: Device>(
         passes *= 2;
         best = time(passes)?;
     }
-    for _ in 0..REPETITIONS {
+    for _ in 0..effort.repetitions {
         if cancelled() {
             return Ok(None);
         }
         best = best.min(time(passes)?);
-        if began.elapsed() > LONGEST {
+        if began.elapsed() > effort.longest {
             break;
         }
     }
@@ -137,7 +148,7 @@ pub fn limit<D: Device>(
     traffic: u64,
     cancel: Option<&AtomicBool>,
 ) -> Result<Option<Limit>> {
-    let measure = |bytes: u64| measure_unless(device, bytes.min(LARGEST), cancel);
+    let measure = |bytes: u64| measure_unless(device, bytes.min(LARGEST), (BRIEF, cancel));
     let Some(stream) = measure(stored + vectors)? else { return Ok(None) };
     let Some(vector_stream) = measure(vectors)? else { return Ok(None) };
     let vector_stream = vector_stream.max(stream);
