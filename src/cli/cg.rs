@@ -5,7 +5,7 @@ use super::flags::as_flag;
 use super::layout::labelled;
 use super::load::load;
 use super::plan::Plan;
-use super::profile::Profiling;
+use super::profile::{Profiling, seconds_total};
 use super::progress::{Largest, Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::vectors::{RightHandSide, writer};
@@ -43,7 +43,7 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     let loaded = crate::source::Loaded { attached: Vec::new(), ..loaded };
     let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);
     let Solved { mut report, explanation, written } = solve(&plan, matrix, problem)?;
-    report.profile = profiling.times();
+    (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
     let explained = Some(&explanation).filter(|_| plan.run.explain);
     let printed = match plan.run.json {
         true => print_json(&choices::with_explanation(&report, explained)?),

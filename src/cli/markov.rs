@@ -4,7 +4,7 @@ use super::dry_run::Decisions;
 use super::flags::{self, as_flag};
 use super::layout::labelled;
 use super::load::load;
-use super::profile::Profiling;
+use super::profile::{Profiling, seconds_total};
 use super::progress::{Limits, Live, during, show_phases};
 use super::running::{Running, file};
 use super::summary::{LABELS, verbose};
@@ -56,7 +56,7 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     running.settled.check_device()?;
     fetch::on_first_use(missing)?;
     let (mut report, explanation, written) = solve(args, settings, running, x0)?;
-    report.profile = profiling.times();
+    (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
     let explained = Some(&explanation).filter(|_| args.run.explain);
     let printed = match args.run.json {
         true => print_json(&choices::with_explanation(&report, explained)?),

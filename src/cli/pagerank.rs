@@ -6,7 +6,7 @@ mod plan;
 use super::flags::{self, as_flag};
 use super::layout::labelled;
 use super::load::load;
-use super::profile::Profiling;
+use super::profile::{Profiling, seconds_total};
 use super::progress::{Largest, Limits, Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::{choices, fetch, interrupt, print, print_json};
@@ -38,7 +38,7 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     plan.running.settled.check_device()?;
     fetch::on_first_use(plan.fetch)?;
     let (mut report, explanation, written) = solve(args, plan)?;
-    report.profile = profiling.times();
+    (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
     let explained = Some(&explanation).filter(|_| args.run.explain);
     let printed = match args.run.json {
         true => print_json(&choices::with_explanation(&report, explained)?),

@@ -1,4 +1,4 @@
-//! `--profile`: wall time by phase.
+//! The time since the start, and `--profile`: wall time by phase.
 
 use super::print;
 use super::summary::LABELS;
@@ -15,6 +15,11 @@ static STARTED: OnceLock<Instant> = OnceLock::new();
 /// Starts the clock of the total time.
 pub(super) fn start_clock() {
     STARTED.get_or_init(Instant::now);
+}
+
+/// Returns the seconds since the program started.
+pub(super) fn seconds_total() -> f64 {
+    STARTED.get_or_init(Instant::now).elapsed().as_secs_f64()
 }
 
 /// The measurement that `--profile` requests, if it does.

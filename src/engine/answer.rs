@@ -243,6 +243,7 @@ impl Answer {
             note: (!notes.is_empty()).then(|| notes.join("; ")),
             seconds_load: facts.matrix.seconds_load,
             seconds_setup: facts.seconds_setup + outcome.seconds_setup,
+            seconds_total: None,
             seconds_solve: outcome.seconds_solve,
             seconds_per_iteration: outcome.seconds_each,
             bytes_per_iteration: bytes,

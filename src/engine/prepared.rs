@@ -87,7 +87,9 @@ impl Prepared {
             None => settings.request.settle()?,
         };
         settled.check_device()?;
+        let began = Instant::now();
         let note = settings.check_matrix()?;
+        let checking = began.elapsed();
         let device = match settings.device.take() {
             Some(device) => device,
             // An operator of the caller may itself solve systems on the shared device, so this solve opens another one.
@@ -122,7 +124,7 @@ impl Prepared {
             precond: if own { "own".to_owned() } else { recipe.precond.to_string() },
             note,
             checkpoint: checkpoints.save.as_ref().map(|(file, _)| file.clone()),
-            seconds_setup: began.elapsed().as_secs_f64(),
+            seconds_setup: (checking + began.elapsed()).as_secs_f64(),
             moves: !applied,
         };
         let mut ready = Prepared {
@@ -365,13 +367,12 @@ impl Prepared {
             let reason = "its pattern is not that of the prepared matrix; prepare another solve";
             return Err(Error::setting("matrix", matrix.name(), reason));
         }
-        let method = self.facts.method.name();
+        let (method, began) = (self.facts.method.name(), Instant::now());
         let note = matrix.require_symmetric(method, self.assume_symmetric, self.recipe.precond)?;
         if self.facts.precision.narrow_values() {
             let values = matrix.csr.values();
             check_range(self.facts.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
         }
-        let began = Instant::now();
         // Prepared again, with the new values, if another solve has several columns.
         self.several = None;
         self.session.rebuild(matrix)?;

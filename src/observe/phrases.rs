@@ -34,10 +34,23 @@ pub(crate) fn ends_of_columns<'a>(what: &str, reasons: impl IntoIterator<Item = 
     format!("{good} of {k} {what} converged; column {}: {why}{more}", first + 1)
 }
 
-/// Describes how long the iterations took and where they ran. The backend of methods without one is `none`.
-pub(crate) fn time(seconds: f64, device: &str, backend: &str, precision: &str) -> Line {
+/// Describes where the iterations ran and how long they took, which is the last of the parts. If the time of the whole command is
+/// known, describes that time and all its parts. The backend of methods without one is `none`.
+pub(crate) fn time(
+    total: Option<f64>,
+    parts: &[(&'static str, f64)],
+    [device, backend, precision]: [&str; 3],
+) -> Line {
     let backend = if backend == "none" { String::new() } else { format!(", backend {backend}") };
-    ("time", format!("{} on {device}{backend}, {precision}", duration(seconds)))
+    let place = format!("on {device}{backend}, {precision}");
+    let Some(total) = total else {
+        let iterations = parts.last().map_or(0.0, |part| part.1);
+        return ("time", format!("{} {place}", duration(iterations)));
+    };
+    let rest = total - parts.iter().map(|part| part.1).sum::<f64>();
+    let shown = parts.iter().copied().chain([("rest", rest)]).filter(|part| part.1 > 0.0);
+    let shown: Vec<String> = shown.map(|(part, seconds)| format!("{part} {}", duration(seconds))).collect();
+    ("time", format!("{} {place}: {}", duration(total), shown.join(", ")))
 }
 
 /// Describes the bandwidth of the iterations, as a percentage of the measured stream if that is known.

@@ -110,12 +110,15 @@ pub struct Report {
     /// Seconds to read or generate the matrix.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_load: f64,
-    /// Seconds to set up operator, preconditioner and workspace.
+    /// Seconds to check the matrix, to choose the backend, and to set up operator, preconditioner and workspace.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_setup: f64,
     /// Seconds from the start of the iterations to the end of the last one.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_solve: f64,
+    /// Seconds from the start of the command to this report; none in a program that calls the library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds_total: Option<f64>,
     /// Seconds per iteration; after a resume, of the iterations since the checkpoint.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_per_iteration: f64,

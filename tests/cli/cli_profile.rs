@@ -6,6 +6,7 @@ use serde_json::Value;
 use solver::device::cuda;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Instant;
 
 /// A short solve by each method.
 const SOLVES: [[&str; 2]; 4] = [
@@ -40,6 +41,30 @@ fn check_sum(profile: &Value) {
     let sum: f64 = phases.keys().filter(|name| *name != "total").map(|name| seconds(name)).sum();
     assert!(phases.keys().all(|name| seconds(name) >= 0.0), "{profile}");
     assert!((sum - seconds("total")).abs() < 1e-9, "{sum} is not the total of {profile}");
+}
+
+#[test]
+fn the_total_time_covers_its_parts_and_fits_in_the_time_of_the_process() {
+    for [method, matrix] in SOLVES {
+        let began = Instant::now();
+        let done = run(&[method, matrix, "--device", "cpu", "--json"]);
+        let wall = began.elapsed().as_secs_f64();
+        let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+        let seconds = |key: &str| report.get(key).map_or(0.0, |seconds| seconds.as_f64().unwrap());
+        let parts = ["seconds_load", "seconds_setup", "seconds_solve", "seconds_certify"].map(seconds);
+        let total = report["seconds_total"].as_f64().unwrap();
+        assert!(parts.iter().sum::<f64>() <= total && total <= wall, "{total} of {wall}: {report}");
+    }
+}
+
+#[test]
+fn the_line_of_the_time_has_the_total_and_its_parts() {
+    for [method, matrix] in SOLVES {
+        let text = printed(&run(&[method, matrix, "--device", "cpu"]));
+        let words: Vec<&str> = text.split_whitespace().skip_while(|word| *word != "time").collect();
+        let at = |part: &str| words.iter().position(|word| *word == part);
+        assert!(at("load") < at("setup") && at("setup") < at("iterations") && at("load").is_some(), "{text}");
+    }
 }
 
 #[test]

@@ -126,6 +126,7 @@ impl Distributions {
             residual: outcomes().map(|outcome| outcome.residual).fold(0.0, larger),
             seconds_load: facts.seconds_load,
             seconds_setup: facts.seconds_setup + outcomes().map(|outcome| outcome.seconds_setup).sum::<f64>(),
+            seconds_total: None,
             seconds_solve,
             seconds_per_iteration: seconds_solve / iterations.max(1) as f64,
             bytes_per_iteration: largest.outcome.bytes_per_iteration,

@@ -93,6 +93,9 @@ pub struct MarkovReport {
     pub seconds_setup: f64,
     /// Seconds from the first iteration to the last.
     pub seconds_solve: f64,
+    /// Seconds from the start of the command to this report; none in a program that calls the library.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds_total: Option<f64>,
     /// Seconds of one iteration.
     pub seconds_per_iteration: f64,
     /// Least memory traffic of one iteration of the largest class, in bytes, counted from the arrays.

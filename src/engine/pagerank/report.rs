@@ -91,6 +91,9 @@ pub struct RankReport {
     pub seconds_solve: f64,
     /// Seconds to compute the error bound.
     pub seconds_certify: f64,
+    /// Seconds from the start of the command to this report; none in a program that calls the library.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds_total: Option<f64>,
     /// Seconds of one iteration.
     pub seconds_per_iteration: f64,
     /// Least memory traffic of one iteration in bytes, counted from the arrays.
@@ -141,6 +144,7 @@ impl RankReport {
             residual_at_most: self.error_bound,
             seconds_load: self.seconds_load,
             seconds_setup: self.seconds_setup,
+            seconds_total: self.seconds_total,
             seconds_solve: self.seconds_solve,
             seconds_per_iteration: self.seconds_per_iteration,
             bytes_per_iteration: self.bytes_per_iteration,

@@ -24,7 +24,8 @@ impl Report {
         if let Some(error) = r.error_max {
             lines.push(("error", format!("max error {error:.3e} (against the known solution)")));
         }
-        lines.push(time(r.seconds_solve, &r.device, &r.backend, &r.precision));
+        let parts = [("load", r.seconds_load), ("setup", r.seconds_setup), ("iterations", r.seconds_solve)];
+        lines.push(time(r.seconds_total, &parts, [&r.device, &r.backend, &r.precision]));
         if r.iterations > 0 {
             let rate = format!("{} per iteration", duration(r.seconds_per_iteration));
             // The traffic of a product supplied by the caller is unknown.

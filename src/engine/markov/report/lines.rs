@@ -41,7 +41,9 @@ impl MarkovReport {
                 short(self.tolerance)
             ),
         ));
-        lines.push(time(self.seconds_solve, &self.device, &self.backend, self.precision));
+        let parts =
+            [("load", self.seconds_load), ("setup", self.seconds_setup), ("iterations", self.seconds_solve)];
+        lines.push(time(self.seconds_total, &parts, [&self.device, &self.backend, self.precision]));
         if self.iterations > 0 {
             let rate = format!("{} per iteration", duration(self.seconds_per_iteration));
             lines.push(bandwidth(self.gigabytes_per_second, self.percent_of_limit, &rate));

@@ -27,7 +27,13 @@ impl RankReport {
                 false => "no bound on the error of the ranks could be certified".to_owned(),
             },
         ));
-        lines.push(time(self.seconds_solve, &self.device, &self.backend, self.precision));
+        let parts = [
+            ("load", self.seconds_load),
+            ("setup", self.seconds_setup),
+            ("error bound", self.seconds_certify),
+            ("iterations", self.seconds_solve),
+        ];
+        lines.push(time(self.seconds_total, &parts, [&self.device, &self.backend, self.precision]));
         if self.iterations > 0 {
             let rate = format!("{:.0} million links/s", self.links_per_second / 1e6);
             lines.push(bandwidth(self.gigabytes_per_second, self.percent_of_limit, &rate));
