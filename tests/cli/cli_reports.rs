@@ -34,7 +34,7 @@ fn a_report_has_six_lines_that_fit_a_terminal_and_names_device_and_backend() {
         let done = done.env("COLUMNS", "80").output().unwrap();
         let text = String::from_utf8(done.stdout.clone()).unwrap();
         assert_eq!(done.status.code(), Some(0), "{text}{}", errors(&done));
-        assert!(text.lines().count() <= 7 && text.lines().all(|line| line.len() <= 80), "{text}");
+        assert!(text.lines().count() <= 8 && text.lines().all(|line| line.len() <= 80), "{text}");
         let labels = labels(&text);
         assert!(labels.len() <= 6 && labels.last() == Some(&last), "{text}");
         for part in ["converged; ", "cpu (", "backend ", "f64", args[2], "h.json (history), p.svg (plot)"] {
