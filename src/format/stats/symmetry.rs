@@ -7,18 +7,17 @@
 //!
 //! # Passes
 //! The two entries of a pair are compared once. The comparison iterates over the longer of rows i and j, or over the upper one if
-//! both have the same length, and searches the other row. So a hub with a million entries is iterated over, never searched. Each
-//! search begins where the search before found its entry in the same row: rows are visited in order, so that the entry wanted next
-//! is mostly the next one. If entries of shorter rows have no mirrored entry, a second pass searches the longer rows for their mirrored entries. If a pair
+//! both have the same length, and searches the other row. So a hub with a million entries is iterated over, never searched. If
+//! entries of shorter rows have no mirrored entry, a second pass searches the longer rows for their mirrored entries. If a pair
 //! differs by more than rounding, the rows are searched from the top for the first such pair.
 
 use super::super::Csr;
 use crate::error::{Error, Result};
-use crate::parallel::{CHUNKS_PER_THREAD, run_all, threads_for, zeros};
+use crate::parallel::{CHUNKS_PER_THREAD, run_all, threads_for};
 use rayon::prelude::*;
 use std::cmp::Reverse;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The difference between the two entries of a pair that counts as rounding, relative to their size.
 pub const ROUNDING: f64 = 1e-12;
@@ -195,15 +194,15 @@ impl Rounding {
 
 /// Compares all pairs. Unless `all`, stops at a pair that differs by more than rounding.
 fn compare(matrix: &Csr, all: bool) -> Pairs {
-    let (beyond, hints) = (AtomicBool::new(false), Hints::of(matrix));
-    let over = |of_row: fn(&Csr, usize, &Hints, &mut Pairs)| {
+    let beyond = AtomicBool::new(false);
+    let over = |of_row: fn(&Csr, usize, &mut Pairs)| {
         let pieces = run_all(pieces(matrix), |piece| {
             let mut pairs = Pairs::default();
             for row in piece {
                 if !all && beyond.load(Ordering::Relaxed) {
                     break;
                 }
-                of_row(matrix, row, &hints, &mut pairs);
+                of_row(matrix, row, &mut pairs);
                 if pairs.beyond {
                     beyond.store(true, Ordering::Relaxed);
                 }
@@ -217,35 +216,6 @@ fn compare(matrix: &Csr, all: bool) -> Pairs {
         return pairs;
     }
     pairs.join(over(find_unmirrored))
-}
-
-/// The place in each row where the next search is likely to find its entry. Threads share the hints; what a search finds does not
-/// depend on them. Empty if memory does not suffice.
-struct Hints(Vec<AtomicU32>);
-
-impl Hints {
-    fn of(matrix: &Csr) -> Hints {
-        Hints(zeros::<u32>(matrix.rows()).unwrap_or_default().into_iter().map(AtomicU32::new).collect())
-    }
-
-    /// Returns the entry of row `row` in column `col`.
-    #[inline]
-    fn find(&self, matrix: &Csr, row: usize, col: usize) -> Option<usize> {
-        /// Entries from the hint on that are tested before the row is searched.
-        const NEAR: usize = 4;
-        let range = matrix.row_range(row);
-        let columns = &matrix.col_indices()[range.clone()];
-        // The rows of a square matrix fit 32 bits, as its columns do.
-        let col = col as u32;
-        let hint = self.0.get(row);
-        let from = hint.map_or(0, |hint| hint.load(Ordering::Relaxed) as usize).min(columns.len());
-        let near = columns[from..].iter().take(NEAR).position(|&other| other == col).map(|at| from + at);
-        let found = near.or_else(|| columns.binary_search(&col).ok())?;
-        if let Some(hint) = hint {
-            hint.store(found as u32 + 1, Ordering::Relaxed);
-        }
-        Some(range.start + found)
-    }
 }
 
 /// Cuts the rows into pieces for the threads.
@@ -262,23 +232,25 @@ fn compares(row: usize, length: usize, col: usize, other: usize) -> bool {
 }
 
 /// Compares the pairs of this row that are not compared from another row.
-fn compare_row(matrix: &Csr, row: usize, hints: &Hints, pairs: &mut Pairs) {
+fn compare_row(matrix: &Csr, row: usize, pairs: &mut Pairs) {
     let range = matrix.row_range(row);
     let (columns, values) = (matrix.col_indices(), matrix.values());
     for entry in range.clone() {
         let col = columns[entry] as usize;
+        let other = matrix.row_range(col);
         if col == row {
             // NaN does not equal itself.
             pairs.beyond |= values.get(entry).is_nan();
             continue;
         }
-        if !compares(row, range.len(), col, matrix.row_range(col).len()) {
+        if !compares(row, range.len(), col, other.len()) {
             pairs.left += 1;
             continue;
         }
         let value = values.get(entry);
-        let found = hints.find(matrix, col, row);
-        let mirrored = found.map(|found| values.get(found));
+        // The rows of a square matrix fit 32 bits, as its columns do.
+        let found = columns[other.clone()].binary_search(&(row as u32)).ok();
+        let mirrored = found.map(|found| values.get(other.start + found));
         pairs.mirrored += usize::from(found.is_some());
         if mirrored == Some(value) {
             pairs.equal += 1;
@@ -297,13 +269,14 @@ fn entry_above(row: usize, col: usize, value: f64, mirrored: Option<f64>) -> Asy
 }
 
 /// Finds the entries of this row whose mirrored entry, in a longer row, is not stored.
-fn find_unmirrored(matrix: &Csr, row: usize, hints: &Hints, pairs: &mut Pairs) {
+fn find_unmirrored(matrix: &Csr, row: usize, pairs: &mut Pairs) {
     let range = matrix.row_range(row);
     let (columns, values) = (matrix.col_indices(), matrix.values());
     for entry in range.clone() {
         let (col, value) = (columns[entry] as usize, values.get(entry));
-        let compared = col == row || compares(row, range.len(), col, matrix.row_range(col).len());
-        if compared || value == 0.0 || hints.find(matrix, col, row).is_some() {
+        let other = matrix.row_range(col);
+        let compared = col == row || compares(row, range.len(), col, other.len());
+        if compared || value == 0.0 || columns[other].binary_search(&(row as u32)).is_ok() {
             continue;
         }
         pairs.add(matrix, Asymmetry { row, col, value, mirrored: None });
