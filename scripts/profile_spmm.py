@@ -45,7 +45,7 @@ def profile(solver, matrix, columns, backend):
         sys.exit(f"ncu has profiled no kernel of {backend}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     kernels = {}
     for launch in launches:
-        name = launch["Kernel Name"].split("(")[0].split("<")[0].split("::")[-1]
+        name = launch["Kernel Name"].split("(")[0].split("<")[0].split("::")[-1].removeprefix("void ")
         kernels.setdefault(name, []).append([float(launch[counter].replace(",", "")) * unit for _, counter, unit in COLUMNS])
     return {name: [statistics.mean(values) for values in zip(*rows)] for name, rows in kernels.items()}
 
