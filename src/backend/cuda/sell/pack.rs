@@ -44,8 +44,6 @@ const UNIT: usize = 8;
 
 /// Rows that are sorted together (sigma).
 pub(super) const WINDOW: usize = 4096;
-/// Windows that are packed together.
-const BAND: usize = 8;
 
 /// Packed slices of a whole matrix.
 pub(super) struct Packed {
@@ -72,6 +70,7 @@ fn too_large(what: &'static str, value: usize, limit: usize) -> Error {
     Error::TooLarge { what, value: value as u128, limit: limit as u128, container: "backend sell" }
 }
 
+/// Packs a matrix. A first pass over the columns finds the shape of each slice, so that the second pass writes to its place.
 fn pack<V: Copy + Zeroable + Send + Sync>(
     matrix: &Csr,
     values: Option<&[V]>,
@@ -81,42 +80,39 @@ fn pack<V: Copy + Zeroable + Send + Sync>(
     if rows >= u32::MAX as usize {
         return Err(too_large("the number of rows", rows, u32::MAX as usize - 1));
     }
-    let band = |first: usize| first..(first + BAND * WINDOW).min(rows);
-    let bands: Vec<Range<usize>> = (0..rows).step_by(BAND * WINDOW).map(band).collect();
-    let packed = run_all(bands, |band| {
-        let (slices, words, packed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut packer = Packer { matrix, values, slices, words, packed, padded_entries: 0 };
-        let mut windows = band.clone().step_by(WINDOW);
-        windows.try_for_each(|first| packer.window(first..(first + WINDOW).min(band.end))).map(|()| packer)
-    })
-    .into_iter()
-    .collect::<Result<Vec<_>>>()?;
+    let window = |first: usize| first..(first + WINDOW).min(rows);
+    let windows = run_all((0..rows).step_by(WINDOW).map(window).collect(), |rows| Window::of(matrix, rows));
+    let windows = windows.into_iter().collect::<Result<Vec<_>>>()?;
     let mut slices = room(rows.div_ceil(LANES))?;
-    let mut words = zeros(packed.iter().map(|part| part.words.len()).sum())?;
-    let mut all = zeros(packed.iter().map(|part| part.packed.len()).sum())?;
-    let (mut words_left, mut values_left) = (&mut words[..], &mut all[..]);
-    let (mut before, mut copies) = ((0, 0), Vec::new());
-    for part in packed {
-        for &[words, values, width, low] in &part.slices {
-            let (words, values) = (before.0 / UNIT + words as usize, before.1 / LANES + values as usize);
-            let narrow = |what, value: usize| {
-                u32::try_from(value).map_err(|_| too_large(what, value, u32::MAX as usize))
-            };
-            let starts =
-                (narrow("the offset of column words", words)?, narrow("the offset of values", values)?);
-            slices.push([starts.0, starts.1, width, low]);
-        }
-        before = (before.0 + part.words.len(), before.1 + part.padded_entries);
-        let words = split_front(&mut words_left, part.words.len());
-        let values = split_front(&mut values_left, part.packed.len());
-        copies.push((part, words, values));
+    let (mut words_before, mut entries_before) = (0, 0);
+    for shape in windows.iter().flat_map(|window| &window.slices) {
+        let narrow =
+            |what, value: usize| u32::try_from(value).map_err(|_| too_large(what, value, u32::MAX as usize));
+        let words = narrow("the offset of column words", words_before / UNIT)?;
+        let values = narrow("the offset of values", entries_before / LANES)?;
+        slices.push([words, values, shape.width as u32 | shape.flags, shape.low]);
+        words_before += shape.words();
+        entries_before += shape.width * LANES;
     }
-    run_all(copies, |(part, words, values)| {
-        words.copy_from_slice(&part.words);
-        values.copy_from_slice(&part.packed);
+    let mut words = zeros(words_before)?;
+    let mut all = zeros(if values.is_some() { entries_before } else { 0 })?;
+    let (mut words_left, mut values_left) = (&mut words[..], &mut all[..]);
+    let places = windows.iter().map(|window| {
+        let words = split_front(&mut words_left, window.slices.iter().map(Shape::words).sum());
+        let entries: usize = window.slices.iter().map(|shape| shape.width * LANES).sum();
+        (window, words, split_front(&mut values_left, if values.is_some() { entries } else { 0 }))
+    });
+    run_all(places.collect(), |(window, mut words, mut packed): (&Window, &mut [u32], &mut [V])| {
+        for (number, shape) in window.slices.iter().enumerate() {
+            let lanes = Lanes::of(matrix, window, number);
+            lanes.write_words(shape, split_front(&mut words, shape.words()));
+            if let Some(values) = values {
+                lanes.write_values(matrix, values, split_front(&mut packed, shape.width * LANES));
+            }
+        }
     });
     let shape = (rows, matrix.cols());
-    Ok(Packed { shape, slices, words, values: wrap(all), padded_entries: before.1 })
+    Ok(Packed { shape, slices, words, values: wrap(all), padded_entries: entries_before })
 }
 
 /// Returns the entries, padding included, of slices of rows in this order.
@@ -151,85 +147,121 @@ pub(super) fn near(columns: &[&[u32]; LANES]) -> bool {
     high - low < 1 << 16
 }
 
-/// Packs neighbouring windows; slice starts are relative to the first window.
-struct Packer<'a, V> {
-    matrix: &'a Csr,
-    values: Option<&'a [V]>,
-    slices: Vec<[u32; 4]>,
-    words: Vec<u32>,
-    packed: Vec<V>,
-    padded_entries: usize,
+/// How a slice is stored.
+struct Shape {
+    /// Entries of the longest row.
+    width: usize,
+    flags: u32,
+    /// The lowest column.
+    low: u32,
 }
 
-impl<V: Copy + Zeroable> Packer<'_, V> {
-    fn length(&self, row: usize) -> usize {
-        self.matrix.row_range(row).len()
+impl Shape {
+    /// Returns the number of words.
+    fn words(&self) -> usize {
+        let if_set = |flag, words| if self.flags & flag != 0 { words } else { 0 };
+        let columns = match self.flags & (RUNS | NEAR) {
+            RUNS => self.width,
+            NEAR => LANES / 2 * self.width,
+            _ => LANES * self.width,
+        };
+        (if_set(SORTED, LANES) + if_set(RAGGED, LANES) + columns).next_multiple_of(UNIT)
     }
+}
 
-    fn window(&mut self, rows: Range<usize>) -> Result<()> {
-        let order = storage_order(rows.clone(), |row| self.length(row));
-        let padded_entries = padded_entries(&order, &|row| self.length(row));
-        // Checked first, because a failed growth of a vector would abort the process.
-        if self.values.is_some() {
-            drop(room::<V>(self.packed.len() + padded_entries)?);
-            self.packed.reserve(padded_entries);
+/// Rows that are sorted together, and their slices.
+struct Window {
+    rows: Range<usize>,
+    /// The rows in the order of their lanes, unless that is their own order.
+    order: Option<Vec<usize>>,
+    slices: Vec<Shape>,
+}
+
+impl Window {
+    /// Finds the shapes of the slices of a window.
+    fn of(matrix: &Csr, rows: Range<usize>) -> Result<Window> {
+        let order = storage_order(rows.clone(), |row| matrix.row_range(row).len());
+        let sorted = order.iter().zip(rows.clone()).any(|(&row, place)| row != place);
+        let count = rows.len().div_ceil(LANES);
+        let mut window = Window { rows, order: sorted.then_some(order), slices: room(count)? };
+        for slice in 0..count {
+            let shape = Lanes::of(matrix, &window, slice).shape()?;
+            window.slices.push(shape);
         }
-        drop(room::<u32>(self.words.len() + padded_entries)?);
-        let mut slices = order.chunks(LANES).enumerate();
-        slices.try_for_each(|(slice, lanes)| self.slice(rows.start + slice * LANES, lanes))
+        Ok(window)
+    }
+}
+
+/// The rows of a slice.
+struct Lanes<'a> {
+    /// The place of the first lane in the order of the matrix.
+    first: usize,
+    /// The row of each lane; none beyond the last row of the window.
+    rows: [Option<usize>; LANES],
+    columns: [&'a [u32]; LANES],
+}
+
+impl<'a> Lanes<'a> {
+    fn of(matrix: &'a Csr, window: &Window, slice: usize) -> Lanes<'a> {
+        let first = window.rows.start + slice * LANES;
+        let rows = std::array::from_fn(|lane| match &window.order {
+            Some(order) => order.get(slice * LANES + lane).copied(),
+            None => Some(first + lane).filter(|row| *row < window.rows.end),
+        });
+        Lanes { first, rows, columns: rows.map(|row| row.map_or(&[][..], |row| matrix.row_columns(row))) }
     }
 
-    /// Packs the slice whose first row in sorted order has the index `first`.
-    fn slice(&mut self, first: usize, rows: &[usize]) -> Result<()> {
-        let matrix = self.matrix;
-        let columns: [&[u32]; LANES] =
-            std::array::from_fn(|lane| rows.get(lane).map_or(&[][..], |&row| matrix.row_columns(row)));
+    fn shape(&self) -> Result<Shape> {
+        let columns = &self.columns;
         let width = columns.iter().map(|columns| columns.len()).max().unwrap_or(0);
         if width > MOST_WIDE {
             return Err(too_large("the length of a row", width, MOST_WIDE));
         }
         // Columns increase within a row.
         let low = columns.iter().filter_map(|columns| columns.first()).min().copied().unwrap_or(0);
-        let high = columns.iter().filter_map(|columns| columns.last()).max().copied().unwrap_or(0);
-        let sorted = rows.iter().enumerate().any(|(lane, &row)| row != first + lane);
+        let sorted = (self.first..).zip(&self.rows).any(|(place, row)| row.is_some_and(|row| row != place));
         let ragged = columns.iter().any(|columns| columns.len() != width);
-        let runs = !ragged && runs(&columns, width);
-        let near = !runs && high - low < 1 << 16;
+        let runs = !ragged && runs(columns, width);
+        let near = !runs && near(columns);
         let flag = |holds, flag| if holds { flag } else { 0 };
         let flags = flag(sorted, SORTED) | flag(ragged, RAGGED) | flag(runs, RUNS) | flag(near, NEAR);
-        // The limit is checked after all bands are combined.
-        let starts = (self.words.len() / UNIT, self.padded_entries / LANES);
-        self.slices.push([starts.0 as u32, starts.1 as u32, width as u32 | flags, low]);
-        if sorted {
-            let row = |lane| rows.get(lane).map_or(u32::MAX, |&row| row as u32);
-            self.words.extend((0..LANES).map(row));
+        Ok(Shape { width, flags, low })
+    }
+
+    /// Writes the words of the slice, which are zero before.
+    fn write_words(&self, shape: &Shape, mut words: &mut [u32]) {
+        let Shape { width, flags, low } = *shape;
+        let columns = &self.columns;
+        if flags & SORTED != 0 {
+            let rows = self.rows.map(|row| row.map_or(u32::MAX, |row| row as u32));
+            split_front(&mut words, LANES).copy_from_slice(&rows);
         }
-        if ragged {
-            self.words.extend(columns.iter().map(|columns| columns.len() as u32));
+        if flags & RAGGED != 0 {
+            split_front(&mut words, LANES).copy_from_slice(&columns.map(|columns| columns.len() as u32));
         }
         let column = |j: usize, lane: usize| columns[lane].get(j).copied().unwrap_or(low);
-        if runs {
-            self.words.extend(&columns[0][..width]);
-        } else if near {
-            let above = |index: usize| column(index / LANES, index % LANES) - low;
-            let pairs = (0..width * LANES).step_by(2);
-            self.words.extend(pairs.map(|index| above(index) | above(index + 1) << 16));
-        } else {
-            self.words.extend((0..width * LANES).map(|index| column(index / LANES, index % LANES)));
-        }
-        self.words.resize(self.words.len().next_multiple_of(UNIT), 0);
-        self.padded_entries += width * LANES;
-        if let Some(values) = self.values {
-            let starts: [usize; LANES] =
-                std::array::from_fn(|lane| rows.get(lane).map_or(0, |&row| matrix.row_range(row).start));
-            for j in 0..width {
-                self.packed.extend((0..LANES).map(|lane| match j < columns[lane].len() {
-                    true => values[starts[lane] + j],
-                    false => V::zeroed(),
-                }));
+        match flags & (RUNS | NEAR) {
+            RUNS => words[..width].copy_from_slice(columns[0]),
+            NEAR => {
+                for (j, pairs) in words.chunks_exact_mut(LANES / 2).take(width).enumerate() {
+                    let above = |lane| column(j, lane) - low;
+                    (0..).step_by(2).zip(pairs).for_each(|(l, pair)| *pair = above(l) | above(l + 1) << 16);
+                }
+            }
+            _ => {
+                for (j, all) in words.chunks_exact_mut(LANES).take(width).enumerate() {
+                    all.iter_mut().enumerate().for_each(|(lane, word)| *word = column(j, lane));
+                }
             }
         }
-        Ok(())
+    }
+
+    /// Writes the values of the slice, which are zero before.
+    fn write_values<V: Copy>(&self, matrix: &Csr, values: &[V], packed: &mut [V]) {
+        for (lane, row) in self.rows.iter().enumerate() {
+            let values = row.map_or(&[][..], |row| &values[matrix.row_range(row)]);
+            packed.iter_mut().skip(lane).step_by(LANES).zip(values).for_each(|(to, value)| *to = *value);
+        }
     }
 }
 
