@@ -145,7 +145,7 @@ fn build<D: Pick<T>, T: Scalar>(
             let a = backend.build_for::<D, T>(device, &csr, reserve.all, *columns)?;
             drop(building);
             let _building = phases.begin(Phase::Build, &format!("building preconditioner {precond}"));
-            let m = precond.build::<D, T>(&exact.csr, &a, reserve.vectors)?;
+            let m = precond.build_for::<D, T>(&exact.csr, &a, reserve.vectors, *columns)?;
             finish_work(device)?;
             (a, m)
         }

@@ -33,6 +33,8 @@ pub(super) struct Given<'a, D: Device, T: Scalar> {
     pub values: Numbers,
     /// Bytes of device memory that must stay free.
     pub reserve: u64,
+    /// The number of columns of most vectors.
+    pub columns: usize,
 }
 
 impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
@@ -51,7 +53,8 @@ impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
         let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
         // Iterations share a launch only if the method's matrix is the only operator.
         let size = self.device.gpu_size().without_shared_launches();
-        auto.settle(matrix, size_of::<T>(), &size)?.build(self.device, matrix, self.reserve)
+        let choice = auto.settle_columns(matrix, size_of::<T>(), &size, self.columns)?;
+        choice.build_for(self.device, matrix, self.reserve, self.columns)
     }
 }
 

@@ -139,9 +139,20 @@ impl Preconditioner {
         a: &Operator<D, T>,
         reserve: u64,
     ) -> Result<Option<Operator<D, T>>> {
+        self.build_for(matrix, a, reserve, 1)
+    }
+
+    /// Builds the same operator with a backend for vectors of `columns` columns, if it needs one.
+    pub fn build_for<D: Pick<T>, T: Scalar>(
+        self,
+        matrix: &Arc<Csr>,
+        a: &Operator<D, T>,
+        reserve: u64,
+        columns: usize,
+    ) -> Result<Option<Operator<D, T>>> {
         let Some(each) = &self.entry.build else { return Ok(None) };
         let values = self.settle(matrix).values;
         let device = a.device();
-        D::one(D::both(each))(&Given { device, matrix, a, values, reserve }).map(Some)
+        D::one(D::both(each))(&Given { device, matrix, a, values, reserve, columns }).map(Some)
     }
 }
