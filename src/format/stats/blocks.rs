@@ -166,11 +166,14 @@ impl Blocks {
     }
 }
 
+/// Entries that one thread counts in less time than starting others takes.
+const FEW_ENTRIES: usize = 100_000;
+
 /// Counts the blocks of each band. Threads count different widths. Returns none if the counters would take too much memory.
 fn count_bands(matrix: &Csr, bands: &[Range<usize>]) -> Option<Vec<Counts>> {
     let offset = |row| matrix.row_offsets().get(row);
     let entries: usize = bands.iter().map(|band| offset(band.end) - offset(band.start)).sum();
-    let threads = threads_for(entries * 4 * WIDTHS).min(WIDTHS);
+    let threads = if entries < FEW_ENTRIES { 1 } else { threads_for(entries * 4).min(WIDTHS) };
     let fits = Counter::bytes(matrix.cols()) * threads <= Counter::most_bytes(matrix);
     let parts = if fits { threads } else { 1 };
     let counted = run_all((0..parts).collect(), |part| {
@@ -283,10 +286,10 @@ mod tests {
 
     #[test]
     fn threads_count_the_blocks_that_one_counter_counts() {
-        for what in ["rmat:scale=12,edges=60000", "elasticity3d:9x9x9", "poisson2d:1x1"] {
+        for what in ["rmat:scale=13,edges=200000", "elasticity3d:9x9x9", "poisson2d:1x1"] {
             let matrix = load(what).unwrap().matrix;
             let bands: Vec<Range<usize>> =
-                (0..matrix.rows()).step_by(STRIP).map(|row| row..(row + 120).min(matrix.rows())).collect();
+                (0..matrix.rows()).step_by(STRIP).map(|row| row..(row + STRIP).min(matrix.rows())).collect();
             let mut counter = Counter::new(&matrix).unwrap();
             let expected: Vec<Counts> = bands
                 .iter()
