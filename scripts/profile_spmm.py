@@ -3,8 +3,8 @@
 
 usage: scripts/profile_spmm.py [--solver PATH] > results/h200/spmm-profile.md
 
-It needs ncu and a GPU whose performance counters may be read. A row is the mean of a few launches of one kernel, after others that
-fill the caches. ncu fixes the clocks, so the times differ from those of a benchmark.
+It needs ncu and a GPU whose performance counters may be read. A row is the mean of a few launches of one kernel. ncu empties the
+caches before each launch and fixes the clocks, so the times are longer than those of a benchmark.
 """
 import argparse
 import csv
@@ -58,7 +58,7 @@ def main():
     version = subprocess.run([solver, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print("# Profiles of products with many vectors\n")
     print(f"By `scripts/profile_spmm.py` with ncu on an {gpu.stdout.strip()}, {version}, {datetime.date.today()}. Single precision.")
-    print("A row is the mean of a few launches of one kernel. ncu fixes the clocks, so the times are longer than in `spmm.md`.")
+    print("A row is the mean of a few launches of one kernel. ncu empties the caches and fixes the clocks: times are longer than in `spmm.md`.")
     for matrix, columns in CASES:
         print(f"\n## {matrix}, {columns} columns\n")
         print("| backend | kernel | " + " | ".join(name for name, _, _ in COLUMNS) + " |")

@@ -287,7 +287,11 @@ impl Answer {
             restarts: true,
             tolerance: "rtol",
             precond: untried.then_some(suitable),
-            resume: advice::resume(facts.checkpoint.as_deref(), outcome.seconds_solve, naming),
+            resume: advice::resume(
+                facts.checkpoint.as_deref().filter(|file| file.exists()),
+                outcome.seconds_solve,
+                naming,
+            ),
         };
         advice::hint(&ended, naming)
     }

@@ -169,13 +169,18 @@ impl Answers {
         let slow = &all[self.slowest()];
         let bytes = self.bytes_per_iteration();
         let each = slow.seconds_per_iteration;
-        let largest = |value: &dyn Fn(&Report) -> f64| largest(all.iter().map(value));
+        // A column that was not solved has no residual, and no tolerance.
+        let unsolved = |one: &Report| one.reason == "not_solved";
+        let every = all.iter().all(unsolved);
+        let solved: Vec<&Report> = all.iter().filter(|one| every || !unsolved(one)).collect();
+        let largest = |value: &dyn Fn(&Report) -> f64| largest(solved.iter().map(|one| value(one)));
         let caution = all.iter().zip(1..).find_map(|(one, number)| {
             one.caution.as_ref().map(|caution| format!("column {number}: {caution}"))
         });
         Report {
             message: self.message(),
             caution,
+            rtol: largest(&|one| one.rtol),
             iterations: slow.iterations,
             iterations_predicted: None,
             restarts: all.iter().map(|one| one.restarts).max().unwrap_or(0),

@@ -22,17 +22,18 @@
 //! k columns, so a smaller rank saves no time.
 //!
 //! # Preconditioner
-//! With M the columns of Q are orthonormal in the inner product x'M y: Z = M Q is updated along with Q, W'M W takes the place of
+//! With a preconditioner M the columns of Q are orthonormal in the inner product x'M y: Z = M Q is updated along with Q, W'M W takes the place of
 //! W'W, and S = Z + S zeta'. The norms of residuals then come from W'W, and k = 1 is the preconditioned method.
 //!
 //! # Host
 //! The device computes T, the Gram matrices and the combinations of vectors. The host factors the small matrices, so it waits for
-//! the device twice in each iteration (three times with a preconditioner), and once more if a factorisation is repeated. The
-//! iteration is therefore not recorded.
+//! two Gram matrices in each iteration (three with a preconditioner), and for one more if a factorisation is repeated. A GPU also
+//! makes it wait for each small matrix that it sends. The iteration is therefore not recorded.
 //!
 //! # Cost
 //! Per iteration: one operator, the preconditioner, and dense products that read or write 14 vectors of n x k and take 11 n k^2
-//! operations (18 vectors and 15 n k^2 with a preconditioner), and about 10 k^3 operations on the host.
+//! operations (18 vectors and 15 n k^2 with a preconditioner), and about 10 k^3 operations on the host. A GPU computes both halves of
+//! a symmetric Gram matrix, which adds n k^2.
 //!
 //! # Stopping
 //! Each column is tested as in the [classic form](super::cg). A column that has ended keeps its x, and its direction stays in the
@@ -194,7 +195,7 @@ impl Recurrence for Block {
         let live = (0..columns).filter(|column| runs(state, *column)).count();
         let mut own = small(&mut state.values, columns);
         // Q C = R
-        match orthonormalise(w, k.m.is_some(), &mut own, |norm| norm)? {
+        match orthonormalise(w, k.m.as_ref(), &mut own, |norm| norm)? {
             Ok(rank) => {
                 own.c.copy_from_slice(own.zeta);
                 // S = Q
@@ -296,7 +297,7 @@ fn next_block<D: Device, T: Scalar>(
 ) -> Result<()> {
     let k = state.k;
     let mut own = small(&mut state.values, k);
-    let rank = match orthonormalise(w, false, &mut own, |norm| 1.0 + norm)? {
+    let rank = match orthonormalise(w, None, &mut own, |norm| 1.0 + norm)? {
         Ok(rank) => rank,
         Err(fault) => {
             end_with(state, fault, StopCode::NotFinite, false);
@@ -328,11 +329,7 @@ fn next_preconditioned_block<D: Device, T: Scalar>(
     }
     w.product(m, &Z)?;
     let mut own = small(&mut state.values, k);
-    let rank = match orthonormalise(w, true, &mut own, |norm| 1.0 + norm)? {
-        Ok(0) => Err(Fault::NotPositive(0.0)),
-        found => found,
-    };
-    match rank {
+    match orthonormalise(w, Some(m), &mut own, |norm| 1.0 + norm)? {
         Ok(rank) => {
             next_coefficients(&mut own, k);
             next_directions(w, true, &mut own)?;

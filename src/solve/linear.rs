@@ -186,7 +186,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         common.seconds_setup = began.elapsed().as_secs_f64();
         common.earlier = run.earlier;
         run.start_clock();
-        let mut source = Replay::of::<M>(recorded);
+        let mut source = Replay::of::<M>(recorded, solve.starts(&run));
         run.drive(&mut source, &mut solve, state)?;
         let _span = profile::begin(Phase::Verify);
         let (mut work, operators) = source.recorded.open();
@@ -279,6 +279,16 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         work.write(state)
     }
 
+    /// Returns the count of each column at the start of the current run.
+    fn starts(&self, run: &Run<'_, '_>) -> Vec<usize> {
+        let start = |(column, track): (&Column, &Track)| match column.end {
+            // A column that has ended permanently takes no part in the run.
+            Some(_) => track.now.iteration,
+            None => track.now.run_began,
+        };
+        self.columns.iter().zip(&*run.tracks).map(start).collect()
+    }
+
     /// Refuses right-hand sides if the device cannot sum up their squares.
     fn check_start(&self, state: &SlotState) -> Result<()> {
         for (index, column) in self.columns.iter().enumerate() {
@@ -339,9 +349,10 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
     ) -> Result<()> {
         if self.is_due(run, state) {
             source.copy_back(state)?;
+            let (mut work, operators) = source.recorded.open();
+            self.save(run, operators, &mut work, state);
         }
         let (mut work, operators) = source.recorded.open();
-        self.save_in_time(run, operators, &mut work, state);
         self.show(run, operators, &mut work, state)
     }
 
@@ -370,6 +381,7 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
         drop(span);
         if again {
             self.begin(run, operators, &mut work, state)?;
+            source.begin_run(self.starts(run));
         }
         Ok(again)
     }

@@ -273,3 +273,47 @@ fn columns_that_are_done_leave_the_products() {
     assert!(text.contains("1 of 4 columns iterate in vectors of their own"), "{text}");
     assert!(String::from_utf8_lossy(&done.stdout).contains("all 4 right-hand sides converged"), "{text}");
 }
+
+/// Cuts a solve at some iterations, resumes it, and compares the answer with that of the whole solve.
+fn resumes_with_the_same_bits(args: &[&str], cuts: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| word(&folder.path().join(name)).to_owned();
+    let solved = |more: &[&str]| run(&[&["cg", "--device", "cpu", "-q"], args, more].concat()).status.code();
+    assert_eq!(solved(&["--output", &at("whole.npy")]), Some(0));
+    for cut in cuts {
+        // Without a new checkpoint, the one of the cut before continues.
+        solved(&["--max-iters", cut, "--checkpoint", &at("cut")]);
+        assert_eq!(solved(&["--resume", &at("cut"), "--output", &at("resumed.npy")]), Some(0), "{cut}");
+        let [whole, resumed] = ["whole.npy", "resumed.npy"].map(|name| std::fs::read(at(name)).unwrap());
+        assert!(whole == resumed, "{args:?}, cut at {cut}");
+    }
+}
+
+#[test]
+fn a_block_resumes_after_restarts_with_the_same_bits() {
+    let args =
+        ["--matrix", "poisson2d:30x30", "--rhs-count", "8", "--variant", "block", "--precision", "f32"];
+    resumes_with_the_same_bits(&[&args[..], &["--tol", "1e-11"]].concat(), &["20", "43", "50", "60", "70"]);
+}
+
+#[test]
+fn columns_resume_with_the_same_bits_when_others_have_left_and_started_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("b.npy");
+    // The second right-hand side is zero, and leaves in each run.
+    let values: Vec<f64> = (0..3000).flat_map(|row| [f64::from(row * row % 101) - 50.0, 0.0]).collect();
+    npy::write(&path, &Dense::new(3000, 2, values).unwrap()).unwrap();
+    let args = [
+        "--matrix",
+        "elasticity3d:10x10x10,contrast=100",
+        "--rhs",
+        word(&path),
+        "--backend",
+        "bsr",
+        "--precision",
+        "mixed",
+        "--tol",
+        "1e-12",
+    ];
+    resumes_with_the_same_bits(&args, &["200", "448", "456", "472"]);
+}

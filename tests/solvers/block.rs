@@ -20,6 +20,7 @@ on_each_device! {
     restarts_reach_a_tight_tolerance,
     single_precision_is_refined_to_the_tolerance_of_double,
     preconditioners_keep_their_effect,
+    dependent_right_hand_sides_do_not_make_a_preconditioner_indefinite,
     an_indefinite_matrix_is_detected,
     an_indefinite_preconditioner_is_detected,
     a_limit_of_iterations_is_kept_exactly,
@@ -208,6 +209,27 @@ fn preconditioners_keep_their_effect<D: Host>(_: &D) {
         let alone = Cg::new(&matrix).device(D::KIND).rtol(tolerance::RTOL).precond(precond).unwrap();
         let alone = iterations(&alone.solve_many(all).unwrap());
         assert!(mine.iter().max() <= alone.iter().min(), "{precond}: {mine:?}, {alone:?}");
+    }
+}
+
+/// What remains of a dependent right-hand side is rounding alone, and its product with M may have either sign.
+fn dependent_right_hand_sides_do_not_make_a_preconditioner_indefinite<D: Host>(_: &D) {
+    for (what, k, rank) in [("poisson2d:2x2", 8, 4), ("poisson2d:6x6", 37, 36), ("poisson2d:30x30", 60, 15)] {
+        let matrix = Matrix::open(what).unwrap();
+        let (_, mut sides) = random(&matrix, k);
+        for c in rank..k {
+            let sum = |row: usize| sides[c % rank][row] - 0.75 * sides[(7 * c + 1) % rank][row];
+            sides[c] = (0..matrix.rows()).map(sum).collect();
+        }
+        let b = interleaved(&sides);
+        for precision in [Precision::F64, Precision::F32] {
+            for precond in ["chebyshev", "jacobi", "block-jacobi:block=2"] {
+                let rtol = if precision == Precision::F64 { 1e-9 } else { 1e-5 };
+                let found = settings::<D>(&matrix).precond(precond).unwrap().precision(precision).rtol(rtol);
+                let found = found.columns(k).solve_many(RightHandSides::new(&b, k)).unwrap();
+                assert_solved(&matrix, &sides, &found, rtol);
+            }
+        }
     }
 }
 

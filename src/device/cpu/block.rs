@@ -1,8 +1,9 @@
 //! Dense products of tall vectors on the CPU: X'Y, and Y B + X C with small matrices.
 //!
 //! Both work on blocks of a few rows and columns whose sums stay in vector registers. The loops are plain Rust that the compiler
-//! vectorises, compiled twice: for any x86-64, and for AVX2 and FMA, where multiplications and additions are fused. The rows of X'Y are divided into groups by their number alone, and the sums of the groups are added in order, so that
-//! the result has the same bits for any number of threads.
+//! vectorises, compiled twice: for any x86-64, and for AVX2 and FMA, where multiplications and additions are fused. The rows of X'Y
+//! are divided into groups by their number alone, and the sums of the groups are added in order, so that the result has the same
+//! bits for any number of threads.
 
 use super::{CHUNK, Cpu, CpuVector};
 use crate::device::{Addend, MOST_COMBINED, check_combined};

@@ -1,7 +1,8 @@
 //! The orthonormal factor of the block of residuals, and the small matrices of the method.
 
 use super::small::{self as algebra, Fault, Floors};
-use super::{s, v};
+use super::{Z, s, v};
+use crate::backend::Operator;
 use crate::device::{Device, Work};
 use crate::error::Result;
 use crate::scalar::Scalar;
@@ -38,30 +39,38 @@ pub fn small(values: &mut [f64], k: usize) -> Small<'_> {
     Small { c: next(), g: next(), alpha: next(), zeta: next(), b: next(), z: next() }
 }
 
-/// Factors the block q, or q and z = M q, as Q zeta; `zeta` receives zeta. Columns with norms below `floor` of their norm are left
-/// out. Returns the rank.
+/// Factors the block q, or q and z = M q for a preconditioner M, as Q zeta; `zeta` receives zeta. Columns with norms below `floor`
+/// of their norm are left out. Returns the rank.
 pub fn orthonormalise<D: Device, T: Scalar>(
     w: &mut Work<'_, D, T>,
-    preconditioned: bool,
+    m: Option<&Operator<D, T>>,
     small: &mut Small<'_>,
     floor: impl Fn(f64) -> f64,
 ) -> Result<std::result::Result<usize, Fault>> {
     let k = w.shape().1;
     let Small { g, alpha, zeta, b, z, .. } = small;
     let mut floors = Floors::new();
+    // The Gram matrix of q is that of rounded columns, in double precision. The entries of z are rounded themselves.
+    let epsilon = if m.is_some() { T::EPSILON } else { f64::EPSILON };
     algebra::set_identity(zeta, k, k);
     for pass in 1..=PASSES {
-        w.gram(v::q, if preconditioned { v::z } else { v::q }, g)?;
-        algebra::symmetrise(g, k);
+        if let Some(m) = m.filter(|_| pass > 1) {
+            // What remains of a dependent column is small: combined separately, q and z would not belong together any more.
+            w.product(m, &Z)?;
+        }
+        w.gram(v::q, if m.is_some() { v::z } else { v::q }, g)?;
+        if m.is_some() {
+            algebra::symmetrise(g, k);
+        }
         if pass == 1 {
             floors.extend((0..k).map(|i| NOISE * T::EPSILON * floor(g[i * k + i].max(0.0).sqrt())));
         }
-        let found = match algebra::split(g, (b, z), k, &mut floors, pass == PASSES) {
+        let found = match algebra::split(g, (b, z), k, (&mut floors, epsilon), pass == PASSES) {
             Ok(found) => found,
             Err(fault) => return Ok(Err(fault)),
         };
         w.combine(v::q, Some(b), None)?;
-        if preconditioned {
+        if m.is_some() {
             w.combine(v::z, Some(b), None)?;
         }
         algebra::multiply(z, zeta, alpha, k);

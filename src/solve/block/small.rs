@@ -5,10 +5,11 @@
 use crate::device::MOST_COMBINED;
 use arrayvec::ArrayVec;
 
-/// A pivot below this part of its diagonal entry is lost in the rounding of a sum in double precision.
-const UNRESOLVED: f64 = 1e-13;
-/// A pivot below minus this part of its diagonal entry is negative, and not zero with rounding.
+/// A pivot below this part of its diagonal entry is lost in the rounding of a sum, in units of the rounding of the entries.
+const UNRESOLVED: f64 = 512.0;
+/// A pivot below minus this part of its diagonal entry is negative, and not zero with rounding; or below this many roundings.
 const NEGATIVE: f64 = 1e-6;
+const NEGATIVE_ROUNDINGS: f64 = 4096.0;
 
 /// Why a symmetric matrix has no Cholesky factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,12 +132,12 @@ pub struct Split {
 /// From the Gram matrix G of a block W computes matrices B and Z with W = (W B) Z, where W B is orthonormal, by a Cholesky
 /// factorisation with pivots. Columns with norms below their floors are left out. If a column depends on the others so far that G
 /// does not show what remains of it, W B has the remainder as a column: another call then decides. With `last` it is left out.
-/// `floors` are those of the columns of W, and afterwards those of W B.
+/// `floors` are those of the columns of W, and afterwards those of W B; with them comes the relative rounding error of G.
 pub fn split(
     g: &mut [f64],
     (b, z): (&mut [f64], &mut [f64]),
     k: usize,
-    floors: &mut Floors,
+    (floors, epsilon): (&mut Floors, f64),
     last: bool,
 ) -> Result<Split, Fault> {
     if !g.iter().all(|v| v.is_finite()) {
@@ -146,10 +147,10 @@ pub fn split(
     let mut norms = [0.0; MOST_COMBINED];
     for column in 0..k {
         let square = g[column * k + column];
-        if square < 0.0 {
+        if square < -floors[column].powi(2) {
             return Err(Fault::NotPositive(square));
         }
-        norms[column] = square.sqrt();
+        norms[column] = square.max(0.0).sqrt();
         if norms[column] > floors[column] {
             order.push(column);
         }
@@ -160,7 +161,7 @@ pub fn split(
         }
     }
     let limit = |column: usize| (floors[column] / norms[column]).powi(2);
-    let Split { rank, unresolved, smallest } = factor_with_pivots(g, k, &mut order, limit)?;
+    let Split { rank, unresolved, smallest } = factor_with_pivots(g, k, epsilon, &mut order, limit)?;
     let unresolved = if last { 0 } else { unresolved };
     set_maps(g, (b, z), k, (&order, &norms), (rank, unresolved));
     let before = floors.clone();
@@ -176,6 +177,7 @@ pub fn split(
 fn factor_with_pivots(
     g: &mut [f64],
     k: usize,
+    epsilon: f64,
     order: &mut ArrayVec<usize, MOST_COMBINED>,
     limit: impl Fn(usize) -> f64,
 ) -> Result<Split, Fault> {
@@ -189,10 +191,10 @@ fn factor_with_pivots(
             least = if of(place) < of(least) { place } else { least };
         }
         let (pivot, lowest) = (of(best), of(least));
-        if lowest < -NEGATIVE {
+        if lowest < -NEGATIVE.max(NEGATIVE_ROUNDINGS * k as f64 * epsilon) {
             return Err(Fault::NotPositive(lowest));
         }
-        if pivot <= UNRESOLVED * k as f64 {
+        if pivot <= UNRESOLVED * k as f64 * epsilon {
             break;
         }
         if pivot <= limit(order[best]) {
@@ -296,7 +298,8 @@ mod tests {
         let mut rank = 0;
         for _ in 0..3 {
             let (mut b, mut z, mut product) = (vec![0.0; k * k], vec![0.0; k * k], vec![0.0; k * k]);
-            let found = split(&mut gram(&q, k), (&mut b, &mut z), k, &mut floors, false).unwrap();
+            let found =
+                split(&mut gram(&q, k), (&mut b, &mut z), k, (&mut floors, f64::EPSILON), false).unwrap();
             q = times(&q, &b, k);
             multiply(&z, &zeta, &mut product, k);
             (zeta, rank) = (product, found.rank + found.unresolved);

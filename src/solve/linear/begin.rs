@@ -25,7 +25,7 @@ pub(super) fn check(
         let reason = format!(
             "the block variant takes at most {MOST_COMBINED} at once; solve for them in groups, or use the classic variant"
         );
-        return Err(Error::setting("rhs", format!("{k} right-hand sides"), reason));
+        return Err(Error::setting("rhs-count", k, reason));
     }
     let fits = |what, expected: Option<usize>, got| match expected == Some(got) {
         true => Ok(()),

@@ -2,7 +2,7 @@
 //!
 //! A product and a sweep take the time of all columns, done or not. Once at most half of the columns iterate, their vectors and
 //! scalars are copied to a workspace of that width, with a step recorded for it. They are copied back before anything else than
-//! iterations uses the vectors: the verdict, a restart, a checkpoint.
+//! iterations uses the vectors: the verdict, a restart, a checkpoint. A restart begins with all columns.
 //!
 //! Narrower vectors cost a copy, a recording, and at times a format for another number of columns. So columns leave only some time
 //! after they are done, and only if half of the present ones leave together. When they leave depends on the counts of iterations
@@ -11,7 +11,7 @@
 
 use super::replay::{Steps, record, workspace};
 use crate::device::{Device, SlotState};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 use crate::solve::recurrence::{Operators, Recurrence};
 use crate::stop::StopCode;
@@ -28,9 +28,11 @@ pub(super) struct Narrowing<D: Device, T: Scalar> {
     narrow: Option<Narrow<D, T>>,
     /// Makes a workspace of a shape, with its step.
     make: Make<D, T>,
+    /// The count of each column at the start of the run.
+    starts: Vec<usize>,
     /// The columns that have not left.
     members: Vec<usize>,
-    /// The iteration of the last check.
+    /// The iteration of the run at the last check.
     checked: usize,
     /// Whether there was no memory for narrower vectors.
     failed: bool,
@@ -65,12 +67,30 @@ impl<D: Device, T: Scalar> Narrow<D, T> {
 }
 
 impl<D: Device, T: Scalar> Narrowing<D, T> {
-    pub fn of<M: Recurrence>(k: usize) -> Narrowing<D, T> {
+    /// All columns iterate; they have these counts at the start of the run.
+    pub fn of<M: Recurrence>(starts: Vec<usize>) -> Narrowing<D, T> {
         let make = |operators: &Operators<D, T>, (n, k): (usize, usize)| {
             prepare(operators, k)?;
             record::<M, D, T>(workspace::<M, D, T>(operators, (n, k))?, operators)
         };
-        Narrowing { narrow: None, make, members: (0..k).collect(), checked: 0, failed: false }
+        let members = (0..starts.len()).collect();
+        Narrowing { narrow: None, make, starts, members, checked: 0, failed: false }
+    }
+
+    /// Begins another run, in which the columns have these counts. All of them iterate.
+    pub fn begin_run(&mut self, starts: Vec<usize>) {
+        (self.starts, self.checked) = (starts, 0);
+    }
+
+    /// Returns the iterations of a column in this run.
+    fn iterations(&self, state: &SlotState, column: usize) -> usize {
+        (state.counts[column] as usize).saturating_sub(self.starts[column])
+    }
+
+    /// Returns what [`Recorded::stops_early`](crate::device::Recorded::stops_early) says of the columns that iterate in vectors of
+    /// their own, if they do.
+    pub fn stops_early(&self) -> Option<bool> {
+        self.narrow.as_ref().map(|narrow| narrow.recorded.stops_early())
     }
 
     /// Returns the columns that iterate in vectors of their own, if they do.
@@ -79,10 +99,11 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
     }
 
     /// Lets columns that are done leave if that is due. Returns the number of iterations until the next check.
-    pub fn check(&mut self, all: &mut Steps<D, T>, iteration: usize, state: &SlotState) -> Result<usize> {
+    pub fn check(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<usize> {
         if self.members.len() == 1 || self.failed {
             return Ok(usize::MAX);
         }
+        let iteration = (0..state.k).map(|column| self.iterations(state, column)).max().unwrap_or(0);
         let before = self.members.len();
         while self.checked + CHECK <= iteration {
             self.checked += CHECK;
@@ -100,11 +121,12 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
                     );
                     self.narrow = Some(narrow);
                 }
-                Err(error) => {
+                Err(error @ Error::OutOfMemory { .. }) => {
                     log::info!("columns that are done stay in the products: {error}");
                     self.failed = true;
                     prepare(all.open().1, state.k)?;
                 }
+                Err(error) => return Err(error),
             }
         }
         Ok(CHECK - iteration % CHECK)
@@ -115,7 +137,7 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
         let limit = self.checked - (self.checked / WAIT).max(CHECK).min(self.checked);
         let stays = |&&column: &&usize| {
             let runs = StopCode::from_device(state.done[column]) == StopCode::Running;
-            runs || state.counts[column] as usize > limit
+            runs || self.iterations(state, column) > limit
         };
         let staying: Vec<usize> = self.members.iter().filter(stays).copied().collect();
         if !staying.is_empty() && 2 * staying.len() <= self.members.len() {
@@ -171,10 +193,11 @@ mod tests {
 
     /// Returns the members at an iteration, for columns that end at these counts; those without one iterate.
     fn members(ends: &[Option<u32>], iteration: usize) -> Vec<usize> {
-        let mut narrowing = Narrowing::<Cpu, f64>::of::<Cg>(ends.len());
+        // The run began at the count 1,000 of each column.
+        let mut narrowing = Narrowing::<Cpu, f64>::of::<Cg>(vec![1000; ends.len()]);
         let mut state = SlotState::new(1, ends.len());
         for (column, end) in ends.iter().enumerate() {
-            state.counts[column] = end.unwrap_or(iteration as u32);
+            state.counts[column] = 1000 + end.unwrap_or(iteration as u32);
             state.done[column] = if end.is_some() { StopCode::Converged } else { StopCode::Running } as u32;
         }
         while narrowing.checked + CHECK <= iteration {

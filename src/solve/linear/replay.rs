@@ -25,15 +25,20 @@ type WithHost<D, T> = fn(&Operators<D, T>, &mut Work<'_, D, T>, &mut SlotState) 
 
 impl<'a, D: Device, T: Scalar> Replay<'a, D, T> {
     /// Makes the iterations of a method.
-    pub fn of<M: Recurrence>(recorded: &'a mut Steps<D, T>) -> Replay<'a, D, T> {
+    pub fn of<M: Recurrence>(recorded: &'a mut Steps<D, T>, starts: Vec<usize>) -> Replay<'a, D, T> {
         let with_host = M::FACTS.dense.as_ref().map(|_| M::iteration_with_host::<D, T> as WithHost<D, T>);
-        let narrowing = Narrowing::of::<M>(recorded.workspace().shape().1);
+        let narrowing = Narrowing::of::<M>(starts);
         Replay { recorded, stride: M::FACTS.stride, with_host, narrowing }
     }
 
     /// Copies the columns that iterate in vectors of their own back to the others; they continue in their own.
     pub fn copy_back(&mut self, state: &SlotState) -> Result<()> {
         self.narrowing.copy_back(self.recorded, state)
+    }
+
+    /// Begins another run, in which the columns have these counts.
+    pub fn begin_run(&mut self, starts: Vec<usize>) {
+        self.narrowing.begin_run(starts);
     }
 
     /// Lets all columns iterate together again.
@@ -43,15 +48,15 @@ impl<'a, D: Device, T: Scalar> Replay<'a, D, T> {
 }
 
 impl<D: Device, T: Scalar> Iterations for Replay<'_, D, T> {
-    fn prepare(&mut self, iteration: usize, state: &SlotState) -> Result<usize> {
+    fn prepare(&mut self, _: usize, state: &SlotState) -> Result<usize> {
         if self.with_host.is_some() {
             return Ok(1);
         }
-        Ok(D::BATCH.min(self.narrowing.check(self.recorded, iteration, state)?))
+        Ok(D::BATCH.min(self.narrowing.check(self.recorded, state)?))
     }
 
     fn stops_early(&self) -> bool {
-        self.recorded.stops_early()
+        self.narrowing.stops_early().unwrap_or_else(|| self.recorded.stops_early())
     }
 
     fn agree(&self, stop: bool) -> bool {

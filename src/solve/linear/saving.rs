@@ -35,6 +35,8 @@ pub(super) struct Saver {
     last: Duration,
     /// The newest complete checkpoint that could not be renamed to `path`.
     kept: Option<PathBuf>,
+    /// Whether this process has written a checkpoint, or has said that it writes none.
+    told: bool,
 }
 
 /// Reserves memory for the history of a column in a solve with checkpoints.
@@ -95,6 +97,7 @@ pub(super) fn prepare<M: Recurrence, D: Device, T: Scalar>(
         identity,
         last: Duration::ZERO,
         kept: None,
+        told: false,
     });
     Ok((saver, saved))
 }
@@ -102,6 +105,26 @@ pub(super) fn prepare<M: Recurrence, D: Device, T: Scalar>(
 /// Returns whether a column has ended in the middle of a step.
 fn is_cut<M: Recurrence>(track: &Track) -> bool {
     !(track.now.iteration - track.now.run_began).is_multiple_of(M::FACTS.stride)
+}
+
+/// Returns whether a column has stopped at a limit.
+fn is_at_limit(stop: Option<Stop>) -> bool {
+    let limit = |reason| {
+        matches!(
+            reason,
+            StopReason::IterationLimit { .. } | StopReason::TimeLimit { .. } | StopReason::Interrupted
+        )
+    };
+    matches!(stop, Some(Stop::Rule(reason)) if limit(reason))
+}
+
+/// Returns whether a limit has stopped a column of a block while others went on: the directions of a block belong to all its
+/// columns, so this column could not continue with them.
+fn is_uneven<M: Recurrence>(run: &Run<'_, '_>) -> bool {
+    let progress = |track: &Track| track.now.iteration - track.now.run_began;
+    let most = run.tracks.iter().map(progress).max().unwrap_or(0);
+    M::FACTS.dense.is_some()
+        && run.tracks.iter().any(|track| is_at_limit(track.stop) && progress(track) < most)
 }
 
 /// Returns the vectors that one step passes to the next.
@@ -130,25 +153,12 @@ fn worth_saving(stop: Option<Stop>) -> bool {
 }
 
 impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T> {
-    /// Saves the solve if an interval has passed.
-    pub(super) fn save_in_time(
-        &mut self,
-        run: &Run<'_, '_>,
-        operators: &Operators<D, T>,
-        work: &mut Work<'_, D, T>,
-        state: &SlotState,
-    ) {
-        if self.is_due(run, state) {
-            self.save(run, operators, work, state);
-        }
-    }
-
-    /// Returns whether the solve must be saved between two batches.
+    /// Returns whether the solve must be saved between two batches, because an interval has passed.
     pub(super) fn is_due(&self, run: &Run<'_, '_>, state: &SlotState) -> bool {
         let running = state.done.iter().any(|done| StopCode::from_device(*done) == StopCode::Running);
         let now = run.elapsed();
         let due = self.saver.as_ref().is_some_and(|saver| now >= saver.last.saturating_add(saver.every));
-        due && running && !self.is_limited()
+        due && running && !self.is_limited() && !is_uneven::<M>(run)
     }
 
     /// Saves the solve at the end of a run, unless the run failed.
@@ -160,8 +170,15 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         state: &SlotState,
     ) {
         let useful = run.tracks.iter().all(|track| worth_saving(track.stop));
-        if self.saver.is_some() && useful && !self.is_limited() {
+        if self.saver.is_some() && useful && !self.is_limited() && !is_uneven::<M>(run) {
             self.save(run, operators, work, state);
+        }
+        let at_limit = run.tracks.iter().any(|track| is_at_limit(track.stop));
+        if let Some(saver) = self.saver.as_mut().filter(|saver| at_limit && !saver.told) {
+            saver.told = true;
+            log::warn!(
+                "no checkpoint is written: a column has ended in a state from which the solve could not resume with the same result"
+            );
         }
     }
 
@@ -185,7 +202,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             })
     }
 
-    fn save(
+    pub(super) fn save(
         &mut self,
         run: &Run<'_, '_>,
         operators: &Operators<D, T>,
@@ -214,6 +231,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         }
         let iteration = run.tracks.iter().map(|track| track.now.iteration).max().unwrap_or(0);
         let path = saver.path.display();
+        let written_now = written.is_ok();
         match written {
             Ok(()) => log::info!(
                 "checkpoint of iteration {iteration}: {length} bytes to {path} in {:.2} s",
@@ -224,6 +242,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
                  is kept, and the solve continues"
             ),
         }
+        saver.told |= written_now;
         // If writing takes longer than the interval, iterations still run between two checkpoints.
         saver.last = run.elapsed();
         self.saver = Some(saver);
