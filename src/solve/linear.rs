@@ -34,6 +34,7 @@ mod narrow;
 mod replay;
 mod saving;
 mod showing;
+mod steps;
 
 use super::answer::{Answer, Host, Memory};
 use super::checkpoint::Checkpoints;
@@ -47,16 +48,17 @@ use crate::scalar::Scalar;
 use crate::stop::{PROGRESS, StopCode, StopReason, StoppingRule};
 use begin::Common;
 use column::Column;
-use replay::{Replay, Steps, record, workspace};
+use replay::Replay;
 use saving::Saver;
 use std::marker::PhantomData;
 use std::time::Instant;
+use steps::{Steps, record, workspace};
 
 /// The smallest target of a run relative to its initial residual, in units of the vectors' rounding.
 const FLOOR: f64 = 64.0;
 
-/// A method prepared for a matrix. Vectors, the recorded step and host memory are kept from one solve to the next: a solve after
-/// the first allocates nothing if it converges, except for a factor that estimates its error the first time it is needed.
+/// A method prepared for a matrix. Vectors, the recorded step and host memory are kept from one solve to the next: a solve of
+/// one right-hand side after the first allocates nothing if it converges, except for a factor that estimates its error the first time it is needed.
 pub(super) struct Linear<M, D: Device, T: Scalar> {
     operators: Operators<D, T>,
     /// Present from the first solve on.
@@ -279,8 +281,11 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         work.write(state)
     }
 
-    /// Returns the count of each column at the start of the current run.
+    /// Returns the count of each of several columns at the start of the current run.
     fn starts(&self, run: &Run<'_, '_>) -> Vec<usize> {
+        if self.columns.len() == 1 {
+            return Vec::new();
+        }
         let start = |(column, track): (&Column, &Track)| match column.end {
             // A column that has ended permanently takes no part in the run.
             Some(_) => track.now.iteration,

@@ -9,7 +9,7 @@
 //! alone and not on time: a product may add in another order for another number of columns, and runs shall have the same bits. A
 //! solve that resumes from a checkpoint therefore repeats the decisions from the counts.
 
-use super::replay::{Steps, record, workspace};
+use super::steps::{Steps, record, workspace};
 use crate::device::{Device, SlotState};
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
@@ -67,13 +67,14 @@ impl<D: Device, T: Scalar> Narrow<D, T> {
 }
 
 impl<D: Device, T: Scalar> Narrowing<D, T> {
-    /// All columns iterate; they have these counts at the start of the run.
+    /// All columns iterate. If there are several, they have these counts at the start of the run.
     pub fn of<M: Recurrence>(starts: Vec<usize>) -> Narrowing<D, T> {
         let make = |operators: &Operators<D, T>, (n, k): (usize, usize)| {
             prepare(operators, k)?;
             record::<M, D, T>(workspace::<M, D, T>(operators, (n, k))?, operators)
         };
-        let members = (0..starts.len()).collect();
+        // A column alone never leaves, and its solve allocates nothing.
+        let members = if starts.len() > 1 { (0..starts.len()).collect() } else { Vec::new() };
         Narrowing { narrow: None, make, starts, members, checked: 0, failed: false }
     }
 
@@ -100,7 +101,7 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
 
     /// Lets columns that are done leave if that is due. Returns the number of iterations until the next check.
     pub fn check(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<usize> {
-        if self.members.len() == 1 || self.failed {
+        if self.members.len() <= 1 || self.failed {
             return Ok(usize::MAX);
         }
         let iteration = (0..state.k).map(|column| self.iterations(state, column)).max().unwrap_or(0);
@@ -171,7 +172,10 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
     /// Copies them back and lets all columns iterate together again.
     pub fn widen(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<()> {
         self.copy_back(all, state)?;
-        self.members = (0..state.k).collect();
+        if state.k > 1 {
+            self.members.clear();
+            self.members.extend(0..state.k);
+        }
         match self.narrow.take() {
             Some(_) => prepare(all.open().1, state.k),
             None => Ok(()),
