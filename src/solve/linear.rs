@@ -57,8 +57,9 @@ use steps::{Steps, record, workspace};
 /// The smallest target of a run relative to its initial residual, in units of the vectors' rounding.
 const FLOOR: f64 = 64.0;
 
-/// A method prepared for a matrix. Vectors, the recorded step and host memory are kept from one solve to the next: a solve of
-/// one right-hand side after the first allocates nothing if it converges, except for a factor that estimates its error the first time it is needed.
+/// A method prepared for a matrix. Vectors, the recorded step and host memory are kept from one solve to the next: a solve of one
+/// right-hand side after the first allocates nothing if it converges, except for a factor that estimates its error the first time
+/// it is needed.
 pub(super) struct Linear<M, D: Device, T: Scalar> {
     operators: Operators<D, T>,
     /// Present from the first solve on.
