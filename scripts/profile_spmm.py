@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Profiles the kernels of a product with many vectors by ncu, and prints a table in Markdown.
 
-usage: scripts/profile_spmm.py [--solver PATH] > results/h200/spmm-profile.md
+usage: scripts/profile_spmm.py [--solver PATH] > results/h200/spmm-profile.txt
 
 It needs ncu and a GPU whose performance counters may be read. A row is the mean of a few launches of one kernel. ncu empties the
 caches before each launch and fixes the clocks, so the times are longer than those of a benchmark.
