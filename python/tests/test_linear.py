@@ -187,10 +187,13 @@ def test_other_threads_run_during_a_solve():
 def test_ctrl_c_ends_a_solve_with_what_it_has():
     A = solver.generate("poisson2d:1200x1200")
     prepared = solver.Cg(A, rtol=1e-12, device="cpu")
+    # In the background, a shell lets its commands ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt) as raised:
         prepared.solve(np.ones(1_440_000))
+    signal.signal(signal.SIGINT, before)
     answer = raised.value.answer
     assert isinstance(answer, solver.Answer) and not answer.converged and 0 < answer.iterations < 5000
     assert len(answer.history) == answer.iterations + 1
