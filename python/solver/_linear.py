@@ -38,7 +38,7 @@ def minres(A, b, x0=None, *, rtol=1e-05, shift=0.0, maxiter=None, M=None, callba
     if shift:
         A = _shifted(A, shift)
     if check and M is not None and not isinstance(M, str):
-        _check_symmetry(_own(M), len(b))
+        _check_symmetry(_own(M), M.shape[0] if hasattr(M, "shape") else len(b))
     return _as_scipy("minres", A, b, x0, rtol, 0.0, maxiter, M, callback, settings, show)
 
 

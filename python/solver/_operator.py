@@ -44,29 +44,27 @@ class Operator(_report.Chosen, _solver.Products):
         return _arrays.alike(y.astype(np.float32) if single else y, like)
 
     def _product_on_gpu(self, found, x):
-        (rows, cols), shape = self.shape, tuple(x.shape)
-        k = shape[1] if len(shape) == 2 else 1
-        if len(shape) not in (1, 2) or shape[0] != cols or k == 0:
-            raise DimensionError(f"x has the shape {shape}; it must be ({cols},) or ({cols}, k)")
+        shape = tuple(x.shape)
+        k = self._columns(shape)
         b = found.ready(x, self._type)
-        y = found.empty((rows, *shape[1:]), self._type, b)
-        if rows:
-            self.update_on_gpu((1.0, found.address(b)), (0.0, found.address(y)), k, found.stream(b))
+        y = found.empty((self.shape[0], *shape[1:]), self._type, b)
+        self._update_on_gpu(found, 1.0, b, 0.0, y, k)
         return y if x.dtype == y.dtype else found.ready(y, np.dtype(_type_of(x)))
 
     def _is_here(self, found, x):
         """Returns whether an array of another library, of a type that the operator has or converts, is on the operator's GPU."""
         return self._gpu is not None and found.gpu(x) == self._gpu and x.dtype in found.types
 
-    def _update_on_gpu(self, found, alpha, x, beta, y):
-        rows, cols = self.shape
-        k = x.shape[1] if x.ndim == 2 else 1
-        if x.ndim not in (1, 2) or x.shape[0] != cols or tuple(y.shape) != (rows, *x.shape[1:]) or k == 0:
-            raise DimensionError(
-                f"x has the shape {tuple(x.shape)} and y {tuple(y.shape)}; they must be ({cols},) and ({rows},), or ({cols}, k) and "
-                f"({rows}, k)"
-            )
-        if rows:
+    def _columns(self, shape):
+        """Returns the number of columns of x by its shape."""
+        cols = self.shape[1]
+        k = shape[1] if len(shape) == 2 else 1
+        if len(shape) not in (1, 2) or shape[0] != cols or k == 0:
+            raise DimensionError(f"x has the shape {shape}; it must be ({cols},) or ({cols}, k)")
+        return k
+
+    def _update_on_gpu(self, found, alpha, x, beta, y, k):
+        if self.shape[0]:
             self.update_on_gpu((alpha, found.address(x)), (beta, found.address(y)), k, found.stream(x))
 
     def matvec(self, x):
@@ -101,7 +99,11 @@ class Operator(_report.Chosen, _solver.Products):
         x = found.ready(x, self._type)
         if found.overlap(x, y):
             raise InputError("x and y share memory; y is changed in place, so pass a copy of x")
-        self._update_on_gpu(found, float(alpha), x, float(beta), y)
+        shape, of_y = tuple(x.shape), tuple(y.shape)
+        k = self._columns(shape)
+        if of_y != (self.shape[0], *shape[1:]):
+            raise DimensionError(f"y has the shape {of_y}; it must be {(self.shape[0], *shape[1:])}")
+        self._update_on_gpu(found, float(alpha), x, float(beta), y, k)
         return y
 
     def _chosen(self):

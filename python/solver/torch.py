@@ -76,7 +76,7 @@ def _multiply(A, B):
 def _is_observed(values, b):
     """Returns whether torch must see the product as an operator: for gradients, or because it traces or compiles.
 
-    Its dispatch of an operator in Python takes about 50 us.
+    Its dispatch of an operator in Python takes about 30 us.
     """
     if torch.is_grad_enabled() and (values.requires_grad or b.requires_grad):
         return True

@@ -11,6 +11,7 @@ use crate::observe::report::{ColumnReport, Report};
 use crate::observe::{History, Recorder, largest, slowest};
 use crate::solve::Outcome;
 use crate::solve::problem::Problem;
+use crate::stop::StopReason;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -169,10 +170,16 @@ impl Answers {
         let slow = &all[self.slowest()];
         let bytes = self.bytes_per_iteration();
         let each = slow.seconds_per_iteration;
-        // A column that was not solved has no residual, and no tolerance.
-        let unsolved = |one: &Report| one.reason == "not_solved";
-        let every = all.iter().all(unsolved);
-        let solved: Vec<&Report> = all.iter().filter(|one| every || !unsolved(one)).collect();
+        // A column that was not solved has no residual and no tolerance.
+        let is_solved = |column: &Answer| !matches!(column.reason(), StopReason::NotSolved { .. });
+        let none = !self.columns.iter().any(is_solved);
+        let solved: Vec<&Report> = self
+            .columns
+            .iter()
+            .zip(&all)
+            .filter(|(column, _)| none || is_solved(column))
+            .map(|(_, one)| one)
+            .collect();
         let largest = |value: &dyn Fn(&Report) -> f64| largest(solved.iter().map(|one| value(one)));
         let caution = all.iter().zip(1..).find_map(|(one, number)| {
             one.caution.as_ref().map(|caution| format!("column {number}: {caution}"))

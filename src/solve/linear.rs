@@ -130,8 +130,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         let rule = rule.in_steps_of(M::FACTS.stride);
         let n = begin::check(task, &M::FACTS, operators.a.shape(), x)?;
         let (saver, saved) = saving::prepare::<M, D, T>(operators, task)?;
-        operators.a.prepare(k)?;
-        operators.m.as_ref().map_or(Ok(()), |m| m.prepare(k))?;
+        operators.prepare(k)?;
         *common = Common::of(operators, &M::FACTS, n, k);
         columns.resize_with(k, Column::default);
         // The coefficients of one column of a block do not project the matrix.

@@ -26,6 +26,14 @@ pub(super) struct Operators<D: Device, T: Scalar> {
     pub m: Option<Operator<D, T>>,
 }
 
+impl<D: Device, T: Scalar> Operators<D, T> {
+    /// Prepares both for `k` columns.
+    pub fn prepare(&self, k: usize) -> Result<()> {
+        self.a.prepare(k)?;
+        self.m.as_ref().map_or(Ok(()), |m| m.prepare(k))
+    }
+}
+
 impl<D: Device, T: Scalar> Clone for Operators<D, T> {
     fn clone(&self) -> Self {
         Operators { a: self.a.clone(), m: self.m.clone() }
@@ -144,7 +152,7 @@ pub(super) trait Recurrence: Send + Sync + 'static {
         _w: &mut Work<'_, D, T>,
         _turn: usize,
     ) -> Result<()> {
-        Ok(())
+        unreachable!("the method has an iteration with the host")
     }
 
     /// Performs one iteration of a method with dense products in the columns that are not done. The host's copy of the scalars is
@@ -154,7 +162,7 @@ pub(super) trait Recurrence: Send + Sync + 'static {
         _w: &mut Work<'_, D, T>,
         _state: &mut SlotState,
     ) -> Result<()> {
-        Ok(())
+        unreachable!("the method has a recorded iteration")
     }
 
     /// Begins A d = r in the columns that are not done: computes the vectors and scalars of the first iteration, including r'r,

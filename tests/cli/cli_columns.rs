@@ -317,3 +317,18 @@ fn columns_resume_with_the_same_bits_when_others_have_left_and_started_again() {
     ];
     resumes_with_the_same_bits(&args, &["200", "448", "456", "472"]);
 }
+
+#[test]
+fn a_column_that_is_not_solved_does_not_hide_the_residuals_of_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("b.npy");
+    let values = (0..2 * 31 * 17).map(|i| if i == 7 { f64::NAN } else { f64::from(i % 11) - 5.25 }).collect();
+    npy::write(&path, &Dense::new(31 * 17, 2, values).unwrap()).unwrap();
+    let (code, report) = solved(&["--rhs", word(&path), "--tol", "1e-7"]);
+    assert_eq!((code, &report["columns"][1]["reason"]), (1, &"not_solved".into()), "{report}");
+    assert_eq!(report["rtol"], 1e-7);
+    for key in ["residual_true", "residual_recursive", "residual_at_most"] {
+        assert_eq!(report[key], report["columns"][0][key], "{key}");
+        assert!(report[key].as_f64().unwrap() < 1e-6, "{key}");
+    }
+}

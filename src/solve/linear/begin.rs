@@ -23,9 +23,9 @@ pub(super) fn check(
     }
     if facts.dense.is_some() && k > MOST_COMBINED {
         let reason = format!(
-            "the block variant takes at most {MOST_COMBINED} at once; solve for them in groups, or use the classic variant"
+            "it takes at most {MOST_COMBINED} right-hand sides at once, and there are {k}; solve for them in groups, or use variant classic"
         );
-        return Err(Error::setting("rhs-count", k, reason));
+        return Err(Error::setting("variant", "block", reason));
     }
     let fits = |what, expected: Option<usize>, got| match expected == Some(got) {
         true => Ok(()),

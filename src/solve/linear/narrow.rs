@@ -18,15 +18,15 @@ use crate::stop::StopCode;
 
 /// Iterations between two checks.
 const CHECK: usize = 32;
-/// Columns leave a fifth of the iterations so far after they are done.
+/// A column leaves once it has been done for this part of the iterations so far: a fifth.
 const WAIT: usize = 5;
 
+/// Makes a workspace of a shape, with its step.
 type Make<D, T> = fn(&Operators<D, T>, (usize, usize)) -> Result<Steps<D, T>>;
 
 /// Decides when columns leave.
 pub(super) struct Narrowing<D: Device, T: Scalar> {
     narrow: Option<Narrow<D, T>>,
-    /// Makes a workspace of a shape, with its step.
     make: Make<D, T>,
     /// The count of each column at the start of the run.
     starts: Vec<usize>,
@@ -70,7 +70,7 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
     /// All columns iterate. If there are several, they have these counts at the start of the run.
     pub fn of<M: Recurrence>(starts: Vec<usize>) -> Narrowing<D, T> {
         let make = |operators: &Operators<D, T>, (n, k): (usize, usize)| {
-            prepare(operators, k)?;
+            operators.prepare(k)?;
             record::<M, D, T>(workspace::<M, D, T>(operators, (n, k))?, operators)
         };
         // A column alone never leaves, and its solve allocates nothing.
@@ -125,7 +125,7 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
                 Err(error @ Error::OutOfMemory { .. }) => {
                     log::info!("columns that are done stay in the products: {error}");
                     self.failed = true;
-                    prepare(all.open().1, state.k)?;
+                    all.open().1.prepare(state.k)?;
                 }
                 Err(error) => return Err(error),
             }
@@ -177,16 +177,10 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
             self.members.extend(0..state.k);
         }
         match self.narrow.take() {
-            Some(_) => prepare(all.open().1, state.k),
+            Some(_) => all.open().1.prepare(state.k),
             None => Ok(()),
         }
     }
-}
-
-/// Prepares the matrix and the preconditioner for `k` columns.
-fn prepare<D: Device, T: Scalar>(operators: &Operators<D, T>, k: usize) -> Result<()> {
-    operators.a.prepare(k)?;
-    operators.m.as_ref().map_or(Ok(()), |m| m.prepare(k))
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub(super) struct Saver {
     last: Duration,
     /// The newest complete checkpoint that could not be renamed to `path`.
     kept: Option<PathBuf>,
-    /// Whether this process has written a checkpoint, or has said that it writes none.
+    /// Whether this process has written a checkpoint, or has said why there is none.
     told: bool,
 }
 
@@ -107,15 +107,17 @@ fn is_cut<M: Recurrence>(track: &Track) -> bool {
     !(track.now.iteration - track.now.run_began).is_multiple_of(M::FACTS.stride)
 }
 
+/// Returns whether a limit is the reason for an end.
+fn is_limit(reason: &StopReason) -> bool {
+    matches!(
+        reason,
+        StopReason::IterationLimit { .. } | StopReason::TimeLimit { .. } | StopReason::Interrupted
+    )
+}
+
 /// Returns whether a column has stopped at a limit.
 fn is_at_limit(stop: Option<Stop>) -> bool {
-    let limit = |reason| {
-        matches!(
-            reason,
-            StopReason::IterationLimit { .. } | StopReason::TimeLimit { .. } | StopReason::Interrupted
-        )
-    };
-    matches!(stop, Some(Stop::Rule(reason)) if limit(reason))
+    matches!(stop, Some(Stop::Rule(reason)) if is_limit(&reason))
 }
 
 /// Returns whether a limit has stopped a column of a block while others went on: the directions of a block belong to all its
@@ -137,17 +139,17 @@ pub(super) fn carried<M: Recurrence, D: Device, T: Scalar>(operators: &Operators
 fn worth_saving(stop: Option<Stop>) -> bool {
     match stop {
         Some(Stop::Code(code)) => ENDED.contains(&code),
-        Some(Stop::Rule(reason)) => matches!(
-            reason,
-            StopReason::Converged
-                | StopReason::ZeroRightHandSide
-                | StopReason::NotSolved { .. }
-                | StopReason::LeastSquares { .. }
-                | StopReason::Stagnated { .. }
-                | StopReason::IterationLimit { .. }
-                | StopReason::TimeLimit { .. }
-                | StopReason::Interrupted
-        ),
+        Some(Stop::Rule(reason)) => {
+            let ended = matches!(
+                reason,
+                StopReason::Converged
+                    | StopReason::ZeroRightHandSide
+                    | StopReason::NotSolved { .. }
+                    | StopReason::LeastSquares { .. }
+                    | StopReason::Stagnated { .. }
+            );
+            ended || is_limit(&reason)
+        }
         None => false,
     }
 }
@@ -190,16 +192,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             !column.meets_goal() && !matches!(column.end, None | Some(StopReason::NotSolved { .. }))
         };
         self.columns.len() > 1 && self.columns.iter().any(failed)
-            || self.columns.iter().any(|column| {
-                matches!(
-                    column.end,
-                    Some(
-                        StopReason::IterationLimit { .. }
-                            | StopReason::TimeLimit { .. }
-                            | StopReason::Interrupted
-                    )
-                )
-            })
+            || self.columns.iter().any(|column| column.end.as_ref().is_some_and(is_limit))
     }
 
     pub(super) fn save(
@@ -231,7 +224,6 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         }
         let iteration = run.tracks.iter().map(|track| track.now.iteration).max().unwrap_or(0);
         let path = saver.path.display();
-        let written_now = written.is_ok();
         match written {
             Ok(()) => log::info!(
                 "checkpoint of iteration {iteration}: {length} bytes to {path} in {:.2} s",
@@ -242,7 +234,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
                  is kept, and the solve continues"
             ),
         }
-        saver.told |= written_now;
+        saver.told = true;
         // If writing takes longer than the interval, iterations still run between two checkpoints.
         saver.last = run.elapsed();
         self.saver = Some(saver);
