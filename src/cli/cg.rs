@@ -32,7 +32,7 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
         log::info!("device: {}", flags::note(why));
     }
     plan.run.start_pool();
-    plan.running.settled.check_device()?;
+    let _opening = plan.running.settled.open_ahead()?;
     fetch::on_first_use(plan.fetch)?;
     let began = Instant::now();
     let attached = plan.rhs == RightHandSide::Attached;

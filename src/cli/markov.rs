@@ -53,7 +53,7 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
         log::info!("device: {}", flags::note(why));
     }
     args.run.start_pool();
-    running.settled.check_device()?;
+    let _opening = running.settled.open_ahead()?;
     fetch::on_first_use(missing)?;
     let (mut report, explanation, written) = solve(args, settings, running, x0)?;
     (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());

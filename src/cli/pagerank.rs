@@ -35,7 +35,7 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     let dangling = plan.settings.dangling;
     log::info!("dangling {}: {}", dangling.name(), dangling.formula());
     args.run.start_pool();
-    plan.running.settled.check_device()?;
+    let _opening = plan.running.settled.open_ahead()?;
     fetch::on_first_use(plan.fetch)?;
     let (mut report, explanation, written) = solve(args, plan)?;
     (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());

@@ -27,19 +27,30 @@ const COPY: Formula = sweep!({ "stream_copy": a = b; });
 /// All sweeps of this module, for compilation ahead of use.
 pub const SWEEPS: &[Sweep<'static>] = &[TRIAD.sweep.with(TWO), READ.sweep, COPY.sweep];
 
-/// The most repetitions of a measurement, and the time after which it begins none.
+/// The most repetitions of a measurement, the time after which it begins none, and the least time of a repetition: it makes
+/// enough passes that the resolution of the clock and the launch from the host do not matter.
 #[derive(Clone, Copy)]
 struct Effort {
     repetitions: usize,
     longest: Duration,
+    shortest_repetition: Duration,
 }
 
-const FULL: Effort = Effort { repetitions: 20, longest: Duration::from_millis(150) };
+const FULL: Effort = Effort {
+    repetitions: 20,
+    longest: Duration::from_millis(150),
+    shortest_repetition: Duration::from_millis(2),
+};
+
 /// For reports of solves, which the measurement must not delay much.
-const BRIEF: Effort = Effort { repetitions: 10, longest: Duration::from_millis(40) };
-/// Each repetition makes enough passes to last this long, so that the resolution of the clock and the launch from the host do not
-/// matter.
-const SHORTEST_REPETITION: Duration = Duration::from_millis(2);
+const BRIEF: Effort = Effort { repetitions: 10, longest: Duration::from_millis(40), ..FULL };
+
+/// The same for a device whose clock counts only its own work, and which no other program interrupts: the repetitions differ little.
+const BRIEF_ON_DEVICE: Effort = Effort {
+    repetitions: 3,
+    longest: Duration::from_millis(2),
+    shortest_repetition: Duration::from_micros(250),
+};
 
 /// Returns the GB/s of the fastest of several repetitions over a working set of `bytes`: of the triad or of reading alone,
 /// whichever is faster.
@@ -95,16 +106,13 @@ fn stream<D: Device>(
     }
     let mut recorded = Recorded::new(workspace, (), step)?;
     let mut time = |passes: usize| -> Result<Duration> {
-        let start = Instant::now();
-        recorded.replay(passes)?;
-        device.synchronize()?;
-        Ok(start.elapsed())
+        device.timed(&mut || recorded.replay(passes)).map(Duration::from_secs_f64)
     };
     // The first pass touches all memory for the first time.
     time(1)?;
     let (began, mut passes) = (Instant::now(), 1);
     let mut best = time(passes)?;
-    while best < SHORTEST_REPETITION {
+    while best < effort.shortest_repetition {
         if cancelled() {
             return Ok(None);
         }
@@ -148,7 +156,8 @@ pub fn limit<D: Device>(
     traffic: u64,
     cancel: Option<&AtomicBool>,
 ) -> Result<Option<Limit>> {
-    let measure = |bytes: u64| measure_unless(device, bytes.min(LARGEST), (BRIEF, cancel));
+    let effort = if D::ON_HOST { BRIEF } else { BRIEF_ON_DEVICE };
+    let measure = |bytes: u64| measure_unless(device, bytes.min(LARGEST), (effort, cancel));
     let Some(stream) = measure(stored + vectors)? else { return Ok(None) };
     let Some(vector_stream) = measure(vectors)? else { return Ok(None) };
     let vector_stream = vector_stream.max(stream);

@@ -253,6 +253,8 @@ impl DeviceHandle {
         if name == DeviceName::Cpu(Some(1)) {
             return DeviceHandle::open(name);
         }
+        // Another thread may be opening it.
+        let _span = profile::begin(Phase::Open);
         let mut open = lock(&OPEN);
         open.retain(|(_, device)| device.upgrade().is_some());
         let found = open.iter().find(|(other, _)| *other == name).and_then(|(_, device)| device.upgrade());
@@ -262,6 +264,18 @@ impl DeviceHandle {
         let opened = DeviceHandle::open(name)?;
         open.push((name, WeakDevice::of(&opened.0)));
         Ok(opened)
+    }
+
+    /// Makes the memory of a GPU ready for uploads.
+    pub(super) fn warm_up(&self) -> Result<()> {
+        match &self.0 {
+            Opened::Cpu(_) => Ok(()),
+            Opened::Cuda(device) => {
+                // A solve that has begun meanwhile need not wait.
+                let device = device.acquire()?.clone();
+                device.warm_up()
+            }
+        }
     }
 
     /// Returns the name of this device. Fails if the request names another device.

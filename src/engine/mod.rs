@@ -17,6 +17,7 @@ pub mod markov;
 mod matrix;
 mod memory;
 mod multiply;
+mod opening;
 pub mod pagerank;
 #[cfg(feature = "plot")]
 mod pictures;
@@ -45,6 +46,7 @@ pub use markov::Markov;
 pub use matrix::Matrix;
 pub use memory::{MemoryPlan, compressed_rows};
 pub use multiply::{Multiply, Order, Products};
+pub use opening::Opening;
 pub use pagerank::Pagerank;
 pub use prepared::Prepared;
 pub use problem::{RhsName, VectorFile};

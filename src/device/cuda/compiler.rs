@@ -1,12 +1,17 @@
 //! A compiler whose kernels the driver can load.
 
-use super::driver::{can_load, driver_version, require_gpu};
+use super::driver::{can_load, driver_version, require_driver, require_gpu};
 use super::nvrtc::Nvrtc;
 use crate::error::{Error, GpuError, Result};
 
 /// Checks that the driver, the GPU with that index, and a compiler whose code the driver can load are present.
 pub fn usable(index: usize) -> Result<()> {
-    require_gpu(index)?;
+    require_driver()?;
+    // The compiler is loaded while the driver starts. If loading fails, `compiler` returns the reason.
+    std::thread::scope(|scope| {
+        scope.spawn(|| Nvrtc::get().is_ok());
+        require_gpu(index)
+    })?;
     compiler().map(|_| ())
 }
 
