@@ -35,6 +35,28 @@ pub const fn dot_into(slot: Slot) -> DotInto {
 /// A shared linear map of a backend; [`Operator`] binds it to its device.
 pub type SharedOperator<D, T> = Arc<dyn LinearOperator<D, T>>;
 
+/// Rows whose bounds [`Residuals`] combines to one part.
+pub const RESIDUAL_PART: usize = 4096;
+
+/// Computes residuals of one matrix as its source provides it, on a device, by other code than that of a backend.
+pub trait Residuals: Send {
+    /// Writes b - A x to `r`, and for each [`RESIDUAL_PART`] rows the sum of the squares of the bounds on rounding errors, as scale
+    /// and sum, and the largest sum of magnitudes in a row of A. The bits are those of the host's computation.
+    fn compute(
+        &mut self,
+        compensated: bool,
+        system: (&[f64], &[f64]),
+        r: &mut [f64],
+        parts: &mut [[f64; 3]],
+    ) -> Result<()>;
+}
+
+/// Computes the sums of PageRank's certificate for one graph without weights, on a device, by other code than that of a backend.
+pub trait Inflow: Send {
+    /// Writes the sum of the contributions of the vertices that link to each vertex. The bits are those of the host's computation.
+    fn compute(&mut self, contributions: &[f64], inflow: &mut [f64]) -> Result<()>;
+}
+
 /// A linear map bound to the device that it was made on: what solvers and callers apply. Clones share the map, and it may move
 /// between threads.
 pub struct Operator<D: Device, T: Scalar> {

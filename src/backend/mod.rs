@@ -18,6 +18,7 @@ pub mod timing;
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, GpuError, Result, in_words};
 use crate::format::{Csr, Values};
+use crate::operator::{Inflow, Residuals};
 pub use crate::operator::{Operator, SharedOperator};
 use crate::scalar::{Precision, Scalar};
 use crate::spelling::{did_you_mean, nearest};
@@ -200,6 +201,25 @@ pub trait Host: Device {
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
     /// Returns the entries of a table that are for this device.
     fn both<S: TableKind>(each: &Each<S>) -> &Both<S, Self>;
+    /// Returns what computes residuals of a matrix on the device; none if the host computes them in less time. Fails if the device
+    /// lacks memory for it and `reserve` bytes more.
+    fn residuals(&self, _matrix: &Arc<Csr>, _reserve: u64) -> Result<Option<Box<dyn Residuals>>> {
+        Ok(None)
+    }
+    /// Returns whether a matrix that the device has a copy of equals its transpose exactly; none if the device cannot tell.
+    fn is_symmetric(&self, _matrix: &Arc<Csr>) -> Result<Option<bool>> {
+        Ok(None)
+    }
+    /// Returns the transpose of a graph, computed on the device; none if the host transposes it. The host has its columns when it
+    /// reads them. Fails if the device lacks memory for it and `reserve` bytes more.
+    fn transposed(&self, _graph: &Arc<Csr>, _reserve: u64) -> Result<Option<Csr>> {
+        Ok(None)
+    }
+    /// Returns what computes the sums of a certificate on the device, for the links of a graph by target; none if the host does it.
+    /// Fails if the device lacks memory for it and `reserve` bytes more.
+    fn inflow(&self, _incoming: &Arc<Csr>, _reserve: u64) -> Result<Option<Box<dyn Inflow>>> {
+        Ok(None)
+    }
     /// Builds the operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal and D on it; L has a unit
     /// diagonal, and every row ends with its diagonal entry.
     fn triangles<T: Scalar>(&self, precond: &'static str, factor: Csr) -> Result<SharedOperator<Self, T>>;
@@ -245,6 +265,18 @@ impl Host for Cuda {
     }
     fn both<S: TableKind>(each: &Each<S>) -> &Both<S, Cuda> {
         &each.cuda
+    }
+    fn residuals(&self, matrix: &Arc<Csr>, reserve: u64) -> Result<Option<Box<dyn Residuals>>> {
+        cuda::residuals(self, matrix, reserve)
+    }
+    fn is_symmetric(&self, matrix: &Arc<Csr>) -> Result<Option<bool>> {
+        cuda::is_symmetric(self, matrix)
+    }
+    fn transposed(&self, graph: &Arc<Csr>, reserve: u64) -> Result<Option<Csr>> {
+        cuda::transposed(self, graph, reserve)
+    }
+    fn inflow(&self, incoming: &Arc<Csr>, reserve: u64) -> Result<Option<Box<dyn Inflow>>> {
+        cuda::inflow(self, incoming, reserve)
     }
     fn triangles<T: Scalar>(&self, precond: &'static str, _factor: Csr) -> Result<SharedOperator<Cuda, T>> {
         Err(Error::CpuOnly { precond })

@@ -210,6 +210,16 @@ impl Matrix {
         Ok(*self.metadata.verdict.get_or_init(|| verdict))
     }
 
+    /// Returns whether the symmetry must still be computed.
+    pub(super) fn symmetry_is_unknown(&self) -> bool {
+        !self.metadata.symmetric && self.metadata.verdict.get().is_none()
+    }
+
+    /// Stores the result of a device: the matrix equals its transpose exactly.
+    pub(super) fn is_found_symmetric(&self) {
+        self.metadata.verdict.get_or_init(|| Verdict::Exact);
+    }
+
     /// Refuses a matrix that is not square or not symmetric. Returns a note if the matrix is symmetric to rounding only, or if
     /// its symmetry is assumed.
     pub(super) fn require_symmetric(

@@ -87,9 +87,6 @@ impl Prepared {
             None => settings.request.settle()?,
         };
         settled.check_device()?;
-        let began = Instant::now();
-        let note = settings.check_matrix()?;
-        let checking = began.elapsed();
         let device = match settings.device.take() {
             Some(device) => device,
             // An operator of the caller may itself solve systems on the shared device, so this solve opens another one.
@@ -98,7 +95,7 @@ impl Prepared {
         };
         let began = Instant::now();
         let (backend, precision) = (settled.backend, settings.request.precision);
-        let (session, recipe) =
+        let (session, recipe, note) =
             on_device!(device, precision, |held, D, T| session::<D, T>(held, &mut settings, &backend))?;
         let Settings {
             matrix,
@@ -124,7 +121,7 @@ impl Prepared {
             precond: if own { "own".to_owned() } else { recipe.precond.to_string() },
             note,
             checkpoint: checkpoints.save.as_ref().map(|(file, _)| file.clone()),
-            seconds_setup: (checking + began.elapsed()).as_secs_f64(),
+            seconds_setup: began.elapsed().as_secs_f64(),
             moves: !applied,
         };
         let mut ready = Prepared {
@@ -186,11 +183,12 @@ impl Prepared {
         settings.request = Request { columns: k, ..self.request.clone() };
         settings.custom_precond = self.recipe.custom_precond.clone();
         settings.choosing = self.choosing;
-        let (session, recipe) = on_device!(self.device, self.facts.precision, |held, D, T| session::<D, T>(
-            held,
-            &mut settings,
-            &self.backend
-        ))?;
+        settings.assume_symmetric = self.assume_symmetric;
+        let (session, recipe, _) = on_device!(
+            self.device,
+            self.facts.precision,
+            |held, D, T| session::<D, T>(held, &mut settings, &self.backend)
+        )?;
         let facts = Facts {
             backend: recipe.backend.label(),
             backend_because: recipe.backend.because().map(str::to_owned),

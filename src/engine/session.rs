@@ -8,10 +8,11 @@ use super::settings::{Input, Settings};
 use super::shared::{DeviceValue, Shared};
 use super::tune::{Context, Explanation, choose};
 use super::watch::Phases;
-use crate::backend::{Choice, Operator, Pick, SettledChoice, SharedOperator};
-use crate::error::{Error, Result};
+use crate::backend::{Choice, Host, Operator, Pick, SettledChoice, SharedOperator};
+use crate::error::{Error, GpuError, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Phase, profile};
+use crate::operator::Residuals;
 use crate::precond::Preconditioner;
 use crate::scalar::{Precision, Scalar};
 use crate::solve::checkpoint::Checkpoints;
@@ -103,9 +104,12 @@ impl<D: Pick<T>, T: Scalar> Session for DeviceSession<D, T> {
         device.enter()?;
         // The old operators are freed first: memory need not hold both.
         *prepared = None;
-        let narrow = narrowed(self.recipe.precision, matrix);
+        let Recipe { method, precond, precision, columns, .. } = self.recipe;
+        let narrow = narrowed(precision, matrix);
+        let reserve = memory::reserve(method, precond, &matrix.csr, (columns, size_of::<T>()));
+        let ready = Ready { residuals: residuals(&*device, &matrix.csr, reserve.all), narrow };
         let matrix = Input::Stored(matrix.clone());
-        *prepared = Some(build(&*device, &self.recipe, &matrix, narrow, &mut Phases::default())?);
+        *prepared = Some(build(&*device, &self.recipe, &matrix, ready, &mut Phases::default())?);
         Ok(())
     }
 }
@@ -127,22 +131,46 @@ fn narrowed(precision: Precision, matrix: &Matrix) -> Option<Arc<Csr>> {
     })
 }
 
-/// Builds matrix and preconditioner on a device. `narrow` is the matrix in single precision, if the precision narrows values.
+/// Returns what computes the residuals of a matrix on a device; none if the host does it. Leaves memory for the matrix in the
+/// format of a backend, and for `reserve` bytes.
+fn residuals<D: Host>(device: &D, matrix: &Arc<Csr>, reserve: u64) -> Option<Box<dyn Residuals>> {
+    let reserve = reserve.saturating_add(matrix.storage_bytes());
+    device.residuals(matrix, reserve).unwrap_or_else(|error| {
+        log::info!("the host computes the residuals, which takes longer: {error}");
+        None
+    })
+}
+
+/// What a matrix is prepared with: the matrix in single precision, if the precision narrows values, and what computes residuals
+/// on the device.
+#[derive(Default)]
+struct Ready {
+    narrow: Option<Arc<Csr>>,
+    residuals: Option<Box<dyn Residuals>>,
+}
+
+/// Builds matrix and preconditioner on a device.
 fn build<D: Pick<T>, T: Scalar>(
     device: &D,
     recipe: &Recipe,
     matrix: &Input,
-    narrow: Option<Arc<Csr>>,
+    ready: Ready,
     phases: &mut Phases,
 ) -> Result<solve::Prepared<D, T>> {
     let Recipe { method, backend, precond, custom_precond, columns, .. } = recipe;
+    let Ready { narrow, mut residuals } = ready;
     let (a, m) = match matrix {
         Input::Applied(product) => (product_operator::<D, T>(device, product)?, None),
         Input::Stored(exact) => {
             let csr = narrow.unwrap_or_else(|| Arc::clone(&exact.csr));
             let reserve = memory::reserve(*method, *precond, &csr, (*columns, size_of::<T>()));
             let building = phases.begin(Phase::Build, &format!("building backend {}", backend.label()));
-            let a = backend.build_for::<D, T>(device, &csr, reserve.all, *columns)?;
+            let build = || backend.build_for::<D, T>(device, &csr, reserve.all, *columns);
+            let a = match build() {
+                // The copy of the matrix may take the memory that the backend needs.
+                Err(Error::Gpu(GpuError::DeviceMemory { .. })) if residuals.take().is_some() => build()?,
+                built => built?,
+            };
             drop(building);
             let _building = phases.begin(Phase::Build, &format!("building preconditioner {precond}"));
             let m = precond.build_for::<D, T>(&exact.csr, &a, reserve.vectors, *columns)?;
@@ -152,41 +180,84 @@ fn build<D: Pick<T>, T: Scalar>(
     };
     let m =
         custom_precond.as_ref().map(|precond| product_operator::<D, T>(device, precond)).transpose()?.or(m);
-    Ok(method.prepare(a, m))
+    let prepared = method.prepare(a, m);
+    Ok(match residuals {
+        Some(residuals) => prepared.with_residuals(residuals),
+        None => prepared,
+    })
 }
 
-/// Settles the backend for the matrix and builds the operators on a device.
+/// Calls `there` on another thread while `here` runs, or not at all if `alone` is set.
+fn meanwhile<A, B: Send>(
+    here: impl FnOnce() -> A,
+    alone: bool,
+    there: impl FnOnce() -> Option<B> + Send,
+) -> (A, Option<B>) {
+    if alone {
+        return (here(), None);
+    }
+    std::thread::scope(|scope| {
+        let there = scope.spawn(there);
+        let here = here();
+        (here, there.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+/// Checks the matrix, settles the backend for it and builds the operators on a device. Returns a note on the symmetry of the matrix,
+/// too.
 pub(super) fn session<D: Pick<T>, T: Scalar>(
     device: &Arc<Shared<D>>,
     settings: &mut Settings,
     backend: &Choice,
-) -> Result<(Box<dyn Session>, Recipe)> {
+) -> Result<(Box<dyn Session>, Recipe, Option<String>)> {
     let held = device.acquire()?;
     held.enter()?;
     let Request { precision, columns, .. } = settings.request;
-    let (mut narrow, mut explanation) = (None, Explanation::default());
+    let (mut ready, mut explanation) = (Ready::default(), Explanation::default());
+    let method = settings.method;
+    // A device may find the matrix symmetric in less time than the host.
+    let later = !D::ON_HOST && settings.must_compute_symmetry();
+    let mut note = if later { None } else { settings.check_matrix()? };
     let (backend, precond) = match &settings.matrix {
         Input::Applied(_) => (backend.without_matrix(), Preconditioner::NONE),
         Input::Stored(exact) => {
             let plain = settings.request.precond.is_sweeps() && settings.custom_precond.is_none();
             let size = held.gpu_size();
             let size = if plain && columns == 1 { size } else { size.without_shared_launches() };
-            narrow = narrowed(precision, exact);
+            ready.narrow = narrowed(precision, exact);
             let _span = settings.phases.begin(Phase::Analyse, "choosing a backend");
-            let csr = narrow.as_ref().unwrap_or(&exact.csr);
+            let csr = ready.narrow.as_ref().unwrap_or(&exact.csr);
             let context = Context { precision, size, choosing: settings.choosing, columns };
-            let selected =
-                choose::<D, T>(&held, backend, csr, &context, &mut |what| settings.phases.announce(what))?;
+            let precond = settings.request.precond.settle(&exact.csr);
+            let phases = &mut settings.phases;
+            let choose = || choose::<D, T>(&held, backend, csr, &context, &mut |what| phases.announce(what));
+            let reserve = memory::reserve(method, precond, csr, (columns, size_of::<T>()));
+            let (selected, there) = meanwhile(choose, D::ON_HOST, || {
+                // Copies the matrix to the device, which then tests its symmetry.
+                let residuals = residuals(&*held, &exact.csr, reserve.all)?;
+                let symmetric = later && held.is_symmetric(&exact.csr).is_ok_and(|found| found == Some(true));
+                Some((residuals, symmetric))
+            });
+            let selected = selected?;
+            if let Some((residuals, symmetric)) = there {
+                ready.residuals = Some(residuals);
+                if symmetric {
+                    exact.is_found_symmetric();
+                }
+            }
             if let Some(why) = selected.backend.because() {
                 log::info!("backend {}: {why}", selected.backend.label());
             }
             explanation = selected.explanation();
-            (selected.backend, settings.request.precond.settle(&exact.csr))
+            (selected.backend, precond)
         }
     };
-    let (method, custom_precond) = (settings.method, settings.custom_precond.clone());
+    if later {
+        note = settings.check_matrix()?;
+    }
+    let custom_precond = settings.custom_precond.clone();
     let recipe = Recipe { method, backend, precond, custom_precond, precision, columns, explanation };
-    let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, narrow, &mut settings.phases)?;
+    let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, ready, &mut settings.phases)?;
     let session = DeviceSession { recipe: recipe.clone(), prepared: DeviceValue::new(device, prepared) };
-    Ok((Box::new(session), recipe))
+    Ok((Box::new(session), recipe, note))
 }

@@ -114,6 +114,12 @@ impl Settings {
         Ok(())
     }
 
+    /// Returns whether [`check_matrix`](Self::check_matrix) must compare the entries of a square matrix.
+    pub fn must_compute_symmetry(&self) -> bool {
+        let Input::Stored(matrix) = &self.matrix else { return false };
+        !self.assume_symmetric && matrix.csr.is_square() && matrix.symmetry_is_unknown()
+    }
+
     /// Refuses a matrix that the method cannot solve; returns a note on its symmetry.
     pub fn check_matrix(&mut self) -> Result<Option<String>> {
         let Input::Stored(matrix) = &self.matrix else { return Ok(None) };

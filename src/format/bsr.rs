@@ -168,7 +168,7 @@ impl Bsr {
     /// Returns the arrays, without a copy.
     pub fn into_parts(self) -> BsrParts {
         let Bsr { rows, cols, block, entries, pattern, values } = self;
-        let (block_offsets, block_columns) = (pattern.row_offsets, pattern.col_indices);
+        let (block_offsets, block_columns) = (pattern.row_offsets, pattern.col_indices.into_vec());
         BsrParts { rows, cols, block, entries, block_offsets, block_columns, values }
     }
 

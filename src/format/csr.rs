@@ -89,7 +89,9 @@ impl Csr {
 
     /// Returns the entries of row `i` as (column, value).
     pub fn row(&self, i: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
-        self.row_range(i).map(|j| (self.pattern.col_indices[j] as usize, self.values.get(j)))
+        let range = self.row_range(i);
+        let columns = &self.pattern.col_indices[range.clone()];
+        range.zip(columns).map(|(j, &column)| (column as usize, self.values.get(j)))
     }
 
     /// Returns the stored value at (row, col), or the sum of the repeated entries there.

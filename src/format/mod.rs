@@ -16,9 +16,10 @@
 pub(crate) mod assemble;
 pub(crate) mod blocked;
 pub mod bsr;
+pub mod columns;
 #[cfg(any(feature = "nalgebra", feature = "sprs"))]
 pub mod convert;
-pub mod coo;
+mod coo;
 pub mod csr;
 pub mod dcsr;
 pub mod dense;
@@ -44,6 +45,7 @@ pub use dense::Dense;
 pub use ell::Ell;
 pub use finish::Duplicates;
 pub use pattern::{Offset, Offsets, Pattern};
+pub(crate) use rows::offsets_of;
 pub use sell::Sell;
 pub use stats::Stats;
 pub use values::Values;

@@ -30,14 +30,18 @@ pub(crate) fn narrowest(matrix: &Arc<Csr>) -> Arc<Csr> {
     }
 }
 
+/// Returns whether single precision represents the first values exactly. In most matrices with inexact values, one of the first is
+/// inexact.
+pub(crate) fn may_narrow(values: &[f64]) -> bool {
+    values.iter().take(64).all(fits)
+}
+
 /// Returns whether single precision represents all values exactly.
 fn all_fit(values: &[f64]) -> bool {
     use rayon::prelude::*;
     // Without an early exit the loop over a group is vectorised.
     let group_fits = |group: &[f64]| group.iter().fold(true, |all, value| all & fits(value));
-    // In most matrices with inexact values, one of the first values is inexact.
-    values.iter().take(64).all(fits)
-        && values.par_chunks(PIECE).all(|piece| piece.chunks(GROUP).all(group_fits))
+    may_narrow(values) && values.par_chunks(PIECE).all(|piece| piece.chunks(GROUP).all(group_fits))
 }
 
 /// Returns whether single precision represents a sample of the values exactly.

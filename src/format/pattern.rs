@@ -4,6 +4,7 @@
 //! increase, and compares the count with the number of row boundaries at which this is allowed. If the counts differ, the rows
 //! are searched one by one for the first fault, so that the reported fault is the same for any number of threads.
 
+use super::columns::Columns;
 use super::pieces::{cut, each, pieces_for};
 use crate::error::{CsrFault, Result};
 use crate::parallel::run_all;
@@ -108,7 +109,7 @@ pub struct Pattern {
     pub(super) rows: usize,
     pub(super) cols: usize,
     pub(super) row_offsets: Offsets,
-    pub(super) col_indices: Vec<u32>,
+    pub(super) col_indices: Columns,
     pub(super) repeats: bool,
 }
 
@@ -116,7 +117,7 @@ impl Pattern {
     /// Checks the arrays and takes ownership of them. Column indices must increase strictly within a row.
     pub fn new(rows: usize, cols: usize, row_offsets: Offsets, col_indices: Vec<u32>) -> Result<Pattern> {
         check(rows, cols, &row_offsets, &col_indices, false)?;
-        Ok(Pattern { rows, cols, row_offsets, col_indices, repeats: false })
+        Ok(Pattern { rows, cols, row_offsets, col_indices: col_indices.into(), repeats: false })
     }
 
     /// Does the same, but allows repeated column indices within a row, next to each other: a graph with parallel edges. The
@@ -128,7 +129,7 @@ impl Pattern {
         col_indices: Vec<u32>,
     ) -> Result<Pattern> {
         let repeats = check(rows, cols, &row_offsets, &col_indices, true)?;
-        Ok(Pattern { rows, cols, row_offsets, col_indices, repeats })
+        Ok(Pattern { rows, cols, row_offsets, col_indices: col_indices.into(), repeats })
     }
 
     /// Wraps arrays that the caller guarantees to be valid; debug builds check them.
@@ -136,10 +137,25 @@ impl Pattern {
         rows: usize,
         cols: usize,
         row_offsets: Offsets,
-        col_indices: Vec<u32>,
+        col_indices: impl Into<Columns>,
         repeats: bool,
     ) -> Pattern {
+        let col_indices = col_indices.into();
         debug_assert_eq!(check(rows, cols, &row_offsets, &col_indices, repeats), Ok(repeats));
+        Pattern { rows, cols, row_offsets, col_indices, repeats }
+    }
+
+    /// Wraps a pattern whose columns the host does not need at first: `later` computes all `entries` of them at the first use, on
+    /// the thread that reads them. It must not use other threads, which may all be waiting for the columns. The caller guarantees
+    /// that they are valid.
+    pub(crate) fn with_columns_later(
+        (rows, cols): (usize, usize),
+        row_offsets: Offsets,
+        entries: usize,
+        repeats: bool,
+        later: impl FnOnce() -> Vec<u32> + Send + 'static,
+    ) -> Pattern {
+        let col_indices = Columns::later(entries, Box::new(later));
         Pattern { rows, cols, row_offsets, col_indices, repeats }
     }
 
@@ -150,7 +166,7 @@ impl Pattern {
                 Offsets::U32(offsets) => Offsets::U32(each(offsets, Ok)?),
                 Offsets::U64(offsets) => Offsets::U64(each(offsets, Ok)?),
             };
-            let col_indices = each(&shared.col_indices, Ok)?;
+            let col_indices = each(&shared.col_indices, Ok)?.into();
             Ok(Pattern { row_offsets, col_indices, ..*shared })
         })
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Returns the prefix sums of `lengths` times `unit`, beginning with 0.
-pub(super) fn offsets_of(lengths: &[u32], unit: usize) -> Result<Offsets> {
+pub(crate) fn offsets_of(lengths: &[u32], unit: usize) -> Result<Offsets> {
     let total: u128 = lengths.iter().map(|&length| u128::from(length)).sum::<u128>() * unit as u128;
     if total > u128::from(Offsets::MOST_NARROW) {
         // Fails early if the total exceeds the address space.

@@ -16,7 +16,7 @@
 //! A. George and J. W. Liu, Computer Solution of Large Sparse Positive Definite Systems, Prentice-Hall, 1981, chapter 4
 //! (reverse Cuthill-McKee and the profile factor).
 
-use super::verdict::largest_magnitude;
+use super::verdict::{largest_in, largest_magnitude};
 use crate::format::Csr;
 use crate::parallel::threads_for;
 use rayon::prelude::*;
@@ -82,12 +82,11 @@ impl Estimator {
         smallest: f64,
         e: &mut [f64],
     ) -> Option<f64> {
-        let largest = |v: &[f64]| largest_magnitude(v.iter().copied());
-        let x = largest(x);
+        let x = largest_in(x);
         if !(x > 0.0 && x.is_finite()) {
             return None;
         }
-        let doubt = largest_magnitude([largest(z) / smallest, decoupled(matrix, r)].into_iter()) / x;
+        let doubt = largest_magnitude([largest_in(z) / smallest, decoupled(matrix, r)].into_iter()) / x;
         let (cached, limit) =
             if doubt < DOUBT { (&mut self.always, &ALWAYS) } else { (&mut self.in_doubt, &IN_DOUBT) };
         match cached.find(matrix, limit) {
@@ -95,7 +94,7 @@ impl Estimator {
             CachedFactor::Cheap(_, None) => Some(f64::INFINITY),
             CachedFactor::Cheap(profile, Some(factor)) => {
                 profile.solve(factor, r, e);
-                Some(largest(e) / x)
+                Some(largest_in(e) / x)
             }
         }
     }

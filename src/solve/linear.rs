@@ -44,6 +44,7 @@ use super::{Outcome, System};
 use crate::device::{Device, SlotState, Work};
 use crate::error::{Error, Result};
 use crate::observe::{Observer, Phase, profile};
+use crate::operator::Residuals;
 use crate::scalar::Scalar;
 use crate::stop::{PROGRESS, StopCode, StopReason, StoppingRule};
 use begin::Common;
@@ -75,6 +76,9 @@ pub(super) struct Linear<M, D: Device, T: Scalar> {
 
 /// A [`Linear`] of any method.
 pub(super) trait Solves<D: Device, T: Scalar>: Send {
+    /// Lets a device compute the residuals of the systems, all of which have its matrix.
+    fn compute_on_device(&mut self, there: Box<dyn Residuals>);
+
     /// Solves a system and writes the answer to `x`; see the module.
     fn solve(&mut self, task: &Task<'_>, x: &mut [f64], observers: &mut [&mut dyn Observer]) -> Result<()>;
 
@@ -122,6 +126,10 @@ impl<M: Recurrence, D: Device, T: Scalar> Linear<M, D, T> {
 }
 
 impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
+    fn compute_on_device(&mut self, there: Box<dyn Residuals>) {
+        self.memory.compute_on_device(there);
+    }
+
     fn solve(&mut self, task: &Task<'_>, x: &mut [f64], observers: &mut [&mut dyn Observer]) -> Result<()> {
         let began = Instant::now();
         let Linear { operators, recorded, state, memory, tracks, columns, common, .. } = self;

@@ -27,7 +27,7 @@ use crate::backend::Operator;
 use crate::device::{Device, Sweep};
 use crate::error::Result;
 use crate::observe::Observer;
-use crate::operator::DotInto;
+use crate::operator::{DotInto, Residuals};
 use crate::parallel::zeros;
 use crate::scalar::Scalar;
 use crate::spectrum::Spectrum;
@@ -229,6 +229,12 @@ pub struct Prepared<D: Device, T: Scalar> {
 }
 
 impl<D: Device, T: Scalar> Prepared<D, T> {
+    /// Lets a device compute the residuals by which answers are judged, with the matrix of the systems as its source provides it.
+    pub fn with_residuals(mut self, residuals: Box<dyn Residuals>) -> Prepared<D, T> {
+        self.linear.compute_on_device(residuals);
+        self
+    }
+
     /// Solves a system and writes the answer to `x`. The matrix of the system must be that of the operators.
     pub fn solve(
         &mut self,

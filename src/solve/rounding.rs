@@ -1,5 +1,7 @@
 //! Sums with a rounding error independent of the number of terms.
 
+use rayon::prelude::*;
+
 /// Computes a sum that is rounded about once, regardless of the number of terms (A. Neumaier, ZAMM 54, 1974).
 pub(crate) fn sum(terms: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0.0f64, 0.0f64);
@@ -11,9 +13,31 @@ pub(crate) fn sum(terms: impl Iterator<Item = f64>) -> f64 {
     sum + lost
 }
 
+/// Computes the sum of `count` terms in parts, on all threads. It is rounded about twice, regardless of the number of terms, and
+/// its bits do not depend on the number of threads.
+pub(crate) fn sum_of(count: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
+    const PART: usize = 1 << 14;
+    let part = |first: usize| sum((first..(first + PART).min(count)).map(&term));
+    let parts: Vec<f64> = (0..count).into_par_iter().step_by(PART).map(part).collect();
+    sum(parts.into_iter())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sum_in_parts_has_all_terms_and_keeps_their_digits() {
+        for count in [0, 1, (1 << 14) - 1, 1 << 14, 100_000] {
+            assert_eq!(sum_of(count, |i| i as f64), (count * count.saturating_sub(1) / 2) as f64);
+        }
+        let term = |i: usize| match i {
+            0 => 1e16,
+            99_999 => -1e16,
+            _ => 1.0,
+        };
+        assert_eq!(sum_of(100_000, term), 99_998.0);
+    }
 
     #[test]
     fn a_sum_keeps_digits_that_plain_addition_loses() {

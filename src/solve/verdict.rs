@@ -1,4 +1,4 @@
-//! Verification of an answer x of A x = b on the host, with the matrix as its source provides it.
+//! Verification of an answer x of A x = b, with the matrix as its source provides it.
 //!
 //! # The residual and its rounding bound
 //! The residual b - A x computed in double precision is itself rounded. If b and A x cancel, it may consist of rounding alone: it
@@ -14,7 +14,8 @@
 //!
 //! Both bounds are enlarged to cover their own rounding, that of the norms, and products below the normal range. The first form
 //! is one pass over the matrix at memory bandwidth and certifies most answers; `Judge` uses the second only if the first does not
-//! certify the goal.
+//! certify the goal. A GPU that has the matrix computes the rows of both forms itself, operation by operation, by code other than
+//! that of its backends; the bits are those of the host.
 //!
 //! # Other numbers
 //! - The normwise backward error: ||r|| / (||A|| ||x|| + ||b||), in maximum norms (of A: the largest sum of magnitudes in a row).
@@ -30,16 +31,19 @@
 
 use super::given::Product;
 use crate::device::Device;
+use crate::error::Result;
 use crate::format::Csr;
+use crate::operator::{RESIDUAL_PART, Residuals};
 use crate::parallel::run_all;
 use crate::scalar::Scalar;
+use rayon::prelude::*;
 
 /// The unit roundoff of f64.
 const U: f64 = f64::EPSILON / 2.0;
 /// An upper bound of the loss of a product below the normal range, or of its rounding error.
 const TINY: f64 = 64.0 * 5e-324;
 /// Rows per task. The sums of the tasks are combined in order, so the bits of norms do not depend on threads.
-const ROWS: usize = 4096;
+const ROWS: usize = RESIDUAL_PART;
 
 /// Norms of b - A x, with a bound on their rounding error.
 #[derive(Clone, Copy, Debug)]
@@ -81,10 +85,18 @@ pub(super) struct Part {
     sum: f64,
 }
 
+impl From<[f64; 3]> for Part {
+    fn from([scale, sum, largest]: [f64; 3]) -> Part {
+        Part { error: Norm { scale, sum }, sum: largest }
+    }
+}
+
 /// Measures residuals. Its memory is reused.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Judge {
     parts: Vec<Part>,
+    /// Computes the residuals on a device.
+    there: Option<(Box<dyn Residuals>, Vec<[f64; 3]>)>,
 }
 
 impl Judge {
@@ -99,14 +111,35 @@ impl Judge {
         r: &mut [f64],
     ) -> Measured {
         self.parts.resize(r.len().div_ceil(ROWS), Part::default());
-        let mut compute = |row: RowFn| {
-            device.each_chunk(r, ROWS, &mut self.parts, |task, chunk, part| {
-                *part = judge(row, system, task * ROWS, chunk);
-            });
+        let mut compute = |compensated: bool| {
+            if !self.compute_there(compensated, system, r) {
+                let row = if compensated { Row::compensated } else { Row::plain };
+                device.each_chunk(r, ROWS, &mut self.parts, |task, chunk, part| {
+                    *part = judge(row, system, task * ROWS, chunk);
+                });
+            }
             measured(&self.parts, r)
         };
-        let plain = compute(Row::plain);
-        if plain.at_most / norm_b <= goal { plain } else { compute(Row::compensated) }
+        let plain = compute(false);
+        if plain.at_most / norm_b <= goal { plain } else { compute(true) }
+    }
+
+    /// Lets a device compute the residuals of the systems from now on, all of which have its matrix.
+    pub fn compute_on_device(&mut self, there: Box<dyn Residuals>) {
+        self.there = Some((there, Vec::new()));
+    }
+
+    /// Computes the residual on the device; returns whether it has. If the device fails, the host computes this and later ones.
+    fn compute_there(&mut self, compensated: bool, (_, b, x): SystemRef<'_>, r: &mut [f64]) -> bool {
+        let Some((there, parts)) = &mut self.there else { return false };
+        parts.resize(self.parts.len(), [0.0; 3]);
+        if let Err(error) = there.compute(compensated, (b, x), r, parts) {
+            log::warn!("the host computes the residual, which takes longer: {error}");
+            self.there = None;
+            return false;
+        }
+        self.parts.iter_mut().zip(&*parts).for_each(|(part, computed)| *part = Part::from(*computed));
+        true
     }
 }
 
@@ -166,6 +199,15 @@ impl Residual {
     /// Computes the residual as if in twice the precision.
     pub fn compensated(matrix: &Csr, b: &[f64], x: &[f64]) -> Residual {
         Residual::compute(Row::compensated, matrix, b, x)
+    }
+
+    /// Computes the residual on a device: in double precision, or as if in twice the precision.
+    pub fn on_device(there: &mut dyn Residuals, compensated: bool, b: &[f64], x: &[f64]) -> Result<Residual> {
+        let (mut vector, mut parts) = (vec![0.0; b.len()], vec![[0.0; 3]; b.len().div_ceil(ROWS)]);
+        there.compute(compensated, (b, x), &mut vector, &mut parts)?;
+        let parts: Vec<Part> = parts.into_iter().map(Part::from).collect();
+        let Measured { norm, at_most, .. } = measured(&parts, &vector);
+        Ok(Residual { vector, norm, at_most })
     }
 
     fn compute(row: RowFn, matrix: &Csr, b: &[f64], x: &[f64]) -> Residual {
@@ -294,13 +336,31 @@ pub(super) fn norm(values: &[f64]) -> f64 {
     largest_and_norm(values).1
 }
 
-/// Returns the largest magnitude of the values and their Euclidean norm. The squares are added in order.
+/// Parts of a long vector that threads process, and the entries from which on a vector is long.
+const PARTS: usize = 128;
+const LONG: usize = 1 << 15;
+
+/// Returns the largest magnitude of the values and their Euclidean norm. The squares are added in order, those of a long vector
+/// in each of [`PARTS`] parts, so that the bits do not depend on the number of threads.
 pub(super) fn largest_and_norm(values: &[f64]) -> (f64, f64) {
-    const GROUP: usize = 16;
     let largest = largest_in(values);
     if largest == 0.0 || !largest.is_finite() {
         return (largest, largest);
     }
+    let sum = if values.len() < LONG {
+        sum_of_squares(values, largest)
+    } else {
+        let mut sums = [0.0; PARTS];
+        let parts = values.par_chunks(values.len().div_ceil(PARTS));
+        parts.zip(&mut sums).for_each(|(part, sum)| *sum = sum_of_squares(part, largest));
+        sums.iter().sum()
+    };
+    (largest, largest * sum.sqrt())
+}
+
+/// Returns the sum of the squares of the values divided by `largest`, added in order.
+fn sum_of_squares(values: &[f64], largest: f64) -> f64 {
+    const GROUP: usize = 16;
     let square = |value: f64| (value / largest) * (value / largest);
     let (groups, rest) = values.as_chunks::<GROUP>();
     let mut sum = 0.0;
@@ -310,7 +370,7 @@ pub(super) fn largest_and_norm(values: &[f64]) -> (f64, f64) {
         squares.iter().for_each(|square| sum += square);
     }
     rest.iter().for_each(|value| sum += square(*value));
-    (largest, largest * sum.sqrt())
+    sum
 }
 
 /// Returns the largest magnitude of the values, or NaN if any of them is NaN.
@@ -320,6 +380,14 @@ pub(super) fn largest_magnitude(values: impl Iterator<Item = f64>) -> f64 {
 
 /// Does the same for an array, several values at a time.
 pub(super) fn largest_in(values: &[f64]) -> f64 {
+    if values.len() < LONG {
+        return largest_in_part(values);
+    }
+    let larger = |a: f64, b: f64| largest_magnitude([a, b].into_iter());
+    values.par_chunks(LONG).map(largest_in_part).reduce(|| 0.0, larger)
+}
+
+fn largest_in_part(values: &[f64]) -> f64 {
     const LANES: usize = 8;
     let (groups, rest) = values.as_chunks::<LANES>();
     let (mut largest, mut nan) = ([0.0; LANES], [false; LANES]);
@@ -340,12 +408,14 @@ mod tests {
 
     #[test]
     fn the_largest_magnitude_and_the_norm_are_those_of_a_plain_loop() {
-        for length in [0_usize, 1, 7, 8, 9, 16, 100, 1001] {
+        for length in [0_usize, 1, 7, 8, 9, 16, 100, 1001, LONG - 1, LONG, 3 * LONG + 5] {
             let mut values: Vec<f64> =
                 (0..length).map(|i| ((i * 7919 % 1013) as f64 - 500.0) / 3.0).collect();
             let plain = |values: &[f64]| largest_magnitude(values.iter().copied());
             let largest = plain(&values);
-            let squares = values.iter().map(|v| (v / largest) * (v / largest)).sum::<f64>();
+            let of_part = |part: &[f64]| part.iter().map(|v| (v / largest) * (v / largest)).sum::<f64>();
+            let part = if length < LONG { LONG } else { length.div_ceil(PARTS) };
+            let squares: f64 = values.chunks(part).map(of_part).sum();
             let expected = if length == 0 { 0.0 } else { largest * squares.sqrt() };
             assert_eq!(largest_and_norm(&values), (largest, expected), "{length}");
             for special in [f64::NAN, f64::NEG_INFINITY, -1e300, -0.0] {

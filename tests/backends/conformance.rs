@@ -7,7 +7,7 @@ use crate::common::steps::Steps;
 use crate::common::vectors::{Numbers, bits, download, integers, read, reals, rounded, upload};
 use crate::common::{on_each_backend, tolerance, zoo};
 use solver::Error;
-use solver::backend::{Host, Operator, Pick};
+use solver::backend::{Choice, Host, Operator, Pick};
 use solver::device::sweep::dot_sweep;
 use solver::device::{Cpu, Cuda, Op, SlotState};
 use solver::format::{Csr, Values};
@@ -27,6 +27,7 @@ on_each_backend! {
     recorded_sweeps_after_products_do_not_depend_on_how_they_are_replayed,
     vectors_of_other_lengths_are_refused,
     deterministic_backends_give_the_same_bits_again,
+    the_device_makes_the_format_that_the_host_makes,
     the_cost_is_counted_from_the_arrays,
 }
 
@@ -448,6 +449,36 @@ impl Check for Again {
 
 fn deterministic_backends_give_the_same_bits_again<D: Host>(device: &D, backend: &str) {
     for_each(device, backend, &zoo::reals(), &Again);
+}
+
+/// Compares the formats that the parameter `made` selects.
+struct MadeThere;
+
+impl Check for MadeThere {
+    type Expected = ();
+
+    fn expect<T: Scalar>(&self, _: &Csr) {}
+
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>, _: &()) {
+        let label = case.choice.label();
+        let has = case.choice.entry.params.iter().any(|param| param.name == "made");
+        if !has || label.contains("made=") {
+            return;
+        }
+        let joint = if label.contains(':') { ',' } else { ':' };
+        let [there, here] = ["device", "host"].map(|place| {
+            let typed = format!("{label}{joint}made={place}");
+            let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &typed).unwrap();
+            let case = Case { choice: &choice, matrix: case.matrix.clone(), ..*case };
+            let built = case.build::<D, T>(device).map(|operator| (operator.storage(), operator.cost()));
+            (built, all_bits::<D, T>(device, &case))
+        });
+        assert!(there == here, "{case}");
+    }
+}
+
+fn the_device_makes_the_format_that_the_host_makes<D: Host>(device: &D, backend: &str) {
+    for_each(device, backend, &zoo::reals(), &MadeThere);
 }
 
 /// Devices with other numbers of threads.

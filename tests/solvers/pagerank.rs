@@ -16,6 +16,7 @@ use solver::scalar::Scalar;
 use solver::solve::pagerank::links::Links;
 use solver::solve::pagerank::{Dangling, RankMethod, RankProblem, Ranking, certify, gauss_seidel, power};
 use solver::stop::{StopReason, StoppingRule};
+use std::sync::Arc;
 
 /// Makes the graph with these links.
 fn graph(n: usize, links: &[(usize, usize, f64)]) -> Csr {
@@ -491,4 +492,41 @@ fn certify_refuses_invalid_problems() {
     assert!(certify(&plain(&links), &[0.5]).is_err());
     assert!(certify(&RankProblem { damping: 1.5, ..plain(&links) }, &[0.5, 0.5]).is_err());
     assert!(certify(&plain(&links), &[0.5, 0.5]).unwrap().error_bound < 1e-12);
+}
+
+/// The columns of a transpose that the GPU has computed are read there only: by the product and by the certificate.
+#[test]
+fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
+    let gpu = gpu();
+    let open = |what: &str| solver::source::load(what).unwrap().matrix;
+    let graph = |what: &str| Csr::with_pattern(Arc::clone(open(what).pattern()), Values::Ones).unwrap();
+    let parallel = open("rmat:scale=12,edges=300000");
+    // All links lead to the last of many vertices, or come from one.
+    let star = unweighted(100_000, (0..99_999).map(|i| (i, 99_999)));
+    let hub = unweighted(70_000, (1..70_000).map(|i| (0, i)));
+    for (name, graph) in [
+        ("many links of one vertex", graph("rmat:scale=16,factor=16")),
+        ("more than 65,536 vertices", graph("uniform:n=70000,row=9")),
+        ("a grid", graph("poisson2d:300x300")),
+        ("parallel links", parallel),
+        ("one target", star),
+        ("one source", hub),
+    ] {
+        let graph = Arc::new(graph);
+        let transpose = gpu.transposed(&graph, 0).unwrap().expect(name);
+        let (mut there, here) =
+            (Links::with_transpose(&graph, transpose).unwrap(), Links::new(&graph).unwrap());
+        let of = |links: &Links| {
+            let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, "pull").unwrap();
+            let operator = choice.build::<Cuda, f64>(&gpu, links.incoming(), 0).unwrap();
+            power::<Cuda, f64>(operator, &plain(links), false, &rule(1e-10), &mut []).unwrap()
+        };
+        if let Some(inflow) = gpu.inflow(there.incoming(), 0).unwrap() {
+            there.compute_on_device(inflow);
+        }
+        let (there_ranks, here_ranks) = (of(&there), of(&here));
+        assert!(bits(&there_ranks.ranks) == bits(&here_ranks.ranks), "{name}");
+        assert_eq!(there_ranks.certificate, here_ranks.certificate, "{name}");
+        assert!(there.incoming() == here.incoming(), "{name}: the host's transpose");
+    }
 }

@@ -1,11 +1,12 @@
 //! A solve reports *converged* only if the residual of x meets the tolerance in exact arithmetic.
 
+use crate::common::each_backend::gpu;
 use crate::common::solves::{System, operator};
-use crate::common::vectors::{Numbers, reals};
+use crate::common::vectors::{Numbers, bits, reals};
 use crate::common::{exact, on_each_device, zoo};
 use solver::backend::Host;
 use solver::device::Cpu;
-use solver::format::Csr;
+use solver::format::{Csr, Values};
 use solver::precond::Preconditioner;
 use solver::solve::verdict::Residual;
 use solver::solve::{Method, Solution, System as Given};
@@ -199,4 +200,33 @@ fn a_start_that_meets_the_tolerance_by_rounding_alone_is_not_accepted() {
     let given = Given { matrix: (&matrix).into(), b: &b, x0: Some(&x0) };
     let outcome = Method::Minres.solve(a, m, &given, &StoppingRule::RelativeResidual(1e-8), &mut []).unwrap();
     assert!(exact::meets(&matrix, &b, &outcome.x, 1e-8) || !outcome.reason.is_success(), "{outcome:?}");
+}
+
+#[test]
+fn residuals_on_the_gpu_have_the_bits_of_the_host() {
+    let device = gpu();
+    for what in
+        ["poisson2d:250x251", "hex27:16x16x16,dof=3", "uniform:n=30000,row=7", "rmat:scale=13,factor=16"]
+    {
+        let matrix = Arc::new(solver::source::load(what).unwrap().matrix);
+        let ones = Csr::with_pattern(Arc::clone(matrix.pattern()), Values::Ones).unwrap();
+        let all = [Arc::new(matrix.to_f32()), Arc::new(matrix.with_wide_offsets()), Arc::new(ones), matrix];
+        for matrix in all {
+            let n = matrix.rows();
+            let (mut x, b) = (reals(3, n), reals(5, n));
+            for scale in [1.0, 1e-200, 1e-308, 1e300, f64::NAN] {
+                x[n / 2] *= scale;
+                x.iter_mut().step_by(7).for_each(|x| *x *= scale);
+                let mut there = device.residuals(&matrix, 0).unwrap().unwrap();
+                let here = [Residual::plain(&matrix, &b, &x), Residual::compensated(&matrix, &b, &x)];
+                for (compensated, here) in [false, true].into_iter().zip(here) {
+                    let there = Residual::on_device(&mut *there, compensated, &b, &x).unwrap();
+                    let bits = |r: &Residual| [bits(&r.vector), bits(&[r.norm, r.at_most])].concat();
+                    let same = bits(&here) == bits(&there)
+                        || scale.is_nan() && here.at_most.is_nan() && there.at_most.is_nan();
+                    assert!(same, "{what}, {scale:e}, compensated: {compensated}");
+                }
+            }
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::MATRIX;
 use crate::device::cuda::launch::{Arguments, Stored};
+use crate::device::cuda::memory::CudaArray;
 use crate::device::cuda::parameters::{InKernels, Parameter};
 use crate::device::{Cuda, Device};
 use crate::error::Result;
@@ -129,6 +130,11 @@ impl<'a> Arrays<'a> {
         Signature { parameters, defines: self.defines }
     }
 
+    /// Returns the bytes of the arrays.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// Copies all arrays to the device if they and `reserve` bytes more are free.
     pub fn upload(self, device: &Cuda, reserve: u64) -> Result<DeviceArrays> {
         device.require_room(self.what, self.bytes, reserve)?;
@@ -140,6 +146,63 @@ impl<'a> Arrays<'a> {
 }
 
 impl DeviceArrays {
+    /// Creates an empty list of the arrays of a matrix, which kernels have written.
+    pub fn written() -> DeviceArrays {
+        DeviceArrays { list: Vec::new(), defines: Vec::new(), bytes: 0 }
+    }
+
+    /// Appends an array for the kernel parameter `name`.
+    pub fn with<E: InKernels + Pod>(mut self, name: &'static str, array: CudaArray<E>) -> DeviceArrays {
+        self.bytes += (array.len() * size_of::<E>()) as u64;
+        self.list.push(Stored::array(name, array));
+        self
+    }
+
+    /// Does the same, and defines a macro as the element type of the array.
+    pub fn with_typed<E: InKernels + Pod>(
+        self,
+        name: &'static str,
+        define: &'static str,
+        array: CudaArray<E>,
+    ) -> DeviceArrays {
+        let mut arrays = self.with(name, array);
+        arrays.defines.push((define, E::NAME.to_owned()));
+        arrays
+    }
+
+    /// Appends a parameter without an array, for implicit values.
+    pub fn without_values(mut self, name: &'static str) -> DeviceArrays {
+        self.list.push(Stored::absent::<f32>(name));
+        self
+    }
+
+    /// Returns an array by its index, shared with this list; none if its elements are of another type.
+    pub fn array<E: InKernels>(&self, index: usize) -> Option<CudaArray<E>> {
+        self.list.get(index)?.array_of()
+    }
+
+    /// Appends an array of another list under another name, and defines a macro as the type of its elements if it has an array.
+    pub fn with_shared(
+        mut self,
+        of: &DeviceArrays,
+        index: usize,
+        name: &'static str,
+        define: &'static str,
+    ) -> DeviceArrays {
+        let Some(stored) = of.list.get(index).map(|stored| stored.renamed(name)) else { return self };
+        if let Some(bytes) = stored.bytes() {
+            self.bytes += bytes;
+            self.defines.push((define, stored.parameter().type_name().to_owned()));
+        }
+        self.list.push(stored);
+        self
+    }
+
+    /// Returns whether the arrays belong to a device.
+    pub fn is_on(&self, device: &Cuda) -> bool {
+        self.list.iter().all(|stored| stored.is_on(device))
+    }
+
     /// Returns the bytes of the arrays.
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -78,10 +78,14 @@ pub fn decide(matrix: &Csr, width: usize, size: &GpuSize) -> Result<Decision> {
 /// Returns the estimates of all strategies that can store the matrix.
 fn candidates(matrix: &Csr, width: usize, size: &GpuSize, longest: usize) -> Vec<Candidate> {
     let model = Model::new(matrix, width, *size, longest);
-    let blocks = model.blocks().unwrap_or_else(|| {
+    let ((csr, sell), (blocks, hybrid)) = rayon::join(
+        || rayon::join(|| model.csr(), || model.sell()),
+        || rayon::join(|| model.blocks(), || model.hybrid()),
+    );
+    let blocks = blocks.unwrap_or_else(|| {
         Candidate::by_rule("bsr", "the matrix has repeated entries, or too many rows or columns")
     });
-    [model.csr(), model.sell(), blocks].into_iter().chain(model.hybrid()).collect()
+    [csr, sell, blocks].into_iter().chain(hybrid).collect()
 }
 
 /// Returns the candidate with the least time. Blocks and rows by length must be faster by more than the error of the model.

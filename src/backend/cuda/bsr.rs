@@ -12,14 +12,18 @@
 //! Fill is multiplied like any other zero: if x is not finite there, the row becomes NaN. With `zeros=skipped` no zero is
 //! multiplied, neither fill nor the zeros that the matrix stores.
 
+mod build;
+
 use super::arrays::Arrays;
 use super::columns::{Columns, in_16_bits};
 use super::form::{AnyForm, Form, Format, Grid, Share, Types};
 use super::number;
 use super::product::{Pass, Product};
+use super::resident::{MADE, made_there};
 use crate::backend::blocks::{ANY_SIZE, TASK_SIZES, named_or_found};
 use crate::backend::{Family, Param, Params, SharedOperator};
 use crate::device::Cuda;
+use crate::device::cuda::modules::KernelSource;
 use crate::error::{Error, Result};
 use crate::format::blocked::blocked;
 use crate::format::bsr::BsrParts;
@@ -27,6 +31,7 @@ use crate::format::narrow::value_bytes;
 use crate::format::{Csr, Offsets, Values};
 use crate::parallel::{run_all, split_front, zeros};
 use crate::scalar::Scalar;
+use build::Built;
 use bytemuck::Zeroable;
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,6 +49,7 @@ const WARPS: usize = 32;
 
 /// The parameters of the backend.
 pub const PARAMS: &[Param] = &[
+    MADE,
     Param {
         name: "block",
         values: TASK_SIZES,
@@ -111,6 +117,11 @@ pub(super) fn forms() -> Vec<AnyForm> {
     ]
 }
 
+/// Returns the kernels that make blocks, for ahead-of-time compilation.
+pub(super) fn packing_sources() -> Vec<KernelSource> {
+    build::sources()
+}
+
 /// A matrix in blocks whose values are stored row by row within a block row.
 struct BlockRows {
     parts: BsrParts,
@@ -126,8 +137,8 @@ enum BlockColumns {
 }
 
 impl BlockRows {
-    /// Builds the matrix, and the pieces of its block rows if `piece` gives the blocks of a piece.
-    fn of(mut parts: BsrParts, piece: Option<usize>) -> Result<(BlockRows, Option<Pieces>)> {
+    /// Builds the matrix for a plan, with the pieces of its block rows if these are cut.
+    fn of(mut parts: BsrParts, plan: &Plan, pieces: Option<&Pieces>) -> Result<BlockRows> {
         parts.values = match &parts.values {
             Values::F32(values) => Values::F32(row_by_row(&parts, values)?),
             Values::F64(values) => Values::F64(row_by_row(&parts, values)?),
@@ -137,16 +148,8 @@ impl BlockRows {
             true => BlockColumns::Narrow(in_16_bits(&parts.block_columns)),
             false => BlockColumns::Full(std::mem::take(&mut parts.block_columns)),
         };
-        let pieces = match piece {
-            Some(blocks) => {
-                let (list, scratch) = cut(&parts.block_offsets, blocks, parts.block.0);
-                Some(Pieces { list, scratch: zeros(scratch)? })
-            }
-            None => None,
-        };
-        let block_rows = parts.block_offsets.len() - 1;
-        let count = pieces.as_ref().map_or(block_rows, |pieces| pieces.list.len());
-        Ok((BlockRows { parts, columns, count, blocks_of_piece: piece.unwrap_or(0) }, pieces))
+        let count = Plan::count(&parts.block_offsets, pieces);
+        Ok(BlockRows { parts, columns, count, blocks_of_piece: plan.piece.unwrap_or(0) })
     }
 }
 
@@ -181,13 +184,7 @@ impl Format for BlockRows {
     }
 
     fn numbers(&self) -> Vec<(&'static str, u32)> {
-        // `check_size` refuses more rows or columns.
-        vec![
-            ("rows_of_y", self.parts.rows as u32),
-            ("columns_of_x", self.parts.cols as u32),
-            ("count", self.count as u32),
-            ("blocks_of_piece", self.blocks_of_piece as u32),
-        ]
+        numbers(self.shape(), self.count, self.blocks_of_piece)
     }
 }
 
@@ -254,12 +251,10 @@ fn cut(offsets: &Offsets, blocks_of_piece: usize, height: usize) -> (Vec<[u32; 4
 }
 
 /// Returns the blocks of a piece if block rows must be cut: if the longest exceeds twice a warp's share of the work.
-fn blocks_of_piece(parts: &BsrParts, multiprocessors: usize) -> Option<usize> {
-    let width = parts.block.1;
-    let rows = parts.block_offsets.len() - 1;
-    let longest =
-        (0..rows).map(|row| parts.block_offsets.get(row + 1) - parts.block_offsets.get(row)).max()?;
-    piece(parts.block_columns.len() * width, longest * width, multiprocessors).map(|piece| piece / width)
+fn blocks_of_piece(offsets: &Offsets, width: usize, multiprocessors: usize) -> Option<usize> {
+    let rows = offsets.len() - 1;
+    let longest = (0..rows).map(|row| offsets.get(row + 1) - offsets.get(row)).max()?;
+    piece(offsets.get(rows) * width, longest * width, multiprocessors).map(|piece| piece / width)
 }
 
 /// Returns the values per row of a piece if block rows must be cut: for all block rows together, and the longest of them, in values
@@ -304,30 +299,76 @@ impl Family<Cuda> for BsrFamily {
     ) -> Result<SharedOperator<Cuda, T>> {
         check_size(matrix)?;
         let block = named_or_found(matrix, params, value_bytes(matrix));
+        if block.0 <= build::HIGHEST {
+            let build = || build::build(device, matrix, block, reserve);
+            if let Some(Built { stored, offsets }) = made_there(matrix, params, build)? {
+                let plan = Plan::of(device, matrix.cols(), params, block, &offsets);
+                let pieces = plan.pieces(&offsets)?;
+                let count = Plan::count(&offsets, pieces.as_ref());
+                let numbers = numbers((matrix.rows(), matrix.cols()), count, plan.piece.unwrap_or(0));
+                let pass = plan.pass(device, &offsets, pieces.as_ref())?;
+                return Ok(Arc::new(Product::<T>::of("bsr", stored, numbers, [pass])));
+            }
+        }
         let parts = blocked(matrix, block)?.into_parts();
-        let blocks = parts.block_columns.len();
-        let block_rows = parts.block_offsets.len() - 1;
-        let piece = blocks_of_piece(&parts, device.multiprocessors() as usize);
+        let plan = Plan::of(device, matrix.cols(), params, block, &parts.block_offsets);
+        let pieces = plan.pieces(&parts.block_offsets)?;
+        let pass = plan.pass(device, &parts.block_offsets, pieces.as_ref())?;
+        let matrix = BlockRows::of(parts, &plan, pieces.as_ref())?;
+        Ok(Arc::new(Product::<T>::new("bsr", device, &matrix, [pass], reserve)?))
+    }
+}
+
+/// How the block rows of a matrix are multiplied.
+struct Plan {
+    shape: Shape,
+    /// The blocks of a piece, if block rows are cut into pieces.
+    piece: Option<usize>,
+}
+
+impl Plan {
+    fn of(device: &Cuda, cols: usize, params: &Params, block: (usize, usize), offsets: &Offsets) -> Plan {
+        let piece = blocks_of_piece(offsets, block.1, device.multiprocessors() as usize);
+        let (block_rows, blocks) = (offsets.len() - 1, offsets.get(offsets.len() - 1));
         let mean = (blocks * block.1).div_ceil(block_rows.max(1));
         let threads = match params.get("threads") {
             _ if piece.is_some() => 32,
             None | Some("auto") => self::threads(mean),
             Some(_) => number(params, "threads", &["32"]),
         };
-        let shape = Shape {
-            block,
-            threads,
-            cut: !matrix.cols().is_multiple_of(block.1),
-            skip_zeros: params.get("zeros") == Some("skipped"),
-        };
-        let (matrix, pieces) = BlockRows::of(parts, piece)?;
-        let grid = Grid::Resident(matrix.count as u64 * u64::from(threads));
-        let pass = match &pieces {
-            Some(pieces) => Pass::new(device, in_pieces(shape), grid, pieces)?,
-            None => Pass::new(device, whole_rows(shape), grid, &())?,
-        };
-        Ok(Arc::new(Product::<T>::new("bsr", device, &matrix, [pass], reserve)?))
+        let skip_zeros = params.get("zeros") == Some("skipped");
+        Plan { shape: Shape { block, threads, cut: !cols.is_multiple_of(block.1), skip_zeros }, piece }
     }
+
+    /// Returns the pieces of the block rows, if these are cut.
+    fn pieces(&self, offsets: &Offsets) -> Result<Option<Pieces>> {
+        let Some(blocks) = self.piece else { return Ok(None) };
+        let (list, scratch) = cut(offsets, blocks, self.shape.block.0);
+        Ok(Some(Pieces { list, scratch: zeros(scratch)? }))
+    }
+
+    /// Returns the number of block rows, or of pieces of block rows.
+    fn count(offsets: &Offsets, pieces: Option<&Pieces>) -> usize {
+        pieces.map_or(offsets.len() - 1, |pieces| pieces.list.len())
+    }
+
+    fn pass(&self, device: &Cuda, offsets: &Offsets, pieces: Option<&Pieces>) -> Result<Pass<BlockRows>> {
+        let threads = Plan::count(offsets, pieces) as u64 * u64::from(self.shape.threads);
+        match pieces {
+            Some(pieces) => Pass::new(device, in_pieces(self.shape), Grid::Resident(threads), pieces),
+            None => Pass::new(device, whole_rows(self.shape), Grid::Resident(threads), &()),
+        }
+    }
+}
+
+/// Returns the numbers that the kernel takes. `check_size` refuses more rows or columns than 32 bits count.
+fn numbers((rows, cols): (usize, usize), count: usize, blocks_of_piece: usize) -> Vec<(&'static str, u32)> {
+    vec![
+        ("rows_of_y", rows as u32),
+        ("columns_of_x", cols as u32),
+        ("count", count as u32),
+        ("blocks_of_piece", blocks_of_piece as u32),
+    ]
 }
 
 #[cfg(test)]
@@ -362,26 +403,17 @@ mod tests {
 
     #[test]
     fn block_rows_are_cut_if_the_longest_exceeds_two_shares_of_a_warp() {
-        let parts = |lengths: &[u64]| {
+        let of = |lengths: &[u64]| {
             let mut offsets = vec![0];
             offsets.extend(lengths.iter().scan(0, |end, length| {
                 *end += length;
                 Some(*end)
             }));
-            let blocks = offsets.last().copied().unwrap_or(0);
-            BsrParts {
-                rows: lengths.len() * 2,
-                cols: 1 << 20,
-                block: (2, 2),
-                entries: 0,
-                block_offsets: Offsets::narrowest(offsets),
-                block_columns: vec![0; blocks as usize],
-                values: Values::Ones,
-            }
+            blocks_of_piece(&Offsets::narrowest(offsets), 2, 132)
         };
-        assert_eq!(blocks_of_piece(&parts(&[]), 132), None);
-        assert_eq!(blocks_of_piece(&parts(&[512, 3]), 132), None, "two of the shortest pieces");
-        assert_eq!(blocks_of_piece(&parts(&[513, 3]), 132), Some(256));
-        assert_eq!(blocks_of_piece(&parts(&vec![513; 8192]), 132), None, "a warp's share is as large");
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[512, 3]), None, "two of the shortest pieces");
+        assert_eq!(of(&[513, 3]), Some(256));
+        assert_eq!(of(&vec![513; 8192]), None, "a warp's share is as large");
     }
 }

@@ -14,8 +14,9 @@
 use super::arrays::Arrays;
 use super::columns::Columns;
 use super::compressed::{AllRows, Compressed};
-use super::form::{AnyForm, Ending, Form, Real, Share, Types};
-use super::product::{Pass, Product};
+use super::form::{AnyForm, Ending, Form, Format, Real, Share, Types};
+use super::product::{Pass, Product, Stored};
+use super::resident::Resident;
 use super::{MATRIX, mean_row};
 use crate::backend::{Family, Param, Params, Refusal, SharedOperator};
 use crate::device::cuda::modules::{BLOCK, KernelSource};
@@ -161,6 +162,9 @@ impl Strategy {
             None => Columns::for_any_kernel(matrix),
         };
         let compressed = Compressed::of(matrix, columns)?;
+        // A copy of the matrix on the device has the same arrays.
+        let resident = Some(columns).filter(|columns| *columns == Columns::Full);
+        let resident = resident.and_then(|_| Resident::existing(device, matrix));
         let pass = match threads {
             Some(threads) => {
                 let long = mean_row(matrix) >= LONG * self.unroll_row * WARP as usize;
@@ -172,12 +176,21 @@ impl Strategy {
                 AllRows::pass(device, form, matrix, threads)?
             }
             None => {
-                device.require_room(MATRIX, Compressed::bytes(matrix, columns), reserve)?;
+                if resident.is_none() {
+                    device.require_room(MATRIX, Compressed::bytes(matrix, columns), reserve)?;
+                }
                 let windows = Windows::cut(matrix, self.capacity());
                 Pass::over(device, self.windows(), &windows, BLOCK)?
             }
         };
-        let product = Product::<T>::new(self.backend, device, &compressed, [pass], reserve)?;
+        let product = match resident {
+            Some(resident) => {
+                let (shape, padded_entries) = ((matrix.rows(), matrix.cols()), matrix.nnz());
+                let stored = Stored { shape, padded_entries, arrays: resident.compressed() };
+                Product::<T>::of(self.backend, stored, compressed.numbers(), [pass])
+            }
+            None => Product::<T>::new(self.backend, device, &compressed, [pass], reserve)?,
+        };
         Ok(Arc::new(product.with_sweeps()))
     }
 }
@@ -237,22 +250,23 @@ impl Windows {
     /// Cuts rows into windows of at most `capacity` entries; row and window indices fit in 32 bits.
     fn cut(matrix: &Csr, capacity: usize) -> Windows {
         let mut cut = Windows { windows: Vec::new(), long: 0, scratch_len: 0 };
-        let (mut first, mut entries) = (0, 0);
-        for row in 0..matrix.rows() {
-            let length = matrix.row_range(row).len();
-            if row > first && (entries + length > capacity || row - first == HEIGHT) {
-                cut.push_rows(first, row);
-                (first, entries) = (row, 0);
+        let (rows, offsets) = (matrix.rows(), matrix.row_offsets());
+        let mut first = 0;
+        while first < rows {
+            let most = offsets.get(first) + capacity;
+            // The rows from `first` on that fit into a window.
+            let (mut end, mut beyond) = (first, (first + HEIGHT).min(rows));
+            while end < beyond {
+                let middle = (end + beyond).div_ceil(2);
+                if offsets.get(middle) <= most { end = middle } else { beyond = middle - 1 }
             }
-            if length > capacity {
-                cut.push_pieces(row, length.div_ceil(capacity));
-                first = row + 1;
+            if end > first {
+                cut.push_rows(first, end);
+                first = end;
             } else {
-                entries += length;
+                cut.push_pieces(first, matrix.row_range(first).len().div_ceil(capacity));
+                first += 1;
             }
-        }
-        if first < matrix.rows() {
-            cut.push_rows(first, matrix.rows());
         }
         let ahead = cut.ahead() as u32;
         cut.windows

@@ -79,6 +79,30 @@ impl Real {
     pub fn of<T: Scalar>() -> Real {
         if size_of::<T>() == size_of::<f32>() { Real::F32 } else { Real::F64 }
     }
+
+    /// Returns the name of the type in CUDA C++.
+    pub fn name(self) -> &'static str {
+        match self {
+            Real::F32 => f32::CUDA_NAME,
+            Real::F64 => f64::CUDA_NAME,
+        }
+    }
+
+    /// Returns the bytes of a number.
+    pub fn width(self) -> usize {
+        match self {
+            Real::F32 => 4,
+            Real::F64 => 8,
+        }
+    }
+
+    /// Returns the parameter for an array that kernels write.
+    pub fn scratch(self, name: &'static str) -> Parameter {
+        match self {
+            Real::F32 => Parameter::scratch::<f32>(name),
+            Real::F64 => Parameter::scratch::<f64>(name),
+        }
+    }
 }
 
 impl Types {

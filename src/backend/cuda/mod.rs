@@ -13,13 +13,17 @@ pub mod dcsr;
 pub mod dense;
 pub mod ell;
 mod form;
+mod inflow;
 mod locality;
 pub mod merge;
 mod model;
 mod product;
+mod resident;
+mod residual;
 pub mod sell;
 pub mod spmm;
 pub mod studies;
+mod transpose;
 pub mod vector;
 
 use super::Params;
@@ -29,10 +33,13 @@ use crate::device::cuda::{CudaSlots, CudaVector};
 use crate::device::sweep::dot_sweep;
 use crate::device::{Op, Sweep};
 use crate::error::{Error, Result};
-use crate::format::Csr;
-use crate::operator::DotInto;
+use crate::format::{Csr, Values};
+use crate::operator::{DotInto, Inflow, Residuals};
 use crate::scalar::Scalar;
 use form::{AnyForm, Ending, Real, Types};
+pub use resident::MADE;
+use resident::Resident;
+use std::sync::Arc;
 
 /// Returns every embedded kernel in every form that a backend may request, for ahead-of-time compilation; `endings` are the fused
 /// dot products and programs of the solvers, `sweeps` the sweeps that follow a product.
@@ -45,6 +52,12 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     forms.extend(burst::forms());
     forms.extend(dcsr::forms());
     let mut all = form::sources(&forms, endings);
+    all.extend(sell::packing_sources());
+    all.extend(bsr::packing_sources());
+    all.extend(resident::sources());
+    all.extend(residual::sources());
+    all.extend(transpose::sources());
+    all.extend(inflow::sources());
     all.extend(csr::sources(endings, sweeps));
     all.extend(spmm::sources());
     all.extend(studies::spmm::sources().into_iter().map(|(_, source)| source));
@@ -62,6 +75,55 @@ pub fn named_kernels() -> Vec<(&'static str, KernelSource)> {
     let types = Types::new(Real::F64, Some(Real::F64), false);
     let all = named_forms().into_iter().map(|(name, form)| (name, form.source(types, Ending::Plain)));
     all.chain(studies::spmm::compared()).collect()
+}
+
+/// Entries below which the host takes less time than the copies and launches do.
+const FEW: usize = 1 << 16;
+/// A row that one thread of the device sums in less than a millisecond, and the share of all entries up to which it takes less
+/// time than the host takes for all rows: an entry takes about 10 ns on that thread, and 0.2 ns on all threads of the host.
+const SHORT: usize = 1 << 14;
+const SHARE: usize = 50;
+
+/// Returns whether the device computes sums over the rows of a matrix, in order, in less time than the host.
+fn sums_rows_fast(matrix: &Csr) -> bool {
+    let longest = csr::longest_row(matrix);
+    matrix.nnz() >= FEW && (longest <= SHORT || SHARE * longest <= matrix.nnz())
+}
+
+/// Returns whether a matrix that the device has a copy of equals its transpose exactly; none if the device cannot tell.
+pub(super) fn is_symmetric(device: &Cuda, matrix: &Arc<Csr>) -> Result<Option<bool>> {
+    if !matrix.is_square() || matrix.pattern().has_repeats() {
+        return Ok(None);
+    }
+    Resident::existing(device, matrix).map(|resident| resident.is_symmetric()).transpose()
+}
+
+/// Returns the transpose of a graph, computed on the device; none if the host transposes it in less time.
+pub(super) fn transposed(device: &Cuda, graph: &Arc<Csr>, reserve: u64) -> Result<Option<Csr>> {
+    match graph.nnz() >= FEW && transpose::can_transpose(graph) {
+        true => transpose::transposed(device, graph, reserve).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Returns what computes the sums of certificates on the device; none for links that the host is faster with.
+pub(super) fn inflow(device: &Cuda, incoming: &Arc<Csr>, reserve: u64) -> Result<Option<Box<dyn Inflow>>> {
+    if !(matches!(incoming.values(), Values::Ones) && sums_rows_fast(incoming)) {
+        return Ok(None);
+    }
+    Ok(Some(Box::new(inflow::OnDevice::new(device, incoming, reserve)?)))
+}
+
+/// Returns what computes residuals on the device; none for a matrix that the host is faster with.
+pub(super) fn residuals(
+    device: &Cuda,
+    matrix: &Arc<Csr>,
+    reserve: u64,
+) -> Result<Option<Box<dyn Residuals>>> {
+    if !sums_rows_fast(matrix) {
+        return Ok(None);
+    }
+    Ok(Some(Box::new(residual::OnDevice::new(device, matrix, reserve)?)))
 }
 
 /// Returns the value of a numeric parameter; the first of `values` if the user set none.

@@ -75,6 +75,15 @@ impl<F> Pass<F> {
     }
 }
 
+/// A matrix in GPU memory in the layout of a format.
+pub(super) struct Stored {
+    /// Rows and columns.
+    pub shape: (usize, usize),
+    /// Number of entries that a product multiplies, padding included.
+    pub padded_entries: usize,
+    pub arrays: DeviceArrays,
+}
+
 /// A matrix on the device with the launches that multiply it.
 pub(super) struct Product<T> {
     backend: &'static str,
@@ -98,16 +107,27 @@ impl<T: Scalar> Product<T> {
         passes: impl IntoIterator<Item = Pass<F>>,
         reserve: u64,
     ) -> Result<Product<T>> {
-        let shape = format.shape();
+        let matrix = format.arrays::<T>().upload(device, reserve)?;
+        let stored =
+            Stored { shape: format.shape(), padded_entries: format.padded_entries(), arrays: matrix };
+        Ok(Product::of(backend, stored, format.numbers(), passes))
+    }
+
+    /// Makes the product of a matrix whose arrays are on the device already; otherwise like [`new`](Self::new).
+    pub fn of<F: Format>(
+        backend: &'static str,
+        stored: Stored,
+        numbers: Vec<(&'static str, u32)>,
+        passes: impl IntoIterator<Item = Pass<F>>,
+    ) -> Product<T> {
+        let Stored { shape, padded_entries, arrays: matrix } = stored;
         let does = |launch: &Launch| shape.0 > 0 && launch.count != Some(0);
         let launches: Vec<Launch> = passes.into_iter().map(|pass| pass.launch).filter(does).collect();
-        let matrix = format.arrays::<T>().upload(device, reserve)?;
         let width = (shape.0 + shape.1) * size_of::<T>();
         let shares: u64 = launches.iter().map(|launch| launch.share.bytes()).sum();
         let bytes = matrix.bytes() + shares + width as u64;
-        let cost = Cost { bytes, flops: 2 * format.padded_entries() as u64 };
-        let (numbers, sweeps, vectors) = (format.numbers(), false, PhantomData);
-        Ok(Product { backend, shape, matrix, numbers, launches, sweeps, cost, vectors })
+        let cost = Cost { bytes, flops: 2 * padded_entries as u64 };
+        Product { backend, shape, matrix, numbers, launches, sweeps: false, cost, vectors: PhantomData }
     }
 
     /// Fuses sweeps with the product if one kernel owns all rows.

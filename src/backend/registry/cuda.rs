@@ -150,7 +150,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         format: "sell",
         from: "Kreutzer, Hager, Wellein, Fehske and Bishop 2014",
         summary: "for many rows of similar length: one thread per row, sorted by length; columns in 16 bits or fewer if near",
-        params: &[],
+        params: &[cuda::MADE],
         deterministic: true,
         columns: false,
         values: true,

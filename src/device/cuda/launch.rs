@@ -53,6 +53,28 @@ impl Stored {
         self.parameter
     }
 
+    /// Returns the array, which both then share; none if there is no array, or one of other elements.
+    pub(crate) fn array_of<E: InKernels>(&self) -> Option<CudaArray<E>> {
+        let same = self.parameter.type_name() == E::NAME;
+        self.bytes.as_ref().filter(|_| same).map(CudaArray::shared)
+    }
+
+    /// Returns the same array for a parameter of another name, which kernels only read.
+    pub(crate) fn renamed(&self, name: &'static str) -> Stored {
+        let parameter = self.parameter.renamed(name);
+        Stored { parameter, bytes: self.bytes.as_ref().map(CudaArray::shared) }
+    }
+
+    /// Returns the bytes of the array; none without an array.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        self.bytes.as_ref().map(|bytes| bytes.len() as u64)
+    }
+
+    /// Returns whether the array belongs to a device; a parameter without an array belongs to every device.
+    pub(crate) fn is_on(&self, device: &Cuda) -> bool {
+        self.bytes.as_ref().is_none_or(|bytes| bytes.memory().is_on(device))
+    }
+
     /// Returns the address, or 0 without an array. While a step is recorded, the recording keeps the memory.
     pub fn address(&self) -> u64 {
         self.bytes.as_ref().map_or(0, address)
@@ -89,7 +111,7 @@ impl<'a> Arguments<'a> {
 
     /// Adds an array of a matrix.
     pub fn stored(&mut self, stored: &'a Stored) {
-        self.foreign |= stored.bytes.as_ref().is_some_and(|bytes| !bytes.memory().is_on(self.device));
+        self.foreign |= !stored.is_on(self.device);
         self.add(stored.parameter, &[stored.address()]);
     }
 

@@ -4,6 +4,7 @@ use super::driver::{bind, call, fault};
 use super::{Cuda, Gpu};
 use crate::device::{Device, Kept};
 use crate::error::{Error, GpuError, Result};
+use crate::parallel::zeros;
 use bytemuck::Pod;
 use cudarc::driver::{CudaSlice, DevicePtr, sys};
 use std::marker::PhantomData;
@@ -82,6 +83,12 @@ impl<T> CudaArray<T> {
         &self.memory
     }
 
+    /// Returns an array of other elements over the same memory, which lives as long as one of the two.
+    pub(super) fn shared<E>(&self) -> CudaArray<E> {
+        let len = self.len * size_of::<T>() / size_of::<E>();
+        CudaArray { memory: Arc::clone(&self.memory), len, elements: PhantomData }
+    }
+
     /// Returns the same memory as bytes.
     pub(super) fn into_bytes(self) -> CudaArray<u8> {
         CudaArray { memory: self.memory, len: self.len * size_of::<T>(), elements: PhantomData }
@@ -104,18 +111,35 @@ impl<T: Pod> CudaArray<T> {
 
     /// Copies the first elements to the host, in the order of the stream. The caller then waits for the stream.
     pub(super) fn copy_to_host(&self, host: &mut [T]) -> Result<()> {
-        let stream = &self.memory.gpu.0.stream;
         assert!(host.len() <= self.len, "the array has all elements that are copied");
         if host.is_empty() {
             return Ok(());
         }
-        bind(stream.context())?;
-        // SAFETY: both have at least `size_of_val(host)` bytes; elements are valid for any bits.
-        let status = unsafe {
-            let to = host.as_mut_ptr().cast();
-            sys::cuMemcpyDtoHAsync_v2(to, address(self), size_of_val(host), stream.cu_stream())
-        };
-        call("cuMemcpyDtoHAsync", status)
+        // SAFETY: the array has at least as many bytes; elements are valid for any bits.
+        unsafe { self.memory.gpu.copy_from(address(self), bytemuck::cast_slice_mut(host)) }
+    }
+}
+
+impl<T: Pod> CudaArray<T> {
+    /// Copies a host array of this length to the device.
+    pub(crate) fn fill_from(&mut self, host: &[T]) -> Result<()> {
+        assert_eq!(host.len(), self.len, "the lengths of the arrays");
+        // SAFETY: the array has as many elements as `host`.
+        unsafe { self.memory.gpu.copy_to(bytemuck::cast_slice(host), address(self)) }
+    }
+
+    /// Copies the array to a host array of this length, and waits for it.
+    pub(crate) fn copy_out(&self, host: &mut [T]) -> Result<()> {
+        assert_eq!(host.len(), self.len, "the lengths of the arrays");
+        self.copy_to_host(host)?;
+        self.memory.gpu.synchronize()
+    }
+
+    /// Copies the array to the host, and waits for it.
+    pub(crate) fn to_host(&self) -> Result<Vec<T>> {
+        let mut host = zeros(self.len)?;
+        self.copy_out(&mut host)?;
+        Ok(host)
     }
 }
 

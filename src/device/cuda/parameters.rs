@@ -122,6 +122,11 @@ impl Parameter {
         Parameter { name: "numbers".into(), access: Access::Value, element: "Numbers", size }
     }
 
+    /// Returns the same parameter under another name.
+    pub fn renamed(self, name: &'static str) -> Parameter {
+        Parameter { name: name.into(), ..self }
+    }
+
     /// Returns the type of an element, or of the value, in CUDA C++.
     pub fn type_name(&self) -> &'static str {
         self.element

@@ -1,20 +1,20 @@
-//! Copies from the host through page-locked memory.
+//! Copies between the host and a GPU through page-locked memory.
 //!
 //! The driver copies pageable memory at a fraction of the link's speed. Here several threads copy pieces into page-locked
-//! buffers. Each thread alternates between two buffers and enqueues its copies to the GPU itself. So no thread waits for another,
-//! and the GPU fetches one buffer while the next is filled.
+//! buffers, or out of them. Each thread alternates between two buffers and enqueues its copies itself. So no thread waits for
+//! another, and the GPU copies one buffer while the thread copies the other.
 
-use super::Cuda;
 use super::driver::{bind, call, fault};
+use super::{Cuda, State};
 use crate::error::Result;
 use crate::observe::profile::{self, Phase};
-use crate::parallel::run_all;
+use crate::parallel::{lock, run_all};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, PinnedHostSlice, sys};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Bytes of a buffer: long enough to use the link's speed, short enough that filling the first buffer delays little.
-const PIECE: usize = 1 << 20;
+const PIECE: usize = 1 << 19;
 
 /// The most threads that copy: more than are needed to keep the link busy.
 const THREADS: usize = 16;
@@ -76,6 +76,47 @@ impl Staging {
     }
 }
 
+impl Staging {
+    /// Copies `device` to `host` in the order of the stream, and waits for it.
+    ///
+    /// # Safety
+    /// `device` is the address of at least as many bytes.
+    unsafe fn download(&mut self, stream: &CudaStream, device: u64, host: &mut [u8]) -> Result<()> {
+        let memory = self.memory.as_mut_slice().map_err(fault("cuEventSynchronize"))?;
+        let pieces = Mutex::new(host.chunks_mut(PIECE).enumerate());
+        let lanes = memory.chunks_mut(2 * PIECE).zip(&self.free).collect();
+        let carried = run_all(lanes, |(buffers, free): (&mut [u8], &[CudaEvent; 2])| {
+            bind(stream.context())?;
+            // The piece that the GPU copies, and the number of its buffer.
+            let mut copied: Option<(&mut [u8], usize)> = None;
+            for turn in (0..2).cycle() {
+                let next = lock(&pieces).next();
+                if let Some((index, piece)) = &next {
+                    let buffer = &mut buffers[turn * PIECE..][..piece.len()];
+                    let from = device + (index * PIECE) as u64;
+                    // SAFETY: the buffer is not read before the event shows that the copy is complete, and `device` has the piece.
+                    let status = unsafe {
+                        let to = buffer.as_mut_ptr().cast();
+                        sys::cuMemcpyDtoHAsync_v2(to, from, buffer.len(), stream.cu_stream())
+                    };
+                    call("cuMemcpyDtoHAsync", status)?;
+                    free[turn].record(stream).map_err(fault("cuEventRecord"))?;
+                }
+                if let Some((piece, buffer)) = copied {
+                    free[buffer].synchronize().map_err(fault("cuEventSynchronize"))?;
+                    piece.copy_from_slice(&buffers[buffer * PIECE..][..piece.len()]);
+                }
+                copied = next.map(|(_, piece)| (piece, turn));
+                if copied.is_none() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        carried.into_iter().collect()
+    }
+}
+
 impl Drop for Staging {
     fn drop(&mut self) {
         // The GPU may still read the buffers. If waiting fails, the driver has failed, and no more work runs.
@@ -86,6 +127,17 @@ impl Drop for Staging {
 }
 
 impl Cuda {
+    /// Allocates the page-locked buffers and a first piece of device memory, which take longer than the copies of most solves.
+    pub(crate) fn warm_up(&self) -> Result<()> {
+        bind(&self.0.context)?;
+        let turn = self.turn();
+        if turn.staging.borrow().is_none() {
+            turn.staging.replace(Some(Staging::new(&self.0.context)?));
+        }
+        drop(self.allocate::<u8>("a first array", PIECE)?);
+        Ok(())
+    }
+
     /// Copies a host array to device memory, in the order of the stream; on return the array has been read.
     ///
     /// # Safety
@@ -103,17 +155,7 @@ impl Cuda {
         };
         finish_work()?;
         let _span = profile::begin(Phase::Upload);
-        let mut staging = None;
-        if host.len() >= SHORTEST {
-            // The buffers are taken out during the copy: a rayon thread may begin another copy while it waits for this one, and
-            // then allocates other buffers.
-            staging = turn.staging.take().or_else(|| {
-                // Without page-locked memory, which systems may limit, copies are only slower.
-                let made = Staging::new(&self.0.context);
-                made.inspect_err(|e| log::warn!("uploads are slower without page-locked memory: {e}")).ok()
-            });
-        }
-        let Some(mut staging) = staging else {
+        let Some(mut staging) = self.buffers(&turn, host.len()) else {
             // SAFETY: promised by the caller; the driver reads pageable memory before it returns, or the stream is waited for
             // below.
             let status = unsafe {
@@ -126,5 +168,40 @@ impl Cuda {
         let outcome = unsafe { staging.upload(&self.0.stream, host, device) };
         turn.staging.replace(Some(staging));
         outcome.and_then(|()| finish_work())
+    }
+
+    /// Takes out the buffers for a long copy, so that a rayon thread that begins another copy while it waits for this one allocates
+    /// others. None for a short copy, or without page-locked memory.
+    fn buffers(&self, turn: &State, bytes: usize) -> Option<Staging> {
+        if bytes < SHORTEST {
+            return None;
+        }
+        turn.staging.take().or_else(|| {
+            // Without page-locked memory, which systems may limit, copies are only slower.
+            let made = Staging::new(&self.0.context);
+            made.inspect_err(|e| log::warn!("copies are slower without page-locked memory: {e}")).ok()
+        })
+    }
+
+    /// Copies device memory to a host array, in the order of the stream. The caller must wait for the stream before it reads the
+    /// array.
+    ///
+    /// # Safety
+    /// `device` is the address of at least as many bytes.
+    pub(super) unsafe fn copy_from(&self, device: u64, host: &mut [u8]) -> Result<()> {
+        bind(&self.0.context)?;
+        let turn = self.turn();
+        let Some(mut staging) = self.buffers(&turn, host.len()) else {
+            // SAFETY: promised by the caller.
+            let status = unsafe {
+                let to = host.as_mut_ptr().cast();
+                sys::cuMemcpyDtoHAsync_v2(to, device, host.len(), self.0.stream.cu_stream())
+            };
+            return call("cuMemcpyDtoHAsync", status);
+        };
+        // SAFETY: promised by the caller.
+        let outcome = unsafe { staging.download(&self.0.stream, device, host) };
+        turn.staging.replace(Some(staging));
+        outcome
     }
 }

@@ -3,17 +3,20 @@
 use super::each::RanksEach;
 use super::ranks::{Facts, GraphFacts, Ranks};
 use super::{Pagerank, RankMethod, Repeated, SelfLoops, Settings};
-use crate::backend::Pick;
+use crate::backend::{Host, Pick};
+use crate::device::Device;
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::graph::Names;
+use crate::engine::memory;
 use crate::engine::running::{BackendOrder, Chosen, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
 use crate::engine::tune::Explanation;
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
-use crate::error::{ChainError, Error, Result};
+use crate::error::{ChainError, Error, GpuError, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Phase, profile};
+use crate::operator::Inflow;
 use crate::scalar::Scalar;
 use crate::solve::pagerank::links::Links;
 use crate::solve::pagerank::power::vectors;
@@ -74,8 +77,13 @@ fn by_power<D: Pick<T>, T: Scalar>(
     matrix: &Arc<Csr>,
     (vectors, extrapolate): (usize, bool),
     phases: &mut Phases,
-) -> Result<(Iterate, Chosen)> {
+) -> Result<(Iterate, Chosen, Option<Box<dyn Inflow>>)> {
     let (operator, chosen) = operator::<D, T>(device, order, matrix, vectors, phases)?;
+    let reserve = memory::vectors(vectors, matrix.rows(), size_of::<T>());
+    let inflow = device.acquire()?.inflow(matrix, reserve).unwrap_or_else(|error| {
+        log::info!("the host computes the certificate, which takes longer: {error}");
+        None
+    });
     let retained = DeviceValue::new(device, operator);
     let iterate: Iterate = Box::new(move |problem, each, rule, observers| {
         let device = retained.acquire()?;
@@ -90,7 +98,26 @@ fn by_power<D: Pick<T>, T: Scalar>(
             }
         }
     });
-    Ok((iterate, chosen))
+    Ok((iterate, chosen, inflow))
+}
+
+/// Returns the transpose of a graph, computed on the device; none if the host transposes it. Leaves memory for `vectors` vectors.
+fn transposed_there(device: &DeviceHandle, graph: &Arc<Csr>, vectors: usize) -> Result<Option<Csr>> {
+    let reserve = memory::vectors(vectors, graph.rows(), size_of::<f64>());
+    match &device.0 {
+        Opened::Cpu(_) => Ok(None),
+        Opened::Cuda(device) => {
+            let device = device.acquire()?;
+            device.enter()?;
+            device.transposed(graph, reserve).or_else(|error| match error {
+                Error::Gpu(GpuError::DeviceMemory { .. }) => {
+                    log::warn!("the host transposes the graph, which takes longer: {error}");
+                    Ok(None)
+                }
+                other => Err(other),
+            })
+        }
+    }
 }
 
 /// Replaces row numbers in an error by the labels or ids of vertices.
@@ -135,14 +162,21 @@ impl Prepared {
         let (loops, repeats) =
             (settings.self_loops == SelfLoops::Keep, settings.duplicates == Repeated::Keep);
         let csr = if loops && repeats { graph.csr } else { Arc::new(graph.csr.simplified(loops, repeats)?) };
+        let extrapolate = settings.method == RankMethod::Extrapolated;
         // On a GPU, iterations are too fast for reordering to pay, unless there are many.
         let reorder = matches!(device.0, Opened::Cpu(_)) || settings.may_take_long();
-        let links = if reorder { Links::in_best_order(csr) } else { Links::new(&csr) };
-        let links = links.map_err(|error| named(&graph_facts.names, error))?;
-        let precision = running.request.precision;
-        let extrapolate = settings.method == RankMethod::Extrapolated;
         // Includes a teleport vector, as a later solve may be personalised.
         let vectors = vectors(settings.dangling, true, extrapolate) * running.request.columns;
+        // Backends other than `pull` read the transpose on the host.
+        let pulls = (backend.is_auto() && running.request.columns == 1) || backend.entry.name == "pull";
+        let there = if pulls && !reorder { transposed_there(&device, &csr, vectors)? } else { None };
+        let links = match there {
+            Some(transpose) => Links::with_transpose(&csr, transpose),
+            None if reorder => Links::in_best_order(csr),
+            None => Links::new(&csr),
+        };
+        let mut links = links.map_err(|error| named(&graph_facts.names, error))?;
+        let precision = running.request.precision;
         let (iterate, chosen): (Iterate, Chosen) = match settings.method {
             RankMethod::GaussSeidel => {
                 let iterate: Iterate = Box::new(|problem, _, rule, observers| {
@@ -158,9 +192,13 @@ impl Prepared {
                 let (choosing, columns) = (running.choosing, running.request.columns);
                 let order = BackendOrder { backend: &backend, precision, choosing, columns };
                 let phases = &mut running.phases;
-                on_device!(device, precision, |held, D, T| {
+                let (iterate, chosen, inflow) = on_device!(device, precision, |held, D, T| {
                     by_power::<D, T>(held, &order, &matrix, (vectors, extrapolate), phases)
-                })?
+                })?;
+                if let Some(inflow) = inflow {
+                    links.compute_on_device(inflow);
+                }
+                (iterate, chosen)
             }
         };
         let facts = Arc::new(Facts {

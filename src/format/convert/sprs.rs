@@ -90,7 +90,7 @@ macro_rules! conversions {
                         each(&offsets, |o| narrow(o as usize, "a row offset", "32-bit row offsets"))?
                     }
                 };
-                CsMatI::try_new((rows, cols), offsets, col_indices, values)
+                CsMatI::try_new((rows, cols), offsets, col_indices.into_vec(), values)
                     .map_err(|(.., error)| refused("sprs", error))
             }
         }

@@ -5,6 +5,7 @@ use crate::backend::Operator;
 use crate::device::{Device, Name, Product, Work};
 use crate::error::{Error, Result};
 use crate::format::Csr;
+use crate::operator::Residuals;
 use crate::parallel::zeros;
 use crate::scalar::Scalar;
 use crate::solve::System;
@@ -44,6 +45,13 @@ pub(in crate::solve) struct Memory<T> {
     estimator: Estimator,
 }
 
+impl<T> Memory<T> {
+    /// Lets a device compute the residuals of the systems, all of which have its matrix.
+    pub fn compute_on_device(&mut self, there: Box<dyn Residuals>) {
+        self.judge.compute_on_device(there);
+    }
+}
+
 /// The answer of a system.
 pub(in crate::solve) struct Host<'a, D, T> {
     device: &'a D,
@@ -68,6 +76,7 @@ impl<'a, D: Device, T: Scalar> Host<'a, D, T> {
                 next_r: zeros(n)?,
                 b: zeros(if k == 1 { 0 } else { n })?,
                 host: zeros(n * k)?,
+                judge: std::mem::take(&mut memory.judge),
                 ..Memory::default()
             };
         }

@@ -9,12 +9,13 @@
 //! ```
 //!
 //! F(x) - x is computed here in double precision from the graph itself. Each sum is rounded about once regardless of its length,
-//! and a bound on the rounding is added. The certificate does not depend on the arithmetic that computed x.
+//! and a bound on the rounding is added. The certificate does not depend on the arithmetic that computed x. A GPU that has the
+//! links computes the sums over them itself, by code other than that of its backends; the bits are those of the host.
 
 use super::{Dangling, RankProblem, Renumbered};
 use crate::error::{Error, Result};
 use crate::format::Values;
-use crate::solve::rounding::sum;
+use crate::solve::rounding::{sum, sum_of};
 use rayon::prelude::*;
 
 /// The unit of rounding in double precision.
@@ -60,16 +61,17 @@ pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certif
     let contribution = |j: usize| if out[j] > 0.0 { x[j] / out[j] } else { 0.0 };
     let contributions: Vec<f64> =
         (0..n).into_par_iter().with_min_len(CONTRIBUTIONS).map(contribution).collect();
-    let stranded = sum(links.sinks().map(|vertex| x[vertex]));
+    let stranded = sum_of(n, |vertex| if out[vertex] == 0.0 { x[vertex] } else { 0.0 });
     let incoming = links.incoming();
+    let there = links.inflow_there(&contributions);
     let rows = incoming.map_rows(|i| {
-        let columns = incoming.row_columns(i);
         // One rounding for each product, a few for the sum.
-        let inflow = match incoming.values() {
-            Values::Ones => total(columns, |_, j| contributions[j as usize]),
-            values => {
+        let inflow = match (&there, incoming.values()) {
+            (Some(inflow), _) => inflow[i],
+            (None, Values::Ones) => total(incoming.row_columns(i), |_, j| contributions[j as usize]),
+            (None, values) => {
                 let start = incoming.row_range(i).start;
-                total(columns, |at, j| values.get(start + at) * contributions[j as usize])
+                total(incoming.row_columns(i), |at, j| values.get(start + at) * contributions[j as usize])
             }
         };
         let kept = match problem.dangling {
@@ -86,13 +88,11 @@ pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certif
         // The rounded terms have at most the magnitude of `image`; x itself is exact.
         (image - x[i], image.abs() + d * (inflow.abs() + kept.abs() + spread.abs()) + jump.abs())
     });
-    let residual = || sum(rows.iter().map(|(difference, _)| difference.abs()));
-    let magnitude = || sum(rows.iter().map(|(_, magnitude)| *magnitude));
-    let of_x = || sum(x.iter().copied());
-    // Each sum is a chain of dependent additions on one thread.
-    let ((residual, magnitude), sum) = rayon::join(|| rayon::join(residual, magnitude), of_x);
+    let residual = sum_of(n, |i| rows[i].0.abs());
+    let magnitude = sum_of(n, |i| rows[i].1);
+    let sum = sum_of(n, |i| x[i]);
     // Weights of links (their sum, the division, the product, the sum of products) take 8 roundings, the spread and the jump also
-    // 8, their sum 3, the difference and both norms 4. Twice that total is allowed.
+    // 8, their sum 3, the difference and both norms 5. Twice that total is allowed.
     let rounding = 32.0 * ROUNDING * (magnitude + residual);
     Certificate { residual, error_bound: (residual + rounding) / (1.0 - d), sum }
 }

@@ -8,9 +8,11 @@
 
 use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Values};
-use crate::parallel::{tabulate, zeros};
+use crate::operator::Inflow;
+use crate::parallel::{lock, tabulate, zeros};
 use crate::solve::rounding::sum;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex};
 
 /// Number of vertices whose ranks fit a second-level cache.
 const CACHED: usize = 1 << 17;
@@ -34,14 +36,49 @@ pub struct Links {
     out: Vec<f64>,
     /// The vertex of the graph for each number used here, if they differ.
     order: Option<Vec<u32>>,
+    /// Computes sums over the links on a device.
+    there: Option<There>,
+}
+
+#[derive(Clone)]
+struct There(Arc<Mutex<Box<dyn Inflow>>>);
+
+impl fmt::Debug for There {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("on a device")
+    }
 }
 
 impl Links {
     /// Builds the links of a graph in which entry (i, j) is the link from i to j.
     pub fn new(graph: &Csr) -> Result<Links> {
         check(graph)?;
+        Links::with_transpose(graph, graph.transposed()?)
+    }
+
+    /// Builds the links of a graph without weights whose transpose is known.
+    pub fn with_transpose(graph: &Csr, transpose: Csr) -> Result<Links> {
+        check(graph)?;
         let out = outgoing_weights(graph)?;
-        Ok(Links { incoming: Arc::new(graph.transposed()?), out, order: None })
+        Ok(Links { incoming: Arc::new(transpose), out, order: None, there: None })
+    }
+
+    /// Lets a device compute the sums of certificates.
+    pub fn compute_on_device(&mut self, inflow: Box<dyn Inflow>) {
+        self.there = Some(There(Arc::new(Mutex::new(inflow))));
+    }
+
+    /// Computes the sum of the contributions of the vertices that link to each vertex on the device; none if the host must do it.
+    pub(super) fn inflow_there(&self, contributions: &[f64]) -> Option<Vec<f64>> {
+        let there = self.there.as_ref()?;
+        let mut inflow = zeros(self.vertices()).ok()?;
+        match lock(&there.0).compute(contributions, &mut inflow) {
+            Ok(()) => Some(inflow),
+            Err(error) => {
+                log::warn!("the host computes the certificate, which takes longer: {error}");
+                None
+            }
+        }
     }
 
     /// Builds the links in the order with the fastest gathers. On CPUs the reordering takes about as long as it saves in ten
@@ -59,7 +96,7 @@ impl Links {
         let out = outgoing_weights(&graph)?;
         let out = tabulate(order.len(), |number| out[order[number] as usize])?;
         let incoming = Arc::new(graph.transposed_in_order(&order)?);
-        Ok(Links { incoming, out, order: Some(order) })
+        Ok(Links { incoming, out, order: Some(order), there: None })
     }
 
     /// Returns the links by target vertex, in the vertex order of this folder: the matrix that an operator must multiply.

@@ -38,6 +38,7 @@ use crate::error::Result;
 use crate::parallel::{tabulate, zeros};
 use crate::scalar::Scalar;
 use crate::solve::fixed::Steps;
+use rayon::prelude::*;
 use std::cell::RefCell;
 
 names! {
@@ -327,7 +328,8 @@ fn signed(out: f64) -> f64 {
 
 /// Computes x from c, as copied from the device.
 pub(super) fn ranks(problem: &RankProblem<'_>, mut c: Vec<f64>) -> Vec<f64> {
-    c.iter_mut().zip(problem.links.out()).for_each(|(c, &out)| *c *= signed(out));
+    let out = problem.links.out();
+    c.par_iter_mut().zip(out).with_min_len(1 << 14).for_each(|(c, &out)| *c *= signed(out));
     c
 }
 

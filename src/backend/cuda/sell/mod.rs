@@ -12,6 +12,7 @@
 //! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format
 //! for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
 
+mod build;
 mod pack;
 mod sample;
 
@@ -19,12 +20,15 @@ use super::arrays::Arrays;
 use super::form::{AnyForm, Form, Format, Grid, Types};
 use super::mean_row;
 use super::product::{Pass, Product};
+use super::resident::made_there;
 use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
+use crate::device::cuda::modules::KernelSource;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::format::narrow::narrowest;
 use crate::scalar::Scalar;
+use build::{Built, build};
 use pack::Packed;
 pub(super) use sample::{rounds_of, sampled};
 use std::sync::Arc;
@@ -61,6 +65,11 @@ pub(super) fn forms() -> Vec<AnyForm> {
     ROUNDS.map(|round| form(round).any()).into()
 }
 
+/// Returns the kernels that pack slices.
+pub(super) fn packing_sources() -> Vec<KernelSource> {
+    build::sources()
+}
+
 /// Returns the stored values per entry, padding included, of slices of neighbouring rows. Sorting reduces padding, but the sorted
 /// rows of a slice gather x from distant addresses: on an H200 slices of sorted rows of 30 to 400 entries took 1.7 times as long
 /// as CSR.
@@ -69,6 +78,11 @@ pub(super) fn padding_ratio(matrix: &Csr) -> f64 {
     let longest = lengths.chunks(LANES).filter_map(|slice| slice.iter().max());
     let padded_entries: usize = longest.map(|longest| longest * LANES).sum();
     padded_entries as f64 / matrix.nnz().max(1) as f64
+}
+
+/// Returns the numbers that the kernel takes. More rows than 32 bits count are refused before.
+fn numbers(rows: usize, slices: usize) -> Vec<(&'static str, u32)> {
+    vec![("rows_of_y", rows as u32), ("count", slices as u32)]
 }
 
 impl Format for Packed {
@@ -93,8 +107,7 @@ impl Format for Packed {
     }
 
     fn numbers(&self) -> Vec<(&'static str, u32)> {
-        // `pack` refuses more rows.
-        vec![("rows_of_y", self.shape.0 as u32), ("count", self.slices.len() as u32)]
+        numbers(self.shape.0, self.slices.len())
     }
 }
 
@@ -102,15 +115,19 @@ impl Family<Cuda> for Sell {
     fn build<T: Scalar>(
         device: &Cuda,
         matrix: &Arc<Csr>,
-        _: &Params,
+        params: &Params,
         reserve: u64,
     ) -> Result<SharedOperator<Cuda, T>> {
-        let packed = Packed::of(&narrowest(matrix))?;
-        let mean = mean_row(matrix);
         let [short, long] = ROUNDS;
-        let round = if mean <= SHORT { short } else { long };
-        let threads = packed.slices.len() * LANES;
-        let pass = Pass::new(device, form(round), Grid::Resident(threads as u64), &())?;
+        let form = form(if mean_row(matrix) <= SHORT { short } else { long });
+        let pass = |slices: usize| Pass::new(device, form, Grid::Resident((slices * LANES) as u64), &());
+        let build = || build(device, matrix, reserve);
+        if let Some(Built { stored, slices }) = made_there(matrix, params, build)? {
+            let numbers = numbers(stored.shape.0, slices);
+            return Ok(Arc::new(Product::<T>::of("sell", stored, numbers, [pass(slices)?])));
+        }
+        let packed = Packed::of(&narrowest(matrix))?;
+        let pass = pass(packed.slices.len())?;
         Ok(Arc::new(Product::<T>::new("sell", device, &packed, [pass], reserve)?))
     }
 }

@@ -70,6 +70,14 @@ fn too_large(what: &'static str, value: usize, limit: usize) -> Error {
     Error::TooLarge { what, value: value as u128, limit: limit as u128, container: "backend sell" }
 }
 
+/// Refuses more rows than can be counted in 32 bits.
+pub(super) fn check_rows(rows: usize) -> Result<()> {
+    match rows >= u32::MAX as usize {
+        true => Err(too_large("the number of rows", rows, u32::MAX as usize - 1)),
+        false => Ok(()),
+    }
+}
+
 /// Packs a matrix. A first pass over the columns finds the shape of each slice, so that the second pass writes to its place.
 fn pack<V: Copy + Zeroable + Send + Sync>(
     matrix: &Csr,
@@ -77,23 +85,12 @@ fn pack<V: Copy + Zeroable + Send + Sync>(
     wrap: impl Fn(Vec<V>) -> Values,
 ) -> Result<Packed> {
     let rows = matrix.rows();
-    if rows >= u32::MAX as usize {
-        return Err(too_large("the number of rows", rows, u32::MAX as usize - 1));
-    }
+    check_rows(rows)?;
     let window = |first: usize| first..(first + WINDOW).min(rows);
     let windows = run_all((0..rows).step_by(WINDOW).map(window).collect(), |rows| Window::of(matrix, rows));
     let windows = windows.into_iter().collect::<Result<Vec<_>>>()?;
-    let mut slices = room(rows.div_ceil(LANES))?;
-    let (mut words_before, mut entries_before) = (0, 0);
-    for shape in windows.iter().flat_map(|window| &window.slices) {
-        let narrow =
-            |what, value: usize| u32::try_from(value).map_err(|_| too_large(what, value, u32::MAX as usize));
-        let words = narrow("the offset of column words", words_before / UNIT)?;
-        let values = narrow("the offset of values", entries_before / LANES)?;
-        slices.push([words, values, shape.width as u32 | shape.flags, shape.low]);
-        words_before += shape.words();
-        entries_before += shape.width * LANES;
-    }
+    let shapes = windows.iter().flat_map(|window| &window.slices).copied();
+    let Layout { slices, words: words_before, entries: entries_before } = Layout::of(shapes, rows)?;
     let mut words = zeros(words_before)?;
     let mut all = zeros(if values.is_some() { entries_before } else { 0 })?;
     let (mut words_left, mut values_left) = (&mut words[..], &mut all[..]);
@@ -113,6 +110,37 @@ fn pack<V: Copy + Zeroable + Send + Sync>(
     });
     let shape = (rows, matrix.cols());
     Ok(Packed { shape, slices, words, values: wrap(all), padded_entries: entries_before })
+}
+
+/// Where the words and values of each slice begin, and how many there are in all.
+pub(super) struct Layout {
+    /// The four numbers of each slice.
+    pub slices: Vec<[u32; 4]>,
+    /// Number of words.
+    pub words: usize,
+    /// Number of entries, padding included.
+    pub entries: usize,
+}
+
+impl Layout {
+    /// Computes the layout of the slices of a matrix with that many rows.
+    pub fn of(shapes: impl Iterator<Item = Shape>, rows: usize) -> Result<Layout> {
+        let mut layout = Layout { slices: room(rows.div_ceil(LANES))?, words: 0, entries: 0 };
+        for shape in shapes {
+            if shape.width > MOST_WIDE {
+                return Err(too_large("the length of a row", shape.width, MOST_WIDE));
+            }
+            let narrow = |what, value: usize| {
+                u32::try_from(value).map_err(|_| too_large(what, value, u32::MAX as usize))
+            };
+            let words = narrow("the offset of column words", layout.words / UNIT)?;
+            let values = narrow("the offset of values", layout.entries / LANES)?;
+            layout.slices.push([words, values, shape.width as u32 | shape.flags, shape.low]);
+            layout.words += shape.words();
+            layout.entries += shape.width * LANES;
+        }
+        Ok(layout)
+    }
 }
 
 /// Returns the entries, padding included, of slices of rows in this order.
@@ -148,12 +176,13 @@ pub(super) fn near(columns: &[&[u32]; LANES]) -> bool {
 }
 
 /// How a slice is stored.
-struct Shape {
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
     /// Entries of the longest row.
-    width: usize,
-    flags: u32,
+    pub width: usize,
+    pub flags: u32,
     /// The lowest column.
-    low: u32,
+    pub low: u32,
 }
 
 impl Shape {
@@ -185,8 +214,7 @@ impl Window {
         let count = rows.len().div_ceil(LANES);
         let mut window = Window { rows, order: sorted.then_some(order), slices: room(count)? };
         for slice in 0..count {
-            let shape = Lanes::of(matrix, &window, slice).shape()?;
-            window.slices.push(shape);
+            window.slices.push(Lanes::of(matrix, &window, slice).shape());
         }
         Ok(window)
     }
@@ -211,12 +239,9 @@ impl<'a> Lanes<'a> {
         Lanes { first, rows, columns: rows.map(|row| row.map_or(&[][..], |row| matrix.row_columns(row))) }
     }
 
-    fn shape(&self) -> Result<Shape> {
+    fn shape(&self) -> Shape {
         let columns = &self.columns;
         let width = columns.iter().map(|columns| columns.len()).max().unwrap_or(0);
-        if width > MOST_WIDE {
-            return Err(too_large("the length of a row", width, MOST_WIDE));
-        }
         // Columns increase within a row.
         let low = columns.iter().filter_map(|columns| columns.first()).min().copied().unwrap_or(0);
         let sorted = (self.first..).zip(&self.rows).any(|(place, row)| row.is_some_and(|row| row != place));
@@ -225,7 +250,7 @@ impl<'a> Lanes<'a> {
         let near = !runs && near(columns);
         let flag = |holds, flag| if holds { flag } else { 0 };
         let flags = flag(sorted, SORTED) | flag(ragged, RAGGED) | flag(runs, RUNS) | flag(near, NEAR);
-        Ok(Shape { width, flags, low })
+        Shape { width, flags, low }
     }
 
     /// Writes the words of the slice, which are zero before.

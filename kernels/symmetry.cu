@@ -1,0 +1,35 @@
+// Whether a square matrix in compressed sparse rows equals its transpose exactly. A warp takes a row, blocks stride over the rows.
+//
+// Defined by the launcher: OFFSET, and VALUE unless all values are ones.
+
+#define READ_ONLY __restrict__
+
+#ifdef VALUE
+#define VALUE_OF(entry) values[entry]
+#else
+#define VALUE_OF(entry) 1.0
+#endif
+
+// Sets `flag` if an entry differs from its mirrored entry; an entry that is not stored is zero, and NaN differs from itself.
+extern "C" __global__ void __launch_bounds__(BLOCK) mirrored_entries(PARAMETERS) {
+    in_order();
+    const u64 step = u64(gridDim.x) * (BLOCK / 32);
+    bool equal = true;
+    for (u64 row = (u64(blockIdx.x) * BLOCK + threadIdx.x) / 32; row < rows; row += step) {
+        const u64 end = offsets[row + 1];
+        for (u64 entry = offsets[row] + threadIdx.x % 32; entry < end; entry += 32) {
+            const u32 column = columns[entry];
+            u64 low = offsets[column], high = offsets[column + 1];
+            const u64 after = high;
+            while (low < high) {
+                const u64 middle = (low + high) / 2;
+                if (columns[middle] < row) low = middle + 1;
+                else high = middle;
+            }
+            const bool stored = low < after && columns[low] == row;
+            equal = equal && VALUE_OF(entry) == (stored ? VALUE_OF(low) : 0);
+        }
+        if (!equal) break;
+    }
+    if (!equal) flag[0] = 1;
+}
