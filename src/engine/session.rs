@@ -218,6 +218,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
     // A device may find the matrix symmetric in less time than the host.
     let later = !D::ON_HOST && settings.must_compute_symmetry();
     let mut note = if later { None } else { settings.check_matrix()? };
+    settings.check_products()?;
     let (backend, precond) = match &settings.matrix {
         Input::Applied(_) => (backend.without_matrix(), Preconditioner::NONE),
         Input::Stored(exact) => {

@@ -10,9 +10,13 @@ use crate::observe::{Observer, Phase};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
+use crate::solve::problem::random;
 use crate::solve::{MatrixRef, Method, Product};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// The seed of the vector by which products are checked for symmetry.
+const SEED: u64 = 1;
 
 /// The matrix of a solve: stored entries, or only a product.
 #[derive(Clone)]
@@ -46,6 +50,7 @@ pub(super) struct Settings {
     pub device: Option<DeviceHandle>,
     pub custom_precond: Option<Arc<dyn Product>>,
     pub assume_symmetric: bool,
+    pub check_products: bool,
     pub choosing: Choosing,
     pub stopping: Stopping,
     pub checkpoints: Checkpoints,
@@ -65,6 +70,7 @@ impl Settings {
             device: None,
             custom_precond: None,
             assume_symmetric: false,
+            check_products: false,
             choosing: Choosing::default(),
             stopping: Stopping::default(),
             checkpoints: Checkpoints::default(),
@@ -131,6 +137,25 @@ impl Settings {
             check_range(precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
         }
         Ok(note)
+    }
+
+    /// Checks by products, if that is asked for, what is not checked by entries: matrices and preconditioners of the caller that are
+    /// given by products, and a matrix whose symmetry is assumed.
+    pub fn check_products(&mut self) -> Result<()> {
+        if !self.check_products {
+            return Ok(());
+        }
+        let _span = self.phases.begin(Phase::Analyse, "checking symmetry by products");
+        let unchecked = matches!(self.matrix, Input::Applied(_)) || self.assume_symmetric;
+        let matrix = unchecked.then(|| ("matrix", self.matrix.reference()));
+        let precond = self.custom_precond.as_ref().map(|m| ("preconditioner", MatrixRef::Applied(&**m)));
+        let y = random(self.matrix.rows(), SEED);
+        for (what, operator) in matrix.into_iter().chain(precond) {
+            if let Some((square, mixed)) = operator.asymmetry(&y) {
+                return Err(Error::ProductNotSymmetric { what, square, mixed });
+            }
+        }
+        Ok(())
     }
 }
 

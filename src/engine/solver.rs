@@ -234,6 +234,22 @@ impl Solver {
         self
     }
 
+    /// Checks symmetry by products when the solve is prepared: that of a matrix or preconditioner of the caller of which only products
+    /// are known, and that of a matrix whose symmetry is assumed. This takes two products with each. By default it is not checked.
+    ///
+    /// ```
+    /// # fn main() -> solver::Result<()> {
+    /// use solver::prelude::*;
+    /// let shear = (2, |x: &[f64], y: &mut [f64]| (y[0], y[1]) = (x[0] + x[1], x[1]));
+    /// assert!(Minres::with_product(shear).check_products(true).solve(&[1.0, 1.0]).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn check_products(mut self, check: bool) -> Solver {
+        self.0.check_products = check;
+        self
+    }
+
     /// Saves the state of the solve in a file at this interval and at its end.
     pub fn checkpoint(mut self, file: impl Into<PathBuf>, every: Duration) -> Solver {
         self.0.checkpoints.save = Some((file.into(), every));

@@ -378,6 +378,19 @@ pub enum Error {
         /// The value across the diagonal, or `not stored`.
         mirrored: String,
     },
+    /// An operator known by its products is not symmetric.
+    #[error(
+        "the {what} is not symmetric: for the product w of the {what} and a random vector y, <w, w> is {square:e}, but the product \
+         with w is v with <y, v> = {mixed:e}; cg and minres need symmetric ones, for which both are equal"
+    )]
+    ProductNotSymmetric {
+        /// `matrix` or `preconditioner`.
+        what: &'static str,
+        /// The square of the norm of the product.
+        square: f64,
+        /// What is equal to it for a symmetric operator.
+        mixed: f64,
+    },
     /// A preconditioner needs a positive diagonal. Rows count from 1.
     #[error(
         "preconditioner {precond}: the diagonal of row {row} (counted from 1) is {value}; it must be positive. \

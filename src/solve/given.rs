@@ -88,6 +88,21 @@ impl<'a> MatrixRef<'a> {
     }
 }
 
+impl MatrixRef<'_> {
+    /// Multiplies a vector y twice with A, and returns <A y, A y> and <y, A (A y)> if they differ: they are equal if A is symmetric.
+    /// The tolerance is that of SciPy's `minres`. Products with NaN do not count as different.
+    pub fn asymmetry(self, y: &[f64]) -> Option<(f64, f64)> {
+        let w = self.multiply(y);
+        let (square, mixed) = (dot(&w, &w), dot(y, &self.multiply(&w)));
+        let allowed = (square + f64::EPSILON) * f64::EPSILON.cbrt();
+        ((square - mixed).abs() > allowed).then_some((square, mixed))
+    }
+}
+
+fn dot(x: &[f64], y: &[f64]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| x * y).sum()
+}
+
 /// A caller's product as an operator on the CPU.
 struct Applied {
     product: Arc<dyn Product>,

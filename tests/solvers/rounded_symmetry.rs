@@ -1,12 +1,14 @@
 //! Systems with a matrix that is symmetric only up to rounding: the verdict is that of the full matrix, even if a backend or
-//! preconditioner stores or reads one triangle.
+//! preconditioner stores or reads one triangle. Operators of the caller whose symmetry is checked by products.
 
 use crate::common::each_backend::Builds;
 use crate::common::exact::meets;
 use crate::common::solves::{System, to};
 use crate::common::tolerance;
+use solver::Error;
 use solver::backend::{Choice, REGISTRY};
 use solver::device::Cpu;
+use solver::engine::{Cg, Matrix, Minres, Solver};
 use solver::format::stats::{Verdict, symmetry_of};
 use solver::format::{Coo, Csr};
 use solver::precond::Preconditioner;
@@ -51,4 +53,26 @@ fn verdicts_on_matrices_symmetric_to_rounding_use_all_entries() {
             }
         }
     }
+}
+
+#[test]
+fn operators_of_the_caller_that_are_not_symmetric_are_refused_if_they_are_checked() {
+    let shear = |x: &[f64], y: &mut [f64]| (y[0], y[1]) = (x[0] + x[1], x[1]);
+    let stretch = |x: &[f64], y: &mut [f64]| (y[0], y[1]) = (2.0 * x[0], 3.0 * x[1]);
+    let refused = |solver: Solver| match solver.check_products(true).prepare() {
+        Err(Error::ProductNotSymmetric { what, square, mixed }) => {
+            assert!(square > 0.0 && square != mixed);
+            what
+        }
+        other => panic!("{:?}", other.map(drop)),
+    };
+    assert_eq!(refused(Minres::with_product((2, shear))), "matrix");
+    assert_eq!(refused(Cg::with_product((2, stretch)).custom_precond((2, shear))), "preconditioner");
+    let stored = Matrix::from_triplets(2, 2, [(0, 0, 1.0), (0, 1, 1.0), (1, 1, 1.0)]).unwrap();
+    assert_eq!(refused(Cg::new(&stored).device("cpu").assume_symmetric(true)), "matrix");
+    let symmetric = Cg::with_product((2, stretch)).custom_precond((2, stretch)).check_products(true);
+    assert!(symmetric.solve(&[1.0, 1.0]).unwrap().converged());
+    assert!(Minres::with_product((2, shear)).prepare().is_ok(), "by default it is not checked");
+    let nan = |_: &[f64], y: &mut [f64]| y.fill(f64::NAN);
+    assert!(Minres::with_product((2, nan)).check_products(true).prepare().is_ok(), "NaN is not asymmetry");
 }
