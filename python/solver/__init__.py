@@ -11,18 +11,19 @@ import os as _os
 
 from . import _errors, _solver
 from ._errors import *  # noqa: F403
-from ._graphs import Distribution, Distributions, Ranks, markov, pagerank
+from ._chains import Distribution, Distributions, Markov, markov
 from ._inputs import matrix as _matrix
 from ._linear import Answer, Answers, Cg, Minres, cg, minres
 from ._operator import Operator
+from ._ranks import PageRank, Ranks, RanksEach, pagerank
 from ._solver import __version__, backends
 
 if hasattr(_os, "register_at_fork"):
     _os.register_at_fork(after_in_child=_solver._after_fork)
 
 __all__ = [
-    "Answer", "Answers", "Cg", "Distribution", "Distributions", "Minres", "Operator", "Ranks", "backends", "cg", "generate",
-    "info", "markov", "minres", "pagerank", "read", *_errors.__all__,
+    "Answer", "Answers", "Cg", "Distribution", "Distributions", "Markov", "Minres", "Operator", "PageRank", "Ranks", "RanksEach",
+    "backends", "cg", "generate", "info", "markov", "minres", "pagerank", "read", *_errors.__all__,
 ]
 
 
@@ -34,6 +35,8 @@ def read(what):
     (400, 400)
     """
     import scipy.sparse
+    if not isinstance(what, (str, _os.PathLike)):
+        raise _errors.InputError(f"{what!r} is no path and no name of a matrix")
     found = _solver.Matrix.open(what, False)
     offsets, columns, values = found.arrays()
     return scipy.sparse.csr_array((values, columns, offsets), shape=found.shape)

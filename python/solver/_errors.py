@@ -22,8 +22,8 @@ _CAUSES = {
     ValueError: """
         Parse UnsupportedFile Malformed InFile UnknownKind Archive NoVector Binary Checkpoint Generator InvalidCsr InvalidFormat
         Padding Foreign DuplicateOverflow TooLarge Operands Dimension UnknownBackend EmptyParameter UnknownParameter BadParameter
-        Unsupported BadSetting Study NotSquare NotSymmetric BadDiagonal BadBlock RightHandSideScale StartScale Config History Chain
-        UnknownCommand UnknownMatrix NotInCatalog
+        Unsupported BadSetting Study NotSquare NotSymmetric ProductNotSymmetric BadDiagonal BadBlock RightHandSideScale
+        StartScale Config History Chain UnknownCommand UnknownMatrix NotInCatalog
     """,
     OSError: "Io Unwritable Fetch Plot",
     MemoryError: "OutOfMemory",

@@ -9,7 +9,7 @@ from ._errors import BadSettingError, DimensionError, InputError
 
 
 def matrix(a):
-    """Returns the matrix of the library for a name, a file, a matrix of SciPy, CuPy or torch, or a dense array.
+    """Returns the matrix of the library for a name, a file, a matrix of SciPy, CuPy, torch or JAX, or a dense array.
 
     Returns None for an object that only multiplies, such as a LinearOperator.
     """
@@ -29,7 +29,7 @@ def matrix(a):
         import scipy.sparse
         return _of_rows(scipy.sparse.csr_array(values(dense)))
     raise InputError(
-        f"a matrix cannot be made of {type(a).__name__}; pass a matrix of SciPy, CuPy or torch, an array of two dimensions, a "
+        f"a matrix cannot be made of {type(a).__name__}; pass a matrix of SciPy, CuPy, torch or JAX, an array of two dimensions, a "
         "LinearOperator, or the name of a file, of a matrix of the catalog or of a generator"
     )
 
@@ -37,12 +37,12 @@ def matrix(a):
 def _of_rows(rows):
     if rows.ndim != 2:
         raise InputError(f"the matrix has {rows.ndim} dimensions, and must have two")
-    data = np.ascontiguousarray(values(rows.data))
+    data = in_rows(values(rows.data))
     return _solver.Matrix.from_csr(rows.shape, _indices(rows.indptr), _indices(rows.indices), data)
 
 
 def _indices(array):
-    array = np.ascontiguousarray(array)
+    array = in_rows(array)
     return array if array.dtype in (np.int32, np.int64) else array.astype(np.int64)
 
 
@@ -60,16 +60,40 @@ def values(array):
     return array.astype(np.float64)
 
 
-def vector(array, rows, what):
-    """Returns a vector, or a matrix of columns, in double precision in rows, and whether it came in single precision."""
+def in_rows(array, dtype=None):
+    """Returns an array that is stored in rows and aligned."""
+    array = np.ascontiguousarray(array, dtype)
+    return array if array.flags.aligned else array.copy()
+
+
+def is_read_in_place(array):
+    """Returns whether the library reads an array where it lies."""
+    return type(array) is np.ndarray and array.dtype == np.float64 and array.flags.c_contiguous and array.flags.aligned
+
+
+def dense(array, what):
+    """Returns an array of NumPy, and refuses what is none."""
     array = _arrays.on_host(array)
     if np.ma.is_masked(array):
         raise InputError(f"elements of {what} are masked; fill them first")
-    array = np.asarray(array)
+    if hasattr(array, "tocsr"):
+        raise InputError(f"{what} is a sparse matrix; pass an array, such as {what}.toarray()")
+    try:
+        found = np.asarray(array)
+    except ValueError as reason:
+        raise InputError(f"{what} is no array: {reason}") from None
+    if found.dtype == object:
+        raise InputError(f"{what} is {type(array).__name__} of objects; it must be an array of numbers")
+    return found
+
+
+def vector(array, rows, what):
+    """Returns a vector, or a matrix of columns, in double precision in rows, and whether it came in single precision."""
+    array = dense(array, what)
     single = array.dtype == np.float32
-    array = np.ascontiguousarray(values(array), np.float64)
-    if array.ndim == 0 or array.ndim > 2 or array.shape[0] != rows:
-        raise DimensionError(f"{what} has the shape {array.shape}; it must be ({rows},), or ({rows}, k) for k columns")
+    array = in_rows(values(array), np.float64)
+    if array.ndim not in (1, 2) or array.shape[0] != rows or array.shape[1:] == (0,):
+        raise DimensionError(f"{what} has the shape {array.shape}; it must be ({rows},), or ({rows}, k) for k columns, at least 1")
     return array, single
 
 
@@ -85,21 +109,47 @@ def running(**settings):
     for name, value in settings.items():
         if name not in _SETTINGS:
             raise InputError(f"there is no setting {name}; the settings are {', '.join(_SETTINGS)}")
-        wanted = _SETTINGS[name][1]
-        if value is not None and not isinstance(value, wanted) and not (wanted is float and isinstance(value, int)):
-            raise InputError(f"{name} is {value!r}; it must be of type {wanted.__name__}")
-    threads = settings.get("threads")
-    if threads is not None:
-        count(threads, "threads", 1)
+        if value is not None:
+            settings[name] = _CHECKS[_SETTINGS[name][1]](value, name)
     return {name: default if settings.get(name) is None else settings[name] for name, (default, _) in _SETTINGS.items()}
+
+
+def text(value, name):
+    """Returns a string, and refuses others."""
+    if not isinstance(value, str):
+        raise InputError(f"{name} is {value!r}; it must be of type str")
+    return value
+
+
+def flag(value, name):
+    """Returns a truth value, and refuses others."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"{name} is {value!r}; it must be of type bool")
+    return bool(value)
+
+
+def number(value, name):
+    """Returns a number in double precision, and refuses others."""
+    if type(value) is float:
+        return value
+    real = isinstance(value, (int, float, np.integer, np.floating)) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    if not real or isinstance(value, bool) or (isinstance(value, np.ndarray) and value.dtype.kind not in "fiu"):
+        raise BadSettingError(f"{name} is {value!r}; it must be a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise BadSettingError(f"{name} is {value}; it must be a number in double precision") from None
 
 
 def count(value, name, least):
     """Returns a whole number, and refuses others."""
     try:
-        number = operator.index(value)
+        whole = operator.index(value)
     except TypeError:
         raise InputError(f"{name} is {value!r}; it must be a whole number") from None
-    if number < least:
-        raise BadSettingError(f"{name} {number}: it must be at least {least}")
-    return number
+    if not least <= whole < 2**63:
+        raise BadSettingError(f"{name} {whole}: it must be at least {least} and less than 2^63")
+    return whole
+
+
+_CHECKS = {str: text, bool: flag, float: number, int: lambda value, name: count(value, name, 1)}

@@ -4,7 +4,7 @@ import warnings
 import numpy as np
 
 from . import _arrays, _inputs, _report, _solver
-from ._errors import BadSettingError, DimensionError, InputError, NotConvergedWarning, NotSymmetricError
+from ._errors import BadSettingError, DimensionError, InputError, NotConvergedWarning, NotSquareError
 
 
 def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=None, **settings):
@@ -12,8 +12,8 @@ def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=No
 
     Returns x and 0 if the true residual b - A x, computed anew, meets the tolerance; otherwise x, the number of iterations, and a
     warning that says why. Beyond SciPy: M, or `precond`, may be the name of a preconditioner (`solver preconditioners` lists
-    them), and `backend`, `device`, `precision`, `threads`, `tune` and `time_limit` select where and how the solve runs. A matrix that is not symmetric is
-    refused.
+    them), and `backend`, `device`, `precision`, `threads`, `tune` and `time_limit` select where and how the solve runs. A matrix that is
+    not symmetric is refused. A and b are of SciPy, NumPy, CuPy, torch, JAX or another library with DLPack; x is of the kind of b.
 
     >>> import numpy as np, scipy.sparse as sp, solver
     >>> A = sp.diags_array([-1, 2.5, -1], offsets=[-1, 0, 1], shape=(100, 100))
@@ -27,35 +27,30 @@ def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=No
 def minres(A, b, x0=None, *, rtol=1e-05, shift=0.0, maxiter=None, M=None, callback=None, show=False, check=False, **settings):
     """Solve (A - shift I) x = b by MINRES, with the arguments of `scipy.sparse.linalg.minres`; otherwise as `cg`.
 
-    The matrix must be symmetric, and may be indefinite or singular. It is always checked; `check` compares two products with M, too.
-    `show` prints the report. `callback` is called after every second iteration.
+    The matrix must be symmetric, and may be indefinite or singular. The entries of a matrix are always checked; with `check`, products
+    with a LinearOperator A and with M are compared, too. `show` prints the report. `callback` is called after every second iteration.
 
     >>> import numpy as np, solver
     >>> x, info = solver.minres(np.diag([1.0, -2.0, 4.0]), np.array([1.0, 2.0, 4.0]))
     >>> info, x.round(6).tolist()
     (0, [1.0, -1.0, 1.0])
     """
+    shift = _inputs.number(shift, "shift")
+    if not np.isfinite(shift):
+        raise BadSettingError(f"shift {shift}: it must be finite")
     if shift:
         A = _shifted(A, shift)
-    if check and M is not None and not isinstance(M, str):
-        _check_symmetry(_own(M), M.shape[0] if hasattr(M, "shape") else len(b))
-    return _as_scipy("minres", A, b, x0, rtol, 0.0, maxiter, M, callback, settings, show)
-
-
-def _check_symmetry(m, n):
-    """Compares (M y)'(M y) with y'(M (M y)), which are equal if M is symmetric, up to the tolerance of SciPy."""
-    y = np.random.default_rng(1).standard_normal(n)
-    w = m(y)
-    expected, found = w @ w, y @ m(w)
-    if abs(expected - found) > expected * np.finfo(np.float64).eps ** (1 / 3):
-        raise NotSymmetricError(f"M is not symmetric: for a vector y, (M y)'(M y) is {expected:.6g} and y'(M (M y)) is {found:.6g}")
+    return _as_scipy("minres", A, b, x0, rtol, 0.0, maxiter, M, callback, {"check": check, **settings}, show)
 
 
 def _shifted(a, shift):
+    """Returns A - shift I, made by SciPy."""
     import scipy.sparse
+    import scipy.sparse.linalg
     found = _inputs.matrix(a)
     if found is None:
-        raise InputError("shift needs the entries of the matrix; include it in the LinearOperator")
+        one = scipy.sparse.linalg.aslinearoperator(scipy.sparse.eye_array(*a.shape, format="csr"))
+        return scipy.sparse.linalg.aslinearoperator(a) - shift * one
     offsets, columns, values = found.arrays()
     rows = scipy.sparse.csr_array((values, columns, offsets), shape=found.shape)
     return rows - shift * scipy.sparse.eye_array(*found.shape, format="csr")
@@ -89,10 +84,7 @@ def _own(m):
 
 def _one_vector(v):
     """Returns a vector for an array of shape (n,) or (n, 1)."""
-    v = _arrays.on_host(v)
-    if np.ma.is_masked(v):
-        raise InputError("elements of the vector are masked; fill them first")
-    v = np.asarray(v)
+    v = _inputs.dense(v, "the right-hand side or the start")
     if v.ndim == 2 and v.shape[1] == 1:
         return v.reshape(-1)
     if v.ndim != 1:
@@ -102,10 +94,10 @@ def _one_vector(v):
 
 def _tolerances(rtol, atol):
     """Returns the tolerances of SciPy, max(rtol |b|, atol), as those of the library; one that x = 0 meets becomes stricter."""
+    rtol, atol = _inputs.number(rtol, "rtol"), _inputs.number(atol, "atol")
     for name, value in ("rtol", rtol), ("atol", atol):
-        if isinstance(value, str) or not np.isscalar(value) or not value >= 0:
+        if not value >= 0:
             raise BadSettingError(f"{name} {value!r}: it must be a number, at least 0")
-    rtol, atol = float(rtol), float(atol)
     if rtol >= 1 or atol == np.inf:
         return 0.5, None
     return rtol if rtol != 0 or atol == 0 else None, atol
@@ -127,7 +119,7 @@ class Cg(_report.Chosen):
 
     def __init__(
         self, A, *, M=None, precond=None, method="cg", rtol=None, atol=None, maxiter=None, columns=1, assume_symmetric=False,
-        callback=None, **settings,
+        check=False, callback=None, **settings,
     ):
         if method not in _METHODS:
             raise BadSettingError(f"method {method!r}: the methods are {', '.join(_METHODS)}")
@@ -142,14 +134,17 @@ class Cg(_report.Chosen):
         if self._matrix is None:
             apply = _product(A)
         rows, cols = self._matrix.shape if self._matrix else A.shape
+        if apply is not None and rows != cols:
+            raise NotSquareError(f"the operator is {rows} x {cols}; the methods need a square one")
         self.shape = (rows, cols)
         named, own = (M, None) if M is None or isinstance(M, str) else (None, _preconditioner(M, rows))
         self._single = str(getattr(A, "dtype", "")).endswith("float32")
         maxiter = None if maxiter is None else _inputs.count(maxiter, "maxiter", 0)
         columns = _inputs.count(columns, "columns", 1)
+        rtol, atol = (None if one is None else _inputs.number(one, name) for one, name in ((rtol, "rtol"), (atol, "atol")))
         tolerances = {"rtol": rtol, "atol": atol or None, "maxiter": maxiter}
         self._prepared = _solver.Prepared(
-            method, self._matrix, apply, rows, named, own, columns, assume_symmetric, callback, tolerances,
+            method, self._matrix, apply, rows, named, own, columns, bool(assume_symmetric), bool(check), callback, tolerances,
             _inputs.running(**settings),
         )
 
@@ -196,7 +191,7 @@ def _product(a):
         raise InputError(f"the operator is complex ({a.dtype}); the methods are for real numbers")
 
     def apply(x):
-        y = np.asarray(a.matvec(x))
+        y = np.asarray(_arrays.on_host(a.matvec(x)))
         return np.ascontiguousarray(_inputs.values(y).reshape(-1), np.float64)
     return apply
 
@@ -204,7 +199,7 @@ def _product(a):
 def _preconditioner(m, rows):
     """Returns z = M r as a function, for a LinearOperator, a matrix or a function."""
     if callable(m) and not hasattr(m, "shape"):
-        return lambda r: np.ascontiguousarray(_inputs.values(np.asarray(m(r))).reshape(-1), np.float64)
+        return lambda r: np.ascontiguousarray(_inputs.values(np.asarray(_arrays.on_host(m(r)))).reshape(-1), np.float64)
     shape = getattr(m, "shape", None)
     if shape is None or len(shape) != 2:
         raise InputError(f"M is {type(m).__name__}; it must be a name, a matrix, a LinearOperator or a function")

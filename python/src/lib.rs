@@ -65,13 +65,14 @@ fn _solver(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<linear::Answer>()?;
     m.add_class::<linear::Answers>()?;
     m.add_class::<products::Products>()?;
+    m.add_class::<ranks::PreparedRanks>()?;
     m.add_class::<ranks::Ranks>()?;
+    m.add_class::<ranks::RanksEach>()?;
+    m.add_class::<stationary::PreparedChain>()?;
     m.add_class::<stationary::Distributions>()?;
     m.add_function(wrap_pyfunction!(run_program, m)?)?;
     m.add_function(wrap_pyfunction!(backends, m)?)?;
     m.add_function(wrap_pyfunction!(_panic, m)?)?;
     m.add_function(wrap_pyfunction!(_after_fork, m)?)?;
-    m.add_function(wrap_pyfunction!(ranks::pagerank, m)?)?;
-    m.add_function(wrap_pyfunction!(stationary::markov, m)?)?;
     Ok(())
 }

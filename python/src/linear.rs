@@ -38,7 +38,7 @@ fn product(rows: usize, function: Py<PyAny>, raised: &Raised) -> impl solver::so
 impl Prepared {
     /// Prepares a solve by `method` (cg, pipelined-cg, block-cg, minres) with a matrix, or with the product of `apply` on `rows` rows.
     #[new]
-    #[pyo3(signature = (method, matrix, apply, rows, precond, custom_precond, columns, assume_symmetric, callback, tolerances, running))]
+    #[pyo3(signature = (method, matrix, apply, rows, precond, custom_precond, columns, assume_symmetric, check, callback, tolerances, running))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -50,6 +50,7 @@ impl Prepared {
         custom_precond: Option<Py<PyAny>>,
         columns: usize,
         assume_symmetric: bool,
+        check: bool,
         callback: Option<Py<PyAny>>,
         tolerances: Tolerances,
         running: Running,
@@ -72,8 +73,10 @@ impl Prepared {
             }
             (None, None) => return Err(exception(py, "InputError", "there is no matrix".to_owned())),
         };
-        let mut settings =
-            with_running!(settings, &running, py).columns(columns).assume_symmetric(assume_symmetric);
+        let mut settings = with_running!(settings, &running, py)
+            .columns(columns)
+            .assume_symmetric(assume_symmetric)
+            .check_products(check);
         if let Some(name) = precond {
             settings = settings.precond(&name).map_err(|error| raised(py, &error))?;
         }
@@ -94,7 +97,9 @@ impl Prepared {
         };
         let look = raised_here.clone();
         let settings = settings.stopping(stopping).on_progress(move |_| look.look());
-        let inner = detached(py, || settings.prepare())?;
+        let inner = detached(py, || settings.prepare());
+        // Products of the caller, if they are checked, may have raised.
+        let inner = raised_here.take().map_or(inner, Err)?;
         let chosen = chosen(inner.backend(), inner.device(), inner.explanation())?;
         Ok(Prepared { inner: Owned::new(inner), raised: raised_here, chosen })
     }

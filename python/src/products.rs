@@ -26,7 +26,9 @@ fn columns(py: Python<'_>, shape: &[usize], n: usize) -> PyResult<usize> {
         [rows, k] if rows == n && k > 0 => Ok(k),
         _ => {
             let found = PyTuple::new(py, shape)?;
-            let message = format!("an array has the shape {found}; it must be ({n},) or ({n}, k)");
+            let message = format!(
+                "an array has the shape {found}; it must be ({n},), or ({n}, k) for k columns, at least 1"
+            );
             Err(exception(py, "DimensionError", message))
         }
     }

@@ -3,11 +3,12 @@
 use crate::errors::{bad_setting, detached, exception};
 use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
-use crate::settings::{Running, with_watching};
-use numpy::{PyArray1, PyReadonlyArray1};
+use crate::owned::Owned;
+use crate::settings::{Chosen, Running, chosen, with_watching};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use solver::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
-use solver::engine::{self, pagerank as engine_ranks};
+use solver::engine::{self, Weights, pagerank as engine_ranks};
 use std::path::PathBuf;
 
 /// Settings of a ranking.
@@ -33,55 +34,100 @@ fn choice<T: Copy>(py: Python<'_>, setting: &'static str, name: &str, all: &[(&s
     })
 }
 
-/// Ranks the vertices of a graph.
-#[pyfunction]
-pub fn pagerank(
-    py: Python<'_>,
-    graph: &Matrix,
-    settings: Settings,
-    personalise: Option<PyReadonlyArray1<'_, f64>>,
-    x0: Option<PyReadonlyArray1<'_, f64>>,
-    running: Running,
-) -> PyResult<Ranks> {
-    let own = engine_ranks::Settings {
-        damping: settings.damping,
-        tol: settings.tol,
-        max_iters: settings.maxiter,
-        top: settings.top,
-        dangling: choice(
-            py,
-            "dangling",
-            &settings.dangling,
-            &[
-                ("uniform", Dangling::Uniform),
-                ("personalisation", Dangling::Personalised),
-                ("self-loop", Dangling::SelfLoop),
-                ("drop", Dangling::Drop),
-            ],
-        )?,
-        method: choice(
-            py,
-            "method",
-            &settings.method,
-            &[
-                ("power", RankMethod::Power),
-                ("extrapolated", RankMethod::Extrapolated),
-                ("gauss-seidel", RankMethod::GaussSeidel),
-            ],
-        )?,
-        self_loops: if settings.self_loops { SelfLoops::Keep } else { SelfLoops::Remove },
-        duplicates: if settings.repeated { Repeated::Keep } else { Repeated::Once },
-    };
-    let raised = Raised::default();
-    let mut solve = with_watching!(engine::Pagerank::new(&graph.0), &running, raised, py).settings(own);
-    if let Some(weights) = personalise {
-        solve = solve.personalise(weights.as_slice()?.to_vec());
+impl Settings {
+    fn of_engine(&self, py: Python<'_>) -> PyResult<engine_ranks::Settings> {
+        let dangling = [
+            ("uniform", Dangling::Uniform),
+            ("personalisation", Dangling::Personalised),
+            ("self-loop", Dangling::SelfLoop),
+            ("drop", Dangling::Drop),
+        ];
+        let methods = [
+            ("power", RankMethod::Power),
+            ("extrapolated", RankMethod::Extrapolated),
+            ("gauss-seidel", RankMethod::GaussSeidel),
+        ];
+        Ok(engine_ranks::Settings {
+            damping: self.damping,
+            tol: self.tol,
+            max_iters: self.maxiter,
+            top: self.top,
+            dangling: choice(py, "dangling", &self.dangling, &dangling)?,
+            method: choice(py, "method", &self.method, &methods)?,
+            self_loops: if self.self_loops { SelfLoops::Keep } else { SelfLoops::Remove },
+            duplicates: if self.repeated { Repeated::Keep } else { Repeated::Once },
+        })
     }
-    if let Some(ranks) = x0 {
-        solve = solve.x0(ranks.as_slice()?.to_vec());
+}
+
+/// A prepared ranking, usable from any thread: solves of several threads follow each other.
+#[pyclass(frozen, module = "solver._solver")]
+pub struct PreparedRanks {
+    inner: Owned<engine_ranks::Prepared>,
+    raised: Raised,
+    chosen: Chosen,
+}
+
+#[pymethods]
+impl PreparedRanks {
+    /// Prepares the ranking of a graph for `columns` personalisations at once.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        graph: &Matrix,
+        settings: Settings,
+        columns: usize,
+        running: Running,
+    ) -> PyResult<PreparedRanks> {
+        let own = settings.of_engine(py)?;
+        let raised = Raised::default();
+        let builder = with_watching!(engine::Pagerank::new(&graph.0), &running, raised, py);
+        let inner = detached(py, || builder.settings(own).columns(columns).prepare())?;
+        let chosen = chosen(inner.backend(), inner.device(), inner.explanation())?;
+        Ok(PreparedRanks { inner: Owned::new(inner), raised, chosen })
     }
-    let outcome = detached(py, || solve.solve());
-    answered(py, outcome, raised.take(), |ranks| Ok(Ranks(ranks)))
+
+    #[getter]
+    fn chosen(&self) -> &Chosen {
+        &self.chosen
+    }
+
+    /// Ranks the vertices for jumps as `personalise` says, from the ranks `x0`.
+    fn solve(
+        &self,
+        py: Python<'_>,
+        personalise: Option<PyReadonlyArray1<'_, f64>>,
+        x0: Option<PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<Ranks> {
+        let (personalise, x0) = (weights(personalise)?, weights(x0)?);
+        let (outcome, raised) = self.inner.raising(py, &self.raised, |prepared| {
+            prepared.personalise_each([]);
+            prepared.personalise(personalise);
+            prepared.x0(x0);
+            prepared.solve()
+        });
+        answered(py, outcome, raised, |ranks| Ok(Ranks(ranks)))
+    }
+
+    /// Ranks the vertices for each of several personalisations.
+    fn solve_each(&self, py: Python<'_>, personalise: Vec<PyReadonlyArray1<'_, f64>>) -> PyResult<RanksEach> {
+        let each: Vec<Weights> = personalise
+            .into_iter()
+            .filter_map(|one| weights(Some(one)).transpose())
+            .collect::<PyResult<_>>()?;
+        let (outcome, raised) = self.inner.raising(py, &self.raised, |prepared| {
+            prepared.personalise(None);
+            prepared.x0(None);
+            prepared.personalise_each(each);
+            prepared.solve_each()
+        });
+        answered(py, outcome, raised, |ranks| Ok(RanksEach(ranks)))
+    }
+}
+
+/// Copies an array with a number for each vertex.
+pub fn weights(array: Option<PyReadonlyArray1<'_, f64>>) -> PyResult<Option<Weights>> {
+    Ok(array.map(|array| array.to_vec()).transpose()?.map(Weights::from))
 }
 
 /// The ranks of a graph, with a proven bound on their error.
@@ -140,6 +186,30 @@ impl Ranks {
             return Err(exception(py, "InputError", "the path is empty".to_owned()));
         }
         detached(py, || self.0.write(&path))
+    }
+
+    fn plot(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        detached(py, || solver::plot::convergence(&[self.0.history()], &path))
+    }
+}
+
+/// The ranks for each of several personalisations.
+#[pyclass(frozen, module = "solver._solver")]
+pub struct RanksEach(engine_ranks::RanksEach);
+
+#[pymethods]
+impl RanksEach {
+    /// The ranks for each personalisation.
+    fn columns(&self) -> Vec<Ranks> {
+        self.0.columns().iter().cloned().map(Ranks).collect()
+    }
+
+    fn report_json(&self) -> PyResult<String> {
+        json(&self.0.report())
+    }
+
+    fn report_text(&self) -> String {
+        self.0.report().to_string()
     }
 
     fn plot(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {

@@ -3,6 +3,8 @@
 use crate::errors::detached;
 use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
+use crate::owned::Owned;
+use crate::ranks::weights;
 use crate::settings::{Running, with_watching};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -19,29 +21,40 @@ pub struct Settings {
     top: usize,
 }
 
-/// Computes the stationary distribution of each closed class of a chain.
-#[pyfunction]
-pub fn markov(
-    py: Python<'_>,
-    chain: &Matrix,
-    settings: Settings,
-    x0: Option<PyReadonlyArray1<'_, f64>>,
-    running: Running,
-) -> PyResult<Distributions> {
-    let own = engine_chains::Settings {
-        tol: settings.tol,
-        max_iters: settings.maxiter,
-        normalize: settings.normalize,
-        top: settings.top,
-        ..engine_chains::Settings::default()
-    };
-    let raised = Raised::default();
-    let mut solve = with_watching!(engine::Markov::new(&chain.0), &running, raised, py).settings(own);
-    if let Some(start) = x0 {
-        solve = solve.x0(start.as_slice()?.to_vec());
+/// A prepared chain, usable from any thread: solves of several threads follow each other.
+#[pyclass(frozen, module = "solver._solver")]
+pub struct PreparedChain {
+    inner: Owned<engine_chains::Prepared>,
+    raised: Raised,
+}
+
+#[pymethods]
+impl PreparedChain {
+    /// Finds the closed classes of a chain.
+    #[new]
+    fn new(py: Python<'_>, chain: &Matrix, settings: Settings, running: Running) -> PyResult<PreparedChain> {
+        let own = engine_chains::Settings {
+            tol: settings.tol,
+            max_iters: settings.maxiter,
+            normalize: settings.normalize,
+            top: settings.top,
+            ..engine_chains::Settings::default()
+        };
+        let raised = Raised::default();
+        let builder = with_watching!(engine::Markov::new(&chain.0), &running, raised, py);
+        let inner = detached(py, || builder.settings(own).prepare())?;
+        Ok(PreparedChain { inner: Owned::new(inner), raised })
     }
-    let outcome = detached(py, || solve.solve());
-    answered(py, outcome, raised.take(), |found| Ok(Distributions(found)))
+
+    /// Computes the stationary distribution of each closed class, from the distribution `x0`.
+    fn solve(&self, py: Python<'_>, x0: Option<PyReadonlyArray1<'_, f64>>) -> PyResult<Distributions> {
+        let x0 = weights(x0)?;
+        let (outcome, raised) = self.inner.raising(py, &self.raised, |prepared| {
+            prepared.x0(x0);
+            prepared.solve()
+        });
+        answered(py, outcome, raised, |found| Ok(Distributions(found)))
+    }
 }
 
 /// A class of states: their numbers, their probabilities, whether it converged, and why its solve ended.

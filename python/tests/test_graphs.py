@@ -1,4 +1,6 @@
 """pagerank and markov."""
+import threading
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -137,10 +139,97 @@ def test_every_answer_has_a_short_form():
     (lambda: solver.pagerank(([0], [1]), alpha=1.5), "damping"),
     (lambda: solver.pagerank(([0], [1]), dangling="somewhere"), "uniform"),
     (lambda: solver.pagerank("no such graph"), "no such graph"),
+    (lambda: solver.pagerank(([0], None)), "NoneType"),
+    (lambda: solver.pagerank(([[0]], [[1]])), r"label \[0\]"),
+    (lambda: solver.pagerank(([0], [1], ["a"])), "<U1"),
+    (lambda: solver.pagerank(nx.Graph([(0, 1, {"weight": {}})])), "weights of links"),
+    (lambda: solver.pagerank(([0], [1]), alpha="much"), "alpha is 'much'"),
+    (lambda: solver.pagerank(([0], [1]), tol=None), "tol is None"),
+    (lambda: solver.pagerank(([0], [1]), top=-1), "top -1"),
+    (lambda: solver.pagerank(([0], [1]), method=1), "method is 1"),
+    (lambda: solver.pagerank(([0], [1]), self_loops="no"), "self_loops is 'no'"),
+    (lambda: solver.pagerank(([0], [1]), personalization={0: "a"}), "personalization of 0 is 'a'"),
+    (lambda: solver.markov(np.eye(1)).distribution(0), "more than 0 states"),
     (lambda: solver.pagerank(sp.csr_array([[0, -1.0], [1.0, 0]])), "negative|-1"),
     (lambda: solver.markov(np.array([[0.5, 0.4], [0.5, 0.5]])), "0.9|sum"),
     (lambda: solver.markov(np.array([[0.5, np.nan], [0.5, 0.5]])), "(?i)nan"),
 ])
 def test_what_cannot_be_ranked_is_refused_in_words(make, words):
+    with pytest.raises(solver.SolverError, match=words):
+        make()
+
+
+LABELLED = ["ann", "ann", "bob", "cid"], ["bob", "cid", "ann", "ann"]
+
+
+def test_a_prepared_graph_is_ranked_as_by_pagerank():
+    graph = nx.les_miserables_graph()
+    prepared = solver.PageRank(graph, 0.7, tol=1e-12)
+    for jumps in ({"Valjean": 2.0, "Javert": 1.0}, None, {"Cosette": 1.0}):
+        once, again = solver.pagerank(graph, 0.7, tol=1e-12, personalization=jumps), prepared.solve(personalization=jumps)
+        assert type(again) is solver.Ranks and again.converged and list(again.labels) == list(graph.nodes)
+        assert abs(again.ranks - once.ranks).sum() <= again.error_bound + once.error_bound
+    assert prepared.solve(x0=once.to_dict()).converged
+    assert prepared.backend in repr(prepared) and prepared.explain()["candidates"] and prepared.labels == list(graph.nodes)
+
+
+def test_several_personalizations_are_ranked_at_once_as_one_by_one():
+    graph = nx.les_miserables_graph()
+    jumps = [{name: 1.0} for name in list(graph.nodes)[:5]]
+    prepared = solver.PageRank(graph, tol=1e-12, columns=5)
+    each = prepared.solve_each(jumps)
+    assert len(each) == 5 and each.ranks.shape == (len(graph), 5) and each.converged.all() and each.reason in repr(each)
+    for number, one in enumerate(jumps):
+        alone = prepared.solve(one)
+        assert abs(each.ranks[:, number] - alone.ranks).sum() <= each.error_bound[number] + alone.error_bound
+        assert each[number].to_dict().keys() == alone.to_dict().keys() and each.report["columns"][number]["converged"]
+        assert len(each.history[number]) == each.iterations[number] + 1
+    array = np.zeros((len(graph), 2), order="F")
+    array[0, 0] = array[3, 1] = 1.0
+    assert np.array_equal(prepared.solve_each(array).ranks, each.ranks[:, [0, 3]]) and each.plot().startswith("<svg")
+
+
+def test_a_prepared_graph_is_replaced_with_its_labels():
+    prepared = solver.PageRank(LABELLED)
+    prepared.update((["x", "y"], ["y", "x"]))
+    assert prepared.solve({"x": 1.0}).top(1)[0][0] == "x" and prepared.labels == ["x", "y"] and prepared.shape == (2, 2)
+
+
+def test_a_prepared_chain_is_solved_from_several_starts_and_replaced():
+    graph = nx.DiGraph()
+    graph.add_weighted_edges_from([("a", "a", 9.0), ("a", "b", 1.0), ("b", "a", 1.0), ("b", "b", 1.0)])
+    prepared = solver.Markov(graph, normalize=True, tol=1e-12)
+    for start in (None, {"a": 1.0}, np.array([0.0, 1.0])):
+        assert np.allclose(prepared.solve(start).classes[0].probabilities, [5 / 6, 1 / 6])
+    assert list(prepared.solve().classes[0].labels) == ["a", "b"] and "2 states" in repr(prepared)
+    prepared.update(np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
+    assert np.allclose(prepared.solve().distribution(3), 1 / 3)
+
+
+def test_one_prepared_graph_serves_many_threads():
+    prepared, wrong = solver.PageRank(LABELLED, tol=1e-12), []
+    expected = {name: prepared.solve({name: 1.0}).ranks for name in prepared.labels}
+
+    def work(name):
+        wrong.extend(name for _ in range(20) if not np.array_equal(prepared.solve({name: 1.0}).ranks, expected[name]))
+    threads = [threading.Thread(target=work, args=(name,)) for name in expected]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: solver.PageRank(LABELLED, columns=0), "columns"),
+    (lambda: solver.PageRank(LABELLED, colour="red"), "colour"),
+    (lambda: solver.PageRank(LABELLED).solve_each([]), "at least one"),
+    (lambda: solver.PageRank(LABELLED).solve_each({"ann": 1.0}), "sequence"),
+    (lambda: solver.PageRank(LABELLED).solve_each(np.ones(3)), r"\(3,\)"),
+    (lambda: solver.PageRank(LABELLED).solve_each([{"ann": 1.0}, {"dan": 1.0}]), "personalization 1 names 'dan'"),
+    (lambda: solver.PageRank(LABELLED).solve_each([np.ones(4)]), r"\(4,\)"),
+    (lambda: solver.PageRank(LABELLED, method="gauss-seidel").solve_each([{"ann": 1.0}]), "power"),
+    (lambda: solver.PageRank(LABELLED).solve({"ann": -1.0}), "negative|-1"),
+    (lambda: solver.Markov(np.eye(2)).solve({7: 1.0}), "7"),
+])
+def test_what_cannot_be_prepared_is_refused_in_words(make, words):
     with pytest.raises(solver.SolverError, match=words):
         make()

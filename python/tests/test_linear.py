@@ -55,6 +55,17 @@ def test_strided_and_integer_right_hand_sides_are_taken(system):
     assert solver.cg(A, b.reshape(-1, 1))[0].shape == (900,)
 
 
+def test_arrays_that_are_not_aligned_are_taken(system):
+    A, b = system
+
+    def shifted(array):
+        return np.frombuffer(b"." + array.tobytes(), array.dtype, offset=1)
+    a = sp.csr_array(A)
+    a.data, a.indices, a.indptr = shifted(A.data), shifted(A.indices), shifted(A.indptr)
+    assert not (a.data.flags.aligned or shifted(b).flags.aligned)
+    assert np.array_equal(solver.cg(a, shifted(b))[0], solver.cg(A, b)[0])
+
+
 def test_single_precision_in_gives_single_precision_out(system):
     A, b = system
     assert solver.cg(A.astype(np.float32), b.astype(np.float32))[0].dtype == np.float32
@@ -101,6 +112,19 @@ def test_every_kind_of_preconditioner_is_applied(make, system):
     prepared = solver.Cg(A, M=make(A), rtol=1e-8).solve(b)
     plain = solver.Cg(A, rtol=1e-8, maxiter=100_000).solve(b)
     assert prepared.converged and prepared.iterations < 0.7 * plain.iterations
+
+
+def test_numbers_of_numpy_are_taken_as_settings(system):
+    A, b = system
+    settings = {"time_limit": np.float32(60), "tune": np.bool_(False), "threads": np.int64(1), "maxiter": np.int32(900)}
+    assert solver.cg(A, b, rtol=np.array(1e-6), atol=np.float32(0), **settings)[1] == 0
+
+
+@pytest.mark.parametrize("make", [lambda A: A, sla.aslinearoperator, lambda A: "poisson2d:30x30"])
+def test_a_shift_is_that_of_scipy(make, system):
+    A, b = system
+    x, info = solver.minres(make(A), b, shift=0.7, rtol=1e-10)
+    assert info == 0 and np.linalg.norm(A @ x - 0.7 * x - b) <= 1e-9 * np.linalg.norm(b)
 
 
 def test_not_converging_is_a_warning_with_the_iterations(system):
@@ -319,6 +343,19 @@ def test_the_time_limit_ends_a_solve():
     (lambda A, b: solver.cg("no such file.mtx", b), (OSError, ValueError), "no such file"),
     (lambda A, b: solver.cg(A.astype(np.longdouble), b), TypeError, "float128|longdouble"),
     (lambda A, b: solver.Cg(sla.aslinearoperator(A)).update(A), ValueError, "product"),
+    (lambda A, b: solver.cg(sla.aslinearoperator(A[:, :5]), b), ValueError, "900 x 5.*square"),
+    (lambda A, b: solver.cg(A, sp.csr_array(b.reshape(-1, 1))), TypeError, "sparse"),
+    (lambda A, b: solver.cg(A, [None] * 900), TypeError, "objects"),
+    (lambda A, b: solver.cg(A, [[1.0], [1.0, 2.0]]), TypeError, "no array"),
+    (lambda A, b: solver.cg(A, b, rtol=1j), ValueError, "rtol is 1j"),
+    (lambda A, b: solver.Cg(A, rtol="small"), ValueError, "rtol is 'small'"),
+    (lambda A, b: solver.Cg(A, maxiter=10**30), ValueError, "maxiter"),
+    (lambda A, b: solver.Cg(A, columns=10**30), ValueError, "columns"),
+    (lambda A, b: solver.Cg(A, threads=10**30), ValueError, "threads"),
+    (lambda A, b: solver.Cg(A, time_limit=1j), ValueError, "time_limit is 1j"),
+    (lambda A, b: solver.Cg(A).solve(np.ones((900, 0))), ValueError, r"\(900, 0\).*at least 1"),
+    (lambda A, b: solver.minres(A, b, shift="one"), ValueError, "shift is 'one'"),
+    (lambda A, b: solver.minres(A, b, shift=np.nan), ValueError, "shift nan"),
 ])
 def test_what_cannot_be_solved_is_refused_in_words(make, error, words, system):
     with pytest.raises(error, match=words) as raised:
@@ -358,9 +395,20 @@ def test_a_prepared_solve_needs_no_warning(system):
         assert not solver.Cg(system[0], maxiter=3).solve(system[1]).converged
 
 
-def test_minres_checks_the_symmetry_of_a_preconditioner_if_it_is_asked_to():
+def test_products_are_checked_for_symmetry_if_that_is_asked_for():
     a, m = np.diag([1.0, 2.0, 3.0]), np.array([[2.0, 1.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 2.0]])
-    with pytest.raises(ValueError, match="M is not symmetric"):
+    with pytest.raises(ValueError, match="preconditioner is not symmetric"):
         solver.minres(a, np.ones(3), M=m, check=True)
-    x, info = solver.minres(a, np.ones(3), M=m + m.T, check=True)
+    with pytest.raises(ValueError, match="matrix is not symmetric"):
+        solver.minres(sla.aslinearoperator(m), np.ones(3), check=True)
+    with pytest.raises(ValueError, match="matrix is not symmetric"):
+        solver.Cg(m, assume_symmetric=True, check=True)
+    x, info = solver.minres(sla.aslinearoperator(a), np.ones(3), M=m + m.T, check=True)
     assert info == 0 and np.allclose(a @ x, 1, atol=1e-4)
+
+
+def test_an_exception_of_a_product_that_is_checked_is_raised():
+    def fail(x):
+        raise KeyError("mine")
+    with pytest.raises(KeyError, match="mine"):
+        solver.Minres(sla.LinearOperator((3, 3), fail, dtype=float), check=True)

@@ -14,7 +14,7 @@ import solver
 HERE = pathlib.Path(__file__).parent
 
 
-@pytest.mark.parametrize("name", ["solver", "solver._linear", "solver._operator", "solver._graphs"])
+@pytest.mark.parametrize("name", ["solver", "solver._linear", "solver._operator", "solver._ranks", "solver._chains"])
 def test_the_examples_of_the_docstrings_run(name):
     found = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     assert found.failed == 0 and found.attempted > 0

@@ -214,6 +214,13 @@ impl Pagerank {
         self
     }
 
+    /// Sets the number of personalisations that [`Prepared::solve_each`] will rank at once, which backend `auto` then considers. By
+    /// default that of [`personalise_each`](Self::personalise_each).
+    pub fn columns(mut self, k: usize) -> Self {
+        self.running.request.columns = k.max(1);
+        self
+    }
+
     /// Sets the initial ranks, which may be those of an earlier version of the graph. By default the distribution of the jumps.
     pub fn x0(mut self, ranks: impl Into<Weights>) -> Self {
         self.x0 = Some(ranks.into());

@@ -118,6 +118,11 @@ impl RanksEach {
     }
 
     /// Returns the report with the error bound of every iteration of each personalisation.
+    pub fn history(&self) -> History {
+        self.history_naming(&as_method)
+    }
+
+    /// Returns the same history; `naming` spells the settings in its advice.
     pub fn history_naming(&self, naming: Naming<'_>) -> History {
         let recorders = self.columns.iter().map(|ranks| ranks.recorder().clone()).collect();
         History::of_columns(self.report_naming(naming).for_history(), recorders)
