@@ -1,14 +1,26 @@
-"""Arrays of CuPy, torch and JAX: copies to the host and back, and arrays on a GPU that are used where they lie."""
+"""Arrays of CuPy, torch, JAX and every library with DLPack: copies to the host and back, and arrays that are used where they lie."""
+import contextlib
+import functools
+import importlib
 import sys
 
 import numpy as np
 
+from ._errors import InputError
+
 # Loads of a GPU need arrays that begin at a multiple of so many bytes.
 _ALIGNMENT = 16
 
+# Kinds of devices of DLPack whose memory the CPU reads, and the kind of NVIDIA GPUs.
+_CPU_READS, _CUDA = (1, 3), 2
+
 
 class _OnGpu:
-    """A library whose arrays are used where they lie."""
+    """A library whose arrays on a GPU are used where they lie."""
+
+    def lend(self, x, gpu):
+        """Returns None: the package uses these arrays themselves."""
+        return None
 
     def overlap(self, x, y):
         """Returns whether two arrays that are stored in rows share memory."""
@@ -29,6 +41,9 @@ class _Cupy(_OnGpu):
 
     def to_host(self, x):
         return x.get()
+
+    def writeable(self, y):
+        return None
 
     def from_host(self, array, like):
         with like.device:
@@ -67,8 +82,13 @@ class _Torch(_OnGpu):
     def gpu(self, x):
         return x.get_device() if x.is_cuda else None
 
+    def writeable(self, y):
+        return y.detach().numpy() if y.device.type == "cpu" and y.layout == self._torch.strided else None
+
     def to_host(self, x):
         x = x.detach().cpu()
+        if x.dtype == self._torch.bfloat16:
+            x = x.float()
         if x.layout == self._torch.strided:
             return x.numpy()
         import scipy.sparse
@@ -105,26 +125,97 @@ class _Torch(_OnGpu):
         return x.dtype == self._types[dtype] and x.is_contiguous() and x.data_ptr() % _ALIGNMENT == 0
 
 
-class _Jax:
-    """Arrays of JAX. They are copied through the host: their streams are not known, and their memory must not change."""
-
-    def __init__(self, module):
-        self._jax = module
+class _Exchanged:
+    """Any library with DLPack: arrays that the CPU reads are used where they lie, and those on a GPU through CuPy or torch."""
 
     def gpu(self, x):
         return None
 
     def to_host(self, x):
-        return np.asarray(x)
+        kind, index = x.__dlpack_device__()
+        if kind in _CPU_READS:
+            return np.from_dlpack(x)
+        lent = self.lend(x, index)
+        if lent is None:
+            name = type(x).__name__
+            raise InputError(f"an array of {name} is on device {kind} of DLPack: copy it to the CPU, or install CuPy or torch")
+        return on_host(lent)
 
     def from_host(self, array, like):
-        return self._jax.device_put(array, next(iter(like.devices())))
+        if not hasattr(like, "__array_namespace__"):
+            return array
+        made = like.__array_namespace__().from_dlpack(array)
+        return made if like.__dlpack_device__()[0] in _CPU_READS else made.to_device(like.device)
+
+    def writeable(self, y):
+        return np.from_dlpack(y) if y.__dlpack_device__()[0] in _CPU_READS else None
+
+    def lend(self, x, gpu):
+        """Returns an array of CuPy or torch in the memory of x, if that is on this GPU. Their current stream waits for the work on x."""
+        borrower = _borrower()
+        if borrower is None or not hasattr(x, "__dlpack_device__") or tuple(map(int, x.__dlpack_device__())) != (_CUDA, gpu):
+            return None
+        return borrower.from_dlpack(x)
+
+    def take(self, y, like):
+        """Returns an array of CuPy or torch as an array of the library, in the same memory. Its stream waits for the work on y."""
+        return like.__array_namespace__().from_dlpack(y) if hasattr(like, "__array_namespace__") else y
+
+
+class _Jax(_Exchanged):
+    """Arrays and matrices of JAX. Its arrays never change."""
+
+    def __init__(self, module):
+        self._jax = module
+
+    def to_host(self, x):
+        if not hasattr(x, "indices"):
+            return np.asarray(x)
+        import scipy.sparse
+        if x.n_batch or x.n_dense:
+            raise InputError("a matrix of JAX with batches or dense dimensions cannot be used; pass one of BCOO or BCSR without them")
+        data, indices = np.asarray(x.data), np.asarray(x.indices)
+        if hasattr(x, "indptr"):
+            return scipy.sparse.csr_array((data, indices, np.asarray(x.indptr)), shape=x.shape)
+        # Entries behind the matrix fill the arrays.
+        inside = (indices < np.array(x.shape)).all(axis=1)
+        return scipy.sparse.coo_array((data[inside], tuple(indices[inside].T)), shape=x.shape)
+
+    def _precision(self, like):
+        """Returns a context in which JAX makes arrays of double precision if it has made one before."""
+        if like.dtype != np.float64:
+            return contextlib.nullcontext()
+        older = not hasattr(self._jax, "enable_x64")
+        return importlib.import_module("jax.experimental").enable_x64(True) if older else self._jax.enable_x64(True)
+
+    def from_host(self, array, like):
+        with self._precision(like):
+            return self._jax.device_put(array, next(iter(like.devices())))
+
+    def writeable(self, y):
+        raise InputError("y is an array of JAX, which never changes; use op @ x, or pass y as an array of another library")
+
+    def take(self, y, like):
+        with self._precision(like):
+            return self._jax.dlpack.from_dlpack(y)
+
+
+@functools.cache
+def _borrower():
+    """Returns CuPy or torch, whichever can be imported."""
+    for name in sorted(("cupy", "torch"), key=lambda name: name not in sys.modules):
+        try:
+            return importlib.import_module(name)
+        except (ImportError, OSError, ValueError):  # torch without its libraries raises ValueError
+            pass
+    return None
 
 
 _LIBRARIES = {
     "cupy": ("cupy", _Cupy), "cupyx": ("cupy", _Cupy), "torch": ("torch", _Torch), "jax": ("jax", _Jax), "jaxlib": ("jax", _Jax),
 }
 _loaded = {}
+_EXCHANGED = _Exchanged()
 
 
 def library(x):
@@ -133,7 +224,7 @@ def library(x):
         return None
     name, kind = _LIBRARIES.get(type(x).__module__.partition(".")[0], (None, None))
     if name is None:
-        return None
+        return _EXCHANGED if hasattr(x, "__dlpack__") and not isinstance(x, (np.ndarray, np.generic)) else None
     found = _loaded.get(name)
     if found is None:
         found = _loaded[name] = kind(sys.modules[name])
@@ -150,3 +241,11 @@ def alike(array, like):
     """Returns an array of NumPy as an array of the library of `like`, on its device."""
     found = library(like)
     return array if found is None else found.from_host(array, like)
+
+
+def writeable(y):
+    """Returns an array of NumPy in the memory of an array on the host; None for all other objects."""
+    found = library(y)
+    if found is not None:
+        return found.writeable(y)
+    return y if isinstance(y, np.ndarray) else None

@@ -8,8 +8,10 @@ from ._errors import DimensionError, InputError
 class Operator(_report.Chosen, _solver.Products):
     """A matrix prepared by a backend: `op @ x`, `op @ X`, accepted where SciPy takes a LinearOperator that it multiplies by A only.
 
-    The arrays must not change during a call. If the operator is on a GPU, arrays of CuPy and torch on that GPU are used where they
-    lie, in the order of their current stream; all other arrays are copied.
+    The arrays must not change during a call. On the CPU, arrays of float64 that are stored in rows are used where they lie: those of
+    NumPy, torch, JAX and every library with DLPack. If the operator is on a GPU, arrays of CuPy and torch on that GPU are used where
+    they lie, in the order of their current stream, and those of JAX if CuPy or torch is installed. All other arrays are copied. The
+    result is of the kind of x.
 
     >>> import numpy as np, solver
     >>> op = solver.Operator(solver.generate("poisson2d:30x30"), backend="sell")
@@ -25,7 +27,7 @@ class Operator(_report.Chosen, _solver.Products):
         if matrix is None:
             raise InputError("an Operator needs the entries of a matrix, and a LinearOperator has none")
         settings = _inputs.running(device=device, backend=backend, precision=precision, threads=threads, tune=tune)
-        made = super().__new__(cls, matrix, columns, settings)
+        made = super().__new__(cls, matrix, _inputs.count(columns, "columns", 1), settings)
         made._gpu, made._type = made.gpu, np.dtype(np.float32 if made.is_single else np.float64)
         return made
 
@@ -33,11 +35,14 @@ class Operator(_report.Chosen, _solver.Products):
     ndim = 2
 
     def __matmul__(self, x):
-        if type(x) is np.ndarray and x.dtype == np.float64 and x.flags.c_contiguous and 1 <= x.ndim <= 2:
+        if _inputs.is_read_in_place(x):
             return self.product(x)
         found = _arrays.library(x)
         if found is not None and self._is_here(found, x):
             return self._product_on_gpu(found, x)
+        lent = None if found is None or self._gpu is None else found.lend(x, self._gpu)
+        if lent is not None:
+            return found.take(self @ lent, x)
         like = x
         x, single = _inputs.vector(x, self.shape[1], "x")
         y = self.product(x)
@@ -67,6 +72,10 @@ class Operator(_report.Chosen, _solver.Products):
         if self.shape[0]:
             self.update_on_gpu((alpha, found.address(x)), (beta, found.address(y)), k, found.stream(x))
 
+    def cost(self, k=1):
+        """Returns the bytes that a product with k columns moves at least, and its operations."""
+        return super().cost(_inputs.count(k, "k", 1))
+
     def matvec(self, x):
         """Returns A x, for SciPy."""
         x = np.asarray(x)
@@ -81,12 +90,16 @@ class Operator(_report.Chosen, _solver.Products):
         found = _arrays.library(y)
         if found is not None and self._is_here(found, y):
             return self._apply_on_gpu(found, alpha, x, beta, y)
-        if not (isinstance(y, np.ndarray) and y.dtype == np.float64 and y.flags.c_contiguous and y.flags.writeable):
-            raise InputError("y is changed in place: it must be a writeable array of float64, stored in rows")
-        x, _ = _inputs.vector(x, self.shape[1], "x")
-        if np.shares_memory(x, y):
+        memory = _arrays.writeable(y)
+        if memory is None or memory.dtype != np.float64 or not memory.flags.carray:  # stored in rows, aligned and writeable
+            raise InputError(
+                "y is changed in place: it must be a writeable array of float64, stored in rows, on the CPU or on the operator's GPU"
+            )
+        if not _inputs.is_read_in_place(x):
+            x, _ = _inputs.vector(x, self.shape[1], "x")
+        if np.shares_memory(x, memory):
             raise InputError("x and y share memory; y is changed in place, so pass a copy of x")
-        self.update(alpha, x, beta, y)
+        self.update(_inputs.number(alpha, "alpha"), x, _inputs.number(beta, "beta"), memory)
         return y
 
     def _apply_on_gpu(self, found, alpha, x, beta, y):
@@ -103,7 +116,7 @@ class Operator(_report.Chosen, _solver.Products):
         k = self._columns(shape)
         if of_y != (self.shape[0], *shape[1:]):
             raise DimensionError(f"y has the shape {of_y}; it must be {(self.shape[0], *shape[1:])}")
-        self._update_on_gpu(found, float(alpha), x, float(beta), y, k)
+        self._update_on_gpu(found, _inputs.number(alpha, "alpha"), x, _inputs.number(beta, "beta"), y, k)
         return y
 
     def _chosen(self):

@@ -204,6 +204,26 @@ def test_arrays_on_the_gpu_are_used_where_they_lie(name):
 
 
 @with_gpu
+def test_arrays_of_jax_on_the_gpu_are_lent_and_the_result_is_of_jax():
+    jax, a = library("jax"), poisson()
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX finds no GPU")
+    op = solver.Operator(a, device="cuda")
+    with jax.enable_x64(True):
+        for dtype, near in (("float64", 1e-12), ("float32", 1e-4)):
+            host = np.random.default_rng(1).standard_normal((3000, 3)).astype(dtype)
+            x = jax.device_put(host)
+            for _ in range(20):
+                y = op @ (2 * x)  # the work on 2 x may still run
+                assert type(y) is type(x) and y.dtype == x.dtype and y.devices() == x.devices()
+                np.testing.assert_allclose(np.asarray(y - 1), a @ (2 * host) - 1, rtol=near, atol=10 * near)
+        x, info = solver.cg(a, jax.numpy.ones(3000), device="cuda")
+        assert info == 0 and type(x) is type(y)
+        with pytest.raises(solver.InputError, match="never changes"):
+            op.apply_(1.0, np.ones(3000), 0.0, x)
+
+
+@with_gpu
 def test_work_on_other_streams_is_ordered_with_the_product():
     torch = library("torch")
     a = solver.generate("poisson2d:500x500")

@@ -64,6 +64,10 @@ def test_arrays_that_are_not_aligned_are_taken(system):
     a.data, a.indices, a.indptr = shifted(A.data), shifted(A.indices), shifted(A.indptr)
     assert not (a.data.flags.aligned or shifted(b).flags.aligned)
     assert np.array_equal(solver.cg(a, shifted(b))[0], solver.cg(A, b)[0])
+    assert np.array_equal(solver.Operator(A) @ shifted(b), solver.Operator(A) @ b)
+    with pytest.raises(solver.InputError, match="stored in rows"):
+        y = np.frombuffer(bytearray(b"." + b.tobytes()), offset=1)
+        solver.Operator(A).apply_(1.0, b, 0.0, y)
 
 
 def test_single_precision_in_gives_single_precision_out(system):

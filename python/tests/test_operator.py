@@ -63,6 +63,14 @@ def test_scipy_takes_it_as_an_operator(A):
     (lambda op: op.apply_(1, np.ones(200), 0, [0.0] * 300), "writeable"),
     (lambda op: op.apply_(1, (v := np.ones(300))[:200], 0, v), "memory"),
     (lambda op: solver.Operator(sla.aslinearoperator(np.eye(3))), "entries"),
+    (lambda op: op @ np.ones((200, 0)), r"\(200, 0\).*at least 1"),
+    (lambda op: op @ sp.eye_array(200), "sparse"),
+    (lambda op: op @ op, "array of numbers"),
+    (lambda op: op.apply_("2", np.ones(200), 0, np.ones(300)), "alpha is '2'"),
+    (lambda op: op.apply_(1, np.ones(200), 1j, np.ones(300)), "beta is 1j"),
+    (lambda op: op.cost(-1), "k -1"),
+    (lambda op: solver.Operator(np.eye(3), columns=0), "columns 0"),
+    (lambda op: solver.read(3), "3 is no path"),
 ])
 def test_what_cannot_be_multiplied_is_refused_in_words(A, make, words):
     with pytest.raises(solver.SolverError, match=words):

@@ -1,0 +1,203 @@
+"""Arrays of other libraries on the CPU: JAX, torch, and all others with DLPack. Those on a GPU are in test_gpu.py."""
+import importlib
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg as sla
+
+import solver
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
+
+
+def library(name):
+    try:
+        return importlib.import_module(name)
+    except (ImportError, OSError, ValueError) as reason:  # torch without its libraries raises ValueError
+        pytest.skip(f"{name} cannot be imported: {reason}")
+
+
+class Exported:
+    """An array of a library that has nothing but DLPack, and a namespace to import it."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+    def __dlpack__(self, **settings):
+        return self.array.__dlpack__(**settings)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    device = "any"
+
+    def __array_namespace__(self):
+        return Exported
+
+    @staticmethod
+    def from_dlpack(array):
+        return Exported(np.from_dlpack(array))
+
+
+class OnAnotherDevice(Exported):
+    def __dlpack_device__(self):
+        return (7, 0)
+
+
+class OnGpu(Exported):
+    """Says that it is on the first GPU."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+def of_jax(array):
+    jax = library("jax")
+    with jax.enable_x64(True):
+        return jax.numpy.asarray(array)
+
+
+KINDS = {
+    "jax": of_jax, "torch": lambda array: library("torch").from_numpy(np.array(array)), "dlpack": Exported,
+}
+
+
+def to_numpy(x):
+    return np.from_dlpack(x)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return KINDS[request.param]
+
+
+@pytest.fixture
+def system():
+    A = solver.generate("poisson2d:30x30")
+    return A, A @ np.ones(900)
+
+
+def test_solutions_are_of_the_kind_and_precision_of_b(kind, system):
+    A, b = system
+    x, info = solver.cg(A, kind(b), rtol=1e-10, x0=kind(np.zeros(900)))
+    assert info == 0 and type(x) is type(kind(b)) and to_numpy(x).dtype == np.float64
+    assert abs(to_numpy(x) - 1).max() < 1e-7
+    answers = solver.Cg(A, rtol=1e-10).solve(kind(np.column_stack([b, 2 * b])))
+    assert type(answers.x) is type(x) and abs(to_numpy(answers.x) - [1, 2]).max() < 1e-6
+    assert to_numpy(solver.cg(A.astype(np.float32), kind(b.astype(np.float32)))[0]).dtype == np.float32
+
+
+def test_dense_matrices_and_preconditioners_are_taken(kind, system):
+    A, b = system
+    for M in (kind(np.diag(1 / A.diagonal())), lambda r: kind(r / A.diagonal())):
+        x, info = solver.cg(kind(A.toarray()), b, M=M, rtol=1e-10)
+        assert info == 0 and abs(x - 1).max() < 1e-7
+    operator = sla.LinearOperator(A.shape, lambda x: np.zeros(900), dtype=float)
+    operator.matvec = lambda x: kind(A @ x)
+    assert solver.cg(operator, b)[1] == 0
+
+
+def test_products_are_of_the_kind_of_x(kind, system):
+    op = solver.Operator(system[0], columns=3)
+    for shape in ((900,), (900, 3)):
+        for dtype in (np.float64, np.float32):
+            x = np.random.default_rng(1).random(shape).astype(dtype)
+            y = op @ kind(x)
+            assert type(y) is type(kind(x)) and to_numpy(y).dtype == dtype
+            assert np.allclose(to_numpy(y), system[0] @ x, rtol=1e-5 if dtype == np.float32 else 1e-13, atol=1e-5)
+
+
+def test_arrays_are_read_where_they_lie(kind, system, monkeypatch):
+    x = kind(np.ones(900))
+    op, seen = solver.Operator(system[0]), []
+    product = solver._solver.Products.product
+    monkeypatch.setattr(solver.Operator, "product", lambda self, x: seen.append(x.ctypes.data) or product(self, x), raising=False)
+    op @ x
+    assert seen == [to_numpy(x).ctypes.data]
+
+
+def test_graphs_and_personalizations_are_taken(kind):
+    sources, targets = np.array([0, 1, 2, 3, 3], np.int32), np.array([1, 2, 0, 0, 1], np.int32)
+    weights, jumps = np.arange(1.0, 6.0), np.array([1.0, 0.0, 0.0, 1.0])
+    ours = solver.pagerank((kind(sources), kind(targets), kind(weights)), personalization=kind(jumps))
+    assert np.array_equal(ours.ranks, solver.pagerank((sources, targets, weights), personalization=jumps).ranks)
+    several = np.eye(4)[:, :2]
+    prepared = solver.PageRank((sources, targets))
+    assert np.array_equal(prepared.solve_each(kind(several)).ranks, prepared.solve_each(several).ranks)
+
+
+@pytest.mark.parametrize("kind", ["torch", "dlpack"])
+def test_an_update_in_place_changes_the_array_of_the_caller(kind, system):
+    A, _ = system
+    op, x, y = solver.Operator(A), KINDS[kind](np.arange(900.0)), KINDS[kind](np.ones(900))
+    assert op.apply_(2.0, x, -1.0, y) is y
+    assert np.allclose(to_numpy(y), 2 * (A @ np.arange(900.0)) - 1)
+    with pytest.raises(solver.InputError, match="share memory"):
+        op.apply_(1.0, y, 0.0, y)
+    with pytest.raises(solver.InputError, match="float64"):
+        op.apply_(1.0, x, 0.0, KINDS[kind](np.ones(900, np.float32)))
+
+
+def test_arrays_of_jax_are_not_changed(system):
+    y = of_jax(np.ones(900))
+    with pytest.raises(solver.InputError, match="JAX, which never changes"):
+        solver.Operator(system[0]).apply_(1.0, np.ones(900), 0.0, y)
+    assert (np.asarray(y) == 1).all()
+
+
+def test_read_only_memory_is_not_changed(system):
+    y = np.ones(900)
+    y.flags.writeable = False
+    for one in (y, Exported(y)):
+        with pytest.raises(solver.InputError, match="writeable"):
+            solver.Operator(system[0]).apply_(1.0, np.ones(900), 0.0, one)
+
+
+def test_sparse_matrices_of_jax_are_taken(system):
+    sparse, (A, b) = library("jax.experimental.sparse"), system
+    for make in (sparse.BCOO.from_scipy_sparse, sparse.BCSR.from_scipy_sparse):
+        x, info = solver.cg(make(A), b, rtol=1e-10)
+        assert info == 0 and abs(x - 1).max() < 1e-6
+    # With room for more entries.
+    assert (solver.Operator(sparse.BCOO.fromdense(np.diag([1.0, 2.0]), nse=4)) @ np.ones(2)).tolist() == [1.0, 2.0]
+    with pytest.raises(solver.InputError, match="batches"):
+        solver.Operator(sparse.BCOO.fromdense(np.ones((3, 3)), n_batch=1))
+
+
+def test_tensors_in_half_precision_are_taken(system):
+    torch = library("torch")
+    for dtype in (torch.float16, torch.bfloat16):
+        assert solver.cg(system[0], torch.ones(900, dtype=dtype))[1] == 0
+
+
+def test_an_array_on_a_device_that_cannot_be_read_is_refused_in_words(system):
+    with pytest.raises(solver.InputError, match="OnAnotherDevice is on device 7 of DLPack"):
+        solver.cg(system[0], OnAnotherDevice(system[1]))
+
+
+def test_an_array_on_the_gpu_of_the_operator_is_lent_to_another_library_and_the_result_comes_back(system, monkeypatch):
+    """NumPy stands for CuPy here; with a GPU, test_gpu.py does the same with JAX."""
+    class Borrower:
+        @staticmethod
+        def from_dlpack(x):
+            lent.append(x)
+            return x.array
+    lent, moved, x, op = [], [], OnGpu(np.ones(900)), solver.Operator(system[0])
+    monkeypatch.setattr(Exported, "to_device", lambda self, device: moved.append(device) or self, raising=False)
+    monkeypatch.setattr(solver._arrays, "_borrower", lambda: Borrower)
+    op._gpu = 0
+    y = op @ x
+    assert lent == [x] and moved == [] and type(y) is Exported and np.array_equal(y.array, op @ np.ones(900))
+    op._gpu = 1
+    op @ x
+    assert moved == ["any"], "it is copied through the host if the operator is on another GPU"
+    monkeypatch.setattr(solver._arrays, "_borrower", lambda: None)
+    with pytest.raises(solver.InputError, match="install CuPy or torch"):
+        op @ x
+
+
+def test_sparse_matrices_of_torch_stay_sparse(system):
+    torch, (A, b) = library("torch"), system
+    found = torch.sparse_csr_tensor(*(torch.from_numpy(array) for array in (A.indptr, A.indices, A.data)), size=A.shape)
+    assert np.array_equal(solver.Operator(found, backend="rows") @ b, solver.Operator(A, backend="rows") @ b)
