@@ -1,7 +1,7 @@
 """Types of the package. Arrays are those of NumPy; settings that all calls share are in `_Settings`."""
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, TypeVar, Unpack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -85,10 +85,10 @@ class Minres(Cg):
 class Operator:
     dtype: np.dtype[np.float64]
     ndim: int
-    def __init__(
-        self, A: Any, *, backend: str = ..., device: str = ..., precision: str = ..., threads: int | None = ..., tune: bool = ...,
+    def __new__(
+        cls, A: Any, *, backend: str = ..., device: str = ..., precision: str = ..., threads: int | None = ..., tune: bool = ...,
         columns: int = ...,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def shape(self) -> tuple[int, int]: ...
     @property
@@ -137,6 +137,7 @@ class RanksEach(_Reported):
     def history(self) -> list[_Vector]: ...
     def __len__(self) -> int: ...
     def __getitem__(self, index: int) -> Ranks: ...
+    def __iter__(self) -> Iterator[Ranks]: ...
 
 class PageRank:
     def __init__(

@@ -4,6 +4,7 @@ import sys
 
 from . import _solver
 
-# The program has its own handling of Ctrl-C.
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-sys.exit(_solver.run_program(["solver", *sys.argv[1:]]))
+if __name__ == "__main__":
+    # The program has its own handling of Ctrl-C.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(_solver.run_program(["solver", *sys.argv[1:]]))

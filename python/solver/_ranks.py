@@ -187,3 +187,6 @@ class RanksEach(_report.Reported):
 
     def __getitem__(self, index):
         return self._columns[index]
+
+    def __iter__(self):
+        return iter(self._columns)

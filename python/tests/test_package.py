@@ -1,6 +1,8 @@
 """The package itself: its documentation, its exceptions, and the program."""
+import ast
 import doctest
 import importlib
+import inspect
 import pathlib
 import pickle
 import re
@@ -56,3 +58,30 @@ def test_the_stubs_name_what_the_package_has():
     stubs = (HERE.parent / "solver" / "__init__.pyi").read_text()
     for name in solver.__all__:
         assert re.search(rf"^(class|def|__version__:?) ?{re.escape(name)}\b", stubs, re.M), name
+
+
+def arguments(function):
+    """Returns the names of the arguments of a function in the stubs."""
+    found = function.args
+    rest = [one for one in (found.vararg, found.kwarg) if one]
+    return {one.arg for one in (*found.posonlyargs, *found.args, *found.kwonlyargs, *rest)} - {"self", "cls"}
+
+
+def test_the_stubs_have_the_arguments_and_attributes_of_the_package():
+    stubs, checked = ast.parse((HERE.parent / "solver" / "__init__.pyi").read_text()), 0
+    for node in stubs.body:
+        if isinstance(node, ast.FunctionDef):
+            assert arguments(node) == set(inspect.signature(getattr(solver, node.name)).parameters), node.name
+        if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+            continue
+        for method in (part for part in node.body if isinstance(part, ast.FunctionDef)):
+            found = getattr(getattr(solver, node.name), method.name)
+            if not method.decorator_list:
+                there = set(inspect.signature(found).parameters) - {"self", "cls"}
+                assert arguments(method) == there, f"{node.name}.{method.name}"
+            checked += 1
+    assert checked > 50
+
+
+def test_tools_that_import_every_module_do_not_run_the_program():
+    importlib.import_module("solver.__main__")
