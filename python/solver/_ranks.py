@@ -102,13 +102,21 @@ class PageRank(_report.Chosen):
                 raise InputError(f"personalizations has the shape {array.shape}, and must be ({vertices}, k)")
             personalizations = array.T
         jumps = [
-            np.ascontiguousarray(_graphs.weights(one, labels, vertices, f"personalization {number}"))
+            (_name(one, number), np.ascontiguousarray(_graphs.weights(one, labels, vertices, f"personalization {number}")))
             for number, one in enumerate(personalizations)
         ]
         return _report.answer(lambda: prepared.solve_each(jumps), lambda inner: RanksEach(inner, labels))
 
     def __repr__(self):
         return f"PageRank({self.shape[0]} vertices, backend {self.backend} on {self.device})"
+
+
+def _name(personalization, number):
+    """Returns the name of a personalisation in reports and errors: its first vertices, or its number."""
+    if not hasattr(personalization, "items"):
+        return str(number)
+    first = [str(label) for (label, _), _ in zip(personalization.items(), range(4))]
+    return ", ".join(first[:3] + ["..."] * (len(first) > 3)) or str(number)
 
 
 class Ranks(_report.Iterated):

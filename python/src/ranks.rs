@@ -109,11 +109,15 @@ impl PreparedRanks {
         answered(py, outcome, raised, |ranks| Ok(Ranks(ranks)))
     }
 
-    /// Ranks the vertices for each of several personalisations.
-    fn solve_each(&self, py: Python<'_>, personalise: Vec<PyReadonlyArray1<'_, f64>>) -> PyResult<RanksEach> {
+    /// Ranks the vertices for each of several personalisations, which have names.
+    fn solve_each(
+        &self,
+        py: Python<'_>,
+        personalise: Vec<(String, PyReadonlyArray1<'_, f64>)>,
+    ) -> PyResult<RanksEach> {
         let each: Vec<Weights> = personalise
             .into_iter()
-            .filter_map(|one| weights(Some(one)).transpose())
+            .map(|(name, one)| Ok(Weights::from(one.to_vec()?).named(name)))
             .collect::<PyResult<_>>()?;
         let (outcome, raised) = self.inner.raising(py, &self.raised, |prepared| {
             prepared.personalise(None);

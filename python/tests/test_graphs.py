@@ -184,6 +184,7 @@ def test_several_personalizations_are_ranked_at_once_as_one_by_one():
         assert abs(each.ranks[:, number] - alone.ranks).sum() <= each.error_bound[number] + alone.error_bound
         assert each[number].to_dict().keys() == alone.to_dict().keys() and each.report["columns"][number]["converged"]
         assert len(each.history[number]) == each.iterations[number] + 1
+    assert [column["personalise"] for column in each.report["columns"]] == list(graph.nodes)[:5] and "column 5: " in str(each)
     array = np.zeros((len(graph), 2), order="F")
     array[0, 0] = array[3, 1] = 1.0
     assert np.array_equal(prepared.solve_each(array).ranks, each.ranks[:, [0, 3]]) and each.plot().startswith("<svg")
@@ -227,6 +228,8 @@ def test_one_prepared_graph_serves_many_threads():
     (lambda: solver.PageRank(LABELLED).solve_each([{"ann": 1.0}, {"dan": 1.0}]), "personalization 1 names 'dan'"),
     (lambda: solver.PageRank(LABELLED).solve_each([np.ones(4)]), r"\(4,\)"),
     (lambda: solver.PageRank(LABELLED, method="gauss-seidel").solve_each([{"ann": 1.0}]), "power"),
+    (lambda: solver.PageRank(LABELLED).solve_each([np.ones(3), np.zeros(3)]), "personalise-each 1: .*sum to 0"),
+    (lambda: solver.PageRank(LABELLED).solve_each([{"ann": 0.0, "bob": 0.0}]), "personalise-each ann, bob: .*sum to 0"),
     (lambda: solver.PageRank(LABELLED).solve({"ann": -1.0}), "negative|-1"),
     (lambda: solver.Markov(np.eye(2)).solve({7: 1.0}), "7"),
 ])

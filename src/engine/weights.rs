@@ -72,6 +72,12 @@ impl Weights {
         Weights { source: names.join(","), kind: Kind::Vertices(names) }
     }
 
+    /// Sets the name of the weights in errors and reports.
+    pub fn named(mut self, name: impl Into<String>) -> Weights {
+        self.source = name.into();
+        self
+    }
+
     /// Reads .csv and .json as ids or labels with numbers, and all other files as a vector. Errors name `setting`.
     pub fn read(setting: &'static str, path: impl AsRef<Path>) -> Result<Weights> {
         let _span = profile::begin(Phase::Read);
