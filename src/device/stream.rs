@@ -24,8 +24,11 @@ pub const READ: Formula = sweep!({ "stream_read": sum = <b, c>; });
 /// a = b.
 const COPY: Formula = sweep!({ "stream_copy": a = b; });
 
+/// c = b: fills the second vector that is read.
+const FILL: Formula = sweep!({ "stream_fill": c = b; });
+
 /// All sweeps of this module, for compilation ahead of use.
-pub const SWEEPS: &[Sweep<'static>] = &[TRIAD.sweep.with(TWO), READ.sweep, COPY.sweep];
+pub const SWEEPS: &[Sweep<'static>] = &[TRIAD.sweep.with(TWO), READ.sweep, COPY.sweep, FILL.sweep];
 
 /// The most repetitions of a measurement, the time after which it begins none, and the least time of a repetition: it makes
 /// enough passes that the resolution of the clock and the launch from the host do not matter.
@@ -99,10 +102,10 @@ fn stream<D: Device>(
     let mut workspace = Workspace::<D, f64>::new(device, used, (n, 1), s::COUNT)?;
     // Zeros may be faster than other numbers.
     let numbers: Vec<f64> = tabulate(n, |i| (i % 1000) as f64)?;
-    for name in [v::b, v::c] {
-        if workspace.has(name) {
-            workspace.work().upload(name, &numbers)?;
-        }
+    let mut work = workspace.work();
+    work.upload(v::b, &numbers)?;
+    if formula.binding.has(v::c) {
+        work.sweep(&FILL)?;
     }
     let mut recorded = Recorded::new(workspace, (), step)?;
     let mut time = |passes: usize| -> Result<Duration> {

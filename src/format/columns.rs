@@ -28,6 +28,11 @@ impl Columns {
         }
     }
 
+    /// Returns whether the indices are in memory from the start.
+    pub fn are_ready(&self) -> bool {
+        matches!(self, Columns::Ready(_))
+    }
+
     /// Returns the indices without a copy if they are in memory.
     pub fn into_vec(self) -> Vec<u32> {
         match self {

@@ -191,6 +191,16 @@ impl Pattern {
         &self.col_indices
     }
 
+    /// Returns the number of column indices.
+    pub fn entries(&self) -> usize {
+        self.col_indices.len()
+    }
+
+    /// Returns whether the column indices are in memory, and not computed when they are first read.
+    pub(crate) fn has_columns(&self) -> bool {
+        self.col_indices.are_ready()
+    }
+
     /// Returns whether any row has a repeated column index.
     pub fn has_repeats(&self) -> bool {
         self.repeats

@@ -4,22 +4,27 @@ use rayon::prelude::*;
 
 /// Computes a sum that is rounded about once, regardless of the number of terms (A. Neumaier, ZAMM 54, 1974).
 pub(crate) fn sum(terms: impl Iterator<Item = f64>) -> f64 {
+    let [sum, lost] = sum_and_lost(terms);
+    sum + lost
+}
+
+/// Computes a sum, and the sum of the rounding errors of its additions.
+fn sum_and_lost(terms: impl Iterator<Item = f64>) -> [f64; 2] {
     let (mut sum, mut lost) = (0.0f64, 0.0f64);
     for term in terms {
         let next = sum + term;
         lost += if sum.abs() >= term.abs() { (sum - next) + term } else { (term - next) + sum };
         sum = next;
     }
-    sum + lost
+    [sum, lost]
 }
 
-/// Computes the sum of `count` terms in parts, on all threads. It is rounded about twice, regardless of the number of terms, and
-/// its bits do not depend on the number of threads.
+/// Does the same for `count` terms on all threads. The bits do not depend on the number of threads.
 pub(crate) fn sum_of(count: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
     const PART: usize = 1 << 14;
-    let part = |first: usize| sum((first..(first + PART).min(count)).map(&term));
-    let parts: Vec<f64> = (0..count).into_par_iter().step_by(PART).map(part).collect();
-    sum(parts.into_iter())
+    let part = |first: usize| sum_and_lost((first..(first + PART).min(count)).map(&term));
+    let parts: Vec<[f64; 2]> = (0..count).into_par_iter().step_by(PART).map(part).collect();
+    sum(parts.into_iter().flatten())
 }
 
 #[cfg(test)]

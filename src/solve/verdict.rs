@@ -91,12 +91,15 @@ impl From<[f64; 3]> for Part {
     }
 }
 
+/// What computes residuals on a device, and memory for its parts.
+type OnDevice = (Box<dyn Residuals>, Vec<[f64; 3]>);
+
 /// Measures residuals. Its memory is reused.
 #[derive(Default)]
 pub(super) struct Judge {
     parts: Vec<Part>,
     /// Computes the residuals on a device.
-    there: Option<(Box<dyn Residuals>, Vec<[f64; 3]>)>,
+    there: Option<OnDevice>,
 }
 
 impl Judge {

@@ -158,6 +158,8 @@ impl Strategy {
     ) -> Result<SharedOperator<Cuda, T>> {
         let threads = self.threads(matrix, params.get(CUT.name));
         let columns = match threads {
+            // Columns that are on the device only are not read.
+            _ if !matrix.pattern().has_columns() => Columns::Full,
             Some(_) => Columns::for_rows(matrix),
             None => Columns::for_any_kernel(matrix),
         };

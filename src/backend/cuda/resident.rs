@@ -64,7 +64,13 @@ impl<H> Copies<H> {
 }
 
 fn pattern_arrays(pattern: &Pattern) -> Arrays<'_> {
-    Arrays::of(WHAT).add_offsets("offsets", pattern.row_offsets()).add("columns", pattern.col_indices())
+    // Columns that the host computes later are read only if they are copied.
+    let columns = || Ok(pattern.col_indices().into());
+    Arrays::of(WHAT).add_offsets("offsets", pattern.row_offsets()).add_lazy::<u32>(
+        "columns",
+        pattern.entries(),
+        columns,
+    )
 }
 
 fn value_arrays(values: &Values) -> Arrays<'_> {
@@ -109,7 +115,7 @@ fn values_fit() -> Reader {
         name: "values_fit",
         text: include_str!("../../../kernels/resident.cu"),
         parameters: vec![Parameter::scratch::<u32>("flag"), Parameter::value::<u64>("entries")],
-        defines: Vec::new(),
+        defines: vec![("STEP", "0".to_owned())],
     }
 }
 
@@ -117,9 +123,9 @@ fn values_fit() -> Reader {
 fn mirrored_entries() -> Reader {
     Reader {
         name: "mirrored_entries",
-        text: include_str!("../../../kernels/symmetry.cu"),
+        text: include_str!("../../../kernels/resident.cu"),
         parameters: vec![Parameter::scratch::<u32>("flag"), Parameter::value::<u64>("rows")],
-        defines: Vec::new(),
+        defines: vec![("STEP", "1".to_owned())],
     }
 }
 

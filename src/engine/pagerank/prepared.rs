@@ -70,6 +70,9 @@ const _: () = {
     is_send::<Prepared>();
 };
 
+/// The iteration, what was chosen for it, and what computes the certificate's sums on a device.
+type PowerIteration = (Iterate, Chosen, Option<Box<dyn Inflow>>);
+
 /// Prepares power iteration with an operator of a backend.
 fn by_power<D: Pick<T>, T: Scalar>(
     device: &Arc<Shared<D>>,
@@ -77,7 +80,7 @@ fn by_power<D: Pick<T>, T: Scalar>(
     matrix: &Arc<Csr>,
     (vectors, extrapolate): (usize, bool),
     phases: &mut Phases,
-) -> Result<(Iterate, Chosen, Option<Box<dyn Inflow>>)> {
+) -> Result<PowerIteration> {
     let (operator, chosen) = operator::<D, T>(device, order, matrix, vectors, phases)?;
     let reserve = memory::vectors(vectors, matrix.rows(), size_of::<T>());
     let inflow = device.acquire()?.inflow(matrix, reserve).unwrap_or_else(|error| {
@@ -167,9 +170,13 @@ impl Prepared {
         let reorder = matches!(device.0, Opened::Cpu(_)) || settings.may_take_long();
         // Includes a teleport vector, as a later solve may be personalised.
         let vectors = vectors(settings.dangling, true, extrapolate) * running.request.columns;
-        // Backends other than `pull` read the transpose on the host.
+        // Backends other than `pull` read the transpose on the host, and `pull` does so for columns near the diagonal.
         let pulls = (backend.is_auto() && running.request.columns == 1) || backend.entry.name == "pull";
-        let there = if pulls && !reorder { transposed_there(&device, &csr, vectors)? } else { None };
+        let there = if pulls && !reorder && Links::are_scattered(&csr) {
+            transposed_there(&device, &csr, vectors)?
+        } else {
+            None
+        };
         let links = match there {
             Some(transpose) => Links::with_transpose(&csr, transpose),
             None if reorder => Links::in_best_order(csr),

@@ -92,7 +92,7 @@ pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certif
     let magnitude = sum_of(n, |i| rows[i].1);
     let sum = sum_of(n, |i| x[i]);
     // Weights of links (their sum, the division, the product, the sum of products) take 8 roundings, the spread and the jump also
-    // 8, their sum 3, the difference and both norms 5. Twice that total is allowed.
+    // 8, their sum 3, the difference and both norms 4. Twice that total is allowed.
     let rounding = 32.0 * ROUNDING * (magnitude + residual);
     Certificate { residual, error_bound: (residual + rounding) / (1.0 - d), sum }
 }

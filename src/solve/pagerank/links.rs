@@ -63,6 +63,11 @@ impl Links {
         Ok(Links { incoming: Arc::new(transpose), out, order: None, there: None })
     }
 
+    /// Returns whether the neighbours of a vertex of a graph have distant numbers, estimated from a sample.
+    pub fn are_scattered(graph: &Csr) -> bool {
+        is_scattered(graph)
+    }
+
     /// Lets a device compute the sums of certificates.
     pub fn compute_on_device(&mut self, inflow: Box<dyn Inflow>) {
         self.there = Some(There(Arc::new(Mutex::new(inflow))));

@@ -26,7 +26,7 @@ pub(super) struct Built {
     pub offsets: Offsets,
 }
 
-/// The kernels of kernels/bsr_pack.cu, with the types of the arrays that they write.
+/// The kernels of kernels/bsr/build.cu, with the types of the arrays that they write.
 #[derive(Clone, Copy)]
 struct Kernels {
     block: (usize, usize),
@@ -61,7 +61,7 @@ impl Kernels {
         if step > 1 {
             defines.push(("PACKED", value.name().to_owned()));
         }
-        Reader { name, text: include_str!("../../../../kernels/bsr_pack.cu"), parameters, defines }
+        Reader { name, text: include_str!("../../../../kernels/bsr/build.cu"), parameters, defines }
     }
 }
 

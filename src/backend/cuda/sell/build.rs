@@ -24,7 +24,7 @@ pub(super) struct Built {
     pub slices: usize,
 }
 
-/// The kernels of kernels/sell_pack.cu.
+/// The kernels of kernels/sell/build.cu.
 #[derive(Clone, Copy)]
 enum Step {
     Order,
@@ -55,7 +55,7 @@ impl Step {
         if let Step::Write(Some(stored)) = self {
             defines.push(("PACKED", stored.name().to_owned()));
         }
-        Reader { name, text: include_str!("../../../../kernels/sell_pack.cu"), parameters, defines }
+        Reader { name, text: include_str!("../../../../kernels/sell/build.cu"), parameters, defines }
     }
 }
 
