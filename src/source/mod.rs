@@ -119,6 +119,12 @@ impl Loaded {
         }
     }
 
+    /// Creates a result with a matrix that is symmetric by construction and whose entries are all stored.
+    fn symmetric(matrix: Csr) -> Loaded {
+        let stored = matrix.nnz() as u64;
+        Loaded::new(matrix, stored, true)
+    }
+
     /// Finds the attached dense columns with this name.
     pub fn attached(&self, name: &str) -> Option<&Dense> {
         self.attached.iter().find(|attached| attached.name == name).map(|attached| &attached.values)
@@ -208,6 +214,14 @@ pub fn load_with(what: &(impl AsRef<OsStr> + ?Sized), options: &Options) -> Resu
         return Ok(Loaded { matrix, stored, symmetric: false, ..loaded });
     }
     Ok(loaded)
+}
+
+/// Returns the mesh that `what` names, if it is a generator whose rows can be made separately.
+pub fn mesh(what: &OsStr) -> Result<Option<generate::Mesh>> {
+    match what.to_str().filter(|name| !is_file(what) && catalog::find(name).is_none()) {
+        Some(name) => generate::mesh(name),
+        None => Ok(None),
+    }
 }
 
 fn find(what: &OsStr, options: &Options) -> Result<Loaded> {

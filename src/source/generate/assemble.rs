@@ -25,6 +25,11 @@ impl Shape {
         Shape { rows: n, cols: n, entries: n as u128 * row as u128 }
     }
 
+    /// Returns the shape of some rows of a square matrix.
+    pub(super) fn rows_of_square(rows: &Range<usize>, n: usize, row: usize) -> Shape {
+        Shape { rows: rows.len(), cols: n, entries: rows.len() as u128 * row as u128 }
+    }
+
     /// Returns the bytes of the matrix, values included.
     pub(super) fn bytes(&self) -> u128 {
         let entry = (size_of::<u32>() + size_of::<f64>()) as u128;
@@ -48,11 +53,21 @@ pub(super) fn pattern(
     length: impl Fn(usize) -> usize + Send + Sync,
     row: impl Fn(usize, &mut [u32]) + Send + Sync,
 ) -> Result<Csr> {
+    pattern_from(0, shape, length, row)
+}
+
+/// Does the same for rows `first` and following of a matrix; the shape has the number of these rows.
+pub(super) fn pattern_from(
+    first: usize,
+    shape: Shape,
+    length: impl Fn(usize) -> usize + Send + Sync,
+    row: impl Fn(usize, &mut [u32]) + Send + Sync,
+) -> Result<Csr> {
     let mut offsets: Vec<u64> = zeros(shape.rows + 1)?;
     let mut rest = &mut offsets[1..];
     let tasks: Vec<_> = shape.tasks().map(|rows| (split_front(&mut rest, rows.len()), rows)).collect();
     run_all(tasks, |(lengths, rows)| {
-        lengths.iter_mut().zip(rows).for_each(|(slot, i)| *slot = length(i) as u64);
+        lengths.iter_mut().zip(rows).for_each(|(slot, i)| *slot = length(first + i) as u64);
     });
     for i in 0..shape.rows {
         offsets[i + 1] += offsets[i];
@@ -63,7 +78,7 @@ pub(super) fn pattern(
     let tasks: Vec<_> = shape.tasks().map(|rows| (split_front(&mut rest, entries(&rows)), rows)).collect();
     run_all(tasks, |(mut columns, rows)| {
         for i in rows {
-            row(i, split_front(&mut columns, (offsets[i + 1] - offsets[i]) as usize));
+            row(first + i, split_front(&mut columns, (offsets[i + 1] - offsets[i]) as usize));
         }
     });
     Csr::new(shape.rows, shape.cols, Offsets::narrowest(offsets), columns, Values::Ones)
@@ -71,6 +86,15 @@ pub(super) fn pattern(
 
 /// Adds values to a pattern: `row(i, columns, values)` writes the values of row `i`, which are zeros before the call.
 pub(super) fn valued(pattern: &Csr, row: impl Fn(usize, &[u32], &mut [f64]) + Send + Sync) -> Result<Csr> {
+    valued_from(0, pattern, row)
+}
+
+/// Does the same for a pattern whose first row is row `first` of a matrix.
+pub(super) fn valued_from(
+    first: usize,
+    pattern: &Csr,
+    row: impl Fn(usize, &[u32], &mut [f64]) + Send + Sync,
+) -> Result<Csr> {
     let mut values: Vec<f64> = zeros(pattern.nnz())?;
     let mut rest = values.as_mut_slice();
     let shape = Shape { rows: pattern.rows(), cols: pattern.cols(), entries: pattern.nnz() as u128 };
@@ -81,7 +105,7 @@ pub(super) fn valued(pattern: &Csr, row: impl Fn(usize, &[u32], &mut [f64]) + Se
         for i in rows {
             let range = pattern.row_range(i);
             let columns = &pattern.col_indices()[range];
-            row(i, columns, split_front(&mut values, columns.len()));
+            row(first + i, columns, split_front(&mut values, columns.len()));
         }
     });
     Csr::with_pattern(pattern.pattern().clone(), Values::F64(values))

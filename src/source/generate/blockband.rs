@@ -41,7 +41,7 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
         band.check_width(spec)?;
     }
     let bytes = Shape::square(n, band.row * size).bytes();
-    Recipe::new(bytes, move || make_band(n, size, &band, pairs, shift))
+    Ok(Recipe::new(bytes, move || make_band(n, size, &band, pairs, shift)))
 }
 
 /// Makes the matrix from blocks of `size` rows. With `pairs`, the blocks are drawn from them and the values are symmetric.

@@ -19,12 +19,12 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     let seed = spec.seed()?;
     let shape = Shape { rows, cols, entries: (rows as f64 * cols as f64 * chance) as u128 };
     let row_columns = move |i: usize| thinned(Random::at(seed, 2 * i as u64), cols, chance);
-    Recipe::new(shape.bytes(), move || {
+    Ok(Recipe::new(shape.bytes(), move || {
         let pattern = pattern(
             shape,
             |i| row_columns(i).count(),
             |i, columns| columns.iter_mut().zip(row_columns(i)).for_each(|(slot, j)| *slot = j as u32),
         )?;
         random_values(&pattern, seed)
-    })
+    }))
 }

@@ -8,16 +8,17 @@
 //!
 //! Attached: `b`, the load by gravity along -z with unit density, and `coord`, the coordinates of each free node.
 
-use super::assemble::{Shape, valued};
+use super::assemble::{Shape, valued_from};
 use super::grid::Grid;
 use super::hex27::node_blocks;
 use super::random::Random;
-use super::{Loaded, Recipe, Spec};
+use super::{Loaded, Mesh, Recipe, Spec};
 use crate::error::Result;
-use crate::format::Dense;
+use crate::format::{Csr, Dense};
 use crate::parallel::zeros;
 use crate::source::Attached;
 use rayon::prelude::*;
+use std::ops::Range;
 
 const POISSON_RATIO: f64 = 0.3;
 
@@ -89,13 +90,23 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     let grid = Grid::new([nz, ny, nx], 3);
     let (entries, bytes) = (grid.entries() * 9, Shape::square(n, grid.points() * 3).bytes());
     let contrast = contrast.unwrap_or(1.0);
-    Ok(Recipe::new(bytes, move || stiffness(&grid, n, free, contrast, seed))?.sized(n, entries))
+    let of_mesh = grid.clone();
+    let mesh = Mesh::new(n, 3, grid.clone(), move |rows| {
+        stiffness(rows, &of_mesh, n, &Body::new(free, contrast, seed)?)
+    });
+    let whole = move || system(&grid, n, &Body::new(free, contrast, seed)?);
+    Ok(Recipe::new(bytes, whole).sized(n, entries).by_rows(mesh))
 }
 
-fn stiffness(grid: &Grid, n: usize, free: [usize; 3], contrast: f64, seed: u64) -> Result<Loaded> {
-    let blocks = node_blocks(grid, n, 3)?;
-    let body = Body::new(free, contrast, seed)?;
-    let matrix = valued(&blocks, |i, _, values| body.row(body.coordinates(i / 3), i % 3, values))?;
+/// Makes some of the `n` rows.
+fn stiffness(rows: Range<usize>, grid: &Grid, n: usize, body: &Body) -> Result<Csr> {
+    let blocks = node_blocks(rows.clone(), grid, n, 3)?;
+    let row = |i: usize, _: &[u32], values: &mut [f64]| body.row(body.coordinates(i / 3), i % 3, values);
+    valued_from(rows.start, &blocks, row)
+}
+
+fn system(grid: &Grid, n: usize, body: &Body) -> Result<Loaded> {
+    let matrix = stiffness(0..n, grid, n, body)?;
     let (mut gravity, mut coordinates): (Vec<f64>, Vec<f64>) = (zeros(n)?, zeros(n)?);
     gravity.par_chunks_mut(3).zip(coordinates.par_chunks_mut(3)).enumerate().with_min_len(4096).for_each(
         |(node, (force, position))| {

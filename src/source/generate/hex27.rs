@@ -2,10 +2,12 @@
 //! x `dof`. Values are a fixed hash of row and column. The diagonal makes every row strictly dominant, so the matrix is positive
 //! definite. The pattern resembles structural matrices (F1: `hex27:48x48x50,dof=3`).
 
-use super::assemble::{Shape, pattern, valued};
+use super::assemble::{Shape, pattern_from, valued_from};
 use super::grid::Grid;
-use super::{Loaded, Recipe, Spec};
+use super::{Loaded, Mesh, Recipe, Spec};
 use crate::error::Result;
+use crate::format::Csr;
+use std::ops::Range;
 
 /// Returns the off-diagonal value at a position, the same on both sides of the diagonal.
 fn value(row: usize, col: usize) -> f64 {
@@ -22,12 +24,16 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     let grid = Grid::new([nx, ny, nz], 3);
     let entries = grid.entries() * (dof * dof) as u64;
     let bytes = Shape::square(n, grid.points() * dof).bytes();
-    Ok(Recipe::new(bytes, move || elements(&grid, n, dof))?.sized(n, entries))
+    let of_mesh = grid.clone();
+    let mesh = Mesh::new(n, dof, grid.clone(), move |rows| elements(rows, &of_mesh, n, dof));
+    let whole = move || elements(0..n, &grid, n, dof).map(Loaded::symmetric);
+    Ok(Recipe::new(bytes, whole).sized(n, entries).by_rows(mesh))
 }
 
-fn elements(grid: &Grid, n: usize, dof: usize) -> Result<Loaded> {
-    let blocks = node_blocks(grid, n, dof)?;
-    let matrix = valued(&blocks, |i, columns, values| {
+/// Makes some of the `n` rows.
+fn elements(rows: Range<usize>, grid: &Grid, n: usize, dof: usize) -> Result<Csr> {
+    let blocks = node_blocks(rows.clone(), grid, n, dof)?;
+    valued_from(rows.start, &blocks, |i, columns, values| {
         let mut degree = 0.0;
         let mut diagonal = 0;
         for (position, (&j, slot)) in columns.iter().zip(values.iter_mut()).enumerate() {
@@ -39,16 +45,15 @@ fn elements(grid: &Grid, n: usize, dof: usize) -> Result<Loaded> {
             degree -= *slot;
         }
         values[diagonal] = degree * 1.0001 + 1e-3;
-    })?;
-    let stored = matrix.nnz() as u64;
-    Ok(Loaded::new(matrix, stored, true))
+    })
 }
 
-/// Returns a matrix of ones with the pattern in which each node couples with itself and its neighbours by blocks of `dof` x
-/// `dof`. `n` is the number of rows: the number of nodes times `dof`.
-pub(super) fn node_blocks(grid: &Grid, n: usize, dof: usize) -> Result<crate::format::Csr> {
-    pattern(
-        Shape::square(n, grid.points() * dof),
+/// Returns some rows of a matrix of ones with the pattern in which each node couples with itself and its neighbours by blocks of
+/// `dof` x `dof`. `n` is the number of all rows: the number of nodes times `dof`.
+pub(super) fn node_blocks(rows: Range<usize>, grid: &Grid, n: usize, dof: usize) -> Result<Csr> {
+    pattern_from(
+        rows.start,
+        Shape::rows_of_square(&rows, n, grid.points() * dof),
         |i| grid.neighbours(i / dof).count() * dof,
         |i, columns| {
             for (block, node) in columns.chunks_exact_mut(dof).zip(grid.neighbours(i / dof)) {

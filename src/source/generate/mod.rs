@@ -25,8 +25,10 @@ mod uniform;
 use super::Loaded;
 use super::catalog::Entry;
 use crate::error::{Error, Result};
+use crate::format::Csr;
 use crate::parallel::room;
 use spec::Spec;
+use std::ops::Range;
 
 /// An entry of the table of generators.
 struct Generator {
@@ -139,19 +141,71 @@ const GENERATORS: &[Generator] = &[
 
 /// A matrix whose description has been checked, ready to be made.
 struct Recipe {
+    bytes: u128,
     /// Rows and entries, exact or approximate, if they are known in advance.
     size: Option<(u64, u64)>,
     /// The real matrix that this one imitates.
     imitated: Option<&'static Entry>,
     make: Box<dyn FnOnce() -> Result<Loaded>>,
+    /// The rows, if they can be made separately.
+    mesh: Option<Mesh>,
+}
+
+/// A symmetric matrix of a mesh, whose rows can be made separately.
+pub struct Mesh {
+    rows: usize,
+    unknowns: usize,
+    grid: grid::Grid,
+    make: Box<dyn Fn(Range<usize>) -> Result<Csr>>,
+}
+
+impl Mesh {
+    /// Describes a matrix with `unknowns` rows for each node of a grid.
+    fn new(
+        rows: usize,
+        unknowns: usize,
+        grid: grid::Grid,
+        make: impl Fn(Range<usize>) -> Result<Csr> + 'static,
+    ) -> Mesh {
+        Mesh { rows, unknowns, grid, make: Box::new(make) }
+    }
+
+    /// Returns the number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Returns the number of rows of each node.
+    pub fn unknowns(&self) -> usize {
+        self.unknowns
+    }
+
+    /// Returns the number of entries of a row.
+    pub fn entries(&self, row: usize) -> usize {
+        self.grid.neighbours(row / self.unknowns).count() * self.unknowns
+    }
+
+    /// Makes some rows; their columns are those of the whole matrix.
+    pub fn make(&self, rows: Range<usize>) -> Result<Csr> {
+        (self.make)(rows)
+    }
 }
 
 impl Recipe {
-    /// Fails immediately if `bytes`, the least that is allocated at the same time, exceed the memory.
-    fn new(bytes: u128, make: impl FnOnce() -> Result<Loaded> + 'static) -> Result<Recipe> {
-        let fits = usize::try_from(bytes).map_err(|_| Error::OutOfMemory { bytes })?;
+    /// Plans a matrix; `bytes` is the least that is allocated at the same time.
+    fn new(bytes: u128, make: impl FnOnce() -> Result<Loaded> + 'static) -> Recipe {
+        Recipe { bytes, size: None, imitated: None, make: Box::new(make), mesh: None }
+    }
+
+    /// Fails if the matrix does not fit into the memory.
+    fn checked(self) -> Result<Recipe> {
+        let fits = usize::try_from(self.bytes).map_err(|_| Error::OutOfMemory { bytes: self.bytes })?;
         room::<u8>(fits)?;
-        Ok(Recipe { size: None, imitated: None, make: Box::new(make) })
+        Ok(self)
+    }
+
+    fn by_rows(self, mesh: Mesh) -> Recipe {
+        Recipe { mesh: Some(mesh), ..self }
     }
 
     fn sized(self, rows: usize, entries: u64) -> Recipe {
@@ -176,8 +230,18 @@ pub fn generate(what: &str) -> Option<Result<Loaded>> {
 }
 
 fn plan(what: &str) -> Option<Result<Recipe>> {
+    Some(unchecked_plan(what)?.and_then(Recipe::checked))
+}
+
+/// Returns the recipe, even if the whole matrix does not fit into the memory.
+fn unchecked_plan(what: &str) -> Option<Result<Recipe>> {
     let (generator, rest) = find(what)?;
     Some((generator.plan)(&Spec::new(what, rest, generator.form)))
+}
+
+/// Returns the mesh of a generator whose rows can be made separately; `None` if `what` names no such generator.
+pub fn mesh(what: &str) -> Result<Option<Mesh>> {
+    unchecked_plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.mesh))
 }
 
 /// Returns rows and entries of the matrix that `what` describes, if they are known before it is made. Fails where [`generate`]

@@ -4,10 +4,12 @@
 //! entry -1. The matrix is positive definite; the stencil of 27 points is that of the HPCG benchmark. With Neumann boundaries,
 //! the diagonal counts the neighbours: the matrix is singular, and constants are in the null space.
 
-use super::assemble::{Shape, pattern, valued};
+use super::assemble::{Shape, pattern_from, valued_from};
 use super::grid::Grid;
-use super::{Loaded, Recipe, Spec};
+use super::{Loaded, Mesh, Recipe, Spec};
 use crate::error::Result;
+use crate::format::Csr;
+use std::ops::Range;
 
 pub(super) fn make_2d(spec: &Spec<'_>) -> Result<Recipe> {
     spec.allow(&["n", "boundary"])?;
@@ -29,21 +31,24 @@ fn make(spec: &Spec<'_>, extents: [usize; 3], apart: usize, points: usize) -> Re
     let n = spec.rows(&extents)?;
     let grid = Grid::new(extents, apart);
     let (shape, entries) = (Shape::square(n, grid.points()), grid.entries());
-    Ok(Recipe::new(shape.bytes(), move || laplacian(shape, &grid, neumann, points))?.sized(n, entries))
+    let of_mesh = grid.clone();
+    let mesh = Mesh::new(n, 1, grid.clone(), move |rows| laplacian(rows, n, &of_mesh, neumann, points));
+    let whole = move || laplacian(0..n, n, &grid, neumann, points).map(Loaded::symmetric);
+    Ok(Recipe::new(shape.bytes(), whole).sized(n, entries).by_rows(mesh))
 }
 
-fn laplacian(shape: Shape, grid: &Grid, neumann: bool, points: usize) -> Result<Loaded> {
-    let stencil = pattern(
-        shape,
+/// Makes some of the `n` rows.
+fn laplacian(rows: Range<usize>, n: usize, grid: &Grid, neumann: bool, points: usize) -> Result<Csr> {
+    let stencil = pattern_from(
+        rows.start,
+        Shape::rows_of_square(&rows, n, grid.points()),
         |i| grid.neighbours(i).count(),
         |i, columns| columns.iter_mut().zip(grid.neighbours(i)).for_each(|(slot, j)| *slot = j as u32),
     )?;
-    let matrix = valued(&stencil, |i, columns, values| {
+    valued_from(rows.start, &stencil, |i, columns, values| {
         let diagonal = if neumann { columns.len() } else { points } as f64 - 1.0;
         for (&j, value) in columns.iter().zip(values) {
             *value = if j as usize == i { diagonal } else { -1.0 };
         }
-    })?;
-    let stored = matrix.nnz() as u64;
-    Ok(Loaded::new(matrix, stored, true))
+    })
 }

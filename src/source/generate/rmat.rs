@@ -61,7 +61,7 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     let [permuted, loopless, weighted] = ["permuted", "loopless", "weighted"].map(|name| spec.flag(name));
     let graph =
         Graph { n, edges, quarters, seed, permuted: permuted?, loopless: loopless?, weighted: weighted? };
-    Recipe::new(distinct::bytes(edges), move || graph.make())
+    Ok(Recipe::new(distinct::bytes(edges), move || graph.make()))
 }
 
 impl Graph {

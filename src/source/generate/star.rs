@@ -27,7 +27,7 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     let background = edges.saturating_sub(distinct_among(n - 1, hub)) / 2;
     let seed = spec.seed()?;
     let draws = hub + background;
-    Recipe::new(distinct::bytes(draws), move || star(n, hub, draws, seed))
+    Ok(Recipe::new(distinct::bytes(draws), move || star(n, hub, draws, seed)))
 }
 
 fn star(n: u64, hub: u64, draws: u64, seed: u64) -> Result<Loaded> {

@@ -64,7 +64,7 @@ impl Pairs {
     /// Makes a matrix with off-diagonal values from -1 to 1. The diagonal is the sum of their magnitudes plus `shift`: strictly
     /// dominant, so the matrix is positive definite without an eigenvalue below `shift`.
     pub(super) fn dominant(self, shift: f64) -> Result<Recipe> {
-        Recipe::new(self.shape().bytes(), move || self.make_dominant(shift))
+        Ok(Recipe::new(self.shape().bytes(), move || self.make_dominant(shift)))
     }
 
     fn make_dominant(self, shift: f64) -> Result<Loaded> {

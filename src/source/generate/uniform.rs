@@ -16,14 +16,14 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     let row = spec.integer("row", 1..=cols)?.unwrap_or(ROW.min(cols));
     let seed = spec.seed()?;
     let shape = Shape { rows, cols, entries: rows as u128 * row as u128 };
-    Recipe::new(shape.bytes(), move || {
+    Ok(Recipe::new(shape.bytes(), move || {
         let pattern = pattern(
             shape,
             |_| row,
             |i, columns| distinct(&mut Random::at(seed, 2 * i as u64), cols, columns),
         )?;
         random_values(&pattern, seed)
-    })
+    }))
 }
 
 /// Adds values drawn between 0 and 1 to a pattern.
