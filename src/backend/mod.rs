@@ -8,6 +8,7 @@ mod blocks;
 pub mod cpu;
 pub mod cuda;
 pub mod decision;
+pub mod distributed;
 mod each;
 mod names;
 mod params;

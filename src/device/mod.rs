@@ -6,6 +6,7 @@
 
 pub mod cpu;
 pub mod cuda;
+pub mod distributed;
 pub mod formula;
 pub mod stream;
 pub mod sweep;
@@ -15,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
+pub use distributed::{Distributed, Ranks};
 pub use formula::{Formula, Name, Product};
 use rayon::prelude::*;
 use std::any::Any;
@@ -310,10 +312,25 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
             .for_each(|(number, (chunk, part))| work(number, chunk, part));
     }
 
+    /// Returns the ranks of a distributed device.
+    fn ranks(&self) -> Option<&Ranks> {
+        None
+    }
+
+    /// Returns the first row of this rank's part of a vector.
+    fn first_row(&self) -> usize {
+        0
+    }
+
     /// Agrees among the ranks of a distributed device on a stop that the host decides, so that no rank waits for another. Every
-    /// such decision is passed to this function.
+    /// such decision is passed to this function. Returns whether any rank stops.
     fn agree(&self, stop: bool) -> bool {
-        stop
+        self.ranks().map_or(stop, |ranks| ranks.any(stop))
+    }
+
+    /// Combines a number of every rank of a distributed device, in the order of ranks.
+    fn fold(&self, mine: f64, with: fn(f64, f64) -> f64) -> f64 {
+        self.ranks().map_or(mine, |ranks| ranks.fold(mine, with))
     }
 
     /// Records one step; see [`Recorded`] for steps over a workspace. The step does not run yet. The recording keeps everything

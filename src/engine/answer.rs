@@ -5,6 +5,7 @@ use super::device::DeviceHandle;
 use super::limit::{self, Traffic};
 use super::rhs::RightHandSide;
 use super::settings::Input;
+use crate::device::Ranks;
 use crate::device::stream::Limit;
 use crate::observe::report::{Measure, Report};
 use crate::observe::{History, Profile, Recorder, profile};
@@ -36,6 +37,14 @@ impl MatrixFacts {
                 nnz: matrix.nnz() as u64,
                 notes: matrix.notes().to_vec(),
                 seconds_load: matrix.metadata.seconds_load,
+            },
+            Input::OfRank(matrix) => MatrixFacts {
+                name: matrix.facts.name.clone(),
+                stand_in: matrix.facts.stand_in,
+                rows: matrix.total_rows() as u64,
+                nnz: matrix.facts.nnz,
+                notes: matrix.facts.notes.clone(),
+                seconds_load: matrix.facts.seconds_load,
             },
             Input::Applied(product) => MatrixFacts {
                 name: "a product of the caller".to_owned(),
@@ -119,7 +128,13 @@ impl Answer {
         }
     }
 
-    /// Returns the solution vector.
+    /// Combines the errors of the rows of all ranks.
+    pub(super) fn combine_errors(&mut self, ranks: &Ranks) {
+        let largest = |mine: f64| ranks.fold(mine, f64::max);
+        self.error = self.error.map(|(error, size)| (largest(error), largest(size)));
+    }
+
+    /// Returns the solution vector; over ranks, the rows of this rank.
     pub fn x(&self) -> &[f64] {
         &self.x
     }

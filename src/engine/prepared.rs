@@ -4,10 +4,12 @@ use super::answer::{Answer, Facts, MatrixFacts};
 use super::device::{DeviceHandle, Opened, Request, on_device};
 use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
+use super::range::check_range;
+use super::rank_session;
 use super::rhs::RightHandSide;
 use super::running::HISTORY_CAPACITY;
 use super::session::{Recipe, Session, session};
-use super::settings::{Input, Settings, check_range};
+use super::settings::{Input, Settings};
 use super::stopping::Stopping;
 use super::tune::{Choosing, Explanation};
 use super::watch::FanOut;
@@ -75,6 +77,18 @@ const _: () = {
     is_send::<Prepared>();
 };
 
+/// Builds the operators on the device, or on those of all ranks. Returns a note on the symmetry of the matrix, too.
+fn open_session(
+    device: &DeviceHandle,
+    settings: &mut Settings,
+    backend: &Choice,
+) -> Result<(Box<dyn Session>, Recipe, Option<String>)> {
+    if let Input::OfRank(matrix) = &settings.matrix {
+        return rank_session::session(device, &matrix.clone(), settings, backend);
+    }
+    on_device!(device, settings.request.precision, |held, D, T| session::<D, T>(held, settings, backend))
+}
+
 impl Prepared {
     pub(super) fn new(mut settings: Settings) -> Result<Prepared> {
         settings.check_own()?;
@@ -89,14 +103,16 @@ impl Prepared {
         settled.check_device()?;
         let device = match settings.device.take() {
             Some(device) => device,
-            // An operator of the caller may itself solve systems on the shared device, so this solve opens another one.
-            None if settings.has_custom_operators() => DeviceHandle::open(settled.device)?,
+            // An operator of the caller may itself solve systems on the shared device, so this solve opens another one. Ranks
+            // that are threads of one process must not wait for the device of another rank.
+            None if settings.has_custom_operators() || settings.matrix.of_rank().is_some() => {
+                DeviceHandle::open(settled.device)?
+            }
             None => DeviceHandle::shared(settled.device)?,
         };
         let began = Instant::now();
         let (backend, precision) = (settled.backend, settings.request.precision);
-        let (session, recipe, note) =
-            on_device!(device, precision, |held, D, T| session::<D, T>(held, &mut settings, &backend))?;
+        let (session, recipe, note) = open_session(&device, &mut settings, &backend)?;
         let Settings {
             matrix,
             request,
@@ -110,7 +126,7 @@ impl Prepared {
         } = settings;
         let applied = matches!(matrix, Input::Applied(_));
         let own = recipe.custom_precond.is_some();
-        let facts = Facts {
+        let mut facts = Facts {
             method: recipe.method,
             matrix: MatrixFacts::of(&matrix),
             device: device.describe().to_owned(),
@@ -124,6 +140,11 @@ impl Prepared {
             seconds_setup: began.elapsed().as_secs_f64(),
             moves: !applied,
         };
+        if let Some(rank) = matrix.of_rank() {
+            facts.device = format!("{} ranks, each {}", rank.ranks().size(), device.describe());
+            facts.backend = rank.backend_label(&facts.backend)?;
+            facts.precond = rank.precond_label();
+        }
         let mut ready = Prepared {
             matrix,
             device,
@@ -147,7 +168,8 @@ impl Prepared {
     }
 
     fn rule(&self, stopping: &Stopping) -> Result<StoppingRule> {
-        let rule = stopping.rule(self.matrix.rows(), self.facts.precision, self.facts.method.stride())?;
+        let rule =
+            stopping.rule(self.matrix.total_rows(), self.facts.precision, self.facts.method.stride())?;
         Ok(StoppingRule::any([rule, StoppingRule::Interrupt(Arc::clone(&self.ended))]))
     }
 
@@ -184,11 +206,7 @@ impl Prepared {
         settings.custom_precond = self.recipe.custom_precond.clone();
         settings.choosing = self.choosing;
         settings.assume_symmetric = self.assume_symmetric;
-        let (session, recipe, _) = on_device!(
-            self.device,
-            self.facts.precision,
-            |held, D, T| session::<D, T>(held, &mut settings, &self.backend)
-        )?;
+        let (session, recipe, _) = open_session(&self.device, &mut settings, &self.backend)?;
         let facts = Facts {
             backend: recipe.backend.label(),
             backend_because: recipe.backend.because().map(str::to_owned),
@@ -221,7 +239,7 @@ impl Prepared {
         &self.stopping
     }
 
-    /// Returns the number of rows, which is also the length of right-hand sides and solutions.
+    /// Returns the number of rows, which is also the length of right-hand sides and solutions; over ranks, that of this rank.
     pub fn rows(&self) -> usize {
         self.matrix.rows()
     }
@@ -254,10 +272,14 @@ impl Prepared {
     ) -> Result<Answer> {
         let b = b.into();
         let mut x = zeros(self.matrix.rows())?;
-        let most = self.stopping.most_iterations(self.matrix.rows());
+        let most = self.stopping.most_iterations(self.matrix.total_rows());
         let mut recorder = Recorder::with_capacity(most.min(HISTORY_CAPACITY));
         let outcome = self.run(&b, &mut x, std::slice::from_mut(&mut recorder), observers)?;
-        Ok(Answer::new(x, outcome, recorder, Arc::clone(&self.facts), &b))
+        let mut answer = Answer::new(x, outcome, recorder, Arc::clone(&self.facts), &b);
+        if let Some(rank) = self.matrix.of_rank() {
+            answer.combine_errors(rank.ranks());
+        }
+        Ok(answer)
     }
 
     /// Solves the systems of several right-hand sides at once: one product of the matrix and all columns in an iteration. Each
@@ -302,7 +324,8 @@ impl Prepared {
             return Err(Error::setting("rhs", b.description, reason));
         };
         let mut x = zeros(entries)?;
-        let most = self.stopping.most_iterations(rows).min(HISTORY_CAPACITY / b.k.min(HISTORY_CAPACITY));
+        let most = self.stopping.most_iterations(self.matrix.total_rows());
+        let most = most.min(HISTORY_CAPACITY / b.k.min(HISTORY_CAPACITY));
         let mut recorders = Recorder::of_columns(b.k, most);
         let system = System { matrix: self.matrix.reference(), b: b.b, x0: b.x0 };
         let mut observer =
@@ -320,9 +343,13 @@ impl Prepared {
 
     /// Refuses right-hand sides that vectors in single precision cannot hold.
     fn check_right_hand_sides(&self, b: &[f64]) -> Result<()> {
-        match self.facts.precision {
+        let checked = match self.facts.precision {
             Precision::F32 => check_range(self.facts.precision, "the right-hand side", b.iter().copied()),
             _ => Ok(()),
+        };
+        match self.matrix.of_rank() {
+            Some(rank) => rank.ranks().agreed(checked),
+            None => checked,
         }
     }
 
@@ -357,7 +384,10 @@ impl Prepared {
     /// the arrays of matrix and preconditioner are rebuilt.
     pub fn update(&mut self, matrix: &Matrix) -> Result<()> {
         let Input::Stored(before) = &self.matrix else {
-            let reason = "the prepared matrix is given only by its product; change what the product computes";
+            let reason = match self.matrix {
+                Input::OfRank(_) => "the prepared matrix is distributed over ranks; prepare another solve",
+                _ => "the prepared matrix is given only by its product; change what the product computes",
+            };
             return Err(Error::setting("matrix", matrix.name(), reason));
         };
         let (old, new) = (before.csr.pattern(), matrix.csr.pattern());

@@ -1,6 +1,7 @@
 //! Right-hand sides by name, and vectors from files.
 
 use super::matrix::Matrix;
+use super::ranks::RankMatrix;
 use super::rhs::RightHandSide;
 use crate::error::{Error, Result};
 use crate::format::Csr;
@@ -208,10 +209,29 @@ impl RhsName {
             RhsName::TimesOnes => Ok(problem::with_known_answer(matrix)),
             RhsName::Ones => Ok(named(vec![1.0; n])),
             RhsName::Random(seed) => Ok(named(problem::random(n, *seed))),
-            RhsName::Randoms(seed, count) => problem::random_columns(n, *seed, *count).map(named),
+            RhsName::Randoms(seed, count) => problem::random_columns(0..n, *seed, *count).map(named),
             RhsName::File(file) => file.values(n).map(|b| named(b.to_vec())),
             RhsName::Attached => attached(vectors, n),
         }
+    }
+}
+
+impl RhsName {
+    /// Creates the rows of this rank of the right-hand side for a distributed matrix. All ranks call this together.
+    pub fn make_rows(&self, matrix: &RankMatrix) -> Result<Problem> {
+        let (columns, rows) = (self.columns(), matrix.rows());
+        let b = match self {
+            RhsName::TimesOnes => return Ok(problem::with_known_answer_over_ranks(&matrix.rows)),
+            RhsName::Ones => vec![1.0; rows.len()],
+            RhsName::Random(seed) => problem::random_rows(rows, *seed),
+            RhsName::Randoms(seed, count) => problem::random_columns(rows, *seed, *count)?,
+            RhsName::File(file) => {
+                let all = file.values(matrix.total_rows())?;
+                all[rows.start * columns..rows.end * columns].to_vec()
+            }
+            RhsName::Attached => attached(&[], rows.len())?.b,
+        };
+        Ok(Problem { b, columns, answer: None, description: self.to_string() })
     }
 }
 

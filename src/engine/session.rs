@@ -160,6 +160,7 @@ fn build<D: Pick<T>, T: Scalar>(
     let Recipe { method, backend, precond, custom_precond, columns, .. } = recipe;
     let Ready { narrow, mut residuals } = ready;
     let (a, m) = match matrix {
+        Input::OfRank(_) => return Err(Error::setting("matrix", "", "it is distributed over ranks")),
         Input::Applied(product) => (product_operator::<D, T>(device, product)?, None),
         Input::Stored(exact) => {
             let csr = narrow.unwrap_or_else(|| Arc::clone(&exact.csr));
@@ -220,7 +221,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
     let mut note = if later { None } else { settings.check_matrix()? };
     settings.check_products()?;
     let (backend, precond) = match &settings.matrix {
-        Input::Applied(_) => (backend.without_matrix(), Preconditioner::NONE),
+        Input::Applied(_) | Input::OfRank(_) => (backend.without_matrix(), Preconditioner::NONE),
         Input::Stored(exact) => {
             let plain = settings.request.precond.is_sweeps() && settings.custom_precond.is_none();
             let size = held.gpu_size();

@@ -2,6 +2,8 @@
 
 use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;
+use super::range::check_range;
+use super::ranks::RankMatrix;
 use super::stopping::Stopping;
 use super::tune::Choosing;
 use super::watch::Phases;
@@ -18,18 +20,34 @@ use std::sync::atomic::AtomicBool;
 /// The seed of the vector by which products are checked for symmetry.
 const SEED: u64 = 1;
 
-/// The matrix of a solve: stored entries, or only a product.
+/// The matrix of a solve: stored entries, only a product, or the rows of a rank.
 #[derive(Clone)]
 pub(super) enum Input {
     Stored(Matrix),
     Applied(Arc<dyn Product>),
+    OfRank(RankMatrix),
 }
 
 impl Input {
+    /// Returns the rows of this process.
     pub fn rows(&self) -> usize {
         match self {
             Input::Stored(matrix) => matrix.rows(),
             Input::Applied(product) => product.rows(),
+            Input::OfRank(matrix) => matrix.rows().len(),
+        }
+    }
+
+    /// Returns the rows of all ranks.
+    pub fn total_rows(&self) -> usize {
+        self.of_rank().map_or_else(|| self.rows(), RankMatrix::total_rows)
+    }
+
+    /// Returns the rows of a rank of a distributed matrix.
+    pub fn of_rank(&self) -> Option<&RankMatrix> {
+        match self {
+            Input::OfRank(matrix) => Some(matrix),
+            Input::Stored(_) | Input::Applied(_) => None,
         }
     }
 
@@ -37,6 +55,7 @@ impl Input {
         match self {
             Input::Stored(matrix) => MatrixRef::Stored(&matrix.csr),
             Input::Applied(product) => MatrixRef::Applied(&**product),
+            Input::OfRank(matrix) => MatrixRef::OfRank(&matrix.rows),
         }
     }
 }
@@ -128,7 +147,12 @@ impl Settings {
 
     /// Refuses a matrix that the method cannot solve; returns a note on its symmetry.
     pub fn check_matrix(&mut self) -> Result<Option<String>> {
-        let Input::Stored(matrix) = &self.matrix else { return Ok(None) };
+        let matrix = match &self.matrix {
+            Input::Stored(matrix) => matrix,
+            Input::Applied(_) => return Ok(None),
+            // Checked when it was distributed.
+            Input::OfRank(matrix) => return Ok(matrix.facts.note.clone()),
+        };
         let _span = self.phases.begin(Phase::Analyse, "checking the matrix");
         let Request { precond, precision, .. } = self.request;
         let note = matrix.require_symmetric(self.method.name(), self.assume_symmetric, precond)?;
@@ -156,22 +180,5 @@ impl Settings {
             }
         }
         Ok(())
-    }
-}
-
-/// Refuses numbers that underflow to 0 or overflow in f32, as they would change the problem.
-pub(super) fn check_range(
-    precision: Precision,
-    what: &str,
-    mut values: impl Iterator<Item = f64>,
-) -> Result<()> {
-    let lost = |v: &f64| *v != 0.0 && v.is_finite() && (*v as f32 == 0.0 || (*v as f32).is_infinite());
-    match values.find(lost) {
-        None => Ok(()),
-        Some(value) => Err(Error::setting(
-            "precision",
-            precision.name(),
-            format!("{what} holds {value:e}, out of range for f32; use precision f64, or scale the system"),
-        )),
     }
 }

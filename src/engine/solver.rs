@@ -5,6 +5,7 @@ use super::device::{DeviceHandle, Request, Settled};
 use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
 use super::prepared::Prepared;
+use super::ranks::RankMatrix;
 use super::rhs::RightHandSide;
 use super::settings::{Input, Settings};
 use super::stopping::Stopping;
@@ -105,6 +106,12 @@ impl Solver {
     /// Creates the settings of a solve of `a` by a method.
     pub fn new(method: Method, a: &Matrix) -> Solver {
         Solver(Settings::new(method, Input::Stored(a.clone())))
+    }
+
+    /// Creates the settings of a solve of the rows of all ranks. Every rank passes its rows of right-hand sides and starts, and
+    /// gets its rows of the solution.
+    pub fn over_ranks(method: Method, a: &RankMatrix) -> Solver {
+        Solver(Settings::new(method, Input::OfRank(a.clone())))
     }
 
     fn with_product(method: Method, product: Arc<dyn Product>) -> Solver {

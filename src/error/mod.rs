@@ -434,6 +434,12 @@ pub enum Error {
         /// What to do instead.
         hint: &'static str,
     },
+    /// Another rank of the same solve has failed.
+    #[error("rank {rank} has failed")]
+    OtherRank {
+        /// The rank, counted from 0.
+        rank: usize,
+    },
     /// A solve needs a GPU, but no GPU can be used.
     #[error("{source}; on the CPU the nearest backend{} {}", if near.len() == 1 { " is" } else { "s are" }, near.join(" and "))]
     NoDevice {
@@ -519,6 +525,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns an error about rows that were counted from row `first` of the whole matrix with their numbers there.
+    pub(crate) fn in_rows_from(self, first: usize) -> Error {
+        match self {
+            Error::BadDiagonal { precond, row, value } => {
+                Error::BadDiagonal { precond, row: first + row, value }
+            }
+            Error::BadBlock { precond, row, size, at, pivot } => {
+                Error::BadBlock { precond, row: first + row, size, at: first + at, pivot }
+            }
+            Error::Breakdown { precond, row, what, hint } => {
+                Error::Breakdown { precond, row: first + row, what, hint }
+            }
+            other => other,
+        }
+    }
+
     /// Creates the error for an invalid value of a setting, which has the name of the command line's flag without dashes.
     pub(crate) fn setting(setting: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
         Error::BadSetting { setting, value: value.to_string(), reason: reason.into() }

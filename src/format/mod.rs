@@ -27,6 +27,7 @@ pub mod ell;
 pub(crate) mod finish;
 pub(crate) mod narrow;
 mod order;
+pub mod partition;
 pub mod pattern;
 mod pieces;
 mod renumber;

@@ -1,10 +1,12 @@
-//! Selections from the entries of a matrix: a triangle, a submatrix.
+//! Selections from the entries of a matrix: a triangle, a submatrix, a range of columns.
 
-use super::Csr;
 use super::pieces::{each_row, narrow, narrow_length};
 use super::rows::build_rows;
 use super::values::for_stored;
+use super::{Csr, Pattern};
 use crate::error::Result;
+use std::ops::Range;
+use std::sync::Arc;
 
 impl Csr {
     /// Returns the entries on and below the diagonal.
@@ -45,6 +47,39 @@ impl Csr {
                 }
             })
         })
+    }
+
+    /// Returns the entries in a range of columns, which are numbered from the start of the range.
+    pub fn column_range(&self, columns: Range<usize>) -> Result<Csr> {
+        let kept = |row: usize| {
+            let (all, start) = (self.row_columns(row), self.row_range(row).start);
+            let before = |end: usize| start + all.partition_point(|column| (*column as usize) < end);
+            before(columns.start)..before(columns.end)
+        };
+        let lengths = each_row(self.rows(), 4 * self.nnz(), |row| narrow_length(kept(row).len()))?;
+        let size = (self.rows(), columns.len());
+        for_stored!(self.values(), self.nnz(), |values| {
+            build_rows(size, &lengths, self.pattern().repeats, |row, columns_out, values_out| {
+                let from = kept(row);
+                let shifted = self.col_indices()[from.clone()].iter().map(|c| c - columns.start as u32);
+                columns_out.iter_mut().zip(shifted).for_each(|(to, column)| *to = column);
+                values_out.copy_from_slice(&values[from]);
+            })
+        })
+    }
+
+    /// Returns the matrix with other numbers of columns, `cols` in all. `number` must increase with the column.
+    pub fn with_columns(self, cols: usize, number: impl Fn(u32) -> u32) -> Result<Csr> {
+        let rows = self.rows();
+        let (pattern, values) = self.into_parts();
+        let Pattern { row_offsets, col_indices, repeats, .. } = Pattern::unshared(pattern)?;
+        let mut columns = col_indices.into_vec();
+        columns.iter_mut().for_each(|column| *column = number(*column));
+        let pattern = match repeats {
+            true => Pattern::with_repeats(rows, cols, row_offsets, columns)?,
+            false => Pattern::new(rows, cols, row_offsets, columns)?,
+        };
+        Csr::with_pattern(Arc::new(pattern), values)
     }
 
     /// Returns the matrix without its diagonal unless `diagonal`, and with only the first of repeated entries unless `repeats`.

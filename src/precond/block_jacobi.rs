@@ -16,7 +16,7 @@
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 12.2.
 
-use super::entry::{self, Given, Size};
+use super::entry::{self, Given, OverRanks, Size};
 use super::params::{Numbers, Param};
 use super::{beyond, holds};
 use crate::backend::{Operator, Pick};
@@ -53,6 +53,11 @@ impl entry::Family for Family {
     }];
     const READS_LOWER_TRIANGLE: bool = true;
     const BYTES_ARE_ESTIMATED: bool = true;
+    const OVER_RANKS: OverRanks = OverRanks::Same;
+
+    fn together(values: Numbers) -> usize {
+        values[0] as usize
+    }
 
     fn settle(matrix: &Csr, mut values: Numbers) -> Numbers {
         if values[0] == BEST {

@@ -34,18 +34,19 @@
 
 mod estimate;
 
-use super::entry::{self, DotSweep, Given, Program, Size};
+use super::entry::{self, DotSweep, Given, OverRanks, Program, Size};
 use super::jacobi::inverse_diagonal;
 use super::params::{Numbers, Param};
 use crate::backend::{Operator, Pick};
 use crate::device::formula::{names, sweep};
 use crate::device::{Device, Dot, Formula, Op, Sweep};
 use crate::error::Result;
+use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::parallel::lock;
 use crate::scalar::Scalar;
 use estimate::{CURVATURE, largest_eigenvalue};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// The preconditioner's row in the table.
 pub(super) struct Family;
@@ -111,6 +112,7 @@ impl entry::Family for Family {
         estimate::DIRECTION.sweep,
     ];
     const PROGRAMS: &'static [Program] = &[CURVATURE.program()];
+    const OVER_RANKS: OverRanks = OverRanks::Products;
 
     /// D^-1, e and s.
     fn bytes(_: Numbers, size: Size, width: u64) -> u64 {
@@ -124,21 +126,30 @@ impl entry::Family for Family {
 
     /// Builds the operator from that of the matrix; every diagonal entry must be positive and finite.
     fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>> {
-        let Given { device, matrix, a, values: [degree, ratio, ..], .. } = *given;
-        let inverse = inverse_diagonal::<T>(Self::NAME, matrix)?;
-        let n = matrix.rows();
-        let host: Vec<T> = inverse.iter().map(|&d| T::from_f64(d)).collect();
-        let mut diagonal = device.vector(n, 1)?;
-        device.upload(&host, &mut diagonal)?;
-        let largest = largest_eigenvalue(device, matrix, a, &inverse, &host)?;
-        log::info!(
-            "chebyshev: interval from {:.4} to {largest:.4} for the eigenvalues of the scaled matrix",
-            largest / ratio
-        );
-        let steps = coefficients(degree as usize, largest, ratio);
-        let work = Mutex::new(Work::new(device, n, 1)?);
-        Ok(given.bind(Chebyshev { n, a: a.clone(), diagonal, steps, work }))
+        let inverse = inverse_diagonal::<T>(Self::NAME, given.matrix)?;
+        of_diagonal(given.matrix, given.a, &inverse, given.values)
     }
+}
+
+/// Builds the operator from the rows of the matrix, the inverses of their diagonal entries, and the operator of the matrix.
+pub(super) fn of_diagonal<D: Device, T: Scalar>(
+    rows: &Csr,
+    a: &Operator<D, T>,
+    inverse: &[f64],
+    [degree, ratio, ..]: Numbers,
+) -> Result<Operator<D, T>> {
+    let (device, n) = (a.device(), rows.rows());
+    let host: Vec<T> = inverse.iter().map(|&d| T::from_f64(d)).collect();
+    let mut diagonal = device.vector(n, 1)?;
+    device.upload(&host, &mut diagonal)?;
+    let largest = largest_eigenvalue(device, rows, a, inverse, &host)?;
+    log::info!(
+        "chebyshev: interval from {:.4} to {largest:.4} for the eigenvalues of the scaled matrix",
+        largest / ratio
+    );
+    let steps = coefficients(degree as usize, largest, ratio);
+    let work = Mutex::new(Work::new(device, n, 1)?);
+    Ok(Operator::new(device, Arc::new(Chebyshev { n, a: a.clone(), diagonal, steps, work })))
 }
 
 /// The coefficients of a step.

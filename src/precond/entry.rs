@@ -58,6 +58,17 @@ impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
     }
 }
 
+/// How a preconditioner is made for a matrix whose rows are distributed over ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverRanks {
+    /// From the entries of each rank alone; it is that of the whole matrix if no rows that belong together are separated.
+    Same,
+    /// From the square block of each rank: an additive Schwarz method without overlap.
+    Schwarz,
+    /// With products of the whole matrix.
+    Products,
+}
+
 /// The description and construction of a preconditioner. Omitted items have defaults.
 pub(super) trait Family {
     /// The name that users type.
@@ -80,6 +91,13 @@ pub(super) trait Family {
     /// All other sweeps with coefficients that are not constants of a call.
     const SWEEPS: &'static [Sweep<'static>] = &[];
     const PROGRAMS: &'static [Program] = &[];
+    /// How it is made for a matrix that is distributed over ranks.
+    const OVER_RANKS: OverRanks = OverRanks::Schwarz;
+
+    /// Returns the number of consecutive rows that belong together and must not be separated.
+    fn together(_values: Numbers) -> usize {
+        1
+    }
 
     /// Sets the parameters that depend on the matrix.
     fn settle(_matrix: &Csr, values: Numbers) -> Numbers {
@@ -121,6 +139,8 @@ pub struct Entry {
     pub(super) dot_sweep: Option<DotSweep>,
     pub(super) sweeps: &'static [Sweep<'static>],
     pub(super) programs: &'static [Program],
+    pub(super) over_ranks: OverRanks,
+    pub(super) together: fn(Numbers) -> usize,
     pub(super) settle: fn(&Csr, Numbers) -> Numbers,
     pub(super) bytes: fn(Numbers, Size, u64) -> u64,
     pub(super) bytes_to_build: fn(Numbers, Size) -> u64,
@@ -142,6 +162,8 @@ impl Entry {
         dot_sweep: None,
         sweeps: &[],
         programs: &[],
+        over_ranks: OverRanks::Same,
+        together: |_| 1,
         settle: |_, values| values,
         bytes: |_, _, _| 0,
         bytes_to_build: |_, _| 0,
@@ -161,6 +183,8 @@ impl Entry {
             dot_sweep: F::DOT_SWEEP,
             sweeps: F::SWEEPS,
             programs: F::PROGRAMS,
+            over_ranks: F::OVER_RANKS,
+            together: F::together,
             settle: F::settle,
             bytes: F::bytes,
             bytes_to_build: F::bytes_to_build,

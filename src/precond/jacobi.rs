@@ -1,6 +1,6 @@
 //! The inverse of the diagonal, applied as one sweep with the same source on every device.
 
-use super::entry::{self, DotSweep, Given, Size};
+use super::entry::{self, DotSweep, Given, OverRanks, Size};
 use super::params::Numbers;
 use super::{beyond, holds};
 use crate::backend::{Operator, Pick};
@@ -22,6 +22,7 @@ impl entry::Family for Family {
     const SUMMARY: &'static str = "the inverse of the diagonal";
     const IS_SWEEPS: bool = true;
     const DOT_SWEEP: Option<DotSweep> = Some(jacobi_dot);
+    const OVER_RANKS: OverRanks = OverRanks::Same;
 
     fn bytes(_: Numbers, size: Size, width: u64) -> u64 {
         size.rows * width

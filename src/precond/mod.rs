@@ -4,6 +4,7 @@
 
 mod block_jacobi;
 mod chebyshev;
+pub mod distributed;
 mod entry;
 mod ic0;
 mod jacobi;
@@ -17,7 +18,7 @@ use crate::device::Sweep;
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::scalar::Scalar;
-pub use entry::{DotSweep, Entry, Program};
+pub use entry::{DotSweep, Entry, OverRanks, Program};
 use entry::{Given, Size};
 pub use params::Param;
 use params::{Numbers, defaults};
@@ -114,6 +115,16 @@ impl Preconditioner {
     /// Returns whether it reads only the lower triangle of the matrix and uses its transpose as the upper one.
     pub fn reads_lower_triangle(self) -> bool {
         self.entry.reads_lower_triangle
+    }
+
+    /// Returns how it is made for a matrix whose rows are distributed over ranks.
+    pub fn over_ranks(self) -> OverRanks {
+        self.entry.over_ranks
+    }
+
+    /// Returns the number of consecutive rows that belong together; 0 if [`settle`](Preconditioner::settle) chooses it.
+    pub fn together(self) -> usize {
+        (self.entry.together)(self.values)
     }
 
     /// Sets the parameters that depend on the matrix, as the construction does.

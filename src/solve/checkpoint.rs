@@ -24,6 +24,7 @@ mod file;
 mod fingerprint;
 
 use super::System;
+use super::given::MatrixRef;
 use crate::error::{Error, Result};
 use crate::files;
 pub(super) use file::{Reader, Writer};
@@ -57,17 +58,33 @@ pub(super) fn identity(
     run_settings: [(&str, String); 5],
     checkpoints: &Checkpoints,
 ) -> Result<Identity> {
-    let Some(matrix) = system.matrix.stored() else {
+    let Some([matrix, b, start]) = fingerprints(system)? else {
         let path = checkpoints.save.as_ref().map(|save| &save.0).or(checkpoints.resume.as_ref());
         let path = path.map_or_else(String::new, |path| path.display().to_string());
         let reason = "a matrix whose entries are not stored cannot be recognised by its checkpoint";
         return Err(Error::setting("checkpoint", path, reason));
     };
-    let start = system.x0.map_or_else(|| "x = 0".to_owned(), of_vector);
-    let system = [("matrix", of_matrix(matrix)), ("right-hand side", of_vector(system.b)), ("start", start)];
+    let system = [("matrix", matrix), ("right-hand side", b), ("start", start)];
     let labels = checkpoints.labels.iter().map(|(name, value)| (*name, value.clone()));
     let all = system.into_iter().chain(run_settings).chain(labels);
     Ok(all.map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// Returns the fingerprints of matrix, right-hand side and start; `None` if the entries of the matrix are not known. Over ranks
+/// they are those of the whole system.
+fn fingerprints(system: &System<'_>) -> Result<Option<[String; 3]>> {
+    let no_start = || "x = 0".to_owned();
+    Ok(match system.matrix {
+        MatrixRef::Applied(_) => None,
+        MatrixRef::Stored(matrix) => {
+            Some([of_matrix(matrix), of_vector(system.b), system.x0.map_or_else(no_start, of_vector)])
+        }
+        MatrixRef::OfRank(rows) => {
+            let of_vector = |vector| fingerprint::of_vector_of_ranks(rows.halo().ranks(), vector);
+            let start = system.x0.map_or_else(|| Ok(no_start()), of_vector)?;
+            Some([fingerprint::of_matrix_of_ranks(rows)?, of_vector(system.b)?, start])
+        }
+    })
 }
 
 /// The contents of a checkpoint file with a valid checksum.

@@ -16,7 +16,8 @@
 //! A. George and J. W. Liu, Computer Solution of Large Sparse Positive Definite Systems, Prentice-Hall, 1981, chapter 4
 //! (reverse Cuthill-McKee and the profile factor).
 
-use super::verdict::{largest_in, largest_magnitude};
+use super::verdict::{larger, largest_in};
+use crate::device::Device;
 use crate::format::Csr;
 use crate::parallel::threads_for;
 use rayon::prelude::*;
@@ -83,10 +84,10 @@ impl Estimator {
         e: &mut [f64],
     ) -> Option<f64> {
         let x = largest_in(x);
-        if !(x > 0.0 && x.is_finite()) {
+        if !has_size(x) {
             return None;
         }
-        let doubt = largest_magnitude([largest_in(z) / smallest, decoupled(matrix, r)].into_iter()) / x;
+        let doubt = doubt(matrix, 0, r, largest_in(z) / smallest) / x;
         let (cached, limit) =
             if doubt < DOUBT { (&mut self.always, &ALWAYS) } else { (&mut self.in_doubt, &IN_DOUBT) };
         match cached.find(matrix, limit) {
@@ -100,13 +101,37 @@ impl Estimator {
     }
 }
 
+/// Returns the doubt about the answer of a system that is distributed over ranks, divided by the largest entry of x. The rows of
+/// this rank begin with column `below`.
+pub(super) fn over_ranks(
+    device: &impl Device,
+    (matrix, below): (&Csr, usize),
+    x: &[f64],
+    r: &[f64],
+    z: &[f64],
+    smallest: f64,
+) -> Option<f64> {
+    let [x, doubt] = [largest_in(x), doubt(matrix, below, r, largest_in(z) / smallest)]
+        .map(|mine| device.fold(mine, larger));
+    has_size(x).then_some(doubt / x).filter(|doubt| !doubt.is_nan())
+}
+
+/// Returns whether the largest entry of x is neither zero nor infinite nor NaN.
+fn has_size(x: f64) -> bool {
+    x > 0.0 && x.is_finite()
+}
+
+/// Returns the larger one of a doubt and the largest r_i / a_ii; the column of the first diagonal entry is `below`.
+fn doubt(matrix: &Csr, below: usize, r: &[f64], of_z: f64) -> f64 {
+    larger(of_z, decoupled(matrix, below, r))
+}
+
 /// Returns the largest r_i / a_ii over the rows with a positive diagonal.
-fn decoupled(matrix: &Csr, r: &[f64]) -> f64 {
-    let row = |i: usize| match matrix.get(i, i) {
+fn decoupled(matrix: &Csr, below: usize, r: &[f64]) -> f64 {
+    let row = |i: usize| match matrix.get(i, below + i) {
         Some(diagonal) if diagonal > 0.0 => (r[i] / diagonal).abs(),
         _ => 0.0,
     };
-    let larger = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) };
     if threads_for(size_of_val(r)) == 1 {
         return (0..r.len()).map(row).fold(0.0, larger);
     }

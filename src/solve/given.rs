@@ -1,12 +1,14 @@
 //! The matrix of a system as the verdict uses it: stored, or known only by its products.
 
 use crate::backend::SharedOperator;
+use crate::backend::distributed::RankRows;
 use crate::device::Cpu;
 use crate::device::cpu::CpuVector;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, LinearOperator};
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A caller-defined square matrix of which only products with vectors are available, or a caller-defined approximation of an
@@ -37,6 +39,8 @@ pub enum MatrixRef<'a> {
     Stored(&'a Csr),
     /// A matrix known only by its products.
     Applied(&'a dyn Product),
+    /// The rows of this rank of a matrix that is distributed over ranks.
+    OfRank(&'a RankRows),
 }
 
 impl<'a> From<&'a Csr> for MatrixRef<'a> {
@@ -59,23 +63,41 @@ impl fmt::Debug for MatrixRef<'_> {
 }
 
 impl<'a> MatrixRef<'a> {
-    /// Returns the numbers of rows and columns.
+    /// Returns the numbers of rows and columns; those of a rank, if the matrix is distributed.
     pub fn shape(self) -> (usize, usize) {
         match self {
             MatrixRef::Stored(matrix) => (matrix.rows(), matrix.cols()),
             MatrixRef::Applied(product) => (product.rows(), product.rows()),
+            MatrixRef::OfRank(rows) => (rows.rows(), rows.rows()),
         }
     }
 
-    /// Returns the matrix with its entries, if they are stored.
+    /// Returns the matrix with its entries, if this process has all of them.
     pub fn stored(self) -> Option<&'a Csr> {
         match self {
             MatrixRef::Stored(matrix) => Some(matrix),
+            MatrixRef::Applied(_) | MatrixRef::OfRank(_) => None,
+        }
+    }
+
+    /// Returns the entries that this process has; the columns of a rank's rows are those of a complete vector.
+    pub fn entries(self) -> Option<&'a Csr> {
+        match self {
+            MatrixRef::Stored(matrix) => Some(matrix),
+            MatrixRef::OfRank(rows) => Some(rows.matrix()),
             MatrixRef::Applied(_) => None,
         }
     }
 
-    /// Computes A x.
+    /// Returns the number of rows of all ranks, and the rows of this process, of which there are `own`.
+    pub fn place(self, own: usize) -> (usize, Range<usize>) {
+        match self {
+            MatrixRef::OfRank(rows) => (rows.halo().total_rows(), rows.halo().rows()),
+            MatrixRef::Stored(_) | MatrixRef::Applied(_) => (own, 0..own),
+        }
+    }
+
+    /// Computes A x in the rows of this process.
     pub fn multiply(self, x: &[f64]) -> Vec<f64> {
         match self {
             MatrixRef::Stored(matrix) => matrix.multiply_reference(x),
@@ -83,6 +105,11 @@ impl<'a> MatrixRef<'a> {
                 let mut y = vec![0.0; product.rows()];
                 product.multiply(x, &mut y);
                 y
+            }
+            MatrixRef::OfRank(rows) => {
+                let mut complete = Vec::new();
+                rows.halo().complete(x, &mut complete);
+                rows.matrix().multiply_reference(&complete)
             }
         }
     }

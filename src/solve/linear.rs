@@ -39,7 +39,7 @@ mod steps;
 use super::answer::{Answer, Host, Memory};
 use super::checkpoint::Checkpoints;
 use super::recurrence::{CEILING, FIRST, Operators, RR, Recurrence, SECOND, TARGET};
-use super::run::{Family, Run, Track, Tracks};
+use super::run::{Family, Iterations, Run, Track, Tracks};
 use super::{Outcome, System};
 use crate::device::{Device, SlotState, Work};
 use crate::error::{Error, Result};
@@ -145,7 +145,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         let most = if M::FACTS.dense.is_some() && k > 1 { Some(0) } else { rule.most_iterations() };
         columns.iter_mut().for_each(|column| column.clear(most));
         let mut run = Run::new(tracks, k, rule, observers);
-        if system.b.iter().all(|b| *b == 0.0) {
+        if !device.agree(system.b.iter().any(|b| *b != 0.0)) {
             x.fill(0.0);
             columns.iter_mut().enumerate().for_each(|(c, column)| column.end_as_zero(&mut run, c));
             return Ok(());
@@ -360,7 +360,7 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
         source: &mut Replay<'s, D, T>,
         state: &SlotState,
     ) -> Result<()> {
-        if self.is_due(run, state) {
+        if self.saver.is_some() && source.agree(self.is_due(run, state)) {
             source.copy_back(state)?;
             let (mut work, operators) = source.recorded.open();
             self.save(run, operators, &mut work, state);
@@ -388,8 +388,9 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
             }
         }
         let mut again = false;
+        let agree = |stop| operators.a.device().agree(stop);
         for column in 0..run.tracks.len() {
-            again |= self.judge_column(run, column);
+            again |= self.judge_column(run, column, &agree);
         }
         drop(span);
         if again {

@@ -1,10 +1,13 @@
 //! Right-hand sides for solves if the user provides none.
 
-use super::verdict::largest_magnitude;
+use super::given::MatrixRef;
+use super::verdict::{larger, largest_magnitude};
+use crate::backend::distributed::RankRows;
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::parallel::{run_all, zeros};
 use crate::source::generate::random::Random;
+use std::ops::Range;
 
 /// One right-hand side or several, and the answer from which a single one was computed.
 #[derive(Clone, Debug)]
@@ -40,6 +43,21 @@ pub fn with_known_answer(matrix: &Csr) -> Problem {
     Problem { b, columns: 1, answer: None, description: "A*random, since A*ones vanishes".to_owned() }
 }
 
+/// Does the same for the rows of this rank. All ranks call this together.
+pub fn with_known_answer_over_ranks(rows: &RankRows) -> Problem {
+    let (halo, description) = (rows.halo(), "A*ones".to_owned());
+    let ranks = halo.ranks();
+    let (b, scale, empty_row) = row_sums(rows.matrix());
+    let scale = ranks.fold(scale, larger);
+    let largest = ranks.fold(largest_magnitude(b.iter().copied()), larger);
+    if !(scale > 0.0 && largest <= ROUNDING * scale) {
+        let known = scale != 0.0 && !ranks.any(empty_row);
+        return Problem { answer: known.then(|| vec![1.0; b.len()]), b, columns: 1, description };
+    }
+    let b = MatrixRef::OfRank(rows).multiply(&random_rows(halo.rows(), SEED));
+    Problem { b, columns: 1, answer: None, description: "A*random, since A*ones vanishes".to_owned() }
+}
+
 /// Returns A times ones, with each row summed in order, the largest sum of magnitudes in a row, and whether such a sum is 0.
 fn row_sums(matrix: &Csr) -> (Vec<f64>, f64, bool) {
     /// Rows that a thread sums as one task.
@@ -61,14 +79,20 @@ fn row_sums(matrix: &Csr) -> (Vec<f64>, f64, bool) {
 
 /// Computes numbers in [-1, 1) that depend only on the seed and their index: the same on every machine.
 pub fn random(n: usize, seed: u64) -> Vec<f64> {
-    (0..n as u64).map(|i| 2.0 * Random::at(seed, i).unit() - 1.0).collect()
+    random_rows(0..n, seed)
 }
 
-/// Computes `k` columns, n x k, row-major: column j is [`random`] for the seed plus j.
-pub fn random_columns(n: usize, seed: u64, k: usize) -> Result<Vec<f64>> {
+/// Computes some rows of [`random`].
+pub fn random_rows(rows: Range<usize>, seed: u64) -> Vec<f64> {
+    rows.map(|row| 2.0 * Random::at(seed, row as u64).unit() - 1.0).collect()
+}
+
+/// Computes some rows of `k` columns, row-major: column j is [`random`] for the seed plus j.
+pub fn random_columns(rows: Range<usize>, seed: u64, k: usize) -> Result<Vec<f64>> {
+    let n = rows.len();
     let entries = n.checked_mul(k).ok_or(Error::OutOfMemory { bytes: n as u128 * k as u128 * 8 })?;
     let mut b = zeros(entries)?;
-    for (i, row) in b.chunks_exact_mut(k.max(1)).enumerate() {
+    for (i, row) in rows.zip(b.chunks_exact_mut(k.max(1))) {
         for (column, entry) in (0..).zip(row) {
             *entry = 2.0 * Random::at(seed.wrapping_add(column), i as u64).unit() - 1.0;
         }

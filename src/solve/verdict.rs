@@ -54,13 +54,36 @@ pub struct Measured {
     pub at_most: f64,
     /// The largest sum of magnitudes in a row of A.
     matrix_norm: f64,
+    /// The norm of the bounds on the errors of the entries, and the roundings in a norm of the residual.
+    error: f64,
+    roundings: f64,
 }
 
 impl Measured {
     /// Returns the normwise backward error of x with the residual r.
-    pub fn backward_error(&self, b: &[f64], x: &[f64], r: &[f64]) -> f64 {
-        let r = largest_in(r);
-        if r == 0.0 { 0.0 } else { r / (self.matrix_norm * largest_in(x) + largest_in(b)) }
+    pub fn backward_error(&self, device: &impl Device, b: &[f64], x: &[f64], r: &[f64]) -> f64 {
+        let [b, x, r] = [b, x, r].map(|v| device.fold(largest_in(v), larger));
+        if r == 0.0 { 0.0 } else { r / (self.matrix_norm * x + b) }
+    }
+
+    /// Sets the bound on the norm of the exact residual.
+    fn bounded(self) -> Measured {
+        Measured { at_most: (self.norm + self.error) * (1.0 + 4.0 * self.roundings * U), ..self }
+    }
+
+    /// Combines the norms of all ranks, in the order of ranks.
+    fn over_ranks(self, device: &impl Device) -> Measured {
+        if device.ranks().is_none() {
+            return self;
+        }
+        let combined = Measured {
+            norm: device.fold(self.norm, joined_norm),
+            matrix_norm: device.fold(self.matrix_norm, larger),
+            error: device.fold(self.error, joined_norm),
+            roundings: device.fold(self.roundings, |a, b| a + b),
+            ..self
+        };
+        combined.bounded()
     }
 }
 
@@ -121,7 +144,7 @@ impl Judge {
                     *part = judge(row, system, task * ROWS, chunk);
                 });
             }
-            measured(&self.parts, r)
+            measured(&self.parts, r).over_ranks(device)
         };
         let plain = compute(false);
         if plain.at_most / norm_b <= goal { plain } else { compute(true) }
@@ -166,7 +189,13 @@ pub(super) fn of_product(
     let of_product = 4.0 * U * norm_a * norm(x);
     let norm = norm(r);
     let at_most = (norm + error.value() + of_product) * (1.0 + 4.0 * (r.len() as f64 + 8.0) * U);
-    Measured { norm, at_most, matrix_norm: norm_a }
+    Measured {
+        norm,
+        at_most,
+        matrix_norm: norm_a,
+        error: error.value() + of_product,
+        roundings: r.len() as f64 + 8.0,
+    }
 }
 
 type RowFn = fn(&Csr, usize, &[f64], &[f64]) -> Row;
@@ -189,8 +218,8 @@ fn measured(parts: &[Part], r: &[f64]) -> Measured {
     let matrix_norm = largest_magnitude(parts.iter().map(|part| part.sum));
     let norm = norm(r);
     // The norm of n entries has a relative error of less than n + 8 roundings.
-    let at_most = (norm + error) * (1.0 + 4.0 * (r.len() as f64 + 8.0) * U);
-    Measured { norm, at_most, matrix_norm }
+    let roundings = r.len() as f64 + 8.0;
+    Measured { norm, at_most: f64::NAN, matrix_norm, error, roundings }.bounded()
 }
 
 impl Residual {
@@ -315,6 +344,16 @@ impl Norm {
     }
 }
 
+/// Returns the Euclidean norm of two vectors together, from their norms.
+pub(super) fn joined_norm(a: f64, b: f64) -> f64 {
+    Norm { scale: a, sum: 1.0 }.combine(&Norm { scale: b, sum: 1.0 }).value()
+}
+
+/// Returns the larger of two magnitudes, or NaN if one of them is NaN.
+pub(super) fn larger(a: f64, b: f64) -> f64 {
+    largest_magnitude([a, b].into_iter())
+}
+
 /// Computes the norm of b - A x divided by the norm of b, rounded about once.
 pub fn true_residual<T: Scalar>(matrix: &Csr, b: &[f64], x: &[T]) -> f64 {
     let x: Vec<f64> = x.iter().map(|v| v.to_f64()).collect();
@@ -323,15 +362,15 @@ pub fn true_residual<T: Scalar>(matrix: &Csr, b: &[f64], x: &[T]) -> f64 {
     if norm_b == 0.0 { difference } else { difference / norm_b }
 }
 
-/// Computes the normal residual of a symmetric system with the residual r; 0 if A r is 0.
-pub fn normal_residual(matrix: &Csr, r: &[f64]) -> f64 {
+/// Computes the normal residual of a symmetric system with the residual r, whose product with A is `ar`; 0 if A r is 0.
+pub(super) fn normal_residual(device: &impl Device, matrix: &Csr, r: &[f64], ar: &[f64]) -> f64 {
     let rows = matrix.map_rows(|i| {
         let mut row = Norm::default();
         matrix.row(i).for_each(|(_, a)| row.add(a));
         row.value()
     });
-    let ar = norm(&matrix.multiply_reference(r));
-    if ar == 0.0 { 0.0 } else { ar / norm(&rows) / norm(r) }
+    let [ar, rows, r] = [ar, &rows[..], r].map(|v| device.fold(norm(v), joined_norm));
+    if ar == 0.0 { 0.0 } else { ar / rows / r }
 }
 
 /// Computes the Euclidean norm without overflow or underflow.

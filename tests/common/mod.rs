@@ -9,6 +9,7 @@ pub mod harness;
 pub mod interpreter;
 pub mod memory;
 pub mod process;
+pub mod ranks;
 pub mod real;
 pub mod server;
 pub mod solves;

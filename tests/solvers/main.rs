@@ -29,6 +29,7 @@ mod preconditioner_faults;
 mod preconditioners;
 mod preconditioners_real;
 mod progress;
+mod ranks;
 mod rounded_symmetry;
 mod rules;
 mod stops;

@@ -16,7 +16,7 @@ pub use kept::{Kept, forget, forget_all, of_size};
 
 use super::device::{DeviceHandle, Request, on_device};
 use super::matrix::Matrix;
-use super::settings::check_range;
+use super::range::check_range;
 use crate::backend::Candidate;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};

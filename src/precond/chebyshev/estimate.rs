@@ -56,7 +56,9 @@ pub(super) fn largest_eigenvalue<D: Device, T: Scalar>(
     diagonal: &[T],
 ) -> Result<f64> {
     let row = |i: usize| inverse[i] * matrix.row(i).map(|(_, v)| v.abs()).sum::<f64>();
+    // Over ranks, the rows of all ranks count.
     let bound = (0..inverse.len()).into_par_iter().with_min_len(4096).map(row).reduce(|| 0.0, f64::max);
+    let bound = device.fold(bound, f64::max);
     let estimate = lanczos(device, a, inverse.len(), diagonal)?.extremes().map(|s| SAFETY * s.largest);
     let largest = estimate.filter(|&estimate| estimate > 0.0 && estimate < bound).unwrap_or(bound);
     // Only a matrix without rows has the bound 0.
@@ -70,7 +72,8 @@ fn lanczos<D: Device, T: Scalar>(
     n: usize,
     diagonal: &[T],
 ) -> Result<Tridiagonal> {
-    let random: Vec<T> = (0..n).map(|i| T::from_f64(Random::at(SEED, i as u64).unit() - 0.5)).collect();
+    let entry = |row: usize| Random::at(SEED, (device.first_row() + row) as u64).unit() - 0.5;
+    let random: Vec<T> = (0..n).map(|row| T::from_f64(entry(row))).collect();
     let names = [v::r, v::z, v::p, v::q, v::d];
     let mut workspace = Workspace::<D, T>::new(device, names, (n, 1), s::COUNT)?;
     let mut work = workspace.work();

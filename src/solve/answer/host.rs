@@ -1,4 +1,7 @@
 //! The answer in host memory, in double precision, measured with the matrix as its source provides it.
+//!
+//! If the system is distributed over ranks, each rank has its rows of every vector. Norms are combined in the order of ranks, so
+//! all ranks have the same ones.
 
 use super::{Aim, Answer, Truth};
 use crate::backend::Operator;
@@ -10,10 +13,11 @@ use crate::parallel::zeros;
 use crate::scalar::Scalar;
 use crate::solve::System;
 use crate::solve::checkpoint::{Reader, Writer};
-use crate::solve::forward_error::Estimator;
+use crate::solve::forward_error::{self, Estimator};
 use crate::solve::given::MatrixRef;
 use crate::solve::verdict::{
-    self, Judge, Measured, largest_and_norm, largest_in, largest_magnitude, norm, normal_residual,
+    self, Judge, Measured, joined_norm, larger, largest_and_norm, largest_in, largest_magnitude, norm,
+    normal_residual,
 };
 use std::io::{self, Write};
 
@@ -39,6 +43,8 @@ pub(in crate::solve) struct Memory<T> {
     found: Option<Measured>,
     /// A contiguous copy of a column of b, if there are several.
     b: Vec<f64>,
+    /// The proposed x with the entries of other ranks, if there are any.
+    complete: Vec<f64>,
     /// A buffer for transfers to and from the device.
     host: Vec<T>,
     judge: Judge,
@@ -85,11 +91,15 @@ impl<'a, D: Device, T: Scalar> Host<'a, D, T> {
 
     /// Computes the residual of the proposed x: the plain one if it certifies the goal, otherwise the compensated one.
     fn measure(&mut self, column: usize, aim: &Aim) -> Measured {
-        let Memory { next_x: x, next_r: r, b, judge, .. } = &mut *self.memory;
+        let Memory { next_x: x, next_r: r, b, complete, judge, .. } = &mut *self.memory;
         let b = one_column(self.system.b, self.k, column, b);
         let found = match self.system.matrix {
             MatrixRef::Stored(matrix) => judge.measure(self.device, (matrix, b, x), aim.norm_b, aim.goal, r),
             MatrixRef::Applied(product) => verdict::of_product(product, (b, x), aim.norm_a, r),
+            MatrixRef::OfRank(rows) => {
+                rows.halo().complete(x, complete);
+                judge.measure(self.device, (rows.matrix(), b, complete), aim.norm_b, aim.goal, r)
+            }
         };
         self.memory.found = Some(found);
         found
@@ -109,23 +119,24 @@ impl<'a, D: Device, T: Scalar> Host<'a, D, T> {
 impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     fn right_hand_side(&self, column: usize) -> (f64, f64) {
         let b = self.system.b;
-        if self.k == 1 {
-            return largest_and_norm(b);
-        }
-        let b: Vec<f64> = b.iter().skip(column).step_by(self.k).copied().collect();
-        largest_and_norm(&b)
+        let (largest, norm) = match self.k {
+            1 => largest_and_norm(b),
+            k => largest_and_norm(&b.iter().skip(column).step_by(k).copied().collect::<Vec<_>>()),
+        };
+        (self.device.fold(largest, larger), self.device.fold(norm, joined_norm))
     }
 
     fn first_not_finite_in_b(&self, column: usize) -> Option<usize> {
-        self.system.b.iter().skip(column).step_by(self.k).position(|b| !b.is_finite())
+        let b = self.system.b.iter().skip(column).step_by(self.k);
+        first_row(self.device, b.copied())
     }
 
     fn needs_norm(&self) -> bool {
-        self.system.matrix.stored().is_none()
+        matches!(self.system.matrix, MatrixRef::Applied(_))
     }
 
     fn matrix_scale(&self) -> f64 {
-        self.system.matrix.stored().map_or(1.0, matrix_scale::<T>)
+        self.system.matrix.entries().map_or(1.0, |matrix| matrix_scale::<T>(self.device, matrix))
     }
 
     fn clear(&mut self, column: usize) {
@@ -156,8 +167,9 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         };
         if !truth.residual.is_finite() {
             let r = &self.memory.columns[column].r;
-            let row = r.iter().position(|r| !r.is_finite());
-            return Err(Error::StartScale { row, norm: norm(r), norm_b: aim.norm_b });
+            let row = first_row(self.device, r.iter().copied());
+            let norm = self.device.fold(norm(r), joined_norm);
+            return Err(Error::StartScale { row, norm, norm_b: aim.norm_b });
         }
         Ok(truth)
     }
@@ -171,7 +183,7 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         let Memory { columns, host, .. } = &mut *self.memory;
         for (index, column) in columns.iter_mut().enumerate() {
             if live(index) {
-                column.scale = scale(&column.r);
+                column.scale = scale(self.device, &column.r);
                 let Column { r, scale, .. } = column;
                 each_row(self.device, host, self.k, |i, row| row[index] = T::from_f64(r[i] / *scale));
             } else {
@@ -214,7 +226,7 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         Truth {
             residual: found.norm / aim.norm_b,
             at_most: found.at_most / aim.norm_b,
-            backward_error: found.backward_error(b, x, r),
+            backward_error: found.backward_error(self.device, b, x, r),
         }
     }
 
@@ -222,7 +234,7 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         let Memory { next_x, next_r, .. } = &*self.memory;
         [("x", next_x), ("b - A x", next_r)]
             .into_iter()
-            .find_map(|(vector, values)| Some((vector, values.iter().position(|v| !v.is_finite())?)))
+            .find_map(|(vector, values)| Some((vector, first_row(self.device, values.iter().copied())?)))
     }
 
     fn measure_again(&mut self, column: usize, aim: &Aim) -> Truth {
@@ -231,21 +243,19 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         self.measure(column, aim);
         let truth = self.accept(column, aim);
         let Column { r, scale: by, .. } = &mut self.memory.columns[column];
-        *by = scale(r);
+        *by = scale(self.device, r);
         truth
     }
 
     fn normal_residual(&mut self, column: usize, norm_a: Option<f64>) -> f64 {
         let r = &self.memory.columns[column].r;
-        match self.system.matrix {
-            MatrixRef::Stored(matrix) => normal_residual(matrix, r),
-            MatrixRef::Applied(_) => {
-                let product = norm(&self.system.matrix.multiply(r));
-                let r = norm(r);
-                // With a preconditioner, the eigenvalues of A are unknown; the quotient is then a lower bound of the norm.
-                product / norm_a.unwrap_or(product / r) / r
-            }
+        let product = self.system.matrix.multiply(r);
+        if let Some(matrix) = self.system.matrix.entries() {
+            return normal_residual(self.device, matrix, r, &product);
         }
+        let (product, r) = (norm(&product), norm(r));
+        // With a preconditioner, the eigenvalues of A are unknown; the quotient is then a lower bound of the norm.
+        product / norm_a.unwrap_or(product / r) / r
     }
 
     fn first_not_finite(
@@ -256,14 +266,14 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     ) -> Result<Option<usize>> {
         let host = &mut self.memory.host;
         work.download(vector, host)?;
-        Ok(host.iter().skip(column).step_by(self.k).position(|v| !v.to_f64().is_finite()))
+        Ok(first_row(self.device, host.iter().skip(column).step_by(self.k).map(|v| v.to_f64())))
     }
 
     fn has_underflown(&mut self, work: &Work<'_, D, T>, direction: Name, column: usize) -> Result<bool> {
         let host = &mut self.memory.host;
         work.download(direction, host)?;
         let p = host.iter().skip(column).step_by(self.k).map(|p| p.to_f64()).collect();
-        Ok(has_underflown::<T>(self.system.matrix, p))
+        Ok(has_underflown::<T>(self.device, self.system.matrix, p))
     }
 
     fn error_estimate(
@@ -273,12 +283,12 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         work: &mut Work<'_, D, T>,
         smallest: f64,
     ) -> Result<Option<f64>> {
-        let Some(matrix) = self.system.matrix.stored() else { return Ok(None) };
+        let Some(matrix) = self.system.matrix.entries() else { return Ok(None) };
         let Memory { columns, next_x, next_r: z, host, estimator, .. } = &mut *self.memory;
         let Column { x, r, .. } = &columns[column];
         z.copy_from_slice(r);
         if let Some((m, [from, to])) = m {
-            let by = scale(r);
+            let by = scale(self.device, r);
             if self.k > 1 {
                 host.fill(T::default());
             }
@@ -290,7 +300,13 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
             let of_column = host.iter().skip(column).step_by(self.k);
             z.iter_mut().zip(of_column).for_each(|(z, host)| *z = host.to_f64() * by);
         }
-        Ok(estimator.estimate(matrix, x, r, z, smallest, next_x))
+        Ok(match self.system.matrix {
+            MatrixRef::OfRank(rows) => {
+                let below = rows.halo().below();
+                forward_error::over_ranks(self.device, (matrix, below), x, r, z, smallest)
+            }
+            _ => estimator.estimate(matrix, x, r, z, smallest, next_x),
+        })
     }
 
     fn copy_to(&self, x: &mut [f64]) {
@@ -300,13 +316,14 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     }
 
     fn save<W: Write>(&self, column: usize, to: &mut Writer<W>) -> io::Result<()> {
-        to.vector(&self.memory.columns[column].x)
+        to.rows(&self.memory.columns[column].x)
     }
 
     fn load(&mut self, column: usize, from: &mut Reader<'_>) -> std::result::Result<(), String> {
         let Column { fresh, x, .. } = &mut self.memory.columns[column];
         *fresh = false;
-        *x = from.vector(x.len())?;
+        let (total, rows) = self.system.matrix.place(x.len());
+        *x = from.rows(total, rows)?;
         Ok(())
     }
 
@@ -318,7 +335,7 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     ) -> io::Result<()> {
         let host = &mut self.memory.host;
         work.download(vector, host).map_err(io::Error::other)?;
-        to.vector(host)
+        to.rows(host)
     }
 
     fn load_vector(
@@ -327,7 +344,9 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         vector: Name,
         from: &mut Reader<'_>,
     ) -> std::result::Result<Result<()>, String> {
-        let values = from.vector::<T>(self.memory.host.len())?;
+        let k = self.k;
+        let (total, rows) = self.system.matrix.place(self.memory.host.len() / k);
+        let values = from.rows::<T>(total * k, rows.start * k..rows.end * k)?;
         Ok(work.upload(vector, &values))
     }
 }
@@ -359,17 +378,25 @@ fn one_column<'a>(all: &'a [f64], k: usize, column: usize, buffer: &'a mut [f64]
     buffer
 }
 
+/// Finds the first row, counted in the whole vector, whose entry is not finite.
+fn first_row(device: &impl Device, mut entries: impl Iterator<Item = f64>) -> Option<usize> {
+    let row = entries.position(|entry| !entry.is_finite()).map(|row| device.first_row() + row);
+    let first = device.fold(row.map_or(f64::INFINITY, |row| row as f64), f64::min);
+    first.is_finite().then_some(first as usize)
+}
+
 /// Returns whether p'Ap is positive, but p'Ap or entries of A p are below the range of numbers. Scales both by powers of two to
 /// detect this.
-fn has_underflown<T: Scalar>(matrix: MatrixRef<'_>, p: Vec<f64>) -> bool {
+fn has_underflown<T: Scalar>(device: &impl Device, matrix: MatrixRef<'_>, p: Vec<f64>) -> bool {
     let scaled = |mut v: Vec<f64>| {
-        let by = scale(&v);
+        let by = scale(device, &v);
         v.iter_mut().for_each(|v| *v /= by);
         (v, by)
     };
     let (p, by_p) = scaled(p);
     let (q, by_q) = scaled(matrix.multiply(&p));
     let curvature: f64 = p.iter().zip(&q).map(|(p, q)| p * q).sum();
+    let curvature = device.fold(curvature, |a, b| a + b);
     let sum = curvature * by_q * by_p * by_p;
     let entry = T::from_f64(by_q * by_p * T::EPSILON).to_f64();
     curvature > 0.0 && (sum < f64::MIN_POSITIVE || entry == 0.0)
@@ -377,16 +404,17 @@ fn has_underflown<T: Scalar>(matrix: MatrixRef<'_>, p: Vec<f64>) -> bool {
 
 /// Returns a power of two near the largest magnitude, by which a residual is scaled without rounding; 1 if the largest magnitude
 /// is not a normal number.
-fn scale(r: &[f64]) -> f64 {
-    let largest = largest_in(r);
+fn scale(device: &impl Device, r: &[f64]) -> f64 {
+    let largest = device.fold(largest_in(r), larger);
     if largest.is_normal() { 2f64.powi(largest.log2().floor().clamp(-1000.0, 1000.0) as i32) } else { 1.0 }
 }
 
 /// Returns the power of two that brings the largest entry of a matrix to about 1; exactly 1 if the squares of its entries, in
 /// vectors of this precision, are in range anyway.
-fn matrix_scale<T: Scalar>(matrix: &Csr) -> f64 {
+fn matrix_scale<T: Scalar>(device: &impl Device, matrix: &Csr) -> f64 {
     let safe = if size_of::<T>() == 4 { 16 } else { 256 };
     let largest = largest_magnitude((0..matrix.nnz()).map(|j| matrix.values().get(j)));
+    let largest = device.fold(largest, larger);
     let exponent = if largest.is_normal() { largest.log2().floor() as i32 } else { 0 };
     if exponent.abs() <= safe { 1.0 } else { 2f64.powi(-exponent.clamp(-1000, 1000)) }
 }

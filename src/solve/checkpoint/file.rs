@@ -1,8 +1,10 @@
 //! Encodes numbers, texts and vectors as the bytes of a checkpoint, and decodes them.
 
 use super::Identity;
+use crate::device::Ranks;
 use crate::scalar::Scalar;
 use std::io::{self, Write};
+use std::ops::Range;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// A byte that is not text, a name, and line ends that any conversion of text would change.
@@ -40,16 +42,20 @@ pub(super) fn check_sum(bytes: &[u8]) -> Result<usize, String> {
     Ok(body.len())
 }
 
-/// Writes a checkpoint and computes its checksum.
+/// Writes a checkpoint and computes its checksum. After an error it writes nothing more, and [`finish`](Writer::finish) returns
+/// the error: over ranks, the first rank collects the vectors of the others even if it cannot write them.
 pub(in crate::solve) struct Writer<W> {
     out: W,
+    ranks: Option<Ranks>,
     sum: Box<Xxh3>,
     written: u64,
+    error: Option<io::Error>,
 }
 
 impl<W: Write> Writer<W> {
-    pub fn new(out: W, identity: &Identity) -> io::Result<Self> {
-        let mut writer = Writer { out, sum: Box::new(Xxh3::new()), written: 0 };
+    pub fn new(out: W, ranks: Option<&Ranks>, identity: &Identity) -> io::Result<Self> {
+        let (ranks, sum) = (ranks.cloned(), Box::new(Xxh3::new()));
+        let mut writer = Writer { out, ranks, sum, written: 0, error: None };
         writer.bytes(MAGIC)?;
         writer.bytes(&VERSION.to_le_bytes())?;
         writer.count(identity.len())?;
@@ -63,7 +69,17 @@ impl<W: Write> Writer<W> {
     fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sum.update(bytes);
         self.written += bytes.len() as u64;
-        self.out.write_all(bytes)
+        if self.error.is_none() {
+            self.error = self.out.write_all(bytes).err();
+        }
+        Ok(())
+    }
+
+    /// Writes a vector of which each rank has its rows.
+    pub fn rows<T: Scalar>(&mut self, mine: &[T]) -> io::Result<()> {
+        let Some(ranks) = &self.ranks else { return self.vector(mine) };
+        let all = ranks.collect(mine).map_err(io::Error::other)?;
+        self.vector(&all.unwrap_or_default())
     }
 
     fn text(&mut self, text: &str) -> io::Result<()> {
@@ -95,6 +111,9 @@ impl<W: Write> Writer<W> {
 
     /// Writes the checksum and returns the length of the file.
     pub fn finish(mut self) -> io::Result<u64> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
         let sum = self.sum.digest();
         self.out.write_all(&sum.to_le_bytes())?;
         Ok(self.written + size_of_val(&sum) as u64)
@@ -146,6 +165,14 @@ impl<'a> Reader<'a> {
             true => Ok(numbers),
             false => Err(format!("it has {} numbers instead of {expected}", numbers.len())),
         }
+    }
+
+    /// Reads some rows of a vector of `total` numbers.
+    pub fn rows<T: Scalar>(&mut self, total: usize, rows: Range<usize>) -> Result<Vec<T>, String> {
+        let mut all = self.vector(total)?;
+        all.truncate(rows.end);
+        all.drain(..rows.start);
+        Ok(all)
     }
 
     /// Reads a list of numbers.

@@ -101,8 +101,14 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         })
     }
 
-    /// Judges the result of a run for a column. Returns whether the column starts again.
-    pub(super) fn judge_column(&mut self, run: &Run<'_, '_>, index: usize) -> bool {
+    /// Judges the result of a run for a column. Returns whether the column starts again. `agree` is
+    /// [`Device::agree`](crate::device::Device::agree).
+    pub(super) fn judge_column(
+        &mut self,
+        run: &Run<'_, '_>,
+        index: usize,
+        agree: &dyn Fn(bool) -> bool,
+    ) -> bool {
         if self.columns[index].end.is_some() {
             return false;
         }
@@ -113,7 +119,10 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         let column = &mut self.columns[index];
         let gained = better && (column.restarts == 0 || column.truth.residual <= GAIN * before);
         let restart = (gained || column.idle) && column.may_restart(&reason);
-        let forbidden_by = if restart { run.rule.check(&column.next_run(now)) } else { None };
+        let mut forbidden_by = if restart { run.rule.check(&column.next_run(now)) } else { None };
+        if restart && agree(forbidden_by.is_some()) {
+            forbidden_by = forbidden_by.or(Some(StopReason::Interrupted));
+        }
         if restart && forbidden_by.is_none() {
             column.restarts += 1;
             return true;

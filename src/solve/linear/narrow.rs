@@ -113,8 +113,10 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
         if self.members.len() < before {
             self.copy_back(all, state)?;
             self.narrow = None;
-            match self.leave(all, state) {
-                Ok(narrow) => {
+            let left = self.leave(all, state);
+            let failed = all.workspace().device().agree(left.is_err());
+            match left {
+                Ok(narrow) if !failed => {
                     log::debug!(
                         "{} of {} columns iterate in vectors of their own",
                         self.members.len(),
@@ -122,8 +124,8 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
                     );
                     self.narrow = Some(narrow);
                 }
-                Err(error @ Error::OutOfMemory { .. }) => {
-                    log::info!("columns that are done stay in the products: {error}");
+                Ok(_) | Err(Error::OutOfMemory { .. }) => {
+                    log::info!("columns that are done stay in the products: there is no memory for a copy");
                     self.failed = true;
                     all.open().1.prepare(state.k)?;
                 }

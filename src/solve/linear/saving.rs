@@ -1,7 +1,7 @@
 //! Saves a solve to a checkpoint and restores it.
 
 use super::{Column, Solve, Task};
-use crate::device::{Device, Name, Recorded, SlotState, Work, Workspace};
+use crate::device::{Device, Name, Ranks, Recorded, SlotState, Work, Workspace};
 use crate::error::Result;
 use crate::files;
 use crate::observe::Batch;
@@ -88,7 +88,8 @@ pub(super) fn prepare<M: Recurrence, D: Device, T: Scalar>(
     let identity = identity(task.system, own, checkpoints)?;
     let saved = checkpoints.resume.as_deref().map(Saved::read).transpose()?;
     saved.as_ref().map(|saved| saved.check(&identity)).transpose()?;
-    if let Some((path, _)) = &checkpoints.save {
+    if let Some((path, _)) = checkpoints.save.as_ref().filter(|_| device.ranks().is_none_or(Ranks::is_first))
+    {
         files::remove_leftovers(path);
     }
     let saver = checkpoints.save.clone().map(|(path, every)| Saver {
@@ -206,15 +207,24 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         let _span = profile::begin(Phase::Write);
         let began = Instant::now();
         let mut length = 0;
-        let written = files::replace(&saver.path, files::Content::Result, true, |file| {
-            length = self.write(
-                Writer::new(file, &saver.identity)?,
-                run,
-                (carried::<M, D, T>(operators), work),
-                state,
-            )?;
-            Ok(())
-        });
+        let ranks = operators.a.device().ranks();
+        let carried = carried::<M, D, T>(operators);
+        let mut collected = false;
+        let mut written = Ok(());
+        if ranks.is_none_or(Ranks::is_first) {
+            written = files::replace(&saver.path, files::Content::Result, true, |file| {
+                collected = true;
+                let to = Writer::new(file, ranks, &saver.identity)?;
+                length = self.write(to, run, (carried, work), state)?;
+                Ok(())
+            });
+        }
+        if ranks.is_some() && !collected {
+            // This rank sends its rows to the first rank, or the first rank receives them without a file.
+            let sent = Writer::new(io::sink(), ranks, &saver.identity)
+                .and_then(|to| self.write(to, run, (carried, work), state));
+            written = written.and(sent.map(drop));
+        }
         // Only the newest complete checkpoint is kept.
         let kept = written.as_ref().err().and_then(files::kept).map(Path::to_owned);
         if (written.is_ok() || kept.is_some())

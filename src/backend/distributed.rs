@@ -1,0 +1,311 @@
+//! Operators of matrices whose rows are distributed over ranks.
+//!
+//! # Product
+//! A rank has the rows `A x = O x + B g`: O is the square block of the rank's own columns, g are the ghosts, the entries of x that
+//! other ranks have, and B is the border. A product starts the exchange of the ghosts, multiplies by O with any backend of the
+//! rank's device meanwhile, and then adds B g in the few rows that have such entries. A dot product that the backend fuses with
+//! its product is corrected by `<x, B g>`, so that no other pass over x and y is needed.
+//!
+//! # Reference
+//! The split into two blocks is that of PETSc (S. Balay et al., Efficient management of parallelism in object oriented numerical
+//! software libraries, 1997).
+
+use crate::device::distributed::{Border, Distributed, Halo, Local, Ranks};
+use crate::device::{Device, Op, Slot, Sweep};
+use crate::error::Result;
+use crate::format::Csr;
+use crate::operator::{Cost, DotInto, LinearOperator, Operator};
+use crate::parallel::{lock, zeros};
+use crate::scalar::Scalar;
+use std::sync::{Arc, Mutex};
+
+/// The rows of a rank, with the ghosts that they need.
+pub struct RankRows {
+    /// Its columns are those of a complete vector; see [`Halo`].
+    matrix: Csr,
+    halo: Halo,
+}
+
+impl RankRows {
+    /// Plans the exchange for the rows of this rank, whose columns are those of the whole matrix. Rank i has the rows
+    /// `starts[i]..starts[i + 1]`. All ranks call this together.
+    pub fn new(ranks: &Ranks, starts: &[usize], rows: Csr) -> Result<RankRows> {
+        let own = starts[ranks.rank()] as u32..starts[ranks.rank() + 1] as u32;
+        let mut ghosts: Vec<u32> =
+            rows.col_indices().iter().copied().filter(|column| !own.contains(column)).collect();
+        ghosts.sort_unstable();
+        ghosts.dedup();
+        let halo = Halo::new(ranks, starts, &ghosts)?;
+        let below = halo.below() as u32;
+        let complete = |column: u32| match column {
+            own_column if own.contains(&own_column) => below + (own_column - own.start),
+            ghost => {
+                let number = ghosts.partition_point(|other| *other < ghost) as u32;
+                if ghost < own.start { number } else { number + (own.end - own.start) }
+            }
+        };
+        let width = own.len() + ghosts.len();
+        let matrix = ranks.agreed(rows.with_columns(width, complete))?;
+        Ok(RankRows { matrix, halo })
+    }
+
+    /// Returns the rows; their columns are those of a complete vector.
+    pub fn matrix(&self) -> &Csr {
+        &self.matrix
+    }
+
+    /// Returns the exchange of ghosts.
+    pub fn halo(&self) -> &Halo {
+        &self.halo
+    }
+
+    /// Returns the number of rows of this rank.
+    pub fn rows(&self) -> usize {
+        self.matrix.rows()
+    }
+
+    /// Returns the square block of the columns of this rank.
+    pub fn own_block(&self) -> Result<Csr> {
+        let below = self.halo.below();
+        self.matrix.column_range(below..below + self.rows())
+    }
+
+    /// Returns the entries in columns of other ranks, rounded to single precision if `narrow`.
+    fn border<T: Scalar>(&self, narrow: bool) -> Border<T> {
+        let (below, n) = (self.halo.below(), self.rows());
+        let mut border = Border { offsets: vec![0], ..Border::default() };
+        for row in 0..n {
+            let before = border.ghosts.len();
+            for (column, value) in self.matrix.row(row).filter(|(c, _)| !(below..below + n).contains(c)) {
+                border.ghosts.push(if column < below { column } else { column - n } as u32);
+                border.values.push(if narrow { T::from_f32(value as f32) } else { T::from_f64(value) });
+            }
+            if border.ghosts.len() > before {
+                border.rows.push(row as u32);
+                border.offsets.push(border.ghosts.len());
+            }
+        }
+        border
+    }
+}
+
+/// Buffers for the entries that are sent and received, for `k` columns.
+struct Buffers<T> {
+    k: usize,
+    sent: Vec<T>,
+    ghosts: Vec<T>,
+}
+
+impl<T: Scalar> Buffers<T> {
+    fn fit(&mut self, k: usize, halo: &Halo) -> Result<()> {
+        if self.k != k {
+            *self =
+                Buffers { k, sent: zeros(k * halo.sent_rows().len())?, ghosts: zeros(k * halo.ghosts())? };
+        }
+        Ok(())
+    }
+}
+
+/// The product with a matrix that is distributed over ranks.
+struct Product<D: Local, T: Scalar> {
+    own: Operator<D, T>,
+    rows: Arc<RankRows>,
+    border: D::Border<T>,
+    border_bytes: u64,
+    border_entries: u64,
+    buffers: Mutex<Buffers<T>>,
+}
+
+/// Makes the operator of the rows of each rank. `own` is the operator of the rank's [`own_block`](RankRows::own_block); with
+/// `narrow`, values are rounded to single precision.
+pub fn operator<D: Local, T: Scalar>(
+    device: &Distributed<D>,
+    rows: &Arc<RankRows>,
+    own: Operator<D, T>,
+    narrow: bool,
+) -> Result<Operator<Distributed<D>, T>> {
+    let border = rows.border::<T>(narrow);
+    let entries = border.ghosts.len() as u64;
+    let bytes = entries * (4 + size_of::<T>() as u64) + 12 * border.rows.len() as u64;
+    let product = Product {
+        own,
+        rows: rows.clone(),
+        border: device.local().border(border)?,
+        border_bytes: bytes,
+        border_entries: entries,
+        buffers: Mutex::new(Buffers { k: 0, sent: Vec::new(), ghosts: Vec::new() }),
+    };
+    product.prepare(device, 1)?;
+    Ok(Operator::new(device, Arc::new(product)))
+}
+
+impl<D: Local, T: Scalar> Product<D, T> {
+    /// Exchanges the ghosts of x while `multiply` runs, and then calls `add` with the ghosts.
+    fn with_ghosts(
+        &self,
+        device: &Distributed<D>,
+        x: &D::Vector<T>,
+        multiply: &mut dyn FnMut() -> Result<()>,
+        add: impl FnOnce(&[T]) -> Result<()>,
+    ) -> Result<()> {
+        let (buffers, halo) = (&mut *lock(&self.buffers), self.rows.halo());
+        let k = device.columns(x);
+        buffers.fit(k, halo)?;
+        device.local().pack(x, halo.sent_rows(), &mut buffers.sent)?;
+        let mut multiplied = Ok(());
+        halo.exchange(k, &buffers.sent, &mut buffers.ghosts, &mut || multiplied = multiply());
+        multiplied?;
+        add(&buffers.ghosts)
+    }
+}
+
+impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for Product<D, T> {
+    fn shape(&self) -> (usize, usize) {
+        self.own.shape()
+    }
+
+    fn prepare(&self, _: &Distributed<D>, k: usize) -> Result<()> {
+        lock(&self.buffers).fit(k, self.rows.halo())?;
+        self.own.prepare(k)
+    }
+
+    fn plan_of(&self, k: usize) -> Option<String> {
+        self.own.plan_of(k)
+    }
+
+    fn apply(
+        &self,
+        device: &Distributed<D>,
+        alpha: f64,
+        x: &D::Vector<T>,
+        beta: f64,
+        y: &mut D::Vector<T>,
+    ) -> Result<()> {
+        let written = Mutex::new(y);
+        self.with_ghosts(device, x, &mut || self.own.apply(alpha, x, beta, *lock(&written)), |ghosts| {
+            device.local().add_border(&self.border, alpha, ghosts, *lock(&written), None)
+        })
+    }
+
+    fn apply_dot(
+        &self,
+        device: &Distributed<D>,
+        x: &D::Vector<T>,
+        y: &mut D::Vector<T>,
+        slots: &mut D::Slots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        let slot: Slot = dot[0].out;
+        let written = Mutex::new((y, &mut *slots));
+        self.with_ghosts(
+            device,
+            x,
+            &mut || {
+                let (y, slots) = &mut *lock(&written);
+                self.own.apply_dot(x, y, slots, dot, &[])
+            },
+            |ghosts| {
+                let (y, slots) = &mut *lock(&written);
+                device.local().add_border(&self.border, 1.0, ghosts, y, Some((x, slots, slot)))
+            },
+        )?;
+        device.finish(slots, std::iter::once(slot), then)
+    }
+
+    fn cost(&self) -> Cost {
+        self.cost_of(1)
+    }
+
+    fn cost_of(&self, k: usize) -> Cost {
+        let (own, halo) = (self.own.cost_of(k), self.rows.halo());
+        // Entries that are sent are read and written, ghosts are written and read.
+        let exchanged = 2 * k * (halo.sent_rows().len() + halo.ghosts()) * size_of::<T>();
+        Cost {
+            bytes: own.bytes + self.border_bytes + exchanged as u64,
+            flops: own.flops + 2 * k as u64 * self.border_entries,
+        }
+    }
+
+    fn storage(&self) -> u64 {
+        let buffers = lock(&self.buffers);
+        let buffers = (buffers.sent.len() + buffers.ghosts.len()) * size_of::<T>();
+        self.own.storage() + self.border_bytes + buffers as u64
+    }
+}
+
+/// An operator that each rank applies to its own rows: a preconditioner whose blocks no rank shares.
+struct OfEachRank<D: Local, T: Scalar>(Operator<D, T>);
+
+/// Joins the operators of all ranks, which need no entries of other ranks.
+pub fn of_each_rank<D: Local, T: Scalar>(
+    device: &Distributed<D>,
+    own: Operator<D, T>,
+) -> Operator<Distributed<D>, T> {
+    Operator::new(device, Arc::new(OfEachRank(own)))
+}
+
+impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for OfEachRank<D, T> {
+    fn shape(&self) -> (usize, usize) {
+        self.0.shape()
+    }
+
+    fn prepare(&self, _: &Distributed<D>, k: usize) -> Result<()> {
+        self.0.prepare(k)
+    }
+
+    fn plan_of(&self, k: usize) -> Option<String> {
+        self.0.plan_of(k)
+    }
+
+    fn apply(
+        &self,
+        _: &Distributed<D>,
+        alpha: f64,
+        x: &D::Vector<T>,
+        beta: f64,
+        y: &mut D::Vector<T>,
+    ) -> Result<()> {
+        self.0.apply(alpha, x, beta, y)
+    }
+
+    fn apply_dot(
+        &self,
+        device: &Distributed<D>,
+        x: &D::Vector<T>,
+        y: &mut D::Vector<T>,
+        slots: &mut D::Slots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        self.0.apply_dot(x, y, slots, dot, &[])?;
+        device.finish(slots, std::iter::once(dot[0].out), then)
+    }
+
+    fn apply_sweep(
+        &self,
+        device: &Distributed<D>,
+        vectors: [&mut D::Vector<T>; 2],
+        reads: &[&D::Vector<T>],
+        slots: &mut D::Slots,
+        sweep: &Sweep<'_>,
+    ) -> Result<()> {
+        if sweep.dots.is_empty() {
+            return self.0.apply_sweep(vectors, reads, slots, sweep);
+        }
+        self.0.apply_sweep(vectors, reads, slots, &Sweep { then: &[], ..*sweep })?;
+        device.finish(slots, sweep.dots.iter().map(|dot| dot.out), sweep.then)
+    }
+
+    fn cost(&self) -> Cost {
+        self.0.cost()
+    }
+
+    fn cost_of(&self, k: usize) -> Cost {
+        self.0.cost_of(k)
+    }
+
+    fn storage(&self) -> u64 {
+        self.0.storage()
+    }
+}

@@ -1,0 +1,195 @@
+//! Ranks: processes that solve one system together, and the sums and messages that they exchange.
+//!
+//! A [`Communicator`] moves bytes; [`Ranks`] builds everything else on it. Every function of [`Ranks`] is collective: all ranks
+//! call the same functions in the same order.
+
+use crate::error::{Error, Result};
+use crate::parallel::{lock, zeros};
+use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
+use std::sync::{Arc, Mutex};
+
+/// A message to a rank.
+pub type Outgoing<'a> = (usize, &'a [u8]);
+/// A buffer for the message of a rank.
+pub type Incoming<'a> = (usize, &'a mut [u8]);
+
+/// Moves bytes between ranks. A rank that fails must end the other ranks, so no function returns an error.
+pub trait Communicator: Send + Sync {
+    /// Returns the number of this rank, from 0.
+    fn rank(&self) -> usize;
+
+    /// Returns the number of ranks.
+    fn size(&self) -> usize;
+
+    /// Collects the bytes of every rank in the order of ranks. Each rank passes the same number of bytes.
+    fn all_gather(&self, mine: &[u8], all: &mut [u8]);
+
+    /// Sends messages and receives messages of lengths that both sides know. Runs `meanwhile` after all of them are started.
+    fn exchange(&self, sent: &[Outgoing<'_>], received: &mut [Incoming<'_>], meanwhile: &mut dyn FnMut());
+}
+
+/// All ranks, as this rank sees them. Clones are the same ranks.
+#[derive(Clone)]
+pub struct Ranks(Arc<Inner>);
+
+struct Inner {
+    communicator: Box<dyn Communicator>,
+    /// The numbers of all ranks, in [`Ranks::sum`].
+    numbers: Mutex<Vec<f64>>,
+}
+
+/// Returns the range of a part among parts of these lengths.
+fn part(lengths: &[usize], index: usize) -> std::ops::Range<usize> {
+    let start = lengths[..index].iter().sum();
+    start..start + lengths[index]
+}
+
+impl Ranks {
+    /// Wraps a communicator.
+    pub fn new(communicator: impl Communicator + 'static) -> Ranks {
+        Ranks(Arc::new(Inner { communicator: Box::new(communicator), numbers: Mutex::default() }))
+    }
+
+    /// Returns the number of this rank, from 0.
+    pub fn rank(&self) -> usize {
+        self.0.communicator.rank()
+    }
+
+    /// Returns the number of ranks.
+    pub fn size(&self) -> usize {
+        self.0.communicator.size()
+    }
+
+    /// Returns whether this is the first rank.
+    pub fn is_first(&self) -> bool {
+        self.rank() == 0
+    }
+
+    /// Calls `work` with the numbers of all ranks, in the order of ranks.
+    fn with_all<R>(&self, mine: &[f64], work: impl FnOnce(&[f64]) -> R) -> R {
+        let mut all = lock(&self.0.numbers);
+        all.resize(mine.len() * self.size(), 0.0);
+        self.0.communicator.all_gather(cast_slice(mine), cast_slice_mut(&mut all));
+        work(&all)
+    }
+
+    /// Replaces each value by its sum over all ranks. Every rank adds in the order of ranks, so all have the same bits.
+    pub fn sum(&self, values: &mut [f64]) {
+        let mut summed = [0.0; SUMMED];
+        for values in values.chunks_mut(SUMMED) {
+            let summed = &mut summed[..values.len()];
+            summed.fill(0.0);
+            self.with_all(values, |all| {
+                for of_rank in all.chunks_exact(summed.len()) {
+                    summed.iter_mut().zip(of_rank).for_each(|(sum, value)| *sum += value);
+                }
+            });
+            values.copy_from_slice(summed);
+        }
+    }
+
+    /// Combines a number of every rank, in the order of ranks.
+    pub fn fold(&self, mine: f64, with: fn(f64, f64) -> f64) -> f64 {
+        self.with_all(&[mine], |all| all[1..].iter().copied().fold(all[0], with))
+    }
+
+    /// Returns whether a condition holds on any rank.
+    pub fn any(&self, here: bool) -> bool {
+        self.fold(f64::from(u8::from(here)), f64::max) > 0.0
+    }
+
+    /// Returns the whole numbers of all ranks.
+    pub fn all_of(&self, mine: u64) -> Vec<u64> {
+        let mut all = vec![0; self.size()];
+        self.0.communicator.all_gather(cast_slice(&[mine]), cast_slice_mut(&mut all));
+        all
+    }
+
+    /// Returns the result if it is good on every rank. Otherwise every rank returns an error: its own, or one that names the
+    /// rank that failed.
+    pub fn agreed<T>(&self, result: Result<T>) -> Result<T> {
+        let failed = self.all_of(u64::from(result.is_err()));
+        let value = result?;
+        match failed.iter().position(|failed| *failed > 0) {
+            Some(rank) => Err(Error::OtherRank { rank }),
+            None => Ok(value),
+        }
+    }
+
+    /// Sends and receives numbers; see [`Communicator::exchange`].
+    pub fn exchange<T: Pod>(
+        &self,
+        sent: &[(usize, &[T])],
+        received: Vec<(usize, &mut [T])>,
+        meanwhile: &mut dyn FnMut(),
+    ) {
+        let sent: Vec<_> = sent.iter().map(|(rank, numbers)| (*rank, cast_slice(numbers))).collect();
+        let mut received: Vec<_> =
+            received.into_iter().map(|(rank, numbers)| (rank, cast_slice_mut(numbers))).collect();
+        self.0.communicator.exchange(&sent, &mut received, meanwhile);
+    }
+
+    /// Sends a list to each rank, and returns the list that each rank has sent to this one.
+    pub fn swap<T: Pod>(&self, sent: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
+        let lengths: Vec<u64> = sent.iter().map(|list| list.len() as u64).collect();
+        let mut all = vec![0_u64; self.size() * self.size()];
+        self.0.communicator.all_gather(cast_slice(&lengths), cast_slice_mut(&mut all));
+        let to_here = all.iter().skip(self.rank()).step_by(self.size());
+        let mut received = to_here.map(|length| zeros(*length as usize)).collect::<Result<Vec<Vec<T>>>>()?;
+        received[self.rank()].copy_from_slice(&sent[self.rank()]);
+        let others = |rank: &usize| *rank != self.rank();
+        let sent: Vec<_> = (0..self.size()).filter(others).map(|rank| (rank, &sent[rank][..])).collect();
+        let to = received.iter_mut().map(|list| &mut list[..]).enumerate();
+        self.exchange(&sent, to.filter(|(rank, _)| others(rank)).collect(), &mut || ());
+        Ok(received)
+    }
+
+    /// Returns the list of the first rank on every rank.
+    pub fn from_first<T: Pod>(&self, list: Vec<T>) -> Result<Vec<T>> {
+        let mut sent = vec![Vec::new(); self.size()];
+        if self.is_first() {
+            sent = vec![list; self.size()];
+        }
+        Ok(self.swap(&sent)?.swap_remove(0))
+    }
+
+    /// Returns the text of the first rank on every rank.
+    pub fn text_from_first(&self, text: &str) -> Result<String> {
+        let bytes = self.from_first(text.as_bytes().to_vec())?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Returns the lists of all ranks, one after the other, on the first rank, and nothing on the others.
+    pub fn collect<T: Pod + Zeroable>(&self, mine: &[T]) -> Result<Option<Vec<T>>> {
+        let lengths: Vec<usize> = self.all_of(mine.len() as u64).iter().map(|l| *l as usize).collect();
+        if !self.is_first() {
+            self.agreed(Ok(()))?;
+            self.exchange(&[(0, mine)], Vec::new(), &mut || ());
+            return Ok(None);
+        }
+        let mut all: Vec<T> = self.agreed(zeros(lengths.iter().sum()))?;
+        all[..mine.len()].copy_from_slice(mine);
+        let mut rest = &mut all[mine.len()..];
+        let from =
+            (1..self.size()).map(|rank| (rank, crate::parallel::split_front(&mut rest, lengths[rank])));
+        self.exchange(&[], from.collect(), &mut || ());
+        Ok(Some(all))
+    }
+
+    /// Sends each rank its part of a list of the first rank; the parts have these lengths.
+    pub fn scatter<T: Pod + Zeroable>(&self, all: Option<&[T]>, lengths: &[usize]) -> Result<Vec<T>> {
+        let mut mine: Vec<T> = self.agreed(zeros(lengths[self.rank()]))?;
+        match all {
+            Some(all) => {
+                mine.copy_from_slice(&all[part(lengths, 0)]);
+                let to: Vec<_> = (1..self.size()).map(|rank| (rank, &all[part(lengths, rank)])).collect();
+                self.exchange(&to, Vec::new(), &mut || ());
+            }
+            None => self.exchange(&[], vec![(0, &mut mine[..])], &mut || ()),
+        }
+        Ok(mine)
+    }
+}
+
+/// Numbers that [`Ranks::sum`] adds at once.
+const SUMMED: usize = 64;

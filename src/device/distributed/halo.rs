@@ -1,0 +1,133 @@
+//! The entries of vectors that a rank needs from other ranks.
+//!
+//! Each rank has a contiguous range of rows. The entries of x in columns that belong to other ranks are its *ghosts*, in the
+//! order of columns, so that the ghosts of one rank are neighbours. A complete vector has the ghosts below the rank's rows, the
+//! rank's own entries, and the ghosts above: the order of columns in the whole matrix.
+
+use super::communicator::Ranks;
+use crate::error::Result;
+use crate::scalar::Scalar;
+use std::ops::Range;
+
+/// A rank that this rank exchanges entries with.
+#[derive(Debug)]
+struct Neighbour {
+    rank: usize,
+    /// Its part of the rows that are sent.
+    sent: Range<usize>,
+    /// Its part of the ghosts.
+    received: Range<usize>,
+}
+
+/// The exchange of entries between ranks.
+pub struct Halo {
+    ranks: Ranks,
+    rows: Range<usize>,
+    total: usize,
+    /// Ghosts before the rows of this rank.
+    below: usize,
+    /// The columns of the ghosts in the whole matrix.
+    ghosts: Vec<u32>,
+    neighbours: Vec<Neighbour>,
+    /// Rows of this rank, for each neighbour, counted from the first.
+    sent: Vec<u32>,
+}
+
+impl Halo {
+    /// Plans the exchange. Rank i has the rows `starts[i]..starts[i + 1]`; `ghosts` are the columns of other ranks that this one
+    /// needs, in increasing order.
+    pub fn new(ranks: &Ranks, starts: &[usize], ghosts: &[u32]) -> Result<Halo> {
+        let rank = ranks.rank();
+        let rows = starts[rank]..starts[rank + 1];
+        let of_rank = |other: usize| {
+            let [from, to] = [starts[other], starts[other + 1]];
+            ghosts.partition_point(|g| (*g as usize) < from)..ghosts.partition_point(|g| (*g as usize) < to)
+        };
+        let wanted: Vec<Vec<u32>> = (0..ranks.size()).map(|other| ghosts[of_rank(other)].to_vec()).collect();
+        let asked = ranks.swap(&wanted)?;
+        let (mut neighbours, mut sent) = (Vec::new(), Vec::new());
+        for (other, asked) in asked.iter().enumerate() {
+            let (begin, received) = (sent.len(), of_rank(other));
+            sent.extend(asked.iter().map(|row| row - rows.start as u32));
+            if !(asked.is_empty() && received.is_empty()) {
+                neighbours.push(Neighbour { rank: other, sent: begin..sent.len(), received });
+            }
+        }
+        let below = ghosts.partition_point(|ghost| (*ghost as usize) < rows.start);
+        let total = starts[ranks.size()];
+        Ok(Halo { ranks: ranks.clone(), rows, total, below, ghosts: ghosts.to_vec(), neighbours, sent })
+    }
+
+    /// Returns the ranks.
+    pub fn ranks(&self) -> &Ranks {
+        &self.ranks
+    }
+
+    /// Returns the rows of this rank, counted in the whole matrix.
+    pub fn rows(&self) -> Range<usize> {
+        self.rows.clone()
+    }
+
+    /// Returns the number of rows of all ranks.
+    pub fn total_rows(&self) -> usize {
+        self.total
+    }
+
+    /// Returns the number of ghosts before the rows of this rank.
+    pub fn below(&self) -> usize {
+        self.below
+    }
+
+    /// Returns the number of ghosts.
+    pub fn ghosts(&self) -> usize {
+        self.ghosts.len()
+    }
+
+    /// Returns the column of the whole matrix of an entry of a complete vector.
+    pub fn column(&self, complete: u32) -> u32 {
+        let at = complete as usize;
+        match at.checked_sub(self.below) {
+            None => self.ghosts[at],
+            Some(own) if own < self.rows.len() => (self.rows.start + own) as u32,
+            Some(above) => self.ghosts[self.below + above - self.rows.len()],
+        }
+    }
+
+    /// Returns the rows that are sent to neighbours, counted from the first row of this rank.
+    pub fn sent_rows(&self) -> &[u32] {
+        &self.sent
+    }
+
+    /// Returns the number of ranks that this rank exchanges entries with.
+    pub fn neighbours(&self) -> usize {
+        self.neighbours.len()
+    }
+
+    /// Sends the entries of [`sent_rows`](Halo::sent_rows), `k` for each, and receives the ghosts.
+    pub fn exchange<T: Scalar>(
+        &self,
+        k: usize,
+        sent: &[T],
+        mut ghosts: &mut [T],
+        meanwhile: &mut dyn FnMut(),
+    ) {
+        let part = |range: &Range<usize>| range.start * k..range.end * k;
+        let all = || self.neighbours.iter();
+        let to = all().filter(|n| !n.sent.is_empty()).map(|n| (n.rank, &sent[part(&n.sent)]));
+        let from = all().filter(|n| !n.received.is_empty());
+        // Neighbours are in the order of ranks, and so are the ghosts.
+        let from = from.map(|n| (n.rank, crate::parallel::split_front(&mut ghosts, n.received.len() * k)));
+        self.ranks.exchange(&to.collect::<Vec<_>>(), from.collect(), meanwhile);
+    }
+
+    /// Writes the complete vector of x to `to`.
+    pub fn complete(&self, x: &[f64], to: &mut Vec<f64>) {
+        let sent: Vec<f64> = self.sent.iter().map(|row| x[*row as usize]).collect();
+        let mut ghosts = vec![0.0; self.ghosts.len()];
+        self.exchange(1, &sent, &mut ghosts, &mut || ());
+        to.clear();
+        to.extend_from_slice(&ghosts[..self.below]);
+        to.extend_from_slice(x);
+        to.extend_from_slice(&ghosts[self.below..]);
+    }
+}

@@ -1,0 +1,234 @@
+//! Matrices, right-hand sides and solutions that are distributed over ranks.
+//!
+//! Every rank calls the same functions in the same order. A rank has a contiguous range of rows of the matrix and of all vectors.
+//! Each rank makes its rows of a generated mesh; any other matrix is read by the first rank, which sends the other ranks their rows.
+
+mod mesh;
+
+use super::matrix::Matrix;
+use super::range::check_range;
+use crate::backend::distributed::RankRows;
+use crate::device::Ranks;
+use crate::error::Result;
+use crate::format::stats::Blocks;
+use crate::format::{Csr, Offsets, Values, partition};
+use crate::precond::{OverRanks, Preconditioner};
+use crate::scalar::Precision;
+use crate::solve::Method;
+use crate::solve::problem::Problem;
+use bytemuck::Pod;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The rows of a rank of a matrix that is distributed over ranks. Clones share the arrays.
+#[derive(Clone)]
+pub struct RankMatrix {
+    pub(super) rows: Arc<RankRows>,
+    pub(super) facts: Arc<RankFacts>,
+}
+
+/// What all ranks know about the matrix, and what the first rank knows for the report.
+#[derive(Debug)]
+pub(super) struct RankFacts {
+    pub name: String,
+    pub stand_in: Option<&'static str>,
+    pub nnz: u64,
+    pub notes: Vec<String>,
+    pub seconds_load: f64,
+    /// A note on the symmetry of the matrix.
+    pub note: Option<String>,
+    /// The preconditioner that the parts are made for, settled for the whole matrix.
+    pub precond: Preconditioner,
+}
+
+/// The solve that a matrix is distributed for.
+#[derive(Clone, Copy, Debug)]
+pub struct Purpose {
+    /// The method.
+    pub method: Method,
+    /// The preconditioner, whose blocks are not cut.
+    pub precond: Preconditioner,
+    /// The precision of matrix and vectors.
+    pub precision: Precision,
+    /// Whether the symmetry check is skipped.
+    pub assume_symmetric: bool,
+}
+
+/// How the first rank distributes a matrix.
+struct Plan {
+    starts: Vec<u64>,
+    precond: Preconditioner,
+    note: Option<String>,
+}
+
+impl Plan {
+    /// Checks the matrix and plans its parts.
+    fn of(matrix: &Matrix, parts: usize, purpose: &Purpose) -> Result<Plan> {
+        let Purpose { method, precond, assume_symmetric, .. } = *purpose;
+        let note = matrix.require_symmetric(method.name(), assume_symmetric, precond)?;
+        Plan::check_values(&matrix.csr, purpose)?;
+        let precond = precond.settle(&matrix.csr);
+        let together = common_multiple(precond.together().max(1), unknowns_of_a_node(&matrix.csr));
+        let starts = partition::by_entries(&matrix.csr, parts, together);
+        Ok(Plan { starts: starts.into_iter().map(|start| start as u64).collect(), precond, note })
+    }
+
+    /// Refuses values that the precision cannot hold.
+    fn check_values(matrix: &Csr, purpose: &Purpose) -> Result<()> {
+        let (values, precision) = (matrix.values(), purpose.precision);
+        match precision.narrow_values() {
+            true => check_range(precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Returns the rows of the square blocks that the matrix consists of, so that backends of all ranks can store blocks; 1 if there
+/// are none.
+fn unknowns_of_a_node(matrix: &Csr) -> usize {
+    let blocks = Blocks::sampled(matrix);
+    let square = blocks.all.iter().filter(|b| b.size[0] == b.size[1] && b.bytes < blocks.csr_bytes);
+    square.min_by_key(|block| block.bytes).map_or(1, |block| block.size[0])
+}
+
+fn common_multiple(a: usize, b: usize) -> usize {
+    let (mut x, mut y) = (a, b);
+    while y > 0 {
+        (x, y) = (y, x % y);
+    }
+    a / x * b
+}
+
+impl RankMatrix {
+    /// Distributes the rows of a matrix that the first rank has; the other ranks pass none. Fails if the method cannot solve the
+    /// matrix.
+    pub fn distribute(ranks: &Ranks, matrix: Option<&Matrix>, purpose: &Purpose) -> Result<RankMatrix> {
+        let plan = matrix.map(|matrix| Plan::of(matrix, ranks.size(), purpose)).transpose();
+        let plan = ranks.agreed(plan)?;
+        let starts = ranks.from_first(plan.as_ref().map_or_else(Vec::new, |plan| plan.starts.clone()))?;
+        let starts: Vec<usize> = starts.iter().map(|start| *start as usize).collect();
+        let named = plan.as_ref().map_or_else(String::new, |plan| plan.precond.to_string());
+        let precond = ranks.text_from_first(&named)?.parse()?;
+        let nnz = ranks.from_first(vec![matrix.map_or(0, |matrix| matrix.nnz() as u64)])?[0];
+        let rows = ranks.agreed(scatter(ranks, matrix.map(|matrix| &*matrix.csr), &starts))?;
+        let rows = Arc::new(RankRows::new(ranks, &starts, rows)?);
+        let facts = RankFacts {
+            name: matrix.map_or_else(String::new, Matrix::title),
+            stand_in: matrix.and_then(Matrix::stand_in),
+            nnz,
+            notes: matrix.map_or_else(Vec::new, |matrix| matrix.notes().to_vec()),
+            seconds_load: matrix.map_or(0.0, |matrix| matrix.metadata.seconds_load),
+            note: plan.and_then(|plan| plan.note),
+            precond,
+        };
+        Ok(RankMatrix { rows, facts: Arc::new(facts) })
+    }
+
+    /// Returns the ranks.
+    pub fn ranks(&self) -> &Ranks {
+        self.rows.halo().ranks()
+    }
+
+    /// Returns the rows of this rank.
+    pub fn rows(&self) -> Range<usize> {
+        self.rows.halo().rows()
+    }
+
+    /// Returns the number of rows of all ranks.
+    pub fn total_rows(&self) -> usize {
+        self.rows.halo().total_rows()
+    }
+
+    /// Sends each rank its rows of an array of `columns` columns that the first rank has.
+    pub fn scatter(&self, all: Option<&[f64]>, columns: usize) -> Result<Vec<f64>> {
+        let lengths = self.ranks().all_of((self.rows().len() * columns) as u64);
+        let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
+        self.ranks().scatter(all, &lengths)
+    }
+
+    /// Sends each rank its rows of a problem that the first rank has.
+    pub fn problem(&self, problem: Option<&Problem>) -> Result<Problem> {
+        let known = problem.is_some_and(|problem| problem.answer.is_some());
+        let columns = problem.map_or(0, |problem| problem.columns as u64);
+        let head = self.ranks().from_first(vec![columns, u64::from(known)])?;
+        let columns = head[0] as usize;
+        let description = self.ranks().text_from_first(problem.map_or("", |problem| &problem.description))?;
+        let b = self.scatter(problem.map(|problem| &problem.b[..]), columns)?;
+        let answer = match head[1] {
+            0 => None,
+            _ => Some(self.scatter(problem.and_then(|problem| problem.answer.as_deref()), columns)?),
+        };
+        Ok(Problem { b, columns, answer, description })
+    }
+
+    /// Collects the rows of all ranks on the first rank; the other ranks get nothing.
+    pub fn collect(&self, rows: &[f64]) -> Result<Option<Vec<f64>>> {
+        self.ranks().collect(rows)
+    }
+
+    /// Describes the preconditioner as reports and checkpoints name it.
+    pub(super) fn precond_label(&self) -> String {
+        let precond = self.facts.precond;
+        match precond.over_ranks() {
+            OverRanks::Schwarz => {
+                format!("{precond} in each of {} ranks (additive Schwarz)", self.ranks().size())
+            }
+            OverRanks::Same | OverRanks::Products => precond.to_string(),
+        }
+    }
+
+    /// Returns the backends of all ranks, each named once.
+    pub(super) fn backend_label(&self, mine: &str) -> Result<String> {
+        let bytes = self.ranks().collect(format!("{mine}\n").as_bytes())?;
+        let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned();
+        let mut names: Vec<&str> = Vec::new();
+        text.lines().for_each(|name| {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        });
+        self.ranks().text_from_first(&names.join(" and "))
+    }
+}
+
+/// Sends each rank its rows of a matrix that the first rank has.
+fn scatter(ranks: &Ranks, matrix: Option<&Csr>, starts: &[usize]) -> Result<Csr> {
+    let kind = match matrix.map(Csr::values) {
+        Some(Values::F32(_)) => 4,
+        Some(Values::F64(_)) => 8,
+        Some(Values::Ones) | None => 0,
+    };
+    let kind = ranks.from_first(vec![kind])?[0];
+    let rows: Vec<usize> = starts.windows(2).map(|ends| ends[1] - ends[0]).collect();
+    let length = |matrix: &Csr, row: usize| matrix.row_range(row).len() as u32;
+    let row_lengths: Option<Vec<u32>> =
+        matrix.map(|matrix| (0..matrix.rows()).map(|row| length(matrix, row)).collect());
+    let row_lengths = ranks.scatter(row_lengths.as_deref(), &rows)?;
+    let mut offsets = vec![0_u64];
+    row_lengths.iter().for_each(|length| offsets.push(offsets[offsets.len() - 1] + u64::from(*length)));
+    let entries = ranks.all_of(offsets[offsets.len() - 1]);
+    let entries: Vec<usize> = entries.into_iter().map(|entries| entries as usize).collect();
+    let columns = ranks.scatter(matrix.map(Csr::col_indices), &entries)?;
+    let values = match kind {
+        4 => Values::F32(values_of(ranks, matrix, &entries, |values| match values {
+            Values::F32(values) => Some(values),
+            _ => None,
+        })?),
+        8 => Values::F64(values_of(ranks, matrix, &entries, |values| match values {
+            Values::F64(values) => Some(values),
+            _ => None,
+        })?),
+        _ => Values::Ones,
+    };
+    Csr::new(offsets.len() - 1, starts[ranks.size()], Offsets::narrowest(offsets), columns, values)
+}
+
+/// Sends each rank its part of the values.
+fn values_of<T: Pod>(
+    ranks: &Ranks,
+    matrix: Option<&Csr>,
+    entries: &[usize],
+    stored: impl Fn(&Values) -> Option<&Vec<T>>,
+) -> Result<Vec<T>> {
+    ranks.scatter(matrix.and_then(|matrix| stored(matrix.values())).map(Vec::as_slice), entries)
+}

@@ -1,0 +1,63 @@
+//! Matrices of meshes of which each rank makes its own rows, so that no rank has the whole matrix.
+
+use super::{Plan, Purpose, RankFacts, RankMatrix, common_multiple};
+use crate::backend::distributed::RankRows;
+use crate::device::Ranks;
+use crate::error::Result;
+use crate::format::{Csr, partition};
+use crate::source;
+use crate::source::generate::Mesh;
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Rows whose entries are counted together.
+const CHUNK: usize = 4096;
+/// Rows from which the block size of a preconditioner follows.
+const SAMPLE: usize = 16_384;
+
+/// Returns the number of entries before each chunk of rows, and that of all rows. Each rank counts a part.
+fn entries_before_chunks(ranks: &Ranks, mesh: &Mesh) -> Result<Vec<u64>> {
+    let chunks = mesh.rows().div_ceil(CHUNK);
+    let part = |rank: usize| chunks * rank / ranks.size();
+    let rows = |chunk: usize| chunk * CHUNK..((chunk + 1) * CHUNK).min(mesh.rows());
+    let count = |chunk: usize| rows(chunk).map(|row| mesh.entries(row) as u64).sum();
+    let mine: Vec<u64> = (part(ranks.rank())..part(ranks.rank() + 1)).map(count).collect();
+    let all = ranks.swap(&vec![mine; ranks.size()])?.concat();
+    let mut before = vec![0];
+    all.iter().for_each(|entries| before.push(before[before.len() - 1] + entries));
+    Ok(before)
+}
+
+impl RankMatrix {
+    /// Makes the rows of this rank of a generated mesh; `None` for any other matrix. All ranks call this together.
+    pub fn generate(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
+        let began = Instant::now();
+        let Some(mesh) = source::mesh(what)? else { return Ok(None) };
+        let sample = mesh.make(0..mesh.rows().min(SAMPLE))?;
+        let precond = purpose.precond.settle(&sample);
+        drop(sample);
+        let together = common_multiple(precond.together().max(1), mesh.unknowns());
+        let before = entries_before_chunks(ranks, &mesh)?;
+        let entries = |row: usize| {
+            let chunk = row / CHUNK;
+            let rest: usize = (chunk * CHUNK..row).map(|row| mesh.entries(row)).sum();
+            before[chunk] as usize + rest
+        };
+        let starts = partition::cut(mesh.rows(), entries, ranks.size(), together);
+        let rows = mesh.make(starts[ranks.rank()]..starts[ranks.rank() + 1]);
+        let rows = rows.and_then(|rows| Plan::check_values(&rows, purpose).map(|()| rows));
+        let rows: Csr = ranks.agreed(rows)?;
+        let facts = RankFacts {
+            name: what.to_string_lossy().into_owned(),
+            stand_in: None,
+            nnz: before[before.len() - 1],
+            notes: Vec::new(),
+            seconds_load: began.elapsed().as_secs_f64(),
+            note: None,
+            precond,
+        };
+        let rows = Arc::new(RankRows::new(ranks, &starts, rows)?);
+        Ok(Some(RankMatrix { rows, facts: Arc::new(facts) }))
+    }
+}
