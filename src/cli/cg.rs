@@ -1,5 +1,7 @@
 //! `solver cg` and `solver minres`: load the matrix, solve, write the results and print the report.
 
+mod ranks;
+
 use super::args::CgArgs;
 use super::flags::as_flag;
 use super::layout::labelled;
@@ -9,7 +11,7 @@ use super::profile::{Profiling, seconds_total};
 use super::progress::{Largest, Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::vectors::{RightHandSide, writer};
-use super::{choices, fetch, flags, interrupt, print, print_json};
+use super::{choices, fetch, flags, interrupt, launch, print, print_json};
 use crate::engine::tune::Explanation;
 use crate::engine::{self, Answer, Answers, DeviceHandle, Matrix, Prepared, RightHandSides, Solver};
 use crate::error::{Error, Result};
@@ -21,7 +23,8 @@ use crate::text::duration;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
+pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
+    launch::set_defaults(&mut args.run);
     let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args, minres)?;
     if plan.run.dry_run {
@@ -34,15 +37,11 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     plan.run.start_pool();
     let _opening = plan.running.settled.open_ahead()?;
     fetch::on_first_use(plan.fetch)?;
-    let began = Instant::now();
-    let attached = plan.rhs == RightHandSide::Attached;
-    let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, attached, ..Options::default() })?;
-    let seconds = began.elapsed().as_secs_f64();
-    let problem = plan.rhs.make(&loaded.matrix, &loaded.attached)?;
-    // Frees the vectors stored with the matrix.
-    let loaded = crate::source::Loaded { attached: Vec::new(), ..loaded };
-    let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);
-    let Solved { mut report, explanation, written } = solve(&plan, matrix, problem)?;
+    let solved = match launch::ranks() {
+        Some(ranks) => ranks::solve(&plan, ranks)?,
+        None => read_and_solve(&plan)?,
+    };
+    let Solved { mut report, explanation, written } = solved;
     (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
     let explained = Some(&explanation).filter(|_| plan.run.explain);
     let printed = match plan.run.json {
@@ -61,6 +60,19 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     };
     written.and(printed)?;
     Ok(report.converged)
+}
+
+/// Reads the system and solves it in this process.
+fn read_and_solve(plan: &Plan) -> Result<Solved> {
+    let began = Instant::now();
+    let attached = plan.rhs == RightHandSide::Attached;
+    let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, attached, ..Options::default() })?;
+    let seconds = began.elapsed().as_secs_f64();
+    let problem = plan.rhs.make(&loaded.matrix, &loaded.attached)?;
+    // Frees the vectors stored with the matrix.
+    let loaded = crate::source::Loaded { attached: Vec::new(), ..loaded };
+    let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);
+    solve(plan, matrix, problem)
 }
 
 /// The outcome of a solve.
@@ -178,10 +190,15 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
 
 /// Writes x if `--output` names a file.
 fn write_answer(plan: &Plan, found: &Found) -> Result<()> {
+    let (x, columns) = found.x();
+    write_x(plan, x, columns)
+}
+
+/// Writes x of several columns if `--output` names a file.
+fn write_x(plan: &Plan, x: &[f64], columns: usize) -> Result<()> {
     let Some(path) = plan.output.as_deref() else { return Ok(()) };
     let _span = profile::begin(Phase::Write);
     let write = writer(path)?;
-    let (x, columns) = found.x();
     during(format!("writing {}", path.display()), || write(path, x, columns))?;
     log::info!("solution written to {}", path.display());
     Ok(())

@@ -28,12 +28,15 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli> {
         if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
             return Err(Error::UnknownCommand { message: super::unknown::command(name) });
         }
-        if error.use_stderr() {
+        if !super::launch::prints() {
+            // The first rank prints the same message.
+        } else if error.use_stderr() {
             // A failure to print an error message cannot be reported.
             let _ = write!(std::io::stderr(), "{}", message(error.to_string().trim_end()));
         } else {
             super::check_printed(error.print())?;
         }
+        super::launch::finish();
         std::process::exit(error.exit_code())
     })
 }

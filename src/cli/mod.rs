@@ -17,6 +17,7 @@ mod groups;
 mod info;
 mod interrupt;
 mod interval;
+mod launch;
 mod layout;
 mod load;
 mod manual;
@@ -70,11 +71,18 @@ fn arguments() -> &'static [OsString] {
 pub fn run_with(arguments: Vec<OsString>) -> u8 {
     profile::start_clock();
     signals::ignore_file_size_limit();
+    launch::start();
+    let code = run_command(arguments);
+    launch::finish();
+    if launch::prints() { code } else { 0 }
+}
+
+fn run_command(arguments: Vec<OsString>) -> u8 {
     let cli = match config::parse(ARGUMENTS.get_or_init(|| arguments)) {
         Ok(cli) => cli,
         Err(error) => return could_not_run(&error),
     };
-    if cli.quiet {
+    if cli.quiet || !launch::prints() {
         progress::silence();
     }
     if cli.offline {
@@ -101,6 +109,12 @@ pub fn run_with(arguments: Vec<OsString>) -> u8 {
     if cli.quiet {
         // RUST_LOG cannot raise the level above that of --quiet.
         log::set_max_level(log::LevelFilter::Error);
+    }
+    if !launch::prints() {
+        log::set_max_level(log::LevelFilter::Off);
+    }
+    if let Err(error) = launch::check(&cli.command) {
+        return could_not_run(&error);
     }
     let outcome = match cli.command {
         Command::Cg(args) => cg::run(args, false),
@@ -130,12 +144,17 @@ pub fn run_with(arguments: Vec<OsString>) -> u8 {
 }
 
 fn could_not_run(error: &Error) -> u8 {
-    let _ = write!(std::io::stderr(), "{}", layout::message(&format!("error: {}", flags::message(error))));
+    launch::failed(error, flags::message(error), COULD_NOT_RUN, |message| {
+        let _ = write!(std::io::stderr(), "{}", layout::message(&format!("error: {message}")));
+    });
     COULD_NOT_RUN
 }
 
 /// Prints to standard output.
 fn print(text: &str) -> Result<()> {
+    if !launch::prints() {
+        return Ok(());
+    }
     let mut out = std::io::stdout().lock();
     check_printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }

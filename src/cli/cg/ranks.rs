@@ -1,0 +1,84 @@
+//! A linear solve over ranks. The first rank reads the system, writes the results and prints the report.
+
+use super::{Found, Solved, monitored, name_start, report, write_x};
+use crate::cli::interrupt;
+use crate::cli::load::load;
+use crate::cli::plan::Plan;
+use crate::cli::progress::{Live, show_phases};
+use crate::cli::vectors::RightHandSide;
+use crate::device::Ranks;
+use crate::engine::{Matrix, Purpose, RankMatrix, Solver};
+use crate::error::Result;
+use crate::solve::problem::Problem;
+use crate::source::Options;
+use std::time::Instant;
+
+/// Reads the matrix and makes the right-hand side.
+fn read(plan: &Plan) -> Result<(Matrix, Problem)> {
+    let began = Instant::now();
+    let attached = plan.rhs == RightHandSide::Attached;
+    let options = Options { as_stored: plan.as_stored, attached, ..Options::default() };
+    let loaded = load(&plan.matrix, options)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let problem = plan.rhs.make(&loaded.matrix, &loaded.attached)?;
+    Ok((Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds), problem))
+}
+
+/// Makes the rows of the system on each rank, or reads the system on the first rank and distributes it.
+fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, Problem)> {
+    let separately = plan.rhs != RightHandSide::Attached && !plan.as_stored;
+    if separately && let Some(matrix) = RankMatrix::generate(ranks, &plan.matrix, purpose)? {
+        let problem = plan.rhs.make_rows(&matrix)?;
+        return Ok((matrix, problem));
+    }
+    let given = ranks.agreed(ranks.is_first().then(|| read(plan)).transpose())?;
+    let (whole, problem) = given.unzip();
+    let matrix = RankMatrix::distribute(ranks, whole.as_ref(), purpose)?;
+    drop(whole);
+    let problem = matrix.problem(problem.as_ref())?;
+    Ok((matrix, problem))
+}
+
+/// Solves, and writes the results on the first rank.
+pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
+    let purpose = Purpose {
+        method: plan.method,
+        precond: plan.running.request.precond,
+        precision: plan.run.precision,
+        assume_symmetric: plan.assume_symmetric,
+    };
+    let (matrix, problem) = system(plan, ranks, &purpose)?;
+    let x0 = match &plan.x0 {
+        Some(x0) => {
+            let (rows, k) = (matrix.rows(), problem.columns);
+            Some(&x0.values(matrix.total_rows())?[rows.start * k..rows.end * k])
+        }
+        None => None,
+    };
+    let name = plan.x0.as_ref().map(ToString::to_string);
+    let mut prepared = Solver::over_ranks(plan.method, &matrix)
+        .settled(plan.running.request.clone(), plan.running.settled.clone())
+        .stopping(plan.stopping.clone())
+        .checkpoints(plan.checkpoints.clone())
+        .on_phase(show_phases())
+        .prepare()?;
+    let interrupted = interrupt::catch();
+    prepared.cancel_by(&interrupted)?;
+    let limits = plan.running.limits(plan.stopping.most_iterations(matrix.total_rows()));
+    let live = Live::new(plan.method.name(), limits, plan.run.monitor, monitored(problem.columns));
+    let found = Found::solve(&mut prepared, &problem, x0.zip(name.as_deref()), live);
+    let found = found.map_err(|error| name_start(plan, error))?;
+    let explanation = prepared.explanation().clone();
+    let written = match plan.output {
+        Some(_) => {
+            let (x, columns) = found.x();
+            matrix.collect(x)?.map_or(Ok(()), |x| write_x(plan, &x, columns))
+        }
+        None => Ok(()),
+    };
+    let report = report(plan, &found);
+    let history = found.into_history(report);
+    let results = if ranks.is_first() { plan.run.write_results(&history) } else { Ok(()) };
+    let written = ranks.agreed(written.and(results));
+    Ok(Solved { report: history.report, explanation, written })
+}

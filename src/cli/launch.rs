@@ -1,0 +1,146 @@
+//! The ranks of this run, if a launcher such as `mpirun` has started several processes.
+//!
+//! Only the first rank prints. An error of any rank ends all of them, with one message.
+
+#[cfg(not(feature = "mpi"))]
+#[path = "launch/alone.rs"]
+mod started;
+#[cfg(feature = "mpi")]
+mod started;
+
+use super::args::Command;
+use super::running::RunArgs;
+use crate::device::Ranks;
+use crate::error::{Error, Result};
+use crate::parallel::available_cores;
+use std::fs;
+use std::sync::OnceLock;
+
+static RANKS: OnceLock<Ranks> = OnceLock::new();
+
+/// The first character of the message of a rank that ends because another one has failed.
+const FOLLOWS: char = '\u{1}';
+
+/// Joins the ranks, if a launcher has started several processes.
+pub(super) fn start() {
+    if let Some(ranks) = started::start() {
+        let _ = RANKS.set(ranks);
+    }
+}
+
+/// Waits for all ranks at the end of a run.
+pub(super) fn finish() {
+    started::finish();
+}
+
+/// Returns the ranks; none in a run of one process.
+pub(super) fn ranks() -> Option<&'static Ranks> {
+    RANKS.get()
+}
+
+/// Returns whether this process prints: it is the first rank, or the only process.
+pub(super) fn prints() -> bool {
+    ranks().is_none_or(Ranks::is_first)
+}
+
+/// Returns the message that this process prints about a failure, if it prints one. Ends all ranks if some of them have not
+/// failed, after the message is printed by `print`.
+pub(super) fn failed(error: &Error, message: String, code: u8, print: impl Fn(&str)) {
+    let Some(ranks) = ranks() else { return print(&message) };
+    let follows = matches!(error, Error::OtherRank { .. });
+    let sent = if follows { format!("{FOLLOWS}{message}") } else { message.clone() };
+    match started::fail(&sent) {
+        Some(messages) if ranks.is_first() => print(&cause(&messages)),
+        Some(_) => {}
+        None => {
+            print(&format!("rank {}: {message}", ranks.rank()));
+            started::end_all(i32::from(code));
+        }
+    }
+}
+
+/// Returns the message of the first rank that has failed by itself, with its number unless all ranks have failed alike.
+fn cause(messages: &[String]) -> String {
+    let own = messages.iter().enumerate().find(|(_, message)| !message.starts_with(FOLLOWS));
+    match own {
+        Some((_, message)) if messages.iter().all(|other| other == message) => message.clone(),
+        Some((rank, message)) => format!("rank {rank}: {message}"),
+        None => messages.first().map_or_else(String::new, |message| message.replace(FOLLOWS, "")),
+    }
+}
+
+/// Refuses commands that run in one process only.
+pub(super) fn check(command: &Command) -> Result<()> {
+    if ranks().is_none() || matches!(command, Command::Cg(_) | Command::Minres(_)) {
+        return Ok(());
+    }
+    let message = "this command runs in one process; start it without a launcher. Over ranks run solver cg and solver minres";
+    Err(Error::UnknownCommand { message: message.to_owned() })
+}
+
+/// Sets the defaults of a rank: the CPU, with its share of the cores of this machine.
+pub(super) fn set_defaults(run: &mut RunArgs) {
+    if ranks().is_none() {
+        return;
+    }
+    if run.device == "auto" {
+        run.device = "cpu".to_owned();
+    }
+    run.threads.get_or_insert_with(threads);
+}
+
+/// Returns the threads of a rank: one for each core that the launcher has bound it to, or else a share of all cores.
+fn threads() -> usize {
+    let bound = match (allowed_cores(), online_cores()) {
+        (Some(allowed), Some(online)) => allowed < online,
+        _ => false,
+    };
+    match started::on_this_machine() {
+        Some(processes) if !bound => (available_cores() / processes.max(1)).max(1),
+        _ => available_cores(),
+    }
+}
+
+/// Returns the number of cores that this process may run on, as the system lists them: `0-3,8`.
+fn allowed_cores() -> Option<usize> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    list.split(',').map(|range| cores_in(range.trim())).sum()
+}
+
+fn cores_in(range: &str) -> Option<usize> {
+    let (from, to) = range.split_once('-').unwrap_or((range, range));
+    let (from, to): (usize, usize) = (from.parse().ok()?, to.parse().ok()?);
+    Some((to + 1).saturating_sub(from))
+}
+
+/// Returns the number of cores of this machine.
+fn online_cores() -> Option<usize> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let is_core = |line: &&str| {
+        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    Some(stat.lines().filter(is_core).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_is_the_first_failure_of_its_own_and_names_the_rank_unless_all_fail_alike() {
+        let messages = |all: &[&str]| all.iter().map(|message| (*message).to_owned()).collect::<Vec<_>>();
+        assert_eq!(cause(&messages(&["no such file", "no such file"])), "no such file");
+        assert_eq!(cause(&messages(&["\u{1}rank 1 has failed", "out of memory"])), "rank 1: out of memory");
+        assert_eq!(cause(&messages(&["a", "b"])), "rank 0: a");
+        assert_eq!(cause(&messages(&["\u{1}rank 1 has failed"])), "rank 1 has failed");
+    }
+
+    #[test]
+    fn lists_of_cores_are_counted() {
+        assert_eq!((cores_in("0-3"), cores_in("8"), cores_in("x")), (Some(4), Some(1), None));
+        if cfg!(target_os = "linux") {
+            assert!(allowed_cores() > Some(0) && online_cores() >= allowed_cores());
+        }
+    }
+}

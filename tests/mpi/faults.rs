@@ -1,0 +1,104 @@
+//! Faults on one rank, signals and kills: all ranks end soon, with one message.
+
+use super::launcher::{end_soon, messages, mpirun, over, over_patiently, ranks_of, start, wait_until};
+use crate::common::process::{errors, program, signal, word};
+use solver::source::read_vector;
+use std::time::Instant;
+
+/// A solve that takes minutes.
+const LONG: [&str; 6] = ["cg", "--matrix", "poisson2d:700x700", "--rtol", "1e-300", "--json"];
+
+#[test]
+fn a_fault_of_one_rank_ends_all_and_names_the_rank_and_the_cause() {
+    let mut command = mpirun();
+    let args = ["cg", "--matrix", "poisson2d:100x100", "--threads"];
+    command.args(["-n", "2"]).arg(program()).args(args).arg("1");
+    command.args([":", "-n", "1"]).arg(program()).args(args).arg("5000");
+    let began = Instant::now();
+    let done = command.output().unwrap();
+    assert!(began.elapsed() < super::launcher::SOON);
+    assert_eq!(done.status.code(), Some(2), "{}", errors(&done));
+    let messages = messages(&done);
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(messages[0].contains("rank 2") && messages[0].contains("5000"), "{messages:?}");
+}
+
+#[test]
+fn a_rank_without_memory_ends_all_and_names_the_rank_and_the_cause() {
+    let mut command = mpirun();
+    let args = ["cg", "--matrix", "poisson2d:1500x1500", "--threads", "1"];
+    command.args(["-n", "1"]).arg(program()).args(args);
+    let limited = "ulimit -v 250000; exec \"$0\" \"$@\"";
+    command.args([":", "-n", "1", "sh", "-c", limited]).arg(program()).args(args);
+    let began = Instant::now();
+    let done = command.output().unwrap();
+    assert!(began.elapsed() < super::launcher::SOON * 2, "{:?}", began.elapsed());
+    assert_eq!(done.status.code(), Some(2), "{}", errors(&done));
+    let messages = messages(&done);
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(messages[0].contains("rank 1") && messages[0].contains("memory"), "{messages:?}");
+}
+
+#[test]
+fn sigterm_and_sigint_end_all_ranks_with_the_answer_so_far() {
+    for number in [libc::SIGTERM, libc::SIGINT] {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, checkpoint) = (folder.path().join("x.npy"), folder.path().join("saved"));
+        let saving = ["--output", word(&file), "--checkpoint", word(&checkpoint)];
+        let launcher =
+            start(over_patiently(2, &[&LONG[..], &saving, &["--checkpoint-every", "50ms"]].concat()));
+        // Ranks handle signals from the first iteration on.
+        wait_until("a checkpoint is written", || checkpoint.is_file());
+        let ranks = ranks_of(&launcher);
+        assert_eq!(ranks.len(), 2);
+        signal(&launcher, number);
+        let done = end_soon(launcher, &ranks);
+        assert_eq!(read_vector(&file).unwrap().len(), 490_000, "{}", errors(&done));
+        let text = String::from_utf8_lossy(&done.stdout);
+        assert!(text.contains("\"interrupted\""), "{text}{}", errors(&done));
+    }
+}
+
+#[test]
+fn a_signal_to_one_rank_ends_all_ranks_with_exit_code_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = folder.path().join("saved");
+    let saving = ["--checkpoint", word(&checkpoint), "--checkpoint-every", "50ms"];
+    let launcher = start(over(3, &[&LONG[..], &saving].concat()));
+    wait_until("a checkpoint is written", || checkpoint.is_file());
+    let ranks = ranks_of(&launcher);
+    // SAFETY: the call sends a signal to a process of this test.
+    unsafe { libc::kill(ranks[1], libc::SIGTERM) };
+    let done = end_soon(launcher, &ranks);
+    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
+}
+
+#[test]
+fn a_time_limit_ends_all_ranks_with_exit_code_1() {
+    let began = Instant::now();
+    let done = over(3, &[&LONG[..], &["--time-limit", "0.5"]].concat()).output().unwrap();
+    assert!(began.elapsed() < super::launcher::SOON, "{:?}", began.elapsed());
+    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
+    assert!(String::from_utf8_lossy(&done.stdout).contains("\"time_limit\""));
+}
+
+#[test]
+fn a_killed_rank_leaves_no_process_and_a_whole_checkpoint() {
+    for ranks in 2..=4 {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoint = folder.path().join("saved");
+        let saving = ["--checkpoint", word(&checkpoint), "--checkpoint-every", "10ms"];
+        let launcher = start(over(ranks, &[&LONG[..], &saving].concat()));
+        wait_until("a checkpoint is written", || checkpoint.is_file());
+        let all = ranks_of(&launcher);
+        assert_eq!(all.len(), ranks);
+        // SAFETY: the call sends a signal to a process of this test.
+        unsafe { libc::kill(all[ranks - 1], libc::SIGKILL) };
+        let done = end_soon(launcher, &all);
+        assert!(!done.status.success());
+        // A checkpoint that is not whole is refused.
+        let resumed = ["--resume", word(&checkpoint), "--time-limit", "0.1"];
+        let done = over(2, &[&LONG[..], &resumed].concat()).output().unwrap();
+        assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
+    }
+}

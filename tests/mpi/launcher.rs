@@ -1,0 +1,96 @@
+//! Starts the program with `mpirun`.
+
+use crate::common::process::{errors, program};
+use serde_json::Value;
+use std::fs;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The time within which all ranks must have ended after a failure.
+pub const SOON: Duration = Duration::from_secs(10);
+
+/// Returns the launcher with its options. Ranks may outnumber the cores of this machine.
+pub fn mpirun() -> Command {
+    let mut command = Command::new("mpirun");
+    command.arg("--oversubscribe");
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.stdin(Stdio::null()).env("SOLVER_OFFLINE", "1").env("COLUMNS", "2000");
+    command
+}
+
+/// Returns the command over ranks.
+pub fn over(ranks: usize, args: &[&str]) -> Command {
+    on(mpirun(), ranks, args)
+}
+
+/// Returns the command with a launcher that gives ranks time to write their answer after a signal.
+pub fn over_patiently(ranks: usize, args: &[&str]) -> Command {
+    let mut command = mpirun();
+    command.args(["--mca", "odls_base_sigkill_timeout", "8"]);
+    on(command, ranks, args)
+}
+
+fn on(mut command: Command, ranks: usize, args: &[&str]) -> Command {
+    command.args(["-n", &ranks.to_string()]).arg(program()).args(args).args(["--threads", "1"]);
+    command
+}
+
+/// Runs the program over ranks and returns the exit code and the report.
+pub fn solve(ranks: usize, args: &[&str]) -> (i32, Value) {
+    let done = over(ranks, &[args, &["--json"]].concat()).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout);
+    let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}{}", errors(&done)));
+    (done.status.code().unwrap(), report)
+}
+
+/// Returns the lines of the program's own errors.
+pub fn messages(done: &Output) -> Vec<String> {
+    errors(done).lines().filter(|line| line.starts_with("error: ")).map(str::to_owned).collect()
+}
+
+/// Starts a command in the background, with its output kept.
+pub fn start(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Returns the processes of the program that a launcher has started, in the order of ranks.
+pub fn ranks_of(launcher: &Child) -> Vec<i32> {
+    let parent = launcher.id().to_string();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+        // The name is in parentheses; the state and the parent follow.
+        let after = stat.rsplit(')').next().unwrap().split_whitespace().collect::<Vec<_>>();
+        if after.get(1) == Some(&parent.as_str()) && after.first() != Some(&"Z") {
+            found.push(entry.file_name().to_str().unwrap().parse().unwrap());
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+/// Waits until a condition holds; fails after half a minute.
+pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < Duration::from_secs(30), "waiting until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits for the end of a launcher and returns its output. Fails if it takes too long, or if a rank is left.
+pub fn end_soon(launcher: Child, ranks: &[i32]) -> Output {
+    let began = Instant::now();
+    let done = launcher.wait_with_output().unwrap();
+    assert!(began.elapsed() < SOON, "{:?}: {}", began.elapsed(), errors(&done));
+    let alive = |process: &&i32| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        stat.contains("(solver)") && !stat.contains(") Z ")
+    };
+    // The last ranks may end a little later than the launcher.
+    while ranks.iter().any(|rank| alive(&rank)) {
+        assert!(began.elapsed() < SOON, "a rank is left: {ranks:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    done
+}

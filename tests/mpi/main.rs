@@ -1,0 +1,18 @@
+//! Tests of the program over ranks that `mpirun` starts: real processes, and real kills.
+
+#![allow(clippy::unwrap_used)] // Helpers panic on failure as tests do.
+
+// Its `#[test]` replaces that of the standard library.
+#[macro_use]
+extern crate solver_test_attribute;
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod faults;
+mod launcher;
+mod solves;
+
+fn main() -> std::process::ExitCode {
+    common::harness::run(None)
+}

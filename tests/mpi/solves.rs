@@ -1,0 +1,121 @@
+//! Solves over ranks: the same command, verdict and files as in one process.
+
+use super::launcher::{messages, mpirun, over, solve};
+use crate::common::process::{cg, errors, program, word};
+use solver::source::read_vector;
+use std::fs;
+
+const GRID: &str = "poisson2d:300x300";
+
+fn iterations(report: &serde_json::Value) -> f64 {
+    report["iterations"].as_f64().unwrap()
+}
+
+#[test]
+fn one_to_four_ranks_take_about_the_iterations_of_one_process_and_write_its_answer_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let single = folder.path().join("single.npy");
+    let (code, one) = cg(&["--matrix", GRID, "--output", word(&single)]);
+    assert_eq!(code, 0);
+    let expected = read_vector(&single).unwrap();
+    for ranks in 1..=4 {
+        let file = folder.path().join(format!("{ranks}.npy"));
+        let (code, report) = solve(ranks, &["cg", "--matrix", GRID, "--output", word(&file)]);
+        assert_eq!((code, &report["converged"]), (0, &true.into()), "{report}");
+        let (expected_iterations, got) = (iterations(&one), iterations(&report));
+        assert!((got - expected_iterations).abs() <= 0.01 * expected_iterations, "{ranks}: {got}");
+        assert!(report["residual_at_most"].as_f64().unwrap() <= 1e-8);
+        let x = read_vector(&file).unwrap();
+        let error = x.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(x.len() == expected.len() && error < 1e-5, "{ranks}: {error:e}");
+    }
+}
+
+#[test]
+fn bits_are_the_same_in_every_run_with_the_same_number_of_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    for args in [&["cg", "--precond", "jacobi"][..], &["minres"], &["cg", "--variant", "pipelined"]] {
+        let write = |name: &str| {
+            let file = folder.path().join(name);
+            let matrix = ["--matrix", "poisson3d:20x20x20", "--output", word(&file)];
+            let (code, report) = solve(3, &[args, &matrix].concat());
+            assert_eq!(code, 0, "{report}");
+            (fs::read(&file).unwrap(), report["iterations"].clone(), report["residual_true"].clone())
+        };
+        assert_eq!(write("first.npy"), write("second.npy"), "{args:?}");
+    }
+}
+
+#[test]
+fn only_the_first_rank_prints() {
+    let done = over(3, &["cg", "--matrix", "poisson2d:50x50", "--precond", "jacobi", "-v"]).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+    assert_eq!(text.matches("converged").count(), 1, "{text}");
+    assert!(text.contains("3 ranks, each cpu (1 thread)"), "{text}");
+}
+
+#[test]
+fn a_solve_that_does_not_converge_ends_with_exit_code_1_and_its_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.txt");
+    let (code, report) = solve(2, &["cg", "--matrix", GRID, "--max-iters", "7", "--output", word(&file)]);
+    assert_eq!((code, &report["iterations"]), (1, &7.into()));
+    assert_eq!(read_vector(&file).unwrap().len(), 90_000);
+}
+
+#[test]
+fn right_hand_sides_starts_and_histories_are_those_of_the_whole_system() {
+    let folder = tempfile::tempdir().unwrap();
+    let [b, x0, history] = ["b.npy", "x0.npy", "history.json"].map(|name| folder.path().join(name));
+    let matrix = ["--matrix", "poisson2d:60x50"];
+    solver::source::write_vector(&b, &vec![1.0; 3000]).unwrap();
+    let (code, _) =
+        cg(&[&matrix[..], &["--rhs", word(&b), "--rtol", "1e-3", "--output", word(&x0)]].concat());
+    assert_eq!(code, 0);
+    let args =
+        ["--rhs", word(&b), "--x0", word(&x0), "--history", word(&history), "--precond", "block-jacobi"];
+    let (code, from_x0) = solve(4, &[&["cg"], &matrix[..], &args].concat());
+    assert_eq!(code, 0);
+    let text = fs::read_to_string(&history).unwrap();
+    let saved: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        saved["residuals"].as_array().unwrap().len() as f64,
+        iterations(&from_x0) + 1.0,
+        "{text:.300}"
+    );
+    let several = ["--rhs", "random:3", "--rhs-count", "4", "--output", word(&x0)];
+    let (code, report) = solve(3, &[&["cg"], &matrix[..], &several].concat());
+    assert_eq!((code, report["columns"].as_array().unwrap().len()), (0, 4));
+    assert_eq!(solver::source::read_vectors(&x0).unwrap().cols(), 4);
+}
+
+#[test]
+fn a_fault_that_all_ranks_find_is_told_once() {
+    for args in [
+        &["cg", "--matrix", "no-such-file.mtx"][..],
+        &["cg", "--matrix", GRID, "--device", "cuda:x"],
+        &["cg", "--matrix", "uniform:n=100"],
+        &["cg", "--matrix", GRID, "--backend", "no-such"],
+        &["spmv", "--matrix", GRID],
+    ] {
+        let done = over(3, args).output().unwrap();
+        assert_eq!(done.status.code(), Some(2), "{args:?}: {}", errors(&done));
+        assert_eq!(messages(&done).len(), 1, "{args:?}: {}", errors(&done));
+        assert!(done.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_system_larger_than_the_memory_of_a_rank_is_solved_by_several() {
+    let limited = ["sh", "-c", "ulimit -v 250000; exec \"$0\" \"$@\""];
+    let args = ["cg", "--matrix", "poisson2d:1500x1500", "--threads", "1", "--max-iters", "2", "--json"];
+    let mut alone = std::process::Command::new(limited[0]);
+    let done = alone.args(&limited[1..]).arg(program()).args(args).output().unwrap();
+    assert!(done.status.code() == Some(2) && errors(&done).contains("memory"), "{}", errors(&done));
+    let done = mpirun().args(["-n", "4"]).args(limited).arg(program()).args(args).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&report["iterations"], &report["rows"]), (&2.into(), &2_250_000.into()));
+}
