@@ -28,12 +28,16 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli> {
         if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
             return Err(Error::UnknownCommand { message: super::unknown::command(name) });
         }
-        if !super::launch::prints() {
-            // The first rank prints the same message.
-        } else if error.use_stderr() {
+        if error.use_stderr() && super::launch::ranks().is_some() {
+            // The other ranks may have other arguments, so this one must not simply exit.
+            let message = error.to_string();
+            let message = message.trim_end().trim_start_matches("error: ").to_owned();
+            return Err(Error::UnknownCommand { message });
+        }
+        if error.use_stderr() {
             // A failure to print an error message cannot be reported.
             let _ = write!(std::io::stderr(), "{}", message(error.to_string().trim_end()));
-        } else {
+        } else if super::launch::prints() {
             super::check_printed(error.print())?;
         }
         super::launch::finish();

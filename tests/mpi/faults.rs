@@ -10,17 +10,19 @@ const LONG: [&str; 6] = ["cg", "--matrix", "poisson2d:700x700", "--rtol", "1e-30
 
 #[test]
 fn a_fault_of_one_rank_ends_all_and_names_the_rank_and_the_cause() {
-    let mut command = mpirun();
-    let args = ["cg", "--matrix", "poisson2d:100x100", "--threads"];
-    command.args(["-n", "2"]).arg(program()).args(args).arg("1");
-    command.args([":", "-n", "1"]).arg(program()).args(args).arg("5000");
-    let began = Instant::now();
-    let done = command.output().unwrap();
-    assert!(began.elapsed() < super::launcher::SOON);
-    assert_eq!(done.status.code(), Some(2), "{}", errors(&done));
-    let messages = messages(&done);
-    assert_eq!(messages.len(), 1, "{messages:?}");
-    assert!(messages[0].contains("rank 2") && messages[0].contains("5000"), "{messages:?}");
+    let args = ["cg", "--matrix", "poisson2d:100x100"];
+    for fault in [["--threads", "5000"], ["--no-such", "5000"]] {
+        let mut command = mpirun();
+        command.args(["-n", "2"]).arg(program()).args(args);
+        command.args([":", "-n", "1"]).arg(program()).args(args).args(fault);
+        let began = Instant::now();
+        let done = command.output().unwrap();
+        assert!(began.elapsed() < super::launcher::SOON);
+        assert_eq!(done.status.code(), Some(2), "{}", errors(&done));
+        let messages = messages(&done);
+        assert_eq!(messages.len(), 1, "{messages:?}");
+        assert!(messages[0].contains("rank 2") && messages[0].contains(fault[0]), "{messages:?}");
+    }
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub fn over(ranks: usize, args: &[&str]) -> Command {
 /// Returns the command with a launcher that gives ranks time to write their answer after a signal.
 pub fn over_patiently(ranks: usize, args: &[&str]) -> Command {
     let mut command = mpirun();
-    command.args(["--mca", "odls_base_sigkill_timeout", "8"]);
+    command.args(["--mca", "odls_base_sigkill_timeout", "3"]);
     on(command, ranks, args)
 }
 
@@ -78,19 +78,16 @@ pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Waits for the end of a launcher and returns its output. Fails if it takes too long, or if a rank is left.
+/// Waits for the end of all ranks, which fails if it takes too long, and then for that of their launcher. Returns the output.
 pub fn end_soon(launcher: Child, ranks: &[i32]) -> Output {
     let began = Instant::now();
-    let done = launcher.wait_with_output().unwrap();
-    assert!(began.elapsed() < SOON, "{:?}: {}", began.elapsed(), errors(&done));
-    let alive = |process: &&i32| {
+    let alive = |process: &i32| {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
         stat.contains("(solver)") && !stat.contains(") Z ")
     };
-    // The last ranks may end a little later than the launcher.
-    while ranks.iter().any(|rank| alive(&rank)) {
+    while ranks.iter().any(alive) {
         assert!(began.elapsed() < SOON, "a rank is left: {ranks:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
-    done
+    launcher.wait_with_output().unwrap()
 }

@@ -98,6 +98,7 @@ fn a_fault_that_all_ranks_find_is_told_once() {
         &["cg", "--matrix", "uniform:n=100"],
         &["cg", "--matrix", GRID, "--backend", "no-such"],
         &["spmv", "--matrix", GRID],
+        &["cg", "--no-such-option"],
     ] {
         let done = over(3, args).output().unwrap();
         assert_eq!(done.status.code(), Some(2), "{args:?}: {}", errors(&done));

@@ -11,6 +11,22 @@ use arrayvec::ArrayVec;
 /// Sums that are combined without an allocation.
 const FEW: usize = 16;
 
+/// Returns the product of a row with the ghosts, in four partial sums: one sum would wait for each addition.
+fn row_sum<T: Scalar>(columns: &[u32], values: &[T], ghost: impl Fn(u32) -> T) -> T {
+    let mut sums = [T::default(); 4];
+    let (columns, last_columns) = columns.as_chunks::<4>();
+    let (values, last_values) = values.as_chunks::<4>();
+    for (columns, values) in columns.iter().zip(values) {
+        for lane in 0..4 {
+            sums[lane] += values[lane] * ghost(columns[lane]);
+        }
+    }
+    for (lane, (column, value)) in last_columns.iter().zip(last_values).enumerate() {
+        sums[lane] += *value * ghost(*column);
+    }
+    (sums[0] + sums[2]) + (sums[1] + sums[3])
+}
+
 impl Local for Cpu {
     type Border<T: Scalar> = Border<T>;
 
@@ -77,10 +93,9 @@ impl Local for Cpu {
             let mut inner = 0.0;
             let x = dot.as_ref().map(|(x, ..)| x.data());
             for (row, ends) in border.rows.iter().zip(border.offsets.windows(2)) {
-                let mut sum = T::default();
-                for at in ends[0]..ends[1] {
-                    sum += border.values[at] * ghosts[border.ghosts[at] as usize * k + column];
-                }
+                let entries = ends[0]..ends[1];
+                let (of_row, values) = (&border.ghosts[entries.clone()], &border.values[entries]);
+                let sum = row_sum(of_row, values, |ghost| ghosts[ghost as usize * k + column]);
                 let at = *row as usize * k + column;
                 y.data_mut()[at] += alpha * sum;
                 if let Some(x) = x {
