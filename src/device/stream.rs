@@ -50,9 +50,9 @@ const BRIEF: Effort = Effort { repetitions: 10, longest: Duration::from_millis(4
 
 /// The same for a device whose clock counts only its own work, and which no other program interrupts: the repetitions differ little.
 const BRIEF_ON_DEVICE: Effort = Effort {
-    repetitions: 3,
-    longest: Duration::from_millis(2),
-    shortest_repetition: Duration::from_micros(250),
+    repetitions: 6,
+    longest: Duration::from_millis(6),
+    shortest_repetition: Duration::from_millis(1),
 };
 
 /// Returns the GB/s of the fastest of several repetitions over a working set of `bytes`: of the triad or of reading alone,

@@ -499,11 +499,12 @@ fn certify_refuses_invalid_problems() {
 fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
     let gpu = gpu();
     let open = |what: &str| solver::source::load(what).unwrap().matrix;
-    let graph = |what: &str| Csr::with_pattern(Arc::clone(open(what).pattern()), Values::Ones).unwrap();
+    let ones = |graph: Csr| Csr::with_pattern(Arc::clone(graph.pattern()), Values::Ones).unwrap();
+    let graph = |what: &str| ones(open(what));
     let parallel = open("rmat:scale=12,edges=300000");
     // All links lead to the last of many vertices, or come from one.
-    let star = unweighted(100_000, (0..99_999).map(|i| (i, 99_999)));
-    let hub = unweighted(70_000, (1..70_000).map(|i| (0, i)));
+    let star = ones(unweighted(100_000, (0..99_999).map(|i| (i, 99_999))));
+    let hub = ones(unweighted(70_000, (1..70_000).map(|i| (0, i))));
     for (name, graph) in [
         ("many links of one vertex", graph("rmat:scale=16,factor=16")),
         ("more than 65,536 vertices", graph("uniform:n=70000,row=9")),
