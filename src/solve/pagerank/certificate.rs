@@ -63,19 +63,22 @@ pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certif
         (0..n).into_par_iter().with_min_len(CONTRIBUTIONS).map(contribution).collect();
     let stranded = sum_of(n, |vertex| if out[vertex] == 0.0 { x[vertex] } else { 0.0 });
     let incoming = links.incoming();
-    let there = links.inflow_there(&contributions);
-    let rows = incoming.map_rows(|i| {
-        // One rounding for each product, a few for the sum.
-        let inflow = match (&there, incoming.values()) {
-            (Some(inflow), _) => inflow[i],
-            (None, Values::Ones) => total(incoming.row_columns(i), |_, j| contributions[j as usize]),
-            (None, values) => {
-                let start = incoming.row_range(i).start;
-                total(incoming.row_columns(i), |at, j| values.get(start + at) * contributions[j as usize])
-            }
-        };
+    // One rounding for each product, a few for the sum.
+    let inflow = links.inflow_there(&contributions).unwrap_or_else(|| match incoming.values() {
+        Values::Ones => {
+            incoming.map_rows(|i| total(incoming.row_columns(i), |_, j| contributions[j as usize]))
+        }
+        values => incoming.map_rows(|i| {
+            let start = incoming.row_range(i).start;
+            total(incoming.row_columns(i), |at, j| values.get(start + at) * contributions[j as usize])
+        }),
+    });
+    drop(contributions);
+    // F(x) - x of a vertex, and the magnitude of the terms that are rounded. It is computed for each of the two sums: storing it
+    // takes longer.
+    let row = |i: usize| {
         let kept = match problem.dangling {
-            Dangling::SelfLoop if links.out()[i] == 0.0 => x[i],
+            Dangling::SelfLoop if out[i] == 0.0 => x[i],
             _ => 0.0,
         };
         let spread = match problem.dangling {
@@ -84,12 +87,12 @@ pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certif
             Dangling::SelfLoop | Dangling::Drop => 0.0,
         };
         let jump = (1.0 - d) * problem.teleport(i);
-        let image = d * (inflow + kept + spread) + jump;
+        let image = d * (inflow[i] + kept + spread) + jump;
         // The rounded terms have at most the magnitude of `image`; x itself is exact.
-        (image - x[i], image.abs() + d * (inflow.abs() + kept.abs() + spread.abs()) + jump.abs())
-    });
-    let residual = sum_of(n, |i| rows[i].0.abs());
-    let magnitude = sum_of(n, |i| rows[i].1);
+        (image - x[i], image.abs() + d * (inflow[i].abs() + kept.abs() + spread.abs()) + jump.abs())
+    };
+    let residual = sum_of(n, |i| row(i).0.abs());
+    let magnitude = sum_of(n, |i| row(i).1);
     let sum = sum_of(n, |i| x[i]);
     // Weights of links (their sum, the division, the product, the sum of products) take 8 roundings, the spread and the jump also
     // 8, their sum 3, the difference and both norms 4. Twice that total is allowed.
