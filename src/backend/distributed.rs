@@ -10,19 +10,18 @@
 //! The split into two blocks is that of PETSc (S. Balay et al., Efficient management of parallelism in object oriented numerical
 //! software libraries, 1997).
 
-use crate::device::distributed::{Border, Distributed, Halo, Local, Ranks};
-use crate::device::{Device, Op, Slot, Sweep};
+use crate::device::distributed::{Border, Distributed, Halo, Local, RankSlots, Ranks};
+use crate::device::{Op, Slot, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator, Operator};
-use crate::parallel::{lock, zeros};
 use crate::scalar::Scalar;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// The rows of a rank, with the ghosts that they need.
 pub struct RankRows {
     /// Its columns are those of a complete vector; see [`Halo`].
-    matrix: Csr,
+    matrix: Arc<Csr>,
     halo: Halo,
 }
 
@@ -45,12 +44,12 @@ impl RankRows {
             }
         };
         let width = own.len() + ghosts.len();
-        let matrix = ranks.agreed(rows.with_columns(width, complete))?;
+        let matrix = Arc::new(ranks.agreed(rows.with_columns(width, complete))?);
         Ok(RankRows { matrix, halo })
     }
 
     /// Returns the rows; their columns are those of a complete vector.
-    pub fn matrix(&self) -> &Csr {
+    pub fn matrix(&self) -> &Arc<Csr> {
         &self.matrix
     }
 
@@ -89,23 +88,6 @@ impl RankRows {
     }
 }
 
-/// Buffers for the entries that are sent and received, for `k` columns.
-struct Buffers<T> {
-    k: usize,
-    sent: Vec<T>,
-    ghosts: Vec<T>,
-}
-
-impl<T: Scalar> Buffers<T> {
-    fn fit(&mut self, k: usize, halo: &Halo) -> Result<()> {
-        if self.k != k {
-            *self =
-                Buffers { k, sent: zeros(k * halo.sent_rows().len())?, ghosts: zeros(k * halo.ghosts())? };
-        }
-        Ok(())
-    }
-}
-
 /// The product with a matrix that is distributed over ranks.
 struct Product<D: Local, T: Scalar> {
     own: Operator<D, T>,
@@ -113,7 +95,6 @@ struct Product<D: Local, T: Scalar> {
     border: D::Border<T>,
     border_bytes: u64,
     border_entries: u64,
-    buffers: Mutex<Buffers<T>>,
 }
 
 /// Makes the operator of the rows of each rank. `own` is the operator of the rank's [`own_block`](RankRows::own_block); with
@@ -130,32 +111,23 @@ pub fn operator<D: Local, T: Scalar>(
     let product = Product {
         own,
         rows: rows.clone(),
-        border: device.local().border(border)?,
+        border: device.local().border(device.over(), rows.halo(), border)?,
         border_bytes: bytes,
         border_entries: entries,
-        buffers: Mutex::new(Buffers { k: 0, sent: Vec::new(), ghosts: Vec::new() }),
     };
     product.prepare(device, 1)?;
     Ok(Operator::new(device, Arc::new(product)))
 }
 
 impl<D: Local, T: Scalar> Product<D, T> {
-    /// Exchanges the ghosts of x while `multiply` runs, and then calls `add` with the ghosts.
-    fn with_ghosts(
+    /// Exchanges the ghosts of x while `multiply` runs.
+    fn exchange(
         &self,
         device: &Distributed<D>,
         x: &D::Vector<T>,
         multiply: &mut dyn FnMut() -> Result<()>,
-        add: impl FnOnce(&[T]) -> Result<()>,
     ) -> Result<()> {
-        let (buffers, halo) = (&mut *lock(&self.buffers), self.rows.halo());
-        let k = device.columns(x);
-        buffers.fit(k, halo)?;
-        device.local().pack(x, halo.sent_rows(), &mut buffers.sent)?;
-        let mut multiplied = Ok(());
-        halo.exchange(k, &buffers.sent, &mut buffers.ghosts, &mut || multiplied = multiply());
-        multiplied?;
-        add(&buffers.ghosts)
+        device.local().exchange(device.over(), (self.rows.halo(), &self.border), x, multiply)
     }
 }
 
@@ -164,8 +136,8 @@ impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for Product<D, T> {
         self.own.shape()
     }
 
-    fn prepare(&self, _: &Distributed<D>, k: usize) -> Result<()> {
-        lock(&self.buffers).fit(k, self.rows.halo())?;
+    fn prepare(&self, device: &Distributed<D>, k: usize) -> Result<()> {
+        device.local().prepare_border(self.rows.halo(), &self.border, k)?;
         self.own.prepare(k)
     }
 
@@ -181,10 +153,8 @@ impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for Product<D, T> {
         beta: f64,
         y: &mut D::Vector<T>,
     ) -> Result<()> {
-        let written = Mutex::new(y);
-        self.with_ghosts(device, x, &mut || self.own.apply(alpha, x, beta, *lock(&written)), |ghosts| {
-            device.local().add_border(&self.border, alpha, ghosts, *lock(&written), None)
-        })
+        self.exchange(device, x, &mut || self.own.apply(alpha, x, beta, y))?;
+        device.local().add_border(&self.border, alpha, y, None)
     }
 
     fn apply_dot(
@@ -192,24 +162,13 @@ impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for Product<D, T> {
         device: &Distributed<D>,
         x: &D::Vector<T>,
         y: &mut D::Vector<T>,
-        slots: &mut D::Slots,
+        slots: &mut RankSlots<D>,
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
         let slot: Slot = dot[0].out;
-        let written = Mutex::new((y, &mut *slots));
-        self.with_ghosts(
-            device,
-            x,
-            &mut || {
-                let (y, slots) = &mut *lock(&written);
-                self.own.apply_dot(x, y, slots, dot, &[])
-            },
-            |ghosts| {
-                let (y, slots) = &mut *lock(&written);
-                device.local().add_border(&self.border, 1.0, ghosts, y, Some((x, slots, slot)))
-            },
-        )?;
+        self.exchange(device, x, &mut || self.own.apply_dot(x, y, &mut slots.own, dot, &[]))?;
+        device.local().add_border(&self.border, 1.0, y, Some((x, &mut slots.own, slot)))?;
         device.finish(slots, std::iter::once(slot), then)
     }
 
@@ -228,9 +187,8 @@ impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for Product<D, T> {
     }
 
     fn storage(&self) -> u64 {
-        let buffers = lock(&self.buffers);
-        let buffers = (buffers.sent.len() + buffers.ghosts.len()) * size_of::<T>();
-        self.own.storage() + self.border_bytes + buffers as u64
+        let exchanged = self.own.device().exchanged_bytes(&self.border);
+        self.own.storage() + self.border_bytes + exchanged
     }
 }
 
@@ -274,11 +232,11 @@ impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for OfEachRank<D, T>
         device: &Distributed<D>,
         x: &D::Vector<T>,
         y: &mut D::Vector<T>,
-        slots: &mut D::Slots,
+        slots: &mut RankSlots<D>,
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
-        self.0.apply_dot(x, y, slots, dot, &[])?;
+        self.0.apply_dot(x, y, &mut slots.own, dot, &[])?;
         device.finish(slots, std::iter::once(dot[0].out), then)
     }
 
@@ -287,13 +245,13 @@ impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for OfEachRank<D, T>
         device: &Distributed<D>,
         vectors: [&mut D::Vector<T>; 2],
         reads: &[&D::Vector<T>],
-        slots: &mut D::Slots,
+        slots: &mut RankSlots<D>,
         sweep: &Sweep<'_>,
     ) -> Result<()> {
         if sweep.dots.is_empty() {
-            return self.0.apply_sweep(vectors, reads, slots, sweep);
+            return self.0.apply_sweep(vectors, reads, &mut slots.own, sweep);
         }
-        self.0.apply_sweep(vectors, reads, slots, &Sweep { then: &[], ..*sweep })?;
+        self.0.apply_sweep(vectors, reads, &mut slots.own, &Sweep { then: &[], ..*sweep })?;
         device.finish(slots, sweep.dots.iter().map(|dot| dot.out), sweep.then)
     }
 

@@ -20,6 +20,7 @@ pub(super) fn bad(flag: &'static str, value: impl ToString, reason: impl Into<St
 pub(super) fn message(error: &Error) -> String {
     match error {
         Error::BadSetting { setting, .. } if is_flag(setting) => format!("--{error}{}", advice(error)),
+        Error::OnDevice { device, source } => format!("{device}: {}", message(source)),
         Error::InFile { path, fault } => format!("{}: {}", path.display(), message(fault)),
         _ => format!("{error}{}", advice(error)),
     }

@@ -1,4 +1,5 @@
-//! The ranks of this run, if a launcher such as `mpirun` has started several processes.
+//! The ranks of this run: processes, if a launcher such as `mpirun` has started several, or threads of this process, one for each
+//! GPU of `--device cuda:0,1`.
 //!
 //! Only the first rank prints. An error of any rank ends all of them, with one message.
 
@@ -9,10 +10,14 @@ mod started;
 mod started;
 
 use super::args::Command;
-use super::running::RunArgs;
-use crate::device::Ranks;
+use super::running::{RunArgs, Running, bad};
+use crate::device::distributed::in_threads;
+use crate::device::{Ranks, cuda};
+use crate::engine::{DeviceName, Opening, Request, Settled};
 use crate::error::{Error, Result};
 use crate::parallel::available_cores;
+use std::cell::Cell;
+use std::fmt;
 use std::fs;
 use std::sync::OnceLock;
 
@@ -33,14 +38,103 @@ pub(super) fn finish() {
     started::finish();
 }
 
-/// Returns the ranks; none in a run of one process.
+/// Returns the ranks of processes; none in a run of one process.
 pub(super) fn ranks() -> Option<&'static Ranks> {
     RANKS.get()
 }
 
-/// Returns whether this process prints: it is the first rank, or the only process.
+thread_local! {
+    /// Whether this thread is a rank other than the first.
+    static FOLLOWING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns whether this thread prints: its process is the first rank or the only one, and the thread is no other rank.
 pub(super) fn prints() -> bool {
-    ranks().is_none_or(Ranks::is_first)
+    !FOLLOWING.get() && ranks().is_none_or(Ranks::is_first)
+}
+
+/// Several GPUs of this process, each the device of a rank.
+pub(super) struct Gpus(Vec<usize>);
+
+impl Gpus {
+    /// Returns the GPUs that `--device` lists: `cuda:all`, `cuda:0,1`. The device of the arguments then is the first of them.
+    /// Returns none if the device is not a list, or the list has one GPU.
+    pub fn listed(run: &mut RunArgs) -> Result<Option<Gpus>> {
+        let refuse = |reason: String| Err(bad("--device", &run.device, reason));
+        let listed: Vec<usize> = match run.device.strip_prefix("cuda:") {
+            Some("all") => match cuda::count()? {
+                0 => return refuse("the CUDA driver lists no GPU; use --device cpu".to_owned()),
+                count => (0..count).collect(),
+            },
+            Some(list) if list.contains(',') => {
+                let indices: Option<Vec<usize>> = list.split(',').map(|index| index.parse().ok()).collect();
+                match indices {
+                    Some(indices) => indices,
+                    None => return refuse("a list of GPUs is cuda:0,1 or cuda:all".to_owned()),
+                }
+            }
+            _ => return Ok(None),
+        };
+        let twice = listed.iter().enumerate().find(|(at, index)| listed[..*at].contains(index));
+        if let Some((_, index)) = twice {
+            return refuse(format!("GPU {index} is listed twice; each rank needs a GPU of its own"));
+        }
+        if listed.len() > 1 && ranks().is_some() {
+            return refuse(
+                "each process that a launcher has started has one GPU; use --device cuda".to_owned(),
+            );
+        }
+        run.device = device(listed[0]);
+        Ok(Some(Gpus(listed)).filter(|gpus| gpus.0.len() > 1))
+    }
+
+    /// Opens the GPUs while the matrix is read.
+    pub fn open_ahead(&self, settled: &Settled) -> Result<Vec<Opening>> {
+        self.0.iter().map(|&index| settled_on(settled, index).open_ahead()).collect()
+    }
+
+    /// Runs `work` on a thread for each GPU, and returns the result of the first.
+    pub fn run<R: Send>(
+        &self,
+        running: &Running,
+        work: impl Fn(&Ranks, Request, Settled) -> Result<R> + Sync,
+    ) -> Result<R> {
+        let (request, settled) = (&running.request, &running.settled);
+        let mut outcomes = in_threads(self.0.len(), |ranks| {
+            FOLLOWING.set(!ranks.is_first());
+            let index = self.0[ranks.rank()];
+            let request = Request { device: device(index), ..request.clone() };
+            work(ranks, request, settled_on(settled, index))
+        });
+        // A rank that has failed by itself knows the reason, and others only its number.
+        let own =
+            |outcome: &Result<R>| matches!(outcome, Err(error) if !matches!(error, Error::OtherRank { .. }));
+        match outcomes.iter().position(own) {
+            None => outcomes.swap_remove(0),
+            Some(0) => outcomes.swap_remove(0),
+            Some(rank) => match outcomes.swap_remove(rank) {
+                Err(source) => {
+                    Err(Error::OnDevice { device: device(self.0[rank]), source: Box::new(source) })
+                }
+                Ok(_) => outcomes.swap_remove(0),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Gpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.0.iter().map(|&index| device(index)).collect();
+        write!(f, "{}, each with a part of the rows", names.join(", "))
+    }
+}
+
+fn device(index: usize) -> String {
+    format!("cuda:{index}")
+}
+
+fn settled_on(settled: &Settled, index: usize) -> Settled {
+    Settled { device: DeviceName::Cuda(index), ..settled.clone() }
 }
 
 /// Returns the message that this process prints about a failure, if it prints one. Ends all ranks if some of them have not
@@ -78,13 +172,18 @@ pub(super) fn check(command: &Command) -> Result<()> {
     Err(Error::UnknownCommand { message: message.to_owned() })
 }
 
-/// Sets the defaults of a rank: the CPU, with its share of the cores of this machine.
+/// Sets the defaults of a rank: the CPU, with its share of the cores of this machine. For `cuda` each rank of a machine has a GPU.
 pub(super) fn set_defaults(run: &mut RunArgs) {
     if ranks().is_none() {
         return;
     }
     if run.device == "auto" {
         run.device = "cpu".to_owned();
+    }
+    if run.device == "cuda" {
+        // Schedulers may show each rank only its own GPU.
+        let alone = cuda::count().is_ok_and(|count| count < 2);
+        run.device = device(started::number_on_this_machine().filter(|_| !alone).unwrap_or(0));
     }
     run.threads.get_or_insert_with(threads);
 }

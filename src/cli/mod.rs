@@ -101,6 +101,9 @@ fn run_command(arguments: Vec<OsString>) -> u8 {
         // Its errors are included in the error messages of this program.
         .filter_module("rustls_platform_verifier", log::LevelFilter::Off)
         .format(|out, record| {
+            if !launch::prints() {
+                return Ok(());
+            }
             let (level, style) = (record.level(), out.default_level_style(record.level()));
             let text = layout::indented_message("[ERROR] ".len(), &record.args().to_string());
             write!(out, "[{style}{level:<5}{style:#}] {text}")

@@ -48,18 +48,19 @@ pub fn silence() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
+/// Returns whether progress is hidden, on all threads or on this one, which is a rank that does not print.
+fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed) || !super::launch::prints()
+}
+
 /// Returns the target for progress bars.
 pub(super) fn target() -> ProgressDrawTarget {
-    if QUIET.load(Ordering::Relaxed) {
-        ProgressDrawTarget::hidden()
-    } else {
-        ProgressDrawTarget::stderr_with_hz(10)
-    }
+    if is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(10) }
 }
 
 /// Prints one line of a log, unless progress is hidden.
 pub(super) fn log_line(text: &str) {
-    if !QUIET.load(Ordering::Relaxed) {
+    if !is_quiet() {
         let _ = writeln!(std::io::stderr(), "{text}");
     }
 }
@@ -133,7 +134,7 @@ impl TaskHandle {
             ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         bar.set_draw_target(target());
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-        if !QUIET.load(Ordering::Relaxed) {
+        if !is_quiet() {
             // The schedule of log lines starts with the first phase.
             line_is_due();
             tasks().push(Task { number, bar: bar.clone(), text: Box::new(text) });

@@ -328,6 +328,11 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         self.ranks().map_or(stop, |ranks| ranks.any(stop))
     }
 
+    /// Returns the least number of iterations that a rank of a distributed device is about to run.
+    fn least(&self, iterations: usize) -> usize {
+        self.fold(iterations as f64, f64::min) as usize
+    }
+
     /// Combines a number of every rank of a distributed device, in the order of ranks.
     fn fold(&self, mine: f64, with: fn(f64, f64) -> f64) -> f64 {
         self.ranks().map_or(mine, |ranks| ranks.fold(mine, with))

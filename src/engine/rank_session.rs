@@ -5,7 +5,7 @@ use super::matrix::Matrix;
 use super::memory;
 use super::ranks::RankMatrix;
 use super::running::finish_work;
-use super::session::{Recipe, Session};
+use super::session::{Recipe, Session, residuals};
 use super::settings::Settings;
 use super::shared::{DeviceValue, Shared};
 use super::tune::{Choosing, Context, Explanation, choose};
@@ -133,7 +133,7 @@ fn build<D: Local + Pick<T>, T: Scalar>(
     let (precision, columns) = (settings.request.precision, settings.request.columns);
     let own = Own::<D, T>::build(&held, matrix, settings, backend);
     let own = matrix.ranks().agreed(own)?;
-    let distributed = Distributed::new(held.clone(), matrix.ranks().clone(), matrix.rows().start);
+    let distributed = Distributed::new(held.clone(), matrix.ranks().clone(), matrix.rows().start)?;
     let a =
         distributed::operator(&distributed, &matrix.rows, own.operator.clone(), precision.narrow_values());
     let a = matrix.ranks().agreed(a)?;
@@ -141,6 +141,10 @@ fn build<D: Local + Pick<T>, T: Scalar>(
     let m = precondition(&a, matrix, &own, columns, &mut settings.phases)?;
     finish_work(&*held)?;
     let prepared = settings.method.prepare(a, m);
+    let prepared = match residuals(&*held, matrix.rows.matrix(), own.reserve) {
+        Some(residuals) => prepared.with_residuals(residuals),
+        None => prepared,
+    };
     let recipe = Recipe {
         method: settings.method,
         backend: own.backend,
@@ -185,11 +189,8 @@ pub(super) fn session(
     let (session, recipe) = match (&device.0, settings.request.precision) {
         (Opened::Cpu(held), Precision::F32) => build::<_, f32>(held, matrix, settings, backend),
         (Opened::Cpu(held), _) => build::<_, f64>(held, matrix, settings, backend),
-        (Opened::Cuda(_), _) => Err(Error::setting(
-            "device",
-            device.name(),
-            "solves over ranks run on the CPU so far; use the CPU",
-        )),
+        (Opened::Cuda(held), Precision::F32) => build::<_, f32>(held, matrix, settings, backend),
+        (Opened::Cuda(held), _) => build::<_, f64>(held, matrix, settings, backend),
     }?;
     // Its symmetry was checked when it was distributed.
     Ok((session, recipe, matrix.facts.note.clone()))

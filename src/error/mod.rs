@@ -440,6 +440,14 @@ pub enum Error {
         /// The rank, counted from 0.
         rank: usize,
     },
+    /// A rank of a solve on several devices of this process has failed.
+    #[error("{device}: {source}")]
+    OnDevice {
+        /// The device of the rank.
+        device: String,
+        /// The reason.
+        source: Box<Error>,
+    },
     /// A solve needs a GPU, but no GPU can be used.
     #[error("{source}; on the CPU the nearest backend{} {}", if near.len() == 1 { " is" } else { "s are" }, near.join(" and "))]
     NoDevice {

@@ -104,6 +104,10 @@ impl<D: Device, T: Scalar, P: Steps<D, T>> Iterations for OnDevice<D, T, P> {
         self.recorded.workspace().device().agree(stop)
     }
 
+    fn least(&self, iterations: usize) -> usize {
+        self.recorded.workspace().device().least(iterations)
+    }
+
     fn advance(&mut self, iterations: usize, state: &mut SlotState) -> Result<()> {
         self.recorded.replay(iterations)?;
         self.recorded.workspace().read(state)
@@ -163,6 +167,10 @@ impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Iterations for OnHost<P> {
 
     fn agree(&self, stop: bool) -> bool {
         stop
+    }
+
+    fn least(&self, iterations: usize) -> usize {
+        iterations
     }
 
     fn advance(&mut self, iterations: usize, state: &mut SlotState) -> Result<()> {

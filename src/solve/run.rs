@@ -26,6 +26,9 @@ pub(super) trait Iterations {
     /// Passes every stop decision of the host; see [`Device::agree`](crate::device::Device::agree).
     fn agree(&self, stop: bool) -> bool;
 
+    /// Returns the least number of iterations that a rank of a distributed device is about to run. All ranks run as many.
+    fn least(&self, iterations: usize) -> usize;
+
     /// Runs this many iterations, or fewer if all columns end before, and updates the state.
     fn advance(&mut self, iterations: usize, state: &mut SlotState) -> Result<()>;
 
@@ -235,7 +238,11 @@ impl<'a, 'o> Run<'a, 'o> {
                 source.write(state)?;
             }
             let longest = source.prepare(iteration, state)?;
-            let batch = self.batch(longest, source.stops_early());
+            let mut batch = self.batch(longest, source.stops_early());
+            if longest > 1 {
+                // The clock of each rank has another time.
+                batch = source.least(batch);
+            }
             let label = profile::batch(batch);
             source.advance(batch, state)?;
             drop(label);

@@ -4,13 +4,13 @@ use crate::common::harness::present;
 use crate::tape;
 use solver::backend::cuda::{kernel_sources, named_kernels};
 use solver::backend::{Entry, REGISTRY};
-use solver::device::cuda::block;
 use solver::device::cuda::modules::KernelSource;
 use solver::device::cuda::nvrtc::{Image, Nvrtc};
+use solver::device::cuda::{block, ranks};
 use solver::device::cuda::{sweep_kernel, sweep_kernel_with};
 use solver::device::stream;
 use solver::device::sweep::dot_sweep;
-use solver::device::{Operand, Sweep, Term, Update};
+use solver::device::{Operand, Slot, Sweep, Term, Update};
 use solver::precond;
 use solver::solve::{Method, markov, pagerank};
 use std::collections::HashSet;
@@ -161,6 +161,34 @@ fn dense_products_compile_for_every_architecture() {
 }
 
 #[test]
+fn kernels_over_ranks_compile_for_every_architecture() {
+    assert!(compile_all(nvrtc(), &kernels_over_ranks()) > 0);
+}
+
+/// Returns kernels that add scalars of all ranks, pack entries, and multiply with the entries of other ranks.
+fn kernels_over_ranks() -> Vec<KernelSource> {
+    let mut sources = Vec::new();
+    for sweep in Method::ALL.into_iter().flat_map(Method::sweeps).filter(|sweep| !sweep.dots.is_empty()) {
+        let which: Vec<Slot> = sweep.dots.iter().map(|dot| dot.out).collect();
+        let forms = [(1, false), (1, true), (3, false), (3, true), (600, true)];
+        sources.extend(forms.map(|(k, direct)| ranks::sum_kernel(&which, sweep.then, k, direct)));
+    }
+    for k in [1, 3, 600] {
+        sources.extend([ranks::pack_kernel::<f64>(k), ranks::pack_kernel::<f32>(k)]);
+        sources.extend([ranks::send_kernel::<f64>(k), ranks::send_kernel::<f32>(k)]);
+        for (lanes, slot) in [(1, None), (4, Some(Slot(2))), (32, None)] {
+            for direct in [false, true] {
+                sources.extend([
+                    ranks::border_kernel::<f64>(k, lanes, slot, direct),
+                    ranks::border_kernel::<f32>(k, lanes, slot, direct),
+                ]);
+            }
+        }
+    }
+    sources
+}
+
+#[test]
 fn copies_of_columns_compile_for_every_architecture() {
     assert!(compile_all(nvrtc(), &[block::copy_kernel::<f64>(3), block::copy_kernel::<f32>(1)]) > 0);
 }
@@ -183,6 +211,7 @@ fn every_kernel_takes_exactly_the_parameters_that_its_launcher_names() {
     sources.extend(Method::ALL.into_iter().flat_map(Method::sweeps).map(|s| sweep_kernel::<f64>(&s, 1)));
     sources.extend(block::kernels::<f64>(3));
     sources.push(block::copy_kernel::<f64>(3));
+    sources.extend(kernels_over_ranks());
     for source in &sources {
         let heads: Vec<&str> = source.body.split("__global__").skip(1).collect();
         assert!(!heads.is_empty(), "{}", source.name);

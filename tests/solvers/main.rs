@@ -30,6 +30,7 @@ mod preconditioners;
 mod preconditioners_real;
 mod progress;
 mod ranks;
+mod ranks_on_gpus;
 mod rounded_symmetry;
 mod rules;
 mod stops;

@@ -7,7 +7,7 @@ use crate::cli::plan::Plan;
 use crate::cli::progress::{Live, show_phases};
 use crate::cli::vectors::RightHandSide;
 use crate::device::Ranks;
-use crate::engine::{Matrix, Purpose, RankMatrix, Solver};
+use crate::engine::{Matrix, Purpose, RankMatrix, Request, Settled, Solver};
 use crate::error::Result;
 use crate::solve::problem::Problem;
 use crate::source::Options;
@@ -40,7 +40,7 @@ fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, 
 }
 
 /// Solves, and writes the results on the first rank.
-pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
+pub(super) fn solve(plan: &Plan, ranks: &Ranks, request: Request, settled: Settled) -> Result<Solved> {
     let purpose = Purpose {
         method: plan.method,
         precond: plan.running.request.precond,
@@ -57,7 +57,7 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
     };
     let name = plan.x0.as_ref().map(ToString::to_string);
     let mut prepared = Solver::over_ranks(plan.method, &matrix)
-        .settled(plan.running.request.clone(), plan.running.settled.clone())
+        .settled(request, settled)
         .stopping(plan.stopping.clone())
         .checkpoints(plan.checkpoints.clone())
         .on_phase(show_phases())

@@ -32,6 +32,10 @@ pub(super) fn end_all(code: i32) {
     }
 }
 
+pub(super) fn number_on_this_machine() -> Option<usize> {
+    Mpi::number_on_this_machine()
+}
+
 pub(super) fn on_this_machine() -> Option<usize> {
     Mpi::on_this_machine()
 }

@@ -4,6 +4,7 @@
 //! (`columns.rs`).
 
 pub(super) mod columns;
+pub(super) mod ranks;
 
 use super::SlotPointers;
 use super::parameters::Parameter;

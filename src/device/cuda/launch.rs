@@ -138,6 +138,8 @@ impl<'a> Arguments<'a> {
     /// Adds the scalars of a solve.
     pub fn slots(&mut self, name: impl Into<Name>, slots: &'a mut CudaSlots) -> Result<()> {
         self.device.check_own(slots.memory())?;
+        // Scalars may still be added beside the stream.
+        self.device.join_side()?;
         self.pointers(name, slots.pointers());
         Ok(())
     }
@@ -202,6 +204,17 @@ impl<'a> Arguments<'a> {
         self.enqueue(kernel, (blocks, shared), early)
     }
 
+    /// Enqueues a kernel in `blocks` blocks on the stream beside that of the device; see [`Cuda::fork_side`].
+    pub(super) fn launch_beside(self, kernel: &Kernel, blocks: u32) -> Result<()> {
+        let _turn = self.device.turn();
+        self.check(kernel);
+        if self.device.skips_launch() {
+            return Ok(());
+        }
+        let side = self.device.side_stream()?;
+        self.enqueue_on(side, kernel, (blocks, 0), None)
+    }
+
     /// Enqueues a kernel whose blocks wait for each other, so that all of them must be resident at once. Each block gets `shared`
     /// bytes of dynamic shared memory.
     pub(super) fn launch_together(self, kernel: &Kernel, blocks: u32, shared: u32) -> Result<()> {
@@ -223,7 +236,18 @@ impl<'a> Arguments<'a> {
     }
 
     fn enqueue(
+        self,
+        kernel: &Kernel,
+        grid: (u32, u32),
+        attribute: Option<sys::CUlaunchAttribute>,
+    ) -> Result<()> {
+        let stream = self.device.stream().cu_stream();
+        self.enqueue_on(stream, kernel, grid, attribute)
+    }
+
+    fn enqueue_on(
         mut self,
+        stream: sys::CUstream,
         kernel: &Kernel,
         (blocks, shared): (u32, u32),
         mut attribute: Option<sys::CUlaunchAttribute>,
@@ -231,8 +255,7 @@ impl<'a> Arguments<'a> {
         if self.foreign {
             return Err(GpuError::OtherDevice { device: self.device.name() }.into());
         }
-        let stream = self.device.stream();
-        bind(stream.context())?;
+        bind(self.device.stream().context())?;
         let words = self.words.as_mut_ptr();
         let mut pointers: Vec<*mut c_void> =
             self.list.iter().map(|&(_, first)| words.wrapping_add(first).cast()).collect();
@@ -244,7 +267,7 @@ impl<'a> Arguments<'a> {
             blockDimY: 1,
             blockDimZ: 1,
             sharedMemBytes: shared,
-            hStream: stream.cu_stream(),
+            hStream: stream,
             numAttrs: u32::from(attribute.is_some()),
             attrs: attribute.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut),
         };

@@ -6,6 +6,7 @@
 //! searched at run time, and a missing one is an error that says what to do.
 
 mod arrangement;
+mod beside;
 #[doc(hidden)]
 pub mod block;
 #[doc(hidden)]
@@ -29,6 +30,8 @@ pub mod nvrtc;
 pub(crate) mod nvtx;
 #[doc(hidden)]
 pub mod parameters;
+#[doc(hidden)]
+pub mod ranks;
 mod slots;
 mod staging;
 mod steps;
@@ -38,6 +41,7 @@ use super::{Addend, Device, Kept, SlotState, Sweep, check_length, check_operands
 use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
 use arrangement::Arrangement;
+use beside::Beside;
 pub use block::CudaScratch;
 use burst::Trace;
 pub use compiler::{compiler, usable};
@@ -99,6 +103,8 @@ struct State {
     expects_bursts: Cell<bool>,
     /// Number of steps recorded in this way.
     bursts: Cell<usize>,
+    /// The stream beside that of the device, from its first use on.
+    side: RefCell<Option<Beside>>,
     /// The trace of the step that is being recorded.
     trace: RefCell<Option<Trace>>,
 }
@@ -182,6 +188,15 @@ impl Cuda {
     /// Returns the cache of compiled kernels on disk.
     pub fn kernel_cache(&self) -> &cache::KernelCache {
         self.0.modules.cache()
+    }
+
+    /// Returns the identifier of the GPU, which no other GPU has.
+    pub(super) fn identity(&self) -> Result<u128> {
+        let mut identifier = sys::CUuuid { bytes: [0; 16] };
+        // SAFETY: the call writes 16 bytes.
+        let status = unsafe { sys::cuDeviceGetUuid_v2(&mut identifier, self.0.context.cu_device()) };
+        call("cuDeviceGetUuid", status)?;
+        Ok(u128::from_ne_bytes(identifier.bytes.map(|byte| byte as u8)))
     }
 
     /// Returns the stream on which all work runs.
@@ -444,6 +459,7 @@ impl Device for Cuda {
         self.check_own(slots.memory())?;
         self.check_not_recording()?;
         let _turn = self.turn();
+        self.join_side()?;
         slots.read(self, into)
     }
 
@@ -451,10 +467,12 @@ impl Device for Cuda {
         self.check_own(slots.memory())?;
         self.check_not_recording()?;
         let _turn = self.turn();
+        self.join_side()?;
         slots.write(self, from)
     }
 
     fn synchronize(&self) -> Result<()> {
+        self.join_side()?;
         self.0.stream.synchronize().map_err(fault("cuStreamSynchronize"))
     }
 

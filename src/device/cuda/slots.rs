@@ -21,6 +21,11 @@ pub struct SlotPointers {
 }
 
 impl SlotPointers {
+    /// Returns the address of a value.
+    pub(super) fn values_at(self, index: usize) -> u64 {
+        self.values + (size_of::<f64>() * index) as u64
+    }
+
     /// Returns the addresses in the order of the fields.
     pub(super) fn words(self) -> [u64; 6] {
         let SlotPointers { values, done, counts, ring, partials, ticket } = self;

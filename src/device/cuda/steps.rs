@@ -164,7 +164,8 @@ impl Cuda {
         // A panic of the step ends the capture, too.
         let outcome = CAPTURING.with(|capturing| {
             let _capturing = Raised::new(capturing);
-            catch_unwind(AssertUnwindSafe(step))
+            // A capture ends when all streams that take part have joined.
+            catch_unwind(AssertUnwindSafe(|| step().and_then(|()| self.join_side())))
         });
         let graph = Graph::end_capture(stream);
         outcome.unwrap_or_else(|panic| resume_unwind(panic)).and(graph)
@@ -192,6 +193,7 @@ impl Cuda {
         bind(&self.0.context)?;
         let turn = self.turn();
         self.check_not_recording()?;
+        self.join_side()?;
         let mut kept = Vec::new();
         let expects_bursts = turn.expects_bursts.get();
         let burst = if expects_bursts { self.trace_step(&mut kept, &mut step)? } else { None };
@@ -214,6 +216,7 @@ impl Cuda {
             return Err(GpuError::OtherDevice { device: self.name() }.into());
         }
         self.check_not_recording()?;
+        self.join_side()?;
         match &mut recorded.steps {
             Steps::Burst(burst) => burst.launch(self, times),
             Steps::Graphs(graphs) => {

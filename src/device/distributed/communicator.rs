@@ -13,6 +13,9 @@ pub type Outgoing<'a> = (usize, &'a [u8]);
 /// A buffer for the message of a rank.
 pub type Incoming<'a> = (usize, &'a mut [u8]);
 
+/// Work for the moment when a rank fails.
+pub type Failing = Box<dyn FnOnce() + Send>;
+
 /// Moves bytes between ranks. A rank that fails must end the other ranks, so no function returns an error.
 pub trait Communicator: Send + Sync {
     /// Returns the number of this rank, from 0.
@@ -26,6 +29,10 @@ pub trait Communicator: Send + Sync {
 
     /// Sends messages and receives messages of lengths that both sides know. Runs `meanwhile` after all of them are started.
     fn exchange(&self, sent: &[Outgoing<'_>], received: &mut [Incoming<'_>], meanwhile: &mut dyn FnMut());
+
+    /// Runs `action` on the thread of a rank that fails, so that no other rank waits for it on a device. Communicators that end
+    /// the processes of all ranks drop it.
+    fn on_failure(&self, _action: Failing) {}
 }
 
 /// All ranks, as this rank sees them. Clones are the same ranks.
@@ -63,6 +70,11 @@ impl Ranks {
     /// Returns whether this is the first rank.
     pub fn is_first(&self) -> bool {
         self.rank() == 0
+    }
+
+    /// Runs `action` if a rank fails; see [`Communicator::on_failure`].
+    pub fn on_failure(&self, action: Failing) {
+        self.0.communicator.on_failure(action);
     }
 
     /// Calls `work` with the numbers of all ranks, in the order of ranks.

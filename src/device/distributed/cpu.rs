@@ -1,12 +1,14 @@
 //! The CPU of a rank.
 
-use super::{Border, Local};
+use super::{Border, Halo, Local, Over, RankSlots, Ranks};
 use crate::device::cpu::sweep::run_program;
 use crate::device::cpu::{CpuSlots, CpuVector};
 use crate::device::{Cpu, Op, Slot};
 use crate::error::Result;
+use crate::parallel::{lock, zeros};
 use crate::scalar::Scalar;
 use arrayvec::ArrayVec;
+use std::sync::Mutex;
 
 /// Sums that are combined without an allocation.
 const FEW: usize = 16;
@@ -27,16 +29,63 @@ fn row_sum<T: Scalar>(columns: &[u32], values: &[T], ghost: impl Fn(u32) -> T) -
     (sums[0] + sums[2]) + (sums[1] + sums[3])
 }
 
-impl Local for Cpu {
-    type Border<T: Scalar> = Border<T>;
+/// Buffers for the entries that are sent and received, for `k` columns.
+#[derive(Default)]
+struct Buffers<T> {
+    k: usize,
+    sent: Vec<T>,
+    ghosts: Vec<T>,
+}
 
-    fn with_slots(
+impl<T: Scalar> Buffers<T> {
+    fn fit(&mut self, k: usize, halo: &Halo) -> Result<()> {
+        if self.k != k {
+            *self =
+                Buffers { k, sent: zeros(k * halo.sent_rows().len())?, ghosts: zeros(k * halo.ghosts())? };
+        }
+        Ok(())
+    }
+}
+
+/// A border with its buffers.
+pub struct CpuBorder<T> {
+    border: Border<T>,
+    buffers: Mutex<Buffers<T>>,
+}
+
+/// Copies rows of a vector.
+fn pack<T: Scalar>(x: &CpuVector<T>, rows: &[u32], to: &mut [T]) {
+    let (k, x) = (x.k(), x.data());
+    if k == 1 {
+        to.iter_mut().zip(rows).for_each(|(to, row)| *to = x[*row as usize]);
+        return;
+    }
+    for (to, row) in to.chunks_exact_mut(k).zip(rows) {
+        to.copy_from_slice(&x[*row as usize * k..][..k]);
+    }
+}
+
+impl Local for Cpu {
+    type Link = ();
+    type Gathered = ();
+    type Border<T: Scalar> = CpuBorder<T>;
+
+    fn link(&self, _: &Ranks) -> Result<()> {
+        Ok(())
+    }
+
+    fn gathered(&self, _: Over<'_, Cpu>, _: usize, _: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(
         &self,
-        slots: &mut CpuSlots,
+        over: Over<'_, Cpu>,
+        slots: &mut RankSlots<Cpu>,
         which: &mut dyn Iterator<Item = Slot>,
-        combine: &mut dyn FnMut(&mut [f64]),
+        program: &[Op],
     ) -> Result<()> {
-        let (state, mut few) = (&mut slots.state, ArrayVec::<f64, FEW>::new());
+        let (state, mut few) = (&mut slots.own.state, ArrayVec::<f64, FEW>::new());
         if state.done.iter().all(|code| *code != 0) {
             return Ok(());
         }
@@ -51,44 +100,52 @@ impl Local for Cpu {
             many.extend(all().map(|at| state.values[at]));
             &mut many[..]
         };
-        combine(values);
+        over.ranks.sum(values);
         for (at, values) in which.iter().zip(values.chunks_exact(state.k)) {
             let to = state.values[*at..].iter_mut().zip(&state.done);
             to.zip(values).filter(|((_, done), _)| **done == 0).for_each(|((to, _), value)| *to = *value);
         }
+        run_program(state, program);
         Ok(())
     }
 
-    fn run(&self, slots: &mut CpuSlots, program: &[Op]) -> Result<()> {
-        run_program(&mut slots.state, program);
-        Ok(())
+    fn border<T: Scalar>(&self, _: Over<'_, Cpu>, _: &Halo, border: Border<T>) -> Result<CpuBorder<T>> {
+        Ok(CpuBorder { border, buffers: Mutex::default() })
     }
 
-    fn pack<T: Scalar>(&self, x: &CpuVector<T>, rows: &[u32], to: &mut [T]) -> Result<()> {
-        let (k, x) = (x.k(), x.data());
-        if k == 1 {
-            to.iter_mut().zip(rows).for_each(|(to, row)| *to = x[*row as usize]);
-            return Ok(());
-        }
-        for (to, row) in to.chunks_exact_mut(k).zip(rows) {
-            to.copy_from_slice(&x[*row as usize * k..][..k]);
-        }
-        Ok(())
+    fn prepare_border<T: Scalar>(&self, halo: &Halo, border: &CpuBorder<T>, k: usize) -> Result<()> {
+        lock(&border.buffers).fit(k, halo)
     }
 
-    fn border<T: Scalar>(&self, border: Border<T>) -> Result<Border<T>> {
-        Ok(border)
+    fn exchanged_bytes<T: Scalar>(&self, border: &CpuBorder<T>) -> u64 {
+        let buffers = lock(&border.buffers);
+        ((buffers.sent.len() + buffers.ghosts.len()) * size_of::<T>()) as u64
+    }
+
+    fn exchange<T: Scalar>(
+        &self,
+        _: Over<'_, Cpu>,
+        (halo, border): (&Halo, &CpuBorder<T>),
+        x: &CpuVector<T>,
+        meanwhile: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        let buffers = &mut *lock(&border.buffers);
+        buffers.fit(x.k(), halo)?;
+        pack(x, halo.sent_rows(), &mut buffers.sent);
+        let mut done = Ok(());
+        halo.exchange(x.k(), &buffers.sent, &mut buffers.ghosts, &mut || done = meanwhile());
+        done
     }
 
     fn add_border<T: Scalar>(
         &self,
-        border: &Border<T>,
+        border: &CpuBorder<T>,
         alpha: f64,
-        ghosts: &[T],
         y: &mut CpuVector<T>,
         mut dot: Option<(&CpuVector<T>, &mut CpuSlots, Slot)>,
     ) -> Result<()> {
         let (k, alpha) = (y.k(), T::from_f64(alpha));
+        let (ghosts, border) = (&lock(&border.buffers).ghosts, &border.border);
         for column in 0..k {
             let mut inner = 0.0;
             let x = dot.as_ref().map(|(x, ..)| x.data());

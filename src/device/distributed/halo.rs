@@ -103,6 +103,22 @@ impl Halo {
         self.neighbours.len()
     }
 
+    /// Returns the ranks that this rank exchanges entries with, each with the parts that are sent and received, of which one may
+    /// be empty.
+    pub fn all_parts(&self) -> impl Iterator<Item = (usize, &Range<usize>, &Range<usize>)> {
+        self.neighbours.iter().map(|n| (n.rank, &n.sent, &n.received))
+    }
+
+    /// Returns the ranks that this rank sends entries to, each with its part of [`sent_rows`](Halo::sent_rows).
+    pub fn sent_parts(&self) -> impl Iterator<Item = (usize, &Range<usize>)> {
+        self.neighbours.iter().filter(|n| !n.sent.is_empty()).map(|n| (n.rank, &n.sent))
+    }
+
+    /// Returns the ranks that send entries to this rank, in order, each with its part of the ghosts.
+    pub fn received_parts(&self) -> impl Iterator<Item = (usize, &Range<usize>)> {
+        self.neighbours.iter().filter(|n| !n.received.is_empty()).map(|n| (n.rank, &n.received))
+    }
+
     /// Sends the entries of [`sent_rows`](Halo::sent_rows), `k` for each, and receives the ghosts.
     pub fn exchange<T: Scalar>(
         &self,
@@ -112,11 +128,10 @@ impl Halo {
         meanwhile: &mut dyn FnMut(),
     ) {
         let part = |range: &Range<usize>| range.start * k..range.end * k;
-        let all = || self.neighbours.iter();
-        let to = all().filter(|n| !n.sent.is_empty()).map(|n| (n.rank, &sent[part(&n.sent)]));
-        let from = all().filter(|n| !n.received.is_empty());
+        let to = self.sent_parts().map(|(rank, sent_to)| (rank, &sent[part(sent_to)]));
         // Neighbours are in the order of ranks, and so are the ghosts.
-        let from = from.map(|n| (n.rank, crate::parallel::split_front(&mut ghosts, n.received.len() * k)));
+        let from = self.received_parts();
+        let from = from.map(|(rank, part)| (rank, crate::parallel::split_front(&mut ghosts, part.len() * k)));
         self.ranks.exchange(&to.collect::<Vec<_>>(), from.collect(), meanwhile);
     }
 

@@ -9,15 +9,17 @@ mod cpu;
 mod halo;
 #[cfg(feature = "mpi")]
 mod mpi;
+mod threads;
 
 use super::{Addend, Device, Kept, Op, Slot, SlotState, Sweep};
 use crate::error::Result;
 use crate::scalar::Scalar;
-pub use communicator::{Communicator, Incoming, Outgoing, Ranks};
+pub use communicator::{Communicator, Failing, Incoming, Outgoing, Ranks};
 pub use halo::Halo;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 use std::fmt;
+pub use threads::in_threads;
 
 /// A matrix in compressed rows whose columns are ghosts, for the few rows that have such entries.
 #[derive(Clone, Debug, Default)]
@@ -34,43 +36,88 @@ pub struct Border<T> {
 
 /// What a device over ranks needs of the device of each rank.
 pub trait Local: Device {
-    /// A [`Border`] on the device.
+    /// The connection to the devices of the other ranks.
+    type Link: Clone + Send + Sync;
+    /// Room for the scalars of all ranks, for a bank of slots.
+    type Gathered: Send;
+    /// A [`Border`] on the device, with room for the entries that are sent and received.
     type Border<T: Scalar>: Send + Sync;
 
-    /// Calls `combine` with these slots of all columns, and stores what it leaves there in the columns that are not done. If all
-    /// columns are done, it does nothing.
-    fn with_slots(
+    /// Describes the devices of all ranks.
+    fn describe_each(&self) -> String {
+        self.describe()
+    }
+
+    /// Connects the devices. All ranks call this together.
+    fn link(&self, ranks: &Ranks) -> Result<Self::Link>;
+
+    /// Allocates room for the scalars of all ranks, for a bank of `slots` slots of `k` columns. All ranks call this together.
+    fn gathered(&self, over: Over<'_, Self>, slots: usize, k: usize) -> Result<Self::Gathered>;
+
+    /// Adds these slots over all ranks, in the order of ranks, in the columns that are not done, and then runs a program.
+    fn finish(
         &self,
-        slots: &mut Self::Slots,
+        over: Over<'_, Self>,
+        slots: &mut RankSlots<Self>,
         which: &mut dyn Iterator<Item = Slot>,
-        combine: &mut dyn FnMut(&mut [f64]),
+        program: &[Op],
     ) -> Result<()>;
 
-    /// Runs a program.
-    fn run(&self, slots: &mut Self::Slots, program: &[Op]) -> Result<()>;
+    /// Copies a border to the device. All ranks call this together.
+    fn border<T: Scalar>(
+        &self,
+        over: Over<'_, Self>,
+        halo: &Halo,
+        border: Border<T>,
+    ) -> Result<Self::Border<T>>;
 
-    /// Copies rows of a vector to the host.
-    fn pack<T: Scalar>(&self, x: &Self::Vector<T>, rows: &[u32], to: &mut [T]) -> Result<()>;
+    /// Prepares products with vectors of `k` columns. All ranks call this together.
+    fn prepare_border<T: Scalar>(&self, halo: &Halo, border: &Self::Border<T>, k: usize) -> Result<()>;
 
-    /// Copies a border to the device.
-    fn border<T: Scalar>(&self, border: Border<T>) -> Result<Self::Border<T>>;
+    /// Returns the bytes of the room for entries that are sent and received.
+    fn exchanged_bytes<T: Scalar>(&self, border: &Self::Border<T>) -> u64;
 
-    /// Computes y = y + alpha B g with the ghosts g. Adds `<x, B g>` to a slot of the columns that are not done, if there is one.
+    /// Sends the entries of x that other ranks need, and receives the ghosts, while `meanwhile` runs.
+    fn exchange<T: Scalar>(
+        &self,
+        over: Over<'_, Self>,
+        border: (&Halo, &Self::Border<T>),
+        x: &Self::Vector<T>,
+        meanwhile: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()>;
+
+    /// Computes y = y + alpha B g with the ghosts g of the last exchange. Adds `<x, B g>` to a slot of the columns that are not
+    /// done, if there is one.
     fn add_border<T: Scalar>(
         &self,
         border: &Self::Border<T>,
         alpha: f64,
-        ghosts: &[T],
         y: &mut Self::Vector<T>,
         dot: Option<(&Self::Vector<T>, &mut Self::Slots, Slot)>,
     ) -> Result<()>;
 }
 
+/// The ranks, and the connection of a device to the devices of the other ranks.
+pub struct Over<'a, D: Local> {
+    /// The ranks.
+    pub ranks: &'a Ranks,
+    /// The connection.
+    pub link: &'a D::Link,
+}
+
+/// A bank of slots on the device of each rank, with the same values on all ranks.
+pub struct RankSlots<D: Local> {
+    /// The slots of this rank.
+    pub own: D::Slots,
+    pub(super) gathered: D::Gathered,
+}
+
 /// A device of each rank, together.
 #[derive(Clone)]
-pub struct Distributed<D> {
+pub struct Distributed<D: Local> {
     local: D,
     ranks: Ranks,
+    link: D::Link,
     first_row: usize,
 }
 
@@ -82,9 +129,10 @@ impl<D: Local> fmt::Debug for Distributed<D> {
 }
 
 impl<D: Local> Distributed<D> {
-    /// Joins the devices of all ranks. `first_row` is the first row of this rank.
-    pub fn new(local: D, ranks: Ranks, first_row: usize) -> Distributed<D> {
-        Distributed { local, ranks, first_row }
+    /// Joins the devices of all ranks, which call this together. `first_row` is the first row of this rank.
+    pub fn new(local: D, ranks: Ranks, first_row: usize) -> Result<Distributed<D>> {
+        let link = local.link(&ranks)?;
+        Ok(Distributed { local, ranks, link, first_row })
     }
 
     /// Returns the device of this rank.
@@ -97,32 +145,35 @@ impl<D: Local> Distributed<D> {
         &self.ranks
     }
 
+    /// Returns the ranks with the connection of their devices.
+    pub fn over(&self) -> Over<'_, D> {
+        Over { ranks: &self.ranks, link: &self.link }
+    }
+
     /// Adds these slots over all ranks, and then runs a program.
     pub fn finish(
         &self,
-        slots: &mut D::Slots,
+        slots: &mut RankSlots<D>,
         which: impl Iterator<Item = Slot>,
         program: &[Op],
     ) -> Result<()> {
-        self.local.with_slots(slots, &mut { which }, &mut |values| self.ranks.sum(values))?;
-        self.local.run(slots, program)
+        self.local.finish(self.over(), slots, &mut { which }, program)
     }
 }
 
 impl<D: Local> Device for Distributed<D> {
     type Vector<T: Scalar> = D::Vector<T>;
-    type Slots = D::Slots;
-    type Graph = ();
+    type Slots = RankSlots<D>;
+    type Graph = D::Graph;
     type Scratch = D::Scratch;
-    // The host takes part in every sum.
-    const BATCH: usize = 1;
+    const BATCH: usize = D::BATCH;
 
     fn name(&self) -> String {
         format!("{} over {} ranks", self.local.name(), self.ranks.size())
     }
 
     fn describe(&self) -> String {
-        format!("{} ranks, each {}", self.ranks.size(), self.local.describe())
+        format!("{} ranks, each {}", self.ranks.size(), self.local.describe_each())
     }
 
     fn hardware(&self) -> String {
@@ -153,8 +204,9 @@ impl<D: Local> Device for Distributed<D> {
         self.local.vector(n, k)
     }
 
-    fn slots(&self, slots: usize, k: usize) -> Result<D::Slots> {
-        self.local.slots(slots, k)
+    fn slots(&self, slots: usize, k: usize) -> Result<RankSlots<D>> {
+        let gathered = self.local.gathered(self.over(), slots, k)?;
+        Ok(RankSlots { own: self.local.slots(slots, k)?, gathered })
     }
 
     fn columns<T: Scalar>(&self, vector: &D::Vector<T>) -> usize {
@@ -173,12 +225,12 @@ impl<D: Local> Device for Distributed<D> {
         self.local.download(vector, host)
     }
 
-    fn read(&self, slots: &D::Slots, into: &mut SlotState) -> Result<()> {
-        self.local.read(slots, into)
+    fn read(&self, slots: &RankSlots<D>, into: &mut SlotState) -> Result<()> {
+        self.local.read(&slots.own, into)
     }
 
-    fn write(&self, from: &SlotState, slots: &mut D::Slots) -> Result<()> {
-        self.local.write(from, slots)
+    fn write(&self, from: &SlotState, slots: &mut RankSlots<D>) -> Result<()> {
+        self.local.write(from, &mut slots.own)
     }
 
     fn synchronize(&self) -> Result<()> {
@@ -189,13 +241,13 @@ impl<D: Local> Device for Distributed<D> {
         &self,
         writes: &mut [&mut D::Vector<T>],
         reads: &[&D::Vector<T>],
-        slots: &mut D::Slots,
+        slots: &mut RankSlots<D>,
         sweep: &Sweep<'_>,
     ) -> Result<()> {
         if sweep.dots.is_empty() {
-            return self.local.sweep(writes, reads, slots, sweep);
+            return self.local.sweep(writes, reads, &mut slots.own, sweep);
         }
-        self.local.sweep(writes, reads, slots, &Sweep { then: &[], ..*sweep })?;
+        self.local.sweep(writes, reads, &mut slots.own, &Sweep { then: &[], ..*sweep })?;
         self.finish(slots, sweep.dots.iter().map(|dot| dot.out), sweep.then)
     }
 
@@ -252,11 +304,15 @@ impl<D: Local> Device for Distributed<D> {
         Some(&self.ranks)
     }
 
-    fn record(&self, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        Ok(())
+    fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<D::Graph> {
+        self.local.record(step)
     }
 
-    fn replay(&self, (): &mut (), times: usize, step: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        (0..times).try_for_each(|_| step())
+    fn stops_early(&self, graph: &D::Graph) -> bool {
+        self.local.stops_early(graph)
+    }
+
+    fn replay(&self, graph: &mut D::Graph, times: usize, step: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.local.replay(graph, times, step)
     }
 }

@@ -25,6 +25,10 @@ const SIZES: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
 /// Those for the number of processes on this machine: Open MPI, MPICH, MVAPICH.
 const LOCAL_SIZES: [&str; 3] = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"];
 
+/// Those for the number of this process among them, from 0.
+const LOCAL_RANKS: [&str; 4] =
+    ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"];
+
 fn number(variable: &str) -> Option<usize> {
     std::env::var(variable).ok()?.parse().ok()
 }
@@ -55,6 +59,11 @@ impl Mpi {
     pub fn on_this_machine() -> Option<usize> {
         let slurm = || number("SLURM_NTASKS_PER_NODE");
         LOCAL_SIZES.into_iter().find_map(number).or_else(slurm)
+    }
+
+    /// Returns the number of this process among those on this machine, if the launcher tells it.
+    pub fn number_on_this_machine() -> Option<usize> {
+        LOCAL_RANKS.into_iter().find_map(number)
     }
 
     /// Initialises MPI; `None` if it has been initialised already.

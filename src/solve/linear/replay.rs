@@ -61,6 +61,10 @@ impl<D: Device, T: Scalar> Iterations for Replay<'_, D, T> {
         self.recorded.workspace().device().agree(stop)
     }
 
+    fn least(&self, iterations: usize) -> usize {
+        self.recorded.workspace().device().least(iterations)
+    }
+
     fn advance(&mut self, iterations: usize, state: &mut SlotState) -> Result<()> {
         if let Some(iteration) = self.with_host {
             let (mut work, operators) = self.recorded.open();

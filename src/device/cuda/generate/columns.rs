@@ -4,7 +4,7 @@ use super::{Access, assignment_in, coefficients, loads, numbers, program_in, slo
 use crate::device::sweep::{Dot, MAX_NUMBERS, Op, Slot, Sweep};
 use std::fmt::Write;
 
-const COLUMNS: &str = include_str!("../../../../kernels/columns.cuh");
+pub(in crate::device::cuda) const COLUMNS: &str = include_str!("../../../../kernels/columns.cuh");
 
 /// A thread has one column: its scalars, coefficients and sums are not arrays over columns.
 const OWN: Access = Access { of_column: "", sum: |dot| format!("sums[{dot}]") };
@@ -21,7 +21,7 @@ fn fetch(fetched: &[Slot]) -> String {
 }
 
 /// Returns `fetch` and `conclude` for one column.
-fn program(dots: &[Dot], then: &[Op]) -> String {
+pub(super) fn program(dots: &[Dot], then: &[Op]) -> String {
     format!("{}{}", fetch(&slots_read(dots, then)), program_in(dots, then, OWN))
 }
 

@@ -1,0 +1,261 @@
+//! NCCL: the exchange of data between GPUs, on their streams. This crate finds and loads the library at run time.
+//!
+//! Its few functions are bound here by name: their signatures are the same in all releases of NCCL 2.
+
+use crate::device::cuda::driver::bind;
+use crate::device::cuda::libraries::{Hint, Wanted};
+use crate::device::cuda::{Cuda, between_captures};
+use crate::device::{Device, Ranks};
+use crate::error::{GpuError, Result};
+use crate::parallel::lock;
+use libloading::os::unix::Library;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+
+const LIBRARY: Wanted = Wanted {
+    name: "NCCL",
+    file: "libnccl.so",
+    names: &["libnccl.so.2", "libnccl.so"],
+    wheel: "nccl",
+    needs: &[],
+    hint: Hint {
+        cuda12: "pip install nvidia-nccl-cu12 brings it; or put the folder of libnccl.so.2 on LD_LIBRARY_PATH, or use one GPU",
+        later: "pip install nvidia-nccl-cu13 brings it; or put the folder of libnccl.so.2 on LD_LIBRARY_PATH, or use one GPU",
+        either: "pip install nvidia-nccl-cu13 (nvidia-nccl-cu12 for drivers of CUDA 12) brings it; or put the folder of \
+                 libnccl.so.2 on LD_LIBRARY_PATH, or use one GPU",
+    },
+};
+
+/// `ncclFloat32` and `ncclFloat64`.
+const SINGLE: c_int = 7;
+const DOUBLE: c_int = 8;
+
+type RawCommunicator = *mut c_void;
+type Stream = *mut c_void;
+
+/// `ncclUniqueId`: the address at which the first rank waits for the others.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct UniqueId([u8; 128]);
+
+struct Functions {
+    version: unsafe extern "C" fn(*mut c_int) -> c_int,
+    error: unsafe extern "C" fn(c_int) -> *const c_char,
+    unique_id: unsafe extern "C" fn(*mut UniqueId) -> c_int,
+    init: unsafe extern "C" fn(*mut RawCommunicator, c_int, UniqueId, c_int) -> c_int,
+    abort: unsafe extern "C" fn(RawCommunicator) -> c_int,
+    destroy: unsafe extern "C" fn(RawCommunicator) -> c_int,
+    all_gather:
+        unsafe extern "C" fn(*const c_void, *mut c_void, usize, c_int, RawCommunicator, Stream) -> c_int,
+    send: unsafe extern "C" fn(*const c_void, usize, c_int, c_int, RawCommunicator, Stream) -> c_int,
+    receive: unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, RawCommunicator, Stream) -> c_int,
+    group_start: unsafe extern "C" fn() -> c_int,
+    group_end: unsafe extern "C" fn() -> c_int,
+}
+
+impl Functions {
+    fn bind(library: &Library) -> std::result::Result<Functions, libloading::Error> {
+        // SAFETY: these are the signatures of NCCL's documentation.
+        unsafe {
+            Ok(Functions {
+                version: *library.get(b"ncclGetVersion")?,
+                error: *library.get(b"ncclGetErrorString")?,
+                unique_id: *library.get(b"ncclGetUniqueId")?,
+                init: *library.get(b"ncclCommInitRank")?,
+                abort: *library.get(b"ncclCommAbort")?,
+                destroy: *library.get(b"ncclCommDestroy")?,
+                all_gather: *library.get(b"ncclAllGather")?,
+                send: *library.get(b"ncclSend")?,
+                receive: *library.get(b"ncclRecv")?,
+                group_start: *library.get(b"ncclGroupStart")?,
+                group_end: *library.get(b"ncclGroupEnd")?,
+            })
+        }
+    }
+
+    fn check(&self, call: &'static str, status: c_int) -> Result<()> {
+        if status == 0 {
+            return Ok(());
+        }
+        // SAFETY: the library returns a static string for every status.
+        let text = unsafe { CStr::from_ptr((self.error)(status)) };
+        let message = format!("{} (NCCL {})", text.to_string_lossy(), self.version_text());
+        Err(GpuError::Cuda { call, message }.into())
+    }
+
+    fn version_text(&self) -> String {
+        let mut version = 0;
+        // SAFETY: the call writes one integer.
+        match unsafe { (self.version)(&mut version) } {
+            0 => format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100),
+            _ => "of unknown version".to_owned(),
+        }
+    }
+}
+
+/// Loads NCCL once and returns its functions. The error says how to install the library.
+fn library() -> Result<&'static Functions> {
+    static LOADED: OnceLock<Functions> = OnceLock::new();
+    if let Some(functions) = LOADED.get() {
+        return Ok(functions);
+    }
+    let (library, path): (Library, PathBuf) = LIBRARY.load().map_err(|tried| LIBRARY.missing(tried))?;
+    let functions = Functions::bind(&library);
+    std::mem::forget(library);
+    match functions {
+        Ok(functions) => {
+            log::debug!("NCCL {} loaded from {}", functions.version_text(), path.display());
+            Ok(LOADED.get_or_init(|| functions))
+        }
+        Err(e) => {
+            Err(GpuError::LibraryUnusable { library: LIBRARY.name, path, reason: e.to_string() }.into())
+        }
+    }
+}
+
+/// Returns the version of the library.
+pub fn describe_library() -> Result<String> {
+    library().map(Functions::version_text)
+}
+
+/// A piece of GPU memory that is sent to a rank or received from one.
+pub struct Piece {
+    pub rank: usize,
+    pub address: u64,
+    pub elements: usize,
+}
+
+/// The GPUs of all ranks, connected. Operations are enqueued on a stream beside that of the device, so that kernels and messages
+/// overlap.
+pub struct Nccl {
+    functions: &'static Functions,
+    /// None once another rank has failed.
+    raw: Mutex<Option<Raw>>,
+    device: Cuda,
+}
+
+/// The handle of a communicator.
+struct Raw(RawCommunicator);
+
+// SAFETY: any thread may use a communicator, one at a time; a lock orders them.
+unsafe impl Send for Raw {}
+
+impl Nccl {
+    /// Connects the GPUs of all ranks, which call this together.
+    pub fn connect(device: &Cuda, ranks: &Ranks) -> Result<Arc<Nccl>> {
+        let functions = ranks.agreed(library().and_then(|functions| {
+            device.enter()?;
+            device.side_stream()?;
+            Ok(functions)
+        }))?;
+        let mut id = UniqueId([0; 128]);
+        let made = if ranks.is_first() {
+            // SAFETY: the call writes one identifier.
+            functions.check("ncclGetUniqueId", unsafe { (functions.unique_id)(&mut id) })
+        } else {
+            Ok(())
+        };
+        ranks.agreed(made)?;
+        let first = ranks.from_first(id.0.to_vec())?;
+        id.0.copy_from_slice(&first);
+        let mut raw = std::ptr::null_mut();
+        let (size, rank) = (ranks.size() as c_int, ranks.rank() as c_int);
+        // SAFETY: the call writes one handle; all ranks make it with the same identifier, and the context is current.
+        let status = unsafe { (functions.init)(&mut raw, size, id, rank) };
+        ranks.agreed(functions.check("ncclCommInitRank", status))?;
+        let nccl = Arc::new(Nccl { functions, raw: Mutex::new(Some(Raw(raw))), device: device.clone() });
+        let weak = Arc::downgrade(&nccl);
+        ranks.on_failure(Box::new(move || {
+            if let Some(nccl) = weak.upgrade() {
+                nccl.abort();
+            }
+        }));
+        Ok(nccl)
+    }
+
+    /// Ends the work that waits for other ranks.
+    fn abort(&self) {
+        if let Some(Raw(raw)) = lock(&self.raw).take() {
+            // SAFETY: made in `connect`; nobody can use it any more.
+            let _ = unsafe { (self.functions.abort)(raw) };
+        }
+    }
+
+    /// Calls `work` with the handle and the stream beside that of the device.
+    fn with<R>(&self, work: impl FnOnce(RawCommunicator, Stream) -> Result<R>) -> Result<R> {
+        self.device.enter()?;
+        let stream = self.device.side_stream()?.cast();
+        match &*lock(&self.raw) {
+            Some(Raw(raw)) => work(*raw, stream),
+            None => {
+                let message = "another rank has failed".to_owned();
+                Err(GpuError::Cuda { call: "NCCL", message }.into())
+            }
+        }
+    }
+
+    /// Returns the GPU of this rank.
+    pub fn device(&self) -> &Cuda {
+        &self.device
+    }
+
+    /// Enqueues the collection of `count` numbers at `from` of every rank, in the order of ranks, at `to`.
+    ///
+    /// # Safety
+    /// There are `count` numbers at `from` on the device of this rank, and `count` for each rank at `to`. Both live until the
+    /// work that uses them has ended.
+    pub unsafe fn all_gather(&self, from: u64, to: u64, count: usize) -> Result<()> {
+        let (from, to) = (from as *const c_void, to as *mut c_void);
+        self.with(|raw, stream| {
+            // SAFETY: the caller guarantees the memory; communicator and stream live.
+            let status = unsafe { (self.functions.all_gather)(from, to, count, DOUBLE, raw, stream) };
+            self.functions.check("ncclAllGather", status)
+        })
+    }
+
+    /// Enqueues messages: elements of `size` bytes, 4 or 8. Each rank sends what the other one receives.
+    ///
+    /// # Safety
+    /// The pieces are memory of this device, and live until the work that uses them has ended.
+    pub unsafe fn exchange(
+        &self,
+        size: usize,
+        sent: impl Iterator<Item = Piece>,
+        received: impl Iterator<Item = Piece>,
+    ) -> Result<()> {
+        let functions = self.functions;
+        let kind = if size == 4 { SINGLE } else { DOUBLE };
+        // SAFETY: the functions have these signatures; the caller guarantees the memory; communicator and stream live. A group
+        // that has started always ends.
+        self.with(|raw, stream| unsafe {
+            functions.check("ncclGroupStart", (functions.group_start)())?;
+            let enqueue = || {
+                for Piece { rank, address, elements } in sent {
+                    let at = address as *const c_void;
+                    let status = (functions.send)(at, elements, kind, rank as c_int, raw, stream);
+                    functions.check("ncclSend", status)?;
+                }
+                for Piece { rank, address, elements } in received {
+                    let at = address as *mut c_void;
+                    let status = (functions.receive)(at, elements, kind, rank as c_int, raw, stream);
+                    functions.check("ncclRecv", status)?;
+                }
+                Ok(())
+            };
+            let enqueued: Result<()> = enqueue();
+            let ended = functions.check("ncclGroupEnd", (functions.group_end)());
+            enqueued.and(ended)
+        })
+    }
+}
+
+impl Drop for Nccl {
+    fn drop(&mut self) {
+        let raw = lock(&self.raw).take();
+        if let (Some(Raw(raw)), Ok(())) = (raw, bind(self.device.stream().context())) {
+            // SAFETY: made in `connect`, destroyed once. Recordings that use the communicator keep it.
+            let _ = between_captures(|| unsafe { (self.functions.destroy)(raw) });
+        }
+    }
+}

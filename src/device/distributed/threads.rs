@@ -1,0 +1,199 @@
+//! Ranks that are threads of this process.
+
+use super::communicator::{Communicator, Failing, Incoming, Outgoing, Ranks};
+use crate::error::{Error, Result};
+use crate::parallel::lock;
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// What the threads share.
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The bytes of each rank that has arrived at the collection under way.
+    parts: Vec<Vec<u8>>,
+    arrived: usize,
+    /// The number of complete collections, and the bytes of the last one.
+    collections: u64,
+    all: Vec<u8>,
+    /// Messages from a rank to a rank that it has not received yet.
+    messages: HashMap<(usize, usize), VecDeque<Vec<u8>>>,
+    /// The first rank that has failed.
+    failed: Option<usize>,
+    on_failure: Vec<Failing>,
+}
+
+/// The panic that ends a rank that waits for one that has failed.
+struct Ended(usize);
+
+impl Shared {
+    /// Waits until `ready` returns a value. Ends this rank if another one fails meanwhile.
+    fn wait<R>(&self, mut ready: impl FnMut(&mut State) -> Option<R>) -> R {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(value) = ready(&mut state) {
+                return value;
+            }
+            if let Some(rank) = state.failed {
+                drop(state);
+                resume_unwind(Box::new(Ended(rank)));
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ends the ranks that wait for this one.
+    fn fail(&self, rank: usize) {
+        let mut state: MutexGuard<'_, State> = lock(&self.state);
+        state.failed.get_or_insert(rank);
+        let actions = std::mem::take(&mut state.on_failure);
+        drop(state);
+        self.changed.notify_all();
+        actions.into_iter().for_each(|action| action());
+    }
+}
+
+/// A rank, as its thread sees the others.
+struct Thread {
+    rank: usize,
+    size: usize,
+    shared: Arc<Shared>,
+}
+
+impl Communicator for Thread {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn all_gather(&self, mine: &[u8], all: &mut [u8]) {
+        let mut state = lock(&self.shared.state);
+        state.parts[self.rank].clear();
+        state.parts[self.rank].extend_from_slice(mine);
+        state.arrived += 1;
+        let before = state.collections;
+        if state.arrived == self.size {
+            let State { parts, all, .. } = &mut *state;
+            all.clear();
+            parts.iter().for_each(|part| all.extend_from_slice(part));
+            state.arrived = 0;
+            state.collections += 1;
+            self.shared.changed.notify_all();
+        }
+        drop(state);
+        // The next collection needs this rank, so the bytes stay until they are copied.
+        self.shared.wait(|state| (state.collections != before).then(|| all.copy_from_slice(&state.all)));
+    }
+
+    fn exchange(&self, sent: &[Outgoing<'_>], received: &mut [Incoming<'_>], meanwhile: &mut dyn FnMut()) {
+        let mut state = lock(&self.shared.state);
+        for (to, message) in sent {
+            state.messages.entry((self.rank, *to)).or_default().push_back(message.to_vec());
+        }
+        drop(state);
+        self.shared.changed.notify_all();
+        meanwhile();
+        for (from, buffer) in received {
+            let message = self
+                .shared
+                .wait(|state| state.messages.get_mut(&(*from, self.rank)).and_then(VecDeque::pop_front));
+            buffer.copy_from_slice(&message);
+        }
+    }
+
+    fn on_failure(&self, action: Failing) {
+        let mut state = lock(&self.shared.state);
+        match state.failed {
+            None => state.on_failure.push(action),
+            Some(_) => {
+                drop(state);
+                action();
+            }
+        }
+    }
+}
+
+/// Runs `work` on each of several ranks, and returns the results in the order of ranks. The ranks are threads of this process; the
+/// first one is the calling thread. If one of them fails or panics, those that wait for it end with [`Error::OtherRank`].
+pub fn in_threads<R: Send>(size: usize, work: impl Fn(&Ranks) -> Result<R> + Sync) -> Vec<Result<R>> {
+    let state = State { parts: vec![Vec::new(); size], ..State::default() };
+    let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+    let run = |rank: usize| {
+        let ranks = Ranks::new(Thread { rank, size, shared: Arc::clone(&shared) });
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&ranks)));
+        if !matches!(outcome, Ok(Ok(_))) {
+            shared.fail(rank);
+        }
+        outcome.or_else(|panic| match panic.downcast::<Ended>() {
+            Ok(ended) => Ok(Err(Error::OtherRank { rank: ended.0 })),
+            Err(panic) => Err(panic),
+        })
+    };
+    let outcomes: Vec<_> = thread::scope(|scope| {
+        let run = &run;
+        let others: Vec<_> = (1..size).map(|rank| scope.spawn(move || run(rank))).collect();
+        let first = run(0);
+        let others = others.into_iter().map(|thread| thread.join().unwrap_or_else(Err));
+        std::iter::once(first).chain(others).collect()
+    });
+    outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn ranks_collect_bytes_and_exchange_messages() {
+        let all = in_threads(3, |ranks| {
+            let rank = ranks.rank() as u64;
+            let lists: Vec<Vec<u64>> = (0..3).map(|to| vec![10 * rank + to; to as usize]).collect();
+            Ok((ranks.all_of(rank * rank), ranks.swap(&lists)?, ranks.fold(rank as f64, f64::max)))
+        });
+        for (rank, found) in all.into_iter().enumerate() {
+            let (squares, swapped, largest) = found.unwrap();
+            assert_eq!(squares, [0, 1, 4]);
+            let expected: Vec<Vec<u64>> = (0..3).map(|from| vec![10 * from + rank as u64; rank]).collect();
+            assert_eq!((swapped, largest), (expected, 2.0));
+        }
+    }
+
+    #[test]
+    fn ranks_that_wait_for_a_rank_that_fails_or_panics_end_and_its_actions_run_once() {
+        let runs = AtomicUsize::new(0);
+        let all = in_threads(3, |ranks| {
+            if ranks.rank() == 1 {
+                return Err(Error::setting("matrix", "m", "it is bad"));
+            }
+            ranks.sum(&mut [1.0]);
+            Ok(())
+        });
+        assert!(matches!(all[0], Err(Error::OtherRank { rank: 1 })), "{all:?}");
+        assert!(all[1].as_ref().unwrap_err().to_string().contains("it is bad"));
+        assert!(matches!(all[2], Err(Error::OtherRank { rank: 1 })), "{all:?}");
+        let counted = Arc::new(AtomicUsize::new(0));
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            in_threads(2, |ranks| {
+                let counted = Arc::clone(&counted);
+                ranks.on_failure(Box::new(move || _ = counted.fetch_add(1, Ordering::SeqCst)));
+                runs.fetch_add(1, Ordering::SeqCst);
+                ranks.sum(&mut [1.0]);
+                assert!(ranks.is_first(), "the second rank panics");
+                ranks.sum(&mut [1.0]);
+                Ok(())
+            })
+        }));
+        assert!(panicked.is_err());
+        assert_eq!((runs.into_inner(), counted.load(Ordering::SeqCst)), (2, 2));
+    }
+}

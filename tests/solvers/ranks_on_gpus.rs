@@ -1,0 +1,200 @@
+//! Solves over ranks, each with a GPU of its own. Needs several GPUs; with one, a single rank runs by the same code.
+
+use crate::common::each_backend::gpu;
+use crate::common::harness::skip;
+use crate::common::ranks::over_ranks;
+use solver::device::cuda;
+use solver::device::distributed::in_threads;
+use solver::engine::{Matrix, Purpose, RankMatrix, RightHandSides, Solver};
+use solver::error::{Error, Result};
+use solver::scalar::Precision;
+use solver::solve::Method;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The GPUs that must be there, for machines that have them.
+const REQUIRED: &str = "SOLVER_REQUIRE_GPUS";
+
+/// Two solves over the same GPUs would wait for each other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Returns the numbers of ranks to test: one, and as many as there are GPUs, up to four. The lock is for the whole test.
+fn sizes() -> (MutexGuard<'static, ()>, Vec<usize>) {
+    gpu();
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let required: usize = std::env::var(REQUIRED).map_or(0, |count| count.parse().unwrap());
+    let count = cuda::count().unwrap();
+    assert!(count >= required, "{count} GPUs of {required}");
+    let mut sizes = vec![1, count.min(4)];
+    sizes.dedup();
+    (alone, sizes)
+}
+
+#[derive(Clone, Copy)]
+struct Case<'a> {
+    method: Method,
+    precond: &'a str,
+    backend: &'a str,
+    precision: Precision,
+    columns: usize,
+}
+
+const PLAIN: Case<'_> =
+    Case { method: Method::Cg, precond: "none", backend: "auto", precision: Precision::F64, columns: 1 };
+
+/// The answer of all ranks.
+struct Found {
+    iterations: Vec<usize>,
+    x: Vec<f64>,
+    bytes: u64,
+    device: String,
+}
+
+impl Case<'_> {
+    fn distribute(&self, ranks: &solver::device::Ranks, matrix: &Matrix) -> Result<RankMatrix> {
+        let purpose = Purpose {
+            method: self.method,
+            precond: self.precond.parse()?,
+            precision: self.precision,
+            assume_symmetric: false,
+        };
+        RankMatrix::distribute(ranks, ranks.is_first().then_some(matrix), &purpose)
+    }
+
+    fn settings(&self, solver: Solver, device: &str) -> Result<Solver> {
+        let solver = solver.device(device).precision(self.precision).backend(self.backend);
+        solver.precond(self.precond)
+    }
+
+    /// Solves on GPUs.
+    fn solve(&self, size: usize, matrix: &Matrix) -> Found {
+        let whole = matrix.problems("random:7", self.columns).unwrap();
+        let mut all = over_ranks(size, |ranks| {
+            let rows = self.distribute(ranks, matrix).unwrap();
+            let problem = rows.problem(ranks.is_first().then_some(&whole)).unwrap();
+            let device = format!("cuda:{}", ranks.rank());
+            let solver = self.settings(Solver::over_ranks(self.method, &rows), &device).unwrap();
+            let answers = solver.solve_many(RightHandSides::from(&problem)).unwrap();
+            let report = answers.report();
+            assert!(answers.converged(), "{report}");
+            let x = rows.collect(answers.x()).unwrap().unwrap_or_default();
+            let iterations = answers.outcomes().map(|outcome| outcome.iterations).collect();
+            let bytes = answers.outcomes().next().unwrap().bytes_per_iteration;
+            Found { iterations, x, bytes, device: report.device }
+        });
+        all.swap_remove(0)
+    }
+
+    /// Checks that solves on GPUs take about the iterations of the CPU, give its answer, and have the same bits in every run.
+    fn check(&self, name: &str) {
+        let (_alone, sizes) = sizes();
+        let matrix = Matrix::open(name).unwrap();
+        let cpu = Case { backend: "auto", ..*self };
+        let one = cpu.settings(Solver::new(self.method, &matrix), "cpu").unwrap();
+        let whole = matrix.problems("random:7", self.columns).unwrap();
+        let one = one.solve_many(RightHandSides::from(&whole)).unwrap();
+        assert!(one.converged());
+        for size in sizes {
+            let what = format!("{name}, {:?}, {}, {}, {size} ranks", self.method, self.precond, self.backend);
+            let [first, second] = [(); 2].map(|()| self.solve(size, &matrix));
+            assert_eq!(first.iterations, second.iterations, "{what}");
+            assert_eq!(bits(&first.x), bits(&second.x), "{what}");
+            for (got, expected) in first.iterations.iter().zip(one.outcomes()) {
+                let expected = expected.iterations as f64;
+                assert!(
+                    (*got as f64 - expected).abs() <= (0.02 * expected).max(3.0),
+                    "{what}: {got} {expected}"
+                );
+            }
+            let near = if self.precision == Precision::F64 { 1e-5 } else { 1e-2 };
+            assert!(distance(&first.x, one.x()) < near, "{what}");
+            assert!(
+                first.bytes > 0 && first.device.starts_with(&format!("{size} ranks, each")),
+                "{}",
+                first.device
+            );
+        }
+    }
+}
+
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let largest = |v: &mut dyn Iterator<Item = f64>| v.fold(0.0, |m: f64, v| m.max(v.abs()));
+    largest(&mut a.iter().zip(b).map(|(a, b)| a - b)) / largest(&mut b.iter().copied())
+}
+
+fn bits(x: &[f64]) -> Vec<u64> {
+    x.iter().map(|x| x.to_bits()).collect()
+}
+
+const GRID: &str = "poisson2d:140x137";
+const NODES: &str = "hex27:12x11x13,dof=3";
+
+#[test]
+fn methods_on_gpus_take_the_iterations_of_the_cpu_and_give_its_answer() {
+    for method in [Method::Cg, Method::PipelinedCg, Method::Minres] {
+        for precond in ["none", "jacobi"] {
+            let case = Case { method, precond, ..PLAIN };
+            case.check(GRID);
+            case.check(NODES);
+        }
+    }
+}
+
+#[test]
+fn preconditioners_on_gpus_are_those_of_one_process() {
+    for precond in ["block-jacobi", "chebyshev:degree=3"] {
+        Case { precond, ..PLAIN }.check(NODES);
+    }
+}
+
+#[test]
+fn every_kind_of_backend_multiplies_the_block_of_a_gpu() {
+    for backend in ["csr", "vector", "merge", "sell", "bsr:block=3x3", "burst", "cusparse"] {
+        Case { backend, ..PLAIN }.check(NODES);
+    }
+}
+
+#[test]
+fn several_right_hand_sides_are_solved_together_on_gpus() {
+    for method in [Method::Cg, Method::PipelinedCg, Method::Minres, Method::BlockCg] {
+        Case { method, columns: 3, ..PLAIN }.check(GRID);
+    }
+    Case { columns: 8, ..PLAIN }.check(NODES);
+}
+
+#[test]
+fn single_and_mixed_precision_on_gpus_converge() {
+    for precision in [Precision::F32, Precision::Mixed] {
+        Case { precision, ..PLAIN }.check(NODES);
+    }
+}
+
+#[test]
+fn a_matrix_that_leaves_ranks_without_rows_is_solved_on_gpus() {
+    let (_alone, sizes) = sizes();
+    let size = sizes[sizes.len() - 1];
+    let matrix = Matrix::from_triplets(1, 1, [(0, 0, 4.0)]).unwrap();
+    assert_eq!(PLAIN.solve(size, &matrix).x.len(), 1);
+}
+
+#[test]
+fn gpus_that_wait_for_a_rank_that_fails_end() {
+    let (_alone, sizes) = sizes();
+    let Some(&size) = sizes.iter().find(|size| **size > 1) else { skip("one GPU") };
+    let matrix = Matrix::open("poisson2d:400x400").unwrap();
+    let whole = matrix.problem("random:1").unwrap();
+    let began = Instant::now();
+    let all = in_threads(size, |ranks| {
+        let rows = PLAIN.distribute(ranks, &matrix)?;
+        let problem = rows.problem(ranks.is_first().then_some(&whole))?;
+        let device = format!("cuda:{}", ranks.rank());
+        let mut prepared = PLAIN.settings(Solver::over_ranks(Method::Cg, &rows), &device)?.prepare()?;
+        if ranks.rank() == 1 {
+            return Err(Error::OtherRank { rank: 7 });
+        }
+        prepared.solve(&problem).map(|_| ())
+    });
+    assert!(matches!(all[0], Err(Error::OtherRank { rank: 1 }) | Err(Error::Gpu(_))), "{:?}", all[0]);
+    assert!(began.elapsed() < Duration::from_secs(60));
+}
