@@ -16,13 +16,14 @@ pub(crate) mod processor;
 mod registry;
 pub mod timing;
 
-use crate::device::{Cpu, Cuda, Device};
+use crate::device::{Cpu, Cuda, Device, LentRows};
 use crate::error::{Error, GpuError, Result, in_words};
 use crate::format::{Csr, Values};
 use crate::operator::{Inflow, Residuals};
 pub use crate::operator::{Operator, SharedOperator};
 use crate::scalar::{Precision, Scalar};
 use crate::spelling::{did_you_mean, nearest};
+pub use cuda::Taken;
 pub use decision::{Candidate, Decision, GpuSize};
 pub use each::{Both, Each, TableKind};
 pub use names::{auto_entries, backend_names, nearest_on_cpu, recommended};
@@ -221,6 +222,14 @@ pub trait Host: Device {
     fn inflow(&self, _incoming: &Arc<Csr>, _reserve: u64) -> Result<Option<Box<dyn Inflow>>> {
         Ok(None)
     }
+    /// Takes over a matrix that a caller has in memory of the device; none if the host takes it: an index is out of range, or the columns
+    /// of a row do not increase. Fails if the device lacks memory.
+    ///
+    /// # Safety
+    /// The arrays are in memory of the device, and the work on them is ordered with the stream that they name, a stream of the device.
+    unsafe fn taken(&self, _given: &LentRows) -> Result<Option<Taken>> {
+        Ok(None)
+    }
     /// Builds the operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal and D on it; L has a unit
     /// diagonal, and every row ends with its diagonal entry.
     fn triangles<T: Scalar>(&self, precond: &'static str, factor: Csr) -> Result<SharedOperator<Self, T>>;
@@ -278,6 +287,10 @@ impl Host for Cuda {
     }
     fn inflow(&self, incoming: &Arc<Csr>, reserve: u64) -> Result<Option<Box<dyn Inflow>>> {
         cuda::inflow(self, incoming, reserve)
+    }
+    unsafe fn taken(&self, given: &LentRows) -> Result<Option<Taken>> {
+        // SAFETY: as the caller promises.
+        unsafe { cuda::taken(self, given) }
     }
     fn triangles<T: Scalar>(&self, precond: &'static str, _factor: Csr) -> Result<SharedOperator<Cuda, T>> {
         Err(Error::CpuOnly { precond })

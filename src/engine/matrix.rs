@@ -1,6 +1,8 @@
 //! Matrices from a file, by name, or from memory.
 
 use super::arrays::{Indices, Numbers};
+use super::device::DeviceHandle;
+use crate::device::Kept;
 use crate::error::{Error, Result};
 use crate::format::stats::{self, Rounding, Verdict};
 use crate::format::{Coo, Csr, Duplicates, Offsets, Values};
@@ -53,7 +55,19 @@ pub(super) struct Metadata {
     pub first_id: Option<u32>,
     pub seconds_load: f64,
     pub symmetric: bool,
+    /// The copies in GPU memory from which the matrix was made.
+    pub on_device: Option<OnDevice>,
     verdict: OnceLock<Verdict>,
+}
+
+/// Copies of a matrix in the memory of a device. Solves on the device use them.
+#[derive(Clone, Debug)]
+#[expect(dead_code, reason = "the fields keep the copies alive, and nothing reads them")]
+pub(super) struct OnDevice {
+    pub pattern: Kept,
+    pub values: Option<Kept>,
+    /// The shared device of that GPU: later solves then find the device that has the copies.
+    pub device: DeviceHandle,
 }
 
 impl Matrix {
@@ -87,6 +101,7 @@ impl Matrix {
             first_id: loaded.first_id,
             seconds_load: seconds,
             symmetric: loaded.symmetric,
+            on_device: None,
             verdict: OnceLock::new(),
         };
         Matrix { csr: Arc::new(loaded.matrix), metadata: Arc::new(metadata) }
@@ -124,14 +139,22 @@ impl Matrix {
     /// Returns a matrix with the same sparsity pattern and other values, given in row order. The two matrices share the pattern.
     pub fn with_values<'a>(&self, values: impl Into<Numbers<'a>>) -> Result<Matrix> {
         let csr = Csr::with_pattern(Arc::clone(self.csr.pattern()), values.into().values()?)?;
+        let on_device = self.metadata.on_device.clone().map(|there| OnDevice { values: None, ..there });
         let metadata = Metadata {
             name: self.metadata.name.clone(),
             labels: self.metadata.labels.clone(),
             ids: self.metadata.ids.clone(),
             first_id: self.metadata.first_id,
+            on_device,
             ..Metadata::default()
         };
         Ok(Matrix { csr: Arc::new(csr), metadata: Arc::new(metadata) })
+    }
+
+    /// Wraps a matrix with its copies on a device.
+    pub(super) fn with_copies(csr: Arc<Csr>, on_device: OnDevice) -> Matrix {
+        let metadata = Metadata { on_device: Some(on_device), ..Metadata::default() };
+        Matrix { csr, metadata: Arc::new(metadata) }
     }
 
     /// Returns the number of rows.

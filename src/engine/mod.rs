@@ -11,6 +11,7 @@ pub mod doctor;
 mod first_use;
 mod graph;
 mod info;
+mod lent;
 mod limit;
 mod many;
 pub mod markov;
@@ -38,6 +39,7 @@ pub mod tune;
 mod watch;
 mod weights;
 
+pub use crate::device::{LentIndices, LentNumbers, LentRows};
 pub use advice::{Naming, as_method};
 pub use answer::Answer;
 pub use arrays::{Indices, Numbers};

@@ -145,6 +145,15 @@ impl Pattern {
         Pattern { rows, cols, row_offsets, col_indices, repeats }
     }
 
+    /// Wraps arrays without repeats that a device has checked; debug builds check them again.
+    pub(crate) fn checked_elsewhere(
+        (rows, cols): (usize, usize),
+        row_offsets: Offsets,
+        col_indices: Vec<u32>,
+    ) -> Pattern {
+        Pattern::trusted(rows, cols, row_offsets, col_indices, false)
+    }
+
     /// Wraps a pattern whose columns the host does not need at first: `later` computes all `entries` of them at the first use, on
     /// the thread that reads them. It must not use other threads, which may all be waiting for the columns. The caller guarantees
     /// that they are valid.

@@ -19,6 +19,7 @@ mod columns_on_devices;
 mod engine;
 mod engine_graphs;
 mod iterates;
+mod lent_matrices;
 mod many;
 mod markov;
 mod minres;

@@ -23,6 +23,7 @@ mod residual;
 pub mod sell;
 pub mod spmm;
 pub mod studies;
+mod taken;
 mod transpose;
 pub mod vector;
 
@@ -40,6 +41,8 @@ use form::{AnyForm, Ending, Real, Types};
 pub use resident::MADE;
 use resident::Resident;
 use std::sync::Arc;
+pub use taken::Taken;
+pub(super) use taken::taken;
 
 /// Returns every embedded kernel in every form that a backend may request, for ahead-of-time compilation; `endings` are the fused
 /// dot products and programs of the solvers, `sweeps` the sweeps that follow a product.
@@ -57,6 +60,7 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     all.extend(resident::sources());
     all.extend(residual::sources());
     all.extend(transpose::sources());
+    all.extend(taken::sources());
     all.extend(inflow::sources());
     all.extend(csr::sources(endings, sweeps));
     all.extend(spmm::sources());

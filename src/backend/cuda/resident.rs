@@ -15,6 +15,7 @@ use crate::error::{Error, GpuError, Result};
 use crate::format::narrow::may_narrow;
 use crate::format::{Csr, Pattern, Values};
 use crate::parallel::lock;
+use bytemuck::Pod;
 use std::sync::{Arc, Mutex, Weak};
 
 /// The label of the copy in out-of-memory errors.
@@ -78,7 +79,10 @@ fn value_arrays(values: &Values) -> Arrays<'_> {
 }
 
 /// Wraps a pattern that kernels have written.
-pub(super) fn written_pattern(offsets: CudaArray<u32>, columns: CudaArray<u32>) -> Arc<DeviceArrays> {
+pub(super) fn written_pattern<O: InKernels + Pod>(
+    offsets: CudaArray<O>,
+    columns: CudaArray<u32>,
+) -> Arc<DeviceArrays> {
     let arrays = DeviceArrays::written().with_typed("offsets", "OFFSET", offsets);
     Arc::new(arrays.with("columns", columns))
 }
@@ -86,6 +90,16 @@ pub(super) fn written_pattern(offsets: CudaArray<u32>, columns: CudaArray<u32>) 
 /// Makes the copy of a pattern known to later users of the pattern.
 pub(super) fn register(pattern: &Arc<Pattern>, copy: &Arc<DeviceArrays>) {
     PATTERNS.add(pattern, copy);
+}
+
+/// Wraps values that are on the device already.
+pub(super) fn written_values<V: InKernels + Pod>(values: CudaArray<V>) -> Arc<DeviceArrays> {
+    Arc::new(DeviceArrays::written().with_typed("values", "VALUE", values))
+}
+
+/// Makes the copy of the values of a matrix known to later users of the matrix.
+pub(super) fn register_values(matrix: &Arc<Csr>, copy: &Arc<DeviceArrays>) {
+    VALUES.add(matrix, copy);
 }
 
 /// A kernel that reads a matrix in compressed sparse rows.

@@ -128,6 +128,25 @@ impl<T: Pod> CudaArray<T> {
         unsafe { self.memory.gpu.copy_to(bytemuck::cast_slice(host), address(self)) }
     }
 
+    /// Copies device memory of the caller to this array, in the order of the stream.
+    ///
+    /// # Safety
+    /// At `address` are as many elements in memory of this device. They stay there until the copy is done, and nothing writes them
+    /// meanwhile.
+    pub(crate) unsafe fn fill_from_lent(&mut self, address: u64) -> Result<()> {
+        let (gpu, bytes) = (&self.memory.gpu, self.len * size_of::<T>());
+        if bytes == 0 {
+            return Ok(());
+        }
+        let _turn = gpu.turn();
+        let stream = &gpu.0.stream;
+        bind(stream.context())?;
+        // SAFETY: both arrays have `bytes` bytes.
+        let status =
+            unsafe { sys::cuMemcpyDtoDAsync_v2(self::address(self), address, bytes, stream.cu_stream()) };
+        call("cuMemcpyDtoDAsync", status)
+    }
+
     /// Copies the array to a host array of this length, and waits for it.
     pub(crate) fn copy_out(&self, host: &mut [T]) -> Result<()> {
         assert_eq!(host.len(), self.len, "the lengths of the arrays");
@@ -189,7 +208,7 @@ impl Cuda {
     /// # Safety
     /// At `address` are `len` elements in memory of this device. They live as long as the array, and nothing else writes them
     /// meanwhile, or reads them if a kernel writes them.
-    pub(super) unsafe fn lent<T: Pod>(&self, address: u64, len: usize) -> Result<CudaArray<T>> {
+    pub(crate) unsafe fn lent<T: Pod>(&self, address: u64, len: usize) -> Result<CudaArray<T>> {
         if self.turn().recording.borrow().is_some() {
             return Err(GpuError::AllocatedInStep { what: "memory of the caller" }.into());
         }
@@ -202,6 +221,37 @@ impl Cuda {
         let bytes = unsafe { self.0.stream.upgrade_device_ptr(address, len * size_of::<T>()) };
         let memory = Memory { bytes: ManuallyDrop::new(bytes), gpu: self.clone(), lent: true };
         Ok(CudaArray { memory: Arc::new(memory), len, elements: PhantomData })
+    }
+
+    /// Copies device memory of the caller into new device memory, in the order of the stream.
+    ///
+    /// # Safety
+    /// At `address` are `len` elements in memory of this device. They stay there until the copy is done, and nothing writes them
+    /// meanwhile.
+    pub(crate) unsafe fn copy_of_lent<T: Pod>(
+        &self,
+        what: &'static str,
+        address: u64,
+        len: usize,
+    ) -> Result<CudaArray<T>> {
+        let mut array = self.allocate(what, len)?;
+        // SAFETY: as the caller promises.
+        unsafe { array.fill_from_lent(address)? };
+        Ok(array)
+    }
+
+    /// Copies device memory of the caller to the host, and waits for it.
+    ///
+    /// # Safety
+    /// At `address` are `len` elements in memory of this device, which nothing writes meanwhile.
+    pub(crate) unsafe fn fetched<T: Pod>(&self, address: u64, len: usize) -> Result<Vec<T>> {
+        let mut host = zeros(len)?;
+        if len > 0 {
+            // SAFETY: as the caller promises.
+            unsafe { self.copy_from(address, bytemuck::cast_slice_mut(&mut host))? };
+            self.synchronize()?;
+        }
+        Ok(host)
     }
 
     /// Copies a host array into new device memory.

@@ -21,7 +21,7 @@ macro_rules! in_kernels {
     };
 }
 in_kernels!(
-    u16 => "u16", i16 => "short", u32 => "u32", u64 => "u64", f32 => "float", f64 => "double",
+    u16 => "u16", i16 => "short", i32 => "int", i64 => "long long", u32 => "u32", u64 => "u64", f32 => "float", f64 => "double",
     [u32; 4] => "uint4", [u64; 2] => "ulonglong2"
 );
 

@@ -1,0 +1,152 @@
+//! Matrices from compressed rows in GPU memory of the caller.
+
+use crate::common::each_backend::gpu;
+use crate::common::vectors::{bits, reals};
+use solver::device::Cuda;
+use solver::device::cuda::memory::{CudaArray, address};
+use solver::engine::{LentIndices, LentNumbers, LentRows};
+use solver::format::{Offsets, Values};
+use solver::prelude::*;
+
+/// Arrays of a caller on a GPU.
+struct Lent {
+    given: LentRows,
+    /// The memory: indices in 32 and 64 bits, values in single and double precision.
+    _memory: (Vec<CudaArray<i32>>, Vec<CudaArray<i64>>, CudaArray<f32>, CudaArray<f64>),
+}
+
+/// Whether offsets and columns have 64 bits, and the bytes of a value; none for ones.
+type Types = ([bool; 2], Option<usize>);
+
+fn lend(gpu: &Cuda, (rows, cols): (usize, usize), arrays: (&[i64], &[i64], &[f64]), types: Types) -> Lent {
+    let (offsets, columns, values) = arrays;
+    let narrow = |array: &[i64]| array.iter().map(|&index| index as i32).collect::<Vec<_>>();
+    let single: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+    let in_32 = [offsets, columns].map(|array| gpu.allocate_from("indices", &narrow(array)).unwrap());
+    let in_64 = [offsets, columns].map(|array| gpu.allocate_from("indices", array).unwrap());
+    let (f32s, f64s) =
+        (gpu.allocate_from("f32", &single).unwrap(), gpu.allocate_from("f64", values).unwrap());
+    let indices = |i: usize| match types.0[i] {
+        true => LentIndices::I64(address(&in_64[i])),
+        false => LentIndices::I32(address(&in_32[i])),
+    };
+    let numbers = match types.1 {
+        None => LentNumbers::Ones,
+        Some(4) => LentNumbers::F32(address(&f32s)),
+        Some(_) => LentNumbers::F64(address(&f64s)),
+    };
+    let stream = gpu.stream().cu_stream() as u64;
+    let (offsets, columns) = (indices(0), indices(1));
+    let given = LentRows { rows, cols, entries: values.len(), offsets, columns, values: numbers, stream };
+    Lent { given, _memory: (in_32.into(), in_64.into(), f32s, f64s) }
+}
+
+fn take(lent: &Lent) -> solver::Result<Matrix> {
+    // SAFETY: the arrays are as long as `lend` says, and live as long as `lent`.
+    unsafe { Matrix::from_gpu(0, &lent.given) }
+}
+
+/// Returns offsets, columns and values of a matrix.
+fn arrays(matrix: &Matrix) -> (Vec<i64>, Vec<i64>, Vec<f64>) {
+    let csr = matrix.csr();
+    let offsets = (0..=csr.rows()).map(|row| csr.row_offsets().get(row) as i64).collect();
+    let columns = csr.col_indices().iter().map(|&column| i64::from(column)).collect();
+    (offsets, columns, (0..csr.nnz()).map(|entry| csr.values().get(entry)).collect())
+}
+
+#[test]
+fn rows_in_gpu_memory_give_the_matrix_that_rows_on_the_host_give() {
+    let gpu = gpu();
+    for what in ["poisson2d:1x1", "poisson2d:70x70", "uniform:n=3000,row=7", "rmat:scale=9,edges=4000"] {
+        let matrix = Matrix::open(what).unwrap();
+        let (offsets, columns, values) = arrays(&matrix);
+        let shape = (matrix.rows(), matrix.cols());
+        for wide in [[false, false], [true, true], [false, true], [true, false]] {
+            for bytes in [None, Some(4), Some(8)] {
+                let lent = lend(&gpu, shape, (&offsets, &columns, &values), (wide, bytes));
+                let got = take(&lent).unwrap();
+                let want = match bytes {
+                    None => vec![1.0; values.len()],
+                    Some(4) => values.iter().map(|&value| f64::from(value as f32)).collect(),
+                    _ => values.clone(),
+                };
+                assert_eq!(arrays(&got), (offsets.clone(), columns.clone(), want), "{what}, {wide:?}");
+                assert!(matches!(got.csr().row_offsets(), Offsets::U32(_)));
+                let kept = match got.csr().values() {
+                    Values::Ones => None,
+                    Values::F32(_) => Some(4),
+                    Values::F64(_) => Some(8),
+                };
+                assert_eq!(kept, bytes, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_in_gpu_memory_are_sorted_and_summed_as_those_on_the_host() {
+    let gpu = gpu();
+    for columns in [[2, 0, 1, 2], [0, 0, 1, 2], [0, 2, 2, 1]] {
+        let (offsets, values) = ([0_i64, 2, 2, 4], [1.0, 2.0, 3.0, 4.0]);
+        let lent = lend(&gpu, (3, 3), (&offsets, &columns, &values), ([false, true], Some(8)));
+        let want = Matrix::from_csr(3, 3, &offsets[..], &columns[..], &values[..]).unwrap();
+        assert_eq!(take(&lent).unwrap().csr(), want.csr(), "{columns:?}");
+    }
+}
+
+#[test]
+fn a_matrix_without_entries_may_lie_in_gpu_memory() {
+    let lent = lend(&gpu(), (2, 5), (&[0, 0, 0], &[], &[]), ([true, true], Some(8)));
+    let matrix = take(&lent).unwrap();
+    assert_eq!((matrix.rows(), matrix.cols(), matrix.nnz()), (2, 5, 0));
+}
+
+#[test]
+fn wrong_indices_in_gpu_memory_are_refused_with_the_error_of_the_host() {
+    let gpu = gpu();
+    let good = [0_i64, 1, 3, 4];
+    for (offsets, columns) in [
+        (good, [0_i64, 1, 3, 2]),
+        (good, [0, -1, 1, 2]),
+        (good, [0, 1, 1 << 40, 2]),
+        ([1, 1, 3, 4], [0, 1, 2, 2]),
+        ([0, 1, 3, 3], [0, 1, 2, 2]),
+        ([0, 3, 1, 4], [0, 1, 2, 2]),
+        ([0, -1, 3, 4], [0, 1, 2, 2]),
+        ([0, 1, 1 << 40, 4], [0, 1, 2, 2]),
+    ] {
+        let values = [1.0, 2.0, 3.0, 4.0];
+        let lent = lend(&gpu, (3, 3), (&offsets, &columns, &values), ([true, true], Some(8)));
+        let want = Matrix::from_csr(3, 3, &offsets[..], &columns[..], &values[..]).unwrap_err();
+        assert_eq!(take(&lent).unwrap_err().to_string(), want.to_string(), "{offsets:?} {columns:?}");
+    }
+}
+
+#[test]
+fn solves_with_a_matrix_from_gpu_memory_have_the_bits_of_those_with_the_host_s() {
+    let gpu = gpu();
+    let matrix = Matrix::open("poisson2d:300x300").unwrap();
+    let (offsets, columns, values) = arrays(&matrix);
+    let shape = (matrix.rows(), matrix.cols());
+    let taken = take(&lend(&gpu, shape, (&offsets, &columns, &values), ([false, false], Some(8)))).unwrap();
+    // Other arrays in the memory of the caller's, which are freed.
+    let other = vec![7_i64; values.len()];
+    let _others = [(); 4].map(|()| gpu.allocate_from("other arrays", &other).unwrap());
+    let b = reals(1, matrix.rows());
+    for backend in ["auto", "csr", "csr:cut=windows", "sell", "merge"] {
+        let solve = |matrix: &Matrix| {
+            let cg = Cg::new(matrix).device("cuda").backend(backend);
+            let mut answer = cg.prepare().unwrap().solve(&b).unwrap();
+            (bits(&answer.take_x()), answer.outcome().iterations)
+        };
+        assert_eq!(solve(&taken), solve(&matrix), "{backend}");
+    }
+    let doubled: Vec<f64> = values.iter().map(|value| 2.0 * value).collect();
+    let lent = lend(&gpu, shape, (&offsets, &columns, &doubled), ([false, false], Some(8)));
+    let mut prepared = Cg::new(&taken).device("cuda").prepare().unwrap();
+    let before = prepared.solve(&b).unwrap().take_x();
+    prepared.update(&take(&lent).unwrap()).unwrap();
+    let after: Vec<f64> = prepared.solve(&b).unwrap().take_x().iter().map(|x| 2.0 * x).collect();
+    // Scaling by a power of two changes no bit of a mantissa.
+    assert_eq!(bits(&after), bits(&before));
+}
