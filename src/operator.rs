@@ -106,6 +106,11 @@ impl<D: Device, T: Scalar> Operator<D, T> {
         self.device.in_turn(|| self.map.prepare(&self.device, k))
     }
 
+    /// Replaces the values of the matrix; see [`LinearOperator::set_values`].
+    pub(crate) fn set_values(&self, values: &D::Vector<T>) -> Result<bool> {
+        self.on_device(|device, a| a.set_values(device, values))
+    }
+
     /// Returns how the operator multiplies `k` columns, if it chooses between several ways.
     pub fn plan_of(&self, k: usize) -> Option<String> {
         self.map.plan_of(k)
@@ -166,6 +171,12 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
     /// does nothing.
     fn prepare(&self, _device: &D, _k: usize) -> Result<()> {
         Ok(())
+    }
+
+    /// Replaces the values of the matrix, given in the order of its entries, in the order of the device's work; false if the operator does
+    /// not store values of the type of the vectors in places that depend on the pattern only. The default is false.
+    fn set_values(&self, _device: &D, _values: &D::Vector<T>) -> Result<bool> {
+        Ok(false)
     }
 
     /// Returns how the operator multiplies `k` columns, in words, if it chooses between several ways.

@@ -5,6 +5,7 @@
 mod advice;
 mod answer;
 mod arrays;
+mod changing;
 mod device;
 pub mod doctor;
 #[cfg(feature = "fetch")]
@@ -19,6 +20,7 @@ mod matrix;
 mod memory;
 mod multiply;
 mod opening;
+mod order;
 pub mod pagerank;
 #[cfg(feature = "plot")]
 mod pictures;
@@ -50,8 +52,9 @@ pub use many::{Answers, RightHandSides};
 pub use markov::Markov;
 pub use matrix::Matrix;
 pub use memory::{MemoryPlan, compressed_rows};
-pub use multiply::{Multiply, Order, Products};
+pub use multiply::{Multiply, Products};
 pub use opening::Opening;
+pub use order::Order;
 pub use pagerank::Pagerank;
 pub use prepared::Prepared;
 pub use problem::{RhsName, VectorFile};

@@ -1,7 +1,9 @@
 //! Products of a matrix with one or several vectors on any device: C = alpha A B + beta C.
 
+use super::changing::{WITH_CHANGES, without_values};
 use super::device::{DeviceHandle, Request, Settled, on_device};
 use super::matrix::Matrix;
+use super::order::{Order, from_device_order, is_stored_alike, to_device_order};
 use super::running::{BackendOrder, Chosen, Running, device_settings, operator};
 use super::shared::{DeviceGuard, DeviceValue, Shared};
 use super::tune::{Choosing, Explanation};
@@ -11,19 +13,9 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::operator::Cost;
-use crate::parallel::{run_all, zeros};
+use crate::parallel::zeros;
 use crate::scalar::{Precision, Scalar};
 use std::sync::Arc;
-
-/// The order of the elements of an array with several columns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// The elements of a row follow each other, as devices store them.
-    #[default]
-    RowMajor,
-    /// The elements of a column follow each other.
-    ColumnMajor,
-}
 
 /// Settings of products with a matrix.
 ///
@@ -41,13 +33,19 @@ pub enum Order {
 pub struct Multiply {
     matrix: Matrix,
     order: Order,
+    changing: bool,
     running: Running,
 }
 
 impl Multiply {
     /// Creates the settings of products with this matrix.
     pub fn new(matrix: &Matrix) -> Multiply {
-        Multiply { matrix: matrix.clone(), order: Order::RowMajor, running: Running::default() }
+        Multiply {
+            matrix: matrix.clone(),
+            order: Order::RowMajor,
+            changing: false,
+            running: Running::default(),
+        }
     }
 
     /// Sets the number of columns of most products: backend `auto` chooses for it. By default 1. If `auto` has chosen a backend that
@@ -63,21 +61,32 @@ impl Multiply {
         self
     }
 
+    /// Prepares the pattern of the matrix only: [`set_values_lent`](Products::set_values_lent) sets the values, before the first product and
+    /// whenever they change. Until then all are NaN. It needs the backend `csr`, or `spmm:plan=rows`, of a GPU.
+    pub fn changing_values(mut self, changing: bool) -> Self {
+        self.changing = changing;
+        self
+    }
+
     device_settings!();
 
     /// Chooses device and backend, and builds the operator.
     pub fn prepare(self) -> Result<Products> {
-        let Multiply { matrix, order, mut running } = self;
+        let Multiply { matrix, order, changing, mut running } = self;
         let (device, backend) = running.open(None)?;
         let (precision, columns) = (running.request.precision, running.request.columns);
-        let csr =
-            if precision.narrow_values() { Arc::new(matrix.csr.to_f32()) } else { Arc::clone(&matrix.csr) };
+        let csr = match precision.narrow_values() {
+            _ if changing => without_values(&matrix.csr, &backend, precision)?,
+            true => Arc::new(matrix.csr.to_f32()),
+            false => Arc::clone(&matrix.csr),
+        };
         let choosing = running.choosing;
         let wanted = BackendOrder { backend: &backend, precision, choosing, columns };
         let phases = &mut running.phases;
         let (held, chosen) =
             on_device!(device, precision, |shared, D, T| held::<D, T>(shared, &wanted, &csr, phases))?;
-        Ok(Products { csr, device, chosen, order, held, backend, precision, choosing, several: None })
+        let several = None;
+        Ok(Products { csr, device, chosen, order, held, backend, precision, choosing, changing, several })
     }
 }
 
@@ -92,6 +101,8 @@ pub struct Products {
     backend: Choice,
     precision: Precision,
     choosing: Choosing,
+    /// Whether only the pattern was prepared.
+    changing: bool,
     /// The matrix in a backend for several columns, if `auto` has chosen one that multiplies one vector at a time.
     several: Option<Box<dyn Held>>,
 }
@@ -139,6 +150,25 @@ impl Products {
     ) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe { self.held_for(k)?.update_lent((alpha, b), (beta, c), k, stream) }
+    }
+
+    /// Replaces the values of the matrix by those at an address in memory of the device, in the order of the entries and the precision of
+    /// the vectors. The copy begins after the work of `stream` and is done before its later work; the call may return earlier. Fails
+    /// without [`changing_values`](Multiply::changing_values).
+    ///
+    /// # Safety
+    /// At the address are as many values as the matrix has entries, at a multiple of 16 bytes. Work on them is ordered with `stream`,
+    /// which is a stream of the device, or 0 for the default stream.
+    pub unsafe fn set_values_lent(&mut self, values: u64, stream: u64) -> Result<()> {
+        if !self.changing {
+            let reason = "only the values of products that were prepared with changing_values change";
+            return Err(Error::setting("values", "", reason));
+        }
+        // SAFETY: as the caller promises.
+        match unsafe { self.held.set_values_lent((values, self.csr.nnz()), stream)? } {
+            true => Ok(()),
+            false => Err(Error::setting("backend", &self.chosen.backend, WITH_CHANGES)),
+        }
     }
 
     /// Returns whether the vectors have single precision.
@@ -215,6 +245,12 @@ trait Held: Send {
         k: usize,
         stream: u64,
     ) -> Result<()>;
+
+    /// Returns whether the operator takes values.
+    ///
+    /// # Safety
+    /// See [`Products::set_values_lent`].
+    unsafe fn set_values_lent(&mut self, values: (u64, usize), stream: u64) -> Result<bool>;
 
     fn cost(&self, k: usize) -> Cost;
 }
@@ -314,14 +350,25 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
         }
     }
 
+    unsafe fn set_values_lent(&mut self, (values, len): (u64, usize), stream: u64) -> Result<bool> {
+        let (shared, parts) = self.parts();
+        let device = shared.acquire()?;
+        device.enter()?;
+        let Some(Parts { operator, .. }) = parts else { unreachable!("the operator is never removed") };
+        // SAFETY: the caller promises that the values are there and that the stream orders all work on them. The device's work lies
+        // between two positions of that stream.
+        unsafe {
+            let values = device.lend::<T>(values, len, 1)?;
+            device.wait_for(stream)?;
+            let outcome = operator.set_values(&values);
+            device.let_wait(stream)?;
+            outcome
+        }
+    }
+
     fn cost(&self, k: usize) -> Cost {
         self.value().map_or(Cost::default(), |parts| parts.operator.cost_of(k))
     }
-}
-
-/// Returns whether an array of double precision is stored as a device stores a vector of `T`.
-fn is_stored_alike<T>(order: Order) -> bool {
-    order == Order::RowMajor && size_of::<T>() == size_of::<f64>()
 }
 
 /// Copies an array to a vector; `host` is memory for it in the order and the precision of the device.
@@ -357,47 +404,4 @@ fn download<D: Device, T: Scalar>(
     device.download(from, host)?;
     from_device_order(host, to, k, order);
     Ok(())
-}
-
-/// Rows that are copied together.
-const BAND: usize = 1 << 12;
-
-/// Copies an array of `k` columns in this order to one in row-major order.
-fn to_device_order<T: Scalar>(from: &[f64], to: &mut [T], k: usize, order: Order) {
-    let n = from.len() / k;
-    let bands = to.chunks_mut(BAND * k).enumerate().collect();
-    run_all(bands, |(band, to): (usize, &mut [T])| {
-        let first = band * BAND;
-        match order {
-            Order::RowMajor => {
-                let from = &from[first * k..];
-                to.iter_mut().zip(from).for_each(|(to, &from)| *to = T::from_f64(from));
-            }
-            Order::ColumnMajor => {
-                for (row, to) in to.chunks_exact_mut(k).enumerate() {
-                    let from = from[first + row..].iter().step_by(n);
-                    to.iter_mut().zip(from).for_each(|(to, &from)| *to = T::from_f64(from));
-                }
-            }
-        }
-    });
-}
-
-/// Copies an array of `k` columns in row-major order to one in this order.
-fn from_device_order<T: Scalar>(from: &[T], to: &mut [f64], k: usize, order: Order) {
-    // The parts of an array to which the rows of a band are copied: one, or one of each column.
-    let mut parts: Vec<_> = match order {
-        Order::RowMajor => vec![to.chunks_mut(BAND * k)],
-        Order::ColumnMajor => to.chunks_mut((from.len() / k).max(1)).map(|c| c.chunks_mut(BAND)).collect(),
-    };
-    let bands =
-        from.chunks(BAND * k).map(|from| (from, parts.iter_mut().filter_map(Iterator::next).collect()));
-    let bands: Vec<(&[T], Vec<&mut [f64]>)> = bands.collect();
-    run_all(bands, |(from, parts): (&[T], Vec<&mut [f64]>)| {
-        let step = parts.len();
-        for (column, part) in parts.into_iter().enumerate() {
-            let from = from.iter().skip(column).step_by(step);
-            part.iter_mut().zip(from).for_each(|(to, from)| *to = from.to_f64());
-        }
-    });
 }

@@ -12,8 +12,10 @@ use solver::prelude::*;
 struct Lent {
     given: LentRows,
     /// The memory: indices in 32 and 64 bits, values in single and double precision.
-    _memory: (Vec<CudaArray<i32>>, Vec<CudaArray<i64>>, CudaArray<f32>, CudaArray<f64>),
+    _memory: Memory,
 }
+
+type Memory = (Vec<CudaArray<i32>>, Vec<CudaArray<i64>>, CudaArray<f32>, CudaArray<f64>);
 
 /// Whether offsets and columns have 64 bits, and the bytes of a value; none for ones.
 type Types = ([bool; 2], Option<usize>);
@@ -149,4 +151,65 @@ fn solves_with_a_matrix_from_gpu_memory_have_the_bits_of_those_with_the_host_s()
     let after: Vec<f64> = prepared.solve(&b).unwrap().take_x().iter().map(|x| 2.0 * x).collect();
     // Scaling by a power of two changes no bit of a mantissa.
     assert_eq!(bits(&after), bits(&before));
+}
+
+#[test]
+fn products_with_values_that_change_have_the_bits_of_those_prepared_with_the_values() {
+    let gpu = gpu();
+    let stream = gpu.stream().cu_stream() as u64;
+    // With columns in 16 bits, relative to the row, and in 32 bits; with rows in windows and in pieces.
+    for what in
+        ["poisson2d:70x70", "poisson2d:300x300", "uniform:n=70000,row=7", "rmat:scale=17,edges=400000"]
+    {
+        let pattern = Matrix::open(what).unwrap();
+        for (backend, k) in [("csr", 1), ("csr:cut=windows", 1), ("spmm:plan=rows", 3), ("spmm:plan=rows", 1)]
+        {
+            let prepare = |matrix: &Matrix, changing| {
+                let settings = Multiply::new(matrix).device("cuda").backend(backend).columns(k);
+                settings.changing_values(changing).prepare().unwrap()
+            };
+            let mut changing = prepare(&pattern, true);
+            let b = reals(3, pattern.cols() * k);
+            assert!(changing.product(&b, k).unwrap().iter().any(|c| c.is_nan()), "{what}, {backend}");
+            for seed in 1..3 {
+                let values = reals(seed, pattern.nnz());
+                let want = prepare(&pattern.with_values(&values).unwrap(), false).product(&b, k).unwrap();
+                let lent = gpu.allocate_from("values", &values).unwrap();
+                // SAFETY: as many values as entries, which live until the product is done.
+                unsafe { changing.set_values_lent(address(&lent), stream).unwrap() };
+                assert_eq!(bits(&changing.product(&b, k).unwrap()), bits(&want), "{what}, {backend}");
+            }
+        }
+    }
+}
+
+#[test]
+fn values_that_change_are_refused_by_a_backend_that_chooses_its_plan_for_the_columns() {
+    let gpu = gpu();
+    let pattern = Matrix::open("poisson2d:10x10").unwrap();
+    let settings = Multiply::new(&pattern).device("cuda").backend("spmm").columns(3);
+    let mut products = settings.changing_values(true).prepare().unwrap();
+    let lent = gpu.allocate_from("values", &reals(1, pattern.nnz())).unwrap();
+    // SAFETY: as many values as entries.
+    let refused = unsafe { products.set_values_lent(address(&lent), 0) }.unwrap_err().to_string();
+    assert!(refused.contains("spmm:plan=rows"), "{refused}");
+}
+
+#[test]
+fn values_that_change_are_refused_where_no_backend_takes_them() {
+    let matrix = Matrix::open("poisson2d:10x10").unwrap();
+    let settings = || Multiply::new(&matrix).device("cpu").changing_values(true);
+    let message = |outcome: solver::Result<Products>| outcome.err().unwrap().to_string();
+    let auto = message(settings().prepare());
+    assert!(auto.contains("backend auto") && auto.contains("spmm:plan=rows"), "{auto}");
+    let mixed = message(settings().backend("rows").precision(Precision::Mixed).prepare());
+    assert!(mixed.contains("use f64 or f32"), "{mixed}");
+    let values = [1.0; 460];
+    let at = values.as_ptr().expose_provenance() as u64;
+    for (changing, says) in [(true, "backend rows"), (false, "changing_values")] {
+        let mut products = settings().backend("rows").changing_values(changing).prepare().unwrap();
+        // SAFETY: the matrix has 460 entries.
+        let refused = unsafe { products.set_values_lent(at, 0) }.unwrap_err().to_string();
+        assert!(refused.contains(says), "{refused}");
+    }
 }

@@ -181,6 +181,11 @@ impl DeviceArrays {
         self.list.get(index)?.array_of()
     }
 
+    /// Returns the array of a parameter under another name, for kernels that write it; none if its elements are not of type `T`.
+    pub fn written_as<T: Scalar>(&self, parameter: &'static str, name: &'static str) -> Option<Stored> {
+        self.list.iter().find(|stored| stored.parameter().is_named(parameter))?.written_as::<T>(name)
+    }
+
     /// Appends an array of another list under another name, and defines a macro as the type of its elements if it has an array.
     pub fn with_shared(
         mut self,

@@ -193,7 +193,7 @@ impl Strategy {
             }
             None => Product::<T>::new(self.backend, device, &compressed, [pass], reserve)?,
         };
-        Ok(Arc::new(product.with_sweeps()))
+        Ok(Arc::new(product.with_sweeps().with_values_in_order(matrix.nnz())))
     }
 }
 

@@ -17,6 +17,7 @@ mod inflow;
 mod locality;
 pub mod merge;
 mod model;
+mod placed;
 mod product;
 mod resident;
 mod residual;
@@ -61,6 +62,7 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     all.extend(residual::sources());
     all.extend(transpose::sources());
     all.extend(taken::sources());
+    all.extend(placed::sources());
     all.extend(inflow::sources());
     all.extend(csr::sources(endings, sweeps));
     all.extend(spmm::sources());

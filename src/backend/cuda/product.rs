@@ -12,6 +12,7 @@
 
 use super::arrays::DeviceArrays;
 use super::form::{Ending, Form, Format, Grid, Kind, Share};
+use super::placed::place;
 use super::{check_dot, check_shapes};
 use crate::device::cuda::launch::Arguments;
 use crate::device::cuda::modules::Kernel;
@@ -93,6 +94,8 @@ pub(super) struct Product<T> {
     launches: Vec<Launch>,
     /// Whether sweeps are fused with the product.
     sweeps: bool,
+    /// The number of entries, if their values are stored in their order.
+    in_order: Option<usize>,
     cost: Cost,
     vectors: PhantomData<fn(T)>,
 }
@@ -127,7 +130,14 @@ impl<T: Scalar> Product<T> {
         let shares: u64 = launches.iter().map(|launch| launch.share.bytes()).sum();
         let bytes = matrix.bytes() + shares + width as u64;
         let cost = Cost { bytes, flops: 2 * padded_entries as u64 };
-        Product { backend, shape, matrix, numbers, launches, sweeps: false, cost, vectors: PhantomData }
+        let (sweeps, in_order) = (false, None);
+        Product { backend, shape, matrix, numbers, launches, sweeps, in_order, cost, vectors: PhantomData }
+    }
+
+    /// Declares that the values of the matrix, which has `entries` entries, are stored in their order.
+    pub fn with_values_in_order(mut self, entries: usize) -> Product<T> {
+        self.in_order = Some(entries);
+        self
     }
 
     /// Fuses sweeps with the product if one kernel owns all rows.
@@ -193,6 +203,13 @@ impl<T: Scalar> Product<T> {
 impl<T: Scalar> LinearOperator<Cuda, T> for Product<T> {
     fn shape(&self) -> (usize, usize) {
         self.shape
+    }
+
+    fn set_values(&self, device: &Cuda, values: &CudaVector<T>) -> Result<bool> {
+        match self.in_order {
+            Some(entries) => place(device, &self.matrix, None, (values, entries)),
+            None => Ok(false),
+        }
     }
 
     fn apply(

@@ -65,6 +65,14 @@ impl Stored {
         Stored { parameter, bytes: self.bytes.as_ref().map(CudaArray::shared) }
     }
 
+    /// Returns the same array for a parameter that kernels write, with elements of the type of the vectors; none if there is no array, or
+    /// one of other elements.
+    pub(crate) fn written_as<T: Scalar>(&self, name: &'static str) -> Option<Stored> {
+        let parameter = Parameter::written::<T>(name);
+        let same = self.parameter.type_name() == parameter.type_name();
+        self.bytes.as_ref().filter(|_| same).map(|bytes| Stored { parameter, bytes: Some(bytes.shared()) })
+    }
+
     /// Returns the bytes of the array; none without an array.
     pub(crate) fn bytes(&self) -> Option<u64> {
         self.bytes.as_ref().map(|bytes| bytes.len() as u64)

@@ -127,6 +127,11 @@ impl Parameter {
         Parameter { name: name.into(), ..self }
     }
 
+    /// Returns whether the parameter has this name.
+    pub fn is_named(&self, name: &'static str) -> bool {
+        self.name == name.into()
+    }
+
     /// Returns the type of an element, or of the value, in CUDA C++.
     pub fn type_name(&self) -> &'static str {
         self.element

@@ -24,6 +24,7 @@ mod tiles;
 use crate::backend::cuda::check_columns;
 use crate::backend::cuda::dense;
 use crate::backend::cuda::form::{Ending, Real, Types};
+use crate::backend::cuda::placed::Places;
 use crate::backend::{Family, Host, Param, Params, Refusal, SharedOperator};
 use crate::device::cuda::modules::KernelSource;
 use crate::device::cuda::{CudaSlots, CudaVector};
@@ -145,7 +146,10 @@ impl<T: Scalar> Spmm<T> {
                 let pieces = Pieces::of(&quads.items);
                 let (items, mean) = (quads.items.list.len(), quads.items.mean);
                 let schedule = ByItems { items, mean, pieces, scattered: self.traits.scattered() };
-                Arc::new(SeveralColumns::<T, _>::new(device, &quads, schedule, k, reserve)?)
+                let product = SeveralColumns::<T, _>::new(device, &quads, schedule, k, reserve)?;
+                let of = Arc::clone(matrix);
+                let places = Places::new(move || Quads::places(&of));
+                Arc::new(product.with_places(matrix.nnz(), places))
             }
             Plan::Staged(stage) => {
                 let staged = Staged::of(matrix, Cut { tile: stage.tile(), chunk: stage.chunk })?;
@@ -178,6 +182,16 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Spmm<T> {
 
     fn prepare(&self, device: &Cuda, k: usize) -> Result<()> {
         self.operator(k)?.prepare(device, k)
+    }
+
+    fn set_values(&self, device: &Cuda, values: &CudaVector<T>) -> Result<bool> {
+        if self.named.as_deref() != Some("rows") {
+            // A plan that is built later would have the old values.
+            return Ok(false);
+        }
+        let built = lock(&self.built);
+        let mut set = built.iter().map(|(_, operator)| operator.set_values(device, values));
+        set.try_fold(!built.is_empty(), |all, set| Ok(all && set?))
     }
 
     fn plan_of(&self, k: usize) -> Option<String> {

@@ -10,6 +10,7 @@
 use crate::backend::cuda::arrays::{Arrays, DeviceArrays, Signature};
 use crate::backend::cuda::check_columns;
 use crate::backend::cuda::form::{Ending, Format, Kind, Real, Types};
+use crate::backend::cuda::placed::{Places, place};
 use crate::device::cuda::launch::Arguments;
 use crate::device::cuda::modules::{Kernel, KernelSource};
 use crate::device::cuda::{CudaSlots, CudaVector};
@@ -80,6 +81,8 @@ const MOST_PARTIALS: usize = 16 << 20;
 pub(in crate::backend::cuda) struct SeveralColumns<T, S> {
     shape: (usize, usize),
     matrix: DeviceArrays,
+    /// The number of entries, and the places of their values, if both are known.
+    places: Option<(usize, Places)>,
     cost: Cost,
     schedule: S,
     ready: Mutex<VecDeque<Arc<Ready>>>,
@@ -156,9 +159,15 @@ impl<T: Scalar, S: Schedule> SeveralColumns<T, S> {
         let vectors = ((shape.0 + shape.1) * size_of::<T>()) as u64;
         let cost = Cost { bytes: matrix.bytes() + vectors, flops: 2 * format.padded_entries() as u64 };
         let (ready, vectors) = (Mutex::default(), std::marker::PhantomData);
-        let product = SeveralColumns { shape, matrix, cost, schedule, ready, vectors };
+        let product = SeveralColumns { shape, matrix, places: None, cost, schedule, ready, vectors };
         product.ready(device, k)?;
         Ok(product)
+    }
+
+    /// Tells where the values of the matrix, which has `entries` entries, are stored.
+    pub fn with_places(mut self, entries: usize, places: Places) -> SeveralColumns<T, S> {
+        self.places = Some((entries, places));
+        self
     }
 
     /// Returns the launches for `k` columns; makes them on the first call.
@@ -226,6 +235,13 @@ impl<T: Scalar, S: Schedule> LinearOperator<Cuda, T> for SeveralColumns<T, S> {
 
     fn prepare(&self, device: &Cuda, k: usize) -> Result<()> {
         self.ready(device, k).map(drop)
+    }
+
+    fn set_values(&self, device: &Cuda, values: &CudaVector<T>) -> Result<bool> {
+        match &self.places {
+            Some((entries, places)) => place(device, &self.matrix, Some(places), (values, *entries)),
+            None => Ok(false),
+        }
     }
 
     fn apply(

@@ -9,6 +9,7 @@ use super::items::{Items, item_list};
 use crate::backend::cuda::arrays::Arrays;
 use crate::backend::cuda::compressed::check_size;
 use crate::backend::cuda::form::{Format, Types};
+use crate::backend::cuda::placed;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
 use crate::parallel::{run_all, split_front, zeros};
@@ -36,9 +37,8 @@ pub(super) struct Quads {
 }
 
 impl Quads {
-    /// Converts a matrix.
-    pub fn of(matrix: &Arc<Csr>) -> Result<Quads> {
-        check_size(matrix)?;
+    /// Returns the first quad of each row, and the number of quads.
+    fn offsets(matrix: &Csr) -> Result<Vec<u32>> {
         let quads_of = |row: usize| matrix.row_range(row).len().div_ceil(QUAD);
         let mut offsets = zeros::<u64>(matrix.rows() + 1)?;
         for row in 0..matrix.rows() {
@@ -53,7 +53,18 @@ impl Quads {
                 container: "the 32-bit indices of backend spmm",
             });
         }
-        let offsets: Vec<u32> = offsets.into_iter().map(|offset| offset as u32).collect();
+        Ok(offsets.into_iter().map(|offset| offset as u32).collect())
+    }
+
+    /// Returns the entry of each place for a value, for a matrix that [`of`](Quads::of) converts.
+    pub fn places(matrix: &Csr) -> Result<Vec<u32>> {
+        filled(matrix, &Quads::offsets(matrix)?, |entry| entry as u32, placed::FILL)
+    }
+
+    /// Converts a matrix.
+    pub fn of(matrix: &Arc<Csr>) -> Result<Quads> {
+        check_size(matrix)?;
+        let offsets = Quads::offsets(matrix)?;
         let columns = filled(matrix, &offsets, |entry| matrix.col_indices()[entry], FILL)?;
         let columns = columns.chunks_exact(QUAD).map(|quad| [quad[0], quad[1], quad[2], quad[3]]).collect();
         let values = match matrix.values() {
@@ -121,12 +132,13 @@ mod tests {
     fn rows_begin_with_a_quad_and_the_rest_of_the_last_one_is_filled() {
         let values = Values::F64((1..=6).map(f64::from).collect());
         let offsets = Offsets::narrowest(vec![0, 5, 5, 6]);
-        let matrix = Csr::new(3, 9, offsets, vec![0, 2, 4, 6, 8, 3], values).unwrap();
-        let quads = Quads::of(&Arc::new(matrix)).unwrap();
+        let matrix = Arc::new(Csr::new(3, 9, offsets, vec![0, 2, 4, 6, 8, 3], values).unwrap());
+        let quads = Quads::of(&matrix).unwrap();
         let f = FILL;
         assert_eq!(quads.columns, [[0, 2, 4, 6], [8, f, f, f], [3, f, f, f]]);
         let want = [1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 0.0, 0.0, 6.0, 0.0, 0.0, 0.0];
         assert_eq!(quads.values, Values::F64(want.into()));
+        assert_eq!(Quads::places(&matrix).unwrap(), [0, 1, 2, 3, 4, f, f, f, 5, f, f, f]);
         assert_eq!(quads.items.list, [[0, 0, 2, u32::MAX], [1, 2, 2, u32::MAX], [2, 2, 3, u32::MAX]]);
     }
 }
