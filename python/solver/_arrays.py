@@ -1,4 +1,5 @@
 """Arrays of CuPy, torch, JAX and every library with DLPack: copies to the host and back, and arrays that are used where they lie."""
+import collections
 import contextlib
 import functools
 import importlib
@@ -15,12 +16,31 @@ _ALIGNMENT = 16
 _CPU_READS, _CUDA = (1, 3), 2
 
 
+# Types of arrays of compressed rows that the library reads on a GPU, and the bytes of an element.
+_INDICES, _VALUES = frozenset(("int32", "int64")), frozenset(("float32", "float64"))
+_BYTES = {"int32": 4, "int64": 8, "float32": 4, "float64": 8}
+
+# Compressed rows on a GPU: `lent` has an address and the bytes of an element for offsets, columns and values; `arrays` hold the memory.
+Rows = collections.namedtuple("Rows", "shape stream entries lent arrays")
+
+
 class _OnGpu:
     """A library whose arrays on a GPU are used where they lie."""
 
     def lend(self, x, gpu):
         """Returns None: the package uses these arrays themselves."""
         return None
+
+    def compressed(self, shape, offsets, columns, values):
+        """Returns compressed rows on a GPU for the library; None if it does not have the types, or if the arrays do not fit."""
+        names = [type_of(array) for array in (offsets, columns, values)]
+        if tuple(offsets.shape) != (shape[0] + 1,) or values.ndim != 1 or columns.shape != values.shape:
+            return None
+        if names[2] not in _VALUES or not _INDICES.issuperset(names[:2]):
+            return None
+        arrays = [self.aligned(array) for array in (offsets, columns, values)]
+        lent = [(self.address(array), _BYTES[name]) for array, name in zip(arrays, names)]
+        return Rows(tuple(map(int, shape)), self.stream(values), int(values.shape[0]), lent, arrays)
 
     def overlap(self, x, y):
         """Returns whether two arrays that are stored in rows share memory."""
@@ -45,6 +65,19 @@ class _Cupy(_OnGpu):
     def writeable(self, y):
         return None
 
+    def sparse_gpu(self, a):
+        """Returns the index of the GPU on which a sparse matrix is; None for all other arrays."""
+        return a.data.device.id if hasattr(a, "tocsr") and isinstance(getattr(a, "data", None), self._cupy.ndarray) else None
+
+    def rows(self, a, gpu):
+        with a.data.device:
+            a = a.tocsr()
+            return self.compressed(a.shape, a.indptr, a.indices, a.data)
+
+    def aligned(self, x):
+        x = self._cupy.ascontiguousarray(x)
+        return x if x.data.ptr % _ALIGNMENT == 0 else x.copy()
+
     def from_host(self, array, like):
         with like.device:
             return self._cupy.asarray(array)
@@ -53,8 +86,7 @@ class _Cupy(_OnGpu):
         if self.is_ready(x, dtype):
             return x
         with x.device:
-            x = self._cupy.ascontiguousarray(x, dtype)
-            return x if x.data.ptr % _ALIGNMENT == 0 else x.copy()
+            return self.aligned(self._cupy.ascontiguousarray(x, dtype))
 
     def empty(self, shape, dtype, like):
         with like.device:
@@ -82,6 +114,20 @@ class _Torch(_OnGpu):
     def gpu(self, x):
         return x.get_device() if x.is_cuda else None
 
+    def sparse_gpu(self, a):
+        layouts = self._torch.sparse_csr, self._torch.sparse_csc, self._torch.sparse_coo
+        return a.get_device() if a.is_cuda and a.layout in layouts and a.ndim == 2 else None
+
+    def rows(self, a, gpu):
+        a = a.detach()
+        a = a.coalesce() if a.layout == self._torch.sparse_coo else a
+        a = a if a.layout == self._torch.sparse_csr else a.to_sparse_csr()
+        return self.compressed(a.shape, a.crow_indices(), a.col_indices(), a.values())
+
+    def aligned(self, x):
+        x = x.contiguous()
+        return x if x.data_ptr() % _ALIGNMENT == 0 else x.clone()
+
     def writeable(self, y):
         return y.detach().numpy() if y.device.type == "cpu" and y.layout == self._torch.strided else None
 
@@ -106,8 +152,7 @@ class _Torch(_OnGpu):
         x = x.detach()
         if self.is_ready(x, dtype):
             return x
-        x = x.to(self._types[dtype]).contiguous()
-        return x if x.data_ptr() % _ALIGNMENT == 0 else x.clone()
+        return self.aligned(x.to(self._types[dtype]))
 
     def empty(self, shape, dtype, like):
         return like.new_empty(shape) if like.dtype == self._types[dtype] else like.new_empty(shape, dtype=self._types[dtype])
@@ -129,6 +174,9 @@ class _Exchanged:
     """Any library with DLPack: arrays that the CPU reads are used where they lie, and those on a GPU through CuPy or torch."""
 
     def gpu(self, x):
+        return None
+
+    def sparse_gpu(self, a):
         return None
 
     def to_host(self, x):
@@ -180,6 +228,16 @@ class _Jax(_Exchanged):
         # Entries behind the matrix fill the arrays.
         inside = (indices < np.array(x.shape)).all(axis=1)
         return scipy.sparse.coo_array((data[inside], tuple(indices[inside].T)), shape=x.shape)
+
+    def sparse_gpu(self, a):
+        if not hasattr(a, "indptr") or a.n_batch or a.n_dense:
+            return None
+        kind, index = a.data.__dlpack_device__()
+        return int(index) if kind == _CUDA else None
+
+    def rows(self, a, gpu):
+        lent = [self.lend(array, gpu) for array in (a.indptr, a.indices, a.data)]
+        return None if any(array is None for array in lent) else library(lent[0]).compressed(a.shape, *lent)
 
     def _precision(self, like):
         """Returns a context in which JAX makes arrays of double precision if it has made one before."""
@@ -235,6 +293,21 @@ def on_host(x):
     """Copies an array or a matrix of another library to NumPy or SciPy; returns all other objects."""
     found = library(x)
     return x if found is None else found.to_host(x)
+
+
+def rows(a, chosen):
+    """Returns the compressed rows of a sparse matrix on the GPU whose index `chosen()` is, with that index, or else None."""
+    found = library(a)
+    gpu = None if found is None else found.sparse_gpu(a)
+    if gpu is None or gpu != chosen():
+        return None
+    lent = found.rows(a, gpu)
+    return None if lent is None else (gpu, lent)
+
+
+def type_of(x):
+    """Returns the name of the type of an array of any library."""
+    return str(x.dtype).rpartition(".")[2]
 
 
 def alike(array, like):

@@ -7,8 +7,8 @@ from . import _arrays, _inputs, _solver
 from ._errors import InputError
 
 
-def graph(g, weight):
-    """Returns the matrix of a graph, and the labels of its vertices if they are not the numbers from 0."""
+def graph(g, weight, chosen=None):
+    """Returns the matrix of a graph, and the labels of its vertices if they are not the numbers from 0. `chosen` is as for a matrix."""
     if isinstance(g, (str, os.PathLike)):
         found = _solver.Matrix.open(g, True)
         return found, found.names()
@@ -20,7 +20,7 @@ def graph(g, weight):
         return _of_igraph(g, weight)
     if hasattr(g, "columns") and hasattr(g, "to_numpy"):
         return _of_table(g, weight)
-    found = _inputs.matrix(g)
+    found = _inputs.matrix(g, chosen)
     if found is None:
         raise InputError("a graph needs links, and a LinearOperator has none")
     return found, None

@@ -8,15 +8,20 @@ from . import _arrays, _solver
 from ._errors import BadSettingError, DimensionError, InputError
 
 
-def matrix(a):
+def matrix(a, chosen=None):
     """Returns the matrix of the library for a name, a file, a matrix of SciPy, CuPy, torch or JAX, or a dense array.
 
-    Returns None for an object that only multiplies, such as a LinearOperator.
+    Returns None for an object that only multiplies, such as a LinearOperator. A sparse matrix on the GPU whose index `chosen()` is becomes
+    a matrix of the library there.
     """
     if isinstance(a, _solver.Matrix):
         return a
     if isinstance(a, (str, os.PathLike)):
         return _solver.Matrix.open(a, False)
+    there = None if chosen is None else _arrays.rows(a, chosen)
+    if there is not None:
+        gpu, (shape, stream, entries, lent, _) = there
+        return _solver.Matrix.from_gpu(gpu, stream, shape, entries, lent)
     a = _arrays.on_host(a)
     if hasattr(a, "tocsr"):
         return _of_rows(a.tocsr())
@@ -112,6 +117,11 @@ def running(**settings):
         if value is not None:
             settings[name] = _CHECKS[_SETTINGS[name][1]](value, name)
     return {name: default if settings.get(name) is None else settings[name] for name, (default, _) in _SETTINGS.items()}
+
+
+def gpu(settings, precond=None):
+    """Returns a function for `matrix`, which returns the index of the GPU that a call runs on, or None for the CPU."""
+    return lambda: _solver.chosen_gpu(settings, precond)
 
 
 def text(value, name):

@@ -128,7 +128,11 @@ class Cg(_report.Chosen):
                 raise InputError("M and precond name the preconditioner twice; pass one of them")
             M = precond
         self._callback = callback
-        self._matrix, apply = _inputs.matrix(A), None
+        settings = _inputs.running(**settings)
+        named = M if isinstance(M, str) else None
+        # A preconditioner of the caller runs on the CPU.
+        self._chosen_gpu = _inputs.gpu(settings, named) if M is None or named is not None else None
+        self._matrix, apply = _inputs.matrix(A, self._chosen_gpu), None
         if self._matrix is None and method in ("pipelined-cg", "block-cg"):
             raise BadSettingError(f"method {method!r}: it needs the entries of the matrix, and a LinearOperator has none; use cg")
         if self._matrix is None:
@@ -137,7 +141,7 @@ class Cg(_report.Chosen):
         if apply is not None and rows != cols:
             raise NotSquareError(f"the operator is {rows} x {cols}; the methods need a square one")
         self.shape = (rows, cols)
-        named, own = (M, None) if M is None or isinstance(M, str) else (None, _preconditioner(M, rows))
+        own = None if M is None or named is not None else _preconditioner(M, rows)
         self._single = str(getattr(A, "dtype", "")).endswith("float32")
         maxiter = None if maxiter is None else _inputs.count(maxiter, "maxiter", 0)
         columns = _inputs.count(columns, "columns", 1)
@@ -145,7 +149,7 @@ class Cg(_report.Chosen):
         tolerances = {"rtol": rtol, "atol": atol or None, "maxiter": maxiter}
         self._prepared = _solver.Prepared(
             method, self._matrix, apply, rows, named, own, columns, bool(assume_symmetric), bool(check), callback, tolerances,
-            _inputs.running(**settings),
+            settings,
         )
 
     def _chosen(self):
@@ -168,7 +172,7 @@ class Cg(_report.Chosen):
 
     def update(self, A):
         """Replaces the values of the matrix; the pattern must be the same."""
-        found = _inputs.matrix(A)
+        found = _inputs.matrix(A, self._chosen_gpu)
         if found is None:
             raise InputError("the prepared matrix has entries; a LinearOperator has none")
         self._prepared.update(found)

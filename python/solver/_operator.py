@@ -23,10 +23,10 @@ class Operator(_report.Chosen, _solver.Products):
     """
 
     def __new__(cls, A, *, backend="auto", device="auto", precision="f64", threads=None, tune=False, columns=1):
-        matrix = _inputs.matrix(A)
+        settings = _inputs.running(device=device, backend=backend, precision=precision, threads=threads, tune=tune)
+        matrix = _inputs.matrix(A, _inputs.gpu(settings))
         if matrix is None:
             raise InputError("an Operator needs the entries of a matrix, and a LinearOperator has none")
-        settings = _inputs.running(device=device, backend=backend, precision=precision, threads=threads, tune=tune)
         made = super().__new__(cls, matrix, _inputs.count(columns, "columns", 1), settings)
         made._gpu, made._type = made.gpu, np.dtype(np.float32 if made.is_single else np.float64)
         return made
@@ -54,7 +54,7 @@ class Operator(_report.Chosen, _solver.Products):
         b = found.ready(x, self._type)
         y = found.empty((self.shape[0], *shape[1:]), self._type, b)
         self._update_on_gpu(found, 1.0, b, 0.0, y, k)
-        return y if x.dtype == y.dtype else found.ready(y, np.dtype(_type_of(x)))
+        return y if x.dtype == y.dtype else found.ready(y, np.dtype(_arrays.type_of(x)))
 
     def _is_here(self, found, x):
         """Returns whether an array of another library, of a type that the operator has or converts, is on the operator's GPU."""
@@ -124,8 +124,3 @@ class Operator(_report.Chosen, _solver.Products):
 
     def __repr__(self):
         return f"Operator({self.shape[0]} x {self.shape[1]}, backend {self.backend} on {self.device})"
-
-
-def _type_of(x):
-    """Returns the name of the type of an array of any library."""
-    return str(x.dtype).rpartition(".")[2]

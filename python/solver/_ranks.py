@@ -77,7 +77,7 @@ class PageRank(_report.Chosen):
 
     def update(self, G):
         """Prepares another graph with the same settings."""
-        graph, labels = _graphs.graph(G, self._weight)
+        graph, labels = _graphs.graph(G, self._weight, _inputs.gpu(self._settings[2]))
         # One assignment, so that a solve of another thread has ranks and labels of the same graph.
         self._state = _solver.PreparedRanks(graph, *self._settings), labels, graph.shape[0]
 

@@ -72,6 +72,7 @@ fn _solver(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<stationary::Distributions>()?;
     m.add_function(wrap_pyfunction!(run_program, m)?)?;
     m.add_function(wrap_pyfunction!(backends, m)?)?;
+    m.add_function(wrap_pyfunction!(settings::chosen_gpu, m)?)?;
     m.add_function(wrap_pyfunction!(_panic, m)?)?;
     m.add_function(wrap_pyfunction!(_after_fork, m)?)?;
     Ok(())

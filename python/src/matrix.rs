@@ -5,7 +5,7 @@ use crate::errors::detached;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use solver::engine;
+use solver::engine::{self, LentIndices, LentNumbers, LentRows};
 use solver::format::{Offsets, Values};
 use std::path::PathBuf;
 
@@ -38,6 +38,36 @@ impl Matrix {
         let (offsets, columns, values) = (offsets.indices()?, columns.indices()?, values.numbers()?);
         let (rows, cols) = shape;
         detached(py, || engine::Matrix::from_csr(rows, cols, offsets, columns, values)).map(Matrix)
+    }
+
+    /// Copies compressed rows in memory of a GPU: addresses, each with the bytes of an element (4 or 8; 0 if every value is 1). The caller
+    /// of this private function has checked lengths, types and alignment.
+    #[staticmethod]
+    fn from_gpu(
+        py: Python<'_>,
+        gpu: usize,
+        stream: u64,
+        shape: (usize, usize),
+        entries: usize,
+        arrays: [(u64, usize); 3],
+    ) -> PyResult<Matrix> {
+        let index = |(address, bytes): (u64, usize)| match bytes {
+            4 => LentIndices::I32(address),
+            _ => LentIndices::I64(address),
+        };
+        let values = match arrays[2] {
+            (_, 0) => LentNumbers::Ones,
+            (address, 4) => LentNumbers::F32(address),
+            (address, _) => LentNumbers::F64(address),
+        };
+        let (offsets, columns) = (index(arrays[0]), index(arrays[1]));
+        let given = LentRows { rows: shape.0, cols: shape.1, entries, offsets, columns, values, stream };
+        detached(py, || {
+            // SAFETY: `_inputs.matrix` and `_Pattern` in `solver.torch` pass addresses of arrays that they hold during the call, with
+            // their lengths and types. Earlier work on them is in the order of the stream.
+            unsafe { engine::Matrix::from_gpu(gpu, &given) }
+        })
+        .map(Matrix)
     }
 
     #[getter]

@@ -1,11 +1,13 @@
 //! Settings that several calls share.
 
-use crate::errors::bad_setting;
+use crate::errors::{bad_setting, detached};
 use crate::matrix::json;
 use pyo3::prelude::*;
-use solver::engine::DeviceHandle;
 use solver::engine::tune::Explanation;
+use solver::engine::{DeviceHandle, DeviceName, Request};
+use solver::precond::Preconditioner;
 use solver::scalar::Precision;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Where and how a solve runs.
@@ -34,6 +36,35 @@ impl Running {
         let Some(seconds) = self.time_limit else { return Ok(None) };
         let fault = |_| bad_setting(py, "time_limit", seconds, "it must be a number of seconds, at least 0");
         Duration::try_from_secs_f64(seconds).map(Some).map_err(fault)
+    }
+}
+
+/// Returns the index of the GPU that a call with these settings runs on; none for the CPU, and for settings that are refused later.
+#[pyfunction]
+pub fn chosen_gpu(py: Python<'_>, running: Running, precond: Option<String>) -> PyResult<Option<usize>> {
+    let precision = running.precision(py)?;
+    let Running { device, backend, threads, .. } = running;
+    detached(py, move || {
+        let precond = precond.map_or(Ok(Preconditioner::NONE), |name| name.parse());
+        let settled = precond.and_then(|precond| {
+            Request { device, backend, precond, precision, threads, ..Request::default() }.settle()
+        });
+        Ok(match settled.map(|settled| settled.device) {
+            Ok(DeviceName::Cuda(index)) => Some(index),
+            _ => None,
+        })
+    })
+}
+
+/// Keeps the shared device of a GPU open until the process ends, so that its kernels are loaded once.
+fn keep_open(device: &DeviceHandle) {
+    static KEPT: Mutex<Vec<DeviceHandle>> = Mutex::new(Vec::new());
+    let index = device.name().strip_prefix("cuda:").and_then(|index| index.parse().ok());
+    let Some(index) = index else { return };
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.iter().all(|other| other.name() != device.name()) {
+        // Returns the device that is open: solves on a GPU share it.
+        kept.extend(DeviceHandle::shared(DeviceName::Cuda(index)));
     }
 }
 
@@ -69,5 +100,6 @@ pub(crate) use with_watching;
 pub type Chosen = (String, String, String);
 
 pub fn chosen(backend: &str, device: &DeviceHandle, explanation: &Explanation) -> PyResult<Chosen> {
+    keep_open(device);
     Ok((backend.to_owned(), device.describe().to_owned(), json(explanation)?))
 }

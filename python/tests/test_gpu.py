@@ -1,6 +1,8 @@
 """The package on a GPU, with matrices and vectors of CuPy and torch."""
+import ctypes
 import importlib
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -240,3 +242,111 @@ def test_work_on_other_streams_is_ordered_with_the_product():
             total = y.sum()
         stream.synchronize()
         assert abs(float(total) - value * float(a.sum())) < 1e-6 * value * abs(float(a.sum())) + 1e-6
+
+
+def rows_of(name, a, index, dtype):
+    """Returns a matrix of SciPy as compressed rows of CuPy or torch on the GPU, with indices and values of these types."""
+    found = library(name)
+    arrays = a.data.astype(dtype), a.indices.astype(index), a.indptr.astype(index)
+    if name == "cupy":
+        import cupyx.scipy.sparse
+        return cupyx.scipy.sparse.csr_matrix(tuple(map(found.asarray, arrays)), shape=a.shape)
+    data, columns, offsets = (found.from_numpy(array).cuda() for array in arrays)
+    return found.sparse_csr_tensor(offsets, columns, data, size=a.shape)
+
+
+@with_gpu
+@pytest.mark.parametrize("name", ["cupy", "torch"])
+def test_compressed_rows_on_the_gpu_are_used_where_they_lie(name, monkeypatch):
+    from solver import _arrays
+    a = solver.generate("poisson2d:300x300").tocsr()
+    b = np.random.default_rng(1).standard_normal(a.shape[0])
+    want = solver.Cg(a, device="cuda", rtol=1e-10).solve(b)
+    for index in ("int32", "int64") if name == "torch" else ("int32",):
+        for device in ("auto", "cuda", "cuda:0"):
+            there = rows_of(name, a, index, "float64")
+            with monkeypatch.context() as patch:
+                # The library of the array is not asked for a copy of the matrix on the host.
+                patch.setattr(_arrays, "on_host", lambda x: x if isinstance(x, np.ndarray) else pytest.fail("copied to the host"))
+                prepared = solver.Cg(there, device=device, rtol=1e-10)
+            got = prepared.solve(b)
+            assert got.iterations == want.iterations and np.array_equal(got.x, want.x)
+            del there
+            assert np.array_equal(prepared.solve(b).x, want.x)
+            prepared.update(rows_of(name, 2 * a, index, "float64"))
+            assert np.array_equal(2 * prepared.solve(b).x, want.x)
+        op = solver.Operator(rows_of(name, a, index, "float32"), device="cuda")
+        np.testing.assert_allclose(op @ b, a @ b, rtol=1e-12, atol=1e-12)
+        x, info = solver.minres(rows_of(name, a, index, "float64"), b, rtol=1e-10)
+        assert info == 0 and np.linalg.norm(a @ x - b) <= 1e-9 * np.linalg.norm(b)
+        on_cpu = solver.Cg(rows_of(name, a, index, "float64"), device="cpu", rtol=1e-10).solve(b)
+        assert np.abs(on_cpu.x - want.x).max() <= 1e-7 * np.abs(want.x).max()
+
+
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_library_is_given_addresses_and_types_of_compressed_rows(monkeypatch, index, dtype):
+    torch = library("torch")
+    from solver import _arrays, _inputs
+    # Tensors of the CPU stand for those of a GPU.
+    monkeypatch.setattr(_arrays._Torch, "sparse_gpu", lambda self, a: 3)
+    monkeypatch.setattr(_arrays._Torch, "stream", lambda self, x: 77)
+    given = []
+
+    def read(gpu, stream, shape, entries, lent):
+        assert (gpu, stream) == (3, 77) and all(address % 16 == 0 for address, _ in lent)
+        kinds = {4: np.int32, 8: np.int64}, {4: np.int32, 8: np.int64}, {4: np.float32, 8: np.float64}
+        lengths = shape[0] + 1, entries, entries
+        arrays = [
+            np.frombuffer((ctypes.c_char * (n * width)).from_address(address), kind[width]).copy()
+            for (address, width), kind, n in zip(lent, kinds, lengths)
+        ]
+        given.append(scipy.sparse.csr_array(tuple(arrays[::-1]), shape=shape))
+
+    monkeypatch.setattr(_inputs, "_solver", SimpleNamespace(Matrix=type("Matrix", (), {"from_gpu": read})))
+    a = scipy.sparse.random_array((70, 50), density=0.1, rng=np.random.default_rng(5), format="csr", dtype=dtype)
+    offsets, columns, data = (torch.from_numpy(array) for array in (a.indptr.astype(index), a.indices.astype(index), a.data))
+    # The second one has columns that begin at an odd element.
+    odd = torch.cat([columns[:1], columns])[1:]
+    for rows in (torch.sparse_csr_tensor(offsets, of, data, size=a.shape) for of in (columns, odd)):
+        for matrix in (rows, rows.to_sparse_coo()):
+            _inputs.matrix(matrix, lambda: 3)
+            assert given[-1].dtype == dtype and np.array_equal(given[-1].toarray(), a.toarray())
+    assert len(given) == 4
+    with pytest.raises(AttributeError, match="from_csr"):
+        _inputs.matrix(rows, lambda: 2)  # the call runs on another GPU
+
+
+@with_gpu
+@pytest.mark.parametrize("name", ["cupy", "torch"])
+def test_graphs_on_the_gpu_are_ranked_as_those_on_the_host(name):
+    graph = solver.generate("rmat:scale=12,factor=8").tocsr()
+    ranks = [solver.pagerank(g, device="cuda").ranks for g in (graph, rows_of(name, graph, "int32", "float64"))]
+    assert np.array_equal(*ranks)
+
+
+@with_gpu
+@pytest.mark.parametrize("name", ["cupy", "torch"])
+def test_columns_on_the_gpu_that_are_not_sorted_or_repeat_are_sorted_and_summed(name):
+    columns, values = np.array([2, 0, 2, 1, 1, 2, 0, 2]), np.arange(1.0, 9.0)
+    a = scipy.sparse.csr_array((values, columns, np.array([0, 3, 5, 8])), shape=(3, 3))
+    dense = a.toarray()
+    there = rows_of(name, a, "int32", "float64")
+    np.testing.assert_array_equal(solver.Operator(there, device="cuda") @ np.eye(3), dense)
+
+
+@with_gpu
+def test_a_matrix_is_taken_after_the_earlier_work_of_the_stream_and_before_its_later_work():
+    torch = library("torch")
+    a = solver.generate("poisson2d:500x500").tocsr()
+    there = rows_of("torch", a, "int32", "float64")
+    stream = torch.cuda.Stream()
+    x = np.ones(a.shape[0])
+    for factor in range(1, 10):
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(2_000_000)
+            there.values().copy_(torch.from_numpy(factor * a.data))
+            op = solver.Operator(there, device="cuda", backend="csr")
+            there.values().fill_(-1)
+        np.testing.assert_allclose(op @ x, factor * (a @ x), rtol=1e-12, atol=1e-12)
+        stream.synchronize()
