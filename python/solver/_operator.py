@@ -27,12 +27,14 @@ class Operator(_report.Chosen, _solver.Products):
         matrix = _inputs.matrix(A, _inputs.gpu(settings))
         if matrix is None:
             raise InputError("an Operator needs the entries of a matrix, and a LinearOperator has none")
-        made = super().__new__(cls, matrix, _inputs.count(columns, "columns", 1), settings)
+        made = super().__new__(cls, matrix, _inputs.count(columns, "columns", 1), cls._changes, settings)
         made._gpu, made._type = made.gpu, np.dtype(np.float32 if made.is_single else np.float64)
         return made
 
     dtype = np.dtype(np.float64)
     ndim = 2
+    # Whether only the pattern is prepared, and each product is given the values.
+    _changes = False
 
     def __matmul__(self, x):
         if _inputs.is_read_in_place(x):

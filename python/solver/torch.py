@@ -7,7 +7,7 @@ import threading
 
 import torch
 
-from . import _inputs
+from . import _arrays, _inputs, _solver
 from ._errors import DimensionError, InputError
 from ._operator import Operator
 
@@ -28,7 +28,8 @@ def spmm(A, B):
 
     The first product with a matrix prepares it: in the order of the entries of `torch.sparse_csr`, on the device of A. Later products
     use what was prepared, until an operation of torch changes the values in place. A change that torch does not count, as through
-    `.data`, is not seen: call `forget()` after it. Values that require a gradient are prepared anew for each product.
+    `.data`, is not seen: call `forget()` after it. Of values that require a gradient on a GPU, only the pattern is prepared, and each
+    product takes the values as they are; on the CPU they are prepared anew for each product.
 
     `torch.compile` cannot take sparse tensors apart. A compiled function is meant to call the operator itself, with the arrays of A:
     `torch.ops.solver.product(offsets, columns, values, A.shape[1], False, B)`.
@@ -90,13 +91,18 @@ def _operator(offsets, columns, values, width, transposed, k):
     if values.requires_grad or any(tensor.is_inference() for tensor in tensors):
         # Torch does not count all changes of these tensors: `gradcheck` and some optimisers change values through `.data`.
         return _prepare(*tensors, width, transposed, k)
-    key = (*((t.data_ptr(), t.numel(), t.dtype, t._version) for t in tensors), str(values.device), width, transposed, k > 1)
+    return _kept(tensors, (values.device, width, transposed, k > 1), lambda: _prepare(*tensors, width, transposed, k))
+
+
+def _kept(tensors, settings, prepare):
+    """Returns what `prepare` has made of these tensors, or calls it."""
+    key = (*((t.data_ptr(), t.numel(), t.dtype, t._version) for t in tensors), *settings)
     with _lock:
         found = _prepared.get(key)
         if found is not None:
             _prepared.move_to_end(key)
             return found[0]
-    made = _prepare(*tensors, width, transposed, k)
+    made = prepare()
     with _lock:
         _prepared[key] = made, tuple(tensor.detach() for tensor in tensors)
         while len(_prepared) > _MOST_PREPARED:
@@ -113,6 +119,63 @@ def _prepare(offsets, columns, values, width, transposed, k):
     return Operator(_inputs.matrix(rows), device=str(values.device), precision=precision, columns=k)
 
 
+class _Changing(Operator):
+    """A pattern on a GPU, prepared for products with values that change."""
+
+    _changes = True
+
+    def product_of(self, values, b):
+        """Returns A b for a matrix A with these values."""
+        found = _arrays.library(b)
+        k = self._columns(tuple(b.shape))
+        values, b = found.ready(values, self._type), found.ready(b, self._type)
+        c = found.empty((self.shape[0], *b.shape[1:]), self._type, b)
+        if self.shape[0]:
+            self.update_on_gpu((1.0, found.address(b)), (0.0, found.address(c)), k, found.stream(b), found.address(values))
+        return c
+
+
+def _rows(offsets, columns):
+    """Returns the row of each entry."""
+    counts = offsets[1:] - offsets[:-1]
+    return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts, output_size=len(columns))
+
+
+class _Pattern:
+    """A pattern on a GPU, or its transpose, in which the entries have another order."""
+
+    def __init__(self, offsets, columns, dtype, width, transposed, k):
+        rows, self._order, shape = _rows(offsets, columns), None, (len(offsets) - 1, width)
+        if transposed:
+            self._order = torch.argsort(columns, stable=True)
+            counts = torch.bincount(columns, minlength=width)
+            offsets = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+            rows, columns, shape = columns[self._order], rows[self._order], shape[::-1]
+        # The library would sort columns and add those that repeat: the values would be those of other entries.
+        self.is_sorted = bool(((columns[1:] > columns[:-1]) | (rows[1:] > rows[:-1])).all())
+        if self.is_sorted:
+            gpu, precision = offsets.get_device(), "f32" if dtype == torch.float32 else "f64"
+            found = _arrays.library(offsets)
+            arrays = [found.aligned(offsets), found.aligned(columns)]
+            lent = [*((array.data_ptr(), array.element_size()) for array in arrays), (0, 0)]
+            matrix = _solver.Matrix.from_gpu(gpu, found.stream(offsets), shape, len(columns), lent)
+            backend = "csr" if k == 1 else "spmm:plan=rows"
+            self._products = _Changing(matrix, device=f"cuda:{gpu}", backend=backend, precision=precision, columns=k)
+
+    def product(self, values, b):
+        values = values.detach()
+        return self._products.product_of(values if self._order is None else values[self._order], b)
+
+
+def _pattern(offsets, columns, values, width, transposed, k):
+    """Returns the prepared pattern of a matrix on a GPU whose values require a gradient; None for all other matrices."""
+    if not (values.is_cuda and values.requires_grad and len(values)) or offsets.is_inference() or columns.is_inference():
+        return None
+    settings = "pattern", values.dtype, values.device, width, transposed, k > 1
+    found = _kept((offsets, columns), settings, lambda: _Pattern(offsets, columns, values.dtype, width, transposed, k))
+    return found if found.is_sorted else None
+
+
 @torch.library.custom_op("solver::product", mutates_args=())
 def _product(
     offsets: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, width: int, transposed: bool, b: torch.Tensor,
@@ -125,7 +188,8 @@ def _product_of(offsets, columns, values, width, transposed, b):
     k = b.shape[1] if b.ndim == 2 else 1
     if k == 0:
         return _shaped(offsets, columns, values, width, transposed, b)
-    return _operator(offsets, columns, values, width, transposed, k) @ b
+    pattern = _pattern(offsets, columns, values, width, transposed, k)
+    return pattern.product(values, b) if pattern else _operator(offsets, columns, values, width, transposed, k) @ b
 
 
 @_product.register_fake
@@ -143,8 +207,7 @@ def _gradients(ctx, c):
     offsets, columns, values, b = ctx.saved_tensors
     of_values = of_b = None
     if ctx.needs_input_grad[2]:
-        counts = offsets[1:] - offsets[:-1]
-        rows = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts, output_size=len(columns))
+        rows = _rows(offsets, columns)
         left, right = (columns, rows) if ctx.transposed else (rows, columns)
         of_values = _at_entries(c, left, b, right)
     if ctx.needs_input_grad[5]:

@@ -36,9 +36,17 @@ fn columns(py: Python<'_>, shape: &[usize], n: usize) -> PyResult<usize> {
 
 #[pymethods]
 impl Products {
+    /// With `changes`, only the pattern of the matrix is prepared.
     #[new]
-    fn new(py: Python<'_>, matrix: &Matrix, columns: usize, running: Running) -> PyResult<Products> {
+    fn new(
+        py: Python<'_>,
+        matrix: &Matrix,
+        columns: usize,
+        changes: bool,
+        running: Running,
+    ) -> PyResult<Products> {
         let settings = with_running!(engine::Multiply::new(&matrix.0), &running, py).columns(columns);
+        let settings = settings.changing_values(changes);
         let inner = detached(py, || settings.prepare())?;
         let chosen = chosen(inner.backend(), inner.device(), inner.explanation())?;
         Ok(Products { inner: Owned::new(inner), shape: (matrix.0.rows(), matrix.0.cols()), chosen })
@@ -88,8 +96,9 @@ impl Products {
         self.inner.with(py, |products| Ok(index(products.device().name())))
     }
 
-    /// Sets c to alpha A b + beta c, for arrays on the GPU of the operator, in the order of a stream. The caller of this private
-    /// function has checked addresses, shapes, types and alignment.
+    /// Sets c to alpha A b + beta c, for arrays on the GPU of the operator, in the order of a stream. If there is an address of `values`,
+    /// they become those of A before. The caller of this private function has checked addresses, shapes, types and alignment.
+    #[pyo3(signature = (product, addend, k, stream, values=None))]
     fn update_on_gpu(
         &self,
         py: Python<'_>,
@@ -97,11 +106,16 @@ impl Products {
         addend: (f64, u64),
         k: usize,
         stream: u64,
+        values: Option<u64>,
     ) -> PyResult<()> {
         self.inner.with(py, |products| {
             // SAFETY: `Operator` in Python passes addresses of arrays that it holds during the call, with the shapes and the type
-            // of the operator. Later work on them follows in the stream.
-            unsafe { products.update_lent(product, addend, k, stream) }
+            // of the operator; `_Changing` in `solver.torch` also passes as many values as the pattern has entries. Later work on
+            // all of them follows in the stream.
+            unsafe {
+                values.map_or(Ok(()), |values| products.set_values_lent(values, stream))?;
+                products.update_lent(product, addend, k, stream)
+            }
         })
     }
 

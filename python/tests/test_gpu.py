@@ -350,3 +350,82 @@ def test_a_matrix_is_taken_after_the_earlier_work_of_the_stream_and_before_its_l
             there.values().fill_(-1)
         np.testing.assert_allclose(op @ x, factor * (a @ x), rtol=1e-12, atol=1e-12)
         stream.synchronize()
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_pattern_is_prepared_without_values_and_the_values_of_each_product_come_in_its_order(monkeypatch, transposed):
+    torch = library("torch")
+    import solver.torch
+    from solver import _arrays
+    kinds = {4: np.int32, 8: np.int64}
+
+    class Changing:
+        """Multiplies on the CPU with the arrays that were given for a GPU."""
+
+        def __init__(self, rows, **settings):
+            self.rows, self.settings = rows, settings
+
+        def product_of(self, values, b):
+            return torch.from_numpy(scipy.sparse.csr_array((values.numpy(), *self.rows[0]), shape=self.rows[1]) @ b.numpy())
+
+    def read(gpu, stream, shape, entries, lent):
+        assert lent[2] == (0, 0)
+        lengths = shape[0] + 1, entries
+        arrays = [
+            np.frombuffer((ctypes.c_char * (n * width)).from_address(address), kinds[width]).copy()
+            for (address, width), n in zip(lent, lengths)
+        ]
+        return arrays[::-1], shape
+
+    monkeypatch.setattr(solver.torch, "_solver", SimpleNamespace(Matrix=SimpleNamespace(from_gpu=read)))
+    monkeypatch.setattr(solver.torch, "_Changing", Changing)
+    monkeypatch.setattr(_arrays._Torch, "stream", lambda self, x: 0)
+    a = next(cases(torch))
+    arrays = a.crow_indices(), a.col_indices()
+    for k, backend in ((1, "csr"), (3, "spmm:plan=rows")):
+        pattern = solver.torch._Pattern(*arrays, a.dtype, 50, transposed, k)
+        assert pattern.is_sorted and pattern._products.settings == {
+            "device": "cuda:-1", "backend": backend, "precision": "f32", "columns": k,
+        }
+        for values in (a.values(), torch.randn(a.values().shape)):
+            dense = torch.sparse_csr_tensor(*arrays, values, size=a.shape).to_dense()
+            dense = dense.T if transposed else dense
+            b = torch.randn(dense.shape[1], k)
+            close(torch, pattern.product(values, b), dense @ b)
+    # Columns that are not sorted, or repeat, would be sorted and added by the library.
+    for columns in ([1, 0, 2], [1, 1, 2]):
+        pattern = solver.torch._Pattern(torch.tensor([0, 2, 3]), torch.tensor(columns), a.dtype, 3, False, 1)
+        assert not pattern.is_sorted
+
+
+@with_gpu
+def test_training_prepares_the_pattern_once_and_takes_the_values_of_each_step(monkeypatch):
+    torch = library("torch")
+    import solver.torch
+    for a in cases(torch):
+        if a.device.type != "cuda":
+            continue
+        solver.torch.forget()
+        offsets, columns = a.crow_indices(), a.col_indices()
+        values = a.values().clone().requires_grad_()
+        dense = a.to_dense().requires_grad_()
+        made = []
+        prepare = solver.torch._Pattern.__init__
+        monkeypatch.setattr(solver.torch._Pattern, "__init__", lambda self, *given: (made.append(given), prepare(self, *given))[1])
+        monkeypatch.setattr(solver.torch, "_prepare", lambda *given: pytest.fail("prepared with values"))
+        for step in range(5):
+            b = torch.randn(50, 3, device=a.device, dtype=a.dtype, requires_grad=True)
+            matrix = torch.sparse_csr_tensor(offsets, columns, values, size=a.shape)
+            got = solver.torch.spmm(matrix, b)
+            want = dense @ b
+            close(torch, got, want)
+            gradients = torch.autograd.grad((got ** 2).sum(), (values, b))
+            of_dense = torch.autograd.grad((want ** 2).sum(), (dense, b))
+            rows = torch.repeat_interleave(torch.arange(70, device=a.device), offsets[1:] - offsets[:-1])
+            for one, other in zip(gradients, (of_dense[0][rows, columns], of_dense[1])):
+                torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3) if a.dtype == torch.float32 else close(torch, one, other)
+            with torch.no_grad():
+                values -= 0.01 * gradients[0]
+                dense[rows, columns] = values
+        assert len(made) == 2  # the pattern and its transpose
+        monkeypatch.undo()
