@@ -22,7 +22,7 @@ _CAUSES = {
     ValueError: """
         Parse UnsupportedFile Malformed InFile UnknownKind Archive NoVector Binary Checkpoint Generator InvalidCsr InvalidFormat
         Padding Foreign DuplicateOverflow TooLarge Operands Dimension UnknownBackend EmptyParameter UnknownParameter BadParameter
-        Unsupported BadSetting Study NotSquare NotSymmetric ProductNotSymmetric BadDiagonal BadBlock RightHandSideScale
+        Unsupported BadSetting Study NotSquare NotSymmetric NotFinite ProductNotSymmetric BadDiagonal BadBlock RightHandSideScale
         StartScale Config History Chain UnknownCommand UnknownMatrix NotInCatalog
     """,
     OSError: "Io Unwritable Fetch Plot",

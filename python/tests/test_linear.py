@@ -321,6 +321,7 @@ def test_the_time_limit_ends_a_solve():
     (lambda A, b: solver.cg(A, b * 1j), TypeError, "complex"),
     (lambda A, b: solver.cg(sla.aslinearoperator(A * 1j), b), TypeError, "complex"),
     (lambda A, b: solver.cg(sp.triu(A), b), ValueError, "not symmetric"),
+    (lambda A, b: solver.cg([[4.0, np.nan], [np.nan, 3.0]], b[:2]), solver.NotFiniteError, r"a\(1,2\) = NaN"),
     (lambda A, b: solver.cg(A[:5], b[:5]), ValueError, "square"),
     (lambda A, b: solver.cg(A, b[:-1]), ValueError, r"shape \(899,\)"),
     (lambda A, b: solver.cg(A, np.stack([b, b])), TypeError, "several columns"),

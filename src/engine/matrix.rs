@@ -4,7 +4,7 @@ use super::arrays::{Indices, Numbers};
 use super::device::DeviceHandle;
 use crate::device::Kept;
 use crate::error::{Error, Result};
-use crate::format::stats::{self, Rounding, Verdict};
+use crate::format::stats::{self, Asymmetry, Rounding, Verdict};
 use crate::format::{Coo, Csr, Duplicates, Offsets, Values};
 use crate::precond::Preconditioner;
 use crate::source::{self, Attached, Labels, Loaded, Options};
@@ -273,12 +273,20 @@ impl Matrix {
                 let place = (rounding.first.row + 1, rounding.first.col + 1);
                 Ok(Some(format!("A is symmetric to rounding: {}{lower}", pairs_differ(&rounding, place))))
             }
-            Verdict::No(a) => Err(Error::NotSymmetric {
-                row: a.row + 1,
-                col: a.col + 1,
-                value: exact(a.value),
-                mirrored: a.mirrored.map_or("not stored".to_owned(), exact),
-            }),
+            Verdict::No(a) => Err(not_symmetric(a)),
+        }
+    }
+}
+
+/// Returns the error of a matrix with this pair of entries: a value that is not finite explains why the pair differs.
+fn not_symmetric(Asymmetry { row, col, value, mirrored }: Asymmetry) -> Error {
+    let (row, col) = (row + 1, col + 1);
+    match mirrored {
+        _ if !value.is_finite() => Error::NotFinite { row, col, value },
+        Some(mirrored) if !mirrored.is_finite() => Error::NotFinite { row: col, col: row, value: mirrored },
+        _ => {
+            let mirrored = mirrored.map_or("not stored".to_owned(), exact);
+            Error::NotSymmetric { row, col, value: exact(value), mirrored }
         }
     }
 }

@@ -378,6 +378,18 @@ pub enum Error {
         /// The value across the diagonal, or `not stored`.
         mirrored: String,
     },
+    /// The matrix differs from its transpose in an entry that is NaN or infinite. Rows and columns count from 1.
+    #[error(
+        "a({row},{col}) = {value} (counted from 1): the entries of the matrix must be finite numbers; find out where this value comes from"
+    )]
+    NotFinite {
+        /// The row of the first such entry.
+        row: usize,
+        /// Its column.
+        col: usize,
+        /// Its value.
+        value: f64,
+    },
     /// An operator known by its products is not symmetric.
     #[error(
         "the {what} is not symmetric: for the product w of the {what} and a random vector y, <w, w> is {square:e}, but the product \

@@ -179,6 +179,28 @@ fn a_matrix_that_is_not_symmetric_is_refused_unless_its_symmetry_is_assumed() {
 }
 
 #[test]
+fn a_value_of_the_matrix_that_is_not_finite_is_reported_with_its_place() {
+    let (nan, infinite) = (f64::NAN, f64::INFINITY);
+    for (upper, lower, last, place) in [
+        (Some(nan), Some(nan), 3.0, "a(1,2) = NaN"),
+        (Some(nan), None, 3.0, "a(1,2) = NaN"),
+        (Some(1.0), Some(nan), 3.0, "a(2,1) = NaN"),
+        (Some(infinite), Some(1.0), 3.0, "a(1,2) = inf"),
+        (Some(1.0), Some(-infinite), 3.0, "a(2,1) = -inf"),
+        (Some(1.0), Some(1.0), nan, "a(2,2) = NaN"),
+    ] {
+        let entries = [(0, 0, Some(4.0)), (0, 1, upper), (1, 0, lower), (1, 1, Some(last))];
+        let stored = entries.into_iter().filter_map(|(i, j, value)| Some((i, j, value?)));
+        let matrix = Matrix::from_triplets(2, 2, stored).unwrap();
+        for solver in [Cg::new(&matrix), Cg::pipelined(&matrix), Minres::new(&matrix)] {
+            let Err(error) = solver.device("cpu").prepare() else { panic!("the matrix was accepted") };
+            assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+            assert!(error.to_string().starts_with(place), "{error}");
+        }
+    }
+}
+
+#[test]
 fn an_indefinite_matrix_is_reported_with_a_method_that_solves_it() {
     let matrix = Matrix::from(zoo::diagonal(&[1.0, -4.0, 1.0]));
     let answer = Cg::new(&matrix).device("cpu").solve(&[1.0, 1.0, 1.0]).unwrap();
