@@ -11,9 +11,10 @@ def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=No
     """Solve A x = b by conjugate gradients, with the arguments of `scipy.sparse.linalg.cg`.
 
     Returns x and 0 if the true residual b - A x, computed anew, meets the tolerance; otherwise x, the number of iterations, and a
-    warning that says why. Beyond SciPy: M, or `precond`, may be the name of a preconditioner (`solver preconditioners` lists
-    them), and `backend`, `device`, `precision`, `threads`, `tune` and `time_limit` select where and how the solve runs. A matrix that is
-    not symmetric is refused. A and b are of SciPy, NumPy, CuPy, torch, JAX or another library with DLPack; x is of the kind of b.
+    warning that says why (with maxiter=0 the number is 0, as in SciPy). Beyond SciPy: M, or `precond`, may be the name of a
+    preconditioner (`solver preconditioners` lists them), and `backend`, `device`, `precision`, `threads`, `tune` and `time_limit` select
+    where and how the solve runs. A matrix that is not symmetric is refused. A and b are of SciPy, NumPy, CuPy, torch, JAX or another
+    library with DLPack; x is of the kind of b.
 
     >>> import numpy as np, scipy.sparse as sp, solver
     >>> A = sp.diags_array([-1, 2.5, -1], offsets=[-1, 0, 1], shape=(100, 100))
@@ -73,7 +74,9 @@ def _as_scipy(method, A, b, x0, rtol, atol, maxiter, M, callback, settings, show
         print(answer)
     if not answer.converged:
         warnings.warn(f"{method}: {answer.reason}", NotConvergedWarning, stacklevel=3)
-    return _arrays.alike(answer.x, like), 0 if answer.converged else max(answer.iterations, 1)
+    # As in SciPy, a solve without iterations returns 0.
+    info = 0 if answer.converged or maxiter == 0 else max(answer.iterations, 1)
+    return _arrays.alike(answer.x, like), info
 
 
 def _own(m):

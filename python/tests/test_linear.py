@@ -138,6 +138,16 @@ def test_not_converging_is_a_warning_with_the_iterations(system):
     assert info == 5 and np.isfinite(x).all()
 
 
+@pytest.mark.parametrize("ours, theirs", [(solver.cg, sla.cg), (solver.minres, sla.minres)])
+def test_without_iterations_info_is_that_of_scipy_and_a_warning_says_that_nothing_converged(system, ours, theirs):
+    A, b = system
+    for x0 in (None, np.ones(900)):
+        wanted, info = theirs(A, 2 * b, x0=x0, maxiter=0)
+        with pytest.warns(solver.NotConvergedWarning, match="limit of 0 iterations"):
+            x, ours_info = ours(A, 2 * b, x0=x0, maxiter=0)
+        assert (ours_info, info) == (0, 0) and np.array_equal(x, wanted)
+
+
 def test_a_start_is_used(system):
     A, b = system
     x, info = solver.cg(A, b, x0=np.ones(900))
