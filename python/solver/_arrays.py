@@ -31,6 +31,9 @@ class _OnGpu:
         """Returns None: the package uses these arrays themselves."""
         return None
 
+    def is_recorded(self, x):
+        return False
+
     def compressed(self, shape, offsets, columns, values):
         """Returns compressed rows on a GPU for the library; None if it does not have the types, or if the arrays do not fit."""
         names = [type_of(array) for array in (offsets, columns, values)]
@@ -114,6 +117,10 @@ class _Torch(_OnGpu):
     def gpu(self, x):
         return x.get_device() if x.is_cuda else None
 
+    def is_recorded(self, x):
+        """Returns whether torch records operations on a tensor for gradients."""
+        return x.requires_grad and self._torch.is_grad_enabled()
+
     def sparse_gpu(self, a):
         layouts = self._torch.sparse_csr, self._torch.sparse_csc, self._torch.sparse_coo
         return a.get_device() if a.is_cuda and a.layout in layouts and a.ndim == 2 else None
@@ -175,6 +182,9 @@ class _Exchanged:
 
     def gpu(self, x):
         return None
+
+    def is_recorded(self, x):
+        return False
 
     def sparse_gpu(self, a):
         return None

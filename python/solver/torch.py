@@ -188,6 +188,7 @@ def _product_of(offsets, columns, values, width, transposed, b):
     k = b.shape[1] if b.ndim == 2 else 1
     if k == 0:
         return _shaped(offsets, columns, values, width, transposed, b)
+    b = b.detach() if b.requires_grad else b
     pattern = _pattern(offsets, columns, values, width, transposed, k)
     return pattern.product(values, b) if pattern else _operator(offsets, columns, values, width, transposed, k) @ b
 

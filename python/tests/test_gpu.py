@@ -125,6 +125,20 @@ def test_a_change_of_values_in_place_is_seen():
         close(torch, solver.torch.spmv(a, x), 2 * before)
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=with_gpu)])
+def test_an_operator_refuses_tensors_whose_gradients_it_would_drop(device):
+    torch = library("torch")
+    op = solver.Operator(poisson(), device=device)
+    x = torch.ones(3000, dtype=torch.float64, device=device, requires_grad=True)
+    y = torch.zeros(3000, dtype=torch.float64, device=device)
+    for call in (lambda: op @ x, lambda: op @ x.float(), lambda: op.apply_(1.0, x, 0.0, y), lambda: op.apply_(1.0, y, 0.0, x)):
+        with pytest.raises(solver.InputError, match="solver.torch.spmm"):
+            call()
+    with torch.no_grad():
+        close(torch, op @ x, op @ x.detach())
+    assert not (op @ x.detach()).requires_grad
+
+
 def test_gradients_agree_with_differences():
     torch = library("torch")
     import solver.torch
