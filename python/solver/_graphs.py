@@ -26,6 +26,23 @@ def graph(g, weight, chosen=None):
     return found, None
 
 
+def links(g):
+    """Returns a list of links as a tuple of sources, targets and perhaps weights, and all other objects as they are."""
+    if not isinstance(g, list) or not g:
+        return g
+    widths = {len(one) if isinstance(one, (tuple, list)) else None for one in g}
+    if not widths <= {2, 3}:
+        return g
+    if any(isinstance(one, list) for one in g):
+        raise InputError(
+            "a list of lists may have the links of a graph or the rows of a matrix; pass each link as a tuple, or the matrix as an "
+            "array of NumPy"
+        )
+    if len(widths) > 1:
+        raise InputError("some links are (source, target) and some (source, target, weight); give all links a weight, or none")
+    return tuple(map(list, zip(*g)))
+
+
 def _vertices(given):
     """Returns vertices as an array of integers, or of objects that are labels."""
     given = _arrays.on_host(given)
@@ -81,7 +98,16 @@ def _of_edges(sources, targets, weights=None, labels=None, vertices=None):
     np.cumsum(np.bincount(sources, minlength=vertices), out=offsets[1:])
     values = None if weights is None else np.ascontiguousarray(weights[order])
     columns = np.ascontiguousarray(targets[order], np.int64)
-    return _solver.Matrix.from_csr((vertices, vertices), offsets, columns, values), labels
+    found = _solver.Matrix.from_csr((vertices, vertices), offsets, columns, values)
+    if labels is not None and labels != list(range(vertices)):
+        found = found.with_labels([_text(label) for label in labels])
+    return found, labels
+
+
+def _text(label):
+    """Returns a label as reports show it: in one line."""
+    text = str(label)
+    return text if text.isprintable() else repr(text)[1:-1]
 
 
 def _of_networkx(g, weight):

@@ -12,10 +12,11 @@ def pagerank(
     """Rank the vertices of a graph, with a proven bound on the error.
 
     G: a file or a name; a square matrix of SciPy, CuPy, torch or JAX, whose entry (i, j) is the weight of the link from i to j; arrays
-    (sources, targets) or (sources, targets, weights); a graph of networkx or igraph; a DataFrame of pandas with the columns source,
-    target and perhaps weight. `weight` names the attribute of links with their weight; links without it have the weight 1, and with None
-    all have. Labels of vertices come back in the answer. A surfer at a vertex without links jumps as `personalization` says, as in
-    networkx; `dangling` can be uniform, personalisation, self-loop or drop. `PageRank` prepares a graph for several rankings.
+    (sources, targets) or (sources, targets, weights); a list of links, each a tuple (source, target) or (source, target, weight); a
+    graph of networkx or igraph; a DataFrame of pandas with the columns source, target and perhaps weight. `weight` names the attribute
+    of links with their weight; links without it have the weight 1, and with None all have. Labels of vertices come back in the answer.
+    A surfer at a vertex without links jumps as `personalization` says, as in networkx; `dangling` can be uniform, personalisation,
+    self-loop or drop. `PageRank` prepares a graph for several rankings.
 
     >>> import solver
     >>> ranks = solver.pagerank(([0, 1, 2, 3], [1, 2, 0, 0]), tol=1e-12)
@@ -77,7 +78,7 @@ class PageRank(_report.Chosen):
 
     def update(self, G):
         """Prepares another graph with the same settings."""
-        graph, labels = _graphs.graph(G, self._weight, _inputs.gpu(self._settings[2]))
+        graph, labels = _graphs.graph(_graphs.links(G), self._weight, _inputs.gpu(self._settings[2]))
         # One assignment, so that a solve of another thread has ranks and labels of the same graph.
         self._state = _solver.PreparedRanks(graph, *self._settings), labels, graph.shape[0]
 

@@ -70,6 +70,12 @@ impl Matrix {
         .map(Matrix)
     }
 
+    /// Returns the same matrix with a label for each row.
+    fn with_labels(&self, py: Python<'_>, labels: Vec<String>) -> PyResult<Matrix> {
+        let matrix = self.0.clone();
+        detached(py, || matrix.with_labels(labels)).map(Matrix)
+    }
+
     #[getter]
     fn shape(&self) -> (usize, usize) {
         (self.0.rows(), self.0.cols())

@@ -70,6 +70,29 @@ def test_labels_of_edge_arrays_come_back():
     assert set(ranks.to_dict()) == {"x", "y", "z"}
 
 
+def test_reports_have_the_labels():
+    for graph, best in (
+        ((["x", "y", "z"], ["y", "x", "x"]), "x"), (nx.DiGraph([("ann", "bob"), ("cid", "bob"), ("bob", "ann")]), "bob"),
+        ((["one\nline", "b"], ["b", "b"]), "b"), (([(1, 2), "a\nb"], ["a\nb", "a\nb"]), "a\\nb"),
+    ):
+        ranks = solver.pagerank(graph, tol=1e-12)
+        assert ranks.report["top"][0]["label"] == best and best in str(ranks).splitlines()[-len(ranks)]
+    numbered = solver.pagerank(nx.path_graph(3), tol=1e-12).report["top"][0]
+    assert numbered["id"] == 1 and "label" not in numbered
+
+
+def test_a_list_of_tuples_has_the_links():
+    want = solver.pagerank(([0, 1], [1, 2]), tol=1e-12)
+    for links in ([(0, 1), (1, 2)], [(0, 1, 1.0), (1, 2, 1.0)]):
+        assert np.array_equal(solver.pagerank(links, tol=1e-12).ranks, want.ranks)
+    three = [("a", "b", 2.0), ("a", "c", 1.0), ("b", "a", 1.0)]
+    want = solver.pagerank(tuple(map(list, zip(*three))), tol=1e-12)
+    got = solver.pagerank(three, tol=1e-12)
+    assert got.to_dict() == want.to_dict() and list(got.labels) == ["a", "b", "c"]
+    # The rows of a chain are rows.
+    assert np.allclose(solver.markov([(0.5, 0.5), (0.25, 0.75)]).classes[0].probabilities, [1 / 3, 2 / 3])
+
+
 @pytest.mark.parametrize("sources, targets, labels", [
     (["a", 1], [1, "a"], ["a", 1]), ([(1, 2), "x"], ["x", (1, 2)], [(1, 2), "x"]),
     (np.array([3, 0], np.uint32), np.array([0, 3], np.uint64), [0, 1, 2, 3]),
@@ -135,6 +158,8 @@ def test_every_answer_has_a_short_form():
     (lambda: solver.pagerank(([0, 1], [1, 0])).top(-1), "count"),
     (lambda: solver.pagerank(np.ones((2, 3))), "square|2 x 3"),
     (lambda: solver.pagerank(([0, 1], [1])), "equal lengths"),
+    (lambda: solver.pagerank([[0, 1], [1, 0]]), "links .* or the rows"),
+    (lambda: solver.pagerank([(0, 1), (1, 0, 2.0)]), "or none"),
     (lambda: solver.pagerank(([0, -1], [1, 0])), "negative"),
     (lambda: solver.pagerank(([0], [1]), alpha=1.5), "damping"),
     (lambda: solver.pagerank(([0], [1]), dangling="somewhere"), "uniform"),

@@ -58,6 +58,18 @@ impl Matrix {
         Ok(self)
     }
 
+    /// Adds labels, one for each row.
+    pub fn with_labels<L: AsRef<str>>(mut self, labels: impl IntoIterator<Item = L>) -> Result<Matrix> {
+        let mut list = Labels::default();
+        labels.into_iter().try_for_each(|label| list.push(label.as_ref()))?;
+        if list.len() != self.rows() {
+            let reason = format!("there must be {}, one for each vertex", self.rows());
+            return Err(Error::setting("labels", list.len(), reason));
+        }
+        Arc::make_mut(&mut self.metadata).labels = Some(list);
+        Ok(self)
+    }
+
     /// Returns the names of the rows: labels and ids of a graph, or numbers from 0.
     pub fn names(&self) -> Names {
         Names::of(self, 0)

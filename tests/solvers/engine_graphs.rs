@@ -106,6 +106,17 @@ fn a_graph_keeps_parallel_edges_and_lists_its_highest_ranks() {
 }
 
 #[test]
+fn the_highest_ranks_have_the_labels_of_the_caller() {
+    let graph = || Matrix::from_edges([(0, 1), (1, 2), (2, 1)]).unwrap();
+    let ranks = Pagerank::new(&graph().with_labels(["ann", "bob", "cid"]).unwrap()).solve().unwrap();
+    let report = ranks.report();
+    assert_eq!((report.top[0].label.as_deref(), report.top[0].id), (Some("bob"), Some(1)));
+    assert!(report.to_string().contains("bob"), "{report}");
+    let refused = graph().with_labels(["ann"]).unwrap_err();
+    assert!(matches!(refused, Error::BadSetting { setting: "labels", .. }), "{refused}");
+}
+
+#[test]
 fn vertices_are_found_by_the_labels_of_a_file_and_by_ids() {
     let folder = tempfile::tempdir().unwrap();
     let labels = folder.path().join("labels.txt");
