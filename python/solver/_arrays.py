@@ -35,15 +35,20 @@ class _OnGpu:
         return False
 
     def compressed(self, shape, offsets, columns, values):
-        """Returns compressed rows on a GPU for the library; None if it does not have the types, or if the arrays do not fit."""
-        names = [type_of(array) for array in (offsets, columns, values)]
-        if tuple(offsets.shape) != (shape[0] + 1,) or values.ndim != 1 or columns.shape != values.shape:
+        """Returns compressed rows on a GPU for the library; with None as values, every value is 1.
+
+        Returns None if the library does not have the types, or if the arrays do not fit.
+        """
+        given = [offsets, columns] if values is None else [offsets, columns, values]
+        names = [type_of(array) for array in given]
+        if tuple(offsets.shape) != (shape[0] + 1,) or columns.ndim != 1 or columns.shape != given[-1].shape:
             return None
-        if names[2] not in _VALUES or not _INDICES.issuperset(names[:2]):
+        if not _INDICES.issuperset(names[:2]) or not _VALUES.issuperset(names[2:]):
             return None
-        arrays = [self.aligned(array) for array in (offsets, columns, values)]
+        arrays = [self.aligned(array) for array in given]
         lent = [(self.address(array), _BYTES[name]) for array, name in zip(arrays, names)]
-        return Rows(tuple(map(int, shape)), self.stream(values), int(values.shape[0]), lent, arrays)
+        lent += [(0, 0)] * (3 - len(lent))
+        return Rows(tuple(map(int, shape)), self.stream(columns), int(columns.shape[0]), lent, arrays)
 
     def overlap(self, x, y):
         """Returns whether two arrays that are stored in rows share memory."""

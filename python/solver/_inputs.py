@@ -20,8 +20,7 @@ def matrix(a, chosen=None):
         return _solver.Matrix.open(a, False)
     there = None if chosen is None else _arrays.rows(a, chosen)
     if there is not None:
-        gpu, (shape, stream, entries, lent, _) = there
-        return _solver.Matrix.from_gpu(gpu, stream, shape, entries, lent)
+        return of_rows_on_gpu(*there)
     a = _arrays.on_host(a)
     if hasattr(a, "tocsr"):
         return _of_rows(a.tocsr())
@@ -37,6 +36,11 @@ def matrix(a, chosen=None):
         f"a matrix cannot be made of {type(a).__name__}; pass a matrix of SciPy, CuPy, torch or JAX, an array of two dimensions, a "
         "LinearOperator, or the name of a file, of a matrix of the catalog or of a generator"
     )
+
+
+def of_rows_on_gpu(gpu, rows):
+    """Returns the matrix of the library for compressed rows on a GPU."""
+    return _solver.Matrix.from_gpu(gpu, rows.stream, rows.shape, rows.entries, rows.lent)
 
 
 def _of_rows(rows):

@@ -7,7 +7,7 @@ import threading
 
 import torch
 
-from . import _arrays, _inputs, _solver
+from . import _arrays, _inputs
 from ._errors import DimensionError, InputError
 from ._operator import Operator
 
@@ -111,12 +111,44 @@ def _kept(tensors, settings, prepare):
 
 
 def _prepare(offsets, columns, values, width, transposed, k):
-    import scipy.sparse
-    arrays = (tensor.detach().cpu().numpy() for tensor in (values, columns, offsets))
-    rows = scipy.sparse.csr_array(tuple(arrays), shape=(len(offsets) - 1, width))
-    rows = rows.T.tocsr() if transposed else rows
     precision = "f32" if values.dtype == torch.float32 else "f64"
-    return Operator(_inputs.matrix(rows), device=str(values.device), precision=precision, columns=k)
+    arrays = offsets, columns, values.detach()
+    matrix = _on_gpu(*arrays, width, transposed) if values.is_cuda else None
+    matrix = _on_host(*arrays, width, transposed) if matrix is None else matrix
+    return Operator(matrix, device=str(values.device), precision=precision, columns=k)
+
+
+def _on_host(offsets, columns, values, width, transposed):
+    """Returns the matrix of the library, or its transpose; SciPy refuses arrays that do not fit."""
+    import scipy.sparse
+    arrays = (tensor.cpu().numpy() for tensor in (values, columns, offsets))
+    rows = scipy.sparse.csr_array(tuple(arrays), shape=(len(offsets) - 1, width))
+    return _inputs.matrix(rows.T.tocsr() if transposed else rows)
+
+
+def _on_gpu(offsets, columns, values, width, transposed):
+    """Returns the same for arrays on a GPU, or None if they do not fit; with None as values, every value is 1."""
+    shape = len(offsets) - 1, width
+    if values is not None and values.shape != columns.shape:
+        return None
+    if transposed:
+        offsets, columns, order = _transpose(offsets, columns, width)
+        values, shape = None if values is None else values[order], shape[::-1]
+    rows = _arrays.library(offsets).compressed(shape, offsets, columns, values)
+    return None if rows is None else _inputs.of_rows_on_gpu(offsets.get_device(), rows)
+
+
+def _rows(offsets, columns):
+    """Returns the row of each entry."""
+    counts = offsets[1:] - offsets[:-1]
+    return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts, output_size=len(columns))
+
+
+def _transpose(offsets, columns, width):
+    """Returns offsets and columns of the transpose, and for each of its entries the number of the entry."""
+    order = torch.argsort(columns, stable=True)
+    counts = torch.bincount(columns, minlength=width)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]), _rows(offsets, columns)[order], order
 
 
 class _Changing(Operator):
@@ -135,32 +167,20 @@ class _Changing(Operator):
         return c
 
 
-def _rows(offsets, columns):
-    """Returns the row of each entry."""
-    counts = offsets[1:] - offsets[:-1]
-    return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts, output_size=len(columns))
-
-
 class _Pattern:
     """A pattern on a GPU, or its transpose, in which the entries have another order."""
 
     def __init__(self, offsets, columns, dtype, width, transposed, k):
-        rows, self._order, shape = _rows(offsets, columns), None, (len(offsets) - 1, width)
-        if transposed:
-            self._order = torch.argsort(columns, stable=True)
-            counts = torch.bincount(columns, minlength=width)
-            offsets = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-            rows, columns, shape = columns[self._order], rows[self._order], shape[::-1]
+        self._order = _transpose(offsets, columns, width)[2] if transposed else None
+        rows = _rows(offsets, columns)
         # The library would sort columns and add those that repeat: the values would be those of other entries.
-        self.is_sorted = bool(((columns[1:] > columns[:-1]) | (rows[1:] > rows[:-1])).all())
-        if self.is_sorted:
-            gpu, precision = offsets.get_device(), "f32" if dtype == torch.float32 else "f64"
-            found = _arrays.library(offsets)
-            arrays = [found.aligned(offsets), found.aligned(columns)]
-            lent = [*((array.data_ptr(), array.element_size()) for array in arrays), (0, 0)]
-            matrix = _solver.Matrix.from_gpu(gpu, found.stream(offsets), shape, len(columns), lent)
+        is_sorted = bool(((columns[1:] > columns[:-1]) | (rows[1:] > rows[:-1])).all())
+        matrix = _on_gpu(offsets, columns, None, width, transposed) if is_sorted else None
+        self.is_usable = matrix is not None
+        if self.is_usable:
+            device, precision = f"cuda:{offsets.get_device()}", "f32" if dtype == torch.float32 else "f64"
             backend = "csr" if k == 1 else "spmm:plan=rows"
-            self._products = _Changing(matrix, device=f"cuda:{gpu}", backend=backend, precision=precision, columns=k)
+            self._products = _Changing(matrix, device=device, backend=backend, precision=precision, columns=k)
 
     def product(self, values, b):
         values = values.detach()
@@ -169,11 +189,12 @@ class _Pattern:
 
 def _pattern(offsets, columns, values, width, transposed, k):
     """Returns the prepared pattern of a matrix on a GPU whose values require a gradient; None for all other matrices."""
-    if not (values.is_cuda and values.requires_grad and len(values)) or offsets.is_inference() or columns.is_inference():
+    trained = values.is_cuda and values.requires_grad and values.shape == columns.shape and len(columns)
+    if not trained or offsets.is_inference() or columns.is_inference():
         return None
     settings = "pattern", values.dtype, values.device, width, transposed, k > 1
     found = _kept((offsets, columns), settings, lambda: _Pattern(offsets, columns, values.dtype, width, transposed, k))
-    return found if found.is_sorted else None
+    return found if found.is_usable else None
 
 
 @torch.library.custom_op("solver::product", mutates_args=())

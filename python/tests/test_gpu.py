@@ -366,11 +366,22 @@ def test_a_matrix_is_taken_after_the_earlier_work_of_the_stream_and_before_its_l
         stream.synchronize()
 
 
+def test_arrays_that_do_not_fit_are_refused():
+    torch = library("torch")
+    import solver.torch
+    for a in cases(torch):
+        offsets, columns, values = a.crow_indices(), a.col_indices(), a.values()
+        b = torch.ones(50, dtype=a.dtype, device=a.device)
+        for short in (values[:-1], values[:-1].clone().requires_grad_()):
+            with pytest.raises((ValueError, RuntimeError)):
+                torch.ops.solver.product(offsets, columns, short, 50, False, b)
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 def test_a_pattern_is_prepared_without_values_and_the_values_of_each_product_come_in_its_order(monkeypatch, transposed):
     torch = library("torch")
     import solver.torch
-    from solver import _arrays
+    from solver import _arrays, _inputs
     kinds = {4: np.int32, 8: np.int64}
 
     class Changing:
@@ -383,22 +394,21 @@ def test_a_pattern_is_prepared_without_values_and_the_values_of_each_product_com
             return torch.from_numpy(scipy.sparse.csr_array((values.numpy(), *self.rows[0]), shape=self.rows[1]) @ b.numpy())
 
     def read(gpu, stream, shape, entries, lent):
-        assert lent[2] == (0, 0)
-        lengths = shape[0] + 1, entries
+        types = kinds[lent[0][1]], kinds[lent[1][1]], np.float32
         arrays = [
-            np.frombuffer((ctypes.c_char * (n * width)).from_address(address), kinds[width]).copy()
-            for (address, width), n in zip(lent, lengths)
+            np.frombuffer((ctypes.c_char * (n * width)).from_address(address), dtype).copy()
+            for (address, width), n, dtype in zip(lent, (shape[0] + 1, entries, entries), types) if width
         ]
         return arrays[::-1], shape
 
-    monkeypatch.setattr(solver.torch, "_solver", SimpleNamespace(Matrix=SimpleNamespace(from_gpu=read)))
+    monkeypatch.setattr(_inputs, "_solver", SimpleNamespace(Matrix=SimpleNamespace(from_gpu=read)))
     monkeypatch.setattr(solver.torch, "_Changing", Changing)
     monkeypatch.setattr(_arrays._Torch, "stream", lambda self, x: 0)
     a = next(cases(torch))
     arrays = a.crow_indices(), a.col_indices()
     for k, backend in ((1, "csr"), (3, "spmm:plan=rows")):
         pattern = solver.torch._Pattern(*arrays, a.dtype, 50, transposed, k)
-        assert pattern.is_sorted and pattern._products.settings == {
+        assert pattern.is_usable and pattern._products.settings == {
             "device": "cuda:-1", "backend": backend, "precision": "f32", "columns": k,
         }
         for values in (a.values(), torch.randn(a.values().shape)):
@@ -406,10 +416,13 @@ def test_a_pattern_is_prepared_without_values_and_the_values_of_each_product_com
             dense = dense.T if transposed else dense
             b = torch.randn(dense.shape[1], k)
             close(torch, pattern.product(values, b), dense @ b)
+    rows, shape = solver.torch._on_gpu(*arrays, a.values(), 50, transposed)
+    dense = a.to_dense().T if transposed else a.to_dense()
+    assert np.array_equal(scipy.sparse.csr_array(tuple(rows), shape=shape).toarray(), dense.numpy())
     # Columns that are not sorted, or repeat, would be sorted and added by the library.
     for columns in ([1, 0, 2], [1, 1, 2]):
         pattern = solver.torch._Pattern(torch.tensor([0, 2, 3]), torch.tensor(columns), a.dtype, 3, False, 1)
-        assert not pattern.is_sorted
+        assert not pattern.is_usable
 
 
 @with_gpu
