@@ -31,7 +31,8 @@ def spmm(A, B):
     `.data`, is not seen: call `forget()` after it. Of values that require a gradient on a GPU, only the pattern is prepared, and each
     product takes the values as they are; on the CPU they are prepared anew for each product.
 
-    `torch.compile` cannot take sparse tensors apart. A compiled function is meant to call the operator itself, with the arrays of A:
+    `torch.compile` cannot take sparse tensors apart, and torch fills a dense matrix for the gradient of `torch.sparse_csr_tensor`. A
+    compiled function, and one that makes A of values that require a gradient, is meant to call the operator itself, with the arrays of A:
     `torch.ops.solver.product(offsets, columns, values, A.shape[1], False, B)`.
 
     >>> import torch, solver.torch  # doctest: +SKIP

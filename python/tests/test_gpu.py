@@ -153,6 +153,24 @@ def test_gradients_agree_with_differences():
                 assert torch.autograd.gradcheck(product, (values, b), check_undefined_grad=False)
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=with_gpu)])
+def test_gradients_of_arrays_and_of_a_tensor_need_no_dense_matrix(device):
+    torch = library("torch")
+    import solver.torch
+    a = solver.generate("poisson2d:500x500").tocsr()  # the dense matrix has 500 GB
+    arrays = [torch.from_numpy(array).to(device) for array in (a.indptr, a.indices, a.data)]
+    values = arrays[2].clone().requires_grad_()
+    b = torch.ones(250_000, 2, dtype=torch.float64, device=device, requires_grad=True)
+    (torch.ops.solver.product(*arrays[:2], values, 250_000, False, b) ** 2).sum().backward()
+    of_b, b.grad = b.grad, None
+    matrix = torch.sparse_csr_tensor(*arrays, size=a.shape).requires_grad_()
+    (solver.torch.spmm(matrix, b) ** 2).sum().backward()
+    close(torch, matrix.grad.values(), values.grad)
+    close(torch, b.grad, of_b)
+    # The entry (0, 0): 2 (A b)_0 b_0 for each of two columns of ones.
+    assert abs(float(values.grad[0]) - 4 * a[[0]].sum()) < 1e-9
+
+
 def test_a_compiled_function_contains_the_product():
     torch = library("torch")
     import solver.torch
