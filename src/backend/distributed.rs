@@ -10,19 +10,31 @@
 //! The split into two blocks is that of PETSc (S. Balay et al., Efficient management of parallelism in object oriented numerical
 //! software libraries, 1997).
 
+mod complete;
+mod transpose;
+
 use crate::device::distributed::{Border, Distributed, Halo, Local, RankSlots, Ranks};
 use crate::device::{Op, Slot, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator, Operator};
 use crate::scalar::Scalar;
+pub use complete::complete_operator;
+use std::fmt;
 use std::sync::Arc;
+pub use transpose::{ColumnCounts, transposed};
 
 /// The rows of a rank, with the ghosts that they need.
 pub struct RankRows {
     /// Its columns are those of a complete vector; see [`Halo`].
     matrix: Arc<Csr>,
     halo: Halo,
+}
+
+impl fmt::Debug for RankRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rows {:?} of {}", self.halo.rows(), self.halo.total_rows())
+    }
 }
 
 impl RankRows {
@@ -50,6 +62,11 @@ impl RankRows {
 
     /// Returns the rows; their columns are those of a complete vector.
     pub fn matrix(&self) -> &Arc<Csr> {
+        &self.matrix
+    }
+
+    /// Returns the same rows for sharing.
+    pub fn shared(&self) -> &Arc<Csr> {
         &self.matrix
     }
 

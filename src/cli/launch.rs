@@ -165,10 +165,11 @@ fn cause(messages: &[String]) -> String {
 
 /// Refuses commands that run in one process only.
 pub(super) fn check(command: &Command) -> Result<()> {
-    if ranks().is_none() || matches!(command, Command::Cg(_) | Command::Minres(_)) {
+    let over_ranks = matches!(command, Command::Cg(_) | Command::Minres(_) | Command::Pagerank(_));
+    if ranks().is_none() || over_ranks {
         return Ok(());
     }
-    let message = "this command runs in one process; start it without a launcher. Over ranks run solver cg and solver minres";
+    let message = "this command runs in one process; start it without a launcher. Over ranks run solver cg, minres and pagerank";
     Err(Error::UnknownCommand { message: message.to_owned() })
 }
 

@@ -122,7 +122,7 @@ fn run_command(arguments: Vec<OsString>) -> u8 {
     let outcome = match cli.command {
         Command::Cg(args) => cg::run(args, false),
         Command::Minres(args) => cg::run(args, true),
-        Command::Pagerank(args) => pagerank::run(&args),
+        Command::Pagerank(args) => pagerank::run(args),
         Command::Markov(args) => markov::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Spmv(args) => spmv::run_products(&args, None),

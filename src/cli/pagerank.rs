@@ -9,12 +9,14 @@ use super::load::load;
 use super::profile::{Profiling, seconds_total};
 use super::progress::{Largest, Limits, Live, during, show_phases};
 use super::summary::{LABELS, verbose};
-use super::{choices, fetch, interrupt, print, print_json};
+use super::{choices, fetch, interrupt, launch, print, print_json};
+use crate::device::Ranks;
 use crate::engine::pagerank::{Prepared, RankReport};
 use crate::engine::tune::Explanation;
-use crate::engine::{Matrix, Pagerank};
+use crate::engine::{Matrix, Pagerank, RankGraph};
 use crate::error::Result;
 use crate::format::Duplicates;
+use crate::observe::History;
 use crate::source::Options;
 use args::PagerankArgs;
 use plan::Plan;
@@ -22,7 +24,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
+pub(super) fn run(mut args: PagerankArgs) -> Result<bool> {
+    launch::set_defaults(&mut args.run);
+    let args = &args;
     let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args)?;
     if args.run.dry_run {
@@ -75,10 +79,28 @@ fn graph(args: &PagerankArgs) -> Result<Matrix> {
     }
 }
 
+/// Makes the links of each rank, or loads the graph on the first rank and distributes it.
+fn graph_over(ranks: &Ranks, args: &PagerankArgs) -> Result<RankGraph> {
+    if args.columns.is_none()
+        && let Some(graph) = RankGraph::generate(ranks, &args.graph)?
+    {
+        return match &args.labels {
+            Some(path) => graph.read_labels(path),
+            None => Ok(graph),
+        };
+    }
+    let whole = ranks.agreed(ranks.is_first().then(|| graph(args)).transpose())?;
+    RankGraph::distribute(ranks, whole.as_ref())
+}
+
 /// Ranks the vertices, writes the results, and measures the stream bandwidth. Returns the report, the reasons for the backend, and the outcome of writing.
 fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Result<()>)> {
     let limits = plan.running.limits(plan.settings.max_iters);
-    let mut pagerank = Pagerank::new(&graph(args)?)
+    let pagerank = match launch::ranks() {
+        Some(ranks) => Pagerank::over_ranks(&graph_over(ranks, args)?),
+        None => Pagerank::new(&graph(args)?),
+    };
+    let mut pagerank = pagerank
         .settings(plan.settings)
         .settled(plan.running.request, plan.running.settled)
         .tune(args.run.tune)
@@ -108,9 +130,22 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Re
     let written = write_ranks(args, |path| ranks.write(path));
     let explanation = prepared.explanation().clone();
     let device = prepared.into_device();
-    interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(&interrupted)));
-    let written = written.and(args.run.write_results(&ranks.history_naming(&as_flag)));
+    if launch::ranks().is_none() {
+        interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(&interrupted)));
+    }
+    let written = write_history(args, written, &ranks.history_naming(&as_flag));
     Ok((ranks.report_naming(&as_flag), explanation, written))
+}
+
+/// Writes the history and the plot, if they are wanted. Over ranks, the first rank writes them, after the outcome of writing the ranks.
+fn write_history(args: &PagerankArgs, written: Result<()>, history: &History) -> Result<()> {
+    match launch::ranks() {
+        None => written.and(args.run.write_results(history)),
+        Some(ranks) => {
+            let mine = if ranks.is_first() { args.run.write_results(history) } else { Ok(()) };
+            ranks.agreed(written.and(mine))
+        }
+    }
 }
 
 /// Writes the ranks if `--output` names a file.
@@ -136,7 +171,9 @@ fn solve_each(
     let written = write_ranks(args, |path| ranks.write(path));
     let explanation = prepared.explanation().clone();
     let device = prepared.into_device();
-    interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(interrupted)));
-    let written = written.and(args.run.write_results(&ranks.history_naming(&as_flag)));
+    if launch::ranks().is_none() {
+        interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(interrupted)));
+    }
+    let written = write_history(args, written, &ranks.history_naming(&as_flag));
     Ok((ranks.report_naming(&as_flag), explanation, written))
 }

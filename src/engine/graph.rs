@@ -33,28 +33,8 @@ impl Matrix {
 
     /// Adds the labels from a file with one label per line: one for each row, or one for each id from 0 on.
     pub fn read_labels(mut self, path: impl AsRef<Path>) -> Result<Matrix> {
-        let _span = profile::begin(Phase::Read);
-        let path = path.as_ref();
-        let fault = |reason: String| Error::setting("labels", path.display(), reason);
-        if self.metadata.labels.is_some() {
-            return Err(fault("the vertices of the graph have labels already".to_owned()));
-        }
-        let (labels, rows) = (Labels::read(path)?, self.rows());
-        let by_id = self.metadata.ids.as_ref().and_then(|ids| Some((*ids.last()? as usize + 1, ids)));
-        let labels = match by_id {
-            _ if labels.len() == rows => labels,
-            Some((all, ids)) if labels.len() == all => labels.of_rows(ids)?,
-            _ => {
-                let gaps =
-                    by_id.map_or(String::new(), |(all, _)| format!(", or {all}, one for each id from 0 on"));
-                return Err(fault(format!(
-                    "it has {} lines, and must have {rows}, one for each vertex in rising order of id{gaps}",
-                    labels.len()
-                )));
-            }
-        };
-        let metadata = Arc::make_mut(&mut self.metadata);
-        (metadata.labels, metadata.labels_are_added) = (Some(labels), true);
+        let rows = self.rows();
+        add_labels(&mut self.metadata, rows, path.as_ref())?;
         Ok(self)
     }
 
@@ -79,6 +59,32 @@ impl Matrix {
     pub(super) fn is_graph(&self) -> bool {
         self.metadata.first_id.is_some() || self.metadata.labels.is_some()
     }
+}
+
+/// Reads the labels of rows, and adds them to the metadata.
+fn add_labels(metadata: &mut Arc<Metadata>, rows: usize, path: &Path) -> Result<()> {
+    let _span = profile::begin(Phase::Read);
+    let fault = |reason: String| Error::setting("labels", path.display(), reason);
+    if metadata.labels.is_some() {
+        return Err(fault("the vertices of the graph have labels already".to_owned()));
+    }
+    let labels = Labels::read(path)?;
+    let by_id = metadata.ids.as_ref().and_then(|ids| Some((*ids.last()? as usize + 1, ids)));
+    let labels = match by_id {
+        _ if labels.len() == rows => labels,
+        Some((all, ids)) if labels.len() == all => labels.of_rows(ids)?,
+        _ => {
+            let gaps =
+                by_id.map_or(String::new(), |(all, _)| format!(", or {all}, one for each id from 0 on"));
+            return Err(fault(format!(
+                "it has {} lines, and must have {rows}, one for each vertex in rising order of id{gaps}",
+                labels.len()
+            )));
+        }
+    };
+    let metadata = Arc::make_mut(metadata);
+    (metadata.labels, metadata.labels_are_added) = (Some(labels), true);
+    Ok(())
 }
 
 fn narrow(vertex: usize) -> Result<u32> {
@@ -106,6 +112,17 @@ impl Names {
         let metadata = Arc::clone(&matrix.metadata);
         let numbered = metadata.labels.is_none() || metadata.labels_are_added;
         Names { first: metadata.first_id.or(numbered.then_some(first)), metadata, rows: matrix.rows() }
+    }
+
+    /// Returns the numbers of rows, counted from 0.
+    pub(super) fn counted(rows: usize) -> Names {
+        Names { metadata: Arc::default(), first: Some(0), rows }
+    }
+
+    /// Adds the labels from a file; see [`Matrix::read_labels`].
+    pub(super) fn read_labels(mut self, path: &Path) -> Result<Names> {
+        add_labels(&mut self.metadata, self.rows, path)?;
+        Ok(self)
     }
 
     /// Returns the number of rows.

@@ -2,6 +2,7 @@
 
 mod each;
 mod files;
+mod over_ranks;
 mod prepared;
 mod ranks;
 mod report;
@@ -15,6 +16,7 @@ pub use report::{ColumnRanks, RankReport, Top};
 
 use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;
+use super::ranks::RankGraph;
 use super::running::{Running, check_tolerance, running_settings};
 use super::watch::{Closure, Phases, Progress};
 use super::weights::Weights;
@@ -112,6 +114,12 @@ impl Settings {
     }
 }
 
+/// The graph of a solve: all of it, or the part of a rank.
+enum Graph {
+    Whole(Matrix),
+    OfRank(RankGraph),
+}
+
 /// Settings of a solve for the PageRank of a graph. Entry (i, j) of the matrix is the weight of the link from i to j.
 ///
 /// ```
@@ -125,7 +133,7 @@ impl Settings {
 /// # }
 /// ```
 pub struct Pagerank {
-    graph: Matrix,
+    graph: Graph,
     settings: Settings,
     personalise: Option<Weights>,
     each: Vec<Weights>,
@@ -136,8 +144,18 @@ pub struct Pagerank {
 impl Pagerank {
     /// Creates the settings of a solve with this graph. The graph is freed once the links are sorted, unless it has other clones.
     pub fn new(graph: &Matrix) -> Pagerank {
-        let (settings, running) = (Settings::default(), Running::default());
-        Pagerank { graph: graph.clone(), settings, personalise: None, each: Vec::new(), x0: None, running }
+        Pagerank::of(Graph::Whole(graph.clone()), Running::default())
+    }
+
+    /// Creates the settings of a solve over ranks. All ranks call the same functions in the same order. Each rank gets the ranks of a
+    /// range of vertices; [`Ranks::rows`] returns the range.
+    pub fn over_ranks(graph: &RankGraph) -> Pagerank {
+        Pagerank::of(Graph::OfRank(graph.clone()), Running { separate: true, ..Running::default() })
+    }
+
+    fn of(graph: Graph, running: Running) -> Pagerank {
+        let settings = Settings::default();
+        Pagerank { graph, settings, personalise: None, each: Vec::new(), x0: None, running }
     }
 
     /// Sets the probability that the surfer follows a link instead of jumping. By default 0.85.

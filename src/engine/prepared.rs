@@ -6,6 +6,7 @@ use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
 use super::range::check_range;
 use super::rank_session;
+use super::ranks;
 use super::rhs::RightHandSide;
 use super::running::HISTORY_CAPACITY;
 use super::session::{Recipe, Session, session};
@@ -142,7 +143,7 @@ impl Prepared {
         };
         if let Some(rank) = matrix.of_rank() {
             facts.device = format!("{} ranks, each {}", rank.ranks().size(), device.describe());
-            facts.backend = rank.backend_label(&facts.backend)?;
+            facts.backend = ranks::backend_label(rank.ranks(), &facts.backend)?;
             facts.precond = rank.precond_label();
         }
         let mut ready = Prepared {

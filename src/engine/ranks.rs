@@ -3,6 +3,7 @@
 //! Every rank calls the same functions in the same order. A rank has a contiguous range of rows of the matrix and of all vectors.
 //! Each rank makes its rows of a generated mesh; any other matrix is read by the first rank, which sends the other ranks their rows.
 
+mod graph;
 mod mesh;
 
 use super::matrix::Matrix;
@@ -11,12 +12,13 @@ use crate::backend::distributed::RankRows;
 use crate::device::Ranks;
 use crate::error::Result;
 use crate::format::stats::Blocks;
-use crate::format::{Csr, Offsets, Values, partition};
+use crate::format::{Csr, Offsets, Pattern, Values, partition};
 use crate::precond::{OverRanks, Preconditioner};
 use crate::scalar::Precision;
 use crate::solve::Method;
 use crate::solve::problem::Problem;
 use bytemuck::Pod;
+pub use graph::RankGraph;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -176,19 +178,19 @@ impl RankMatrix {
             OverRanks::Same | OverRanks::Products => precond.to_string(),
         }
     }
+}
 
-    /// Returns the backends of all ranks, each named once.
-    pub(super) fn backend_label(&self, mine: &str) -> Result<String> {
-        let bytes = self.ranks().collect(format!("{mine}\n").as_bytes())?;
-        let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned();
-        let mut names: Vec<&str> = Vec::new();
-        text.lines().for_each(|name| {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        });
-        self.ranks().text_from_first(&names.join(" and "))
-    }
+/// Returns the backends of all ranks, each named once.
+pub(super) fn backend_label(ranks: &Ranks, mine: &str) -> Result<String> {
+    let bytes = ranks.collect(format!("{mine}\n").as_bytes())?;
+    let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned();
+    let mut names: Vec<&str> = Vec::new();
+    text.lines().for_each(|name| {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    });
+    ranks.text_from_first(&names.join(" and "))
 }
 
 /// Sends each rank its rows of a matrix that the first rank has.
@@ -220,7 +222,9 @@ fn scatter(ranks: &Ranks, matrix: Option<&Csr>, starts: &[usize]) -> Result<Csr>
         })?),
         _ => Values::Ones,
     };
-    Csr::new(offsets.len() - 1, starts[ranks.size()], Offsets::narrowest(offsets), columns, values)
+    let (rows, cols) = (offsets.len() - 1, starts[ranks.size()]);
+    let pattern = Pattern::with_repeats(rows, cols, Offsets::narrowest(offsets), columns)?;
+    Csr::with_pattern(Arc::new(pattern), values)
 }
 
 /// Sends each rank its part of the values.

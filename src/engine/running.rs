@@ -28,13 +28,17 @@ pub(super) struct Running {
     pub watch: Watch,
     pub choosing: Choosing,
     pub phases: Phases,
+    /// Whether the device is not shared with other solves of this process. Ranks that are threads of one process must not wait for the
+    /// device of another rank.
+    pub separate: bool,
 }
 
 impl Default for Running {
     fn default() -> Running {
         let (request, watch) = (Request::default(), Watch::default());
         let choosing = Choosing::default();
-        Running { request, settled: None, device: None, watch, choosing, phases: Phases::default() }
+        let phases = Phases::default();
+        Running { request, settled: None, device: None, watch, choosing, phases, separate: false }
     }
 }
 
@@ -147,6 +151,7 @@ impl Running {
         settled.check_device()?;
         let device = match self.device.take() {
             Some(device) => device,
+            None if self.separate => DeviceHandle::open(settled.device)?,
             None => DeviceHandle::shared(settled.device)?,
         };
         Ok((device, settled.backend))

@@ -133,11 +133,7 @@ fn narrowed(precision: Precision, matrix: &Matrix) -> Option<Arc<Csr>> {
 
 /// Returns what computes the residuals of a matrix on a device; none if the host does it. Leaves memory for the matrix in the
 /// format of a backend, and for `reserve` bytes.
-pub(super) fn residuals<D: Host>(
-    device: &D,
-    matrix: &Arc<Csr>,
-    reserve: u64,
-) -> Option<Box<dyn Residuals>> {
+pub(super) fn residuals<D: Host>(device: &D, matrix: &Arc<Csr>, reserve: u64) -> Option<Box<dyn Residuals>> {
     let reserve = reserve.saturating_add(matrix.storage_bytes());
     device.residuals(matrix, reserve).unwrap_or_else(|error| {
         log::info!("the host computes the residuals, which takes longer: {error}");

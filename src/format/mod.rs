@@ -25,6 +25,7 @@ pub mod dcsr;
 pub mod dense;
 pub mod ell;
 pub(crate) mod finish;
+mod join;
 pub(crate) mod narrow;
 mod order;
 pub mod partition;

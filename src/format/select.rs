@@ -82,13 +82,41 @@ impl Csr {
         Csr::with_pattern(Arc::new(pattern), values)
     }
 
-    /// Returns the matrix without its diagonal unless `diagonal`, and with only the first of repeated entries unless `repeats`.
-    pub fn simplified(&self, diagonal: bool, repeats: bool) -> Result<Csr> {
+    /// Returns the rows in another order, with other numbers of columns, `cols` in all. Repeated entries stay in their order.
+    pub fn renumbered(
+        &self,
+        order: &[u32],
+        cols: usize,
+        number: impl Fn(u32) -> u32 + Send + Sync,
+    ) -> Result<Csr> {
+        let from = |row: usize| self.row_range(order[row] as usize);
+        let lengths = each_row(order.len(), 4 * self.nnz(), |row| narrow_length(from(row).len()))?;
+        for_stored!(self.values(), self.nnz(), |values| {
+            build_rows(
+                (order.len(), cols),
+                &lengths,
+                self.pattern().repeats,
+                |row, columns_out, values_out| {
+                    let entry = |at: usize| (number(self.col_indices()[at]), values[at]);
+                    let mut entries: Vec<_> = from(row).map(entry).collect();
+                    entries.sort_by_key(|(column, _)| *column);
+                    for (to, (column, value)) in entries.into_iter().enumerate() {
+                        (columns_out[to], values_out[to]) = (column, value);
+                    }
+                },
+            )
+        })
+    }
+
+    /// Returns the matrix without its diagonal unless `diagonal`, and with only the first of repeated entries unless `repeats`. The first
+    /// row is row `first` of a larger matrix.
+    pub fn simplified(&self, first: usize, diagonal: bool, repeats: bool) -> Result<Csr> {
         let kept = |row: usize| {
             let (columns, start) = (self.row_columns(row), self.row_range(row).start);
-            let first = move |at: usize| at == 0 || columns[at - 1] != columns[at];
-            let stays =
-                move |at: &usize| (diagonal || columns[*at] as usize != row) && (repeats || first(*at));
+            let is_first = move |at: usize| at == 0 || columns[at - 1] != columns[at];
+            let stays = move |at: &usize| {
+                (diagonal || columns[*at] as usize != first + row) && (repeats || is_first(*at))
+            };
             (0..columns.len()).filter(stays).map(move |at| start + at)
         };
         let lengths = each_row(self.rows(), 4 * self.nnz(), |row| narrow_length(kept(row).count()))?;

@@ -5,6 +5,7 @@
 //! is computed. If rounding has made it larger than the tolerance, iteration continues with a lower target, until steps consist
 //! of rounding alone.
 
+use super::part::Part;
 use super::rounding::sum;
 use super::run::{Family, Iterations, Run, Stop, Tracks};
 use crate::device::{Device, Name, Recorded, Slot, SlotState, Work};
@@ -380,20 +381,35 @@ fn iterate<S: Executor>(
     Ok(family.found.into_iter().enumerate().map(result).collect())
 }
 
-/// Checks that a vector is a distribution over n entries. If probability may be lost, its sum may be less than 1.
-pub(super) fn check_distribution(what: &'static str, vector: &[f64], n: usize, lost: bool) -> Result<()> {
+/// Checks that a vector, of which this process has a part of n entries, is a distribution. If probability may be lost, its sum may be
+/// less than 1.
+pub(super) fn check_distribution(
+    what: &'static str,
+    vector: &[f64],
+    (part, n): (Part<'_>, usize),
+    lost: bool,
+) -> Result<()> {
     if vector.len() != n {
         return Err(Error::Dimension { what, expected: n, got: vector.len() });
     }
-    if n > 0 { check_probabilities(what, vector, lost) } else { Ok(()) }
+    if part.total(n) == 0 {
+        return Ok(());
+    }
+    let total = part.sum(vector.iter().copied());
+    let refused = part.any(!vector.iter().all(|v| *v >= 0.0));
+    check_total(what, total, refused, lost)
 }
 
 /// Checks that these are the probabilities of a distribution, except those that are 0. If probability may be lost, their sum may be
 /// less than 1.
 pub(super) fn check_probabilities(what: &'static str, values: &[f64], lost: bool) -> Result<()> {
-    let total = sum(values.iter().copied());
+    check_total(what, sum(values.iter().copied()), !values.iter().all(|v| *v >= 0.0), lost)
+}
+
+/// Checks the sum of a distribution; `refused`: one of its numbers is not a probability.
+fn check_total(what: &'static str, total: f64, refused: bool, lost: bool) -> Result<()> {
     let whole = if lost { total > 0.0 && total <= 1.0 + SLACK } else { (total - 1.0).abs() <= SLACK };
-    if whole && values.iter().all(|v| *v >= 0.0) {
+    if whole && !refused {
         return Ok(());
     }
     Err(ChainError::NoDistribution { what, sum: total }.into())

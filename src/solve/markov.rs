@@ -21,9 +21,10 @@ use crate::format::Csr;
 use crate::observe::Observer;
 use crate::scalar::Scalar;
 use crate::solve::fixed::{self, Found, Terms, check_distribution};
+use crate::solve::part::Part;
 use crate::solve::rounding::sum;
 use crate::stop::{StopReason, StoppingRule};
-use gauss_seidel::{Groups, leaving, normalise};
+use gauss_seidel::{Groups, leaving, scale};
 use std::time::Instant;
 
 /// A method for the stationary distribution.
@@ -44,6 +45,9 @@ pub enum ChainMethod {
 pub struct StationaryProblem<'a> {
     /// Entry (i, j) is the probability of the step from j to i, as [`Chain::within`](chain::Chain::within) returns it.
     pub incoming: &'a Csr,
+    /// The part of the states that this process has. Over ranks, the rows of `incoming` are those of this rank, and its columns those of a
+    /// complete vector.
+    pub part: Part<'a>,
     /// The period of the class.
     pub period: usize,
     /// The start of the iteration; if absent, all states have the same probability.
@@ -99,28 +103,35 @@ impl ChainMethod {
 impl StationaryProblem<'_> {
     fn check(&self) -> Result<()> {
         let (rows, cols) = (self.incoming.rows(), self.incoming.cols());
-        if rows != cols {
+        if rows != cols && self.part.total(rows) == rows {
             return Err(Error::NotSquare { rows, cols, solver: "markov" });
         }
-        self.start.map_or(Ok(()), |x| check_distribution("the start", x, rows, false))
+        self.start.map_or(Ok(()), |x| check_distribution("the start", x, (self.part, rows), false))
     }
 
     fn beginning(&self) -> Vec<f64> {
-        let n = self.incoming.rows();
-        self.start.map_or_else(|| vec![1.0 / n as f64; n], <[f64]>::to_vec)
+        let rows = self.incoming.rows();
+        let even = 1.0 / self.part.total(rows) as f64;
+        self.start.map_or_else(|| vec![even; rows], <[f64]>::to_vec)
     }
 }
 
 /// Computes ||P' x - x|| in the l1 norm, with a bound on its rounding added. Each sum is rounded about once, so the bound
 /// covers the rounding of the products: half a unit of each.
 pub fn residual(incoming: &Csr, x: &[f64]) -> f64 {
+    residual_of_part(incoming, Part::default(), x)
+}
+
+/// Does the same if this process has a part of the states.
+fn residual_of_part(incoming: &Csr, part: Part<'_>, x: &[f64]) -> f64 {
+    let complete = part.complete(x);
     let rows = incoming.map_rows(|j| {
-        let inflow = incoming.row(j).map(|(i, p)| p * x[i]);
-        let magnitude = x[j].abs() + incoming.row(j).map(|(i, p)| (p * x[i]).abs()).sum::<f64>();
+        let inflow = incoming.row(j).map(|(i, p)| p * complete[i]);
+        let magnitude = x[j].abs() + incoming.row(j).map(|(i, p)| (p * complete[i]).abs()).sum::<f64>();
         (sum(inflow.chain([-x[j]])).abs(), magnitude)
     });
-    let magnitude: f64 = rows.iter().map(|(_, magnitude)| magnitude).sum();
-    sum(rows.iter().map(|(difference, _)| *difference)) + f64::EPSILON * magnitude
+    let magnitude = part.sum(rows.iter().map(|(_, magnitude)| *magnitude));
+    part.sum(rows.iter().map(|(difference, _)| *difference)) + f64::EPSILON * magnitude
 }
 
 /// Computes the distribution by power iteration with the operator of a backend, which multiplies `problem.incoming`.
@@ -147,8 +158,9 @@ pub fn power<D: Device, T: Scalar>(
     let terms = Terms { rule, factor: 1.0, vector: "the distribution" };
     let mut truth = f64::INFINITY;
     let found = fixed::on_device(recorded, state, &terms, observers, |mut x| {
-        normalise(&mut x);
-        truth = residual(problem.incoming, &x);
+        let total = problem.part.sum(x.iter().copied());
+        scale(&mut x, total);
+        truth = residual_of_part(problem.incoming, problem.part, &x);
         (x, truth)
     })?;
     Ok(Stationary {

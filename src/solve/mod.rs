@@ -16,6 +16,7 @@ pub mod markov;
 pub mod minres;
 pub mod pace;
 pub mod pagerank;
+pub mod part;
 pub mod pipelined;
 pub mod problem;
 mod recurrence;

@@ -27,7 +27,7 @@ use crate::observe::Observer;
 use crate::parallel::tabulate;
 use crate::scalar::Scalar;
 use crate::solve::fixed::{self, Found, Terms, check_distribution, check_probabilities};
-use crate::solve::rounding::sum;
+use crate::solve::part::Part;
 use crate::stop::{StopReason, StoppingRule};
 use certificate::certify_renumbered;
 pub use certificate::{Certificate, certify};
@@ -156,10 +156,10 @@ impl RankProblem<'_> {
             let reason = "it must be at least 0 and less than 1".to_owned();
             return Err(Error::BadSetting { setting: "damping", value: self.damping.to_string(), reason });
         }
-        let n = self.links.vertices();
+        let own = (self.links.part(), self.links.rows());
         let lost = !self.dangling.conserves();
-        self.teleport.map_or(Ok(()), |v| check_distribution("the personalisation", v, n, false))?;
-        self.start.map_or(Ok(()), |x| check_distribution("the start", x, n, lost))
+        self.teleport.map_or(Ok(()), |v| check_distribution("the personalisation", v, own, false))?;
+        self.start.map_or(Ok(()), |x| check_distribution("the start", x, own, lost))
     }
 
     /// Returns the bound on the l1 error per unit of step length.
@@ -169,16 +169,17 @@ impl RankProblem<'_> {
 
     /// Returns the start of the iteration.
     fn beginning(&self) -> Result<Vec<f64>> {
-        tabulate(self.links.vertices(), |i| self.start.map_or_else(|| self.teleport(i), |start| start[i]))
+        tabulate(self.links.rows(), |i| self.start.map_or_else(|| self.teleport(i), |start| start[i]))
     }
 }
 
 /// A distribution of the surfer's jumps.
 #[derive(Clone, Debug)]
 pub enum Jumps {
-    /// The probability of each of these vertices, which are all different; it is 0 for the other vertices.
+    /// The probability of each of these vertices, which are all different; it is 0 for the other vertices. Over ranks, every rank has
+    /// the same list.
     Few(Vec<(usize, f64)>),
-    /// The probability of every vertex.
+    /// The probability of every vertex; over ranks, of the vertices of this rank.
     All(Vec<f64>),
 }
 
@@ -203,11 +204,12 @@ impl Jumps {
         }
     }
 
-    /// Checks that this is a distribution over `n` vertices.
-    fn check(&self, n: usize) -> Result<()> {
+    /// Checks that this is a distribution over the vertices, of which this process has a part of `own`.
+    fn check(&self, part: Part<'_>, own: usize) -> Result<()> {
         const WHAT: &str = "the personalisation";
+        let n = part.total(own);
         match self {
-            Jumps::All(values) => check_distribution(WHAT, values, n, false),
+            Jumps::All(values) => check_distribution(WHAT, values, (part, own), false),
             Jumps::Few(entries) => match entries.iter().find(|(vertex, _)| *vertex >= n) {
                 Some((vertex, _)) => Err(Error::Dimension { what: WHAT, expected: n, got: vertex + 1 }),
                 None if n == 0 => Ok(()),
@@ -219,15 +221,17 @@ impl Jumps {
         }
     }
 
-    /// Renumbers the vertices of the graph as the links have them; `numbers` are the new numbers, if they differ.
+    /// Keeps the vertices of this process, and renumbers them as the links have them; `numbers` are the new numbers, if they differ.
     fn renumbered(self, links: &Links, numbers: Option<&[u32]>) -> Jumps {
-        match (self, numbers) {
-            (Jumps::Few(mut entries), Some(numbers)) => {
-                entries.iter_mut().for_each(|(vertex, _)| *vertex = numbers[*vertex] as usize);
+        let rows = links.part().rows(links.rows());
+        let number = |row: usize| numbers.map_or(row, |numbers| numbers[row] as usize);
+        match self {
+            Jumps::Few(mut entries) => {
+                entries.retain(|(vertex, _)| rows.contains(vertex));
+                entries.iter_mut().for_each(|(vertex, _)| *vertex = number(*vertex - rows.start));
                 Jumps::Few(entries)
             }
-            (Jumps::All(values), Some(_)) => Jumps::All(links.to_internal_order(&values)),
-            (jumps, None) => jumps,
+            Jumps::All(values) => Jumps::All(links.to_internal_order(&values)),
         }
     }
 }
@@ -277,7 +281,7 @@ pub fn power<D: Device, T: Scalar>(
     problem.check()?;
     let renumbered = Renumbered::new(problem);
     let problem = &renumbered.problem(problem);
-    let n = problem.links.vertices();
+    let n = problem.links.rows();
     let vector_bytes = (power::vectors(problem.dangling, problem.teleport.is_some(), extrapolate)
         * n
         * size_of::<T>()) as u64;
@@ -286,7 +290,7 @@ pub fn power<D: Device, T: Scalar>(
     let power = power::Power::new(operator, problem, extrapolate);
     let bytes_per_iteration = power.bytes(1);
     let x = problem.beginning()?;
-    if n == 0 {
+    if problem.links.vertices() == 0 {
         return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..empty_ranking() });
     }
     device.require_memory("the vectors of a solve", vector_bytes)?;
@@ -321,7 +325,7 @@ pub fn power_each<D: Device, T: Scalar>(
     observers: &mut [&mut dyn Observer],
 ) -> Result<Vec<Ranking>> {
     let began = Instant::now();
-    let (links, n) = (problem.links, problem.links.vertices());
+    let (links, n) = (problem.links, problem.links.rows());
     if k == 0 {
         return Err(Error::setting("personalise-each", 0, "there must be at least one personalisation"));
     }
@@ -329,7 +333,7 @@ pub fn power_each<D: Device, T: Scalar>(
     let numbers = links.internal_numbers();
     let mut inside = |column: usize| {
         let jumps = teleport(column)?;
-        jumps.check(n)?;
+        jumps.check(links.part(), n)?;
         Ok(jumps.renumbered(links, numbers.as_deref()))
     };
     let first = inside(0)?.all(n);
@@ -339,7 +343,7 @@ pub fn power_each<D: Device, T: Scalar>(
     let vector_bytes = (wide as u64 * k as u64 + narrow as u64).saturating_mul((n * size_of::<T>()) as u64);
     let (operator_bytes, device) = (operator.storage(), operator.device().clone());
     let power = power::Power::new(operator, &personal, false);
-    if n == 0 {
+    if links.vertices() == 0 {
         return Ok(vec![Ranking { operator_bytes, vector_bytes, ..empty_ranking() }; k]);
     }
     device.require_memory("the vectors of a solve", vector_bytes)?;
@@ -441,7 +445,7 @@ fn checked_ranks(problem: &RankProblem<'_>, x: Vec<f64>, certificate: &mut Certi
 
 /// Scales the ranks to sum 1 if the policy conserves the sum.
 fn normalised(problem: &RankProblem<'_>, mut x: Vec<f64>) -> Vec<f64> {
-    let sum = sum(x.iter().copied());
+    let sum = problem.links.part().sum(x.iter().copied());
     if problem.dangling.conserves() && sum.is_normal() {
         x.iter_mut().for_each(|x| *x /= sum);
     }
@@ -454,16 +458,16 @@ mod tests {
 
     #[test]
     fn jumps_to_few_vertices_are_checked_like_those_to_all() {
-        assert!(Jumps::Few(vec![(0, 0.25), (2, 0.75)]).check(3).is_ok());
+        assert!(Jumps::Few(vec![(0, 0.25), (2, 0.75)]).check(Part::default(), 3).is_ok());
         for (few, all) in [
             (vec![], [0.0, 0.0, 0.0]),
             (vec![(1, 0.5)], [0.0, 0.5, 0.0]),
             (vec![(0, 1.5), (1, -0.5)], [1.5, -0.5, 0.0]),
             (vec![(0, f64::NAN)], [f64::NAN, 0.0, 0.0]),
         ] {
-            let refused = |jumps: Jumps| jumps.check(3).unwrap_err().to_string();
+            let refused = |jumps: Jumps| jumps.check(Part::default(), 3).unwrap_err().to_string();
             assert_eq!(refused(Jumps::Few(few)), refused(Jumps::All(all.to_vec())));
         }
-        assert!(matches!(Jumps::Few(vec![(3, 1.0)]).check(3), Err(Error::Dimension { .. })));
+        assert!(matches!(Jumps::Few(vec![(3, 1.0)]).check(Part::default(), 3), Err(Error::Dimension { .. })));
     }
 }

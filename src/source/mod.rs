@@ -224,6 +224,14 @@ pub fn mesh(what: &OsStr) -> Result<Option<generate::Mesh>> {
     }
 }
 
+/// Returns the draws of the graph that `what` names, if it is a generator whose matrix consists of draws.
+pub fn draws(what: &OsStr) -> Result<Option<generate::Draws>> {
+    match what.to_str().filter(|name| !is_file(what) && catalog::find(name).is_none()) {
+        Some(name) => generate::draws(name),
+        None => Ok(None),
+    }
+}
+
 fn find(what: &OsStr, options: &Options) -> Result<Loaded> {
     if what == STDIN {
         return detect::read_stdin(options);

@@ -12,6 +12,7 @@ use solver::precond::Preconditioner;
 use solver::scalar::Scalar;
 use solver::solve::markov::chain::Chain;
 use solver::solve::pagerank::links::Links;
+use solver::solve::part::Part;
 use solver::solve::{Method, Solution, markov, pagerank, verdict};
 use solver::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
@@ -162,7 +163,12 @@ fn the_power_iteration_of_a_chain_runs_in_one_launch() {
         Chain::new((*zoo::generated("blockband:n=1000,block=5,density=0.05")).clone(), false).unwrap();
     let class = &chain.closed()[0];
     let incoming = chain.within(class).unwrap();
-    let problem = markov::StationaryProblem { incoming: &incoming, period: class.period, start: None };
+    let problem = markov::StationaryProblem {
+        incoming: &incoming,
+        part: Part::default(),
+        period: class.period,
+        start: None,
+    };
     let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-10), StoppingRule::MaxIterations(5000)]);
     let recorded = gpu.bursts();
     let a = burst::<f64>(&gpu, &incoming).unwrap();

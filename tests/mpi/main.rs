@@ -10,6 +10,7 @@ extern crate solver_test_attribute;
 mod common;
 
 mod faults;
+mod graphs;
 mod launcher;
 mod solves;
 

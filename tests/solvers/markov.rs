@@ -10,6 +10,7 @@ use solver::error::ChainError;
 use solver::format::{Coo, Csr};
 use solver::solve::markov::chain::Chain;
 use solver::solve::markov::{ChainMethod, Stationary, StationaryProblem, power, residual, serial};
+use solver::solve::part::Part;
 use solver::stop::{StopReason, StoppingRule};
 
 fn chain(n: usize, steps: &[(usize, usize, f64)]) -> Chain {
@@ -40,7 +41,8 @@ fn rule(tolerance: f64) -> StoppingRule {
 fn on<D: Pick<f64>>(device: &D, chain: &Chain, class: usize, tolerance: f64) -> Stationary {
     let class = &chain.closed()[class];
     let incoming = chain.within(class).unwrap();
-    let problem = StationaryProblem { incoming: &incoming, period: class.period, start: None };
+    let problem =
+        StationaryProblem { incoming: &incoming, part: Part::default(), period: class.period, start: None };
     power::<D, f64>(operator(device, &incoming), &problem, &rule(tolerance), &mut []).unwrap()
 }
 
@@ -50,7 +52,8 @@ fn by(method: ChainMethod, chain: &Chain, class: usize, tolerance: f64) -> Stati
     }
     let class = &chain.closed()[class];
     let incoming = chain.within(class).unwrap();
-    let problem = StationaryProblem { incoming: &incoming, period: class.period, start: None };
+    let problem =
+        StationaryProblem { incoming: &incoming, part: Part::default(), period: class.period, start: None };
     serial(&problem, method == ChainMethod::Aggregation, &rule(tolerance), &mut []).unwrap()
 }
 
@@ -213,7 +216,7 @@ fn an_iteration_limit_is_not_convergence() {
     let chain = courtois();
     let class = &chain.closed()[0];
     let incoming = chain.within(class).unwrap();
-    let problem = StationaryProblem { incoming: &incoming, period: 1, start: None };
+    let problem = StationaryProblem { incoming: &incoming, part: Part::default(), period: 1, start: None };
     let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-12), StoppingRule::MaxIterations(20)]);
     let cpu = Cpu::new(Some(1)).unwrap();
     let got = power::<Cpu, f64>(operator(&cpu, &incoming), &problem, &rule, &mut []).unwrap();
@@ -251,7 +254,8 @@ fn gauss_seidel_is_not_damped_while_its_steps_decrease() {
     let start: Vec<f64> = (0..30).map(|i| (1.0 + i as f64) / 465.0).collect();
     let chain = walk(30, 0.5);
     let incoming = chain.within(&chain.closed()[0]).unwrap();
-    let problem = StationaryProblem { incoming: &incoming, period: 1, start: Some(&start) };
+    let problem =
+        StationaryProblem { incoming: &incoming, part: Part::default(), period: 1, start: Some(&start) };
     let got = serial(&problem, false, &rule(1e-12), &mut []).unwrap();
     assert!(got.iterations < 2500, "{}: about 2300 passes reduce the step to 1e-12", got.iterations);
 }
@@ -270,7 +274,7 @@ fn a_residual_limited_by_rounding_ends_the_solve_without_success() {
     let class = &chain.closed()[0];
     let incoming = chain.within(class).unwrap();
     let narrow = std::sync::Arc::new(incoming.to_f32());
-    let problem = StationaryProblem { incoming: &incoming, period: 1, start: None };
+    let problem = StationaryProblem { incoming: &incoming, part: Part::default(), period: 1, start: None };
     let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(2e-9), StoppingRule::MaxIterations(300)]);
     let cpu = Cpu::new(Some(1)).unwrap();
     let got = power::<Cpu, f64>(operator(&cpu, &narrow), &problem, &rule, &mut []).unwrap();
@@ -282,7 +286,8 @@ fn a_start_that_is_no_distribution_and_a_chain_without_states_are_refused() {
     let chain = courtois();
     let incoming = chain.within(&chain.closed()[0]).unwrap();
     for start in [&[1.0][..], &[0.5; 8][..], &[f64::NAN; 8][..]] {
-        let problem = StationaryProblem { incoming: &incoming, period: 1, start: Some(start) };
+        let problem =
+            StationaryProblem { incoming: &incoming, part: Part::default(), period: 1, start: Some(start) };
         assert!(serial(&problem, false, &rule(1e-8), &mut []).is_err());
     }
     assert!(matches!(Chain::new(matrix(0, &[]), false), Err(Error::Chain(ChainError::NoStates))));

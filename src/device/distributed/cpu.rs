@@ -54,7 +54,7 @@ pub struct CpuBorder<T> {
 }
 
 /// Copies rows of a vector.
-fn pack<T: Scalar>(x: &CpuVector<T>, rows: &[u32], to: &mut [T]) {
+pub(crate) fn pack<T: Scalar>(x: &CpuVector<T>, rows: &[u32], to: &mut [T]) {
     let (k, x) = (x.k(), x.data());
     if k == 1 {
         to.iter_mut().zip(rows).for_each(|(to, row)| *to = x[*row as usize]);

@@ -135,6 +135,32 @@ impl Halo {
         self.ranks.exchange(&to.collect::<Vec<_>>(), from.collect(), meanwhile);
     }
 
+    /// Sends the entries of [`sent_rows`](Halo::sent_rows), `k` for each, and receives the ghosts in their places in a complete vector.
+    /// Meanwhile, `fill` gets the place of the rank's own entries.
+    pub fn exchange_around<T: Scalar>(
+        &self,
+        k: usize,
+        sent: &[T],
+        complete: &mut [T],
+        fill: impl FnOnce(&mut [T]),
+    ) {
+        let (mut below, rest) = complete.split_at_mut(self.below * k);
+        let (own, mut above) = rest.split_at_mut(self.rows.len() * k);
+        let all = || self.neighbours.iter();
+        let part = |range: &Range<usize>| range.start * k..range.end * k;
+        let to = all().filter(|n| !n.sent.is_empty()).map(|n| (n.rank, &sent[part(&n.sent)]));
+        let from = all().filter(|n| !n.received.is_empty()).map(|n| {
+            let ghosts = if n.rank < self.ranks.rank() { &mut below } else { &mut above };
+            (n.rank, crate::parallel::split_front(ghosts, n.received.len() * k))
+        });
+        let mut fill = Some(fill);
+        self.ranks.exchange(&to.collect::<Vec<_>>(), from.collect(), &mut || {
+            if let Some(fill) = fill.take() {
+                fill(own);
+            }
+        });
+    }
+
     /// Writes the complete vector of x to `to`.
     pub fn complete(&self, x: &[f64], to: &mut Vec<f64>) {
         let sent: Vec<f64> = self.sent.iter().map(|row| x[*row as usize]).collect();

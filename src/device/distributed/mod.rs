@@ -15,6 +15,7 @@ use super::{Addend, Device, Kept, Op, Slot, SlotState, Sweep};
 use crate::error::Result;
 use crate::scalar::Scalar;
 pub use communicator::{Communicator, Failing, Incoming, Outgoing, Ranks};
+pub(crate) use cpu::pack;
 pub use halo::Halo;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;

@@ -18,6 +18,7 @@ use crate::scalar::{Precision, Scalar};
 use crate::solve::markov::chain::{Chain, Closed};
 use crate::solve::markov::power::VECTORS;
 use crate::solve::markov::{Stationary, StationaryProblem, power, serial};
+use crate::solve::part::Part;
 use crate::solve::rounding::sum;
 use crate::stop::StoppingRule;
 use std::sync::Arc;
@@ -219,6 +220,7 @@ impl Prepared {
             let start = start.as_ref().and_then(|start| within(start, class));
             let problem = StationaryProblem {
                 incoming: &prepared.incoming,
+                part: Part::default(),
                 period: class.period,
                 start: start.as_deref(),
             };

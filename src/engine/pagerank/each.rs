@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::observe::phrases::ends_of_columns;
 use crate::observe::{History, Phase, Recorder, largest, profile, slowest};
 use crate::solve::pagerank::Ranking;
+use crate::solve::pagerank::links::Links;
 use crate::source::npy;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,10 +30,11 @@ impl RanksEach {
         found: Vec<Ranking>,
         recorders: Vec<Recorder>,
         names: Vec<String>,
-        facts: &Arc<Facts>,
-    ) -> RanksEach {
-        let column = |(ranking, recorder)| Ranks::new(ranking, recorder, Arc::clone(facts));
-        RanksEach { columns: found.into_iter().zip(recorders).map(column).collect(), names, limit: None }
+        of: (&Links, &Arc<Facts>),
+    ) -> Result<RanksEach> {
+        let column = |(ranking, recorder)| Ranks::new(ranking, recorder, of);
+        let columns = found.into_iter().zip(recorders).map(column).collect::<Result<_>>()?;
+        Ok(RanksEach { columns, names, limit: None })
     }
 
     /// Returns the ranks for each personalisation.
@@ -49,18 +51,19 @@ impl RanksEach {
         slowest(self.columns.iter().map(|ranks| ranks.outcome().iterations))
     }
 
-    /// Writes all ranks as an array of a row for each vertex and a column for each personalisation (.npy).
+    /// Writes all ranks as an array of a row for each vertex and a column for each personalisation (.npy). Over ranks, all ranks call this
+    /// together, and the first writes the file.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let _span = profile::begin(Phase::Write);
         let path = path.as_ref();
         check_output_each(path)?;
-        let k = self.columns.len();
-        let n = self.columns.first().map_or(0, |ranks| ranks.ranks().len());
-        let mut all = crate::parallel::zeros(n * k)?;
+        let Some(first) = self.columns.first() else { return npy::write_columns(path, &[], 0) };
+        let (k, n) = (self.columns.len(), first.rows().len());
+        let mut rows = crate::parallel::zeros(n * k)?;
         for (column, ranks) in self.columns.iter().enumerate() {
-            all.iter_mut().skip(column).step_by(k).zip(ranks.ranks()).for_each(|(to, rank)| *to = *rank);
+            rows.iter_mut().skip(column).step_by(k).zip(ranks.ranks()).for_each(|(to, rank)| *to = *rank);
         }
-        npy::write_columns(path, &all, k)
+        first.on_first(&rows, |rows| npy::write_columns(path, rows, k))
     }
 
     /// Measures the time limit that the machine's bandwidth sets for an iteration, as [`Ranks::measure_limit`] does.

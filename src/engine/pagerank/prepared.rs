@@ -2,13 +2,14 @@
 
 use super::each::RanksEach;
 use super::ranks::{Facts, GraphFacts, Ranks};
-use super::{Pagerank, RankMethod, Repeated, SelfLoops, Settings};
+use super::{Graph, Pagerank, RankMethod, Repeated, SelfLoops, Settings, over_ranks};
 use crate::backend::{Host, Pick};
 use crate::device::Device;
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::graph::Names;
+use crate::engine::matrix::Matrix;
 use crate::engine::memory;
-use crate::engine::running::{BackendOrder, Chosen, Watch, operator};
+use crate::engine::running::{BackendOrder, Chosen, Running, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
 use crate::engine::tune::Explanation;
 use crate::engine::watch::Phases;
@@ -27,10 +28,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Several distributions of the jumps: their number, and a function that returns one.
-type Each<'a> = (usize, &'a dyn Fn(usize) -> Result<Jumps>);
+pub(super) type Each<'a> = (usize, &'a dyn Fn(usize) -> Result<Jumps>);
 
 /// A method with its operator on a device. Returns the ranks of the problem, or those for each of several distributions.
-type Iterate = Box<
+pub(super) type Iterate = Box<
     dyn Fn(
             &RankProblem<'_>,
             Option<Each<'_>>,
@@ -124,7 +125,7 @@ fn transposed_there(device: &DeviceHandle, graph: &Arc<Csr>, vectors: usize) -> 
 }
 
 /// Replaces row numbers in an error by the labels or ids of vertices.
-fn named(names: &Names, error: Error) -> Error {
+pub(super) fn named(names: &Names, error: Error) -> Error {
     match error {
         Error::Chain(ChainError::LinkWeights { vertex, to, reason }) => {
             let (vertex, to) = (names.name(vertex as usize), to.map(|to| names.name(to as usize)));
@@ -153,9 +154,18 @@ fn check_each(settings: &Settings, count: usize, start: bool, personalised: bool
 
 impl Prepared {
     pub(super) fn new(pagerank: Pagerank) -> Result<Prepared> {
-        let Pagerank { graph, settings, personalise, each, x0, mut running } = pagerank;
+        let Pagerank { graph, settings, personalise, each, x0, running } = pagerank;
         settings.check()?;
         check_each(&settings, each.len(), x0.is_some(), personalise.is_some())?;
+        let ready = match graph {
+            Graph::Whole(graph) => Prepared::of_graph(graph, settings, running)?,
+            Graph::OfRank(graph) => over_ranks::prepare(graph, settings, running)?,
+        };
+        Ok(Prepared { personalise, each, x0, ..ready })
+    }
+
+    /// Prepares the solve of a graph that this process has.
+    fn of_graph(graph: Matrix, settings: Settings, mut running: Running) -> Result<Prepared> {
         let (device, backend) = running.open(settings.serial())?;
         let began = Instant::now();
         let counting = profile::begin(Phase::Analyse);
@@ -164,7 +174,8 @@ impl Prepared {
         let sorting = running.phases.begin(Phase::Build, "sorting the links");
         let (loops, repeats) =
             (settings.self_loops == SelfLoops::Keep, settings.duplicates == Repeated::Keep);
-        let csr = if loops && repeats { graph.csr } else { Arc::new(graph.csr.simplified(loops, repeats)?) };
+        let csr =
+            if loops && repeats { graph.csr } else { Arc::new(graph.csr.simplified(0, loops, repeats)?) };
         let extrapolate = settings.method == RankMethod::Extrapolated;
         // On a GPU, iterations are too fast for reordering to pay, unless there are many.
         let reorder = matches!(device.0, Opened::Cpu(_)) || settings.may_take_long();
@@ -212,6 +223,7 @@ impl Prepared {
             graph: graph_facts,
             settings,
             links: links.incoming().nnz() as u64,
+            vertices: links.vertices() as u64,
             sinks: links.count_sinks() as u64,
             reordered: links.are_reordered(),
             device: device.describe().to_owned(),
@@ -219,7 +231,16 @@ impl Prepared {
             precision,
             seconds_setup: began.elapsed().as_secs_f64(),
         });
-        Ok(Prepared { links, device, iterate, personalise, each, x0, watch: running.watch, facts })
+        Ok(Prepared::ready(links, device, iterate, (running.watch, facts)))
+    }
+
+    pub(super) fn ready(
+        links: Links,
+        device: DeviceHandle,
+        iterate: Iterate,
+        (watch, facts): (Watch, Arc<Facts>),
+    ) -> Prepared {
+        Prepared { links, device, iterate, personalise: None, each: Vec::new(), x0: None, watch, facts }
     }
 
     /// Sets the distribution of the surfer's jumps for later solves; none for a uniform one.
@@ -251,11 +272,14 @@ impl Prepared {
         // All lines are checked before the first iteration.
         const SETTING: &str = "personalise-each";
         let search = vertices.0.search()?;
-        let of_line = |weights: &Weights| weights.entries(SETTING, vertices.0, &search);
+        let of_line = |weights: &Weights| {
+            over_ranks::entries_of(links, || weights.entries(SETTING, vertices.0, &search))
+        };
         let entries: Vec<_> = each.iter().map(of_line).collect::<Result<_>>()?;
+        let of_all = |weights: &Weights| weights.over(SETTING, vertices, Unmatched::Refuse, false);
         let teleport = |column: usize| match &entries[column] {
             Some(entries) => Ok(Jumps::Few(entries.clone())),
-            None => each[column].over(SETTING, vertices, Unmatched::Refuse, false).map(Jumps::All),
+            None => over_ranks::part_of(links, || of_all(&each[column])).map(Jumps::All),
         };
         for column in (0..k).filter(|&column| entries[column].is_none()) {
             teleport(column)?;
@@ -269,7 +293,7 @@ impl Prepared {
         };
         let (found, recorders) = watch.run_columns(limits, k, observers, solve)?;
         let names = each.iter().map(ToString::to_string).collect();
-        Ok(RanksEach::new(found, recorders, names, facts))
+        RanksEach::new(found, recorders, names, (links, facts))
     }
 
     /// Sets the initial ranks of later solves.
@@ -313,9 +337,14 @@ impl Prepared {
         }
         let Prepared { links, facts, iterate, watch, personalise, x0, .. } = self;
         let (settings, vertices) = (&facts.settings, (&facts.graph.names, "vertex"));
-        let teleport = |weights: &Weights| weights.over("personalise", vertices, Unmatched::Refuse, false);
+        let teleport = |weights: &Weights| {
+            let make = || weights.over("personalise", vertices, Unmatched::Refuse, false);
+            over_ranks::part_of(links, make)
+        };
         let lossy = !settings.dangling.conserves();
-        let start = |ranks: &Weights| ranks.over("x0", vertices, Unmatched::Fill, lossy);
+        let start = |ranks: &Weights| {
+            over_ranks::part_of(links, || ranks.over("x0", vertices, Unmatched::Fill, lossy))
+        };
         let teleport = personalise.as_ref().map(teleport).transpose()?;
         let start = x0.as_ref().map(start).transpose()?;
         let problem = RankProblem {
@@ -332,7 +361,7 @@ impl Prepared {
         };
         let (mut ranking, recorder) = watch.run(limits, observers, solve)?;
         let ranking = ranking.swap_remove(0);
-        Ok(Ranks::new(ranking, recorder, Arc::clone(facts)))
+        Ranks::new(ranking, recorder, (links, facts))
     }
 
     /// Drops links and operator, and returns the device.

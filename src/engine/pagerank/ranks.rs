@@ -2,6 +2,8 @@
 
 use super::report::{RankReport, Top};
 use super::{Settings, files};
+use crate::device;
+use crate::device::distributed::Halo;
 use crate::device::stream::Limit;
 use crate::engine::advice::{self, Ended, Naming, as_method};
 use crate::engine::device::DeviceHandle;
@@ -14,8 +16,11 @@ use crate::format::Csr;
 use crate::observe::{History, Phase, Profile, Recorder, profile};
 use crate::scalar::Precision;
 use crate::solve::pagerank::Ranking;
+use crate::solve::pagerank::links::Links;
 use crate::stop::StopReason;
 use rayon::prelude::*;
+use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -35,7 +40,7 @@ pub(super) struct GraphFacts {
 
 impl GraphFacts {
     pub fn of(graph: &Matrix) -> GraphFacts {
-        let (self_loops, duplicates) = loops_and_repeats(&graph.csr);
+        let (self_loops, duplicates) = loops_and_repeats(&graph.csr, 0);
         GraphFacts {
             names: Names::of(graph, 0),
             name: graph.title(),
@@ -48,13 +53,14 @@ impl GraphFacts {
     }
 }
 
-/// Counts the links from a vertex to itself, and the links beyond the first between the same two vertices.
-fn loops_and_repeats(graph: &Csr) -> (u64, u64) {
+/// Counts the links from a vertex to itself, and the links beyond the first between the same two vertices. The first row is vertex
+/// `first`.
+pub(super) fn loops_and_repeats(graph: &Csr, first: usize) -> (u64, u64) {
     let repeats = graph.pattern().has_repeats();
     let of_row = |i: usize| {
         let row = graph.row_columns(i);
-        let before = row.partition_point(|&j| (j as usize) < i);
-        let loops = row[before..].iter().take_while(|&&j| j as usize == i).count();
+        let before = row.partition_point(|&j| (j as usize) < first + i);
+        let loops = row[before..].iter().take_while(|&&j| j as usize == first + i).count();
         let repeated = if repeats { row.windows(2).filter(|w| w[0] == w[1]).count() } else { 0 };
         (loops as u64, repeated as u64)
     };
@@ -67,6 +73,7 @@ fn loops_and_repeats(graph: &Csr) -> (u64, u64) {
 pub(super) struct Facts {
     pub graph: GraphFacts,
     pub settings: Settings,
+    pub vertices: u64,
     pub links: u64,
     pub sinks: u64,
     pub reordered: bool,
@@ -76,22 +83,81 @@ pub(super) struct Facts {
     pub seconds_setup: f64,
 }
 
+/// What a rank of a solve over ranks knows about the vertices of the other ranks.
+#[derive(Clone)]
+struct OfRank {
+    ranks: device::Ranks,
+    /// The vertices of this rank.
+    rows: Range<usize>,
+    /// The vertices with the highest ranks of all, and their ranks.
+    highest: Vec<(usize, f64)>,
+}
+
+impl fmt::Debug for OfRank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "vertices {:?}", self.rows)
+    }
+}
+
+impl OfRank {
+    /// Finds the `count` highest ranks of all. All ranks call this together.
+    fn new(halo: &Halo, own: &[f64], count: usize) -> Result<OfRank> {
+        let (ranks, rows) = (halo.ranks().clone(), halo.rows());
+        let mine = with_ranks(own, count, rows.start);
+        let vertices: Vec<u64> = mine.iter().map(|(vertex, _)| *vertex as u64).collect();
+        let values: Vec<f64> = mine.iter().map(|(_, rank)| *rank).collect();
+        let vertices = ranks.collect(&vertices)?.unwrap_or_default();
+        let values = ranks.collect(&values)?.unwrap_or_default();
+        let order = highest(&values, count);
+        let vertices = ranks.from_first(order.iter().map(|&at| vertices[at]).collect())?;
+        let values = ranks.from_first(order.iter().map(|&at| values[at]).collect())?;
+        let highest = vertices.into_iter().map(|vertex| vertex as usize).zip(values).collect();
+        Ok(OfRank { ranks, rows, highest })
+    }
+}
+
+/// Returns the vertices with the `count` highest ranks, and these ranks; the first vertex is `first`.
+fn with_ranks(ranks: &[f64], count: usize, first: usize) -> Vec<(usize, f64)> {
+    highest(ranks, count).into_iter().map(|vertex| (first + vertex, ranks[vertex])).collect()
+}
+
 /// The rank of each vertex, with a bound on the l1 error and the history of the solve.
 #[derive(Clone, Debug)]
 pub struct Ranks {
     ranking: Ranking,
     recorder: Recorder,
     facts: Arc<Facts>,
+    of_rank: Option<OfRank>,
     limit: Option<Limit>,
     profile: Option<Profile>,
 }
 
 impl Ranks {
-    pub(super) fn new(ranking: Ranking, recorder: Recorder, facts: Arc<Facts>) -> Ranks {
-        Ranks { ranking, recorder, facts, limit: None, profile: profile::active() }
+    pub(super) fn new(
+        ranking: Ranking,
+        recorder: Recorder,
+        (links, facts): (&Links, &Arc<Facts>),
+    ) -> Result<Ranks> {
+        // The last one is compared with the next.
+        let count = facts.settings.top.saturating_add(1);
+        let of_rank = links.halo().map(|halo| OfRank::new(halo, &ranking.ranks, count)).transpose()?;
+        let facts = Arc::clone(facts);
+        Ok(Ranks { ranking, recorder, facts, of_rank, limit: None, profile: profile::active() })
     }
 
-    /// Returns the ranks in the order of the vertices.
+    /// Returns the vertices whose ranks these are: all of them, or those of this rank of a solve over ranks.
+    pub fn rows(&self) -> Range<usize> {
+        self.of_rank.as_ref().map_or(0..self.ranking.ranks.len(), |of_rank| of_rank.rows.clone())
+    }
+
+    /// Passes the rows of all ranks to `work` on the first rank, or in this process alone. The outcome is that of all ranks.
+    pub(super) fn on_first(&self, rows: &[f64], work: impl FnOnce(&[f64]) -> Result<()>) -> Result<()> {
+        let Some(of_rank) = &self.of_rank else { return work(rows) };
+        let all = of_rank.ranks.collect(rows)?;
+        of_rank.ranks.agreed(all.map_or(Ok(()), |all| work(&all)))
+    }
+
+    /// Returns the ranks in the order of the vertices; over ranks, those of [`rows`](Ranks::rows).
     pub fn ranks(&self) -> &[f64] {
         &self.ranking.ranks
     }
@@ -137,30 +203,36 @@ impl Ranks {
     }
 
     /// Returns the `count` highest ranks. The bound covers the sum of all errors, and so the errors of any two ranks together:
-    /// the order of two ranks is certain if they differ by more than the bound.
+    /// the order of two ranks is certain if they differ by more than the bound. Over ranks, at most as many are known as the settings of the
+    /// solve list in a report.
     pub fn top(&self, count: usize) -> Vec<Top> {
-        let (ranks, names) = (self.ranks(), self.names());
+        let names = self.names();
         // The last one is compared with the next.
-        let order = highest(ranks, count.saturating_add(1));
+        let order = match &self.of_rank {
+            Some(of_rank) => of_rank.highest.clone(),
+            None => with_ranks(&self.ranking.ranks, count.saturating_add(1), 0),
+        };
         let certain = |position: usize| {
             let next = order.get(position + 1);
-            next.is_none_or(|&next| ranks[order[position]] - ranks[next] > self.error_bound())
+            next.is_none_or(|next| order[position].1 - next.1 > self.error_bound())
         };
+        let count = if self.of_rank.is_some() { count.min(self.facts.settings.top) } else { count };
         let all = order.iter().take(count).enumerate();
-        all.map(|(position, &vertex)| Top {
+        all.map(|(position, &(vertex, rank))| Top {
             row: vertex,
             id: names.id(vertex),
             label: names.label(vertex).map(str::to_owned),
-            rank: ranks[vertex],
+            rank,
             above_next_is_certain: certain(position),
         })
         .collect()
     }
 
-    /// Writes the ranks: .npy in the order of the vertices, .csv and .json by decreasing rank, with ids or labels.
+    /// Writes the ranks: .npy in the order of the vertices, .csv and .json by decreasing rank, with ids or labels. Over ranks, all ranks
+    /// call this together, and the first writes the file.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let _span = profile::begin(Phase::Write);
-        files::write(path.as_ref(), self.ranks(), self.names())
+        self.on_first(self.ranks(), |ranks| files::write(path.as_ref(), ranks, self.names()))
     }
 
     /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report. This takes up to half a
@@ -206,7 +278,7 @@ impl Ranks {
             method: settings.method.name(),
             graph: graph.name.clone(),
             stand_in: graph.stand_in,
-            vertices: ranking.ranks.len() as u64,
+            vertices: self.facts.vertices,
             links: self.facts.links,
             self_loops: graph.self_loops,
             duplicates: graph.duplicates,
@@ -274,7 +346,7 @@ mod tests {
         let count = |n: usize, links: &[(usize, usize)], duplicates: Duplicates| {
             let mut coo = Coo::with_capacity(n, n, links.len()).unwrap();
             links.iter().for_each(|&(i, j)| coo.push(i, j, 1.0).unwrap());
-            loops_and_repeats(&coo.into_csr_with(duplicates).unwrap())
+            loops_and_repeats(&coo.into_csr_with(duplicates).unwrap(), 0)
         };
         let links = [(0, 0), (0, 0), (0, 0), (0, 2), (2, 1), (2, 1), (3, 3), (3, 0)];
         assert_eq!(count(5, &links, Duplicates::Keep), (4, 3));

@@ -58,8 +58,13 @@ pub(super) fn pass(incoming: &Csr, leaving: &[f64], x: &mut [f64]) {
 }
 
 /// Divides by the sum.
-pub(super) fn normalise(x: &mut [f64]) {
+fn normalise(x: &mut [f64]) {
     let sum: f64 = x.iter().sum();
+    scale(x, sum);
+}
+
+/// Divides x by its sum.
+pub(super) fn scale(x: &mut [f64], sum: f64) {
     if sum.is_normal() {
         x.iter_mut().for_each(|x| *x /= sum);
     }

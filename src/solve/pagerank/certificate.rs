@@ -10,12 +10,13 @@
 //!
 //! F(x) - x is computed here in double precision from the graph itself. Each sum is rounded about once regardless of its length,
 //! and a bound on the rounding is added. The certificate does not depend on the arithmetic that computed x. A GPU that has the
-//! links computes the sums over them itself, by code other than that of its backends; the bits are those of the host.
+//! links computes the sums over them itself, by code other than that of its backends; the bits are those of the host. Over ranks, each
+//! rank computes F(x) - x in its own rows, and the sums of the ranks are added in their order.
 
 use super::{Dangling, RankProblem, Renumbered};
 use crate::error::{Error, Result};
 use crate::format::Values;
-use crate::solve::rounding::{sum, sum_of};
+use crate::solve::rounding::sum;
 use rayon::prelude::*;
 
 /// The unit of rounding in double precision.
@@ -38,10 +39,10 @@ impl Certificate {
         Certificate { residual: f64::INFINITY, error_bound: f64::INFINITY, sum: f64::NAN };
 }
 
-/// Certifies x, which contains a rank for each vertex of the graph.
+/// Certifies x, which contains a rank for each vertex of the graph, or of the part of it that this process has.
 pub fn certify(problem: &RankProblem<'_>, x: &[f64]) -> Result<Certificate> {
     problem.check()?;
-    let (what, expected, got) = ("the ranks", problem.links.vertices(), x.len());
+    let (what, expected, got) = ("the ranks", problem.links.rows(), x.len());
     if got != expected {
         return Err(Error::Dimension { what, expected, got });
     }
@@ -52,8 +53,9 @@ pub fn certify(problem: &RankProblem<'_>, x: &[f64]) -> Result<Certificate> {
 /// Certifies x in the vertex order of [`Links`](super::links::Links).
 pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certificate {
     let links = problem.links;
-    let (n, d) = (links.vertices(), problem.damping);
-    if n == 0 {
+    let (part, n, d) = (links.part(), links.rows(), problem.damping);
+    let vertices = links.vertices();
+    if vertices == 0 {
         return Certificate { residual: 0.0, error_bound: 0.0, sum: 0.0 };
     }
     // The contribution of each vertex along a link of weight 1: one rounding.
@@ -61,8 +63,9 @@ pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certif
     let contribution = |j: usize| if out[j] > 0.0 { x[j] / out[j] } else { 0.0 };
     let contributions: Vec<f64> =
         (0..n).into_par_iter().with_min_len(CONTRIBUTIONS).map(contribution).collect();
-    let stranded = sum_of(n, |vertex| if out[vertex] == 0.0 { x[vertex] } else { 0.0 });
+    let stranded = part.sum_of(n, |vertex| if out[vertex] == 0.0 { x[vertex] } else { 0.0 });
     let incoming = links.incoming();
+    let contributions = part.complete(&contributions);
     // One rounding for each product, a few for the sum.
     let inflow = links.inflow_there(&contributions).unwrap_or_else(|| match incoming.values() {
         Values::Ones => {
@@ -82,7 +85,7 @@ pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certif
             _ => 0.0,
         };
         let spread = match problem.dangling {
-            Dangling::Uniform => stranded / n as f64,
+            Dangling::Uniform => stranded / vertices as f64,
             Dangling::Personalised => stranded * problem.teleport(i),
             Dangling::SelfLoop | Dangling::Drop => 0.0,
         };
@@ -91,9 +94,9 @@ pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certif
         // The rounded terms have at most the magnitude of `image`; x itself is exact.
         (image - x[i], image.abs() + d * (inflow[i].abs() + kept.abs() + spread.abs()) + jump.abs())
     };
-    let residual = sum_of(n, |i| row(i).0.abs());
-    let magnitude = sum_of(n, |i| row(i).1);
-    let sum = sum_of(n, |i| x[i]);
+    let residual = part.sum_of(n, |i| row(i).0.abs());
+    let magnitude = part.sum_of(n, |i| row(i).1);
+    let sum = part.sum_of(n, |i| x[i]);
     // Weights of links (their sum, the division, the product, the sum of products) take 8 roundings, the spread and the jump also
     // 8, their sum 3, the difference and both norms 4. Twice that total is allowed.
     let rounding = 32.0 * ROUNDING * (magnitude + residual);

@@ -6,10 +6,15 @@
 //! links, so that the branch predictor predicts the ends of their lists. Graphs that keep neighbours close together, such as web
 //! crawls, keep their order. The new numbers are private to this folder.
 
+mod over_ranks;
+
+use crate::backend::distributed::RankRows;
+use crate::device::distributed::Halo;
 use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Values};
 use crate::operator::Inflow;
 use crate::parallel::{lock, tabulate, zeros};
+use crate::solve::part::Part;
 use crate::solve::rounding::sum;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -30,11 +35,14 @@ const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-280..=1e280;
 /// vertex without links, or with links of weight 0 only, is a *sink*.
 #[derive(Clone, Debug)]
 pub struct Links {
-    /// Entry (i, j) is the link from j to i: ones that are not stored, or weights.
+    /// Entry (i, j) is the link from j to i: ones that are not stored, or weights. Over ranks, the rows of this rank, with the columns of
+    /// a complete vector.
     incoming: Arc<Csr>,
+    /// The exchange between ranks.
+    of_rank: Option<Arc<RankRows>>,
     /// The sum of the weights of the links out of each vertex.
     out: Vec<f64>,
-    /// The vertex of the graph for each number used here, if they differ.
+    /// The vertex of the graph for each number used here, if they differ; over ranks, both counted from the first of this rank.
     order: Option<Vec<u32>>,
     /// Computes sums over the links on a device.
     there: Option<There>,
@@ -52,20 +60,21 @@ impl fmt::Debug for There {
 impl Links {
     /// Builds the links of a graph in which entry (i, j) is the link from i to j.
     pub fn new(graph: &Csr) -> Result<Links> {
-        check(graph)?;
+        check_square(graph)?;
         Links::with_transpose(graph, graph.transposed()?)
     }
 
     /// Builds the links of a graph without weights whose transpose is known.
     pub fn with_transpose(graph: &Csr, transpose: Csr) -> Result<Links> {
-        check(graph)?;
-        let out = outgoing_weights(graph)?;
-        Ok(Links { incoming: Arc::new(transpose), out, order: None, there: None })
+        check_square(graph)?;
+        let out = checked_weights(graph, 0)?;
+        Ok(Links { incoming: Arc::new(transpose), of_rank: None, out, order: None, there: None })
     }
 
     /// Returns whether the neighbours of a vertex of a graph have distant numbers, estimated from a sample.
     pub fn are_scattered(graph: &Csr) -> bool {
-        is_scattered(graph)
+        let [near, all] = near_neighbours(graph);
+        2 * near < all
     }
 
     /// Lets a device compute the sums of certificates.
@@ -76,7 +85,7 @@ impl Links {
     /// Computes the sum of the contributions of the vertices that link to each vertex on the device; none if the host must do it.
     pub(super) fn inflow_there(&self, contributions: &[f64]) -> Option<Vec<f64>> {
         let there = self.there.as_ref()?;
-        let mut inflow = zeros(self.vertices()).ok()?;
+        let mut inflow = zeros(self.rows()).ok()?;
         match lock(&there.0).compute(contributions, &mut inflow) {
             Ok(()) => Some(inflow),
             Err(error) => {
@@ -90,7 +99,7 @@ impl Links {
     /// iterations. At most two copies of the graph are in memory at once.
     pub fn in_best_order(graph: impl Into<Arc<Csr>>) -> Result<Links> {
         let graph = graph.into();
-        check(&graph)?;
+        check_square(&graph)?;
         match order(&graph)? {
             Some(order) => Links::ordered(graph, order),
             None => Links::new(&graph),
@@ -98,10 +107,10 @@ impl Links {
     }
 
     fn ordered(graph: Arc<Csr>, order: Vec<u32>) -> Result<Links> {
-        let out = outgoing_weights(&graph)?;
+        let out = checked_weights(&graph, 0)?;
         let out = tabulate(order.len(), |number| out[order[number] as usize])?;
         let incoming = Arc::new(graph.transposed_in_order(&order)?);
-        Ok(Links { incoming, out, order: Some(order), there: None })
+        Ok(Links { incoming, of_rank: None, out, order: Some(order), there: None })
     }
 
     /// Returns the links by target vertex, in the vertex order of this folder: the matrix that an operator must multiply.
@@ -109,12 +118,38 @@ impl Links {
         &self.incoming
     }
 
+    /// Joins the links into the vertices of each rank: its rows, the sum of the weights of the links out of each of its vertices, and their
+    /// order.
+    pub fn over_ranks(rows: Arc<RankRows>, out: Vec<f64>, order: Option<Vec<u32>>) -> Links {
+        Links { incoming: Arc::clone(rows.shared()), of_rank: Some(rows), out, order, there: None }
+    }
+
     /// Returns the number of vertices.
     pub fn vertices(&self) -> usize {
+        self.part().total(self.rows())
+    }
+
+    /// Returns the number of vertices of this process.
+    pub fn rows(&self) -> usize {
         self.out.len()
     }
 
-    /// Returns the number of vertices without links.
+    /// Returns the exchange between ranks, if the vertices are distributed over ranks.
+    pub fn halo(&self) -> Option<&Halo> {
+        self.of_rank.as_ref().map(|rows| rows.halo())
+    }
+
+    /// Returns the part of the vertices that this process has.
+    pub fn part(&self) -> Part<'_> {
+        self.halo().map_or_else(Part::default, Part::of_rank)
+    }
+
+    /// Returns the rows of this rank, if the vertices are distributed over ranks.
+    pub fn rank_rows(&self) -> Option<&Arc<RankRows>> {
+        self.of_rank.as_ref()
+    }
+
+    /// Returns the number of vertices of this process without links.
     pub fn count_sinks(&self) -> usize {
         self.sinks().count()
     }
@@ -159,8 +194,9 @@ impl Links {
     }
 }
 
-/// Computes the sum of the weights of the links out of each vertex.
-fn outgoing_weights(graph: &Csr) -> Result<Vec<f64>> {
+/// Checks the weights, and computes the sum of the weights of the links out of each vertex. The rows begin with vertex `first`.
+fn checked_weights(graph: &Csr, first: usize) -> Result<Vec<f64>> {
+    check_weights(graph, first)?;
     let out = match graph.values() {
         Values::Ones => graph.map_rows(|i| graph.row_range(i).len() as f64),
         _ => graph.map_rows(|i| sum(graph.row(i).map(|(_, weight)| weight))),
@@ -169,30 +205,35 @@ fn outgoing_weights(graph: &Csr) -> Result<Vec<f64>> {
     let far = |sum: &f64| *sum != 0.0 && !WEIGHTS.contains(sum);
     let Some(vertex) = out.iter().position(far) else { return Ok(out) };
     let reason = format!("their weights sum to {:e}; scale them to between 1e-280 and 1e280", out[vertex]);
-    Err(ChainError::LinkWeights { vertex: vertex as u64, to: None, reason }.into())
+    Err(ChainError::LinkWeights { vertex: (first + vertex) as u64, to: None, reason }.into())
 }
 
-fn check(graph: &Csr) -> Result<()> {
-    if !graph.is_square() {
-        return Err(Error::NotSquare { rows: graph.rows(), cols: graph.cols(), solver: "pagerank" });
+fn check_square(graph: &Csr) -> Result<()> {
+    match graph.is_square() {
+        true => Ok(()),
+        false => Err(Error::NotSquare { rows: graph.rows(), cols: graph.cols(), solver: "pagerank" }),
     }
+}
+
+/// Checks that all weights are finite and not negative.
+fn check_weights(graph: &Csr, first: usize) -> Result<()> {
     if matches!(graph.values(), Values::Ones) {
         return Ok(());
     }
-    // Weights must be finite and not negative.
     let fault = |i: usize| graph.row(i).find(|(_, weight)| !(*weight >= 0.0 && weight.is_finite()));
     let faults = graph.map_rows(|i| fault(i).is_some());
     let Some(vertex) = faults.iter().position(|&fault| fault) else { return Ok(()) };
     let (to, weight) = fault(vertex).unwrap_or_default();
     let reason = format!("its weight is {weight}, and must be finite and not negative");
-    Err(ChainError::LinkWeights { vertex: vertex as u64, to: Some(to as u64), reason }.into())
+    let vertex = (first + vertex) as u64;
+    Err(ChainError::LinkWeights { vertex, to: Some(to as u64), reason }.into())
 }
 
 /// Returns the vertices by decreasing number of outgoing links, then by decreasing number of incoming links, if this order is
 /// beneficial.
 fn order(graph: &Csr) -> Result<Option<Vec<u32>>> {
     let n = graph.rows();
-    if n < MANY || !is_scattered(graph) {
+    if n < MANY || !Links::are_scattered(graph) {
         return Ok(None);
     }
     let outgoing = |vertex: u32| graph.row_range(vertex as usize).len();
@@ -223,8 +264,8 @@ fn by_decreasing(vertices: &[u32], key: impl Fn(u32) -> usize) -> Result<Vec<u32
     Ok(sorted)
 }
 
-/// Returns whether the neighbours of a vertex have distant numbers, estimated from a sample.
-fn is_scattered(graph: &Csr) -> bool {
+/// Counts the near neighbours in the lists of links of a sample of vertices, and all neighbours.
+fn near_neighbours(graph: &Csr) -> [usize; 2] {
     const ROWS: usize = 4096;
     // Long lists have small gaps in any case, and one of them would outweigh the rest of the sample.
     const LONG: usize = 256;
@@ -239,7 +280,7 @@ fn is_scattered(graph: &Csr) -> bool {
         near += columns.windows(2).filter(|w| w[1] - w[0] <= NEAR).count();
         all += columns.len().saturating_sub(1);
     }
-    2 * near < all
+    [near, all]
 }
 
 #[cfg(test)]

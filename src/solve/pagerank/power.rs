@@ -229,7 +229,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
         k: usize,
         teleport: &mut dyn FnMut(usize) -> Result<Jumps>,
     ) -> Result<(Workspace<D, T>, SlotState)> {
-        let n = problem.links.vertices();
+        let n = problem.links.rows();
         self.links.prepare(k)?;
         let wide = [v::y, v::c, v::v].into_iter().filter(|name| self.step.binding.has(*name));
         let mut workspace = Workspace::new(self.links.device(), wide, (n, k), SLOTS)?;

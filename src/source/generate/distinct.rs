@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::format::{Csr, Offsets, Values};
-use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, threads_for, zeros};
+use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, tabulate, threads_for, zeros};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -16,6 +16,83 @@ pub(super) type Position = (u32, u32);
 pub(super) type Positions = [Option<Position>; 2];
 /// Returns the value at a position, the same for every draw of it.
 pub(super) type Value<'a> = &'a (dyn Fn(Position) -> f64 + Sync);
+
+/// A square matrix made of draws, which several processes can share. A position drawn several times becomes one entry.
+pub struct Draws {
+    rows: usize,
+    count: u64,
+    draw: Box<dyn Fn(u64) -> Option<Position> + Send + Sync>,
+    value: Option<Box<dyn Fn(Position) -> f64 + Send + Sync>>,
+}
+
+impl Draws {
+    /// Describes a matrix of `rows` rows. `draw` returns the position of a draw by its number, or none.
+    pub(super) fn new(
+        rows: usize,
+        count: u64,
+        draw: impl Fn(u64) -> Option<Position> + Send + Sync + 'static,
+    ) -> Draws {
+        Draws { rows, count, draw: Box::new(draw), value: None }
+    }
+
+    /// Sets the values of the entries, which are 1 otherwise.
+    pub(super) fn with_values(self, value: impl Fn(Position) -> f64 + Send + Sync + 'static) -> Draws {
+        Draws { value: Some(Box::new(value)), ..self }
+    }
+
+    /// Makes the whole matrix.
+    pub(super) fn make(&self) -> Result<Csr> {
+        distinct(
+            self.rows,
+            self.count,
+            |k| [(self.draw)(k), None],
+            self.value.as_deref().map(|v| v as Value<'_>),
+        )
+    }
+
+    /// Returns the number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Returns the number of draws.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Returns the distinct positions of some draws, sorted: the row in the upper half of each key, and the column in the lower.
+    pub fn keys(&self, draws: Range<u64>) -> Result<Vec<u64>> {
+        // Rows fit 32 bits, and are fewer than all numbers of 32 bits.
+        const NONE: u64 = u64::MAX;
+        let first = draws.start;
+        let key = |at: usize| {
+            (self.draw)(first + at as u64).map_or(NONE, |(row, col)| u64::from(row) << 32 | u64::from(col))
+        };
+        let mut keys = tabulate((draws.end - first) as usize, key)?;
+        let kept = sort_and_merge(&mut keys).len();
+        keys.truncate(kept);
+        if keys.last() == Some(&NONE) {
+            keys.pop();
+        }
+        Ok(keys)
+    }
+
+    /// Makes some rows from their keys, in any order; their columns are those of the whole matrix.
+    pub fn make_rows(&self, rows: Range<usize>, mut keys: Vec<u64>) -> Result<Csr> {
+        let keys = sort_and_merge(&mut keys);
+        let offset =
+            |row: usize| keys.partition_point(|key| ((key >> 32) as usize) < rows.start + row) as u64;
+        let offsets = Offsets::narrowest(tabulate(rows.len() + 1, offset)?);
+        let cols = tabulate(keys.len(), |at| keys[at] as u32)?;
+        let values = match &self.value {
+            Some(value) => {
+                Values::F64(tabulate(keys.len(), |at| value(((keys[at] >> 32) as u32, keys[at] as u32)))?)
+            }
+            None => Values::Ones,
+        };
+        Csr::new(rows.len(), self.rows, offsets, cols, values)
+    }
+}
 
 /// Average number of draws per bucket, whose positions take half a MiB, or 1 MiB with reverse edges.
 const BUCKET: u64 = 1 << 16;

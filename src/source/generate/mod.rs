@@ -27,6 +27,7 @@ use super::catalog::Entry;
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::parallel::room;
+pub use distinct::Draws;
 use spec::Spec;
 use std::ops::Range;
 
@@ -149,7 +150,11 @@ struct Recipe {
     make: Box<dyn FnOnce() -> Result<Loaded>>,
     /// The rows, if they can be made separately.
     mesh: Option<Mesh>,
+    /// The draws that the matrix consists of.
+    draws: Option<MakeDraws>,
 }
+
+type MakeDraws = Box<dyn FnOnce() -> Result<Draws>>;
 
 /// A symmetric matrix of a mesh, whose rows can be made separately.
 pub struct Mesh {
@@ -194,7 +199,7 @@ impl Mesh {
 impl Recipe {
     /// Plans a matrix; `bytes` is the least that is allocated at the same time.
     fn new(bytes: u128, make: impl FnOnce() -> Result<Loaded> + 'static) -> Recipe {
-        Recipe { bytes, size: None, imitated: None, make: Box::new(make), mesh: None }
+        Recipe { bytes, size: None, imitated: None, make: Box::new(make), mesh: None, draws: None }
     }
 
     /// Fails if the matrix does not fit into the memory.
@@ -206,6 +211,10 @@ impl Recipe {
 
     fn by_rows(self, mesh: Mesh) -> Recipe {
         Recipe { mesh: Some(mesh), ..self }
+    }
+
+    fn by_draws(self, draws: impl FnOnce() -> Result<Draws> + 'static) -> Recipe {
+        Recipe { draws: Some(Box::new(draws)), ..self }
     }
 
     fn sized(self, rows: usize, entries: u64) -> Recipe {
@@ -242,6 +251,12 @@ fn unchecked_plan(what: &str) -> Option<Result<Recipe>> {
 /// Returns the mesh of a generator whose rows can be made separately; `None` if `what` names no such generator.
 pub fn mesh(what: &str) -> Result<Option<Mesh>> {
     unchecked_plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.mesh))
+}
+
+/// Returns the draws of a generator whose matrix consists of draws; `None` if `what` names no such generator.
+pub fn draws(what: &str) -> Result<Option<Draws>> {
+    let Some(recipe) = unchecked_plan(what) else { return Ok(None) };
+    recipe?.draws.map(|draws| draws()).transpose()
 }
 
 /// Returns rows and entries of the matrix that `what` describes, if they are known before it is made. Fails where [`generate`]

@@ -6,12 +6,13 @@
 //! number. `permuted` renumbers the vertices at random, `loopless` drops the diagonal, `weighted` gives every edge a value
 //! between 0 and 1 in place of an implicit 1.
 
-use super::distinct::{self, Positions, Value, distinct};
+use super::distinct::{self, Draws, Position};
 use super::random::Random;
 use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::parallel::zeros;
 use rayon::prelude::*;
+use std::sync::Arc;
 
 // Seeds that keep the random numbers of values and of numbering apart from those of positions.
 const VALUES: u64 = 0x7661_6c75_6573;
@@ -61,27 +62,31 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     let [permuted, loopless, weighted] = ["permuted", "loopless", "weighted"].map(|name| spec.flag(name));
     let graph =
         Graph { n, edges, quarters, seed, permuted: permuted?, loopless: loopless?, weighted: weighted? };
-    Ok(Recipe::new(distinct::bytes(edges), move || graph.make()))
+    let graph = Arc::new(graph);
+    let drawn = Arc::clone(&graph);
+    let make = move || {
+        let matrix = graph.draws()?.make()?;
+        let stored = matrix.nnz() as u64;
+        Ok(Loaded::new(matrix, stored, false))
+    };
+    Ok(Recipe::new(distinct::bytes(edges), make).by_draws(move || drawn.draws()))
 }
 
 impl Graph {
-    fn make(self) -> Result<Loaded> {
-        let Graph { n, edges, quarters, seed, permuted, loopless, weighted } = self;
-        let value = |position| weight(seed, position);
-        let weighted: Option<Value> = if weighted { Some(&value) } else { None };
-        let numbers = if permuted { permutation(n, seed)? } else { Vec::new() };
-        let draw = |k| -> Positions {
-            let (row, col) = quarters.draw(Random::at(seed, k));
-            let (row, col) = ((row % n as u64) as u32, (col % n as u64) as u32);
-            if loopless && row == col {
-                return [None; 2];
+    fn draws(self: &Arc<Graph>) -> Result<Draws> {
+        let numbers = if self.permuted { permutation(self.n, self.seed)? } else { Vec::new() };
+        let (graph, seed) = (Arc::clone(self), self.seed);
+        let draw = move |k| -> Option<Position> {
+            let (row, col) = graph.quarters.draw(Random::at(seed, k));
+            let (row, col) = ((row % graph.n as u64) as u32, (col % graph.n as u64) as u32);
+            if graph.loopless && row == col {
+                return None;
             }
             let number = |i: u32| numbers.get(i as usize).copied().unwrap_or(i);
-            [Some((number(row), number(col))), None]
+            Some((number(row), number(col)))
         };
-        let matrix = distinct(n, edges, draw, weighted)?;
-        let stored = matrix.nnz() as u64;
-        Ok(Loaded::new(matrix, stored, false))
+        let draws = Draws::new(self.n, self.edges, draw);
+        Ok(if self.weighted { draws.with_values(move |position| weight(seed, position)) } else { draws })
     }
 }
 

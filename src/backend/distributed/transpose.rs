@@ -1,0 +1,87 @@
+//! The transpose of a matrix whose rows are distributed over ranks.
+
+use crate::device::Ranks;
+use crate::error::Result;
+use crate::format::{Csr, Offsets, Pattern, Values, partition};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The most bins of columns whose entries are counted.
+const MOST_BINS: usize = 1 << 16;
+
+/// The numbers of entries of all ranks by bins of neighbouring columns.
+pub struct ColumnCounts {
+    columns: usize,
+    /// Columns in a bin.
+    width: usize,
+    /// Entries before each bin, and all entries.
+    before: Vec<u64>,
+}
+
+impl ColumnCounts {
+    /// Counts the entries of all ranks, each of which passes the columns of its entries.
+    pub fn of(ranks: &Ranks, columns: usize, mine: impl Iterator<Item = u32>) -> ColumnCounts {
+        let width = columns.div_ceil(MOST_BINS).max(1);
+        let mut counts = vec![0.0; columns.div_ceil(width)];
+        mine.for_each(|column| counts[column as usize / width] += 1.0);
+        // Whole numbers below 2^53 are exact.
+        ranks.sum(&mut counts);
+        let mut before = vec![0];
+        counts.iter().for_each(|count| before.push(before[before.len() - 1] + *count as u64));
+        ColumnCounts { columns, width, before }
+    }
+
+    /// Cuts the columns into parts of about equal work. Returns the first column of each part, and the number of columns.
+    pub fn cut(&self, parts: usize) -> Vec<usize> {
+        // The entries of a bin count as evenly spread.
+        let entries = |column: usize| {
+            let bin = column / self.width;
+            let (before, next) = (self.before[bin], self.before.get(bin + 1));
+            let inside = next.map_or(0, |next| next - before) as usize * (column % self.width) / self.width;
+            before as usize + inside
+        };
+        partition::cut(self.columns, entries, parts, 1)
+    }
+}
+
+/// Returns the rows `to[rank]..to[rank + 1]` of the transpose of a matrix of which each rank has the rows `from[rank]..from[rank + 1]`.
+/// Repeated entries stay in the order of the rows of the matrix. All ranks call this together.
+pub fn transposed(ranks: &Ranks, from: &[usize], rows: &Csr, to: &[usize]) -> Result<Csr> {
+    let first = from[ranks.rank()] as u32;
+    let mine = rows.transposed().and_then(|mine| mine.with_columns(from[ranks.size()], |row| first + row));
+    let mine = ranks.agreed(mine)?;
+    let received = swap_rows(ranks, &mine, to);
+    drop(mine);
+    ranks.agreed(received.and_then(|received| Csr::joined(&received)))
+}
+
+/// Sends the rows `to[other]..to[other + 1]` to each rank. Returns the matrices that the ranks have sent to this one.
+fn swap_rows(ranks: &Ranks, rows: &Csr, to: &[usize]) -> Result<Vec<Csr>> {
+    let parts = || to.windows(2).map(|ends| ends[0]..ends[1]);
+    let length = |row: usize| rows.row_range(row).len() as u32;
+    let lengths: Vec<Vec<u32>> = parts().map(|part| part.map(length).collect()).collect();
+    let lengths = ranks.swap(&lengths)?;
+    let entries: Vec<Range<usize>> = {
+        let offset = |row| rows.row_offsets().get(row);
+        parts().map(|part| offset(part.start)..offset(part.end)).collect()
+    };
+    let columns = swap_parts(ranks, rows.col_indices(), &entries)?;
+    let values: Vec<Values> = match rows.values() {
+        Values::Ones => vec![Values::Ones; ranks.size()],
+        Values::F32(all) => swap_parts(ranks, all, &entries)?.into_iter().map(Values::F32).collect(),
+        Values::F64(all) => swap_parts(ranks, all, &entries)?.into_iter().map(Values::F64).collect(),
+    };
+    let matrix = |((lengths, columns), values): ((Vec<u32>, Vec<u32>), Values)| {
+        let mut offsets = vec![0_u64];
+        lengths.iter().for_each(|length| offsets.push(offsets[offsets.len() - 1] + u64::from(*length)));
+        let pattern =
+            Pattern::with_repeats(lengths.len(), rows.cols(), Offsets::narrowest(offsets), columns)?;
+        Csr::with_pattern(Arc::new(pattern), values)
+    };
+    lengths.into_iter().zip(columns).zip(values).map(matrix).collect()
+}
+
+/// Sends each rank a part of an array.
+fn swap_parts<T: bytemuck::Pod>(ranks: &Ranks, all: &[T], parts: &[Range<usize>]) -> Result<Vec<Vec<T>>> {
+    ranks.swap(&parts.iter().map(|part| all[part.clone()].to_vec()).collect::<Vec<_>>())
+}

@@ -1,0 +1,158 @@
+//! A ranking over ranks: each rank has the links into a range of vertices, and the ranks of these vertices.
+
+use super::prepared::{Each, Iterate, Prepared, named};
+use super::ranks::{Facts, GraphFacts, loops_and_repeats};
+use super::{RankMethod, Repeated, SelfLoops, Settings};
+use crate::backend::distributed::complete_operator;
+use crate::backend::{Choice, Operator, Pick};
+use crate::device::{Cpu, Distributed};
+use crate::engine::device::Opened;
+use crate::engine::ranks::{RankGraph, backend_label};
+use crate::engine::running::{BackendOrder, Chosen, Running, operator};
+use crate::engine::shared::{DeviceValue, Shared};
+use crate::engine::tune::Choosing;
+use crate::engine::watch::Phases;
+use crate::error::{Error, Result};
+use crate::observe::{Observer, Phase};
+use crate::scalar::{Precision, Scalar};
+use crate::solve::pagerank::links::Links;
+use crate::solve::pagerank::power::vectors;
+use crate::solve::pagerank::{RankProblem, Ranking, power, power_each};
+use crate::stop::StoppingRule;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Prepares the solve. All ranks call this together.
+pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running) -> Result<Prepared> {
+    if settings.method == RankMethod::GaussSeidel {
+        let reason = "it runs in one process; over ranks use method power or extrapolated";
+        return Err(Error::setting("method", settings.method.name(), reason));
+    }
+    let ranks = graph.ranks.clone();
+    let (device, backend) = ranks.agreed(running.open(None))?;
+    let Opened::Cpu(held) = &device.0 else {
+        let reason = "rankings over ranks run on the CPU so far; use the CPU";
+        return Err(Error::setting("device", device.name(), reason));
+    };
+    let began = Instant::now();
+    let sorting = running.phases.begin(Phase::Build, "sorting the links");
+    let first = graph.vertices().start;
+    let (self_loops, duplicates) = loops_and_repeats(&graph.links, first);
+    let [self_loops, duplicates] =
+        [self_loops, duplicates].map(|mine| ranks.all_of(mine).iter().sum::<u64>());
+    let RankGraph { starts, links, names, name, stand_in, notes, seconds_load, .. } = graph;
+    let (loops, repeats) = (settings.self_loops == SelfLoops::Keep, settings.duplicates == Repeated::Keep);
+    let outgoing = match loops && repeats {
+        true => links,
+        false => Arc::new(ranks.agreed(links.simplified(first, loops, repeats))?),
+    };
+    let links = Links::of_ranks(&ranks, &starts, &outgoing).map_err(|error| named(&names, error))?;
+    drop((outgoing, sorting));
+    let (columns, precision) = (running.request.columns, running.request.precision);
+    let extrapolate = settings.method == RankMethod::Extrapolated;
+    let vectors = vectors(settings.dangling, true, extrapolate) * columns;
+    let wanted = (&backend, vectors, extrapolate);
+    let (iterate, mut chosen) = match precision {
+        Precision::F32 => by_power::<f32>(held, &links, wanted, (precision, columns), &mut running.phases)?,
+        _ => by_power::<f64>(held, &links, wanted, (precision, columns), &mut running.phases)?,
+    };
+    chosen.backend = backend_label(&ranks, &chosen.backend)?;
+    let total = |mine: usize| ranks.all_of(mine as u64).iter().sum::<u64>();
+    let facts = Facts {
+        graph: GraphFacts { names, name, stand_in, notes, self_loops, duplicates, seconds_load },
+        settings,
+        vertices: links.vertices() as u64,
+        links: total(links.incoming().nnz()),
+        sinks: total(links.count_sinks()),
+        reordered: links.are_reordered(),
+        device: format!("{} ranks, each {}", ranks.size(), device.describe()),
+        chosen,
+        precision,
+        seconds_setup: began.elapsed().as_secs_f64(),
+    };
+    Ok(Prepared::ready(links, device, iterate, (running.watch, Arc::new(facts))))
+}
+
+/// Prepares power iteration. Each rank chooses its backend by the model, so the choice is the same in every run.
+fn by_power<T: Scalar>(
+    held: &Arc<Shared<Cpu>>,
+    links: &Links,
+    (backend, vectors, extrapolate): (&Choice, usize, bool),
+    (precision, columns): (Precision, usize),
+    phases: &mut Phases,
+) -> Result<(Iterate, Chosen)>
+where
+    Cpu: Pick<T>,
+{
+    let Some(rows) = links.rank_rows() else { unreachable!("the links are distributed") };
+    let ranks = rows.halo().ranks();
+    let exact = links.incoming();
+    let matrix = if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
+    let order = BackendOrder { backend, precision, choosing: Choosing::Model, columns };
+    let (multiply, chosen) = ranks.agreed(operator::<Cpu, T>(held, &order, &matrix, vectors, phases))?;
+    let device = held.acquire()?;
+    let distributed = Distributed::new(device.clone(), ranks.clone(), rows.halo().rows().start)?;
+    drop(device);
+    let operator = ranks.agreed(complete_operator(&distributed, rows, multiply))?;
+    let retained = DeviceValue::new(held, operator);
+    let iterate: Iterate = Box::new(move |problem, each, rule, observers| {
+        let device = retained.acquire()?;
+        let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };
+        let found = iterate(operator.clone(), problem, (each, extrapolate), rule, observers)?;
+        drop(device);
+        Ok(found.into_iter().map(|ranking| total(operator, ranking)).collect())
+    });
+    Ok((iterate, chosen))
+}
+
+fn iterate<T: Scalar>(
+    operator: Operator<Distributed<Cpu>, T>,
+    problem: &RankProblem<'_>,
+    (each, extrapolate): (Option<Each<'_>>, bool),
+    rule: &StoppingRule,
+    observers: &mut [&mut dyn Observer],
+) -> Result<Vec<Ranking>> {
+    match each {
+        None => power(operator, problem, extrapolate, rule, observers).map(|one| vec![one]),
+        Some((k, teleport)) => power_each(operator, problem, k, teleport, rule, observers),
+    }
+}
+
+/// Adds what the ranks move and hold.
+fn total<T: Scalar>(operator: &Operator<Distributed<Cpu>, T>, ranking: Ranking) -> Ranking {
+    let ranks = operator.device().ranks();
+    let add = |bytes: u64| ranks.all_of(bytes).iter().sum();
+    Ranking {
+        bytes_per_iteration: add(ranking.bytes_per_iteration),
+        operator_bytes: add(ranking.operator_bytes),
+        vector_bytes: add(ranking.vector_bytes),
+        ..ranking
+    }
+}
+
+/// Returns the part of a vector over all vertices that this process has. Over ranks, the first rank makes the vector, because it has
+/// the names of the vertices.
+pub(super) fn part_of(links: &Links, make: impl FnOnce() -> Result<Vec<f64>>) -> Result<Vec<f64>> {
+    let Some(halo) = links.halo() else { return make() };
+    let ranks = halo.ranks();
+    let whole = ranks.agreed(ranks.is_first().then(make).transpose())?;
+    let lengths = ranks.all_of(halo.rows().len() as u64);
+    let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
+    ranks.scatter(whole.as_deref(), &lengths)
+}
+
+/// The vertices that a distribution names, with their probabilities; none if it has a number for every vertex.
+type Entries = Option<Vec<(usize, f64)>>;
+
+/// Returns the entries of a distribution. Over ranks, the first rank finds them, because it has the names of the vertices.
+pub(super) fn entries_of(links: &Links, find: impl FnOnce() -> Result<Entries>) -> Result<Entries> {
+    let Some(halo) = links.halo() else { return find() };
+    let ranks = halo.ranks();
+    let found = ranks.agreed(ranks.is_first().then(find).transpose())?.flatten();
+    let named = ranks.from_first(vec![u64::from(found.is_some())])?[0] > 0;
+    let found = found.unwrap_or_default();
+    let vertices = ranks.from_first(found.iter().map(|(vertex, _)| *vertex as u64).collect())?;
+    let values = ranks.from_first(found.iter().map(|(_, value)| *value).collect())?;
+    let entries = vertices.into_iter().map(|vertex| vertex as usize).zip(values).collect();
+    Ok(named.then_some(entries))
+}

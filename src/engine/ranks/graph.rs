@@ -1,0 +1,115 @@
+//! Graphs that are distributed over ranks, by the vertices that links lead out of.
+
+use super::scatter;
+use crate::backend::distributed::ColumnCounts;
+use crate::device::Ranks;
+use crate::engine::graph::Names;
+use crate::engine::matrix::Matrix;
+use crate::error::{Error, Result};
+use crate::format::{Csr, partition};
+use crate::source;
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The links out of the vertices of a rank, of a graph that is distributed over ranks. Clones share the arrays.
+#[derive(Clone)]
+pub struct RankGraph {
+    pub(in crate::engine) ranks: Ranks,
+    /// The first vertex of each rank, and the number of vertices.
+    pub(in crate::engine) starts: Vec<usize>,
+    /// A row for each vertex of this rank; the columns are all vertices.
+    pub(in crate::engine) links: Arc<Csr>,
+    /// On the first rank with the labels and ids of the vertices.
+    pub(in crate::engine) names: Names,
+    pub(in crate::engine) name: String,
+    pub(in crate::engine) stand_in: Option<&'static str>,
+    pub(in crate::engine) notes: Vec<String>,
+    pub(in crate::engine) seconds_load: f64,
+}
+
+impl RankGraph {
+    /// Distributes a graph that the first rank has; the other ranks pass none. All ranks call this together.
+    pub fn distribute(ranks: &Ranks, graph: Option<&Matrix>) -> Result<RankGraph> {
+        let starts = graph.map(|graph| match graph.csr.is_square() {
+            true => Ok(partition::by_entries(&graph.csr, ranks.size(), 1)),
+            false => {
+                Err(Error::NotSquare { rows: graph.rows(), cols: graph.cols(), solver: "a graph over ranks" })
+            }
+        });
+        let starts = ranks.agreed(starts.transpose())?.unwrap_or_default();
+        let starts = ranks.from_first(starts.into_iter().map(|start| start as u64).collect())?;
+        let starts: Vec<usize> = starts.into_iter().map(|start| start as usize).collect();
+        let links = ranks.agreed(scatter(ranks, graph.map(|graph| &*graph.csr), &starts))?;
+        let vertices = starts[ranks.size()];
+        Ok(RankGraph {
+            ranks: ranks.clone(),
+            links: Arc::new(links),
+            names: graph.map_or_else(|| Names::counted(vertices), Matrix::names),
+            starts,
+            name: graph.map_or_else(String::new, Matrix::title),
+            stand_in: graph.and_then(Matrix::stand_in),
+            notes: graph.map_or_else(Vec::new, |graph| graph.notes().to_vec()),
+            seconds_load: graph.map_or(0.0, |graph| graph.metadata.seconds_load),
+        })
+    }
+
+    /// Makes the links of each rank of a generated graph that consists of draws; `None` for any other graph. Each rank makes its share of
+    /// the draws, and sends each link to the rank that has its source. All ranks call this together.
+    pub fn generate(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
+        let began = Instant::now();
+        let Some(draws) = ranks.agreed(source::draws(what))? else { return Ok(None) };
+        let share = |rank: usize| (u128::from(draws.count()) * rank as u128 / ranks.size() as u128) as u64;
+        let keys = ranks.agreed(draws.keys(share(ranks.rank())..share(ranks.rank() + 1)))?;
+        let row = |key: u64| (key >> 32) as usize;
+        let counts = ColumnCounts::of(ranks, draws.rows(), keys.iter().map(|key| row(*key) as u32));
+        let starts = counts.cut(ranks.size());
+        // The keys are sorted, so those of a rank are neighbours.
+        let before = |start: usize| keys.partition_point(|key| row(*key) < start);
+        let sent: Vec<Vec<u64>> =
+            starts.windows(2).map(|ends| keys[before(ends[0])..before(ends[1])].to_vec()).collect();
+        drop(keys);
+        let keys = ranks.swap(&sent)?;
+        drop(sent);
+        let rows = starts[ranks.rank()]..starts[ranks.rank() + 1];
+        let links = ranks.agreed(draws.make_rows(rows, keys.concat()))?;
+        Ok(Some(RankGraph {
+            ranks: ranks.clone(),
+            names: Names::counted(draws.rows()),
+            starts,
+            links: Arc::new(links),
+            name: what.to_string_lossy().into_owned(),
+            stand_in: None,
+            notes: Vec::new(),
+            seconds_load: began.elapsed().as_secs_f64(),
+        }))
+    }
+
+    /// Adds the labels from a file with one label per line, which the first rank reads; see [`Matrix::read_labels`].
+    pub fn read_labels(mut self, path: impl AsRef<Path>) -> Result<RankGraph> {
+        if self.ranks.is_first() {
+            let read = self.names.clone().read_labels(path.as_ref());
+            self.names = self.ranks.agreed(read)?;
+        } else {
+            self.ranks.agreed(Ok(()))?;
+        }
+        Ok(self)
+    }
+
+    /// Returns the ranks.
+    pub fn ranks(&self) -> &Ranks {
+        &self.ranks
+    }
+
+    /// Returns the vertices whose outgoing links this rank has.
+    pub fn vertices(&self) -> Range<usize> {
+        self.starts[self.ranks.rank()]..self.starts[self.ranks.rank() + 1]
+    }
+
+    /// Returns the links out of the vertices of this rank: a row for each, with the columns of the whole graph.
+    pub fn links(&self) -> &Csr {
+        &self.links
+    }
+}

@@ -1,0 +1,73 @@
+//! The links of a graph whose vertices are distributed over ranks.
+//!
+//! Each rank gets the links into a range of vertices. The ranges have about equal numbers of links. As in one process, a rank sorts its
+//! vertices by decreasing number of links if that makes gathers faster: the vertices of a rank that are read most are then
+//! neighbours in the complete vectors of all ranks.
+
+use super::{CACHED, Links, MANY, SHARE, by_decreasing, checked_weights, near_neighbours};
+use crate::backend::distributed::{ColumnCounts, RankRows, transposed};
+use crate::device::Ranks;
+use crate::error::Result;
+use crate::format::Csr;
+use std::sync::Arc;
+
+impl Links {
+    /// Builds the links of a graph of which each rank has the links out of the vertices `starts[rank]..starts[rank + 1]`. All ranks
+    /// call this together.
+    pub fn of_ranks(ranks: &Ranks, starts: &[usize], graph: &Csr) -> Result<Links> {
+        let n = starts[ranks.size()];
+        let weights = ranks.agreed(checked_weights(graph, starts[ranks.rank()]))?;
+        let [near, all] = near_neighbours(graph);
+        let scattered = 2 * sum(ranks, near) < sum(ranks, all);
+        let to = ColumnCounts::of(ranks, n, graph.col_indices().iter().copied()).cut(ranks.size());
+        let own = to[ranks.rank()]..to[ranks.rank() + 1];
+        let incoming = transposed(ranks, starts, graph, &to)?;
+        let degrees: Vec<u32> = (0..graph.rows()).map(|row| graph.row_range(row).len() as u32).collect();
+        // The sums of vertices are moved to the ranks that get the links into them.
+        let move_to = |part: usize| {
+            let first = starts[ranks.rank()];
+            let clamp = |row: usize| row.clamp(first, first + weights.len()) - first;
+            clamp(to[part])..clamp(to[part + 1])
+        };
+        let moved: Vec<Vec<f64>> = (0..ranks.size()).map(|part| weights[move_to(part)].to_vec()).collect();
+        let out = ranks.swap(&moved)?.concat();
+        let moved: Vec<Vec<u32>> = (0..ranks.size()).map(|part| degrees[move_to(part)].to_vec()).collect();
+        let degrees = ranks.swap(&moved)?.concat();
+        let order = if n >= MANY && scattered { order(ranks, &incoming, &degrees)? } else { None };
+        let Some(order) = order else {
+            return Ok(Links::over_ranks(Arc::new(RankRows::new(ranks, &to, incoming)?), out, None));
+        };
+        let incoming = in_order(ranks, &to, own.start, incoming, &order)?;
+        let out = order.iter().map(|&vertex| out[vertex as usize]).collect();
+        let rows = RankRows::new(ranks, &to, incoming)?;
+        Ok(Links::over_ranks(Arc::new(rows), out, Some(order)))
+    }
+}
+
+/// Adds whole numbers of all ranks.
+fn sum(ranks: &Ranks, mine: usize) -> usize {
+    ranks.all_of(mine as u64).iter().sum::<u64>() as usize
+}
+
+/// Returns the vertices of this rank by decreasing number of outgoing links, then by decreasing number of incoming links, if this
+/// order is beneficial on all ranks together.
+fn order(ranks: &Ranks, incoming: &Csr, degrees: &[u32]) -> Result<Option<Vec<u32>>> {
+    let vertices: Vec<u32> = (0..degrees.len() as u32).collect();
+    let vertices = by_decreasing(&vertices, |vertex| incoming.row_range(vertex as usize).len());
+    let vertices = vertices.and_then(|all| by_decreasing(&all, |vertex| degrees[vertex as usize] as usize));
+    let vertices = ranks.agreed(vertices)?;
+    let cached = vertices.iter().take(CACHED / ranks.size()).map(|&vertex| degrees[vertex as usize] as usize);
+    let pays = sum(ranks, cached.sum()) as f64 >= SHARE * sum(ranks, incoming.nnz()) as f64;
+    Ok(pays.then_some(vertices))
+}
+
+/// Renumbers the vertices within the range of each rank.
+fn in_order(ranks: &Ranks, starts: &[usize], first: usize, incoming: Csr, order: &[u32]) -> Result<Csr> {
+    let mut numbers = vec![0.0; order.len()];
+    order.iter().zip(0..).for_each(|(&vertex, number)| numbers[vertex as usize] = (first + number) as f64);
+    let (rows, n) = (RankRows::new(ranks, starts, incoming)?, starts[ranks.size()]);
+    let mut complete = Vec::new();
+    rows.halo().complete(&numbers, &mut complete);
+    let rows = rows.matrix();
+    ranks.agreed(rows.renumbered(order, n, |column| complete[column as usize] as u32))
+}

@@ -1,0 +1,68 @@
+//! The part of a vector that this process has: all of it, or the rows of a rank. Sums over all ranks, and the entries of other ranks.
+
+use super::rounding::{sum_and_lost, sum_in_parts};
+use crate::device::distributed::Halo;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// The rows of this process: all rows, or those of a rank. The functions of a part are collective.
+#[derive(Clone, Copy, Default)]
+pub struct Part<'a>(Option<&'a Halo>);
+
+impl std::fmt::Debug for Part<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            None => f.write_str("all rows"),
+            Some(halo) => write!(f, "rows {:?} of {}", halo.rows(), halo.total_rows()),
+        }
+    }
+}
+
+impl<'a> Part<'a> {
+    /// Wraps the exchange of the rows of a rank.
+    pub fn of_rank(halo: &'a Halo) -> Part<'a> {
+        Part(Some(halo))
+    }
+
+    /// Returns the number of rows of all ranks; this process has `own`.
+    pub fn total(self, own: usize) -> usize {
+        self.0.map_or(own, Halo::total_rows)
+    }
+
+    /// Returns the rows of this process, of which there are `own`.
+    pub fn rows(self, own: usize) -> Range<usize> {
+        self.0.map_or(0..own, Halo::rows)
+    }
+
+    /// Returns whether a condition holds on any rank.
+    pub fn any(self, here: bool) -> bool {
+        self.0.map_or(here, |halo| halo.ranks().any(here))
+    }
+
+    /// Computes the sum of the terms of all ranks, with a rounding error independent of their number.
+    pub fn sum(self, terms: impl Iterator<Item = f64>) -> f64 {
+        self.join(sum_and_lost(terms))
+    }
+
+    /// Does the same for `count` terms of this process, on all threads.
+    pub fn sum_of(self, count: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
+        self.join(sum_in_parts(count, term))
+    }
+
+    /// Adds the sum of this process and its rounding errors to those of the other ranks, in the order of ranks.
+    fn join(self, [sum, lost]: [f64; 2]) -> f64 {
+        let Some(halo) = self.0 else { return sum + lost };
+        let [sums, lost] = [sum, lost].map(|mine| halo.ranks().all_of(mine.to_bits()));
+        let terms = sums.into_iter().zip(lost).flat_map(|(sum, lost)| [sum, lost]);
+        let [sum, lost] = sum_and_lost(terms.map(f64::from_bits));
+        sum + lost
+    }
+
+    /// Returns x with the entries of other ranks that this rank needs, in the order of its columns.
+    pub fn complete(self, x: &[f64]) -> Cow<'_, [f64]> {
+        let Some(halo) = self.0 else { return Cow::Borrowed(x) };
+        let mut complete = Vec::new();
+        halo.complete(x, &mut complete);
+        Cow::Owned(complete)
+    }
+}

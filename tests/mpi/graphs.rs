@@ -1,0 +1,142 @@
+//! PageRank over ranks: the same command, verdict and files as in one process.
+
+use super::launcher::{end_soon, messages, over, over_patiently, ranks_of, solve, start, wait_until};
+use crate::common::process::{errors, run, signal, word};
+use serde_json::Value;
+use solver::source::{read_vector, read_vectors};
+use std::fs;
+use std::path::Path;
+
+const GRAPH: &str = "rmat:scale=10,edges=12000,permuted";
+
+/// Runs the program in one process and returns the exit code and the report.
+fn alone(args: &[&str]) -> (i32, Value) {
+    let done = run(&[args, &["--json", "--threads", "1", "--device", "cpu"]].concat());
+    let text = String::from_utf8_lossy(&done.stdout);
+    let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {}", errors(&done)));
+    (done.status.code().unwrap(), report)
+}
+
+fn number(report: &Value, field: &str) -> f64 {
+    report[field].as_f64().unwrap()
+}
+
+#[test]
+fn one_to_four_ranks_rank_a_graph_as_one_process_does_and_write_its_ranks_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let single = folder.path().join("single.npy");
+    let (code, one) = alone(&["pagerank", GRAPH, "--output", word(&single)]);
+    assert_eq!(code, 0);
+    let expected = read_vector(&single).unwrap();
+    for ranks in 1..=4 {
+        let [file, history] = ["npy", "json"].map(|ending| folder.path().join(format!("{ranks}.{ending}")));
+        let args = ["pagerank", GRAPH, "--output", word(&file), "--history", word(&history)];
+        let (code, report) = solve(ranks, &args);
+        assert_eq!((code, &report["converged"]), (0, &true.into()), "{report}");
+        let (iterations, got) = (number(&one, "iterations"), number(&report, "iterations"));
+        assert!((got - iterations).abs() <= 0.01 * iterations, "{ranks}: {got}");
+        let x = read_vector(&file).unwrap();
+        let distance: f64 = x.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
+        let bounds = number(&one, "error_bound") + number(&report, "error_bound");
+        assert!(x.len() == expected.len() && distance <= bounds, "{ranks}: {distance:e}");
+        let ids = |report: &Value| -> Vec<Value> {
+            report["top"].as_array().unwrap().iter().map(|top| top["id"].clone()).collect()
+        };
+        assert_eq!((ids(&report).len(), ids(&report)), (10, ids(&one)));
+        let saved: Value = serde_json::from_str(&fs::read_to_string(&history).unwrap()).unwrap();
+        assert_eq!(saved["residuals"].as_array().unwrap().len() as f64, got + 1.0);
+    }
+}
+
+#[test]
+fn ranks_have_the_same_bits_in_every_run() {
+    let folder = tempfile::tempdir().unwrap();
+    for method in ["power", "extrapolated"] {
+        let write = |name: &str| {
+            let file = folder.path().join(name);
+            let (code, report) = solve(3, &["pagerank", GRAPH, "--method", method, "--output", word(&file)]);
+            assert_eq!(code, 0, "{report}");
+            (fs::read(&file).unwrap(), report["error_bound"].clone(), report["iterations"].clone())
+        };
+        assert_eq!(write("first.npy"), write("second.npy"), "{method}");
+    }
+}
+
+#[test]
+fn labels_jumps_and_tables_are_those_of_the_whole_graph_and_printed_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let [graph, each, ranks] = ["graph.txt", "each.txt", "ranks.csv"].map(|name| folder.path().join(name));
+    fs::write(&graph, "alice bob\nbob carol\ncarol alice\ndave alice\nalice bob\n").unwrap();
+    let args = ["pagerank", word(&graph), "--personalise", "dave", "--output", word(&ranks)];
+    let done = over(3, &args).output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert_eq!((text.matches("converged").count(), text.matches("dave").count()), (1, 1), "{text}");
+    let table = fs::read_to_string(&ranks).unwrap();
+    assert!(table.starts_with("label,rank\nalice,") && table.lines().count() == 5, "{table}");
+    fs::write(&each, "dave\nalice 0.5,bob 2\n").unwrap();
+    let columns = folder.path().join("columns.npy");
+    let args = ["pagerank", word(&graph), "--personalise-each", word(&each), "--output", word(&columns)];
+    let (code, report) = solve(2, &args);
+    assert_eq!((code, report["columns"].as_array().unwrap().len()), (0, 2), "{report}");
+    let columns = read_vectors(&columns).unwrap();
+    assert_eq!((columns.rows(), columns.cols()), (4, 2));
+    for column in 0..2 {
+        let sum: f64 = columns.column(column).unwrap().iter().sum();
+        assert!((sum - 1.0).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn what_cannot_be_ranked_over_ranks_is_told_once() {
+    for args in [
+        &["pagerank", GRAPH, "--method", "gauss-seidel"][..],
+        &["pagerank", GRAPH, "--personalise", "5000"],
+        &["pagerank", "no-such-file.txt"],
+        &["pagerank", "rmat:scale=10"],
+        &["pagerank", GRAPH, "--damping", "1"],
+    ] {
+        let done = over(3, args).output().unwrap();
+        assert_eq!(done.status.code(), Some(2), "{args:?}: {}", errors(&done));
+        assert_eq!(messages(&done).len(), 1, "{args:?}: {}", errors(&done));
+        assert!(done.stdout.is_empty());
+    }
+}
+
+/// Writes a path, along which a surfer that starts at its end takes millions of steps to reach the other end.
+fn path_of(vertices: usize, file: &Path) {
+    let links: String = (1..vertices).map(|i| format!("{} {i}\n{i} {}\n", i - 1, i - 1)).collect();
+    fs::write(file, links).unwrap();
+}
+
+#[test]
+fn signals_and_time_limits_end_a_ranking_on_all_ranks_with_the_ranks_so_far() {
+    let folder = tempfile::tempdir().unwrap();
+    let [graph, file] = ["path.txt", "x.npy"].map(|name| folder.path().join(name));
+    path_of(4096, &graph);
+    let slow = ["--personalise", "0", "--damping", "0.999999999", "--max-iters", "1000000000"];
+    let long = [&["pagerank", word(&graph)], &slow[..]].concat();
+    let began = std::time::Instant::now();
+    let limited = [&long[..], &["--time-limit", "0.5", "--output", word(&file)]].concat();
+    let (code, report) = solve(3, &limited);
+    assert_eq!((code, &report["reason"]), (1, &"time_limit".into()), "{report}");
+    assert!(began.elapsed() < super::launcher::SOON && read_vector(&file).unwrap().len() == 4096);
+    for to_launcher in [true, false] {
+        let file = folder.path().join(format!("{to_launcher}.npy"));
+        let monitored = ["--json", "--output", word(&file)];
+        let launcher = start(over_patiently(3, &[&long[..], &monitored].concat()));
+        wait_until("the ranks run", || ranks_of(&launcher).len() == 3);
+        let ranks = ranks_of(&launcher);
+        // Ranks handle signals from the first iteration on.
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        match to_launcher {
+            true => signal(&launcher, libc::SIGTERM),
+            // SAFETY: the call sends a signal to a process of this test.
+            false => assert_eq!(unsafe { libc::kill(ranks[1], libc::SIGTERM) }, 0),
+        }
+        let done = end_soon(launcher, &ranks);
+        let text = String::from_utf8_lossy(&done.stdout);
+        assert!(text.contains("\"interrupted\""), "{text}{}", errors(&done));
+        assert_eq!(read_vector(&file).unwrap().len(), 4096);
+    }
+}
