@@ -137,6 +137,17 @@ fn settled_on(settled: &Settled, index: usize) -> Settled {
     Settled { device: DeviceName::Cuda(index), ..settled.clone() }
 }
 
+/// Writes results after the outcome of earlier writing: in the only process, or on the first rank. The outcome is that of all ranks.
+pub(super) fn then_on_first(written: Result<()>, write: impl FnOnce() -> Result<()>) -> Result<()> {
+    match ranks() {
+        None => written.and_then(|()| write()),
+        Some(ranks) => {
+            let mine = if ranks.is_first() { write() } else { Ok(()) };
+            ranks.agreed(written.and(mine))
+        }
+    }
+}
+
 /// Returns the message that this process prints about a failure, if it prints one. Ends all ranks if some of them have not
 /// failed, after the message is printed by `print`.
 pub(super) fn failed(error: &Error, message: String, code: u8, print: impl Fn(&str)) {
@@ -165,11 +176,13 @@ fn cause(messages: &[String]) -> String {
 
 /// Refuses commands that run in one process only.
 pub(super) fn check(command: &Command) -> Result<()> {
-    let over_ranks = matches!(command, Command::Cg(_) | Command::Minres(_) | Command::Pagerank(_));
+    let over_ranks =
+        matches!(command, Command::Cg(_) | Command::Minres(_) | Command::Pagerank(_) | Command::Markov(_));
     if ranks().is_none() || over_ranks {
         return Ok(());
     }
-    let message = "this command runs in one process; start it without a launcher. Over ranks run solver cg, minres and pagerank";
+    let message = "this command runs in one process; start it without a launcher. Over ranks run solver cg, minres, pagerank and \
+                   markov";
     Err(Error::UnknownCommand { message: message.to_owned() })
 }
 

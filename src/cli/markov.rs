@@ -8,7 +8,7 @@ use super::profile::{Profiling, seconds_total};
 use super::progress::{Limits, Live, during, show_phases};
 use super::running::{Running, file};
 use super::summary::{LABELS, verbose};
-use super::{choices, fetch, interrupt, memory, print, print_json};
+use super::{choices, fetch, interrupt, launch, memory, print, print_json};
 use crate::engine::markov::{Classes, MarkovReport, Settings, check_output};
 use crate::engine::tune::Explanation;
 use crate::engine::{Markov, Matrix, Weights};
@@ -22,7 +22,9 @@ use std::time::Instant;
 
 pub(super) mod args;
 
-pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
+pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
+    launch::set_defaults(&mut args.run);
+    let args = &args;
     let profiling = Profiling::start(args.run.profile);
     let settings = Settings {
         method: args.method,
@@ -141,7 +143,14 @@ fn solve(
     x0: Option<Weights>,
 ) -> Result<(MarkovReport, Explanation, Result<()>)> {
     let limits = running.limits(settings.max_iters);
-    let mut markov = Markov::new(&chain(args)?)
+    let markov = match launch::ranks() {
+        Some(ranks) => {
+            let chain = ranks.agreed(ranks.is_first().then(|| chain(args)).transpose())?;
+            Markov::over_ranks(ranks, chain.as_ref())
+        }
+        None => Markov::new(&chain(args)?),
+    };
+    let mut markov = markov
         .settings(settings)
         .settled(running.request, running.settled)
         .tune(args.run.tune)
@@ -164,7 +173,9 @@ fn solve(
         Ok(())
     });
     let device = prepared.into_device();
-    interrupt::measuring_the_stream(|| found.measure_limit(&device, Some(&interrupted)));
-    let written = written.and(args.run.write_results(&found.history_naming(&as_flag)));
+    if launch::ranks().is_none() {
+        interrupt::measuring_the_stream(|| found.measure_limit(&device, Some(&interrupted)));
+    }
+    let written = launch::then_on_first(written, || args.run.write_results(&found.history_naming(&as_flag)));
     Ok((found.report_naming(&as_flag), found.explanation().clone(), written))
 }

@@ -123,7 +123,7 @@ fn run_command(arguments: Vec<OsString>) -> u8 {
         Command::Cg(args) => cg::run(args, false),
         Command::Minres(args) => cg::run(args, true),
         Command::Pagerank(args) => pagerank::run(args),
-        Command::Markov(args) => markov::run(&args),
+        Command::Markov(args) => markov::run(args),
         Command::Info(args) => info::run(&args),
         Command::Spmv(args) => spmv::run_products(&args, None),
         Command::Spmm(args) => spmv::run_products(&args.product, Some(args.columns)),

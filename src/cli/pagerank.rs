@@ -16,7 +16,6 @@ use crate::engine::tune::Explanation;
 use crate::engine::{Matrix, Pagerank, RankGraph};
 use crate::error::Result;
 use crate::format::Duplicates;
-use crate::observe::History;
 use crate::source::Options;
 use args::PagerankArgs;
 use plan::Plan;
@@ -133,19 +132,8 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Re
     if launch::ranks().is_none() {
         interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(&interrupted)));
     }
-    let written = write_history(args, written, &ranks.history_naming(&as_flag));
+    let written = launch::then_on_first(written, || args.run.write_results(&ranks.history_naming(&as_flag)));
     Ok((ranks.report_naming(&as_flag), explanation, written))
-}
-
-/// Writes the history and the plot, if they are wanted. Over ranks, the first rank writes them, after the outcome of writing the ranks.
-fn write_history(args: &PagerankArgs, written: Result<()>, history: &History) -> Result<()> {
-    match launch::ranks() {
-        None => written.and(args.run.write_results(history)),
-        Some(ranks) => {
-            let mine = if ranks.is_first() { args.run.write_results(history) } else { Ok(()) };
-            ranks.agreed(written.and(mine))
-        }
-    }
 }
 
 /// Writes the ranks if `--output` names a file.
@@ -174,6 +162,6 @@ fn solve_each(
     if launch::ranks().is_none() {
         interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(interrupted)));
     }
-    let written = write_history(args, written, &ranks.history_naming(&as_flag));
+    let written = launch::then_on_first(written, || args.run.write_results(&ranks.history_naming(&as_flag)));
     Ok((ranks.report_naming(&as_flag), explanation, written))
 }

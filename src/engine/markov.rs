@@ -3,6 +3,7 @@
 mod distribution;
 mod distributions;
 mod files;
+mod over_ranks;
 mod prepared;
 mod report;
 
@@ -18,6 +19,7 @@ use super::matrix::Matrix;
 use super::running::{Running, check_tolerance, running_settings};
 use super::watch::{Closure, Phases, Progress};
 use super::weights::Weights;
+use crate::device::Ranks;
 use crate::error::Result;
 use crate::observe::Observer;
 use crate::scalar::Precision;
@@ -78,6 +80,12 @@ impl Settings {
     }
 }
 
+/// The chain of a solve: all of it, or over ranks on the first rank only.
+enum Given {
+    Whole(Matrix),
+    OnFirst(Ranks, Option<Matrix>),
+}
+
 /// Settings of a solve for the stationary distributions of a chain. Entry (i, j) of the matrix is the probability of the step
 /// from state i to state j.
 ///
@@ -92,7 +100,7 @@ impl Settings {
 /// # }
 /// ```
 pub struct Markov {
-    chain: Matrix,
+    chain: Given,
     settings: Settings,
     x0: Option<Weights>,
     running: Running,
@@ -102,7 +110,15 @@ impl Markov {
     /// Creates the settings of a solve with this chain.
     pub fn new(chain: &Matrix) -> Markov {
         let (settings, running) = (Settings::default(), Running::default());
-        Markov { chain: chain.clone(), settings, x0: None, running }
+        Markov { chain: Given::Whole(chain.clone()), settings, x0: None, running }
+    }
+
+    /// Creates the settings of a solve over ranks. The first rank passes the chain, finds its classes, and gets the distributions. All ranks
+    /// call the same functions in the same order.
+    pub fn over_ranks(ranks: &Ranks, chain: Option<&Matrix>) -> Markov {
+        let running = Running { separate: true, ..Running::default() };
+        let chain = Given::OnFirst(ranks.clone(), chain.cloned());
+        Markov { chain, settings: Settings::default(), x0: None, running }
     }
 
     /// Sets the method. By default power iteration.

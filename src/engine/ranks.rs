@@ -5,6 +5,7 @@
 
 mod graph;
 mod mesh;
+mod operator;
 
 use super::matrix::Matrix;
 use super::range::check_range;
@@ -19,6 +20,7 @@ use crate::solve::Method;
 use crate::solve::problem::Problem;
 use bytemuck::Pod;
 pub use graph::RankGraph;
+pub(super) use operator::{RankOrder, cpu_of, of_rows};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -194,7 +196,7 @@ pub(super) fn backend_label(ranks: &Ranks, mine: &str) -> Result<String> {
 }
 
 /// Sends each rank its rows of a matrix that the first rank has.
-fn scatter(ranks: &Ranks, matrix: Option<&Csr>, starts: &[usize]) -> Result<Csr> {
+pub(super) fn scatter(ranks: &Ranks, matrix: Option<&Csr>, starts: &[usize]) -> Result<Csr> {
     let kind = match matrix.map(Csr::values) {
         Some(Values::F32(_)) => 4,
         Some(Values::F64(_)) => 8,

@@ -31,6 +31,7 @@ mod preconditioners;
 mod preconditioners_real;
 mod progress;
 mod ranks;
+mod ranks_chains;
 mod ranks_graphs;
 mod ranks_on_gpus;
 mod rounded_symmetry;

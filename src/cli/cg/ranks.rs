@@ -2,6 +2,7 @@
 
 use super::{Found, Solved, monitored, name_start, report, write_x};
 use crate::cli::interrupt;
+use crate::cli::launch;
 use crate::cli::load::load;
 use crate::cli::plan::Plan;
 use crate::cli::progress::{Live, show_phases};
@@ -78,7 +79,6 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks, request: Request, settled: Settl
     };
     let report = report(plan, &found);
     let history = found.into_history(report);
-    let results = if ranks.is_first() { plan.run.write_results(&history) } else { Ok(()) };
-    let written = ranks.agreed(written.and(results));
+    let written = launch::then_on_first(written, || plan.run.write_results(&history));
     Ok(Solved { report: history.report, explanation, written })
 }

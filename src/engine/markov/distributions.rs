@@ -3,6 +3,7 @@
 use super::distribution::Distribution;
 use super::report::{ClassReport, MarkovReport, State};
 use super::{Settings, files};
+use crate::device::Ranks;
 use crate::engine::advice::{self, Ended, Naming, as_method};
 use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
@@ -14,37 +15,52 @@ use crate::observe::{History, Phase, Profile, profile};
 use crate::scalar::Precision;
 use crate::solve::markov::Stationary;
 use crate::stop::StopReason;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Facts that all distributions of a prepared chain share.
+/// Facts about a chain.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
+pub(super) struct ChainFacts {
     pub name: String,
     pub notes: Vec<String>,
     pub names: Names,
-    pub settings: Settings,
     pub nnz: u64,
     pub transient: u64,
+    pub seconds_load: f64,
+}
+
+/// Facts that all distributions of a prepared chain share.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    pub of_chain: ChainFacts,
+    pub settings: Settings,
     pub device: String,
     pub precision: Precision,
-    pub seconds_load: f64,
     pub seconds_setup: f64,
 }
 
-/// The distributions of all closed classes of a chain, with their history.
-#[derive(Clone, Debug)]
+/// The distributions of all closed classes of a chain, with their history. Over ranks, the first rank has the probabilities.
+#[derive(Clone)]
 pub struct Distributions {
     /// Never empty, as a chain without states is refused.
     classes: Vec<Distribution>,
     facts: Arc<Facts>,
+    /// The ranks that have shared the solve.
+    ranks: Option<Ranks>,
     profile: Option<Profile>,
 }
 
+impl fmt::Debug for Distributions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Distributions").field("classes", &self.classes).field("facts", &self.facts).finish()
+    }
+}
+
 impl Distributions {
-    pub(super) fn new(classes: Vec<Distribution>, facts: Arc<Facts>) -> Distributions {
-        Distributions { classes, facts, profile: profile::active() }
+    pub(super) fn new(classes: Vec<Distribution>, facts: Arc<Facts>, ranks: Option<Ranks>) -> Distributions {
+        Distributions { classes, facts, ranks, profile: profile::active() }
     }
 
     /// Returns the distribution of each class, in the order of their first states.
@@ -59,13 +75,18 @@ impl Distributions {
 
     /// Returns the names of the states.
     pub fn names(&self) -> &Names {
-        &self.facts.names
+        &self.facts.of_chain.names
     }
 
-    /// Writes the distributions: .npy with a column for each class, or .csv by class and decreasing probability.
+    /// Writes the distributions: .npy with a column for each class, or .csv by class and decreasing probability. Over ranks, all ranks
+    /// call this together, and the first writes the file.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let _span = profile::begin(Phase::Write);
-        files::write(path.as_ref(), self.names(), &self.classes)
+        let write = || files::write(path.as_ref(), self.names(), &self.classes);
+        match &self.ranks {
+            Some(ranks) => ranks.agreed(if ranks.is_first() { write() } else { Ok(()) }),
+            None => write(),
+        }
     }
 
     /// Returns the reasons for the backend of the class with the most memory traffic.
@@ -111,10 +132,10 @@ impl Distributions {
         MarkovReport {
             solver: "markov",
             method: facts.settings.method.name(),
-            matrix: facts.name.clone(),
-            states: facts.names.rows() as u64,
-            nnz: facts.nnz,
-            transient: facts.transient,
+            matrix: facts.of_chain.name.clone(),
+            states: facts.of_chain.names.rows() as u64,
+            nnz: facts.of_chain.nnz,
+            transient: facts.of_chain.transient,
             device: facts.device.clone(),
             backend: largest.chosen.backend.clone(),
             backend_because: largest.chosen.because.clone(),
@@ -124,7 +145,7 @@ impl Distributions {
             reason: failed.unwrap_or(StopReason::Converged).name(),
             iterations,
             residual: outcomes().map(|outcome| outcome.residual).fold(0.0, larger),
-            seconds_load: facts.seconds_load,
+            seconds_load: facts.of_chain.seconds_load,
             seconds_setup: facts.seconds_setup + outcomes().map(|outcome| outcome.seconds_setup).sum::<f64>(),
             seconds_total: None,
             seconds_solve,
@@ -132,7 +153,7 @@ impl Distributions {
             bytes_per_iteration: largest.outcome.bytes_per_iteration,
             gigabytes_per_second: largest.gigabytes_per_second(),
             percent_of_limit: largest.percent_of_limit,
-            notes: facts.notes.clone(),
+            notes: facts.of_chain.notes.clone(),
             classes: self.classes.iter().map(|class| self.of_class(class, naming)).collect(),
             profile: self.profile.as_ref().map(Profile::times),
         }

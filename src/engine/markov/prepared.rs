@@ -1,11 +1,14 @@
 //! A prepared chain: its closed classes and the device are kept from one solve to the next.
 
 use super::distribution::Distribution;
-use super::distributions::{Distributions, Facts};
-use super::{ChainMethod, Classes, Markov};
+use super::distributions::{ChainFacts, Distributions, Facts};
+use super::{ChainMethod, Classes, Given, Markov, Settings, over_ranks};
+use crate::backend::distributed::RankRows;
 use crate::backend::{Choice, Pick};
+use crate::device::Ranks;
 use crate::engine::device::{DeviceHandle, on_device};
 use crate::engine::graph::Names;
+use crate::engine::matrix::Matrix;
 use crate::engine::running::{BackendOrder, Chosen, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
 use crate::engine::tune::Choosing;
@@ -29,28 +32,30 @@ use std::time::Instant;
 const STAGNATION: usize = 2000;
 
 /// A method, with its operator on a device.
-type Iterate =
+pub(super) type Iterate =
     Box<dyn Fn(&StationaryProblem<'_>, &StoppingRule, &mut [&mut dyn Observer]) -> Result<Stationary> + Send>;
 
 /// A class with the method and operator to solve it.
-struct PreparedClass {
-    incoming: Arc<Csr>,
-    iterate: Iterate,
-    chosen: Chosen,
+pub(super) struct PreparedClass {
+    pub incoming: Arc<Csr>,
+    /// The exchange between ranks.
+    pub rows: Option<Arc<RankRows>>,
+    pub iterate: Iterate,
+    pub chosen: Chosen,
 }
 
 /// The choices by which classes are prepared.
-struct Recipe {
+pub(super) struct Recipe {
     method: ChainMethod,
-    device: DeviceHandle,
-    backend: Choice,
-    precision: Precision,
+    pub device: DeviceHandle,
+    pub backend: Choice,
+    pub precision: Precision,
     choosing: Choosing,
 }
 
 /// A prepared chain on one device, for repeated solves. It can be moved to another thread.
 pub struct Prepared {
-    chain: Chain,
+    chain: Analysed,
     recipe: Recipe,
     /// The class of a chain with a single closed class. Several classes are prepared one after the other during the solve, so
     /// that only one of them takes memory.
@@ -84,7 +89,11 @@ fn by_power<D: Pick<T>, T: Scalar>(
 }
 
 impl Recipe {
-    fn prepare(&self, chain: &Chain, class: &Closed, phases: &mut Phases) -> Result<PreparedClass> {
+    fn prepare(&self, chain: &Analysed, class: &Closed, phases: &mut Phases) -> Result<PreparedClass> {
+        let chain = match chain {
+            Analysed::Whole(chain) => chain,
+            Analysed::OnFirst(first) => return first.prepare(self, class, phases),
+        };
         let extracting = profile::begin(Phase::Build);
         let incoming = chain.within(class)?;
         let (iterate, chosen): (Iterate, Chosen) = match self.method {
@@ -109,7 +118,7 @@ impl Recipe {
                 (iterate, Chosen::none())
             }
         };
-        Ok(PreparedClass { incoming, iterate, chosen })
+        Ok(PreparedClass { incoming, rows: None, iterate, chosen })
     }
 }
 
@@ -129,27 +138,70 @@ fn named(names: &Names, error: Error) -> Error {
 }
 
 /// Returns the initial distribution within a class; none, for a uniform start, if the initial distribution is 0 there.
-fn within(start: &[f64], class: &Closed) -> Option<Vec<f64>> {
+pub(super) fn within(start: &[f64], class: &Closed) -> Option<Vec<f64>> {
     let within = || class.states.iter().map(|&state| start[state as usize]);
     let total = sum(within());
     total.is_normal().then(|| within().map(|p| p / total).collect())
 }
 
+/// A chain whose classes are known.
+enum Analysed {
+    Whole(Chain),
+    OnFirst(over_ranks::OnFirst),
+}
+
+impl Analysed {
+    fn closed(&self) -> &[Closed] {
+        match self {
+            Analysed::Whole(chain) => chain.closed(),
+            Analysed::OnFirst(first) => first.closed(),
+        }
+    }
+
+    /// Returns the ranks that share the solve.
+    fn ranks(&self) -> Option<&Ranks> {
+        match self {
+            Analysed::Whole(_) => None,
+            Analysed::OnFirst(first) => Some(first.ranks()),
+        }
+    }
+}
+
+/// Finds the classes of a chain.
+fn analysed(matrix: Matrix, settings: &Settings) -> Result<(Chain, ChainFacts)> {
+    let (names, graph) = (Names::of(&matrix, 1), matrix.is_graph());
+    let (name, notes) = (matrix.title(), matrix.notes().to_vec());
+    let seconds_load = matrix.metadata.seconds_load;
+    let chain = Chain::new(matrix.csr, settings.normalize);
+    let chain = chain.map_err(|error| if graph { named(&names, error) } else { error })?;
+    if chain.closed().len() > 1 && settings.classes == Classes::Refuse {
+        return Err(ChainError::Reducible { classes: chain.closed().len() }.into());
+    }
+    let (nnz, transient) = (chain.steps().nnz() as u64, chain.transient() as u64);
+    Ok((chain, ChainFacts { name, notes, names, nnz, transient, seconds_load }))
+}
+
 impl Prepared {
     pub(super) fn new(markov: Markov) -> Result<Prepared> {
-        let Markov { chain: matrix, settings, x0, mut running } = markov;
+        let Markov { chain: given, settings, x0, mut running } = markov;
         settings.check()?;
+        if let Given::OnFirst(..) = given {
+            over_ranks::check(&settings)?;
+        }
         let (device, backend) = running.open(settings.serial())?;
         let began = Instant::now();
-        let (names, graph) = (Names::of(&matrix, 1), matrix.is_graph());
-        let (name, notes) = (matrix.title(), matrix.notes().to_vec());
-        let seconds_load = matrix.metadata.seconds_load;
         let finding = running.phases.begin(Phase::Analyse, "finding the classes");
-        let chain = Chain::new(matrix.csr, settings.normalize);
-        let chain = chain.map_err(|error| if graph { named(&names, error) } else { error })?;
-        if chain.closed().len() > 1 && settings.classes == Classes::Refuse {
-            return Err(ChainError::Reducible { classes: chain.closed().len() }.into());
-        }
+        let (chain, of_chain) = match given {
+            Given::Whole(matrix) => {
+                let (chain, facts) = analysed(matrix, &settings)?;
+                (Analysed::Whole(chain), facts)
+            }
+            Given::OnFirst(ranks, matrix) => {
+                let found = matrix.map(|matrix| analysed(matrix, &settings)).transpose();
+                let (first, facts) = over_ranks::OnFirst::share(&ranks, ranks.agreed(found)?)?;
+                (Analysed::OnFirst(first), facts)
+            }
+        };
         drop(finding);
         let (method, precision) = (settings.method, running.request.precision);
         let choosing = running.choosing;
@@ -158,18 +210,12 @@ impl Prepared {
             [class] => Some(recipe.prepare(&chain, class, &mut running.phases)?),
             _ => None,
         };
-        let facts = Arc::new(Facts {
-            name,
-            notes,
-            names,
-            settings,
-            nnz: chain.steps().nnz() as u64,
-            transient: chain.transient() as u64,
-            device: recipe.device.describe().to_owned(),
-            precision,
-            seconds_load,
-            seconds_setup: began.elapsed().as_secs_f64(),
-        });
+        let device = match chain.ranks() {
+            Some(ranks) => format!("{} ranks, each {}", ranks.size(), recipe.device.describe()),
+            None => recipe.device.describe().to_owned(),
+        };
+        let seconds_setup = began.elapsed().as_secs_f64();
+        let facts = Arc::new(Facts { of_chain, settings, device, precision, seconds_setup });
         Ok(Prepared { chain, recipe, only, x0, watch: running.watch, facts })
     }
 
@@ -188,12 +234,12 @@ impl Prepared {
         &self.recipe.device
     }
 
-    /// Returns the closed classes, in the order of their first states.
+    /// Returns the closed classes, in the order of their first states. Over ranks, only the first rank has the states.
     pub fn classes(&self) -> &[Closed] {
         self.chain.closed()
     }
 
-    /// Computes the distribution of each closed class.
+    /// Computes the distribution of each closed class. Over ranks, the first rank gets the probabilities.
     pub fn solve(&mut self) -> Result<Distributions> {
         self.solve_watched(|_| None)
     }
@@ -203,9 +249,15 @@ impl Prepared {
         &mut self,
         mut watch: impl FnMut(&Closed) -> Option<Box<dyn Observer>>,
     ) -> Result<Distributions> {
-        let vertices = (&self.facts.names, "state");
-        let start =
-            self.x0.as_ref().map(|x0| x0.over("x0", vertices, Unmatched::Refuse, false)).transpose()?;
+        let vertices = (&self.facts.of_chain.names, "state");
+        // Over ranks, only the first rank knows the names of the states.
+        let has_names = self.chain.ranks().is_none_or(Ranks::is_first);
+        let start = self.x0.as_ref().filter(|_| has_names);
+        let start = start.map(|x0| x0.over("x0", vertices, Unmatched::Refuse, false)).transpose();
+        let start = match self.chain.ranks() {
+            Some(ranks) => ranks.agreed(start)?,
+            None => start?,
+        };
         let settings = &self.facts.settings;
         self.watch.begin();
         let mut distributions = Vec::with_capacity(self.chain.closed().len());
@@ -218,9 +270,13 @@ impl Prepared {
             let seconds = if temporary.is_some() { began.elapsed().as_secs_f64() } else { 0.0 };
             let Some(prepared) = self.only.as_ref().or(temporary.as_ref()) else { continue };
             let start = start.as_ref().and_then(|start| within(start, class));
+            let start = match &prepared.rows {
+                Some(rows) => over_ranks::part_of(rows.halo(), start)?,
+                None => start,
+            };
             let problem = StationaryProblem {
                 incoming: &prepared.incoming,
-                part: Part::default(),
+                part: prepared.rows.as_ref().map_or_else(Part::default, |rows| Part::of_rank(rows.halo())),
                 period: class.period,
                 start: start.as_deref(),
             };
@@ -235,9 +291,12 @@ impl Prepared {
             };
             let (mut outcome, recorder) = self.watch.run(limits, passed, solve)?;
             outcome.seconds_setup += seconds;
+            if let Some(rows) = &prepared.rows {
+                outcome = over_ranks::collected(rows.halo().ranks(), outcome)?;
+            }
             distributions.push(Distribution::new(class.clone(), outcome, recorder, prepared.chosen.clone()));
         }
-        Ok(Distributions::new(distributions, Arc::clone(&self.facts)))
+        Ok(Distributions::new(distributions, Arc::clone(&self.facts), self.chain.ranks().cloned()))
     }
 
     /// Drops chain and operator, and returns the device.

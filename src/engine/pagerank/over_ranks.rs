@@ -3,14 +3,11 @@
 use super::prepared::{Each, Iterate, Prepared, named};
 use super::ranks::{Facts, GraphFacts, loops_and_repeats};
 use super::{RankMethod, Repeated, SelfLoops, Settings};
-use crate::backend::distributed::complete_operator;
-use crate::backend::{Choice, Operator, Pick};
+use crate::backend::{Operator, Pick};
 use crate::device::{Cpu, Distributed};
-use crate::engine::device::Opened;
-use crate::engine::ranks::{RankGraph, backend_label};
-use crate::engine::running::{BackendOrder, Chosen, Running, operator};
-use crate::engine::shared::{DeviceValue, Shared};
-use crate::engine::tune::Choosing;
+use crate::engine::ranks::{RankGraph, RankOrder, cpu_of, of_rows};
+use crate::engine::running::{Chosen, Running};
+use crate::engine::shared::Shared;
 use crate::engine::watch::Phases;
 use crate::error::{Error, Result};
 use crate::observe::{Observer, Phase};
@@ -30,10 +27,7 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
     }
     let ranks = graph.ranks.clone();
     let (device, backend) = ranks.agreed(running.open(None))?;
-    let Opened::Cpu(held) = &device.0 else {
-        let reason = "rankings over ranks run on the CPU so far; use the CPU";
-        return Err(Error::setting("device", device.name(), reason));
-    };
+    let held = cpu_of(&device, "a ranking")?;
     let began = Instant::now();
     let sorting = running.phases.begin(Phase::Build, "sorting the links");
     let first = graph.vertices().start;
@@ -51,12 +45,11 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
     let (columns, precision) = (running.request.columns, running.request.precision);
     let extrapolate = settings.method == RankMethod::Extrapolated;
     let vectors = vectors(settings.dangling, true, extrapolate) * columns;
-    let wanted = (&backend, vectors, extrapolate);
-    let (iterate, mut chosen) = match precision {
-        Precision::F32 => by_power::<f32>(held, &links, wanted, (precision, columns), &mut running.phases)?,
-        _ => by_power::<f64>(held, &links, wanted, (precision, columns), &mut running.phases)?,
+    let order = RankOrder { backend: &backend, precision, columns, vectors };
+    let (iterate, chosen) = match precision {
+        Precision::F32 => by_power::<f32>(held, &links, order, extrapolate, &mut running.phases)?,
+        _ => by_power::<f64>(held, &links, order, extrapolate, &mut running.phases)?,
     };
-    chosen.backend = backend_label(&ranks, &chosen.backend)?;
     let total = |mine: usize| ranks.all_of(mine as u64).iter().sum::<u64>();
     let facts = Facts {
         graph: GraphFacts { names, name, stand_in, notes, self_loops, duplicates, seconds_load },
@@ -73,28 +66,19 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
     Ok(Prepared::ready(links, device, iterate, (running.watch, Arc::new(facts))))
 }
 
-/// Prepares power iteration. Each rank chooses its backend by the model, so the choice is the same in every run.
+/// Prepares power iteration.
 fn by_power<T: Scalar>(
     held: &Arc<Shared<Cpu>>,
     links: &Links,
-    (backend, vectors, extrapolate): (&Choice, usize, bool),
-    (precision, columns): (Precision, usize),
+    order: RankOrder<'_>,
+    extrapolate: bool,
     phases: &mut Phases,
 ) -> Result<(Iterate, Chosen)>
 where
     Cpu: Pick<T>,
 {
     let Some(rows) = links.rank_rows() else { unreachable!("the links are distributed") };
-    let ranks = rows.halo().ranks();
-    let exact = links.incoming();
-    let matrix = if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
-    let order = BackendOrder { backend, precision, choosing: Choosing::Model, columns };
-    let (multiply, chosen) = ranks.agreed(operator::<Cpu, T>(held, &order, &matrix, vectors, phases))?;
-    let device = held.acquire()?;
-    let distributed = Distributed::new(device.clone(), ranks.clone(), rows.halo().rows().start)?;
-    drop(device);
-    let operator = ranks.agreed(complete_operator(&distributed, rows, multiply))?;
-    let retained = DeviceValue::new(held, operator);
+    let (retained, chosen) = of_rows::<T>(held, rows, order, phases)?;
     let iterate: Iterate = Box::new(move |problem, each, rule, observers| {
         let device = retained.acquire()?;
         let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };

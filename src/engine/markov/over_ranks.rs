@@ -1,0 +1,141 @@
+//! A chain over ranks. The first rank reads the chain and finds its classes; the steps into the states of a class are then distributed.
+
+use super::distributions::ChainFacts;
+use super::prepared::{Iterate, PreparedClass, Recipe};
+use super::{ChainMethod, Settings};
+use crate::backend::Pick;
+use crate::backend::distributed::RankRows;
+use crate::device::distributed::Halo;
+use crate::device::{Cpu, Ranks};
+use crate::engine::graph::Names;
+use crate::engine::ranks::{RankOrder, cpu_of, of_rows, scatter};
+use crate::engine::running::Chosen;
+use crate::engine::watch::Phases;
+use crate::error::{Error, Result};
+use crate::format::partition;
+use crate::observe::{Phase, profile};
+use crate::scalar::{Precision, Scalar};
+use crate::solve::markov::chain::{Chain, Closed};
+use crate::solve::markov::power::VECTORS;
+use crate::solve::markov::{Stationary, power};
+use std::sync::Arc;
+
+/// Refuses methods that run in one process only.
+pub(super) fn check(settings: &Settings) -> Result<()> {
+    match settings.method {
+        ChainMethod::Power => Ok(()),
+        method => {
+            let reason = "it runs in one process; over ranks use method power";
+            Err(Error::setting("method", method.name(), reason))
+        }
+    }
+}
+
+/// A chain that the first rank has.
+pub(super) struct OnFirst {
+    ranks: Ranks,
+    chain: Option<Chain>,
+    /// The classes; their states are known on the first rank only.
+    closed: Vec<Closed>,
+}
+
+impl OnFirst {
+    /// Tells all ranks about the chain of the first rank.
+    pub fn share(ranks: &Ranks, found: Option<(Chain, ChainFacts)>) -> Result<(OnFirst, ChainFacts)> {
+        let (chain, facts) = found.unzip();
+        let closed = chain.as_ref().map_or_else(Vec::new, |chain| chain.closed().to_vec());
+        let periods = ranks.from_first(closed.iter().map(|class| class.period as u64).collect())?;
+        let of_others =
+            |period: u64| Closed { states: Vec::new(), period: usize::try_from(period).unwrap_or(1) };
+        let closed = if ranks.is_first() { closed } else { periods.into_iter().map(of_others).collect() };
+        let states = chain.as_ref().map_or(0, |chain| chain.steps().rows() as u64);
+        let states = ranks.from_first(vec![states])?[0] as usize;
+        let facts = facts.unwrap_or_else(|| ChainFacts {
+            name: String::new(),
+            notes: Vec::new(),
+            names: Names::counted(states),
+            nnz: 0,
+            transient: 0,
+            seconds_load: 0.0,
+        });
+        Ok((OnFirst { ranks: ranks.clone(), chain, closed }, facts))
+    }
+
+    /// Returns the classes.
+    pub fn closed(&self) -> &[Closed] {
+        &self.closed
+    }
+
+    /// Returns the ranks.
+    pub fn ranks(&self) -> &Ranks {
+        &self.ranks
+    }
+
+    /// Distributes the steps within a class, and builds the operator.
+    pub fn prepare(&self, recipe: &Recipe, class: &Closed, phases: &mut Phases) -> Result<PreparedClass> {
+        let ranks = &self.ranks;
+        let extracting = profile::begin(Phase::Build);
+        let within = self.chain.as_ref().map(|chain| chain.within(class)).transpose();
+        let within = ranks.agreed(within)?;
+        let starts = within.as_ref().map_or_else(Vec::new, |m| partition::by_entries(m, ranks.size(), 1));
+        let starts = ranks.from_first(starts.into_iter().map(|start| start as u64).collect())?;
+        let starts: Vec<usize> = starts.into_iter().map(|start| start as usize).collect();
+        let rows = ranks.agreed(scatter(ranks, within.as_deref(), &starts))?;
+        drop(within);
+        let rows = Arc::new(RankRows::new(ranks, &starts, rows)?);
+        drop(extracting);
+        let held = cpu_of(&recipe.device, "a chain")?;
+        let order =
+            RankOrder { backend: &recipe.backend, precision: recipe.precision, columns: 1, vectors: VECTORS };
+        let (iterate, chosen) = match recipe.precision {
+            Precision::F32 => by_power::<f32>(held, &rows, order, phases)?,
+            _ => by_power::<f64>(held, &rows, order, phases)?,
+        };
+        Ok(PreparedClass { incoming: Arc::clone(rows.shared()), rows: Some(rows), iterate, chosen })
+    }
+}
+
+/// Prepares power iteration.
+fn by_power<T: Scalar>(
+    held: &Arc<crate::engine::shared::Shared<Cpu>>,
+    rows: &Arc<RankRows>,
+    order: RankOrder<'_>,
+    phases: &mut Phases,
+) -> Result<(Iterate, Chosen)>
+where
+    Cpu: Pick<T>,
+{
+    let (retained, chosen) = of_rows::<T>(held, rows, order, phases)?;
+    let iterate: Iterate = Box::new(move |problem, rule, observers| {
+        let device = retained.acquire()?;
+        let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };
+        let outcome = power(operator.clone(), problem, rule, observers)?;
+        drop(device);
+        let ranks = operator.device().ranks();
+        let add = |bytes: u64| ranks.all_of(bytes).iter().sum();
+        Ok(Stationary {
+            bytes_per_iteration: add(outcome.bytes_per_iteration),
+            operator_bytes: add(outcome.operator_bytes),
+            vector_bytes: add(outcome.vector_bytes),
+            ..outcome
+        })
+    });
+    Ok((iterate, chosen))
+}
+
+/// Sends each rank its part of the start of a class, if the first rank has one.
+pub(super) fn part_of(halo: &Halo, start: Option<Vec<f64>>) -> Result<Option<Vec<f64>>> {
+    let ranks = halo.ranks();
+    if ranks.from_first(vec![u64::from(start.is_some())])?[0] == 0 {
+        return Ok(None);
+    }
+    let lengths = ranks.all_of(halo.rows().len() as u64);
+    let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
+    ranks.scatter(start.as_deref(), &lengths).map(Some)
+}
+
+/// Collects the probabilities of all states of a class on the first rank.
+pub(super) fn collected(ranks: &Ranks, outcome: Stationary) -> Result<Stationary> {
+    let probabilities = ranks.collect(&outcome.probabilities)?.unwrap_or_default();
+    Ok(Stationary { probabilities, ..outcome })
+}
