@@ -255,26 +255,37 @@ impl Matrix {
         if rows != cols {
             return Err(Error::NotSquare { rows, cols, solver });
         }
-        let lower = match precond.reads_lower_triangle() {
-            true => {
-                format!(
-                    "; {} uses the lower triangle, and the residual is of the whole matrix",
-                    precond.name()
-                )
-            }
-            false => String::new(),
-        };
-        if assume && !self.metadata.symmetric {
-            return Ok(Some(format!("A was not checked for symmetry: its symmetry is assumed{lower}")));
+        judged(self.metadata.symmetric, assume, precond, || self.symmetry())
+    }
+}
+
+/// Refuses a square matrix that is not symmetric; `known`: the source says that it is. Returns a note if the matrix is symmetric to
+/// rounding only, or if its symmetry is assumed.
+pub(super) fn judged(
+    known: bool,
+    assume: bool,
+    precond: Preconditioner,
+    verdict: impl FnOnce() -> Result<Verdict>,
+) -> Result<Option<String>> {
+    let lower = match precond.reads_lower_triangle() {
+        true => {
+            format!("; {} uses the lower triangle, and the residual is of the whole matrix", precond.name())
         }
-        match self.symmetry()? {
-            Verdict::Exact => Ok(None),
-            Verdict::ToRounding(rounding) => {
-                let place = (rounding.first.row + 1, rounding.first.col + 1);
-                Ok(Some(format!("A is symmetric to rounding: {}{lower}", pairs_differ(&rounding, place))))
-            }
-            Verdict::No(a) => Err(not_symmetric(a)),
+        false => String::new(),
+    };
+    if known {
+        return Ok(None);
+    }
+    if assume {
+        return Ok(Some(format!("A was not checked for symmetry: its symmetry is assumed{lower}")));
+    }
+    match verdict()? {
+        Verdict::Exact => Ok(None),
+        Verdict::ToRounding(rounding) => {
+            let place = (rounding.first.row + 1, rounding.first.col + 1);
+            Ok(Some(format!("A is symmetric to rounding: {}{lower}", pairs_differ(&rounding, place))))
         }
+        Verdict::No(a) => Err(not_symmetric(a)),
     }
 }
 

@@ -1,11 +1,14 @@
 //! Matrices, right-hand sides and solutions that are distributed over ranks.
 //!
 //! Every rank calls the same functions in the same order. A rank has a contiguous range of rows of the matrix and of all vectors.
-//! Each rank makes its rows of a generated mesh; any other matrix is read by the first rank, which sends the other ranks their rows.
+//! Each rank makes its rows of a generated mesh, and reads its rows of a file that allows it. Any other matrix is read by the first rank,
+//! which sends the other ranks their rows.
 
+mod file;
 mod graph;
 mod mesh;
 mod operator;
+mod symmetry;
 
 use super::matrix::Matrix;
 use super::range::check_range;

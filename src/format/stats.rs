@@ -31,7 +31,9 @@ pub use components::Components;
 pub use density::Density;
 pub use distinct::MOST_DISTINCT;
 pub use memory::{FormatBytes, SELL_SIGMA, SELL_SLICE};
-pub use symmetry::{Asymmetry, ROUNDING, Rounding, Symmetry, Verdict, first_unpaired, symmetry_of};
+pub use symmetry::{
+    Asymmetry, PartRows, PartVerdict, ROUNDING, Rounding, Symmetry, Verdict, first_unpaired, symmetry_of,
+};
 
 use super::Csr;
 use crate::error::Error;

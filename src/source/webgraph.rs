@@ -15,7 +15,7 @@ mod bits;
 mod properties;
 
 use super::text::{Text, check_rows};
-use super::{Loaded, Options};
+use super::{GraphPart, Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Offsets, Values};
 use crate::parallel::room;
@@ -56,17 +56,40 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
     decode(text, &properties, &path)
 }
 
+/// Reads one of several parts of the graph, with about the same number of links each; none if the file is of another kind.
+pub(super) fn read_part(text: Text, part: (usize, usize)) -> Result<Option<GraphPart>> {
+    let decode = |text: Text, properties: &[u8], path: &Path| {
+        let properties = Properties::parse(path, properties)?;
+        let (first, links) = graph(text, &properties, part)?;
+        Ok(Some(GraphPart { first, vertices: properties.nodes, links }))
+    };
+    if is_properties(text) {
+        let path = text.path.with_extension("graph");
+        return super::mmap::with(&path, |bytes| {
+            decode(Text { path: &path, bytes, ..text }, text.bytes, text.path)
+        });
+    }
+    if !is_named(text.path) && !recognises(text) {
+        return Ok(None);
+    }
+    let (path, properties) = properties::sibling(text.path).unwrap_or_default();
+    decode(text, &properties, &path)
+}
+
 fn decode(text: Text, properties: &[u8], properties_path: &Path) -> Result<Loaded> {
     let properties = Properties::parse(properties_path, properties)?;
-    let matrix = graph(text, &properties)?;
+    let (_, matrix) = graph(text, &properties, (0, 1))?;
     let arcs = matrix.nnz() as u64;
     Ok(Loaded { first_id: Some(0), ..Loaded::new(matrix, arcs, false) })
 }
 
 /// Vertices between two updates of the meter.
 const REPORT_EVERY: usize = 4096;
+/// Links from which on those before the window are forgotten, if the part has not begun.
+const FORGOTTEN: usize = 1 << 20;
 
-fn graph(text: Text, properties: &Properties) -> Result<Csr> {
+/// Decodes one of several parts of the graph. Returns the first vertex of the part and its links.
+fn graph(text: Text, properties: &Properties, (part, parts): (usize, usize)) -> Result<(usize, Csr)> {
     let nodes = properties.nodes;
     // Every vertex takes at least one bit.
     if nodes as u64 > 8 * text.bytes.len() as u64 {
@@ -75,15 +98,38 @@ fn graph(text: Text, properties: &Properties) -> Result<Csr> {
     }
     check_rows(nodes, properties.arcs)?;
     text.begin("reading", text.bytes.len());
-    let mut reader =
-        Reader { bits: Bits::new(text.bytes), properties, columns: Vec::new(), offsets: room(nodes + 1)? };
+    let mut reader = Reader {
+        bits: Bits::new(text.bytes),
+        properties,
+        kept: 0,
+        arcs: 0,
+        columns: Vec::new(),
+        offsets: room(nodes / parts + 1)?,
+    };
     // The announced number of links is reserved only as far as the length of the bit stream makes it plausible; the vector
     // grows if there are more.
-    reader.columns = room(properties.arcs.min(16 * text.bytes.len() as u64) as usize)?;
+    let plausible = properties.arcs.min(16 * text.bytes.len() as u64);
+    reader.columns = room(plausible as usize / parts)?;
     reader.offsets.push(0);
     let mut scratch = Scratch::default();
-    let mut reported = 0;
+    let (mut reported, mut first) = (0, if part == 0 { Some(0) } else { None });
+    // A vertex is in the part in which the links before it end.
+    let begin = |part: usize| (u128::from(properties.arcs) * part as u128).div_ceil(parts as u128) as u64;
+    let (mut end, mut limit) = (nodes, FORGOTTEN);
     for node in 0..nodes {
+        if part + 1 < parts && reader.arcs >= begin(part + 1) {
+            end = node;
+            break;
+        }
+        if first.is_none() {
+            if reader.arcs >= begin(part) {
+                first = Some(node);
+                reader.forget(node);
+            } else if reader.columns.len() > limit {
+                reader.forget(node);
+                limit = 2 * reader.columns.len() + FORGOTTEN;
+            }
+        }
         reader.node(node, &mut scratch).map_err(|fault| match fault {
             Fault::Malformed(expected, found) => malformed(text, node, expected, found),
             Fault::Other(error) => error,
@@ -94,16 +140,18 @@ fn graph(text: Text, properties: &Properties) -> Result<Csr> {
             reported = at;
         }
     }
-    let Reader { columns, offsets, .. } = reader;
-    if columns.len() as u64 != properties.arcs {
+    if end == nodes && reader.arcs != properties.arcs {
         let expected = format!("{} links, as the properties say", properties.arcs);
-        return Err(malformed(text, nodes, expected, columns.len().to_string()));
+        return Err(malformed(text, nodes, expected, reader.arcs.to_string()));
     }
+    let first = first.unwrap_or(end);
+    reader.cut(first);
+    let Reader { columns, offsets, .. } = reader;
     let offsets = match offsets.last() {
         Some(&end) if end > Offsets::MOST_NARROW => Offsets::U64(offsets),
         _ => Offsets::U32(offsets.into_iter().map(|offset| offset as u32).collect()),
     };
-    Csr::new(nodes, nodes, offsets, columns, Values::Ones)
+    Ok((first, Csr::new(end - first, nodes, offsets, columns, Values::Ones)?))
 }
 
 fn malformed(text: Text, node: usize, expected: impl Into<String>, found: impl Into<String>) -> Error {
@@ -152,6 +200,11 @@ fn make_room(columns: &mut Vec<u32>, more: usize, most: usize) -> Result<()> {
 struct Reader<'a> {
     bits: Bits<'a>,
     properties: &'a Properties,
+    /// The first vertex whose links are kept.
+    kept: usize,
+    /// Number of links read.
+    arcs: u64,
+    /// The links of the vertices from `kept` on, and the offset of each vertex.
     columns: Vec<u32>,
     offsets: Vec<u64>,
 }
@@ -165,7 +218,24 @@ struct Scratch {
 
 impl Reader<'_> {
     fn successors(&self, node: usize) -> std::ops::Range<usize> {
-        self.offsets[node] as usize..self.offsets[node + 1] as usize
+        let at = node - self.kept;
+        self.offsets[at] as usize..self.offsets[at + 1] as usize
+    }
+
+    /// Forgets the links of the vertices that `node` and later ones cannot copy from.
+    fn forget(&mut self, node: usize) {
+        let window = usize::try_from(self.properties.window).unwrap_or(usize::MAX);
+        self.cut(node.saturating_sub(window).max(self.kept));
+    }
+
+    /// Forgets the links of the vertices before `first`.
+    fn cut(&mut self, first: usize) {
+        let vertices = first - self.kept;
+        let links = self.offsets[vertices];
+        self.columns.drain(..links as usize);
+        self.offsets.drain(..vertices);
+        self.offsets.iter_mut().for_each(|offset| *offset -= links);
+        self.kept = first;
     }
 
     /// Reads the successors of the next vertex.
@@ -173,8 +243,9 @@ impl Reader<'_> {
         let p = self.properties;
         let nodes = p.nodes as u64;
         let degree = self.number(p.codes.outdegrees, "a number of links", nodes)?;
-        if self.columns.len() as u64 + degree > p.arcs {
-            let found = format!("{} or more", self.columns.len() as u64 + degree);
+        self.arcs += degree;
+        if self.arcs > p.arcs {
+            let found = format!("{} or more", self.arcs);
             return Err((format!("{} links in all, as the properties say", p.arcs), found).into());
         }
         scratch.copied.clear();

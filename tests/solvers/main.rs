@@ -32,6 +32,7 @@ mod preconditioners_real;
 mod progress;
 mod ranks;
 mod ranks_chains;
+mod ranks_files;
 mod ranks_graphs;
 mod ranks_on_gpus;
 mod rounded_symmetry;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use solver::Error;
 use solver::format::{Coo, Csr, Dense, Offsets, Values};
 use solver::source::binary::{is_binary, read, read_bytes, write};
-use solver::source::{Attached, Loaded, Options, load, load_with};
+use solver::source::{Attached, Loaded, Options, RowFile, load, load_with};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -268,4 +268,68 @@ fn a_matrix_falsely_declared_symmetric_is_not_written() {
     let refused = solver::source::binary::write(&path, &declared).unwrap_err();
     assert!(refused.to_string().contains("not"), "{refused}");
     assert!(!path.exists());
+}
+
+/// Returns some rows of a matrix; their columns are those of the whole matrix.
+fn rows_of(matrix: &Csr, rows: std::ops::Range<usize>) -> Vec<Vec<(usize, u64)>> {
+    rows.map(|row| matrix.row(row).map(|(column, value)| (column, value.to_bits())).collect()).collect()
+}
+
+#[test]
+fn rows_are_read_separately_for_every_type_of_values_and_offsets() {
+    let folder = Folder::new();
+    let base = with_vectors();
+    // The arrays of the larger matrix have several blocks.
+    for matrix in [base.matrix.clone(), load("poisson2d:300x290").unwrap().matrix] {
+        let n = matrix.rows();
+        let ones = Csr::with_pattern(matrix.pattern().clone(), Values::Ones).unwrap();
+        for matrix in [matrix.clone(), matrix.to_f32(), matrix.with_wide_offsets(), ones] {
+            let loaded = Loaded { matrix, ..base.clone() };
+            folder.bytes(&loaded);
+            let file = RowFile::open(folder.file().as_os_str()).unwrap().unwrap();
+            assert_eq!((file.shape, file.entries), ((n, n), loaded.matrix.nnz()));
+            assert_eq!((file.symmetric, file.stand_in), (true, Some("Koutsovasilis/F1")));
+            for rows in [0..n, 0..0, n..n, 0..1, n - 1..n, n / 3..n / 2, 7..n - 3] {
+                let read = file.read(rows.clone()).unwrap();
+                assert_eq!((read.rows(), read.cols()), (rows.len(), n));
+                assert_eq!(rows_of(&read, 0..rows.len()), rows_of(&loaded.matrix, rows));
+            }
+            for (parts, together) in [(1, 1), (3, 1), (4, 5), (30, 1)] {
+                let expected = solver::format::partition::by_entries(&loaded.matrix, parts, together);
+                assert_eq!(file.cut(parts, together).unwrap(), expected);
+            }
+        }
+    }
+    assert!(RowFile::open("poisson2d:5x4".as_ref()).unwrap().is_none());
+    fs::write(folder.file(), "1 2\n").unwrap();
+    assert!(RowFile::open(folder.file().as_os_str()).unwrap().is_none());
+}
+
+#[test]
+fn rows_in_damaged_blocks_are_refused_and_other_rows_are_read() {
+    let folder = Folder::new();
+    let matrix = load("poisson2d:300x290").unwrap().matrix;
+    let n = matrix.rows();
+    let intact = folder.bytes(&Loaded::new(matrix, 0, false));
+    let refused = |at: usize, rows: std::ops::Range<usize>| {
+        let mut bytes = intact.clone();
+        bytes[at] ^= 1;
+        fs::write(folder.file(), &bytes).unwrap();
+        let file = RowFile::open(folder.file().as_os_str()).unwrap().unwrap();
+        file.read(rows).err().map(|error| error.to_string())
+    };
+    // The values are the last array, and the last byte is of the last row.
+    let last = intact.len() - 1;
+    let error = refused(last, n - 10..n).unwrap();
+    assert!(error.contains("checksum") && error.contains("values") && error.contains("a.slv"), "{error}");
+    assert_eq!(refused(last, 0..10), None);
+    let error = refused(intact.len() - 8 * 400_000, 0..n).unwrap();
+    assert!(error.contains("checksum"), "{error}");
+    let mut header = intact.clone();
+    header[30] ^= 1;
+    fs::write(folder.file(), &header).unwrap();
+    let error = RowFile::open(folder.file().as_os_str()).err().unwrap().to_string();
+    assert!(error.contains("header"), "{error}");
+    fs::write(folder.file(), &intact[..last]).unwrap();
+    assert!(RowFile::open(folder.file().as_os_str()).is_err());
 }

@@ -5,7 +5,7 @@ use crate::common::real;
 use proptest::prelude::*;
 use solver::Error;
 use solver::format::{Csr, Values};
-use solver::source::load;
+use solver::source::{load, webgraph_part};
 use std::path::Path;
 
 /// A bit stream, most significant bit first.
@@ -256,6 +256,32 @@ proptest! {
         let matrix = read(&bytes, &properties(graph.len(), arcs, form)).unwrap();
         prop_assert_eq!(matrix.values(), &Values::Ones);
         prop_assert_eq!(lists(&matrix), graph);
+    }
+
+    #[test]
+    fn parts_of_a_graph_are_its_rows_with_about_equal_numbers_of_links(
+        graph in graphs(),
+        window in 0usize..8,
+        parts in 1usize..6,
+        seed in any::<u64>(),
+    ) {
+        let form = Form { window, ..PLAIN };
+        let bytes = encode(&graph, form, |node| (seed.rotate_left(node as u32) % 9) as usize);
+        let arcs: usize = graph.iter().map(Vec::len).sum();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.graph"), bytes).unwrap();
+        std::fs::write(folder.path().join("a.properties"), properties(graph.len(), arcs, form)).unwrap();
+        for name in ["a.graph", "a.properties"] {
+            let mut all = Vec::new();
+            for part in 0..parts {
+                let read = webgraph_part(folder.path().join(name).as_os_str(), part, parts).unwrap().unwrap();
+                prop_assert_eq!((read.first, read.vertices), (all.len(), graph.len()));
+                let longest = graph.iter().map(Vec::len).max().unwrap_or(0);
+                prop_assert!(read.links.nnz() <= arcs / parts + longest + 1);
+                all.extend(lists(&read.links));
+            }
+            prop_assert_eq!(&all, &graph);
+        }
     }
 
     #[test]

@@ -11,9 +11,12 @@
 //! entries of shorter rows have no mirrored entry, a second pass searches the longer rows for their mirrored entries. If a pair
 //! differs by more than rounding, the rows are searched from the top for the first such pair.
 
+mod part;
+
 use super::super::Csr;
 use crate::error::{Error, Result};
 use crate::parallel::{CHUNKS_PER_THREAD, run_all, threads_for};
+pub use part::{PartRows, PartVerdict};
 use rayon::prelude::*;
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -124,9 +127,14 @@ fn first(matrix: &Csr, differs: impl Fn(&Asymmetry) -> bool + Sync) -> Option<As
 
 /// Returns the difference of a pair relative to its size, if that is rounding. NaN and infinity are never rounding.
 fn rounding(matrix: &Csr, pair: &Asymmetry) -> Option<f64> {
+    share_of(pair, |row| matrix.get(row, row).unwrap_or(0.0))
+}
+
+/// Does the same with a function that returns the entries on the diagonal.
+fn share_of(pair: &Asymmetry, diagonal: impl Fn(usize) -> f64) -> Option<f64> {
     let (value, mirrored) = (pair.value, pair.mirrored.unwrap_or(0.0));
     // The product of roots cannot overflow or underflow, unlike the root of the product.
-    let root = |i: usize| matrix.get(i, i).unwrap_or(0.0).abs().sqrt();
+    let root = |i: usize| diagonal(i).abs().sqrt();
     let size = value.abs().max(mirrored.abs()).max(root(pair.row) * root(pair.col));
     let share = (value - mirrored).abs() / size;
     (size.is_finite() && share <= ROUNDING).then_some(share)

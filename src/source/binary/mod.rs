@@ -15,6 +15,7 @@
 
 mod array;
 mod header;
+mod rows;
 
 use super::text::in_file;
 use super::{Attached, Content, Loaded, Options, mmap};
@@ -29,6 +30,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 pub(super) use header::Key;
+pub(super) use rows::FileRows;
 
 /// Checks whether a file with this content is a binary matrix, damaged or not.
 pub fn is_binary(bytes: &[u8]) -> bool {

@@ -1,0 +1,121 @@
+//! Matrices and graphs in files of which each rank reads its own rows, so that no rank has the whole.
+
+use super::{Plan, Purpose, RankFacts, RankGraph, RankMatrix, common_multiple, symmetry, unknowns_of_a_node};
+use crate::backend::distributed::RankRows;
+use crate::device::Ranks;
+use crate::engine::graph::Names;
+use crate::engine::matrix::judged;
+use crate::error::{Error, Result};
+use crate::format::Csr;
+use crate::source::{RowFile, webgraph_part};
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Rows from which the block size of a preconditioner follows.
+const SAMPLE: usize = 16_384;
+
+/// Returns the starts of the parts if each rank knows its own.
+fn starts_of(ranks: &Ranks, first: usize, rows: usize) -> Vec<usize> {
+    let starts = ranks.all_of(first as u64).into_iter().map(|start| start as usize);
+    starts.chain([rows]).collect()
+}
+
+/// Refuses a file that has changed since the first rank opened it, or that is another one on another machine.
+fn same_everywhere(ranks: &Ranks, what: &OsStr, numbers: [usize; 3]) -> Result<()> {
+    let mine = numbers.map(|number| number as u64);
+    let first = ranks.from_first(mine.to_vec())?;
+    let reason = "the ranks find different files of this name; give all of them the same file";
+    let differ = Error::setting("matrix", what.display(), reason);
+    ranks.agreed(if first == mine { Ok(()) } else { Err(differ) })
+}
+
+impl RankMatrix {
+    /// Reads the rows of each rank from a binary matrix file; `None` for any other matrix. All ranks call this together.
+    pub fn read(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
+        let began = Instant::now();
+        let file = ranks.agreed(RowFile::open(what))?;
+        if ranks.any(file.is_none()) {
+            return Ok(None);
+        }
+        let Some(file) = file else { return Ok(None) };
+        let (rows, cols) = file.shape;
+        same_everywhere(ranks, what, [rows, cols, file.entries])?;
+        if rows != cols {
+            return Err(Error::NotSquare { rows, cols, solver: purpose.method.name() });
+        }
+        let sample = ranks.agreed(file.read(0..rows.min(SAMPLE)))?;
+        let precond = purpose.precond.settle(&sample);
+        let together = common_multiple(precond.together().max(1), unknowns_of_a_node(&sample));
+        drop(sample);
+        let starts = ranks.agreed(file.cut(ranks.size(), together))?;
+        let own = file.read(starts[ranks.rank()]..starts[ranks.rank() + 1]);
+        let own = ranks.agreed(own.and_then(|rows| Plan::check_values(&rows, purpose).map(|()| rows)))?;
+        let verdict = || symmetry::symmetry(ranks, &starts, &own);
+        let note = judged(file.symmetric, purpose.assume_symmetric, purpose.precond, verdict)?;
+        let facts = RankFacts {
+            name: what.to_string_lossy().into_owned(),
+            stand_in: file.stand_in,
+            nnz: file.entries as u64,
+            notes: Vec::new(),
+            seconds_load: began.elapsed().as_secs_f64(),
+            note,
+            precond,
+        };
+        let rows = Arc::new(RankRows::new(ranks, &starts, own)?);
+        Ok(Some(RankMatrix { rows, facts: Arc::new(facts) }))
+    }
+}
+
+impl RankGraph {
+    /// Reads the links of each rank from a binary matrix file or a graph in the format of WebGraph; `None` for any other graph. All
+    /// ranks call this together.
+    pub fn read(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
+        let began = Instant::now();
+        let file = ranks.agreed(RowFile::open(what))?;
+        let found = match file {
+            Some(file) => Some(rows_of(ranks, what, &file)?),
+            None => None,
+        };
+        let found = match found {
+            Some(found) => Some(found),
+            None => links_of(ranks, what)?,
+        };
+        Ok(found.map(|(starts, links)| RankGraph {
+            ranks: ranks.clone(),
+            names: Names::counted(starts[ranks.size()]),
+            starts,
+            links: Arc::new(links),
+            name: what.to_string_lossy().into_owned(),
+            stand_in: None,
+            notes: Vec::new(),
+            seconds_load: began.elapsed().as_secs_f64(),
+        }))
+    }
+}
+
+/// Reads the rows of this rank of a binary matrix file.
+fn rows_of(ranks: &Ranks, what: &OsStr, file: &RowFile) -> Result<(Vec<usize>, Csr)> {
+    let (rows, cols) = file.shape;
+    same_everywhere(ranks, what, [rows, cols, file.entries])?;
+    if rows != cols {
+        return Err(Error::NotSquare { rows, cols, solver: "pagerank" });
+    }
+    let starts = ranks.agreed(file.cut(ranks.size(), 1))?;
+    let links = ranks.agreed(file.read(starts[ranks.rank()]..starts[ranks.rank() + 1]))?;
+    Ok((starts, links))
+}
+
+/// Decodes the links of this rank of a graph in the format of WebGraph.
+fn links_of(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>, Csr)>> {
+    let part = ranks.agreed(webgraph_part(what, ranks.rank(), ranks.size()))?;
+    if ranks.any(part.is_none()) {
+        return Ok(None);
+    }
+    let Some(part) = part else { return Ok(None) };
+    let starts = starts_of(ranks, part.first, part.vertices);
+    let end = part.first + part.links.rows();
+    let fits = starts[ranks.rank() + 1] == end;
+    same_everywhere(ranks, what, [part.vertices, usize::from(fits), 1])?;
+    Ok(Some((starts, part.links)))
+}

@@ -1,0 +1,218 @@
+//! Files of which each rank reads its own rows: the matrices, verdicts and answers of one process.
+
+use crate::common::ranks::over_ranks;
+use solver::engine::{Matrix, Purpose, RankGraph, RankMatrix, Solver};
+use solver::error::{Error, Result};
+use solver::format::stats::{PartRows, PartVerdict, Verdict, symmetry_of};
+use solver::format::{Coo, Csr, Offsets, Values};
+use solver::prelude::*;
+use solver::solve::Method;
+use solver::source::{Loaded, binary};
+use std::path::Path;
+
+/// Returns some rows of a matrix; their columns are those of the whole matrix.
+fn rows_of(matrix: &Csr, rows: std::ops::Range<usize>) -> Csr {
+    let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+    for row in rows.clone() {
+        matrix.row(row).for_each(|(column, value)| (columns.push(column as u32), values.push(value)).0);
+        offsets.push(columns.len() as u64);
+    }
+    Csr::new(rows.len(), matrix.cols(), Offsets::narrowest(offsets), columns, Values::F64(values)).unwrap()
+}
+
+/// Numbers below `bound` that look random.
+fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed | 1;
+    move |bound| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound
+    }
+}
+
+/// Makes a matrix that is symmetric but for `rounded` pairs that differ by rounding, `wrong` that differ by more, `missing` whose
+/// entry is not stored, and `zeros` stored zeros without a mirrored entry.
+fn nearly_symmetric(seed: u64, [rounded, wrong, missing, zeros]: [usize; 4]) -> Csr {
+    const N: usize = 60;
+    let mut next = numbers(seed);
+    let mut entries = std::collections::BTreeMap::new();
+    entries.extend((0..N).map(|i| ((i, i), 50.0 + i as f64)));
+    for _ in 0..300 {
+        let (i, j, value) = (next(N), next(N), next(100) as f64 / 7.0 + 1.0);
+        if i != j {
+            entries.insert((i, j), value);
+            entries.insert((j, i), value);
+        }
+    }
+    let pairs: Vec<(usize, usize)> = entries.keys().copied().filter(|(i, j)| i != j).collect();
+    let mut any = || pairs[next(pairs.len())];
+    for _ in 0..rounded {
+        entries.entry(any()).and_modify(|value| *value *= 1.0 + 1e-14);
+    }
+    for _ in 0..wrong {
+        entries.entry(any()).and_modify(|value| *value += 1.0);
+    }
+    for _ in 0..missing {
+        entries.remove(&any());
+    }
+    let mut next = numbers(seed + 1);
+    for _ in 0..zeros {
+        entries.entry((next(N), next(N))).or_insert(0.0);
+    }
+    let mut coo = Coo::with_capacity(N, N, entries.len()).unwrap();
+    entries.into_iter().for_each(|((i, j), value)| coo.push(i, j, value).unwrap());
+    coo.into_csr().unwrap()
+}
+
+/// Returns the verdict from parts of the rows.
+fn verdict_of_parts(matrix: &Csr, starts: &[usize]) -> Verdict {
+    let transposed = matrix.transposed().unwrap();
+    let part = |ends: &[usize]| {
+        let (rows, transposed) = (rows_of(matrix, ends[0]..ends[1]), rows_of(&transposed, ends[0]..ends[1]));
+        let part = PartRows { first: ends[0], rows: &rows, transposed: &transposed };
+        let found = part.compare(|row| matrix.get(row, row).unwrap_or(0.0));
+        assert!(!part.is_symmetric() || found == PartVerdict::default());
+        found
+    };
+    starts.windows(2).map(part).fold(PartVerdict::default(), PartVerdict::join).verdict()
+}
+
+#[test]
+fn the_verdict_on_symmetry_from_parts_is_that_on_the_whole_matrix() {
+    let (mut exact, mut rounded, mut no) = (0, 0, 0);
+    for seed in 0..60 {
+        for faults in
+            [[0; 4], [0, 0, 0, 5], [1, 0, 0, 0], [7, 0, 0, 3], [3, 1, 0, 0], [0, 0, 2, 0], [4, 3, 3, 3]]
+        {
+            let matrix = nearly_symmetric(seed, faults);
+            let expected = symmetry_of(&matrix).unwrap();
+            match expected {
+                Verdict::Exact => exact += 1,
+                Verdict::ToRounding(_) => rounded += 1,
+                Verdict::No(_) => no += 1,
+            }
+            for starts in [&[0, 60][..], &[0, 20, 60], &[0, 0, 1, 33, 60, 60]] {
+                assert_eq!(verdict_of_parts(&matrix, starts), expected, "{seed} {faults:?} {starts:?}");
+            }
+        }
+    }
+    assert!(exact > 60 && rounded > 60 && no > 60, "{exact} {rounded} {no}");
+    for faulty in [f64::NAN, f64::INFINITY] {
+        let entries = [(0, 0, 1.0), (0, 1, faulty), (1, 0, faulty), (1, 1, 1.0)];
+        let matrix = Matrix::from_triplets(2, 2, entries).unwrap();
+        let expected = format!("{:?}", symmetry_of(matrix.csr()).unwrap());
+        assert_eq!(format!("{:?}", verdict_of_parts(matrix.csr(), &[0, 1, 2])), expected);
+    }
+}
+
+fn write(folder: &Path, name: &str, matrix: Csr, symmetric: bool) -> std::path::PathBuf {
+    let path = folder.join(name);
+    let stored = matrix.nnz() as u64;
+    binary::write(&path, &Loaded::new(matrix, stored, symmetric)).unwrap();
+    path
+}
+
+/// Solves a system with a matrix in a file; returns the report and x of all ranks.
+fn solved(size: usize, path: &Path, precond: &str, assume_symmetric: bool) -> Result<(Answer, Vec<f64>)> {
+    let found = over_ranks(size, |ranks| {
+        let (method, precision) = (Method::Cg, Precision::F64);
+        let purpose = Purpose { method, precond: precond.parse()?, precision, assume_symmetric };
+        let matrix = RankMatrix::read(ranks, path.as_os_str(), &purpose)?.expect("a binary file");
+        let problem = solver::engine::RhsName::Ones.make_rows(&matrix)?;
+        let solver = Solver::over_ranks(method, &matrix).device("cpu").threads(1).precond(precond)?;
+        let answer = solver.solve(&problem)?;
+        let x = answer.x().to_vec();
+        Ok((answer, x))
+    });
+    let mut answers = Vec::new();
+    let mut causes = Vec::new();
+    for outcome in found {
+        match outcome {
+            Ok(answer) => answers.push(answer),
+            Err(Error::OtherRank { .. }) => {}
+            Err(error) => causes.push(error),
+        }
+    }
+    if let Some(cause) = causes.into_iter().next() {
+        return Err(cause);
+    }
+    let x = answers.iter().flat_map(|(_, x)| x.clone()).collect();
+    Ok((answers.swap_remove(0).0, x))
+}
+
+#[test]
+fn systems_in_files_have_the_notes_errors_and_answers_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let mesh = solver::source::load("hex27:5x6x4,dof=3").unwrap().matrix;
+    for (name, matrix, symmetric) in [
+        ("mesh", mesh.clone(), true),
+        ("unmarked", mesh, false),
+        ("rounded", nearly_symmetric(3, [5, 0, 0, 0]), false),
+        ("wrong", nearly_symmetric(3, [5, 2, 1, 0]), false),
+    ] {
+        let path = write(folder.path(), name, matrix, symmetric);
+        for precond in ["jacobi", "block-jacobi", "ic0"] {
+            let whole = Matrix::open(&path).unwrap();
+            let one = Cg::new(&whole).device("cpu").precond(precond).unwrap();
+            let one = one.solve(&whole.problem("ones").unwrap());
+            for size in 1..=4 {
+                let what = format!("{name} {precond} {size}");
+                match (&one, solved(size, &path, precond, false)) {
+                    (Ok(one), Ok((answer, x))) => {
+                        assert!(answer.converged(), "{what}: {}", answer.report());
+                        assert_eq!(answer.report().note, one.report().note, "{what}");
+                        let distance: f64 = x.iter().zip(one.x()).map(|(a, b)| (a - b).abs()).sum();
+                        assert!(x.len() == whole.rows() && distance < 1e-4, "{what}: {distance:e}");
+                    }
+                    (Err(one), Err(error)) => assert_eq!(one.to_string(), error.to_string(), "{what}"),
+                    (one, got) => panic!("{what}: {:?} {:?}", one.is_ok(), got.map(drop)),
+                }
+            }
+        }
+    }
+    let (assumed, _) = solved(2, &folder.path().join("rounded"), "none", true).unwrap();
+    assert!(assumed.report().note.unwrap().contains("assumed"));
+}
+
+#[test]
+fn files_that_cannot_be_read_by_rows_are_left_to_the_first_rank() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("a.mtx");
+    std::fs::write(&text, "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 1\n2 2 1\n").unwrap();
+    let purpose = Purpose {
+        method: Method::Cg,
+        precond: "none".parse().unwrap(),
+        precision: Precision::F64,
+        assume_symmetric: false,
+    };
+    for name in [text.as_os_str(), "no-such-file".as_ref(), "poisson2d:3x3".as_ref()] {
+        let read = over_ranks(2, |ranks| {
+            let matrix = RankMatrix::read(ranks, name, &purpose).unwrap().is_none();
+            matrix && RankGraph::read(ranks, name).unwrap().is_none()
+        });
+        assert_eq!(read, [true, true]);
+    }
+}
+
+#[test]
+fn graphs_in_files_have_the_ranks_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = solver::source::load("rmat:scale=9,edges=5000,weighted").unwrap().matrix;
+    let path = write(folder.path(), "graph.slv", graph, false);
+    let one = Pagerank::new(&Matrix::open_graph(&path).unwrap()).device("cpu").solve().unwrap();
+    for size in 1..=4 {
+        let found = over_ranks(size, |ranks| {
+            let graph = RankGraph::read(ranks, path.as_os_str()).unwrap().expect("a binary file");
+            Pagerank::over_ranks(&graph).device("cpu").threads(1).solve().unwrap()
+        });
+        assert!(found[0].converged());
+        assert_eq!(found[0].outcome().iterations, one.outcome().iterations);
+        let all = found.iter().flat_map(|ranks| ranks.ranks());
+        let distance: f64 = all.zip(one.ranks()).map(|(a, b)| (a - b).abs()).sum();
+        assert!(distance <= one.error_bound() + found[0].error_bound(), "{distance:e}");
+    }
+    let wide = Matrix::from_triplets(2, 3, [(0, 1, 1.0)]).unwrap();
+    let path = write(folder.path(), "wide.slv", wide.csr().clone(), false);
+    let refused =
+        over_ranks(2, |ranks| RankGraph::read(ranks, path.as_os_str()).map(drop).unwrap_err().to_string());
+    assert!(refused.iter().all(|error| error.contains('3')), "{refused:?}");
+}
