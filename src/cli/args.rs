@@ -221,6 +221,7 @@ const INFO_EXAMPLES: &str = "\
 Examples:
   solver info poisson2d:1000x1000 --spy plots/poisson.png
   solver info elasticity3d:12x12x12 --json
+  solver info poisson3d:100x100x100 --ranks 64 --latency 1.5 --network 25
   solver info F1";
 
 /// Options of `solver info`.
@@ -245,6 +246,18 @@ pub struct InfoArgs {
     /// Kept for old scripts: matrices of the catalog are downloaded without it
     #[arg(long, hide = true)]
     pub fetch: bool,
+    /// Predict the parts of the matrix over N ranks, and the time of an iteration, instead of describing the matrix
+    #[arg(long, value_name = "N")]
+    pub ranks: Option<usize>,
+    /// With --ranks: R ranks share the memory bandwidth of a machine like this one
+    #[arg(long, value_name = "R", default_value_t = 1, requires = "ranks")]
+    pub ranks_per_machine: usize,
+    /// With --ranks: a message takes this long, in microseconds [default: measured under a launcher, or 2]
+    #[arg(long, value_name = "MICROSECONDS", requires = "ranks")]
+    pub latency: Option<f64>,
+    /// With --ranks: the network moves this many GB/s [default: measured under a launcher, or 10]
+    #[arg(long, value_name = "GB/S", requires = "ranks")]
+    pub network: Option<f64>,
     /// Print JSON, in which rows and columns count from 1
     #[arg(long)]
     pub json: bool,

@@ -1,12 +1,12 @@
 //! `solver info`: describes a matrix before it is used in a solve.
 
 use super::args::InfoArgs;
-use super::flags::as_flag;
+use super::flags::{as_flag, bad};
 use super::layout::{labelled, wrapped};
 use super::load::load_matrix;
-use super::progress::metered;
-use super::{fetch, print, print_json};
-use crate::engine::Info;
+use super::progress::{during, metered};
+use super::{fetch, launch, print, print_json};
+use crate::engine::{Cluster, Info, Network};
 use crate::error::Result;
 use crate::observe::Meter;
 use crate::plot::Format;
@@ -18,11 +18,44 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
     args.spy.as_deref().map(Format::of).transpose()?;
     args.spy.as_deref().map_or(Ok(()), |path| super::paths::check_writable(("--spy", path)))?;
     fetch::on_first_use(fetch::missing(&args.matrix)?)?;
+    if let Some(ranks) = args.ranks {
+        return predict(args, ranks);
+    }
     let info = describe(args)?;
     if args.json {
         print_json(&info)?;
     } else {
         print(&in_words(&info))?;
+    }
+    Ok(true)
+}
+
+/// Predicts the parts and the time over ranks. Under a launcher, the ranks measure their network, and the first rank does the rest.
+fn predict(args: &InfoArgs, ranks: usize) -> Result<bool> {
+    let measured = launch::ranks().map(Network::measure).transpose()?.flatten();
+    let default = measured.unwrap_or_default();
+    let network = Network {
+        latency: args.latency.map_or(default.latency, |microseconds| microseconds / 1e6),
+        bandwidth: args.network.map_or(default.bandwidth, |gigabytes| gigabytes * 1e9),
+    };
+    let positive = |flag: &'static str, given: Option<f64>| match given {
+        Some(value) if !(value > 0.0 && value.is_finite()) => {
+            Err(bad(flag, value, "it must be a positive number"))
+        }
+        _ => Ok(()),
+    };
+    positive("--latency", args.latency)?;
+    positive("--network", args.network)?;
+    if !launch::prints() {
+        return Ok(true);
+    }
+    let options = Options { as_stored: args.as_stored, columns: args.columns, ..Options::default() };
+    let matrix = load_matrix(&args.matrix, options)?;
+    let cluster = Cluster { ranks, per_machine: args.ranks_per_machine, network };
+    let prediction = during("measuring the memory bandwidth".to_owned(), || matrix.over_ranks(&cluster))?;
+    match args.json {
+        true => print_json(&prediction)?,
+        false => print(&labelled(12, &prediction.lines()))?,
     }
     Ok(true)
 }

@@ -178,7 +178,8 @@ fn cause(messages: &[String]) -> String {
 pub(super) fn check(command: &Command) -> Result<()> {
     let over_ranks =
         matches!(command, Command::Cg(_) | Command::Minres(_) | Command::Pagerank(_) | Command::Markov(_));
-    if ranks().is_none() || over_ranks {
+    let predicts = matches!(command, Command::Info(args) if args.ranks.is_some());
+    if ranks().is_none() || over_ranks || predicts {
         return Ok(());
     }
     let message = "this command runs in one process; start it without a launcher. Over ranks run solver cg, minres, pagerank and \

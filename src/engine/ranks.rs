@@ -8,6 +8,7 @@ mod file;
 mod graph;
 mod mesh;
 mod operator;
+mod prediction;
 mod symmetry;
 
 use super::matrix::Matrix;
@@ -24,6 +25,7 @@ use crate::solve::problem::Problem;
 use bytemuck::Pod;
 pub use graph::RankGraph;
 pub(super) use operator::{RankOrder, cpu_of, of_rows};
+pub use prediction::{Cluster, Network, RankPart, RankPrediction};
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! PageRank and Markov chains over ranks: the same command, verdict and files as in one process.
+//! PageRank and Markov chains over ranks: the same command, verdict and files as in one process; predictions.
 
 use super::launcher::{end_soon, messages, over, over_patiently, ranks_of, solve, start, wait_until};
-use crate::common::process::{errors, run, signal, word};
+use crate::common::process::{errors, program, run, signal, word};
 use serde_json::Value;
 use solver::source::{read_vector, read_vectors};
 use std::fs;
@@ -162,4 +162,25 @@ fn signals_and_time_limits_end_a_ranking_on_all_ranks_with_the_ranks_so_far() {
         assert!(text.contains("\"interrupted\""), "{text}{}", errors(&done));
         assert_eq!(read_vector(&file).unwrap().len(), 4096);
     }
+}
+
+#[test]
+fn a_prediction_measures_the_network_under_a_launcher_and_is_printed_once() {
+    let prediction = ["info", "poisson2d:60x60", "--ranks", "5"];
+    let launched = |args: &[&str]| {
+        // The function `over` adds an option that info does not have.
+        let done = super::launcher::mpirun().args(["-n", "3"]).arg(program()).args(args).output().unwrap();
+        let text = String::from_utf8_lossy(&done.stdout);
+        assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+        serde_json::from_str::<Value>(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+    };
+    let measured = launched(&[&prediction[..], &["--json"]].concat());
+    let latency = measured["network"]["latency"].as_f64().unwrap();
+    let bandwidth = measured["network"]["bandwidth"].as_f64().unwrap();
+    assert!(latency > 1e-9 && latency < 1.0 && bandwidth > 1e6 && bandwidth < 1e13, "{latency} {bandwidth}");
+    let parts = measured["parts"].as_array().unwrap();
+    let rows: u64 = parts.iter().map(|part| part["rows"].as_u64().unwrap()).sum();
+    assert_eq!((parts.len(), rows), (5, 3600));
+    let given = launched(&[&prediction[..], &["--json", "--latency", "3", "--network", "5"]].concat());
+    assert_eq!(given["network"], serde_json::json!({"latency": 3e-6, "bandwidth": 5e9}));
 }

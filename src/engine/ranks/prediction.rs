@@ -1,0 +1,362 @@
+//! Predicts the parts of a matrix over any number of ranks, and the time of an iteration.
+//!
+//! # Model
+//! A rank moves the bytes of its rows and of its parts of the vectors at the bandwidth of its memory. It then receives the entries of
+//! x that its neighbours have: a message costs the latency of the network, and its bytes the bandwidth. The slowest rank counts. A sum
+//! over all ranks costs the latency once for each doubling of the number of ranks. Nothing overlaps.
+//!
+//! # Reference
+//! R. Hockney, The communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20, 1994.
+
+use super::unknowns_of_a_node;
+use crate::device::{Cpu, Ranks, stream};
+use crate::engine::matrix::Matrix;
+use crate::error::{Error, Result};
+use crate::format::{Csr, partition};
+use crate::operator::Cost;
+use crate::text::{duration, thousands};
+use serde::Serialize;
+use std::collections::HashSet;
+use std::time::Instant;
+
+/// Bytes of a number in vectors.
+const WIDTH: usize = size_of::<f64>();
+
+/// The network between ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Network {
+    /// Seconds of a message without content.
+    pub latency: f64,
+    /// Bytes per second of a long message.
+    pub bandwidth: f64,
+}
+
+/// Two microseconds and 10 GB/s: a cluster network of 100 Gbit/s.
+impl Default for Network {
+    fn default() -> Network {
+        Network { latency: 2e-6, bandwidth: 1e10 }
+    }
+}
+
+impl Network {
+    /// Measures messages between the first two ranks; none for one rank. All ranks call this together.
+    pub fn measure(ranks: &Ranks) -> Result<Option<Network>> {
+        const SHORT: usize = 1;
+        const LONG: usize = 1 << 20;
+        if ranks.size() < 2 {
+            return Ok(None);
+        }
+        let (short, long) = (one_way(ranks, SHORT, 200), one_way(ranks, LONG, 5));
+        let bytes = ((LONG - SHORT) * WIDTH) as f64;
+        let mine = vec![short, bytes / (long - short).max(1e-9)];
+        let found = ranks.from_first(mine)?;
+        Ok(Some(Network { latency: found[0], bandwidth: found[1] }))
+    }
+}
+
+/// Returns the least seconds in which numbers travel from one of the first two ranks to the other.
+fn one_way(ranks: &Ranks, numbers: usize, times: usize) -> f64 {
+    const TRIES: usize = 10;
+    let (sent, mut received) = (vec![1.0; numbers], vec![0.0; numbers]);
+    let mut least = f64::INFINITY;
+    for _ in 0..TRIES {
+        let began = Instant::now();
+        for _ in 0..times {
+            match ranks.rank() {
+                0 => {
+                    ranks.exchange(&[(1, &sent[..])], Vec::new(), &mut || ());
+                    ranks.exchange::<f64>(&[], vec![(1, &mut received[..])], &mut || ());
+                }
+                1 => {
+                    ranks.exchange::<f64>(&[], vec![(0, &mut received[..])], &mut || ());
+                    ranks.exchange(&[(0, &sent[..])], Vec::new(), &mut || ());
+                }
+                _ => {}
+            }
+        }
+        least = least.min(began.elapsed().as_secs_f64() / (2 * times) as f64);
+    }
+    least
+}
+
+/// The ranks of a prediction.
+#[derive(Clone, Copy, Debug)]
+pub struct Cluster {
+    /// The number of ranks.
+    pub ranks: usize,
+    /// The ranks that share the memory bandwidth of a machine like this one.
+    pub per_machine: usize,
+    /// The network between them.
+    pub network: Network,
+}
+
+/// The part of a rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RankPart {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of entries.
+    pub entries: usize,
+    /// Numbers that it receives from other ranks in an iteration.
+    pub received: usize,
+    /// Numbers that it sends in an iteration.
+    pub sent: usize,
+    /// Number of ranks that it exchanges numbers with.
+    pub neighbours: usize,
+    /// Bytes of memory traffic of an iteration.
+    pub bytes: u64,
+    /// Predicted seconds of an iteration, without sums over all ranks.
+    pub seconds: f64,
+}
+
+/// The predicted parts of a matrix over ranks, and the time of an iteration.
+#[derive(Clone, Debug, Serialize)]
+pub struct RankPrediction {
+    /// The method: `cg` without preconditioner for a symmetric matrix, or else `pagerank`.
+    pub method: &'static str,
+    /// The part of each rank.
+    pub parts: Vec<RankPart>,
+    /// The most bytes that a rank moves, over the mean.
+    pub balance: f64,
+    /// Ranks that share the memory bandwidth of a machine.
+    pub ranks_per_machine: usize,
+    /// The network of the prediction.
+    pub network: Network,
+    /// Measured memory bandwidth of this machine in GB/s, over as many bytes as the largest ranks of a machine move.
+    pub stream_gigabytes_per_second: f64,
+    /// Predicted seconds of an iteration: all of it, and its parts on the slowest rank.
+    pub seconds: f64,
+    /// Seconds of the memory traffic.
+    pub seconds_memory: f64,
+    /// Seconds of the exchange with the neighbours.
+    pub seconds_halo: f64,
+    /// Seconds of the sums over all ranks.
+    pub seconds_sums: f64,
+    /// Predicted seconds of an iteration of one process on one machine.
+    pub seconds_alone: f64,
+    /// The same bandwidth over as many bytes as one process moves: smaller sets may fit a cache.
+    pub stream_alone_gigabytes_per_second: f64,
+}
+
+/// How often an iteration of a method touches its vectors, and how many times it adds over all ranks.
+struct Method {
+    name: &'static str,
+    /// n-vectors that are read or written, in addition to those of the product.
+    vectors: usize,
+    sums: usize,
+}
+
+const CG: Method = Method { name: "cg", vectors: 8, sums: 2 };
+/// Includes the copy of x into a complete vector.
+const PAGERANK: Method = Method { name: "pagerank", vectors: 7, sums: 1 };
+
+/// Counts what the ranks exchange. Rank i has the rows `starts[i]..starts[i + 1]`.
+fn parts(matrix: &Csr, starts: &[usize]) -> Vec<RankPart> {
+    let count = starts.len() - 1;
+    let mut parts = vec![RankPart::default(); count];
+    // The last rank that has received each number, counted from 1.
+    let mut receiver = vec![0_u32; matrix.cols()];
+    let mut pairs = HashSet::new();
+    for rank in 0..count {
+        let rows = starts[rank]..starts[rank + 1];
+        let entries = matrix.row_offsets().get(rows.start)..matrix.row_offsets().get(rows.end);
+        (parts[rank].rows, parts[rank].entries) = (rows.len(), entries.len());
+        for &column in &matrix.col_indices()[entries] {
+            let column = column as usize;
+            if rows.contains(&column) || receiver[column] == rank as u32 + 1 {
+                continue;
+            }
+            receiver[column] = rank as u32 + 1;
+            let owner = starts.partition_point(|start| *start <= column) - 1;
+            parts[rank].received += 1;
+            parts[owner].sent += 1;
+            pairs.insert((rank.min(owner), rank.max(owner)));
+        }
+    }
+    for (a, b) in pairs {
+        parts[a].neighbours += 1;
+        parts[b].neighbours += 1;
+    }
+    parts
+}
+
+impl Matrix {
+    /// Predicts the parts of the matrix over ranks, and the time of an iteration, with the measured memory bandwidth of this machine.
+    pub fn over_ranks(&self, cluster: &Cluster) -> Result<RankPrediction> {
+        const MOST: usize = 1 << 16;
+        let (rows, cols) = (self.rows(), self.cols());
+        if rows != cols {
+            return Err(Error::NotSquare { rows, cols, solver: "a solve over ranks" });
+        }
+        let within = |setting: &'static str, value: usize, most: usize| match (1..=most).contains(&value) {
+            true => Ok(()),
+            false => Err(Error::setting(setting, value, format!("it must lie between 1 and {most}"))),
+        };
+        within("ranks", cluster.ranks, MOST)?;
+        within("ranks-per-machine", cluster.per_machine, cluster.ranks)?;
+        let symmetric = !matches!(self.symmetry()?, crate::format::stats::Verdict::No(_));
+        let transposed = if symmetric { None } else { Some(self.csr().transposed()?) };
+        let (matrix, method) = transposed.as_ref().map_or((self.csr(), CG), |matrix| (matrix, PAGERANK));
+        let together = if symmetric { unknowns_of_a_node(matrix) } else { 1 };
+        predict(matrix, &method, &partition::by_entries(matrix, cluster.ranks, together), cluster)
+    }
+}
+
+fn predict(matrix: &Csr, method: &Method, starts: &[usize], cluster: &Cluster) -> Result<RankPrediction> {
+    let Cluster { per_machine, network, .. } = *cluster;
+    let mut parts = parts(matrix, starts);
+    let of_entry = matrix.values().width() + size_of::<u32>();
+    for part in &mut parts {
+        let vectors = WIDTH * ((method.vectors + 2) * part.rows + 2 * (part.received + part.sent));
+        part.bytes = (of_entry * part.entries + matrix.row_offsets().width() * part.rows + vectors) as u64;
+    }
+    let most = parts.iter().map(|part| part.bytes).max().unwrap_or(0);
+    let mean = parts.iter().map(|part| part.bytes).sum::<u64>() as f64 / parts.len() as f64;
+    let cpu = Cpu::new(None)?;
+    let on_machine = most.saturating_mul(per_machine as u64);
+    let gigabytes = stream::measure(&cpu, on_machine.min(stream::LARGEST))?;
+    let of_rank = gigabytes * 1e9 / per_machine as f64;
+    let (memory, halo) = (
+        |part: &RankPart| part.bytes as f64 / of_rank,
+        |part: &RankPart| {
+            let longest = part.received.max(part.sent) * WIDTH;
+            part.neighbours as f64 * network.latency + longest as f64 / network.bandwidth
+        },
+    );
+    parts.iter_mut().for_each(|part| part.seconds = memory(part) + halo(part));
+    let slowest = parts.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)).copied().unwrap_or_default();
+    let doublings = f64::from(usize::BITS - (parts.len() - 1).leading_zeros());
+    let sums = method.sums as f64 * doublings * network.latency;
+    let alone = Cost::of_csr(matrix, WIDTH).bytes + (method.vectors * WIDTH * matrix.rows()) as u64;
+    let alone_gigabytes = stream::measure(&cpu, alone.min(stream::LARGEST))?;
+    Ok(RankPrediction {
+        method: method.name,
+        balance: if mean > 0.0 { most as f64 / mean } else { 1.0 },
+        ranks_per_machine: per_machine,
+        network,
+        stream_gigabytes_per_second: gigabytes,
+        seconds: slowest.seconds + sums,
+        seconds_memory: memory(&slowest),
+        seconds_halo: halo(&slowest),
+        seconds_sums: sums,
+        seconds_alone: alone as f64 / (alone_gigabytes * 1e9),
+        stream_alone_gigabytes_per_second: alone_gigabytes,
+        parts,
+    })
+}
+
+/// The most parts that are listed one by one.
+const LISTED: usize = 8;
+
+impl RankPrediction {
+    /// Returns a line for each fact. A continuation line has no label.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let range = |of: &dyn Fn(&RankPart) -> usize| {
+            let numbers = || self.parts.iter().map(of);
+            let [least, most] = [numbers().min(), numbers().max()].map(|n| n.unwrap_or(0) as u64);
+            if least == most {
+                thousands(most)
+            } else {
+                format!("{} to {}", thousands(least), thousands(most))
+            }
+        };
+        let mut lines = vec![
+            (
+                "ranks",
+                format!(
+                    "{}, each with {} rows and {} entries; the largest moves {:.2} times the mean",
+                    thousands(self.parts.len() as u64),
+                    range(&|part| part.rows),
+                    range(&|part| part.entries),
+                    self.balance
+                ),
+            ),
+            (
+                "halo",
+                format!(
+                    "in an iteration, a rank receives {} numbers of 8 bytes, and has {} neighbours",
+                    range(&|part| part.received),
+                    range(&|part| part.neighbours)
+                ),
+            ),
+        ];
+        if self.parts.len() <= LISTED {
+            lines.extend(self.parts.iter().enumerate().map(|(rank, part)| {
+                let [rows, entries, received] =
+                    [part.rows, part.entries, part.received].map(|n| thousands(n as u64));
+                let numbers = format!("{rows} rows, {entries} entries, {received} received");
+                ("", format!("rank {rank}: {numbers}, neighbours: {}", part.neighbours))
+            }));
+        }
+        let Network { latency, bandwidth } = self.network;
+        let sharing = match self.ranks_per_machine {
+            1 => "a rank on each machine".to_owned(),
+            several => format!("{several} ranks on each machine"),
+        };
+        lines.push((
+            "network",
+            format!("latency {}, {:.1} GB/s; {sharing}", duration(latency), bandwidth / 1e9),
+        ));
+        lines.push((
+            "prediction",
+            format!(
+                "{} an iteration of {}: memory {} (at {:.1} GB/s a machine), halo {}, sums {}",
+                duration(self.seconds),
+                self.method,
+                duration(self.seconds_memory),
+                self.stream_gigabytes_per_second,
+                duration(self.seconds_halo),
+                duration(self.seconds_sums)
+            ),
+        ));
+        lines.push((
+            "",
+            format!(
+                "one process on one machine {} (at {:.1} GB/s): {:.1} times as long",
+                duration(self.seconds_alone),
+                self.stream_alone_gigabytes_per_second,
+                self.seconds_alone / self.seconds
+            ),
+        ));
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::load;
+
+    #[test]
+    fn parts_exchange_the_lines_of_a_grid_at_their_border() {
+        let grid = load("poisson2d:10x12").unwrap().matrix;
+        let parts = parts(&grid, &[0, 40, 80, 120]);
+        let counts = |part: &RankPart| (part.rows, part.received, part.sent, part.neighbours);
+        assert_eq!(
+            parts.iter().map(counts).collect::<Vec<_>>(),
+            [(40, 10, 10, 1), (40, 20, 20, 2), (40, 10, 10, 1)]
+        );
+        assert_eq!(parts.iter().map(|part| part.entries).sum::<usize>(), grid.nnz());
+    }
+
+    #[test]
+    fn a_prediction_adds_memory_halo_and_sums_of_the_slowest_rank() {
+        let matrix = Matrix::open("poisson2d:64x64").unwrap();
+        let network = Network { latency: 1e-3, bandwidth: 1e6 };
+        let of = |ranks, per_machine| matrix.over_ranks(&Cluster { ranks, per_machine, network }).unwrap();
+        let four = of(4, 1);
+        assert_eq!((four.method, four.parts.len()), ("cg", 4));
+        // Two neighbours with 64 numbers each, and two sums of two doublings.
+        assert!((four.seconds_halo - (2e-3 + 128.0 * 8.0 / 1e6)).abs() < 1e-12);
+        assert!((four.seconds_sums - 4e-3).abs() < 1e-12);
+        assert_eq!(four.seconds, four.seconds_memory + four.seconds_halo + four.seconds_sums);
+        let one = of(1, 1);
+        assert_eq!((one.seconds_halo, one.seconds_sums, one.balance), (0.0, 0.0, 1.0));
+        assert!(matrix.over_ranks(&Cluster { ranks: 0, per_machine: 1, network }).is_err());
+        assert!(matrix.over_ranks(&Cluster { ranks: 4, per_machine: 5, network }).is_err());
+        let graph = Matrix::open_graph("rmat:scale=6,factor=4").unwrap();
+        let graph = graph.over_ranks(&Cluster { ranks: 3, per_machine: 3, network }).unwrap();
+        assert_eq!(graph.method, "pagerank");
+        assert!(graph.lines().iter().any(|(_, line)| line.contains("3 ranks on each machine")));
+    }
+}
