@@ -247,7 +247,7 @@ pub struct InfoArgs {
     #[arg(long, hide = true)]
     pub fetch: bool,
     /// Predict the parts of the matrix over N ranks, and the time of an iteration, instead of describing the matrix
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with_all = ["spy", "attached"])]
     pub ranks: Option<usize>,
     /// With --ranks: R ranks share the memory bandwidth of a machine like this one
     #[arg(long, value_name = "R", default_value_t = 1, requires = "ranks")]

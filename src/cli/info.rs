@@ -32,12 +32,6 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
 
 /// Predicts the parts and the time over ranks. Under a launcher, the ranks measure their network, and the first rank does the rest.
 fn predict(args: &InfoArgs, ranks: usize) -> Result<bool> {
-    let measured = launch::ranks().map(Network::measure).transpose()?.flatten();
-    let default = measured.unwrap_or_default();
-    let network = Network {
-        latency: args.latency.map_or(default.latency, |microseconds| microseconds / 1e6),
-        bandwidth: args.network.map_or(default.bandwidth, |gigabytes| gigabytes * 1e9),
-    };
     let positive = |flag: &'static str, given: Option<f64>| match given {
         Some(value) if !(value > 0.0 && value.is_finite()) => {
             Err(bad(flag, value, "it must be a positive number"))
@@ -46,6 +40,12 @@ fn predict(args: &InfoArgs, ranks: usize) -> Result<bool> {
     };
     positive("--latency", args.latency)?;
     positive("--network", args.network)?;
+    let measured = launch::ranks().map(Network::measure).transpose()?.flatten();
+    let default = measured.unwrap_or_default();
+    let network = Network {
+        latency: args.latency.map_or(default.latency, |microseconds| microseconds / 1e6),
+        bandwidth: args.network.map_or(default.bandwidth, |gigabytes| gigabytes * 1e9),
+    };
     if !launch::prints() {
         return Ok(true);
     }

@@ -106,20 +106,25 @@ impl Gpus {
             let request = Request { device: device(index), ..request.clone() };
             work(ranks, request, settled_on(settled, index))
         });
-        // A rank that has failed by itself knows the reason, and others only its number.
-        let own =
-            |outcome: &Result<R>| matches!(outcome, Err(error) if !matches!(error, Error::OtherRank { .. }));
-        match outcomes.iter().position(own) {
-            None => outcomes.swap_remove(0),
-            Some(0) => outcomes.swap_remove(0),
-            Some(rank) => match outcomes.swap_remove(rank) {
-                Err(source) => {
-                    Err(Error::OnDevice { device: device(self.0[rank]), source: Box::new(source) })
-                }
-                Ok(_) => outcomes.swap_remove(0),
-            },
+        let failed = cause_among(&outcomes).filter(|rank| *rank > 0);
+        match failed.map(|rank| (rank, outcomes.swap_remove(rank))) {
+            Some((rank, Err(source))) => {
+                Err(Error::OnDevice { device: device(self.0[rank]), source: Box::new(source) })
+            }
+            _ => outcomes.swap_remove(0),
         }
     }
+}
+
+/// Returns the rank whose error is the reason of all: the one that others name, or else the first that has an error of its own.
+fn cause_among<R>(outcomes: &[Result<R>]) -> Option<usize> {
+    let own =
+        |outcome: &Result<R>| matches!(outcome, Err(error) if !matches!(error, Error::OtherRank { .. }));
+    let named = outcomes.iter().find_map(|outcome| match outcome {
+        Err(Error::OtherRank { rank }) => Some(*rank).filter(|rank| outcomes.get(*rank).is_some_and(own)),
+        _ => None,
+    });
+    named.or_else(|| outcomes.iter().position(own))
 }
 
 impl fmt::Display for Gpus {
@@ -137,9 +142,13 @@ fn settled_on(settled: &Settled, index: usize) -> Settled {
     Settled { device: DeviceName::Cuda(index), ..settled.clone() }
 }
 
-/// Writes results after the outcome of earlier writing: in the only process, or on the first rank. The outcome is that of all ranks.
-pub(super) fn then_on_first(written: Result<()>, write: impl FnOnce() -> Result<()>) -> Result<()> {
-    match ranks() {
+/// Writes results after the outcome of earlier writing: without ranks, or on the first of them. The outcome is that of all ranks.
+pub(super) fn then_on_first(
+    ranks: Option<&Ranks>,
+    written: Result<()>,
+    write: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    match ranks {
         None => written.and_then(|()| write()),
         Some(ranks) => {
             let mine = if ranks.is_first() { write() } else { Ok(()) };
@@ -182,8 +191,8 @@ pub(super) fn check(command: &Command) -> Result<()> {
     if ranks().is_none() || over_ranks || predicts {
         return Ok(());
     }
-    let message = "this command runs in one process; start it without a launcher. Over ranks run solver cg, minres, pagerank and \
-                   markov";
+    let message = "this command runs in one process; start it without a launcher. Over ranks run solver cg, minres, \
+                   pagerank, markov and info --ranks";
     Err(Error::UnknownCommand { message: message.to_owned() })
 }
 
@@ -248,6 +257,17 @@ mod tests {
         assert_eq!(cause(&messages(&["\u{1}rank 1 has failed", "out of memory"])), "rank 1: out of memory");
         assert_eq!(cause(&messages(&["a", "b"])), "rank 0: a");
         assert_eq!(cause(&messages(&["\u{1}rank 1 has failed"])), "rank 1 has failed");
+    }
+
+    #[test]
+    fn the_rank_that_others_name_is_the_cause_of_a_failure_on_several_gpus() {
+        let other = |rank| Err::<(), _>(Error::OtherRank { rank });
+        let own = || Err(Error::setting("device", "cuda:1", "it has no memory"));
+        assert_eq!(cause_among(&[own(), own(), other(1)]), Some(1));
+        assert_eq!(cause_among(&[other(1), own()]), Some(1));
+        assert_eq!(cause_among(&[Ok(()), own()]), Some(1));
+        assert_eq!(cause_among(&[other(1), other(0)]), None);
+        assert_eq!(cause_among(&[Ok(()), Ok(())]), None);
     }
 
     #[test]

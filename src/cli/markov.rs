@@ -176,6 +176,8 @@ fn solve(
     if launch::ranks().is_none() {
         interrupt::measuring_the_stream(|| found.measure_limit(&device, Some(&interrupted)));
     }
-    let written = launch::then_on_first(written, || args.run.write_results(&found.history_naming(&as_flag)));
+    let written = launch::then_on_first(launch::ranks(), written, || {
+        args.run.write_results(&found.history_naming(&as_flag))
+    });
     Ok((found.report_naming(&as_flag), found.explanation().clone(), written))
 }

@@ -133,7 +133,9 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Re
     if launch::ranks().is_none() {
         interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(&interrupted)));
     }
-    let written = launch::then_on_first(written, || args.run.write_results(&ranks.history_naming(&as_flag)));
+    let written = launch::then_on_first(launch::ranks(), written, || {
+        args.run.write_results(&ranks.history_naming(&as_flag))
+    });
     Ok((ranks.report_naming(&as_flag), explanation, written))
 }
 
@@ -163,6 +165,8 @@ fn solve_each(
     if launch::ranks().is_none() {
         interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(interrupted)));
     }
-    let written = launch::then_on_first(written, || args.run.write_results(&ranks.history_naming(&as_flag)));
+    let written = launch::then_on_first(launch::ranks(), written, || {
+        args.run.write_results(&ranks.history_naming(&as_flag))
+    });
     Ok((ranks.report_naming(&as_flag), explanation, written))
 }

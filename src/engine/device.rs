@@ -154,7 +154,7 @@ impl Request {
             other => {
                 let index = other.strip_prefix("cuda:").and_then(|n| n.parse().ok());
                 let index = index.ok_or_else(|| {
-                    Error::setting("device", other, "the devices are auto, cpu, cuda and cuda:N")
+                    Error::setting("device", other, "the devices are auto, cpu, cuda and cuda:N; solver cg and solver minres also take lists of GPUs")
                 })?;
                 return Ok((DeviceName::Cuda(index), None));
             }
@@ -293,6 +293,15 @@ impl DeviceHandle {
         match &self.0 {
             Opened::Cpu(device) => &device.name,
             Opened::Cuda(device) => &device.name,
+        }
+    }
+
+    /// Describes the device as one of several ranks: `cpu (2 threads)`, `a GPU (NVIDIA H200)`.
+    pub(super) fn describe_each(&self) -> String {
+        let described = self.describe();
+        match (&self.0, described.split_once(' ')) {
+            (Opened::Cuda(_), Some((_, hardware))) => format!("a GPU {hardware}"),
+            _ => described.to_owned(),
         }
     }
 

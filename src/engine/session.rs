@@ -107,7 +107,9 @@ impl<D: Pick<T>, T: Scalar> Session for DeviceSession<D, T> {
         let Recipe { method, precond, precision, columns, .. } = self.recipe;
         let narrow = narrowed(precision, matrix);
         let reserve = memory::reserve(method, precond, &matrix.csr, (columns, size_of::<T>()));
-        let ready = Ready { residuals: residuals(&*device, &matrix.csr, reserve.all), narrow };
+        // The operator comes next.
+        let reserve = reserve.all.saturating_add(matrix.csr.storage_bytes());
+        let ready = Ready { residuals: residuals(&*device, &matrix.csr, reserve), narrow };
         let matrix = Input::Stored(matrix.clone());
         *prepared = Some(build(&*device, &self.recipe, &matrix, ready, &mut Phases::default())?);
         Ok(())
@@ -131,10 +133,8 @@ fn narrowed(precision: Precision, matrix: &Matrix) -> Option<Arc<Csr>> {
     })
 }
 
-/// Returns what computes the residuals of a matrix on a device; none if the host does it. Leaves memory for the matrix in the
-/// format of a backend, and for `reserve` bytes.
+/// Returns what computes the residuals of a matrix on a device; none if the host does it. Leaves `reserve` bytes.
 pub(super) fn residuals<D: Host>(device: &D, matrix: &Arc<Csr>, reserve: u64) -> Option<Box<dyn Residuals>> {
-    let reserve = reserve.saturating_add(matrix.storage_bytes());
     device.residuals(matrix, reserve).unwrap_or_else(|error| {
         log::info!("the host computes the residuals, which takes longer: {error}");
         None
@@ -236,7 +236,8 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
             let reserve = memory::reserve(method, precond, csr, (columns, size_of::<T>()));
             let (selected, there) = meanwhile(choose, D::ON_HOST, || {
                 // Copies the matrix to the device, which then tests its symmetry.
-                let residuals = residuals(&*held, &exact.csr, reserve.all)?;
+                let reserve = reserve.all.saturating_add(exact.csr.storage_bytes());
+                let residuals = residuals(&*held, &exact.csr, reserve)?;
                 let symmetric = later && held.is_symmetric(&exact.csr).is_ok_and(|found| found == Some(true));
                 Some((residuals, symmetric))
             });

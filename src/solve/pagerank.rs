@@ -231,6 +231,7 @@ impl Jumps {
                 entries.iter_mut().for_each(|(vertex, _)| *vertex = number(*vertex - rows.start));
                 Jumps::Few(entries)
             }
+            Jumps::All(values) if numbers.is_none() => Jumps::All(values),
             Jumps::All(values) => Jumps::All(links.to_internal_order(&values)),
         }
     }

@@ -20,6 +20,8 @@ pub struct RowFile {
     pub symmetric: bool,
     /// The real matrix that this one only imitates.
     pub stand_in: Option<&'static str>,
+    /// A number that files with other content hardly share.
+    pub fingerprint: u64,
 }
 
 impl RowFile {
@@ -41,6 +43,7 @@ impl RowFile {
                 entries: file.entries(),
                 symmetric: file.is_symmetric(),
                 stand_in: file.stand_in(),
+                fingerprint: file.fingerprint(),
             }))
         };
         mmap::with(path, open).map_err(in_file(path))

@@ -37,7 +37,9 @@ impl ColumnCounts {
         let entries = |column: usize| {
             let bin = column / self.width;
             let (before, next) = (self.before[bin], self.before.get(bin + 1));
-            let inside = next.map_or(0, |next| next - before) as usize * (column % self.width) / self.width;
+            // The last bin may have fewer columns.
+            let width = self.width.min(self.columns - bin * self.width).max(1);
+            let inside = next.map_or(0, |next| next - before) as usize * (column - bin * self.width) / width;
             before as usize + inside
         };
         partition::cut(self.columns, entries, parts, 1)

@@ -85,6 +85,6 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks, request: Request, settled: Settl
     };
     let report = report(plan, &found);
     let history = found.into_history(report);
-    let written = launch::then_on_first(written, || plan.run.write_results(&history));
+    let written = launch::then_on_first(Some(ranks), written, || plan.run.write_results(&history));
     Ok(Solved { report: history.report, explanation, written })
 }

@@ -37,7 +37,10 @@ impl Link {
     /// Connects the GPUs of all ranks, which call this together.
     fn connect(device: &Cuda, ranks: &Ranks) -> Result<Link> {
         ranks.agreed(refuse_shared_gpus(device, ranks))?;
-        let wanted = ranks.agreed(wanted())?;
+        // A launcher may set the variable on one machine only.
+        let value =
+            std::env::var_os(LINK).map_or_else(String::new, |value| value.to_string_lossy().into_owned());
+        let wanted = wanted(&ranks.text_from_first(&value)?)?;
         let reason = match wanted {
             Wanted::Nccl => None,
             Wanted::Direct | Wanted::Any => match Direct::connect(device, ranks)? {
@@ -61,12 +64,10 @@ enum Wanted {
     Nccl,
 }
 
-/// Returns the connection that the user wants.
-fn wanted() -> Result<Wanted> {
-    let Some(value) = std::env::var_os(LINK).filter(|value| !value.is_empty()) else {
-        return Ok(Wanted::Any);
-    };
-    match value.to_string_lossy().as_ref() {
+/// Returns the connection that a value of the variable names.
+fn wanted(value: &str) -> Result<Wanted> {
+    match value {
+        "" => Ok(Wanted::Any),
         "direct" => Ok(Wanted::Direct),
         "nccl" => Ok(Wanted::Nccl),
         other => Err(Error::setting(LINK, other, "it must be direct or nccl")),
@@ -75,7 +76,7 @@ fn wanted() -> Result<Wanted> {
 
 /// Fails if two ranks have the same GPU.
 fn refuse_shared_gpus(device: &Cuda, ranks: &Ranks) -> Result<()> {
-    let mine = device.identity()?;
+    let mine = ranks.agreed(device.identity())?;
     let halves = [0, 1].map(|half| ranks.all_of((mine >> (64 * half)) as u64));
     let of = |rank: usize| (halves[0][rank], halves[1][rank]);
     let twice =

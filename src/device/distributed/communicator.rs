@@ -1,4 +1,4 @@
-//! Ranks: processes that solve one system together, and the sums and messages that they exchange.
+//! Ranks: processes or threads that solve one system together, and the sums and messages that they exchange.
 //!
 //! A [`Communicator`] moves bytes; [`Ranks`] builds everything else on it. Every function of [`Ranks`] is collective: all ranks
 //! call the same functions in the same order.

@@ -194,7 +194,7 @@ impl<D: Local> Device for Distributed<D> {
     }
 
     fn require_memory(&self, what: &'static str, bytes: u64) -> Result<()> {
-        self.local.require_memory(what, bytes)
+        self.ranks.agreed(self.local.require_memory(what, bytes))
     }
 
     fn free_memory(&self) -> Result<u64> {

@@ -50,12 +50,15 @@ impl Shared {
 
     /// Ends the ranks that wait for this one.
     fn fail(&self, rank: usize) {
+        // The actions run before a rank wakes that drops what they need.
+        let actions = std::mem::take(&mut lock(&self.state).on_failure);
+        actions.into_iter().for_each(|action| action());
         let mut state: MutexGuard<'_, State> = lock(&self.state);
         state.failed.get_or_insert(rank);
-        let actions = std::mem::take(&mut state.on_failure);
+        let late = std::mem::take(&mut state.on_failure);
         drop(state);
+        late.into_iter().for_each(|action| action());
         self.changed.notify_all();
-        actions.into_iter().for_each(|action| action());
     }
 }
 

@@ -188,7 +188,11 @@ impl Prepared {
         if let Given::OnFirst(..) = given {
             over_ranks::check(&settings)?;
         }
-        let (device, backend) = running.open(settings.serial())?;
+        let opened = running.open(settings.serial());
+        let (device, backend) = match &given {
+            Given::OnFirst(ranks, _) => ranks.agreed(opened)?,
+            Given::Whole(_) => opened?,
+        };
         let began = Instant::now();
         let finding = running.phases.begin(Phase::Analyse, "finding the classes");
         let (chain, of_chain) = match given {

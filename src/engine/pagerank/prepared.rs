@@ -271,7 +271,11 @@ impl Prepared {
         facts.chosen.check_columns(k)?;
         // All lines are checked before the first iteration.
         const SETTING: &str = "personalise-each";
-        let search = vertices.0.search()?;
+        let search = vertices.0.search();
+        let search = match links.rank_rows() {
+            Some(rows) => rows.halo().ranks().agreed(search)?,
+            None => search?,
+        };
         let of_line = |weights: &Weights| {
             over_ranks::entries_of(links, || weights.entries(SETTING, vertices.0, &search))
         };

@@ -22,8 +22,7 @@ fn starts_of(ranks: &Ranks, first: usize, rows: usize) -> Vec<usize> {
 }
 
 /// Refuses a file that has changed since the first rank opened it, or that is another one on another machine.
-fn same_everywhere(ranks: &Ranks, what: &OsStr, numbers: [usize; 3]) -> Result<()> {
-    let mine = numbers.map(|number| number as u64);
+fn same_everywhere(ranks: &Ranks, what: &OsStr, mine: [u64; 2]) -> Result<()> {
     let first = ranks.from_first(mine.to_vec())?;
     let reason = "the ranks find different files of this name; give all of them the same file";
     let differ = Error::setting("matrix", what.display(), reason);
@@ -40,7 +39,7 @@ impl RankMatrix {
         }
         let Some(file) = file else { return Ok(None) };
         let (rows, cols) = file.shape;
-        same_everywhere(ranks, what, [rows, cols, file.entries])?;
+        same_everywhere(ranks, what, [rows as u64, file.fingerprint])?;
         if rows != cols {
             return Err(Error::NotSquare { rows, cols, solver: purpose.method.name() });
         }
@@ -73,12 +72,9 @@ impl RankGraph {
     pub fn read(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
         let began = Instant::now();
         let file = ranks.agreed(RowFile::open(what))?;
-        let found = match file {
-            Some(file) => Some(rows_of(ranks, what, &file)?),
-            None => None,
-        };
-        let found = match found {
-            Some(found) => Some(found),
+        let file = if ranks.any(file.is_none()) { None } else { file };
+        let found = match &file {
+            Some(file) => Some(rows_of(ranks, what, file)?),
             None => links_of(ranks, what)?,
         };
         Ok(found.map(|(starts, links)| RankGraph {
@@ -87,7 +83,7 @@ impl RankGraph {
             starts,
             links: Arc::new(links),
             name: what.to_string_lossy().into_owned(),
-            stand_in: None,
+            stand_in: file.as_ref().and_then(|file| file.stand_in),
             notes: Vec::new(),
             seconds_load: began.elapsed().as_secs_f64(),
         }))
@@ -97,7 +93,7 @@ impl RankGraph {
 /// Reads the rows of this rank of a binary matrix file.
 fn rows_of(ranks: &Ranks, what: &OsStr, file: &RowFile) -> Result<(Vec<usize>, Csr)> {
     let (rows, cols) = file.shape;
-    same_everywhere(ranks, what, [rows, cols, file.entries])?;
+    same_everywhere(ranks, what, [rows as u64, file.fingerprint])?;
     if rows != cols {
         return Err(Error::NotSquare { rows, cols, solver: "pagerank" });
     }
@@ -116,6 +112,6 @@ fn links_of(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>, Csr)>> {
     let starts = starts_of(ranks, part.first, part.vertices);
     let end = part.first + part.links.rows();
     let fits = starts[ranks.rank() + 1] == end;
-    same_everywhere(ranks, what, [part.vertices, usize::from(fits), 1])?;
+    same_everywhere(ranks, what, [part.vertices as u64, u64::from(fits)])?;
     Ok(Some((starts, part.links)))
 }

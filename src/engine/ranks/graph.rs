@@ -35,9 +35,7 @@ impl RankGraph {
     pub fn distribute(ranks: &Ranks, graph: Option<&Matrix>) -> Result<RankGraph> {
         let starts = graph.map(|graph| match graph.csr.is_square() {
             true => Ok(partition::by_entries(&graph.csr, ranks.size(), 1)),
-            false => {
-                Err(Error::NotSquare { rows: graph.rows(), cols: graph.cols(), solver: "a graph over ranks" })
-            }
+            false => Err(Error::NotSquare { rows: graph.rows(), cols: graph.cols(), solver: "pagerank" }),
         });
         let starts = ranks.agreed(starts.transpose())?.unwrap_or_default();
         let starts = ranks.from_first(starts.into_iter().map(|start| start as u64).collect())?;

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::format::{Csr, Offsets, Values};
 use std::ops::Range;
 use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The arrays of a file, in its order.
 const OFFSETS: usize = 0;
@@ -28,6 +29,12 @@ impl<'a> FileRows<'a> {
             return Err(file.fault("it marks a matrix as symmetric that is not square"));
         }
         Ok(file)
+    }
+
+    /// Returns a number that files with other content hardly share, from the checksums in the header.
+    pub fn fingerprint(&self) -> u64 {
+        let flags = u64::from(self.header.symmetric);
+        xxh3_64(bytemuck::cast_slice(&self.header.checksums)).wrapping_add(flags)
     }
 
     pub fn shape(&self) -> (usize, usize) {

@@ -179,7 +179,11 @@ impl Direct {
                 direct.word.set();
             }
         }));
-        Ok(Ok(direct))
+        // The driver may refuse to open memory of another process, as in separate containers.
+        match Window::new(&direct, ranks, 1) {
+            Ok(_) => Ok(Ok(direct)),
+            Err(error) => Ok(Err(error.to_string())),
+        }
     }
 
     /// Returns the word that ends the waiting of kernels.
@@ -201,9 +205,37 @@ fn enable(device: &Cuda, context: u64) -> Result<()> {
 
 /// Memory of each rank that all ranks write to.
 pub(super) struct Window {
-    memory: Arc<Memory>,
+    held: Arc<Held>,
     own: CudaArray<u64>,
     of_ranks: Vec<u64>,
+}
+
+/// The memory of this rank, and that of the other ranks of this process, to which the work of this rank writes.
+struct Held {
+    own: Arc<Memory>,
+    _others: Vec<Arc<Memory>>,
+}
+
+impl Held {
+    /// Shares the memory with the other ranks of this process. All ranks call this together.
+    fn share(own: Memory, ranks: &Ranks) -> Held {
+        let own = Arc::new(own);
+        let others = || (0..ranks.size()).filter(|rank| *rank != ranks.rank() && own.link.here[*rank]);
+        // Each of the others takes a reference of its own.
+        others().for_each(|_| _ = Arc::into_raw(Arc::clone(&own)));
+        let taken = ranks.all_of(Arc::as_ptr(&own) as u64);
+        // SAFETY: that rank has made the pointer, with a reference for this one.
+        let others = others().map(|rank| unsafe { Arc::from_raw(taken[rank] as *const Memory) }).collect();
+        Held { _others: others, own }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The work of this rank no longer writes to the memory of the others.
+        let device = &self.own.link.device;
+        let _ = device.enter().and_then(|()| device.synchronize());
+    }
 }
 
 /// The memory of this rank, and that of other processes that it has opened.
@@ -268,8 +300,6 @@ impl Drop for Memory {
         if bind(device.stream().context()).is_err() {
             return;
         }
-        // All messages of other ranks have been waited for on this stream.
-        let _ = device.synchronize();
         between_captures(|| {
             for address in &self.opened {
                 // SAFETY: opened in `open`, closed once.
@@ -300,7 +330,8 @@ impl Window {
         let of_ranks = ranks.agreed(opened)?;
         // SAFETY: the memory lives as long as the window, which also recordings keep; other ranks write it as its kernels expect.
         let own = unsafe { link.device.lent(memory.address, memory.bytes / size_of::<u64>()) };
-        Ok(Window { own: ranks.agreed(own)?, memory: Arc::new(memory), of_ranks })
+        let own = ranks.agreed(own)?;
+        Ok(Window { own, held: Arc::new(Held::share(memory, ranks)), of_ranks })
     }
 
     /// Returns the memory of this rank.
@@ -315,11 +346,11 @@ impl Window {
 
     /// Returns the bytes of this rank.
     pub fn bytes(&self) -> u64 {
-        self.memory.bytes as u64
+        self.held.own.bytes as u64
     }
 
     /// Returns the memory, for a recording to keep.
     pub fn kept(&self) -> Kept {
-        Arc::clone(&self.memory) as Kept
+        Arc::clone(&self.held) as Kept
     }
 }

@@ -114,11 +114,6 @@ fn library() -> Result<&'static Functions> {
     }
 }
 
-/// Returns the version of the library.
-pub fn describe_library() -> Result<String> {
-    library().map(Functions::version_text)
-}
-
 /// A piece of GPU memory that is sent to a rank or received from one.
 pub struct Piece {
     pub rank: usize,
@@ -193,11 +188,6 @@ impl Nccl {
                 Err(GpuError::Cuda { call: "NCCL", message }.into())
             }
         }
-    }
-
-    /// Returns the GPU of this rank.
-    pub fn device(&self) -> &Cuda {
-        &self.device
     }
 
     /// Enqueues the collection of `count` numbers at `from` of every rank, in the order of ranks, at `to`.

@@ -1,7 +1,7 @@
 //! The symmetry of a matrix of which a process has some rows, and the same rows of the transpose.
 //!
-//! The process compares each pair whose smaller index is one of its rows, so every pair is compared once over all processes. It searches
-//! all its entries for the first one that differs by more than rounding. Joined in the order of rows, the results are those of the
+//! The process compares each entry of its rows with the mirrored one, so every pair is compared from both of its rows. A pair that
+//! differs by rounding counts where its smaller index is a row. Joined in the order of rows, the results are those of the
 //! whole matrix.
 
 use super::super::super::Csr;
