@@ -97,7 +97,7 @@ def _operator(offsets, columns, values, width, transposed, k):
 
 def _kept(tensors, settings, prepare):
     """Returns what `prepare` has made of these tensors, or calls it."""
-    key = (*((t.data_ptr(), t.numel(), t.dtype, t._version) for t in tensors), *settings)
+    key = (*((t.data_ptr(), t.numel(), t.stride(), t.dtype, t._version) for t in tensors), *settings)
     with _lock:
         found = _prepared.get(key)
         if found is not None:

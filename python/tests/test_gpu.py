@@ -126,6 +126,21 @@ def test_a_change_of_values_in_place_is_seen():
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=with_gpu)])
+def test_views_of_one_tensor_that_differ_in_strides_are_different_values(device):
+    torch = library("torch")
+    import solver.torch
+    v = torch.arange(1.0, 7.0, device=device)
+    offsets, columns = torch.arange(4, device=device), torch.arange(3, device=device)
+    for values, want in ((v[:3], [1.0, 2.0, 3.0]), (v[::2], [1.0, 3.0, 5.0])):
+        a = torch.sparse_csr_tensor(offsets, columns, values, size=(3, 3))
+        assert solver.torch.spmv(a, torch.ones(3, device=device)).tolist() == want
+    both = torch.tensor([0, 1, 2, 0, 1], device=device)
+    x, ones = torch.tensor([1.0, 10.0, 100.0], device=device), torch.ones(3, device=device)
+    for of, want in ((both[:3], [1.0, 10.0, 100.0]), (both[::2], [1.0, 100.0, 10.0])):
+        assert torch.ops.solver.product(offsets, of, ones, 3, False, x).tolist() == want
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=with_gpu)])
 def test_an_operator_refuses_tensors_whose_gradients_it_would_drop(device):
     torch = library("torch")
     op = solver.Operator(poisson(), device=device)
