@@ -66,13 +66,20 @@ def _multiply(A, B):
     if width != B.shape[0]:
         raise DimensionError(f"A has the shape {tuple(A.shape)} and B {tuple(B.shape)}: they do not fit")
     values = A.values()
-    dtype, device = values.dtype, values.device
-    if B.dtype is not dtype or B.device != device or dtype not in _DTYPES:
-        raise InputError(
-            f"A is of {dtype} on {device} and B of {B.dtype} on {B.device}; both must be of float32 or of float64, on one device"
-        )
     multiply = _product if _is_observed(values, B) else _product_of
     return multiply(A.crow_indices(), A.col_indices(), values, width, False, B)
+
+
+def _check_types(offsets, columns, values, b):
+    dtype, device = values.dtype, values.device
+    if b.dtype is not dtype or b.device != device or dtype not in _DTYPES:
+        raise InputError(
+            f"A is of {dtype} on {device} and B of {b.dtype} on {b.device}; both must be of float32 or of float64, on one device"
+        )
+    if offsets.device != device or columns.device != device:
+        raise InputError(
+            f"the offsets of A are on {offsets.device}, its columns on {columns.device} and its values on {device}; move all to one device"
+        )
 
 
 def _is_observed(values, b):
@@ -207,6 +214,7 @@ def _product(
 
 
 def _product_of(offsets, columns, values, width, transposed, b):
+    _check_types(offsets, columns, values, b)
     k = b.shape[1] if b.ndim == 2 else 1
     if k == 0:
         return _shaped(offsets, columns, values, width, transposed, b)
@@ -217,6 +225,7 @@ def _product_of(offsets, columns, values, width, transposed, b):
 
 @_product.register_fake
 def _shaped(offsets, columns, values, width, transposed, b):
+    _check_types(offsets, columns, values, b)
     rows = width if transposed else offsets.shape[0] - 1
     return b.new_empty((rows, *b.shape[1:]))
 

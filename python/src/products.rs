@@ -109,9 +109,9 @@ impl Products {
         values: Option<u64>,
     ) -> PyResult<()> {
         self.inner.with(py, |products| {
-            // SAFETY: `Operator` in Python passes addresses of arrays that it holds during the call, with the shapes and the type
-            // of the operator; `_Changing` in `solver.torch` also passes as many values as the pattern has entries. Later work on
-            // all of them follows in the stream.
+            // SAFETY: `Operator` in Python passes addresses of arrays that it holds during the call, on the GPU of the operator, with
+            // its shapes and its type; `_Changing` in `solver.torch` also passes as many values as the pattern has entries, on the
+            // same GPU. Later work on all of them follows in the stream.
             unsafe {
                 values.map_or(Ok(()), |values| products.set_values_lent(values, stream))?;
                 products.update_lent(product, addend, k, stream)

@@ -410,6 +410,26 @@ def test_arrays_that_do_not_fit_are_refused():
                 torch.ops.solver.product(offsets, columns, short, 50, False, b)
 
 
+def test_the_operator_of_torch_refuses_other_types_and_devices():
+    torch = library("torch")
+    import solver.torch
+    for a in cases(torch):
+        offsets, columns, values = a.crow_indices(), a.col_indices(), a.values()
+        b = torch.ones(50, dtype=a.dtype, device=a.device)
+        other = torch.float64 if a.dtype == torch.float32 else torch.float32
+        for of in (values, values.clone().requires_grad_()):
+            for x in (b.to(other), b.to(torch.float16), b.to("meta"), torch.ones((50, 0), dtype=other, device=a.device)):
+                with pytest.raises(solver.InputError, match="B of torch.float"):
+                    torch.ops.solver.product(offsets, columns, of, 50, False, x)
+            with pytest.raises(solver.InputError, match="its columns on meta"):
+                torch.ops.solver.product(offsets, columns.to("meta"), of, 50, False, b)
+            if a.is_cuda:
+                with pytest.raises(solver.InputError, match="on cpu"):
+                    torch.ops.solver.product(offsets, columns, of, 50, False, b.cpu())
+                with pytest.raises(solver.InputError, match="on cpu"):
+                    torch.ops.solver.product(offsets.cpu(), columns, of, 50, False, b)
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 def test_a_pattern_is_prepared_without_values_and_the_values_of_each_product_come_in_its_order(monkeypatch, transposed):
     torch = library("torch")
