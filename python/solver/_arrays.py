@@ -37,13 +37,15 @@ class _OnGpu:
     def compressed(self, shape, offsets, columns, values):
         """Returns compressed rows on a GPU for the library; with None as values, every value is 1.
 
-        Returns None if the library does not have the types, or if the arrays do not fit.
+        Returns None if the library does not have the types, if the arrays do not fit, or if they are not all on one GPU.
         """
         given = [offsets, columns] if values is None else [offsets, columns, values]
         names = [type_of(array) for array in given]
         if tuple(offsets.shape) != (shape[0] + 1,) or columns.ndim != 1 or columns.shape != given[-1].shape:
             return None
         if not _INDICES.issuperset(names[:2]) or not _VALUES.issuperset(names[2:]):
+            return None
+        if len({self.gpu(array) for array in given}) > 1:
             return None
         arrays = [self.aligned(array) for array in given]
         lent = [(self.address(array), _BYTES[name]) for array, name in zip(arrays, names)]

@@ -63,8 +63,8 @@ impl Matrix {
         let (offsets, columns) = (index(arrays[0]), index(arrays[1]));
         let given = LentRows { rows: shape.0, cols: shape.1, entries, offsets, columns, values, stream };
         detached(py, || {
-            // SAFETY: `_inputs.of_rows_on_gpu` passes addresses of arrays that it holds during the call, with their lengths and
-            // types. Earlier work on them is in the order of the stream.
+            // SAFETY: `_inputs.of_rows_on_gpu` passes addresses of arrays that it holds during the call, all on this GPU, with their
+            // lengths and types. Earlier work on them is in the order of the stream.
             unsafe { engine::Matrix::from_gpu(gpu, &given) }
         })
         .map(Matrix)

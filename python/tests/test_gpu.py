@@ -364,6 +364,21 @@ def test_the_library_is_given_addresses_and_types_of_compressed_rows(monkeypatch
         _inputs.matrix(rows, lambda: 2)  # the call runs on another GPU
 
 
+@pytest.mark.parametrize("odd", range(3))
+def test_compressed_rows_of_several_gpus_are_not_lent(monkeypatch, odd):
+    torch = library("torch")
+    from solver import _arrays
+    arrays = torch.tensor([0, 1, 2]), torch.tensor([0, 1]), torch.ones(2)
+    monkeypatch.setattr(_arrays._Torch, "stream", lambda self, x: 0)
+    found = _arrays.library(arrays[0])
+    monkeypatch.setattr(_arrays._Torch, "gpu", lambda self, x: 0)
+    assert found.compressed((2, 2), *arrays).entries == 2
+    # Tensors of the CPU stand for those of two GPUs.
+    monkeypatch.setattr(_arrays._Torch, "gpu", lambda self, x: int(x is arrays[odd]))
+    assert found.compressed((2, 2), *arrays) is None
+    assert (found.compressed((2, 2), *arrays[:2], None) is None) == (odd < 2)
+
+
 @with_gpu
 @pytest.mark.parametrize("name", ["cupy", "torch"])
 def test_graphs_on_the_gpu_are_ranked_as_those_on_the_host(name):
