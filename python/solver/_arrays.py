@@ -254,7 +254,11 @@ class _Jax(_Exchanged):
 
     def rows(self, a, gpu):
         lent = [self.lend(array, gpu) for array in (a.indptr, a.indices, a.data)]
-        return None if any(array is None for array in lent) else library(lent[0]).compressed(a.shape, *lent)
+        if any(array is None for array in lent):
+            return None
+        offsets, columns, _ = lent
+        # Entries behind the last row fill the arrays; on the host SciPy drops them.
+        return None if int(offsets[-1]) != len(columns) else library(offsets).compressed(a.shape, *lent)
 
     def _precision(self, like):
         """Returns a context in which JAX makes arrays of double precision if it has made one before."""

@@ -379,6 +379,33 @@ def test_compressed_rows_of_several_gpus_are_not_lent(monkeypatch, odd):
     assert (found.compressed((2, 2), *arrays[:2], None) is None) == (odd < 2)
 
 
+def test_a_filled_matrix_of_jax_comes_through_the_host(monkeypatch):
+    torch, js = library("torch"), library("jax.experimental.sparse")
+    from solver import _arrays, _inputs
+    # Arrays of the CPU stand for those of a GPU.
+    monkeypatch.setattr(_arrays._Jax, "sparse_gpu", lambda self, a: 0)
+    monkeypatch.setattr(_arrays._Jax, "lend", lambda self, x, gpu: torch.from_dlpack(x))
+    monkeypatch.setattr(_arrays._Torch, "stream", lambda self, x: 0)
+    dense = np.array([[1, 0, 2], [0, 3, 0], [4, 0, 5]], np.float32)
+    gpu, rows = _arrays.rows(js.BCSR.fromdense(dense), lambda: 0)
+    assert gpu == 0 and rows.entries == 5
+    filled = js.BCSR.fromdense(dense, nse=7)
+    assert len(filled.data) == 7 and _arrays.rows(filled, lambda: 0) is None
+    monkeypatch.setattr(_inputs, "gpu", lambda settings: lambda: 0)
+    assert np.array_equal(solver.Operator(filled, device="cpu") @ np.eye(3), dense)
+
+
+@with_gpu
+def test_a_filled_matrix_of_jax_on_the_gpu_has_the_products_of_its_entries():
+    jax, js = library("jax"), library("jax.experimental.sparse")
+    if jax.default_backend() != "gpu":
+        pytest.skip("this JAX has no GPU")
+    dense = np.array([[1, 0, 2], [0, 3, 0], [4, 0, 5]], np.float32)
+    for nse in (5, 7):
+        op = solver.Operator(js.BCSR.fromdense(dense, nse=nse), device="cuda")
+        assert np.array_equal(op @ np.eye(3), dense)
+
+
 @with_gpu
 @pytest.mark.parametrize("name", ["cupy", "torch"])
 def test_graphs_on_the_gpu_are_ranked_as_those_on_the_host(name):
