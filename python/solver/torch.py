@@ -8,7 +8,7 @@ import threading
 import torch
 
 from . import _arrays, _inputs
-from ._errors import DimensionError, InputError
+from ._errors import DimensionError, InputError, InvalidCsrError
 from ._operator import Operator
 
 # Matrices that stay prepared, and their tensors, so that their memory cannot become that of others.
@@ -136,14 +136,29 @@ def _on_host(offsets, columns, values, width, transposed):
 
 def _on_gpu(offsets, columns, values, width, transposed):
     """Returns the same for arrays on a GPU, or None if they do not fit; with None as values, every value is 1."""
-    shape = len(offsets) - 1, width
     if values is not None and values.shape != columns.shape:
         return None
+    _check_offsets(offsets, columns)
+    shape = len(offsets) - 1, width
     if transposed:
         offsets, columns, order = _transpose(offsets, columns, width)
         values, shape = None if values is None else values[order], shape[::-1]
     rows = _arrays.library(offsets).compressed(shape, offsets, columns, values)
     return None if rows is None else _inputs.of_rows_on_gpu(offsets.get_device(), rows)
+
+
+def _check_offsets(offsets, columns):
+    """Refuses offsets that are not those of rows; with them an operation of torch on a GPU would fail so that no other can follow."""
+    if offsets.ndim != 1 or columns.ndim != 1 or not len(offsets):
+        raise InvalidCsrError(
+            f"offsets of the shape {tuple(offsets.shape)} and columns of the shape {tuple(columns.shape)} are not those of a matrix; "
+            "pass crow_indices() and col_indices() of a matrix in CSR"
+        )
+    if not bool((offsets[1:] >= offsets[:-1]).all() & (offsets[0] == 0) & (offsets[-1] == len(columns))):
+        raise InvalidCsrError(
+            f"the offsets must begin with 0, never fall, and end with the number of columns, {len(columns)}; they begin with "
+            f"{int(offsets[0])} and end with {int(offsets[-1])}. Pass crow_indices() and col_indices() of one matrix in CSR"
+        )
 
 
 def _rows(offsets, columns):
@@ -179,6 +194,7 @@ class _Pattern:
     """A pattern on a GPU, or its transpose, in which the entries have another order."""
 
     def __init__(self, offsets, columns, dtype, width, transposed, k):
+        _check_offsets(offsets, columns)
         self._order = _transpose(offsets, columns, width)[2] if transposed else None
         rows = _rows(offsets, columns)
         # The library would sort columns and add those that repeat: the values would be those of other entries.

@@ -452,6 +452,25 @@ def test_arrays_that_do_not_fit_are_refused():
                 torch.ops.solver.product(offsets, columns, short, 50, False, b)
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=with_gpu)])
+@pytest.mark.parametrize("offsets", [[0, 1, 2, 4], [0, 1, 2, 2], [1, 1, 2, 3], [0, 2, 1, 3], [-1, 1, 2, 3], [], [[0, 1, 2, 3]]])
+def test_offsets_that_are_not_those_of_rows_are_refused_before_they_are_used(device, offsets):
+    torch = library("torch")
+    import solver.torch
+    offsets, columns = torch.tensor(offsets, dtype=torch.int64, device=device), torch.arange(3, device=device)
+    values, b = torch.ones(3, device=device), torch.ones(3, device=device)
+    for transposed in (False, True):
+        with pytest.raises(solver.InvalidCsrError, match="offsets"):
+            solver.torch._Pattern(offsets, columns, values.dtype, 3, transposed, 1)
+        with pytest.raises(solver.InvalidCsrError, match="offsets"):
+            solver.torch._on_gpu(offsets, columns, values, 3, transposed)
+        if device == "cuda":
+            for of in (values, values.clone().requires_grad_()):
+                with pytest.raises(solver.InvalidCsrError, match="offsets"):
+                    torch.ops.solver.product(offsets, columns, of, 3, transposed, b)
+            torch.cuda.synchronize()  # raises if an operation has failed on the GPU
+
+
 def test_the_operator_of_torch_refuses_other_types_and_devices():
     torch = library("torch")
     import solver.torch
