@@ -20,6 +20,8 @@ _DTYPES = (torch.float32, torch.float64)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 _prepared = collections.OrderedDict()
+# Those whose products CUDA graphs contain; they stay when others are prepared.
+_captured = {}
 _lock = threading.Lock()
 
 
@@ -52,9 +54,10 @@ def spmv(A, x):
 
 
 def forget():
-    """Frees all prepared matrices."""
+    """Frees all prepared matrices. CUDA graphs that contain their products must not be replayed afterwards."""
     with _lock:
         _prepared.clear()
+        _captured.clear()
 
 
 def _multiply(A, B):
@@ -107,8 +110,13 @@ def _kept(tensors, settings, prepare):
     key = (*((t.data_ptr(), t.numel(), t.stride(), t.dtype, t._version) for t in tensors), *settings)
     with _lock:
         found = _prepared.get(key)
-        if found is not None:
+        if found is None:
+            found = _captured.get(key)
+        elif _is_capturing(tensors[0]):
+            _captured[key] = _prepared.pop(key)
+        else:
             _prepared.move_to_end(key)
+        if found is not None:
             return found[0]
     made = prepare()
     with _lock:
@@ -116,6 +124,11 @@ def _kept(tensors, settings, prepare):
         while len(_prepared) > _MOST_PREPARED:
             _prepared.popitem(last=False)
     return made
+
+
+def _is_capturing(tensor):
+    """Returns whether a CUDA graph records the operations on a tensor."""
+    return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def _prepare(offsets, columns, values, width, transposed, k):

@@ -2,6 +2,7 @@
 import ctypes
 import importlib
 import os
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -289,6 +290,58 @@ def test_work_on_other_streams_is_ordered_with_the_product():
             total = y.sum()
         stream.synchronize()
         assert abs(float(total) - value * float(a.sum())) < 1e-6 * value * abs(float(a.sum())) + 1e-6
+
+
+def prepare_many(torch, device):
+    """Prepares more matrices than are kept."""
+    import solver.torch
+    for n in range(2, 4 + solver.torch._MOST_PREPARED):
+        solver.torch.spmv(torch.eye(n, device=device).to_sparse_csr(), torch.ones(n, device=device))
+
+
+def test_a_matrix_in_a_cuda_graph_stays_prepared_until_all_are_forgotten(monkeypatch):
+    torch = library("torch")
+    import solver.torch
+    solver.torch.forget()
+    for captured in (False, True):
+        # No graph is made here: products on the CPU stand for those that one records.
+        monkeypatch.setattr(solver.torch, "_is_capturing", lambda tensor: False)
+        a = next(cases(torch))
+        solver.torch.spmv(a, torch.ones(50))
+        (made, _), = solver.torch._prepared.values()
+        made = weakref.ref(made)
+        monkeypatch.setattr(solver.torch, "_is_capturing", lambda tensor: captured)
+        solver.torch.spmv(a, torch.ones(50))
+        prepare_many(torch, "cpu")
+        assert len(solver.torch._prepared) == solver.torch._MOST_PREPARED
+        assert (made() is not None) == captured
+        if captured:
+            # A second graph uses the same matrix; another one would free that of the first graph.
+            monkeypatch.setattr(solver.torch, "_prepare", lambda *given: pytest.fail("prepared again"))
+            solver.torch.spmv(a, torch.ones(50))
+        solver.torch.forget()
+        assert made() is None
+
+
+@with_gpu
+@pytest.mark.parametrize("trained", [False, True])
+def test_a_cuda_graph_is_right_after_many_other_matrices(trained):
+    torch = library("torch")
+    import solver.torch
+    for a in cases(torch):
+        if not a.is_cuda:
+            continue
+        offsets, columns, values = a.crow_indices(), a.col_indices(), a.values().clone().requires_grad_(trained)
+        b = torch.randn(50, 8, device="cuda", dtype=a.dtype)
+        with torch.no_grad():
+            torch.ops.solver.product(offsets, columns, values, 50, False, b)
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                c = torch.ops.solver.product(offsets, columns, values, 50, False, b)
+        prepare_many(torch, "cuda")
+        graph.replay()
+        close(torch, c, a.to_dense() @ b)
 
 
 def rows_of(name, a, index, dtype):
