@@ -154,7 +154,7 @@ impl Request {
             other => {
                 let index = other.strip_prefix("cuda:").and_then(|n| n.parse().ok());
                 let index = index.ok_or_else(|| {
-                    Error::setting("device", other, "the devices are auto, cpu, cuda and cuda:N; solver cg and solver minres also take lists of GPUs")
+                    Error::setting("device", other, "the devices are auto, cpu, cuda and cuda:N; linear solves also take lists such as cuda:0,1")
                 })?;
                 return Ok((DeviceName::Cuda(index), None));
             }

@@ -22,6 +22,7 @@ on_each_device! {
     a_column_that_ends_early_keeps_its_answer_while_others_continue,
     columns_that_are_done_leave_and_all_have_their_answers,
     each_of_several_personalisations_has_the_ranks_of_a_single_run,
+    a_ranking_prepared_for_one_personalisation_also_ranks_several,
 }
 
 const COUNTS: [usize; 7] = [1, 2, 3, 5, 32, 33, 100];
@@ -194,6 +195,17 @@ fn columns_that_are_done_leave_and_all_have_their_answers<D: Host>(_: &D) {
             let again = prepared.solve_many(RightHandSides::new(&b, k)).unwrap();
             assert!(bits(again.x()) == bits(found.x()), "{} of {k}", method.name());
         }
+    }
+}
+
+fn a_ranking_prepared_for_one_personalisation_also_ranks_several<D: Host>(_: &D) {
+    let graph = Matrix::open_graph("rmat:scale=12,factor=16").unwrap();
+    let mut prepared = Pagerank::new(&graph).device(D::KIND).prepare().unwrap();
+    assert!(prepared.solve().unwrap().converged());
+    for k in [2, 1, 5] {
+        prepared.personalise_each((0..k).map(|c| Weights::from_vertices([(3 * c + 1).to_string()])));
+        let found = prepared.solve_each().unwrap();
+        assert!(found.converged() && found.columns().len() == k);
     }
 }
 

@@ -13,8 +13,8 @@ pub type Outgoing<'a> = (usize, &'a [u8]);
 /// A buffer for the message of a rank.
 pub type Incoming<'a> = (usize, &'a mut [u8]);
 
-/// Work for the moment when a rank fails.
-pub type Failing = Box<dyn FnOnce() + Send>;
+/// Work for the moment when a rank fails, which gets the number of that rank.
+pub type Failing = Box<dyn FnOnce(usize) + Send>;
 
 /// Moves bytes between ranks. A rank that fails must end the other ranks, so no function returns an error.
 pub trait Communicator: Send + Sync {

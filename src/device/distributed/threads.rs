@@ -52,12 +52,12 @@ impl Shared {
     fn fail(&self, rank: usize) {
         // The actions run before a rank wakes that drops what they need.
         let actions = std::mem::take(&mut lock(&self.state).on_failure);
-        actions.into_iter().for_each(|action| action());
+        actions.into_iter().for_each(|action| action(rank));
         let mut state: MutexGuard<'_, State> = lock(&self.state);
         state.failed.get_or_insert(rank);
         let late = std::mem::take(&mut state.on_failure);
         drop(state);
-        late.into_iter().for_each(|action| action());
+        late.into_iter().for_each(|action| action(rank));
         self.changed.notify_all();
     }
 }
@@ -117,9 +117,9 @@ impl Communicator for Thread {
         let mut state = lock(&self.shared.state);
         match state.failed {
             None => state.on_failure.push(action),
-            Some(_) => {
+            Some(rank) => {
                 drop(state);
-                action();
+                action(rank);
             }
         }
     }
@@ -188,7 +188,7 @@ mod tests {
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             in_threads(2, |ranks| {
                 let counted = Arc::clone(&counted);
-                ranks.on_failure(Box::new(move || _ = counted.fetch_add(1, Ordering::SeqCst)));
+                ranks.on_failure(Box::new(move |rank| _ = counted.fetch_add(rank, Ordering::SeqCst)));
                 runs.fetch_add(1, Ordering::SeqCst);
                 ranks.sum(&mut [1.0]);
                 assert!(ranks.is_first(), "the second rank panics");

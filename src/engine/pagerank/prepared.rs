@@ -3,7 +3,7 @@
 use super::each::RanksEach;
 use super::ranks::{Facts, GraphFacts, Ranks};
 use super::{Graph, Pagerank, RankMethod, Repeated, SelfLoops, Settings, over_ranks};
-use crate::backend::{Host, Pick};
+use crate::backend::{Choice, Host, Pick};
 use crate::device::Device;
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::graph::Names;
@@ -11,7 +11,7 @@ use crate::engine::matrix::Matrix;
 use crate::engine::memory;
 use crate::engine::running::{BackendOrder, Chosen, Running, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
-use crate::engine::tune::Explanation;
+use crate::engine::tune::{Choosing, Explanation};
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::{ChainError, Error, GpuError, Result};
@@ -64,6 +64,10 @@ pub struct Prepared {
     x0: Option<Weights>,
     watch: Watch,
     facts: Arc<Facts>,
+    /// How `auto` chooses a backend, if it has chosen that of `iterate`.
+    auto: Option<(Choice, Choosing)>,
+    /// A second choice of `auto`, for several columns, if the first one multiplies one vector at a time.
+    several: Option<(Iterate, Arc<Facts>)>,
 }
 
 const _: () = {
@@ -231,7 +235,30 @@ impl Prepared {
             precision,
             seconds_setup: began.elapsed().as_secs_f64(),
         });
-        Ok(Prepared::ready(links, device, iterate, (running.watch, facts)))
+        let auto = backend.is_auto().then_some((backend, running.choosing));
+        Ok(Prepared { auto, ..Prepared::ready(links, device, iterate, (running.watch, facts)) })
+    }
+
+    /// Makes sure that a backend for `k` columns has the links: the one that has, or another choice of `auto`.
+    fn prepare_columns(&mut self, k: usize) -> Result<()> {
+        let refused = self.facts.chosen.check_columns(k);
+        let Some((backend, choosing)) = self.auto.as_ref().filter(|_| refused.is_err()) else {
+            return refused;
+        };
+        if self.several.is_some() {
+            return Ok(());
+        }
+        let Facts { settings, precision, .. } = &*self.facts;
+        let exact = self.links.incoming();
+        let matrix = if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
+        let order = BackendOrder { backend, precision: *precision, choosing: *choosing, columns: k };
+        let vectors = vectors(settings.dangling, true, false) * k;
+        let phases = &mut Phases::default();
+        let (iterate, chosen, _) = on_device!(self.device, *precision, |held, D, T| {
+            by_power::<D, T>(held, &order, &matrix, (vectors, false), phases)
+        })?;
+        self.several = Some((iterate, Arc::new(Facts { chosen, ..Facts::clone(&self.facts) })));
+        Ok(())
     }
 
     pub(super) fn ready(
@@ -240,7 +267,8 @@ impl Prepared {
         iterate: Iterate,
         (watch, facts): (Watch, Arc<Facts>),
     ) -> Prepared {
-        Prepared { links, device, iterate, personalise: None, each: Vec::new(), x0: None, watch, facts }
+        let (personalise, each, x0) = (None, Vec::new(), None);
+        Prepared { links, device, iterate, personalise, each, x0, watch, facts, auto: None, several: None }
     }
 
     /// Sets the distribution of the surfer's jumps for later solves; none for a uniform one.
@@ -261,14 +289,18 @@ impl Prepared {
 
     /// Computes the ranks for each distribution with additional observers, which receive the batches of each column.
     pub fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
-        let Prepared { links, facts, iterate, watch, each, x0, personalise, .. } = self;
-        let (settings, vertices) = (&facts.settings, (&facts.graph.names, "vertex"));
-        check_each(settings, each.len(), x0.is_some(), personalise.is_some())?;
-        let k = each.len();
+        let k = self.each.len();
+        check_each(&self.facts.settings, k, self.x0.is_some(), self.personalise.is_some())?;
         if k == 0 {
             return Err(Error::setting("personalise-each", 0, "there must be at least one personalisation"));
         }
-        facts.chosen.check_columns(k)?;
+        self.prepare_columns(k)?;
+        let Prepared { links, facts, iterate, watch, each, several, .. } = self;
+        let (iterate, facts) = match several {
+            Some((iterate, facts)) if k > 1 => (iterate, facts),
+            _ => (iterate, facts),
+        };
+        let (settings, vertices) = (&facts.settings, (&facts.graph.names, "vertex"));
         // All lines are checked before the first iteration.
         const SETTING: &str = "personalise-each";
         let search = vertices.0.search();

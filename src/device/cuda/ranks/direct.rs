@@ -174,7 +174,7 @@ impl Direct {
         });
         let direct = Arc::new(ranks.agreed(made)?);
         let weak = Arc::downgrade(&direct);
-        ranks.on_failure(Box::new(move || {
+        ranks.on_failure(Box::new(move |_| {
             if let Some(direct) = weak.upgrade() {
                 direct.word.set();
             }

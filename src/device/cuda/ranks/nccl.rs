@@ -6,7 +6,7 @@ use crate::device::cuda::driver::bind;
 use crate::device::cuda::libraries::{Hint, Wanted};
 use crate::device::cuda::{Cuda, between_captures};
 use crate::device::{Device, Ranks};
-use crate::error::{GpuError, Result};
+use crate::error::{Error, GpuError, Result};
 use crate::parallel::lock;
 use libloading::os::unix::Library;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -125,8 +125,8 @@ pub struct Piece {
 /// overlap.
 pub struct Nccl {
     functions: &'static Functions,
-    /// None once another rank has failed.
-    raw: Mutex<Option<Raw>>,
+    /// The number of the rank once one has failed.
+    raw: Mutex<std::result::Result<Raw, usize>>,
     device: Cuda,
 }
 
@@ -159,19 +159,19 @@ impl Nccl {
         // SAFETY: the call writes one handle; all ranks make it with the same identifier, and the context is current.
         let status = unsafe { (functions.init)(&mut raw, size, id, rank) };
         ranks.agreed(functions.check("ncclCommInitRank", status))?;
-        let nccl = Arc::new(Nccl { functions, raw: Mutex::new(Some(Raw(raw))), device: device.clone() });
+        let nccl = Arc::new(Nccl { functions, raw: Mutex::new(Ok(Raw(raw))), device: device.clone() });
         let weak = Arc::downgrade(&nccl);
-        ranks.on_failure(Box::new(move || {
+        ranks.on_failure(Box::new(move |rank| {
             if let Some(nccl) = weak.upgrade() {
-                nccl.abort();
+                nccl.abort(rank);
             }
         }));
         Ok(nccl)
     }
 
-    /// Ends the work that waits for other ranks.
-    fn abort(&self) {
-        if let Some(Raw(raw)) = lock(&self.raw).take() {
+    /// Ends the work that waits for a rank that has failed.
+    fn abort(&self, failed: usize) {
+        if let Ok(Raw(raw)) = std::mem::replace(&mut *lock(&self.raw), Err(failed)) {
             // SAFETY: made in `connect`; nobody can use it any more.
             let _ = unsafe { (self.functions.abort)(raw) };
         }
@@ -182,11 +182,8 @@ impl Nccl {
         self.device.enter()?;
         let stream = self.device.side_stream()?.cast();
         match &*lock(&self.raw) {
-            Some(Raw(raw)) => work(*raw, stream),
-            None => {
-                let message = "another rank has failed".to_owned();
-                Err(GpuError::Cuda { call: "NCCL", message }.into())
-            }
+            Ok(Raw(raw)) => work(*raw, stream),
+            Err(rank) => Err(Error::OtherRank { rank: *rank }),
         }
     }
 
@@ -242,8 +239,8 @@ impl Nccl {
 
 impl Drop for Nccl {
     fn drop(&mut self) {
-        let raw = lock(&self.raw).take();
-        if let (Some(Raw(raw)), Ok(())) = (raw, bind(self.device.stream().context())) {
+        let raw = std::mem::replace(&mut *lock(&self.raw), Err(0));
+        if let (Ok(Raw(raw)), Ok(())) = (raw, bind(self.device.stream().context())) {
             // SAFETY: made in `connect`, destroyed once. Recordings that use the communicator keep it.
             let _ = between_captures(|| unsafe { (self.functions.destroy)(raw) });
         }
