@@ -4,6 +4,7 @@ The products are the operator `solver::product` of torch. CUDA graphs can contai
 """
 import collections
 import threading
+import weakref
 
 import torch
 
@@ -22,6 +23,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _prepared = collections.OrderedDict()
 # Those whose products CUDA graphs contain; they stay when others are prepared.
 _captured = {}
+# The last products with matrices on GPUs, by the identity of the matrix, without what would be checked again.
+_ready = {}
 _lock = threading.Lock()
 
 
@@ -58,9 +61,13 @@ def forget():
     with _lock:
         _prepared.clear()
         _captured.clear()
+        _ready.clear()
 
 
 def _multiply(A, B):
+    ready = _ready.get(id(A))
+    if ready is not None and ready.fits(A, B):
+        return ready.product(B)
     if not isinstance(A, torch.Tensor) or A.ndim != 2:
         raise InputError("A must be a sparse tensor of two dimensions")
     if A.layout != torch.sparse_csr:
@@ -68,9 +75,70 @@ def _multiply(A, B):
     width = A.shape[1]
     if width != B.shape[0]:
         raise DimensionError(f"A has the shape {tuple(A.shape)} and B {tuple(B.shape)}: they do not fit")
-    values = A.values()
-    multiply = _product if _is_observed(values, B) else _product_of
-    return multiply(A.crow_indices(), A.col_indices(), values, width, False, B)
+    arrays = A.crow_indices(), A.col_indices(), A.values()
+    if _is_observed(arrays[2], B):
+        return _product(*arrays, width, False, B)
+    product = _product_of(*arrays, width, False, B)
+    _Ready.note(A, arrays, B)
+    return product
+
+
+def _state(arrays):
+    """Returns what changes when an operation of torch changes arrays or replaces them."""
+    offsets, columns, values = arrays
+    pointers = offsets.data_ptr(), columns.data_ptr(), values.data_ptr()
+    return *pointers, offsets._version, columns._version, values._version
+
+
+class _Ready:
+    """A matrix on a GPU whose product with arrays of one type has just been computed: the next one needs few checks.
+
+    A call on a small matrix takes longer on the host than on the GPU.
+    """
+
+    def __init__(self, A, arrays, operator, key):
+        self._matrix = weakref.ref(A, lambda _, at=id(A): _ready.pop(at, None))
+        self._state, self._operator, self._key = _state(arrays), operator, key
+        self._dtype, self._gpu = arrays[2].dtype, arrays[2].get_device()
+        self._rows, self._width, self._several = *A.shape, key[-1]
+        self._stream = _arrays.library(arrays[2]).stream
+
+    @staticmethod
+    def note(A, arrays, B):
+        """Keeps what the next product with the matrix needs, if it is prepared."""
+        values = arrays[2]
+        plain = type(A) in _PLAIN and type(B) in _PLAIN and not any(tensor.is_inference() for tensor in arrays)
+        if not (plain and values.is_cuda and A.shape[0] and not values.requires_grad):
+            return
+        key = _key(arrays, (values.device, A.shape[1], False, B.ndim == 2 and B.shape[1] > 1))
+        with _lock:
+            found = _prepared.get(key) or _captured.get(key)
+            if found is not None:
+                _ready[id(A)] = _Ready(A, arrays, found[0], key)
+
+    def fits(self, A, B):
+        """Returns whether A is the same matrix as before, and B an array that the GPU reads where it lies."""
+        if self._matrix() is not A or type(B) not in _PLAIN or B.dtype is not self._dtype or B.get_device() != self._gpu:
+            return False
+        several = B.ndim == 2 and B.shape[1] > 1
+        if B.shape[0] != self._width or several is not self._several or not B.numel():
+            return False
+        if not B.is_contiguous() or B.data_ptr() % _arrays._ALIGNMENT:
+            return False
+        if torch.is_grad_enabled() and (A.requires_grad or B.requires_grad):
+            return False
+        if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0:
+            return False
+        if _state((A.crow_indices(), A.col_indices(), A.values())) != self._state:
+            return False
+        # A capture keeps the matrix.
+        return self._key in _captured or not torch.cuda.is_current_stream_capturing()
+
+    def product(self, B):
+        c = B.new_empty((self._rows, *B.shape[1:]))
+        k = B.shape[1] if B.ndim == 2 else 1
+        self._operator.update_on_gpu((1.0, B.data_ptr()), (0.0, c.data_ptr()), k, self._stream(B))
+        return c
 
 
 def _check_types(offsets, columns, values, b):
@@ -105,9 +173,13 @@ def _operator(offsets, columns, values, width, transposed, k):
     return _kept(tensors, (values.device, width, transposed, k > 1), lambda: _prepare(*tensors, width, transposed, k))
 
 
+def _key(tensors, settings):
+    return *((t.data_ptr(), t.numel(), t.stride(), t.dtype, t._version) for t in tensors), *settings
+
+
 def _kept(tensors, settings, prepare):
     """Returns what `prepare` has made of these tensors, or calls it."""
-    key = (*((t.data_ptr(), t.numel(), t.stride(), t.dtype, t._version) for t in tensors), *settings)
+    key = _key(tensors, settings)
     with _lock:
         found = _prepared.get(key)
         if found is None:
@@ -123,6 +195,7 @@ def _kept(tensors, settings, prepare):
         _prepared[key] = made, tuple(tensor.detach() for tensor in tensors)
         while len(_prepared) > _MOST_PREPARED:
             _prepared.popitem(last=False)
+            _ready.clear()
     return made
 
 

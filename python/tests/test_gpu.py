@@ -524,6 +524,50 @@ def test_offsets_that_are_not_those_of_rows_are_refused_before_they_are_used(dev
             torch.cuda.synchronize()  # raises if an operation has failed on the GPU
 
 
+@with_gpu
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_later_products_of_torch_see_every_change_of_matrix_and_vector(dtype):
+    torch = library("torch")
+    import solver.torch
+    solver.torch.forget()
+    dtype = getattr(torch, dtype)
+    generator = torch.Generator().manual_seed(5)
+    dense = torch.randn(90, 64, generator=generator, dtype=dtype).cuda()
+    dense[torch.rand(90, 64, generator=generator).cuda() < 0.7] = 0
+    a = dense.to_sparse_csr()
+    whole = torch.randn(65 * 8 + 1, generator=generator, dtype=dtype).cuda()
+    views = {
+        "plain": whole[: 64 * 8].reshape(64, 8),
+        "of one column": whole[:64].reshape(64, 1),
+        "not aligned": whole[1 : 64 * 8 + 1].reshape(64, 8),
+        "in columns": whole[: 64 * 8].reshape(8, 64).T,
+    }
+
+    def check(what):
+        for name, b in views.items():
+            for _ in range(3):
+                torch.testing.assert_close(solver.torch.spmm(a, b), a.to_dense() @ b, msg=f"{what}, {name}")
+        for _ in range(3):
+            x = whole[:64]
+            torch.testing.assert_close(solver.torch.spmv(a, x), a.to_dense() @ x, msg=what)
+
+    check("at first")
+    a.values().mul_(3)
+    check("after a change in place")
+    other = (2 * dense).to_sparse_csr()
+    a.data = other
+    check("after a change of the data")
+    solver.torch.forget()
+    check("after forget")
+    b = views["plain"].clone().requires_grad_()
+    solver.torch.spmm(a, b).sum().backward()
+    torch.testing.assert_close(b.grad, a.to_dense().T @ torch.ones(90, 8, dtype=dtype, device="cuda"))
+    with pytest.raises(solver.InputError):
+        solver.torch.spmm(a, views["plain"].half())
+    with pytest.raises(solver.DimensionError):
+        solver.torch.spmm(a, views["plain"][:63])
+
+
 def test_the_operator_of_torch_refuses_other_types_and_devices():
     torch = library("torch")
     import solver.torch
