@@ -1,5 +1,6 @@
 //! Stationary distributions of a Markov chain, one for each closed class of states.
 
+mod class;
 mod distribution;
 mod distributions;
 mod files;

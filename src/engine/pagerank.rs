@@ -2,6 +2,7 @@
 
 mod each;
 mod files;
+mod iterate;
 mod over_ranks;
 mod prepared;
 mod ranks;

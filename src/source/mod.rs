@@ -50,13 +50,14 @@ use crate::spelling::{did_you_mean, nearest};
 pub use detect::{parse, parse_as, parse_dense, read_dense};
 pub use kinds::kinds;
 pub use labels::{LabelIndex, Labels};
-pub use rows::{GraphPart, RowFile, webgraph_part};
+pub use rows::{RowFile, webgraph_part};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 pub use table::Columns;
 pub(crate) use tokens::fields;
 pub use vector::{read_vector, read_vectors, write_vector, write_vectors};
+pub use webgraph::GraphPart;
 
 /// The name of standard input on the command line.
 pub const STDIN: &str = "-";

@@ -2,7 +2,8 @@
 
 use super::binary::{self, FileRows};
 use super::text::{Text, in_file};
-use super::{is_file, mmap, webgraph};
+use super::webgraph::{self, GraphPart};
+use super::{is_file, mmap};
 use crate::error::Result;
 use crate::format::{Csr, partition};
 use std::ffi::OsStr;
@@ -64,16 +65,6 @@ impl RowFile {
     pub fn read(&self, rows: Range<usize>) -> Result<Csr> {
         self.with(|file| file.read(rows))
     }
-}
-
-/// The rows of one of several parts of a graph.
-pub struct GraphPart {
-    /// The first row.
-    pub first: usize,
-    /// The number of vertices of the whole graph.
-    pub vertices: usize,
-    /// The rows; their columns are those of the whole graph.
-    pub links: Csr,
 }
 
 /// Reads part `part` of `parts` of a graph in the format of WebGraph; `None` if `what` names no such file. The parts have about equal

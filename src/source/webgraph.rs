@@ -15,7 +15,7 @@ mod bits;
 mod properties;
 
 use super::text::{Text, check_rows};
-use super::{GraphPart, Loaded, Options};
+use super::{Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Offsets, Values};
 use crate::parallel::room;
@@ -54,6 +54,16 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
     }
     let (path, properties) = properties::sibling(text.path).unwrap_or_default();
     decode(text, &properties, &path)
+}
+
+/// The rows of one of several parts of a graph.
+pub struct GraphPart {
+    /// The first row.
+    pub first: usize,
+    /// The number of vertices of the whole graph.
+    pub vertices: usize,
+    /// The rows; their columns are those of the whole graph.
+    pub links: Csr,
 }
 
 /// Reads one of several parts of the graph, with about the same number of links each; none if the file is of another kind.

@@ -1,7 +1,7 @@
 //! A chain over ranks. The first rank reads the chain and finds its classes; the steps into the states of a class are then distributed.
 
+use super::class::{Iterate, PreparedClass, Recipe};
 use super::distributions::ChainFacts;
-use super::prepared::{Iterate, PreparedClass, Recipe};
 use super::{ChainMethod, Settings};
 use crate::backend::Pick;
 use crate::backend::distributed::RankRows;

@@ -1,26 +1,25 @@
 //! A prepared chain: its closed classes and the device are kept from one solve to the next.
 
+use super::class::{Iterate, PreparedClass, Recipe};
 use super::distribution::Distribution;
 use super::distributions::{ChainFacts, Distributions, Facts};
 use super::{ChainMethod, Classes, Given, Markov, Settings, over_ranks};
-use crate::backend::distributed::RankRows;
-use crate::backend::{Choice, Pick};
+use crate::backend::Pick;
 use crate::device::Ranks;
 use crate::engine::device::{DeviceHandle, on_device};
 use crate::engine::graph::Names;
 use crate::engine::matrix::Matrix;
 use crate::engine::running::{BackendOrder, Chosen, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
-use crate::engine::tune::Choosing;
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::{ChainError, Error, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Phase, profile};
-use crate::scalar::{Precision, Scalar};
+use crate::scalar::Scalar;
 use crate::solve::markov::chain::{Chain, Closed};
 use crate::solve::markov::power::VECTORS;
-use crate::solve::markov::{Stationary, StationaryProblem, power, serial};
+use crate::solve::markov::{StationaryProblem, power, serial};
 use crate::solve::part::Part;
 use crate::solve::rounding::sum;
 use crate::stop::StoppingRule;
@@ -30,28 +29,6 @@ use std::time::Instant;
 
 /// Iterations without progress that count as stagnation. Large, as slow chains gain little per iteration.
 const STAGNATION: usize = 2000;
-
-/// A method, with its operator on a device.
-pub(super) type Iterate =
-    Box<dyn Fn(&StationaryProblem<'_>, &StoppingRule, &mut [&mut dyn Observer]) -> Result<Stationary> + Send>;
-
-/// A class with the method and operator to solve it.
-pub(super) struct PreparedClass {
-    pub incoming: Arc<Csr>,
-    /// The exchange between ranks.
-    pub rows: Option<Arc<RankRows>>,
-    pub iterate: Iterate,
-    pub chosen: Chosen,
-}
-
-/// The choices by which classes are prepared.
-pub(super) struct Recipe {
-    method: ChainMethod,
-    pub device: DeviceHandle,
-    pub backend: Choice,
-    pub precision: Precision,
-    choosing: Choosing,
-}
 
 /// A prepared chain on one device, for repeated solves. It can be moved to another thread.
 pub struct Prepared {
@@ -88,26 +65,27 @@ fn by_power<D: Pick<T>, T: Scalar>(
     Ok((iterate, chosen))
 }
 
-impl Recipe {
-    fn prepare(&self, chain: &Analysed, class: &Closed, phases: &mut Phases) -> Result<PreparedClass> {
-        let chain = match chain {
+impl Analysed {
+    /// Prepares a class.
+    fn prepare(&self, recipe: &Recipe, class: &Closed, phases: &mut Phases) -> Result<PreparedClass> {
+        let chain = match self {
             Analysed::Whole(chain) => chain,
-            Analysed::OnFirst(first) => return first.prepare(self, class, phases),
+            Analysed::OnFirst(first) => return first.prepare(recipe, class, phases),
         };
         let extracting = profile::begin(Phase::Build);
         let incoming = chain.within(class)?;
-        let (iterate, chosen): (Iterate, Chosen) = match self.method {
+        let (iterate, chosen): (Iterate, Chosen) = match recipe.method {
             ChainMethod::Power => {
-                let narrow = self.precision.narrow_values();
+                let narrow = recipe.precision.narrow_values();
                 let matrix = if narrow { Arc::new(incoming.to_f32()) } else { Arc::clone(&incoming) };
                 drop(extracting);
                 let order = BackendOrder {
-                    backend: &self.backend,
-                    precision: self.precision,
-                    choosing: self.choosing,
+                    backend: &recipe.backend,
+                    precision: recipe.precision,
+                    choosing: recipe.choosing,
                     columns: 1,
                 };
-                on_device!(self.device, self.precision, |held, D, T| {
+                on_device!(recipe.device, recipe.precision, |held, D, T| {
                     by_power::<D, T>(held, &order, &matrix, phases)
                 })?
             }
@@ -211,7 +189,7 @@ impl Prepared {
         let choosing = running.choosing;
         let recipe = Recipe { method, device, backend, precision, choosing };
         let only = match chain.closed() {
-            [class] => Some(recipe.prepare(&chain, class, &mut running.phases)?),
+            [class] => Some(chain.prepare(&recipe, class, &mut running.phases)?),
             _ => None,
         };
         let device = match chain.ranks() {
@@ -269,7 +247,7 @@ impl Prepared {
             let began = Instant::now();
             let temporary = match &self.only {
                 Some(_) => None,
-                None => Some(self.recipe.prepare(&self.chain, class, &mut Phases::default())?),
+                None => Some(self.chain.prepare(&self.recipe, class, &mut Phases::default())?),
             };
             let seconds = if temporary.is_some() { began.elapsed().as_secs_f64() } else { 0.0 };
             let Some(prepared) = self.only.as_ref().or(temporary.as_ref()) else { continue };

@@ -1,12 +1,13 @@
 //! A ranking over ranks: each rank has the links into a range of vertices, and the ranks of these vertices.
 
-use super::prepared::{Each, Iterate, Prepared, named};
+use super::iterate::{Each, Iterate, named};
 use super::ranks::{Facts, GraphFacts, loops_and_repeats};
 use super::{RankMethod, Repeated, SelfLoops, Settings};
 use crate::backend::{Operator, Pick};
 use crate::device::{Cpu, Distributed};
+use crate::engine::device::DeviceHandle;
 use crate::engine::ranks::{RankGraph, RankOrder, cpu_of, of_rows};
-use crate::engine::running::{Chosen, Running};
+use crate::engine::running::{Chosen, Running, Watch};
 use crate::engine::shared::Shared;
 use crate::engine::watch::Phases;
 use crate::error::{Error, Result};
@@ -19,8 +20,11 @@ use crate::stop::StoppingRule;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Links, device and iteration, and what watches them.
+type Ready = (Links, DeviceHandle, Iterate, (Watch, Arc<Facts>));
+
 /// Prepares the solve. All ranks call this together.
-pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running) -> Result<Prepared> {
+pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running) -> Result<Ready> {
     if settings.method == RankMethod::GaussSeidel {
         let reason = "it runs in one process; over ranks use method power or extrapolated";
         return Err(Error::setting("method", settings.method.name(), reason));
@@ -63,7 +67,7 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
         precision,
         seconds_setup: began.elapsed().as_secs_f64(),
     };
-    Ok(Prepared::ready(links, device, iterate, (running.watch, Arc::new(facts))))
+    Ok((links, device, iterate, (running.watch, Arc::new(facts))))
 }
 
 /// Prepares power iteration.

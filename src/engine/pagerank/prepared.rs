@@ -1,12 +1,12 @@
 //! A prepared ranking: links, device and operator are kept from one solve to the next.
 
 use super::each::RanksEach;
+use super::iterate::{Iterate, named};
 use super::ranks::{Facts, GraphFacts, Ranks};
 use super::{Graph, Pagerank, RankMethod, Repeated, SelfLoops, Settings, over_ranks};
 use crate::backend::{Choice, Host, Pick};
 use crate::device::Device;
 use crate::engine::device::{DeviceHandle, Opened, on_device};
-use crate::engine::graph::Names;
 use crate::engine::matrix::Matrix;
 use crate::engine::memory;
 use crate::engine::running::{BackendOrder, Chosen, Running, Watch, operator};
@@ -14,32 +14,18 @@ use crate::engine::shared::{DeviceValue, Shared};
 use crate::engine::tune::{Choosing, Explanation};
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
-use crate::error::{ChainError, Error, GpuError, Result};
+use crate::error::{Error, GpuError, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Phase, profile};
 use crate::operator::Inflow;
 use crate::scalar::Scalar;
 use crate::solve::pagerank::links::Links;
 use crate::solve::pagerank::power::vectors;
-use crate::solve::pagerank::{Jumps, RankProblem, Ranking, gauss_seidel, power, power_each};
+use crate::solve::pagerank::{Jumps, RankProblem, gauss_seidel, power, power_each};
 use crate::stop::StoppingRule;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
-
-/// Several distributions of the jumps: their number, and a function that returns one.
-pub(super) type Each<'a> = (usize, &'a dyn Fn(usize) -> Result<Jumps>);
-
-/// A method with its operator on a device. Returns the ranks of the problem, or those for each of several distributions.
-pub(super) type Iterate = Box<
-    dyn Fn(
-            &RankProblem<'_>,
-            Option<Each<'_>>,
-            &StoppingRule,
-            &mut [&mut dyn Observer],
-        ) -> Result<Vec<Ranking>>
-        + Send,
->;
 
 /// A prepared ranking of one graph on one device, for repeated solves. It can be moved to another thread.
 ///
@@ -128,17 +114,6 @@ fn transposed_there(device: &DeviceHandle, graph: &Arc<Csr>, vectors: usize) -> 
     }
 }
 
-/// Replaces row numbers in an error by the labels or ids of vertices.
-pub(super) fn named(names: &Names, error: Error) -> Error {
-    match error {
-        Error::Chain(ChainError::LinkWeights { vertex, to, reason }) => {
-            let (vertex, to) = (names.name(vertex as usize), to.map(|to| names.name(to as usize)));
-            ChainError::NamedWeights { vertex, to, reason }.into()
-        }
-        other => other,
-    }
-}
-
 /// Refuses settings that several personalisations do not support.
 fn check_each(settings: &Settings, count: usize, start: bool, personalised: bool) -> Result<()> {
     if count > 0 && settings.method != RankMethod::Power {
@@ -163,7 +138,10 @@ impl Prepared {
         check_each(&settings, each.len(), x0.is_some(), personalise.is_some())?;
         let ready = match graph {
             Graph::Whole(graph) => Prepared::of_graph(graph, settings, running)?,
-            Graph::OfRank(graph) => over_ranks::prepare(graph, settings, running)?,
+            Graph::OfRank(graph) => {
+                let (links, device, iterate, watched) = over_ranks::prepare(graph, settings, running)?;
+                Prepared::ready(links, device, iterate, watched)
+            }
         };
         Ok(Prepared { personalise, each, x0, ..ready })
     }
@@ -261,7 +239,7 @@ impl Prepared {
         Ok(())
     }
 
-    pub(super) fn ready(
+    fn ready(
         links: Links,
         device: DeviceHandle,
         iterate: Iterate,
