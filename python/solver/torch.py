@@ -83,11 +83,9 @@ def _multiply(A, B):
     return product
 
 
-def _state(arrays):
-    """Returns what changes when an operation of torch changes arrays or replaces them."""
-    offsets, columns, values = arrays
-    pointers = offsets.data_ptr(), columns.data_ptr(), values.data_ptr()
-    return *pointers, offsets._version, columns._version, values._version
+def _state(tensors):
+    """Returns what changes when an operation of torch changes tensors or replaces them."""
+    return tuple((t.data_ptr(), t.numel(), t.stride(), t.dtype, t._version) for t in tensors)
 
 
 class _Ready:
@@ -96,12 +94,12 @@ class _Ready:
     A call on a small matrix takes longer on the host than on the GPU.
     """
 
-    def __init__(self, A, arrays, operator, key):
+    def __init__(self, A, values, operator, key):
         self._matrix = weakref.ref(A, lambda _, at=id(A): _ready.pop(at, None))
-        self._state, self._operator, self._key = _state(arrays), operator, key
-        self._dtype, self._gpu = arrays[2].dtype, arrays[2].get_device()
-        self._rows, self._width, self._several = *A.shape, key[-1]
-        self._stream = _arrays.library(arrays[2]).stream
+        self._state, self._operator, self._key = key[:3], operator, key
+        self._gpu, self._several = values.get_device(), key[-1]
+        self._rows, self._width = A.shape
+        self._library = _arrays.library(values)
 
     @staticmethod
     def note(A, arrays, B):
@@ -110,20 +108,20 @@ class _Ready:
         plain = type(A) in _PLAIN and type(B) in _PLAIN and not any(tensor.is_inference() for tensor in arrays)
         if not (plain and values.is_cuda and A.shape[0] and not values.requires_grad):
             return
-        key = _key(arrays, (values.device, A.shape[1], False, B.ndim == 2 and B.shape[1] > 1))
+        key = *_state(arrays), values.device, A.shape[1], False, B.ndim == 2 and B.shape[1] > 1
         with _lock:
             found = _prepared.get(key) or _captured.get(key)
             if found is not None:
-                _ready[id(A)] = _Ready(A, arrays, found[0], key)
+                _ready[id(A)] = _Ready(A, values, found[0], key)
 
     def fits(self, A, B):
         """Returns whether A is the same matrix as before, and B an array that the GPU reads where it lies."""
-        if self._matrix() is not A or type(B) not in _PLAIN or B.dtype is not self._dtype or B.get_device() != self._gpu:
+        if self._matrix() is not A or type(B) not in _PLAIN or B.get_device() != self._gpu:
             return False
         several = B.ndim == 2 and B.shape[1] > 1
         if B.shape[0] != self._width or several is not self._several or not B.numel():
             return False
-        if not B.is_contiguous() or B.data_ptr() % _arrays._ALIGNMENT:
+        if not self._library.is_ready(B, self._operator._type):
             return False
         if torch.is_grad_enabled() and (A.requires_grad or B.requires_grad):
             return False
@@ -137,7 +135,7 @@ class _Ready:
     def product(self, B):
         c = B.new_empty((self._rows, *B.shape[1:]))
         k = B.shape[1] if B.ndim == 2 else 1
-        self._operator.update_on_gpu((1.0, B.data_ptr()), (0.0, c.data_ptr()), k, self._stream(B))
+        self._operator._update_on_gpu(self._library, 1.0, B, 0.0, c, k)
         return c
 
 
@@ -173,13 +171,9 @@ def _operator(offsets, columns, values, width, transposed, k):
     return _kept(tensors, (values.device, width, transposed, k > 1), lambda: _prepare(*tensors, width, transposed, k))
 
 
-def _key(tensors, settings):
-    return *((t.data_ptr(), t.numel(), t.stride(), t.dtype, t._version) for t in tensors), *settings
-
-
 def _kept(tensors, settings, prepare):
     """Returns what `prepare` has made of these tensors, or calls it."""
-    key = _key(tensors, settings)
+    key = *_state(tensors), *settings
     with _lock:
         found = _prepared.get(key)
         if found is None:

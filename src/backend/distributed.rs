@@ -65,11 +65,6 @@ impl RankRows {
         &self.matrix
     }
 
-    /// Returns the same rows for sharing.
-    pub fn shared(&self) -> &Arc<Csr> {
-        &self.matrix
-    }
-
     /// Returns the exchange of ghosts.
     pub fn halo(&self) -> &Halo {
         &self.halo

@@ -80,14 +80,10 @@ fn graph(args: &PagerankArgs) -> Result<Matrix> {
 
 /// Makes or reads the links of each rank, or loads the graph on the first rank and distributes it.
 fn graph_over(ranks: &Ranks, args: &PagerankArgs) -> Result<RankGraph> {
-    if args.columns.is_none() {
-        let made = match RankGraph::generate(ranks, &args.graph)? {
-            Some(graph) => Some(graph),
-            None => RankGraph::read(ranks, &args.graph)?,
-        };
-        if let Some(graph) = made {
-            return args.labels.iter().try_fold(graph, RankGraph::read_labels);
-        }
+    if args.columns.is_none()
+        && let Some(graph) = RankGraph::open(ranks, &args.graph)?
+    {
+        return args.labels.iter().try_fold(graph, RankGraph::read_labels);
     }
     let whole = ranks.agreed(ranks.is_first().then(|| graph(args)).transpose())?;
     RankGraph::distribute(ranks, whole.as_ref())

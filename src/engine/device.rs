@@ -2,7 +2,7 @@
 
 use super::shared::Shared;
 use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
-use crate::device::{Cpu, Cuda, cuda};
+use crate::device::{Cpu, Cuda, Ranks, cuda};
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
 use crate::parallel::lock;
@@ -296,13 +296,13 @@ impl DeviceHandle {
         }
     }
 
-    /// Describes the device as one of several ranks: `cpu (2 threads)`, `a GPU (NVIDIA H200)`.
-    pub(super) fn describe_each(&self) -> String {
-        let described = self.describe();
-        match (&self.0, described.split_once(' ')) {
+    /// Describes the devices of all ranks, of which this is one: `2 ranks, each a GPU (NVIDIA H200)`.
+    pub(super) fn describe_over(&self, ranks: &Ranks) -> String {
+        let each = match (&self.0, self.describe().split_once(' ')) {
             (Opened::Cuda(_), Some((_, hardware))) => format!("a GPU {hardware}"),
-            _ => described.to_owned(),
-        }
+            _ => self.describe().to_owned(),
+        };
+        format!("{} ranks, each {each}", ranks.size())
     }
 
     /// Returns the name with the hardware: `cpu (2 threads)`.

@@ -142,7 +142,7 @@ impl Prepared {
             moves: !applied,
         };
         if let Some(rank) = matrix.of_rank() {
-            facts.device = format!("{} ranks, each {}", rank.ranks().size(), device.describe_each());
+            facts.device = device.describe_over(rank.ranks());
             facts.backend = ranks::backend_label(rank.ranks(), &facts.backend)?;
             facts.precond = rank.precond_label();
         }

@@ -41,11 +41,11 @@ impl<D: Local, T: Scalar> RankSession<D, T> {
 
     /// Adds what the ranks move and hold.
     fn total(&self, outcome: Outcome) -> Outcome {
-        let add = |bytes: u64| self.device.fold(bytes as f64, |a, b| a + b) as u64;
+        let ranks = self.device.ranks();
         Outcome {
-            bytes_per_iteration: add(outcome.bytes_per_iteration),
-            operator_bytes: add(outcome.operator_bytes),
-            vector_bytes: add(outcome.vector_bytes),
+            bytes_per_iteration: ranks.total(outcome.bytes_per_iteration),
+            operator_bytes: ranks.total(outcome.operator_bytes),
+            vector_bytes: ranks.total(outcome.vector_bytes),
             ..outcome
         }
     }

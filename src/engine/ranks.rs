@@ -65,7 +65,7 @@ pub struct Purpose {
 
 /// How the first rank distributes a matrix.
 struct Plan {
-    starts: Vec<u64>,
+    starts: Vec<usize>,
     precond: Preconditioner,
     note: Option<String>,
 }
@@ -79,7 +79,7 @@ impl Plan {
         let precond = precond.settle(&matrix.csr);
         let together = common_multiple(precond.together().max(1), unknowns_of_a_node(&matrix.csr));
         let starts = partition::by_entries(&matrix.csr, parts, together);
-        Ok(Plan { starts: starts.into_iter().map(|start| start as u64).collect(), precond, note })
+        Ok(Plan { starts, precond, note })
     }
 
     /// Refuses values that the precision cannot hold.
@@ -114,8 +114,8 @@ impl RankMatrix {
     pub fn distribute(ranks: &Ranks, matrix: Option<&Matrix>, purpose: &Purpose) -> Result<RankMatrix> {
         let plan = matrix.map(|matrix| Plan::of(matrix, ranks.size(), purpose)).transpose();
         let plan = ranks.agreed(plan)?;
-        let starts = ranks.from_first(plan.as_ref().map_or_else(Vec::new, |plan| plan.starts.clone()))?;
-        let starts: Vec<usize> = starts.iter().map(|start| *start as usize).collect();
+        let starts = plan.as_ref().map_or_else(Vec::new, |plan| plan.starts.clone());
+        let starts = starts_from_first(ranks, starts)?;
         let named = plan.as_ref().map_or_else(String::new, |plan| plan.precond.to_string());
         let precond = ranks.text_from_first(&named)?.parse()?;
         let nnz = ranks.from_first(vec![matrix.map_or(0, |matrix| matrix.nnz() as u64)])?[0];
@@ -150,9 +150,7 @@ impl RankMatrix {
 
     /// Sends each rank its rows of an array of `columns` columns that the first rank has.
     pub fn scatter(&self, all: Option<&[f64]>, columns: usize) -> Result<Vec<f64>> {
-        let lengths = self.ranks().all_of((self.rows().len() * columns) as u64);
-        let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
-        self.ranks().scatter(all, &lengths)
+        self.ranks().scatter(all, self.rows().len() * columns)
     }
 
     /// Sends each rank its rows of a problem that the first rank has.
@@ -200,6 +198,12 @@ pub(super) fn backend_label(ranks: &Ranks, mine: &str) -> Result<String> {
     ranks.text_from_first(&names.join(" and "))
 }
 
+/// Returns the starts of the parts, which the first rank has chosen, on every rank.
+pub(super) fn starts_from_first(ranks: &Ranks, starts: Vec<usize>) -> Result<Vec<usize>> {
+    let starts = ranks.from_first(starts.into_iter().map(|start| start as u64).collect())?;
+    Ok(starts.into_iter().map(|start| start as usize).collect())
+}
+
 /// Sends each rank its rows of a matrix that the first rank has.
 pub(super) fn scatter(ranks: &Ranks, matrix: Option<&Csr>, starts: &[usize]) -> Result<Csr> {
     let kind = match matrix.map(Csr::values) {
@@ -208,28 +212,27 @@ pub(super) fn scatter(ranks: &Ranks, matrix: Option<&Csr>, starts: &[usize]) -> 
         Some(Values::Ones) | None => 0,
     };
     let kind = ranks.from_first(vec![kind])?[0];
-    let rows: Vec<usize> = starts.windows(2).map(|ends| ends[1] - ends[0]).collect();
     let length = |matrix: &Csr, row: usize| matrix.row_range(row).len() as u32;
     let row_lengths: Option<Vec<u32>> =
         matrix.map(|matrix| (0..matrix.rows()).map(|row| length(matrix, row)).collect());
-    let row_lengths = ranks.scatter(row_lengths.as_deref(), &rows)?;
+    let rows = starts[ranks.rank() + 1] - starts[ranks.rank()];
+    let row_lengths = ranks.scatter(row_lengths.as_deref(), rows)?;
     let mut offsets = vec![0_u64];
     row_lengths.iter().for_each(|length| offsets.push(offsets[offsets.len() - 1] + u64::from(*length)));
-    let entries = ranks.all_of(offsets[offsets.len() - 1]);
-    let entries: Vec<usize> = entries.into_iter().map(|entries| entries as usize).collect();
-    let columns = ranks.scatter(matrix.map(Csr::col_indices), &entries)?;
+    let entries = offsets[rows] as usize;
+    let columns = ranks.scatter(matrix.map(Csr::col_indices), entries)?;
     let values = match kind {
-        4 => Values::F32(values_of(ranks, matrix, &entries, |values| match values {
+        4 => Values::F32(values_of(ranks, matrix, entries, |values| match values {
             Values::F32(values) => Some(values),
             _ => None,
         })?),
-        8 => Values::F64(values_of(ranks, matrix, &entries, |values| match values {
+        8 => Values::F64(values_of(ranks, matrix, entries, |values| match values {
             Values::F64(values) => Some(values),
             _ => None,
         })?),
         _ => Values::Ones,
     };
-    let (rows, cols) = (offsets.len() - 1, starts[ranks.size()]);
+    let cols = starts[ranks.size()];
     let pattern = Pattern::with_repeats(rows, cols, Offsets::narrowest(offsets), columns)?;
     Csr::with_pattern(Arc::new(pattern), values)
 }
@@ -238,7 +241,7 @@ pub(super) fn scatter(ranks: &Ranks, matrix: Option<&Csr>, starts: &[usize]) -> 
 fn values_of<T: Pod>(
     ranks: &Ranks,
     matrix: Option<&Csr>,
-    entries: &[usize],
+    entries: usize,
     stored: impl Fn(&Values) -> Option<&Vec<T>>,
 ) -> Result<Vec<T>> {
     ranks.scatter(matrix.and_then(|matrix| stored(matrix.values())).map(Vec::as_slice), entries)

@@ -1,6 +1,6 @@
 //! Solves over ranks give the answers of one process, with the same bits in every run.
 
-use crate::common::ranks::over_ranks;
+use crate::common::ranks::{bits, distance, over_ranks};
 use solver::device::Ranks;
 use solver::engine::{Answers, Matrix, Purpose, RankMatrix, RhsName, RightHandSides, Solver};
 use solver::error::{Error, Result};
@@ -89,16 +89,6 @@ impl Case<'_> {
         let (answers, x) = answers.swap_remove(0);
         Ok((answers, x.unwrap()))
     }
-}
-
-fn distance(a: &[f64], b: &[f64]) -> f64 {
-    assert_eq!(a.len(), b.len());
-    let largest = |v: &mut dyn Iterator<Item = f64>| v.fold(0.0, |m: f64, v| m.max(v.abs()));
-    largest(&mut a.iter().zip(b).map(|(a, b)| a - b)) / largest(&mut b.iter().copied())
-}
-
-fn bits(x: &[f64]) -> Vec<u64> {
-    x.iter().map(|x| x.to_bits()).collect()
 }
 
 /// Checks that solves over 1 to 4 ranks take about the iterations of one process and give its answer.

@@ -9,6 +9,7 @@ use solver::prelude::*;
 use solver::solve::Method;
 use solver::source::{Loaded, binary};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Returns some rows of a matrix; their columns are those of the whole matrix.
 fn rows_of(matrix: &Csr, rows: std::ops::Range<usize>) -> Csr {
@@ -215,4 +216,43 @@ fn graphs_in_files_have_the_ranks_of_one_process() {
     let refused =
         over_ranks(2, |ranks| RankGraph::read(ranks, path.as_os_str()).map(drop).unwrap_err().to_string());
     assert!(refused.iter().all(|error| error.contains('3')), "{refused:?}");
+}
+
+#[test]
+fn ranks_that_find_different_files_of_a_name_refuse_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mesh = solver::source::load("hex27:5x6x4,dof=3").unwrap().matrix;
+    let other = Values::F64((0..mesh.nnz()).map(|entry| 2.0 * mesh.values().get(entry)).collect());
+    let other = Csr::with_pattern(Arc::clone(mesh.pattern()), other).unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for (name, matrix, symmetric) in
+        [("a.slv", mesh.clone(), true), ("values.slv", other, true), ("flag.slv", mesh, false)]
+    {
+        write(folder.path(), name, matrix, symmetric);
+    }
+    let purpose = Purpose {
+        method: Method::Cg,
+        precond: "none".parse().unwrap(),
+        precision: Precision::F64,
+        assume_symmetric: false,
+    };
+    for other in ["values.slv", "flag.slv"] {
+        let of_rank = |rank: usize| path(if rank == 1 { other } else { "a.slv" });
+        let matrices = over_ranks(3, |ranks| {
+            RankMatrix::read(ranks, of_rank(ranks.rank()).as_os_str(), &purpose).map(|_| ()).unwrap_err()
+        });
+        let graphs = over_ranks(3, |ranks| {
+            RankGraph::read(ranks, of_rank(ranks.rank()).as_os_str()).map(|_| ()).unwrap_err()
+        });
+        for errors in [matrices, graphs] {
+            assert!(errors[1].to_string().contains("different files"), "{errors:?}");
+            assert!(errors.iter().all(|error| !matches!(error, Error::OtherRank { rank } if *rank != 1)));
+        }
+    }
+    // Where one rank finds no such file, all ranks leave the reading to the first.
+    let found = over_ranks(2, |ranks| {
+        let name = if ranks.is_first() { "a.slv" } else { "missing.slv" };
+        RankGraph::read(ranks, path(name).as_os_str()).map(|graph| graph.is_some())
+    });
+    assert!(found.iter().all(|found| !matches!(found, Ok(true))), "{found:?}");
 }

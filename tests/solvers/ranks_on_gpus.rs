@@ -2,7 +2,7 @@
 
 use crate::common::each_backend::gpu;
 use crate::common::harness::skip;
-use crate::common::ranks::over_ranks;
+use crate::common::ranks::{bits, distance, over_ranks};
 use solver::device::distributed::{Distributed, in_threads};
 use solver::device::sweep::dot_sweep;
 use solver::device::{Cuda, Device, Slot, SlotState, cuda};
@@ -117,16 +117,6 @@ impl Case<'_> {
             );
         }
     }
-}
-
-fn distance(a: &[f64], b: &[f64]) -> f64 {
-    assert_eq!(a.len(), b.len());
-    let largest = |v: &mut dyn Iterator<Item = f64>| v.fold(0.0, |m: f64, v| m.max(v.abs()));
-    largest(&mut a.iter().zip(b).map(|(a, b)| a - b)) / largest(&mut b.iter().copied())
-}
-
-fn bits(x: &[f64]) -> Vec<u64> {
-    x.iter().map(|x| x.to_bits()).collect()
 }
 
 const GRID: &str = "poisson2d:140x137";

@@ -20,7 +20,6 @@ use cudarc::driver::CudaStream;
 use libloading::os::unix::Library;
 use std::collections::BTreeSet;
 use std::ffi::{c_int, c_void};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The family of the backend `dense`.
@@ -131,20 +130,7 @@ impl Functions {
 /// Loads cuBLAS once and returns its functions. The error says how to install the library.
 fn library() -> Result<&'static Functions> {
     static LOADED: OnceLock<Functions> = OnceLock::new();
-    if let Some(functions) = LOADED.get() {
-        return Ok(functions);
-    }
-    let (library, path): (Library, PathBuf) = LIBRARY.load().map_err(|tried| LIBRARY.missing(tried))?;
-    let functions = Functions::bind(&library);
-    std::mem::forget(library);
-    log::debug!("cuBLAS loaded from {}", path.display());
-    match functions {
-        Ok(functions) => Ok(LOADED.get_or_init(|| functions)),
-        Err(e) => {
-            let reason = format!("{e}; {}", REINSTALL.here());
-            Err(Error::Gpu(GpuError::LibraryUnusable { library: LIBRARY.name, path, reason }))
-        }
-    }
+    LIBRARY.functions(&LOADED, Functions::bind, &REINSTALL)
 }
 
 /// Fails if the library is missing, and says how to install it.

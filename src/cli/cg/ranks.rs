@@ -28,15 +28,9 @@ fn read(plan: &Plan) -> Result<(Matrix, Problem)> {
 /// Makes or reads the rows of the system on each rank, or reads the system on the first rank and distributes it.
 fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, Problem)> {
     let separately = plan.rhs != RightHandSide::Attached && !plan.as_stored;
-    if separately {
-        let made = match RankMatrix::generate(ranks, &plan.matrix, purpose)? {
-            Some(matrix) => Some(matrix),
-            None => RankMatrix::read(ranks, &plan.matrix, purpose)?,
-        };
-        if let Some(matrix) = made {
-            let problem = plan.rhs.make_rows(&matrix)?;
-            return Ok((matrix, problem));
-        }
+    if separately && let Some(matrix) = RankMatrix::open(ranks, &plan.matrix, purpose)? {
+        let problem = plan.rhs.make_rows(&matrix)?;
+        return Ok((matrix, problem));
     }
     let given = ranks.agreed(ranks.is_first().then(|| read(plan)).transpose())?;
     let (whole, problem) = given.unzip();

@@ -79,6 +79,14 @@ pub fn count() -> Result<usize> {
     }
 }
 
+/// Returns the identifier of a GPU, which no other GPU has.
+pub(super) fn identity_of(device: sys::CUdevice) -> Result<u128> {
+    let mut identifier = sys::CUuuid { bytes: [0; 16] };
+    // SAFETY: the call writes 16 bytes.
+    call("cuDeviceGetUuid", unsafe { sys::cuDeviceGetUuid_v2(&mut identifier, device) })?;
+    Ok(u128::from_ne_bytes(identifier.bytes.map(|byte| byte as u8)))
+}
+
 /// Returns the newest CUDA version that the driver supports, as (major, minor).
 pub fn driver_version() -> Result<(i32, i32)> {
     require_driver()?;

@@ -4,6 +4,7 @@ mod places;
 
 use std::ffi::c_int;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
@@ -91,6 +92,30 @@ impl Wanted {
             }
         }
         Err(format!("{} by name, {PLACES}", self.names.join(", ")))
+    }
+
+    /// Loads the library on the first call, and returns its functions, which `bind` finds. The errors say how to install it;
+    /// `reinstall` is the advice for one without the functions.
+    pub fn functions<F>(
+        &self,
+        loaded: &'static OnceLock<F>,
+        bind: impl FnOnce(&Library) -> Result<F, libloading::Error>,
+        reinstall: &Hint,
+    ) -> Result<&'static F, Error> {
+        if let Some(functions) = loaded.get() {
+            return Ok(functions);
+        }
+        let (library, path) = self.load().map_err(|tried| self.missing(tried))?;
+        let functions = bind(&library);
+        std::mem::forget(library);
+        log::debug!("{} loaded from {}", self.name, path.display());
+        match functions {
+            Ok(functions) => Ok(loaded.get_or_init(|| functions)),
+            Err(e) => {
+                let reason = format!("{e}; {}", reinstall.here());
+                Err(GpuError::LibraryUnusable { library: self.name, path, reason }.into())
+            }
+        }
     }
 
     /// Returns the error for a library that is in none of the places that were tried.

@@ -192,11 +192,7 @@ impl Cuda {
 
     /// Returns the identifier of the GPU, which no other GPU has.
     pub(super) fn identity(&self) -> Result<u128> {
-        let mut identifier = sys::CUuuid { bytes: [0; 16] };
-        // SAFETY: the call writes 16 bytes.
-        let status = unsafe { sys::cuDeviceGetUuid_v2(&mut identifier, self.0.context.cu_device()) };
-        call("cuDeviceGetUuid", status)?;
-        Ok(u128::from_ne_bytes(identifier.bytes.map(|byte| byte as u8)))
+        driver::identity_of(self.0.context.cu_device())
     }
 
     /// Returns the stream on which all work runs.

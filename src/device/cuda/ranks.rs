@@ -1,8 +1,7 @@
 //! The GPU of a rank: sums and messages between GPUs.
 //!
-//! GPUs of one machine that can write to each other's memory exchange numbers by kernels of this project (`direct`): a sum takes
-//! a few microseconds. Any other GPUs exchange them by NCCL. A recorded step contains sums and messages, so that the host takes no
-//! part in an iteration.
+//! GPUs of one machine that can write to each other's memory exchange numbers by kernels of this project (`direct`). Any other GPUs
+//! exchange them by NCCL. A recorded step contains sums and messages, so that the host takes no part in an iteration.
 
 pub(super) mod direct;
 mod halo;
@@ -96,10 +95,6 @@ impl Local for Cuda {
     type Link = Link;
     type Gathered = CudaGathered;
     type Border<T: Scalar> = CudaBorder;
-
-    fn describe_each(&self) -> String {
-        format!("a GPU ({})", self.hardware())
-    }
 
     fn link(&self, ranks: &Ranks) -> Result<Link> {
         let link = Link::connect(self, ranks)?;

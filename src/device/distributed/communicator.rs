@@ -117,6 +117,11 @@ impl Ranks {
         all
     }
 
+    /// Returns the sum of a whole number over all ranks.
+    pub fn total(&self, mine: u64) -> u64 {
+        self.all_of(mine).iter().sum()
+    }
+
     /// Returns the result if it is good on every rank. Otherwise every rank returns an error: its own, or one that names the
     /// rank that failed.
     pub fn agreed<T>(&self, result: Result<T>) -> Result<T> {
@@ -188,9 +193,11 @@ impl Ranks {
         Ok(Some(all))
     }
 
-    /// Sends each rank its part of a list of the first rank; the parts have these lengths.
-    pub fn scatter<T: Pod + Zeroable>(&self, all: Option<&[T]>, lengths: &[usize]) -> Result<Vec<T>> {
-        let mut mine: Vec<T> = self.agreed(zeros(lengths[self.rank()]))?;
+    /// Sends each rank its part of a list of the first rank, in the order of ranks. This rank gets `length` elements.
+    pub fn scatter<T: Pod + Zeroable>(&self, all: Option<&[T]>, length: usize) -> Result<Vec<T>> {
+        let lengths: Vec<usize> = self.all_of(length as u64).iter().map(|l| *l as usize).collect();
+        let lengths = &lengths[..];
+        let mut mine: Vec<T> = self.agreed(zeros(length))?;
         match all {
             Some(all) => {
                 mine.copy_from_slice(&all[part(lengths, 0)]);

@@ -44,11 +44,6 @@ pub trait Local: Device {
     /// A [`Border`] on the device, with room for the entries that are sent and received.
     type Border<T: Scalar>: Send + Sync;
 
-    /// Describes the devices of all ranks.
-    fn describe_each(&self) -> String {
-        self.describe()
-    }
-
     /// Connects the devices. All ranks call this together.
     fn link(&self, ranks: &Ranks) -> Result<Self::Link>;
 
@@ -174,7 +169,7 @@ impl<D: Local> Device for Distributed<D> {
     }
 
     fn describe(&self) -> String {
-        format!("{} ranks, each {}", self.ranks.size(), self.local.describe_each())
+        format!("{} ranks, each {}", self.ranks.size(), self.local.describe())
     }
 
     fn hardware(&self) -> String {

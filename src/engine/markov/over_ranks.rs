@@ -8,7 +8,7 @@ use crate::backend::distributed::RankRows;
 use crate::device::distributed::Halo;
 use crate::device::{Cpu, Ranks};
 use crate::engine::graph::Names;
-use crate::engine::ranks::{RankOrder, cpu_of, of_rows, scatter};
+use crate::engine::ranks::{RankOrder, cpu_of, of_rows, scatter, starts_from_first};
 use crate::engine::running::Chosen;
 use crate::engine::watch::Phases;
 use crate::error::{Error, Result};
@@ -78,8 +78,7 @@ impl OnFirst {
         let within = self.chain.as_ref().map(|chain| chain.within(class)).transpose();
         let within = ranks.agreed(within)?;
         let starts = within.as_ref().map_or_else(Vec::new, |m| partition::by_entries(m, ranks.size(), 1));
-        let starts = ranks.from_first(starts.into_iter().map(|start| start as u64).collect())?;
-        let starts: Vec<usize> = starts.into_iter().map(|start| start as usize).collect();
+        let starts = starts_from_first(ranks, starts)?;
         let rows = ranks.agreed(scatter(ranks, within.as_deref(), &starts))?;
         drop(within);
         let rows = Arc::new(RankRows::new(ranks, &starts, rows)?);
@@ -91,7 +90,7 @@ impl OnFirst {
             Precision::F32 => by_power::<f32>(held, &rows, order, phases)?,
             _ => by_power::<f64>(held, &rows, order, phases)?,
         };
-        Ok(PreparedClass { incoming: Arc::clone(rows.shared()), rows: Some(rows), iterate, chosen })
+        Ok(PreparedClass { incoming: Arc::clone(rows.matrix()), rows: Some(rows), iterate, chosen })
     }
 }
 
@@ -112,11 +111,10 @@ where
         let outcome = power(operator.clone(), problem, rule, observers)?;
         drop(device);
         let ranks = operator.device().ranks();
-        let add = |bytes: u64| ranks.all_of(bytes).iter().sum();
         Ok(Stationary {
-            bytes_per_iteration: add(outcome.bytes_per_iteration),
-            operator_bytes: add(outcome.operator_bytes),
-            vector_bytes: add(outcome.vector_bytes),
+            bytes_per_iteration: ranks.total(outcome.bytes_per_iteration),
+            operator_bytes: ranks.total(outcome.operator_bytes),
+            vector_bytes: ranks.total(outcome.vector_bytes),
             ..outcome
         })
     });
@@ -129,9 +127,7 @@ pub(super) fn part_of(halo: &Halo, start: Option<Vec<f64>>) -> Result<Option<Vec
     if ranks.from_first(vec![u64::from(start.is_some())])?[0] == 0 {
         return Ok(None);
     }
-    let lengths = ranks.all_of(halo.rows().len() as u64);
-    let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
-    ranks.scatter(start.as_deref(), &lengths).map(Some)
+    ranks.scatter(start.as_deref(), halo.rows().len()).map(Some)
 }
 
 /// Collects the probabilities of all states of a class on the first rank.

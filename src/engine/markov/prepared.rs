@@ -193,7 +193,7 @@ impl Prepared {
             _ => None,
         };
         let device = match chain.ranks() {
-            Some(ranks) => format!("{} ranks, each {}", ranks.size(), recipe.device.describe()),
+            Some(ranks) => recipe.device.describe_over(ranks),
             None => recipe.device.describe().to_owned(),
         };
         let seconds_setup = began.elapsed().as_secs_f64();

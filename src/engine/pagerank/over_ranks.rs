@@ -36,8 +36,7 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
     let sorting = running.phases.begin(Phase::Build, "sorting the links");
     let first = graph.vertices().start;
     let (self_loops, duplicates) = loops_and_repeats(&graph.links, first);
-    let [self_loops, duplicates] =
-        [self_loops, duplicates].map(|mine| ranks.all_of(mine).iter().sum::<u64>());
+    let [self_loops, duplicates] = [self_loops, duplicates].map(|mine| ranks.total(mine));
     let RankGraph { starts, links, names, name, stand_in, notes, seconds_load, .. } = graph;
     let (loops, repeats) = (settings.self_loops == SelfLoops::Keep, settings.duplicates == Repeated::Keep);
     let outgoing = match loops && repeats {
@@ -54,15 +53,14 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
         Precision::F32 => by_power::<f32>(held, &links, order, extrapolate, &mut running.phases)?,
         _ => by_power::<f64>(held, &links, order, extrapolate, &mut running.phases)?,
     };
-    let total = |mine: usize| ranks.all_of(mine as u64).iter().sum::<u64>();
     let facts = Facts {
         graph: GraphFacts { names, name, stand_in, notes, self_loops, duplicates, seconds_load },
         settings,
         vertices: links.vertices() as u64,
-        links: total(links.incoming().nnz()),
-        sinks: total(links.count_sinks()),
+        links: ranks.total(links.incoming().nnz() as u64),
+        sinks: ranks.total(links.count_sinks() as u64),
         reordered: links.are_reordered(),
-        device: format!("{} ranks, each {}", ranks.size(), device.describe()),
+        device: device.describe_over(&ranks),
         chosen,
         precision,
         seconds_setup: began.elapsed().as_secs_f64(),
@@ -109,11 +107,10 @@ fn iterate<T: Scalar>(
 /// Adds what the ranks move and hold.
 fn total<T: Scalar>(operator: &Operator<Distributed<Cpu>, T>, ranking: Ranking) -> Ranking {
     let ranks = operator.device().ranks();
-    let add = |bytes: u64| ranks.all_of(bytes).iter().sum();
     Ranking {
-        bytes_per_iteration: add(ranking.bytes_per_iteration),
-        operator_bytes: add(ranking.operator_bytes),
-        vector_bytes: add(ranking.vector_bytes),
+        bytes_per_iteration: ranks.total(ranking.bytes_per_iteration),
+        operator_bytes: ranks.total(ranking.operator_bytes),
+        vector_bytes: ranks.total(ranking.vector_bytes),
         ..ranking
     }
 }
@@ -124,9 +121,7 @@ pub(super) fn part_of(links: &Links, make: impl FnOnce() -> Result<Vec<f64>>) ->
     let Some(halo) = links.halo() else { return make() };
     let ranks = halo.ranks();
     let whole = ranks.agreed(ranks.is_first().then(make).transpose())?;
-    let lengths = ranks.all_of(halo.rows().len() as u64);
-    let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
-    ranks.scatter(whole.as_deref(), &lengths)
+    ranks.scatter(whole.as_deref(), halo.rows().len())
 }
 
 /// The vertices that a distribution names, with their probabilities; none if it has a number for every vertex.

@@ -30,6 +30,15 @@ fn same_everywhere(ranks: &Ranks, what: &OsStr, mine: [u64; 2]) -> Result<()> {
 }
 
 impl RankMatrix {
+    /// Makes or reads the rows of each rank, so that no rank has the whole matrix; `None` for a matrix that the first rank must read
+    /// and [`distribute`](RankMatrix::distribute). All ranks call this together.
+    pub fn open(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
+        match RankMatrix::generate(ranks, what, purpose)? {
+            Some(matrix) => Ok(Some(matrix)),
+            None => RankMatrix::read(ranks, what, purpose),
+        }
+    }
+
     /// Reads the rows of each rank from a binary matrix file; `None` for any other matrix. All ranks call this together.
     pub fn read(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
         let began = Instant::now();
@@ -67,6 +76,15 @@ impl RankMatrix {
 }
 
 impl RankGraph {
+    /// Makes or reads the links of each rank, so that no rank has the whole graph; `None` for a graph that the first rank must read and
+    /// [`distribute`](RankGraph::distribute). All ranks call this together.
+    pub fn open(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
+        match RankGraph::generate(ranks, what)? {
+            Some(graph) => Ok(Some(graph)),
+            None => RankGraph::read(ranks, what),
+        }
+    }
+
     /// Reads the links of each rank from a binary matrix file or a graph in the format of WebGraph; `None` for any other graph. All
     /// ranks call this together.
     pub fn read(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {

@@ -1,6 +1,6 @@
 //! Graphs that are distributed over ranks, by the vertices that links lead out of.
 
-use super::scatter;
+use super::{scatter, starts_from_first};
 use crate::backend::distributed::ColumnCounts;
 use crate::device::Ranks;
 use crate::engine::graph::Names;
@@ -38,8 +38,7 @@ impl RankGraph {
             false => Err(Error::NotSquare { rows: graph.rows(), cols: graph.cols(), solver: "pagerank" }),
         });
         let starts = ranks.agreed(starts.transpose())?.unwrap_or_default();
-        let starts = ranks.from_first(starts.into_iter().map(|start| start as u64).collect())?;
-        let starts: Vec<usize> = starts.into_iter().map(|start| start as usize).collect();
+        let starts = starts_from_first(ranks, starts)?;
         let links = ranks.agreed(scatter(ranks, graph.map(|graph| &*graph.csr), &starts))?;
         let vertices = starts[ranks.size()];
         Ok(RankGraph {

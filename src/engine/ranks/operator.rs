@@ -50,7 +50,7 @@ where
     Cpu: Pick<T>,
 {
     let RankOrder { backend, precision, columns, vectors } = order;
-    let (ranks, exact) = (rows.halo().ranks(), rows.shared());
+    let (ranks, exact) = (rows.halo().ranks(), rows.matrix());
     let matrix = if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
     let order = BackendOrder { backend, precision, choosing: Choosing::Model, columns };
     let built = operator::<Cpu, T>(held, &order, &matrix, vectors, phases);

@@ -64,7 +64,7 @@ pub(super) fn of_matrix_of_ranks(rows: &RankRows) -> Result<String> {
 
 /// Returns what [`of_vector`] returns for the vector of all ranks. All ranks call this together.
 pub(super) fn of_vector_of_ranks(ranks: &Ranks, values: &[f64]) -> Result<String> {
-    let length: u64 = ranks.all_of(values.len() as u64).iter().sum();
+    let length = ranks.total(values.len() as u64);
     let sum = over_ranks(ranks, &mut values.iter().map(|value| value.to_le_bytes()))?;
     ranks.text_from_first(&format!("{length} numbers [{sum:016x}]"))
 }

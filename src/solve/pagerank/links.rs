@@ -121,7 +121,7 @@ impl Links {
     /// Joins the links into the vertices of each rank: its rows, the sum of the weights of the links out of each of its vertices, and their
     /// order.
     pub fn over_ranks(rows: Arc<RankRows>, out: Vec<f64>, order: Option<Vec<u32>>) -> Links {
-        Links { incoming: Arc::clone(rows.shared()), of_rank: Some(rows), out, order, there: None }
+        Links { incoming: Arc::clone(rows.matrix()), of_rank: Some(rows), out, order, there: None }
     }
 
     /// Returns the number of vertices.

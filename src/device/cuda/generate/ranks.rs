@@ -4,7 +4,8 @@ use super::columns;
 use crate::device::sweep::{Dot, Op, Operand, Slot, Summand};
 use std::fmt::Write;
 
-const DIRECT: &str = include_str!("../../../../kernels/direct.cuh");
+/// The text of direct messages.
+pub(in crate::device::cuda) const DIRECT: &str = include_str!("../../../../kernels/direct.cuh");
 
 /// The exchange of direct messages, which leaves the scalars of all ranks in `gathered`.
 const EXCHANGE: &str = "

@@ -3,7 +3,7 @@
 //! The ranks may be threads of one process, which see all memory by the same addresses, or processes, which open each other's
 //! memory by handles of the driver.
 
-use crate::device::cuda::driver::{bind, call};
+use crate::device::cuda::driver::{bind, call, identity_of};
 use crate::device::cuda::memory::CudaArray;
 use crate::device::cuda::{Cuda, between_captures};
 use crate::device::{Device, Kept, Ranks};
@@ -115,13 +115,10 @@ impl Identity {
 /// Returns the GPU with an identifier, if this process sees it.
 fn visible(gpu: u128) -> Result<Option<sys::CUdevice>> {
     for index in 0..crate::device::cuda::count()? {
-        let (mut device, mut identifier) = (0, sys::CUuuid { bytes: [0; 16] });
-        // SAFETY: the calls write a handle and 16 bytes.
-        unsafe {
-            call("cuDeviceGet", sys::cuDeviceGet(&mut device, index as i32))?;
-            call("cuDeviceGetUuid", sys::cuDeviceGetUuid_v2(&mut identifier, device))?;
-        }
-        if u128::from_ne_bytes(identifier.bytes.map(|byte| byte as u8)) == gpu {
+        let mut device = 0;
+        // SAFETY: the call writes a handle.
+        call("cuDeviceGet", unsafe { sys::cuDeviceGet(&mut device, index as i32) })?;
+        if identity_of(device)? == gpu {
             return Ok(Some(device));
         }
     }

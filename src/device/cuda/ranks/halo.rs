@@ -4,6 +4,7 @@ use super::Link;
 use super::direct::{Place, Window};
 use super::nccl::Piece;
 use crate::device::cuda::arrangement::Arrangement;
+use crate::device::cuda::generate::ranks::DIRECT;
 use crate::device::cuda::launch::{Arguments, Stored};
 use crate::device::cuda::memory::CudaArray;
 use crate::device::cuda::modules::{BLOCK, KernelSource};
@@ -20,7 +21,6 @@ use std::sync::Mutex;
 pub(super) const WHAT: &str = "the entries that ranks exchange";
 
 const TEXT: &str = include_str!("../../../../kernels/halo.cuh");
-const DIRECT: &str = include_str!("../../../../kernels/direct.cuh");
 
 /// The steps of kernels/halo.cuh.
 const PACK: u32 = 0;

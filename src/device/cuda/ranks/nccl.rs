@@ -10,7 +10,6 @@ use crate::error::{Error, GpuError, Result};
 use crate::parallel::lock;
 use libloading::os::unix::Library;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
 const LIBRARY: Wanted = Wanted {
@@ -97,21 +96,7 @@ impl Functions {
 /// Loads NCCL once and returns its functions. The error says how to install the library.
 fn library() -> Result<&'static Functions> {
     static LOADED: OnceLock<Functions> = OnceLock::new();
-    if let Some(functions) = LOADED.get() {
-        return Ok(functions);
-    }
-    let (library, path): (Library, PathBuf) = LIBRARY.load().map_err(|tried| LIBRARY.missing(tried))?;
-    let functions = Functions::bind(&library);
-    std::mem::forget(library);
-    match functions {
-        Ok(functions) => {
-            log::debug!("NCCL {} loaded from {}", functions.version_text(), path.display());
-            Ok(LOADED.get_or_init(|| functions))
-        }
-        Err(e) => {
-            Err(GpuError::LibraryUnusable { library: LIBRARY.name, path, reason: e.to_string() }.into())
-        }
-    }
+    LIBRARY.functions(&LOADED, Functions::bind, &LIBRARY.hint)
 }
 
 /// A piece of GPU memory that is sent to a rank or received from one.

@@ -46,7 +46,7 @@ impl Links {
 
 /// Adds whole numbers of all ranks.
 fn sum(ranks: &Ranks, mine: usize) -> usize {
-    ranks.all_of(mine as u64).iter().sum::<u64>() as usize
+    ranks.total(mine as u64) as usize
 }
 
 /// Returns the vertices of this rank by decreasing number of outgoing links, then by decreasing number of incoming links, if this
