@@ -280,6 +280,20 @@ fn machine_code(cubin: &[u8]) -> Vec<&[u8]> {
 }
 
 #[test]
+fn single_precision_is_multiplied_by_tensor_cores_on_hopper() {
+    let nvrtc = nvrtc();
+    let mut sources = kernel_sources(&[], &[]);
+    sources.retain(|source| source.name == "spmm_tf32x3");
+    for source in &sources {
+        let cubin = nvrtc.compile(&source.name, &source.text(), &source.options(), 90).unwrap();
+        let code = machine_code(cubin.bytes()).concat().len();
+        // For other architectures, and by an older compiler, the kernel only reports a fault.
+        assert_eq!(code > 4096, nvrtc.version() >= (12, 0), "{code} bytes");
+    }
+    assert_eq!(sources.len(), 2);
+}
+
+#[test]
 fn no_two_names_of_the_studies_run_the_same_machine_code() {
     let nvrtc = nvrtc();
     let mut met: Vec<(&str, Vec<u8>)> = Vec::new();

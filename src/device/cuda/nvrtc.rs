@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, GpuError, Result};
 use functions::{Functions, Output, OutputSize, Raw};
 
+/// The architecture of an H100, H200 or GH200.
+const HOPPER: u32 = 90;
 /// The library's name in errors.
 const LIBRARY: &str = "NVRTC (the CUDA run-time compiler)";
 
@@ -93,7 +95,7 @@ impl Nvrtc {
         arch: u32,
     ) -> std::result::Result<Image, String> {
         let target = self.target(arch)?;
-        let mut all = vec![target.option(), "--std=c++17".to_owned()];
+        let mut all = vec![target.option(self.version), "--std=c++17".to_owned()];
         all.extend_from_slice(options);
         let program = Program::create(&self.functions, name, source)?;
         program.compile(&all)?;
@@ -135,8 +137,11 @@ enum Target {
 }
 
 impl Target {
-    fn option(self) -> String {
+    /// Returns the option of a release. From CUDA 12 on, machine code for Hopper may use the instructions that no later architecture
+    /// has.
+    fn option(self, version: (i32, i32)) -> String {
         match self {
+            Target::Machine(HOPPER) if version >= (12, 0) => format!("--gpu-architecture=sm_{HOPPER}a"),
             Target::Machine(arch) => format!("--gpu-architecture=sm_{arch}"),
             Target::Portable(arch) => format!("--gpu-architecture=compute_{arch}"),
         }

@@ -6,12 +6,14 @@
 //! | `staged` | entries by tile of rows and chunk of B | shared memory, copied once for each tile |
 //! | `blocks` | blocks of R x C | L1 or L2, once for R rows |
 //! | `tensor` | fragments of 8 x 4 (double precision) | L1 or L2, once for 16 rows; multiplied by tensor cores |
+//! | `tf32x3` | all elements (single precision) | shared memory, in parts of 11 bits, multiplied by tensor cores; zeros as in `dense` |
 //! | `dense` | all elements | cuBLAS; an element that is not stored is multiplied as a zero |
 //!
 //! `plan=auto` estimates the time of each (`plan.rs`) and takes the least. A plan stores the matrix in its format when a number of
 //! columns first needs it. Results do not depend on the run, but the order of a sum depends on the plan and on the number of
 //! columns: a column alone and among others may differ in rounding.
 
+mod elements;
 mod fragments;
 mod items;
 mod plan;
@@ -27,6 +29,7 @@ use crate::backend::cuda::form::{Ending, Real, Types};
 use crate::backend::cuda::placed::Places;
 use crate::backend::{Family, Host, Param, Params, Refusal, SharedOperator};
 use crate::device::cuda::modules::KernelSource;
+use crate::device::cuda::nvrtc::Nvrtc;
 use crate::device::cuda::{CudaSlots, CudaVector};
 use crate::device::{Cuda, Op};
 use crate::error::{Error, Result};
@@ -36,11 +39,12 @@ use crate::format::narrow::narrowest;
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::parallel::lock;
 use crate::scalar::Scalar;
+use elements::Elements;
 use fragments::Fragments;
 use plan::{Machine, Plan, Traits, best_stage, estimates};
 use product::{SeveralColumns, source_ending, source_of};
 use quads::Quads;
-use schedule::{ByBlocks, ByFragments, ByItems, ByTiles, Pieces, Slice, Stage};
+use schedule::{ByBlocks, ByFragments, ByItems, BySplit, ByTiles, Pieces, Slice, Stage};
 use staged::{Cut, Staged};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -49,8 +53,8 @@ use tiles::Tiles;
 /// Parameters of the backend.
 pub const PARAMS: &[Param] = &[Param {
     name: "plan",
-    values: &["auto", "rows", "staged", "blocks", "tensor", "dense"],
-    summary: "rows: B from the caches; staged: B in shared memory; blocks: dense blocks; tensor: 8 x 4 for tensor cores, f64; dense: cuBLAS; auto estimates",
+    values: &["auto", "rows", "staged", "blocks", "tensor", "tf32x3", "dense"],
+    summary: "rows: B from the caches; staged: B in shared memory; blocks: dense blocks; tensor: 8 x 4 for tensor cores, f64; tf32x3: all elements, f32; dense: cuBLAS; auto estimates",
     unlisted: None,
 }];
 
@@ -76,6 +80,16 @@ impl Family<Cuda> for SpmmFamily {
     fn check(matrix: &Csr, params: &Params, width: usize) -> std::result::Result<(), Refusal> {
         match params.get("plan") {
             Some("dense") => dense::DenseFamily::check(matrix, &Params::default(), width),
+            Some("tf32x3") if width != size_of::<f32>() => {
+                Err(Refusal::new("double precision by plan tf32x3", "use plan auto, or precision f32"))
+            }
+            Some("tf32x3") if !Elements::fit(matrix) => Err(Refusal::new(
+                format!("a matrix of {} x {} by plan tf32x3", matrix.rows(), matrix.cols()),
+                format!(
+                    "it stores rows x columns values, at least one and at most {}; entries must not repeat, and single precision must represent each exactly. Use plan auto",
+                    dense::MOST
+                ),
+            )),
             Some("tensor") if width != size_of::<f64>() => {
                 Err(Refusal::new("single precision by plan tensor", "use plan auto, or precision f64"))
             }
@@ -94,7 +108,16 @@ impl Family<Cuda> for SpmmFamily {
         let traits = Traits::of(matrix, fits && dense::require_library().is_ok());
         // Other GPUs have few tensor cores for double precision, or none.
         let tensor = matches!(device.arch(), 80 | 90 | 100);
-        let machine = Machine { size: device.gpu_size(), shared: device.shared_memory()? as usize, tensor };
+        let (shared, tf32) = (device.shared_memory()? as usize, has_tf32(device));
+        if params.get("plan") == Some("tf32x3") && !tf32 {
+            return Err(Error::Unsupported {
+                backend: "spmm",
+                device: "cuda",
+                what: "plan tf32x3 on another GPU than an H100, H200 or GH200, or with an NVRTC older than CUDA 12".to_owned(),
+                hint: "use plan auto".to_owned(),
+            });
+        }
+        let machine = Machine { size: device.gpu_size(), shared, tensor, tf32 };
         // Values that single precision represents exactly take half the bytes.
         let matrix = narrowest(matrix);
         let (device, built) = (device.clone(), Mutex::default());
@@ -119,6 +142,7 @@ impl<T: Scalar> Spmm<T> {
             Some("staged") => Plan::Staged(stage()?),
             Some("blocks") => Plan::Blocks,
             Some("tensor") => Plan::Tensor,
+            Some("tf32x3") => Plan::Tf32x3,
             Some("dense") => Plan::Dense,
             _ => best(),
         })
@@ -169,6 +193,10 @@ impl<T: Scalar> Spmm<T> {
                 let (items, pieces) = (fragments.items.list.len(), Pieces::of(&fragments.items));
                 let schedule = ByFragments { items, pieces, rows: shape.0 };
                 Arc::new(SeveralColumns::<T, _>::new(device, &fragments, schedule, k, reserve)?)
+            }
+            Plan::Tf32x3 => {
+                let schedule = BySplit { shape, multiprocessors: self.machine.size.multiprocessors };
+                Arc::new(SeveralColumns::<T, _>::new(device, &Elements::of(matrix)?, schedule, k, reserve)?)
             }
             Plan::Dense => dense::DenseFamily::build::<T>(device, matrix, &Params::default(), reserve)?,
         })
@@ -244,6 +272,11 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Spmm<T> {
     }
 }
 
+/// Returns whether the kernel of `tf32x3` runs: its instructions are those of one architecture, and NVRTC must know them.
+fn has_tf32(device: &Cuda) -> bool {
+    device.arch() == 90 && Nvrtc::get().is_ok_and(|nvrtc| nvrtc.version() >= (12, 0))
+}
+
 /// Returns the kernels in forms that together cover every kind of lanes, packs, parts and types.
 pub(super) fn sources() -> Vec<KernelSource> {
     use Real::{F32, F64};
@@ -271,6 +304,17 @@ pub(super) fn sources() -> Vec<KernelSource> {
             source_ending::<Fragments, Pieces>(&kind, *types, &schedule::FRAGMENTS_NUMBERS, ending)
         };
         all.extend([&types[0], &types[2]].map(of));
+    }
+    let split = [
+        schedule::split_kind(),
+        schedule::tf32x3_kind(true),
+        schedule::tf32x3_kind(false),
+        schedule::pieces_kind(),
+    ];
+    for (kind, numbers) in
+        split.iter().zip([&schedule::SPLIT_NUMBERS[..]; 3].into_iter().chain([&schedule::PIECES_NUMBERS[..]]))
+    {
+        all.push(source_of::<Elements, BySplit>(kind, types[1], numbers));
     }
     for types in &types[..2] {
         all.push(source_of::<Quads, Pieces>(&schedule::pieces_kind(), *types, &schedule::PIECES_NUMBERS));

@@ -3,12 +3,14 @@
 //! Every plan multiplies `nnz k` pairs. What differs is where the elements of B come from: `rows` loads each from L1 or L2,
 //! `staged` copies B once for each tile of rows and loads from shared memory, `blocks` loads an element once for all rows of a
 //! block, `tensor` loads a row of B once for sixteen rows of A and multiplies fragments, zeros included, by tensor cores, and
-//! `dense` multiplies all elements of A at the speed of cuBLAS. The estimates add up the bytes at each level and divide by its
+//! `dense` multiplies all elements of A at the speed of cuBLAS, and
+//! `tf32x3` in single precision by tensor cores. The estimates add up the bytes at each level and divide by its
 //! bandwidth; the constants are those of an H200.
 
+use super::elements::Elements;
 use super::fragments::{Counts, FRAGMENT, GROUP, counts};
 use super::quads::QUAD;
-use super::schedule::{PAIR, Slice, Stage, blocks_slice, packs, pairs};
+use super::schedule::{BySplit, PAIR, Slice, Stage, blocks_slice, packs, pairs};
 use super::staged::Cut;
 use crate::backend::cuda::locality::spread;
 use crate::backend::decision::GpuSize;
@@ -58,6 +60,7 @@ pub(super) enum Plan {
     Staged(Stage),
     Blocks,
     Tensor,
+    Tf32x3,
     Dense,
 }
 
@@ -69,6 +72,7 @@ impl Plan {
             Plan::Staged(_) => "staged",
             Plan::Blocks => "blocks",
             Plan::Tensor => "tensor",
+            Plan::Tf32x3 => "tf32x3",
             Plan::Dense => "dense",
         }
     }
@@ -92,6 +96,8 @@ pub(in crate::backend::cuda) struct Traits {
     pub value: f64,
     /// Whether cuBLAS may multiply: it is found, and the matrix is small enough.
     pub dense: bool,
+    /// Whether `tf32x3` may multiply: the matrix is small enough, and its values are numbers of single precision.
+    pub elements: bool,
 }
 
 /// The GPU, with the bytes of shared memory that a block may have.
@@ -101,6 +107,8 @@ pub(super) struct Machine {
     pub shared: usize,
     /// Whether tensor cores multiply in double precision, faster than plain code.
     pub tensor: bool,
+    /// Whether tensor cores multiply in TF32 as the kernel of `tf32x3` has it.
+    pub tf32: bool,
 }
 
 /// Returns the columns that a window of rows does not share, for each entry, from a sample.
@@ -138,6 +146,7 @@ impl Traits {
             fragments: counts(matrix),
             value,
             dense,
+            elements: Elements::fit(matrix),
         }
     }
 
@@ -260,6 +269,15 @@ impl Work<'_> {
         (self.machine.tensor && self.width == 8).then_some(Estimate { plan: Plan::Tensor, seconds })
     }
 
+    /// Returns the estimate of all elements in parts of 11 bits, in single precision.
+    fn tf32x3(&self) -> Option<Estimate> {
+        let Traits { rows, cols, elements, .. } = *self.traits;
+        let split = BySplit { shape: (rows, cols), multiprocessors: self.machine.size.multiprocessors };
+        let moved = (self.width * rows * cols) as f64 / self.machine.size.bandwidth;
+        let seconds = split.ranges(self.k).1.max(moved);
+        (self.machine.tf32 && elements && self.width == 4).then_some(Estimate { plan: Plan::Tf32x3, seconds })
+    }
+
     fn dense(&self) -> Option<Estimate> {
         let Traits { rows, cols, dense, .. } = *self.traits;
         let work = 2.0 * (rows * cols) as f64 * self.k as f64 / self.flops(DENSE);
@@ -327,6 +345,7 @@ pub(super) fn estimates(traits: &Traits, machine: &Machine, k: usize, width: usi
     let mut all = vec![work.rows()];
     all.extend(work.blocks());
     all.extend(work.tensor());
+    all.extend(work.tf32x3());
     all.extend(work.staged());
     // Packs of fewer than eight lanes of different rows meet in the same banks of shared memory.
     all.retain(|one| !matches!(one.plan, Plan::Staged(stage) if stage.slice.lanes < 8));
@@ -348,10 +367,11 @@ pub(super) fn best_stage(traits: &Traits, machine: &Machine, k: usize, width: us
 mod tests {
     use super::*;
 
-    const H200: Machine = Machine { size: GpuSize::H200, shared: 227 << 10, tensor: true };
+    const H200: Machine = Machine { size: GpuSize::H200, shared: 227 << 10, tensor: true, tf32: true };
 
     fn plan(what: &str, k: usize, width: usize) -> &'static str {
-        let traits = Traits::of(&crate::source::load(what).unwrap().matrix, true);
+        let matrix = crate::source::load(what).unwrap().matrix;
+        let traits = Traits::of(&if width == 4 { matrix.to_f32() } else { matrix }, true);
         let all = estimates(&traits, &H200, k, width);
         assert!(all.windows(2).all(|pair| pair[0].seconds <= pair[1].seconds));
         all[0].plan.name()
@@ -359,10 +379,21 @@ mod tests {
 
     #[test]
     fn dense_matrices_are_multiplied_by_cublas_and_blocks_by_block_rows() {
-        assert_eq!(plan("density:n=1024,sparsity=0.5", 256, 4), "dense");
+        assert_eq!(plan("density:n=1024,sparsity=0.5", 256, 8), "dense");
         assert_eq!(plan("hex27:8x8x8,dof=4", 64, 4), "blocks");
         assert_eq!(plan("banded:n=20001,half=9", 32, 4), "blocks");
         assert_eq!(plan("uniform:n=20000,row=16", 32, 8), "rows");
+    }
+
+    #[test]
+    fn matrices_with_many_entries_are_multiplied_in_parts_of_11_bits_in_single_precision() {
+        assert_eq!(plan("density:n=1024,sparsity=0.5", 256, 4), "tf32x3");
+        assert_eq!(plan("density:n=2048,sparsity=0.9", 256, 4), "tf32x3");
+        assert_eq!(plan("density:n=2048,sparsity=0.99", 256, 4), "rows");
+        let matrix = crate::source::load("density:n=1024,sparsity=0.5").unwrap().matrix.to_f32();
+        let traits = Traits::of(&matrix, true);
+        let others = Machine { tf32: false, ..H200 };
+        assert_eq!(estimates(&traits, &others, 256, 4)[0].plan.name(), "dense");
     }
 
     #[test]
@@ -389,6 +420,7 @@ mod tests {
                 fragments,
                 value: 4.0,
                 dense: true,
+                elements: true,
             };
             let stage = best_stage(&traits, &H200, k, 4).unwrap();
             assert!(stage.shared() <= H200.shared, "{stage:?}");
