@@ -85,7 +85,11 @@ def _multiply(A, B):
 
 def _state(tensors):
     """Returns what changes when an operation of torch changes tensors or replaces them."""
-    return tuple((t.data_ptr(), t.numel(), t.stride(), t.dtype, t._version) for t in tensors)
+    return tuple(_state_of(tensor) for tensor in tensors)
+
+
+def _state_of(t):
+    return t.data_ptr(), t.numel(), t.stride(), t.dtype, t._version
 
 
 class _Ready:
@@ -94,12 +98,33 @@ class _Ready:
     A call on a small matrix takes longer on the host than on the GPU.
     """
 
-    def __init__(self, A, values, operator, key):
+    def __init__(self, A, arrays, operator, key):
+        offsets, columns, values = arrays
         self._matrix = weakref.ref(A, lambda _, at=id(A): _ready.pop(at, None))
-        self._state, self._operator, self._key = key[:3], operator, key
+        self._operator, self._key = operator, key
+        # Each call of A for one of its arrays takes more than a microsecond. Changes in place of these two are counted here, too, and no
+        # operation replaces them without the values.
+        self._offsets, self._columns = offsets, columns
+        self._versions, self._state = (offsets._version, columns._version), key[2]
         self._gpu, self._several = values.get_device(), key[-1]
         self._rows, self._width = A.shape
         self._library = _arrays.library(values)
+        self._is_used = True
+
+    @staticmethod
+    def note_uses():
+        """Moves the matrices that were used since the last call behind all others, which are dropped first."""
+        for ready in list(_ready.values()):
+            if ready._is_used and ready._key in _prepared:
+                _prepared.move_to_end(ready._key)
+            ready._is_used = False
+
+    @staticmethod
+    def drop(key):
+        """Forgets the products with a matrix that is no longer prepared."""
+        for at, ready in list(_ready.items()):
+            if ready._key == key:
+                del _ready[at]
 
     @staticmethod
     def note(A, arrays, B):
@@ -112,7 +137,7 @@ class _Ready:
         with _lock:
             found = _prepared.get(key) or _captured.get(key)
             if found is not None:
-                _ready[id(A)] = _Ready(A, values, found[0], key)
+                _ready[id(A)] = _Ready(A, arrays, found[0], key)
 
     def fits(self, A, B):
         """Returns whether A is the same matrix as before, and B an array that the GPU reads where it lies."""
@@ -127,12 +152,13 @@ class _Ready:
             return False
         if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0:
             return False
-        if _state((A.crow_indices(), A.col_indices(), A.values())) != self._state:
+        if (self._offsets._version, self._columns._version) != self._versions or _state_of(A.values()) != self._state:
             return False
         # A capture keeps the matrix.
         return self._key in _captured or not torch.cuda.is_current_stream_capturing()
 
     def product(self, B):
+        self._is_used = True
         c = B.new_empty((self._rows, *B.shape[1:]))
         k = B.shape[1] if B.ndim == 2 else 1
         self._operator._update_on_gpu(self._library, 1.0, B, 0.0, c, k)
@@ -186,10 +212,10 @@ def _kept(tensors, settings, prepare):
             return found[0]
     made = prepare()
     with _lock:
+        _Ready.note_uses()
         _prepared[key] = made, tuple(tensor.detach() for tensor in tensors)
         while len(_prepared) > _MOST_PREPARED:
-            _prepared.popitem(last=False)
-            _ready.clear()
+            _Ready.drop(_prepared.popitem(last=False)[0])
     return made
 
 

@@ -292,11 +292,44 @@ def test_work_on_other_streams_is_ordered_with_the_product():
         assert abs(float(total) - value * float(a.sum())) < 1e-6 * value * abs(float(a.sum())) + 1e-6
 
 
+@with_gpu
+def test_a_change_in_place_of_any_array_of_a_matrix_is_seen():
+    torch = library("torch")
+    import solver.torch
+    a = torch.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [4.0, 0.0, 5.0]], device="cuda").to_sparse_csr()
+    x = torch.tensor([1.0, 10.0, 100.0], device="cuda")
+    for change in (None, lambda: a.values().mul_(2), lambda: a.col_indices().copy_(torch.tensor([0, 1, 0, 1, 2])),
+                   lambda: a.crow_indices().copy_(torch.tensor([0, 2, 4, 5])), lambda: a.values().add_(1)):
+        if change is not None:
+            change()
+        for _ in range(3):
+            assert torch.equal(solver.torch.spmv(a, x), a.to_dense() @ x), change
+    solver.torch.forget()
+
+
 def prepare_many(torch, device):
     """Prepares more matrices than are kept."""
     import solver.torch
     for n in range(2, 4 + solver.torch._MOST_PREPARED):
         solver.torch.spmv(torch.eye(n, device=device).to_sparse_csr(), torch.ones(n, device=device))
+
+
+@with_gpu
+def test_a_matrix_that_every_second_product_uses_stays_prepared(monkeypatch):
+    torch = library("torch")
+    import solver.torch
+    solver.torch.forget()
+    used = torch.eye(50, device="cuda").to_sparse_csr()
+    x = torch.ones(50, device="cuda")
+    solver.torch.spmv(used, x)
+    for n in range(2, 4 + solver.torch._MOST_PREPARED):
+        solver.torch.spmv(torch.eye(n, device="cuda").to_sparse_csr(), torch.ones(n, device="cuda"))
+        solver.torch.spmv(used, x)
+    monkeypatch.setattr(solver.torch, "_prepare", lambda *given: pytest.fail("prepared again"))
+    monkeypatch.setattr(solver.torch, "_ready", {})
+    assert torch.equal(solver.torch.spmv(used, x), x)
+    assert len(solver.torch._prepared) == solver.torch._MOST_PREPARED
+    solver.torch.forget()
 
 
 def test_a_matrix_in_a_cuda_graph_stays_prepared_until_all_are_forgotten(monkeypatch):
