@@ -81,7 +81,7 @@ impl Multiply {
             false => Arc::clone(&matrix.csr),
         };
         let choosing = running.choosing;
-        let wanted = BackendOrder { backend: &backend, precision, choosing, columns };
+        let wanted = BackendOrder { backend: &backend, precision, choosing, columns, one_by_one: false };
         let phases = &mut running.phases;
         let (held, chosen) =
             on_device!(device, precision, |shared, D, T| held::<D, T>(shared, &wanted, &csr, phases))?;
@@ -196,7 +196,8 @@ impl Products {
             Err(_) => {}
         }
         let (precision, choosing) = (self.precision, self.choosing);
-        let wanted = BackendOrder { backend: &self.backend, precision, choosing, columns: k };
+        let wanted =
+            BackendOrder { backend: &self.backend, precision, choosing, columns: k, one_by_one: false };
         let phases = &mut Phases::default();
         let (held, _) = on_device!(self.device, precision, |shared, D, T| held::<D, T>(
             shared, &wanted, &self.csr, phases

@@ -24,7 +24,7 @@ use crate::solve::Method;
 use crate::solve::problem::Problem;
 use bytemuck::Pod;
 pub use graph::RankGraph;
-pub(super) use operator::{RankOrder, cpu_of, of_rows};
+pub(super) use operator::{RankOrder, of_rows};
 pub use prediction::{Cluster, Network, RankPart, RankPrediction};
 use std::ops::Range;
 use std::sync::Arc;

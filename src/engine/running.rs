@@ -245,6 +245,8 @@ pub(super) struct BackendOrder<'a> {
     pub choosing: Choosing,
     /// Number of vectors that are multiplied at once.
     pub columns: usize,
+    /// Whether products run one by one, so that no iterations share a launch.
+    pub one_by_one: bool,
 }
 
 /// Chooses a backend for a matrix and builds the operator. Leaves memory for `vectors` vectors free.
@@ -258,8 +260,10 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     let device = device.acquire()?;
     device.enter()?;
     let analysing = phases.begin(Phase::Analyse, "choosing a backend");
-    let BackendOrder { backend, precision, choosing, columns } = *order;
-    let context = Context { precision, size: device.gpu_size(), choosing, columns };
+    let BackendOrder { backend, precision, choosing, columns, one_by_one } = *order;
+    let size = device.gpu_size();
+    let size = if one_by_one { size.without_shared_launches() } else { size };
+    let context = Context { precision, size, choosing, columns };
     let selected = choose::<D, T>(&device, backend, matrix, &context, &mut |what| phases.announce(what))?;
     let (explanation, backend) = (selected.explanation(), selected.backend);
     if let Some(why) = backend.because() {

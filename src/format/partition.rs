@@ -2,18 +2,23 @@
 
 use super::Csr;
 
-/// The entries that a row counts as, in addition to its own: its elements of the vectors of a method.
-const ROW: usize = 6;
+/// The entries that a row usually counts as, in addition to its own: its elements of the vectors of a method.
+pub const ROW: usize = 6;
 
 /// Cuts the rows of a matrix into contiguous parts of about equal work, by entries. Each part except the last has a multiple of
 /// `together` rows. Returns the first row of each part, and the number of rows.
 pub fn by_entries(matrix: &Csr, parts: usize, together: usize) -> Vec<usize> {
-    cut(matrix.rows(), |row| matrix.row_offsets().get(row), parts, together)
+    cut((matrix.rows(), ROW), |row| matrix.row_offsets().get(row), parts, together)
 }
 
-/// Does the same for a matrix that has `entries(row)` entries before a row.
-pub fn cut(rows: usize, entries: impl Fn(usize) -> usize, parts: usize, together: usize) -> Vec<usize> {
-    let before = |row: usize| (entries(row) + ROW * row) as u128;
+/// Does the same for a matrix that has `entries(row)` entries before a row; a row counts as `work` entries in addition.
+pub fn cut(
+    (rows, work): (usize, usize),
+    entries: impl Fn(usize) -> usize,
+    parts: usize,
+    together: usize,
+) -> Vec<usize> {
+    let before = |row: usize| (entries(row) + work * row) as u128;
     let mut starts = vec![0];
     for part in 1..parts {
         let target = before(rows) * part as u128 / parts as u128;

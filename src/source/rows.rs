@@ -58,7 +58,9 @@ impl RowFile {
     /// Cuts the rows into contiguous parts of about equal work, as [`partition::by_entries`] does.
     pub fn cut(&self, parts: usize, together: usize) -> Result<Vec<usize>> {
         let rows = self.shape.0;
-        self.with(|file| Ok(partition::cut(rows, |row| file.entries_before(row), parts, together)))
+        self.with(|file| {
+            Ok(partition::cut((rows, partition::ROW), |row| file.entries_before(row), parts, together))
+        })
     }
 
     /// Reads some rows; their columns are those of the whole matrix.

@@ -165,10 +165,12 @@ fn kernels_over_ranks_compile_for_every_architecture() {
     assert!(compile_all(nvrtc(), &kernels_over_ranks()) > 0);
 }
 
-/// Returns kernels that add scalars of all ranks, pack entries, and multiply with the entries of other ranks.
+/// Returns kernels that add scalars of all ranks, pack entries, multiply with the entries of other ranks, and complete vectors.
 fn kernels_over_ranks() -> Vec<KernelSource> {
     let mut sources = Vec::new();
-    for sweep in Method::ALL.into_iter().flat_map(Method::sweeps).filter(|sweep| !sweep.dots.is_empty()) {
+    let graphs = [pagerank::power::SWEEPS, markov::power::SWEEPS].concat();
+    let sweeps = Method::ALL.into_iter().flat_map(Method::sweeps).chain(graphs);
+    for sweep in sweeps.filter(|sweep| !sweep.dots.is_empty()) {
         let which: Vec<Slot> = sweep.dots.iter().map(|dot| dot.out).collect();
         let forms = [(1, false), (1, true), (3, false), (3, true), (600, true)];
         sources.extend(forms.map(|(k, direct)| ranks::sum_kernel(&which, sweep.then, k, direct)));
@@ -176,6 +178,10 @@ fn kernels_over_ranks() -> Vec<KernelSource> {
     for k in [1, 3, 600] {
         sources.extend([ranks::pack_kernel::<f64>(k), ranks::pack_kernel::<f32>(k)]);
         sources.extend([ranks::send_kernel::<f64>(k), ranks::send_kernel::<f32>(k)]);
+        for direct in [false, true] {
+            sources
+                .extend([ranks::complete_kernel::<f64>(k, direct), ranks::complete_kernel::<f32>(k, direct)]);
+        }
         for (lanes, slot) in [(1, None), (4, Some(Slot(2))), (32, None)] {
             for direct in [false, true] {
                 sources.extend([

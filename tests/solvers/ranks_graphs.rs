@@ -1,21 +1,26 @@
 //! PageRank over ranks gives the ranks of one process, with the same bits in every run.
 
-use crate::common::ranks::over_ranks;
+use crate::common::each_backend::Builds;
+use crate::common::ranks::{distance, over_ranks};
 use crate::common::vectors::bits;
-use solver::device::Ranks;
+use solver::backend::distributed::complete_operator;
+use solver::backend::{Choice, Operator, Pick};
+use solver::device::distributed::Local;
+use solver::device::{Cpu, Device, Distributed, Ranks};
 use solver::engine::RankGraph;
 use solver::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
 use solver::error::{Error, Result};
 use solver::format::{Coo, Csr, Duplicates};
 use solver::prelude::*;
 use solver::scalar::Precision;
+use solver::solve::pagerank::links::Links;
 use solver::stop::StopReason;
 use std::ffi::OsStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-const GRAPH: &str = "rmat:scale=9,edges=5000";
+pub const GRAPH: &str = "rmat:scale=9,edges=5000";
 
 /// The ranking of the first rank, with the ranks of all vertices.
 type Found = (pagerank::Ranks, Vec<f64>);
@@ -77,13 +82,66 @@ fn graph() -> Matrix {
 }
 
 /// A graph with weights, links of a vertex to itself and repeated links.
-fn with_repeats() -> Matrix {
+pub fn with_repeats() -> Matrix {
     let mut edges = Coo::with_capacity(90, 90, 1000).unwrap();
     for i in 0..1000_usize {
         let (from, to) = (i * 37 % 83, if i % 9 == 0 { i * 37 % 83 } else { i * i % 90 });
         edges.push(from, to, 1.0 + (i % 5) as f64).unwrap();
     }
     Matrix::from(edges.into_csr_with(Duplicates::Keep).unwrap())
+}
+
+/// Returns the operator of the links into the vertices of this rank.
+pub fn links_of<D: Local + Pick<f64>>(
+    ranks: &Ranks,
+    device: D,
+    backend: &str,
+) -> Operator<Distributed<D>, f64> {
+    let part = RankGraph::generate(ranks, OsStr::new(GRAPH)).unwrap().unwrap();
+    let starts = ranks.all_of(part.vertices().start as u64);
+    let starts: Vec<_> =
+        starts.into_iter().map(|start| start as usize).chain([part.links().cols()]).collect();
+    let links = Links::of_ranks(ranks, &starts, part.links(), 2).unwrap();
+    let rows = links.rank_rows().unwrap();
+    device.enter().unwrap();
+    let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend).unwrap();
+    let multiply = choice.build::<D, f64>(&device, rows.matrix(), 0).unwrap();
+    let device = Distributed::new(device, ranks.clone(), rows.halo().rows().start).unwrap();
+    complete_operator(&device, rows, multiply).unwrap()
+}
+
+/// Multiplies `k` vectors 200 times by the links of all ranks, with nothing between two products. Returns the entries of all ranks.
+pub fn multiplied<D: Local + Pick<f64>>(
+    size: usize,
+    (backend, k): (&str, usize),
+    device: impl Fn(&Ranks) -> D + Sync,
+) -> Vec<f64> {
+    let parts = over_ranks(size, |ranks| {
+        let a = links_of(ranks, device(ranks), backend);
+        a.prepare(k).unwrap();
+        let (device, n) = (a.device(), a.shape().0);
+        let (mut x, mut y) = (device.vector::<f64>(n, k).unwrap(), device.vector(n, k).unwrap());
+        let first = k * device.first_row();
+        let mut host: Vec<f64> = (first..first + n * k).map(|i| (i % 7) as f64).collect();
+        device.upload(&host, &mut x).unwrap();
+        for _ in 0..100 {
+            a.apply(0.03, &x, 0.0, &mut y).unwrap();
+            a.apply(0.03, &y, 0.0, &mut x).unwrap();
+        }
+        device.download(&x, &mut host).unwrap();
+        host
+    });
+    parts.concat()
+}
+
+#[test]
+fn products_that_follow_each_other_at_once_are_those_of_one_rank() {
+    for k in [1, 3] {
+        let run = |size| multiplied(size, ("rows", k), |_| Cpu::new(Some(1)).unwrap());
+        let one = run(1);
+        assert!(one.len() == 512 * k && one.iter().any(|x| *x > 0.0));
+        (2..=4).for_each(|size| assert!(distance(&run(size), &one) < 1e-11, "{size} ranks, {k} columns"));
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ const REQUIRED: &str = "SOLVER_REQUIRE_GPUS";
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Returns the numbers of ranks to test: one, and as many as there are GPUs, up to four. The lock is for the whole test.
-fn sizes() -> (MutexGuard<'static, ()>, Vec<usize>) {
+pub fn sizes() -> (MutexGuard<'static, ()>, Vec<usize>) {
     gpu();
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let required: usize = std::env::var(REQUIRED).map_or(0, |count| count.parse().unwrap());

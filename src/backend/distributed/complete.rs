@@ -5,66 +5,38 @@
 //! and in a graph they are most entries. The price is a copy of x, and that nothing is multiplied while the ghosts travel.
 
 use super::RankRows;
-use crate::device::cpu::CpuVector;
-use crate::device::distributed::pack;
-use crate::device::{Cpu, Device, Distributed};
+use crate::device::Distributed;
+use crate::device::distributed::Local;
 use crate::error::Result;
 use crate::operator::{Cost, LinearOperator, Operator};
-use crate::parallel::{lock, run_all, threads_for, zeros};
 use crate::scalar::Scalar;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-/// Buffers for `k` columns: the entries that are sent, and the complete vector.
-struct Buffers<T> {
-    k: usize,
-    sent: Vec<T>,
-    complete: CpuVector<T>,
-}
-
-struct Complete<T: Scalar> {
+struct Complete<D: Local, T: Scalar> {
     /// Multiplies all rows of the rank with a complete vector.
-    multiply: Operator<Cpu, T>,
+    multiply: Operator<D, T>,
     rows: Arc<RankRows>,
-    buffers: Mutex<Buffers<T>>,
+    room: D::Complete<T>,
 }
 
-/// Makes the operator of the rows of each rank. `multiply` is the operator of the rank's [`matrix`](RankRows::matrix).
-pub fn complete_operator<T: Scalar>(
-    device: &Distributed<Cpu>,
+/// Makes the operator of the rows of each rank. `multiply` is the operator of the rank's [`matrix`](RankRows::matrix). All ranks call
+/// this together.
+pub fn complete_operator<D: Local, T: Scalar>(
+    device: &Distributed<D>,
     rows: &Arc<RankRows>,
-    multiply: Operator<Cpu, T>,
-) -> Result<Operator<Distributed<Cpu>, T>> {
-    let complete = device.vector(multiply.shape().1, 1)?;
-    let sent = zeros(rows.halo().sent_rows().len())?;
-    let buffers = Mutex::new(Buffers { k: 1, sent, complete });
-    Ok(Operator::new(device, Arc::new(Complete { multiply, rows: Arc::clone(rows), buffers })))
+    multiply: Operator<D, T>,
+) -> Result<Operator<Distributed<D>, T>> {
+    let room = device.local().complete_room(device.over(), rows.halo())?;
+    Ok(Operator::new(device, Arc::new(Complete { multiply, rows: Arc::clone(rows), room })))
 }
 
-/// Copies a vector on all threads.
-fn copy<T: Scalar>(from: &[T], to: &mut [T]) {
-    let pieces = threads_for(size_of_val(from));
-    let piece = from.len().div_ceil(pieces).max(1);
-    let pieces = from.chunks(piece).zip(to.chunks_mut(piece)).collect();
-    run_all(pieces, |(from, to): (&[T], &mut [T])| to.copy_from_slice(from));
-}
-
-impl<T: Scalar> Complete<T> {
-    fn fit(&self, device: &Distributed<Cpu>, buffers: &mut Buffers<T>, k: usize) -> Result<()> {
-        if buffers.k != k {
-            let complete = device.vector(self.multiply.shape().1, k)?;
-            *buffers = Buffers { k, sent: zeros(k * self.rows.halo().sent_rows().len())?, complete };
-        }
-        Ok(())
-    }
-}
-
-impl<T: Scalar> LinearOperator<Distributed<Cpu>, T> for Complete<T> {
+impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for Complete<D, T> {
     fn shape(&self) -> (usize, usize) {
         (self.rows.rows(), self.rows.rows())
     }
 
-    fn prepare(&self, device: &Distributed<Cpu>, k: usize) -> Result<()> {
-        self.fit(device, &mut lock(&self.buffers), k)?;
+    fn prepare(&self, device: &Distributed<D>, k: usize) -> Result<()> {
+        device.local().prepare_complete(self.rows.halo(), &self.room, k)?;
         self.multiply.prepare(k)
     }
 
@@ -74,18 +46,14 @@ impl<T: Scalar> LinearOperator<Distributed<Cpu>, T> for Complete<T> {
 
     fn apply(
         &self,
-        device: &Distributed<Cpu>,
+        device: &Distributed<D>,
         alpha: f64,
-        x: &CpuVector<T>,
+        x: &D::Vector<T>,
         beta: f64,
-        y: &mut CpuVector<T>,
+        y: &mut D::Vector<T>,
     ) -> Result<()> {
-        let (buffers, halo, k) = (&mut *lock(&self.buffers), self.rows.halo(), x.k());
-        self.fit(device, buffers, k)?;
-        let Buffers { sent, complete, .. } = buffers;
-        pack(x, halo.sent_rows(), sent);
-        halo.exchange_around(k, sent, complete.data_mut(), |own| copy(x.data(), own));
-        self.multiply.apply(alpha, complete, beta, y)
+        let mut multiply = |complete: &D::Vector<T>| self.multiply.apply(alpha, complete, beta, y);
+        device.local().complete((self.rows.halo(), &self.room), x, &mut multiply)
     }
 
     fn cost(&self) -> Cost {
@@ -93,15 +61,12 @@ impl<T: Scalar> LinearOperator<Distributed<Cpu>, T> for Complete<T> {
     }
 
     fn cost_of(&self, k: usize) -> Cost {
-        let (multiplied, halo) = (self.multiply.cost_of(k), self.rows.halo());
-        // Own entries are copied, entries that are sent are read and written, and ghosts are written.
-        let moved = 2 * (self.rows.rows() + halo.sent_rows().len()) + halo.ghosts();
+        let multiplied = self.multiply.cost_of(k);
+        let moved = self.multiply.device().moved_to_complete(self.rows.halo(), &self.room);
         Cost { bytes: multiplied.bytes + (k * moved * size_of::<T>()) as u64, ..multiplied }
     }
 
     fn storage(&self) -> u64 {
-        let buffers = lock(&self.buffers);
-        let buffers = buffers.sent.len() + buffers.complete.data().len();
-        self.multiply.storage() + (buffers * size_of::<T>()) as u64
+        self.multiply.storage() + self.multiply.device().complete_bytes(&self.room)
     }
 }

@@ -31,8 +31,9 @@ impl ColumnCounts {
         ColumnCounts { columns, width, before }
     }
 
-    /// Cuts the columns into parts of about equal work. Returns the first column of each part, and the number of columns.
-    pub fn cut(&self, parts: usize) -> Vec<usize> {
+    /// Cuts the columns into parts of about equal work; a column counts as `work` entries in addition to its own. Returns the first
+    /// column of each part, and the number of columns.
+    pub fn cut(&self, parts: usize, work: usize) -> Vec<usize> {
         // The entries of a bin count as evenly spread.
         let entries = |column: usize| {
             let bin = column / self.width;
@@ -42,7 +43,7 @@ impl ColumnCounts {
             let inside = next.map_or(0, |next| next - before) as usize * (column - bin * self.width) / width;
             before as usize + inside
         };
-        partition::cut(self.columns, entries, parts, 1)
+        partition::cut((self.columns, work), entries, parts, 1)
     }
 }
 

@@ -3,6 +3,7 @@
 //! GPUs of one machine that can write to each other's memory exchange numbers by kernels of this project (`direct`). Any other GPUs
 //! exchange them by NCCL. A recorded step contains sums and messages, so that the host takes no part in an iteration.
 
+mod complete;
 pub(super) mod direct;
 mod halo;
 pub mod nccl;
@@ -14,6 +15,7 @@ use crate::device::distributed::{Border, Halo, Local, Over, RankSlots, Ranks};
 use crate::device::{Device, Op, Slot};
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
+pub use complete::{CudaComplete, complete_kernel};
 use direct::Direct;
 pub use halo::{CudaBorder, border_kernel, pack_kernel, send_kernel};
 use nccl::Nccl;
@@ -95,6 +97,7 @@ impl Local for Cuda {
     type Link = Link;
     type Gathered = CudaGathered;
     type Border<T: Scalar> = CudaBorder;
+    type Complete<T: Scalar> = CudaComplete<T>;
 
     fn link(&self, ranks: &Ranks) -> Result<Link> {
         let link = Link::connect(self, ranks)?;
@@ -158,5 +161,30 @@ impl Local for Cuda {
         dot: Option<(&CudaVector<T>, &mut CudaSlots, Slot)>,
     ) -> Result<()> {
         border.add_to(self, alpha, y, dot)
+    }
+
+    fn complete_room<T: Scalar>(&self, over: Over<'_, Cuda>, halo: &Halo) -> Result<CudaComplete<T>> {
+        CudaComplete::new(self, over, halo)
+    }
+
+    fn prepare_complete<T: Scalar>(&self, halo: &Halo, room: &CudaComplete<T>, k: usize) -> Result<()> {
+        room.fit(halo, k)
+    }
+
+    fn complete_bytes<T: Scalar>(&self, room: &CudaComplete<T>) -> u64 {
+        room.bytes()
+    }
+
+    fn moved_to_complete<T: Scalar>(&self, halo: &Halo, room: &CudaComplete<T>) -> usize {
+        room.moved(halo)
+    }
+
+    fn complete<T: Scalar>(
+        &self,
+        (halo, room): (&Halo, &CudaComplete<T>),
+        x: &CudaVector<T>,
+        multiply: &mut dyn FnMut(&CudaVector<T>) -> Result<()>,
+    ) -> Result<()> {
+        room.apply(halo, x, multiply)
     }
 }

@@ -3,9 +3,9 @@
 use super::{Border, Halo, Local, Over, RankSlots, Ranks};
 use crate::device::cpu::sweep::run_program;
 use crate::device::cpu::{CpuSlots, CpuVector};
-use crate::device::{Cpu, Op, Slot};
+use crate::device::{Cpu, Device, Op, Slot};
 use crate::error::Result;
-use crate::parallel::{lock, zeros};
+use crate::parallel::{lock, run_all, threads_for, zeros};
 use crate::scalar::Scalar;
 use arrayvec::ArrayVec;
 use std::sync::Mutex;
@@ -53,8 +53,39 @@ pub struct CpuBorder<T> {
     buffers: Mutex<Buffers<T>>,
 }
 
+/// A complete vector of `k` columns, and the entries that are sent.
+pub struct CpuComplete<T>(Mutex<Room<T>>);
+
+struct Room<T> {
+    k: usize,
+    sent: Vec<T>,
+    complete: CpuVector<T>,
+}
+
+impl<T: Scalar> Room<T> {
+    fn new(device: &Cpu, halo: &Halo, k: usize) -> Result<Room<T>> {
+        let complete = device.vector(halo.complete_rows(), k)?;
+        Ok(Room { k, sent: zeros(k * halo.sent_rows().len())?, complete })
+    }
+
+    fn fit(&mut self, device: &Cpu, halo: &Halo, k: usize) -> Result<()> {
+        if self.k != k {
+            *self = Room::new(device, halo, k)?;
+        }
+        Ok(())
+    }
+}
+
+/// Copies a vector on all threads.
+fn copy<T: Scalar>(from: &[T], to: &mut [T]) {
+    let pieces = threads_for(size_of_val(from));
+    let piece = from.len().div_ceil(pieces).max(1);
+    let pieces = from.chunks(piece).zip(to.chunks_mut(piece)).collect();
+    run_all(pieces, |(from, to): (&[T], &mut [T])| to.copy_from_slice(from));
+}
+
 /// Copies rows of a vector.
-pub(crate) fn pack<T: Scalar>(x: &CpuVector<T>, rows: &[u32], to: &mut [T]) {
+fn pack<T: Scalar>(x: &CpuVector<T>, rows: &[u32], to: &mut [T]) {
     let (k, x) = (x.k(), x.data());
     if k == 1 {
         to.iter_mut().zip(rows).for_each(|(to, row)| *to = x[*row as usize]);
@@ -69,6 +100,7 @@ impl Local for Cpu {
     type Link = ();
     type Gathered = ();
     type Border<T: Scalar> = CpuBorder<T>;
+    type Complete<T: Scalar> = CpuComplete<T>;
 
     fn link(&self, _: &Ranks) -> Result<()> {
         Ok(())
@@ -167,5 +199,36 @@ impl Local for Cpu {
             }
         }
         Ok(())
+    }
+
+    fn complete_room<T: Scalar>(&self, over: Over<'_, Cpu>, halo: &Halo) -> Result<CpuComplete<T>> {
+        Ok(CpuComplete(Mutex::new(over.ranks.agreed(Room::new(self, halo, 1))?)))
+    }
+
+    fn prepare_complete<T: Scalar>(&self, halo: &Halo, room: &CpuComplete<T>, k: usize) -> Result<()> {
+        lock(&room.0).fit(self, halo, k)
+    }
+
+    fn complete_bytes<T: Scalar>(&self, room: &CpuComplete<T>) -> u64 {
+        let room = lock(&room.0);
+        ((room.sent.len() + room.complete.data().len()) * size_of::<T>()) as u64
+    }
+
+    fn moved_to_complete<T: Scalar>(&self, halo: &Halo, _: &CpuComplete<T>) -> usize {
+        2 * (halo.rows().len() + halo.sent_rows().len()) + halo.ghosts()
+    }
+
+    fn complete<T: Scalar>(
+        &self,
+        (halo, room): (&Halo, &CpuComplete<T>),
+        x: &CpuVector<T>,
+        multiply: &mut dyn FnMut(&CpuVector<T>) -> Result<()>,
+    ) -> Result<()> {
+        let (room, k) = (&mut *lock(&room.0), x.k());
+        room.fit(self, halo, k)?;
+        let Room { sent, complete, .. } = room;
+        pack(x, halo.sent_rows(), sent);
+        halo.exchange_around(k, sent, complete.data_mut(), |own| copy(x.data(), own));
+        multiply(complete)
     }
 }

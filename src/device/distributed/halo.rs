@@ -83,6 +83,16 @@ impl Halo {
         self.ghosts.len()
     }
 
+    /// Returns the number of entries of a complete vector.
+    pub fn complete_rows(&self) -> usize {
+        self.rows.len() + self.ghosts.len()
+    }
+
+    /// Returns the place in a complete vector of the first of the ghosts that one rank sends.
+    pub fn place_of(&self, received: &Range<usize>) -> usize {
+        if received.start < self.below { received.start } else { received.start + self.rows.len() }
+    }
+
     /// Returns the column of the whole matrix of an entry of a complete vector.
     pub fn column(&self, complete: u32) -> u32 {
         let at = complete as usize;

@@ -15,7 +15,6 @@ use super::{Addend, Device, Kept, Op, Slot, SlotState, Sweep};
 use crate::error::Result;
 use crate::scalar::Scalar;
 pub use communicator::{Communicator, Failing, Incoming, Outgoing, Ranks};
-pub(crate) use cpu::pack;
 pub use halo::Halo;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
@@ -43,6 +42,8 @@ pub trait Local: Device {
     type Gathered: Send;
     /// A [`Border`] on the device, with room for the entries that are sent and received.
     type Border<T: Scalar>: Send + Sync;
+    /// A complete vector (see [`Halo`]) on the device, with room for the entries that are sent.
+    type Complete<T: Scalar>: Send + Sync;
 
     /// Connects the devices. All ranks call this together.
     fn link(&self, ranks: &Ranks) -> Result<Self::Link>;
@@ -90,6 +91,26 @@ pub trait Local: Device {
         alpha: f64,
         y: &mut Self::Vector<T>,
         dot: Option<(&Self::Vector<T>, &mut Self::Slots, Slot)>,
+    ) -> Result<()>;
+
+    /// Allocates a complete vector of one column. All ranks call this together.
+    fn complete_room<T: Scalar>(&self, over: Over<'_, Self>, halo: &Halo) -> Result<Self::Complete<T>>;
+
+    /// Prepares complete vectors of `k` columns. All ranks call this together.
+    fn prepare_complete<T: Scalar>(&self, halo: &Halo, room: &Self::Complete<T>, k: usize) -> Result<()>;
+
+    /// Returns the bytes of the complete vector and of the room for entries that are sent.
+    fn complete_bytes<T: Scalar>(&self, room: &Self::Complete<T>) -> u64;
+
+    /// Returns the entries of a column that [`complete`](Local::complete) reads and writes in the memory of this rank.
+    fn moved_to_complete<T: Scalar>(&self, halo: &Halo, room: &Self::Complete<T>) -> usize;
+
+    /// Copies x to the complete vector, and receives the ghosts around it; then calls `multiply` with the complete vector.
+    fn complete<T: Scalar>(
+        &self,
+        room: (&Halo, &Self::Complete<T>),
+        x: &Self::Vector<T>,
+        multiply: &mut dyn FnMut(&Self::Vector<T>) -> Result<()>,
     ) -> Result<()>;
 }
 

@@ -5,16 +5,18 @@ use super::distributions::ChainFacts;
 use super::{ChainMethod, Settings};
 use crate::backend::Pick;
 use crate::backend::distributed::RankRows;
-use crate::device::distributed::Halo;
-use crate::device::{Cpu, Ranks};
+use crate::device::Ranks;
+use crate::device::distributed::{Halo, Local};
+use crate::engine::device::on_device;
 use crate::engine::graph::Names;
-use crate::engine::ranks::{RankOrder, cpu_of, of_rows, scatter, starts_from_first};
+use crate::engine::ranks::{RankOrder, of_rows, scatter, starts_from_first};
 use crate::engine::running::Chosen;
+use crate::engine::shared::Shared;
 use crate::engine::watch::Phases;
 use crate::error::{Error, Result};
 use crate::format::partition;
 use crate::observe::{Phase, profile};
-use crate::scalar::{Precision, Scalar};
+use crate::scalar::Scalar;
 use crate::solve::markov::chain::{Chain, Closed};
 use crate::solve::markov::power::VECTORS;
 use crate::solve::markov::{Stationary, power};
@@ -83,30 +85,26 @@ impl OnFirst {
         drop(within);
         let rows = Arc::new(RankRows::new(ranks, &starts, rows)?);
         drop(extracting);
-        let held = cpu_of(&recipe.device, "a chain")?;
         let order =
             RankOrder { backend: &recipe.backend, precision: recipe.precision, columns: 1, vectors: VECTORS };
-        let (iterate, chosen) = match recipe.precision {
-            Precision::F32 => by_power::<f32>(held, &rows, order, phases)?,
-            _ => by_power::<f64>(held, &rows, order, phases)?,
-        };
+        let (iterate, chosen) = on_device!(recipe.device, recipe.precision, |held, D, T| {
+            by_power::<D, T>(held, &rows, order, phases)
+        })?;
         Ok(PreparedClass { incoming: Arc::clone(rows.matrix()), rows: Some(rows), iterate, chosen })
     }
 }
 
 /// Prepares power iteration.
-fn by_power<T: Scalar>(
-    held: &Arc<crate::engine::shared::Shared<Cpu>>,
+fn by_power<D: Local + Pick<T>, T: Scalar>(
+    held: &Arc<Shared<D>>,
     rows: &Arc<RankRows>,
     order: RankOrder<'_>,
     phases: &mut Phases,
-) -> Result<(Iterate, Chosen)>
-where
-    Cpu: Pick<T>,
-{
-    let (retained, chosen) = of_rows::<T>(held, rows, order, phases)?;
+) -> Result<(Iterate, Chosen)> {
+    let (retained, chosen) = of_rows::<D, T>(held, rows, order, phases)?;
     let iterate: Iterate = Box::new(move |problem, rule, observers| {
         let device = retained.acquire()?;
+        device.enter()?;
         let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };
         let outcome = power(operator.clone(), problem, rule, observers)?;
         drop(device);

@@ -84,6 +84,7 @@ impl Analysed {
                     precision: recipe.precision,
                     choosing: recipe.choosing,
                     columns: 1,
+                    one_by_one: false,
                 };
                 on_device!(recipe.device, recipe.precision, |held, D, T| {
                     by_power::<D, T>(held, &order, &matrix, phases)

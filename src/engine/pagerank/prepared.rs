@@ -190,7 +190,8 @@ impl Prepared {
                     if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
                 drop(sorting);
                 let (choosing, columns) = (running.choosing, running.request.columns);
-                let order = BackendOrder { backend: &backend, precision, choosing, columns };
+                let order =
+                    BackendOrder { backend: &backend, precision, choosing, columns, one_by_one: false };
                 let phases = &mut running.phases;
                 let (iterate, chosen, inflow) = on_device!(device, precision, |held, D, T| {
                     by_power::<D, T>(held, &order, &matrix, (vectors, extrapolate), phases)
@@ -229,10 +230,11 @@ impl Prepared {
         let Facts { settings, precision, .. } = &*self.facts;
         let exact = self.links.incoming();
         let matrix = if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
-        let order = BackendOrder { backend, precision: *precision, choosing: *choosing, columns: k };
+        let (precision, choosing) = (*precision, *choosing);
+        let order = BackendOrder { backend, precision, choosing, columns: k, one_by_one: false };
         let vectors = vectors(settings.dangling, true, false) * k;
         let phases = &mut Phases::default();
-        let (iterate, chosen, _) = on_device!(self.device, *precision, |held, D, T| {
+        let (iterate, chosen, _) = on_device!(self.device, precision, |held, D, T| {
             by_power::<D, T>(held, &order, &matrix, (vectors, false), phases)
         })?;
         self.several = Some((iterate, Arc::new(Facts { chosen, ..Facts::clone(&self.facts) })));

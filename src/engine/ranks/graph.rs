@@ -62,7 +62,7 @@ impl RankGraph {
         let keys = ranks.agreed(draws.keys(share(ranks.rank())..share(ranks.rank() + 1)))?;
         let row = |key: u64| (key >> 32) as usize;
         let counts = ColumnCounts::of(ranks, draws.rows(), keys.iter().map(|key| row(*key) as u32));
-        let starts = counts.cut(ranks.size());
+        let starts = counts.cut(ranks.size(), partition::ROW);
         // The keys are sorted, so those of a rank are neighbours.
         let before = |start: usize| keys.partition_point(|key| row(*key) < start);
         let sent: Vec<Vec<u64>> =

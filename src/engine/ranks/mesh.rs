@@ -44,7 +44,7 @@ impl RankMatrix {
             let rest: usize = (chunk * CHUNK..row).map(|row| mesh.entries(row)).sum();
             before[chunk] as usize + rest
         };
-        let starts = partition::cut(mesh.rows(), entries, ranks.size(), together);
+        let starts = partition::cut((mesh.rows(), partition::ROW), entries, ranks.size(), together);
         let rows = mesh.make(starts[ranks.rank()]..starts[ranks.rank() + 1]);
         let rows = rows.and_then(|rows| Plan::check_values(&rows, purpose).map(|()| rows));
         let rows: Csr = ranks.agreed(rows)?;

@@ -2,7 +2,7 @@
 
 use super::Link;
 use super::direct::{Place, Window};
-use super::nccl::Piece;
+use super::nccl::{Nccl, Piece};
 use crate::device::cuda::arrangement::Arrangement;
 use crate::device::cuda::generate::ranks::DIRECT;
 use crate::device::cuda::launch::{Arguments, Stored};
@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::parallel::lock;
 use crate::scalar::Scalar;
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 pub(super) const WHAT: &str = "the entries that ranks exchange";
 
@@ -27,9 +27,12 @@ const PACK: u32 = 0;
 const SEND: u32 = 1;
 const BORDER: u32 = 2;
 
-fn defines<T: Scalar>(step: u32) -> Vec<(&'static str, String)> {
-    let read_only = "__restrict__".to_owned();
-    vec![("SCALAR", T::CUDA_NAME.to_owned()), ("STEP", step.to_string()), ("READ_ONLY", read_only)]
+pub(super) fn defines<T: Scalar>() -> Vec<(&'static str, String)> {
+    vec![("SCALAR", T::CUDA_NAME.to_owned()), ("READ_ONLY", "__restrict__".to_owned())]
+}
+
+fn defines_of<T: Scalar>(step: u32) -> Vec<(&'static str, String)> {
+    [defines::<T>(), vec![("STEP", step.to_string())]].concat()
 }
 
 /// Returns the kernel that copies the rows that other ranks need, for NCCL.
@@ -43,7 +46,7 @@ pub fn pack_kernel<T: Scalar>(k: usize) -> KernelSource {
             Parameter::scalars::<T>("sent"),
             Parameter::value::<u64>("count"),
         ],
-        defines: defines::<T>(PACK),
+        defines: defines_of::<T>(PACK),
         k,
         block: BLOCK,
     }
@@ -63,7 +66,7 @@ pub fn send_kernel<T: Scalar>(k: usize) -> KernelSource {
             Parameter::value::<u32>("neighbours"),
             Parameter::value::<u64>("count"),
         ],
-        defines: defines::<T>(SEND),
+        defines: defines_of::<T>(SEND),
         k,
         block: BLOCK,
     }
@@ -74,7 +77,7 @@ pub fn border_kernel<T: Scalar>(k: usize, lanes: u32, slot: Option<Slot>, direct
     let mut parameters: Vec<Parameter> = ["rows", "columns"].map(Parameter::array::<u32>).into();
     parameters.push(Parameter::array::<u64>("offsets"));
     parameters.push(Parameter::scalars::<T>("values"));
-    let (mut defines, mut body) = (defines::<T>(BORDER), String::new());
+    let (mut defines, mut body) = (defines_of::<T>(BORDER), String::new());
     if direct {
         defines.push(("DIRECT", "1".to_owned()));
         body.push_str(DIRECT);
@@ -150,6 +153,33 @@ pub struct CudaBorder {
     /// Threads that take a row.
     lanes: u32,
     room: Mutex<Option<Room>>,
+}
+
+/// Enqueues the messages of NCCL beside the stream of the device, for `k` columns: from the rows that are sent, at the first address,
+/// to the ghosts, whose parts begin at `place` rows after the second.
+pub(super) fn exchange_by_nccl<T: Scalar>(
+    device: &Cuda,
+    nccl: &Arc<Nccl>,
+    (halo, k): (&Halo, usize),
+    (sent, ghosts): (u64, u64),
+    place: impl Fn(&Range<usize>) -> usize,
+) -> Result<()> {
+    let _turn = device.turn();
+    device.keep(|| nccl.clone());
+    if halo.neighbours() == 0 || device.skips_launch() {
+        return Ok(());
+    }
+    device.fork_side()?;
+    let piece = |from: u64, rank: usize, first: usize, rows: usize| {
+        let address = from + (first * k * size_of::<T>()) as u64;
+        Piece { rank, address, elements: rows * k }
+    };
+    let to = halo.sent_parts().map(|(rank, part)| piece(sent, rank, part.start, part.len()));
+    let from = halo.received_parts().map(|(rank, part)| piece(ghosts, rank, place(part), part.len()));
+    // SAFETY: there is room for the parts of all neighbours; it is freed in the order of the stream, which waits for the side stream.
+    let exchanged = unsafe { nccl.exchange(size_of::<T>(), to, from) };
+    device.leave_side();
+    exchanged
 }
 
 impl CudaBorder {
@@ -298,24 +328,8 @@ impl CudaBorder {
         else {
             return Ok(());
         };
-        let _turn = device.turn();
-        device.keep(|| nccl.clone());
-        let (sent, ghosts) = (sent.address(), ghosts.address());
-        if self.neighbours == 0 || device.skips_launch() {
-            return Ok(());
-        }
-        device.fork_side()?;
-        let piece = |from: u64, rank: usize, part: &Range<usize>| {
-            let address = from + (part.start * k * size_of::<T>()) as u64;
-            Piece { rank, address, elements: part.len() * k }
-        };
-        let to = halo.sent_parts().map(|(rank, part)| piece(sent, rank, part));
-        let from = halo.received_parts().map(|(rank, part)| piece(ghosts, rank, part));
-        // SAFETY: there is room for the parts of all neighbours; it is freed in the order of the stream, which waits for the side
-        // stream.
-        let exchanged = unsafe { nccl.exchange(size_of::<T>(), to, from) };
-        device.leave_side();
-        exchanged
+        let addresses = (sent.address(), ghosts.address());
+        exchange_by_nccl::<T>(device, nccl, (halo, k), addresses, |part| part.start)
     }
 
     /// Lets later work wait for the messages of NCCL; the kernel of the border waits for direct ones.

@@ -12,14 +12,16 @@ use crate::format::Csr;
 use std::sync::Arc;
 
 impl Links {
-    /// Builds the links of a graph of which each rank has the links out of the vertices `starts[rank]..starts[rank + 1]`. All ranks
-    /// call this together.
-    pub fn of_ranks(ranks: &Ranks, starts: &[usize], graph: &Csr) -> Result<Links> {
+    /// Builds the links of a graph of which each rank has the links out of the vertices `starts[rank]..starts[rank + 1]`. Each
+    /// rank gets the links into a part of the vertices, which are cut into parts of about equal work: a vertex counts as `work` links in
+    /// addition to its own. All ranks call this together.
+    pub fn of_ranks(ranks: &Ranks, starts: &[usize], graph: &Csr, work: usize) -> Result<Links> {
         let n = starts[ranks.size()];
         let weights = ranks.agreed(checked_weights(graph, starts[ranks.rank()]))?;
         let [near, all] = near_neighbours(graph);
         let scattered = 2 * sum(ranks, near) < sum(ranks, all);
-        let to = ColumnCounts::of(ranks, n, graph.col_indices().iter().copied()).cut(ranks.size());
+        let counts = ColumnCounts::of(ranks, n, graph.col_indices().iter().copied());
+        let to = counts.cut(ranks.size(), work);
         let own = to[ranks.rank()]..to[ranks.rank() + 1];
         let incoming = transposed(ranks, starts, graph, &to)?;
         let degrees: Vec<u32> = (0..graph.rows()).map(|row| graph.row_range(row).len() as u32).collect();
