@@ -28,8 +28,8 @@ pub struct RunArgs {
     /// Measure the backends before the solve, unless a choice is kept from an earlier measurement; see solver tune
     #[arg(long)]
     pub tune: bool,
-    /// Run on this device: auto, cpu, cuda or cuda:N; linear solves also on several GPUs: cuda:0,1 or cuda:all [default: auto,
-    /// a GPU if there is one]
+    /// Run on this device: auto, cpu, cuda or cuda:N, or on several GPUs: cuda:0,1 or cuda:all [default: auto, a GPU if
+    /// there is one]
     #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
     pub device: String,
     /// Store matrix and vectors in this precision

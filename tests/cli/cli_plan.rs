@@ -213,6 +213,27 @@ fn a_dry_run_prints_the_plan_and_rejects_invalid_input() {
 }
 
 #[test]
+fn a_dry_run_lists_the_gpus_of_a_solve_over_several() {
+    for [command, what] in [
+        ["cg", "poisson2d:9x9"],
+        ["pagerank", "rmat:scale=5,edges=20"],
+        ["markov", "blockband:n=300,block=5,density=0.2"],
+    ] {
+        let done = run(&[command, what, "--device", "cuda:0,1", "--dry-run"]);
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert_eq!(done.status.code(), Some(0), "{command}: {}", errors(&done));
+        assert!(text.contains("cuda:0, cuda:1, each with a part of the rows"), "{command}: {text}");
+        let message = refused(&[command, what, "--device", "cuda:2,1,2"]);
+        assert!(message.contains("GPU 2 is listed twice"), "{command}: {message}");
+    }
+    for [command, method] in [["pagerank", "gauss-seidel"], ["markov", "aggregation"]] {
+        let message =
+            refused(&[command, "rmat:scale=5,edges=20", "--method", method, "--device", "cuda:0,1"]);
+        assert!(message.contains("one thread of the CPU"), "{command}: {message}");
+    }
+}
+
+#[test]
 fn a_dry_run_rejects_generators_that_exceed_indices_or_memory() {
     for (what, reason) in [
         ("rmat:scale=63,factor=16", "scale '63' is not a whole number from 1 to 31"),
