@@ -11,6 +11,7 @@
 //! software libraries, 1997).
 
 mod complete;
+mod ghosts;
 mod transpose;
 
 use crate::device::distributed::{Border, Distributed, Halo, Local, RankSlots, Ranks};
@@ -20,6 +21,7 @@ use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator, Operator};
 use crate::scalar::Scalar;
 pub use complete::complete_operator;
+use ghosts::Ghosts;
 use std::fmt;
 use std::sync::Arc;
 pub use transpose::{ColumnCounts, transposed};
@@ -42,18 +44,14 @@ impl RankRows {
     /// `starts[i]..starts[i + 1]`. All ranks call this together.
     pub fn new(ranks: &Ranks, starts: &[usize], rows: Csr) -> Result<RankRows> {
         let own = starts[ranks.rank()] as u32..starts[ranks.rank() + 1] as u32;
-        let mut ghosts: Vec<u32> =
-            rows.col_indices().iter().copied().filter(|column| !own.contains(column)).collect();
-        ghosts.sort_unstable();
-        ghosts.dedup();
+        let set = ranks.agreed(Ghosts::of(rows.col_indices(), &own))?;
+        let ghosts = ranks.agreed(set.list())?;
         let halo = Halo::new(ranks, starts, &ghosts)?;
         let below = halo.below() as u32;
         let complete = |column: u32| match column {
             own_column if own.contains(&own_column) => below + (own_column - own.start),
-            ghost => {
-                let number = ghosts.partition_point(|other| *other < ghost) as u32;
-                if ghost < own.start { number } else { number + (own.end - own.start) }
-            }
+            ghost if ghost < own.start => set.number(ghost),
+            ghost => set.number(ghost) + (own.end - own.start),
         };
         let width = own.len() + ghosts.len();
         let matrix = Arc::new(ranks.agreed(rows.with_columns(width, complete))?);

@@ -182,3 +182,33 @@ impl Halo {
         to.extend_from_slice(&ghosts[self.below..]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::distributed::in_threads;
+
+    #[test]
+    fn the_entries_of_each_rank_have_their_place_in_a_complete_vector() {
+        let (starts, wanted) = ([0, 4, 4, 9, 12], [vec![4, 8, 11], vec![], vec![1, 2, 9], vec![0, 3, 5]]);
+        let all = in_threads(4, |ranks| {
+            let halo = Halo::new(ranks, &starts, &wanted[ranks.rank()])?;
+            let mut seen = Vec::new();
+            for (rank, part) in halo.received_parts() {
+                for (number, place) in (halo.place_of(part)..).take(part.len()).enumerate() {
+                    let column = halo.column(place as u32);
+                    assert_eq!(column, wanted[ranks.rank()][part.start + number]);
+                    assert!((starts[rank]..starts[rank + 1]).contains(&(column as usize)));
+                    seen.push(place);
+                }
+            }
+            let own = halo.below()..halo.below() + halo.rows().len();
+            seen.extend(own);
+            seen.sort_unstable();
+            assert_eq!(seen, (0..halo.complete_rows()).collect::<Vec<_>>());
+            Ok(seen.len())
+        });
+        let lengths: Vec<usize> = all.into_iter().map(Result::unwrap).collect();
+        assert_eq!(lengths, [7, 0, 8, 6]);
+    }
+}

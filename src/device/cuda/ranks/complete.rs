@@ -156,7 +156,8 @@ impl<T: Scalar> CudaComplete<T> {
         }
         let (device, address) = (&self.device, window.of_ranks()[ranks.rank()]);
         let made = || -> Result<Room<T>> {
-            // SAFETY: the window has room for both; it lives as long as the vector, and as recordings that use it.
+            // SAFETY: the window has room for both, and lives as long as they and as recordings that use them; other ranks write it as
+            // the kernel expects.
             let (vector, words) = unsafe {
                 let words = device.lent(address + words_at as u64, 2 * neighbours)?;
                 (device.lend(address, halo.complete_rows(), k)?, words)
