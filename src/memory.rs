@@ -38,6 +38,13 @@ pub(crate) fn zeroed<T: Zeroable>(len: usize) -> Option<Vec<T>> {
     Some(array)
 }
 
+/// Returns an empty array with room for `len` elements, on huge pages as above.
+pub(crate) fn reserved<T>(len: usize) -> Vec<T> {
+    let mut array = Vec::with_capacity(len);
+    advise_huge_pages(array.spare_capacity_mut());
+    array
+}
+
 /// Prefetches an element that is soon read or written. It may be beyond the end, which affects only the cache.
 #[inline(always)]
 pub fn fetch<T>(array: &[T], at: usize) {

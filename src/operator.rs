@@ -51,10 +51,40 @@ pub trait Residuals: Send {
     ) -> Result<()>;
 }
 
-/// Computes the sums of PageRank's certificate for one graph without weights, on a device, by other code than that of a backend.
+/// Terms of a sum that are added one after the other; the sums of the parts are added in their order.
+pub const SUM_PART: usize = 1 << 14;
+
+/// The sum of each part of [`SUM_PART`] terms, and the sum of the rounding errors of its additions.
+pub type PartSums = Vec<[f64; 2]>;
+
+/// The map F(x) = d (inflow + kept + spread) + (1 - d) v of PageRank, apart from its links.
+#[derive(Clone, Copy, Debug)]
+pub struct RankMap<'a> {
+    /// The damping factor d.
+    pub damping: f64,
+    /// The distribution v; none if every vertex has `even`.
+    pub teleport: Option<&'a [f64]>,
+    /// The entry of v of every vertex, if v is not given.
+    pub even: f64,
+    /// What vertices without links spread: to each vertex this number, or its product with the entry of v if `by_teleport`.
+    pub spread: f64,
+    /// Whether `spread` is multiplied by v.
+    pub by_teleport: bool,
+    /// Whether a vertex without links keeps its rank.
+    pub keeps: bool,
+}
+
+/// Computes the sums of PageRank's certificate for one graph without weights, on a device, by other code than that of a backend. The
+/// bits are those of the host's computation.
 pub trait Inflow: Send {
-    /// Writes the sum of the contributions of the vertices that link to each vertex. The bits are those of the host's computation.
+    /// Writes the sum of the contributions of the vertices that link to each vertex.
     fn compute(&mut self, contributions: &[f64], inflow: &mut [f64]) -> Result<()>;
+
+    /// Takes the ranks x and the number of links out of each vertex. Returns the sums of x over the vertices without links, and over all.
+    fn begin(&mut self, x: &[f64], out: &[f64]) -> Result<[PartSums; 2]>;
+
+    /// Returns the sums of |F(x) - x|, and of the magnitudes of the terms that are rounded, for x of the last call of `begin`.
+    fn finish(&mut self, map: &RankMap<'_>) -> Result<[PartSums; 2]>;
 }
 
 /// A linear map bound to the device that it was made on: what solvers and callers apply. Clones share the map, and it may move

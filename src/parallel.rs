@@ -1,10 +1,11 @@
 //! Helpers for work that is split into pieces, on the threads of rayon's current pool, and for allocations that may fail.
 
 use crate::error::{Error, Result};
-use crate::memory::{try_reserve, zeroed};
+use crate::memory::{reserved, try_reserve, zeroed};
 use bytemuck::Zeroable;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
+use std::panic::resume_unwind;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Barrier, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
@@ -150,6 +151,31 @@ pub(crate) fn tabulate<T: Zeroable + Send>(n: usize, f: impl Fn(usize) -> T + Sy
     Ok(array)
 }
 
+/// Does the same for elements of any type.
+pub(crate) fn collected<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
+    /// The fewest elements that a thread computes as one task.
+    const FEWEST: usize = 4096;
+    let mut all = reserved(n);
+    (0..n).into_par_iter().with_min_len(FEWEST).map(f).collect_into_vec(&mut all);
+    all
+}
+
+/// Runs `work` on a thread of its own beside `main`, or after it if the system grants no thread.
+pub(crate) fn beside<A: Send, B>(work: impl FnOnce() -> A + Send, main: impl FnOnce() -> B) -> (A, B) {
+    let waiting = Mutex::new(Some(work));
+    let take = || lock(&waiting).take();
+    let (done, main) = thread::scope(|scope| {
+        let started = thread::Builder::new().spawn_scoped(scope, || take().map(|work| work()));
+        let main = main();
+        let joined = started.ok().and_then(|started| started.join().unwrap_or_else(|e| resume_unwind(e)));
+        (joined, main)
+    });
+    match done.or_else(|| take().map(|work| work())) {
+        Some(done) => (done, main),
+        None => unreachable!("the work is done once"),
+    }
+}
+
 /// Calls `run` once with each number below `count`, on the threads of rayon's current pool.
 fn for_each_number(count: usize, run: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().with_max_len(1).for_each(run);
@@ -217,4 +243,23 @@ pub(crate) fn available() -> u64 {
     let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let limit = limits.iter().find_map(|path| number(file(path)?));
     free.unwrap_or(u64::MAX).min(limit.unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_beside_other_work_gives_both_results_and_its_panic() {
+        assert_eq!(beside(|| 1, || "main"), (1, "main"));
+        let panicked = std::panic::catch_unwind(|| beside(|| panic!("of the work"), || ()));
+        assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"of the work"));
+    }
+
+    #[test]
+    fn collected_elements_are_in_order() {
+        for n in [0, 1, 100_000] {
+            assert!(collected(n, |i| 3 * i).into_iter().eq((0..n).map(|i| 3 * i)));
+        }
+    }
 }

@@ -9,6 +9,7 @@
 
 use super::{Offsets, Pattern, Values};
 use crate::error::{CsrFault, Error, Result};
+use crate::parallel::collected;
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -164,6 +165,6 @@ impl Csr {
 
     /// Returns `f(row)` for every row, in order, computed on the threads of rayon's current pool.
     pub fn map_rows<R: Send>(&self, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
-        (0..self.rows()).into_par_iter().with_min_len(4096).map(f).collect()
+        collected(self.rows(), f)
     }
 }

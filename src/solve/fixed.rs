@@ -11,10 +11,12 @@ use super::run::{Family, Iterations, Run, Stop, Tracks};
 use crate::device::{Device, Name, Recorded, Slot, SlotState, Work};
 use crate::error::{ChainError, Error, Result};
 use crate::observe::{Observer, Phase};
-use crate::parallel::{run_all, zeros};
+use crate::parallel::{collected, zeros};
 use crate::scalar::Scalar;
 use crate::stop::{Norms, Progress, StopCode, StopReason, StoppingRule};
+use std::any::Any;
 use std::borrow::Cow;
+use std::mem;
 use std::time::{Duration, Instant};
 
 /// Factor by which the target falls below the tolerance after the computed error has missed it.
@@ -80,8 +82,8 @@ trait Executor: Iterations {
     /// Copies x to the host.
     fn fetch(&self) -> Result<Self::Host>;
 
-    /// Returns x of a column.
-    fn column(host: &Self::Host, column: usize) -> Vec<f64>;
+    /// Takes x of a column. Each column is taken once.
+    fn column(host: &mut Self::Host, column: usize) -> Vec<f64>;
 }
 
 /// Iterations on a device.
@@ -138,14 +140,12 @@ impl<D: Device, T: Scalar, P: Steps<D, T>> Executor for OnDevice<D, T, P> {
         Ok((host, k))
     }
 
-    fn column((host, k): &(Vec<T>, usize), column: usize) -> Vec<f64> {
-        const ROWS: usize = 1 << 14;
-        let mut own = vec![0.0; host.len() / k];
-        let bands = own.chunks_mut(ROWS).zip(host.chunks(ROWS * k)).collect();
-        run_all(bands, |(own, host): (&mut [f64], &[T])| {
-            own.iter_mut().zip(host.iter().skip(column).step_by(*k)).for_each(|(x, v)| *x = v.to_f64());
-        });
-        own
+    fn column((host, k): &mut (Vec<T>, usize), column: usize) -> Vec<f64> {
+        let whole: &mut dyn Any = host;
+        match whole.downcast_mut::<Vec<f64>>() {
+            Some(whole) if *k == 1 => mem::take(whole),
+            _ => collected(host.len() / *k, |row| host[row * *k + column].to_f64()),
+        }
     }
 }
 
@@ -208,8 +208,8 @@ impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Executor for OnHost<P> {
         Ok(self.x.clone())
     }
 
-    fn column(host: &Vec<f64>, _: usize) -> Vec<f64> {
-        host.clone()
+    fn column(host: &mut Vec<f64>, _: usize) -> Vec<f64> {
+        mem::take(host)
     }
 }
 
@@ -270,14 +270,14 @@ impl<S: Executor, C: FnMut(usize, Vec<f64>) -> Result<(Vec<f64>, f64)>> Family<S
     }
 
     fn judge(&mut self, run: &mut Run<'_, '_>, source: &mut S, state: &mut SlotState) -> Result<bool> {
-        let host = source.fetch()?;
+        let mut host = source.fetch()?;
         let mut again = false;
         for column in 0..run.tracks.len() {
             if self.found[column].0.is_none() {
                 let reason = self.reason(run, column);
                 let span = run.phase(Phase::Verify, "checking the answer");
                 let began = Instant::now();
-                let (x, truth) = (self.check)(column, S::column(&host, column))?;
+                let (x, truth) = (self.check)(column, S::column(&mut host, column))?;
                 let checking = began.elapsed();
                 (run.checking, self.found[column].1) =
                     (run.checking + checking, self.found[column].1 + checking.as_secs_f64());

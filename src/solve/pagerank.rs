@@ -32,6 +32,7 @@ use crate::stop::{StopReason, StoppingRule};
 use certificate::certify_renumbered;
 pub use certificate::{Certificate, certify};
 use links::Links;
+use rayon::prelude::*;
 use std::time::Instant;
 
 /// The policy for a surfer at a vertex without links (a sink).
@@ -446,9 +447,9 @@ fn checked_ranks(problem: &RankProblem<'_>, x: Vec<f64>, certificate: &mut Certi
 
 /// Scales the ranks to sum 1 if the policy conserves the sum.
 fn normalised(problem: &RankProblem<'_>, mut x: Vec<f64>) -> Vec<f64> {
-    let sum = problem.links.part().sum(x.iter().copied());
+    let sum = problem.links.part().sum_of(x.len(), |i| x[i]);
     if problem.dangling.conserves() && sum.is_normal() {
-        x.iter_mut().for_each(|x| *x /= sum);
+        x.par_chunks_mut(1 << 14).for_each(|x| x.iter_mut().for_each(|x| *x /= sum));
     }
     x
 }

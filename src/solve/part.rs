@@ -2,6 +2,7 @@
 
 use super::rounding::{sum_and_lost, sum_in_parts};
 use crate::device::distributed::Halo;
+use crate::operator::PartSums;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -47,6 +48,11 @@ impl<'a> Part<'a> {
     /// Does the same for `count` terms of this process, on all threads.
     pub fn sum_of(self, count: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
         self.join(sum_in_parts(count, term))
+    }
+
+    /// Adds the sums of the parts of this process, which a device has computed, as [`sum_of`](Part::sum_of) does.
+    pub fn sum_of_parts(self, parts: PartSums) -> f64 {
+        self.join(sum_and_lost(parts.into_iter().flatten()))
     }
 
     /// Adds the sum of this process and its rounding errors to those of the other ranks, in the order of ranks.

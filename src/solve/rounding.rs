@@ -1,5 +1,6 @@
 //! Sums with a rounding error independent of the number of terms.
 
+use crate::operator::SUM_PART;
 use rayon::prelude::*;
 
 /// Computes a sum that is rounded about once, regardless of the number of terms (A. Neumaier, ZAMM 54, 1974).
@@ -21,9 +22,8 @@ pub(super) fn sum_and_lost(terms: impl Iterator<Item = f64>) -> [f64; 2] {
 
 /// Does the same for `count` terms on all threads. The bits do not depend on the number of threads.
 pub(super) fn sum_in_parts(count: usize, term: impl Fn(usize) -> f64 + Sync) -> [f64; 2] {
-    const PART: usize = 1 << 14;
-    let part = |first: usize| sum_and_lost((first..(first + PART).min(count)).map(&term));
-    let parts: Vec<[f64; 2]> = (0..count).into_par_iter().step_by(PART).map(part).collect();
+    let part = |first: usize| sum_and_lost((first..(first + SUM_PART).min(count)).map(&term));
+    let parts: Vec<[f64; 2]> = (0..count).into_par_iter().step_by(SUM_PART).map(part).collect();
     sum_and_lost(parts.into_iter().flatten())
 }
 
@@ -35,7 +35,7 @@ mod tests {
     fn a_sum_in_parts_has_all_terms_and_keeps_their_digits() {
         let sum_of =
             |count, term: &(dyn Fn(usize) -> f64 + Sync)| sum_in_parts(count, term).iter().sum::<f64>();
-        for count in [0, 1, (1 << 14) - 1, 1 << 14, 100_000] {
+        for count in [0, 1, SUM_PART - 1, SUM_PART, 100_000] {
             assert_eq!(sum_of(count, &|i| i as f64), (count * count.saturating_sub(1) / 2) as f64);
         }
         let term = |i: usize| match i {

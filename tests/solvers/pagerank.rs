@@ -517,6 +517,11 @@ fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
         let transpose = gpu.transposed(&graph, 0).unwrap().expect(name);
         let (mut there, here) =
             (Links::with_transpose(&graph, transpose).unwrap(), Links::new(&graph).unwrap());
+        let teleport: Vec<f64> = {
+            let weights = (0..here.vertices()).map(|i| (1 + i % 7) as f64);
+            let sum: f64 = weights.clone().sum();
+            weights.map(|weight| weight / sum).collect()
+        };
         let of = |links: &Links| {
             let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, "pull").unwrap();
             let operator = choice.build::<Cuda, f64>(&gpu, links.incoming(), 0).unwrap();
@@ -526,6 +531,19 @@ fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
             there.compute_on_device(inflow);
         }
         let (there_ranks, here_ranks) = (of(&there), of(&here));
+        for dangling in Dangling::ALL {
+            for teleport in [None, Some(&teleport[..])] {
+                let of = |links: &Links| {
+                    certify(&RankProblem { dangling, teleport, ..plain(links) }, &here_ranks.ranks).unwrap()
+                };
+                assert_eq!(
+                    of(&there),
+                    of(&here),
+                    "{name}: {dangling:?}, personalised {}",
+                    teleport.is_some()
+                );
+            }
+        }
         assert!(bits(&there_ranks.ranks) == bits(&here_ranks.ranks), "{name}");
         assert_eq!(there_ranks.certificate, here_ranks.certificate, "{name}");
         assert!(there.incoming() == here.incoming(), "{name}: the host's transpose");

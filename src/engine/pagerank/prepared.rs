@@ -16,8 +16,9 @@ use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::{Error, GpuError, Result};
 use crate::format::Csr;
-use crate::observe::{Observer, Phase, profile};
+use crate::observe::{Observer, Phase};
 use crate::operator::Inflow;
+use crate::parallel::beside;
 use crate::scalar::Scalar;
 use crate::solve::pagerank::links::Links;
 use crate::solve::pagerank::power::vectors;
@@ -150,14 +151,14 @@ impl Prepared {
     fn of_graph(graph: Matrix, settings: Settings, mut running: Running) -> Result<Prepared> {
         let (device, backend) = running.open(settings.serial())?;
         let began = Instant::now();
-        let counting = profile::begin(Phase::Analyse);
-        let graph_facts = GraphFacts::of(&graph);
-        drop(counting);
         let sorting = running.phases.begin(Phase::Build, "sorting the links");
         let (loops, repeats) =
             (settings.self_loops == SelfLoops::Keep, settings.duplicates == Repeated::Keep);
-        let csr =
-            if loops && repeats { graph.csr } else { Arc::new(graph.csr.simplified(0, loops, repeats)?) };
+        let csr = if loops && repeats {
+            Arc::clone(&graph.csr)
+        } else {
+            Arc::new(graph.csr.simplified(0, loops, repeats)?)
+        };
         let extrapolate = settings.method == RankMethod::Extrapolated;
         // On a GPU, iterations are too fast for reordering to pay, unless there are many.
         let reorder = matches!(device.0, Opened::Cpu(_)) || settings.may_take_long();
@@ -165,11 +166,15 @@ impl Prepared {
         let vectors = vectors(settings.dangling, true, extrapolate) * running.request.columns;
         // Backends other than `pull` read the transpose on the host, and `pull` does so for columns near the diagonal.
         let pulls = (backend.is_auto() && running.request.columns == 1) || backend.entry.name == "pull";
-        let there = if pulls && !reorder && Links::are_scattered(&csr) {
-            transposed_there(&device, &csr, vectors)?
-        } else {
-            None
-        };
+        let (graph_facts, there) = beside(
+            || GraphFacts::of(&graph),
+            || match pulls && !reorder && Links::are_scattered(&csr) {
+                true => transposed_there(&device, &csr, vectors),
+                false => Ok(None),
+            },
+        );
+        let there = there?;
+        drop(graph);
         let links = match there {
             Some(transpose) => Links::with_transpose(&csr, transpose),
             None if reorder => Links::in_best_order(csr),

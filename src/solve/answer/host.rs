@@ -286,7 +286,7 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         let Some(matrix) = self.system.matrix.entries() else { return Ok(None) };
         let Memory { columns, next_x, next_r: z, host, estimator, .. } = &mut *self.memory;
         let Column { x, r, .. } = &columns[column];
-        z.copy_from_slice(r);
+        let mut z_of_m = &r[..];
         if let Some((m, [from, to])) = m {
             let by = scale(self.device, r);
             if self.k > 1 {
@@ -299,13 +299,14 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
             work.download(to, host)?;
             let of_column = host.iter().skip(column).step_by(self.k);
             z.iter_mut().zip(of_column).for_each(|(z, host)| *z = host.to_f64() * by);
+            z_of_m = z;
         }
         Ok(match self.system.matrix {
             MatrixRef::OfRank(rows) => {
                 let below = rows.halo().below();
-                forward_error::over_ranks(self.device, (matrix, below), x, r, z, smallest)
+                forward_error::over_ranks(self.device, (matrix, below), x, r, z_of_m, smallest)
             }
-            _ => estimator.estimate(matrix, x, r, z, smallest, next_x),
+            _ => estimator.estimate(matrix, x, r, z_of_m, smallest, next_x),
         })
     }
 

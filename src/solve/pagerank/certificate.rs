@@ -10,14 +10,15 @@
 //!
 //! F(x) - x is computed here in double precision from the graph itself. Each sum is rounded about once regardless of its length,
 //! and a bound on the rounding is added. The certificate does not depend on the arithmetic that computed x. A GPU that has the
-//! links computes the sums over them itself, by code other than that of its backends; the bits are those of the host. Over ranks, each
+//! links computes all sums itself, by code other than that of its backends; the bits are those of the host. Over ranks, each
 //! rank computes F(x) - x in its own rows, and the sums of the ranks are added in their order.
 
 use super::{Dangling, RankProblem, Renumbered};
 use crate::error::{Error, Result};
 use crate::format::Values;
+use crate::operator::RankMap;
+use crate::parallel::collected;
 use crate::solve::rounding::sum;
-use rayon::prelude::*;
 
 /// The unit of rounding in double precision.
 const ROUNDING: f64 = f64::EPSILON / 2.0;
@@ -53,18 +54,23 @@ pub fn certify(problem: &RankProblem<'_>, x: &[f64]) -> Result<Certificate> {
 /// Certifies x in the vertex order of [`Links`](super::links::Links).
 pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certificate {
     let links = problem.links;
-    let (part, n, d) = (links.part(), links.rows(), problem.damping);
-    let vertices = links.vertices();
-    if vertices == 0 {
+    if links.vertices() == 0 {
         return Certificate { residual: 0.0, error_bound: 0.0, sum: 0.0 };
     }
+    let [residual, magnitude, sum] = measured_there(problem, x).unwrap_or_else(|| measured_here(problem, x));
+    // Weights of links (their sum, the division, the product, the sum of products) take 8 roundings, the spread and the jump also
+    // 8, their sum 3, the difference and both norms 4. Twice that total is allowed.
+    let rounding = 32.0 * ROUNDING * (magnitude + residual);
+    Certificate { residual, error_bound: (residual + rounding) / (1.0 - problem.damping), sum }
+}
+
+/// Computes the norm of F(x) - x, the sum of the magnitudes of the terms that are rounded, and the sum of x.
+fn measured_here(problem: &RankProblem<'_>, x: &[f64]) -> [f64; 3] {
+    let links = problem.links;
+    let (part, n, out, incoming) = (links.part(), links.rows(), links.out(), links.incoming());
     // The contribution of each vertex along a link of weight 1: one rounding.
-    let out = links.out();
-    let contribution = |j: usize| if out[j] > 0.0 { x[j] / out[j] } else { 0.0 };
-    let contributions: Vec<f64> =
-        (0..n).into_par_iter().with_min_len(CONTRIBUTIONS).map(contribution).collect();
+    let contributions = collected(n, |j| if out[j] > 0.0 { x[j] / out[j] } else { 0.0 });
     let stranded = part.sum_of(n, |vertex| if out[vertex] == 0.0 { x[vertex] } else { 0.0 });
-    let incoming = links.incoming();
     let contributions = part.complete(&contributions);
     // One rounding for each product, a few for the sum.
     let inflow = links.inflow_there(&contributions).unwrap_or_else(|| match incoming.values() {
@@ -77,34 +83,49 @@ pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certif
         }),
     });
     drop(contributions);
+    let map = rank_map(problem, stranded);
     // F(x) - x of a vertex, and the magnitude of the terms that are rounded. It is computed for each of the two sums: storing it
     // takes longer.
     let row = |i: usize| {
-        let kept = match problem.dangling {
-            Dangling::SelfLoop if out[i] == 0.0 => x[i],
-            _ => 0.0,
-        };
-        let spread = match problem.dangling {
-            Dangling::Uniform => stranded / vertices as f64,
-            Dangling::Personalised => stranded * problem.teleport(i),
-            Dangling::SelfLoop | Dangling::Drop => 0.0,
-        };
-        let jump = (1.0 - d) * problem.teleport(i);
-        let image = d * (inflow[i] + kept + spread) + jump;
+        let v = map.teleport.map_or(map.even, |v| v[i]);
+        let kept = if map.keeps && out[i] == 0.0 { x[i] } else { 0.0 };
+        let spread = if map.by_teleport { map.spread * v } else { map.spread };
+        let jump = (1.0 - map.damping) * v;
+        let image = map.damping * (inflow[i] + kept + spread) + jump;
         // The rounded terms have at most the magnitude of `image`; x itself is exact.
-        (image - x[i], image.abs() + d * (inflow[i].abs() + kept.abs() + spread.abs()) + jump.abs())
+        (image - x[i], image.abs() + map.damping * (inflow[i].abs() + kept.abs() + spread.abs()) + jump.abs())
     };
-    let residual = part.sum_of(n, |i| row(i).0.abs());
-    let magnitude = part.sum_of(n, |i| row(i).1);
-    let sum = part.sum_of(n, |i| x[i]);
-    // Weights of links (their sum, the division, the product, the sum of products) take 8 roundings, the spread and the jump also
-    // 8, their sum 3, the difference and both norms 4. Twice that total is allowed.
-    let rounding = 32.0 * ROUNDING * (magnitude + residual);
-    Certificate { residual, error_bound: (residual + rounding) / (1.0 - d), sum }
+    [part.sum_of(n, |i| row(i).0.abs()), part.sum_of(n, |i| row(i).1), part.sum_of(n, |i| x[i])]
 }
 
-/// The fewest contributions that a thread computes as one task.
-const CONTRIBUTIONS: usize = 1 << 14;
+/// Does the same on the device that has the links; none if the host must do it.
+fn measured_there(problem: &RankProblem<'_>, x: &[f64]) -> Option<[f64; 3]> {
+    let (links, part) = (problem.links, problem.links.part());
+    links.on_device(|there| {
+        let [stranded, sum] = there.begin(x, links.out())?.map(|parts| part.sum_of_parts(parts));
+        let sums = there.finish(&rank_map(problem, stranded))?;
+        let [residual, magnitude] = sums.map(|parts| part.sum_of_parts(parts));
+        Ok([residual, magnitude, sum])
+    })
+}
+
+/// Returns F without the links. The ranks of the vertices without links sum to `stranded`.
+fn rank_map<'a>(problem: &RankProblem<'a>, stranded: f64) -> RankMap<'a> {
+    let vertices = problem.links.vertices() as f64;
+    let spread = match problem.dangling {
+        Dangling::Uniform => stranded / vertices,
+        Dangling::Personalised => stranded,
+        Dangling::SelfLoop | Dangling::Drop => 0.0,
+    };
+    RankMap {
+        damping: problem.damping,
+        teleport: problem.teleport,
+        even: 1.0 / vertices,
+        spread,
+        by_teleport: problem.dangling == Dangling::Personalised,
+        keeps: problem.dangling == Dangling::SelfLoop,
+    }
+}
 
 /// Independent partial sums of a row, which shorten the chain of dependent additions.
 const SUMS: usize = 4;

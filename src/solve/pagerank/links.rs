@@ -16,6 +16,7 @@ use crate::operator::Inflow;
 use crate::parallel::{lock, tabulate, zeros};
 use crate::solve::part::Part;
 use crate::solve::rounding::sum;
+use rayon::prelude::*;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -51,6 +52,14 @@ pub struct Links {
 #[derive(Clone)]
 struct There(Arc<Mutex<Box<dyn Inflow>>>);
 
+impl There {
+    fn run<R>(&self, compute: impl FnOnce(&mut dyn Inflow) -> Result<R>) -> Option<R> {
+        let done = compute(&mut **lock(&self.0));
+        done.inspect_err(|error| log::warn!("the host computes the certificate, which takes longer: {error}"))
+            .ok()
+    }
+}
+
 impl fmt::Debug for There {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("on a device")
@@ -84,15 +93,16 @@ impl Links {
 
     /// Computes the sum of the contributions of the vertices that link to each vertex on the device; none if the host must do it.
     pub(super) fn inflow_there(&self, contributions: &[f64]) -> Option<Vec<f64>> {
-        let there = self.there.as_ref()?;
+        // With all vertices in this process, the device has tried to compute the whole certificate.
+        let there = self.there.as_ref().filter(|_| self.of_rank.is_some())?;
         let mut inflow = zeros(self.rows()).ok()?;
-        match lock(&there.0).compute(contributions, &mut inflow) {
-            Ok(()) => Some(inflow),
-            Err(error) => {
-                log::warn!("the host computes the certificate, which takes longer: {error}");
-                None
-            }
-        }
+        there.run(|there| there.compute(contributions, &mut inflow))?;
+        Some(inflow)
+    }
+
+    /// Lets the device that has all links compute; none if no device has them, or if it fails.
+    pub(super) fn on_device<R>(&self, compute: impl FnOnce(&mut dyn Inflow) -> Result<R>) -> Option<R> {
+        self.there.as_ref().filter(|_| self.of_rank.is_none())?.run(compute)
     }
 
     /// Builds the links in the order with the fastest gathers. On CPUs the reordering takes about as long as it saves in ten
@@ -151,7 +161,8 @@ impl Links {
 
     /// Returns the number of vertices of this process without links.
     pub fn count_sinks(&self) -> usize {
-        self.sinks().count()
+        let count = |out: &[f64]| out.iter().filter(|&&out| out == 0.0).count();
+        self.out.par_chunks(1 << 16).map(count).sum()
     }
 
     /// Returns whether vertices have been reordered.
@@ -197,10 +208,10 @@ impl Links {
 /// Checks the weights, and computes the sum of the weights of the links out of each vertex. The rows begin with vertex `first`.
 fn checked_weights(graph: &Csr, first: usize) -> Result<Vec<f64>> {
     check_weights(graph, first)?;
-    let out = match graph.values() {
-        Values::Ones => graph.map_rows(|i| graph.row_range(i).len() as f64),
-        _ => graph.map_rows(|i| sum(graph.row(i).map(|(_, weight)| weight))),
-    };
+    if matches!(graph.values(), Values::Ones) {
+        return Ok(graph.map_rows(|i| graph.row_range(i).len() as f64));
+    }
+    let out = graph.map_rows(|i| sum(graph.row(i).map(|(_, weight)| weight)));
     // Outside this range, the fractions of a rank would lose digits.
     let far = |sum: &f64| *sum != 0.0 && !WEIGHTS.contains(sum);
     let Some(vertex) = out.iter().position(far) else { return Ok(out) };
