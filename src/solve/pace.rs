@@ -9,7 +9,9 @@ const LONGEST_BATCH_SECONDS: f64 = 0.1;
 /// The first batch, before the speed has been measured.
 const FIRST_BATCH: usize = 8;
 
-/// Below this, waiting for the device costs more than the iterations that run after the end of the solve.
+/// The time of a batch beyond which waiting for the device, about 30 us, costs less than an iteration that runs after the end of the
+/// solve; and the most iterations of a batch that takes less time.
+const SHORTEST_BATCH_SECONDS: f64 = 1e-3;
 const SHORTEST_BATCH: usize = 16;
 
 /// Beyond this, waiting for the device costs almost no time.
@@ -62,7 +64,8 @@ impl Pace {
             let recent = remaining(now.residual, t, residual, now.iteration - iteration);
             overall.unwrap_or(f64::MAX).min(recent.unwrap_or(f64::MAX))
         });
-        let by_rate = by_rate.clamp(SHORTEST_BATCH as f64, LONGEST_BATCH as f64) as usize;
+        let shortest = (SHORTEST_BATCH_SECONDS / seconds).ceil().clamp(1.0, SHORTEST_BATCH as f64);
+        let by_rate = by_rate.ceil().clamp(shortest, LONGEST_BATCH as f64) as usize;
         by_time.min(by_rate).min(longest).max(1)
     }
 }
@@ -73,4 +76,31 @@ fn remaining(now: f64, tolerance: f64, from: f64, iterations: usize) -> Option<f
     let rate = (from.ln() - now.ln()) / iterations as f64;
     let remaining = (now.ln() - tolerance.ln()) / rate;
     (rate > 0.0 && remaining.is_finite() && remaining > 0.0).then_some(remaining)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stop::Norms;
+
+    #[test]
+    fn a_batch_of_slow_iterations_ends_where_the_solve_is_expected_to_end() {
+        let batch = |microseconds: u64| {
+            let mut pace = Pace::default();
+            let mut now = Progress {
+                iteration: 0,
+                residual: 1.0,
+                norms: Norms { b: 1.0, initial: 1.0 },
+                run_began: 0,
+                improved_at: 0,
+                elapsed: Duration::ZERO,
+            };
+            assert_eq!(pace.next(&now, Some(2e-5), 1000, false), 8);
+            // Half a digit in each iteration.
+            (now.iteration, now.residual) = (8, 1e-4);
+            now.elapsed = Duration::from_micros(8 * microseconds);
+            pace.next(&now, Some(2e-5), 1000, false)
+        };
+        assert_eq!([5000, 1000, 250, 10].map(batch), [2, 2, 4, 16]);
+    }
 }
