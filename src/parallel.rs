@@ -176,6 +176,23 @@ pub(crate) fn beside<A: Send, B>(work: impl FnOnce() -> A + Send, main: impl FnO
     }
 }
 
+/// Makes an array as long as `from`, and calls `fill` with pieces of `from` and the same pieces of the new array, on the pool. Returns the
+/// array and the results, in order.
+pub(crate) fn in_pieces<A: Sync, B: Zeroable + Send, R: Send>(
+    from: &[A],
+    fill: impl Fn(&[A], &mut [B]) -> R + Sync,
+) -> Result<(Vec<B>, Vec<R>)> {
+    let mut array: Vec<B> = zeros(from.len())?;
+    let pieces = from.chunks(ELEMENTS).zip(array.chunks_mut(ELEMENTS)).collect();
+    let results = run_all(pieces, |(from, to): (&[A], &mut [B])| fill(from, to));
+    Ok((array, results))
+}
+
+/// Returns a copy of an array, made on the pool.
+pub(crate) fn copied<T: Copy + Zeroable + Send + Sync>(from: &[T]) -> Result<Vec<T>> {
+    Ok(in_pieces(from, |from, to| to.copy_from_slice(from))?.0)
+}
+
 /// Calls `run` once with each number below `count`, on the threads of rayon's current pool.
 fn for_each_number(count: usize, run: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().with_max_len(1).for_each(run);

@@ -2,6 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::format::{Offsets, Values};
+use crate::parallel::{copied, in_pieces};
+use bytemuck::Zeroable;
 use std::borrow::Cow;
 
 /// Row offsets or column indices.
@@ -73,14 +75,35 @@ fn does_not_fit(what: &'static str, value: impl Into<i128>, limit: u64, containe
 /// Converts each number to another type. The error names the first number that does not fit.
 fn convert<T, U>(array: &[T], what: &'static str, limit: u64, container: &'static str) -> Result<Vec<U>>
 where
-    T: Copy + TryInto<U> + TryInto<i128>,
+    T: Copy + Send + Sync + TryInto<U> + TryInto<i128>,
+    U: Copy + Zeroable + Send,
 {
-    let convert_one = |&number: &T| {
-        number.try_into().map_err(|_| {
-            does_not_fit(what, TryInto::<i128>::try_into(number).unwrap_or(i128::MAX), limit, container)
-        })
-    };
-    array.iter().map(convert_one).collect()
+    let fit = |number: T| TryInto::<U>::try_into(number).ok();
+    let (converted, unfit) = in_pieces(array, |from: &[T], to: &mut [U]| {
+        // Without an early exit the loop is vectorised.
+        let mut all = true;
+        for (&number, to) in from.iter().zip(to) {
+            let fitting = fit(number);
+            all &= fitting.is_some();
+            *to = fitting.unwrap_or(U::zeroed());
+        }
+        if all { None } else { from.iter().copied().find(|&number| fit(number).is_none()) }
+    })?;
+    match unfit.into_iter().flatten().next() {
+        None => Ok(converted),
+        Some(number) => {
+            let number = TryInto::<i128>::try_into(number).unwrap_or(i128::MAX);
+            Err(does_not_fit(what, number, limit, container))
+        }
+    }
+}
+
+/// Returns an owned array. A borrowed one is copied.
+fn owned<T: Copy + Zeroable + Send + Sync>(array: Cow<'_, [T]>) -> Result<Vec<T>> {
+    match array {
+        Cow::Owned(array) => Ok(array),
+        Cow::Borrowed(array) => copied(array),
+    }
 }
 
 impl Indices<'_> {
@@ -98,12 +121,12 @@ impl Indices<'_> {
         match self {
             Indices::U32(array) => match array.last() {
                 Some(&last) if u64::from(last) > Offsets::MOST_NARROW => {
-                    Ok(Offsets::U64(array.iter().map(|&offset| offset.into()).collect()))
+                    convert(&array, WHAT, u64::MAX, "64-bit row offsets").map(Offsets::U64)
                 }
-                _ => Ok(Offsets::U32(array.into_owned())),
+                _ => owned(array).map(Offsets::U32),
             },
-            Indices::U64(array) => wide(array.into_owned()),
-            Indices::Usize(array) => wide(array.iter().map(|&offset| offset as u64).collect()),
+            Indices::U64(array) => wide(owned(array)?),
+            Indices::Usize(array) => wide(convert(&array, WHAT, u64::MAX, "64-bit row offsets")?),
             Indices::I32(array) => {
                 convert(&array, WHAT, u32::MAX.into(), "32-bit row offsets").map(Offsets::U32)
             }
@@ -117,11 +140,9 @@ impl Indices<'_> {
         const PLACE: &str = "32-bit column indices";
         let limit = u32::MAX.into();
         match self {
-            Indices::U32(array) => Ok(array.into_owned()),
+            Indices::U32(array) => owned(array),
             Indices::U64(array) => convert(&array, WHAT, limit, PLACE),
-            Indices::Usize(array) => {
-                convert(&array.iter().map(|&column| column as u64).collect::<Vec<_>>(), WHAT, limit, PLACE)
-            }
+            Indices::Usize(array) => convert(&array, WHAT, limit, PLACE),
             Indices::I32(array) => convert(&array, WHAT, limit, PLACE),
             Indices::I64(array) => convert(&array, WHAT, limit, PLACE),
         }
@@ -131,8 +152,8 @@ impl Indices<'_> {
 impl Numbers<'_> {
     pub(super) fn values(self) -> Result<Values> {
         Ok(match self {
-            Numbers::F32(array) => Values::from(array.into_owned()),
-            Numbers::F64(array) => Values::from(array.into_owned()),
+            Numbers::F32(array) => Values::from(owned(array)?),
+            Numbers::F64(array) => Values::from(owned(array)?),
             Numbers::Ones => Values::Ones,
         })
     }

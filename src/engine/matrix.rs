@@ -5,7 +5,7 @@ use super::device::DeviceHandle;
 use crate::device::Kept;
 use crate::error::{Error, Result};
 use crate::format::stats::{self, Asymmetry, Rounding, Verdict};
-use crate::format::{Coo, Csr, Duplicates, Offsets, Values};
+use crate::format::{Coo, Csr, Duplicates, Offsets, Pattern, Values};
 use crate::precond::Preconditioner;
 use crate::source::{self, Attached, Labels, Loaded, Options};
 use crate::text::{exact, thousands};
@@ -339,6 +339,10 @@ from_libraries!(
 
 /// Builds compressed rows. If the column indices of a row do not increase, the rows are sorted and duplicate entries summed.
 fn sorted(rows: usize, cols: usize, offsets: Offsets, columns: Vec<u32>, values: Values) -> Result<Csr> {
+    let (offsets, columns) = match Pattern::or_arrays((rows, cols), offsets, columns) {
+        Ok(pattern) => return Csr::with_pattern(Arc::new(pattern), values),
+        Err(arrays) => arrays,
+    };
     let row = |i: usize| offsets.get(i)..offsets.get(i + 1);
     let shaped = rows.checked_add(1) == Some(offsets.len())
         && values.stored().unwrap_or(columns.len()) == columns.len()

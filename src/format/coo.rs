@@ -3,10 +3,10 @@
 use super::assemble::{Entries, assemble};
 use super::finish::{Duplicates, Width, finish, narrow as fits_narrow};
 use super::order::by_rows;
-use super::pieces::{each, narrow};
+use super::pieces::narrow;
 use super::{Csr, Values};
 use crate::error::{Error, Result};
-use crate::parallel::{room, zeros};
+use crate::parallel::{copied, room, zeros};
 use std::ops::Range;
 
 /// A matrix as triplets, counted from 0. Entries may be in any order, and may be repeated.
@@ -129,7 +129,7 @@ impl Csr {
             let index = narrow(row, "a row index", "32-bit row indices")?;
             row_indices[self.row_range(row)].fill(index);
         }
-        let columns = each(self.col_indices(), Ok)?;
+        let columns = copied(self.col_indices())?;
         let values = match self.values() {
             Values::Ones => Vec::new(),
             values => values.copied()?.into_f64(self.nnz())?,

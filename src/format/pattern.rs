@@ -5,9 +5,9 @@
 //! are searched one by one for the first fault, so that the reported fault is the same for any number of threads.
 
 use super::columns::Columns;
-use super::pieces::{cut, each, pieces_for};
+use super::pieces::{cut, pieces_for};
 use crate::error::{CsrFault, Result};
-use crate::parallel::run_all;
+use crate::parallel::{copied, run_all};
 use bytemuck::Pod;
 use std::ops::Range;
 use std::sync::Arc;
@@ -120,7 +120,19 @@ impl Pattern {
         Ok(Pattern { rows, cols, row_offsets, col_indices: col_indices.into(), repeats: false })
     }
 
-    /// Does the same, but allows repeated column indices within a row, next to each other: a graph with parallel edges. The
+    /// Does the same, but returns the arrays if they are not valid.
+    pub(crate) fn or_arrays(
+        (rows, cols): (usize, usize),
+        row_offsets: Offsets,
+        col_indices: Vec<u32>,
+    ) -> std::result::Result<Pattern, (Offsets, Vec<u32>)> {
+        match check(rows, cols, &row_offsets, &col_indices, false) {
+            Ok(_) => Ok(Pattern { rows, cols, row_offsets, col_indices: col_indices.into(), repeats: false }),
+            Err(_) => Err((row_offsets, col_indices)),
+        }
+    }
+
+    /// Does the same as [`new`](Pattern::new), but allows repeated column indices within a row, next to each other: a graph with parallel edges. The
     /// values of repeated entries add up.
     pub fn with_repeats(
         rows: usize,
@@ -172,10 +184,10 @@ impl Pattern {
     pub(super) fn unshared(pattern: Arc<Pattern>) -> Result<Pattern> {
         Arc::try_unwrap(pattern).or_else(|shared| {
             let row_offsets = match &shared.row_offsets {
-                Offsets::U32(offsets) => Offsets::U32(each(offsets, Ok)?),
-                Offsets::U64(offsets) => Offsets::U64(each(offsets, Ok)?),
+                Offsets::U32(offsets) => Offsets::U32(copied(offsets)?),
+                Offsets::U64(offsets) => Offsets::U64(copied(offsets)?),
             };
-            let col_indices = each(&shared.col_indices, Ok)?.into();
+            let col_indices = copied(&shared.col_indices)?.into();
             Ok(Pattern { row_offsets, col_indices, ..*shared })
         })
     }

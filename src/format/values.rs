@@ -2,6 +2,7 @@
 
 use super::pieces::{each, each_row};
 use crate::error::Result;
+use crate::parallel::copied;
 use bytemuck::Zeroable;
 
 /// The values of a matrix, stored apart from its pattern.
@@ -58,8 +59,8 @@ impl Values {
     pub fn copied(&self) -> Result<Values> {
         Ok(match self {
             Values::Ones => Values::Ones,
-            Values::F32(v) => Values::F32(each(v, Ok)?),
-            Values::F64(v) => Values::F64(each(v, Ok)?),
+            Values::F32(v) => Values::F32(copied(v)?),
+            Values::F64(v) => Values::F64(copied(v)?),
         })
     }
 

@@ -236,6 +236,38 @@ fn arrays_of_every_width_make_the_same_matrix() {
 }
 
 #[test]
+fn long_arrays_are_converted_and_checked_to_their_ends() {
+    let grid = Matrix::open("poisson2d:200x150").unwrap();
+    let csr = grid.csr();
+    let columns: Vec<i64> = csr.col_indices().iter().map(|&column| column.into()).collect();
+    let offsets: Vec<i32> = (0..=csr.rows()).map(|row| csr.row_offsets().get(row) as i32).collect();
+    let values: Vec<f64> = (0..csr.nnz()).map(|entry| csr.values().get(entry)).collect();
+    let made = |columns: &[i64]| Matrix::from_csr(30_000, 30_000, &offsets, columns, &values);
+    assert_eq!(made(&columns).unwrap().csr(), csr);
+    for place in [0, 60_000, 100_000, csr.nnz() - 1] {
+        for wrong in [-1, 1 << 33] {
+            let mut columns = columns.clone();
+            columns[place] = wrong;
+            // The error names the first of several.
+            let behind = if wrong < 0 { 1 << 40 } else { -7 };
+            columns[place + 1..].iter_mut().for_each(|column| *column = behind);
+            let message = made(&columns).unwrap_err().to_string();
+            assert!(message.contains(&wrong.to_string()), "{message}");
+        }
+        let mut columns = columns.clone();
+        columns[place] = 30_000;
+        let message = made(&columns).unwrap_err().to_string();
+        assert!(message.contains("30000") || message.contains("30,000"), "{message}");
+    }
+    // The columns of the last row are in another order.
+    let (mut columns, mut values, last) = (columns, values.clone(), csr.nnz() - 1);
+    columns.swap(last, last - 1);
+    values.swap(last, last - 1);
+    let sorted = Matrix::from_csr(30_000, 30_000, &offsets, &columns, &values).unwrap();
+    assert_eq!(sorted.csr(), csr);
+}
+
+#[test]
 fn invalid_arrays_are_refused() {
     let refused = |offsets: Vec<i64>, columns: Vec<i64>| {
         let values = vec![1.0; columns.len()];

@@ -3,7 +3,7 @@
 use super::{from_rows, refused, wide};
 use crate::error::{Error, Result};
 use crate::format::Csr;
-use crate::format::pieces::each;
+use crate::parallel::copied;
 use nalgebra_sparse::{CscMatrix, CsrMatrix};
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ macro_rules! conversions {
 
             fn try_from(matrix: &CsrMatrix<$T>) -> Result<Csr> {
                 let (offsets, columns, values) = matrix.csr_data();
-                from_rows((matrix.nrows(), matrix.ncols()), offsets, columns, each(values, Ok)?.into())
+                from_rows((matrix.nrows(), matrix.ncols()), offsets, columns, copied(values)?.into())
             }
         }
 

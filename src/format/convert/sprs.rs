@@ -4,6 +4,7 @@ use super::{from_rows, refused, wide};
 use crate::error::{Error, Result};
 use crate::format::pieces::{each, narrow};
 use crate::format::{Csr, Offsets, Pattern, Values};
+use crate::parallel::copied;
 use sprs::{CsMat, CsMatI, CsMatViewI};
 use std::sync::Arc;
 
@@ -56,7 +57,7 @@ macro_rules! conversions {
             fn try_from(matrix: &CsMat<$T>) -> Result<Csr> {
                 let shape = (matrix.outer_dims(), matrix.inner_dims());
                 let offsets = matrix.proper_indptr();
-                let values = each(matrix.data(), Ok)?;
+                let values = copied(matrix.data())?;
                 let rows = from_rows(shape, &offsets, matrix.indices(), values.into())?;
                 if matrix.is_csr() { Ok(rows) } else { rows.transposed() }
             }
