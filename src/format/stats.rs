@@ -4,14 +4,14 @@
 //! 1. `rows`: one parallel pass over rows, column indices and values, in pieces that stay in cache. It computes row lengths, row
 //!    sums, the diagonal, the bandwidth, statistics of the values, the components of the undirected pattern (`components`) and
 //!    the number of blocks of every size from 2 x 2 to 8 x 8 (`blocks`).
-//! 2. `symmetry`: one parallel pass that looks up each pair of mirrored entries once, in the shorter of its two rows. It is
-//!    skipped if the source guarantees symmetry.
+//! 2. `symmetry`: one parallel pass that compares each pair of mirrored entries once, and others if the matrix does not equal its
+//!    transpose. It is skipped if the source guarantees symmetry.
 //!
 //! In addition, the row lengths are read once for the slots of SELL (`memory`), and the parents of the components once for
 //! their sizes: n numbers each.
 //!
 //! # Memory
-//! Four bytes per row for the components, and for each worker up to two bytes per column for the blocks. The number of workers
+//! Four bytes per row for the components, about 16 per row for the symmetry, and for each worker up to two bytes per column for the blocks. The number of workers
 //! is limited so that their memory does not exceed that of the matrix. The matrix is not transposed.
 //!
 //! # Determinism

@@ -90,7 +90,7 @@ impl From<Vec<f64>> for Values {
 pub(crate) type One = [u8; 0];
 
 /// The element type of stored values.
-pub(crate) trait Stored: Copy + Zeroable + Send + Sync {
+pub(crate) trait Stored: Copy + PartialEq + Zeroable + Send + Sync {
     /// Wraps a vector of this type as [`Values`].
     fn wrap(values: Vec<Self>) -> Values;
     /// Returns whether the value is +0, with which padding and blocks are filled; -0 is not.

@@ -4,8 +4,9 @@ use crate::common::vectors::Numbers;
 use crate::common::zoo;
 use solver::Error;
 use solver::format::stats::{Asymmetry, ROUNDING, Rounding, Verdict, symmetry_of};
-use solver::format::{Coo, Csr, Duplicates, Stats};
+use solver::format::{Coo, Csr, Duplicates, Stats, Values};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 fn verdict(m: &Csr) -> Verdict {
     let found = symmetry_of(m).unwrap();
@@ -180,4 +181,70 @@ fn the_verdict_on_random_matrices_matches_its_definition() {
         }] += 1;
     }
     assert!(kinds.iter().all(|&count| count > 5), "{kinds:?}");
+}
+
+/// Returns the entries of a matrix of 200,000 rows with a neighbour on each side of the diagonal, a first row and a last row that are nearly full, and an entry
+/// far from the diagonal in each row. Bands of rows then begin in rows of all kinds of others.
+fn near_and_far_entries() -> Vec<(usize, usize, f64)> {
+    const N: usize = 200_000;
+    let mut all = Vec::new();
+    let mut add = |i: usize, j: usize| {
+        let value = (i.min(j) + 2 * i.max(j)) as f64;
+        all.extend([(i, j, value), (j, i, value)]);
+    };
+    for i in 1..N - 2 {
+        add(i, i + 1);
+        if i % 3 != 0 {
+            add(0, i + 1);
+        }
+        if i > 2 && i + 100 < N / 2 {
+            add(i, N - 1 - i);
+        }
+        if i < N - 3 {
+            add(N - 1, i);
+        }
+    }
+    all.extend((0..N).filter(|i| i % 5 > 0).map(|i| (i, i, 4.0)));
+    all
+}
+
+fn of_entries(entries: &[(usize, usize, f64)]) -> Csr {
+    let mut m = Coo::with_capacity(200_000, 200_000, entries.len()).unwrap();
+    entries.iter().for_each(|&(i, j, value)| m.push(i, j, value).unwrap());
+    m.into_csr().unwrap()
+}
+
+#[test]
+fn each_changed_or_missing_entry_of_a_large_matrix_is_found() {
+    let entries = near_and_far_entries();
+    let m = of_entries(&entries);
+    assert_eq!(verdict(&m), Verdict::Exact);
+    assert_eq!(verdict(&m.with_wide_offsets()), Verdict::Exact);
+    for values in [Values::Ones, m.to_f32().into_parts().1] {
+        let other = Csr::with_pattern(Arc::clone(m.pattern()), values).unwrap();
+        assert_eq!(symmetry_of(&other).unwrap(), Verdict::Exact);
+    }
+    let step = (entries.len() / 8) | 1;
+    for place in (0..entries.len()).step_by(step) {
+        let (row, col, value) = entries[place];
+        let mut changed = entries.clone();
+        changed[place].2 = value + 1.0;
+        let (above, below) = if row <= col { (value + 1.0, value) } else { (value, value + 1.0) };
+        let pair = Asymmetry { row: row.min(col), col: row.max(col), value: above, mirrored: Some(below) };
+        let expected = if row == col { Verdict::Exact } else { Verdict::No(pair) };
+        assert_eq!(symmetry_of(&of_entries(&changed)).unwrap(), expected, "{row}, {col}");
+        changed.swap_remove(place);
+        let pair = Asymmetry { row: col, col: row, value, mirrored: None };
+        let expected = if row == col { Verdict::Exact } else { Verdict::No(pair) };
+        assert_eq!(symmetry_of(&of_entries(&changed)).unwrap(), expected, "{row}, {col} missing");
+    }
+}
+
+#[test]
+fn the_first_entry_of_the_next_row_is_no_mirrored_entry() {
+    // The mirrored entry of (2, 0) is not the first entry of row 1, which follows the empty row 0. There are as many entries above the diagonal
+    // as below.
+    let m = zoo::square(&[&[], &[(2, 1.0)], &[(0, 1.0), (1, 1.0), (3, 1.0)], &[]]);
+    let expected = Asymmetry { row: 2, col: 0, value: 1.0, mirrored: None };
+    assert_eq!(verdict(&m), Verdict::No(expected));
 }

@@ -6,11 +6,15 @@
 //! and an entry that cancels in assembly is rounded relative to it. Entries that are not stored count as 0.
 //!
 //! # Passes
+//! The first pass (`exact`) answers for a matrix that equals its transpose. Of the others, it stops at a pair that differs. The passes
+//! after it find how the pairs differ.
+//!
 //! The two entries of a pair are compared once. The comparison iterates over the longer of rows i and j, or over the upper one if
 //! both have the same length, and searches the other row. So a hub with a million entries is iterated over, never searched. If
 //! entries of shorter rows have no mirrored entry, a second pass searches the longer rows for their mirrored entries. If a pair
 //! differs by more than rounding, the rows are searched from the top for the first such pair.
 
+mod exact;
 mod part;
 
 use super::super::Csr;
@@ -59,7 +63,7 @@ impl Symmetry {
         Symmetry { off_diagonal, mirrored, equal, pattern: share(mirrored), value: share(equal) }
     }
 
-    /// Returns the numbers of a matrix whose source guarantees symmetry.
+    /// Returns the numbers of a matrix that is symmetric.
     pub(super) fn vouched(off_diagonal: usize) -> Symmetry {
         Symmetry::new(off_diagonal, off_diagonal, off_diagonal)
     }
@@ -99,11 +103,17 @@ pub fn symmetry_of(matrix: &Csr) -> Result<Verdict> {
     }
     let summed = if matrix.pattern().has_repeats() { Some(matrix.summed()?) } else { None };
     let matrix = summed.as_ref().unwrap_or(matrix);
+    if exact::is_mirrored(matrix) {
+        return Ok(Verdict::Exact);
+    }
     Ok(compare(matrix, false).verdict(matrix))
 }
 
 /// Counts mirrored and equal entries of a square matrix, and returns whether it is symmetric.
 pub(super) fn counted(matrix: &Csr, off_diagonal: usize) -> (Symmetry, Verdict) {
+    if exact::is_mirrored(matrix) {
+        return (Symmetry::vouched(off_diagonal), Verdict::Exact);
+    }
     let pairs = compare(matrix, true);
     (Symmetry::new(off_diagonal, 2 * pairs.mirrored, 2 * pairs.equal), pairs.verdict(matrix))
 }
@@ -111,6 +121,9 @@ pub(super) fn counted(matrix: &Csr, off_diagonal: usize) -> (Symmetry, Verdict) 
 /// Returns the first entry of a square matrix, by rows, without a mirrored entry of the same value. A stored zero without a
 /// stored mirrored entry counts too.
 pub fn first_unpaired(matrix: &Csr) -> Option<Asymmetry> {
+    if exact::is_mirrored(matrix) {
+        return None;
+    }
     first(matrix, |a| a.mirrored != Some(a.value))
 }
 
