@@ -270,16 +270,19 @@ impl Blocker<'_> {
         // Compared with columns instead of dividing each column: a division takes longer than all other work for an entry.
         let start = |block: u32| u64::from(block) * u64::from(width);
         let mut rows = self.rows_of(block_row).map(|row| self.matrix.row_columns(row));
+        let first_row = rows.next().unwrap_or_default();
         blocks.clear();
+        blocks.reserve(first_row.len());
         let mut end = 0;
-        for &col in rows.next().unwrap_or_default() {
+        for &col in first_row {
             if u64::from(col) >= end {
                 blocks.push(col / width);
                 end = start(col / width) + u64::from(width);
             }
         }
         let of_first_row = blocks.len();
-        for columns in rows {
+        // In most matrices with several unknowns at a point, the rows of a block have the same columns.
+        for columns in rows.filter(|columns| *columns != first_row) {
             // Rows of a block mostly have the same blocks, so that later rows add none.
             let (mut next, mut added_end) = (0, 0);
             for &col in columns {
@@ -345,6 +348,15 @@ impl Blocker<'_> {
         let (height, width) = self.block;
         let first = |block: usize| blocks[block] as usize * width;
         for (inner, row) in self.rows_of(block_row).enumerate() {
+            let entries = self.matrix.row_range(row);
+            if entries.len() == blocks.len() * width {
+                // Every block has all entries of this row.
+                for (block, first) in entries.step_by(width).enumerate() {
+                    let to = &mut values[(block * height + inner) * width..][..width];
+                    to.iter_mut().zip(first..).for_each(|(to, entry)| *to = value(entry));
+                }
+                continue;
+            }
             let mut block = 0;
             for (entry, &col) in self.matrix.row_range(row).zip(self.matrix.row_columns(row)) {
                 let col = col as usize;
