@@ -330,6 +330,14 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         self.ranks().map_or(stop, |ranks| ranks.any(stop))
     }
 
+    /// Returns the result if it is good on every rank of a distributed device; see [`Ranks::agreed`].
+    fn agreed<R>(&self, result: Result<R>) -> Result<R> {
+        match self.ranks() {
+            Some(ranks) => ranks.agreed(result),
+            None => result,
+        }
+    }
+
     /// Returns the least number of iterations that a rank of a distributed device is about to run.
     fn least(&self, iterations: usize) -> usize {
         self.fold(iterations as f64, f64::min) as usize

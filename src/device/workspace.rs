@@ -49,9 +49,12 @@ impl<D: Device, T: Scalar> Workspace<D, T> {
     ) -> Result<Workspace<D, T>> {
         let mut vectors = Vec::new();
         vectors.resize_with(MAX_NAMES, || None);
-        for name in names {
+        let made = names.into_iter().try_for_each(|name| {
             vectors[name.0 as usize] = Some(device.vector(n, k)?);
-        }
+            Ok(())
+        });
+        // No rank makes the slots, which connect all ranks, while another one lacks memory for the vectors.
+        device.agreed(made)?;
         Ok(Workspace { device: device.clone(), vectors, slots: device.slots(slots, k)?, scratch: None, n, k })
     }
 

@@ -29,8 +29,9 @@ pub(super) struct Operators<D: Device, T: Scalar> {
 impl<D: Device, T: Scalar> Operators<D, T> {
     /// Prepares both for `k` columns.
     pub fn prepare(&self, k: usize) -> Result<()> {
-        self.a.prepare(k)?;
-        self.m.as_ref().map_or(Ok(()), |m| m.prepare(k))
+        let device = self.a.device();
+        device.agreed(self.a.prepare(k))?;
+        self.m.as_ref().map_or(Ok(()), |m| device.agreed(m.prepare(k)))
     }
 }
 

@@ -223,7 +223,8 @@ impl<D: Local> Device for Distributed<D> {
 
     fn slots(&self, slots: usize, k: usize) -> Result<RankSlots<D>> {
         let gathered = self.local.gathered(self.over(), slots, k)?;
-        Ok(RankSlots { own: self.local.slots(slots, k)?, gathered })
+        let own = self.ranks.agreed(self.local.slots(slots, k))?;
+        Ok(RankSlots { own, gathered })
     }
 
     fn columns<T: Scalar>(&self, vector: &D::Vector<T>) -> usize {
@@ -269,7 +270,7 @@ impl<D: Local> Device for Distributed<D> {
     }
 
     fn scratch<T: Scalar>(&self, n: usize, k: usize) -> Result<D::Scratch> {
-        self.local.scratch::<T>(n, k)
+        self.ranks.agreed(self.local.scratch::<T>(n, k))
     }
 
     fn gram<T: Scalar>(
@@ -322,7 +323,7 @@ impl<D: Local> Device for Distributed<D> {
     }
 
     fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<D::Graph> {
-        self.local.record(step)
+        self.ranks.agreed(self.local.record(step))
     }
 
     fn stops_early(&self, graph: &D::Graph) -> bool {

@@ -11,7 +11,7 @@
 
 use super::steps::{Steps, record, workspace};
 use crate::device::{Device, SlotState};
-use crate::error::{Error, Result};
+use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
 use crate::solve::recurrence::{Operators, Recurrence};
 use crate::stop::StopCode;
@@ -124,7 +124,13 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
                     );
                     self.narrow = Some(narrow);
                 }
-                Ok(_) | Err(Error::OutOfMemory { .. }) => {
+                // Another rank may be the one that lacks memory.
+                Ok(_)
+                | Err(
+                    Error::OutOfMemory { .. }
+                    | Error::Gpu(GpuError::DeviceMemory { .. })
+                    | Error::OtherRank { .. },
+                ) => {
                     log::info!("columns that are done stay in the products: there is no memory for a copy");
                     self.failed = true;
                     all.open().1.prepare(state.k)?;
@@ -188,8 +194,13 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Cpu;
+    use crate::backend::distributed::{RankRows, operator};
+    use crate::backend::{Choice, Host};
+    use crate::device::distributed::{Distributed, in_threads};
+    use crate::device::{Cpu, Ranks};
+    use crate::format::{Csr, Offsets, Values};
     use crate::solve::cg::Cg;
+    use std::sync::Arc;
 
     /// Returns the members at an iteration, for columns that end at these counts; those without one iterate.
     fn members(ends: &[Option<u32>], iteration: usize) -> Vec<usize> {
@@ -223,5 +234,64 @@ mod tests {
     fn columns_that_end_at_about_the_same_time_stay_together() {
         assert_eq!(members(&[Some(200), Some(210), None, None], 224), [0, 1, 2, 3]);
         assert_eq!(members(&[Some(200), Some(210), None, None], 288), [2, 3]);
+    }
+
+    type Ranked = Distributed<Cpu>;
+
+    /// Returns the operator of the rows of a rank: two of a diagonal matrix.
+    fn operators(ranks: &Ranks) -> Result<Operators<Ranked, f64>> {
+        let (cpu, first) = (Cpu::new(Some(1))?, 2 * ranks.rank());
+        let columns = vec![first as u32, first as u32 + 1];
+        let rows = Csr::new(2, 4, Offsets::narrowest(vec![0, 1, 2]), columns, Values::F64(vec![2.0, 3.0]))?;
+        let rows = Arc::new(RankRows::new(ranks, &[0, 2, 4], rows)?);
+        let choice = Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, "rows")?.because(String::new());
+        let own = choice.build_for::<Cpu, f64>(&cpu, &Arc::new(rows.own_block()?), 0, 4)?;
+        let device = Distributed::new(cpu, ranks.clone(), first)?;
+        Ok(Operators { a: operator(&device, &rows, own, false)?, m: None })
+    }
+
+    /// Lets two of four columns leave on two ranks. Returns whether they stay in the products, and the number of ranks that are in step.
+    fn leave(make: Make<Ranked, f64>) -> Vec<Result<(bool, u64)>> {
+        in_threads(2, |ranks| {
+            let operators = operators(ranks)?;
+            operators.prepare(4)?;
+            let mut all = record::<Cg, _, _>(workspace::<Cg, _, _>(&operators, (2, 4))?, &operators)?;
+            let mut narrowing = Narrowing { make, ..Narrowing::of::<Cg>(vec![0; 4]) };
+            let mut state = SlotState::new(Cg::FACTS.slots_for(4), 4);
+            state.counts.copy_from_slice(&[10, 96, 10, 96]);
+            for column in [0, 2] {
+                state.done[column] = StopCode::Converged as u32;
+            }
+            narrowing.check(&mut all, &state)?;
+            Ok((narrowing.failed && narrowing.narrow.is_none(), ranks.total(1)))
+        })
+    }
+
+    /// Fails on the second rank.
+    fn fail(operators: &Operators<Ranked, f64>, error: Error) -> Result<Steps<Ranked, f64>> {
+        let device = operators.a.device();
+        device.agreed(if device.ranks().is_first() { Ok(()) } else { Err(error) })?;
+        unreachable!("a rank has failed")
+    }
+
+    #[test]
+    fn columns_stay_on_all_ranks_if_one_lacks_memory_for_them() {
+        let enough = leave(Narrowing::<Ranked, f64>::of::<Cg>(Vec::new()).make);
+        assert!(enough.iter().all(|rank| matches!(rank, Ok((false, 2)))), "{enough:?}");
+        let on_the_gpu = leave(|operators, _| {
+            let (what, needed, reserved, free) = ("the vectors of a solve", 2, 0, 1);
+            fail(operators, GpuError::DeviceMemory { what, needed, reserved, free, hint: None }.into())
+        });
+        let on_the_host = leave(|operators, _| fail(operators, Error::OutOfMemory { bytes: 1 }));
+        for all in [on_the_gpu, on_the_host] {
+            assert!(all.iter().all(|rank| matches!(rank, Ok((true, 2)))), "{all:?}");
+        }
+    }
+
+    #[test]
+    fn another_error_while_columns_leave_ends_all_ranks() {
+        let all = leave(|operators, _| fail(operators, Error::setting("device", "gpu", "it is gone")));
+        assert!(matches!(all[0], Err(Error::OtherRank { rank: 1 })), "{all:?}");
+        assert!(matches!(all[1], Err(Error::BadSetting { .. })), "{all:?}");
     }
 }
