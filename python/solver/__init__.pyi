@@ -15,7 +15,7 @@ _Array = TypeVar("_Array")
 _Weights = npt.ArrayLike | Mapping[Any, float]
 
 class _Settings(TypedDict, total=False):
-    device: str
+    device: str  # "auto", "cpu", "cuda", "cuda:N"; several GPUs: "cuda:0,1", "cuda:all"
     backend: str
     precision: str
     threads: int | None

@@ -100,7 +100,8 @@ impl Prepared {
         let inner = detached(py, || settings.prepare());
         // Products of the caller, if they are checked, may have raised.
         let inner = raised_here.take().map_or(inner, Err)?;
-        let chosen = chosen(inner.backend(), inner.device(), inner.explanation())?;
+        let devices = (inner.devices(), inner.describe_devices());
+        let chosen = chosen(inner.backend(), devices, inner.explanation())?;
         Ok(Prepared { inner: Owned::new(inner), raised: raised_here, chosen })
     }
 

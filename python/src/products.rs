@@ -48,7 +48,8 @@ impl Products {
         let settings = with_running!(engine::Multiply::new(&matrix.0), &running, py).columns(columns);
         let settings = settings.changing_values(changes);
         let inner = detached(py, || settings.prepare())?;
-        let chosen = chosen(inner.backend(), inner.device(), inner.explanation())?;
+        let devices = (std::slice::from_ref(inner.device()), inner.device().describe());
+        let chosen = chosen(inner.backend(), devices, inner.explanation())?;
         Ok(Products { inner: Owned::new(inner), shape: (matrix.0.rows(), matrix.0.cols()), chosen })
     }
 

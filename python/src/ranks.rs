@@ -83,7 +83,8 @@ impl PreparedRanks {
         let raised = Raised::default();
         let builder = with_watching!(engine::Pagerank::new(&graph.0), &running, raised, py);
         let inner = detached(py, || builder.settings(own).columns(columns).prepare())?;
-        let chosen = chosen(inner.backend(), inner.device(), inner.explanation())?;
+        let devices = (inner.devices(), inner.describe_devices());
+        let chosen = chosen(inner.backend(), devices, inner.explanation())?;
         Ok(PreparedRanks { inner: Owned::new(inner), raised, chosen })
     }
 

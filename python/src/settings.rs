@@ -4,7 +4,7 @@ use crate::errors::{bad_setting, detached};
 use crate::matrix::json;
 use pyo3::prelude::*;
 use solver::engine::tune::Explanation;
-use solver::engine::{DeviceHandle, DeviceName, Request};
+use solver::engine::{DeviceHandle, DeviceName, Request, Settled};
 use solver::precond::Preconditioner;
 use solver::scalar::Precision;
 use std::sync::{Mutex, PoisonError};
@@ -39,7 +39,8 @@ impl Running {
     }
 }
 
-/// Returns the index of the GPU that a call with these settings runs on; none for the CPU, and for settings that are refused later.
+/// Returns the index of the GPU that a call with these settings runs on; none for the CPU, for several GPUs, and for settings that are
+/// refused later.
 #[pyfunction]
 pub fn chosen_gpu(py: Python<'_>, running: Running, precond: Option<String>) -> PyResult<Option<usize>> {
     let precision = running.precision(py)?;
@@ -49,22 +50,30 @@ pub fn chosen_gpu(py: Python<'_>, running: Running, precond: Option<String>) -> 
         let settled = precond.and_then(|precond| {
             Request { device, backend, precond, precision, threads, ..Request::default() }.settle()
         });
-        Ok(match settled.map(|settled| settled.device) {
-            Ok(DeviceName::Cuda(index)) => Some(index),
+        Ok(match settled.as_ref().map(Settled::devices) {
+            Ok([DeviceName::Cuda(index)]) => Some(*index),
             _ => None,
         })
     })
 }
 
-/// Keeps the shared device of a GPU open until the process ends, so that its kernels are loaded once.
-fn keep_open(device: &DeviceHandle) {
-    static KEPT: Mutex<Vec<DeviceHandle>> = Mutex::new(Vec::new());
-    let index = device.name().strip_prefix("cuda:").and_then(|index| index.parse().ok());
-    let Some(index) = index else { return };
+/// Keeps the shared devices of GPUs open until the process ends, so that their kernels are loaded once.
+fn keep_open(devices: &[DeviceHandle]) {
+    static KEPT: Mutex<Vec<(bool, DeviceHandle)>> = Mutex::new(Vec::new());
+    let several = devices.len() > 1;
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    if kept.iter().all(|other| other.name() != device.name()) {
-        // Returns the device that is open: solves on a GPU share it.
-        kept.extend(DeviceHandle::shared(DeviceName::Cuda(index)));
+    for device in devices {
+        let index = device.name().strip_prefix("cuda:").and_then(|index| index.parse().ok());
+        let Some(index) = index else { continue };
+        if kept.iter().any(|(other, kept)| *other == several && kept.name() == device.name()) {
+            continue;
+        }
+        if several {
+            kept.push((several, device.clone()));
+        } else {
+            // Returns the device that is open: solves on a GPU share it.
+            kept.extend(DeviceHandle::shared(DeviceName::Cuda(index)).map(|device| (several, device)));
+        }
     }
 }
 
@@ -99,7 +108,12 @@ pub(crate) use with_watching;
 /// The names of backend and device, and the reasons for the backend as JSON.
 pub type Chosen = (String, String, String);
 
-pub fn chosen(backend: &str, device: &DeviceHandle, explanation: &Explanation) -> PyResult<Chosen> {
-    keep_open(device);
-    Ok((backend.to_owned(), device.describe().to_owned(), json(explanation)?))
+/// Returns them for devices that are described in these words.
+pub fn chosen(
+    backend: &str,
+    (devices, described): (&[DeviceHandle], &str),
+    explanation: &Explanation,
+) -> PyResult<Chosen> {
+    keep_open(devices);
+    Ok((backend.to_owned(), described.to_owned(), json(explanation)?))
 }

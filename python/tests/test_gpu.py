@@ -15,6 +15,9 @@ import solver
 with_gpu = pytest.mark.skipif(os.environ.get("SOLVER_REQUIRE_GPU") != "1", reason="needs a GPU, and SOLVER_REQUIRE_GPU=1")
 
 
+with_two_gpus = pytest.mark.skipif(
+    int(os.environ.get("SOLVER_REQUIRE_GPUS", "0")) < 2, reason="needs two GPUs, and SOLVER_REQUIRE_GPUS=2")
+
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 
 
@@ -81,6 +84,45 @@ def test_all_calls_work_on_the_gpu_and_agree_with_the_cpu():
     graph = solver.generate("rmat:scale=8,factor=8")
     ranks = [solver.pagerank(graph, device=device).ranks for device in ("cpu", "cuda")]
     np.testing.assert_allclose(ranks[0], ranks[1], rtol=1e-9)
+
+
+@with_two_gpus
+@pytest.mark.parametrize("call", [solver.cg, solver.minres])
+def test_a_list_of_gpus_is_a_device_of_a_call(call):
+    a = poisson()
+    b, x = solution(a)
+    seen = []
+    answer, info = call(a, b, rtol=1e-11, M="jacobi", device="cuda:0,1", callback=lambda x: seen.append(x.shape))
+    assert info == 0
+    assert np.abs(answer - x).max() <= 1e-9 * np.abs(x).max()
+    assert seen and set(seen) == {b.shape}
+
+
+@with_two_gpus
+def test_a_solve_on_a_list_of_gpus_is_prepared_once():
+    a = poisson()
+    b, x = solution(a)
+    prepared = solver.Cg(a, rtol=1e-11, device="cuda:all")
+    assert prepared.device.split(" ranks")[0].isdigit() and "each a GPU" in prepared.device
+    for _ in range(2):
+        one = prepared.solve(b)
+        assert one.converged and np.abs(one.x - x).max() <= 1e-9 * np.abs(x).max()
+    many = prepared.solve(np.column_stack([b, 2 * b]))
+    assert np.abs(many.x[:, 1] - 2 * x).max() <= 2e-9 * np.abs(x).max()
+    prepared.update(2 * a)
+    assert np.abs(prepared.solve(b).x - x / 2).max() <= 1e-9 * np.abs(x).max()
+
+
+@with_two_gpus
+def test_a_matrix_and_vectors_on_one_gpu_are_copied_for_several():
+    torch = library("torch")
+    a = poisson()
+    b, x = solution(a)
+    arrays = (torch.from_numpy(array) for array in (a.indptr, a.indices, a.data))
+    on_gpu = torch.sparse_csr_tensor(*arrays, size=a.shape).to("cuda:0")
+    answer, info = solver.cg(on_gpu, torch.from_numpy(b).to("cuda:0"), rtol=1e-11, device="cuda:0,1")
+    assert info == 0 and answer.device == on_gpu.device
+    assert np.abs(answer.cpu().numpy() - x).max() <= 1e-9 * np.abs(x).max()
 
 
 def cases(torch):

@@ -9,7 +9,6 @@ use super::load::load;
 use super::plan::Plan;
 use super::profile::{Profiling, seconds_total};
 use super::progress::{Largest, Live, during, show_phases};
-use super::running::Running;
 use super::summary::{LABELS, verbose};
 use super::vectors::{RightHandSide, writer};
 use super::{choices, fetch, flags, interrupt, launch, print, print_json};
@@ -26,34 +25,22 @@ use std::time::Instant;
 
 pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
     launch::set_defaults(&mut args.run);
-    let gpus = launch::Gpus::listed(&mut args.run)?;
     let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args, minres)?;
+    launch::check_devices(&plan.running.settled)?;
     if plan.run.dry_run {
-        let mut described = plan.describe()?;
-        described.add_if("GPUs", gpus);
-        print(&described.to_string())?;
+        print(&plan.describe()?.to_string())?;
         return Ok(true);
     }
     if let Some(why) = &plan.running.settled.device_because {
         log::info!("device: {}", flags::note(why));
     }
     plan.run.start_pool();
-    let settled = &plan.running.settled;
-    let _opening = match &gpus {
-        Some(gpus) => gpus.open_ahead(settled)?,
-        None => vec![settled.open_ahead()?],
-    };
+    let _opening = plan.running.settled.open_ahead()?;
     fetch::on_first_use(plan.fetch)?;
-    let solved = match (launch::ranks(), gpus) {
-        (Some(ranks), _) => {
-            let Running { request, settled, .. } = &plan.running;
-            ranks::solve(&plan, ranks, request.clone(), settled.clone())?
-        }
-        (None, Some(gpus)) => {
-            gpus.run(&plan.running, |ranks, request, settled| ranks::solve(&plan, ranks, request, settled))?
-        }
-        (None, None) => read_and_solve(&plan)?,
+    let solved = match launch::ranks() {
+        Some(ranks) => ranks::solve(&plan, ranks)?,
+        None => read_and_solve(&plan)?,
     };
     let Solved { mut report, explanation, written } = solved;
     (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());

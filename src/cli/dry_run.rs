@@ -60,7 +60,8 @@ impl Decisions {
 
     /// Adds device, backend, precision and limits. The backend of a serial method is `none`.
     pub fn running(&mut self, run: &RunArgs, running: &Running, max_iters: impl fmt::Display) {
-        self.add("device", running.settled.device);
+        let several = if running.settled.shares.is_empty() { "" } else { ", each with a part of the rows" };
+        self.add("device", format!("{}{several}", running.settled.names()));
         self.add_if("missing", running.settled.check_device().err().map(|e| flags::message(&e)));
         self.add_if("chosen because", running.settled.device_because.as_deref().map(flags::note));
         let backend = &running.settled.backend;

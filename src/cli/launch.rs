@@ -1,5 +1,4 @@
-//! The ranks of this run: processes, if a launcher such as `mpirun` has started several, or threads of this process, one for each
-//! GPU of `--device cuda:0,1`.
+//! The ranks of this run: the processes, if a launcher such as `mpirun` has started several.
 //!
 //! Only the first rank prints. An error of any rank ends all of them, with one message.
 
@@ -10,14 +9,12 @@ mod started;
 mod started;
 
 use super::args::Command;
-use super::running::{RunArgs, Running, bad};
-use crate::device::distributed::in_threads;
+use super::running::{RunArgs, bad};
+use crate::device::distributed::is_following_thread;
 use crate::device::{Ranks, cuda};
-use crate::engine::{DeviceName, Opening, Request, Settled};
+use crate::engine::Settled;
 use crate::error::{Error, Result};
 use crate::parallel::available_cores;
-use std::cell::Cell;
-use std::fmt;
 use std::fs;
 use std::sync::OnceLock;
 
@@ -38,108 +35,27 @@ pub(super) fn finish() {
     started::finish();
 }
 
-/// Returns the ranks of processes; none in a run of one process.
+/// Returns the ranks; none in a run of one process.
 pub(super) fn ranks() -> Option<&'static Ranks> {
     RANKS.get()
 }
 
-thread_local! {
-    /// Whether this thread is a rank other than the first.
-    static FOLLOWING: Cell<bool> = const { Cell::new(false) };
-}
-
 /// Returns whether this thread prints: its process is the first rank or the only one, and the thread is no other rank.
 pub(super) fn prints() -> bool {
-    !FOLLOWING.get() && ranks().is_none_or(Ranks::is_first)
+    !is_following_thread() && ranks().is_none_or(Ranks::is_first)
 }
 
-/// Several GPUs of this process, each the device of a rank.
-pub(super) struct Gpus(Vec<usize>);
-
-impl Gpus {
-    /// Returns the GPUs that `--device` lists: `cuda:all`, `cuda:0,1`. The device of the arguments then is the first of them.
-    /// Returns none if the device is not a list, or the list has one GPU.
-    pub fn listed(run: &mut RunArgs) -> Result<Option<Gpus>> {
-        let refuse = |reason: String| Err(bad("--device", &run.device, reason));
-        let listed: Vec<usize> = match run.device.strip_prefix("cuda:") {
-            Some("all") => match cuda::count()? {
-                0 => return refuse("the CUDA driver lists no GPU; use --device cpu".to_owned()),
-                count => (0..count).collect(),
-            },
-            Some(list) if list.contains(',') => {
-                let indices: Option<Vec<usize>> = list.split(',').map(|index| index.parse().ok()).collect();
-                match indices {
-                    Some(indices) => indices,
-                    None => return refuse("a list of GPUs is cuda:0,1 or cuda:all".to_owned()),
-                }
-            }
-            _ => return Ok(None),
-        };
-        let twice = listed.iter().enumerate().find(|(at, index)| listed[..*at].contains(index));
-        if let Some((_, index)) = twice {
-            return refuse(format!("GPU {index} is listed twice; each rank needs a GPU of its own"));
-        }
-        if listed.len() > 1 && ranks().is_some() {
-            return refuse(
-                "each process that a launcher has started has one GPU; use --device cuda".to_owned(),
-            );
-        }
-        run.device = device(listed[0]);
-        Ok(Some(Gpus(listed)).filter(|gpus| gpus.0.len() > 1))
+/// Refuses a list of GPUs for a rank, which has one.
+pub(super) fn check_devices(settled: &Settled) -> Result<()> {
+    if settled.shares.is_empty() || ranks().is_none() {
+        return Ok(());
     }
-
-    /// Opens the GPUs while the matrix is read.
-    pub fn open_ahead(&self, settled: &Settled) -> Result<Vec<Opening>> {
-        self.0.iter().map(|&index| settled_on(settled, index).open_ahead()).collect()
-    }
-
-    /// Runs `work` on a thread for each GPU, and returns the result of the first.
-    pub fn run<R: Send>(
-        &self,
-        running: &Running,
-        work: impl Fn(&Ranks, Request, Settled) -> Result<R> + Sync,
-    ) -> Result<R> {
-        let (request, settled) = (&running.request, &running.settled);
-        let mut outcomes = in_threads(self.0.len(), |ranks| {
-            FOLLOWING.set(!ranks.is_first());
-            let index = self.0[ranks.rank()];
-            let request = Request { device: device(index), ..request.clone() };
-            work(ranks, request, settled_on(settled, index))
-        });
-        let failed = cause_among(&outcomes).filter(|rank| *rank > 0);
-        match failed.map(|rank| (rank, outcomes.swap_remove(rank))) {
-            Some((rank, Err(source))) => {
-                Err(Error::OnDevice { device: device(self.0[rank]), source: Box::new(source) })
-            }
-            _ => outcomes.swap_remove(0),
-        }
-    }
-}
-
-/// Returns the rank whose error is the reason of all: the one that others name, or else the first that has an error of its own.
-fn cause_among<R>(outcomes: &[Result<R>]) -> Option<usize> {
-    let own =
-        |outcome: &Result<R>| matches!(outcome, Err(error) if !matches!(error, Error::OtherRank { .. }));
-    let named = outcomes.iter().find_map(|outcome| match outcome {
-        Err(Error::OtherRank { rank }) => Some(*rank).filter(|rank| outcomes.get(*rank).is_some_and(own)),
-        _ => None,
-    });
-    named.or_else(|| outcomes.iter().position(own))
-}
-
-impl fmt::Display for Gpus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<String> = self.0.iter().map(|&index| device(index)).collect();
-        write!(f, "{}, each with a part of the rows", names.join(", "))
-    }
+    let reason = "each process that a launcher has started has one GPU; use --device cuda";
+    Err(bad("--device", settled.names(), reason))
 }
 
 fn device(index: usize) -> String {
     format!("cuda:{index}")
-}
-
-fn settled_on(settled: &Settled, index: usize) -> Settled {
-    Settled { device: DeviceName::Cuda(index), ..settled.clone() }
 }
 
 /// Writes results after the outcome of earlier writing: without ranks, or on the first of them. The outcome is that of all ranks.
@@ -257,17 +173,6 @@ mod tests {
         assert_eq!(cause(&messages(&["\u{1}rank 1 has failed", "out of memory"])), "rank 1: out of memory");
         assert_eq!(cause(&messages(&["a", "b"])), "rank 0: a");
         assert_eq!(cause(&messages(&["\u{1}rank 1 has failed"])), "rank 1 has failed");
-    }
-
-    #[test]
-    fn the_rank_that_others_name_is_the_cause_of_a_failure_on_several_gpus() {
-        let other = |rank| Err::<(), _>(Error::OtherRank { rank });
-        let own = || Err(Error::setting("device", "cuda:1", "it has no memory"));
-        assert_eq!(cause_among(&[own(), own(), other(1)]), Some(1));
-        assert_eq!(cause_among(&[other(1), own()]), Some(1));
-        assert_eq!(cause_among(&[Ok(()), own()]), Some(1));
-        assert_eq!(cause_among(&[other(1), other(0)]), None);
-        assert_eq!(cause_among(&[Ok(()), Ok(())]), None);
     }
 
     #[test]

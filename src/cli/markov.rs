@@ -9,10 +9,9 @@ use super::progress::{Limits, Live, during, show_phases};
 use super::running::{Running, file};
 use super::summary::{LABELS, verbose};
 use super::{choices, fetch, interrupt, launch, memory, print, print_json};
-use crate::device::Ranks;
 use crate::engine::markov::{Classes, MarkovReport, Settings, check_output};
 use crate::engine::tune::Explanation;
-use crate::engine::{Markov, Matrix, Request, Settled, Weights};
+use crate::engine::{Markov, Matrix, Weights};
 use crate::error::Result;
 use crate::observe::{Batch, Observer};
 use crate::precond::Preconditioner;
@@ -25,7 +24,6 @@ pub(super) mod args;
 
 pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
     launch::set_defaults(&mut args.run);
-    let gpus = launch::Gpus::listed(&mut args.run)?;
     let args = &args;
     let profiling = Profiling::start(args.run.profile);
     let settings = Settings {
@@ -47,33 +45,20 @@ pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
     )?;
     args.output.as_deref().map(check_output).transpose()?;
     let running = args.run.resolve(settings.serial(), Preconditioner::NONE, 1)?;
+    launch::check_devices(&running.settled)?;
     let x0 = args.x0.as_deref().map(|path| Weights::read_in_order("x0", path)).transpose()?;
     let missing = fetch::missing(&args.matrix)?;
     if args.run.dry_run {
-        let mut described = describe(args, &running, missing)?;
-        described.add_if("GPUs", gpus);
-        print(&described.to_string())?;
+        print(&describe(args, &running, missing)?.to_string())?;
         return Ok(true);
     }
     if let Some(why) = &running.settled.device_because {
         log::info!("device: {}", flags::note(why));
     }
     args.run.start_pool();
-    let _opening = match &gpus {
-        Some(gpus) => gpus.open_ahead(&running.settled)?,
-        None => vec![running.settled.open_ahead()?],
-    };
+    let _opening = running.settled.open_ahead()?;
     fetch::on_first_use(missing)?;
-    let plan = Plan { args, settings, running, x0 };
-    let (mut report, explanation, written) = match gpus {
-        Some(gpus) => {
-            gpus.run(&plan.running, |ranks, request, settled| solve(&plan, Some(ranks), (request, settled)))?
-        }
-        None => {
-            let Running { request, settled, .. } = &plan.running;
-            solve(&plan, launch::ranks(), (request.clone(), settled.clone()))?
-        }
-    };
+    let (mut report, explanation, written) = solve(args, settings, running, x0)?;
     (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
     let explained = Some(&explanation).filter(|_| args.run.explain);
     let printed = match args.run.json {
@@ -150,24 +135,16 @@ impl Drop for ClassLine {
     }
 }
 
-/// A solve that is ready to run.
-struct Plan<'a> {
-    args: &'a MarkovArgs,
+/// Finds the distributions of all classes, writes the results, and measures the stream bandwidth. Returns the report, the reasons for the backend, and the
+/// outcome of writing.
+fn solve(
+    args: &MarkovArgs,
     settings: Settings,
     running: Running,
     x0: Option<Weights>,
-}
-
-/// Finds the distributions of all classes, over ranks if there are any, writes the results, and measures the stream bandwidth of one
-/// process. Returns the report, the reasons for the backend, and the outcome of writing.
-fn solve(
-    plan: &Plan<'_>,
-    ranks: Option<&Ranks>,
-    (request, settled): (Request, Settled),
 ) -> Result<(MarkovReport, Explanation, Result<()>)> {
-    let Plan { args, settings, running, x0 } = plan;
     let limits = running.limits(settings.max_iters);
-    let markov = match ranks {
+    let markov = match launch::ranks() {
         Some(ranks) => {
             let chain = ranks.agreed(ranks.is_first().then(|| chain(args)).transpose())?;
             Markov::over_ranks(ranks, chain.as_ref())
@@ -175,15 +152,15 @@ fn solve(
         None => Markov::new(&chain(args)?),
     };
     let mut markov = markov
-        .settings(settings.clone())
-        .settled(request, settled)
+        .settings(settings)
+        .settled(running.request, running.settled)
         .tune(args.run.tune)
         .on_phase(show_phases());
     if let Some(limit) = running.time_limit {
         markov = markov.time_limit(limit);
     }
     if let Some(weights) = x0 {
-        markov = markov.x0(weights.clone());
+        markov = markov.x0(weights);
     }
     let mut prepared = markov.prepare()?;
     // Ctrl-C exits immediately up to this point: there are no results to save yet.
@@ -197,10 +174,11 @@ fn solve(
         Ok(())
     });
     let device = prepared.into_device();
-    if ranks.is_none() {
+    if launch::ranks().is_none() {
         interrupt::measuring_the_stream(|| found.measure_limit(&device, Some(&interrupted)));
     }
-    let written =
-        launch::then_on_first(ranks, written, || args.run.write_results(&found.history_naming(&as_flag)));
+    let written = launch::then_on_first(launch::ranks(), written, || {
+        args.run.write_results(&found.history_naming(&as_flag))
+    });
     Ok((found.report_naming(&as_flag), found.explanation().clone(), written))
 }

@@ -13,7 +13,7 @@ use super::{choices, fetch, interrupt, launch, print, print_json};
 use crate::device::Ranks;
 use crate::engine::pagerank::{Prepared, RankReport};
 use crate::engine::tune::Explanation;
-use crate::engine::{Matrix, Pagerank, RankGraph, Request, Settled};
+use crate::engine::{Matrix, Pagerank, RankGraph};
 use crate::error::Result;
 use crate::format::Duplicates;
 use crate::source::Options;
@@ -25,14 +25,12 @@ use std::time::Instant;
 
 pub(super) fn run(mut args: PagerankArgs) -> Result<bool> {
     launch::set_defaults(&mut args.run);
-    let gpus = launch::Gpus::listed(&mut args.run)?;
     let args = &args;
     let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args)?;
+    launch::check_devices(&plan.running.settled)?;
     if args.run.dry_run {
-        let mut described = plan.describe(args)?;
-        described.add_if("GPUs", gpus);
-        print(&described.to_string())?;
+        print(&plan.describe(args)?.to_string())?;
         return Ok(true);
     }
     if let Some(why) = &plan.running.settled.device_because {
@@ -41,20 +39,9 @@ pub(super) fn run(mut args: PagerankArgs) -> Result<bool> {
     let dangling = plan.settings.dangling;
     log::info!("dangling {}: {}", dangling.name(), dangling.formula());
     args.run.start_pool();
-    let settled = &plan.running.settled;
-    let _opening = match &gpus {
-        Some(gpus) => gpus.open_ahead(settled)?,
-        None => vec![settled.open_ahead()?],
-    };
+    let _opening = plan.running.settled.open_ahead()?;
     fetch::on_first_use(plan.fetch)?;
-    let (mut report, explanation, written) = match gpus {
-        Some(gpus) => gpus.run(&plan.running, |ranks, request, settled| {
-            solve(args, &plan, Some(ranks), (request, settled))
-        })?,
-        None => {
-            solve(args, &plan, launch::ranks(), (plan.running.request.clone(), plan.running.settled.clone()))?
-        }
-    };
+    let (mut report, explanation, written) = solve(args, plan)?;
     (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
     let explained = Some(&explanation).filter(|_| args.run.explain);
     let printed = match args.run.json {
@@ -103,56 +90,50 @@ fn graph_over(ranks: &Ranks, args: &PagerankArgs) -> Result<RankGraph> {
     RankGraph::distribute(ranks, whole.as_ref())
 }
 
-/// The report, the reasons for the backend, and the outcome of writing.
-type Solved = (RankReport, Explanation, Result<()>);
-
-/// Ranks the vertices, over ranks if there are any, writes the results, and measures the stream bandwidth of one process.
-fn solve(
-    args: &PagerankArgs,
-    plan: &Plan,
-    ranks: Option<&Ranks>,
-    (request, settled): (Request, Settled),
-) -> Result<Solved> {
+/// Ranks the vertices, writes the results, and measures the stream bandwidth. Returns the report, the reasons for the backend, and the outcome of writing.
+fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Result<()>)> {
     let limits = plan.running.limits(plan.settings.max_iters);
-    let pagerank = match ranks {
+    let pagerank = match launch::ranks() {
         Some(ranks) => Pagerank::over_ranks(&graph_over(ranks, args)?),
         None => Pagerank::new(&graph(args)?),
     };
     let mut pagerank = pagerank
-        .settings(plan.settings.clone())
-        .settled(request, settled)
+        .settings(plan.settings)
+        .settled(plan.running.request, plan.running.settled)
         .tune(args.run.tune)
         .on_phase(show_phases());
     if let Some(limit) = plan.running.time_limit {
         pagerank = pagerank.time_limit(limit);
     }
-    if let Some(weights) = &plan.personalise {
-        pagerank = pagerank.personalise(weights.clone());
+    if let Some(weights) = plan.personalise {
+        pagerank = pagerank.personalise(weights);
     }
-    pagerank = pagerank.personalise_each(plan.each.iter().cloned());
-    if let Some(start) = &plan.x0 {
-        pagerank = pagerank.x0(start.clone());
+    let each = !plan.each.is_empty();
+    pagerank = pagerank.personalise_each(plan.each);
+    if let Some(ranks) = plan.x0 {
+        pagerank = pagerank.x0(ranks);
     }
     let mut prepared = pagerank.prepare()?;
     // Ctrl-C exits immediately up to this point: there are no results to save yet.
     let interrupted = interrupt::catch();
     prepared.cancel_by(&interrupted);
-    if !plan.each.is_empty() {
-        return solve_each(args, prepared, limits, ranks, &interrupted);
+    if each {
+        return solve_each(args, prepared, limits, &interrupted);
     }
     let mut live = Live::new("pagerank", limits, args.run.monitor, "error bound from the last step");
-    let found = prepared.solve_watched(&mut [&mut live]);
+    let ranks = prepared.solve_watched(&mut [&mut live]);
     live.finish();
-    let mut found = found?;
-    let written = write_ranks(args, |path| found.write(path));
+    let mut ranks = ranks?;
+    let written = write_ranks(args, |path| ranks.write(path));
     let explanation = prepared.explanation().clone();
     let device = prepared.into_device();
-    if ranks.is_none() {
-        interrupt::measuring_the_stream(|| found.measure_limit(&device, Some(&interrupted)));
+    if launch::ranks().is_none() {
+        interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(&interrupted)));
     }
-    let written =
-        launch::then_on_first(ranks, written, || args.run.write_results(&found.history_naming(&as_flag)));
-    Ok((found.report_naming(&as_flag), explanation, written))
+    let written = launch::then_on_first(launch::ranks(), written, || {
+        args.run.write_results(&ranks.history_naming(&as_flag))
+    });
+    Ok((ranks.report_naming(&as_flag), explanation, written))
 }
 
 /// Writes the ranks if `--output` names a file.
@@ -168,21 +149,21 @@ fn solve_each(
     args: &PagerankArgs,
     mut prepared: Prepared,
     limits: Limits,
-    ranks: Option<&Ranks>,
     interrupted: &AtomicBool,
-) -> Result<Solved> {
+) -> Result<(RankReport, Explanation, Result<()>)> {
     let what = "largest error bound from the last step of the running columns";
     let mut live = Largest::new(Live::new("pagerank", limits, args.run.monitor, what));
-    let found = prepared.solve_each_watched(&mut [&mut live]);
+    let ranks = prepared.solve_each_watched(&mut [&mut live]);
     live.finish();
-    let mut found = found?;
-    let written = write_ranks(args, |path| found.write(path));
+    let mut ranks = ranks?;
+    let written = write_ranks(args, |path| ranks.write(path));
     let explanation = prepared.explanation().clone();
     let device = prepared.into_device();
-    if ranks.is_none() {
-        interrupt::measuring_the_stream(|| found.measure_limit(&device, Some(interrupted)));
+    if launch::ranks().is_none() {
+        interrupt::measuring_the_stream(|| ranks.measure_limit(&device, Some(interrupted)));
     }
-    let written =
-        launch::then_on_first(ranks, written, || args.run.write_results(&found.history_naming(&as_flag)));
-    Ok((found.report_naming(&as_flag), explanation, written))
+    let written = launch::then_on_first(launch::ranks(), written, || {
+        args.run.write_results(&ranks.history_naming(&as_flag))
+    });
+    Ok((ranks.report_naming(&as_flag), explanation, written))
 }

@@ -46,6 +46,7 @@ pub(super) fn run_products(args: &SpmvArgs, columns: Option<usize>) -> Result<bo
         ..Request::default()
     };
     let settled = request.settle()?;
+    settled.require_one("products are measured")?;
     settled.check_device()?;
     let device = settled.backend.entry.device();
     if args.precision == Precision::Mixed {

@@ -36,6 +36,7 @@ pub(super) fn run(args: &TuneArgs) -> Result<bool> {
         columns: 1,
     };
     let settled = request.settle()?;
+    settled.require_one("backends are measured")?;
     if let Some(why) = &settled.device_because {
         log::info!("device: {}", flags::note(why));
     }

@@ -79,6 +79,8 @@ pub(super) struct Facts {
     pub seconds_setup: f64,
     /// Whether the memory traffic of an iteration is known.
     pub moves: bool,
+    /// Whether several ranks share the solve: one device does not set its limit.
+    pub over_ranks: bool,
 }
 
 /// The solution of a system, with the outcome and the history of the solve.
@@ -174,15 +176,20 @@ impl Answer {
         self.facts.moves
     }
 
+    /// Returns whether that is the traffic of one device.
+    pub(super) fn is_limited_by_one_device(&self) -> bool {
+        self.facts.moves && !self.facts.over_ranks
+    }
+
     /// Returns the recorded residuals with their times.
     pub(super) fn recorder(&self) -> &Recorder {
         &self.recorder
     }
 
     /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report. This takes up to half a
-    /// second; setting `cancel` ends the measurement.
+    /// second; setting `cancel` ends the measurement. Does nothing after a solve on several devices.
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
-        if !self.facts.moves {
+        if !self.is_limited_by_one_device() {
             return;
         }
         let outcome = &self.outcome;

@@ -1,5 +1,6 @@
 //! The choice of device and backend for a request, and handles of open devices.
 
+use super::gpus;
 use super::shared::Shared;
 use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
 use crate::device::{Cpu, Cuda, Ranks, cuda};
@@ -39,7 +40,7 @@ impl fmt::Display for DeviceName {
 /// The requested device, backend, preconditioner and precision, before [`settle`](Request::settle) checks them.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// `auto`, `cpu`, `cuda` or `cuda:N`.
+    /// `auto`, `cpu`, `cuda` or `cuda:N`; for several GPUs `cuda:0,1` or `cuda:all`.
     pub device: String,
     /// A backend by name, with its parameters: `auto`, `vector:threads=8`.
     pub backend: String,
@@ -75,8 +76,10 @@ fn usable(index: usize) -> Result<()> {
 /// A request that this machine can serve.
 #[derive(Clone)]
 pub struct Settled {
-    /// The device.
+    /// The device, or the first of several.
     pub device: DeviceName,
+    /// The devices that share the rows of the matrix, if there are several; otherwise empty.
+    pub shares: Vec<DeviceName>,
     /// The reason for the device, if it was chosen automatically.
     pub device_because: Option<String>,
     /// The backend; `auto` is resolved once the matrix is known.
@@ -98,11 +101,16 @@ impl Request {
     /// choice open.
     pub fn settle(&self) -> Result<Settled> {
         check_threads(self.threads)?;
-        let (device, device_because) = self.choose_device()?;
+        let shares: Vec<_> = gpus::listed(&self.device)?.into_iter().map(DeviceName::Cuda).collect();
+        let (device, device_because) = match shares.first() {
+            Some(first) => (*first, None),
+            None => self.choose_device()?,
+        };
+        let shares = if shares.len() > 1 { shares } else { Vec::new() };
         if matches!(device, DeviceName::Cuda(_)) && self.precond.needs_cpu() {
             return Err(Error::CpuOnly { precond: self.precond.name() });
         }
-        Ok(Settled { device, device_because, backend: self.backend_on(device)? })
+        Ok(Settled { device, shares, device_because, backend: self.backend_on(device)? })
     }
 
     /// Checks the request for a method that runs in f64 on one thread of the CPU and needs no backend.
@@ -120,7 +128,7 @@ impl Request {
         }
         let device = DeviceName::Cpu(Some(1));
         let device_because = Some(format!("{method} runs on one thread of the CPU"));
-        Ok(Settled { device, device_because, backend: self.backend_on(device)? })
+        Ok(Settled { device, shares: Vec::new(), device_because, backend: self.backend_on(device)? })
     }
 
     fn backend_on(&self, device: DeviceName) -> Result<Choice> {
@@ -154,7 +162,8 @@ impl Request {
             other => {
                 let index = other.strip_prefix("cuda:").and_then(|n| n.parse().ok());
                 let index = index.ok_or_else(|| {
-                    Error::setting("device", other, "the devices are auto, cpu, cuda and cuda:N; linear solves also take lists such as cuda:0,1")
+                    let devices = "the devices are auto, cpu, cuda and cuda:N, and lists of GPUs such as cuda:0,1 or cuda:all";
+                    Error::setting("device", other, devices)
                 })?;
                 return Ok((DeviceName::Cuda(index), None));
             }
@@ -182,12 +191,38 @@ impl Request {
 }
 
 impl Settled {
-    /// Checks that the chosen GPU is usable, before a matrix is read for it. The error names the most similar CPU backends.
+    /// Returns all devices: the one, or those that share the rows of the matrix.
+    pub fn devices(&self) -> &[DeviceName] {
+        if self.shares.is_empty() { std::slice::from_ref(&self.device) } else { &self.shares }
+    }
+
+    /// Returns the choice for one of the devices that share the solve.
+    pub(super) fn of_share(&self, rank: usize) -> Settled {
+        Settled { device: self.shares[rank], shares: Vec::new(), ..self.clone() }
+    }
+
+    /// Fails if there are several devices. `what` runs on one.
+    pub fn require_one(&self, what: &str) -> Result<()> {
+        if self.shares.is_empty() {
+            return Ok(());
+        }
+        let reason = format!("{what} on one device; name one, such as {}", self.device);
+        Err(Error::setting("device", self.names(), reason))
+    }
+
+    /// Returns the names of all devices, with commas.
+    pub fn names(&self) -> String {
+        self.devices().iter().map(DeviceName::to_string).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Checks that the chosen GPUs are usable, before a matrix is read for them. The error names the most similar CPU backends.
     pub fn check_device(&self) -> Result<()> {
-        let DeviceName::Cuda(index) = self.device else { return Ok(()) };
-        usable(index).map_err(|source| {
-            let near: Vec<_> = nearest_on_cpu(self.backend.entry).into_iter().take(2).collect();
-            if near.is_empty() { source } else { Error::NoDevice { source: Box::new(source), near } }
+        self.devices().iter().try_for_each(|device| {
+            let DeviceName::Cuda(index) = *device else { return Ok(()) };
+            usable(index).map_err(|source| {
+                let near: Vec<_> = nearest_on_cpu(self.backend.entry).into_iter().take(2).collect();
+                if near.is_empty() { source } else { Error::NoDevice { source: Box::new(source), near } }
+            })
         })
     }
 }
@@ -213,8 +248,8 @@ impl fmt::Debug for DeviceHandle {
     }
 }
 
-/// The open devices that may be shared.
-static OPEN: Mutex<Vec<(DeviceName, WeakDevice)>> = Mutex::new(Vec::new());
+/// The open devices that may be shared, by their names and by whether they are those of solves on several GPUs.
+static OPEN: Mutex<Vec<((DeviceName, bool), WeakDevice)>> = Mutex::new(Vec::new());
 
 enum WeakDevice {
     Cpu(Weak<Shared<Cpu>>),
@@ -253,16 +288,29 @@ impl DeviceHandle {
         if name == DeviceName::Cpu(Some(1)) {
             return DeviceHandle::open(name);
         }
+        DeviceHandle::shared_as((name, false))
+    }
+
+    /// Returns the device of a rank of a solve on several devices. Such solves share a GPU among themselves, as they follow each other,
+    /// and not with other solves: a rank must not wait for a device while others wait for the rank.
+    pub(super) fn of_rank(name: DeviceName) -> Result<DeviceHandle> {
+        match name {
+            DeviceName::Cpu(_) => DeviceHandle::open(name),
+            DeviceName::Cuda(_) => DeviceHandle::shared_as((name, true)),
+        }
+    }
+
+    fn shared_as(key: (DeviceName, bool)) -> Result<DeviceHandle> {
         // Another thread may be opening it.
         let _span = profile::begin(Phase::Open);
         let mut open = lock(&OPEN);
         open.retain(|(_, device)| device.upgrade().is_some());
-        let found = open.iter().find(|(other, _)| *other == name).and_then(|(_, device)| device.upgrade());
+        let found = open.iter().find(|(other, _)| *other == key).and_then(|(_, device)| device.upgrade());
         if let Some(device) = found {
             return Ok(DeviceHandle(device));
         }
-        let opened = DeviceHandle::open(name)?;
-        open.push((name, WeakDevice::of(&opened.0)));
+        let opened = DeviceHandle::open(key.0)?;
+        open.push((key, WeakDevice::of(&opened.0)));
         Ok(opened)
     }
 

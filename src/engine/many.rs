@@ -140,7 +140,7 @@ impl Answers {
     /// Measures the time limit that the machine's bandwidth sets for an iteration of all columns, as
     /// [`Answer::measure_limit`] does.
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
-        if !self.columns.first().is_some_and(Answer::moves) {
+        if !self.columns.first().is_some_and(Answer::is_limited_by_one_device) {
             return;
         }
         let outcome = self.columns[self.slowest()].outcome();

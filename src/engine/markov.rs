@@ -7,13 +7,14 @@ mod files;
 mod over_ranks;
 mod prepared;
 mod report;
+mod spread;
 
 pub use crate::solve::markov::ChainMethod;
 pub use distribution::Distribution;
 pub use distributions::Distributions;
 pub use files::check_output;
-pub use prepared::Prepared;
 pub use report::{ClassReport, MarkovReport, State};
+pub use spread::Prepared;
 
 use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;

@@ -10,6 +10,7 @@ mod device;
 pub mod doctor;
 #[cfg(feature = "fetch")]
 mod first_use;
+mod gpus;
 mod graph;
 mod info;
 mod lent;
@@ -36,7 +37,9 @@ mod session;
 mod settings;
 mod shared;
 mod solver;
+mod spread;
 mod stopping;
+mod team;
 pub mod tune;
 mod watch;
 mod weights;

@@ -4,34 +4,38 @@ use super::device::{DeviceHandle, DeviceName, Settled};
 use crate::error::Result;
 use std::thread::{Builder, JoinHandle};
 
-/// A device that another thread opens. Dropping the value waits for that thread.
-#[must_use = "dropping the value waits for the device"]
-pub struct Opening(Option<JoinHandle<()>>);
+/// Devices that other threads open. Dropping the value waits for those threads.
+#[must_use = "dropping the value waits for the devices"]
+pub struct Opening(Vec<JoinHandle<()>>);
 
 impl Settled {
-    /// Checks that the device is usable, and begins to open a GPU, so that it is ready when the matrix has been read. A solve on
-    /// the shared device waits for it. The GPU stays open until the process ends: closing it takes as long as many solves, and
+    /// Checks that the devices are usable, and begins to open the GPUs among them, so that they are ready when the matrix has been read.
+    /// A solve on the shared device waits for it. A GPU stays open until the process ends: closing it takes as long as many solves, and
     /// the system frees what it holds in any case.
     pub fn open_ahead(&self) -> Result<Opening> {
         self.check_device()?;
-        let DeviceName::Cuda(_) = self.device else { return Ok(Opening(None)) };
-        let name = self.device;
+        let several = !self.shares.is_empty();
+        let gpus = self.devices().iter().copied().filter(|name| matches!(name, DeviceName::Cuda(_)));
         // Without a thread, the solve opens the device itself, and reports the reason if that fails.
-        let thread = Builder::new().name("opening".to_owned()).spawn(move || {
-            let opened = DeviceHandle::shared(name).and_then(|device| {
-                let warmed = device.warm_up();
-                std::mem::forget(device);
-                warmed
-            });
-            opened.unwrap_or_else(|error| log::debug!("{name} cannot be prepared ahead: {error}"));
-        });
-        Ok(Opening(thread.ok()))
+        let open = |name| {
+            let thread = move || {
+                let opened = if several { DeviceHandle::of_rank(name) } else { DeviceHandle::shared(name) };
+                let warmed = opened.and_then(|device| {
+                    let warmed = device.warm_up();
+                    std::mem::forget(device);
+                    warmed
+                });
+                warmed.unwrap_or_else(|error| log::debug!("{name} cannot be prepared ahead: {error}"));
+            };
+            Builder::new().name("opening".to_owned()).spawn(thread).ok()
+        };
+        Ok(Opening(gpus.filter_map(open).collect()))
     }
 }
 
 impl Drop for Opening {
     fn drop(&mut self) {
-        if let Some(thread) = self.0.take() {
+        for thread in self.0.drain(..) {
             // A thread that has panicked has opened nothing.
             let _ = thread.join();
         }

@@ -7,13 +7,14 @@ mod over_ranks;
 mod prepared;
 mod ranks;
 mod report;
+mod spread;
 
 pub use crate::solve::pagerank::{Dangling, RankMethod};
 pub use each::{RanksEach, check_output_each};
 pub use files::check_output;
-pub use prepared::Prepared;
 pub use ranks::Ranks;
 pub use report::{ColumnRanks, RankReport, Top};
+pub use spread::Prepared;
 
 use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;

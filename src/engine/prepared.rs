@@ -1,16 +1,16 @@
 //! A prepared solve: device, matrix and preconditioner are kept from one right-hand side to the next.
 
 use super::answer::{Answer, Facts, MatrixFacts};
-use super::device::{DeviceHandle, Opened, Request, on_device};
+use super::device::{DeviceHandle, Opened as OpenedDevice, Request, on_device};
 use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
 use super::range::check_range;
 use super::rank_session;
-use super::ranks;
 use super::rhs::RightHandSide;
 use super::running::HISTORY_CAPACITY;
 use super::session::{Recipe, Session, session};
 use super::settings::{Input, Settings};
+use super::spread::{self, Labels, Opened};
 use super::stopping::Stopping;
 use super::tune::{Choosing, Explanation};
 use super::watch::FanOut;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// A prepared solve of one matrix on one device, for any number of right-hand sides. It can be moved to another thread.
+/// A prepared solve of one matrix on one device or several GPUs, for any number of right-hand sides. It can be moved to another thread.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -46,7 +46,8 @@ use std::time::Instant;
 /// ```
 pub struct Prepared {
     matrix: Input,
-    device: DeviceHandle,
+    /// The device, or those that share the rows.
+    devices: Vec<DeviceHandle>,
     session: Box<dyn Session>,
     facts: Arc<Facts>,
     stopping: Stopping,
@@ -68,7 +69,7 @@ pub struct Prepared {
 /// Prints the method, the number of rows, the backend and the device.
 impl fmt::Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (method, device) = (self.facts.method.name(), self.device.describe());
+        let (method, device) = (self.facts.method.name(), &self.facts.device);
         write!(f, "{method} with {} rows by backend {} on {device}", self.rows(), self.backend())
     }
 }
@@ -78,16 +79,23 @@ const _: () = {
     is_send::<Prepared>();
 };
 
-/// Builds the operators on the device, or on those of all ranks. Returns a note on the symmetry of the matrix, too.
-fn open_session(
-    device: &DeviceHandle,
-    settings: &mut Settings,
-    backend: &Choice,
-) -> Result<(Box<dyn Session>, Recipe, Option<String>)> {
-    if let Input::OfRank(matrix) = &settings.matrix {
-        return rank_session::session(device, &matrix.clone(), settings, backend);
+/// Builds the operators on the devices, or on those of all ranks.
+fn open_session(devices: &[DeviceHandle], settings: &mut Settings, backend: &Choice) -> Result<Opened> {
+    let device = &devices[0];
+    if devices.len() > 1 {
+        return spread::session(devices, settings, backend);
     }
-    on_device!(device, settings.request.precision, |held, D, T| session::<D, T>(held, settings, backend))
+    if let Input::OfRank(matrix) = &settings.matrix {
+        let matrix = matrix.clone();
+        let (session, recipe, note) = rank_session::session(device, &matrix, settings, backend)?;
+        let labels = Labels::of(&matrix, device, &recipe.backend.label())?;
+        return Ok((session, recipe, note, Some(labels)));
+    }
+    let (session, recipe, note) =
+        on_device!(device, settings.request.precision, |held, D, T| session::<D, T>(
+            held, settings, backend
+        ))?;
+    Ok((session, recipe, note, None))
 }
 
 impl Prepared {
@@ -102,18 +110,20 @@ impl Prepared {
             None => settings.request.settle()?,
         };
         settled.check_device()?;
-        let device = match settings.device.take() {
-            Some(device) => device,
+        let devices = match settings.device.take_if(|_| settled.shares.is_empty()) {
+            _ if !settled.shares.is_empty() => spread::open(&settings, &settled)?,
+            Some(device) => vec![device],
             // An operator of the caller may itself solve systems on the shared device, so this solve opens another one. Ranks
             // that are threads of one process must not wait for the device of another rank.
             None if settings.has_custom_operators() || settings.matrix.of_rank().is_some() => {
-                DeviceHandle::open(settled.device)?
+                vec![DeviceHandle::open(settled.device)?]
             }
-            None => DeviceHandle::shared(settled.device)?,
+            None => vec![DeviceHandle::shared(settled.device)?],
         };
         let began = Instant::now();
         let (backend, precision) = (settled.backend, settings.request.precision);
-        let (session, recipe, note) = open_session(&device, &mut settings, &backend)?;
+        let (session, recipe, note, labels) = open_session(&devices, &mut settings, &backend)?;
+        let device = &devices[0];
         let Settings {
             matrix,
             request,
@@ -131,7 +141,7 @@ impl Prepared {
             method: recipe.method,
             matrix: MatrixFacts::of(&matrix),
             device: device.describe().to_owned(),
-            on_cpu: matches!(device.0, Opened::Cpu(_)),
+            on_cpu: matches!(device.0, OpenedDevice::Cpu(_)),
             backend: if applied { "own".to_owned() } else { recipe.backend.label() },
             backend_because: recipe.backend.because().map(str::to_owned),
             precision,
@@ -140,15 +150,14 @@ impl Prepared {
             checkpoint: checkpoints.save.as_ref().map(|(file, _)| file.clone()),
             seconds_setup: began.elapsed().as_secs_f64(),
             moves: !applied,
+            over_ranks: labels.is_some(),
         };
-        if let Some(rank) = matrix.of_rank() {
-            facts.device = device.describe_over(rank.ranks());
-            facts.backend = ranks::backend_label(rank.ranks(), &facts.backend)?;
-            facts.precond = rank.precond_label();
+        if let Some(labels) = labels {
+            (facts.device, facts.backend, facts.precond) = (labels.device, labels.backend, labels.precond);
         }
         let mut ready = Prepared {
             matrix,
-            device,
+            devices,
             session,
             facts: Arc::new(facts),
             stopping,
@@ -207,9 +216,9 @@ impl Prepared {
         settings.custom_precond = self.recipe.custom_precond.clone();
         settings.choosing = self.choosing;
         settings.assume_symmetric = self.assume_symmetric;
-        let (session, recipe, _) = open_session(&self.device, &mut settings, &self.backend)?;
+        let (session, recipe, _, labels) = open_session(&self.devices, &mut settings, &self.backend)?;
         let facts = Facts {
-            backend: recipe.backend.label(),
+            backend: labels.map_or_else(|| recipe.backend.label(), |labels| labels.backend),
             backend_because: recipe.backend.because().map(str::to_owned),
             seconds_setup: began.elapsed().as_secs_f64(),
             ..(*self.facts).clone()
@@ -245,9 +254,19 @@ impl Prepared {
         self.matrix.rows()
     }
 
-    /// Returns the device.
+    /// Returns the device, or the first of several.
     pub fn device(&self) -> &DeviceHandle {
-        &self.device
+        &self.devices[0]
+    }
+
+    /// Returns the devices that share the rows, or the one device.
+    pub fn devices(&self) -> &[DeviceHandle] {
+        &self.devices
+    }
+
+    /// Describes the hardware: `cpu (2 threads)`, `2 ranks, each a GPU (NVIDIA H200)`.
+    pub fn describe_devices(&self) -> &str {
+        &self.facts.device
     }
 
     /// Returns the SpMV backend, with its parameters.
@@ -415,8 +434,8 @@ impl Prepared {
         Ok(())
     }
 
-    /// Drops matrix and preconditioner, and returns the device.
-    pub fn into_device(self) -> DeviceHandle {
-        self.device
+    /// Drops matrix and preconditioner, and returns the device, or the first of several.
+    pub fn into_device(mut self) -> DeviceHandle {
+        self.devices.swap_remove(0)
     }
 }

@@ -113,13 +113,33 @@ impl RankMatrix {
     /// matrix.
     pub fn distribute(ranks: &Ranks, matrix: Option<&Matrix>, purpose: &Purpose) -> Result<RankMatrix> {
         let plan = matrix.map(|matrix| Plan::of(matrix, ranks.size(), purpose)).transpose();
-        let plan = ranks.agreed(plan)?;
+        RankMatrix::planned(ranks, matrix, ranks.agreed(plan)?, |starts| {
+            scatter(ranks, matrix.map(|matrix| &*matrix.csr), starts)
+        })
+    }
+
+    /// Distributes the rows of a matrix that every rank has, as threads of one process do. Each rank copies its rows.
+    pub(super) fn of_shared(ranks: &Ranks, matrix: &Matrix, purpose: &Purpose) -> Result<RankMatrix> {
+        let plan = ranks.is_first().then(|| Plan::of(matrix, ranks.size(), purpose)).transpose();
+        let first = Some(matrix).filter(|_| ranks.is_first());
+        RankMatrix::planned(ranks, first, ranks.agreed(plan)?, |starts| {
+            matrix.csr.row_band(starts[ranks.rank()]..starts[ranks.rank() + 1])
+        })
+    }
+
+    /// Distributes the rows by the plan of the first rank, which has the matrix. `rows` returns those of this rank.
+    fn planned(
+        ranks: &Ranks,
+        matrix: Option<&Matrix>,
+        plan: Option<Plan>,
+        rows: impl FnOnce(&[usize]) -> Result<Csr>,
+    ) -> Result<RankMatrix> {
         let starts = plan.as_ref().map_or_else(Vec::new, |plan| plan.starts.clone());
         let starts = starts_from_first(ranks, starts)?;
         let named = plan.as_ref().map_or_else(String::new, |plan| plan.precond.to_string());
         let precond = ranks.text_from_first(&named)?.parse()?;
         let nnz = ranks.from_first(vec![matrix.map_or(0, |matrix| matrix.nnz() as u64)])?[0];
-        let rows = ranks.agreed(scatter(ranks, matrix.map(|matrix| &*matrix.csr), &starts))?;
+        let rows = ranks.agreed(rows(&starts))?;
         let rows = Arc::new(RankRows::new(ranks, &starts, rows)?);
         let facts = RankFacts {
             name: matrix.map_or_else(String::new, Matrix::title),

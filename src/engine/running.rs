@@ -1,8 +1,9 @@
 //! Settings that PageRank and Markov chains share: device, limits and observers.
 
-use super::device::{DeviceHandle, Request, Settled};
+use super::device::{DeviceHandle, DeviceName, Request, Settled};
 use super::memory;
 use super::shared::Shared;
+use super::team::NO_TUNING;
 use super::tune::{Choosing, Context, Explanation, choose};
 use super::watch::{FanOut, Phases};
 use crate::backend::{Choice, Entry, Operator, Pick};
@@ -45,7 +46,8 @@ impl Default for Running {
 /// Defines the builder methods that choose device and backend in the field `running`.
 macro_rules! device_settings {
     () => {
-        /// Sets the device by name: `auto`, `cpu`, `cuda`, `cuda:1`. The default, `auto`, takes a GPU if one is usable.
+        /// Sets the device by name: `auto`, `cpu`, `cuda`, `cuda:1`. The default, `auto`, takes a GPU if one is usable. Products run on one
+        /// device; rankings and chains also take lists of GPUs, `cuda:0,1` or `cuda:all`.
         pub fn device(mut self, name: &str) -> Self {
             self.running.request.device = name.to_owned();
             self
@@ -148,6 +150,7 @@ impl Running {
             (None, None) => self.request.settle()?,
             (None, Some(method)) => self.request.settle_serially(method)?,
         };
+        settled.require_one("this runs")?;
         settled.check_device()?;
         let device = match self.device.take() {
             Some(device) => device,
@@ -155,6 +158,55 @@ impl Running {
             None => DeviceHandle::shared(settled.device)?,
         };
         Ok((device, settled.backend))
+    }
+}
+
+impl Running {
+    /// Settles the request, and returns the devices that share the solve; none if there is one device. `serial` is as for
+    /// [`open`](Self::open).
+    pub fn shares(&mut self, serial: Option<&str>) -> Result<Vec<DeviceName>> {
+        if self.device.is_some() || self.separate {
+            return Ok(Vec::new());
+        }
+        let settled = match (self.settled.take(), serial) {
+            (Some(settled), _) => settled,
+            (None, None) => self.request.settle()?,
+            (None, Some(method)) => self.request.settle_serially(method)?,
+        };
+        let shares = settled.shares.clone();
+        if !shares.is_empty() {
+            settled.check_device()?;
+            if self.choosing == Choosing::Measure {
+                return Err(Error::setting("tune", "", NO_TUNING));
+            }
+        }
+        self.settled = Some(settled);
+        Ok(shares)
+    }
+
+    /// Returns the settings of each device that shares the solve. Those of the first rank have the observers.
+    pub fn split(mut self, devices: &[DeviceHandle]) -> Vec<Running> {
+        let settled = self.settled.take();
+        let (phases, watch) = (std::mem::take(&mut self.phases), std::mem::take(&mut self.watch));
+        let mut split: Vec<Running> = (devices.iter().enumerate())
+            .map(|(rank, device)| Running {
+                request: Request { device: device.name().to_owned(), ..self.request.clone() },
+                settled: settled.as_ref().map(|settled| settled.of_share(rank)),
+                device: Some(device.clone()),
+                watch: Watch {
+                    time_limit: watch.time_limit,
+                    cancel: watch.cancel.clone(),
+                    ..Watch::default()
+                },
+                choosing: self.choosing,
+                phases: Phases::default(),
+                separate: true,
+            })
+            .collect();
+        if let Some(first) = split.first_mut() {
+            (first.phases, first.watch) = (phases, watch);
+        }
+        split
     }
 }
 

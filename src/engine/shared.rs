@@ -27,6 +27,11 @@ impl<D: Device> Shared<D> {
 }
 
 impl<D> Shared<D> {
+    /// Wraps what is no device, but is used by one solve at a time.
+    pub fn named(value: D, name: &str) -> Shared<D> {
+        Shared { device: Mutex::new(value), name: name.to_owned(), described: name.to_owned() }
+    }
+
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }

@@ -137,7 +137,9 @@ impl Solver {
         self
     }
 
-    /// Sets the device by name: `auto`, `cpu`, `cuda`, `cuda:1`. The default, `auto`, takes a GPU if one is usable.
+    /// Sets the device by name: `auto`, `cpu`, `cuda`, `cuda:1`. The default, `auto`, takes a GPU if one is usable. Several GPUs,
+    /// `cuda:0,1` or `cuda:all`, share the rows of the matrix; answers, reports and files are those of one. One such solve at a time
+    /// runs in a process.
     pub fn device(mut self, name: &str) -> Solver {
         self.0.request.device = name.to_owned();
         self

@@ -1,4 +1,4 @@
-//! Selections from the entries of a matrix: a triangle, a submatrix, a range of columns.
+//! Selections from the entries of a matrix: a triangle, a submatrix, a range of rows or columns.
 
 use super::pieces::{each_row, narrow, narrow_length};
 use super::rows::build_rows;
@@ -45,6 +45,20 @@ impl Csr {
                     columns_out[to] = new_index[self.col_indices()[from] as usize];
                     values_out[to] = values[from];
                 }
+            })
+        })
+    }
+
+    /// Returns the rows in a range, with all columns.
+    pub fn row_band(&self, rows: Range<usize>) -> Result<Csr> {
+        let first = rows.start;
+        let from = |row: usize| self.row_range(first + row);
+        let lengths = each_row(rows.len(), 4 * rows.len(), |row| narrow_length(from(row).len()))?;
+        let size = (rows.len(), self.cols());
+        for_stored!(self.values(), self.nnz(), |values| {
+            build_rows(size, &lengths, self.pattern().repeats, |row, columns_out, values_out| {
+                columns_out.copy_from_slice(&self.col_indices()[from(row)]);
+                values_out.copy_from_slice(&values[from(row)]);
             })
         })
     }

@@ -178,7 +178,7 @@ fn invalid_input_is_rejected_with_the_fault_and_the_alternatives() {
     let flat = file(&folder, "flat.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n");
     let broken =
         file(&folder, "broken.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 x 1\n");
-    let cases: [(&[&str], &[&str]); 25] = [
+    let cases: [(&[&str], &[&str]); 26] = [
         (&["--matrix", "nothing"], &["no matrix 'nothing'", "solver matrices lists"]),
         (&["possion2d:3x3"], &["did you mean poisson2d"]),
         (&["--matrix", ""], &["the name of the matrix is empty", "A.mtx"]),
@@ -194,6 +194,10 @@ fn invalid_input_is_rejected_with_the_fault_and_the_alternatives() {
         (&["--matrix", "poisson2d:3x3", "--backend", "rows:block=3"], &["no parameter 'block'"]),
         (&["--matrix", "poisson2d:3x3", "--device", "tpu"], &["auto, cpu, cuda and cuda:N"]),
         (&["--matrix", "poisson2d:3x3", "--device", "cuda:0,x"], &["--device", "cuda:0,1 or cuda:all"]),
+        (
+            &["--matrix", "poisson2d:3x3", "--device", "cuda:0,1", "--precond", "ic0"],
+            &["ic0 runs on the CPU only"],
+        ),
         (&["--matrix", "poisson2d:3x3", "--device", "cuda:2,1,2"], &["--device", "GPU 2 is listed twice"]),
         (&["--matrix", "poisson2d:3x3", "--rtol", "0"], &["--rtol", "between 0 and 1"]),
         (&["--matrix", "poisson2d:3x3", "--rtol", "nan"], &["--rtol"]),

@@ -42,8 +42,17 @@ fn a_missing_driver_is_an_error_that_names_it_and_auto_uses_the_cpu() {
     }
     let message = refused(&[], &["--matrix", "poisson2d:9x9"]);
     assert!(message.contains("libcuda.so.1") && message.contains("--device cpu"), "{message}");
-    let message = refused(&[], &["--matrix", "poisson2d:9x9", "--device", "cuda:3"]);
-    assert!(message.contains("libcuda.so.1"), "{message}");
+    for device in ["cuda:3", "cuda:0,1", "cuda:all"] {
+        let message = refused(&[], &["--matrix", "poisson2d:9x9", "--device", device]);
+        assert!(message.contains("libcuda.so.1") && message.contains("--device cpu"), "{device}: {message}");
+    }
+    for command in ["pagerank", "markov"] {
+        let done = crate::common::process::solver()
+            .args([command, "poisson2d:9x9", "--device", "cuda:1,0"])
+            .output()
+            .unwrap();
+        assert!(String::from_utf8_lossy(&done.stderr).contains("libcuda.so.1"), "{command}");
+    }
     let done =
         crate::common::process::solver().args(["cg", "--matrix", "poisson2d:9x9", "-v"]).output().unwrap();
     assert_eq!(done.status.code(), Some(0));

@@ -38,6 +38,7 @@ mod ranks_graphs;
 mod ranks_on_gpus;
 mod rounded_symmetry;
 mod rules;
+mod several_devices;
 mod stops;
 mod verdicts;
 

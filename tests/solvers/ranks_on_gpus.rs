@@ -2,16 +2,20 @@
 
 use crate::common::each_backend::gpu;
 use crate::common::harness::skip;
+use crate::common::process;
 use crate::common::ranks::{bits, distance, over_ranks};
 use solver::device::distributed::{Distributed, in_threads};
 use solver::device::sweep::dot_sweep;
 use solver::device::{Cuda, Device, Slot, SlotState, cuda};
-use solver::engine::{Matrix, Purpose, RankMatrix, RightHandSides, Solver};
+use solver::engine::{Cg, Matrix, Purpose, RankMatrix, RightHandSide, RightHandSides, Solver};
 use solver::error::{Error, Result};
 use solver::operator::dot_into;
 use solver::scalar::Precision;
 use solver::solve::Method;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use solver::stop::StopReason;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The GPUs that must be there, for machines that have them.
@@ -199,4 +203,142 @@ fn a_kernel_that_waits_for_a_rank_that_fails_ends() {
     });
     assert!(matches!(all[0], Err(Error::OtherRank { rank: 1 })), "{:?}", all[0]);
     assert!(began.elapsed() < Duration::from_secs(60));
+}
+
+/// Returns a list of all GPUs, up to four; skips the test if there are fewer than two.
+fn list() -> (MutexGuard<'static, ()>, String, usize) {
+    let (alone, sizes) = sizes();
+    let count = sizes[sizes.len() - 1];
+    if count < 2 {
+        skip("one GPU");
+    }
+    let indices: Vec<String> = (0..count).map(|index| index.to_string()).collect();
+    (alone, format!("cuda:{}", indices.join(",")), count)
+}
+
+#[test]
+fn a_list_of_gpus_is_a_device_of_one_call() {
+    let (_alone, list, count) = list();
+    for (name, method, precond) in [
+        (GRID, Method::Cg, "none"),
+        (GRID, Method::PipelinedCg, "jacobi"),
+        (NODES, Method::Cg, "block-jacobi"),
+        (NODES, Method::Minres, "chebyshev"),
+    ] {
+        let matrix = Matrix::open(name).unwrap();
+        let b = matrix.problem("random:7").unwrap().b;
+        let solve = |device: &str| {
+            let solver = Solver::new(method, &matrix).device(device).precond(precond).unwrap();
+            solver.solve(&b).unwrap()
+        };
+        let (one, several) = (solve("cuda:0"), solve(&list));
+        assert!(several.converged() && distance(several.x(), one.x()) < 1e-5, "{name}: {}", several.report());
+        assert_eq!(bits(several.x()), bits(solve(&list).x()));
+        let (got, expected) = (several.outcome().iterations as f64, one.outcome().iterations as f64);
+        assert!((got - expected).abs() <= (0.02 * expected).max(3.0), "{name}: {got} {expected}");
+        let report = several.report();
+        assert!(report.device.starts_with(&format!("{count} ranks, each a GPU (")), "{}", report.device);
+        assert!(report.percent_of_limit.is_none() && report.nnz == matrix.nnz() as u64);
+    }
+}
+
+#[test]
+fn a_solve_on_a_list_of_gpus_is_prepared_once_and_runs_on_any_thread_and_after_errors() {
+    let (_alone, list, count) = list();
+    let matrix = Matrix::open(GRID).unwrap();
+    let b = matrix.problem("random:7").unwrap().b;
+    let seen = Arc::new(AtomicUsize::new(0));
+    let length = Arc::clone(&seen);
+    let mut cg = Cg::new(&matrix)
+        .device(&list)
+        .on_progress(move |_| length.fetch_add(1, Ordering::Relaxed) < usize::MAX)
+        .prepare()
+        .unwrap();
+    assert_eq!(cg.devices().len(), count);
+    let first = cg.solve(&b).unwrap();
+    assert!(seen.load(Ordering::Relaxed) > 0);
+    let start = vec![f64::NAN; matrix.rows()];
+    assert!(cg.solve(RightHandSide::from(&b).from_start(&start)).is_err());
+    let second = thread::scope(|scope| scope.spawn(|| cg.solve(&b).unwrap()).join().unwrap());
+    assert_eq!(bits(first.x()), bits(second.x()));
+    let doubled: Vec<f64> = (0..matrix.nnz()).map(|j| 2.0 * matrix.csr().values().get(j)).collect();
+    cg.update(&matrix.with_values(&doubled).unwrap()).unwrap();
+    let half: Vec<f64> = first.x().iter().map(|x| 0.5 * x).collect();
+    assert_eq!(bits(cg.solve(&b).unwrap().x()), bits(&half));
+    let many = cg.solve_many(RightHandSides::new(&[&b[..], &b[..]].concat(), 2)).unwrap();
+    assert!(many.converged() && many.x().len() == 2 * matrix.rows());
+    // Two prepared solves on the same GPUs take turns.
+    let mut other = Cg::new(&matrix).device(&list).prepare().unwrap();
+    thread::scope(|scope| {
+        let theirs = scope.spawn(|| (0..3).all(|_| cg.solve(&b).unwrap().converged()));
+        assert!((0..3).all(|_| other.solve(&b).unwrap().converged()) && theirs.join().unwrap());
+    });
+}
+
+#[test]
+fn iterates_limits_and_flags_reach_a_list_of_gpus() {
+    let (_alone, list, _) = list();
+    let matrix = Matrix::open(GRID).unwrap();
+    let (b, rows) = (matrix.problem("random:7").unwrap().b, matrix.rows());
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let counting =
+        move |_: usize, x: &[f64]| _ = counted.fetch_add(usize::from(x.len() == rows), Ordering::Relaxed);
+    let answer = Cg::new(&matrix).device(&list).on_iterate(counting).solve(&b).unwrap();
+    assert_eq!(count.load(Ordering::Relaxed), answer.outcome().iterations);
+    let flag = Arc::new(AtomicBool::new(true));
+    let ended = Cg::new(&matrix).device(&list).cancel(&flag).solve(&b).unwrap();
+    assert_eq!(ended.reason(), StopReason::Interrupted);
+    let ended = Cg::new(&matrix).device(&list).time_limit(Duration::ZERO).solve(&b).unwrap();
+    assert!(matches!(ended.reason(), StopReason::TimeLimit { .. }), "{}", ended.report());
+}
+
+#[test]
+fn a_checkpoint_of_a_list_of_gpus_resumes_there_and_on_one_gpu() {
+    let (_alone, list, _) = list();
+    let (matrix, folder) = (Matrix::open(GRID).unwrap(), tempfile::tempdir().unwrap());
+    for (method, columns) in [(Method::Cg, 1), (Method::Minres, 1), (Method::Cg, 3)] {
+        let file = folder.path().join(format!("{method:?}{columns}"));
+        let problem = matrix.problems("random:7", columns).unwrap();
+        let solver = |device: &str| Solver::new(method, &matrix).device(device).precond("jacobi").unwrap();
+        let whole = solver(&list).solve_many(&problem).unwrap();
+        let hour = Duration::from_secs(3600);
+        let cut = solver(&list).max_iters(50).checkpoint(&file, hour).solve_many(&problem).unwrap();
+        assert!(!cut.converged() && file.is_file());
+        let resumed = solver(&list).resume(&file).solve_many(&problem).unwrap();
+        assert_eq!(bits(resumed.x()), bits(whole.x()), "{method:?}");
+        let alone = solver("cuda:0").resume(&file).solve_many(&problem).unwrap();
+        assert!(alone.converged() && distance(alone.x(), whole.x()) < 1e-5, "{}", alone.report());
+    }
+}
+
+#[test]
+fn the_program_solves_on_a_list_of_gpus_and_writes_its_files() {
+    let (_alone, list, count) = list();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (x, history, checkpoint) = (path("x.npy"), path("h.json"), path("c.checkpoint"));
+    let run = |args: &[&str]| {
+        let done =
+            process::solver().args(["cg", GRID, "--device", &list, "--json"]).args(args).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(matches!(done.status.code(), Some(0 | 1)), "{said}");
+        serde_json::from_slice::<serde_json::Value>(&done.stdout).unwrap()
+    };
+    let cut = run(&["--max-iters", "50", "--checkpoint", &checkpoint]);
+    assert_eq!(cut["converged"], false);
+    let report = run(&["--resume", &checkpoint, "--output", &x, "--history", &history]);
+    assert_eq!(report["converged"], true, "{report}");
+    assert!(report["device"].as_str().unwrap().starts_with(&format!("{count} ranks")));
+    let written = solver::source::read_vector(std::path::Path::new(&x)).unwrap();
+    assert!(written.len() == 140 * 137 && written.iter().all(|x| (x - 1.0).abs() < 1e-4));
+    assert!(std::path::Path::new(&history).is_file());
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_named() {
+    let (_alone, _sizes) = sizes();
+    let matrix = Matrix::open("poisson2d:9x9").unwrap();
+    let error = Cg::new(&matrix).device("cuda:0,99").solve(&vec![1.0; 81]).unwrap_err().to_string();
+    assert!(error.contains("99"), "{error}");
 }

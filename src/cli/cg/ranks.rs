@@ -8,7 +8,7 @@ use crate::cli::plan::Plan;
 use crate::cli::progress::{Live, show_phases};
 use crate::cli::vectors::RightHandSide;
 use crate::device::Ranks;
-use crate::engine::{Matrix, Purpose, RankMatrix, Request, Settled, Solver};
+use crate::engine::{Matrix, Purpose, RankMatrix, Solver};
 use crate::error::Result;
 use crate::solve::problem::Problem;
 use crate::source::Options;
@@ -41,7 +41,7 @@ fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, 
 }
 
 /// Solves, and writes the results on the first rank.
-pub(super) fn solve(plan: &Plan, ranks: &Ranks, request: Request, settled: Settled) -> Result<Solved> {
+pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
     let purpose = Purpose {
         method: plan.method,
         precond: plan.running.request.precond,
@@ -58,7 +58,7 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks, request: Request, settled: Settl
     };
     let name = plan.x0.as_ref().map(ToString::to_string);
     let mut prepared = Solver::over_ranks(plan.method, &matrix)
-        .settled(request, settled)
+        .settled(plan.running.request.clone(), plan.running.settled.clone())
         .stopping(plan.stopping.clone())
         .checkpoints(plan.checkpoints.clone())
         .on_phase(show_phases())

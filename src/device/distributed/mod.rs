@@ -19,7 +19,7 @@ pub use halo::Halo;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 use std::fmt;
-pub use threads::in_threads;
+pub use threads::{Threads, in_threads, is_following_thread};
 
 /// A matrix in compressed rows whose columns are ghosts, for the few rows that have such entries.
 #[derive(Clone, Debug, Default)]

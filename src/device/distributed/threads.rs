@@ -3,6 +3,7 @@
 use super::communicator::{Communicator, Failing, Incoming, Outgoing, Ranks};
 use crate::error::{Error, Result};
 use crate::parallel::lock;
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -125,30 +126,75 @@ impl Communicator for Thread {
     }
 }
 
-/// Runs `work` on each of several ranks, and returns the results in the order of ranks. The ranks are threads of this process; the
-/// first one is the calling thread. If one of them fails or panics, those that wait for it end with [`Error::OtherRank`].
-pub fn in_threads<R: Send>(size: usize, work: impl Fn(&Ranks) -> Result<R> + Sync) -> Vec<Result<R>> {
-    let state = State { parts: vec![Vec::new(); size], ..State::default() };
-    let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-    let run = |rank: usize| {
-        let ranks = Ranks::new(Thread { rank, size, shared: Arc::clone(&shared) });
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(&ranks)));
+thread_local! {
+    /// Whether this thread is a rank other than the first.
+    static FOLLOWS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns whether this thread is a rank of [`Threads`] other than the first.
+pub fn is_following_thread() -> bool {
+    FOLLOWS.get()
+}
+
+/// Ranks that are threads of this process. They run work any number of times, until one of them fails.
+pub struct Threads {
+    shared: Arc<Shared>,
+    ranks: Vec<Ranks>,
+}
+
+impl Threads {
+    /// Makes ranks. Their threads run during [`run`](Threads::run) only.
+    pub fn new(size: usize) -> Threads {
+        let state = State { parts: vec![Vec::new(); size], ..State::default() };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let rank = |rank| Ranks::new(Thread { rank, size, shared: Arc::clone(&shared) });
+        Threads { ranks: (0..size).map(rank).collect(), shared }
+    }
+
+    /// Runs work on each rank, which gets its part of `parts`: `first` on the calling thread, which is the first rank, and `others` on
+    /// a thread for each other rank. Returns the results in the order of ranks. If a rank fails or panics, those that wait for it end
+    /// with [`Error::OtherRank`].
+    pub fn run<P: Send, R: Send>(
+        &self,
+        parts: Vec<P>,
+        first: impl FnOnce(&Ranks, P) -> Result<R>,
+        others: impl Fn(&Ranks, P) -> Result<R> + Sync,
+    ) -> Vec<Result<R>> {
+        let mut parts = self.ranks.iter().zip(parts);
+        let Some((leader, part)) = parts.next() else { return Vec::new() };
+        let outcomes: Vec<_> = thread::scope(|scope| {
+            let others = &others;
+            let follow = |(ranks, part)| {
+                scope.spawn(move || {
+                    FOLLOWS.set(true);
+                    self.guarded(ranks, || others(ranks, part))
+                })
+            };
+            let followers: Vec<_> = parts.map(follow).collect();
+            let first = self.guarded(leader, || first(leader, part));
+            let followers = followers.into_iter().map(|thread| thread.join().unwrap_or_else(Err));
+            std::iter::once(first).chain(followers).collect()
+        });
+        outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    }
+
+    /// Runs the work of a rank. If it fails or panics, the ranks that wait for it end.
+    fn guarded<R>(&self, ranks: &Ranks, work: impl FnOnce() -> Result<R>) -> thread::Result<Result<R>> {
+        let outcome = catch_unwind(AssertUnwindSafe(work));
         if !matches!(outcome, Ok(Ok(_))) {
-            shared.fail(rank);
+            self.shared.fail(ranks.rank());
         }
         outcome.or_else(|panic| match panic.downcast::<Ended>() {
             Ok(ended) => Ok(Err(Error::OtherRank { rank: ended.0 })),
             Err(panic) => Err(panic),
         })
-    };
-    let outcomes: Vec<_> = thread::scope(|scope| {
-        let run = &run;
-        let others: Vec<_> = (1..size).map(|rank| scope.spawn(move || run(rank))).collect();
-        let first = run(0);
-        let others = others.into_iter().map(|thread| thread.join().unwrap_or_else(Err));
-        std::iter::once(first).chain(others).collect()
-    });
-    outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    }
+}
+
+/// Runs `work` on each of several ranks, and returns the results in the order of ranks. The ranks are threads of this process; the
+/// first one is the calling thread. If one of them fails or panics, those that wait for it end with [`Error::OtherRank`].
+pub fn in_threads<R: Send>(size: usize, work: impl Fn(&Ranks) -> Result<R> + Sync) -> Vec<Result<R>> {
+    Threads::new(size).run(vec![(); size], |ranks, ()| work(ranks), |ranks, ()| work(ranks))
 }
 
 #[cfg(test)]
@@ -198,5 +244,28 @@ mod tests {
         }));
         assert!(panicked.is_err());
         assert_eq!((runs.into_inner(), counted.load(Ordering::SeqCst)), (2, 2));
+    }
+
+    #[test]
+    fn ranks_run_several_times_with_parts_of_their_own() {
+        let threads = Threads::new(3);
+        let mut totals = vec![0.0; 3];
+        for round in 1..=2_u32 {
+            let parts: Vec<&mut f64> = totals.iter_mut().collect();
+            let mut seen = 0;
+            let add = |ranks: &Ranks, total: &mut f64| {
+                *total += ranks.fold(f64::from(round) * ranks.rank() as f64, f64::max);
+                assert_eq!(is_following_thread(), !ranks.is_first());
+                Ok(ranks.rank())
+            };
+            let first = |ranks: &Ranks, total: &mut f64| {
+                seen += 1;
+                add(ranks, total)
+            };
+            let found: Result<Vec<usize>> = threads.run(parts, first, add).into_iter().collect();
+            assert_eq!((found.unwrap(), seen), (vec![0, 1, 2], 1));
+        }
+        assert_eq!(totals, [6.0; 3]);
+        assert!(Threads::new(0).run(Vec::new(), |_, ()| Ok(()), |_, ()| Ok(())).is_empty());
     }
 }

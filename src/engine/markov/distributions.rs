@@ -49,6 +49,8 @@ pub struct Distributions {
     facts: Arc<Facts>,
     /// The ranks that have shared the solve.
     ranks: Option<Ranks>,
+    /// Whether the ranks are devices of this process: one of them does not set the limit of the solve.
+    shared: bool,
     profile: Option<Profile>,
 }
 
@@ -60,7 +62,12 @@ impl fmt::Debug for Distributions {
 
 impl Distributions {
     pub(super) fn new(classes: Vec<Distribution>, facts: Arc<Facts>, ranks: Option<Ranks>) -> Distributions {
-        Distributions { classes, facts, ranks, profile: profile::active() }
+        Distributions { classes, facts, ranks, shared: false, profile: profile::active() }
+    }
+
+    /// Returns the distributions of the first rank, if the ranks are devices of this process.
+    pub(super) fn in_one_process(self) -> Distributions {
+        Distributions { ranks: None, shared: true, ..self }
     }
 
     /// Returns the distribution of each class, in the order of their first states.
@@ -109,7 +116,11 @@ impl Distributions {
 
     /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report: for the class whose speed is
     /// reported and for the class of the history. Each takes up to half a second; setting `cancel` ends the measurement.
+    /// Does nothing after a solve on several devices.
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+        if self.shared {
+            return;
+        }
         let (largest, worst) = (self.largest(), self.worst());
         self.classes[largest].measure(device, cancel);
         if worst != largest {

@@ -30,8 +30,8 @@ use std::time::Instant;
 /// Iterations without progress that count as stagnation. Large, as slow chains gain little per iteration.
 const STAGNATION: usize = 2000;
 
-/// A prepared chain on one device, for repeated solves. It can be moved to another thread.
-pub struct Prepared {
+/// A prepared chain of this process or rank.
+pub(super) struct Prepared {
     chain: Analysed,
     recipe: Recipe,
     /// The class of a chain with a single closed class. Several classes are prepared one after the other during the solve, so
@@ -41,11 +41,6 @@ pub struct Prepared {
     watch: Watch,
     facts: Arc<Facts>,
 }
-
-const _: () = {
-    const fn is_send<T: Send>() {}
-    is_send::<Prepared>();
-};
 
 /// Prepares power iteration with an operator of a backend.
 fn by_power<D: Pick<T>, T: Scalar>(
@@ -217,14 +212,14 @@ impl Prepared {
         &self.recipe.device
     }
 
+    /// Returns the facts for the report.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
     /// Returns the closed classes, in the order of their first states. Over ranks, only the first rank has the states.
     pub fn classes(&self) -> &[Closed] {
         self.chain.closed()
-    }
-
-    /// Computes the distribution of each closed class. Over ranks, the first rank gets the probabilities.
-    pub fn solve(&mut self) -> Result<Distributions> {
-        self.solve_watched(|_| None)
     }
 
     /// Computes the distribution of each closed class. `watch` may return an observer for a class.

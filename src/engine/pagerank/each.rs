@@ -37,6 +37,15 @@ impl RanksEach {
         Ok(RanksEach { columns, names, limit: None })
     }
 
+    /// Joins the ranks of all vertices, of which there is a part from each rank.
+    pub(super) fn joined(parts: Vec<RanksEach>) -> Result<RanksEach> {
+        let names = parts.first().map_or_else(Vec::new, |first| first.names.clone());
+        let mut of_ranks: Vec<_> = parts.into_iter().map(|part| part.columns.into_iter()).collect();
+        let column = |_| Ranks::joined(of_ranks.iter_mut().filter_map(Iterator::next).collect());
+        let columns = (0..names.len()).map(column).collect::<Result<_>>()?;
+        Ok(RanksEach { columns, names, limit: None })
+    }
+
     /// Returns the ranks for each personalisation.
     pub fn columns(&self) -> &[Ranks] {
         &self.columns
@@ -68,7 +77,8 @@ impl RanksEach {
 
     /// Measures the time limit that the machine's bandwidth sets for an iteration, as [`Ranks::measure_limit`] does.
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
-        let Some(slow) = self.columns.get(self.slowest()).map(Ranks::outcome) else { return };
+        let slow = self.columns.get(self.slowest()).filter(|slow| !slow.is_shared());
+        let Some(slow) = slow.map(Ranks::outcome) else { return };
         let traffic = Traffic {
             operators: slow.operator_bytes,
             vectors: slow.vector_bytes,

@@ -11,7 +11,7 @@ use crate::engine::matrix::Matrix;
 use crate::engine::memory;
 use crate::engine::running::{BackendOrder, Chosen, Running, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
-use crate::engine::tune::{Choosing, Explanation};
+use crate::engine::tune::Choosing;
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::{Error, GpuError, Result};
@@ -28,21 +28,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// A prepared ranking of one graph on one device, for repeated solves. It can be moved to another thread.
-///
-/// ```
-/// # fn main() -> solver::Result<()> {
-/// use solver::prelude::*;
-/// let graph = Matrix::open_graph("rmat:scale=8,factor=8")?;
-/// let mut prepared = Pagerank::new(&graph).prepare()?;
-/// for vertex in ["3", "17"] {
-///     prepared.personalise(Some(Weights::from_vertices([vertex])));
-///     assert!(prepared.solve()?.converged());
-/// }
-/// # Ok(())
-/// # }
-/// ```
-pub struct Prepared {
+/// A prepared ranking of this process or rank.
+pub(super) struct Prepared {
     links: Links,
     device: DeviceHandle,
     iterate: Iterate,
@@ -56,11 +43,6 @@ pub struct Prepared {
     /// A second choice of `auto`, for several columns, if the first one multiplies one vector at a time.
     several: Option<(Iterate, Arc<Facts>)>,
 }
-
-const _: () = {
-    const fn is_send<T: Send>() {}
-    is_send::<Prepared>();
-};
 
 /// The iteration, what was chosen for it, and what computes the certificate's sums on a device.
 type PowerIteration = (Iterate, Chosen, Option<Box<dyn Inflow>>);
@@ -116,7 +98,7 @@ fn transposed_there(device: &DeviceHandle, graph: &Arc<Csr>, vectors: usize) -> 
 }
 
 /// Refuses settings that several personalisations do not support.
-fn check_each(settings: &Settings, count: usize, start: bool, personalised: bool) -> Result<()> {
+pub(super) fn check_each(settings: &Settings, count: usize, start: bool, personalised: bool) -> Result<()> {
     if count > 0 && settings.method != RankMethod::Power {
         let reason = "several personalisations are ranked by power iteration; use method power";
         return Err(Error::setting("method", settings.method.name(), reason));
@@ -130,6 +112,14 @@ fn check_each(settings: &Settings, count: usize, start: bool, personalised: bool
         return Err(Error::setting("personalise", "", reason));
     }
     Ok(())
+}
+
+pub(super) fn no_personalisation() -> Error {
+    Error::setting("personalise-each", 0, "there must be at least one personalisation")
+}
+
+pub(super) fn several_personalisations() -> Error {
+    Error::setting("personalise-each", "", "call solve_each for several personalisations")
 }
 
 impl Prepared {
@@ -266,18 +256,12 @@ impl Prepared {
         self.each = weights.into_iter().collect();
     }
 
-    /// Computes the ranks for each distribution of [`personalise_each`](Self::personalise_each), in one run: one product of the links
-    /// with all columns in an iteration.
-    pub fn solve_each(&mut self) -> Result<RanksEach> {
-        self.solve_each_watched(&mut [])
-    }
-
     /// Computes the ranks for each distribution with additional observers, which receive the batches of each column.
     pub fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
         let k = self.each.len();
         check_each(&self.facts.settings, k, self.x0.is_some(), self.personalise.is_some())?;
         if k == 0 {
-            return Err(Error::setting("personalise-each", 0, "there must be at least one personalisation"));
+            return Err(no_personalisation());
         }
         self.prepare_columns(k)?;
         let Prepared { links, facts, iterate, watch, each, several, .. } = self;
@@ -327,34 +311,20 @@ impl Prepared {
         self.watch.cancel = Some(Arc::clone(flag));
     }
 
-    /// Returns the reasons for the backend.
-    pub fn explanation(&self) -> &Explanation {
-        &self.facts.chosen.explanation
-    }
-
     /// Returns the device.
     pub fn device(&self) -> &DeviceHandle {
         &self.device
     }
 
-    /// Returns the SpMV backend, with its parameters.
-    pub fn backend(&self) -> &str {
-        &self.facts.chosen.backend
-    }
-
-    /// Computes the ranks.
-    pub fn solve(&mut self) -> Result<Ranks> {
-        self.solve_watched(&mut [])
+    /// Returns the facts for the report.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
     }
 
     /// Computes the ranks with additional observers.
     pub fn solve_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Ranks> {
         if !self.each.is_empty() {
-            return Err(Error::setting(
-                "personalise-each",
-                "",
-                "call solve_each for several personalisations",
-            ));
+            return Err(several_personalisations());
         }
         let Prepared { links, facts, iterate, watch, personalise, x0, .. } = self;
         let (settings, vertices) = (&facts.settings, (&facts.graph.names, "vertex"));

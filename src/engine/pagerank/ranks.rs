@@ -14,6 +14,7 @@ use crate::engine::running::{Chosen, highest, message};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::observe::{History, Phase, Profile, Recorder, profile};
+use crate::parallel::{split_front, zeros};
 use crate::scalar::Precision;
 use crate::solve::pagerank::Ranking;
 use crate::solve::pagerank::links::Links;
@@ -128,6 +129,8 @@ pub struct Ranks {
     recorder: Recorder,
     facts: Arc<Facts>,
     of_rank: Option<OfRank>,
+    /// Whether several devices of this process have shared the solve: one of them does not set its limit.
+    shared: bool,
     limit: Option<Limit>,
     profile: Option<Profile>,
 }
@@ -142,7 +145,27 @@ impl Ranks {
         let count = facts.settings.top.saturating_add(1);
         let of_rank = links.halo().map(|halo| OfRank::new(halo, &ranking.ranks, count)).transpose()?;
         let facts = Arc::clone(facts);
-        Ok(Ranks { ranking, recorder, facts, of_rank, limit: None, profile: profile::active() })
+        let (limit, profile) = (None, profile::active());
+        Ok(Ranks { ranking, recorder, facts, of_rank, shared: false, limit, profile })
+    }
+
+    /// Joins the ranks of all vertices, of which there is a part from each rank. The rest is that of the first rank.
+    pub(super) fn joined(parts: Vec<Ranks>) -> Result<Ranks> {
+        let mut all = zeros(parts.iter().map(|part| part.ranking.ranks.len()).sum())?;
+        let mut rest = &mut all[..];
+        let mut parts = parts.into_iter().inspect(|part| {
+            let own = &part.ranking.ranks;
+            split_front(&mut rest, own.len()).copy_from_slice(own);
+        });
+        let Some(first) = parts.next() else { unreachable!("there are several devices") };
+        parts.for_each(drop);
+        let ranking = Ranking { ranks: all, ..first.ranking };
+        Ok(Ranks { ranking, of_rank: None, shared: true, ..first })
+    }
+
+    /// Returns whether several devices of this process have shared the solve.
+    pub(super) fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// Returns the vertices whose ranks these are: all of them, or those of this rank of a solve over ranks.
@@ -236,8 +259,11 @@ impl Ranks {
     }
 
     /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report. This takes up to half a
-    /// second; setting `cancel` ends the measurement.
+    /// second; setting `cancel` ends the measurement. Does nothing after a solve on several devices.
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+        if self.shared {
+            return;
+        }
         let ranking = &self.ranking;
         let traffic = Traffic {
             operators: ranking.operator_bytes,

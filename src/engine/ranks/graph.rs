@@ -33,13 +33,30 @@ pub struct RankGraph {
 impl RankGraph {
     /// Distributes a graph that the first rank has; the other ranks pass none. All ranks call this together.
     pub fn distribute(ranks: &Ranks, graph: Option<&Matrix>) -> Result<RankGraph> {
+        RankGraph::cut(ranks, graph, |starts| scatter(ranks, graph.map(|graph| &*graph.csr), starts))
+    }
+
+    /// Distributes a graph that every rank has, as threads of one process do. Each rank copies its links.
+    pub(in crate::engine) fn of_shared(ranks: &Ranks, graph: &Matrix) -> Result<RankGraph> {
+        let first = Some(graph).filter(|_| ranks.is_first());
+        RankGraph::cut(ranks, first, |starts| {
+            graph.csr.row_band(starts[ranks.rank()]..starts[ranks.rank() + 1])
+        })
+    }
+
+    /// Distributes a graph that the first rank has. `links` returns the rows of this rank.
+    fn cut(
+        ranks: &Ranks,
+        graph: Option<&Matrix>,
+        links: impl FnOnce(&[usize]) -> Result<Csr>,
+    ) -> Result<RankGraph> {
         let starts = graph.map(|graph| match graph.csr.is_square() {
             true => Ok(partition::by_entries(&graph.csr, ranks.size(), 1)),
             false => Err(Error::NotSquare { rows: graph.rows(), cols: graph.cols(), solver: "pagerank" }),
         });
         let starts = ranks.agreed(starts.transpose())?.unwrap_or_default();
         let starts = starts_from_first(ranks, starts)?;
-        let links = ranks.agreed(scatter(ranks, graph.map(|graph| &*graph.csr), &starts))?;
+        let links = ranks.agreed(links(&starts))?;
         let vertices = starts[ranks.size()];
         Ok(RankGraph {
             ranks: ranks.clone(),

@@ -164,6 +164,7 @@ fn opened(matrix: &Matrix, request: &Request) -> Result<(DeviceHandle, Arc<crate
         return Err(Error::setting("backend", &request.backend, reason));
     }
     let settled = request.settle()?;
+    settled.require_one("backends are measured")?;
     settled.check_device()?;
     if !request.precision.narrow_values() {
         return Ok((DeviceHandle::shared(settled.device)?, Arc::clone(&matrix.csr)));

@@ -1,0 +1,292 @@
+//! A prepared solve on several devices of this process: each has a part of the rows, of which the process has all.
+
+use super::device::{DeviceHandle, Request, Settled};
+use super::matrix::Matrix;
+use super::rank_session;
+use super::ranks::{self, Purpose, RankMatrix};
+use super::session::{Recipe, Session};
+use super::settings::{Input, Settings};
+use super::team::{NO_TUNING, Team};
+use super::tune::Choosing;
+use super::watch::Phases;
+use crate::backend::Choice;
+use crate::device::Ranks;
+use crate::error::{Error, Result};
+use crate::observe::{Batch, Observer};
+use crate::parallel::split_front;
+use crate::solve::checkpoint::Checkpoints;
+use crate::solve::{MatrixRef, Method, Outcome, System};
+use crate::stop::StoppingRule;
+
+/// What a rank keeps.
+struct OfRank {
+    matrix: RankMatrix,
+    session: Box<dyn Session>,
+    built: Built,
+}
+
+/// What a rank has built, for the report.
+#[derive(Clone)]
+struct Built {
+    recipe: Recipe,
+    note: Option<String>,
+    labels: Labels,
+}
+
+/// The devices, the backends and the preconditioner of all ranks, as reports name them.
+#[derive(Clone)]
+pub(super) struct Labels {
+    pub device: String,
+    pub backend: String,
+    pub precond: String,
+}
+
+impl Labels {
+    /// Describes what the ranks of a matrix have chosen. All ranks call this together.
+    pub fn of(matrix: &RankMatrix, device: &DeviceHandle, backend: &str) -> Result<Labels> {
+        Ok(Labels {
+            device: device.describe_over(matrix.ranks()),
+            backend: ranks::backend_label(matrix.ranks(), backend)?,
+            precond: matrix.precond_label(),
+        })
+    }
+}
+
+/// The choices by which the ranks are made.
+struct Order {
+    method: Method,
+    request: Request,
+    backend: Choice,
+    assume_symmetric: bool,
+}
+
+impl Order {
+    /// Builds what a rank keeps. All ranks call this together.
+    fn build(
+        &self,
+        matrix: &Matrix,
+        (ranks, device): (&Ranks, &DeviceHandle),
+        phases: Phases,
+    ) -> Result<OfRank> {
+        let Order { method, request, backend, assume_symmetric } = self;
+        let (precond, precision) = (request.precond, request.precision);
+        let purpose = Purpose { method: *method, precond, precision, assume_symmetric: *assume_symmetric };
+        let matrix = RankMatrix::of_shared(ranks, matrix, &purpose)?;
+        let mut settings = Settings::new(*method, Input::OfRank(matrix.clone()));
+        (settings.request, settings.phases) = (request.clone(), phases);
+        let (session, recipe, note) = rank_session::session(device, &matrix, &mut settings, backend)?;
+        let labels = Labels::of(&matrix, device, &recipe.backend.label())?;
+        Ok(OfRank { matrix, session, built: Built { recipe, note, labels } })
+    }
+}
+
+struct SpreadSession {
+    devices: Vec<DeviceHandle>,
+    order: Order,
+    matrix: Matrix,
+    /// None after a failure; the next solve makes the ranks again.
+    team: Option<Team<OfRank>>,
+}
+
+/// Refuses what several devices cannot do.
+fn check(settings: &Settings, settled: &Settled) -> Result<()> {
+    if let Input::OfRank(_) = settings.matrix {
+        let reason = "each rank has one device, and this is a list; name one";
+        return Err(Error::setting("device", settled.names(), reason));
+    }
+    if settings.device.is_some() {
+        let reason = "the solve has an open device already, and this is a list; leave out one of the two";
+        return Err(Error::setting("device", settled.names(), reason));
+    }
+    if settings.choosing == Choosing::Measure {
+        return Err(Error::setting("tune", "", NO_TUNING));
+    }
+    Ok(())
+}
+
+/// Opens the devices on which a solve is prepared.
+pub(super) fn open(settings: &Settings, settled: &Settled) -> Result<Vec<DeviceHandle>> {
+    check(settings, settled)?;
+    Team::<OfRank>::open(&settled.shares)
+}
+
+/// What is built on devices, with a note on the symmetry of the matrix, and labels for the report over ranks.
+pub(super) type Opened = (Box<dyn Session>, Recipe, Option<String>, Option<Labels>);
+
+/// Distributes the matrix over the devices and builds the operators.
+pub(super) fn session(devices: &[DeviceHandle], settings: &mut Settings, backend: &Choice) -> Result<Opened> {
+    let Input::Stored(matrix) = settings.matrix.clone() else {
+        return Err(Error::setting("matrix", "", "only a matrix with entries is distributed over devices"));
+    };
+    settings.check_products()?;
+    let order = Order {
+        method: settings.method,
+        request: settings.request.clone(),
+        backend: backend.clone(),
+        assume_symmetric: settings.assume_symmetric,
+    };
+    let mut session = SpreadSession { devices: devices.to_vec(), order, matrix, team: None };
+    let team = session.build(std::mem::take(&mut settings.phases))?;
+    // A backend that multiplies one vector at a time limits all ranks.
+    let limited = |state: &&OfRank| state.built.recipe.backend.entry().check_columns(2).is_err();
+    let states = team.states();
+    let Built { mut recipe, note, labels } = states[0].built.clone();
+    if let Some(limited) = states.iter().find(limited) {
+        recipe.backend = limited.built.recipe.backend.clone();
+    }
+    session.team = Some(team);
+    Ok((Box::new(session), recipe, note, Some(labels)))
+}
+
+impl SpreadSession {
+    /// Distributes the matrix and builds the operators.
+    fn build(&self, phases: Phases) -> Result<Team<OfRank>> {
+        let mut parts = vec![Phases::default()];
+        parts[0] = phases;
+        parts.resize_with(self.devices.len(), Phases::default);
+        let (order, matrix) = (&self.order, &self.matrix);
+        Team::build(&self.devices, parts, |ranks, device, phases| {
+            order.build(matrix, (ranks, device), phases)
+        })
+    }
+
+    /// Solves on all ranks: `solve` gets the session, the system, the x and the observers of a rank. Returns the outcome of the first
+    /// rank.
+    fn solve_on_all<R: Send>(
+        &mut self,
+        (system, k): (&System<'_>, usize),
+        x: &mut [f64],
+        observers: &mut [&mut dyn Observer],
+        solve: impl Fn(&mut dyn Session, &System<'_>, &mut [f64], &mut [&mut dyn Observer]) -> Result<R> + Sync,
+    ) -> Result<R> {
+        self.check_lengths(system, k, x)?;
+        let mut team = match self.team.take() {
+            Some(team) => team,
+            None => self.build(Phases::default())?,
+        };
+        let wants_iterates = observers.iter().any(|observer| observer.wants_iterates());
+        let parts = rows_of_all(team.states(), (system, k), x);
+        let on_rank = |state: &mut OfRank, part: Rows<'_>, observers: &mut [&mut dyn Observer]| {
+            let matrix = MatrixRef::OfRank(&state.matrix.rows);
+            let system = System { matrix, b: part.b, x0: part.x0 };
+            solve(&mut *state.session, &system, part.x, observers)
+        };
+        let found = team.run(
+            parts,
+            |ranks, state, part| {
+                let mut collecting = Collecting { ranks, to: observers, wants_iterates };
+                on_rank(state, part, &mut [&mut collecting])
+            },
+            |ranks, state, part| {
+                let mut collecting = Collecting { ranks, to: &mut [], wants_iterates };
+                on_rank(state, part, &mut [&mut collecting])
+            },
+        )?;
+        self.team = Some(team);
+        let Some(first) = found.into_iter().next() else { unreachable!("there are several devices") };
+        Ok(first)
+    }
+
+    /// Checks the lengths of the vectors, which are then cut.
+    fn check_lengths(&self, system: &System<'_>, k: usize, x: &[f64]) -> Result<()> {
+        let expected = self.matrix.rows().saturating_mul(k);
+        let lengths = [
+            ("entries of the right-hand side", system.b.len()),
+            ("entries of the start", system.x0.map_or(expected, <[f64]>::len)),
+            ("entries of the answer", x.len()),
+        ];
+        match lengths.into_iter().find(|(_, got)| *got != expected) {
+            Some((what, got)) => Err(Error::Dimension { what, expected, got }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The rows of a rank of right-hand sides, starts and x.
+struct Rows<'a> {
+    b: &'a [f64],
+    x0: Option<&'a [f64]>,
+    x: &'a mut [f64],
+}
+
+/// Cuts the vectors of a system with `k` columns into the rows of the ranks.
+fn rows_of_all<'a>(
+    states: &[OfRank],
+    (system, k): (&System<'a>, usize),
+    mut x: &'a mut [f64],
+) -> Vec<Rows<'a>> {
+    let (b, x0) = (system.b, system.x0);
+    let of = |state: &OfRank| {
+        let rows = state.matrix.rows();
+        let range = rows.start * k..rows.end * k;
+        Rows {
+            b: &b[range.clone()],
+            x0: x0.map(|x0| &x0[range.clone()]),
+            x: split_front(&mut x, range.len()),
+        }
+    };
+    states.iter().map(of).collect()
+}
+
+/// Passes what the first rank observes to the observers of the solve, with the x of all ranks.
+struct Collecting<'a, 'o> {
+    ranks: &'a Ranks,
+    to: &'a mut [&'o mut dyn Observer],
+    wants_iterates: bool,
+}
+
+impl Observer for Collecting<'_, '_> {
+    fn batch(&mut self, batch: &Batch<'_>) {
+        self.to.iter_mut().for_each(|observer| observer.batch(batch));
+    }
+
+    fn phase(&mut self, what: &'static str) {
+        self.to.iter_mut().for_each(|observer| observer.phase(what));
+    }
+
+    fn wants_iterates(&self) -> bool {
+        self.wants_iterates
+    }
+
+    fn iterate(&mut self, iteration: usize, x: &[f64]) {
+        // The rows of all ranks fit into memory, which has the x of the solve.
+        if let Ok(Some(x)) = self.ranks.collect(x) {
+            let wanting = self.to.iter_mut().filter(|observer| observer.wants_iterates());
+            wanting.for_each(|observer| observer.iterate(iteration, &x));
+        }
+    }
+}
+
+impl Session for SpreadSession {
+    fn solve(
+        &mut self,
+        system: &System<'_>,
+        rule: &StoppingRule,
+        checkpoints: &Checkpoints,
+        x: &mut [f64],
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Outcome> {
+        self.solve_on_all((system, 1), x, observers, |session, system, x, observers| {
+            session.solve(system, rule, checkpoints, x, observers)
+        })
+    }
+
+    fn solve_columns(
+        &mut self,
+        (system, k, rule, checkpoints): (&System<'_>, usize, &StoppingRule, &Checkpoints),
+        x: &mut [f64],
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Vec<Outcome>> {
+        self.solve_on_all((system, k), x, observers, |session, system, x, observers| {
+            session.solve_columns((system, k, rule, checkpoints), x, observers)
+        })
+    }
+
+    fn rebuild(&mut self, matrix: &Matrix) -> Result<()> {
+        // The old operators are freed first: memory need not hold both.
+        self.team = None;
+        self.matrix = matrix.clone();
+        self.team = Some(self.build(Phases::default())?);
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! Several devices of this process that share one solve: a rank for each device, with state that is kept from one solve to the next.
+//!
+//! The ranks are threads that run during a solve only, and the first rank is the calling thread. So a prepared solve can be used from
+//! any thread, and observers are called on the thread of the solve. One solve at a time runs on several devices: kernels of ranks wait
+//! for kernels on other GPUs, and those of two solves could wait for each other.
+
+use super::device::{DeviceHandle, DeviceName};
+use super::shared::Shared;
+use crate::device::Ranks;
+use crate::device::distributed::Threads;
+use crate::error::{Error, Result};
+use std::sync::LazyLock;
+
+/// Why nothing is measured on several devices.
+pub(super) const NO_TUNING: &str = "a measurement is for one device, and on several the model chooses the backend of each; leave out the measurement";
+
+/// Held by the solve that runs on several devices.
+static TURN: LazyLock<Shared<()>> = LazyLock::new(|| Shared::named((), "several devices"));
+
+/// Ranks with a device and a state each.
+pub(super) struct Team<S: Send> {
+    threads: Threads,
+    devices: Vec<DeviceHandle>,
+    states: Vec<S>,
+}
+
+impl<S: Send> Team<S> {
+    /// Opens the devices.
+    pub fn open(names: &[DeviceName]) -> Result<Vec<DeviceHandle>> {
+        let threads = Threads::new(names.len());
+        let open = |_: &Ranks, name: DeviceName| DeviceHandle::of_rank(name);
+        let outcomes = threads.run(names.to_vec(), open, open);
+        all_of(outcomes, |rank| names[rank].to_string())
+    }
+
+    /// Makes the state of each rank, which gets its device and its part of `parts`.
+    pub fn build<P: Send>(
+        devices: &[DeviceHandle],
+        parts: Vec<P>,
+        make: impl Fn(&Ranks, &DeviceHandle, P) -> Result<S> + Sync,
+    ) -> Result<Team<S>> {
+        let mut team =
+            Team { threads: Threads::new(devices.len()), devices: devices.to_vec(), states: Vec::new() };
+        let make = |ranks: &Ranks, part: P| make(ranks, &devices[ranks.rank()], part);
+        let turn = TURN.acquire()?;
+        let outcomes = team.threads.run(parts, make, make);
+        team.states = team.found(outcomes)?;
+        drop(turn);
+        Ok(team)
+    }
+
+    /// Runs work on each rank with its state and its part of `parts`: `first` on this thread, `others` on a thread each. After an
+    /// error, the team cannot be used any more.
+    pub fn run<P: Send, R: Send>(
+        &mut self,
+        parts: Vec<P>,
+        first: impl FnOnce(&Ranks, &mut S, P) -> Result<R>,
+        others: impl Fn(&Ranks, &mut S, P) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        let _turn = TURN.acquire()?;
+        let parts = self.states.iter_mut().zip(parts).collect();
+        let outcomes = self.threads.run(
+            parts,
+            |ranks, (state, part)| first(ranks, state, part),
+            |ranks, (state, part)| others(ranks, state, part),
+        );
+        self.found(outcomes)
+    }
+
+    /// Returns the state of each rank.
+    pub fn states(&self) -> &[S] {
+        &self.states
+    }
+
+    fn found<R>(&self, outcomes: Vec<Result<R>>) -> Result<Vec<R>> {
+        all_of(outcomes, |rank| self.devices[rank].name().to_owned())
+    }
+}
+
+/// Drops the states at once, each on a thread of its rank: they free connections of all ranks.
+impl<S: Send> Drop for Team<S> {
+    fn drop(&mut self) {
+        // Fails inside a solve of this thread on several devices, which is the only one then.
+        let _turn = TURN.acquire().ok();
+        let states = std::mem::take(&mut self.states);
+        let free = |_: &Ranks, state: S| {
+            drop(state);
+            Ok(())
+        };
+        self.threads.run(states, free, free);
+    }
+}
+
+/// Returns the error of a solve after another one has failed on the same devices.
+pub(super) fn broken(devices: &[DeviceHandle]) -> Error {
+    let names: Vec<&str> = devices.iter().map(DeviceHandle::name).collect();
+    let reason = "an earlier solve on these devices has failed, which has ended their connection; prepare the solve again";
+    Error::setting("device", names.join(", "), reason)
+}
+
+/// Returns the results of all ranks, or the error that is the reason of all. `name` names the device of a rank.
+fn all_of<R>(mut outcomes: Vec<Result<R>>, name: impl Fn(usize) -> String) -> Result<Vec<R>> {
+    let Some(rank) = cause(&outcomes).filter(|rank| *rank > 0) else { return outcomes.into_iter().collect() };
+    match outcomes.swap_remove(rank) {
+        Err(source) => Err(Error::OnDevice { device: name(rank), source: Box::new(source) }),
+        Ok(_) => outcomes.into_iter().collect(),
+    }
+}
+
+/// Returns the rank whose error is the reason of all: the one that others name, or else the first that has an error of its own.
+fn cause<R>(outcomes: &[Result<R>]) -> Option<usize> {
+    let own =
+        |outcome: &Result<R>| matches!(outcome, Err(error) if !matches!(error, Error::OtherRank { .. }));
+    let named = outcomes.iter().find_map(|outcome| match outcome {
+        Err(Error::OtherRank { rank }) => Some(*rank).filter(|rank| outcomes.get(*rank).is_some_and(own)),
+        _ => None,
+    });
+    named.or_else(|| outcomes.iter().position(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [DeviceName; 3] = [DeviceName::Cpu(Some(1)); 3];
+
+    #[test]
+    fn the_rank_that_others_name_is_the_cause_of_a_failure_on_several_devices() {
+        let other = |rank| Err::<(), _>(Error::OtherRank { rank });
+        let own = || Err(Error::setting("device", "cuda:1", "it has no memory"));
+        assert_eq!(cause(&[own(), own(), other(1)]), Some(1));
+        assert_eq!(cause(&[other(1), own()]), Some(1));
+        assert_eq!(cause(&[Ok(()), own()]), Some(1));
+        assert_eq!(cause(&[other(1), other(0)]), None);
+        assert_eq!(cause(&[Ok(()), Ok(())]), None);
+    }
+
+    #[test]
+    fn states_are_kept_and_an_error_names_the_device_of_its_rank() {
+        let devices = Team::<usize>::open(&NAMES).unwrap();
+        let mut team = Team::build(&devices, vec![1, 2, 3], |_, _, part| Ok(part)).unwrap();
+        let add = |ranks: &Ranks, state: &mut usize, part: usize| {
+            *state += part;
+            Ok(ranks.total(*state as u64))
+        };
+        assert_eq!(team.run(vec![1, 1, 1], add, add).unwrap(), [9, 9, 9]);
+        assert_eq!(team.states(), [2, 3, 4]);
+        let fail = |ranks: &Ranks, _: &mut usize, (): ()| match ranks.rank() {
+            2 => Err(Error::setting("matrix", "m", "it is bad")),
+            _ => Ok(ranks.total(1)),
+        };
+        let error = team.run(vec![(); 3], fail, fail).unwrap_err();
+        assert!(matches!(error, Error::OnDevice { .. }) && error.to_string().starts_with("cpu: "), "{error}");
+    }
+
+    #[test]
+    fn a_solve_on_several_devices_inside_another_one_is_refused() {
+        let devices = Team::<()>::open(&NAMES).unwrap();
+        let mut team = Team::build(&devices, vec![(); 3], |_, _, ()| Ok(())).unwrap();
+        let nested =
+            |_: &Ranks, _: &mut (), (): ()| Team::build(&devices, vec![(); 3], |_, _, ()| Ok(())).map(drop);
+        let error = team.run(vec![(); 3], nested, |_, _, ()| Ok(())).unwrap_err();
+        assert!(error.to_string().contains("another device for the inner solve"), "{error}");
+    }
+}

@@ -1,0 +1,416 @@
+//! Solves on several devices of one process, by the name of the device alone. CPUs stand in for GPUs: each has one thread.
+
+use crate::common::ranks::{bits, distance};
+use solver::engine::{
+    DeviceHandle, DeviceName, Matrix, Prepared, Request, RightHandSide, RightHandSides, Settled, Solver,
+};
+use solver::error::{Error, Result};
+use solver::prelude::{Cg, Markov, Minres, Multiply, Pagerank, Weights};
+use solver::scalar::Precision;
+use solver::solve::Method;
+use solver::stop::StopReason;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+const GRID: &str = "poisson2d:40x37";
+const NODES: &str = "hex27:6x5x7,dof=3";
+
+/// Returns a request for several CPUs.
+pub fn on_cpus(count: usize, request: Request) -> (Request, Settled) {
+    let request = Request { device: "cpu".to_owned(), threads: Some(1), ..request };
+    let settled = request.settle().unwrap();
+    (request, Settled { shares: vec![DeviceName::Cpu(Some(1)); count], ..settled })
+}
+
+fn solver(method: Method, matrix: &Matrix, count: usize, precond: &str) -> Solver {
+    let (request, settled) =
+        on_cpus(count, Request { precond: precond.parse().unwrap(), ..Request::default() });
+    Solver::new(method, matrix).settled(request, settled)
+}
+
+fn prepared(name: &str, count: usize) -> (Matrix, Prepared) {
+    let matrix = Matrix::open(name).unwrap();
+    let prepared = solver(Method::Cg, &matrix, count, "jacobi").prepare().unwrap();
+    (matrix, prepared)
+}
+
+#[test]
+fn methods_take_the_iterations_of_one_device_and_give_its_answer() {
+    for (name, method, precond) in [
+        (GRID, Method::Cg, "none"),
+        (GRID, Method::PipelinedCg, "jacobi"),
+        (NODES, Method::Cg, "block-jacobi"),
+        (NODES, Method::Cg, "ic0"),
+        (NODES, Method::Minres, "jacobi"),
+    ] {
+        let matrix = Matrix::open(name).unwrap();
+        let problem = matrix.problem("A*ones").unwrap();
+        let one = Solver::new(method, &matrix).device("cpu").threads(1).precond(precond).unwrap();
+        let one = one.solve(&problem).unwrap();
+        for count in 2..=4 {
+            let [answer, again] = [(); 2].map(|()| {
+                solver(method, &matrix, count, precond).solve(RightHandSide::of(&problem)).unwrap()
+            });
+            let (report, what) = (answer.report(), format!("{name}, {method:?}, {precond}, {count} devices"));
+            assert!(
+                answer.converged() && report.error_max.is_some_and(|error| error < 1e-4),
+                "{what}: {report}"
+            );
+            assert_eq!(bits(answer.x()), bits(again.x()), "{what}");
+            assert!(distance(answer.x(), one.x()) < 1e-5, "{what}");
+            let (got, expected) = (answer.outcome().iterations as f64, one.outcome().iterations as f64);
+            let schwarz = precond == "ic0";
+            assert!(
+                schwarz || (got - expected).abs() <= (0.01 * expected).max(2.0),
+                "{what}: {got} for {expected}"
+            );
+            assert_eq!((report.rows, report.nnz), (matrix.rows() as u64, matrix.nnz() as u64));
+            assert!(report.device.starts_with(&format!("{count} ranks, each cpu")), "{}", report.device);
+            assert_eq!(
+                report.preconditioner.contains("additive Schwarz"),
+                schwarz,
+                "{}",
+                report.preconditioner
+            );
+            assert_eq!(answer.residuals().len(), answer.outcome().iterations + 1);
+            assert!(report.bytes_per_iteration > 0 && report.percent_of_limit.is_none());
+        }
+    }
+}
+
+#[test]
+fn a_prepared_solve_runs_on_any_thread_and_after_errors() {
+    let (matrix, mut cg) = prepared(GRID, 3);
+    assert_eq!(cg.rows(), matrix.rows());
+    assert_eq!(cg.devices().len(), 3);
+    assert!(cg.describe_devices().starts_with("3 ranks"), "{cg:?}");
+    let problem = matrix.problem("random:3").unwrap();
+    let first = cg.solve(&problem.b).unwrap();
+    // A start that is no number fails after the ranks have begun.
+    let start = vec![f64::NAN; matrix.rows()];
+    let failed = cg.solve(RightHandSide::from(&problem.b).from_start(&start)).unwrap_err();
+    assert!(matches!(failed, Error::StartScale { .. }), "{failed}");
+    let short = cg.solve(&problem.b[1..].to_vec()).unwrap_err();
+    assert!(matches!(short, Error::Dimension { .. }), "{short}");
+    let mut x = vec![0.0; matrix.rows()];
+    assert!(
+        cg.solve_into(&vec![1.0; 5], &mut x).is_err()
+            && cg.solve_into(&problem.b, &mut x[1..].to_vec()).is_err()
+    );
+    let (mut cg, second) = thread::spawn(move || {
+        let second = cg.solve(&problem.b).unwrap();
+        (cg, second)
+    })
+    .join()
+    .unwrap();
+    assert_eq!(bits(first.x()), bits(second.x()));
+    // A good start needs few iterations.
+    let b = matrix.problem("random:3").unwrap().b;
+    let again = cg.solve(RightHandSide::from(&b).from_start(first.x())).unwrap();
+    assert!(again.converged() && again.outcome().iterations < 5, "{}", again.report());
+    assert!(
+        cg.solve_into(&vec![0.0; matrix.rows()], &mut x).unwrap().reason == StopReason::ZeroRightHandSide
+    );
+    assert!(x.iter().all(|x| *x == 0.0));
+}
+
+#[test]
+fn prepared_solves_of_several_threads_follow_each_other() {
+    let (matrix, _) = prepared(GRID, 2);
+    let problem = matrix.problem("random:3").unwrap();
+    let alone = solver(Method::Cg, &matrix, 2, "none").solve(&problem).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut cg = solver(Method::Cg, &matrix, 2, "none").prepare().unwrap();
+                for _ in 0..3 {
+                    assert_eq!(bits(cg.solve(&problem).unwrap().x()), bits(alone.x()));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn several_right_hand_sides_are_solved_with_whole_columns() {
+    for method in [Method::Cg, Method::Minres, Method::BlockCg] {
+        let matrix = Matrix::open(GRID).unwrap();
+        let problem = matrix.problems("random:5", 3).unwrap();
+        let one = Solver::new(method, &matrix).device("cpu").solve_many(&problem).unwrap();
+        // Prepared for one column and for three.
+        for columns in [1, 3] {
+            let mut prepared = solver(method, &matrix, 3, "none").columns(columns).prepare().unwrap();
+            let answers = prepared.solve_many(&problem).unwrap();
+            assert!(answers.converged() && answers.count() == 3, "{}", answers.report());
+            assert!(distance(answers.x(), one.x()) < 1e-5);
+            let short = RightHandSides::new(&problem.b[1..], 3);
+            assert!(prepared.solve_many(short).is_err());
+            let start = prepared.solve_many(RightHandSides::from(&problem).from_start(answers.x())).unwrap();
+            assert!(start.converged() && start.outcomes().all(|outcome| outcome.iterations < 5));
+        }
+    }
+}
+
+#[test]
+fn new_values_are_distributed_again() {
+    let (matrix, mut cg) = prepared(GRID, 3);
+    let b = matrix.problem("random:3").unwrap().b;
+    let before = cg.solve(&b).unwrap();
+    let doubled: Vec<f64> = (0..matrix.nnz()).map(|j| 2.0 * matrix.csr().values().get(j)).collect();
+    let doubled = matrix.with_values(&doubled).unwrap();
+    cg.update(&doubled).unwrap();
+    let after = cg.solve(&b).unwrap();
+    let half: Vec<f64> = before.x().iter().map(|x| 0.5 * x).collect();
+    assert_eq!(bits(after.x()), bits(&half));
+}
+
+#[test]
+fn observers_see_all_rows_and_end_the_solve() {
+    let matrix = Matrix::open(GRID).unwrap();
+    let b = matrix.problem("random:3").unwrap().b;
+    type Seen = Mutex<Vec<(usize, Vec<f64>)>>;
+    let seen: Arc<Seen> = Arc::default();
+    let (iterates, here) = (Arc::clone(&seen), thread::current().id());
+    let answer = solver(Method::Cg, &matrix, 3, "none")
+        .on_iterate(move |iteration, x| {
+            assert_eq!(thread::current().id(), here);
+            iterates.lock().unwrap().push((iteration, x.to_vec()));
+        })
+        .solve(&b)
+        .unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), answer.outcome().iterations);
+    let (last, x) = seen.last().unwrap();
+    assert_eq!((*last, bits(x)), (answer.outcome().iterations, bits(answer.x())));
+    let ended = solver(Method::Cg, &matrix, 3, "none")
+        .on_progress(|progress| progress.iteration < 1)
+        .solve(&b)
+        .unwrap();
+    assert_eq!(ended.reason(), StopReason::Interrupted);
+    let flag = Arc::new(AtomicBool::new(true));
+    let ended = solver(Method::Cg, &matrix, 3, "none").cancel(&flag).solve(&b).unwrap();
+    assert_eq!(ended.reason(), StopReason::Interrupted);
+    let ended = solver(Method::Cg, &matrix, 3, "none").time_limit(Duration::ZERO).solve(&b).unwrap();
+    assert!(matches!(ended.reason(), StopReason::TimeLimit { .. }), "{}", ended.report());
+    let ended = solver(Method::Cg, &matrix, 3, "none").max_iters(7).solve(&b).unwrap();
+    assert_eq!(ended.reason(), StopReason::IterationLimit { limit: 7 });
+}
+
+#[test]
+fn an_observer_that_panics_ends_all_ranks_and_the_next_solve_runs() {
+    let (matrix, mut cg) = prepared(GRID, 3);
+    let b = matrix.problem("random:3").unwrap().b;
+    struct Panics;
+    impl solver::observe::Observer for Panics {
+        fn batch(&mut self, _: &solver::observe::Batch<'_>) {
+            panic!("the observer of the test panics");
+        }
+    }
+    let panicked = catch_unwind(AssertUnwindSafe(|| cg.solve_watched(&b, &mut [&mut Panics]).map(drop)));
+    assert!(panicked.is_err());
+    assert!(cg.solve(&b).unwrap().converged());
+}
+
+#[test]
+fn a_solve_resumes_from_its_checkpoint_with_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let matrix = Matrix::open(GRID).unwrap();
+    for (method, columns) in [(Method::Cg, 1), (Method::Minres, 1), (Method::Cg, 3)] {
+        let file = folder.path().join(format!("{method:?}{columns}.checkpoint"));
+        let problem = matrix.problems("random:3", columns).unwrap();
+        let solver = || solver(method, &matrix, 3, "jacobi");
+        let whole = solver().solve_many(&problem).unwrap();
+        let cut =
+            solver().max_iters(20).checkpoint(&file, Duration::from_secs(3600)).solve_many(&problem).unwrap();
+        assert!(!cut.converged() && file.is_file());
+        let resumed = solver().resume(&file).solve_many(&problem).unwrap();
+        assert_eq!(bits(resumed.x()), bits(whole.x()), "{method:?}");
+        assert_eq!(resumed.residuals(0), whole.residuals(0), "{method:?}");
+    }
+}
+
+#[test]
+fn a_matrix_with_fewer_rows_than_devices_is_solved() {
+    let matrix = Matrix::from_triplets(2, 2, [(0, 0, 4.0), (1, 1, 2.0)]).unwrap();
+    let answer = solver(Method::Cg, &matrix, 4, "none").solve(&[4.0, 4.0]).unwrap();
+    assert_eq!(answer.x(), [1.0, 2.0]);
+}
+
+#[test]
+fn other_precisions_are_rounded_on_all_devices() {
+    let matrix = Matrix::open(NODES).unwrap();
+    let b = matrix.problem("random:3").unwrap().b;
+    for precision in [Precision::F32, Precision::Mixed] {
+        let (request, settled) = on_cpus(3, Request { precision, ..Request::default() });
+        let answer = Cg::new(&matrix).settled(request, settled).solve(&b).unwrap();
+        assert!(answer.converged() && answer.report().precision == precision.name());
+    }
+}
+
+#[test]
+fn rankings_have_the_ranks_of_one_device() {
+    let graph = Matrix::open_graph("rmat:scale=9,factor=8").unwrap();
+    let one = Pagerank::new(&graph).device("cpu").threads(1).solve().unwrap();
+    let (request, settled) = on_cpus(3, Request::default());
+    let pagerank = || Pagerank::new(&graph).settled(request.clone(), settled.clone());
+    let batches = Arc::new(Mutex::new(0));
+    let counted = Arc::clone(&batches);
+    let mut prepared = pagerank()
+        .on_progress(move |_| {
+            *counted.lock().unwrap() += 1;
+            true
+        })
+        .prepare()
+        .unwrap();
+    let ranks = prepared.solve().unwrap();
+    let difference: f64 = ranks.ranks().iter().zip(one.ranks()).map(|(a, b)| (a - b).abs()).sum();
+    assert!(ranks.converged() && difference <= ranks.error_bound() + one.error_bound(), "{difference}");
+    assert_eq!(ranks.rows(), 0..graph.rows());
+    assert_eq!(ranks.residuals().len(), ranks.outcome().iterations + 1);
+    assert!(*batches.lock().unwrap() > 0);
+    let (report, expected) = (ranks.report(), one.report());
+    assert!(report.device.starts_with("3 ranks, each cpu"), "{}", report.device);
+    assert_eq!(
+        (report.vertices, report.links, report.sinks),
+        (expected.vertices, expected.links, expected.sinks)
+    );
+    let row = |top: &solver::engine::pagerank::Top| top.row;
+    assert!(ranks.top(3).iter().map(row).eq(one.top(3).iter().map(row)));
+    assert_eq!(ranks.top(100).len(), 100);
+    let folder = tempfile::tempdir().unwrap();
+    ranks.write(folder.path().join("ranks.csv")).unwrap();
+    // Vectors of the caller, and errors before and after good solves.
+    prepared.personalise(Some(Weights::from_vertices(["nobody"])));
+    assert!(refused(prepared.solve()).contains("nobody"));
+    prepared.personalise(Some(Weights::from_vertices(["3"])));
+    let own = prepared.solve().unwrap();
+    let alone =
+        Pagerank::new(&graph).device("cpu").personalise(Weights::from_vertices(["3"])).solve().unwrap();
+    let difference: f64 = own.ranks().iter().zip(alone.ranks()).map(|(a, b)| (a - b).abs()).sum();
+    assert!(difference <= own.error_bound() + alone.error_bound());
+    prepared.x0(Some(Weights::from(own.ranks().to_vec())));
+    assert!(prepared.solve().unwrap().outcome().iterations <= 3);
+    prepared.cancel_by(&Arc::new(AtomicBool::new(true)));
+    prepared.x0(None);
+    assert_eq!(prepared.solve().unwrap().reason(), StopReason::Interrupted);
+    assert!(refused(pagerank().tune(true).solve()).contains("a measurement is for one device"));
+}
+
+#[test]
+fn several_personalisations_are_ranked_on_several_devices() {
+    let graph = Matrix::open_graph("rmat:scale=9,factor=8").unwrap();
+    let each = ["3", "17", "40"].map(|vertex| Weights::from_vertices([vertex]));
+    let one = Pagerank::new(&graph).device("cpu").personalise_each(each.clone()).solve_each().unwrap();
+    let (request, settled) = on_cpus(3, Request::default());
+    let pagerank = Pagerank::new(&graph).settled(request, settled).columns(3);
+    let mut prepared = pagerank.personalise_each(each).prepare().unwrap();
+    assert!(refused(prepared.solve()).contains("solve_each"));
+    let all = prepared.solve_each().unwrap();
+    assert!(all.converged() && all.columns().len() == 3);
+    for (ranks, alone) in all.columns().iter().zip(one.columns()) {
+        let difference: f64 = ranks.ranks().iter().zip(alone.ranks()).map(|(a, b)| (a - b).abs()).sum();
+        assert!(difference <= ranks.error_bound() + alone.error_bound());
+    }
+    assert_eq!(all.report().columns.len(), 3);
+    prepared.personalise_each([]);
+    assert!(refused(prepared.solve_each()).contains("at least one"));
+}
+
+/// Returns a chain with two closed classes of 40 and 20 states, and four transient states; without the second class, with one.
+fn chain(classes: usize) -> Matrix {
+    let ends: &[usize] = if classes == 2 { &[0, 40, 60] } else { &[0, 40] };
+    let mut steps = Vec::new();
+    for (from, to) in ends.iter().zip(&ends[1..]) {
+        let size = to - from;
+        for i in 0..size {
+            let mut row = vec![(i, 0.3), ((i + 1) % size, 0.5)];
+            // A row has each column once.
+            let jump = (7 * i + 3) % size;
+            let same = row.iter_mut().find(|(column, _)| *column == jump);
+            same.map(|(_, p)| *p += 0.2).unwrap_or_else(|| row.push((jump, 0.2)));
+            steps.extend(row.into_iter().map(|(column, p)| (from + i, from + column, p)));
+        }
+    }
+    let closed = ends[ends.len() - 1];
+    steps.extend((closed..closed + 4).flat_map(|i| [(i, i - closed, 0.5), (i, closed - 1, 0.5)]));
+    Matrix::from_triplets(closed + 4, closed + 4, steps).unwrap()
+}
+
+#[test]
+fn chains_have_the_distributions_of_one_device() {
+    for classes in [1, 2] {
+        let chain = chain(classes);
+        let one = Markov::new(&chain).device("cpu").solve().unwrap();
+        let (request, settled) = on_cpus(3, Request::default());
+        let markov = || Markov::new(&chain).settled(request.clone(), settled.clone());
+        let mut prepared = markov().prepare().unwrap();
+        assert!(prepared.describe_devices().starts_with("3 ranks"));
+        assert_eq!(prepared.classes().len(), classes);
+        for _ in 0..2 {
+            let found = prepared.solve().unwrap();
+            assert!(found.converged() && found.classes().len() == classes);
+            for (class, alone) in found.classes().iter().zip(one.classes()) {
+                assert_eq!(class.states(), alone.states());
+                assert!(distance(class.probabilities(), alone.probabilities()) < 1e-8);
+            }
+            let folder = tempfile::tempdir().unwrap();
+            found.write(folder.path().join("distribution.csv")).unwrap();
+            assert_eq!((found.report().states, found.report().transient), (chain.rows() as u64, 4));
+        }
+        prepared.x0(Some(Weights::from(vec![1.0; 3])));
+        assert!(refused(prepared.solve()).contains("3"));
+        let mut start = vec![0.0; chain.rows()];
+        start[0] = 1.0;
+        prepared.x0(Some(Weights::from(start)));
+        assert!(prepared.solve().unwrap().converged());
+        prepared.cancel_by(&Arc::new(AtomicBool::new(true)));
+        assert!(!prepared.solve().unwrap().converged());
+    }
+    let improper = Matrix::from_triplets(2, 2, [(0, 1, 0.5), (1, 0, 1.0)]).unwrap();
+    let (request, settled) = on_cpus(2, Request::default());
+    let error = Markov::new(&improper).settled(request, settled).solve().unwrap_err();
+    assert_eq!(error.to_string(), refused(Markov::new(&improper).device("cpu").solve()));
+}
+
+/// Returns the message of an error.
+fn refused<T>(result: Result<T>) -> String {
+    match result {
+        Ok(_) => panic!("it is accepted"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn what_several_devices_cannot_do_is_refused_in_words() {
+    let matrix = Matrix::open("poisson2d:5x5").unwrap();
+    let (b, open) = (vec![1.0; 25], DeviceHandle::open(DeviceName::Cpu(Some(1))).unwrap());
+    let on = |solver: Solver| {
+        let (request, settled) = on_cpus(2, Request::default());
+        solver.settled(request, settled)
+    };
+    let message = refused(on(Cg::new(&matrix)).on(&open).solve(&b));
+    assert!(message.contains("an open device already"), "{message}");
+    let message = refused(on(Minres::new(&matrix)).tune(true).solve(&b));
+    assert!(message.contains("a measurement is for one device"), "{message}");
+    let unsymmetric = Matrix::from_triplets(2, 2, [(0, 0, 4.0), (0, 1, 1.0), (1, 1, 2.0)]).unwrap();
+    let error = on(Cg::new(&unsymmetric)).solve(&[1.0, 1.0]).unwrap_err();
+    assert!(matches!(error, Error::NotSymmetric { .. }), "{error}");
+    let checked = on(Cg::new(&unsymmetric)).assume_symmetric(true).check_products(true).solve(&[1.0, 1.0]);
+    assert!(matches!(checked, Err(Error::ProductNotSymmetric { .. })));
+    let custom = (25, |r: &[f64], z: &mut [f64]| z.copy_from_slice(r));
+    let message = refused(Cg::new(&matrix).device("cuda:0,1").custom_precond(custom).solve(&b));
+    assert!(message.contains("run on the CPU"), "{message}");
+    let message = refused(Cg::new(&matrix).device("cuda:0,1").precond("ic0").and_then(|cg| cg.solve(&b)));
+    assert!(message.contains("runs on the CPU only"), "{message}");
+    let message = refused(Multiply::new(&matrix).device("cuda:0,1").prepare());
+    assert!(message.contains("cuda:0, cuda:1") && message.contains("on one device"), "{message}");
+    for name in ["cuda:1,1", "cuda:0,", "cuda:0,x"] {
+        let message = refused(Cg::new(&matrix).device(name).solve(&b));
+        assert!(message.contains(name), "{message}");
+        assert!(refused(Pagerank::new(&matrix).device(name).solve()).contains(name));
+        assert!(refused(Markov::new(&matrix).normalize(true).device(name).solve()).contains(name));
+    }
+}
