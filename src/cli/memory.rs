@@ -36,9 +36,13 @@ pub(super) fn describe(
         name => format!(", preconditioner {name} {}", bytes(precond)),
     };
     let all = bytes(planned.on_host());
+    let gpus = match settled.shares.len() {
+        0 => "the GPU".to_owned(),
+        count => format!("each of {count} GPUs"),
+    };
     Ok(match settled.device {
         DeviceName::Cuda(_) => format!(
-            "about {all} (matrix {}, vectors {}, program {}), and on the GPU {} (operator{} {}{named}, vectors {})",
+            "about {all} (matrix {}, vectors {}, program {}), and on {gpus} {} (operator{} {}{named}, vectors {})",
             bytes(matrix),
             bytes(host),
             bytes(program),

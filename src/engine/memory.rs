@@ -28,7 +28,8 @@ const THREAD: u64 = 1_200_000;
 /// Largest number of bytes for drawing a plot, which is that for a bitmap.
 const DRAWING: u64 = 45_000_000;
 
-/// Estimate of the peak memory of a solve in bytes, by purpose.
+/// Estimate of the peak memory of a solve in bytes, by purpose. On several devices, operator, preconditioner and vectors are those of
+/// each device, with its share of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryPlan {
@@ -68,9 +69,13 @@ impl MemoryPlan {
         let width = if request.precision == Precision::F32 { 4 } else { 8 };
         // A rounded matrix shares the column indices of the exact one.
         let rounded = if narrow { 4 * entries } else { 0 };
+        let devices = settled.devices().len() as u64;
+        let (own_rows, own_entries) = (rows.div_ceil(devices), entries.div_ceil(devices));
+        // The host keeps the rows of each device, too, to judge the answer.
+        let copied = if devices > 1 { compressed_rows(rows, entries, 8) } else { 0 };
         let operator = match settled.backend.entry.format {
-            "dense" => rows.saturating_mul(rows).saturating_mul(width),
-            _ => compressed_rows(rows, entries, if narrow { 4 } else { 8 }),
+            "dense" => own_rows.saturating_mul(own_rows).saturating_mul(width),
+            _ => compressed_rows(own_rows, own_entries, if narrow { 4 } else { 8 }),
         };
         let (start, columns) = (u64::from(start), request.columns as u64);
         let (host, given) = match columns {
@@ -78,15 +83,15 @@ impl MemoryPlan {
             k => ((HOST_COLUMNS + start).saturating_mul(k) + JUDGED_VECTORS, (1 + start).saturating_mul(k)),
         };
         MemoryPlan {
-            matrix: compressed_rows(rows, entries, 8) + rounded,
+            matrix: compressed_rows(rows, entries, 8) + copied + rounded,
             operator,
-            precond: request.precond.bytes(rows, entries, width),
-            building: request.precond.bytes_to_build(rows, entries),
+            precond: request.precond.bytes(own_rows, own_entries, width),
+            building: request.precond.bytes_to_build(own_rows, own_entries),
             host: host.saturating_mul(8 * rows),
             given: given.saturating_mul(8 * rows),
             vectors: (method.vectors(preconditioned) as u64)
                 .saturating_mul(columns)
-                .saturating_mul(width * rows),
+                .saturating_mul(width * own_rows),
             program: PROGRAM + THREAD * request.threads.unwrap_or_else(available_cores) as u64,
             drawing: if picture { DRAWING } else { 0 },
             on_cpu: matches!(settled.device, DeviceName::Cpu(_)),

@@ -120,6 +120,33 @@ fn the_configuration_of_ecology1_downloads_it_and_names_the_stand_in() {
 }
 
 #[test]
+fn a_dry_run_on_several_gpus_describes_the_share_of_each() {
+    let lines = |device: &str| {
+        let done = run(&["cg", "--device", device, "--threads", "2", "--dry-run", "poisson2d:1000x1000"]);
+        assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        let line = |name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
+        };
+        (line("device "), line("memory "))
+    };
+    let (device, memory) = lines("cuda:0,1");
+    assert_eq!(device, "cuda:0, cuda:1, each with a part of the rows");
+    // The host has the matrix and the rows of each GPU; half of the operator and of the four vectors are on each GPU.
+    let half = "matrix 127.9 MB, vectors 72.0 MB, program 22.4 MB), and on each of 2 GPUs 48.0 MB (operator as compressed rows \
+                32.0 MB, vectors 16.0 MB)";
+    assert!(memory.ends_with(half), "{memory}");
+    let (device, memory) = lines("cuda:1");
+    assert_eq!(device, "cuda:1");
+    assert!(memory.contains("on the GPU 96.0 MB"), "{memory}");
+    for command in ["pagerank", "markov"] {
+        let done = run(&[command, "--device", "cuda:2,0", "--dry-run", "rmat:scale=8,factor=8"]);
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(text.contains("cuda:2, cuda:0, each with a part of the rows"), "{text}{}", errors(&done));
+    }
+}
+
+#[test]
 fn a_dry_run_estimates_the_memory_if_sizes_are_known() {
     let memory = |args: &[&str]| {
         let done =
