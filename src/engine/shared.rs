@@ -36,7 +36,8 @@ impl<D> Shared<D> {
         std::ptr::from_ref(self).addr()
     }
 
-    fn is_held_here(&self) -> bool {
+    /// Returns whether this thread has locked it.
+    pub fn is_held_here(&self) -> bool {
         HELD.with_borrow(|held| held.contains(&self.address()))
     }
 

@@ -98,6 +98,10 @@ fn check(settings: &Settings, settled: &Settled) -> Result<()> {
         let reason = "the solve has an open device already, and this is a list; leave out one of the two";
         return Err(Error::setting("device", settled.names(), reason));
     }
+    if settings.has_custom_operators() {
+        let reason = "products and preconditioners of the caller run on one device";
+        return Err(Error::setting("device", settled.names(), reason));
+    }
     if settings.choosing == Choosing::Measure {
         return Err(Error::setting("tune", "", NO_TUNING));
     }
@@ -141,8 +145,7 @@ pub(super) fn session(devices: &[DeviceHandle], settings: &mut Settings, backend
 impl SpreadSession {
     /// Distributes the matrix and builds the operators.
     fn build(&self, phases: Phases) -> Result<Team<OfRank>> {
-        let mut parts = vec![Phases::default()];
-        parts[0] = phases;
+        let mut parts = vec![phases];
         parts.resize_with(self.devices.len(), Phases::default);
         let (order, matrix) = (&self.order, &self.matrix);
         Team::build(&self.devices, parts, |ranks, device, phases| {

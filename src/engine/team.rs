@@ -10,6 +10,7 @@ use crate::device::Ranks;
 use crate::device::distributed::Threads;
 use crate::error::{Error, Result};
 use std::sync::LazyLock;
+use std::thread::Builder;
 
 /// Why nothing is measured on several devices.
 pub(super) const NO_TUNING: &str = "a measurement is for one device, and on several the model chooses the backend of each; leave out the measurement";
@@ -18,13 +19,13 @@ pub(super) const NO_TUNING: &str = "a measurement is for one device, and on seve
 static TURN: LazyLock<Shared<()>> = LazyLock::new(|| Shared::named((), "several devices"));
 
 /// Ranks with a device and a state each.
-pub(super) struct Team<S: Send> {
+pub(super) struct Team<S: Send + 'static> {
     threads: Threads,
     devices: Vec<DeviceHandle>,
     states: Vec<S>,
 }
 
-impl<S: Send> Team<S> {
+impl<S: Send + 'static> Team<S> {
     /// Opens the devices.
     pub fn open(names: &[DeviceName]) -> Result<Vec<DeviceHandle>> {
         let threads = Threads::new(names.len());
@@ -77,18 +78,30 @@ impl<S: Send> Team<S> {
     }
 }
 
-/// Drops the states at once, each on a thread of its rank: they free connections of all ranks.
-impl<S: Send> Drop for Team<S> {
+impl<S: Send + 'static> Drop for Team<S> {
     fn drop(&mut self) {
-        // Fails inside a solve of this thread on several devices, which is the only one then.
-        let _turn = TURN.acquire().ok();
+        let threads = std::mem::replace(&mut self.threads, Threads::new(0));
         let states = std::mem::take(&mut self.states);
-        let free = |_: &Ranks, state: S| {
-            drop(state);
-            Ok(())
-        };
-        self.threads.run(states, free, free);
+        if states.is_empty() {
+            return;
+        }
+        if !TURN.is_held_here() {
+            return free(&threads, states);
+        }
+        // A solve of this thread on several devices holds their locks until it ends.
+        let later = Builder::new().name("freeing".to_owned()).spawn(move || free(&threads, states));
+        later.map_or_else(|error| log::warn!("the memory of a solve is freed early: {error}"), drop);
     }
+}
+
+/// Drops the states at once, each on a thread of its rank: they free connections of all ranks.
+fn free<S: Send>(threads: &Threads, states: Vec<S>) {
+    let _turn = TURN.acquire().ok();
+    let free = |_: &Ranks, state: S| {
+        drop(state);
+        Ok(())
+    };
+    threads.run(states, free, free);
 }
 
 /// Returns the error of a solve after another one has failed on the same devices.
@@ -121,6 +134,8 @@ fn cause<R>(outcomes: &[Result<R>]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
 
     const NAMES: [DeviceName; 3] = [DeviceName::Cpu(Some(1)); 3];
 
@@ -161,5 +176,31 @@ mod tests {
             |_: &Ranks, _: &mut (), (): ()| Team::build(&devices, vec![(); 3], |_, _, ()| Ok(())).map(drop);
         let error = team.run(vec![(); 3], nested, |_, _, ()| Ok(())).unwrap_err();
         assert!(error.to_string().contains("another device for the inner solve"), "{error}");
+    }
+
+    #[test]
+    fn a_team_that_is_dropped_during_a_solve_of_its_thread_is_freed_after_it() {
+        /// Tells when it is dropped.
+        struct Told(mpsc::Sender<bool>);
+        impl Drop for Told {
+            fn drop(&mut self) {
+                self.0.send(TURN.is_held_here()).unwrap();
+            }
+        }
+        let (sender, receiver) = mpsc::channel();
+        let devices = Team::<()>::open(&NAMES).unwrap();
+        let parts = (0..3).map(|_| sender.clone()).collect();
+        let other = Team::build(&devices, parts, |_, _, sender| Ok(Told(sender))).unwrap();
+        let mut team = Team::build(&devices, vec![(); 3], |_, _, ()| Ok(())).unwrap();
+        let begun = |_: &Ranks, _: &mut (), (): ()| {
+            drop(other);
+            Ok(receiver.recv_timeout(Duration::from_millis(50)).is_err())
+        };
+        let kept = team.run(vec![(); 3], begun, |_, _, ()| Ok(true)).unwrap();
+        assert_eq!(kept, [true; 3]);
+        // The first rank is the thread that has the turn.
+        let mut turns: Vec<bool> = (0..3).map(|_| receiver.recv().unwrap()).collect();
+        turns.sort_unstable();
+        assert_eq!(turns, [false, false, true]);
     }
 }

@@ -400,7 +400,12 @@ fn what_several_devices_cannot_do_is_refused_in_words() {
     assert!(matches!(error, Error::NotSymmetric { .. }), "{error}");
     let checked = on(Cg::new(&unsymmetric)).assume_symmetric(true).check_products(true).solve(&[1.0, 1.0]);
     assert!(matches!(checked, Err(Error::ProductNotSymmetric { .. })));
-    let custom = (25, |r: &[f64], z: &mut [f64]| z.copy_from_slice(r));
+    let copy = |r: &[f64], z: &mut [f64]| z.copy_from_slice(r);
+    for custom in [on(Cg::new(&matrix)).custom_precond((25, copy)), on(Cg::with_product((25, copy)))] {
+        let message = refused(custom.solve(&b));
+        assert!(message.contains("of the caller run on one device"), "{message}");
+    }
+    let custom = (25, copy);
     let message = refused(Cg::new(&matrix).device("cuda:0,1").custom_precond(custom).solve(&b));
     assert!(message.contains("run on the CPU"), "{message}");
     let message = refused(Cg::new(&matrix).device("cuda:0,1").precond("ic0").and_then(|cg| cg.solve(&b)));
