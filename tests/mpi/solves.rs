@@ -105,6 +105,12 @@ fn a_fault_that_all_ranks_find_is_told_once() {
         assert_eq!(messages(&done).len(), 1, "{args:?}: {}", errors(&done));
         assert!(done.stdout.is_empty());
     }
+    // Each process has one GPU.
+    for command in ["cg", "pagerank", "markov"] {
+        let done = over(2, &[command, GRID, "--device", "cuda:0,1"]).output().unwrap();
+        let message = errors(&done);
+        assert!(done.status.code() == Some(2) && message.contains("use --device cuda"), "{message}");
+    }
 }
 
 #[test]
