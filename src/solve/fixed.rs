@@ -5,6 +5,7 @@
 //! is computed. If rounding has made it larger than the tolerance, iteration continues with a lower target, until steps consist
 //! of rounding alone.
 
+use super::agree;
 use super::part::Part;
 use super::rounding::sum;
 use super::run::{Family, Iterations, Run, Stop, Tracks};
@@ -103,8 +104,8 @@ impl<D: Device, T: Scalar, P: Steps<D, T>> Iterations for OnDevice<D, T, P> {
         self.recorded.stops_early()
     }
 
-    fn agree(&self, stop: bool) -> bool {
-        self.recorded.workspace().device().agree(stop)
+    fn agree(&self, stop: Option<Stop>) -> Option<Stop> {
+        agree::stop(self.recorded.workspace().device(), stop)
     }
 
     fn least(&self, iterations: usize) -> usize {
@@ -166,7 +167,7 @@ impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Iterations for OnHost<P> {
         false
     }
 
-    fn agree(&self, stop: bool) -> bool {
+    fn agree(&self, stop: Option<Stop>) -> Option<Stop> {
         stop
     }
 

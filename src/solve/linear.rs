@@ -36,10 +36,11 @@ mod saving;
 mod showing;
 mod steps;
 
+use super::agree;
 use super::answer::{Answer, Host, Memory};
 use super::checkpoint::Checkpoints;
 use super::recurrence::{CEILING, FIRST, Operators, RR, Recurrence, SECOND, TARGET};
-use super::run::{Family, Iterations, Run, Track, Tracks};
+use super::run::{Family, Run, Track, Tracks};
 use super::{Outcome, System};
 use crate::device::{Device, SlotState, Work};
 use crate::error::{Error, Result};
@@ -360,7 +361,7 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
         source: &mut Replay<'s, D, T>,
         state: &SlotState,
     ) -> Result<()> {
-        if self.saver.is_some() && source.agree(self.is_due(run, state)) {
+        if self.saver.is_some() && source.recorded.workspace().device().agree(self.is_due(run, state)) {
             source.copy_back(state)?;
             let (mut work, operators) = source.recorded.open();
             self.save(run, operators, &mut work, state);
@@ -388,7 +389,7 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
             }
         }
         let mut again = false;
-        let agree = |stop| operators.a.device().agree(stop);
+        let agree = |reason| agree::reason(operators.a.device(), reason);
         for column in 0..run.tracks.len() {
             again |= self.judge_column(run, column, &agree);
         }

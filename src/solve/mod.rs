@@ -4,6 +4,7 @@
 //! methods. `linear.rs` judges the results of linear systems through the interface of `answer.rs`, and restarts the methods when
 //! rounding has misled them; `fixed.rs` does this for fixed points.
 
+mod agree;
 mod answer;
 pub mod block;
 pub mod cg;

@@ -23,8 +23,9 @@ pub(super) trait Iterations {
     /// Returns whether iterations after the end of all columns take no time.
     fn stops_early(&self) -> bool;
 
-    /// Passes every stop decision of the host; see [`Device::agree`](crate::device::Device::agree).
-    fn agree(&self, stop: bool) -> bool;
+    /// Returns the stop on which all ranks of a distributed device agree; see [`agree::stop`](super::agree::stop). Every stop that the
+    /// host decides is passed to this function.
+    fn agree(&self, stop: Option<Stop>) -> Option<Stop>;
 
     /// Returns the least number of iterations that a rank of a distributed device is about to run. All ranks run as many.
     fn least(&self, iterations: usize) -> usize;
@@ -258,9 +259,7 @@ impl<'a, 'o> Run<'a, 'o> {
                 StopCode::Running | StopCode::Limit => self.rule.check(&track.now).map(Stop::Rule),
                 code => Some(Stop::Code(code)),
             };
-            if source.agree(stop.is_some()) {
-                track.stop = Some(stop.unwrap_or(Stop::Rule(StopReason::Interrupted)));
-            }
+            track.stop = source.agree(stop);
         }
         // If all columns have ended, the state stays as their last iterations left it, because checkpoints contain it.
         if self.tracks.iter().all(|track| track.stop.is_some()) {

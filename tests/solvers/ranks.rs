@@ -278,6 +278,23 @@ fn a_rank_that_is_cancelled_ends_all_ranks_with_an_answer_so_far() {
 }
 
 #[test]
+fn a_clock_that_is_ahead_ends_all_ranks_with_the_time_limit() {
+    let matrix = Matrix::open(GRID).unwrap();
+    let whole = matrix.problem("ones").unwrap();
+    for ahead in 0..3 {
+        let reasons = over_ranks(3, |ranks| {
+            let rows = Case::default().distribute(ranks, &matrix).unwrap();
+            let problem = rows.problem(ranks.is_first().then_some(&whole)).unwrap();
+            // The limit of one rank is that of a clock that is ahead of the others.
+            let limit = if ranks.rank() == ahead { Duration::ZERO } else { Duration::from_secs(3600) };
+            let solver = Solver::over_ranks(Method::Cg, &rows).device("cpu").threads(1);
+            solver.time_limit(limit).solve(&problem).unwrap().reason()
+        });
+        assert_eq!(reasons, [StopReason::TimeLimit { seconds: 0.0 }; 3]);
+    }
+}
+
+#[test]
 fn an_indefinite_matrix_ends_all_ranks_with_the_same_evidence() {
     let entries = (0..50).map(|i| (i, i, if i == 40 { -1.0 } else { 2.0 }));
     let matrix = Matrix::from_triplets(50, 50, entries).unwrap();

@@ -110,6 +110,14 @@ impl Ranks {
         self.fold(f64::from(u8::from(here)), f64::max) > 0.0
     }
 
+    /// Returns the numbers of the first rank whose first number is not zero; zeros if there is none.
+    pub fn first_of<const N: usize>(&self, mine: [f64; N]) -> [f64; N] {
+        self.with_all(&mine, |all| {
+            let (of_ranks, _) = all.as_chunks();
+            of_ranks.iter().find(|numbers| numbers[0] != 0.0).copied().unwrap_or([0.0; N])
+        })
+    }
+
     /// Returns the whole numbers of all ranks.
     pub fn all_of(&self, mine: u64) -> Vec<u64> {
         let mut all = vec![0; self.size()];

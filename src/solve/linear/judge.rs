@@ -102,12 +102,12 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
     }
 
     /// Judges the result of a run for a column. Returns whether the column starts again. `agree` is
-    /// [`Device::agree`](crate::device::Device::agree).
+    /// [`agree::reason`](crate::solve::agree::reason).
     pub(super) fn judge_column(
         &mut self,
         run: &Run<'_, '_>,
         index: usize,
-        agree: &dyn Fn(bool) -> bool,
+        agree: &dyn Fn(Option<StopReason>) -> Option<StopReason>,
     ) -> bool {
         if self.columns[index].end.is_some() {
             return false;
@@ -119,10 +119,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         let column = &mut self.columns[index];
         let gained = better && (column.restarts == 0 || column.truth.residual <= GAIN * before);
         let restart = (gained || column.idle) && column.may_restart(&reason);
-        let mut forbidden_by = if restart { run.rule.check(&column.next_run(now)) } else { None };
-        if restart && agree(forbidden_by.is_some()) {
-            forbidden_by = forbidden_by.or(Some(StopReason::Interrupted));
-        }
+        let forbidden_by = if restart { agree(run.rule.check(&column.next_run(now))) } else { None };
         if restart && forbidden_by.is_none() {
             column.restarts += 1;
             return true;

@@ -5,8 +5,9 @@ use super::steps::Steps;
 use crate::device::{Device, SlotState, Work};
 use crate::error::Result;
 use crate::scalar::Scalar;
+use crate::solve::agree;
 use crate::solve::recurrence::{Operators, Recurrence};
-use crate::solve::run::Iterations;
+use crate::solve::run::{Iterations, Stop};
 
 /// A recorded step that is replayed, or an iteration in which the host takes part.
 pub(super) struct Replay<'a, D: Device, T: Scalar> {
@@ -57,8 +58,8 @@ impl<D: Device, T: Scalar> Iterations for Replay<'_, D, T> {
         self.narrowing.stops_early().unwrap_or_else(|| self.recorded.stops_early())
     }
 
-    fn agree(&self, stop: bool) -> bool {
-        self.recorded.workspace().device().agree(stop)
+    fn agree(&self, stop: Option<Stop>) -> Option<Stop> {
+        agree::stop(self.recorded.workspace().device(), stop)
     }
 
     fn least(&self, iterations: usize) -> usize {
