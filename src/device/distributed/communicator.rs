@@ -6,15 +6,18 @@
 use crate::error::{Error, Result};
 use crate::parallel::{lock, zeros};
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 /// A message to a rank.
 pub type Outgoing<'a> = (usize, &'a [u8]);
 /// A buffer for the message of a rank.
 pub type Incoming<'a> = (usize, &'a mut [u8]);
 
-/// Work for the moment when a rank fails, which gets the number of that rank.
-pub type Failing = Box<dyn FnOnce(usize) + Send>;
+/// A connection of devices, which ends the waiting on them when a rank fails.
+pub trait Connection: Send + Sync {
+    /// Called on the thread of the rank that fails, with its number.
+    fn rank_failed(&self, rank: usize);
+}
 
 /// Moves bytes between ranks. A rank that fails must end the other ranks, so no function returns an error.
 pub trait Communicator: Send + Sync {
@@ -30,9 +33,9 @@ pub trait Communicator: Send + Sync {
     /// Sends messages and receives messages of lengths that both sides know. Runs `meanwhile` after all of them are started.
     fn exchange(&self, sent: &[Outgoing<'_>], received: &mut [Incoming<'_>], meanwhile: &mut dyn FnMut());
 
-    /// Runs `action` on the thread of a rank that fails, so that no other rank waits for it on a device. Communicators that end
-    /// the processes of all ranks drop it.
-    fn on_failure(&self, _action: Failing) {}
+    /// Tells the connection, if it still exists, when a rank fails, so that no other rank waits for that rank on a device.
+    /// Communicators that end the processes of all ranks need not.
+    fn on_failure(&self, _connection: Weak<dyn Connection>) {}
 }
 
 /// All ranks, as this rank sees them. Clones are the same ranks.
@@ -72,9 +75,9 @@ impl Ranks {
         self.rank() == 0
     }
 
-    /// Runs `action` if a rank fails; see [`Communicator::on_failure`].
-    pub fn on_failure(&self, action: Failing) {
-        self.0.communicator.on_failure(action);
+    /// Tells the connection when a rank fails; see [`Communicator::on_failure`].
+    pub fn on_failure(&self, connection: Weak<dyn Connection>) {
+        self.0.communicator.on_failure(connection);
     }
 
     /// Calls `work` with the numbers of all ranks, in the order of ranks.

@@ -14,7 +14,7 @@ mod threads;
 use super::{Addend, Device, Kept, Op, Slot, SlotState, Sweep};
 use crate::error::Result;
 use crate::scalar::Scalar;
-pub use communicator::{Communicator, Failing, Incoming, Outgoing, Ranks};
+pub use communicator::{Communicator, Connection, Incoming, Outgoing, Ranks};
 pub use halo::Halo;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;

@@ -1,12 +1,12 @@
 //! Ranks that are threads of this process.
 
-use super::communicator::{Communicator, Failing, Incoming, Outgoing, Ranks};
+use super::communicator::{Communicator, Connection, Incoming, Outgoing, Ranks};
 use crate::error::{Error, Result};
 use crate::parallel::lock;
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 
 /// What the threads share.
@@ -27,7 +27,8 @@ struct State {
     messages: HashMap<(usize, usize), VecDeque<Vec<u8>>>,
     /// The first rank that has failed.
     failed: Option<usize>,
-    on_failure: Vec<Failing>,
+    /// The connections that are told about it.
+    connections: Vec<Weak<dyn Connection>>,
 }
 
 /// The panic that ends a rank that waits for one that has failed.
@@ -51,16 +52,21 @@ impl Shared {
 
     /// Ends the ranks that wait for this one.
     fn fail(&self, rank: usize) {
-        // The actions run before a rank wakes that drops what they need.
-        let actions = std::mem::take(&mut lock(&self.state).on_failure);
-        actions.into_iter().for_each(|action| action(rank));
-        let mut state: MutexGuard<'_, State> = lock(&self.state);
+        // The connections are told before a rank wakes that drops them.
+        let connections = std::mem::take(&mut lock(&self.state).connections);
+        tell(connections, rank);
+        let mut state = lock(&self.state);
         state.failed.get_or_insert(rank);
-        let late = std::mem::take(&mut state.on_failure);
+        let late = std::mem::take(&mut state.connections);
         drop(state);
-        late.into_iter().for_each(|action| action(rank));
+        tell(late, rank);
         self.changed.notify_all();
     }
+}
+
+/// Tells the connections that still exist that a rank has failed.
+fn tell(connections: Vec<Weak<dyn Connection>>, rank: usize) {
+    connections.iter().filter_map(Weak::upgrade).for_each(|connection| connection.rank_failed(rank));
 }
 
 /// A rank, as its thread sees the others.
@@ -114,13 +120,17 @@ impl Communicator for Thread {
         }
     }
 
-    fn on_failure(&self, action: Failing) {
+    fn on_failure(&self, connection: Weak<dyn Connection>) {
         let mut state = lock(&self.shared.state);
         match state.failed {
-            None => state.on_failure.push(action),
+            None => {
+                // Connections end before the ranks do, as those of a class of a chain.
+                state.connections.retain(|other| other.strong_count() > 0);
+                state.connections.push(connection);
+            }
             Some(rank) => {
                 drop(state);
-                action(rank);
+                tell(vec![connection], rank);
             }
         }
     }
@@ -217,8 +227,32 @@ mod tests {
         }
     }
 
+    /// Adds the numbers of the ranks that fail.
+    #[derive(Default)]
+    struct Failures(AtomicUsize);
+
+    impl Connection for Failures {
+        fn rank_failed(&self, rank: usize) {
+            self.0.fetch_add(rank, Ordering::SeqCst);
+        }
+    }
+
     #[test]
-    fn ranks_that_wait_for_a_rank_that_fails_or_panics_end_and_its_actions_run_once() {
+    fn connections_that_have_ended_are_forgotten() {
+        let threads = Threads::new(2);
+        let connect = |ranks: &Ranks, ()| {
+            let connection: Arc<dyn Connection> = Arc::new(Failures::default());
+            ranks.on_failure(Arc::downgrade(&connection));
+            Ok(ranks.total(1))
+        };
+        for _ in 0..10 {
+            threads.run(vec![(); 2], connect, connect);
+            assert!(lock(&threads.shared.state).connections.len() <= 2);
+        }
+    }
+
+    #[test]
+    fn ranks_that_wait_for_a_rank_that_fails_or_panics_end_and_each_connection_is_told_once() {
         let runs = AtomicUsize::new(0);
         let all = in_threads(3, |ranks| {
             if ranks.rank() == 1 {
@@ -230,11 +264,11 @@ mod tests {
         assert!(matches!(all[0], Err(Error::OtherRank { rank: 1 })), "{all:?}");
         assert!(all[1].as_ref().unwrap_err().to_string().contains("it is bad"));
         assert!(matches!(all[2], Err(Error::OtherRank { rank: 1 })), "{all:?}");
-        let counted = Arc::new(AtomicUsize::new(0));
+        let counted: [Arc<Failures>; 2] = Default::default();
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             in_threads(2, |ranks| {
-                let counted = Arc::clone(&counted);
-                ranks.on_failure(Box::new(move |rank| _ = counted.fetch_add(rank, Ordering::SeqCst)));
+                let connection: Arc<dyn Connection> = counted[ranks.rank()].clone();
+                ranks.on_failure(Arc::downgrade(&connection));
                 runs.fetch_add(1, Ordering::SeqCst);
                 ranks.sum(&mut [1.0]);
                 assert!(ranks.is_first(), "the second rank panics");
@@ -243,7 +277,8 @@ mod tests {
             })
         }));
         assert!(panicked.is_err());
-        assert_eq!((runs.into_inner(), counted.load(Ordering::SeqCst)), (2, 2));
+        assert_eq!(runs.into_inner(), 2);
+        assert!(counted.iter().all(|failures| failures.0.load(Ordering::SeqCst) == 1));
     }
 
     #[test]

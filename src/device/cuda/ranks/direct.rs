@@ -6,6 +6,7 @@
 use crate::device::cuda::driver::{bind, call, identity_of};
 use crate::device::cuda::memory::CudaArray;
 use crate::device::cuda::{Cuda, between_captures};
+use crate::device::distributed::Connection;
 use crate::device::{Device, Kept, Ranks};
 use crate::error::Result;
 use cudarc::driver::{CudaContext, sys};
@@ -170,12 +171,8 @@ impl Direct {
             Ok(Direct { device: device.clone(), here, stop, word })
         });
         let direct = Arc::new(ranks.agreed(made)?);
-        let weak = Arc::downgrade(&direct);
-        ranks.on_failure(Box::new(move |_| {
-            if let Some(direct) = weak.upgrade() {
-                direct.word.set();
-            }
-        }));
+        let connection: Arc<dyn Connection> = direct.clone();
+        ranks.on_failure(Arc::downgrade(&connection));
         // The driver may refuse to open memory of another process, as in separate containers.
         match Window::new(&direct, ranks, 1) {
             Ok(_) => Ok(Ok(direct)),
@@ -186,6 +183,13 @@ impl Direct {
     /// Returns the word that ends the waiting of kernels.
     pub(super) fn stop(&self) -> &CudaArray<u32> {
         &self.stop
+    }
+}
+
+impl Connection for Direct {
+    /// Ends the waiting of kernels.
+    fn rank_failed(&self, _: usize) {
+        self.word.set();
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::device::cuda::driver::bind;
 use crate::device::cuda::libraries::{Hint, Wanted};
 use crate::device::cuda::{Cuda, between_captures};
+use crate::device::distributed::Connection;
 use crate::device::{Device, Ranks};
 use crate::error::{Error, GpuError, Result};
 use crate::parallel::lock;
@@ -145,21 +146,9 @@ impl Nccl {
         let status = unsafe { (functions.init)(&mut raw, size, id, rank) };
         ranks.agreed(functions.check("ncclCommInitRank", status))?;
         let nccl = Arc::new(Nccl { functions, raw: Mutex::new(Ok(Raw(raw))), device: device.clone() });
-        let weak = Arc::downgrade(&nccl);
-        ranks.on_failure(Box::new(move |rank| {
-            if let Some(nccl) = weak.upgrade() {
-                nccl.abort(rank);
-            }
-        }));
+        let connection: Arc<dyn Connection> = nccl.clone();
+        ranks.on_failure(Arc::downgrade(&connection));
         Ok(nccl)
-    }
-
-    /// Ends the work that waits for a rank that has failed.
-    fn abort(&self, failed: usize) {
-        if let Ok(Raw(raw)) = std::mem::replace(&mut *lock(&self.raw), Err(failed)) {
-            // SAFETY: made in `connect`; nobody can use it any more.
-            let _ = unsafe { (self.functions.abort)(raw) };
-        }
     }
 
     /// Calls `work` with the handle and the stream beside that of the device.
@@ -219,6 +208,16 @@ impl Nccl {
             let ended = functions.check("ncclGroupEnd", (functions.group_end)());
             enqueued.and(ended)
         })
+    }
+}
+
+impl Connection for Nccl {
+    /// Ends the work that waits for the rank.
+    fn rank_failed(&self, rank: usize) {
+        if let Ok(Raw(raw)) = std::mem::replace(&mut *lock(&self.raw), Err(rank)) {
+            // SAFETY: made in `connect`; nobody can use it any more.
+            let _ = unsafe { (self.functions.abort)(raw) };
+        }
     }
 }
 
