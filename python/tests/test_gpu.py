@@ -114,6 +114,38 @@ def test_a_solve_on_a_list_of_gpus_is_prepared_once():
 
 
 @with_two_gpus
+def test_rankings_run_on_a_list_of_gpus_once_and_prepared():
+    graph = solver.generate("rmat:scale=10,factor=8")
+    once = solver.pagerank(graph, tol=1e-11, device="cuda:0,1")
+    assert once.converged and "ranks, each a GPU" in once.report["device"]
+    alone = solver.pagerank(graph, tol=1e-11, device="cpu")
+    assert np.abs(once.ranks - alone.ranks).sum() <= once.error_bound + alone.error_bound
+    prepared = solver.PageRank(graph, tol=1e-11, device="cuda:all", columns=2)
+    assert "each a GPU" in prepared.device
+    jumps = [{3: 1.0}, {17: 1.0}]
+    each = prepared.solve_each(jumps)
+    for ranks, jump in zip(each, jumps):
+        for other in (prepared.solve(personalization=jump), solver.pagerank(graph, personalization=jump, tol=1e-11, device="cpu")):
+            assert np.abs(ranks.ranks - other.ranks).sum() <= ranks.error_bound + other.error_bound + 1e-9
+    with pytest.raises(ValueError, match="one thread of the CPU"):
+        solver.pagerank(graph, method="gauss-seidel", device="cuda:0,1")
+
+
+@with_two_gpus
+def test_chains_run_on_a_list_of_gpus_once_and_prepared():
+    one = solver.generate("blockband:n=300,block=5,density=0.2")
+    for chain in (one, scipy.sparse.block_diag([one, one])):
+        alone = solver.markov(chain, normalize=True, device="cpu")
+        prepared = solver.Markov(chain, normalize=True, device="cuda:0,1")
+        for found in (solver.markov(chain, normalize=True, device="cuda:all"), prepared.solve(), prepared.solve()):
+            assert found.converged and "ranks, each a GPU" in found.report["device"]
+            assert len(found.classes) == len(alone.classes)
+            for got, expected in zip(found.classes, alone.classes):
+                assert np.array_equal(got.states, expected.states)
+                assert np.abs(got.probabilities - expected.probabilities).sum() < 1e-7
+
+
+@with_two_gpus
 def test_a_matrix_and_vectors_on_one_gpu_are_copied_for_several():
     torch = library("torch")
     a = poisson()

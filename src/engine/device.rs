@@ -40,7 +40,8 @@ impl fmt::Display for DeviceName {
 /// The requested device, backend, preconditioner and precision, before [`settle`](Request::settle) checks them.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// `auto`, `cpu`, `cuda` or `cuda:N`; for several GPUs `cuda:0,1` or `cuda:all`.
+    /// `auto`, `cpu`, `cuda` or `cuda:N`; for several GPUs, which share the rows of a system, a ranking or a chain, `cuda:0,1` or
+    /// `cuda:all`.
     pub device: String,
     /// A backend by name, with its parameters: `auto`, `vector:threads=8`.
     pub backend: String,

@@ -2,9 +2,11 @@
 //! code.
 
 use crate::common::harness::skip;
+use crate::common::process;
 use crate::common::ranks::{bits, distance, over_ranks};
 use crate::ranks_graphs::{GRAPH, links_of, multiplied, with_repeats};
-use crate::ranks_on_gpus::sizes;
+use crate::ranks_on_gpus::{list, sizes};
+use crate::several_devices::chain;
 use solver::device::distributed::in_threads;
 use solver::device::{Cpu, Cuda, Device, Ranks};
 use solver::engine::RankGraph;
@@ -13,7 +15,11 @@ use solver::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
 use solver::error::{Error, Result};
 use solver::prelude::*;
 use solver::scalar::Precision;
+use solver::stop::StopReason;
 use std::ffi::OsStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 fn gpu_of(ranks: &Ranks) -> String {
@@ -229,4 +235,120 @@ fn a_product_that_waits_for_a_rank_that_fails_ends() {
     });
     assert!(matches!(all[0], Err(Error::OtherRank { rank: 1 })), "{:?}", all[0]);
     assert!(began.elapsed() < Duration::from_secs(60));
+}
+
+/// Returns the l1 distance of two vectors.
+fn apart(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
+}
+
+#[test]
+fn a_list_of_gpus_is_a_device_of_rankings() {
+    let (_alone, list, count) = list();
+    type Set = fn(Pagerank) -> Pagerank;
+    let cases: [(Matrix, Set); 4] = [
+        (graph(), |p| p),
+        (graph(), |p| p.method(RankMethod::Extrapolated).dangling(Dangling::SelfLoop)),
+        (with_repeats(), |p| p.duplicates(Repeated::Once).self_loops(SelfLoops::Remove)),
+        (Matrix::open_graph("rmat:scale=18,edges=2000000").unwrap(), |p| p.tol(1e-8)),
+    ];
+    for (graph, settings) in cases {
+        let one = settings(Pagerank::new(&graph).device("cpu")).solve().unwrap();
+        let [found, again] = [(); 2].map(|()| settings(Pagerank::new(&graph).device(&list)).solve().unwrap());
+        assert_eq!(bits(found.ranks()), bits(again.ranks()));
+        let all = found.ranks().to_vec();
+        assert_eq!(found.rows(), 0..graph.rows());
+        let (report, expected) = (found.report(), one.report());
+        assert!(report.device.starts_with(&format!("{count} ranks, each a GPU (")), "{}", report.device);
+        assert_eq!((report.links, report.sinks), (expected.links, expected.sinks));
+        check_ranking("a list", &(found, all), &one);
+    }
+}
+
+#[test]
+fn a_ranking_on_a_list_of_gpus_is_prepared_once_and_runs_on_any_thread_and_after_errors() {
+    let (_alone, list, count) = list();
+    let graph = graph();
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&seen);
+    let mut prepared = Pagerank::new(&graph)
+        .device(&list)
+        .on_progress(move |_| counted.fetch_add(1, Ordering::Relaxed) < usize::MAX)
+        .prepare()
+        .unwrap();
+    assert_eq!(prepared.devices().len(), count);
+    let first = prepared.solve().unwrap();
+    assert!(first.converged() && seen.load(Ordering::Relaxed) > 0);
+    prepared.personalise(Some(Weights::from_vertices(["nobody"])));
+    assert!(prepared.solve().is_err());
+    prepared.personalise(None);
+    let second = thread::scope(|scope| scope.spawn(|| prepared.solve().unwrap()).join().unwrap());
+    assert_eq!(bits(first.ranks()), bits(second.ranks()));
+    prepared.x0(Some(Weights::from(first.ranks().to_vec())));
+    assert!(prepared.solve().unwrap().outcome().iterations <= 3);
+    prepared.x0(None);
+    prepared.personalise_each(["3", "17"].map(|vertex| Weights::from_vertices([vertex])));
+    let each = prepared.solve_each().unwrap();
+    for (vertex, column) in ["3", "17"].iter().zip(each.columns()) {
+        let alone = Pagerank::new(&graph).device("cpu").personalise(Weights::from_vertices([*vertex]));
+        let alone = alone.solve().unwrap();
+        let distance = apart(column.ranks(), alone.ranks());
+        assert!(column.converged() && distance <= column.error_bound() + alone.error_bound(), "{distance:e}");
+    }
+    prepared.personalise_each([]);
+    prepared.cancel_by(&Arc::new(AtomicBool::new(true)));
+    assert_eq!(prepared.solve().unwrap().reason(), StopReason::Interrupted);
+    let ended = Pagerank::new(&graph).device(&list).time_limit(Duration::ZERO).solve().unwrap();
+    assert_eq!(ended.reason(), StopReason::TimeLimit { seconds: 0.0 });
+}
+
+#[test]
+fn a_list_of_gpus_is_a_device_of_chains_once_and_prepared() {
+    let (_alone, list, count) = list();
+    for classes in [1, 2] {
+        let chain = chain(classes);
+        let one = Markov::new(&chain).device("cpu").solve().unwrap();
+        let mut prepared = Markov::new(&chain).device(&list).prepare().unwrap();
+        assert_eq!((prepared.devices().len(), prepared.classes().len()), (count, classes));
+        let mut before: Vec<Vec<u64>> = Vec::new();
+        // Each solve prepares each of two classes again.
+        for _ in 0..3 {
+            let found = thread::scope(|scope| scope.spawn(|| prepared.solve().unwrap()).join().unwrap());
+            assert!(found.converged() && found.report().device.contains("each a GPU"), "{}", found.report());
+            for (class, alone) in found.classes().iter().zip(one.classes()) {
+                assert_eq!(class.states(), alone.states());
+                assert!(apart(class.probabilities(), alone.probabilities()) < 1e-8);
+            }
+            let now: Vec<_> = found.classes().iter().map(|class| bits(class.probabilities())).collect();
+            assert!(before.is_empty() || before == now);
+            before = now;
+        }
+        let solved = Markov::new(&chain).device(&list).precision(Precision::F32).tol(1e-5).solve().unwrap();
+        assert!(solved.converged(), "{}", solved.report());
+    }
+}
+
+#[test]
+fn the_program_ranks_and_finds_distributions_on_a_list_of_gpus() {
+    let (_alone, list, count) = list();
+    let folder = tempfile::tempdir().unwrap();
+    let chain = "blockband:n=300,block=5,density=0.2";
+    for (args, name) in [(&["pagerank", GRAPH][..], "ranks"), (&["markov", chain, "--normalize"], "pi")] {
+        let path = |device: &str| folder.path().join(format!("{name}-{device}.npy"));
+        let run = |device: &str| {
+            let output = path(device);
+            let done = process::solver()
+                .args(args)
+                .args(["--device", device, "--json", "--output", output.to_str().unwrap()])
+                .output()
+                .unwrap();
+            assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+            serde_json::from_slice::<serde_json::Value>(&done.stdout).unwrap()
+        };
+        let report = run(&list);
+        assert!(report["device"].as_str().unwrap().starts_with(&format!("{count} ranks")), "{report}");
+        run("cpu");
+        let [several, one] = [&list, "cpu"].map(|device| solver::source::read_vector(path(device)).unwrap());
+        assert!(apart(&several, &one) < 1e-8 && (several.iter().sum::<f64>() - 1.0).abs() < 1e-8);
+    }
 }

@@ -206,7 +206,7 @@ fn a_kernel_that_waits_for_a_rank_that_fails_ends() {
 }
 
 /// Returns a list of all GPUs, up to four; skips the test if there are fewer than two.
-fn list() -> (MutexGuard<'static, ()>, String, usize) {
+pub fn list() -> (MutexGuard<'static, ()>, String, usize) {
     let (alone, sizes) = sizes();
     let count = sizes[sizes.len() - 1];
     if count < 2 {

@@ -1,6 +1,9 @@
 //! Solves on several devices of one process, by the name of the device alone. CPUs stand in for GPUs: each has one thread.
 
 use crate::common::ranks::{bits, distance};
+use crate::ranks_graphs::with_repeats;
+use solver::engine::markov::ChainMethod;
+use solver::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
 use solver::engine::{
     DeviceHandle, DeviceName, Matrix, Prepared, Request, RightHandSide, RightHandSides, Settled, Solver,
 };
@@ -296,7 +299,56 @@ fn rankings_have_the_ranks_of_one_device() {
     prepared.cancel_by(&Arc::new(AtomicBool::new(true)));
     prepared.x0(None);
     assert_eq!(prepared.solve().unwrap().reason(), StopReason::Interrupted);
+    let ended = pagerank().time_limit(Duration::ZERO).solve().unwrap();
+    assert_eq!(ended.reason(), StopReason::TimeLimit { seconds: 0.0 });
     assert!(refused(pagerank().tune(true).solve()).contains("a measurement is for one device"));
+}
+
+#[test]
+fn policies_precisions_and_weights_are_those_of_one_device() {
+    let graph = Matrix::open_graph("rmat:scale=9,factor=8").unwrap();
+    let repeated = with_repeats();
+    let check = |graph: &Matrix, request: Request, settings: &dyn Fn(Pagerank) -> Pagerank| {
+        let one = settings(Pagerank::new(graph).device("cpu").precision(request.precision)).solve().unwrap();
+        let (request, settled) = on_cpus(3, request);
+        let ranks = settings(Pagerank::new(graph).settled(request, settled)).solve().unwrap();
+        let difference: f64 = ranks.ranks().iter().zip(one.ranks()).map(|(a, b)| (a - b).abs()).sum();
+        assert!(ranks.converged() && difference <= ranks.error_bound() + one.error_bound(), "{difference:e}");
+        let (a, b) = (ranks.report(), one.report());
+        assert_eq!((a.links, a.self_loops, a.duplicates), (b.links, b.self_loops, b.duplicates));
+    };
+    for dangling in Dangling::ALL {
+        for method in [RankMethod::Power, RankMethod::Extrapolated] {
+            check(&graph, Request::default(), &|p| p.dangling(dangling).method(method));
+        }
+    }
+    for precision in [Precision::F32, Precision::Mixed] {
+        check(&graph, Request { precision, ..Request::default() }, &|p| p.tol(1e-4));
+    }
+    for (loops, repeats) in [(SelfLoops::Keep, Repeated::Keep), (SelfLoops::Remove, Repeated::Once)] {
+        check(&repeated, Request::default(), &|p| p.self_loops(loops).duplicates(repeats));
+    }
+}
+
+#[test]
+fn a_ranking_and_a_chain_that_have_failed_say_that_they_must_be_prepared_again() {
+    struct Panics;
+    impl solver::observe::Observer for Panics {
+        fn batch(&mut self, _: &solver::observe::Batch<'_>) {
+            panic!("the observer of the test panics");
+        }
+    }
+    let graph = Matrix::open_graph("rmat:scale=9,factor=8").unwrap();
+    let (request, settled) = on_cpus(3, Request::default());
+    let mut ranking = Pagerank::new(&graph).settled(request.clone(), settled.clone()).prepare().unwrap();
+    let panicked = catch_unwind(AssertUnwindSafe(|| ranking.solve_watched(&mut [&mut Panics]).map(drop)));
+    assert!(panicked.is_err());
+    assert!(refused(ranking.solve()).contains("prepare the solve again"));
+    let mut markov = Markov::new(&chain(2)).settled(request, settled).prepare().unwrap();
+    let panicked =
+        catch_unwind(AssertUnwindSafe(|| markov.solve_watched(|_| Some(Box::new(Panics))).map(drop)));
+    assert!(panicked.is_err());
+    assert!(refused(markov.solve()).contains("prepare the solve again"));
 }
 
 #[test]
@@ -320,7 +372,7 @@ fn several_personalisations_are_ranked_on_several_devices() {
 }
 
 /// Returns a chain with two closed classes of 40 and 20 states, and four transient states; without the second class, with one.
-fn chain(classes: usize) -> Matrix {
+pub fn chain(classes: usize) -> Matrix {
     let ends: &[usize] = if classes == 2 { &[0, 40, 60] } else { &[0, 40] };
     let mut steps = Vec::new();
     for (from, to) in ends.iter().zip(&ends[1..]) {
@@ -417,5 +469,11 @@ fn what_several_devices_cannot_do_is_refused_in_words() {
         assert!(message.contains(name), "{message}");
         assert!(refused(Pagerank::new(&matrix).device(name).solve()).contains(name));
         assert!(refused(Markov::new(&matrix).normalize(true).device(name).solve()).contains(name));
+    }
+    let ranking = Pagerank::new(&matrix).device("cuda:0,1").method(RankMethod::GaussSeidel);
+    assert!(refused(ranking.solve()).contains("one thread of the CPU"));
+    for method in [ChainMethod::GaussSeidel, ChainMethod::Aggregation] {
+        let markov = Markov::new(&matrix).normalize(true).device("cuda:0,1").method(method);
+        assert!(refused(markov.solve()).contains("one thread of the CPU"));
     }
 }
