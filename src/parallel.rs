@@ -68,7 +68,7 @@ pub fn start_pool(threads: Option<usize>) {
     STARTED.call_once(|| {
         // A pool that fails to start cannot be built again. So the threads are started first, and each waits for its role in the
         // pool.
-        let mut waiting = if threads > 1 { start_waiting(threads) } else { Vec::new() };
+        let mut waiting = start_waiting(threads);
         let pool = match waiting.len() {
             0 => ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global(),
             started => ThreadPoolBuilder::new()
@@ -151,7 +151,7 @@ pub(crate) fn tabulate<T: Zeroable + Send>(n: usize, f: impl Fn(usize) -> T + Sy
     Ok(array)
 }
 
-/// Does the same for elements of any type.
+/// Does the same for elements of any type. If memory does not suffice, the process ends.
 pub(crate) fn collected<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
     /// The fewest elements that a thread computes as one task.
     const FEWEST: usize = 4096;
@@ -160,8 +160,13 @@ pub(crate) fn collected<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync)
     all
 }
 
-/// Runs `work` on a thread of its own beside `main`, or after it if the system grants no thread.
+/// Runs `work` on a thread of its own beside `main`, or after it if the system grants no thread. A thread of the pool does both itself: the
+/// work may need the pool.
 pub(crate) fn beside<A: Send, B>(work: impl FnOnce() -> A + Send, main: impl FnOnce() -> B) -> (A, B) {
+    if rayon::current_thread_index().is_some() {
+        let main = main();
+        return (work(), main);
+    }
     let waiting = Mutex::new(Some(work));
     let take = || lock(&waiting).take();
     let (done, main) = thread::scope(|scope| {
@@ -269,6 +274,10 @@ mod tests {
     #[test]
     fn work_beside_other_work_gives_both_results_and_its_panic() {
         assert_eq!(beside(|| 1, || "main"), (1, "main"));
+        let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let inside =
+            pool.install(|| beside(|| collected(100_000, |i| i).len(), || collected(100_000, |i| i).len()));
+        assert_eq!(inside, (100_000, 100_000));
         let panicked = std::panic::catch_unwind(|| beside(|| panic!("of the work"), || ()));
         assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"of the work"));
     }

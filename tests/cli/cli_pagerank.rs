@@ -49,6 +49,15 @@ fn the_report_has_the_outcome_the_bound_and_the_highest_ranks() {
 }
 
 #[test]
+fn one_thread_ranks_as_several_do() {
+    // So many vertices that their work is divided into tasks.
+    let ranked =
+        |threads: &str| report(&["rmat:scale=14,factor=4", "--threads", threads, "--time-limit", "60"]);
+    let (one, two) = (ranked("1"), ranked("2"));
+    assert_eq!((&one["converged"], &one["top"]), (&true.into(), &two["top"]));
+}
+
+#[test]
 fn every_backend_of_the_cpu_and_both_methods_find_the_same_ranks() {
     let top = |args: &[&str]| {
         let all = [&["--graph", "rmat:scale=10,edges=9000", "--tol", "1e-12"], args].concat();
