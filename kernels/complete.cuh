@@ -55,7 +55,8 @@ __device__ __forceinline__ void wait_for(const u32* word, u32 round, const u32* 
     for (u32 tries = 1;; ++tries) {
         u32 now;
         asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(now) : "l"(word) : "memory");
-        if (now == round) return;
+        // A neighbour may be a round ahead.
+        if (int(now - round) >= 0) return;
         if (tries % 20000 != 0) continue;
         asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(now) : "l"(stop) : "memory");
         if (now) return;

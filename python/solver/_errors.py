@@ -28,7 +28,7 @@ _CAUSES = {
     OSError: "Io Unwritable Fetch Plot",
     MemoryError: "OutOfMemory",
     ArithmeticError: "Breakdown",
-    RuntimeError: "WrongProduct Rival NoDevice CpuOnly Threads Gpu",
+    RuntimeError: "WrongProduct Rival NoDevice CpuOnly Threads Gpu OtherRank",
 }
 
 for _base, _names in _CAUSES.items():

@@ -7,8 +7,12 @@ use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Returns the name of the class: that of the variant, with the ending `Error`.
+/// Returns the name of the class: that of the variant, with the ending `Error`. An error on one of several devices has the class of its
+/// cause.
 fn class_of(error: &Error) -> String {
+    if let Error::OnDevice { source, .. } = error {
+        return class_of(source);
+    }
     let variant = format!("{error:?}");
     let name = variant.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     format!("{name}Error")

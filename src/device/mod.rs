@@ -324,8 +324,8 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         0
     }
 
-    /// Agrees among the ranks of a distributed device on a stop that the host decides, so that no rank waits for another. Every
-    /// such decision is passed to this function. Returns whether any rank stops.
+    /// Agrees among the ranks of a distributed device on a condition that the host finds, so that no rank waits for another. Returns
+    /// whether it holds on any rank.
     fn agree(&self, stop: bool) -> bool {
         self.ranks().map_or(stop, |ranks| ranks.any(stop))
     }

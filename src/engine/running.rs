@@ -150,7 +150,7 @@ impl Running {
             (None, None) => self.request.settle()?,
             (None, Some(method)) => self.request.settle_serially(method)?,
         };
-        settled.require_one("this runs")?;
+        settled.require_one("a product runs")?;
         settled.check_device()?;
         let device = match self.device.take() {
             Some(device) => device,

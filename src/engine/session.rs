@@ -21,6 +21,9 @@ use crate::stop::StoppingRule;
 use std::any::Any;
 use std::sync::Arc;
 
+/// Why a solve after a failed update is refused.
+pub(super) const UPDATE_AGAIN: &str = "rebuilding its operators failed; call update again";
+
 /// The choices by which a prepared solve builds its operators from a matrix, and rebuilds them for new values.
 #[derive(Clone)]
 pub(super) struct Recipe {
@@ -70,8 +73,7 @@ impl<D: Pick<T>, T: Scalar> DeviceSession<D, T> {
         let device = device.acquire()?;
         device.enter()?;
         let Some(prepared) = prepared else {
-            let reason = "rebuilding its operators failed; call update again";
-            return Err(Error::setting("matrix", "", reason));
+            return Err(Error::setting("matrix", "", UPDATE_AGAIN));
         };
         solve(prepared)
     }

@@ -19,6 +19,11 @@ thread_local! {
     static HELD: RefCell<Vec<usize>> = RefCell::new(Vec::with_capacity(8));
 }
 
+/// Returns whether this thread has locked anything.
+pub(super) fn holds_any() -> bool {
+    HELD.with_borrow(|held| !held.is_empty())
+}
+
 impl<D: Device> Shared<D> {
     pub fn new(device: D) -> Arc<Shared<D>> {
         let (name, described) = (device.name(), device.describe());

@@ -4,9 +4,9 @@ use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;
 use super::rank_session;
 use super::ranks::{self, Purpose, RankMatrix};
-use super::session::{Recipe, Session};
+use super::session::{Recipe, Session, UPDATE_AGAIN};
 use super::settings::{Input, Settings};
-use super::team::{NO_TUNING, Team};
+use super::team::{NO_TUNING, Team, Turn, turn};
 use super::tune::Choosing;
 use super::watch::Phases;
 use crate::backend::Choice;
@@ -86,6 +86,8 @@ struct SpreadSession {
     matrix: Matrix,
     /// None after a failure; the next solve makes the ranks again.
     team: Option<Team<OfRank>>,
+    /// Whether the last update failed: the matrix is that of the update, and the caller may have the old one.
+    is_stale: bool,
 }
 
 /// Refuses what several devices cannot do.
@@ -129,8 +131,8 @@ pub(super) fn session(devices: &[DeviceHandle], settings: &mut Settings, backend
         backend: backend.clone(),
         assume_symmetric: settings.assume_symmetric,
     };
-    let mut session = SpreadSession { devices: devices.to_vec(), order, matrix, team: None };
-    let team = session.build(std::mem::take(&mut settings.phases))?;
+    let mut session = SpreadSession { devices: devices.to_vec(), order, matrix, team: None, is_stale: false };
+    let team = session.build(&turn()?, std::mem::take(&mut settings.phases))?;
     // A backend that multiplies one vector at a time limits all ranks.
     let limited = |state: &&OfRank| state.built.recipe.backend.entry().check_columns(2).is_err();
     let states = team.states();
@@ -144,11 +146,11 @@ pub(super) fn session(devices: &[DeviceHandle], settings: &mut Settings, backend
 
 impl SpreadSession {
     /// Distributes the matrix and builds the operators.
-    fn build(&self, phases: Phases) -> Result<Team<OfRank>> {
+    fn build(&self, turn: &Turn, phases: Phases) -> Result<Team<OfRank>> {
         let mut parts = vec![phases];
         parts.resize_with(self.devices.len(), Phases::default);
         let (order, matrix) = (&self.order, &self.matrix);
-        Team::build(&self.devices, parts, |ranks, device, phases| {
+        Team::build(turn, &self.devices, parts, |ranks, device, phases| {
             order.build(matrix, (ranks, device), phases)
         })
     }
@@ -163,9 +165,13 @@ impl SpreadSession {
         solve: impl Fn(&mut dyn Session, &System<'_>, &mut [f64], &mut [&mut dyn Observer]) -> Result<R> + Sync,
     ) -> Result<R> {
         self.check_lengths(system, k, x)?;
+        if self.is_stale {
+            return Err(Error::setting("matrix", "", UPDATE_AGAIN));
+        }
+        let turn = turn()?;
         let mut team = match self.team.take() {
             Some(team) => team,
-            None => self.build(Phases::default())?,
+            None => self.build(&turn, Phases::default())?,
         };
         let wants_iterates = observers.iter().any(|observer| observer.wants_iterates());
         let parts = rows_of_all(team.states(), (system, k), x);
@@ -175,6 +181,7 @@ impl SpreadSession {
             solve(&mut *state.session, &system, part.x, observers)
         };
         let found = team.run(
+            &turn,
             parts,
             |ranks, state, part| {
                 let mut collecting = Collecting { ranks, to: observers, wants_iterates };
@@ -288,8 +295,10 @@ impl Session for SpreadSession {
     fn rebuild(&mut self, matrix: &Matrix) -> Result<()> {
         // The old operators are freed first: memory need not hold both.
         self.team = None;
-        self.matrix = matrix.clone();
-        self.team = Some(self.build(Phases::default())?);
+        let turn = turn()?;
+        (self.matrix, self.is_stale) = (matrix.clone(), true);
+        self.team = Some(self.build(&turn, Phases::default())?);
+        self.is_stale = false;
         Ok(())
     }
 }

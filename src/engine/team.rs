@@ -5,7 +5,7 @@
 //! for kernels on other GPUs, and those of two solves could wait for each other.
 
 use super::device::{DeviceHandle, DeviceName};
-use super::shared::Shared;
+use super::shared::{DeviceGuard, Shared, holds_any};
 use crate::device::Ranks;
 use crate::device::distributed::Threads;
 use crate::error::{Error, Result};
@@ -13,10 +13,33 @@ use std::sync::LazyLock;
 use std::thread::Builder;
 
 /// Why nothing is measured on several devices.
-pub(super) const NO_TUNING: &str = "a measurement is for one device, and on several the model chooses the backend of each; leave out the measurement";
+pub(super) const NO_TUNING: &str =
+    "a measurement is for one device, and on several the model chooses the backend of each; leave out tune";
 
 /// Held by the solve that runs on several devices.
 static TURN: LazyLock<Shared<()>> = LazyLock::new(|| Shared::named((), "several devices"));
+
+/// The right to run on several devices, until it is dropped.
+pub(super) struct Turn(#[expect(dead_code, reason = "dropping it ends the turn")] DeviceGuard<'static, ()>);
+
+/// Waits until no other solve runs on several devices. Fails on a thread that must not wait: one whose solve the others would wait for.
+pub(super) fn turn() -> Result<Turn> {
+    let refuse = |reason: &str| Err(Error::setting("device", "several devices", reason));
+    if TURN.is_held_here() {
+        return refuse("a solve on several devices runs on this thread; name one device for the inner solve");
+    }
+    if holds_any() {
+        return refuse(
+            "a solve on this thread has a device, for which another solve on several may wait; name one device",
+        );
+    }
+    if rayon::current_thread_index().is_some() {
+        return refuse(
+            "this thread belongs to a pool of rayon, which the other ranks need; start the solve on another thread",
+        );
+    }
+    Ok(Turn(TURN.acquire()?))
+}
 
 /// Ranks with a device and a state each.
 pub(super) struct Team<S: Send + 'static> {
@@ -36,6 +59,7 @@ impl<S: Send + 'static> Team<S> {
 
     /// Makes the state of each rank, which gets its device and its part of `parts`.
     pub fn build<P: Send>(
+        _: &Turn,
         devices: &[DeviceHandle],
         parts: Vec<P>,
         make: impl Fn(&Ranks, &DeviceHandle, P) -> Result<S> + Sync,
@@ -43,10 +67,8 @@ impl<S: Send + 'static> Team<S> {
         let mut team =
             Team { threads: Threads::new(devices.len()), devices: devices.to_vec(), states: Vec::new() };
         let make = |ranks: &Ranks, part: P| make(ranks, &devices[ranks.rank()], part);
-        let turn = TURN.acquire()?;
         let outcomes = team.threads.run(parts, make, make);
         team.states = team.found(outcomes)?;
-        drop(turn);
         Ok(team)
     }
 
@@ -54,11 +76,11 @@ impl<S: Send + 'static> Team<S> {
     /// error, the team cannot be used any more.
     pub fn run<P: Send, R: Send>(
         &mut self,
+        _: &Turn,
         parts: Vec<P>,
         first: impl FnOnce(&Ranks, &mut S, P) -> Result<R>,
         others: impl Fn(&Ranks, &mut S, P) -> Result<R> + Sync,
     ) -> Result<Vec<R>> {
-        let _turn = TURN.acquire()?;
         let parts = self.states.iter_mut().zip(parts).collect();
         let outcomes = self.threads.run(
             parts,
@@ -113,7 +135,12 @@ pub(super) fn broken(devices: &[DeviceHandle]) -> Error {
 
 /// Returns the results of all ranks, or the error that is the reason of all. `name` names the device of a rank.
 fn all_of<R>(mut outcomes: Vec<Result<R>>, name: impl Fn(usize) -> String) -> Result<Vec<R>> {
-    let Some(rank) = cause(&outcomes).filter(|rank| *rank > 0) else { return outcomes.into_iter().collect() };
+    // An error that no other rank waited for may be that of all ranks; the first one then stands for all.
+    let ended =
+        |rank| outcomes.iter().any(|o| matches!(o, Err(Error::OtherRank { rank: of }) if *of == rank));
+    let Some(rank) = cause(&outcomes).filter(|rank| *rank > 0 || ended(0)) else {
+        return outcomes.into_iter().collect();
+    };
     match outcomes.swap_remove(rank) {
         Err(source) => Err(Error::OnDevice { device: name(rank), source: Box::new(source) }),
         Ok(_) => outcomes.into_iter().collect(),
@@ -153,29 +180,45 @@ mod tests {
     #[test]
     fn states_are_kept_and_an_error_names_the_device_of_its_rank() {
         let devices = Team::<usize>::open(&NAMES).unwrap();
-        let mut team = Team::build(&devices, vec![1, 2, 3], |_, _, part| Ok(part)).unwrap();
+        let mut team = Team::build(&turn().unwrap(), &devices, vec![1, 2, 3], |_, _, part| Ok(part)).unwrap();
         let add = |ranks: &Ranks, state: &mut usize, part: usize| {
             *state += part;
             Ok(ranks.total(*state as u64))
         };
-        assert_eq!(team.run(vec![1, 1, 1], add, add).unwrap(), [9, 9, 9]);
+        assert_eq!(team.run(&turn().unwrap(), vec![1, 1, 1], add, add).unwrap(), [9, 9, 9]);
         assert_eq!(team.states(), [2, 3, 4]);
-        let fail = |ranks: &Ranks, _: &mut usize, (): ()| match ranks.rank() {
-            2 => Err(Error::setting("matrix", "m", "it is bad")),
-            _ => Ok(ranks.total(1)),
-        };
-        let error = team.run(vec![(); 3], fail, fail).unwrap_err();
-        assert!(matches!(error, Error::OnDevice { .. }) && error.to_string().starts_with("cpu: "), "{error}");
+        for bad in [2, 0] {
+            let mut team =
+                Team::build(&turn().unwrap(), &devices, vec![1, 2, 3], |_, _, part| Ok(part)).unwrap();
+            let fail = |ranks: &Ranks, _: &mut usize, (): ()| match ranks.rank() == bad {
+                true => Err(Error::setting("matrix", "m", "it is bad")),
+                false => Ok(ranks.total(1)),
+            };
+            let error = team.run(&turn().unwrap(), vec![(); 3], fail, fail).unwrap_err();
+            assert!(matches!(error, Error::OnDevice { .. }), "{error}");
+            assert!(error.to_string().starts_with("cpu: "), "{error}");
+        }
     }
 
     #[test]
     fn a_solve_on_several_devices_inside_another_one_is_refused() {
         let devices = Team::<()>::open(&NAMES).unwrap();
-        let mut team = Team::build(&devices, vec![(); 3], |_, _, ()| Ok(())).unwrap();
-        let nested =
-            |_: &Ranks, _: &mut (), (): ()| Team::build(&devices, vec![(); 3], |_, _, ()| Ok(())).map(drop);
-        let error = team.run(vec![(); 3], nested, |_, _, ()| Ok(())).unwrap_err();
-        assert!(error.to_string().contains("another device for the inner solve"), "{error}");
+        let mut team = Team::build(&turn().unwrap(), &devices, vec![(); 3], |_, _, ()| Ok(())).unwrap();
+        let nested = |_: &Ranks, _: &mut (), (): ()| turn().map(drop);
+        let error = team.run(&turn().unwrap(), vec![(); 3], nested, |_, _, ()| Ok(())).unwrap_err();
+        assert!(error.to_string().contains("name one device for the inner solve"), "{error}");
+    }
+
+    #[test]
+    fn a_thread_that_others_may_wait_for_does_not_wait_for_several_devices() {
+        let one = Shared::named((), "one device");
+        let held = one.acquire().unwrap();
+        assert!(turn().is_err_and(|error| error.to_string().contains("has a device")));
+        drop(held);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let refused = pool.install(|| turn().map(drop)).unwrap_err();
+        assert!(refused.to_string().contains("a pool of rayon"), "{refused}");
+        assert!(turn().is_ok());
     }
 
     #[test]
@@ -190,13 +233,13 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         let devices = Team::<()>::open(&NAMES).unwrap();
         let parts = (0..3).map(|_| sender.clone()).collect();
-        let other = Team::build(&devices, parts, |_, _, sender| Ok(Told(sender))).unwrap();
-        let mut team = Team::build(&devices, vec![(); 3], |_, _, ()| Ok(())).unwrap();
+        let other = Team::build(&turn().unwrap(), &devices, parts, |_, _, sender| Ok(Told(sender))).unwrap();
+        let mut team = Team::build(&turn().unwrap(), &devices, vec![(); 3], |_, _, ()| Ok(())).unwrap();
         let begun = |_: &Ranks, _: &mut (), (): ()| {
             drop(other);
             Ok(receiver.recv_timeout(Duration::from_millis(50)).is_err())
         };
-        let kept = team.run(vec![(); 3], begun, |_, _, ()| Ok(true)).unwrap();
+        let kept = team.run(&turn().unwrap(), vec![(); 3], begun, |_, _, ()| Ok(true)).unwrap();
         assert_eq!(kept, [true; 3]);
         // The first rank is the thread that has the turn.
         let mut turns: Vec<bool> = (0..3).map(|_| receiver.recv().unwrap()).collect();

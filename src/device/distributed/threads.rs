@@ -174,15 +174,24 @@ impl Threads {
         let Some((leader, part)) = parts.next() else { return Vec::new() };
         let outcomes: Vec<_> = thread::scope(|scope| {
             let others = &others;
+            let threads = self.ranks.len();
             let follow = |(ranks, part)| {
-                scope.spawn(move || {
+                let work = move || {
                     FOLLOWS.set(true);
                     self.guarded(ranks, || others(ranks, part))
+                };
+                thread::Builder::new().spawn_scoped(scope, work).map_err(|error| {
+                    // The other ranks end when they wait for this one.
+                    self.shared.fail(ranks.rank());
+                    Error::Threads { threads, reason: error.to_string() }
                 })
             };
             let followers: Vec<_> = parts.map(follow).collect();
             let first = self.guarded(leader, || first(leader, part));
-            let followers = followers.into_iter().map(|thread| thread.join().unwrap_or_else(Err));
+            let followers = followers.into_iter().map(|started| match started {
+                Ok(thread) => thread.join().unwrap_or_else(Err),
+                Err(error) => Ok(Err(error)),
+            });
             std::iter::once(first).chain(followers).collect()
         });
         outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|panic| resume_unwind(panic))).collect()

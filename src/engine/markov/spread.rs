@@ -5,7 +5,7 @@ use super::{Given, Markov, Settings, prepared};
 use crate::device::Ranks;
 use crate::engine::device::DeviceHandle;
 use crate::engine::running::Running;
-use crate::engine::team::{Team, broken};
+use crate::engine::team::{Team, broken, turn};
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::Result;
 use crate::observe::Observer;
@@ -45,7 +45,7 @@ impl Several {
             let chain = Given::OnFirst(ranks.clone(), Some(chain.clone()).filter(|_| ranks.is_first()));
             prepared::Prepared::new(Markov { chain, settings: Settings::clone(&settings), x0: None, running })
         };
-        let team = Team::build(&devices, running.split(&devices), make)?;
+        let team = Team::build(&turn()?, &devices, running.split(&devices), make)?;
         let first = &team.states()[0];
         let (facts, closed) = (first.facts().clone(), first.classes().to_vec());
         Ok(Several { devices, team: Some(team), facts, closed, x0, cancel: None })
@@ -59,9 +59,11 @@ impl Several {
 
     fn solve(&mut self, watch: impl FnMut(&Closed) -> Option<Box<dyn Observer>>) -> Result<Distributions> {
         self.check()?;
+        let turn = turn()?;
         let mut team = self.team.take().ok_or_else(|| broken(&self.devices))?;
         let (x0, cancel) = (&self.x0, &self.cancel);
         let found = team.run(
+            &turn,
             vec![(); self.devices.len()],
             |_, state, ()| {
                 state.x0(x0.clone());

@@ -7,10 +7,10 @@ use crate::device;
 use crate::engine::device::DeviceHandle;
 use crate::engine::ranks::RankGraph;
 use crate::engine::running::Running;
-use crate::engine::team::{Team, broken};
+use crate::engine::team::{Team, broken, turn};
 use crate::engine::tune::Explanation;
 use crate::engine::weights::{Unmatched, Weights};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::observe::Observer;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -71,7 +71,7 @@ impl Several {
             };
             prepared::Prepared::new(own)
         };
-        let team = Team::build(&devices, running.split(&devices), make)?;
+        let team = Team::build(&turn()?, &devices, running.split(&devices), make)?;
         let facts = team.states()[0].facts().clone();
         Ok(Several { devices, team: Some(team), facts, personalise, each, x0, cancel: None })
     }
@@ -93,12 +93,24 @@ impl Several {
         self.x0.iter().try_for_each(|weights| over(weights, "x0", Unmatched::Fill))
     }
 
+    /// Checks that the backend of each rank multiplies as many columns as there are distributions.
+    fn check_columns(&self) -> Result<()> {
+        let (k, states) = (self.each.len(), self.team.iter().flat_map(Team::states));
+        if states.into_iter().all(|state| state.facts().chosen.check_columns(k).is_ok()) {
+            return Ok(());
+        }
+        let reason = "on several devices the backend is chosen when the ranking is prepared, and it multiplies one vector; prepare for \
+                      this number of columns, with backend auto or one that multiplies several vectors";
+        Err(Error::setting("columns", k, reason))
+    }
+
     /// Solves on all ranks. The first rank gets the distributions; the other ranks learn that there are some.
     fn solve<R: Send>(
         &mut self,
         observers: &mut [&mut dyn Observer],
         solve: impl Fn(&mut prepared::Prepared, &mut [&mut dyn Observer]) -> Result<R> + Sync,
     ) -> Result<Vec<R>> {
+        let turn = turn()?;
         let mut team = self.team.take().ok_or_else(|| broken(&self.devices))?;
         let parts = vec![(); self.devices.len()];
         let (personalise, x0) = (&self.personalise, &self.x0);
@@ -111,6 +123,7 @@ impl Several {
             cancel.iter().for_each(|flag| state.cancel_by(flag));
         };
         let found = team.run(
+            &turn,
             parts,
             |_, state, ()| {
                 begin(state, true);
@@ -169,7 +182,7 @@ impl Prepared {
                     return Err(prepared::no_personalisation());
                 }
                 several.check()?;
-                several.facts.chosen.check_columns(several.each.len())?;
+                several.check_columns()?;
                 let found =
                     several.solve(observers, |state, observers| state.solve_each_watched(observers))?;
                 RanksEach::joined(found)

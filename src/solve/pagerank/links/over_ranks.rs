@@ -1,6 +1,6 @@
 //! The links of a graph whose vertices are distributed over ranks.
 //!
-//! Each rank gets the links into a range of vertices. The ranges have about equal numbers of links. As in one process, a rank sorts its
+//! Each rank gets the links into a range of vertices. The ranges have about equal work. As in one process, a rank sorts its
 //! vertices by decreasing number of links if that makes gathers faster: the vertices of a rank that are read most are then
 //! neighbours in the complete vectors of all ranks.
 
