@@ -102,8 +102,8 @@ class _Ready:
         offsets, columns, values = arrays
         self._matrix = weakref.ref(A, lambda _, at=id(A): _ready.pop(at, None))
         self._operator, self._key = operator, key
-        # Each call of A for one of its arrays takes more than a microsecond. Changes in place of these two are counted here, too, and no
-        # operation replaces them without the values.
+        # Each call of A for one of its arrays takes more than a microsecond. Changes in place of these two are counted here, too, and
+        # nothing but an assignment to `.data` replaces them without the values.
         self._offsets, self._columns = offsets, columns
         self._versions, self._state = (offsets._version, columns._version), key[2]
         self._gpu, self._several = values.get_device(), key[-1]
@@ -124,7 +124,7 @@ class _Ready:
         """Forgets the products with a matrix that is no longer prepared."""
         for at, ready in list(_ready.items()):
             if ready._key == key:
-                del _ready[at]
+                _ready.pop(at, None)
 
     @staticmethod
     def note(A, arrays, B):

@@ -9,9 +9,9 @@ const LONGEST_BATCH_SECONDS: f64 = 0.1;
 /// The first batch, before the speed has been measured.
 const FIRST_BATCH: usize = 8;
 
-/// The time of a batch beyond which waiting for the device, about 30 us, costs less than an iteration that runs after the end of the
-/// solve; and the most iterations of a batch that takes less time.
+/// The time of the shortest batch, in which waiting for the device, about 30 us, is a small part.
 const SHORTEST_BATCH_SECONDS: f64 = 1e-3;
+/// The iterations that the shortest batch has at most.
 const SHORTEST_BATCH: usize = 16;
 
 /// Beyond this, waiting for the device costs almost no time.

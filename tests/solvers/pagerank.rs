@@ -12,6 +12,7 @@ use solver::backend::{Choice, Host, Pick};
 use solver::device::{Cpu, Cuda, Device};
 use solver::error::ChainError;
 use solver::format::{Coo, Csr, Duplicates, Offsets, Values};
+use solver::operator::RankMap;
 use solver::scalar::Scalar;
 use solver::solve::pagerank::links::Links;
 use solver::solve::pagerank::{Dangling, RankMethod, RankProblem, Ranking, certify, gauss_seidel, power};
@@ -528,6 +529,14 @@ fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
             power::<Cuda, f64>(operator, &plain(links), false, &rule(1e-10), &mut []).unwrap()
         };
         if let Some(inflow) = gpu.inflow(there.incoming(), 0).unwrap() {
+            // A device that fails would leave the certificate to the host.
+            let mut alone = gpu.inflow(there.incoming(), 0).unwrap().unwrap();
+            let (n, out) = (there.vertices() as f64, vec![1.0; there.vertices()]);
+            let (even, x) = (1.0 / n, vec![1.0 / n; there.vertices()]);
+            alone.begin(&x, &out).unwrap();
+            let (damping, teleport, spread) = (0.85, None, 0.0);
+            let map = RankMap { damping, teleport, even, spread, by_teleport: false, keeps: false };
+            alone.finish(&map).unwrap();
             there.compute_on_device(inflow);
         }
         let (there_ranks, here_ranks) = (of(&there), of(&here));

@@ -5,6 +5,7 @@ mod arrays;
 pub mod auto;
 pub mod bsr;
 pub mod burst;
+mod certificate;
 mod columns;
 mod compressed;
 pub mod csr;
@@ -13,7 +14,6 @@ pub mod dcsr;
 pub mod dense;
 pub mod ell;
 mod form;
-mod inflow;
 mod locality;
 pub mod merge;
 mod model;
@@ -63,7 +63,7 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     all.extend(transpose::sources());
     all.extend(taken::sources());
     all.extend(placed::sources());
-    all.extend(inflow::sources());
+    all.extend(certificate::sources());
     all.extend(csr::sources(endings, sweeps));
     all.extend(spmm::sources());
     all.extend(studies::spmm::sources().into_iter().map(|(_, source)| source));
@@ -117,7 +117,7 @@ pub(super) fn inflow(device: &Cuda, incoming: &Arc<Csr>, reserve: u64) -> Result
     if !(matches!(incoming.values(), Values::Ones) && sums_rows_fast(incoming)) {
         return Ok(None);
     }
-    Ok(Some(Box::new(inflow::OnDevice::new(device, incoming, reserve)?)))
+    Ok(Some(Box::new(certificate::OnDevice::new(device, incoming, reserve)?)))
 }
 
 /// Returns what computes residuals on the device; none for a matrix that the host is faster with.

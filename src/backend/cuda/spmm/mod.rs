@@ -32,7 +32,7 @@ use crate::device::cuda::modules::KernelSource;
 use crate::device::cuda::nvrtc::Nvrtc;
 use crate::device::cuda::{CudaSlots, CudaVector};
 use crate::device::{Cuda, Op};
-use crate::error::{Error, Result};
+use crate::error::{Error, GpuError, Result};
 use crate::format::Csr;
 use crate::format::blocked::blocked;
 use crate::format::narrow::narrowest;
@@ -41,12 +41,12 @@ use crate::parallel::lock;
 use crate::scalar::Scalar;
 use elements::Elements;
 use fragments::Fragments;
-use plan::{Machine, Plan, Traits, best_stage, estimates};
+use plan::{Estimate, Machine, Plan, Traits, best_stage, estimates};
 use product::{SeveralColumns, source_ending, source_of};
 use quads::Quads;
 use schedule::{ByBlocks, ByFragments, ByItems, BySplit, ByTiles, Pieces, Slice, Stage};
 use staged::{Cut, Staged};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tiles::Tiles;
 
@@ -72,6 +72,8 @@ struct Spmm<T: Scalar> {
     built: Mutex<Vec<(Plan, SharedOperator<Cuda, T>)>>,
     /// Bytes that must stay free when the first plan is stored.
     reserve: AtomicU64,
+    /// Whether memory did not suffice for the plan `tf32x3`, which stores all elements.
+    lacks_memory: AtomicBool,
 }
 
 impl Family<Cuda> for SpmmFamily {
@@ -86,7 +88,7 @@ impl Family<Cuda> for SpmmFamily {
             Some("tf32x3") if !Elements::fit(matrix) => Err(Refusal::new(
                 format!("a matrix of {} x {} by plan tf32x3", matrix.rows(), matrix.cols()),
                 format!(
-                    "it stores rows x columns values, at least one and at most {}; entries must not repeat, and single precision must represent each exactly. Use plan auto",
+                    "it stores all values of rows in multiples of 128 and columns in multiples of 32, at least one and at most {}; entries must not repeat, and single precision must represent each exactly. Use plan auto",
                     dense::MOST
                 ),
             )),
@@ -120,15 +122,22 @@ impl Family<Cuda> for SpmmFamily {
         let machine = Machine { size: device.gpu_size(), shared, tensor, tf32 };
         // Values that single precision represents exactly take half the bytes.
         let matrix = narrowest(matrix);
-        let (device, built) = (device.clone(), Mutex::default());
-        Ok(Arc::new(Spmm::<T> { device, matrix, traits, machine, named, built, reserve: reserve.into() }))
+        let (device, built, lacks_memory) = (device.clone(), Mutex::default(), AtomicBool::new(false));
+        let reserve = reserve.into();
+        Ok(Arc::new(Spmm::<T> { device, matrix, traits, machine, named, built, reserve, lacks_memory }))
     }
 }
 
 impl<T: Scalar> Spmm<T> {
+    /// Returns the estimates of all plans for k columns, the fastest first.
+    fn estimates(&self, k: usize) -> Vec<Estimate> {
+        let tf32 = self.machine.tf32 && !self.lacks_memory.load(Ordering::Relaxed);
+        estimates(&self.traits, &Machine { tf32, ..self.machine }, k, size_of::<T>())
+    }
+
     /// Returns the plan for k columns.
     fn plan(&self, k: usize) -> Result<Plan> {
-        let best = || estimates(&self.traits, &self.machine, k, size_of::<T>())[0].plan;
+        let best = || self.estimates(k)[0].plan;
         let stage = || {
             best_stage(&self.traits, &self.machine, k, size_of::<T>()).ok_or_else(|| Error::Unsupported {
                 backend: "spmm",
@@ -209,6 +218,14 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Spmm<T> {
     }
 
     fn prepare(&self, device: &Cuda, k: usize) -> Result<()> {
+        let prepared = self.operator(k).and_then(|operator| operator.prepare(device, k));
+        let lacking = matches!(prepared, Err(Error::Gpu(GpuError::DeviceMemory { .. })));
+        if !lacking || self.named.is_some() || self.plan(k)? != Plan::Tf32x3 {
+            return prepared;
+        }
+        log::info!("memory does not suffice for plan tf32x3, which is the fastest by estimate");
+        self.lacks_memory.store(true, Ordering::Relaxed);
+        lock(&self.built).retain(|(plan, _)| *plan != Plan::Tf32x3);
         self.operator(k)?.prepare(device, k)
     }
 
@@ -224,7 +241,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Spmm<T> {
 
     fn plan_of(&self, k: usize) -> Option<String> {
         let plan = self.plan(k).ok()?;
-        let all = estimates(&self.traits, &self.machine, k, size_of::<T>());
+        let all = self.estimates(k);
         let times = all.iter().map(|one| format!("{} {:.1} us", one.plan.name(), 1e6 * one.seconds));
         let (times, density) = (times.collect::<Vec<_>>().join(", "), self.traits.density());
         Some(format!("{} (density {density:.2e}; estimated: {times})", plan.name()))

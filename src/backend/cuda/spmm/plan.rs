@@ -3,8 +3,8 @@
 //! Every plan multiplies `nnz k` pairs. What differs is where the elements of B come from: `rows` loads each from L1 or L2,
 //! `staged` copies B once for each tile of rows and loads from shared memory, `blocks` loads an element once for all rows of a
 //! block, `tensor` loads a row of B once for sixteen rows of A and multiplies fragments, zeros included, by tensor cores, and
-//! `dense` multiplies all elements of A at the speed of cuBLAS, and
-//! `tf32x3` in single precision by tensor cores. The estimates add up the bytes at each level and divide by its
+//! `dense` multiplies all elements of A at the speed of cuBLAS.
+//! `tf32x3` multiplies all elements in single precision by tensor cores. The estimates add up the bytes at each level and divide by its
 //! bandwidth; the constants are those of an H200.
 
 use super::elements::Elements;
@@ -272,10 +272,13 @@ impl Work<'_> {
     /// Returns the estimate of all elements in parts of 11 bits, in single precision.
     fn tf32x3(&self) -> Option<Estimate> {
         let Traits { rows, cols, elements, .. } = *self.traits;
+        if !(self.machine.tf32 && elements && self.width == 4) {
+            return None;
+        }
         let split = BySplit { shape: (rows, cols), multiprocessors: self.machine.size.multiprocessors };
         let moved = (self.width * rows * cols) as f64 / self.machine.size.bandwidth;
         let seconds = split.ranges(self.k).1.max(moved);
-        (self.machine.tf32 && elements && self.width == 4).then_some(Estimate { plan: Plan::Tf32x3, seconds })
+        Some(Estimate { plan: Plan::Tf32x3, seconds })
     }
 
     fn dense(&self) -> Option<Estimate> {

@@ -13,6 +13,7 @@ use crate::format::Csr;
 use crate::operator::{Inflow, PartSums, RankMap, SUM_PART};
 use std::sync::Arc;
 
+const CERTIFICATE: &str = include_str!("../../../kernels/certificate.cu");
 const WHAT: &str = "the vectors of a certificate";
 
 fn vector(name: &'static str) -> Parameter {
@@ -22,13 +23,14 @@ fn vector(name: &'static str) -> Parameter {
 fn kernel() -> Reader {
     Reader {
         name: "inflow_rows",
-        text: include_str!("../../../kernels/inflow.cu"),
+        text: CERTIFICATE,
         parameters: vec![vector("contributions"), vector("inflow"), Parameter::value::<u64>("rows")],
-        defines: Vec::new(),
+        // INFLOW of the file.
+        defines: vec![("STEP", "3".to_owned())],
     }
 }
 
-/// The kernels of kernels/certificate.cu.
+/// The kernels of kernels/certificate.cu over vectors.
 #[derive(Clone, Copy)]
 enum Step {
     Contribute,
@@ -53,7 +55,7 @@ impl Step {
             }
         };
         let of_all = vec![vector("x"), vector("out"), Parameter::value::<u64>("count")];
-        let body = include_str!("../../../kernels/certificate.cu").to_owned();
+        let body = CERTIFICATE.to_owned();
         let defines = vec![("STEP", (self as u32).to_string()), ("PART", SUM_PART.to_string())];
         let parameters = [of_all, parameters].concat();
         KernelSource { name: name.to_owned(), body, parameters, defines, k: 1, block: BLOCK }
