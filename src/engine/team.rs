@@ -135,10 +135,9 @@ pub(super) fn broken(devices: &[DeviceHandle]) -> Error {
 
 /// Returns the results of all ranks, or the error that is the reason of all. `name` names the device of a rank.
 fn all_of<R>(mut outcomes: Vec<Result<R>>, name: impl Fn(usize) -> String) -> Result<Vec<R>> {
-    // An error that no other rank waited for may be that of all ranks; the first one then stands for all.
-    let ended =
-        |rank| outcomes.iter().any(|o| matches!(o, Err(Error::OtherRank { rank: of }) if *of == rank));
-    let Some(rank) = cause(&outcomes).filter(|rank| *rank > 0 || ended(0)) else {
+    // The first rank also finds the faults of the input, as a single device would.
+    let of_device = matches!(outcomes.first(), Some(Err(Error::Gpu(_) | Error::OutOfMemory { .. })));
+    let Some(rank) = cause(&outcomes).filter(|rank| *rank > 0 || of_device) else {
         return outcomes.into_iter().collect();
     };
     match outcomes.swap_remove(rank) {
@@ -191,7 +190,7 @@ mod tests {
             let mut team =
                 Team::build(&turn().unwrap(), &devices, vec![1, 2, 3], |_, _, part| Ok(part)).unwrap();
             let fail = |ranks: &Ranks, _: &mut usize, (): ()| match ranks.rank() == bad {
-                true => Err(Error::setting("matrix", "m", "it is bad")),
+                true => Err(Error::OutOfMemory { bytes: 8 }),
                 false => Ok(ranks.total(1)),
             };
             let error = team.run(&turn().unwrap(), vec![(); 3], fail, fail).unwrap_err();
