@@ -141,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) spmm_tf32x3(PARAMETERS) {
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
                 // No element is so large that rounding makes it infinite.
-                high[step][e] = (__float_as_uint(of[e]) + 0x1000u) & 0xffffe000u;
+                high[step][e] = round_to_tf32(__float_as_uint(of[e]));
                 low[step][e] = __float_as_uint(of[e] - __uint_as_float(high[step][e]));
             }
         }

@@ -107,6 +107,15 @@ impl Matrix {
         Matrix { csr: Arc::new(loaded.matrix), metadata: Arc::new(metadata) }
     }
 
+    /// Returns the matrix without stored values, if each of them is 1. An iteration then moves fewer bytes.
+    pub(super) fn without_ones(self) -> Result<Matrix> {
+        if matches!(self.csr.values(), Values::Ones) || !self.csr.values().are_ones() {
+            return Ok(self);
+        }
+        let csr = Csr::with_pattern(Arc::clone(self.csr.pattern()), Values::Ones)?;
+        Ok(Matrix { csr: Arc::new(csr), ..self })
+    }
+
     /// Builds a matrix from entries `(row, column, value)`, counted from 0. Duplicate entries are summed.
     pub fn from_triplets(
         rows: usize,

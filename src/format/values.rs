@@ -4,6 +4,7 @@ use super::pieces::{each, each_row};
 use crate::error::Result;
 use crate::parallel::copied;
 use bytemuck::Zeroable;
+use rayon::prelude::*;
 
 /// The values of a matrix, stored apart from its pattern.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,18 @@ impl Values {
             Values::Ones => 1.0,
             Values::F32(v) => f64::from(v[j]),
             Values::F64(v) => v[j],
+        }
+    }
+
+    /// Returns whether every value is 1.
+    pub(crate) fn are_ones(&self) -> bool {
+        fn all<V: PartialEq + Sync>(values: &[V], one: V) -> bool {
+            values.par_chunks(1 << 14).all(|values| values.iter().all(|value| *value == one))
+        }
+        match self {
+            Values::Ones => true,
+            Values::F32(values) => all(values, 1.0),
+            Values::F64(values) => all(values, 1.0),
         }
     }
 

@@ -168,9 +168,14 @@ impl RankProblem<'_> {
         self.damping / (1.0 - self.damping)
     }
 
-    /// Returns the start of the iteration.
-    fn beginning(&self) -> Result<Vec<f64>> {
-        tabulate(self.links.rows(), |i| self.start.map_or_else(|| self.teleport(i), |start| start[i]))
+    /// Returns the entry of the start for a vertex.
+    fn start(&self, vertex: usize) -> f64 {
+        self.start.map_or_else(|| self.teleport(vertex), |start| start[vertex])
+    }
+
+    /// Returns the entry of the start for all vertices, if it is equal for all.
+    fn even_start(&self) -> Option<f64> {
+        (self.start.is_none() && self.teleport.is_none()).then(|| 1.0 / self.links.vertices() as f64)
     }
 }
 
@@ -291,12 +296,11 @@ pub fn power<D: Device, T: Scalar>(
     let device = operator.device().clone();
     let power = power::Power::new(operator, problem, extrapolate);
     let bytes_per_iteration = power.bytes(1);
-    let x = problem.beginning()?;
     if problem.links.vertices() == 0 {
         return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..empty_ranking() });
     }
     device.require_memory("the vectors of a solve", vector_bytes)?;
-    let (workspace, state) = power.workspace(problem, &x)?;
+    let (workspace, state) = power.workspace(problem)?;
     let recorded = Recorded::new(workspace, power, power::Power::step)?;
     device.synchronize()?;
     let seconds_setup = began.elapsed().as_secs_f64();
@@ -385,7 +389,7 @@ pub fn gauss_seidel(
     let operator_bytes = incoming.storage_bytes();
     let vector_bytes = (gauss_seidel::VECTORS * n * size_of::<f64>()) as u64;
     let bytes_per_iteration = operator_bytes + vector_bytes;
-    let x = problem.beginning()?;
+    let x = tabulate(problem.links.rows(), |i| problem.start(i))?;
     if n == 0 {
         return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..empty_ranking() });
     }

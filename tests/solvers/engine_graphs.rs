@@ -106,6 +106,24 @@ fn a_graph_keeps_parallel_edges_and_lists_its_highest_ranks() {
 }
 
 #[test]
+fn links_that_all_weigh_1_are_ranked_like_links_without_weights() {
+    let open = || Matrix::open_graph(GRAPH).unwrap();
+    let weighing = |weight: f64| {
+        let rows =
+            |i: usize| open().csr().row_columns(i).iter().map(|&j| (i, j as usize)).collect::<Vec<_>>();
+        let links: Vec<_> = (0..open().rows()).flat_map(rows).collect();
+        let mut links: Vec<_> = links.into_iter().map(|(i, j)| (i, j, 1.0)).collect();
+        links[7].2 = weight;
+        Matrix::from_triplets(open().rows(), open().rows(), links).unwrap()
+    };
+    // The backend refuses weights.
+    let solve = |graph: &Matrix| Pagerank::new(graph).device("cpu").backend("pull").solve();
+    assert_eq!(bits(solve(&weighing(1.0)).unwrap().ranks()), bits(solve(&open()).unwrap().ranks()));
+    let refused = solve(&weighing(1.5)).unwrap_err();
+    assert!(refused.to_string().contains("a matrix with values"), "{refused}");
+}
+
+#[test]
 fn the_highest_ranks_have_the_labels_of_the_caller() {
     let graph = || Matrix::from_edges([(0, 1), (1, 2), (2, 1)]).unwrap();
     let ranks = Pagerank::new(&graph().with_labels(["ann", "bob", "cid"]).unwrap()).solve().unwrap();

@@ -25,10 +25,12 @@ fn kernel() -> Reader {
         name: "inflow_rows",
         text: CERTIFICATE,
         parameters: vec![vector("contributions"), vector("inflow"), Parameter::value::<u64>("rows")],
-        // INFLOW of the file.
-        defines: vec![("STEP", "3".to_owned())],
+        defines: vec![("STEP", INFLOW.to_string())],
     }
 }
+
+/// The STEP of the kernel that sums over links, in kernels/certificate.cu.
+const INFLOW: u32 = Step::ALL.len() as u32;
 
 /// The kernels of kernels/certificate.cu over vectors.
 #[derive(Clone, Copy)]

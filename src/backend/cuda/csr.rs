@@ -27,6 +27,7 @@ use crate::format::{Csr, Values};
 use crate::operator::DotInto;
 use crate::scalar::Scalar;
 use rayon::prelude::*;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The family of the backend `csr`: any matrix.
@@ -237,6 +238,14 @@ struct Window {
 
 /// Flag that marks pieces.
 const PIECE: u32 = 1 << 31;
+/// Number of rows that a thread cuts into windows at a time. Windows do not cross the end of such a band.
+const BAND: usize = 1 << 16;
+
+impl Window {
+    fn is_piece(&self) -> bool {
+        self.height >= PIECE
+    }
+}
 
 /// A matrix cut into windows, in the order of its rows.
 #[derive(Debug)]
@@ -251,13 +260,26 @@ struct Windows {
 impl Windows {
     /// Cuts rows into windows of at most `capacity` entries; row and window indices fit in 32 bits.
     fn cut(matrix: &Csr, capacity: usize) -> Windows {
-        let mut cut = Windows { windows: Vec::new(), long: 0, scratch_len: 0 };
-        let (rows, offsets) = (matrix.rows(), matrix.row_offsets());
-        let mut first = 0;
-        while first < rows {
+        let starts: Vec<usize> = (0..matrix.rows()).step_by(BAND).collect();
+        let bands: Vec<Windows> = starts
+            .into_par_iter()
+            .map(|first| Windows::cut_band(matrix, first..(first + BAND).min(matrix.rows()), capacity))
+            .collect();
+        let mut cut = Windows::none();
+        bands.iter().for_each(|band| cut.append(band));
+        let ahead = cut.ahead() as u32;
+        cut.windows.iter_mut().filter(|window| window.is_piece()).for_each(|piece| piece.ticket += ahead);
+        cut
+    }
+
+    /// Cuts a band of rows. Numbers of long rows, and tickets, are counted from the first of the band.
+    fn cut_band(matrix: &Csr, rows: Range<usize>, capacity: usize) -> Windows {
+        let (mut cut, offsets) = (Windows::none(), matrix.row_offsets());
+        let mut first = rows.start;
+        while first < rows.end {
             let most = offsets.get(first) + capacity;
             // The rows from `first` on that fit into a window.
-            let (mut end, mut beyond) = (first, (first + HEIGHT).min(rows));
+            let (mut end, mut beyond) = (first, (first + HEIGHT).min(rows.end));
             while end < beyond {
                 let middle = (end + beyond).div_ceil(2);
                 if offsets.get(middle) <= most { end = middle } else { beyond = middle - 1 }
@@ -270,12 +292,19 @@ impl Windows {
                 first += 1;
             }
         }
-        let ahead = cut.ahead() as u32;
-        cut.windows
-            .iter_mut()
-            .filter(|window| window.height >= PIECE)
-            .for_each(|piece| piece.ticket += ahead);
         cut
+    }
+
+    /// Appends the windows of the next band.
+    fn append(&mut self, band: &Windows) {
+        let (long, ticket) = (self.long as u32, self.scratch_len as u32);
+        let windows = band.windows.iter().map(|window| match window.is_piece() {
+            true => Window { height: window.height + long, ticket: window.ticket + ticket, ..*window },
+            false => *window,
+        });
+        self.windows.extend(windows);
+        self.long += band.long;
+        self.scratch_len += band.scratch_len;
     }
 
     /// Returns the scratch elements before the first ticket: the number of long rows, and their contributions to dot products.
@@ -462,6 +491,10 @@ mod tests {
         for strategy in [CSR, PULL] {
             check(&skewed, strategy.capacity());
         }
+        // Long rows in several bands, at their ends too.
+        let bands: Vec<usize> =
+            (0..2 * BAND + 100).map(|i| if i % 32_767 == 1 { 35 } else { i % 3 }).collect();
+        check(&bands, 10);
     }
 
     #[test]

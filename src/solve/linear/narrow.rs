@@ -10,7 +10,7 @@
 //! solve that resumes from a checkpoint therefore repeats the decisions from the counts.
 
 use super::steps::{Steps, record, workspace};
-use crate::device::{Device, SlotState};
+use crate::device::{Device, Ranks, SlotState};
 use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
 use crate::solve::recurrence::{Operators, Recurrence};
@@ -114,7 +114,12 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
             self.copy_back(all, state)?;
             self.narrow = None;
             let left = self.leave(all, state);
-            let failed = all.workspace().device().agree(left.is_err());
+            let device = all.workspace().device();
+            let failed = device.agree(left.is_err());
+            // The last rank that failed for another reason than lack of memory, counted from 1.
+            let own = left.as_ref().is_err_and(is_fatal);
+            let rank = device.ranks().map_or(0, Ranks::rank) as f64 + 1.0;
+            let fatal = device.fold(if own { rank } else { 0.0 }, f64::max);
             match left {
                 Ok(narrow) if !failed => {
                     log::debug!(
@@ -124,18 +129,13 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
                     );
                     self.narrow = Some(narrow);
                 }
-                // Another rank may be the one that lacks memory.
-                Ok(_)
-                | Err(
-                    Error::OutOfMemory { .. }
-                    | Error::Gpu(GpuError::DeviceMemory { .. })
-                    | Error::OtherRank { .. },
-                ) => {
+                Err(error) if own => return Err(error),
+                _ if fatal > 0.0 => return Err(Error::OtherRank { rank: fatal as usize - 1 }),
+                _ => {
                     log::info!("columns that are done stay in the products: there is no memory for a copy");
                     self.failed = true;
                     all.open().1.prepare(state.k)?;
                 }
-                Err(error) => return Err(error),
             }
         }
         Ok(CHECK - iteration % CHECK)
@@ -191,13 +191,21 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
     }
 }
 
+/// Returns whether an error is neither a lack of memory nor the failure of another rank, which has an error of its own.
+fn is_fatal(error: &Error) -> bool {
+    !matches!(
+        error,
+        Error::OutOfMemory { .. } | Error::Gpu(GpuError::DeviceMemory { .. }) | Error::OtherRank { .. }
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::backend::distributed::{RankRows, operator};
     use crate::backend::{Choice, Host};
+    use crate::device::Cpu;
     use crate::device::distributed::{Distributed, in_threads};
-    use crate::device::{Cpu, Ranks};
     use crate::format::{Csr, Offsets, Values};
     use crate::solve::cg::Cg;
     use std::sync::Arc;

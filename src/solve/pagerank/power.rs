@@ -52,6 +52,8 @@ names! {
     scalars s {
         /// The l1 norm of the step, counted in every iteration, and the norm to reach.
         step, target,
+        /// The x of every vertex before the first iteration, if all are equal.
+        even,
         /// Minus the sum of x over sinks.
         stranded,
         damping,
@@ -92,6 +94,13 @@ const AFTER_STEP: &[Op] = program!(
 
 /// Computes the sum over sinks, before the first iteration.
 const START: Formula = sweep!({ "pagerank_start": stranded = sum(c if w < 0); } then (SPREAD));
+/// The same, if x is equal at all vertices.
+const START_EVEN: Formula = sweep!({
+    "pagerank_start_even":
+    c = even * 1;
+    c = c ./ w;
+    stranded = sum(c if w < 0);
+} then (SPREAD));
 /// The step if every vertex gets the same amount.
 const EVEN: Formula = sweep!({
     "pagerank_even":
@@ -149,6 +158,7 @@ pub const AFTER_PRODUCT: &[Sweep<'static>] = &[EVEN.sweep, PERSONAL.sweep, SELF_
 /// The sweeps of this method, so that they can be compiled ahead.
 pub const SWEEPS: &[Sweep<'static>] = &[
     START.sweep,
+    START_EVEN.sweep,
     EVEN.sweep,
     PERSONAL.sweep,
     SELF_LOOP.sweep,
@@ -195,28 +205,31 @@ impl<D: Device, T: Scalar> Power<D, T> {
         }
     }
 
-    /// Allocates the workspace, and the host's copy of its scalars; iteration begins at x.
-    pub fn workspace(&self, problem: &RankProblem<'_>, x: &[f64]) -> Result<(Workspace<D, T>, SlotState)> {
+    /// Allocates the workspace, and the host's copy of its scalars; iteration begins at the start of the problem.
+    pub fn workspace(&self, problem: &RankProblem<'_>) -> Result<(Workspace<D, T>, SlotState)> {
+        let n = problem.links.rows();
         let names = names(self.step, self.extrapolates.is_some());
-        let mut workspace = Workspace::new(self.links.device(), names, (x.len(), 1), SLOTS)?;
+        let mut workspace = Workspace::new(self.links.device(), names, (n, 1), SLOTS)?;
         let mut work = workspace.work();
         let w = |i: usize| signed(problem.links.out()[i]);
+        let even = problem.even_start();
         let values: [(Name, &(dyn Fn(usize) -> f64 + Sync)); 4] = [
-            (v::c, &|i| x[i] / w(i)),
             (v::w, &w),
             (v::v, &|i| problem.teleport(i)),
             (v::sinks, &|i| f64::from(u8::from(w(i) < 0.0))),
+            (v::c, &|i| problem.start(i) / w(i)),
         ];
         for (name, value) in values {
-            if work.has(name) {
-                let host: Vec<T> = tabulate(x.len(), |i| T::from_f64(value(i)))?;
+            if work.has(name) && !(name == v::c && even.is_some()) {
+                let host: Vec<T> = tabulate(n, |i| T::from_f64(value(i)))?;
                 work.upload(name, &host)?;
             }
         }
         let mut state = SlotState::new(SLOTS, 1);
         shares(problem).into_iter().for_each(|(slot, value)| state.set(slot, 0, value));
+        even.into_iter().for_each(|x| state.set(s::even, 0, x));
         work.write(&state)?;
-        work.sweep(&START)?;
+        work.sweep(if even.is_some() { &START_EVEN } else { &START })?;
         work.read(&mut state)?;
         Ok((workspace, state))
     }
