@@ -11,7 +11,8 @@ const FIRST_BATCH: usize = 8;
 
 /// The time of the shortest batch, in which waiting for the device, about 30 us, is a small part.
 const SHORTEST_BATCH_SECONDS: f64 = 1e-3;
-/// The iterations that the shortest batch has at most.
+/// The iterations that the shortest batch has at most. A longer batch has at most as many iterations as were done before, because a
+/// prediction from few iterations may be far off.
 const SHORTEST_BATCH: usize = 16;
 
 /// Beyond this, waiting for the device costs almost no time.
@@ -66,7 +67,7 @@ impl Pace {
         });
         let shortest = (SHORTEST_BATCH_SECONDS / seconds).ceil().clamp(1.0, SHORTEST_BATCH as f64);
         let by_rate = by_rate.ceil().clamp(shortest, LONGEST_BATCH as f64) as usize;
-        by_time.min(by_rate).min(longest).max(1)
+        by_time.min(by_rate).min(done.max(SHORTEST_BATCH)).min(longest).max(1)
     }
 }
 
@@ -102,5 +103,27 @@ mod tests {
             pace.next(&now, Some(2e-5), 1000, false)
         };
         assert_eq!([5000, 1000, 250, 10].map(batch), [2, 2, 4, 16]);
+    }
+
+    #[test]
+    fn a_solve_that_converges_faster_than_at_first_runs_few_iterations_past_its_end() {
+        // PageRank of an R-MAT graph: the residual is large at first, and the tolerance is met after 33 iterations of 1.4 ms.
+        let residual = |iteration: usize| 4.0 * f64::exp(-0.74 * iteration as f64);
+        let tolerance = 1.01 * residual(33);
+        let mut pace = Pace::default();
+        let mut ends = Vec::new();
+        while ends.last().is_none_or(|end| *end < 33) {
+            let iteration = ends.last().copied().unwrap_or(0);
+            let now = Progress {
+                iteration,
+                residual: residual(iteration),
+                norms: Norms { b: 1.0, initial: 1.0 },
+                run_began: 0,
+                improved_at: 0,
+                elapsed: Duration::from_micros(1400 * iteration as u64),
+            };
+            ends.push(iteration + pace.next(&now, Some(tolerance), 1000, false));
+        }
+        assert_eq!(ends, [8, 24, 33]);
     }
 }

@@ -101,7 +101,7 @@ pub fn links_of<D: Local + Pick<f64>>(
     let starts = ranks.all_of(part.vertices().start as u64);
     let starts: Vec<_> =
         starts.into_iter().map(|start| start as usize).chain([part.links().cols()]).collect();
-    let links = Links::of_ranks(ranks, &starts, part.links(), 2).unwrap();
+    let links = Links::of_ranks(ranks, &starts, part.links(), (2, true)).unwrap();
     let rows = links.rank_rows().unwrap();
     device.enter().unwrap();
     let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend).unwrap();

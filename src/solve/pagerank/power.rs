@@ -208,6 +208,8 @@ impl<D: Device, T: Scalar> Power<D, T> {
     /// Allocates the workspace, and the host's copy of its scalars; iteration begins at the start of the problem.
     pub fn workspace(&self, problem: &RankProblem<'_>) -> Result<(Workspace<D, T>, SlotState)> {
         let n = problem.links.rows();
+        // An earlier solve may have had several columns.
+        self.links.prepare(1)?;
         let names = names(self.step, self.extrapolates.is_some());
         let mut workspace = Workspace::new(self.links.device(), names, (n, 1), SLOTS)?;
         let mut work = workspace.work();

@@ -14,11 +14,17 @@ use std::sync::Arc;
 impl Links {
     /// Builds the links of a graph of which each rank has the links out of the vertices `starts[rank]..starts[rank + 1]`. Each
     /// rank gets the links into a part of the vertices, which are cut into parts of about equal work: a vertex counts as `work` links in
-    /// addition to its own. All ranks call this together.
-    pub fn of_ranks(ranks: &Ranks, starts: &[usize], graph: &Csr, work: usize) -> Result<Links> {
+    /// addition to its own. With `reorder`, the vertices of a rank may get the order with the fastest gathers. All ranks call this
+    /// together.
+    pub fn of_ranks(
+        ranks: &Ranks,
+        starts: &[usize],
+        graph: &Csr,
+        (work, reorder): (usize, bool),
+    ) -> Result<Links> {
         let n = starts[ranks.size()];
         let weights = ranks.agreed(checked_weights(graph, starts[ranks.rank()]))?;
-        let [near, all] = near_neighbours(graph);
+        let [near, all] = if reorder { near_neighbours(graph) } else { [0, 0] };
         let scattered = 2 * sum(ranks, near) < sum(ranks, all);
         let counts = ColumnCounts::of(ranks, n, graph.col_indices().iter().copied());
         let to = counts.cut(ranks.size(), work);
