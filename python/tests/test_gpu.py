@@ -127,7 +127,7 @@ def test_rankings_run_on_a_list_of_gpus_once_and_prepared():
     for ranks, jump in zip(each, jumps):
         for other in (prepared.solve(personalization=jump), solver.pagerank(graph, personalization=jump, tol=1e-11, device="cpu")):
             assert np.abs(ranks.ranks - other.ranks).sum() <= ranks.error_bound + other.error_bound + 1e-9
-    with pytest.raises(ValueError, match="one thread of the CPU"):
+    with pytest.raises(ValueError, match="runs in f64 on the CPU"):
         solver.pagerank(graph, method="gauss-seidel", device="cuda:0,1")
 
 

@@ -348,7 +348,7 @@ def test_the_time_limit_ends_a_solve():
     (lambda A, b: solver.cg(sla.aslinearoperator(A), b, device="cuda:0,1"), ValueError, "run on the CPU"),
     (lambda A, b: solver.pagerank(A, device="cuda:0,"), ValueError, "cuda:0,1 or cuda:all"),
     (lambda A, b: solver.markov(A, device="cuda:2,2"), ValueError, "GPU 2 is listed twice"),
-    (lambda A, b: solver.pagerank(A, device="cuda:0,1", method="gauss-seidel"), ValueError, "one thread of the CPU"),
+    (lambda A, b: solver.pagerank(A, device="cuda:0,1", method="gauss-seidel"), ValueError, "runs in f64 on the CPU"),
     (lambda A, b: solver.cg(A, b, colour="red"), TypeError, "no setting colour; the settings are device"),
     (lambda A, b: solver.cg(A, b, maxiter=-1), ValueError, "maxiter"),
     (lambda A, b: solver.cg(A, b, maxiter=10.5), TypeError, "maxiter"),

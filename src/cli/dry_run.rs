@@ -48,7 +48,7 @@ impl Decisions {
     /// Adds the kept choices for matrices of this size; the pattern is known only after the matrix is read.
     pub fn kept(&mut self, what: &OsStr, running: &Running) {
         let size = source::preview(what).ok().flatten().filter(|_| running.settled.backend.is_auto());
-        let Some((rows, nnz)) = size.filter(|_| !running.serial) else { return };
+        let Some((rows, nnz)) = size.filter(|_| !running.on_host) else { return };
         for kept in of_size(rows, nnz) {
             let Tuning { winner, date, device, precision, .. } = &kept.tuning;
             let text = format!(
@@ -67,7 +67,7 @@ impl Decisions {
         let backend = &running.settled.backend;
         self.add(
             "backend",
-            match running.serial {
+            match running.on_host {
                 true => "none".to_owned(),
                 false => format!("{} ({})", backend.label(), backend.entry.summary),
             },

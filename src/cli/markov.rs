@@ -44,7 +44,7 @@ pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
         &[("--output", args.output.as_deref())],
     )?;
     args.output.as_deref().map(check_output).transpose()?;
-    let running = args.run.resolve(settings.serial(), Preconditioner::NONE, 1)?;
+    let running = args.run.resolve(settings.host_method(), Preconditioner::NONE, 1)?;
     launch::check_devices(&running.settled)?;
     let x0 = args.x0.as_deref().map(|path| Weights::read_in_order("x0", path)).transpose()?;
     let missing = fetch::missing(&args.matrix)?;

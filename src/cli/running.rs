@@ -4,7 +4,7 @@ pub(super) use super::flags::bad;
 use super::paths::{Named, check_apart, check_writable};
 use super::progress::Limits;
 use super::summary::{Line, files};
-use crate::engine::{Request, Settled};
+use crate::engine::{HostMethod, Request, Settled};
 use crate::error::Result;
 use crate::observe::History;
 use crate::observe::history::Layout;
@@ -78,8 +78,8 @@ pub struct RunArgs {
 pub(super) struct Running {
     pub request: Request,
     pub settled: Settled,
-    /// Whether the method runs on one thread without a backend.
-    pub serial: bool,
+    /// Whether the method needs no backend.
+    pub on_host: bool,
     pub time_limit: Option<Duration>,
 }
 
@@ -104,9 +104,14 @@ pub(super) fn file(typed: &OsStr) -> Option<&Path> {
 }
 
 impl RunArgs {
-    /// Resolves the options, and looks for a GPU if the device needs it. `serial` is the name of a method that runs in f64 on one
-    /// thread of the CPU, and `columns` the number of vectors that are multiplied at once.
-    pub fn resolve(&self, serial: Option<&str>, precond: Preconditioner, columns: usize) -> Result<Running> {
+    /// Resolves the options, and looks for a GPU if the device needs it. `on_host` is a method that needs no backend,
+    /// and `columns` the number of vectors that are multiplied at once.
+    pub fn resolve(
+        &self,
+        on_host: Option<HostMethod>,
+        precond: Preconditioner,
+        columns: usize,
+    ) -> Result<Running> {
         if self.monitor == Some(0) {
             return Err(bad("--monitor", 0, "it must be at least 1, which prints every residual"));
         }
@@ -131,11 +136,11 @@ impl RunArgs {
             threads: self.threads,
             columns,
         };
-        let settled = match serial {
+        let settled = match on_host {
             None => request.settle()?,
-            Some(method) => request.settle_serially(method)?,
+            Some(method) => request.settle_on_host(method)?,
         };
-        Ok(Running { request, settled, serial: serial.is_some(), time_limit })
+        Ok(Running { request, settled, on_host: on_host.is_some(), time_limit })
     }
 
     /// Checks that every output can be written, and that outputs differ from each other and from the inputs.

@@ -97,6 +97,15 @@ pub(crate) fn check_threads(threads: Option<usize>) -> Result<()> {
     }
 }
 
+/// A method that runs in f64 on the CPU and needs no backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostMethod {
+    /// The name of the method.
+    pub name: &'static str,
+    /// Whether it runs on one thread.
+    pub one_thread: bool,
+}
+
 impl Request {
     /// Checks the request against the backend registry, and chooses the device. Looks for a GPU only if the request leaves the
     /// choice open.
@@ -114,10 +123,12 @@ impl Request {
         Ok(Settled { device, shares, device_because, backend: self.backend_on(device)? })
     }
 
-    /// Checks the request for a method that runs in f64 on one thread of the CPU and needs no backend.
-    pub fn settle_serially(&self, method: &str) -> Result<Settled> {
+    /// Checks the request for a method that runs in f64 on the CPU and needs no backend.
+    pub fn settle_on_host(&self, method: HostMethod) -> Result<Settled> {
         check_threads(self.threads)?;
-        let why = format!("{method} runs in f64 on one thread of the CPU, and needs no backend");
+        let HostMethod { name, one_thread } = method;
+        let place = if one_thread { "one thread of the CPU" } else { "the CPU" };
+        let why = format!("{name} runs in f64 on {place}, and needs no backend");
         if !matches!(self.device.as_str(), "auto" | "cpu") {
             return Err(Error::setting("device", &self.device, why));
         }
@@ -127,8 +138,8 @@ impl Request {
         if self.precision != Precision::F64 {
             return Err(Error::setting("precision", self.precision.name(), why));
         }
-        let device = DeviceName::Cpu(Some(1));
-        let device_because = Some(format!("{method} runs on one thread of the CPU"));
+        let device = DeviceName::Cpu(if one_thread { Some(1) } else { self.threads });
+        let device_because = Some(format!("{name} runs on {place}"));
         Ok(Settled { device, shares: Vec::new(), device_because, backend: self.backend_on(device)? })
     }
 

@@ -16,7 +16,7 @@ pub use files::check_output;
 pub use report::{ClassReport, MarkovReport, State};
 pub use spread::Prepared;
 
-use super::device::{DeviceHandle, Request, Settled};
+use super::device::{DeviceHandle, HostMethod, Request, Settled};
 use super::matrix::Matrix;
 use super::running::{Running, check_tolerance, running_settings};
 use super::watch::{Closure, Phases, Progress};
@@ -76,9 +76,10 @@ impl Settings {
         check_tolerance(self.tol, "the largest possible residual")
     }
 
-    /// Returns the name of the method if it runs in f64 on one thread of the CPU and needs no backend.
-    pub fn serial(&self) -> Option<&'static str> {
-        (self.method != ChainMethod::Power).then_some(self.method.name())
+    /// Returns the method if it runs on the CPU and needs no backend.
+    pub fn host_method(&self) -> Option<HostMethod> {
+        let method = HostMethod { name: self.method.name(), one_thread: true };
+        (self.method != ChainMethod::Power).then_some(method)
     }
 }
 

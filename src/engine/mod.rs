@@ -48,7 +48,7 @@ pub use crate::device::{LentIndices, LentNumbers, LentRows};
 pub use advice::{Naming, as_method};
 pub use answer::Answer;
 pub use arrays::{Indices, Numbers};
-pub use device::{DeviceHandle, DeviceName, Request, Settled};
+pub use device::{DeviceHandle, DeviceName, HostMethod, Request, Settled};
 pub use graph::Names;
 pub use info::{AttachedShape, BestBlock, Info};
 pub use many::{Answers, RightHandSides};

@@ -16,7 +16,7 @@ pub use ranks::Ranks;
 pub use report::{ColumnRanks, RankReport, Top};
 pub use spread::Prepared;
 
-use super::device::{DeviceHandle, Request, Settled};
+use super::device::{DeviceHandle, HostMethod, Request, Settled};
 use super::matrix::Matrix;
 use super::ranks::RankGraph;
 use super::running::{Running, check_tolerance, running_settings};
@@ -96,9 +96,10 @@ impl Settings {
         check_tolerance(self.tol, "the largest possible error")
     }
 
-    /// Returns the name of the method if it runs in f64 on one thread of the CPU and needs no backend.
-    pub fn serial(&self) -> Option<&'static str> {
-        (self.method == RankMethod::GaussSeidel).then_some(self.method.name())
+    /// Returns the method if it runs on the CPU and needs no backend.
+    pub fn host_method(&self) -> Option<HostMethod> {
+        let method = HostMethod { name: self.method.name(), one_thread: false };
+        (self.method == RankMethod::GaussSeidel).then_some(method)
     }
 
     /// Returns the window of iterations without progress that counts as stagnation: 20 times the iterations in which the damping

@@ -1,6 +1,6 @@
 //! Settings that PageRank and Markov chains share: device, limits and observers.
 
-use super::device::{DeviceHandle, DeviceName, Request, Settled};
+use super::device::{DeviceHandle, DeviceName, HostMethod, Request, Settled};
 use super::memory;
 use super::shared::Shared;
 use super::team::NO_TUNING;
@@ -139,16 +139,16 @@ pub(super) use device_settings;
 pub(super) use running_settings;
 
 impl Running {
-    /// Opens the device, and returns it with the backend of the request. `serial` is the name of the method if the method runs in
-    /// f64 on one thread of the CPU.
-    pub fn open(&mut self, serial: Option<&str>) -> Result<(DeviceHandle, Choice)> {
+    /// Opens the device, and returns it with the backend of the request. `on_host` is the method if it needs no
+    /// backend.
+    pub fn open(&mut self, on_host: Option<HostMethod>) -> Result<(DeviceHandle, Choice)> {
         if let Some(device) = &self.device {
             self.request.device = device.instead_of(&self.request.device)?;
         }
-        let settled = match (self.settled.take(), serial) {
+        let settled = match (self.settled.take(), on_host) {
             (Some(settled), _) => settled,
             (None, None) => self.request.settle()?,
-            (None, Some(method)) => self.request.settle_serially(method)?,
+            (None, Some(method)) => self.request.settle_on_host(method)?,
         };
         settled.require_one("a product runs")?;
         settled.check_device()?;
@@ -162,16 +162,16 @@ impl Running {
 }
 
 impl Running {
-    /// Settles the request, and returns the devices that share the solve; none if there is one device. `serial` is as for
+    /// Settles the request, and returns the devices that share the solve; none if there is one device. `on_host` is as for
     /// [`open`](Self::open).
-    pub fn shares(&mut self, serial: Option<&str>) -> Result<Vec<DeviceName>> {
+    pub fn shares(&mut self, on_host: Option<HostMethod>) -> Result<Vec<DeviceName>> {
         if self.device.is_some() || self.separate {
             return Ok(Vec::new());
         }
-        let settled = match (self.settled.take(), serial) {
+        let settled = match (self.settled.take(), on_host) {
             (Some(settled), _) => settled,
             (None, None) => self.request.settle()?,
-            (None, Some(method)) => self.request.settle_serially(method)?,
+            (None, Some(method)) => self.request.settle_on_host(method)?,
         };
         let shares = settled.shares.clone();
         if !shares.is_empty() {

@@ -21,7 +21,7 @@ pub mod links;
 pub mod power;
 
 use crate::backend::Operator;
-use crate::device::{Device, Recorded};
+use crate::device::{Cpu, Device, Recorded};
 use crate::error::{Error, Result};
 use crate::observe::Observer;
 use crate::parallel::tabulate;
@@ -375,8 +375,9 @@ pub fn power_each<D: Device, T: Scalar>(
     Ok(found.into_iter().zip(certificates).map(column).collect())
 }
 
-/// Computes ranks by Gauss-Seidel on one CPU thread.
+/// Computes ranks by Gauss-Seidel, on up to four threads.
 pub fn gauss_seidel(
+    device: &Cpu,
     problem: &RankProblem<'_>,
     rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],
@@ -385,19 +386,19 @@ pub fn gauss_seidel(
     problem.check()?;
     let renumbered = Renumbered::new(problem);
     let problem = &renumbered.problem(problem);
-    let (n, incoming) = (problem.links.vertices(), problem.links.incoming());
-    let operator_bytes = incoming.storage_bytes();
+    let n = problem.links.vertices();
     let vector_bytes = (gauss_seidel::VECTORS * n * size_of::<f64>()) as u64;
-    let bytes_per_iteration = operator_bytes + vector_bytes;
-    let x = tabulate(problem.links.rows(), |i| problem.start(i))?;
+    let mut x = tabulate(problem.links.rows(), |i| problem.start(i))?;
     if n == 0 {
-        return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..empty_ranking() });
+        return Ok(Ranking { vector_bytes, ..empty_ranking() });
     }
-    let mut state = gauss_seidel::State::new(problem, &x);
+    let mut state = gauss_seidel::State::new(problem, &mut x)?;
+    let operator_bytes = state.bytes();
+    let bytes_per_iteration = operator_bytes + vector_bytes;
     let seconds_setup = began.elapsed().as_secs_f64();
     let terms = Terms { rule, factor: problem.error_of_step(), vector: "the ranks" };
     let mut certificate = Certificate::NONE;
-    let pass = |x: &mut Vec<f64>, _| state.pass(problem, x);
+    let pass = |x: &mut Vec<f64>, _| state.pass(device, problem, x);
     let found = fixed::on_host(x, pass, &terms, observers, |x| checked_ranks(problem, x, &mut certificate))?;
     Ok(Ranking {
         bytes_per_iteration,

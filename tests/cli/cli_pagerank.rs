@@ -290,8 +290,8 @@ fn invalid_options_are_rejected_with_the_valid_values() {
     assert!(with(&["--personalise", "9"]).contains("no vertex with that id"));
     assert!(with(&["--personalise", "absent.txt"]).contains("vertices separated by commas"));
     assert!(with(&["--output", "ranks.txt"]).contains(".npy, .csv, .json"));
-    assert!(with(&["--method", "gauss-seidel", "--backend", "rows"]).contains("one thread"));
-    assert!(with(&["--method", "gauss-seidel", "--device", "cuda"]).contains("one thread"));
+    assert!(with(&["--method", "gauss-seidel", "--backend", "rows"]).contains("runs in f64 on the CPU"));
+    assert!(with(&["--method", "gauss-seidel", "--device", "cuda"]).contains("runs in f64 on the CPU"));
     assert!(with(&["--dangling", "magic"]).contains("self-loop"));
     assert!(with(&["--device", "cpu", "--backend", "magic"]).contains("rows"));
     let same = word(&graph);

@@ -2,6 +2,7 @@
 
 use crate::common::vectors::bits;
 use crate::common::zoo;
+use solver::device::Cpu;
 use solver::engine::markov::Classes;
 use solver::engine::pagerank::{Repeated, SelfLoops};
 use solver::error::ChainError;
@@ -38,7 +39,7 @@ fn ranks_of_the_engine_match_the_method_called_directly() {
     let links = Links::new(&Matrix::open_graph(GRAPH).unwrap().csr().clone()).unwrap();
     let problem =
         RankProblem { links: &links, damping: 0.9, dangling: Dangling::Drop, teleport: None, start: None };
-    let expected = gauss_seidel(&problem, &tolerance(1e-12), &mut []).unwrap();
+    let expected = gauss_seidel(&Cpu::new(Some(1)).unwrap(), &problem, &tolerance(1e-12), &mut []).unwrap();
     let of = |method| pagerank().damping(0.9).dangling(Dangling::Drop).tol(1e-12).method(method).solve();
     let same = of(RankMethod::GaussSeidel).unwrap();
     assert_eq!(bits(same.ranks()), bits(&expected.ranks));

@@ -5,7 +5,7 @@ use crate::common::each_backend::Builds;
 use crate::common::each_backend::gpu;
 use crate::common::on_each_device;
 use crate::common::solves::operator;
-use crate::common::vectors::bits;
+use crate::common::vectors::{Numbers, bits};
 use crate::common::zoo;
 use solver::Error;
 use solver::backend::{Choice, Host, Pick};
@@ -32,6 +32,10 @@ fn unweighted(n: usize, links: impl IntoIterator<Item = (usize, usize)>) -> Csr 
     graph(n, &links.into_iter().map(|(i, j)| (i, j, 1.0)).collect::<Vec<_>>())
 }
 
+fn cpu() -> Cpu {
+    Cpu::new(Some(1)).unwrap()
+}
+
 fn rule(tolerance: f64) -> StoppingRule {
     StoppingRule::any([StoppingRule::AbsoluteResidual(tolerance), StoppingRule::MaxIterations(20_000)])
 }
@@ -50,7 +54,7 @@ fn ranks(problem: &RankProblem<'_>, method: RankMethod, tolerance: f64) -> Ranki
     match method {
         RankMethod::Power => on::<Cpu, f64>(&Cpu::new(Some(2)).unwrap(), problem, tolerance),
         RankMethod::Extrapolated => extrapolated(&Cpu::new(Some(2)).unwrap(), problem, tolerance),
-        RankMethod::GaussSeidel => gauss_seidel(problem, &rule(tolerance), &mut []).unwrap(),
+        RankMethod::GaussSeidel => gauss_seidel(&cpu(), problem, &rule(tolerance), &mut []).unwrap(),
         untested => panic!("{untested:?} has no test"),
     }
 }
@@ -342,6 +346,47 @@ fn reordered_vertices_keep_their_ranks() {
 }
 
 #[test]
+fn parts_of_a_large_graph_are_updated_with_the_same_bits_by_any_number_of_threads() {
+    // Links to near vertices mostly, self-loops, repeated links and sinks; of different weights in the second graph.
+    let n = 40_000;
+    let mut numbers = Numbers::new(5);
+    let mut links = Vec::new();
+    for i in (0..n).filter(|i| i % 11 != 0) {
+        for _ in 0..5 {
+            let far = numbers.below(20) == 0;
+            let j = if far { numbers.below(n) } else { (i + numbers.below(30)) % n };
+            links.push((i, j, 1.0 + numbers.below(4) as f64));
+        }
+    }
+    assert!(links.len() > 1 << 17, "the graph has parts");
+    let (with_weights, without) = (graph(n, &links), unweighted(n, links.iter().map(|l| (l.0, l.1))));
+    let v: Vec<f64> = (0..n).map(|i| if i % 100 == 7 { 100.0 / n as f64 } else { 0.0 }).collect();
+    for graph in [with_weights, without] {
+        let links = Links::new(&graph).unwrap();
+        for (dangling, teleport) in
+            Dangling::ALL.into_iter().flat_map(|policy| [(policy, None), (policy, Some(&v[..]))])
+        {
+            let problem = RankProblem { dangling, teleport, ..plain(&links) };
+            let by = |threads| {
+                let cpu = Cpu::new(Some(threads)).unwrap();
+                gauss_seidel(&cpu, &problem, &rule(1e-11), &mut []).unwrap()
+            };
+            let (one, expected) = (by(1), ranks(&problem, RankMethod::Power, 1e-11));
+            assert!(one.reason.is_success() && one.iterations < expected.iterations, "{dangling:?}");
+            assert!(distance(&one.ranks, &expected.ranks) <= 2e-11, "{dangling:?}");
+            for threads in [2, 3, 5] {
+                let found = by(threads);
+                assert_eq!((bits(&found.ranks), found.iterations), (bits(&one.ranks), one.iterations));
+            }
+            let start = Some(&one.ranks[..]);
+            let warm =
+                gauss_seidel(&cpu(), &RankProblem { start, ..problem }, &rule(1e-10), &mut []).unwrap();
+            assert!(warm.iterations <= 3, "{dangling:?}: {} iterations", warm.iterations);
+        }
+    }
+}
+
+#[test]
 fn the_tolerance_bounds_the_error_at_any_graph_size() {
     // NetworkX stops at n times its tolerance, which is far from the ranks of a large graph.
     let links = Links::new(&zoo::generated("rmat:scale=15,edges=300000")).unwrap();
@@ -360,7 +405,7 @@ fn an_iteration_limit_is_not_convergence() {
     let got = power::<Cpu, f64>(operator(&cpu, links.incoming()), &problem, false, &rule, &mut []).unwrap();
     assert_eq!((got.reason, got.iterations), (StopReason::IterationLimit { limit: 5 }, 5));
     assert!(got.certificate.error_bound > 1e-10);
-    let got = gauss_seidel(&problem, &rule, &mut []).unwrap();
+    let got = gauss_seidel(&cpu, &problem, &rule, &mut []).unwrap();
     assert_eq!((got.reason, got.iterations), (StopReason::IterationLimit { limit: 5 }, 5));
 }
 
@@ -398,7 +443,7 @@ fn invalid_graphs_and_vectors_are_refused() {
     let oblong = Coo::new(2, 3, vec![0], vec![2], vec![1.0]).unwrap().into_csr().unwrap();
     assert!(matches!(Links::new(&oblong), Err(Error::NotSquare { solver: "pagerank", .. })));
     let links = Links::new(&unweighted(3, [(0, 1)])).unwrap();
-    let with = |problem: RankProblem<'_>| gauss_seidel(&problem, &rule(1e-8), &mut []).unwrap_err();
+    let with = |problem: RankProblem<'_>| gauss_seidel(&cpu(), &problem, &rule(1e-8), &mut []).unwrap_err();
     for damping in [-0.1, 1.0, f64::NAN] {
         assert!(matches!(
             with(RankProblem { damping, ..plain(&links) }),

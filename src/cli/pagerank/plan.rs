@@ -55,7 +55,7 @@ impl Plan {
             let reason = "several personalisations are ranked by power iteration";
             return Err(bad("--method", args.method.name(), reason));
         }
-        let running = args.run.resolve(settings.serial(), Preconditioner::NONE, each.len().max(1))?;
+        let running = args.run.resolve(settings.host_method(), Preconditioner::NONE, each.len().max(1))?;
         let personalise = args.personalise.as_deref().map(teleport).transpose()?;
         let x0 = args.x0.as_deref().map(|path| Weights::read("x0", path)).transpose()?;
         let fetch = crate::cli::fetch::missing(&args.graph)?;

@@ -162,7 +162,7 @@ impl Prepared {
         if let Given::OnFirst(..) = given {
             over_ranks::check(&settings)?;
         }
-        let opened = running.open(settings.serial());
+        let opened = running.open(settings.host_method());
         let (device, backend) = match &given {
             Given::OnFirst(ranks, _) => ranks.agreed(opened)?,
             Given::Whole(_) => opened?,

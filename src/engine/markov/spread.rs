@@ -83,7 +83,7 @@ impl Several {
 
 impl Prepared {
     pub(super) fn new(mut markov: Markov) -> Result<Prepared> {
-        let shares = markov.running.shares(markov.settings.serial())?;
+        let shares = markov.running.shares(markov.settings.host_method())?;
         if shares.is_empty() {
             return Ok(Prepared(Kind::One(Box::new(prepared::Prepared::new(markov)?))));
         }

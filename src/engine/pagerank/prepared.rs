@@ -139,7 +139,7 @@ impl Prepared {
 
     /// Prepares the solve of a graph that this process has.
     fn of_graph(graph: Matrix, settings: Settings, mut running: Running) -> Result<Prepared> {
-        let (device, backend) = running.open(settings.serial())?;
+        let (device, backend) = running.open(settings.host_method())?;
         let began = Instant::now();
         let sorting = running.phases.begin(Phase::Build, "sorting the links");
         let graph = graph.without_ones()?;
@@ -175,8 +175,10 @@ impl Prepared {
         let precision = running.request.precision;
         let (iterate, chosen): (Iterate, Chosen) = match settings.method {
             RankMethod::GaussSeidel => {
-                let iterate: Iterate = Box::new(|problem, _, rule, observers| {
-                    gauss_seidel(problem, rule, observers).map(|one| vec![one])
+                let Opened::Cpu(cpu) = &device.0 else { unreachable!("the method runs on the CPU") };
+                let cpu = Arc::clone(cpu);
+                let iterate: Iterate = Box::new(move |problem, _, rule, observers| {
+                    gauss_seidel(&*cpu.acquire()?, problem, rule, observers).map(|one| vec![one])
                 });
                 (iterate, Chosen::none())
             }

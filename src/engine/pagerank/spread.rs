@@ -142,7 +142,7 @@ impl Several {
 
 impl Prepared {
     pub(super) fn new(mut pagerank: Pagerank) -> Result<Prepared> {
-        let shares = pagerank.running.shares(pagerank.settings.serial())?;
+        let shares = pagerank.running.shares(pagerank.settings.host_method())?;
         if shares.is_empty() {
             return Ok(Prepared(Kind::One(Box::new(prepared::Prepared::new(pagerank)?))));
         }
