@@ -1,10 +1,10 @@
 //! Gauss-Seidel: updates the rank of each vertex in turn from the newest ranks of the other vertices.
 //!
 //! # The system
-//! The ranks x are a multiple of the solution of a linear system without sinks, if these surfers jump like the others: with x = d P x
-//! + (d m + 1 - d) v, m being the sum of x over sinks, y = d P y + (1 - d) v is x times (1 - d) / (1 - d + d m). Otherwise y is x
-//! itself, and m is that of the last pass. With a_ij the weights of the links into i from other vertices, l_i the weight of the
-//! link from i to itself, and c_j = y_j / out_j:
+//! Surfers at sinks often jump like the others. With m the sum of x over sinks, x = d P x + (d m + 1 - d) v then holds, and x is
+//! a multiple of the solution of a system without m: y = d P y + (1 - d) v is x times (1 - d) / (1 - d + d m). Otherwise y is x
+//! itself, and m, if the policy needs it, is that of the last pass. With a_ij the weights of the links into i from other vertices,
+//! l_i the weight of the link from i to itself, and c_j = y_j / out_j:
 //!
 //! ```text
 //! y_i = (d (sum of a_ij c_j) + (1 - d) v_i [+ d m / n]) / (1 - d l_i / out_i)
