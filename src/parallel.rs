@@ -198,6 +198,17 @@ pub(crate) fn copied<T: Copy + Zeroable + Send + Sync>(from: &[T]) -> Result<Vec
     Ok(in_pieces(from, |from, to| to.copy_from_slice(from))?.0)
 }
 
+/// Copies bytes, on the pool if they are many.
+pub(crate) fn copy_bytes(from: &[u8], to: &mut [u8]) {
+    /// Bytes that a thread copies as one task.
+    const PIECE: usize = 1 << 20;
+    if from.len() <= 4 * PIECE {
+        return to.copy_from_slice(from);
+    }
+    let pieces = from.chunks(PIECE).zip(to.chunks_mut(PIECE)).collect();
+    run_all(pieces, |(from, to): (&[u8], &mut [u8])| to.copy_from_slice(from));
+}
+
 /// Calls `run` once with each number below `count`, on the threads of rayon's current pool.
 fn for_each_number(count: usize, run: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().with_max_len(1).for_each(run);

@@ -3,6 +3,8 @@
 use crate::device::Ranks;
 use crate::error::Result;
 use crate::format::{Csr, Offsets, Pattern, Values, partition};
+use crate::parallel::copied;
+use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,10 +22,20 @@ pub struct ColumnCounts {
 
 impl ColumnCounts {
     /// Counts the entries of all ranks, each of which passes the columns of its entries.
-    pub fn of(ranks: &Ranks, columns: usize, mine: impl Iterator<Item = u32>) -> ColumnCounts {
+    pub fn of(ranks: &Ranks, columns: usize, mine: impl IndexedParallelIterator<Item = u32>) -> ColumnCounts {
+        /// The fewest entries that a thread counts in bins of its own.
+        const FEWEST: usize = 1 << 20;
         let width = columns.div_ceil(MOST_BINS).max(1);
-        let mut counts = vec![0.0; columns.div_ceil(width)];
-        mine.for_each(|column| counts[column as usize / width] += 1.0);
+        let none = || vec![0.0; columns.div_ceil(width)];
+        let add = |mut counts: Vec<f64>, column: u32| {
+            counts[column as usize / width] += 1.0;
+            counts
+        };
+        let join = |mut all: Vec<f64>, counts: Vec<f64>| {
+            all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+            all
+        };
+        let mut counts = mine.with_min_len(FEWEST).fold(none, add).reduce(none, join);
         // Whole numbers below 2^53 are exact.
         ranks.sum(&mut counts);
         let mut before = vec![0];
@@ -85,6 +97,11 @@ fn swap_rows(ranks: &Ranks, rows: &Csr, to: &[usize]) -> Result<Vec<Csr>> {
 }
 
 /// Sends each rank a part of an array.
-fn swap_parts<T: bytemuck::Pod>(ranks: &Ranks, all: &[T], parts: &[Range<usize>]) -> Result<Vec<Vec<T>>> {
-    ranks.swap(&parts.iter().map(|part| all[part.clone()].to_vec()).collect::<Vec<_>>())
+fn swap_parts<T: bytemuck::Pod + Send + Sync>(
+    ranks: &Ranks,
+    all: &[T],
+    parts: &[Range<usize>],
+) -> Result<Vec<Vec<T>>> {
+    let parts = parts.iter().map(|part| copied(&all[part.clone()]));
+    ranks.swap(&ranks.agreed(parts.collect::<Result<Vec<_>>>())?)
 }

@@ -4,7 +4,7 @@
 //! call the same functions in the same order.
 
 use crate::error::{Error, Result};
-use crate::parallel::{lock, zeros};
+use crate::parallel::{copy_bytes, lock, zeros};
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -164,7 +164,7 @@ impl Ranks {
         self.0.communicator.all_gather(cast_slice(&lengths), cast_slice_mut(&mut all));
         let to_here = all.iter().skip(self.rank()).step_by(self.size());
         let mut received = to_here.map(|length| zeros(*length as usize)).collect::<Result<Vec<Vec<T>>>>()?;
-        received[self.rank()].copy_from_slice(&sent[self.rank()]);
+        copy_bytes(cast_slice(&sent[self.rank()]), cast_slice_mut(&mut received[self.rank()]));
         let others = |rank: &usize| *rank != self.rank();
         let sent: Vec<_> = (0..self.size()).filter(others).map(|rank| (rank, &sent[rank][..])).collect();
         let to = received.iter_mut().map(|list| &mut list[..]).enumerate();

@@ -2,7 +2,7 @@
 
 use super::communicator::{Communicator, Connection, Incoming, Outgoing, Ranks};
 use crate::error::{Error, Result};
-use crate::parallel::lock;
+use crate::parallel::{copy_bytes, lock};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -105,9 +105,16 @@ impl Communicator for Thread {
     }
 
     fn exchange(&self, sent: &[Outgoing<'_>], received: &mut [Incoming<'_>], meanwhile: &mut dyn FnMut()) {
+        // Copied without the lock, because other ranks copy at the same time.
+        let copies = sent.iter().map(|(to, message)| {
+            let mut copy = vec![0; message.len()];
+            copy_bytes(message, &mut copy);
+            (*to, copy)
+        });
+        let copies: Vec<(usize, Vec<u8>)> = copies.collect();
         let mut state = lock(&self.shared.state);
-        for (to, message) in sent {
-            state.messages.entry((self.rank, *to)).or_default().push_back(message.to_vec());
+        for (to, copy) in copies {
+            state.messages.entry((self.rank, to)).or_default().push_back(copy);
         }
         drop(state);
         self.shared.changed.notify_all();
@@ -116,7 +123,7 @@ impl Communicator for Thread {
             let message = self
                 .shared
                 .wait(|state| state.messages.get_mut(&(*from, self.rank)).and_then(VecDeque::pop_front));
-            buffer.copy_from_slice(&message);
+            copy_bytes(&message, buffer);
         }
     }
 
@@ -233,6 +240,15 @@ mod tests {
             assert_eq!(squares, [0, 1, 4]);
             let expected: Vec<Vec<u64>> = (0..3).map(|from| vec![10 * from + rank as u64; rank]).collect();
             assert_eq!((swapped, largest), (expected, 2.0));
+        }
+    }
+
+    #[test]
+    fn messages_of_many_bytes_arrive_whole() {
+        let list = |from: usize, to: usize| vec![(3 * from + to) as u32; (1 << 20) + 1000 * from + to];
+        let swap = |ranks: &Ranks| ranks.swap(&[list(ranks.rank(), 0), list(ranks.rank(), 1)]);
+        for (rank, found) in in_threads(2, swap).into_iter().enumerate() {
+            assert!(found.unwrap() == [list(0, rank), list(1, rank)]);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::engine::matrix::Matrix;
 use crate::error::{Error, Result};
 use crate::format::{Csr, partition};
 use crate::source;
+use rayon::prelude::*;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::Path;
@@ -78,7 +79,7 @@ impl RankGraph {
         let share = |rank: usize| (u128::from(draws.count()) * rank as u128 / ranks.size() as u128) as u64;
         let keys = ranks.agreed(draws.keys(share(ranks.rank())..share(ranks.rank() + 1)))?;
         let row = |key: u64| (key >> 32) as usize;
-        let counts = ColumnCounts::of(ranks, draws.rows(), keys.iter().map(|key| row(*key) as u32));
+        let counts = ColumnCounts::of(ranks, draws.rows(), keys.par_iter().map(|key| row(*key) as u32));
         let starts = counts.cut(ranks.size(), partition::ROW);
         // The keys are sorted, so those of a rank are neighbours.
         let before = |start: usize| keys.partition_point(|key| row(*key) < start);

@@ -23,13 +23,15 @@ use super::{Dangling, RankProblem};
 use crate::device::{Cpu, Device};
 use crate::error::Result;
 use crate::format::{Csr, Values, partition};
-use crate::parallel::{copied, run_all, split_front, tabulate};
+use crate::parallel::{copied, room, run_all, split_front, tabulate};
 use std::ops::Range;
 
 /// Number of vectors that a pass accesses, including x.
 pub(super) const VECTORS: usize = 5;
 /// Parts of a large graph. On the crawl cnr-2000, 4 parts take 64 passes, as one part does, and 8 parts take 85.
 const PARTS: usize = 4;
+/// Links of a part at most, about: 32 bits count them.
+const MOST_LINKS: usize = 1 << 31;
 /// Elements that a thread copies at once.
 const COPIED: usize = 1 << 14;
 /// Links up to which a graph has one part, because passes are too short to share.
@@ -52,69 +54,60 @@ pub(super) struct State {
 /// The links into the vertices of a part, except those from a vertex to itself.
 struct Part {
     rows: Range<usize>,
-    /// Where the links into each vertex begin: those from vertices of the part, counted from the first of the part, and those from
-    /// other vertices. The links of each kind are in the order of the graph.
-    inside: Rows,
-    outside: Rows,
-}
-
-#[derive(Default)]
-struct Rows {
-    starts: Vec<usize>,
+    /// For each vertex: where its links from vertices of the part end, and where its links from other vertices, which follow, end.
+    ends: Vec<[u32; 2]>,
+    /// The vertices that links come from; those of the part are counted from the first of the part. Links of a kind are in the order of
+    /// the graph.
     sources: Vec<u32>,
     /// Empty if each link weighs 1.
     weights: Vec<f64>,
 }
 
-impl Rows {
-    fn push(&mut self, source: usize, weight: Option<f64>) {
-        self.sources.push(source as u32);
-        self.weights.extend(weight);
-    }
-
-    fn bytes(&self) -> usize {
-        size_of_val(&self.starts[..]) + size_of_val(&self.sources[..]) + size_of_val(&self.weights[..])
-    }
-
-    /// Returns the sum of the contributions of the sources of a vertex, in four partial sums, because a single one would wait for each
-    /// of its additions.
-    #[inline(always)]
-    fn sum<const WEIGHTED: bool>(&self, vertex: usize, contributions: &[f64]) -> f64 {
-        let range = self.starts[vertex]..self.starts[vertex + 1];
-        let sources = &self.sources[range.clone()];
-        let weights = if WEIGHTED { &self.weights[range] } else { &[][..] };
-        let term = |at: usize| {
-            let contribution = contributions[sources[at] as usize];
-            if WEIGHTED { weights[at] * contribution } else { contribution }
-        };
-        let mut sums = [0.0; 4];
-        let whole = sources.len() - sources.len() % sums.len();
-        for at in (0..whole).step_by(sums.len()) {
-            (0..sums.len()).for_each(|part| sums[part] += term(at + part));
+/// Returns the sum of the contributions of sources, in four partial sums, because a single one would wait for each of its additions.
+#[inline(always)]
+fn sum<const WEIGHTED: bool>(sources: &[u32], weights: &[f64], contributions: &[f64]) -> f64 {
+    let mut sums = [0.0; 4];
+    if WEIGHTED {
+        let (fours, rest) = sources.as_chunks::<4>();
+        let (fours_of_weights, rest_of_weights) = weights.as_chunks::<4>();
+        for (four, weights) in fours.iter().zip(fours_of_weights) {
+            (0..4).for_each(|part| sums[part] += weights[part] * contributions[four[part] as usize]);
         }
-        (whole..sources.len()).for_each(|at| sums[at - whole] += term(at));
-        (sums[0] + sums[2]) + (sums[1] + sums[3])
+        let rest = rest.iter().zip(rest_of_weights);
+        sums.iter_mut().zip(rest).for_each(|(sum, (&j, weight))| *sum += weight * contributions[j as usize]);
+    } else {
+        let (fours, rest) = sources.as_chunks::<4>();
+        for four in fours {
+            (0..4).for_each(|part| sums[part] += contributions[four[part] as usize]);
+        }
+        sums.iter_mut().zip(rest).for_each(|(sum, &j)| *sum += contributions[j as usize]);
     }
+    (sums[0] + sums[2]) + (sums[1] + sums[3])
 }
 
 impl Part {
-    fn of(links: &Csr, rows: Range<usize>) -> Part {
-        let (mut inside, mut outside) = (Rows::default(), Rows::default());
+    fn of(links: &Csr, rows: Range<usize>) -> Result<Part> {
         let weighted = !matches!(links.values(), Values::Ones);
+        let most = rows.clone().map(|i| links.row_range(i).len()).sum();
+        let (mut ends, mut sources) = (room(rows.len())?, room(most)?);
+        let mut weights = room(if weighted { most } else { 0 })?;
         for i in rows.clone() {
-            inside.starts.push(inside.sources.len());
-            outside.starts.push(outside.sources.len());
-            for (j, weight) in links.row(i).filter(|(j, _)| *j != i) {
-                let weight = weighted.then_some(weight);
-                match rows.contains(&j) {
-                    true => inside.push(j - rows.start, weight),
-                    false => outside.push(j, weight),
+            let mut end = [0; 2];
+            for (kind, first) in [rows.start, 0].into_iter().enumerate() {
+                let of_kind = |j: usize| rows.contains(&j) == (kind == 0) && j != i;
+                for (j, weight) in links.row(i).filter(|(j, _)| of_kind(*j)) {
+                    sources.push((j - first) as u32);
+                    weights.extend(weighted.then_some(weight));
                 }
+                end[kind] = sources.len() as u32;
             }
+            ends.push(end);
         }
-        inside.starts.push(inside.sources.len());
-        outside.starts.push(outside.sources.len());
-        Part { rows, inside, outside }
+        Ok(Part { rows, ends, sources, weights })
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&self.ends[..]) + size_of_val(&self.sources[..]) + size_of_val(&self.weights[..])
     }
 
     /// Updates the vertices of the part. Returns the l1 norm of the change, and the sum of the new y.
@@ -125,17 +118,29 @@ impl Part {
         damping: f64,
         rest: impl Fn(usize) -> f64,
     ) -> [f64; 2] {
-        let (mut step, mut sum) = (0.0, 0.0);
-        for at in 0..y.len() {
-            let i = self.rows.start + at;
-            let inflow = self.inside.sum::<WEIGHTED>(at, newest) + self.outside.sum::<WEIGHTED>(at, last);
-            let next = (damping * inflow + rest(i)) * diagonal[i];
-            step += (next - y[at]).abs();
-            sum += next;
-            y[at] = next;
-            newest[at] = next * inverse[i];
+        let (mut step, mut total, mut begin) = (0.0, 0.0, 0);
+        let own = inverse[self.rows.clone()].iter().zip(&diagonal[self.rows.clone()]);
+        for (at, ((y, &[middle, end]), (inverse, diagonal))) in
+            y.iter_mut().zip(&self.ends).zip(own).enumerate()
+        {
+            let (middle, end) = (middle as usize, end as usize);
+            let of = |range: Range<usize>| {
+                (&self.sources[range.clone()], if WEIGHTED { &self.weights[range] } else { &[] })
+            };
+            let (sources, weights) = of(begin..middle);
+            let mut inflow = sum::<WEIGHTED>(sources, weights, newest);
+            if middle < end {
+                let (sources, weights) = of(middle..end);
+                inflow += sum::<WEIGHTED>(sources, weights, last);
+            }
+            let next = (damping * inflow + rest(self.rows.start + at)) * diagonal;
+            step += (next - *y).abs();
+            total += next;
+            *y = next;
+            newest[at] = next * inverse;
+            begin = end;
         }
-        [step, sum]
+        [step, total]
     }
 }
 
@@ -143,10 +148,11 @@ impl State {
     /// Prepares the iteration from x, and replaces x by y.
     pub fn new(problem: &RankProblem<'_>, x: &mut [f64]) -> Result<State> {
         let (into, out, d) = (problem.links.incoming(), problem.links.out(), problem.damping);
-        let count = if into.nnz() <= SMALL { 1 } else { PARTS };
+        let count = if into.nnz() <= SMALL { 1 } else { PARTS.max(into.nnz() / MOST_LINKS) };
         let starts = partition::by_entries(into, count, 1);
         let parts =
             run_all(starts.windows(2).map(|ends| ends[0]..ends[1]).collect(), |rows| Part::of(into, rows));
+        let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
         let without_sinks = match problem.dangling {
             Dangling::Uniform => problem.teleport.is_none(),
             Dangling::Personalised => true,
@@ -170,7 +176,7 @@ impl State {
 
     /// Returns the bytes of the links.
     pub fn bytes(&self) -> u64 {
-        self.parts.iter().map(|part| (part.inside.bytes() + part.outside.bytes()) as u64).sum()
+        self.parts.iter().map(|part| part.bytes() as u64).sum()
     }
 
     /// Performs one pass over all vertices. Returns the l1 norm of the change, as a part of the sum of y if y is a multiple of the
@@ -194,7 +200,7 @@ impl State {
                 (part, split_front(&mut y_left, rows), split_front(&mut newest_left, rows))
             })
             .collect();
-        let (read, mut done) = ((&last[..], &inverse[..], &diagonal[..]), [[0.0; 2]; PARTS]);
+        let (read, mut done) = ((&last[..], &inverse[..], &diagonal[..]), vec![[0.0; 2]; parts.len()]);
         device.each_chunk(&mut tasks, 1, &mut done, |_, task, sums| {
             for (part, y, newest) in task {
                 *sums = match weighted {

@@ -9,6 +9,7 @@ use crate::backend::distributed::{ColumnCounts, RankRows, transposed};
 use crate::device::Ranks;
 use crate::error::Result;
 use crate::format::Csr;
+use rayon::prelude::*;
 use std::sync::Arc;
 
 impl Links {
@@ -26,7 +27,7 @@ impl Links {
         let weights = ranks.agreed(checked_weights(graph, starts[ranks.rank()]))?;
         let [near, all] = if reorder { near_neighbours(graph) } else { [0, 0] };
         let scattered = 2 * sum(ranks, near) < sum(ranks, all);
-        let counts = ColumnCounts::of(ranks, n, graph.col_indices().iter().copied());
+        let counts = ColumnCounts::of(ranks, n, graph.col_indices().par_iter().copied());
         let to = counts.cut(ranks.size(), work);
         let own = to[ranks.rank()]..to[ranks.rank() + 1];
         let incoming = transposed(ranks, starts, graph, &to)?;
