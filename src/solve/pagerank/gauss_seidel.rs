@@ -28,7 +28,7 @@ use std::ops::Range;
 
 /// Number of vectors that a pass accesses, including x.
 pub(super) const VECTORS: usize = 5;
-/// Parts of a large graph. On the crawl cnr-2000, 4 parts take 64 passes, as one part does, and 8 parts take 85.
+/// Parts of a large graph. On the crawl cnr-2000, 4 parts take as many passes as one part, and 8 parts take a third more.
 const PARTS: usize = 4;
 /// Links of a part at most, about: 32 bits count them.
 const MOST_LINKS: usize = 1 << 31;
@@ -168,7 +168,8 @@ impl State {
         let diagonal = tabulate(x.len(), |i| {
             let kept = problem.dangling == Dangling::SelfLoop && out[i] == 0.0;
             let to_itself: f64 = into.row(i).filter(|(j, _)| *j == i).map(|(_, weight)| weight).sum();
-            let share = if kept { 1.0 } else { to_itself * inverse[i] };
+            // Divided, so that it is at most 1.
+            let share = if out[i] > 0.0 { to_itself / out[i] } else { f64::from(u8::from(kept)) };
             1.0 / (1.0 - d * share)
         })?;
         Ok(State { parts, last: copied(&newest)?, newest, inverse, diagonal, without_sinks })
