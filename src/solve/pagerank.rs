@@ -388,11 +388,11 @@ pub fn gauss_seidel(
     let problem = &renumbered.problem(problem);
     let n = problem.links.vertices();
     let vector_bytes = (gauss_seidel::VECTORS * n * size_of::<f64>()) as u64;
-    let mut x = tabulate(problem.links.rows(), |i| problem.start(i))?;
+    let x = tabulate(problem.links.rows(), |i| problem.start(i))?;
     if n == 0 {
         return Ok(Ranking { vector_bytes, ..empty_ranking() });
     }
-    let mut state = gauss_seidel::State::new(problem, &mut x)?;
+    let mut state = gauss_seidel::State::new(problem, &x)?;
     let operator_bytes = state.bytes();
     let bytes_per_iteration = operator_bytes + vector_bytes;
     let seconds_setup = began.elapsed().as_secs_f64();
