@@ -24,7 +24,7 @@ pub use complete::complete_operator;
 use ghosts::Ghosts;
 use std::fmt;
 use std::sync::Arc;
-pub use transpose::{ColumnCounts, transposed};
+pub use transpose::{ColumnCounts, swap_rows, transposed};
 
 /// The rows of a rank, with the ghosts that they need.
 pub struct RankRows {

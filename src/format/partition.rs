@@ -19,14 +19,22 @@ pub fn cut(
     together: usize,
 ) -> Vec<usize> {
     let before = |row: usize| (entries(row) + work * row) as u128;
-    let mut starts = vec![0];
-    for part in 1..parts {
+    starts(rows, parts, together, |part| {
         let target = before(rows) * part as u128 / parts as u128;
-        let (mut from, mut to) = (starts[part - 1], rows);
+        let (mut from, mut to) = (0, rows);
         while from < to {
             let middle = from + (to - from) / 2;
             if before(middle) < target { from = middle + 1 } else { to = middle }
         }
+        from
+    })
+}
+
+/// Does the same; `first(part)` returns the first row that has at least the share of `part` parts of the work before it.
+pub fn starts(rows: usize, parts: usize, together: usize, first: impl Fn(usize) -> usize) -> Vec<usize> {
+    let mut starts = vec![0];
+    for part in 1..parts {
+        let from = first(part).max(starts[part - 1]);
         let whole = (from + together / 2) / together * together;
         starts.push(if whole > rows { rows } else { whole.max(starts[part - 1]) });
     }

@@ -27,7 +27,7 @@ struct Member<'a> {
 
 impl Member<'_> {
     fn text(&self) -> Text<'_> {
-        Text { path: &self.path, bytes: self.bytes, meter: None }
+        Text { path: &self.path, bytes: self.bytes, meter: None, lines: 0 }
     }
 
     /// Checks whether the file has the name of its folder.

@@ -84,13 +84,14 @@ pub(super) fn check(path: &Path) -> Result<()> {
     if !path.is_file() || webgraph::is_named(path) {
         return Ok(());
     }
-    mmap::with(path, |bytes| known_head(Text { path, bytes, meter: None }).map(drop)).map_err(in_file(path))
+    mmap::with(path, |bytes| known_head(Text { path, bytes, meter: None, lines: 0 }).map(drop))
+        .map_err(in_file(path))
 }
 
 /// Parses a file that is already in memory, compressed with gzip or not. `path` appears in error messages; for a kind that
 /// consists of several files, it locates the other files.
 pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
-    let file = Text { path, bytes, meter: options.meter.as_deref() };
+    let file = Text { path, bytes, meter: options.meter.as_deref(), lines: 0 };
     if webgraph::is_named(path) {
         return WEBGRAPH.read(file, options).map_err(in_file(path));
     }
@@ -131,7 +132,7 @@ pub fn parse_as(kind: &str, path: &Path, bytes: &[u8], options: &Options) -> Res
         value: kind.to_owned(),
         reason: format!("the kinds of files are {}", names()),
     })?;
-    let file = Text { path, bytes, meter: options.meter.as_deref() };
+    let file = Text { path, bytes, meter: options.meter.as_deref(), lines: 0 };
     unpacked(file, Head::of(file, HEAD)?, |text| kind.read(text, options))
 }
 
@@ -152,7 +153,7 @@ pub(super) fn read_columns(path: &Path) -> Result<Dense> {
 
 /// Parses dense columns; `array` reads those of a NumPy array.
 fn parse_with(path: &Path, bytes: &[u8], array: fn(Text) -> Result<Dense>) -> Result<Dense> {
-    let file = Text { path, bytes, meter: None };
+    let file = Text { path, bytes, meter: None, lines: 0 };
     let head = Head::of(file, HEAD)?;
     let start = Text { bytes: head.bytes(), ..file };
     if !npy::recognises(start) && !market::recognises(start) && !column::recognises(start) {
@@ -170,7 +171,7 @@ fn known_head(file: Text<'_>) -> Result<Head<'_>> {
     let mut size = HEAD;
     loop {
         let head = Head::of(file, size)?;
-        let text = Text { path: file.path, bytes: head.bytes(), meter: None };
+        let text = Text { path: file.path, bytes: head.bytes(), meter: None, lines: 0 };
         if recognise(text).is_some() {
             return Ok(head);
         }
@@ -195,7 +196,7 @@ fn unpack_edges(file: Text, options: &Options) -> Result<Option<Loaded>> {
         return Ok(None);
     }
     let Some(head) = gzip::first_lines(file)? else { return Ok(None) };
-    let head = Text { path: file.path, bytes: without_mark(&head), meter: None };
+    let head = Text { path: file.path, bytes: without_mark(&head), meter: None, lines: 0 };
     if recognise(head).is_none_or(|kind| kind.name != kinds::EDGES) {
         return Ok(None);
     }
@@ -222,10 +223,14 @@ fn unpacked<T>(file: Text, head: Head, read: impl FnOnce(Text) -> Result<T>) -> 
     let bytes = gzip::decompress(file, most.saturating_add(1)).map_err(&failed)?;
     // For an array, the reader's own error is more precise.
     if bytes.len() as u64 > most && !array {
-        let what = "a file that unpacks to far more than its size line announces";
-        return Err(failed(file.unsupported(what, "download it again")));
+        return Err(failed(unpacks_to_more(file)));
     }
     read(Text { bytes: without_mark(&bytes), ..file }).map_err(failed)
+}
+
+/// Returns the error for a compressed file that is far longer than its size line allows.
+pub(super) fn unpacks_to_more(file: Text) -> Error {
+    file.unsupported("a file that unpacks to far more than its size line announces", "download it again")
 }
 
 /// Returns the error for nested gzip files. Some gzip files contain themselves, so unpacking must end somewhere.
@@ -243,6 +248,11 @@ impl Kind {
 
 fn recognise(text: Text) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| (kind.recognises)(text))
+}
+
+/// Checks whether the text is a Matrix Market file.
+pub(super) fn is_market(text: Text) -> bool {
+    recognise(text).is_some_and(|kind| kind.name == kinds::MARKET)
 }
 
 /// Checks whether the text is a matrix, and neither an archive nor a vector.

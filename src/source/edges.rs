@@ -59,7 +59,7 @@ pub(super) fn read_unpacking(file: Text, head: Text, options: &Options) -> Resul
     if lines.len() < SAMPLE || !start.even {
         return Ok(None);
     }
-    let portions = Portions::unpacking(file);
+    let portions = Portions::unpacking(file, 0);
     let mut edges = Coo::default();
     let parsed = parse(portions, start.layout, &mut edges);
     if metis::may_be(head, &edges, parsed.is_ok()) {

@@ -25,7 +25,7 @@ pub(super) fn is_gzip(bytes: &[u8]) -> bool {
 
 /// Decompresses all members of a gzip file, up to `most` bytes.
 pub(super) fn decompress(file: Text, most: u64) -> Result<Vec<u8>> {
-    let Text { path, bytes, meter } = file;
+    let Text { path, bytes, meter, .. } = file;
     // A gzip file ends with the size of its last member modulo 2^32, mostly its only member. The size is only a hint.
     let claimed = bytes.last_chunk::<4>().map_or(0, |end| u64::from(u32::from_le_bytes(*end)));
     // One byte more, so that the end of file is reached without growing the buffer.
@@ -63,7 +63,7 @@ pub(super) struct Unpacking<'a> {
 
 impl<'a> Unpacking<'a> {
     pub fn new(file: Text<'a>) -> Unpacking<'a> {
-        let Text { path, bytes, meter } = file;
+        let Text { path, bytes, meter, .. } = file;
         Unpacking { path, from: MultiGzDecoder::new(Metered { bytes, meter }), ended: false }
     }
 

@@ -78,7 +78,7 @@ impl Labels {
 
     /// Parses such a file from memory; `path` appears in error messages.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Labels> {
-        let file = Text { path, bytes, meter: None };
+        let file = Text { path, bytes, meter: None, lines: 0 };
         if !gzip::is_gzip(bytes) {
             return parse_lines(Text { bytes: without_mark(bytes), ..file });
         }

@@ -50,6 +50,7 @@ use crate::spelling::{did_you_mean, nearest};
 pub use detect::{parse, parse_as, parse_dense, read_dense};
 pub use kinds::kinds;
 pub use labels::{LabelIndex, Labels};
+pub(crate) use market::stream::{Entry, EntryFile};
 pub use rows::{RowFile, webgraph_part};
 use std::ffi::OsStr;
 use std::path::Path;

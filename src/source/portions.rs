@@ -18,18 +18,26 @@ pub(super) struct Portions<'a> {
     /// The file, compressed or not.
     pub file: Text<'a>,
     start: usize,
-    packed: bool,
+    /// Whether the file is compressed.
+    pub packed: bool,
+    /// Maximum bytes of a portion of a text in memory, before it is extended to a line end.
+    most: usize,
 }
 
 impl<'a> Portions<'a> {
     /// Creates the portions of a text in memory that begins at `start`.
     pub fn of(file: Text<'a>, start: usize) -> Portions<'a> {
-        Portions { file, start, packed: false }
+        Portions { file, start, packed: false, most: usize::MAX }
     }
 
-    /// Creates the portions of a compressed text.
-    pub fn unpacking(file: Text<'a>) -> Portions<'a> {
-        Portions { file, start: 0, packed: true }
+    /// Returns the same portions of a text in memory, but none of more than about `most` bytes.
+    pub fn at_most(self, most: usize) -> Portions<'a> {
+        Portions { most, ..self }
+    }
+
+    /// Creates the portions of a compressed text; the first one begins at `start`, an offset in its text.
+    pub fn unpacking(file: Text<'a>, start: usize) -> Portions<'a> {
+        Portions { file, start, packed: true, most: usize::MAX }
     }
 
     /// Returns the same portions without the meter.
@@ -52,7 +60,7 @@ impl<'a> Portions<'a> {
         let bytes = self.file.bytes;
         let mut start = self.start;
         let left = bytes.len() - start;
-        let size = (PORTION * threads_for(left)).max(left / MAX_PORTIONS);
+        let size = (PORTION * threads_for(left)).max(left / MAX_PORTIONS).min(self.most);
         while start < bytes.len() {
             let near = bytes.len().min(start + size);
             let end = memchr(b'\n', &bytes[near..]).map_or(bytes.len(), |rest| near + rest + 1);
@@ -67,12 +75,12 @@ impl<'a> Portions<'a> {
         let mut unpacking = Unpacking::new(self.file);
         let (mut portion, mut next) = (Vec::new(), Vec::new());
         let mut end = unpacking.fill(&mut portion, &[])?;
-        let mut lines = 0;
+        let (mut lines, mut start) = (0, self.start);
         loop {
             let (complete, cut) = portion.split_at(end);
             let bytes = if lines == 0 { without_mark(complete) } else { complete };
             let mut read = || {
-                visit(Text { bytes, meter: None, ..self.file }, 0).map_err(|error| below(lines, error))?;
+                visit(Text { bytes, meter: None, lines, ..self.file }, start)?;
                 Ok(memchr_iter(b'\n', bytes).count() as u64)
             };
             if unpacking.ended {
@@ -86,18 +94,9 @@ impl<'a> Portions<'a> {
                 return read.map(drop);
             }
             lines += read?;
+            start = 0;
             end = filled?;
             swap(&mut portion, &mut next);
         }
-    }
-}
-
-/// Adds the number of lines before the portion to the line number of an error.
-fn below(lines: u64, error: Error) -> Error {
-    match error {
-        Error::Parse { path, line, column, expected, found } => {
-            Error::Parse { path, line: lines + line, column, expected, found }
-        }
-        other => other,
     }
 }

@@ -76,6 +76,6 @@ pub fn webgraph_part(what: &OsStr, part: usize, parts: usize) -> Result<Option<G
     if !is_file(what) || !path.is_file() {
         return Ok(None);
     }
-    let read = |bytes: &[u8]| webgraph::read_part(Text { path, bytes, meter: None }, (part, parts));
+    let read = |bytes: &[u8]| webgraph::read_part(Text { path, bytes, meter: None, lines: 0 }, (part, parts));
     mmap::with(path, read).map_err(in_file(path))
 }

@@ -59,6 +59,8 @@ pub(super) struct Text<'a> {
     pub bytes: &'a [u8],
     /// Counts the bytes read.
     pub meter: Option<&'a Meter>,
+    /// Lines of the file before these bytes.
+    pub lines: u64,
 }
 
 /// A violation of the format at an offset; its line number is computed only when it is reported.
@@ -95,7 +97,7 @@ impl Text<'_> {
         let line_start = memrchr(b'\n', before).map_or(0, |newline| newline + 1);
         Error::Parse {
             path: self.path.to_owned(),
-            line: memchr_iter(b'\n', before).count() as u64 + 1,
+            line: self.lines + memchr_iter(b'\n', before).count() as u64 + 1,
             column: (before.len() - line_start) as u64 + 1,
             expected: fault.expected,
             found: fault.found.unwrap_or_else(|| self.word(before.len())),

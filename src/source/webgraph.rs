@@ -49,7 +49,7 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
     if is_properties(text) {
         let path = text.path.with_extension("graph");
         return super::mmap::with(&path, |bytes| {
-            decode(Text { path: &path, bytes, meter: text.meter }, text.bytes, text.path)
+            decode(Text { path: &path, bytes, meter: text.meter, lines: 0 }, text.bytes, text.path)
         });
     }
     let (path, properties) = properties::sibling(text.path).unwrap_or_default();

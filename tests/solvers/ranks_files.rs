@@ -178,7 +178,7 @@ fn systems_in_files_have_the_notes_errors_and_answers_of_one_process() {
 fn files_that_cannot_be_read_by_rows_are_left_to_the_first_rank() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("a.mtx");
-    std::fs::write(&text, "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 1\n2 2 1\n").unwrap();
+    std::fs::write(&text, "%%MatrixMarket matrix array real symmetric\n2 2\n1\n0\n1\n").unwrap();
     let purpose = Purpose {
         method: Method::Cg,
         precond: "none".parse().unwrap(),

@@ -65,14 +65,16 @@ pub fn transposed(ranks: &Ranks, from: &[usize], rows: &Csr, to: &[usize]) -> Re
     let first = from[ranks.rank()] as u32;
     let mine = rows.transposed().and_then(|mine| mine.with_columns(from[ranks.size()], |row| first + row));
     let mine = ranks.agreed(mine)?;
-    let received = swap_rows(ranks, &mine, to);
+    let to: Vec<Range<usize>> = to.windows(2).map(|ends| ends[0]..ends[1]).collect();
+    let received = swap_rows(ranks, &mine, &to);
     drop(mine);
     ranks.agreed(received.and_then(|received| Csr::joined(&received)))
 }
 
-/// Sends the rows `to[other]..to[other + 1]` to each rank. Returns the matrices that the ranks have sent to this one.
-fn swap_rows(ranks: &Ranks, rows: &Csr, to: &[usize]) -> Result<Vec<Csr>> {
-    let parts = || to.windows(2).map(|ends| ends[0]..ends[1]);
+/// Sends the rows `to[other]` to each rank. Returns the matrices that the ranks have sent to this one. All ranks have the same kind of
+/// values.
+pub fn swap_rows(ranks: &Ranks, rows: &Csr, to: &[Range<usize>]) -> Result<Vec<Csr>> {
+    let parts = || to.iter().cloned();
     let length = |row: usize| rows.row_range(row).len() as u32;
     let lengths: Vec<Vec<u32>> = parts().map(|part| part.map(length).collect()).collect();
     let lengths = ranks.swap(&lengths)?;

@@ -1,12 +1,16 @@
-//! Matrices and graphs in files of which each rank reads its own rows, so that no rank has the whole.
+//! Matrices and graphs in files of which each rank reads its own rows, or gets them from the first rank while it reads, so that no rank
+//! has the whole.
 
-use super::{Plan, Purpose, RankFacts, RankGraph, RankMatrix, common_multiple, symmetry, unknowns_of_a_node};
+use super::{
+    Plan, Purpose, RankFacts, RankGraph, RankMatrix, common_multiple, symmetry, text, unknowns_of_a_node,
+};
 use crate::backend::distributed::RankRows;
 use crate::device::Ranks;
 use crate::engine::graph::Names;
 use crate::engine::matrix::judged;
 use crate::error::{Error, Result};
-use crate::format::Csr;
+use crate::format::{Csr, Duplicates};
+use crate::precond::Preconditioner;
 use crate::source::{RowFile, webgraph_part};
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -39,14 +43,20 @@ impl RankMatrix {
         }
     }
 
-    /// Reads the rows of each rank from a binary matrix file; `None` for any other matrix. All ranks call this together.
+    /// Reads the rows of each rank from a binary matrix file, or from a Matrix Market file in the coordinate format, which the first rank
+    /// reads for all; `None` for any other matrix. All ranks call this together.
     pub fn read(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
-        let began = Instant::now();
         let file = ranks.agreed(RowFile::open(what))?;
-        if ranks.any(file.is_none()) {
-            return Ok(None);
+        let file = if ranks.any(file.is_none()) { None } else { file };
+        match file {
+            Some(file) => RankMatrix::read_rows(ranks, what, &file, purpose).map(Some),
+            None => RankMatrix::read_text(ranks, what, purpose),
         }
-        let Some(file) = file else { return Ok(None) };
+    }
+
+    /// Reads the rows of each rank from a binary matrix file.
+    fn read_rows(ranks: &Ranks, what: &OsStr, file: &RowFile, purpose: &Purpose) -> Result<RankMatrix> {
+        let began = Instant::now();
         let (rows, cols) = file.shape;
         same_everywhere(ranks, what, [rows as u64, file.fingerprint])?;
         if rows != cols {
@@ -71,6 +81,33 @@ impl RankMatrix {
             precond,
         };
         let rows = Arc::new(RankRows::new(ranks, &starts, own)?);
+        Ok(RankMatrix { rows, facts: Arc::new(facts) })
+    }
+
+    /// Reads the rows of each rank from a text file; `None` if the first rank must read it alone.
+    fn read_text(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
+        let began = Instant::now();
+        let solver = purpose.method.name();
+        let Some(text) = text::read(ranks, what, solver, Duplicates::Sum)? else { return Ok(None) };
+        let verdict = || symmetry::symmetry(ranks, &text.starts, &text.rows);
+        let note = judged(text.symmetric, purpose.assume_symmetric, purpose.precond, verdict)?;
+        ranks.agreed(Plan::check_values(&text.rows, purpose))?;
+        let sample = text.head(ranks, SAMPLE)?;
+        let precond = sample.as_ref().map(|sample| purpose.precond.settle(sample).to_string());
+        let precond: Preconditioner = ranks.text_from_first(&precond.unwrap_or_default())?.parse()?;
+        let unknowns = sample.map(|sample| unknowns_of_a_node(&sample) as u64);
+        let unknowns = ranks.from_first(unknowns.into_iter().collect())?[0] as usize;
+        let text = text.cut(ranks, common_multiple(precond.together().max(1), unknowns))?;
+        let facts = RankFacts {
+            name: what.to_string_lossy().into_owned(),
+            stand_in: None,
+            nnz: ranks.total(text.rows.nnz() as u64),
+            notes: Vec::new(),
+            seconds_load: began.elapsed().as_secs_f64(),
+            note,
+            precond,
+        };
+        let rows = Arc::new(RankRows::new(ranks, &text.starts, text.rows)?);
         Ok(Some(RankMatrix { rows, facts: Arc::new(facts) }))
     }
 }
@@ -85,15 +122,19 @@ impl RankGraph {
         }
     }
 
-    /// Reads the links of each rank from a binary matrix file or a graph in the format of WebGraph; `None` for any other graph. All
-    /// ranks call this together.
+    /// Reads the links of each rank from a binary matrix file, a graph in the format of WebGraph, or a Matrix Market file in the
+    /// coordinate format, which the first rank reads for all; `None` for any other graph. All ranks call this together.
     pub fn read(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
         let began = Instant::now();
         let file = ranks.agreed(RowFile::open(what))?;
         let file = if ranks.any(file.is_none()) { None } else { file };
         let found = match &file {
             Some(file) => Some(rows_of(ranks, what, file)?),
-            None => links_of(ranks, what)?,
+            None => match links_of(ranks, what)? {
+                Some(links) => Some(links),
+                None => text::read(ranks, what, "pagerank", Duplicates::Keep)?
+                    .map(|text| (text.starts, text.rows)),
+            },
         };
         Ok(found.map(|(starts, links)| RankGraph {
             ranks: ranks.clone(),

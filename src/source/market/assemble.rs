@@ -1,13 +1,14 @@
 //! Assembles the entries of a file into compressed rows.
 
 use super::header::{Field, Format, Header};
-use super::judge::judge;
-use super::lines::{Entry, Lines, Piece, first_fault};
+use super::judge::Judge;
+use super::lines::{Entry, Lines, Piece, first_fault, too_many_entries};
 use super::ordered;
 use crate::error::{Error, Result};
 use crate::format::assemble::{Entries, assemble};
 use crate::format::{Csr, Duplicates};
 use crate::parallel::run_all;
+use crate::source::portions::Portions;
 use crate::source::text::{Fault, Text, check_rows};
 use crate::source::tokens::{Scan, cut};
 
@@ -17,9 +18,9 @@ const REPORT: u64 = 1 << 16;
 /// Builds the matrix. `mirror` is the sign of the mirror image that an off-diagonal entry gets across the diagonal; `None` adds
 /// no mirror images.
 pub(super) fn read(text: Text, header: &Header, mirror: Option<f64>, duplicates: Duplicates) -> Result<Csr> {
-    // An entry takes at least two bytes, a digit and a line end. This bounds the memory that a header can request.
-    if header.entries > (text.bytes.len() - header.body) as u64 / 2 + 1 {
-        return Err(first_fault(text, header));
+    let portions = Portions::of(text, header.body);
+    if too_many_entries(&portions, header) {
+        return Err(first_fault(&portions, header));
     }
     check_rows(header.rows, header.entries)?;
     let matrix = if mirror.is_none() { ordered::read(text, header, duplicates).transpose() } else { None };
@@ -29,10 +30,12 @@ pub(super) fn read(text: Text, header: &Header, mirror: Option<f64>, duplicates:
         assemble(&File { text, header }, mirror, duplicates)
     });
     let matrix = matrix.map_err(|error| match error {
-        Error::DuplicateOverflow { row, col } => locate(text, header, mirror, (row, col)),
+        Error::DuplicateOverflow { row, col } => locate(&portions, header, mirror, (row, col)),
         other => other,
     })?;
-    judge(text, header)?;
+    let mut judge = Judge::default();
+    judge.note(text, header);
+    judge.finish()?;
     Ok(matrix)
 }
 
@@ -44,7 +47,7 @@ struct File<'a> {
 
 impl File<'_> {
     fn fault(&self) -> Error {
-        first_fault(self.text, self.header)
+        first_fault(&Portions::of(self.text, self.header.body), self.header)
     }
 
     /// Calls `visit` for each entry that `next` reads.
@@ -81,7 +84,7 @@ impl Entries for File<'_> {
     }
 
     fn valued(&self) -> bool {
-        self.header.field != Field::Pattern
+        self.header.valued()
     }
 
     fn most(&self) -> usize {
@@ -143,24 +146,33 @@ impl Entries for File<'_> {
 
 /// Finds the line at which a sum of duplicates overflows f64. The sums are computed again from the text.
 #[cold]
-fn locate(text: Text, header: &Header, mirror: Option<f64>, position: (usize, usize)) -> Error {
-    let mut lines = Lines::new(text, header, &Piece::whole(text, header));
-    let (mut at, mut sum) = (header.body, 0.0_f64);
-    while let Some(start) = lines.seek() {
-        at = start;
-        let Ok(Some(entry)) = lines.entry() else { break };
-        let (row, col) = (entry.row as usize, entry.col as usize);
-        if (row, col) == position {
-            sum += entry.value;
-        } else if let Some(sign) = mirror
-            && (col, row) == position
-        {
-            sum += sign * entry.value;
+pub(super) fn locate(
+    portions: &Portions,
+    header: &Header,
+    mirror: Option<f64>,
+    position: (usize, usize),
+) -> Error {
+    let mut sum = 0.0_f64;
+    let scanned = portions.unmetered().each(|text, start| {
+        let mut lines = Lines::new(text, header, &Piece { start, end: text.bytes.len(), first: 0 });
+        while let Some(at) = lines.seek() {
+            let Ok(Some(entry)) = lines.entry() else { break };
+            let (row, col) = (entry.row as usize, entry.col as usize);
+            if (row, col) == position {
+                sum += entry.value;
+            } else if let Some(sign) = mirror
+                && (col, row) == position
+            {
+                sum += sign * entry.value;
+            }
+            if !sum.is_finite() {
+                let (row, col) = (position.0 + 1, position.1 + 1);
+                let expected = format!("entries for row {row}, column {col} with a finite sum");
+                return Err(text.error(Fault { at, expected, found: Some(format!("a sum of {sum}")) }));
+            }
         }
-        if !sum.is_finite() {
-            break;
-        }
-    }
-    let expected = format!("entries for row {}, column {} with a finite sum", position.0 + 1, position.1 + 1);
-    text.error(Fault { at, expected, found: Some(format!("a sum of {sum}")) })
+        Ok(())
+    });
+    // A file that is changed meanwhile may have another sum.
+    scanned.err().unwrap_or(Error::DuplicateOverflow { row: position.0, col: position.1 })
 }

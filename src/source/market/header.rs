@@ -60,6 +60,13 @@ pub(super) struct Header {
     pub notes: Notes,
 }
 
+impl Header {
+    /// Returns whether entries have values. If not, every entry is 1.
+    pub fn valued(&self) -> bool {
+        self.field != Field::Pattern
+    }
+}
+
 /// Reads the banner and the size line.
 pub(super) fn read(text: Text) -> Result<Header> {
     let blanks = text.bytes.len() - text.bytes.trim_ascii_start().len();

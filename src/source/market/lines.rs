@@ -2,8 +2,12 @@
 //! format, where the number of preceding values determines the position.
 
 use super::header::{Field, Format, Header, Symmetry};
+use super::most_bytes;
 use super::usual::SimpleLine;
 use crate::error::Error;
+use crate::source::detect::unpacks_to_more;
+use crate::source::inflate;
+use crate::source::portions::Portions;
 use crate::source::text::{Fault, Text};
 use crate::source::tokens::window::Window;
 use crate::source::tokens::{BlankTokens, Scan, fault};
@@ -11,9 +15,12 @@ use std::ops::Range;
 
 /// One entry, with indices from 0.
 #[derive(Clone, Copy)]
-pub(super) struct Entry {
+pub struct Entry {
+    /// The row.
     pub row: u32,
+    /// The column.
     pub col: u32,
+    /// The value; 1 if entries have no values.
     pub value: f64,
 }
 
@@ -30,11 +37,6 @@ impl Piece {
     /// Converts byte ranges of the text to pieces.
     pub fn of(pieces: Vec<Range<usize>>) -> Vec<Piece> {
         pieces.into_iter().map(|Range { start, end }| Piece { start, end, first: 0 }).collect()
-    }
-
-    /// Returns the piece of all entry lines.
-    pub fn whole(text: Text, header: &Header) -> Piece {
-        Piece { start: header.body, end: text.bytes.len(), first: 0 }
     }
 }
 
@@ -274,35 +276,68 @@ fn array_position(header: &Header, mut number: u64) -> (u32, u32) {
     (0, header.cols as u32)
 }
 
-/// Returns the first format violation in the order of the file, including a wrong number of entries. Only called if there is one:
-/// the threads that read only report that, and a second pass locates it.
-#[cold]
-pub(super) fn first_fault(text: Text, header: &Header) -> Error {
-    let mut lines = Lines::new(text, header, &Piece::whole(text, header));
-    let mut entries = 0;
-    while let Some(at) = lines.seek() {
-        if entries == header.entries {
-            return wrong_count(text, header, at, "");
-        }
-        if let Err(fault) = lines.entry() {
-            return text.error(*fault);
-        }
-        entries += 1;
-    }
-    if entries < header.entries {
-        return wrong_count(text, header, text.bytes.len(), "end of file after ");
-    }
-    text.error(Fault::new(text.bytes.len(), "the file to stay as it is while it is read"))
+/// Returns whether the size line announces more entries than the text can have: an entry takes at least two bytes, a digit and a line
+/// end. This bounds the memory that a header can request.
+pub(super) fn too_many_entries(portions: &Portions, header: &Header) -> bool {
+    let bytes = portions.file.bytes.len();
+    let most = if portions.packed { inflate::bounded(u64::MAX, bytes) } else { (bytes - header.body) as u64 };
+    header.entries > most / 2 + 1
 }
 
-fn wrong_count(text: Text, header: &Header, at: usize, found: &str) -> Error {
-    let mut lines = Lines::new(text, header, &Piece::whole(text, header));
-    let mut count = 0;
-    while lines.seek().is_some() {
-        lines.skip();
-        count += 1;
+/// Returns the first format violation in the order of the file, including a wrong number of entries. Only called if there is one:
+/// the threads that read only report that, and another pass locates it.
+#[cold]
+pub(super) fn first_fault(portions: &Portions, header: &Header) -> Error {
+    let most = if portions.packed { most_bytes(header) } else { u64::MAX };
+    let (mut count, mut bytes) = (0, 0);
+    let (mut excess, mut end) = (None, None);
+    let scanned = portions.unmetered().each(|text, start| {
+        bytes += text.bytes.len() as u64;
+        if bytes > most {
+            return Err(unpacks_to_more(portions.file));
+        }
+        let mut lines = Lines::new(text, header, &Piece { start, end: text.bytes.len(), first: count });
+        while let Some(at) = lines.seek() {
+            if count < header.entries {
+                lines.entry().map_err(|fault| text.error(*fault))?;
+            } else {
+                excess.get_or_insert_with(|| wrong_count(text, header, at));
+                lines.skip();
+            }
+            count += 1;
+        }
+        if portions.packed {
+            end = Some(wrong_count(text, header, text.bytes.len()));
+        }
+        Ok(())
+    });
+    if let Err(error) = scanned {
+        return error;
     }
-    let entries = |n: u64| if n == 1 { "1 entry".to_owned() } else { format!("{n} entries") };
+    let whole = portions.file;
+    let (error, before) = match excess {
+        Some(excess) => (excess, ""),
+        None if count < header.entries => {
+            (end.unwrap_or_else(|| wrong_count(whole, header, whole.bytes.len())), "end of file after ")
+        }
+        None => {
+            return whole.error(Fault::new(whole.bytes.len(), "the file to stay as it is while it is read"));
+        }
+    };
+    match error {
+        Error::Parse { path, line, column, expected, .. } => {
+            Error::Parse { path, line, column, expected, found: format!("{before}{}", entries(count)) }
+        }
+        other => other,
+    }
+}
+
+/// Returns the error for a wrong number of entries, without the number that was found.
+fn wrong_count(text: Text, header: &Header, at: usize) -> Error {
     let expected = format!("{}, as the size line announces", entries(header.entries));
-    text.error(Fault { at, expected, found: Some(format!("{found}{}", entries(count))) })
+    text.error(Fault { at, expected, found: Some(String::new()) })
+}
+
+fn entries(n: u64) -> String {
+    if n == 1 { "1 entry".to_owned() } else { format!("{n} entries") }
 }

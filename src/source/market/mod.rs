@@ -19,6 +19,7 @@ mod judge;
 mod lines;
 mod notes;
 mod ordered;
+pub(super) mod stream;
 mod usual;
 mod vector;
 mod write;
@@ -26,7 +27,8 @@ mod write;
 use super::text::{Text, in_file, without_mark};
 use super::{Loaded, Options, gzip, mmap};
 use crate::error::Result;
-use header::Symmetry;
+use assemble::locate;
+use header::{Header, Symmetry};
 use memchr::memchr2;
 use std::borrow::Cow;
 use std::path::Path;
@@ -54,7 +56,7 @@ pub fn read(path: &Path) -> Result<Loaded> {
 
 /// Reads a Matrix Market file that is already in memory, gzip-compressed or not; `path` is for error messages.
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<Loaded> {
-    let file = Text { path, bytes, meter: None };
+    let file = Text { path, bytes, meter: None, lines: 0 };
     if gzip::is_gzip(bytes) {
         let unpacked = gzip::decompress(file, u64::MAX).map_err(in_file(path))?;
         return read_text(Text { bytes: &unpacked, ..file }, &Options::default());
@@ -83,19 +85,28 @@ pub(super) fn size(text: Text) -> Result<(usize, usize)> {
 /// Returns an upper bound for the length of a file that begins with these bytes: the size line limits the entries, and each line
 /// is short. `None` if the bytes contain no size line.
 pub(super) fn most(head: &[u8]) -> Option<u64> {
+    let bytes = with_newlines(head);
+    let header = header::read(Text { path: Path::new(""), bytes: &bytes, meter: None, lines: 0 }).ok()?;
+    Some(most_bytes(&header))
+}
+
+/// Returns an upper bound for the length of a file with this header.
+fn most_bytes(header: &Header) -> u64 {
     /// Bound for the bytes of an entry's line, and for all comments and blank lines among the entries.
     const LINE: u64 = 512;
     const REST: u64 = 16 << 20;
-    let bytes = with_newlines(head);
-    let header = header::read(Text { path: Path::new(""), bytes: &bytes, meter: None }).ok()?;
-    Some(header.entries.saturating_mul(LINE).saturating_add(header.body as u64 + REST))
+    header.entries.saturating_mul(LINE).saturating_add(header.body as u64 + REST)
 }
 
-/// Returns the text with newlines as line ends. If the first line ends in a carriage return alone, the text is from an old
-/// Macintosh, and all carriage returns are replaced.
-fn with_newlines(bytes: &[u8]) -> Cow<'_, [u8]> {
+/// Returns whether the first line ends in a carriage return alone: the text is from an old Macintosh.
+fn old_line_ends(bytes: &[u8]) -> bool {
     let first = memchr2(b'\r', b'\n', bytes);
-    if first.is_none_or(|at| bytes[at] == b'\n' || bytes.get(at + 1) == Some(&b'\n')) {
+    first.is_some_and(|at| bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n'))
+}
+
+/// Returns the text with newlines as line ends: those of an old Macintosh are replaced.
+fn with_newlines(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if !old_line_ends(bytes) {
         return Cow::Borrowed(bytes);
     }
     Cow::Owned(bytes.iter().map(|&byte| if byte == b'\r' { b'\n' } else { byte }).collect())

@@ -3,12 +3,13 @@
 //! Chunks of lines are parsed into the arrays of columns and values, and runs of equal rows are counted at the same time. A row
 //! smaller than the previous one ends the attempt; the file is then read in two passes.
 
-use super::header::{Field, Format, Header};
+use super::header::{Format, Header};
 use super::lines::{Lines, Piece, first_fault};
 use crate::error::Result;
 use crate::format::finish::{Width, finish, narrow};
 use crate::format::{Csr, Duplicates};
 use crate::parallel::{run_all, split_front, zeros};
+use crate::source::portions::Portions;
 use crate::source::text::Text;
 use crate::source::tokens::pieces;
 use memchr::memchr_iter;
@@ -72,7 +73,7 @@ fn attempt<W: Width>(
 ) -> Result<Option<Csr>> {
     text.begin("reading", text.bytes.len() - header.body);
     let room = run_all(pieces.to_vec(), |piece| slots(text, piece));
-    let valued = header.field != Field::Pattern;
+    let valued = header.valued();
     let total: usize = room.iter().sum();
     let counters = W::counters(header.rows + 1)?;
     let mut cols: Vec<u32> = zeros(total)?;
@@ -95,11 +96,11 @@ fn attempt<W: Width>(
                 last = end;
             }
             Parsed::Disordered => return Ok(None),
-            Parsed::Faulty => return Err(first_fault(text, header)),
+            Parsed::Faulty => return Err(first_fault(&Portions::of(text, header.body), header)),
         }
     }
     if written.iter().sum::<usize>() as u64 != header.entries {
-        return Err(first_fault(text, header));
+        return Err(first_fault(&Portions::of(text, header.body), header));
     }
     close_gaps(&mut cols, &room, &written);
     if valued {

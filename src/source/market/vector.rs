@@ -1,12 +1,13 @@
 //! Dense vectors, or several as columns: right-hand sides in separate files.
 
 use super::header::{self, Header};
-use super::judge::judge;
-use super::lines::{Lines, Piece, first_fault};
+use super::judge::Judge;
+use super::lines::{Lines, Piece, first_fault, too_many_entries};
 use super::with_newlines;
 use crate::error::{Error, Result};
 use crate::format::Dense;
 use crate::parallel::zeros;
+use crate::source::portions::Portions;
 use crate::source::text::{Text, check_size, in_file};
 use crate::source::{gzip, mmap};
 use std::path::Path;
@@ -22,9 +23,10 @@ pub fn read_vector(path: &Path) -> Result<Dense> {
 
 /// Reads dense columns from a file that is already in memory, gzip-compressed or not; `path` is for error messages.
 pub fn parse_vector(path: &Path, bytes: &[u8]) -> Result<Dense> {
-    let read = |bytes: &[u8]| read_columns(Text { path, bytes, meter: None });
+    let read = |bytes: &[u8]| read_columns(Text { path, bytes, meter: None, lines: 0 });
     let columns = match gzip::is_gzip(bytes) {
-        true => gzip::decompress(Text { path, bytes, meter: None }, u64::MAX).and_then(|bytes| read(&bytes)),
+        true => gzip::decompress(Text { path, bytes, meter: None, lines: 0 }, u64::MAX)
+            .and_then(|bytes| read(&bytes)),
         false => read(bytes),
     };
     columns.map_err(in_file(path))
@@ -36,8 +38,9 @@ pub(in crate::source) fn read_columns(text: Text) -> Result<Dense> {
     let text = Text { bytes: &bytes, ..text };
     let header = header::read(text)?;
     let size = header.rows as u64 * header.cols as u64;
-    if header.entries > (text.bytes.len() - header.body) as u64 / 2 + 1 {
-        return Err(first_fault(text, &header));
+    let portions = Portions::of(text, header.body);
+    if too_many_entries(&portions, &header) {
+        return Err(first_fault(&portions, &header));
     }
     check_size("the number of values", size, header.entries)?;
     Dense::new(header.rows, header.cols, values(text, &header, size as usize)?)
@@ -52,13 +55,14 @@ fn values(text: Text, header: &Header, size: usize) -> Result<Vec<f64>> {
         *sum = if *sum == 0.0 { value } else { *sum + value };
         if sum.is_finite() { Ok(()) } else { Err(Error::DuplicateOverflow { row, col }) }
     };
-    let mut lines = Lines::new(text, header, &Piece::whole(text, header));
+    let fault = || first_fault(&Portions::of(text, header.body), header);
+    let mut lines = Lines::new(text, header, &Piece { start: header.body, end: text.bytes.len(), first: 0 });
     let mut stored = 0;
     let mut reported = header.body;
     text.begin("reading", text.bytes.len() - reported);
-    while let Some(entry) = lines.entry().map_err(|_| first_fault(text, header))? {
+    while let Some(entry) = lines.entry().map_err(|_| fault())? {
         if stored == header.entries {
-            return Err(first_fault(text, header));
+            return Err(fault());
         }
         stored += 1;
         if stored.is_multiple_of(REPORT) {
@@ -73,8 +77,10 @@ fn values(text: Text, header: &Header, size: usize) -> Result<Vec<f64>> {
     drop(lines);
     text.advance(text.bytes.len() - reported);
     if stored != header.entries {
-        return Err(first_fault(text, header));
+        return Err(fault());
     }
-    judge(text, header)?;
+    let mut judge = Judge::default();
+    judge.note(text, header);
+    judge.finish()?;
     Ok(values)
 }

@@ -1,0 +1,345 @@
+//! Matrices and graphs in text files, which the first rank reads in batches and sends to the ranks that have their rows. So no rank
+//! has the whole matrix.
+//!
+//! The file is read twice. First, each rank counts the entries of an equal share of the rows, and the ranks cut the rows by these
+//! counts into parts of about equal work. Then each rank gets the entries of its part in the order of the file, and writes them into
+//! the arrays of its rows.
+
+use crate::backend::distributed::swap_rows;
+use crate::device::Ranks;
+use crate::error::{Error, Result};
+use crate::format::finish::finish;
+use crate::format::{Csr, Duplicates, Values, partition};
+use crate::observe::{Phase, profile};
+use crate::parallel::zeros;
+use crate::source::{Entry, EntryFile};
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
+use std::thread::{self, Builder};
+
+/// The rows of a rank of a matrix in a text file.
+pub(super) struct TextRows {
+    /// The first row of this rank.
+    first: usize,
+    /// The first row of each rank, and the number of rows.
+    pub starts: Vec<usize>,
+    pub rows: Csr,
+    /// Whether the file stores one triangle of a symmetric matrix.
+    pub symmetric: bool,
+}
+
+/// Reads the rows of each rank; `None` if the file is no coordinate file that can be read in batches. `solver` names the method that
+/// needs a square matrix. All ranks call this together.
+pub(super) fn read(
+    ranks: &Ranks,
+    what: &OsStr,
+    solver: &'static str,
+    duplicates: Duplicates,
+) -> Result<Option<TextRows>> {
+    let _span = profile::begin(Phase::Read);
+    let file = if ranks.is_first() { EntryFile::open(what) } else { Ok(None) };
+    let file = ranks.agreed(file)?;
+    let file = file.as_ref();
+    let Some(about) = About::from_first(ranks, file)? else { return Ok(None) };
+    let (rows, cols) = about.shape;
+    if rows != cols {
+        return Err(Error::NotSquare { rows, cols, solver });
+    }
+    let parts = ranks.size();
+    let even: Vec<usize> =
+        (0..=parts).map(|part| (rows as u128 * part as u128 / parts as u128) as usize).collect();
+    let counts = counted(ranks, file, about, &even)?;
+    let starts = cut(ranks, rows, counts.iter().copied(), 1);
+    let counts = moved_counts(ranks, counts, &even, &starts)?;
+    let rows = placed(ranks, file, about, (what, &starts), counts, duplicates)?;
+    let first = starts[ranks.rank()];
+    Ok(Some(TextRows { first, starts, rows, symmetric: about.mirror == Some(1.0) }))
+}
+
+impl TextRows {
+    /// Returns the first `most` rows of the matrix on the first rank, and nothing on the others.
+    pub fn head(&self, ranks: &Ranks, most: usize) -> Result<Option<Csr>> {
+        let mut wanted = vec![0..0; ranks.size()];
+        wanted[0] = 0..most.min(self.starts[ranks.size()]);
+        let mut parts = self.swap(ranks, &wanted)?;
+        if !ranks.is_first() {
+            return Ok(None);
+        }
+        let own = parts.remove(0);
+        let kept = 0..own.rows();
+        own.between(&[], kept, &parts).map(Some)
+    }
+
+    /// Cuts the rows by their entries, as [`partition::by_entries`] does, and moves those that get another rank.
+    pub fn cut(self, ranks: &Ranks, together: usize) -> Result<TextRows> {
+        let lengths = (0..self.rows.rows()).map(|row| self.rows.row_range(row).len() as u64);
+        let starts = cut(ranks, self.starts[ranks.size()], lengths, together);
+        if starts == self.starts {
+            return Ok(self);
+        }
+        let here = ranks.rank();
+        let mut wanted: Vec<Range<usize>> = starts.windows(2).map(|ends| ends[0]..ends[1]).collect();
+        let kept = self.own(&wanted[here]);
+        // The rows that stay are not sent.
+        wanted[here] = 0..0;
+        let parts = self.swap(ranks, &wanted)?;
+        let rows = ranks.agreed(self.rows.between(&parts[..here], kept, &parts[here + 1..]))?;
+        Ok(TextRows { first: starts[here], starts, rows, symmetric: self.symmetric })
+    }
+
+    /// Returns which rows of this rank are in a range of all rows.
+    fn own(&self, rows: &Range<usize>) -> Range<usize> {
+        let (first, count) = (self.first, self.rows.rows());
+        let place = |row: usize| row.clamp(first, first + count) - first;
+        place(rows.start)..place(rows.end)
+    }
+
+    /// Sends each rank the rows that it wants and this rank has.
+    fn swap(&self, ranks: &Ranks, wanted: &[Range<usize>]) -> Result<Vec<Csr>> {
+        let to: Vec<Range<usize>> = wanted.iter().map(|rows| self.own(rows)).collect();
+        let parts = swap_rows(ranks, &self.rows, &to);
+        ranks.agreed(parts)
+    }
+}
+
+/// What all ranks know about a file.
+#[derive(Clone, Copy)]
+struct About {
+    shape: (usize, usize),
+    valued: bool,
+    mirror: Option<f64>,
+}
+
+impl About {
+    /// Returns what the first rank knows about its file; `None` if it has none.
+    fn from_first(ranks: &Ranks, file: Option<&EntryFile>) -> Result<Option<About>> {
+        let numbers = file.map_or_else(Vec::new, |file| {
+            let (rows, cols) = file.shape;
+            vec![rows as f64, cols as f64, f64::from(u8::from(file.valued)), file.mirror.unwrap_or(0.0)]
+        });
+        let numbers = ranks.from_first(numbers)?;
+        let &[rows, cols, valued, mirror] = &numbers[..] else { return Ok(None) };
+        Ok(Some(About {
+            shape: (rows as usize, cols as usize),
+            valued: valued > 0.0,
+            mirror: (mirror != 0.0).then_some(mirror),
+        }))
+    }
+}
+
+/// Returns the rank that has a row.
+fn owner(starts: &[usize], row: u32) -> usize {
+    starts.partition_point(|start| *start <= row as usize) - 1
+}
+
+/// Returns the number of entries of each row of this rank, mirror images included.
+fn counted(ranks: &Ranks, file: Option<&EntryFile>, about: About, starts: &[usize]) -> Result<Vec<u64>> {
+    let first = starts[ranks.rank()];
+    let mut counts: Vec<u64> = ranks.agreed(zeros(starts[ranks.rank() + 1] - first))?;
+    let read = file.map(|file| |visit: &mut Visit<'_, [u32; 2]>| file.places(visit));
+    rounds(ranks, read, |places| {
+        let mut sent = vec![Vec::new(); ranks.size()];
+        for [row, col] in places {
+            sent[owner(starts, row)].push(row);
+            if about.mirror.is_some() && row != col {
+                sent[owner(starts, col)].push(col);
+            }
+        }
+        ranks.swap(&sent)?.into_iter().flatten().for_each(|row| counts[row as usize - first] += 1);
+        Ok(())
+    })?;
+    Ok(counts)
+}
+
+/// Cuts rows of these lengths, as [`partition::by_entries`] does. Each rank passes the lengths of its rows.
+fn cut(
+    ranks: &Ranks,
+    rows: usize,
+    lengths: impl Iterator<Item = u64> + Clone,
+    together: usize,
+) -> Vec<usize> {
+    let works = lengths.map(|length| length + partition::ROW as u64);
+    let of_ranks = ranks.all_of(works.clone().sum());
+    let total: u64 = of_ranks.iter().sum();
+    let parts = ranks.size();
+    let target = |part: usize| (u128::from(total) * part as u128 / parts as u128) as u64;
+    let mut before: u64 = of_ranks[..ranks.rank()].iter().sum();
+    // The rows of this rank that have less than the work of 1, 2, ... parts before them.
+    let mut below = vec![0.0; parts];
+    for work in works {
+        (1..parts).rev().take_while(|part| before < target(*part)).for_each(|part| below[part] += 1.0);
+        before += work;
+    }
+    // Whole numbers below 2^53 are exact.
+    ranks.sum(&mut below);
+    partition::starts(rows, parts, together, |part| below[part] as usize)
+}
+
+/// Sends each rank the counts of its rows, if the ranks have those of other rows.
+fn moved_counts(ranks: &Ranks, counts: Vec<u64>, from: &[usize], to: &[usize]) -> Result<Vec<u64>> {
+    let (first, count) = (from[ranks.rank()], counts.len());
+    let place = |row: usize| row.clamp(first, first + count) - first;
+    let sent: Vec<Vec<u64>> =
+        to.windows(2).map(|ends| counts[place(ends[0])..place(ends[1])].to_vec()).collect();
+    drop(counts);
+    Ok(ranks.swap(&sent)?.concat())
+}
+
+/// Reads the entries of the rows of this rank, of which `counts` has the numbers.
+fn placed(
+    ranks: &Ranks,
+    file: Option<&EntryFile>,
+    about: About,
+    (what, starts): (&OsStr, &[usize]),
+    counts: Vec<u64>,
+    duplicates: Duplicates,
+) -> Result<Csr> {
+    let first = starts[ranks.rank()];
+    let mut rows = ranks.agreed(Rows::new(counts, about.valued))?;
+    let read = file.map(|file| |visit: &mut Visit<'_, Entry>| file.entries(visit));
+    rounds(ranks, read, |entries| {
+        // An entry is sent once to a rank that has its row and that of its mirror image.
+        let mut places = vec![Vec::new(); ranks.size()];
+        let mut values = vec![Vec::new(); ranks.size()];
+        for Entry { row, col, value } in entries {
+            let owners = [owner(starts, row), owner(starts, if about.mirror.is_some() { col } else { row })];
+            let once = if owners[0] == owners[1] { &owners[..1] } else { &owners[..] };
+            for &owner in once {
+                places[owner].push([row, col]);
+                if about.valued {
+                    values[owner].push(value);
+                }
+            }
+        }
+        let places = ranks.swap(&places)?;
+        let values = ranks.swap(&values)?;
+        for (places, values) in places.iter().zip(&values) {
+            for (index, &[row, col]) in places.iter().enumerate() {
+                let value = values.get(index).copied().unwrap_or(1.0);
+                rows.put((row as usize).wrapping_sub(first), col, value);
+                if let Some(sign) = about.mirror
+                    && row != col
+                {
+                    rows.put((col as usize).wrapping_sub(first), row, sign * value);
+                }
+            }
+        }
+        Ok(())
+    })?;
+    let complete = if rows.are_complete() { Ok(()) } else { Err(EntryFile::changed(Path::new(what))) };
+    ranks.agreed(complete)?;
+    let Rows { offsets, columns, values, .. } = rows;
+    let values = about.valued.then_some(values);
+    let rows = finish(about.shape.1, offsets, columns, values, duplicates);
+    refuse_overflow(ranks, file, &rows, first)?;
+    let rows = ranks.agreed(rows)?;
+    // A pattern gets values on all ranks if duplicates are summed on one of them, as in a file that is read at once.
+    let summed = matches!(rows.values(), Values::F64(_));
+    let anywhere = ranks.any(summed);
+    if anywhere && !summed {
+        return Csr::with_pattern(rows.pattern().clone(), Values::F64(vec![1.0; rows.nnz()]));
+    }
+    Ok(rows)
+}
+
+/// Fails if the sum of duplicates overflows on some rank; the first rank finds the line.
+fn refuse_overflow(ranks: &Ranks, file: Option<&EntryFile>, rows: &Result<Csr>, first: usize) -> Result<()> {
+    let found = match rows {
+        Err(Error::DuplicateOverflow { row, col }) => [1.0, (first + row) as f64, *col as f64],
+        _ => [0.0; 3],
+    };
+    let [found, row, col] = ranks.first_of(found);
+    match file {
+        Some(file) if found > 0.0 => ranks.agreed(Err(file.overflow((row as usize, col as usize)))),
+        _ => ranks.agreed(Ok(())),
+    }
+}
+
+/// The rows of a rank while their entries arrive.
+struct Rows {
+    counts: Vec<u64>,
+    /// The place of the next entry of each row, after a zero; at the end the offsets of the rows.
+    offsets: Vec<u64>,
+    columns: Vec<u32>,
+    /// Empty if entries have no values.
+    values: Vec<f64>,
+}
+
+impl Rows {
+    fn new(counts: Vec<u64>, valued: bool) -> Result<Rows> {
+        let mut offsets: Vec<u64> = zeros(counts.len() + 1)?;
+        let mut total = 0;
+        for (start, count) in offsets[1..].iter_mut().zip(&counts) {
+            *start = total;
+            total += count;
+        }
+        let total = total as usize;
+        Ok(Rows { counts, offsets, columns: zeros(total)?, values: zeros(if valued { total } else { 0 })? })
+    }
+
+    /// Writes an entry. Entries of rows that are not here are ignored, and so are those beyond the last place; the latter show in
+    /// [`are_complete`](Rows::are_complete).
+    fn put(&mut self, row: usize, col: u32, value: f64) {
+        if row >= self.counts.len() {
+            return;
+        }
+        let next = &mut self.offsets[row + 1];
+        let place = *next as usize;
+        *next += 1;
+        if let Some(column) = self.columns.get_mut(place) {
+            *column = col;
+        }
+        if let Some(stored) = self.values.get_mut(place) {
+            *stored = value;
+        }
+    }
+
+    /// Returns whether each row has got as many entries as were counted.
+    fn are_complete(&self) -> bool {
+        self.offsets.windows(2).zip(&self.counts).all(|(ends, count)| ends[0] + count == ends[1])
+    }
+}
+
+/// Takes a batch of entries.
+type Visit<'a, T> = dyn FnMut(Vec<T>) -> Result<()> + Send + 'a;
+
+/// Calls `round` on all ranks with each batch that the first rank reads; the other ranks get empty ones. A thread of the first rank
+/// reads the next batch meanwhile. If reading fails, all ranks return an error.
+fn rounds<T: Send>(
+    ranks: &Ranks,
+    read: Option<impl FnOnce(&mut Visit<'_, T>) -> Result<()> + Send>,
+    mut round: impl FnMut(Vec<T>) -> Result<()>,
+) -> Result<()> {
+    let more = |here: Result<bool>| ranks.agreed(here).map(|here| ranks.any(here));
+    let Some(read) = read else {
+        while more(Ok(false))? {
+            round(Vec::new())?;
+        }
+        return Ok(());
+    };
+    thread::scope(|scope| {
+        let (sender, receiver) = sync_channel(1);
+        // The batches are refused once the ranks have failed: with an error that nobody sees.
+        let refused = |_| Error::OtherRank { rank: 0 };
+        let work = move || read(&mut |batch| sender.send(batch).map_err(refused));
+        let reader = Builder::new().spawn_scoped(scope, work);
+        let failed = |error: std::io::Error| Error::Threads { threads: 1, reason: error.to_string() };
+        let reader = match reader {
+            Ok(reader) => reader,
+            Err(error) => return more(Err(failed(error))).map(drop),
+        };
+        // The loop ends when the reader does.
+        while let Ok(batch) = receiver.recv() {
+            more(Ok(true))?;
+            round(batch)?;
+        }
+        let outcome = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
+        more(outcome.map(|()| false)).map(drop)
+    })
+}
+
+#[cfg(test)]
+mod tests;

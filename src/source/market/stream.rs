@@ -1,0 +1,177 @@
+//! Coordinate files that are read in batches of entries, so that a process can pass the entries on without having all of them.
+//!
+//! The entries come in the order of the file, plain or compressed. Faults are those of a file that is read at once, with the same
+//! messages.
+
+use super::header::{self, Format, Header};
+use super::judge::Judge;
+pub use super::lines::Entry;
+use super::lines::{Lines, Piece, first_fault, too_many_entries};
+use super::{locate, most_bytes, old_line_ends};
+use crate::error::{Error, Result};
+use crate::parallel::run_all;
+use crate::source::head::HEAD;
+use crate::source::portions::Portions;
+use crate::source::text::{Text, check_rows, in_file, without_mark};
+use crate::source::tokens::{Scan, pieces};
+use crate::source::{detect, gzip, is_file, mmap, webgraph};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// Entries of a batch, unless the file ends; a portion of text with more of them makes a larger batch.
+const BATCH: usize = 1 << 17;
+/// Bytes of text that are parsed at once.
+const TEXT: usize = 4 << 20;
+
+/// A coordinate file in the format Matrix Market.
+pub struct EntryFile {
+    path: PathBuf,
+    /// Numbers of rows and columns.
+    pub shape: (usize, usize),
+    /// Whether entries have values. If not, every entry is 1.
+    pub valued: bool,
+    /// The sign of the mirror image of an entry off the diagonal; `None` if there are no mirror images.
+    pub mirror: Option<f64>,
+    entries: u64,
+}
+
+impl EntryFile {
+    /// Opens the file that `what` names. `None` if it is another file, or one whose first lines have a fault: the reader of whole
+    /// files reads it, or reports the fault.
+    pub fn open(what: &OsStr) -> Result<Option<EntryFile>> {
+        let path = Path::new(what);
+        // A pipe can be read only once.
+        if !is_file(what) || !path.is_file() || webgraph::is_named(path) {
+            return Ok(None);
+        }
+        let open = |bytes: &[u8]| {
+            let Some((portions, header)) = opened(path, bytes)? else { return Ok(None) };
+            if too_many_entries(&portions, &header) {
+                return Err(first_fault(&portions, &header));
+            }
+            check_rows(header.rows, header.entries)?;
+            Ok(Some(EntryFile {
+                path: path.to_owned(),
+                shape: (header.rows, header.cols),
+                valued: header.valued(),
+                mirror: header.symmetry.mirror(),
+                entries: header.entries,
+            }))
+        };
+        mmap::with(path, open).map_err(in_file(path))
+    }
+
+    /// Calls `visit` with the rows and columns of all entries, in batches, until it returns an error. If there are no mirror images,
+    /// only the rows are read, and each column is given as its row.
+    pub fn places(&self, visit: impl FnMut(Vec<[u32; 2]>) -> Result<()> + Send) -> Result<()> {
+        match self.mirror {
+            Some(_) => self.pass(|lines| Ok(lines.position()?.map(|(row, col)| [row, col])), visit),
+            None => self.pass(|lines| Ok(lines.row()?.map(|row| [row, row])), visit),
+        }
+        .map(drop)
+    }
+
+    /// Calls `visit` with all entries, in batches, until it returns an error.
+    pub fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()> + Send) -> Result<()> {
+        self.pass(|lines| lines.entry(), visit)?.finish()
+    }
+
+    /// Returns the error for duplicates whose sum overflows f64, with the line at which it does.
+    pub fn overflow(&self, position: (usize, usize)) -> Error {
+        let located: Result<()> =
+            self.with(|portions, header| Err(locate(&portions, header, self.mirror, position)));
+        located.err().unwrap_or_else(|| EntryFile::changed(&self.path))
+    }
+
+    /// Returns the error for a file that is not the same in the second reading.
+    pub fn changed(path: &Path) -> Error {
+        let source = std::io::Error::other("it has changed while it was read; read it again");
+        Error::Io { action: "read", path: path.to_owned(), source }
+    }
+
+    /// Opens the file again, and refuses it if its size line has changed.
+    fn with<R>(&self, work: impl FnOnce(Portions, &Header) -> Result<R>) -> Result<R> {
+        let path = &self.path;
+        let open = |bytes: &[u8]| {
+            let same = |header: &Header| {
+                (header.rows, header.cols) == self.shape
+                    && (header.valued(), header.symmetry.mirror()) == (self.valued, self.mirror)
+                    && header.entries == self.entries
+            };
+            match opened(path, bytes)? {
+                Some((portions, header)) if same(&header) => work(portions, &header),
+                _ => Err(EntryFile::changed(path)),
+            }
+        };
+        mmap::with(path, open).map_err(in_file(path))
+    }
+
+    /// Reads all entries by `next`, and calls `visit` with batches of them.
+    fn pass<T: Send>(
+        &self,
+        next: impl Fn(&mut Lines<'_>) -> Scan<Option<T>> + Sync,
+        mut visit: impl FnMut(Vec<T>) -> Result<()> + Send,
+    ) -> Result<Judge> {
+        self.with(|portions, header| {
+            let most = if portions.packed { most_bytes(header) } else { u64::MAX };
+            let (mut batch, mut read, mut bytes) = (Vec::new(), 0, 0);
+            let mut judge = Judge::default();
+            portions.each(|text, start| {
+                let parse = |piece: Piece| {
+                    let mut lines = Lines::new(text, header, &piece);
+                    let mut entries = Vec::new();
+                    while let Some(entry) = next(&mut lines)? {
+                        entries.push(entry);
+                    }
+                    Scan::Ok(entries)
+                };
+                bytes += text.bytes.len() as u64;
+                for entries in run_all(Piece::of(pieces(text.bytes, start)), parse) {
+                    let entries = entries.map_err(|_| first_fault(&portions, header))?;
+                    read += entries.len() as u64;
+                    batch.extend(entries);
+                }
+                if read > header.entries || bytes > most {
+                    return Err(first_fault(&portions, header));
+                }
+                judge.note(text, header);
+                if batch.len() >= BATCH { visit(std::mem::take(&mut batch)) } else { Ok(()) }
+            })?;
+            if read < header.entries {
+                return Err(first_fault(&portions, header));
+            }
+            visit(batch).map(|()| judge)
+        })
+    }
+}
+
+/// Returns the portions of text with the entries, and the header; `None` if the file is no coordinate file, or its header is faulty or
+/// far longer than usual.
+fn opened<'a>(path: &'a Path, bytes: &'a [u8]) -> Result<Option<(Portions<'a>, Header)>> {
+    let file = Text { path, bytes, meter: None, lines: 0 };
+    let unpacked;
+    let packed = gzip::is_gzip(bytes);
+    let text = match packed {
+        true => {
+            unpacked = match gzip::first_lines(file)? {
+                Some(lines) => lines,
+                None => gzip::head(file, gzip::PORTION)?,
+            };
+            Text { bytes: without_mark(&unpacked), ..file }
+        }
+        false => Text { bytes: without_mark(bytes), ..file },
+    };
+    let start = Text { bytes: &text.bytes[..text.bytes.len().min(HEAD)], ..text };
+    if !detect::is_market(start) || old_line_ends(start.bytes) {
+        return Ok(None);
+    }
+    let Ok(header) = header::read(text) else { return Ok(None) };
+    if header.format != Format::Coordinate {
+        return Ok(None);
+    }
+    let portions = match packed {
+        true => Portions::unpacking(file, header.body),
+        false => Portions::of(Text { bytes: without_mark(bytes), ..file }, header.body).at_most(TEXT),
+    };
+    Ok(Some((portions, header)))
+}
