@@ -106,6 +106,18 @@ pub struct HostMethod {
     pub one_thread: bool,
 }
 
+impl HostMethod {
+    fn place(self) -> &'static str {
+        if self.one_thread { "one thread of the CPU" } else { "the CPU" }
+    }
+
+    /// Returns the error for a setting that the method does not support.
+    pub(super) fn refuse(self, setting: &'static str, value: impl fmt::Display) -> Error {
+        let why = format!("{} runs in f64 on {}, and needs no backend", self.name, self.place());
+        Error::setting(setting, value, why)
+    }
+}
+
 impl Request {
     /// Checks the request against the backend registry, and chooses the device. Looks for a GPU only if the request leaves the
     /// choice open.
@@ -126,20 +138,17 @@ impl Request {
     /// Checks the request for a method that runs in f64 on the CPU and needs no backend.
     pub fn settle_on_host(&self, method: HostMethod) -> Result<Settled> {
         check_threads(self.threads)?;
-        let HostMethod { name, one_thread } = method;
-        let place = if one_thread { "one thread of the CPU" } else { "the CPU" };
-        let why = format!("{name} runs in f64 on {place}, and needs no backend");
         if !matches!(self.device.as_str(), "auto" | "cpu") {
-            return Err(Error::setting("device", &self.device, why));
+            return Err(method.refuse("device", &self.device));
         }
         if self.backend != "auto" {
-            return Err(Error::setting("backend", &self.backend, why));
+            return Err(method.refuse("backend", &self.backend));
         }
         if self.precision != Precision::F64 {
-            return Err(Error::setting("precision", self.precision.name(), why));
+            return Err(method.refuse("precision", self.precision.name()));
         }
-        let device = DeviceName::Cpu(if one_thread { Some(1) } else { self.threads });
-        let device_because = Some(format!("{name} runs on {place}"));
+        let device = DeviceName::Cpu(if method.one_thread { Some(1) } else { self.threads });
+        let device_because = Some(format!("{} runs on {}", method.name, method.place()));
         Ok(Settled { device, shares: Vec::new(), device_because, backend: self.backend_on(device)? })
     }
 

@@ -83,7 +83,8 @@ macro_rules! device_settings {
             self
         }
 
-        /// Sets device, backend, precision and threads at once. `settled` is the result of settling `request`.
+        /// Sets device, backend, precision and threads at once. `settled` is the result of `request.settle()`. For a method that runs
+        /// on the CPU alone, such as Gauss-Seidel, it is that of [`Request::settle_on_host`].
         pub fn settled(mut self, request: Request, settled: Settled) -> Self {
             (self.running.request, self.running.settled) = (request, Some(settled));
             self
@@ -139,17 +140,28 @@ pub(super) use device_settings;
 pub(super) use running_settings;
 
 impl Running {
+    /// Settles the request, unless the caller has done so. `on_host` is the method if it needs no backend.
+    fn settle(&mut self, on_host: Option<HostMethod>) -> Result<Settled> {
+        let given = self.settled.take();
+        let Some(method) = on_host else {
+            return given.map_or_else(|| self.request.settle(), Ok);
+        };
+        match given {
+            Some(Settled { device: device @ DeviceName::Cuda(_), .. }) => {
+                Err(method.refuse("device", device))
+            }
+            // Checks the device of a handle, too.
+            _ => self.request.settle_on_host(method),
+        }
+    }
+
     /// Opens the device, and returns it with the backend of the request. `on_host` is the method if it needs no
     /// backend.
     pub fn open(&mut self, on_host: Option<HostMethod>) -> Result<(DeviceHandle, Choice)> {
         if let Some(device) = &self.device {
             self.request.device = device.instead_of(&self.request.device)?;
         }
-        let settled = match (self.settled.take(), on_host) {
-            (Some(settled), _) => settled,
-            (None, None) => self.request.settle()?,
-            (None, Some(method)) => self.request.settle_on_host(method)?,
-        };
+        let settled = self.settle(on_host)?;
         settled.require_one("a product runs")?;
         settled.check_device()?;
         let device = match self.device.take() {
@@ -168,11 +180,7 @@ impl Running {
         if self.device.is_some() || self.separate {
             return Ok(Vec::new());
         }
-        let settled = match (self.settled.take(), on_host) {
-            (Some(settled), _) => settled,
-            (None, None) => self.request.settle()?,
-            (None, Some(method)) => self.request.settle_on_host(method)?,
-        };
+        let settled = self.settle(on_host)?;
         let shares = settled.shares.clone();
         if !shares.is_empty() {
             settled.check_device()?;

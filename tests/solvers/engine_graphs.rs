@@ -3,8 +3,9 @@
 use crate::common::vectors::bits;
 use crate::common::zoo;
 use solver::device::Cpu;
-use solver::engine::markov::Classes;
+use solver::engine::markov::{ChainMethod, Classes};
 use solver::engine::pagerank::{Repeated, SelfLoops};
+use solver::engine::{Request, Settled};
 use solver::error::ChainError;
 use solver::prelude::*;
 use solver::solve::markov::chain::Chain;
@@ -234,6 +235,25 @@ fn settings_out_of_range_are_refused_by_their_names() {
     let chain = Matrix::open(CHAIN).unwrap();
     assert_eq!(setting(markov(&chain).tol(2.0).solve().unwrap_err()), "tol");
     assert_eq!(setting(markov(&chain).x0(vec![0.0; 300]).solve().unwrap_err()), "x0");
+}
+
+#[test]
+fn methods_of_the_cpu_refuse_a_gpu_that_was_settled_for_them() {
+    let request = Request { device: "cpu".to_owned(), ..Request::default() };
+    let on_gpu = || Settled { device: DeviceName::Cuda(0), ..request.settle().unwrap() };
+    let ranking = pagerank().method(RankMethod::GaussSeidel).settled(Request::default(), on_gpu());
+    let chain = Matrix::open(CHAIN).unwrap();
+    let chain = markov(&chain).method(ChainMethod::Aggregation).settled(Request::default(), on_gpu());
+    let refused = [ranking.solve().map(drop).unwrap_err(), chain.solve().map(drop).unwrap_err()];
+    for (error, place) in refused.iter().zip(["on the CPU", "on one thread of the CPU"]) {
+        let text = error.to_string();
+        assert!(matches!(error, Error::BadSetting { setting: "device", .. }), "{text}");
+        assert!(text.contains("cuda:0") && text.contains(&format!("runs in f64 {place}")), "{text}");
+    }
+    let settled = request.settle().unwrap();
+    assert!(
+        pagerank().method(RankMethod::GaussSeidel).settled(request, settled).solve().unwrap().converged()
+    );
 }
 
 #[test]
