@@ -198,10 +198,11 @@ pub(crate) fn copied<T: Copy + Zeroable + Send + Sync>(from: &[T]) -> Result<Vec
     Ok(in_pieces(from, |from, to| to.copy_from_slice(from))?.0)
 }
 
-/// Copies bytes, on the pool if they are many.
+/// Copies bytes, on the pool if they are many. Panics if the lengths differ.
 pub(crate) fn copy_bytes(from: &[u8], to: &mut [u8]) {
     /// Bytes that a thread copies as one task.
     const PIECE: usize = 1 << 20;
+    assert_eq!(from.len(), to.len(), "the lengths of the two slices must be equal");
     if from.len() <= 4 * PIECE {
         return to.copy_from_slice(from);
     }
@@ -291,6 +292,22 @@ mod tests {
         assert_eq!(inside, (100_000, 100_000));
         let panicked = std::panic::catch_unwind(|| beside(|| panic!("of the work"), || ()));
         assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"of the work"));
+    }
+
+    #[test]
+    fn bytes_are_copied_whole_and_only_between_equal_lengths() {
+        for n in [1000, (5 << 20) + 7] {
+            let from: Vec<u8> = (0..n).map(|i| (i % 251) as u8).collect();
+            let copied = |length: usize| {
+                let mut to = vec![0; length];
+                copy_bytes(&from, &mut to);
+                to
+            };
+            assert!(copied(n) == from, "{n} bytes");
+            for other in [n - 1, n + 1] {
+                assert!(std::panic::catch_unwind(|| copied(other)).is_err(), "{n} bytes to {other}");
+            }
+        }
     }
 
     #[test]

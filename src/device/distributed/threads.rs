@@ -245,7 +245,9 @@ mod tests {
 
     #[test]
     fn messages_of_many_bytes_arrive_whole() {
-        let list = |from: usize, to: usize| vec![(3 * from + to) as u32; (1 << 20) + 1000 * from + to];
+        let list = |from: usize, to: usize| -> Vec<u32> {
+            (0..(1 << 20) + 1000 * from + to).map(|at| (4 * at + 2 * from + to) as u32).collect()
+        };
         let swap = |ranks: &Ranks| ranks.swap(&[list(ranks.rank(), 0), list(ranks.rank(), 1)]);
         for (rank, found) in in_threads(2, swap).into_iter().enumerate() {
             assert!(found.unwrap() == [list(0, rank), list(1, rank)]);
