@@ -14,7 +14,8 @@ use solver::format::{Coo, Csr, Duplicates};
 use solver::prelude::*;
 use solver::scalar::Precision;
 use solver::solve::pagerank::links::Links;
-use solver::stop::StopReason;
+use solver::solve::pagerank::{RankProblem, power};
+use solver::stop::{StopReason, StoppingRule};
 use std::ffi::OsStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -91,17 +92,30 @@ pub fn with_repeats() -> Matrix {
     Matrix::from(edges.into_csr_with(Duplicates::Keep).unwrap())
 }
 
+/// Returns the links into the vertices of this rank of a generated graph. With `reorder`, the vertices may be reordered.
+fn links_into(ranks: &Ranks, name: &str, reorder: bool) -> Links {
+    let part = RankGraph::generate(ranks, OsStr::new(name)).unwrap().unwrap();
+    let starts = ranks.all_of(part.vertices().start as u64);
+    let starts: Vec<_> =
+        starts.into_iter().map(|start| start as usize).chain([part.links().cols()]).collect();
+    Links::of_ranks(ranks, &starts, part.links(), 2, reorder).unwrap()
+}
+
 /// Returns the operator of the links into the vertices of this rank.
 pub fn links_of<D: Local + Pick<f64>>(
     ranks: &Ranks,
     device: D,
     backend: &str,
 ) -> Operator<Distributed<D>, f64> {
-    let part = RankGraph::generate(ranks, OsStr::new(GRAPH)).unwrap().unwrap();
-    let starts = ranks.all_of(part.vertices().start as u64);
-    let starts: Vec<_> =
-        starts.into_iter().map(|start| start as usize).chain([part.links().cols()]).collect();
-    let links = Links::of_ranks(ranks, &starts, part.links(), (2, true)).unwrap();
+    operator_of(ranks, &links_into(ranks, GRAPH, true), device, backend)
+}
+
+fn operator_of<D: Local + Pick<f64>>(
+    ranks: &Ranks,
+    links: &Links,
+    device: D,
+    backend: &str,
+) -> Operator<Distributed<D>, f64> {
     let rows = links.rank_rows().unwrap();
     device.enter().unwrap();
     let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend).unwrap();
@@ -285,6 +299,40 @@ fn a_generated_graph_whose_vertices_are_reordered_has_the_ranks_of_one_process()
     });
     let [least, most] = [links.iter().min().unwrap(), links.iter().max().unwrap()];
     assert!(most - least < most / 10, "{links:?}");
+}
+
+#[test]
+fn vertices_that_keep_their_order_have_the_ranks_of_one_process() {
+    let name = "rmat:scale=18,edges=2000000";
+    let graph = Matrix::open_graph(name).unwrap();
+    let one = Pagerank::new(&graph).device("cpu").tol(1e-8).solve().unwrap();
+    let incoming = Links::new(graph.csr()).unwrap();
+    let lengths = |links: &Links| -> Vec<_> {
+        (0..links.rows()).map(|vertex| links.incoming().row_range(vertex).len()).collect()
+    };
+    let found = over_ranks(3, |ranks| {
+        assert!(links_into(ranks, name, true).are_reordered());
+        let links = links_into(ranks, name, false);
+        assert!(!links.are_reordered());
+        let operator = operator_of(ranks, &links, Cpu::new(Some(1)).unwrap(), "rows");
+        let problem = RankProblem {
+            links: &links,
+            damping: 0.85,
+            dangling: Dangling::Uniform,
+            teleport: None,
+            start: None,
+        };
+        let rule =
+            StoppingRule::any([StoppingRule::AbsoluteResidual(1e-8), StoppingRule::MaxIterations(1000)]);
+        let ranking = power(operator, &problem, false, &rule, &mut []).unwrap();
+        (lengths(&links), ranking)
+    });
+    let of_all: Vec<_> = found.iter().flat_map(|(lengths, _)| lengths.clone()).collect();
+    assert!(of_all == lengths(&incoming));
+    let all = found.iter().flat_map(|(_, ranking)| &ranking.ranks);
+    let distance: f64 = all.zip(one.ranks()).map(|(a, b)| (a - b).abs()).sum();
+    let bound = found[0].1.certificate.error_bound;
+    assert!(bound <= 1e-8 && distance <= one.error_bound() + bound, "{distance:e}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
     let work = ranks.fold(row_work(&device) as f64, f64::max) as usize;
     // As in one process, iterations of GPUs are too fast for reordering to pay, unless there are many.
     let reorder = ranks.any(matches!(device.0, Opened::Cpu(_))) || settings.may_take_long();
-    let links = Links::of_ranks(&ranks, &starts, &outgoing, (work, reorder));
+    let links = Links::of_ranks(&ranks, &starts, &outgoing, work, reorder);
     let mut links = links.map_err(|error| named(&names, error))?;
     drop((outgoing, sorting));
     let (columns, precision) = (running.request.columns, running.request.precision);

@@ -21,7 +21,8 @@ impl Links {
         ranks: &Ranks,
         starts: &[usize],
         graph: &Csr,
-        (work, reorder): (usize, bool),
+        work: usize,
+        reorder: bool,
     ) -> Result<Links> {
         let n = starts[ranks.size()];
         let weights = ranks.agreed(checked_weights(graph, starts[ranks.rank()]))?;
