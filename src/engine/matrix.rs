@@ -108,12 +108,13 @@ impl Matrix {
     }
 
     /// Returns the matrix without stored values, if each of them is 1. An iteration then moves fewer bytes.
-    pub(super) fn without_ones(self) -> Result<Matrix> {
-        if matches!(self.csr.values(), Values::Ones) || !self.csr.values().are_ones() {
-            return Ok(self);
+    pub(super) fn without_ones(self) -> Matrix {
+        match self.csr.values() {
+            Values::F32(_) | Values::F64(_) if self.csr.values().are_ones() => {
+                Matrix { csr: Arc::new(self.csr.without_values()), ..self }
+            }
+            _ => self,
         }
-        let csr = Csr::with_pattern(Arc::clone(self.csr.pattern()), Values::Ones)?;
-        Ok(Matrix { csr: Arc::new(csr), ..self })
     }
 
     /// Builds a matrix from entries `(row, column, value)`, counted from 0. Duplicate entries are summed.

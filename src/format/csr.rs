@@ -125,6 +125,11 @@ impl Csr {
         Csr { pattern: Arc::clone(&self.pattern), values }
     }
 
+    /// Returns the matrix with a 1 in place of each value; no values are stored, and the pattern is shared.
+    pub(crate) fn without_values(&self) -> Csr {
+        Csr { pattern: Arc::clone(&self.pattern), values: Values::Ones }
+    }
+
     /// Returns the matrix with 64-bit row offsets even if it does not need them, for tests of that path.
     #[doc(hidden)]
     pub fn with_wide_offsets(&self) -> Csr {

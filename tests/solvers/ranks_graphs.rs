@@ -185,6 +185,29 @@ fn weights_self_loops_and_repeated_links_count_as_in_one_process() {
 }
 
 #[test]
+fn links_that_all_weigh_1_are_ranked_without_weights_on_all_ranks() {
+    let open = graph();
+    let weighing = |last: f64| {
+        let ones = vec![1.0; open.nnz() - 1];
+        open.with_values([ones, vec![last]].concat()).unwrap()
+    };
+    // The backend refuses weights. Five ranks have a graph of three links, so two of them have none.
+    let pull = |size: usize, graph: &Matrix| ranked(size, graph, &|_, p| p.backend("pull"));
+    let (_, expected) = pull(3, &open).unwrap();
+    assert_eq!(bits(&pull(3, &weighing(1.0)).unwrap().1), bits(&expected));
+    let few = Matrix::from_triplets(3, 3, [(0, 1, 1.0), (1, 2, 1.0), (2, 0, 1.0)]).unwrap();
+    assert!(pull(5, &few).unwrap().0.converged());
+    // All ranks keep the weights if one of them has a weight other than 1.
+    let errors = over_ranks(3, |ranks| {
+        let part = RankGraph::distribute(ranks, ranks.is_first().then_some(&weighing(1.5))).unwrap();
+        assert_eq!(part.links().values().get(part.links().nnz() - 1) == 1.5, ranks.rank() == 2);
+        let solved = Pagerank::over_ranks(&part).device("cpu").threads(1).backend("pull").solve();
+        solved.map(drop).unwrap_err().to_string()
+    });
+    assert!(errors.iter().all(|error| error.contains("a matrix with values")), "{errors:?}");
+}
+
+#[test]
 fn jumps_and_starts_are_those_of_one_process() {
     let earlier = Pagerank::new(&graph()).device("cpu").damping(0.5).solve().unwrap().into_ranks();
     let even: Vec<f64> = (0..512).map(|vertex| f64::from(vertex % 7)).collect();
@@ -386,8 +409,8 @@ fn what_cannot_be_ranked_is_refused_on_all_ranks_with_the_cause_on_one() {
         assert!(!causes.is_empty() && causes.iter().all(|cause| *cause == causes[0]), "{causes:?}");
         causes[0].clone()
     };
-    let serial = refused(&graph(), &|p| p.method(RankMethod::GaussSeidel));
-    assert!(serial.contains("one process") && serial.contains("gauss-seidel"), "{serial}");
+    let alone = refused(&graph(), &|p| p.method(RankMethod::GaussSeidel));
+    assert!(alone.contains("one process") && alone.contains("gauss-seidel"), "{alone}");
     let unknown = refused(&graph(), &|p| p.personalise(Weights::from_vertices(["4711"])));
     assert!(unknown.contains("4711"), "{unknown}");
     let short = refused(&graph(), &|p| p.personalise(vec![1.0; 10]));

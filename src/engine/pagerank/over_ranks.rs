@@ -40,6 +40,9 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
     let (self_loops, duplicates) = loops_and_repeats(&graph.links, first);
     let [self_loops, duplicates] = [self_loops, duplicates].map(|mine| ranks.total(mine));
     let RankGraph { starts, links, names, name, stand_in, notes, seconds_load, .. } = graph;
+    // As in one process, iterations of links that all weigh 1 move fewer bytes without weights. All ranks then store none.
+    let weighted = ranks.any(!links.values().are_ones());
+    let links = if weighted { links } else { Arc::new(links.without_values()) };
     let (loops, repeats) = (settings.self_loops == SelfLoops::Keep, settings.duplicates == Repeated::Keep);
     let outgoing = match loops && repeats {
         true => links,

@@ -142,7 +142,7 @@ impl Prepared {
         let (device, backend) = running.open(settings.host_method())?;
         let began = Instant::now();
         let sorting = running.phases.begin(Phase::Build, "sorting the links");
-        let graph = graph.without_ones()?;
+        let graph = graph.without_ones();
         let (loops, repeats) =
             (settings.self_loops == SelfLoops::Keep, settings.duplicates == Repeated::Keep);
         let csr = if loops && repeats {

@@ -57,7 +57,7 @@ impl Several {
     fn new(pagerank: Pagerank, devices: Vec<DeviceHandle>) -> Result<Several> {
         let Pagerank { graph, settings, personalise, each, x0, running } = pagerank;
         let Graph::Whole(graph) = graph else { unreachable!("a rank has one device") };
-        let graph = graph.without_ones()?;
+        let graph = graph.without_ones();
         let make = |ranks: &device::Ranks, _: &DeviceHandle, running: Running| {
             let graph = RankGraph::of_shared(ranks, &graph)?;
             let settings = Settings::clone(&settings);
