@@ -58,7 +58,7 @@ impl Decisions {
         }
     }
 
-    /// Adds device, backend, precision and limits. The backend of a serial method is `none`.
+    /// Adds device, backend, precision and limits. The backend is `none` if the method runs on the CPU and needs none.
     pub fn running(&mut self, run: &RunArgs, running: &Running, max_iters: impl fmt::Display) {
         let several = if running.settled.shares.is_empty() { "" } else { ", each with a part of the rows" };
         self.add("device", format!("{}{several}", running.settled.names()));

@@ -11,8 +11,7 @@ const FIRST_BATCH: usize = 8;
 
 /// The time of the shortest batch, in which waiting for the device, about 30 us, is a small part.
 const SHORTEST_BATCH_SECONDS: f64 = 1e-3;
-/// The iterations that the shortest batch has at most. A longer batch has at most as many iterations as were done before, because a
-/// prediction from few iterations may be far off.
+/// The iterations that the shortest batch has at most.
 const SHORTEST_BATCH: usize = 16;
 
 /// Beyond this, waiting for the device costs almost no time.
@@ -39,8 +38,9 @@ impl Pace {
         self.before = (0, 0.0);
     }
 
-    /// Returns the size of the next batch, at most `longest`. If iterations past the end of the solve take no time, only the time
-    /// limit of a batch and `longest` bound it.
+    /// Returns the size of the next batch, at most `longest`. A batch longer than the shortest one has at most as many iterations as
+    /// were done before, because a prediction from few iterations may be far off. If iterations past the end of the solve take no time,
+    /// only the time limit of a batch and `longest` bound it.
     pub fn next(
         &mut self,
         now: &Progress,

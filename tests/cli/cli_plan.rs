@@ -350,9 +350,9 @@ fn a_dry_run_of_pagerank_or_markov_prints_every_decision_and_reads_only_the_head
             ("memory", "known after the matrix is read"),
         ],
     );
-    let serial = plan(&["pagerank", "--graph", "poisson2d:1000x1000", "--method", "gauss-seidel"]);
+    let on_cpu = plan(&["pagerank", "--graph", "poisson2d:1000x1000", "--method", "gauss-seidel"]);
     // Twice 4,996,000 column indices and 1,000,001 offsets of 4 bytes.
-    has(&serial, &[("backend", "none"), ("chosen", "runs on the CPU"), ("memory", "at least 48.0 MB")]);
+    has(&on_cpu, &[("backend", "none"), ("chosen", "runs on the CPU"), ("memory", "at least 48.0 MB")]);
     let chain = plan(&["markov", "--matrix", word(&broken), "--classes", "each", "--time-limit", "9"]);
     let lines = [("solver", "markov"), ("classes", "each"), ("rows", "sum to 1"), ("time-limit", "9 s")];
     has(&chain, &lines);

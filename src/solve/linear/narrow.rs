@@ -116,9 +116,9 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
             let left = self.leave(all, state);
             let device = all.workspace().device();
             let failed = device.agree(left.is_err());
-            // The last rank that failed for another reason than lack of memory, counted from 1.
             let own = left.as_ref().is_err_and(is_fatal);
             let rank = device.ranks().map_or(0, Ranks::rank) as f64 + 1.0;
+            // The last rank that failed for another reason than lack of memory, counted from 1; 0 for none.
             let fatal = device.fold(if own { rank } else { 0.0 }, f64::max);
             match left {
                 Ok(narrow) if !failed => {

@@ -262,7 +262,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
         }
         let mut work = workspace.work();
         work.upload(v::v, &host)?;
-        // The vectors of the device in single precision are divided in double precision, as for one column.
+        // The division is in double precision, also for vectors in single precision, as that of a personalised start of one column.
         for column in 0..k {
             teleport(column)?.for_each(|i, v| host[i * k + column] = T::from_f64(v / w(i)));
         }
