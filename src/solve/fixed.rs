@@ -150,15 +150,16 @@ impl<D: Device, T: Scalar, P: Steps<D, T>> Executor for OnDevice<D, T, P> {
     }
 }
 
-/// Passes on the host.
-struct OnHost<P> {
-    x: Vec<f64>,
+/// Passes on the host, which change a state; `answer` returns x.
+struct OnHost<X, P, A> {
+    state: X,
     pass: P,
+    answer: A,
     aim: f64,
     factor: f64,
 }
 
-impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Iterations for OnHost<P> {
+impl<X, P: FnMut(&mut X, usize) -> f64, A> Iterations for OnHost<X, P, A> {
     fn prepare(&mut self, _: usize, _: &SlotState) -> Result<usize> {
         Ok(1)
     }
@@ -177,7 +178,7 @@ impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Iterations for OnHost<P> {
 
     fn advance(&mut self, iterations: usize, state: &mut SlotState) -> Result<()> {
         for _ in 0..iterations {
-            let step = (self.pass)(&mut self.x, state.counts[0] as usize);
+            let step = (self.pass)(&mut self.state, state.counts[0] as usize);
             if !step.is_finite() {
                 state.done[0] = StopCode::NotFinite as u32;
                 break;
@@ -196,7 +197,7 @@ impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Iterations for OnHost<P> {
     }
 }
 
-impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Executor for OnHost<P> {
+impl<X, P: FnMut(&mut X, usize) -> f64, A: Fn(&X) -> Result<Vec<f64>>> Executor for OnHost<X, P, A> {
     const ROUNDING: f64 = f64::EPSILON;
 
     type Host = Vec<f64>;
@@ -206,7 +207,7 @@ impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Executor for OnHost<P> {
     }
 
     fn fetch(&self) -> Result<Vec<f64>> {
-        Ok(self.x.clone())
+        (self.answer)(&self.state)
     }
 
     fn column(host: &mut Vec<f64>, _: usize) -> Vec<f64> {
@@ -337,15 +338,16 @@ fn only(mut found: Vec<Found>) -> Found {
     found.swap_remove(0)
 }
 
-/// Iterates on the host; `pass` computes the next x and returns the length of its step, given the number of iterations before.
-pub(super) fn on_host(
-    x: Vec<f64>,
-    pass: impl FnMut(&mut Vec<f64>, usize) -> f64,
+/// Iterates on the host; `pass` changes the state to that of the next x, and returns the length of the step, given the number of
+/// iterations before. `answer` returns x.
+pub(super) fn on_host<X>(
+    state: X,
+    (pass, answer): (impl FnMut(&mut X, usize) -> f64, impl Fn(&X) -> Result<Vec<f64>>),
     terms: &Terms<'_>,
     observers: &mut [&mut dyn Observer],
     mut check: impl FnMut(Vec<f64>) -> (Vec<f64>, f64),
 ) -> Result<Found> {
-    let mut executor = OnHost { x, pass, aim: 0.0, factor: terms.factor };
+    let mut executor = OnHost { state, pass, answer, aim: 0.0, factor: terms.factor };
     iterate(&mut executor, SlotState::new(0, 1), terms, observers, |_, x| Ok(check(x))).map(only)
 }
 
@@ -365,9 +367,11 @@ fn iterate<S: Executor>(
     let (k, mut tracks) = (state.k, Tracks::default());
     // Only the computed error can meet the tolerance.
     let mut run = Run::new(&mut tracks, k, Cow::Owned(rule.without_tolerances()), observers);
+    // Smaller steps consist of rounding alone, and may repeat forever.
+    let aim = tolerance.max(factor * FLOOR * S::ROUNDING);
     for column in 0..k {
-        run.tracks[column].begin(now, Some(tolerance));
-        executor.aim(column, tolerance, factor, &mut state);
+        run.tracks[column].begin(now, Some(aim));
+        executor.aim(column, aim, factor, &mut state);
     }
     executor.write(&state)?;
     let mut family = Fixed { tolerance, factor, vector, check, found: vec![(None, 0.0); k] };

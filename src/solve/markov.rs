@@ -218,7 +218,7 @@ pub fn serial(
     };
     let terms = Terms { rule, factor: 1.0, vector: "the distribution" };
     let mut truth = f64::INFINITY;
-    let found = fixed::on_host(x, pass, &terms, observers, |x| {
+    let found = fixed::on_host(x, (pass, |x: &Vec<f64>| Ok(x.clone())), &terms, observers, |x| {
         truth = residual(incoming, &x);
         (x, truth)
     })?;

@@ -24,7 +24,6 @@ use crate::backend::Operator;
 use crate::device::{Cpu, Device, Recorded};
 use crate::error::{Error, Result};
 use crate::observe::Observer;
-use crate::parallel::tabulate;
 use crate::scalar::Scalar;
 use crate::solve::fixed::{self, Found, Terms, check_distribution, check_probabilities};
 use crate::solve::part::Part;
@@ -384,24 +383,26 @@ pub fn gauss_seidel(
 ) -> Result<Ranking> {
     let began = Instant::now();
     problem.check()?;
+    if problem.links.vertices() == 0 {
+        return Ok(empty_ranking());
+    }
     let renumbered = Renumbered::new(problem);
     let problem = &renumbered.problem(problem);
-    let n = problem.links.vertices();
-    let vector_bytes = (gauss_seidel::VECTORS * n * size_of::<f64>()) as u64;
-    let x = tabulate(problem.links.rows(), |i| problem.start(i))?;
-    if n == 0 {
-        return Ok(Ranking { vector_bytes, ..empty_ranking() });
-    }
-    let mut state = gauss_seidel::State::new(problem, &x)?;
-    let operator_bytes = state.bytes();
-    let bytes_per_iteration = operator_bytes + vector_bytes;
+    let state = gauss_seidel::State::new(problem)?;
+    let (operator_bytes, vector_bytes) = (state.bytes(), state.vector_bytes());
     let seconds_setup = began.elapsed().as_secs_f64();
     let terms = Terms { rule, factor: problem.error_of_step(), vector: "the ranks" };
     let mut certificate = Certificate::NONE;
-    let pass = |x: &mut Vec<f64>, _| state.pass(device, problem, x);
-    let found = fixed::on_host(x, pass, &terms, observers, |x| checked_ranks(problem, x, &mut certificate))?;
+    let (pass, ranks) = (
+        |state: &mut gauss_seidel::State, _| state.pass(device, problem),
+        |state: &gauss_seidel::State| state.ranks(problem),
+    );
+    let found = fixed::on_host(state, (pass, ranks), &terms, observers, |x| {
+        checked_ranks(problem, x, &mut certificate)
+    })?;
     Ok(Ranking {
-        bytes_per_iteration,
+        // A pass reads the links, and reads and writes both vectors.
+        bytes_per_iteration: operator_bytes + 2 * vector_bytes,
         operator_bytes,
         vector_bytes,
         seconds_setup,

@@ -347,19 +347,29 @@ fn reordered_vertices_keep_their_ranks() {
 
 #[test]
 fn parts_of_a_large_graph_are_updated_with_the_same_bits_by_any_number_of_threads() {
-    // Links to near vertices mostly, self-loops, repeated links and sinks; of different weights in the second graph.
+    // Links to near vertices mostly, self-loops, repeated links and sinks; vertices that link to sinks alone; and groups of 8 vertices
+    // with equal links, all of them from the group.
     let n = 40_000;
     let mut numbers = Numbers::new(5);
     let mut links = Vec::new();
+    let in_group = |i: usize| i % 97 < 8;
     for i in (0..n).filter(|i| i % 11 != 0) {
-        for _ in 0..5 {
+        if i % 13 == 5 {
+            links.push((i, i / 11 * 11, 1.0));
+            continue;
+        }
+        let group = i / 97 * 97;
+        (0..8).filter(|_| in_group(i)).for_each(|k| links.push((i, (group + k).min(n - 1), 2.0)));
+        for _ in 0..6 {
             let far = numbers.below(20) == 0;
             let j = if far { numbers.below(n) } else { (i + numbers.below(30)) % n };
-            links.push((i, j, 1.0 + numbers.below(4) as f64));
+            let weight = 1.0 + numbers.below(4) as f64;
+            links.extend((!in_group(j)).then_some((i, j, weight)));
         }
     }
     assert!(links.len() > 1 << 17, "the graph has parts");
-    let (with_weights, without) = (graph(n, &links), unweighted(n, links.iter().map(|l| (l.0, l.1))));
+    let with_weights = graph(n, &links);
+    let without = Csr::with_pattern(with_weights.pattern().clone(), Values::Ones).unwrap();
     let v: Vec<f64> = (0..n).map(|i| if i % 100 == 7 { 100.0 / n as f64 } else { 0.0 }).collect();
     for graph in [with_weights, without] {
         let links = Links::new(&graph).unwrap();
@@ -407,6 +417,22 @@ fn an_iteration_limit_is_not_convergence() {
     assert!(got.certificate.error_bound > 1e-10);
     let got = gauss_seidel(&cpu, &problem, &rule, &mut []).unwrap();
     assert_eq!((got.reason, got.iterations), (StopReason::IterationLimit { limit: 5 }, 5));
+}
+
+#[test]
+fn links_of_weight_0_do_not_count() {
+    let linked = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 2.0), (3, 2, 1.0), (3, 3, 0.5)];
+    let zeros = [(2, 0, 0.0), (2, 2, 0.0), (0, 3, 0.0), (4, 1, 0.0), (0, 0, 0.0)];
+    let with = graph(5, &[&linked[..], &zeros[..]].concat());
+    let links = Links::new(&with).unwrap();
+    for dangling in Dangling::ALL {
+        let problem = RankProblem { dangling, ..plain(&links) };
+        let truth = exact(&graph(5, &linked), &problem);
+        for method in RankMethod::ALL {
+            let got = ranks(&problem, method, 1e-13);
+            assert!(distance(&got.ranks, &truth) < 2e-13, "{dangling:?} {method:?}: {:?}", got.ranks);
+        }
+    }
 }
 
 #[test]
