@@ -5,7 +5,6 @@ use crate::memory::{reserved, try_reserve, zeroed};
 use bytemuck::Zeroable;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
-use std::panic::resume_unwind;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Barrier, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
@@ -160,27 +159,6 @@ pub(crate) fn collected<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync)
     all
 }
 
-/// Runs `work` on a thread of its own beside `main`, or after it if the system grants no thread. A thread of the pool does both itself: the
-/// work may need the pool.
-pub(crate) fn beside<A: Send, B>(work: impl FnOnce() -> A + Send, main: impl FnOnce() -> B) -> (A, B) {
-    if rayon::current_thread_index().is_some() {
-        let main = main();
-        return (work(), main);
-    }
-    let waiting = Mutex::new(Some(work));
-    let take = || lock(&waiting).take();
-    let (done, main) = thread::scope(|scope| {
-        let started = thread::Builder::new().spawn_scoped(scope, || take().map(|work| work()));
-        let main = main();
-        let joined = started.ok().and_then(|started| started.join().unwrap_or_else(|e| resume_unwind(e)));
-        (joined, main)
-    });
-    match done.or_else(|| take().map(|work| work())) {
-        Some(done) => (done, main),
-        None => unreachable!("the work is done once"),
-    }
-}
-
 /// Makes an array as long as `from`, and calls `fill` with pieces of `from` and the same pieces of the new array, on the pool. Returns the
 /// array and the results, in order.
 pub(crate) fn in_pieces<A: Sync, B: Zeroable + Send, R: Send>(
@@ -282,17 +260,6 @@ pub(crate) fn available() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn work_beside_other_work_gives_both_results_and_its_panic() {
-        assert_eq!(beside(|| 1, || "main"), (1, "main"));
-        let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        let inside =
-            pool.install(|| beside(|| collected(100_000, |i| i).len(), || collected(100_000, |i| i).len()));
-        assert_eq!(inside, (100_000, 100_000));
-        let panicked = std::panic::catch_unwind(|| beside(|| panic!("of the work"), || ()));
-        assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"of the work"));
-    }
 
     #[test]
     fn bytes_are_copied_whole_and_only_between_equal_lengths() {

@@ -213,8 +213,14 @@ pub trait Host: Device {
         Ok(None)
     }
     /// Returns the transpose of a graph, computed on the device; none if the host transposes it. The host has its columns when it
-    /// reads them. Fails if the device lacks memory for it and `reserve` bytes more.
-    fn transposed(&self, _graph: &Arc<Csr>, _reserve: u64) -> Result<Option<Csr>> {
+    /// reads them. Calls `meanwhile` at most once, while the device works and the host waits. Fails if the device lacks memory for it and
+    /// `reserve` bytes more.
+    fn transposed(
+        &self,
+        _graph: &Arc<Csr>,
+        _reserve: u64,
+        _meanwhile: &mut dyn FnMut(),
+    ) -> Result<Option<Csr>> {
         Ok(None)
     }
     /// Returns what computes the sums of a certificate on the device, for the links of a graph by target; none if the host does it.
@@ -282,8 +288,8 @@ impl Host for Cuda {
     fn is_symmetric(&self, matrix: &Arc<Csr>) -> Result<Option<bool>> {
         cuda::is_symmetric(self, matrix)
     }
-    fn transposed(&self, graph: &Arc<Csr>, reserve: u64) -> Result<Option<Csr>> {
-        cuda::transposed(self, graph, reserve)
+    fn transposed(&self, graph: &Arc<Csr>, reserve: u64, meanwhile: &mut dyn FnMut()) -> Result<Option<Csr>> {
+        cuda::transposed(self, graph, reserve, meanwhile)
     }
     fn inflow(&self, incoming: &Arc<Csr>, reserve: u64) -> Result<Option<Box<dyn Inflow>>> {
         cuda::inflow(self, incoming, reserve)

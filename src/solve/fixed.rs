@@ -367,8 +367,8 @@ fn iterate<S: Executor>(
     let (k, mut tracks) = (state.k, Tracks::default());
     // Only the computed error can meet the tolerance.
     let mut run = Run::new(&mut tracks, k, Cow::Owned(rule.without_tolerances()), observers);
-    // Smaller steps consist of rounding alone, and may repeat forever.
-    let aim = tolerance.max(factor * FLOOR * S::ROUNDING);
+    // Smaller steps consist of rounding alone in any precision, and may repeat forever.
+    let aim = tolerance.max(factor * FLOOR * f64::EPSILON);
     for column in 0..k {
         run.tracks[column].begin(now, Some(aim));
         executor.aim(column, aim, factor, &mut state);

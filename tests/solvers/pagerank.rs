@@ -586,7 +586,9 @@ fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
         ("one source", hub),
     ] {
         let graph = Arc::new(graph);
-        let transpose = gpu.transposed(&graph, 0).unwrap().expect(name);
+        let mut calls = 0;
+        let transpose = gpu.transposed(&graph, 0, &mut || calls += 1).unwrap().expect(name);
+        assert_eq!(calls, 1, "{name}");
         let (mut there, here) =
             (Links::with_transpose(&graph, transpose).unwrap(), Links::new(&graph).unwrap());
         let teleport: Vec<f64> = {

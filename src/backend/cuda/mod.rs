@@ -104,10 +104,16 @@ pub(super) fn is_symmetric(device: &Cuda, matrix: &Arc<Csr>) -> Result<Option<bo
     Resident::existing(device, matrix).map(|resident| resident.is_symmetric()).transpose()
 }
 
-/// Returns the transpose of a graph, computed on the device; none if the host transposes it in less time.
-pub(super) fn transposed(device: &Cuda, graph: &Arc<Csr>, reserve: u64) -> Result<Option<Csr>> {
+/// Returns the transpose of a graph, computed on the device; none if the host transposes it in less time. Calls `meanwhile` at most once,
+/// while the device works.
+pub(super) fn transposed(
+    device: &Cuda,
+    graph: &Arc<Csr>,
+    reserve: u64,
+    meanwhile: &mut dyn FnMut(),
+) -> Result<Option<Csr>> {
     match graph.nnz() >= FEW && transpose::can_transpose(graph) {
-        true => transpose::transposed(device, graph, reserve).map(Some),
+        true => transpose::transposed(device, graph, reserve, meanwhile).map(Some),
         false => Ok(None),
     }
 }

@@ -100,8 +100,13 @@ impl Links {
 }
 
 /// Returns the transpose of a graph that [`can_transpose`] accepts; its columns are on the device. Fails if `reserve` bytes do not
-/// stay free.
-pub(super) fn transposed(device: &Cuda, graph: &Arc<Csr>, reserve: u64) -> Result<Csr> {
+/// stay free. Calls `meanwhile` before it waits for the device.
+pub(super) fn transposed(
+    device: &Cuda,
+    graph: &Arc<Csr>,
+    reserve: u64,
+    meanwhile: &mut dyn FnMut(),
+) -> Result<Csr> {
     let (rows, cols, entries) = (graph.rows(), graph.cols(), graph.nnz());
     let tiles = entries.div_ceil(TILE);
     let bytes = 4 * (4 * entries + DIGITS * (tiles + tiles.div_ceil(TILE)) + cols) as u64;
@@ -133,6 +138,7 @@ pub(super) fn transposed(device: &Cuda, graph: &Arc<Csr>, reserve: u64) -> Resul
         arguments.value("entries", entries as u64);
         arguments.value("rows", cols as u64);
     })?;
+    meanwhile();
     let offsets = Offsets::U32(transposed_offsets.to_host()?);
     let copy = resident::written_pattern(transposed_offsets, links.sources);
     let kept = Arc::clone(&copy);

@@ -18,7 +18,6 @@ use crate::error::{Error, GpuError, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Phase};
 use crate::operator::Inflow;
-use crate::parallel::beside;
 use crate::scalar::Scalar;
 use crate::solve::pagerank::links::Links;
 use crate::solve::pagerank::power::vectors;
@@ -78,15 +77,21 @@ fn by_power<D: Pick<T>, T: Scalar>(
     Ok((iterate, chosen, inflow))
 }
 
-/// Returns the transpose of a graph, computed on the device; none if the host transposes it. Leaves memory for `vectors` vectors.
-fn transposed_there(device: &DeviceHandle, graph: &Arc<Csr>, vectors: usize) -> Result<Option<Csr>> {
+/// Returns the transpose of a graph, computed on the device; none if the host transposes it. Leaves memory for `vectors` vectors. Calls
+/// `meanwhile` at most once, while the device works.
+fn transposed_there(
+    device: &DeviceHandle,
+    graph: &Arc<Csr>,
+    vectors: usize,
+    meanwhile: &mut dyn FnMut(),
+) -> Result<Option<Csr>> {
     let reserve = memory::vectors(vectors, graph.rows(), size_of::<f64>());
     match &device.0 {
         Opened::Cpu(_) => Ok(None),
         Opened::Cuda(device) => {
             let device = device.acquire()?;
             device.enter()?;
-            device.transposed(graph, reserve).or_else(|error| match error {
+            device.transposed(graph, reserve, meanwhile).or_else(|error| match error {
                 Error::Gpu(GpuError::DeviceMemory { .. }) => {
                     log::warn!("the host transposes the graph, which takes longer: {error}");
                     Ok(None)
@@ -157,14 +162,14 @@ impl Prepared {
         let vectors = vectors(settings.dangling, true, extrapolate) * running.request.columns;
         // Backends other than `pull` read the transpose on the host, and `pull` does so for columns near the diagonal.
         let pulls = (backend.is_auto() && running.request.columns == 1) || backend.entry.name == "pull";
-        let (graph_facts, there) = beside(
-            || GraphFacts::of(&graph),
-            || match pulls && !reorder && Links::are_scattered(&csr) {
-                true => transposed_there(&device, &csr, vectors),
-                false => Ok(None),
-            },
-        );
-        let there = there?;
+        // The facts are counted while a GPU transposes: while it copies the graph, counting would take the copy's bandwidth.
+        let mut graph_facts = None;
+        let mut meanwhile = || graph_facts = Some(GraphFacts::of(&graph));
+        let there = match pulls && !reorder && Links::are_scattered(&csr) {
+            true => transposed_there(&device, &csr, vectors, &mut meanwhile)?,
+            false => None,
+        };
+        let graph_facts = graph_facts.unwrap_or_else(|| GraphFacts::of(&graph));
         drop(graph);
         let links = match there {
             Some(transpose) => Links::with_transpose(&csr, transpose),
