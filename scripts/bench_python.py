@@ -61,7 +61,8 @@ def ranks(name):
     sources = np.repeat(np.arange(A.shape[0]), np.diff(offsets))
     graph = igraph.Graph(n=A.shape[0], edges=np.column_stack([sources, columns]), directed=True)
     seconds, found = in_turns(
-        solver=lambda: solver.pagerank(A, tol=1e-10).ranks, igraph=lambda: np.array(graph.pagerank(damping=0.85)),
+        solver=lambda: solver.pagerank(A, tol=1e-10).ranks,
+        gauss_seidel=lambda: solver.pagerank(A, tol=1e-10, method="gauss-seidel").ranks, igraph=lambda: np.array(graph.pagerank(damping=0.85)),
         power_iteration_of_SciPy=lambda: power(A, 1e-10))
     for other in found.values():
         assert abs(other - found["solver"]).sum() < 1e-8

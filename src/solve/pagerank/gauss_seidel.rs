@@ -33,15 +33,13 @@ use super::{Dangling, RankProblem};
 use crate::device::{Cpu, Device};
 use crate::error::Result;
 use crate::format::{Csr, Values, partition};
-use crate::parallel::{copied, room, run_all, split_front, tabulate, zeros};
+use crate::parallel::{room, run_all, split_front, tabulate, zeros};
 use std::ops::Range;
 
-/// Parts of a large graph. On the crawl cnr-2000, 1, 2, 4 and 8 parts take 66, 67, 68 and 90 passes.
+/// Parts of a large graph. On the crawl cnr-2000, 8 parts take 30 % more passes than 4.
 const PARTS: usize = 4;
 /// Links and rows of a part at most, about: 32 bits count its links.
 const MOST_WORK: usize = 1 << 31;
-/// Elements that a thread copies at once.
-const COPIED: usize = 1 << 14;
 /// Links up to which a graph has one part, because passes are too short to share.
 const SMALL: usize = 1 << 17;
 /// Most rows in a series that share one sum of links; the sum is changed in each row, so rounding errors accumulate.
@@ -60,9 +58,8 @@ pub(super) struct State {
     /// The vertices of the tail. A link within the tail leads from a later vertex to an earlier one.
     tail: Vec<u32>,
     parts: Vec<Part>,
-    /// c of each vertex of the core: the newest, and that of the last pass.
-    newest: Vec<f64>,
-    last: Vec<f64>,
+    /// c of each vertex of the core after the last pass.
+    c: Vec<f64>,
     /// The sum of (1 - d) v over the core.
     jumps: f64,
     /// Whether the next pass is followed by scaling.
@@ -74,21 +71,21 @@ pub(super) struct State {
 /// The links into some vertices of the core.
 struct Part {
     rows: Vec<Row>,
-    /// The vertices that links come from. For each row: first those of the part, counted from its first vertex, then the others. Links
-    /// of a kind are in the order of the graph.
+    /// The places in `c` of the vertices that links come from, of each row in the order of the graph. The last four of a row are filled
+    /// up with places of the 0: so a row takes one loop, whose end a processor can often predict.
     sources: Vec<u32>,
     /// Empty if each link weighs 1.
     weights: Vec<f64>,
+    /// The vertices of other parts that links come from.
+    outside: Vec<u32>,
+    /// The newest c of the vertices of the part, then c of the vertices outside after the last pass, and a 0.
+    c: Vec<f64>,
 }
 
 /// A vertex of the core.
 struct Row {
-    /// Where its links from vertices of the part end.
-    middle: u32,
-    /// Where its links from other vertices end, which follow.
+    /// The end of its links in `sources`, in fours; or [`REPEATS`], if it has the links of the row before, which are stored once.
     end: u32,
-    /// Whether it has the links of the row before, which are stored once.
-    repeats: bool,
     /// d / (out - d l)
     factor: f64,
     /// (1 - d) v / (out - d l)
@@ -99,6 +96,9 @@ struct Row {
     /// out - d h, what a unit of c adds to the sum that scaling restores.
     leaves: f64,
 }
+
+/// The end of a row that has the links of the row before.
+const REPEATS: u32 = u32::MAX;
 
 /// What a pass over a part returns.
 #[derive(Clone, Copy, Default)]
@@ -167,45 +167,39 @@ impl Layout {
     fn part(&self, problem: &RankProblem<'_>, range: Range<usize>) -> Result<Part> {
         let (links, out, d) = (problem.links.incoming(), problem.links.out(), problem.damping);
         let weighted = !matches!(links.values(), Values::Ones);
-        let most = self.core[range.clone()].iter().map(|&i| links.row_range(i as usize).len()).sum();
-        let (mut rows, mut sources) = (room::<Row>(range.len())?, room::<u32>(most)?);
-        let mut weights = room::<f64>(if weighted { most } else { 0 })?;
-        let (mut before, mut series) = ((0..0, 0), 0);
+        let length = |i: &u32| links.row_range(*i as usize).len().next_multiple_of(4);
+        let most = self.core[range.clone()].iter().map(length).sum();
+        let mut rows = room::<Row>(range.len())?;
+        let (mut sources, mut weights) = (room(most)?, room(if weighted { most } else { 0 })?);
+        let (outside, places) = self.outside(links, &range)?;
+        let zero = (range.len() + outside.len()) as u32;
+        let (mut before, mut series) = (0..0, 0);
         for &i in &self.core[range.clone()] {
             let i = i as usize;
             let begin = sources.len();
-            let mut middle = begin;
-            for (kind, first) in [range.start, 0].into_iter().enumerate() {
-                for (j, weight) in links_into(links, i) {
-                    let number = self.numbers[j] as usize;
-                    if range.contains(&number) == (kind == 0) {
-                        sources.push((number - first) as u32);
-                        weights.extend(weighted.then_some(weight));
-                    }
-                }
-                if kind == 0 {
-                    middle = sources.len();
-                }
+            for (j, weight) in links_into(links, i) {
+                let number = self.numbers[j] as usize;
+                let inside = range.contains(&number);
+                sources.push(if inside { (number - range.start) as u32 } else { places[number] });
+                weights.extend(weighted.then_some(weight));
             }
-            let links = begin..sources.len();
-            let of_part = middle - begin;
+            let end = begin + (sources.len() - begin).next_multiple_of(4);
+            sources.resize(end, zero);
+            weights.resize(if weighted { end } else { 0 }, 0.0);
             let repeats = series > 0
                 && series < SERIES
-                && before.1 == of_part
-                && sources[before.0.clone()] == sources[links.clone()]
-                && (!weighted || weights[before.0.clone()] == weights[links.clone()]);
+                && sources[before.clone()] == sources[begin..end]
+                && (!weighted || weights[before.clone()] == weights[begin..end]);
             if repeats {
                 sources.truncate(begin);
                 weights.truncate(begin);
                 series += 1;
             } else {
-                (before, series) = ((links, of_part), 1);
+                (before, series) = (begin..end, 1);
             }
             let divisor = out[i] - d * self.own[i];
             rows.push(Row {
-                middle: u32::try_from(middle.min(sources.len())).expect("a part has less than 2^32 links"),
-                end: u32::try_from(sources.len()).expect("a part has less than 2^32 links"),
-                repeats,
+                end: if repeats { REPEATS } else { (end / 4) as u32 },
                 factor: d / divisor,
                 jump: (1.0 - d) * problem.teleport(i) / divisor,
                 out: out[i],
@@ -213,7 +207,26 @@ impl Layout {
                 leaves: (1.0 - d) * out[i] + d * self.lost[i],
             });
         }
-        Ok(Part { rows, sources, weights })
+        let c = zeros(range.len() + outside.len() + 1)?;
+        Ok(Part { rows, sources, weights, outside, c })
+    }
+
+    /// Returns the vertices that have links into a range of the core from outside of it, and the place of each of them in `c` of the
+    /// part, by its number.
+    fn outside(&self, links: &Csr, range: &Range<usize>) -> Result<(Vec<u32>, Vec<u32>)> {
+        let mut places = zeros::<u32>(self.core.len())?;
+        for &i in &self.core[range.clone()] {
+            for (j, _) in links_into(links, i as usize) {
+                places[self.numbers[j] as usize] = 1;
+            }
+        }
+        places[range.clone()].fill(0);
+        let mut outside = room(places.iter().filter(|needed| **needed == 1).count())?;
+        for (number, place) in places.iter_mut().enumerate().filter(|(_, needed)| **needed == 1) {
+            *place = (range.len() + outside.len()) as u32;
+            outside.push(number as u32);
+        }
+        Ok((outside, places))
     }
 }
 
@@ -222,63 +235,71 @@ fn links_into(links: &Csr, vertex: usize) -> impl Iterator<Item = (usize, f64)> 
     links.row(vertex).filter(|(_, weight)| *weight > 0.0)
 }
 
-/// Returns the sum of the contributions of sources, in four partial sums, because a single one would wait for each of its additions.
-#[inline(always)]
-fn sum<const WEIGHTED: bool>(sources: &[u32], weights: &[f64], contributions: &[f64]) -> f64 {
-    let mut sums = [0.0; 4];
-    let (fours, rest) = sources.as_chunks::<4>();
-    if WEIGHTED {
-        let (fours_of_weights, rest_of_weights) = weights.as_chunks::<4>();
-        for (four, weights) in fours.iter().zip(fours_of_weights) {
-            (0..4).for_each(|part| sums[part] += weights[part] * contributions[four[part] as usize]);
-        }
-        let rest = rest.iter().zip(rest_of_weights);
-        sums.iter_mut().zip(rest).for_each(|(sum, (&j, weight))| *sum += weight * contributions[j as usize]);
-    } else {
-        for four in fours {
-            (0..4).for_each(|part| sums[part] += contributions[four[part] as usize]);
-        }
-        sums.iter_mut().zip(rest).for_each(|(sum, &j)| *sum += contributions[j as usize]);
-    }
-    (sums[0] + sums[2]) + (sums[1] + sums[3])
-}
-
 impl Part {
     fn bytes(&self) -> usize {
-        size_of_val(&self.rows[..]) + size_of_val(&self.sources[..]) + size_of_val(&self.weights[..])
+        size_of_val(&self.rows[..])
+            + size_of_val(&self.sources[..])
+            + size_of_val(&self.weights[..])
+            + size_of_val(&self.outside[..])
+    }
+
+    /// Returns the sum of c over some links, in four partial sums, because a single one would wait for each of its additions.
+    #[inline(always)]
+    fn sum<const WEIGHTED: bool>(&self, fours: Range<usize>) -> f64 {
+        let mut sums = [0.0; 4];
+        let (sources, _) = self.sources.as_chunks::<4>();
+        let (weights, _) = self.weights.as_chunks::<4>();
+        if WEIGHTED {
+            for (sources, weights) in sources[fours.clone()].iter().zip(&weights[fours]) {
+                (0..4).for_each(|lane| sums[lane] += weights[lane] * self.at(sources[lane]));
+            }
+        } else {
+            for sources in &sources[fours] {
+                (0..4).for_each(|lane| sums[lane] += self.at(sources[lane]));
+            }
+        }
+        (sums[0] + sums[2]) + (sums[1] + sums[3])
+    }
+
+    #[inline(always)]
+    fn at(&self, place: u32) -> f64 {
+        debug_assert!((place as usize) < self.c.len());
+        // SAFETY: `Layout::part` makes `c` with a place for each vertex that it writes to `sources`, and for the 0. The length of `c`
+        // never changes.
+        unsafe { *self.c.get_unchecked(place as usize) }
+    }
+
+    /// Copies c of the vertices outside from that of the core.
+    fn fetch(&mut self, core: &[f64]) {
+        let rows = self.rows.len();
+        self.c[rows..].iter_mut().zip(&self.outside).for_each(|(c, &number)| *c = core[number as usize]);
     }
 
     /// Updates the vertices of the part. `from_sinks` is u.
-    fn pass<const WEIGHTED: bool>(&self, newest: &mut [f64], last: &[f64], from_sinks: f64) -> Sums {
+    fn pass<const WEIGHTED: bool>(&mut self, from_sinks: f64) -> Sums {
         let mut sums = Sums::default();
         let (mut begin, mut inflow) = (0, 0.0);
-        for (rows, first) in self.rows.chunks(SUMMED).zip((0..).step_by(SUMMED)) {
+        for first in (0..self.rows.len()).step_by(SUMMED) {
             let mut few = Sums::default();
-            for (row, at) in rows.iter().zip(first..) {
-                if !row.repeats {
-                    let (middle, end) = (row.middle as usize, row.end as usize);
-                    let of = |range: Range<usize>| {
-                        (&self.sources[range.clone()], if WEIGHTED { &self.weights[range] } else { &[] })
-                    };
-                    let (sources, weights) = of(begin..middle);
-                    inflow = sum::<WEIGHTED>(sources, weights, newest);
-                    if middle < end {
-                        let (sources, weights) = of(middle..end);
-                        inflow += sum::<WEIGHTED>(sources, weights, last);
-                    }
+            for at in first..self.rows.len().min(first + SUMMED) {
+                let row = &self.rows[at];
+                if row.end != REPEATS {
+                    let end = row.end as usize;
+                    inflow = self.sum::<WEIGHTED>(begin..end);
                     begin = end;
                 }
-                let before = newest[at];
+                let before = self.c[at];
                 let others = inflow - row.own * before;
                 // Rounding must not make a rank negative.
                 let others = if others < 0.0 { 0.0 } else { others };
                 let next = row.factor * (others + from_sinks) + row.jump;
-                newest[at] = next;
+                let change = next - before;
                 // The rows that repeat this one read its newest c.
-                inflow += row.own * (next - before);
-                few.step += (next - before).abs() * row.out;
+                inflow += row.own * change;
+                few.step += change.abs() * row.out;
                 few.x += next * row.out;
                 few.leaves += next * row.leaves;
+                self.c[at] = next;
             }
             sums.add(few);
         }
@@ -314,7 +335,7 @@ impl State {
             layout.part(problem, range)
         });
         let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
-        let newest =
+        let mut c =
             tabulate(core.len(), |number| problem.start(core[number] as usize) / out[core[number] as usize])?;
         let jumps = core.iter().map(|&i| (1.0 - problem.damping) * problem.teleport(i as usize)).sum::<f64>();
         let jumps_from_sinks = problem.dangling == Dangling::Uniform && problem.teleport.is_some();
@@ -322,14 +343,18 @@ impl State {
             true => Some((problem.links.sinks().map(|i| problem.start(i)).sum(), zeros(into.rows())?)),
             false => None,
         };
+        let rows = parts.iter().flat_map(|part| &part.rows);
+        let leaves = rows.zip(&c).map(|(row, c)| row.leaves * c).sum();
         let Layout { core, tail, .. } = layout;
-        let last = copied(&newest)?;
-        let mut state = State { core, tail, parts, newest, last, jumps, scaling: true, stranded };
-        let rows = state.parts.iter().flat_map(|part| &part.rows);
-        let leaves = rows.zip(&state.newest).map(|(row, c)| row.leaves * c).sum();
+        let mut state = State { core, tail, parts, c: Vec::new(), jumps, scaling: true, stranded };
         let scale = scale(state.all_jumps(problem), leaves);
-        state.newest.iter_mut().chain(&mut state.last).for_each(|c| *c *= scale);
-        Ok(state)
+        c.iter_mut().for_each(|c| *c *= scale);
+        for (part, start) in state.parts.iter_mut().zip(starts) {
+            let rows = part.rows.len();
+            part.c[..rows].copy_from_slice(&c[start..start + rows]);
+            part.fetch(&c);
+        }
+        Ok(State { c, ..state })
     }
 
     /// Returns the bytes of the links, with the numbers of each vertex that a pass reads beside them.
@@ -340,7 +365,8 @@ impl State {
     /// Returns the bytes of the vectors.
     pub fn vector_bytes(&self) -> u64 {
         let x = self.stranded.as_ref().map_or(0, |(_, x)| size_of_val(&x[..]));
-        (size_of_val(&self.newest[..]) + size_of_val(&self.last[..]) + x) as u64
+        let of_parts: usize = self.parts.iter().map(|part| size_of_val(&part.c[..])).sum();
+        (size_of_val(&self.c[..]) + of_parts + x) as u64
     }
 
     /// Returns what a vertex gets from sinks by their jumps to any vertex, divided by d.
@@ -363,31 +389,30 @@ impl State {
     pub fn pass(&mut self, device: &Cpu, problem: &RankProblem<'_>) -> f64 {
         let (from_sinks, jumps, d) = (self.from_sinks(problem), self.all_jumps(problem), problem.damping);
         let weighted = !matches!(problem.links.incoming().values(), Values::Ones);
-        let State { parts, newest, last, .. } = self;
-        let mut newest_left = &mut newest[..];
-        let mut tasks: Vec<_> =
-            parts.iter().map(|part| (part, split_front(&mut newest_left, part.rows.len()))).collect();
+        let parts = &mut self.parts;
         let mut done = vec![Sums::default(); parts.len()];
-        device.each_chunk(&mut tasks, 1, &mut done, |_, task, sums| {
-            for (part, newest) in task {
-                *sums = match weighted {
-                    true => part.pass::<true>(newest, last, from_sinks),
-                    false => part.pass::<false>(newest, last, from_sinks),
-                };
-            }
+        device.each_chunk(parts, 1, &mut done, |_, part, sums| {
+            *sums = match weighted {
+                true => part[0].pass::<true>(from_sinks),
+                false => part[0].pass::<false>(from_sinks),
+            };
         });
         let mut sums = Sums::default();
         done.into_iter().for_each(|part| sums.add(part));
         let scale = if self.scaling { scale(jumps, sums.leaves) } else { 1.0 };
         // Rounding errors of the sum must not keep c from converging.
         self.scaling &= (scale - 1.0).abs() > ROUNDING / (1.0 - d);
-        let mut pieces: Vec<_> = newest.chunks_mut(COPIED).collect();
-        device.each_chunk(last, COPIED, &mut pieces, |_, last, newest| {
-            for (last, c) in last.iter_mut().zip(newest.iter_mut()) {
-                *c *= scale;
-                *last = *c;
+        let mut left = &mut self.c[..];
+        let mut pieces: Vec<_> = parts.iter().map(|part| split_front(&mut left, part.rows.len())).collect();
+        device.each_chunk(parts, 1, &mut pieces, |_, part, piece| {
+            for (own, c) in part[0].c.iter_mut().zip(piece.iter_mut()) {
+                *own *= scale;
+                *c = *own;
             }
         });
+        let c = &self.c;
+        let mut nothing = vec![(); parts.len()];
+        device.each_chunk(parts, 1, &mut nothing, |_, part, ()| part[0].fetch(c));
         // The sum of x over all vertices is at least this, as vertices of the core send d x along their links.
         let whole = if self.is_scaled(problem) { (1.0 - d) + d * sums.x * scale } else { 1.0 };
         let step = sums.step / whole;
@@ -410,7 +435,7 @@ impl State {
         let (into, out, d) = (problem.links.incoming(), problem.links.out(), problem.damping);
         let kept = if problem.dangling == Dangling::SelfLoop { 1.0 } else { 0.0 };
         // First x is c.
-        self.core.iter().zip(&self.newest).for_each(|(&i, c)| x[i as usize] = *c);
+        self.core.iter().zip(&self.c).for_each(|(&i, c)| x[i as usize] = *c);
         for &i in self.tail.iter().rev() {
             let i = i as usize;
             let (mut inflow, mut own) = (from_sinks, 0.0);
