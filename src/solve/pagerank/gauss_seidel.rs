@@ -370,7 +370,7 @@ impl State {
     }
 
     /// Returns what a vertex gets from sinks by their jumps to any vertex, divided by d.
-    fn from_sinks(&self, problem: &RankProblem<'_>) -> f64 {
+    fn share_of_sinks(&self, problem: &RankProblem<'_>) -> f64 {
         self.stranded.as_ref().map_or(0.0, |(sum, _)| sum / problem.links.vertices() as f64)
     }
 
@@ -382,12 +382,12 @@ impl State {
 
     /// Returns what all vertices of the core get by jumps.
     fn all_jumps(&self, problem: &RankProblem<'_>) -> f64 {
-        self.jumps + problem.damping * self.from_sinks(problem) * self.core.len() as f64
+        self.jumps + problem.damping * self.share_of_sinks(problem) * self.core.len() as f64
     }
 
     /// Performs one pass over the core. Returns the l1 norm of the change.
     pub fn pass(&mut self, device: &Cpu, problem: &RankProblem<'_>) -> f64 {
-        let (from_sinks, jumps, d) = (self.from_sinks(problem), self.all_jumps(problem), problem.damping);
+        let (from_sinks, jumps, d) = (self.share_of_sinks(problem), self.all_jumps(problem), problem.damping);
         let weighted = !matches!(problem.links.incoming().values(), Values::Ones);
         let parts = &mut self.parts;
         let mut done = vec![Sums::default(); parts.len()];
@@ -426,7 +426,7 @@ impl State {
     /// Returns the ranks, before they are scaled to the sum 1.
     pub fn ranks(&self, problem: &RankProblem<'_>) -> Result<Vec<f64>> {
         let mut x = zeros(problem.links.vertices())?;
-        self.compute(problem, self.from_sinks(problem), &mut x);
+        self.compute(problem, self.share_of_sinks(problem), &mut x);
         Ok(x)
     }
 
