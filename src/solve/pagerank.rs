@@ -401,7 +401,7 @@ pub fn gauss_seidel(
         checked_ranks(problem, x, &mut certificate)
     })?;
     Ok(Ranking {
-        // A pass reads the links, and reads and writes both vectors.
+        // A pass reads the links, and reads and writes the vectors.
         bytes_per_iteration: operator_bytes + 2 * vector_bytes,
         operator_bytes,
         vector_bytes,

@@ -22,7 +22,7 @@
 //! # Scaling
 //! The sum of the equations of the core gives the sum of (out_j - d h_j) c_j, where h_j is the weight of the links from j that stay in
 //! the core. After each pass, c is scaled to have this sum. Without scaling, c approaches its size as slowly as probability leaves the
-//! core: on R-MAT graphs of scale 16 and 18 passes took 7 times as many iterations. On the crawl cnr-2000, scaling changes little.
+//! core: R-MAT graphs of scale 16 and 18 took 7 times as many passes. On the crawl cnr-2000, scaling changes little.
 //!
 //! # Parts
 //! The core of a large graph is cut into [`PARTS`] parts, which threads update at the same time. A part reads the newest c of its own
@@ -38,7 +38,7 @@ use std::ops::Range;
 
 /// Parts of a large graph. On the crawl cnr-2000, 8 parts take 30 % more passes than 4.
 const PARTS: usize = 4;
-/// Links and rows of a part at most, about: 32 bits count its links.
+/// Links and rows of a part at most, about: 32 bits count its links in fours.
 const MOST_WORK: usize = 1 << 31;
 /// Links up to which a graph has one part, because passes are too short to share.
 const SMALL: usize = 1 << 17;
