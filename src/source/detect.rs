@@ -223,14 +223,9 @@ fn unpacked<T>(file: Text, head: Head, read: impl FnOnce(Text) -> Result<T>) -> 
     let bytes = gzip::decompress(file, most.saturating_add(1)).map_err(&failed)?;
     // For an array, the reader's own error is more precise.
     if bytes.len() as u64 > most && !array {
-        return Err(failed(unpacks_to_more(file)));
+        return Err(failed(gzip::unpacks_to_more(file)));
     }
     read(Text { bytes: without_mark(&bytes), ..file }).map_err(failed)
-}
-
-/// Returns the error for a compressed file that is far longer than its size line allows.
-pub(super) fn unpacks_to_more(file: Text) -> Error {
-    file.unsupported("a file that unpacks to far more than its size line announces", "download it again")
 }
 
 /// Returns the error for nested gzip files. Some gzip files contain themselves, so unpacking must end somewhere.

@@ -94,6 +94,11 @@ impl<'a> Unpacking<'a> {
     }
 }
 
+/// Returns the error for a compressed file that is far longer than its size line allows.
+pub(super) fn unpacks_to_more(file: Text) -> Error {
+    file.unsupported("a file that unpacks to far more than its size line announces", "download it again")
+}
+
 fn fail(path: &Path) -> impl Fn(std::io::Error) -> Error {
     |source| Error::Io { action: ACTION, path: path.to_owned(), source }
 }

@@ -5,12 +5,11 @@ use super::header::{Field, Format, Header, Symmetry};
 use super::most_bytes;
 use super::usual::SimpleLine;
 use crate::error::Error;
-use crate::source::detect::unpacks_to_more;
-use crate::source::inflate;
 use crate::source::portions::Portions;
 use crate::source::text::{Fault, Text};
 use crate::source::tokens::window::Window;
 use crate::source::tokens::{BlankTokens, Scan, fault};
+use crate::source::{gzip, inflate};
 use std::ops::Range;
 
 /// One entry, with indices from 0.
@@ -294,7 +293,7 @@ pub(super) fn first_fault(portions: &Portions, header: &Header) -> Error {
     let scanned = portions.unmetered().each(|text, start| {
         bytes += text.bytes.len() as u64;
         if bytes > most {
-            return Err(unpacks_to_more(portions.file));
+            return Err(gzip::unpacks_to_more(portions.file));
         }
         let mut lines = Lines::new(text, header, &Piece { start, end: text.bytes.len(), first: count });
         while let Some(at) = lines.seek() {
