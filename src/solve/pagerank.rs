@@ -16,7 +16,7 @@
 //! InfoLab, 1999.
 
 pub mod certificate;
-mod gauss_seidel;
+pub mod gauss_seidel;
 pub mod links;
 pub mod power;
 
@@ -30,6 +30,7 @@ use crate::solve::part::Part;
 use crate::stop::{StopReason, StoppingRule};
 use certificate::certify_renumbered;
 pub use certificate::{Certificate, certify};
+use gauss_seidel::{Parts, State};
 use links::Links;
 use rayon::prelude::*;
 use std::time::Instant;
@@ -374,9 +375,10 @@ pub fn power_each<D: Device, T: Scalar>(
     Ok(found.into_iter().zip(certificates).map(column).collect())
 }
 
-/// Computes ranks by Gauss-Seidel, on up to four threads.
+/// Computes ranks by Gauss-Seidel, on up to four threads. `graph` was made from the links of the problem.
 pub fn gauss_seidel(
     device: &Cpu,
+    graph: &Parts,
     problem: &RankProblem<'_>,
     rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],
@@ -388,18 +390,14 @@ pub fn gauss_seidel(
     }
     let renumbered = Renumbered::new(problem);
     let problem = &renumbered.problem(problem);
-    let state = gauss_seidel::State::new(problem)?;
-    let (operator_bytes, vector_bytes) = (state.bytes(), state.vector_bytes());
+    let state = State::new(graph, problem)?;
+    let (operator_bytes, vector_bytes) = (graph.bytes(), state.vector_bytes());
     let seconds_setup = began.elapsed().as_secs_f64();
     let terms = Terms { rule, factor: problem.error_of_step(), vector: "the ranks" };
     let mut certificate = Certificate::NONE;
-    let (pass, ranks) = (
-        |state: &mut gauss_seidel::State, _| state.pass(device, problem),
-        |state: &gauss_seidel::State| state.ranks(problem),
-    );
-    let found = fixed::on_host(state, (pass, ranks), &terms, observers, |x| {
-        checked_ranks(problem, x, &mut certificate)
-    })?;
+    let passes = (|state: &mut State<'_>, _| state.pass(device), State::ranks);
+    let found =
+        fixed::on_host(state, passes, &terms, observers, |x| checked_ranks(problem, x, &mut certificate))?;
     Ok(Ranking {
         // A pass reads the links, and reads and writes the vectors.
         bytes_per_iteration: operator_bytes + 2 * vector_bytes,

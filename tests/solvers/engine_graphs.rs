@@ -9,6 +9,7 @@ use solver::engine::{Request, Settled};
 use solver::error::ChainError;
 use solver::prelude::*;
 use solver::solve::markov::chain::Chain;
+use solver::solve::pagerank::gauss_seidel::Parts;
 use solver::solve::pagerank::links::Links;
 use solver::solve::pagerank::{Dangling, RankMethod, RankProblem, gauss_seidel};
 use solver::stop::{StopReason, StoppingRule};
@@ -40,7 +41,8 @@ fn ranks_of_the_engine_match_the_method_called_directly() {
     let links = Links::new(&Matrix::open_graph(GRAPH).unwrap().csr().clone()).unwrap();
     let problem =
         RankProblem { links: &links, damping: 0.9, dangling: Dangling::Drop, teleport: None, start: None };
-    let expected = gauss_seidel(&Cpu::new(Some(1)).unwrap(), &problem, &tolerance(1e-12), &mut []).unwrap();
+    let (cpu, parts) = (Cpu::new(Some(1)).unwrap(), Parts::new(&links).unwrap());
+    let expected = gauss_seidel(&cpu, &parts, &problem, &tolerance(1e-12), &mut []).unwrap();
     let of = |method| pagerank().damping(0.9).dangling(Dangling::Drop).tol(1e-12).method(method).solve();
     let same = of(RankMethod::GaussSeidel).unwrap();
     assert_eq!(bits(same.ranks()), bits(&expected.ranks));

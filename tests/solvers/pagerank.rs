@@ -14,6 +14,7 @@ use solver::error::ChainError;
 use solver::format::{Coo, Csr, Duplicates, Offsets, Values};
 use solver::operator::RankMap;
 use solver::scalar::Scalar;
+use solver::solve::pagerank::gauss_seidel::Parts;
 use solver::solve::pagerank::links::Links;
 use solver::solve::pagerank::{Dangling, RankMethod, RankProblem, Ranking, certify, gauss_seidel, power};
 use solver::stop::{StopReason, StoppingRule};
@@ -45,6 +46,11 @@ fn on<D: Pick<T>, T: Scalar>(device: &D, problem: &RankProblem<'_>, tolerance: f
     power::<D, T>(operator, problem, false, &rule(tolerance), &mut []).unwrap()
 }
 
+/// Returns the links in the order of Gauss-Seidel.
+fn parts(problem: &RankProblem<'_>) -> Parts {
+    Parts::new(problem.links).unwrap()
+}
+
 fn extrapolated<D: Pick<f64>>(device: &D, problem: &RankProblem<'_>, tolerance: f64) -> Ranking {
     let operator = operator::<D, f64>(device, problem.links.incoming());
     power::<D, f64>(operator, problem, true, &rule(tolerance), &mut []).unwrap()
@@ -54,7 +60,9 @@ fn ranks(problem: &RankProblem<'_>, method: RankMethod, tolerance: f64) -> Ranki
     match method {
         RankMethod::Power => on::<Cpu, f64>(&Cpu::new(Some(2)).unwrap(), problem, tolerance),
         RankMethod::Extrapolated => extrapolated(&Cpu::new(Some(2)).unwrap(), problem, tolerance),
-        RankMethod::GaussSeidel => gauss_seidel(&cpu(), problem, &rule(tolerance), &mut []).unwrap(),
+        RankMethod::GaussSeidel => {
+            gauss_seidel(&cpu(), &parts(problem), problem, &rule(tolerance), &mut []).unwrap()
+        }
         untested => panic!("{untested:?} has no test"),
     }
 }
@@ -373,13 +381,14 @@ fn parts_of_a_large_graph_are_updated_with_the_same_bits_by_any_number_of_thread
     let v: Vec<f64> = (0..n).map(|i| if i % 100 == 7 { 100.0 / n as f64 } else { 0.0 }).collect();
     for graph in [with_weights, without] {
         let links = Links::new(&graph).unwrap();
+        let order = Parts::new(&links).unwrap();
         for (dangling, teleport) in
             Dangling::ALL.into_iter().flat_map(|policy| [(policy, None), (policy, Some(&v[..]))])
         {
             let problem = RankProblem { dangling, teleport, ..plain(&links) };
             let by = |threads| {
                 let cpu = Cpu::new(Some(threads)).unwrap();
-                gauss_seidel(&cpu, &problem, &rule(1e-11), &mut []).unwrap()
+                gauss_seidel(&cpu, &order, &problem, &rule(1e-11), &mut []).unwrap()
             };
             let (one, expected) = (by(1), ranks(&problem, RankMethod::Power, 1e-11));
             assert!(one.reason.is_success() && one.iterations < expected.iterations, "{dangling:?}");
@@ -389,8 +398,8 @@ fn parts_of_a_large_graph_are_updated_with_the_same_bits_by_any_number_of_thread
                 assert_eq!((bits(&found.ranks), found.iterations), (bits(&one.ranks), one.iterations));
             }
             let start = Some(&one.ranks[..]);
-            let warm =
-                gauss_seidel(&cpu(), &RankProblem { start, ..problem }, &rule(1e-10), &mut []).unwrap();
+            let warm = RankProblem { start, ..problem };
+            let warm = gauss_seidel(&cpu(), &order, &warm, &rule(1e-10), &mut []).unwrap();
             assert!(warm.iterations <= 3, "{dangling:?}: {} iterations", warm.iterations);
         }
     }
@@ -415,7 +424,7 @@ fn an_iteration_limit_is_not_convergence() {
     let got = power::<Cpu, f64>(operator(&cpu, links.incoming()), &problem, false, &rule, &mut []).unwrap();
     assert_eq!((got.reason, got.iterations), (StopReason::IterationLimit { limit: 5 }, 5));
     assert!(got.certificate.error_bound > 1e-10);
-    let got = gauss_seidel(&cpu, &problem, &rule, &mut []).unwrap();
+    let got = gauss_seidel(&cpu, &parts(&problem), &problem, &rule, &mut []).unwrap();
     assert_eq!((got.reason, got.iterations), (StopReason::IterationLimit { limit: 5 }, 5));
 }
 
@@ -469,7 +478,9 @@ fn invalid_graphs_and_vectors_are_refused() {
     let oblong = Coo::new(2, 3, vec![0], vec![2], vec![1.0]).unwrap().into_csr().unwrap();
     assert!(matches!(Links::new(&oblong), Err(Error::NotSquare { solver: "pagerank", .. })));
     let links = Links::new(&unweighted(3, [(0, 1)])).unwrap();
-    let with = |problem: RankProblem<'_>| gauss_seidel(&cpu(), &problem, &rule(1e-8), &mut []).unwrap_err();
+    let with = |problem: RankProblem<'_>| {
+        gauss_seidel(&cpu(), &parts(&problem), &problem, &rule(1e-8), &mut []).unwrap_err()
+    };
     for damping in [-0.1, 1.0, f64::NAN] {
         assert!(matches!(
             with(RankProblem { damping, ..plain(&links) }),

@@ -19,6 +19,7 @@ use crate::format::Csr;
 use crate::observe::{Observer, Phase};
 use crate::operator::Inflow;
 use crate::scalar::Scalar;
+use crate::solve::pagerank::gauss_seidel::Parts;
 use crate::solve::pagerank::links::Links;
 use crate::solve::pagerank::power::vectors;
 use crate::solve::pagerank::{Jumps, RankProblem, gauss_seidel, power, power_each};
@@ -181,9 +182,9 @@ impl Prepared {
         let (iterate, chosen): (Iterate, Chosen) = match settings.method {
             RankMethod::GaussSeidel => {
                 let Opened::Cpu(cpu) = &device.0 else { unreachable!("the method runs on the CPU") };
-                let cpu = Arc::clone(cpu);
+                let (cpu, parts) = (Arc::clone(cpu), Parts::new(&links)?);
                 let iterate: Iterate = Box::new(move |problem, _, rule, observers| {
-                    gauss_seidel(&*cpu.acquire()?, problem, rule, observers).map(|one| vec![one])
+                    gauss_seidel(&*cpu.acquire()?, &parts, problem, rule, observers).map(|one| vec![one])
                 });
                 (iterate, Chosen::none())
             }
