@@ -375,10 +375,10 @@ pub fn power_each<D: Device, T: Scalar>(
     Ok(found.into_iter().zip(certificates).map(column).collect())
 }
 
-/// Computes ranks by Gauss-Seidel, on up to four threads. `graph` was made from the links of the problem.
+/// Computes ranks by Gauss-Seidel, on up to four threads. `parts` must be made from the links of the problem.
 pub fn gauss_seidel(
     device: &Cpu,
-    graph: &Parts,
+    parts: &Parts,
     problem: &RankProblem<'_>,
     rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],
@@ -390,8 +390,9 @@ pub fn gauss_seidel(
     }
     let renumbered = Renumbered::new(problem);
     let problem = &renumbered.problem(problem);
-    let state = State::new(graph, problem)?;
-    let (operator_bytes, vector_bytes) = (graph.bytes(), state.vector_bytes());
+    let state = State::new(parts, problem)?;
+    let (operator_bytes, vector_bytes) = (parts.bytes(), state.vector_bytes());
+    let bytes_per_iteration = state.bytes_of_pass();
     let seconds_setup = began.elapsed().as_secs_f64();
     let terms = Terms { rule, factor: problem.error_of_step(), vector: "the ranks" };
     let mut certificate = Certificate::NONE;
@@ -399,8 +400,7 @@ pub fn gauss_seidel(
     let found =
         fixed::on_host(state, passes, &terms, observers, |x| checked_ranks(problem, x, &mut certificate))?;
     Ok(Ranking {
-        // A pass reads the links, and reads and writes the vectors.
-        bytes_per_iteration: operator_bytes + 2 * vector_bytes,
+        bytes_per_iteration,
         operator_bytes,
         vector_bytes,
         seconds_setup,

@@ -9,15 +9,32 @@ pub(crate) fn sum(terms: impl Iterator<Item = f64>) -> f64 {
     sum + lost
 }
 
+/// A sum, and the sum of the rounding errors of its additions.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Total {
+    sum: f64,
+    lost: f64,
+}
+
+impl Total {
+    pub fn add(&mut self, term: f64) {
+        let next = self.sum + term;
+        let (large, small) = if self.sum.abs() >= term.abs() { (self.sum, term) } else { (term, self.sum) };
+        self.lost += (large - next) + small;
+        self.sum = next;
+    }
+
+    /// Returns the sum, rounded about once.
+    pub fn value(&self) -> f64 {
+        self.sum + self.lost
+    }
+}
+
 /// Computes a sum, and the sum of the rounding errors of its additions.
 pub(super) fn sum_and_lost(terms: impl Iterator<Item = f64>) -> [f64; 2] {
-    let (mut sum, mut lost) = (0.0f64, 0.0f64);
-    for term in terms {
-        let next = sum + term;
-        lost += if sum.abs() >= term.abs() { (sum - next) + term } else { (term - next) + sum };
-        sum = next;
-    }
-    [sum, lost]
+    let mut total = Total::default();
+    terms.for_each(|term| total.add(term));
+    [total.sum, total.lost]
 }
 
 /// Does the same for `count` terms on all threads. The bits do not depend on the number of threads.

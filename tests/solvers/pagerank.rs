@@ -367,7 +367,7 @@ fn parts_of_a_large_graph_are_updated_with_the_same_bits_by_any_number_of_thread
             continue;
         }
         let group = i / 97 * 97;
-        (0..8).filter(|_| in_group(i)).for_each(|k| links.push((i, (group + k).min(n - 1), 2.0)));
+        (0..8).filter(|_| in_group(i)).for_each(|k| links.push((i, group + k, 2.0)));
         for _ in 0..6 {
             let far = numbers.below(20) == 0;
             let j = if far { numbers.below(n) } else { (i + numbers.below(30)) % n };
@@ -403,6 +403,63 @@ fn parts_of_a_large_graph_are_updated_with_the_same_bits_by_any_number_of_thread
             assert!(warm.iterations <= 3, "{dangling:?}: {} iterations", warm.iterations);
         }
     }
+}
+
+#[test]
+fn gauss_seidel_takes_few_passes_whatever_sinks_and_jumps_do() {
+    let csr = zoo::generated("rmat:scale=12,factor=16");
+    let links = Links::new(&csr).unwrap();
+    let n = links.vertices();
+    let is_sink = |i: usize| csr.row(i).next().is_none();
+    let leads_to_sinks = (0..n).find(|&i| !is_sink(i) && csr.row(i).all(|(j, _)| is_sink(j))).unwrap();
+    let of = |chosen: &[usize]| {
+        let mut v = vec![0.0; n];
+        chosen.iter().for_each(|&i| v[i] = 1.0 / chosen.len() as f64);
+        v
+    };
+    let jumps = [of(&[3, 17]), of(&[leads_to_sinks])];
+    let order = Parts::new(&links).unwrap();
+    for (dangling, damping) in Dangling::ALL.into_iter().flat_map(|policy| [(policy, 0.85), (policy, 0.9999)])
+    {
+        for teleport in [None, Some(&jumps[0][..]), Some(&jumps[1][..])] {
+            let problem = RankProblem { links: &links, damping, dangling, teleport, start: None };
+            let found = gauss_seidel(&cpu(), &order, &problem, &rule(1e-8), &mut []).unwrap();
+            let what = format!("{dangling:?}, {damping}, jumps to all: {}", teleport.is_none());
+            assert!(found.reason.is_success(), "{what}: {:?}", found.reason);
+            assert!(found.iterations <= 30, "{what}: {} passes", found.iterations);
+        }
+    }
+}
+
+#[test]
+fn rounding_of_large_sums_does_not_keep_gauss_seidel_from_converging() {
+    // A plain sum of many equal terms has the same rounding error in each addition.
+    let n = 1 << 18;
+    let mut numbers = Numbers::new(11);
+    let mut links = Vec::new();
+    for i in 0..n {
+        let far = if numbers.below(5) == 0 { numbers.below(n) } else { (i + 1 + numbers.below(50)) % n };
+        links.extend([(i, (i + 1) % n), (i, (i + 1 + numbers.below(2000)) % n), (i, far)]);
+    }
+    let links = Links::new(&unweighted(n, links)).unwrap();
+    let found = ranks(&plain(&links), RankMethod::GaussSeidel, 5e-12);
+    assert!(found.reason.is_success() && found.iterations < 100, "{} passes", found.iterations);
+}
+
+#[test]
+fn gauss_seidel_reads_the_newest_ranks_of_vertices_with_the_same_links() {
+    // More vertices than share one sum of links; each has links to all of them, itself included.
+    let group = 200;
+    let mut links: Vec<_> = (0..group).flat_map(|i| (0..group).map(move |j| (i, j, 1.0))).collect();
+    links.extend((0..group).map(|i| (group + i % 7, i, 1.0)));
+    links.extend((0..7).map(|i| (i * 20, group + i, 50.0)));
+    let graph = graph(group + 7, &links);
+    let links = Links::new(&graph).unwrap();
+    let v: Vec<f64> = (0..group + 7).map(|i| if i == 150 { 1.0 } else { 0.0 }).collect();
+    let problem = RankProblem { damping: 0.99, teleport: Some(&v), ..plain(&links) };
+    let found = ranks(&problem, RankMethod::GaussSeidel, 1e-12);
+    assert!(distance(&found.ranks, &exact(&graph, &problem)) <= 1e-12);
+    assert!(found.iterations <= 20, "{} passes", found.iterations);
 }
 
 #[test]
@@ -487,6 +544,10 @@ fn invalid_graphs_and_vectors_are_refused() {
             Error::BadSetting { setting: "damping", .. }
         ));
     }
+    let other = Links::new(&unweighted(3, [(1, 0)])).unwrap();
+    let refused =
+        gauss_seidel(&cpu(), &parts(&plain(&other)), &plain(&links), &rule(1e-8), &mut []).unwrap_err();
+    assert!(refused.to_string().contains("make them from the links of the problem"), "{refused}");
     assert!(matches!(with(RankProblem { teleport: Some(&[1.0]), ..plain(&links) }), Error::Dimension { .. }));
     for bad in [[0.5, 0.2, 0.2], [1.5, -0.5, 0.0], [f64::NAN, 0.5, 0.5]] {
         let error = with(RankProblem { start: Some(&bad), ..plain(&links) });

@@ -58,8 +58,8 @@ pub struct PagerankArgs {
     /// --output, also of an older graph: new vertices start with an equal share
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
-    /// Use this method: extrapolated takes fewer iterations than power; gauss-seidel runs on the CPU and takes about half as
-    /// many
+    /// Use this method: extrapolated takes fewer iterations than power; gauss-seidel runs on the CPU and takes half to two
+    /// thirds as many
     #[arg(long, value_enum, default_value = "power")]
     pub method: RankMethod,
     /// The options of every solve.

@@ -16,18 +16,23 @@
 //! here, so the certificate decides.
 //!
 //! # The tail
-//! A sink has no influence on the other vertices, and neither has a vertex that links only to such vertices. These vertices are the
-//! tail of the graph. They are computed once, after the last pass. The others are its core.
+//! A sink has no links to other vertices, and some vertices lead to sinks alone. These vertices are the tail of the graph, the others
+//! its core. Links from the core into the tail do not lead back, so the passes update the core alone. The tail is computed from it
+//! when the answer is needed, and after each pass if u is.
 //!
 //! # Scaling
 //! The sum of the equations of the core gives the sum of (out_j - d h_j) c_j, where h_j is the weight of the links from j that stay in
-//! the core. After each pass, c is scaled to have this sum. Without scaling, c approaches its size as slowly as probability leaves the
-//! core: R-MAT graphs of scale 16 and 18 took 7 times as many passes. On the crawl cnr-2000, scaling changes little.
+//! the core. After each pass, c is scaled to have this sum. If u is needed, c and u are then scaled so that x, the tail included, has
+//! the sum 1. Without scaling, c approaches its size as slowly as probability leaves the core: R-MAT graphs of scale 16 and 18 took 72
+//! and 75 passes, and take 15 and 17. On the crawl cnr-2000, scaling changes little.
+//!
+//! For a fixed u, a pass with scaling is a step of power iteration with a matrix whose largest eigenvalue is 1, and all others are at
+//! most d in magnitude. So scaling does not keep passes from converging.
 //!
 //! # Parts
-//! The core of a large graph is cut into [`PARTS`] parts, which threads update at the same time. A part reads the newest c of its own
-//! vertices, and the c of the last pass of the others. So the order of updates is fixed, and the result depends neither on the number
-//! of threads nor on their speed.
+//! The core of a large graph is cut into parts, which threads update at the same time. A part reads the newest c of its own vertices,
+//! and the c of the last pass of the others. So the order of updates is fixed, and the result depends neither on the number of threads
+//! nor on their speed.
 
 mod parts;
 
@@ -36,17 +41,19 @@ use crate::device::{Cpu, Device};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
 use crate::parallel::{run_all, split_front, tabulate, zeros};
+use crate::solve::rounding::{Total, sum, sum_in_parts};
 pub use parts::Parts;
 use parts::{Part, REPEATS};
 
 /// Rows that are summed before their sum is added to that of the part, so that rounding errors stay small.
 const SUMMED: usize = 128;
-/// Scaling ends when a factor differs from 1 by less than this, divided by 1 - d.
+/// Scaling of c ends when a factor differs from 1 by less than this.
 const ROUNDING: f64 = 1e-13;
 
 /// The iteration.
 pub(super) struct State<'a> {
     problem: &'a RankProblem<'a>,
+    /// The core in parts, and the tail.
     graph: &'a Parts,
     parts: Vec<PartState<'a>>,
     /// c of each vertex of the core after the last pass.
@@ -62,7 +69,7 @@ pub(super) struct State<'a> {
 /// The numbers of a part.
 struct PartState<'a> {
     part: &'a Part,
-    /// c of the place of each vertex: the newest in the part, that of the last pass outside of it; and a 0.
+    /// c by place: the newest c of the vertices of the part, then c after the last pass of the vertices outside, then a 0.
     c: Vec<f64>,
     /// 1 / (out - d l) for each row.
     units: Vec<f64>,
@@ -80,15 +87,23 @@ struct Terms {
     jump: f64,
 }
 
-/// What a pass over a part returns.
+/// Sums over some vertices of the core.
 #[derive(Clone, Copy, Default)]
 struct Sums {
-    /// The l1 norm of the change of x.
+    /// The l1 norm of the change of x by a pass.
     step: f64,
     /// The sum of x.
     x: f64,
     /// The sum of what leaves the core for the tail: the weight of the links times c.
     lost: f64,
+}
+
+/// Sums of [`Sums`] that are rounded about once.
+#[derive(Default)]
+struct Totals {
+    step: Total,
+    x: Total,
+    lost: Total,
 }
 
 /// Returns the links into a vertex, without those of weight 0.
@@ -98,30 +113,33 @@ fn links_into(links: &Csr, vertex: usize) -> impl Iterator<Item = (usize, f64)> 
 
 impl<'a> PartState<'a> {
     fn new(part: &'a Part, core: &[u32], problem: &RankProblem<'_>) -> Result<PartState<'a>> {
-        let (d, rows) = (problem.damping, part.rows.len());
+        let (d, rows) = (problem.damping, part.rows().len());
         let own = &core[part.start..part.start + rows];
-        let units = tabulate(rows, |at| 1.0 / (part.rows[at].out - d * part.rows[at].own))?;
+        let units = tabulate(rows, |at| 1.0 / (part.rows()[at].out - d * part.rows()[at].own))?;
         let varied = if problem.teleport.is_some() { rows } else { 0 };
         let jumps = tabulate(varied, |at| (1.0 - d) * problem.teleport(own[at] as usize))?;
         Ok(PartState { part, c: zeros(part.places())?, units, jumps })
     }
 
-    fn bytes(&self) -> usize {
-        size_of_val(&self.c[..]) + size_of_val(&self.units[..]) + size_of_val(&self.jumps[..])
+    /// Returns the bytes of the vectors that a pass only reads.
+    fn constants(&self) -> usize {
+        size_of_val(&self.units[..]) + size_of_val(&self.jumps[..])
     }
 
-    /// Copies c of the vertices outside from that of the core.
+    /// Copies c from that of the core.
     fn fetch(&mut self, core: &[f64]) {
-        let rows = self.part.rows.len();
-        self.c[rows..].iter_mut().zip(&self.part.outside).for_each(|(c, &number)| *c = core[number as usize]);
+        let PartState { part, c, .. } = self;
+        let (own, outside) = c.split_at_mut(part.rows().len());
+        own.copy_from_slice(&core[part.start..part.start + own.len()]);
+        outside.iter_mut().zip(part.outside()).for_each(|(c, &number)| *c = core[number as usize]);
     }
 
     /// Updates the vertices of the part.
     fn pass<const WEIGHTED: bool, const VARIED: bool>(&mut self, terms: Terms) -> Sums {
         let PartState { part, c, units, jumps } = self;
-        let rows = &part.rows[..];
+        let rows = part.rows();
         assert!(c.len() == part.places() && units.len() == rows.len());
-        let mut sums = Sums::default();
+        let mut totals = Totals::default();
         let (mut begin, mut inflow) = (0, 0.0);
         for first in (0..rows.len()).step_by(SUMMED) {
             let mut few = Sums::default();
@@ -147,64 +165,80 @@ impl<'a> PartState<'a> {
                 few.lost += next * row.lost;
                 c[at] = next;
             }
-            sums.add(few);
+            totals.add(few);
         }
-        sums
+        totals.sums()
     }
 }
 
 impl Sums {
-    fn add(&mut self, other: Sums) {
-        self.step += other.step;
-        self.x += other.x;
-        self.lost += other.lost;
+    /// Returns the factor that gives the core the right sum; none if the core has nothing. `jumps` is what all of its vertices get by
+    /// jumps.
+    fn scale(&self, jumps: f64, damping: f64) -> Option<f64> {
+        let leaves = (1.0 - damping) * self.x + damping * self.lost;
+        (leaves > 0.0).then(|| jumps / leaves)
+    }
+}
+
+impl Totals {
+    fn add(&mut self, sums: Sums) {
+        self.step.add(sums.step);
+        self.x.add(sums.x);
+        self.lost.add(sums.lost);
     }
 
-    /// Returns the factor that gives the core the right sum. `jumps` is what all of its vertices get by jumps.
-    fn scale(&self, jumps: f64, damping: f64) -> f64 {
-        let leaves = (1.0 - damping) * self.x + damping * self.lost;
-        if leaves > 0.0 { jumps / leaves } else { 1.0 }
+    fn sums(&self) -> Sums {
+        Sums { step: self.step.value(), x: self.x.value(), lost: self.lost.value() }
     }
 }
 
 impl<'a> State<'a> {
     /// Prepares the iteration from the start of the problem, whose links `graph` was made from.
     pub fn new(graph: &'a Parts, problem: &'a RankProblem<'a>) -> Result<State<'a>> {
-        let (n, core) = (problem.links.vertices(), &graph.core);
-        if core.len() + graph.tail.len() != n {
-            let got = core.len() + graph.tail.len();
-            return Err(Error::Dimension { what: "the parts of the graph", expected: n, got });
+        let (links, out, core) = (problem.links, problem.links.out(), &graph.core);
+        if !graph.are_of(links) {
+            let reason = "the parts were made from the links of another graph; make them from the links of the problem";
+            return Err(Error::setting("parts", "", reason));
         }
-        let out = problem.links.out();
         let parts = run_all(graph.parts.iter().collect(), |part: &Part| PartState::new(part, core, problem));
         let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
         let mut c =
             tabulate(core.len(), |number| problem.start(core[number] as usize) / out[core[number] as usize])?;
-        let jumps = core.iter().map(|&i| (1.0 - problem.damping) * problem.teleport(i as usize)).sum::<f64>();
+        let jumps = sum(core.iter().map(|&i| (1.0 - problem.damping) * problem.teleport(i as usize)));
         let jumps_from_sinks = problem.dangling == Dangling::Uniform && problem.teleport.is_some();
         let stranded = match jumps_from_sinks {
-            true => Some((problem.links.sinks().map(|i| problem.start(i)).sum(), zeros(n)?)),
+            true => Some((sum(links.sinks().map(|i| problem.start(i))), zeros(links.vertices())?)),
             false => None,
         };
-        let mut sums = Sums::default();
-        for (row, c) in graph.parts.iter().flat_map(|part| &part.rows).zip(&c) {
-            sums.add(Sums { step: 0.0, x: row.out * c, lost: row.lost * c });
+        let mut totals = Totals::default();
+        for (row, c) in graph.parts.iter().flat_map(Part::rows).zip(&c) {
+            totals.add(Sums { step: 0.0, x: row.out * c, lost: row.lost * c });
         }
         let mut state = State { problem, graph, parts, c: Vec::new(), jumps, scaling: true, stranded };
-        let scale = sums.scale(state.all_jumps(), problem.damping);
+        let scale = totals.sums().scale(state.all_jumps(), problem.damping).unwrap_or(1.0);
         c.iter_mut().for_each(|c| *c *= scale);
-        for state in &mut state.parts {
-            let (start, rows) = (state.part.start, state.part.rows.len());
-            state.c[..rows].copy_from_slice(&c[start..start + rows]);
-            state.fetch(&c);
-        }
+        state.parts.iter_mut().for_each(|part| part.fetch(&c));
         Ok(State { c, ..state })
     }
 
     /// Returns the bytes of the vectors.
     pub fn vector_bytes(&self) -> u64 {
+        self.constants() + self.changing()
+    }
+
+    /// Returns the bytes that a pass moves: it reads the links, and reads and writes the vectors that it changes.
+    pub fn bytes_of_pass(&self) -> u64 {
+        let tail = if self.stranded.is_some() { self.graph.bytes_of_tail() } else { 0 };
+        self.graph.bytes() + tail + self.constants() + 2 * self.changing()
+    }
+
+    fn constants(&self) -> u64 {
+        self.parts.iter().map(|part| part.constants() as u64).sum()
+    }
+
+    fn changing(&self) -> u64 {
         let x = self.stranded.as_ref().map_or(0, |(_, x)| size_of_val(&x[..]));
-        let of_parts: usize = self.parts.iter().map(PartState::bytes).sum();
+        let of_parts: usize = self.parts.iter().map(|part| size_of_val(&part.c[..])).sum();
         (size_of_val(&self.c[..]) + of_parts + x) as u64
     }
 
@@ -224,7 +258,7 @@ impl<'a> State<'a> {
         self.jumps + self.problem.damping * self.share_of_sinks() * self.graph.core.len() as f64
     }
 
-    /// Performs one pass over the core. Returns the l1 norm of the change.
+    /// Performs one pass over the core. Returns the l1 norm of the change by the updates, without scaling.
     pub fn pass(&mut self, device: &Cpu) -> f64 {
         let (d, from_sinks, jumps) = (self.problem.damping, self.share_of_sinks(), self.all_jumps());
         let jump = (1.0 - d) / self.problem.links.vertices() as f64;
@@ -236,34 +270,41 @@ impl<'a> State<'a> {
             (true, false) => PartState::pass::<true, false>,
             (true, true) => PartState::pass::<true, true>,
         };
-        let parts = &mut self.parts;
-        let mut done = vec![Sums::default(); parts.len()];
-        device.each_chunk(parts, 1, &mut done, |_, part, sums| *sums = pass(&mut part[0], terms));
-        let mut sums = Sums::default();
-        done.into_iter().for_each(|part| sums.add(part));
-        let scale = if self.scaling { sums.scale(jumps, d) } else { 1.0 };
-        // Rounding errors of the sum must not keep c from converging.
-        self.scaling &= (scale - 1.0).abs() > ROUNDING / (1.0 - d);
+        let mut done = vec![Sums::default(); self.parts.len()];
+        device.each_chunk(&mut self.parts, 1, &mut done, |_, part, sums| *sums = pass(&mut part[0], terms));
+        let mut totals = Totals::default();
+        done.into_iter().for_each(|part| totals.add(part));
+        let sums = totals.sums();
+        let scale = sums.scale(jumps, d).filter(|_| self.scaling);
+        // Rounding errors of the sums must not keep c from converging.
+        self.scaling &= scale.is_none_or(|scale| (scale - 1.0).abs() > ROUNDING);
+        let scale = scale.unwrap_or(1.0);
         let mut left = &mut self.c[..];
         let mut pieces: Vec<_> =
-            parts.iter().map(|state| split_front(&mut left, state.part.rows.len())).collect();
-        device.each_chunk(parts, 1, &mut pieces, |_, part, piece| {
-            for (own, c) in part[0].c.iter_mut().zip(piece.iter_mut()) {
-                *own *= scale;
-                *c = *own;
-            }
+            self.parts.iter().map(|state| split_front(&mut left, state.part.rows().len())).collect();
+        device.each_chunk(&mut self.parts, 1, &mut pieces, |_, part, piece| {
+            piece.iter_mut().zip(&part[0].c).for_each(|(c, newest)| *c = newest * scale);
         });
-        let c = &self.c;
-        let mut nothing = vec![(); parts.len()];
-        device.each_chunk(parts, 1, &mut nothing, |_, part, ()| part[0].fetch(c));
         // The sum of x over all vertices is at least this, as vertices of the core send d x along their links.
         let whole = if self.is_scaled() { (1.0 - d) + d * sums.x * scale } else { 1.0 };
-        let step = sums.step / whole;
-        let Some((before, mut x)) = self.stranded.take() else { return step };
+        let step = sums.step / whole + self.update_sinks();
+        let c = &self.c;
+        let mut nothing = vec![(); self.parts.len()];
+        device.each_chunk(&mut self.parts, 1, &mut nothing, |_, part, ()| part[0].fetch(c));
+        step
+    }
+
+    /// Computes u from c, if the passes need it, and scales both so that x has the sum 1. Returns the change of the sum of x over the
+    /// sinks.
+    fn update_sinks(&mut self) -> f64 {
+        let Some((before, mut x)) = self.stranded.take() else { return 0.0 };
         self.compute(before / x.len() as f64, &mut x);
-        let after: f64 = self.problem.links.sinks().map(|i| x[i]).sum();
+        let whole: f64 = sum_in_parts(x.len(), |i| x[i]).iter().sum();
+        let scale = if whole > 0.0 { 1.0 / whole } else { 1.0 };
+        self.c.iter_mut().for_each(|c| *c *= scale);
+        let after = scale * sum(self.problem.links.sinks().map(|i| x[i]));
         self.stranded = Some((after, x));
-        step + (after - before).abs()
+        (after - before).abs()
     }
 
     /// Returns the ranks, before they are scaled to the sum 1.

@@ -1,15 +1,16 @@
 //! The links of a graph in the order in which Gauss-Seidel reads them: made once, for any number of solves.
 
 use super::links_into;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{Csr, Values, partition};
 use crate::parallel::{room, run_all, tabulate, zeros};
 use crate::solve::pagerank::links::Links;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Parts of a large graph. On the crawl cnr-2000, 8 parts take 30 % more passes than 4.
 const PARTS: usize = 4;
-/// Links and rows of a part at most, about: 32 bits count its links in fours.
+/// Links and rows of a part at most, about. Half as many numbers as 32 bits hold leave room for what fills up the fours.
 const MOST_WORK: usize = 1 << 31;
 /// Links up to which a graph has one part, because passes are too short to share.
 const SMALL: usize = 1 << 17;
@@ -21,6 +22,8 @@ const NONE: u32 = u32::MAX;
 /// The core of a graph, cut into parts, and its tail.
 #[derive(Debug)]
 pub struct Parts {
+    /// The links by target that the parts were made from.
+    links: Arc<Csr>,
     /// The vertices of the core, in increasing order.
     pub(super) core: Vec<u32>,
     /// The vertices of the tail. A link within the tail leads from a later vertex to an earlier one.
@@ -33,7 +36,7 @@ pub struct Parts {
 pub(super) struct Part {
     /// The place of its first vertex in the core.
     pub start: usize,
-    pub rows: Vec<Row>,
+    rows: Vec<Row>,
     /// The places of the vertices that links come from, of each row in the order of the graph. The vertices of the part have the first
     /// places, then follow those of `outside`, and the last place is of a 0. The last four of a row are filled up with the place of the
     /// 0: so a row takes one loop, whose end a processor can often predict.
@@ -41,7 +44,7 @@ pub(super) struct Part {
     /// Empty if each link weighs 1.
     weights: Vec<f64>,
     /// The vertices of other parts that links come from.
-    pub outside: Vec<u32>,
+    outside: Vec<u32>,
 }
 
 /// A vertex of the core.
@@ -77,6 +80,10 @@ impl Parts {
     /// Divides the vertices into core and tail, and cuts the core into parts.
     pub fn new(links: &Links) -> Result<Parts> {
         let into = links.incoming();
+        if links.vertices() != into.rows() {
+            let reason = "Gauss-Seidel runs in one process, and the links are those of several";
+            return Err(Error::setting("method", "gauss-seidel", reason));
+        }
         let layout = Layout::new(links)?;
         let work = into.nnz() + partition::ROW * into.rows();
         let count = if into.nnz() <= SMALL { 1 } else { PARTS.max(work.div_ceil(MOST_WORK)) };
@@ -86,12 +93,24 @@ impl Parts {
         let ranges = starts.windows(2).map(|ends| ends[0]..ends[1]).collect();
         let parts = run_all(ranges, |range| layout.part(range));
         let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
-        Ok(Parts { core: layout.core, tail: layout.tail, parts })
+        Ok(Parts { links: Arc::clone(into), core: layout.core, tail: layout.tail, parts })
     }
 
-    /// Returns the bytes that a pass reads: the links, and the numbers of each vertex beside them.
+    /// Returns whether the parts were made from these links.
+    pub(super) fn are_of(&self, links: &Links) -> bool {
+        Arc::ptr_eq(&self.links, links.incoming())
+    }
+
+    /// Returns the bytes of the core: its links, and the numbers of each vertex beside them.
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.bytes() as u64).sum()
+    }
+
+    /// Returns the bytes of the links into the tail.
+    pub(super) fn bytes_of_tail(&self) -> u64 {
+        let links: usize = self.tail.iter().map(|&i| self.links.row_range(i as usize).len()).sum();
+        let weight = if matches!(self.links.values(), Values::Ones) { 0 } else { size_of::<f64>() };
+        (links * (size_of::<u32>() + weight) + self.tail.len() * size_of::<u32>()) as u64
     }
 }
 
@@ -206,6 +225,16 @@ impl Part {
             + size_of_val(&self.sources[..])
             + size_of_val(&self.weights[..])
             + size_of_val(&self.outside[..])
+    }
+
+    /// Returns the vertices of the part.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Returns the vertices outside that links come from, as numbers in the core.
+    pub fn outside(&self) -> &[u32] {
+        &self.outside
     }
 
     /// Returns the number of places.
