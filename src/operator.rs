@@ -35,8 +35,8 @@ pub const fn dot_into(slot: Slot) -> DotInto {
 /// A shared linear map of a backend; [`Operator`] binds it to its device.
 pub type SharedOperator<D, T> = Arc<dyn LinearOperator<D, T>>;
 
-/// Rows whose bounds [`Residuals`] combines to one part.
-pub const RESIDUAL_PART: usize = 4096;
+/// Rows whose bounds [`Residuals`] combines to one part: few, as a thread of a GPU combines them one after the other.
+pub const RESIDUAL_PART: usize = 512;
 
 /// Computes residuals of one matrix as its source provides it, on a device, by other code than that of a backend.
 pub trait Residuals: Send {

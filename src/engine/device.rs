@@ -251,7 +251,7 @@ impl Settled {
 /// An open device. Clones share the device; one solve at a time runs on it.
 ///
 /// A solve without a handle uses the open shared device of the requested name, if there is one. GPU kernels are then loaded
-/// once, and several thread pools do not compete for the cores. A solve waits while another thread solves on the same device;
+/// once, and several thread pools do not compete for the cores. A shared GPU stays open until the process ends. A solve waits while another thread solves on the same device;
 /// its limits do not end that wait. A solve inside another solve, as in an observer, needs a device from
 /// [`open`](DeviceHandle::open).
 #[derive(Clone)]
@@ -269,26 +269,35 @@ impl fmt::Debug for DeviceHandle {
     }
 }
 
-/// The open devices that may be shared, by their names and by whether they are those of solves on several GPUs.
-static OPEN: Mutex<Vec<((DeviceName, bool), WeakDevice)>> = Mutex::new(Vec::new());
+/// The name of a device that may be shared, and whether it is for solves on several GPUs.
+type SharedName = (DeviceName, bool);
 
-enum WeakDevice {
+/// The open devices that may be shared. Each has a lock of its own, so that several GPUs open at the same time.
+static OPEN: Mutex<Vec<(SharedName, Arc<Mutex<Option<Kept>>>)>> = Mutex::new(Vec::new());
+
+/// A shared device. Threads of a CPU device end with its last user. A GPU stays open until the process ends: to close it and open it
+/// again, with kernels and page-locked memory, takes longer than many solves.
+enum Kept {
     Cpu(Weak<Shared<Cpu>>),
-    Cuda(Weak<Shared<Cuda>>),
+    Cuda(Arc<Shared<Cuda>>),
 }
 
-impl WeakDevice {
-    fn of(device: &Opened) -> WeakDevice {
+impl Kept {
+    fn of(device: &Opened) -> Kept {
         match device {
-            Opened::Cpu(device) => WeakDevice::Cpu(Arc::downgrade(device)),
-            Opened::Cuda(device) => WeakDevice::Cuda(Arc::downgrade(device)),
+            Opened::Cpu(device) => Kept::Cpu(Arc::downgrade(device)),
+            Opened::Cuda(device) => Kept::Cuda(Arc::clone(device)),
         }
     }
 
-    fn upgrade(&self) -> Option<Opened> {
+    /// Returns the device if it can be used. A GPU that has failed must be opened again.
+    fn get(&self) -> Option<Opened> {
         match self {
-            WeakDevice::Cpu(device) => device.upgrade().map(Opened::Cpu),
-            WeakDevice::Cuda(device) => device.upgrade().map(Opened::Cuda),
+            Kept::Cpu(device) => device.upgrade().map(Opened::Cpu),
+            Kept::Cuda(device) => {
+                let failed = device.try_acquire().is_some_and(|device| device.has_failed());
+                (!failed).then(|| Opened::Cuda(Arc::clone(device)))
+            }
         }
     }
 }
@@ -321,17 +330,26 @@ impl DeviceHandle {
         }
     }
 
-    fn shared_as(key: (DeviceName, bool)) -> Result<DeviceHandle> {
-        // Another thread may be opening it.
+    fn shared_as(name: SharedName) -> Result<DeviceHandle> {
         let _span = profile::begin(Phase::Open);
-        let mut open = lock(&OPEN);
-        open.retain(|(_, device)| device.upgrade().is_some());
-        let found = open.iter().find(|(other, _)| *other == key).and_then(|(_, device)| device.upgrade());
-        if let Some(device) = found {
+        let place = {
+            let mut open = lock(&OPEN);
+            let found = open.iter().find(|(other, _)| *other == name).map(|(_, place)| Arc::clone(place));
+            found.unwrap_or_else(|| {
+                let place = Arc::default();
+                open.push((name, Arc::clone(&place)));
+                place
+            })
+        };
+        // Another thread may be opening it.
+        let mut kept = lock(&place);
+        if let Some(device) = kept.as_ref().and_then(Kept::get) {
             return Ok(DeviceHandle(device));
         }
-        let opened = DeviceHandle::open(key.0)?;
-        open.push((key, WeakDevice::of(&opened.0)));
+        // Closes a GPU that has failed.
+        *kept = None;
+        let opened = DeviceHandle::open(name.0)?;
+        *kept = Some(Kept::of(&opened.0));
         Ok(opened)
     }
 

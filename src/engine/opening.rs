@@ -10,8 +10,7 @@ pub struct Opening(Vec<JoinHandle<()>>);
 
 impl Settled {
     /// Checks that the devices are usable, and begins to open the GPUs among them, so that they are ready when the matrix has been read.
-    /// A solve on the shared device waits for it. A GPU stays open until the process ends: closing it takes as long as many solves, and
-    /// the system frees what it holds in any case.
+    /// A solve on the shared device waits for it.
     pub fn open_ahead(&self) -> Result<Opening> {
         self.check_device()?;
         let several = !self.shares.is_empty();
@@ -20,11 +19,7 @@ impl Settled {
         let open = |name| {
             let thread = move || {
                 let opened = if several { DeviceHandle::of_rank(name) } else { DeviceHandle::shared(name) };
-                let warmed = opened.and_then(|device| {
-                    let warmed = device.warm_up();
-                    std::mem::forget(device);
-                    warmed
-                });
+                let warmed = opened.and_then(|device| device.warm_up());
                 warmed.unwrap_or_else(|error| log::debug!("{name} cannot be prepared ahead: {error}"));
             };
             Builder::new().name("opening".to_owned()).spawn(thread).ok()

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::parallel::lock;
 use std::cell::RefCell;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 /// A device behind a mutex. The names can be read while a solve has locked the device.
 pub(super) struct Shared<D> {
@@ -57,6 +57,22 @@ impl<D> Shared<D> {
         let device = lock(&self.device);
         HELD.with_borrow_mut(|held| held.push(self.address()));
         Ok(DeviceGuard { device, address: self.address() })
+    }
+}
+
+impl<D> Shared<D> {
+    /// Locks the device if no thread has locked it.
+    pub fn try_acquire(&self) -> Option<DeviceGuard<'_, D>> {
+        if self.is_held_here() {
+            return None;
+        }
+        let device = match self.device.try_lock() {
+            Ok(device) => device,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        HELD.with_borrow_mut(|held| held.push(self.address()));
+        Some(DeviceGuard { device, address: self.address() })
     }
 }
 

@@ -162,6 +162,14 @@ impl Cuda {
         })))
     }
 
+    /// Returns whether an error has ended all work on the GPU, such as an access to memory that does not exist.
+    pub fn has_failed(&self) -> bool {
+        let stream = self.0.stream.cu_stream();
+        // SAFETY: the stream lives as long as the device.
+        let status = self.0.context.bind_to_thread().map(|()| unsafe { sys::cuStreamQuery(stream) });
+        !matches!(status, Ok(sys::CUresult::CUDA_SUCCESS | sys::CUresult::CUDA_ERROR_NOT_READY))
+    }
+
     /// Locks the device: waits until no other thread uses it.
     fn turn(&self) -> ReentrantMutexGuard<'_, State> {
         self.0.state.lock()
