@@ -7,7 +7,7 @@ use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Barrier, LazyLock, Mutex, MutexGuard, Once, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, Scope, ScopedJoinHandle};
 use std::{io, thread};
 
 /// Inputs of fewer bytes are processed by one thread, which is faster than several.
@@ -24,24 +24,54 @@ const STACK: usize = 2 << 20;
 /// Bytes that must be free in addition to the stack of a thread that is started: for its initial allocations, and for what the
 /// program does next.
 const SPARE: usize = 32 << 20;
+/// Bytes that must be free for a thread that is started.
+pub(crate) const THREAD: usize = STACK + SPARE;
 
 /// Starts a thread and returns once it runs. A new thread that runs out of memory would end the program. To detect that early,
 /// this function first allocates as much memory as the thread needs and frees it; it returns an error if that fails.
 pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    let mut room: Vec<u8> = Vec::new();
-    if !try_reserve(&mut room, STACK + SPARE) {
-        return Err(io::Error::new(io::ErrorKind::OutOfMemory, "out of memory for another thread"));
-    }
-    drop(std::hint::black_box(room));
-    let runs = Arc::new(Barrier::new(2));
+    let (builder, runs) = prepared_thread(name)?;
     let thread_runs = Arc::clone(&runs);
     let begin = move || {
         thread_runs.wait();
         work()
     };
-    let thread = thread::Builder::new().name(name).stack_size(STACK).spawn(begin)?;
+    let thread = builder.spawn(begin)?;
     runs.wait();
     Ok(thread)
+}
+
+/// Does the same for a thread of a scope, which may use rayon while the calling thread waits for it. If the calling thread is the
+/// only thread of its pool, the new thread becomes a pool itself: the calling thread would not run what is given to its pool.
+pub(crate) fn start_scoped<'scope, R: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: String,
+    work: impl FnOnce() -> R + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, R>> {
+    let alone = rayon::current_thread_index().is_some() && rayon::current_num_threads() == 1;
+    let (builder, runs) = prepared_thread(name)?;
+    let thread_runs = Arc::clone(&runs);
+    let begin = move || {
+        let pool = alone.then(|| ThreadPoolBuilder::new().num_threads(1).use_current_thread().build());
+        thread_runs.wait();
+        if let Some(Err(e)) = &pool {
+            log::debug!("a thread did not become a pool: {e}");
+        }
+        work()
+    };
+    let thread = builder.spawn_scoped(scope, begin)?;
+    runs.wait();
+    Ok(thread)
+}
+
+/// Checks that there is memory for a thread, and returns what starts it, and the barrier at which it shows that it runs.
+fn prepared_thread(name: String) -> io::Result<(thread::Builder, Arc<Barrier>)> {
+    let mut room: Vec<u8> = Vec::new();
+    if !try_reserve(&mut room, THREAD) {
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, "out of memory for another thread"));
+    }
+    drop(std::hint::black_box(room));
+    Ok((thread::Builder::new().name(name).stack_size(STACK), Arc::new(Barrier::new(2))))
 }
 
 /// Locks a mutex, also after a panic of a thread that held it: for data that is valid at any time, or overwritten before it is
@@ -275,6 +305,27 @@ mod tests {
                 assert!(std::panic::catch_unwind(|| copied(other)).is_err(), "{n} bytes to {other}");
             }
         }
+    }
+
+    #[test]
+    fn a_thread_that_the_only_thread_of_a_pool_starts_is_a_pool_itself() {
+        let start = || {
+            thread::scope(|scope| {
+                let work = || (rayon::current_thread_index(), rayon::join(|| thread::current().id(), || 1).0);
+                let thread = start_scoped(scope, "test".to_owned(), work).unwrap();
+                let id = thread.thread().id();
+                let (index, ran) = thread.join().unwrap();
+                (index, ran == id)
+            })
+        };
+        // This thread has no pool, so the new one has none.
+        assert_eq!(start(), (None, false));
+        let pool = ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().unwrap();
+        assert_eq!(start(), (Some(0), true));
+        drop(pool);
+        // A pool of several threads serves the threads that one of them starts.
+        let pool = ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        assert_eq!(pool.install(start), (None, false));
     }
 
     #[test]

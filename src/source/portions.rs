@@ -53,10 +53,24 @@ impl<'a> Portions<'a> {
     /// Calls `visit` for each portion in turn until one returns an error. A portion is the part of the passed text that
     /// begins at the passed offset.
     pub fn each(&self, visit: impl FnMut(Text, usize) -> Result<()> + Send) -> Result<()> {
-        if self.packed { self.each_unpacked(visit) } else { self.each_in_memory(visit) }
+        self.each_then(visit, |()| Ok(()))
     }
 
-    fn each_in_memory(&self, mut visit: impl FnMut(Text, usize) -> Result<()>) -> Result<()> {
+    /// Does the same, and calls `then` with the result of each portion. A thread of rayon's pool may run `visit`, so that must not wait
+    /// for a thread that uses the pool; `then` may, because it runs on the calling thread.
+    pub fn each_then<R: Send>(
+        &self,
+        visit: impl FnMut(Text, usize) -> Result<R> + Send,
+        then: impl FnMut(R) -> Result<()>,
+    ) -> Result<()> {
+        if self.packed { self.each_unpacked(visit, then) } else { self.each_in_memory(visit, then) }
+    }
+
+    fn each_in_memory<R>(
+        &self,
+        mut visit: impl FnMut(Text, usize) -> Result<R>,
+        mut then: impl FnMut(R) -> Result<()>,
+    ) -> Result<()> {
         let bytes = self.file.bytes;
         let mut start = self.start;
         let left = bytes.len() - start;
@@ -65,13 +79,17 @@ impl<'a> Portions<'a> {
             let near = bytes.len().min(start + size);
             let end = memchr(b'\n', &bytes[near..]).map_or(bytes.len(), |rest| near + rest + 1);
             // The text before the portion is passed too, so that errors can count lines.
-            visit(Text { bytes: &bytes[..end], ..self.file }, start)?;
+            then(visit(Text { bytes: &bytes[..end], ..self.file }, start)?)?;
             start = end;
         }
         Ok(())
     }
 
-    fn each_unpacked(&self, mut visit: impl FnMut(Text, usize) -> Result<()> + Send) -> Result<()> {
+    fn each_unpacked<R: Send>(
+        &self,
+        mut visit: impl FnMut(Text, usize) -> Result<R> + Send,
+        mut then: impl FnMut(R) -> Result<()>,
+    ) -> Result<()> {
         let mut unpacking = Unpacking::new(self.file);
         let (mut portion, mut next) = (Vec::new(), Vec::new());
         let mut end = unpacking.fill(&mut portion, &[])?;
@@ -80,11 +98,11 @@ impl<'a> Portions<'a> {
             let (complete, cut) = portion.split_at(end);
             let bytes = if lines == 0 { without_mark(complete) } else { complete };
             let mut read = || {
-                visit(Text { bytes, meter: None, lines, ..self.file }, start)?;
-                Ok(memchr_iter(b'\n', bytes).count() as u64)
+                let result = visit(Text { bytes, meter: None, lines, ..self.file }, start)?;
+                Ok((result, memchr_iter(b'\n', bytes).count() as u64))
             };
             if unpacking.ended {
-                return read().map(drop);
+                return then(read()?.0);
             }
             let (read, filled) = rayon::join(read, || unpacking.fill(&mut next, cut));
             if let Err(Error::Parse { .. }) = read {
@@ -93,7 +111,9 @@ impl<'a> Portions<'a> {
                 unpacking.check()?;
                 return read.map(drop);
             }
-            lines += read?;
+            let (result, more) = read?;
+            then(result)?;
+            lines += more;
             start = 0;
             end = filled?;
             swap(&mut portion, &mut next);

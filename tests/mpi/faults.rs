@@ -1,7 +1,9 @@
 //! Faults on one rank, signals and kills: all ranks end soon, with one message.
 
-use super::launcher::{end_soon, messages, mpirun, over, over_patiently, ranks_of, start, wait_until};
-use crate::common::process::{errors, program, signal, word};
+use super::launcher::{
+    end_soon, messages, mpirun, mpirun_for_a_minute, over, over_patiently, ranks_of, start, wait_until,
+};
+use crate::common::process::{errors, program, run, signal, word};
 use solver::source::read_vector;
 use std::time::Instant;
 
@@ -39,6 +41,29 @@ fn a_rank_without_memory_ends_all_and_names_the_rank_and_the_cause() {
     let messages = messages(&done);
     assert_eq!(messages.len(), 1, "{messages:?}");
     assert!(messages[0].contains("rank 1") && messages[0].contains("memory"), "{messages:?}");
+}
+
+#[test]
+fn a_compressed_file_is_read_or_refused_if_there_is_no_memory_for_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("grid.mtx.gz");
+    let done = run(&["convert", "poisson2d:400x400", word(&file)]);
+    assert!(done.status.success(), "{}", errors(&done));
+    let args = ["cg", "--matrix", word(&file), "--threads", "1", "--max-iters", "3", "-v"];
+    let mut without_threads = 0;
+    for kilobytes in (80_000..125_000).step_by(8000) {
+        let limit = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
+        let mut command = mpirun_for_a_minute();
+        let done = command.args(["-n", "2", "sh", "-c", &limit]).arg(program()).args(args).output().unwrap();
+        let text = errors(&done);
+        match done.status.code() {
+            Some(1) => {}
+            Some(2) => assert!(text.contains("memory"), "{kilobytes}: {text}"),
+            code => panic!("{kilobytes}: {code:?}: {text}"),
+        }
+        without_threads += usize::from(text.contains("with 0 threads"));
+    }
+    assert!(without_threads > 0, "no limit was too low for a thread");
 }
 
 #[test]

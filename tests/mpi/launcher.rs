@@ -11,7 +11,17 @@ pub const SOON: Duration = Duration::from_secs(10);
 
 /// Returns the launcher with its options. Ranks may outnumber the cores of this machine.
 pub fn mpirun() -> Command {
-    let mut command = Command::new("mpirun");
+    with_options(Command::new("mpirun"))
+}
+
+/// Returns the launcher, which is ended with exit code 124 if it takes longer than a minute.
+pub fn mpirun_for_a_minute() -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["60", "mpirun"]);
+    with_options(command)
+}
+
+fn with_options(mut command: Command) -> Command {
     command.arg("--oversubscribe");
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.stdin(Stdio::null()).env("SOLVER_OFFLINE", "1").env("COLUMNS", "2000");

@@ -2,7 +2,7 @@
 
 use super::communicator::{Communicator, Connection, Incoming, Outgoing, Ranks};
 use crate::error::{Error, Result};
-use crate::parallel::{copy_bytes, lock};
+use crate::parallel::{copy_bytes, lock, start_scoped};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -187,7 +187,7 @@ impl Threads {
                     FOLLOWS.set(true);
                     self.guarded(ranks, || others(ranks, part))
                 };
-                thread::Builder::new().spawn_scoped(scope, work).map_err(|error| {
+                start_scoped(scope, format!("solver-rank-{}", ranks.rank()), work).map_err(|error| {
                     // The other ranks end when they wait for this one.
                     self.shared.fail(ranks.rank());
                     Error::Threads { threads, reason: error.to_string() }

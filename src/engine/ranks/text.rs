@@ -11,14 +11,14 @@ use crate::error::{Error, Result};
 use crate::format::finish::finish;
 use crate::format::{Csr, Duplicates, Values, partition};
 use crate::observe::{Phase, profile};
-use crate::parallel::zeros;
+use crate::parallel::{THREAD, start_scoped, zeros};
 use crate::source::{Entry, EntryFile};
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
-use std::thread::{self, Builder};
+use std::{io, thread};
 
 /// The rows of a rank of a matrix in a text file.
 pub(super) struct TextRows {
@@ -304,7 +304,7 @@ impl Rows {
 }
 
 /// Takes a batch of entries.
-type Visit<'a, T> = dyn FnMut(Vec<T>) -> Result<()> + Send + 'a;
+type Visit<'a, T> = dyn FnMut(Vec<T>) -> Result<()> + 'a;
 
 /// Calls `round` on all ranks with each batch that the first rank reads; the other ranks get empty ones. A thread of the first rank
 /// reads the next batch meanwhile. If reading fails, all ranks return an error.
@@ -325,8 +325,11 @@ fn rounds<T: Send>(
         // The batches are refused once the ranks have failed: with an error that nobody sees.
         let refused = |_| Error::OtherRank { rank: 0 };
         let work = move || read(&mut |batch| sender.send(batch).map_err(refused));
-        let reader = Builder::new().spawn_scoped(scope, work);
-        let failed = |error: std::io::Error| Error::Threads { threads: 1, reason: error.to_string() };
+        let reader = start_scoped(scope, "solver-reader".to_owned(), work);
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::OutOfMemory => Error::OutOfMemory { bytes: THREAD as u128 },
+            _ => Error::Threads { threads: 1, reason: error.to_string() },
+        };
         let reader = match reader {
             Ok(reader) => reader,
             Err(error) => return more(Err(failed(error))).map(drop),

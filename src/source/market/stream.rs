@@ -63,7 +63,7 @@ impl EntryFile {
 
     /// Calls `visit` with the rows and columns of all entries, in batches, until it returns an error. If there are no mirror images,
     /// only the rows are read, and each column is given as its row.
-    pub fn places(&self, visit: impl FnMut(Vec<[u32; 2]>) -> Result<()> + Send) -> Result<()> {
+    pub fn places(&self, visit: impl FnMut(Vec<[u32; 2]>) -> Result<()>) -> Result<()> {
         match self.mirror {
             Some(_) => self.pass(|lines| Ok(lines.position()?.map(|(row, col)| [row, col])), visit),
             None => self.pass(|lines| Ok(lines.row()?.map(|row| [row, row])), visit),
@@ -72,7 +72,7 @@ impl EntryFile {
     }
 
     /// Calls `visit` with all entries, in batches, until it returns an error.
-    pub fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()> + Send) -> Result<()> {
+    pub fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<()> {
         self.pass(|lines| lines.entry(), visit)?.finish()
     }
 
@@ -110,13 +110,13 @@ impl EntryFile {
     fn pass<T: Send>(
         &self,
         next: impl Fn(&mut Lines<'_>) -> Scan<Option<T>> + Sync,
-        mut visit: impl FnMut(Vec<T>) -> Result<()> + Send,
+        mut visit: impl FnMut(Vec<T>) -> Result<()>,
     ) -> Result<Judge> {
         self.with(|portions, header| {
             let most = if portions.packed { most_bytes(header) } else { u64::MAX };
             let (mut batch, mut read, mut bytes) = (Vec::new(), 0, 0);
             let mut judge = Judge::default();
-            portions.each(|text, start| {
+            let read_portion = |text: Text<'_>, start| {
                 let parse = |piece: Piece| {
                     let mut lines = Lines::new(text, header, &piece);
                     let mut entries = Vec::new();
@@ -135,8 +135,9 @@ impl EntryFile {
                     return Err(first_fault(&portions, header));
                 }
                 judge.note(text, header);
-                if batch.len() >= BATCH { visit(std::mem::take(&mut batch)) } else { Ok(()) }
-            })?;
+                Ok(if batch.len() >= BATCH { std::mem::take(&mut batch) } else { Vec::new() })
+            };
+            portions.each_then(read_portion, |batch| if batch.is_empty() { Ok(()) } else { visit(batch) })?;
             if read < header.entries {
                 return Err(first_fault(&portions, header));
             }
