@@ -55,16 +55,19 @@ pub(super) fn first_lines(file: Text) -> Result<Option<Vec<u8>>> {
 
 /// A gzip file that is decompressed in portions, one member after the other.
 pub(super) struct Unpacking<'a> {
-    path: &'a Path,
+    file: Text<'a>,
     from: MultiGzDecoder<Metered<'a>>,
+    /// Bytes that the text may have in addition to those that are decompressed.
+    left: u64,
     /// Whether all members are decompressed.
     pub ended: bool,
 }
 
 impl<'a> Unpacking<'a> {
-    pub fn new(file: Text<'a>) -> Unpacking<'a> {
-        let Text { path, bytes, meter, .. } = file;
-        Unpacking { path, from: MultiGzDecoder::new(Metered { bytes, meter }), ended: false }
+    /// Starts at the beginning of a file whose text has at most `most` bytes; a longer text is an error as soon as that shows.
+    pub fn new(file: Text<'a>, most: u64) -> Unpacking<'a> {
+        let Text { bytes, meter, .. } = file;
+        Unpacking { file, from: MultiGzDecoder::new(Metered { bytes, meter }), left: most, ended: false }
     }
 
     /// Fills the portion with `cut`, the incomplete line at the end of the previous portion, and with the text that follows.
@@ -78,7 +81,9 @@ impl<'a> Unpacking<'a> {
             grow(portion, PORTION)?;
             let before = portion.len();
             let read = self.from.by_ref().take(PORTION as u64).read_to_end(portion);
-            if read.map_err(fail(self.path))? < PORTION {
+            let read = read.map_err(fail(self.file.path))?;
+            self.count(read as u64)?;
+            if read < PORTION {
                 self.ended = true;
                 return Ok(portion.len());
             }
@@ -88,9 +93,17 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    /// Decompresses the rest only to verify its checksums.
+    /// Decompresses the rest only to verify its checksums and its length.
     pub fn check(&mut self) -> Result<()> {
-        std::io::copy(&mut self.from, &mut std::io::sink()).map(drop).map_err(fail(self.path))
+        let mut rest = self.from.by_ref().take(self.left.saturating_add(1));
+        let read = std::io::copy(&mut rest, &mut std::io::sink()).map_err(fail(self.file.path))?;
+        self.count(read)
+    }
+
+    /// Counts bytes of the text. Fails if it has become too long.
+    fn count(&mut self, bytes: u64) -> Result<()> {
+        self.left = self.left.checked_sub(bytes).ok_or_else(|| unpacks_to_more(self.file))?;
+        Ok(())
     }
 }
 

@@ -22,12 +22,14 @@ pub(super) struct Portions<'a> {
     pub packed: bool,
     /// Maximum bytes of a portion of a text in memory, before it is extended to a line end.
     most: usize,
+    /// Maximum bytes of a compressed text.
+    longest: u64,
 }
 
 impl<'a> Portions<'a> {
     /// Creates the portions of a text in memory that begins at `start`.
     pub fn of(file: Text<'a>, start: usize) -> Portions<'a> {
-        Portions { file, start, packed: false, most: usize::MAX }
+        Portions { file, start, packed: false, most: usize::MAX, longest: u64::MAX }
     }
 
     /// Returns the same portions of a text in memory, but none of more than about `most` bytes.
@@ -37,7 +39,12 @@ impl<'a> Portions<'a> {
 
     /// Creates the portions of a compressed text; the first one begins at `start`, an offset in its text.
     pub fn unpacking(file: Text<'a>, start: usize) -> Portions<'a> {
-        Portions { file, start, packed: true, most: usize::MAX }
+        Portions { packed: true, ..Portions::of(file, start) }
+    }
+
+    /// Returns the same portions of a compressed text, which is refused if it has more than `longest` bytes.
+    pub fn up_to(self, longest: u64) -> Portions<'a> {
+        Portions { longest, ..self }
     }
 
     /// Returns the same portions without the meter.
@@ -90,7 +97,7 @@ impl<'a> Portions<'a> {
         mut visit: impl FnMut(Text, usize) -> Result<R> + Send,
         mut then: impl FnMut(R) -> Result<()>,
     ) -> Result<()> {
-        let mut unpacking = Unpacking::new(self.file);
+        let mut unpacking = Unpacking::new(self.file, self.longest);
         let (mut portion, mut next) = (Vec::new(), Vec::new());
         let mut end = unpacking.fill(&mut portion, &[])?;
         let (mut lines, mut start) = (0, self.start);

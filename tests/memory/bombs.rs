@@ -3,6 +3,11 @@
 use crate::common::archives::gzip;
 use crate::common::memory;
 use solver::Error;
+use solver::device::distributed::in_threads;
+use solver::engine::{Purpose, RankMatrix};
+use solver::precond::Preconditioner;
+use solver::scalar::Precision;
+use solver::solve::Method;
 use solver::source::{Options, parse, parse_dense};
 use std::io::Write;
 use std::path::Path;
@@ -76,6 +81,27 @@ fn a_packed_matrix_with_data_after_its_entries_is_refused_early() {
         assert!(message.contains("far more than its size line announces"), "{message}");
         assert!(peak < HEAD, "{peak} bytes");
     }
+}
+
+#[test]
+fn a_packed_matrix_that_is_read_for_ranks_is_refused_early_if_a_line_is_too_long() {
+    const HEAD: usize = 40 << 20;
+    let purpose = Purpose {
+        method: Method::Cg,
+        precond: Preconditioner::NONE,
+        precision: Precision::F64,
+        assume_symmetric: false,
+    };
+    let matrix = b"%%MatrixMarket matrix coordinate real general\n3 3 3\n1 1 1\n2 2 1\n3 3 1\n";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.mtx.gz");
+    std::fs::write(&path, gzip(&[&matrix[..], " ".repeat(BOMB).as_bytes()].concat())).unwrap();
+    let (outcomes, peak) = memory::peak_of(|| {
+        in_threads(1, |ranks| RankMatrix::read(ranks, path.as_os_str(), &purpose).map(|_| ()))
+    });
+    let message = outcomes.into_iter().next().unwrap().unwrap_err().to_string();
+    assert!(message.contains("far more than its size line announces"), "{message}");
+    assert!(peak < HEAD, "{peak} bytes");
 }
 
 fn zeros_of_an_array() -> Vec<u8> {

@@ -2,14 +2,13 @@
 //! format, where the number of preceding values determines the position.
 
 use super::header::{Field, Format, Header, Symmetry};
-use super::most_bytes;
 use super::usual::SimpleLine;
 use crate::error::Error;
+use crate::source::inflate;
 use crate::source::portions::Portions;
 use crate::source::text::{Fault, Text};
 use crate::source::tokens::window::Window;
 use crate::source::tokens::{BlankTokens, Scan, fault};
-use crate::source::{gzip, inflate};
 use std::ops::Range;
 
 /// One entry, with indices from 0.
@@ -287,14 +286,9 @@ pub(super) fn too_many_entries(portions: &Portions, header: &Header) -> bool {
 /// the threads that read only report that, and another pass locates it.
 #[cold]
 pub(super) fn first_fault(portions: &Portions, header: &Header) -> Error {
-    let most = if portions.packed { most_bytes(header) } else { u64::MAX };
-    let (mut count, mut bytes) = (0, 0);
+    let mut count = 0;
     let (mut excess, mut end) = (None, None);
     let scanned = portions.unmetered().each(|text, start| {
-        bytes += text.bytes.len() as u64;
-        if bytes > most {
-            return Err(gzip::unpacks_to_more(portions.file));
-        }
         let mut lines = Lines::new(text, header, &Piece { start, end: text.bytes.len(), first: count });
         while let Some(at) = lines.seek() {
             if count < header.entries {

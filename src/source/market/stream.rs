@@ -113,8 +113,7 @@ impl EntryFile {
         mut visit: impl FnMut(Vec<T>) -> Result<()>,
     ) -> Result<Judge> {
         self.with(|portions, header| {
-            let most = if portions.packed { most_bytes(header) } else { u64::MAX };
-            let (mut batch, mut read, mut bytes) = (Vec::new(), 0, 0);
+            let (mut batch, mut read) = (Vec::new(), 0);
             let mut judge = Judge::default();
             let read_portion = |text: Text<'_>, start| {
                 let parse = |piece: Piece| {
@@ -125,13 +124,12 @@ impl EntryFile {
                     }
                     Scan::Ok(entries)
                 };
-                bytes += text.bytes.len() as u64;
                 for entries in run_all(Piece::of(pieces(text.bytes, start)), parse) {
                     let entries = entries.map_err(|_| first_fault(&portions, header))?;
                     read += entries.len() as u64;
                     batch.extend(entries);
                 }
-                if read > header.entries || bytes > most {
+                if read > header.entries {
                     return Err(first_fault(&portions, header));
                 }
                 judge.note(text, header);
@@ -171,7 +169,7 @@ fn opened<'a>(path: &'a Path, bytes: &'a [u8]) -> Result<Option<(Portions<'a>, H
         return Ok(None);
     }
     let portions = match packed {
-        true => Portions::unpacking(file, header.body),
+        true => Portions::unpacking(file, header.body).up_to(most_bytes(&header)),
         false => Portions::of(Text { bytes: without_mark(bytes), ..file }, header.body).at_most(TEXT),
     };
     Ok(Some((portions, header)))

@@ -260,11 +260,19 @@ fn damaged_and_excessive_compressed_files_are_reported() {
     let bytes = std::fs::read(&packed).unwrap();
     std::fs::write(&packed, &bytes[..bytes.len() - 9]).unwrap();
     assert!(compare(&packed, &system).unwrap().contains("decompress"));
-    let blank =
-        format!("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n{}", "\n".repeat(20 << 20));
-    let files = Files::new(blank.as_bytes());
+    let followed_by = |rest: String| {
+        let banner = "%%MatrixMarket matrix coordinate real general";
+        Files::new(format!("{banner}\n1 1 1\n1 1 1\n{rest}").as_bytes())
+    };
+    for rest in ["\n", " "] {
+        let files = followed_by(rest.repeat(20 << 20));
+        assert!(compare(&files.paths()[1], &system).unwrap().contains("unpacks to far more"));
+        assert_eq!(compare(&files.paths()[0], &system), None);
+    }
+    // The length is the fault to report, as for a file that is read at once.
+    let files = followed_by(format!("2 2 1\n{}", " ".repeat(20 << 20)));
     assert!(compare(&files.paths()[1], &system).unwrap().contains("unpacks to far more"));
-    assert_eq!(compare(&files.paths()[0], &system), None);
+    assert!(compare(&files.paths()[0], &system).unwrap().contains("2 entries"));
 }
 
 #[test]
