@@ -65,12 +65,10 @@ impl TextRows {
         let mut wanted = vec![0..0; ranks.size()];
         wanted[0] = 0..most.min(self.starts[ranks.size()]);
         let mut parts = self.swap(ranks, &wanted)?;
-        if !ranks.is_first() {
-            return Ok(None);
-        }
         let own = parts.remove(0);
         let kept = 0..own.rows();
-        own.between(&[], kept, &parts).map(Some)
+        let joined = ranks.is_first().then(|| own.between(&[], kept, &parts));
+        ranks.agreed(joined.transpose())
     }
 
     /// Cuts the rows by their entries, as [`partition::by_entries`] does, and moves those that get another rank.
@@ -114,7 +112,7 @@ struct About {
 }
 
 impl About {
-    /// Returns what the first rank knows about its file; `None` if it has none.
+    /// Sends the header from the first rank to all; `None` if the first rank has no file.
     fn from_first(ranks: &Ranks, file: Option<&EntryFile>) -> Result<Option<About>> {
         let numbers = file.map_or_else(Vec::new, |file| {
             let (rows, cols) = file.shape;
@@ -166,13 +164,19 @@ fn cut(
     let total: u64 = of_ranks.iter().sum();
     let parts = ranks.size();
     let target = |part: usize| (u128::from(total) * part as u128 / parts as u128) as u64;
+    let targets: Vec<u64> = (0..parts).map(target).collect();
     let mut before: u64 = of_ranks[..ranks.rank()].iter().sum();
-    // The rows of this rank that have less than the work of 1, 2, ... parts before them.
-    let mut below = vec![0.0; parts];
+    // The rows of this rank that have less than the work of 0, 1, 2, ... parts before them. Later rows have more before them.
+    let mut below: Vec<f64> = Vec::with_capacity(parts);
+    let mut count = 0.0;
     for work in works {
-        (1..parts).rev().take_while(|part| before < target(*part)).for_each(|part| below[part] += 1.0);
+        while below.len() < parts && targets[below.len()] <= before {
+            below.push(count);
+        }
         before += work;
+        count += 1.0;
     }
+    below.resize(parts, count);
     // Whole numbers below 2^53 are exact.
     ranks.sum(&mut below);
     partition::starts(rows, parts, together, |part| below[part] as usize)
@@ -200,7 +204,7 @@ fn placed(
     let first = starts[ranks.rank()];
     let mut rows = ranks.agreed(Rows::new(counts, about.valued))?;
     let read = file.map(|file| |visit: &mut Visit<'_, Entry>| file.entries(visit));
-    rounds(ranks, read, |entries| {
+    let judge = rounds(ranks, read, |entries| {
         // An entry is sent once to a rank that has its row and that of its mirror image.
         let mut places = vec![Vec::new(); ranks.size()];
         let mut values = vec![Vec::new(); ranks.size()];
@@ -231,18 +235,24 @@ fn placed(
     })?;
     let complete = if rows.are_complete() { Ok(()) } else { Err(EntryFile::changed(Path::new(what))) };
     ranks.agreed(complete)?;
-    let Rows { offsets, columns, values, .. } = rows;
+    let Rows { counts, offsets, columns, values } = rows;
+    drop(counts);
     let values = about.valued.then_some(values);
     let rows = finish(about.shape.1, offsets, columns, values, duplicates);
     refuse_overflow(ranks, file, &rows, first)?;
     let rows = ranks.agreed(rows)?;
+    ranks.agreed(judge.map_or(Ok(()), |judge| judge.finish()))?;
     // A pattern gets values on all ranks if duplicates are summed on one of them, as in a file that is read at once.
     let summed = matches!(rows.values(), Values::F64(_));
     let anywhere = ranks.any(summed);
-    if anywhere && !summed {
-        return Csr::with_pattern(rows.pattern().clone(), Values::F64(vec![1.0; rows.nnz()]));
-    }
-    Ok(rows)
+    ranks.agreed(if anywhere && !summed { with_ones(&rows) } else { Ok(rows) })
+}
+
+/// Returns the same entries with stored values, all of which are 1.
+fn with_ones(rows: &Csr) -> Result<Csr> {
+    let mut ones = zeros(rows.nnz())?;
+    ones.fill(1.0);
+    Csr::with_pattern(rows.pattern().clone(), Values::F64(ones))
 }
 
 /// Fails if the sum of duplicates overflows on some rank; the first rank finds the line.
@@ -297,7 +307,7 @@ impl Rows {
         }
     }
 
-    /// Returns whether each row has got as many entries as were counted.
+    /// Returns whether each row has as many entries as were counted.
     fn are_complete(&self) -> bool {
         self.offsets.windows(2).zip(&self.counts).all(|(ends, count)| ends[0] + count == ends[1])
     }
@@ -307,22 +317,25 @@ impl Rows {
 type Visit<'a, T> = dyn FnMut(Vec<T>) -> Result<()> + 'a;
 
 /// Calls `round` on all ranks with each batch that the first rank reads; the other ranks get empty ones. A thread of the first rank
-/// reads the next batch meanwhile. If reading fails, all ranks return an error.
-fn rounds<T: Send>(
+/// reads the next batch meanwhile. Returns the result of `read` on the first rank.
+///
+/// If reading fails, all ranks return an error. If `round` fails on a rank, that rank returns the error at once, and the others end
+/// when they wait for it, as after any error that ranks do not agree on. The thread that reads ends with the next batch.
+fn rounds<T: Send, R: Send>(
     ranks: &Ranks,
-    read: Option<impl FnOnce(&mut Visit<'_, T>) -> Result<()> + Send>,
+    read: Option<impl FnOnce(&mut Visit<'_, T>) -> Result<R> + Send>,
     mut round: impl FnMut(Vec<T>) -> Result<()>,
-) -> Result<()> {
+) -> Result<Option<R>> {
     let more = |here: Result<bool>| ranks.agreed(here).map(|here| ranks.any(here));
     let Some(read) = read else {
         while more(Ok(false))? {
             round(Vec::new())?;
         }
-        return Ok(());
+        return Ok(None);
     };
     thread::scope(|scope| {
         let (sender, receiver) = sync_channel(1);
-        // The batches are refused once the ranks have failed: with an error that nobody sees.
+        // Once a rank has failed, no batch is received, and the error of a send is discarded.
         let refused = |_| Error::OtherRank { rank: 0 };
         let work = move || read(&mut |batch| sender.send(batch).map_err(refused));
         let reader = start_scoped(scope, "solver-reader".to_owned(), work);
@@ -332,7 +345,7 @@ fn rounds<T: Send>(
         };
         let reader = match reader {
             Ok(reader) => reader,
-            Err(error) => return more(Err(failed(error))).map(drop),
+            Err(error) => return more(Err(failed(error))).map(|_| None),
         };
         // The loop ends when the reader does.
         while let Ok(batch) = receiver.recv() {
@@ -340,7 +353,11 @@ fn rounds<T: Send>(
             round(batch)?;
         }
         let outcome = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
-        more(outcome.map(|()| false)).map(drop)
+        let (result, last) = match outcome {
+            Ok(result) => (Some(result), Ok(false)),
+            Err(error) => (None, Err(error)),
+        };
+        more(last).map(|_| result)
     })
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 /// What the notes on the entries result in. It is updated after each part of the text, while the part is in memory.
 #[derive(Default)]
-pub(super) struct Judge {
+pub struct Judge {
     /// The error for the first entry above the diagonal of a symmetric file, if there is also an entry below it.
     above: Option<Error>,
     below: bool,
@@ -21,7 +21,7 @@ pub(super) struct Judge {
 
 impl Judge {
     /// Updates the results after a part of the text; offsets in the notes are those in `text`.
-    pub fn note(&mut self, text: Text, header: &Header) {
+    pub(super) fn note(&mut self, text: Text, header: &Header) {
         let Notes { above, below, rounded } = &header.notes;
         self.below |= below.load(Ordering::Relaxed);
         let above = above.load(Ordering::Relaxed);

@@ -15,6 +15,7 @@ use crate::source::portions::Portions;
 use crate::source::text::{Text, check_rows, in_file, without_mark};
 use crate::source::tokens::{Scan, pieces};
 use crate::source::{detect, gzip, is_file, mmap, webgraph};
+use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -71,16 +72,18 @@ impl EntryFile {
         .map(drop)
     }
 
-    /// Calls `visit` with all entries, in batches, until it returns an error.
-    pub fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<()> {
-        self.pass(|lines| lines.entry(), visit)?.finish()
+    /// Calls `visit` with all entries, in batches, until it returns an error. Returns the faults and warnings that result from all
+    /// entries; [`finish`](Judge::finish) reports them, once no duplicates have a sum that overflows.
+    pub fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<Judge> {
+        self.pass(|lines| lines.entry(), visit)
     }
 
     /// Returns the error for duplicates whose sum overflows f64, with the line at which it does.
     pub fn overflow(&self, position: (usize, usize)) -> Error {
-        let located: Result<()> =
+        let located: Result<Infallible> =
             self.with(|portions, header| Err(locate(&portions, header, self.mirror, position)));
-        located.err().unwrap_or_else(|| EntryFile::changed(&self.path))
+        let Err(error) = located;
+        error
     }
 
     /// Returns the error for a file that is not the same in the second reading.

@@ -1,5 +1,6 @@
 //! Files that the first rank reads in batches: the rows, notes and errors of files that it reads at once.
 
+use super::{About, counted, placed};
 use crate::device::Ranks;
 use crate::device::distributed::in_threads;
 use crate::engine::{Matrix, Purpose, RankGraph, RankMatrix};
@@ -7,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::{Csr, Duplicates, Offsets, Values};
 use crate::scalar::Precision;
 use crate::solve::Method;
-use crate::source::{Options, load, market};
+use crate::source::{EntryFile, Options, load, market};
 use flate2::write::GzEncoder;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -136,7 +137,7 @@ fn both(text: &str, method: Method) -> Option<String> {
     plain
 }
 
-/// Numbers below `bound` that look random.
+/// Returns a function that makes pseudo-random numbers below `bound`.
 fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed | 1;
     move |bound| {
@@ -245,6 +246,8 @@ fn faults_of_files_are_reported_as_for_a_file_that_is_read_at_once() {
         (format!("{}7 5000 1\n", announced("60001")), "column"),
         (format!("{}8 9 1\n", announced("60001")), "one triangle only"),
         (format!("{}9 4 1e308\n{last}9 4 1e308\n", announced("60003")), "finite sum"),
+        // The overflow is reported first, although the lines before it have another fault.
+        (format!("{banner} real symmetric\n3 3 4\n1 3 2\n2 1 1\n3 2 1e308\n3 2 1e308\n"), "finite sum"),
     ];
     for (text, part) in cases {
         let error = both(&text, Method::Cg).unwrap_or_else(|| panic!("{part}"));
@@ -273,6 +276,42 @@ fn damaged_and_excessive_compressed_files_are_reported() {
     let files = followed_by(format!("2 2 1\n{}", " ".repeat(20 << 20)));
     assert!(compare(&files.paths()[1], &system).unwrap().contains("unpacks to far more"));
     assert!(compare(&files.paths()[0], &system).unwrap().contains("2 entries"));
+}
+
+#[test]
+fn a_file_that_changes_between_the_two_readings_is_refused() {
+    let text = |size: &str, rows: [usize; 3]| {
+        let entries = rows.map(|row| format!("{row} 1 1.5\n")).concat();
+        format!("%%MatrixMarket matrix coordinate real general\n{size}\n{entries}")
+    };
+    let before = Files::new(text("4 4 3", [1, 2, 3]).as_bytes());
+    let moved = Files::new(text("4 4 3", [4, 2, 3]).as_bytes());
+    let longer = Files::new(text("5 4 3", [1, 2, 3]).as_bytes());
+    for (index, path) in before.paths().iter().enumerate() {
+        for after in [&moved, &longer] {
+            let original = std::fs::read(path).unwrap();
+            let message = over(2, |ranks| {
+                let file = ranks.is_first().then(|| EntryFile::open(path.as_os_str()).unwrap().unwrap());
+                let about = About::from_first(ranks, file.as_ref())?.unwrap();
+                let starts = [0, 2, 4];
+                let counts = counted(ranks, file.as_ref(), about, &starts)?;
+                if ranks.is_first() {
+                    std::fs::write(path, std::fs::read(&after.paths()[index]).unwrap()).unwrap();
+                }
+                let what = (path.as_os_str(), &starts[..]);
+                let rows = placed(ranks, file.as_ref(), about, what, counts, Duplicates::Sum)?;
+                Ok(Part::of(0..2, &rows, String::new()))
+            });
+            let message = message.unwrap_err();
+            assert!(message.contains("changed while it was read"), "{message}");
+            std::fs::write(path, original).unwrap();
+        }
+        let file = EntryFile::open(path.as_os_str()).unwrap().unwrap();
+        std::fs::copy(&longer.paths()[index], path).unwrap();
+        for message in [file.places(|_| Ok(())).unwrap_err(), file.overflow((0, 0))] {
+            assert!(message.to_string().contains("changed while it was read"), "{message}");
+        }
+    }
 }
 
 #[test]
