@@ -14,12 +14,18 @@ use std::time::Instant;
 /// Loads what `--matrix` names.
 pub(super) fn load(what: &OsStr, mut options: Options) -> Result<Loaded> {
     start_pool(None);
-    let meter = Arc::new(Meter::default());
-    options.meter = Some(Arc::clone(&meter));
-    let mut loaded =
-        metered("reading", &what.to_string_lossy(), &meter, || source::load_with(what, &options))?;
+    let mut loaded = shown(what, |meter| {
+        options.meter = Some(Arc::clone(meter));
+        source::load_with(what, &options)
+    })?;
     loaded.notes.iter_mut().for_each(|note| *note = flags::note(note));
     Ok(loaded)
+}
+
+/// Runs `read`, which reads what `what` names, and shows its progress by the meter that it gets.
+pub(super) fn shown<R>(what: &OsStr, read: impl FnOnce(&Arc<Meter>) -> R) -> R {
+    let meter = Arc::new(Meter::default());
+    metered("reading", &what.to_string_lossy(), &meter, || read(&meter))
 }
 
 /// Loads what `--matrix` names as a matrix of the library.

@@ -5,7 +5,7 @@ mod plan;
 
 use super::flags::{self, as_flag};
 use super::layout::labelled;
-use super::load::load;
+use super::load::{load, shown};
 use super::profile::{Profiling, seconds_total};
 use super::progress::{Largest, Limits, Live, during, show_phases};
 use super::summary::{LABELS, verbose};
@@ -82,7 +82,7 @@ fn graph(args: &PagerankArgs) -> Result<Matrix> {
 /// Makes or reads the links of each rank, or loads the graph on the first rank and distributes it.
 fn graph_over(ranks: &Ranks, args: &PagerankArgs) -> Result<RankGraph> {
     if args.columns.is_none()
-        && let Some(graph) = RankGraph::open(ranks, &args.graph)?
+        && let Some(graph) = shown(&args.graph, |meter| RankGraph::open_metered(ranks, &args.graph, meter))?
     {
         return args.labels.iter().try_fold(graph, RankGraph::read_labels);
     }

@@ -102,7 +102,7 @@ pub(super) fn assemble(
 
 /// Parses the edges into `all`, a matrix whose size is not set yet. If there is a fault, `all` holds the edges before it.
 pub(super) fn parse(portions: Portions, lines: impl Lines, all: &mut Coo) -> Result<()> {
-    portions.begin();
+    portions.begin("reading");
     portions.each(|text, start| {
         let parts = run_all(pieces(text.bytes, start), |piece| parse_piece(text, piece, lines));
         let more = parts.iter().map(|(edges, _)| edges.from.len()).sum();

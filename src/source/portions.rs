@@ -52,9 +52,10 @@ impl<'a> Portions<'a> {
         Portions { file: Text { meter: None, ..self.file }, ..self }
     }
 
-    /// Starts the meter's reading phase.
-    pub fn begin(&self) {
-        self.file.begin("reading", self.file.bytes.len() - self.start);
+    /// Starts a phase of the meter.
+    pub fn begin(&self, phase: &'static str) {
+        let before = if self.packed { 0 } else { self.start };
+        self.file.begin(phase, self.file.bytes.len() - before);
     }
 
     /// Calls `visit` for each portion in turn until one returns an error. A portion is the part of the passed text that

@@ -3,15 +3,17 @@
 use super::{Found, Solved, monitored, name_start, report, write_x};
 use crate::cli::interrupt;
 use crate::cli::launch;
-use crate::cli::load::load;
+use crate::cli::load::{load, shown};
 use crate::cli::plan::Plan;
 use crate::cli::progress::{Live, show_phases};
 use crate::cli::vectors::RightHandSide;
 use crate::device::Ranks;
 use crate::engine::{Matrix, Purpose, RankMatrix, Solver};
 use crate::error::Result;
+use crate::observe::Meter;
 use crate::solve::problem::Problem;
 use crate::source::Options;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Reads the matrix and makes the right-hand side.
@@ -28,7 +30,8 @@ fn read(plan: &Plan) -> Result<(Matrix, Problem)> {
 /// Makes or reads the rows of the system on each rank, or reads the system on the first rank and distributes it.
 fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, Problem)> {
     let separately = plan.rhs != RightHandSide::Attached && !plan.as_stored;
-    if separately && let Some(matrix) = RankMatrix::open(ranks, &plan.matrix, purpose)? {
+    let open = |meter: &Arc<Meter>| RankMatrix::open_metered(ranks, &plan.matrix, purpose, meter);
+    if separately && let Some(matrix) = shown(&plan.matrix, open)? {
         let problem = plan.rhs.make_rows(&matrix)?;
         return Ok((matrix, problem));
     }

@@ -10,6 +10,7 @@ use crate::engine::graph::Names;
 use crate::engine::matrix::judged;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Duplicates};
+use crate::observe::Meter;
 use crate::precond::Preconditioner;
 use crate::source::{RowFile, webgraph_part};
 use std::ffi::OsStr;
@@ -37,20 +38,39 @@ impl RankMatrix {
     /// Makes or reads the rows of each rank, so that no rank has the whole matrix; `None` for a matrix that the first rank must read
     /// and [`distribute`](RankMatrix::distribute). All ranks call this together.
     pub fn open(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
+        RankMatrix::open_metered(ranks, what, purpose, &Meter::default())
+    }
+
+    /// Does the same; the meter of the first rank counts the bytes of a text file.
+    pub fn open_metered(
+        ranks: &Ranks,
+        what: &OsStr,
+        purpose: &Purpose,
+        meter: &Meter,
+    ) -> Result<Option<RankMatrix>> {
         match RankMatrix::generate(ranks, what, purpose)? {
             Some(matrix) => Ok(Some(matrix)),
-            None => RankMatrix::read(ranks, what, purpose),
+            None => RankMatrix::read_metered(ranks, what, purpose, meter),
         }
     }
 
     /// Reads the rows of each rank from a binary matrix file, or from a Matrix Market file in the coordinate format, which the first rank
     /// reads for all; `None` for any other matrix. All ranks call this together.
     pub fn read(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
+        RankMatrix::read_metered(ranks, what, purpose, &Meter::default())
+    }
+
+    fn read_metered(
+        ranks: &Ranks,
+        what: &OsStr,
+        purpose: &Purpose,
+        meter: &Meter,
+    ) -> Result<Option<RankMatrix>> {
         let file = ranks.agreed(RowFile::open(what))?;
         let file = if ranks.any(file.is_none()) { None } else { file };
         match file {
             Some(file) => RankMatrix::read_rows(ranks, what, &file, purpose).map(Some),
-            None => RankMatrix::read_text(ranks, what, purpose),
+            None => RankMatrix::read_text(ranks, what, purpose, meter),
         }
     }
 
@@ -85,10 +105,15 @@ impl RankMatrix {
     }
 
     /// Reads the rows of each rank from a text file; `None` if the first rank must read it alone.
-    fn read_text(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
+    fn read_text(
+        ranks: &Ranks,
+        what: &OsStr,
+        purpose: &Purpose,
+        meter: &Meter,
+    ) -> Result<Option<RankMatrix>> {
         let began = Instant::now();
         let solver = purpose.method.name();
-        let Some(text) = text::read(ranks, what, solver, Duplicates::Sum)? else { return Ok(None) };
+        let Some(text) = text::read(ranks, what, solver, Duplicates::Sum, meter)? else { return Ok(None) };
         let verdict = || symmetry::symmetry(ranks, &text.starts, &text.rows);
         let note = judged(text.symmetric, purpose.assume_symmetric, purpose.precond, verdict)?;
         ranks.agreed(Plan::check_values(&text.rows, purpose))?;
@@ -116,15 +141,24 @@ impl RankGraph {
     /// Makes or reads the links of each rank, so that no rank has the whole graph; `None` for a graph that the first rank must read and
     /// [`distribute`](RankGraph::distribute). All ranks call this together.
     pub fn open(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
+        RankGraph::open_metered(ranks, what, &Meter::default())
+    }
+
+    /// Does the same; the meter of the first rank counts the bytes of a text file.
+    pub fn open_metered(ranks: &Ranks, what: &OsStr, meter: &Meter) -> Result<Option<RankGraph>> {
         match RankGraph::generate(ranks, what)? {
             Some(graph) => Ok(Some(graph)),
-            None => RankGraph::read(ranks, what),
+            None => RankGraph::read_metered(ranks, what, meter),
         }
     }
 
     /// Reads the links of each rank from a binary matrix file, a graph in the format of WebGraph, or a Matrix Market file in the
     /// coordinate format, which the first rank reads for all; `None` for any other graph. All ranks call this together.
     pub fn read(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
+        RankGraph::read_metered(ranks, what, &Meter::default())
+    }
+
+    fn read_metered(ranks: &Ranks, what: &OsStr, meter: &Meter) -> Result<Option<RankGraph>> {
         let began = Instant::now();
         let file = ranks.agreed(RowFile::open(what))?;
         let file = if ranks.any(file.is_none()) { None } else { file };
@@ -132,7 +166,7 @@ impl RankGraph {
             Some(file) => Some(rows_of(ranks, what, file)?),
             None => match links_of(ranks, what)? {
                 Some(links) => Some(links),
-                None => text::read(ranks, what, "pagerank", Duplicates::Keep)?
+                None => text::read(ranks, what, "pagerank", Duplicates::Keep, meter)?
                     .map(|text| (text.starts, text.rows)),
             },
         };

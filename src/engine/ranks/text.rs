@@ -10,7 +10,7 @@ use crate::device::Ranks;
 use crate::error::{Error, Result};
 use crate::format::finish::finish;
 use crate::format::{Csr, Duplicates, Values, partition};
-use crate::observe::{Phase, profile};
+use crate::observe::{Meter, Phase, profile};
 use crate::parallel::{THREAD, start_scoped, zeros};
 use crate::source::{Entry, EntryFile};
 use std::ffi::OsStr;
@@ -32,15 +32,16 @@ pub(super) struct TextRows {
 }
 
 /// Reads the rows of each rank; `None` if the file is no coordinate file that can be read in batches. `solver` names the method that
-/// needs a square matrix. All ranks call this together.
+/// needs a square matrix; the meter of the first rank counts the bytes read. All ranks call this together.
 pub(super) fn read(
     ranks: &Ranks,
     what: &OsStr,
     solver: &'static str,
     duplicates: Duplicates,
+    meter: &Meter,
 ) -> Result<Option<TextRows>> {
     let _span = profile::begin(Phase::Read);
-    let file = if ranks.is_first() { EntryFile::open(what) } else { Ok(None) };
+    let file = if ranks.is_first() { EntryFile::open(what, meter) } else { Ok(None) };
     let file = ranks.agreed(file)?;
     let file = file.as_ref();
     let Some(about) = About::from_first(ranks, file)? else { return Ok(None) };

@@ -9,6 +9,7 @@ pub use super::lines::Entry;
 use super::lines::{Lines, Piece, first_fault, too_many_entries};
 use super::{locate, most_bytes, old_line_ends};
 use crate::error::{Error, Result};
+use crate::observe::Meter;
 use crate::parallel::run_all;
 use crate::source::head::HEAD;
 use crate::source::portions::Portions;
@@ -21,12 +22,16 @@ use std::path::{Path, PathBuf};
 
 /// Entries of a batch, unless the file ends; a portion of text with more of them makes a larger batch.
 const BATCH: usize = 1 << 17;
+/// The phases of the meter: the positions of the entries are read first, and then the entries.
+const PHASES: [&str; 2] = ["counting the entries of", "reading"];
 /// Bytes of text that are parsed at once.
 const TEXT: usize = 4 << 20;
 
 /// A coordinate file in the format Matrix Market.
-pub struct EntryFile {
+pub struct EntryFile<'a> {
     path: PathBuf,
+    /// Counts the bytes read.
+    meter: &'a Meter,
     /// Numbers of rows and columns.
     pub shape: (usize, usize),
     /// Whether entries have values. If not, every entry is 1.
@@ -36,23 +41,24 @@ pub struct EntryFile {
     entries: u64,
 }
 
-impl EntryFile {
-    /// Opens the file that `what` names. `None` if it is another file, or one whose first lines have a fault: the reader of whole
+impl<'a> EntryFile<'a> {
+    /// Opens the file that `what` names; the meter counts the bytes of each pass. `None` if it is another file, or one whose first lines have a fault: the reader of whole
     /// files reads it, or reports the fault.
-    pub fn open(what: &OsStr) -> Result<Option<EntryFile>> {
+    pub fn open(what: &OsStr, meter: &'a Meter) -> Result<Option<EntryFile<'a>>> {
         let path = Path::new(what);
         // A pipe can be read only once.
         if !is_file(what) || !path.is_file() || webgraph::is_named(path) {
             return Ok(None);
         }
         let open = |bytes: &[u8]| {
-            let Some((portions, header)) = opened(path, bytes)? else { return Ok(None) };
+            let Some((portions, header)) = opened(path, bytes, meter)? else { return Ok(None) };
             if too_many_entries(&portions, &header) {
                 return Err(first_fault(&portions, &header));
             }
             check_rows(header.rows, header.entries)?;
             Ok(Some(EntryFile {
                 path: path.to_owned(),
+                meter,
                 shape: (header.rows, header.cols),
                 valued: header.valued(),
                 mirror: header.symmetry.mirror(),
@@ -66,8 +72,10 @@ impl EntryFile {
     /// only the rows are read, and each column is given as its row.
     pub fn places(&self, visit: impl FnMut(Vec<[u32; 2]>) -> Result<()>) -> Result<()> {
         match self.mirror {
-            Some(_) => self.pass(|lines| Ok(lines.position()?.map(|(row, col)| [row, col])), visit),
-            None => self.pass(|lines| Ok(lines.row()?.map(|row| [row, row])), visit),
+            Some(_) => {
+                self.pass(PHASES[0], |lines| Ok(lines.position()?.map(|(row, col)| [row, col])), visit)
+            }
+            None => self.pass(PHASES[0], |lines| Ok(lines.row()?.map(|row| [row, row])), visit),
         }
         .map(drop)
     }
@@ -75,7 +83,7 @@ impl EntryFile {
     /// Calls `visit` with all entries, in batches, until it returns an error. Returns the faults and warnings that result from all
     /// entries; [`finish`](Judge::finish) reports them, once no duplicates have a sum that overflows.
     pub fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<Judge> {
-        self.pass(|lines| lines.entry(), visit)
+        self.pass(PHASES[1], |lines| lines.entry(), visit)
     }
 
     /// Returns the error for duplicates whose sum overflows f64, with the line at which it does.
@@ -101,7 +109,7 @@ impl EntryFile {
                     && (header.valued(), header.symmetry.mirror()) == (self.valued, self.mirror)
                     && header.entries == self.entries
             };
-            match opened(path, bytes)? {
+            match opened(path, bytes, self.meter)? {
                 Some((portions, header)) if same(&header) => work(portions, &header),
                 _ => Err(EntryFile::changed(path)),
             }
@@ -112,10 +120,12 @@ impl EntryFile {
     /// Reads all entries by `next`, and calls `visit` with batches of them.
     fn pass<T: Send>(
         &self,
+        phase: &'static str,
         next: impl Fn(&mut Lines<'_>) -> Scan<Option<T>> + Sync,
         mut visit: impl FnMut(Vec<T>) -> Result<()>,
     ) -> Result<Judge> {
         self.with(|portions, header| {
+            portions.begin(phase);
             let (mut batch, mut read) = (Vec::new(), 0);
             let mut judge = Judge::default();
             let read_portion = |text: Text<'_>, start| {
@@ -136,6 +146,7 @@ impl EntryFile {
                     return Err(first_fault(&portions, header));
                 }
                 judge.note(text, header);
+                text.advance(text.bytes.len() - start);
                 Ok(if batch.len() >= BATCH { std::mem::take(&mut batch) } else { Vec::new() })
             };
             portions.each_then(read_portion, |batch| if batch.is_empty() { Ok(()) } else { visit(batch) })?;
@@ -149,8 +160,8 @@ impl EntryFile {
 
 /// Returns the portions of text with the entries, and the header; `None` if the file is no coordinate file, or its header is faulty or
 /// far longer than usual.
-fn opened<'a>(path: &'a Path, bytes: &'a [u8]) -> Result<Option<(Portions<'a>, Header)>> {
-    let file = Text { path, bytes, meter: None, lines: 0 };
+fn opened<'a>(path: &'a Path, bytes: &'a [u8], meter: &'a Meter) -> Result<Option<(Portions<'a>, Header)>> {
+    let file = Text { path, bytes, meter: Some(meter), lines: 0 };
     let unpacked;
     let packed = gzip::is_gzip(bytes);
     let text = match packed {

@@ -33,7 +33,7 @@ pub(super) fn read(text: Text, shape: &Shape, options: &Options, mixed: Vec<Stri
     let mut interner = Interner::default();
     let mut edges = Coo::default();
     let mut before = Vec::new();
-    portions.begin();
+    portions.begin("reading");
     portions.each(|text, start| {
         let parse = || run_all(pieces(text.bytes, start), |piece| parse_piece(text, piece, &rows));
         if before.is_empty() {

@@ -6,6 +6,7 @@ use crate::device::distributed::in_threads;
 use crate::engine::{Matrix, Purpose, RankGraph, RankMatrix};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Duplicates, Offsets, Values};
+use crate::observe::Meter;
 use crate::scalar::Precision;
 use crate::solve::Method;
 use crate::source::{EntryFile, Options, load, market};
@@ -287,11 +288,13 @@ fn a_file_that_changes_between_the_two_readings_is_refused() {
     let before = Files::new(text("4 4 3", [1, 2, 3]).as_bytes());
     let moved = Files::new(text("4 4 3", [4, 2, 3]).as_bytes());
     let longer = Files::new(text("5 4 3", [1, 2, 3]).as_bytes());
+    let meter = Meter::default();
     for (index, path) in before.paths().iter().enumerate() {
         for after in [&moved, &longer] {
             let original = std::fs::read(path).unwrap();
             let message = over(2, |ranks| {
-                let file = ranks.is_first().then(|| EntryFile::open(path.as_os_str()).unwrap().unwrap());
+                let file =
+                    ranks.is_first().then(|| EntryFile::open(path.as_os_str(), &meter).unwrap().unwrap());
                 let about = About::from_first(ranks, file.as_ref())?.unwrap();
                 let starts = [0, 2, 4];
                 let counts = counted(ranks, file.as_ref(), about, &starts)?;
@@ -306,11 +309,31 @@ fn a_file_that_changes_between_the_two_readings_is_refused() {
             assert!(message.contains("changed while it was read"), "{message}");
             std::fs::write(path, original).unwrap();
         }
-        let file = EntryFile::open(path.as_os_str()).unwrap().unwrap();
+        let file = EntryFile::open(path.as_os_str(), &meter).unwrap().unwrap();
         std::fs::copy(&longer.paths()[index], path).unwrap();
         for message in [file.places(|_| Ok(())).unwrap_err(), file.overflow((0, 0))] {
             assert!(message.to_string().contains("changed while it was read"), "{message}");
         }
+    }
+}
+
+#[test]
+fn the_meter_counts_the_bytes_of_each_reading() {
+    let text = random("real symmetric", 3000, 60_000);
+    for path in Files::new(text.as_bytes()).paths() {
+        let meter = Meter::default();
+        let file = EntryFile::open(path.as_os_str(), &meter).unwrap().unwrap();
+        let check = |phase| {
+            let now = meter.read();
+            let bytes = std::fs::metadata(&path).unwrap().len();
+            assert_eq!((now.phase, now.done), (phase, now.total));
+            // The lines before the entries of a plain file do not count.
+            assert!(now.total <= bytes && now.total > bytes - 100, "{now:?} of {bytes}");
+        };
+        file.places(|_| Ok(())).unwrap();
+        check("counting the entries of");
+        file.entries(|_| Ok(())).unwrap().finish().unwrap();
+        check("reading");
     }
 }
 
