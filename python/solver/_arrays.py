@@ -310,10 +310,20 @@ def library(x):
     return found if hasattr(x, "shape") else None
 
 
-def on_host(x):
-    """Copies an array or a matrix of another library to NumPy or SciPy; returns all other objects."""
+def on_host(x, what="the array"):
+    """Copies an array or a matrix of another library to NumPy or SciPy; returns all other objects. Refuses masked elements."""
     found = library(x)
-    return x if found is None else found.to_host(x)
+    if found is not None:
+        return found.to_host(x)
+    refuse_masked(x, what)
+    return x
+
+
+def refuse_masked(x, what):
+    """Refuses an array of NumPy with masked elements, and lists and matrices of SciPy that have some: NumPy would read what is masked."""
+    parts = x if isinstance(x, (list, tuple)) else (x, getattr(x, "data", None))
+    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
+        raise InputError(f"elements of {what} are masked; fill them, or leave their rows out")
 
 
 def rows(a, chosen):

@@ -45,7 +45,7 @@ def links(g):
 
 def _vertices(given):
     """Returns vertices as an array of integers, or of objects that are labels."""
-    given = _arrays.on_host(given)
+    given = _arrays.on_host(given, "the vertices")
     try:
         array = np.asarray(given)
     except ValueError:  # labels of different lengths
@@ -65,7 +65,7 @@ def _vertices(given):
 
 def _numbers(weights):
     """Returns the weights of links as an array of numbers."""
-    array = np.asarray(_arrays.on_host(weights))
+    array = np.asarray(_arrays.on_host(weights, "the weights of links"))
     if array.dtype != object:
         return _inputs.values(array) if array.size else array.astype(np.float64)
     try:

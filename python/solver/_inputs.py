@@ -21,7 +21,7 @@ def matrix(a, chosen=None):
     there = None if chosen is None else _arrays.rows(a, chosen)
     if there is not None:
         return of_rows_on_gpu(*there)
-    a = _arrays.on_host(a)
+    a = _arrays.on_host(a, "the matrix")
     if hasattr(a, "tocsr"):
         return _of_rows(a.tocsr())
     if hasattr(a, "matvec") and hasattr(a, "shape"):
@@ -56,9 +56,7 @@ def _indices(array):
 
 
 def values(array):
-    """Returns an array in single or double precision, and refuses types that would lose digits, and masked elements."""
-    if np.ma.is_masked(array):
-        raise InputError("elements of the array are masked; fill them, or leave their rows out")
+    """Returns an array in single or double precision, and refuses types that would lose digits."""
     kind = array.dtype
     if kind.kind == "c":
         raise InputError(f"the numbers are complex ({kind}); the methods are for real numbers, and no part is dropped silently")
@@ -82,9 +80,7 @@ def is_read_in_place(array):
 
 def dense(array, what):
     """Returns an array of NumPy, and refuses what is none."""
-    array = _arrays.on_host(array)
-    if np.ma.is_masked(array):
-        raise InputError(f"elements of {what} are masked; fill them first")
+    array = _arrays.on_host(array, what)
     if hasattr(array, "tocsr"):
         raise InputError(f"{what} is a sparse matrix; pass an array, such as {what}.toarray()")
     try:
@@ -147,7 +143,7 @@ def number(value, name):
     if type(value) is float:
         return value
     real = isinstance(value, (int, float, np.integer, np.floating)) or (isinstance(value, np.ndarray) and value.ndim == 0)
-    if not real or isinstance(value, bool) or (isinstance(value, np.ndarray) and value.dtype.kind not in "fiu"):
+    if not real or value is np.ma.masked or isinstance(value, bool) or (isinstance(value, np.ndarray) and value.dtype.kind not in "fiu"):
         raise BadSettingError(f"{name} is {value!r}; it must be a number")
     try:
         return float(value)

@@ -197,16 +197,18 @@ def _product(a):
     if getattr(a, "dtype", None) is not None and np.dtype(a.dtype).kind == "c":
         raise InputError(f"the operator is complex ({a.dtype}); the methods are for real numbers")
 
-    def apply(x):
-        y = np.asarray(_arrays.on_host(a.matvec(x)))
-        return np.ascontiguousarray(_inputs.values(y).reshape(-1), np.float64)
-    return apply
+    return lambda x: _returned(a.matvec(x), "the product of the operator")
+
+
+def _returned(y, what):
+    """Returns an array that a function of the caller has returned, as a vector in double precision."""
+    return np.ascontiguousarray(_inputs.values(np.asarray(_arrays.on_host(y, what))).reshape(-1), np.float64)
 
 
 def _preconditioner(m, rows):
     """Returns z = M r as a function, for a LinearOperator, a matrix or a function."""
     if callable(m) and not hasattr(m, "shape"):
-        return lambda r: np.ascontiguousarray(_inputs.values(np.asarray(_arrays.on_host(m(r)))).reshape(-1), np.float64)
+        return lambda r: _returned(m(r), "the array that M returned")
     shape = getattr(m, "shape", None)
     if shape is None or len(shape) != 2:
         raise InputError(f"M is {type(m).__name__}; it must be a name, a matrix, a LinearOperator or a function")
@@ -214,7 +216,7 @@ def _preconditioner(m, rows):
         raise DimensionError(f"M has the shape {tuple(shape)}; it must be ({rows}, {rows})")
     if hasattr(m, "matvec"):
         return _product(m)
-    m = _arrays.on_host(m)
+    m = _arrays.on_host(m, "M")
     m = m if hasattr(m, "tocsr") else np.asarray(m)
     _inputs.values(m if isinstance(m, np.ndarray) else m.tocsr().data)
     return lambda r: np.ascontiguousarray(np.asarray(m @ r).reshape(-1), np.float64)

@@ -81,7 +81,7 @@ class Operator(_report.Chosen, _solver.Products):
 
     def matvec(self, x):
         """Returns A x, for SciPy."""
-        x = np.asarray(x)
+        x = _inputs.dense(x, "x")
         return (self @ x.reshape(-1)).reshape((self.shape[0], *x.shape[1:]))
 
     def matmat(self, X):
@@ -95,6 +95,7 @@ class Operator(_report.Chosen, _solver.Products):
         _refuse_gradients(_arrays.library(x), x)
         if found is not None and self._is_here(found, y):
             return self._apply_on_gpu(found, alpha, x, beta, y)
+        _arrays.refuse_masked(y, "y")
         memory = _arrays.writeable(y)
         if memory is None or memory.dtype != np.float64 or not memory.flags.carray:  # stored in rows, aligned and writeable
             raise InputError(

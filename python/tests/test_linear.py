@@ -385,6 +385,39 @@ def test_what_cannot_be_solved_is_refused_in_words(make, error, words, system):
     assert isinstance(raised.value, solver.SolverError)
 
 
+MASKED = np.ma.array([[2.0, 1.0], [1.0, 2.0]], mask=[[False, True], [True, False]])
+
+
+def with_masked_data():
+    a = sp.coo_array(MASKED.data)
+    a.data = MASKED.reshape(-1)
+    return a
+
+
+@pytest.mark.parametrize("make", [
+    lambda: solver.cg(MASKED, [1.0, 1.0]), lambda: solver.cg(list(MASKED), [1.0, 1.0]), lambda: solver.cg(with_masked_data(), [1.0, 1.0]),
+    lambda: solver.minres(MASKED, [1.0, 1.0], shift=0.5), lambda: solver.Cg(np.eye(2)).update(MASKED), lambda: solver.info(MASKED),
+    lambda: solver.cg(np.eye(2), [1.0, 1.0], M=MASKED), lambda: solver.cg(np.eye(2), [1.0, 1.0], M=with_masked_data()),
+    lambda: solver.cg(np.eye(2), [1.0, 1.0], M=lambda r: MASKED[0]), lambda: solver.cg(np.eye(2), [1.0, 1.0], x0=MASKED[0]),
+    lambda: solver.cg(sla.LinearOperator((2, 2), lambda x: np.ones(2), dtype=float), MASKED[0]),
+    lambda: solver.Operator(MASKED), lambda: solver.Operator(np.eye(2)) @ MASKED, lambda: solver.Operator(np.eye(2)).matvec(MASKED[0]),
+    lambda: solver.Operator(np.eye(2)).apply_(1.0, np.ones(2), 0.0, MASKED[0]),
+    lambda: solver.pagerank(MASKED), lambda: solver.markov(MASKED, normalize=True),
+    lambda: solver.pagerank((np.ma.array([0, 1], mask=[0, 1]), [1, 0])), lambda: solver.pagerank(([0, 1], [1, 0], MASKED[0])),
+    lambda: solver.pagerank(np.eye(2), personalization=MASKED[0]), lambda: solver.PageRank(np.eye(2)).solve_each(MASKED),
+])
+def test_masked_elements_are_refused(make):
+    with pytest.raises(solver.InputError, match="masked"):
+        make()
+
+
+def test_a_masked_number_is_refused_and_an_array_without_masked_elements_is_taken():
+    with pytest.raises(solver.SolverError, match="masked"):
+        solver.pagerank(np.eye(2), personalization={0: np.ma.masked})
+    x, info = solver.cg(np.ma.array(np.eye(2)), np.ma.array([1.0, 1.0]))
+    assert info == 0 and x.tolist() == [1.0, 1.0]
+
+
 def test_a_start_for_all_columns_is_used_for_each(system):
     A, b = system
     answers = solver.Cg(A).solve(np.stack([b, b], axis=1), np.ones(900))
