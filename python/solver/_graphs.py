@@ -4,7 +4,10 @@ import os
 import numpy as np
 
 from . import _arrays, _inputs, _solver
-from ._errors import InputError
+from ._errors import InputError, TooLargeError
+
+# A graph without labels may have so many vertices, and so many more for each link, as one in a file may.
+_FREE_VERTICES, _VERTICES_PER_LINK = 1 << 24, 64
 
 
 def graph(g, weight, chosen=None):
@@ -87,12 +90,15 @@ def _of_edges(sources, targets, weights=None, labels=None, vertices=None):
             raise InputError(f"the label {label!r} cannot be the key of a dictionary: {reason}") from None
         found = np.array([numbers[label] for label in all], np.int64)
         sources, targets, labels, vertices = found[: len(sources)], found[len(sources):], list(numbers), len(numbers)
-    if vertices is None:
-        vertices = 1 + max((int(array.max()) for array in (sources, targets) if len(array)), default=-1)
     if len(sources) and min(sources.min(), targets.min()) < 0:
         raise InputError("the number of a vertex is negative")
-    if vertices >= 2**32 - 1:
-        raise InputError(f"the largest vertex is {vertices - 1}; vertices are numbered from 0, so pass such ids as labels (str)")
+    if vertices is None:
+        vertices = 1 + max((int(array.max()) for array in (sources, targets) if len(array)), default=-1)
+        if vertices > min(_FREE_VERTICES + _VERTICES_PER_LINK * len(sources), 2**32 - 2):
+            raise TooLargeError(
+                f"the largest vertex is {vertices - 1}, and there are {len(sources)} links; vertices are numbered from 0 without gaps, so "
+                "pass such ids as labels, for example list(map(str, sources))"
+            )
     order = np.lexsort((targets, sources))
     offsets = np.zeros(vertices + 1, np.int64)
     np.cumsum(np.bincount(sources, minlength=vertices), out=offsets[1:])

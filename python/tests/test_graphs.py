@@ -184,6 +184,17 @@ def test_what_cannot_be_ranked_is_refused_in_words(make, words):
         make()
 
 
+@pytest.mark.parametrize("largest", [2**24 + 64, 3 * 10**9, 2**32, 2**63 - 1])
+def test_an_id_that_would_need_memory_for_many_vertices_is_refused_before_any_is_taken(largest, monkeypatch):
+    for name in ("zeros", "bincount"):
+        monkeypatch.setattr(solver._graphs.np, name, lambda *_, **__: pytest.fail("memory is taken"))
+    for call in (solver.pagerank, solver.markov):
+        with pytest.raises(solver.TooLargeError, match=f"largest vertex is {largest}.* as labels"):
+            call((np.array([largest]), np.array([0])))
+    monkeypatch.undo()
+    assert solver.pagerank(([str(largest)], ["0"])).labels == [str(largest), "0"]
+
+
 LABELLED = ["ann", "ann", "bob", "cid"], ["bob", "cid", "ann", "ann"]
 
 
