@@ -8,8 +8,8 @@ from ._errors import InputError
 def markov(P, *, tol=1e-10, maxiter=10_000, normalize=False, weight="weight", x0=None, top=10, **settings):
     """Find the stationary distribution of each closed class of a Markov chain, from rows that sum to 1.
 
-    P is a matrix of probabilities, or a graph as in `pagerank`, whose weights are probabilities, or are divided by their sums with
-    `normalize`. `Markov` prepares a chain for several solves.
+    P is a matrix of probabilities, which may be a list of lists, or a graph as in `pagerank`, whose weights are probabilities, or are
+    divided by their sums with `normalize`. `Markov` prepares a chain for several solves.
 
     >>> import numpy as np, solver
     >>> chain = solver.markov(np.array([[0.5, 0.5], [0.25, 0.75]]))
@@ -40,9 +40,8 @@ class Markov:
 
     def update(self, P):
         """Prepares another chain with the same settings."""
-        if isinstance(P, tuple) and not all(isinstance(part, np.ndarray) for part in P):
-            P = np.asarray(P)
-        chain, labels = _graphs.graph(P, self._weight)
+        is_matrix = isinstance(P, list) and all(isinstance(row, list) for row in P)
+        chain, labels = _graphs.graph(P if is_matrix else _graphs.links(P), self._weight)
         # One assignment, so that a solve of another thread has states and labels of the same chain.
         self._state = _solver.PreparedChain(chain, *self._settings), labels, chain.shape[0]
 

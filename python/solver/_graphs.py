@@ -15,7 +15,12 @@ def graph(g, weight, chosen=None):
     if isinstance(g, (str, os.PathLike)):
         found = _solver.Matrix.open(g, True)
         return found, found.names()
-    if isinstance(g, tuple) and len(g) in (2, 3):
+    if isinstance(g, tuple):
+        if len(g) not in (2, 3):
+            raise InputError(
+                f"a tuple must have the sources and the targets of links, and perhaps their weights, and this one has {len(g)} parts; pass "
+                "the rows of a matrix as an array of NumPy"
+            )
         return _of_edges(_vertices(g[0]), _vertices(g[1]), *map(_numbers, g[2:]))
     if hasattr(g, "adjacency") and hasattr(g, "is_directed") and hasattr(g, "nodes"):
         return _of_networkx(g, weight)
@@ -58,7 +63,9 @@ def _vertices(given):
     if array.dtype.kind in "iu" or (array.dtype.kind == "f" and array.size == 0):
         return array.astype(np.int64) if array.dtype.kind != "u" or array.size == 0 or array.max() < 2**63 else array
     if array.dtype.kind in "fcb":
-        raise InputError(f"vertices are of type {array.dtype}; they must be whole numbers or labels")
+        raise InputError(
+            f"vertices are of type {array.dtype}; they must be whole numbers or labels. Pass the rows of a matrix as an array of NumPy"
+        )
     if not hasattr(given, "__len__"):
         raise InputError(f"vertices are {type(given).__name__}; they must be an array or a list")
     labels = np.empty(len(given), object)

@@ -89,8 +89,6 @@ def test_a_list_of_tuples_has_the_links():
     want = solver.pagerank(tuple(map(list, zip(*three))), tol=1e-12)
     got = solver.pagerank(three, tol=1e-12)
     assert got.to_dict() == want.to_dict() and list(got.labels) == ["a", "b", "c"]
-    # The rows of a chain are rows.
-    assert np.allclose(solver.markov([(0.5, 0.5), (0.25, 0.75)]).classes[0].probabilities, [1 / 3, 2 / 3])
 
 
 @pytest.mark.parametrize("sources, targets, labels", [
@@ -138,7 +136,17 @@ def test_a_chain_may_be_a_graph_with_weights_and_labels():
     graph.add_weighted_edges_from([("a", "a", 0.9), ("a", "b", 0.1), ("b", "a", 0.5), ("b", "b", 0.5)])
     found = solver.markov(graph).classes[0]
     assert list(found.labels) == ["a", "b"] and np.allclose(found.probabilities, [5 / 6, 1 / 6])
-    assert np.allclose(solver.markov(((0.5, 0.5), (0.25, 0.75))).classes[0].probabilities, [1 / 3, 2 / 3])
+
+
+def test_a_chain_is_read_as_a_graph_is_and_a_list_of_lists_is_a_matrix():
+    assert np.allclose(solver.markov([[0.5, 0.5], [0.25, 0.75]]).classes[0].probabilities, [1 / 3, 2 / 3])
+    sources, targets, weights = ["a", "a", "b", "b"], ["a", "b", "a", "b"], [0.9, 0.1, 0.5, 0.5]
+    for given in ((sources, targets, weights), list(zip(sources, targets, weights))):
+        found = solver.markov(given).classes[0]
+        assert list(found.labels) == ["a", "b"] and np.allclose(found.probabilities, [5 / 6, 1 / 6])
+    for given in (([1, 0], [0, 1]), (np.array([1, 0]), np.array([0, 1])), [(1, 0), (0, 1)]):
+        assert [one.probabilities.tolist() for one in solver.markov(given).classes] == [[0.5, 0.5]]
+    assert solver.markov((["a", "b"], ["b", "a"])).classes[0].labels == ["a", "b"]
 
 
 def test_every_answer_has_a_short_form():
@@ -164,6 +172,10 @@ def test_every_answer_has_a_short_form():
     (lambda: solver.pagerank(([0], [1]), alpha=1.5), "damping"),
     (lambda: solver.pagerank(([0], [1]), dangling="somewhere"), "uniform"),
     (lambda: solver.pagerank("no such graph"), "no such graph"),
+    (lambda: solver.markov(((0.5, 0.5), (0.25, 0.75))), "whole numbers or labels.*rows of a matrix as an array"),
+    (lambda: solver.markov([(0.5, 0.5), (0.25, 0.75)]), "whole numbers or labels.*rows of a matrix as an array"),
+    (lambda: solver.markov(((1, 0, 0, 0),) * 4), "4 parts"),
+    (lambda: solver.pagerank(([0],)), "1 parts"),
     (lambda: solver.pagerank(([0], None)), "NoneType"),
     (lambda: solver.pagerank(([[0]], [[1]])), r"label \[0\]"),
     (lambda: solver.pagerank(([0], [1], ["a"])), "<U1"),
