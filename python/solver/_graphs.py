@@ -123,8 +123,23 @@ def _text(label):
     return text if text.isprintable() else repr(text)[1:-1]
 
 
+# The name of weights that links need not have.
+_DEFAULT = "weight"
+
+
+def _refuse_unknown(weight, known, what):
+    """Refuses the name of weights that is not among the known ones; None and the default name mean weights of 1 then."""
+    if weight is not None and weight != _DEFAULT and weight not in known:
+        raise InputError(
+            f"weight is {weight!r}, and {what}; they are {', '.join(map(str, known)) or 'none'}. With weight=None every link weighs 1"
+        )
+
+
 def _of_networkx(g, weight):
     labels = list(g.nodes)
+    names = {name: None for *_, data in g.edges(data=True) for name in data} if weight not in (None, _DEFAULT) else {}
+    if g.number_of_edges():
+        _refuse_unknown(weight, names, "no link has such an attribute")
     number = {label: index for index, label in enumerate(labels)}
     links = list(g.edges(data=weight, default=1.0)) if weight else [(a, b, 1.0) for a, b in g.edges()]
     sources = np.array([number[a] for a, _, _ in links], np.int64)
@@ -138,6 +153,8 @@ def _of_igraph(g, weight):
     labels = list(g.vs["name"]) if "name" in g.vs.attributes() else list(range(g.vcount()))
     if len(set(labels)) < len(labels):
         raise InputError("several vertices have the same name")
+    if len(links):
+        _refuse_unknown(weight, g.es.attributes(), "links have no such attribute")
     weights = _numbers(g.es[weight]) if weight in g.es.attributes() else None
     return _both_ways(links[:, 0].copy(), links[:, 1].copy(), weights, g.is_directed(), labels)
 
@@ -155,8 +172,18 @@ def _of_table(table, weight):
     for name in ("source", "target"):
         if name not in table.columns:
             raise InputError(f"the table has no column {name}; its columns are {', '.join(map(str, table.columns))}")
+    _refuse_unknown(weight, table.columns, "the table has no such column")
     weights = _numbers(table[weight].to_numpy()) if weight in table.columns else None
-    return _of_edges(_vertices(table["source"].to_numpy()), _vertices(table["target"].to_numpy()), weights)
+    return _of_edges(_column(table, "source"), _column(table, "target"), weights)
+
+
+def _column(table, name):
+    """Returns the vertices of a column of a table, and refuses missing ones."""
+    column = table[name]
+    missing = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null())
+    if missing.any():
+        raise InputError(f"{int(missing.sum())} vertices in the column {name} are missing; remove their rows, for example by dropna()")
+    return _vertices(column.to_numpy())
 
 
 def weights(given, labels, vertices, what):

@@ -64,6 +64,32 @@ def test_arrays_tables_and_matrices_give_the_same_ranks():
         assert np.allclose(other.ranks, all[0].ranks, atol=1e-12)
 
 
+def test_a_name_of_weights_that_no_link_has_is_refused():
+    pd, igraph = pytest.importorskip("pandas"), pytest.importorskip("igraph")
+    table = pd.DataFrame({"source": [0, 0, 1], "target": [1, 2, 0], "cost": [9.0, 1.0, 1.0]})
+    of_networkx, of_igraph = nx.DiGraph(), igraph.Graph(n=3, edges=[(0, 1), (0, 2), (1, 0)], directed=True)
+    of_networkx.add_weighted_edges_from(table.itertuples(index=False), weight="cost")
+    of_igraph.es["cost"] = table["cost"].tolist()
+    for graph in (table, of_networkx, of_igraph):
+        for call in (solver.pagerank, solver.markov):
+            with pytest.raises(solver.InputError, match="weight is 'price'.*cost.*weight=None"):
+                call(graph, weight="price")
+        costs, ones = solver.pagerank(graph, weight="cost").ranks, solver.pagerank(graph).ranks
+        assert costs[1] > ones[1] and np.array_equal(ones, solver.pagerank(graph, weight=None).ranks)
+    assert len(solver.pagerank(nx.empty_graph(3), weight="price")) == 3, "a graph without links has no weights"
+
+
+@pytest.mark.parametrize("sources", [["a", None, None, "b"], ["a", float("nan"), "c", "b"], [1, None, 2, 3]])
+def test_missing_vertices_of_a_table_are_refused(sources):
+    pd = pytest.importorskip("pandas")
+    for sort in (object, "string" if isinstance(sources[0], str) else "Int64"):
+        table = pd.DataFrame({"source": pd.Series(sources, dtype=sort), "target": sources[::-1]})
+        with pytest.raises(solver.InputError, match="vertices in the column source are missing"):
+            solver.pagerank(table)
+    with pytest.raises(solver.InputError, match="in the column target"):
+        solver.pagerank(pd.DataFrame({"source": [1] * 4, "target": sources}))
+
+
 def test_labels_of_edge_arrays_come_back():
     ranks = solver.pagerank((["x", "y", "z"], ["y", "x", "x"]), tol=1e-12)
     assert list(ranks.labels) == ["x", "y", "z"] and ranks.top(3)[-1][0] == "z"
