@@ -34,6 +34,9 @@ class _OnGpu:
     def is_recorded(self, x):
         return False
 
+    def has_changed(self, y):
+        """Tells the library that an array was changed in place."""
+
     def compressed(self, shape, offsets, columns, values):
         """Returns compressed rows on a GPU for the library; with None as values, every value is 1.
 
@@ -128,6 +131,11 @@ class _Torch(_OnGpu):
         """Returns whether torch records operations on a tensor for gradients."""
         return x.requires_grad and self._torch.is_grad_enabled()
 
+    def has_changed(self, y):
+        # Gradients then refuse what was saved before, and products prepare values anew. Tensors of inference mode have no version.
+        if not y.is_inference():
+            self._torch.autograd.graph.increment_version(y)
+
     def sparse_gpu(self, a):
         layouts = self._torch.sparse_csr, self._torch.sparse_csc, self._torch.sparse_coo
         return a.get_device() if a.is_cuda and a.layout in layouts and a.ndim == 2 else None
@@ -139,14 +147,17 @@ class _Torch(_OnGpu):
         return self.compressed(a.shape, a.crow_indices(), a.col_indices(), a.values())
 
     def aligned(self, x):
-        x = x.contiguous()
+        x = x.resolve_neg().contiguous()
         return x if x.data_ptr() % _ALIGNMENT == 0 else x.clone()
 
     def writeable(self, y):
-        return y.detach().numpy() if y.device.type == "cpu" and y.layout == self._torch.strided else None
+        is_memory = y.device.type == "cpu" and y.layout == self._torch.strided and not y.is_neg() and not y.is_conj()
+        return y.detach().numpy() if is_memory else None
 
     def to_host(self, x):
-        x = x.detach().cpu()
+        if x.device.type == "meta":
+            raise InputError("the tensor is on the device meta, so it has no numbers; pass one on the CPU or on a GPU")
+        x = x.detach().cpu().resolve_conj().resolve_neg()
         if x.dtype == self._torch.bfloat16:
             x = x.float()
         if x.layout == self._torch.strided:
@@ -181,7 +192,7 @@ class _Torch(_OnGpu):
         return self._torch.cuda.current_stream(x.device).cuda_stream
 
     def is_ready(self, x, dtype):
-        return x.dtype == self._types[dtype] and x.is_contiguous() and x.data_ptr() % _ALIGNMENT == 0
+        return x.dtype == self._types[dtype] and x.is_contiguous() and x.data_ptr() % _ALIGNMENT == 0 and not x.is_neg()
 
 
 class _Exchanged:
@@ -192,6 +203,9 @@ class _Exchanged:
 
     def is_recorded(self, x):
         return False
+
+    def has_changed(self, y):
+        """Does nothing: these libraries do not count changes."""
 
     def sparse_gpu(self, a):
         return None

@@ -106,6 +106,8 @@ class Operator(_report.Chosen, _solver.Products):
         if np.shares_memory(x, memory):
             raise InputError("x and y share memory; y is changed in place, so pass a copy of x")
         self.update(_inputs.number(alpha, "alpha"), x, _inputs.number(beta, "beta"), memory)
+        if found is not None:
+            found.has_changed(y)
         return y
 
     def _apply_on_gpu(self, found, alpha, x, beta, y):
@@ -123,6 +125,7 @@ class Operator(_report.Chosen, _solver.Products):
         if of_y != (self.shape[0], *shape[1:]):
             raise DimensionError(f"y has the shape {of_y}; it must be {(self.shape[0], *shape[1:])}")
         self._update_on_gpu(found, _inputs.number(alpha, "alpha"), x, _inputs.number(beta, "beta"), y, k)
+        found.has_changed(y)
         return y
 
     def _chosen(self):

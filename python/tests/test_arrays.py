@@ -139,6 +139,53 @@ def test_an_update_in_place_changes_the_array_of_the_caller(kind, system):
         op.apply_(1.0, x, 0.0, KINDS[kind](np.ones(900, np.float32)))
 
 
+def test_torch_counts_an_update_in_place(system):
+    torch, of_torch = library("torch"), library("solver.torch")
+    op = solver.Operator(system[0])
+    x, y, weights = torch.ones(900, dtype=torch.float64), torch.ones(900, dtype=torch.float64), torch.ones(900, requires_grad=True)
+    version, product = y._version, (weights.double() * y).sum()
+    op.apply_(1.0, x, 0.0, y)
+    assert y._version > version
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.backward()
+    # The values of a prepared matrix are such a tensor, too.
+    values, numbers = torch.ones(900, dtype=torch.float64), torch.arange(900)
+    a = torch.sparse_csr_tensor(torch.arange(901), numbers, values, size=(900, 900))
+    before = of_torch.spmv(a, x)
+    op.apply_(1.0, x, 0.0, a.values())
+    assert before.tolist() == x.tolist() and np.array_equal(of_torch.spmv(a, x).numpy(), system[1])
+    with torch.inference_mode():
+        y = torch.ones(900, dtype=torch.float64)
+        assert np.array_equal(op.apply_(1.0, x, 0.0, y).numpy(), system[1])
+
+
+def test_views_of_torch_that_are_negated_when_read_are_taken(system):
+    torch, (A, b) = library("torch"), system
+    view = torch.complex(torch.zeros(900, dtype=torch.float64), torch.from_numpy(b)).conj().imag
+    assert view.is_neg()
+    assert np.array_equal(solver.cg(A, view)[0].numpy(), solver.cg(A, -b)[0])
+    op = solver.Operator(A)
+    assert np.array_equal((op @ view).numpy(), op @ -b)
+    found = solver._arrays.library(view)
+    in_rows = torch._neg_view(torch.from_numpy(b))
+    assert in_rows.is_contiguous() and not found.is_ready(in_rows, np.dtype(np.float64))
+    ready = found.ready(in_rows, np.dtype(np.float64))
+    assert not ready.is_neg() and found.is_ready(ready, np.dtype(np.float64)) and ready.tolist() == (-b).tolist()
+    with pytest.raises(solver.InputError, match="writeable"):
+        op.apply_(1.0, b, 0.0, view)
+
+
+def test_tensors_without_numbers_are_refused(system):
+    torch = library("torch")
+    for call in (
+        lambda: solver.cg(system[0], torch.ones(900, device="meta")), lambda: solver.Operator(torch.eye(3, device="meta")),
+        lambda: solver.Operator(system[0]) @ torch.ones(900, device="meta"),
+        lambda: solver.Operator(system[0]).apply_(1.0, np.ones(900), 0.0, torch.ones(900, device="meta")),
+    ):
+        with pytest.raises(solver.InputError, match="meta|on the CPU"):
+            call()
+
+
 def test_arrays_of_jax_are_not_changed(system):
     y = of_jax(np.ones(900))
     with pytest.raises(solver.InputError, match="JAX, which never changes"):
