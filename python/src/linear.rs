@@ -100,8 +100,7 @@ impl Prepared {
         let inner = detached(py, || settings.prepare());
         // Products of the caller, if they are checked, may have raised.
         let inner = raised_here.take().map_or(inner, Err)?;
-        let devices = (inner.devices(), inner.describe_devices());
-        let chosen = chosen(inner.backend(), devices, inner.explanation())?;
+        let chosen = chosen(inner.backend(), inner.describe_devices(), inner.explanation())?;
         Ok(Prepared { inner: Owned::new(inner), raised: raised_here, chosen })
     }
 

@@ -48,8 +48,7 @@ impl Products {
         let settings = with_running!(engine::Multiply::new(&matrix.0), &running, py).columns(columns);
         let settings = settings.changing_values(changes);
         let inner = detached(py, || settings.prepare())?;
-        let devices = (std::slice::from_ref(inner.device()), inner.device().describe());
-        let chosen = chosen(inner.backend(), devices, inner.explanation())?;
+        let chosen = chosen(inner.backend(), inner.device().describe(), inner.explanation())?;
         Ok(Products { inner: Owned::new(inner), shape: (matrix.0.rows(), matrix.0.cols()), chosen })
     }
 

@@ -83,8 +83,7 @@ impl PreparedRanks {
         let raised = Raised::default();
         let builder = with_watching!(engine::Pagerank::new(&graph.0), &running, raised, py);
         let inner = detached(py, || builder.settings(own).columns(columns).prepare())?;
-        let devices = (inner.devices(), inner.describe_devices());
-        let chosen = chosen(inner.backend(), devices, inner.explanation())?;
+        let chosen = chosen(inner.backend(), inner.describe_devices(), inner.explanation())?;
         Ok(PreparedRanks { inner: Owned::new(inner), raised, chosen })
     }
 

@@ -4,10 +4,9 @@ use crate::errors::{bad_setting, detached};
 use crate::matrix::json;
 use pyo3::prelude::*;
 use solver::engine::tune::Explanation;
-use solver::engine::{DeviceHandle, DeviceName, Request, Settled};
+use solver::engine::{DeviceName, Request, Settled};
 use solver::precond::Preconditioner;
 use solver::scalar::Precision;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Where and how a solve runs.
@@ -57,26 +56,6 @@ pub fn chosen_gpu(py: Python<'_>, running: Running, precond: Option<String>) -> 
     })
 }
 
-/// Keeps the shared devices of GPUs open until the process ends, so that their kernels are loaded once.
-fn keep_open(devices: &[DeviceHandle]) {
-    static KEPT: Mutex<Vec<(bool, DeviceHandle)>> = Mutex::new(Vec::new());
-    let several = devices.len() > 1;
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    for device in devices {
-        let index = device.name().strip_prefix("cuda:").and_then(|index| index.parse().ok());
-        let Some(index) = index else { continue };
-        if kept.iter().any(|(other, kept)| *other == several && kept.name() == device.name()) {
-            continue;
-        }
-        if several {
-            kept.push((several, device.clone()));
-        } else {
-            // Returns the device that is open: solves on a GPU share it.
-            kept.extend(DeviceHandle::shared(DeviceName::Cuda(index)).map(|device| (several, device)));
-        }
-    }
-}
-
 /// Sets what a builder of the library has under the same names.
 macro_rules! with_running {
     ($builder:expr, $running:expr, $py:expr) => {{
@@ -109,11 +88,6 @@ pub(crate) use with_watching;
 pub type Chosen = (String, String, String);
 
 /// Returns them for devices that are described in these words.
-pub fn chosen(
-    backend: &str,
-    (devices, described): (&[DeviceHandle], &str),
-    explanation: &Explanation,
-) -> PyResult<Chosen> {
-    keep_open(devices);
+pub fn chosen(backend: &str, described: &str, explanation: &Explanation) -> PyResult<Chosen> {
     Ok((backend.to_owned(), described.to_owned(), json(explanation)?))
 }

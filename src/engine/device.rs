@@ -272,8 +272,11 @@ impl fmt::Debug for DeviceHandle {
 /// The name of a device that may be shared, and whether it is for solves on several GPUs.
 type SharedName = (DeviceName, bool);
 
-/// The open devices that may be shared. Each has a lock of its own, so that several GPUs open at the same time.
-static OPEN: Mutex<Vec<(SharedName, Arc<Mutex<Option<Kept>>>)>> = Mutex::new(Vec::new());
+/// Where a shared device is kept while it is open.
+type Place = Arc<Mutex<Option<Kept>>>;
+
+/// The devices that may be shared. The place of each has a lock of its own, so that several GPUs open at the same time.
+static OPEN: Mutex<Vec<(SharedName, Place)>> = Mutex::new(Vec::new());
 
 /// A shared device. Threads of a CPU device end with its last user. A GPU stays open until the process ends: to close it and open it
 /// again, with kernels and page-locked memory, takes longer than many solves.
@@ -336,7 +339,7 @@ impl DeviceHandle {
             let mut open = lock(&OPEN);
             let found = open.iter().find(|(other, _)| *other == name).map(|(_, place)| Arc::clone(place));
             found.unwrap_or_else(|| {
-                let place = Arc::default();
+                let place = Place::default();
                 open.push((name, Arc::clone(&place)));
                 place
             })
