@@ -37,9 +37,8 @@ def read(what):
     import scipy.sparse
     if not isinstance(what, (str, _os.PathLike)):
         raise _errors.InputError(f"{what!r} is no path and no name of a matrix")
-    found = _solver.Matrix.open(what, False)
-    offsets, columns, values = found.arrays()
-    return scipy.sparse.csr_array((values, columns, offsets), shape=found.shape)
+    shape, (offsets, columns, values) = _solver.Matrix.read(what)
+    return scipy.sparse.csr_array((values, columns, offsets), shape=shape)
 
 
 def generate(what):

@@ -19,7 +19,7 @@ def markov(P, *, tol=1e-10, maxiter=10_000, normalize=False, weight="weight", x0
     return Markov(P, tol=tol, maxiter=maxiter, normalize=normalize, weight=weight, top=top, **settings).solve(x0)
 
 
-class Markov:
+class Markov(_report.Prepared):
     """A chain prepared for several solves, usable from any thread. The arguments are those of `markov`.
 
     >>> import numpy as np, solver
@@ -35,7 +35,7 @@ class Markov:
             "tol": _inputs.number(tol, "tol"), "maxiter": _inputs.count(maxiter, "maxiter", 0),
             "normalize": _inputs.flag(normalize, "normalize"), "top": _inputs.count(top, "top", 0),
         }
-        self._settings, self._weight = (own, _inputs.running(**settings)), weight
+        self._settings, self._weight = (own, _inputs.running(Markov, settings)), weight
         self.update(P)
 
     def update(self, P):

@@ -1,11 +1,12 @@
 """Conversion of what callers pass: matrices, vectors, settings."""
+import inspect
 import operator
 import os
 
 import numpy as np
 
 from . import _arrays, _solver
-from ._errors import BadSettingError, DimensionError, InputError
+from ._errors import BadSettingError, DimensionError, InputError, InvalidCsrError
 
 
 def matrix(a, chosen=None):
@@ -25,9 +26,13 @@ def matrix(a, chosen=None):
     if hasattr(a, "tocsr"):
         return _of_rows(a.tocsr())
     if hasattr(a, "matvec") and hasattr(a, "shape"):
+        _check_shape(a.shape)
         return None
     if hasattr(a, "__array__") or isinstance(a, (list, tuple)):
-        dense = np.asarray(a)
+        try:
+            dense = np.asarray(a)
+        except ValueError as reason:
+            raise InputError(f"the matrix is no array: {reason}") from None
         if dense.ndim != 2:
             raise InputError(f"the matrix has {dense.ndim} dimensions, and must have two")
         import scipy.sparse
@@ -36,6 +41,13 @@ def matrix(a, chosen=None):
         f"a matrix cannot be made of {type(a).__name__}; pass a matrix of SciPy, CuPy, torch or JAX, an array of two dimensions, a "
         "LinearOperator, or the name of a file, of a matrix of the catalog or of a generator"
     )
+
+
+def _check_shape(shape):
+    """Refuses a shape of an operator that is not that of a matrix."""
+    sizes = shape if isinstance(shape, (tuple, list)) else ()
+    if len(sizes) != 2 or not all(isinstance(size, (int, np.integer)) and size >= 0 for size in sizes):
+        raise DimensionError(f"the operator has the shape {shape}; it must have the numbers of its rows and columns")
 
 
 def of_rows_on_gpu(gpu, rows):
@@ -47,11 +59,16 @@ def _of_rows(rows):
     if rows.ndim != 2:
         raise InputError(f"the matrix has {rows.ndim} dimensions, and must have two")
     data = in_rows(values(rows.data))
-    return _solver.Matrix.from_csr(rows.shape, _indices(rows.indptr), _indices(rows.indices), data)
+    offsets, columns = _indices(rows.indptr, "the offsets of rows"), _indices(rows.indices, "the columns of entries")
+    return _solver.Matrix.from_csr(rows.shape, offsets, columns, data)
 
 
-def _indices(array):
+def _indices(array, what):
     array = in_rows(array)
+    if array.dtype.kind not in "iu":
+        raise InputError(f"{what} are of type {array.dtype}; they must be whole numbers, of int32 or int64")
+    if array.dtype == np.uint64 and array.size and array.max() >= 2**63:
+        raise InvalidCsrError(f"{what} are as large as {array.max()}; they must be less than 2^63")
     return array if array.dtype in (np.int32, np.int64) else array.astype(np.int64)
 
 
@@ -82,7 +99,7 @@ def dense(array, what):
     """Returns an array of NumPy, and refuses what is none."""
     array = _arrays.on_host(array, what)
     if hasattr(array, "tocsr"):
-        raise InputError(f"{what} is a sparse matrix; pass an array, such as {what}.toarray()")
+        raise InputError(f"{what} is a sparse matrix; pass an array, as its toarray() returns")
     try:
         found = np.asarray(array)
     except ValueError as reason:
@@ -109,11 +126,19 @@ _SETTINGS = {
 }
 
 
-def running(**settings):
-    """Returns the settings for the library; refuses names and types that it does not have."""
+def refuse_others(function, settings, more=()):
+    """Refuses settings that are none; the message names the arguments of the function, and these settings."""
+    for name in settings:
+        if name not in _SETTINGS and name not in more:
+            kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+            own = [one.name for one in inspect.signature(function).parameters.values() if one.kind in kinds]
+            raise InputError(f"{function.__name__} has no argument {name}; its arguments are {', '.join([*own, *more, *_SETTINGS])}")
+
+
+def running(function, settings):
+    """Returns the settings of a function for the library; refuses names and types that there are not."""
+    refuse_others(function, settings)
     for name, value in settings.items():
-        if name not in _SETTINGS:
-            raise InputError(f"there is no setting {name}; the settings are {', '.join(_SETTINGS)}")
         if value is not None:
             settings[name] = _CHECKS[_SETTINGS[name][1]](value, name)
     return {name: default if settings.get(name) is None else settings[name] for name, (default, _) in _SETTINGS.items()}

@@ -57,19 +57,22 @@ def _shifted(a, shift):
     return rows - shift * scipy.sparse.eye_array(*found.shape, format="csr")
 
 
+# What cg and minres pass on to Cg, beyond the settings of all calls.
+_MORE = "precond", "columns", "assume_symmetric", "check"
+
+
 def _as_scipy(method, A, b, x0, rtol, atol, maxiter, M, callback, settings, show=False):
-    if callback is not None and not callable(callback):
-        raise InputError("callback must be a function of x")
+    _inputs.refuse_others(globals()[method], settings, _MORE)
     if M is None and hasattr(A, "psolve"):
         M = A.psolve
     rtol, atol = _tolerances(rtol, atol)
     prepared = Cg(A, method=method, M=M, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, **settings)
-    like, b = b, _one_vector(b)
+    like, b = b, _one_vector(b, "b")
     if isinstance(x0, str):
         if x0 != "Mb":
             raise InputError(f"x0 is {x0!r}; it must be an array, or 'Mb' for M times b")
         x0 = b if M is None else _own(M)(_inputs.vector(b, prepared.shape[0], "b")[0])
-    answer = prepared.solve(b, None if x0 is None else _one_vector(x0))
+    answer = prepared.solve(b, None if x0 is None else _one_vector(x0, "x0"))
     if show:
         print(answer)
     if not answer.converged:
@@ -85,13 +88,13 @@ def _own(m):
     return _preconditioner(m, m.shape[0] if hasattr(m, "shape") else None)
 
 
-def _one_vector(v):
+def _one_vector(v, what):
     """Returns a vector for an array of shape (n,) or (n, 1)."""
-    v = _inputs.dense(v, "the right-hand side or the start")
+    v = _inputs.dense(v, what)
     if v.ndim == 2 and v.shape[1] == 1:
         return v.reshape(-1)
     if v.ndim != 1:
-        raise InputError(f"the shape is {v.shape}, and must be (n,); solver.Cg(A).solve(B) solves for several columns")
+        raise InputError(f"{what} has the shape {v.shape}, and must have (n,); solver.Cg(A).solve(B) solves for several columns")
     return v
 
 
@@ -130,8 +133,10 @@ class Cg(_report.Chosen):
             if M is not None:
                 raise InputError("M and precond name the preconditioner twice; pass one of them")
             M = precond
+        if callback is not None and not callable(callback):
+            raise InputError(f"callback is {type(callback).__name__}; it must be a function of x")
         self._callback = callback
-        settings = _inputs.running(**settings)
+        settings = _inputs.running(Cg, settings)
         named = M if isinstance(M, str) else None
         # A preconditioner of the caller runs on the CPU.
         self._chosen_gpu = _inputs.gpu(settings, named) if M is None or named is not None else None
@@ -149,10 +154,12 @@ class Cg(_report.Chosen):
         maxiter = None if maxiter is None else _inputs.count(maxiter, "maxiter", 0)
         columns = _inputs.count(columns, "columns", 1)
         rtol, atol = (None if one is None else _inputs.number(one, name) for one, name in ((rtol, "rtol"), (atol, "atol")))
+        # As in cg, one of them may be 0.
+        rtol = None if rtol == 0 and atol else rtol
         tolerances = {"rtol": rtol, "atol": atol or None, "maxiter": maxiter}
+        assume_symmetric, check = _inputs.flag(assume_symmetric, "assume_symmetric"), _inputs.flag(check, "check")
         self._prepared = _solver.Prepared(
-            method, self._matrix, apply, rows, named, own, columns, bool(assume_symmetric), bool(check), callback, tolerances,
-            settings,
+            method, self._matrix, apply, rows, named, own, columns, assume_symmetric, check, callback, tolerances, settings,
         )
 
     def _chosen(self):
@@ -189,6 +196,8 @@ class Minres(Cg):
     """The same for MINRES."""
 
     def __init__(self, A, **settings):
+        if "method" in settings:
+            raise InputError("Minres has no argument method; pass it to Cg")
         super().__init__(A, method="minres", **settings)
 
 

@@ -23,7 +23,8 @@ class Operator(_report.Chosen, _solver.Products):
     """
 
     def __new__(cls, A, *, backend="auto", device="auto", precision="f64", threads=None, tune=False, columns=1):
-        settings = _inputs.running(device=device, backend=backend, precision=precision, threads=threads, tune=tune)
+        settings = {"device": device, "backend": backend, "precision": precision, "threads": threads, "tune": tune}
+        settings = _inputs.running(cls, settings)
         matrix = _inputs.matrix(A, _inputs.gpu(settings))
         if matrix is None:
             raise InputError("an Operator needs the entries of a matrix, and a LinearOperator has none")

@@ -23,6 +23,7 @@ def pagerank(
     >>> ranks.converged, [vertex for vertex, *_ in ranks.top(2)]
     (True, [0, 1])
     """
+    _inputs.refuse_others(pagerank, settings)
     if dangling is None and personalization is None:
         dangling = "uniform"
     prepared = PageRank(
@@ -58,7 +59,7 @@ class PageRank(_report.Chosen):
             "self_loops": _inputs.flag(self_loops, "self_loops"), "repeated": _inputs.flag(repeated, "repeated"),
             "top": _inputs.count(top, "top", 0),
         }
-        self._settings = own, _inputs.count(columns, "columns", 1), _inputs.running(**settings)
+        self._settings = own, _inputs.count(columns, "columns", 1), _inputs.running(PageRank, settings)
         self._weight = weight
         self.update(G)
 
@@ -102,6 +103,8 @@ class PageRank(_report.Chosen):
             if array.ndim != 2:
                 raise InputError(f"personalizations has the shape {array.shape}, and must be ({vertices}, k)")
             personalizations = array.T
+        if not hasattr(personalizations, "__iter__"):
+            raise InputError(f"personalizations is {type(personalizations).__name__}; it must be a sequence, or an array with columns")
         jumps = [
             (_name(one, number), np.ascontiguousarray(_graphs.weights(one, labels, vertices, f"personalization {number}")))
             for number, one in enumerate(personalizations)

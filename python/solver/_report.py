@@ -5,6 +5,8 @@ import json
 import os
 import tempfile
 
+from ._errors import InputError
+
 
 def answer(solve, wrap):
     """Returns the answer of a solve. An exception that ended it gets what was reached as its attribute `answer`."""
@@ -17,7 +19,20 @@ def answer(solve, wrap):
     return wrap(inner)
 
 
-class Chosen:
+class Held:
+    """An object with memory of the library, which neither pickle nor copy reads."""
+
+    def __reduce_ex__(self, protocol):
+        raise InputError(f"{type(self).__name__} has memory of the library and cannot be pickled or copied; {self._instead}")
+
+
+class Prepared(Held):
+    """A matrix, a graph or a chain that is ready for calls."""
+
+    _instead = "pickle what it was made of, and prepare that again"
+
+
+class Chosen(Prepared):
     """What has a backend on a device."""
 
     @property
@@ -34,8 +49,10 @@ class Chosen:
         return json.loads(self._chosen()[2])
 
 
-class Reported:
+class Reported(Held):
     """An answer with a report. In a notebook it shows its verdict and a plot of its convergence."""
+
+    _instead = "pickle its arrays and its report"
 
     @property
     def converged(self):

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use solver::Error;
+use solver::error::ChainError;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,9 +32,35 @@ pub fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
     make().unwrap_or_else(|error| error)
 }
 
+/// The settings that have other names in Python.
+const NAMES: [(&str, &str); 6] = [
+    ("damping", "alpha"),
+    ("max-iters", "maxiter"),
+    ("personalise", "personalization"),
+    ("personalise-each", "personalizations"),
+    ("rhs", "b"),
+    ("variant", "method"),
+];
+
+/// Returns the message of an error, with the names and arguments of Python.
+fn message(error: &Error) -> String {
+    match error {
+        Error::BadSetting { setting, value, reason } => {
+            let setting = NAMES.iter().find(|(name, _)| name == setting).map_or(*setting, |(_, name)| *name);
+            // The library's word for an array.
+            let value = if value == "given" { String::new() } else { value.clone() };
+            Error::BadSetting { setting, value, reason: reason.clone() }.to_string()
+        }
+        Error::Chain(ChainError::RowSum { .. } | ChainError::NamedSum { .. }) => {
+            format!("{error} (normalize=True)")
+        }
+        error => error.to_string(),
+    }
+}
+
 /// Returns the exception of an error.
 pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    exception(py, &class_of(error), error.to_string())
+    exception(py, &class_of(error), message(error))
 }
 
 /// Returns the exception for a setting with an invalid value.

@@ -6,8 +6,9 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use solver::engine::{self, LentIndices, LentNumbers, LentRows};
-use solver::format::{Offsets, Values};
+use solver::format::{Csr, Offsets, Values};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A matrix of the library. It has a copy of the arrays from which it was made.
 #[pyclass(frozen, module = "solver._solver")]
@@ -92,30 +93,16 @@ impl Matrix {
         self.0.notes().to_vec()
     }
 
+    /// Reads or generates a matrix and returns its shape and arrays. Arrays that NumPy has in the same layout are moved.
+    #[staticmethod]
+    fn read(py: Python<'_>, what: PathBuf) -> PyResult<((usize, usize), Arrays<'_>)> {
+        let csr = detached(py, || engine::Matrix::open(&what))?.into_csr();
+        Ok(((csr.rows(), csr.cols()), arrays(py, csr)?))
+    }
+
     /// Copies offsets, columns and values of compressed rows.
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Arrays<'py>> {
-        let csr = self.0.csr();
-        let offsets = match csr.row_offsets() {
-            // Both fit: a row offset is at most the number of entries.
-            Offsets::U32(offsets) if csr.nnz() <= i32::MAX as usize => {
-                let offsets: Vec<i32> = offsets.iter().map(|&offset| offset as i32).collect();
-                offsets.into_pyarray(py).into_any()
-            }
-            offsets => {
-                let offsets: Vec<i64> = (0..=csr.rows()).map(|row| offsets.get(row) as i64).collect();
-                offsets.into_pyarray(py).into_any()
-            }
-        };
-        let columns = csr.col_indices().iter().map(|&column| i32::try_from(column));
-        let columns: Vec<i32> = columns.collect::<Result<_, _>>().map_err(|_| {
-            crate::errors::exception(py, "TooLargeError", "the matrix has more than 2^31 columns".to_owned())
-        })?;
-        let values = match csr.values() {
-            Values::Ones => PyArray1::from_vec(py, vec![1.0f64; csr.nnz()]).into_any(),
-            Values::F32(values) => PyArray1::from_slice(py, values).into_any(),
-            Values::F64(values) => PyArray1::from_slice(py, values).into_any(),
-        };
-        Ok((offsets, columns.into_pyarray(py), values))
+        arrays(py, self.0.csr().clone())
     }
 
     /// The labels of the rows of a graph, or their ids; None if they are the numbers from 0.
@@ -135,6 +122,36 @@ impl Matrix {
         let info = detached(py, || Ok(self.0.info()))?;
         Ok((json(&info)?, info.to_string()))
     }
+}
+
+/// Returns offsets, columns and values of compressed rows. Vectors that become vectors of the same size keep their memory.
+fn arrays(py: Python<'_>, csr: Csr) -> PyResult<Arrays<'_>> {
+    if csr.cols() > 1 << 31 {
+        let message = "the matrix has more than 2^31 columns".to_owned();
+        return Err(crate::errors::exception(py, "TooLargeError", message));
+    }
+    let entries = csr.nnz();
+    let (pattern, values) = csr.into_parts();
+    let (offsets, columns) = Arc::unwrap_or_clone(pattern).into_arrays();
+    let offsets = match offsets {
+        // Both fit: a row offset is at most the number of entries.
+        Offsets::U32(offsets) if entries <= i32::MAX as usize => {
+            offsets.into_iter().map(|offset| offset as i32).collect::<Vec<_>>().into_pyarray(py).into_any()
+        }
+        Offsets::U32(offsets) => {
+            offsets.into_iter().map(i64::from).collect::<Vec<_>>().into_pyarray(py).into_any()
+        }
+        Offsets::U64(offsets) => {
+            offsets.into_iter().map(|offset| offset as i64).collect::<Vec<_>>().into_pyarray(py).into_any()
+        }
+    };
+    let columns = columns.into_iter().map(|column| column as i32).collect::<Vec<_>>().into_pyarray(py);
+    let values = match values {
+        Values::Ones => vec![1.0f64; entries].into_pyarray(py).into_any(),
+        Values::F32(values) => values.into_pyarray(py).into_any(),
+        Values::F64(values) => values.into_pyarray(py).into_any(),
+    };
+    Ok((offsets, columns, values))
 }
 
 /// Returns the JSON of a report.

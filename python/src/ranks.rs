@@ -1,6 +1,6 @@
 //! PageRank.
 
-use crate::errors::{bad_setting, detached, exception};
+use crate::errors::{bad_setting, detached};
 use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
 use crate::owned::Owned;
@@ -183,13 +183,6 @@ impl Ranks {
 
     fn report_text(&self) -> String {
         self.0.report().to_string()
-    }
-
-    fn write(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        if path.as_os_str().is_empty() {
-            return Err(exception(py, "InputError", "the path is empty".to_owned()));
-        }
-        detached(py, || self.0.write(&path))
     }
 
     fn plot(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {

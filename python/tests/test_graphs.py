@@ -1,4 +1,5 @@
 """pagerank and markov."""
+import pickle
 import threading
 
 import networkx as nx
@@ -195,7 +196,7 @@ def test_every_answer_has_a_short_form():
     (lambda: solver.pagerank([[0, 1], [1, 0]]), "links .* or the rows"),
     (lambda: solver.pagerank([(0, 1), (1, 0, 2.0)]), "or none"),
     (lambda: solver.pagerank(([0, -1], [1, 0])), "negative"),
-    (lambda: solver.pagerank(([0], [1]), alpha=1.5), "damping"),
+    (lambda: solver.pagerank(([0], [1]), alpha=1.5), "alpha 1.5"),
     (lambda: solver.pagerank(([0], [1]), dangling="somewhere"), "uniform"),
     (lambda: solver.pagerank("no such graph"), "no such graph"),
     (lambda: solver.markov(((0.5, 0.5), (0.25, 0.75))), "whole numbers or labels.*rows of a matrix as an array"),
@@ -302,9 +303,21 @@ def test_one_prepared_graph_serves_many_threads():
     (lambda: solver.PageRank(LABELLED).solve_each([{"ann": 1.0}, {"dan": 1.0}]), "personalization 1 names 'dan'"),
     (lambda: solver.PageRank(LABELLED).solve_each([np.ones(4)]), r"\(4,\)"),
     (lambda: solver.PageRank(LABELLED, method="gauss-seidel").solve_each([{"ann": 1.0}]), "power"),
-    (lambda: solver.PageRank(LABELLED).solve_each([np.ones(3), np.zeros(3)]), "personalise-each 1: .*sum to 0"),
-    (lambda: solver.PageRank(LABELLED).solve_each([{"ann": 0.0, "bob": 0.0}]), "personalise-each ann, bob: .*sum to 0"),
+    (lambda: solver.PageRank(LABELLED).solve_each([np.ones(3), np.zeros(3)]), "personalizations 1: .*sum to 0"),
+    (lambda: solver.PageRank(LABELLED).solve_each([{"ann": 0.0, "bob": 0.0}]), "personalizations ann, bob: .*sum to 0"),
     (lambda: solver.PageRank(LABELLED).solve({"ann": -1.0}), "negative|-1"),
+    (lambda: solver.PageRank(LABELLED).solve({"ann": 0.0}), "^personalization: .*sum to 0"),
+    (lambda: solver.PageRank(LABELLED).solve(x0=np.zeros(3)), "^x0: .*sum to 0"),
+    (lambda: solver.PageRank(LABELLED).solve_each(None), "personalizations is NoneType"),
+    (lambda: solver.PageRank(LABELLED).solve_each(5), "personalizations is int"),
+    (lambda: solver.PageRank(LABELLED, alpha=1.5), "^alpha 1.5: "),
+    (lambda: solver.pagerank(LABELLED, colour="red"), "pagerank has no argument colour; .* personalization, .* maxiter, .* threads"),
+    (lambda: solver.Markov(np.eye(2), colour="red"), "Markov has no argument colour; .* normalize"),
+    (lambda: solver.markov(np.ones((2, 2))), r"sum to 1.* \(normalize=True\)"),
+    (lambda: solver.markov((["a", "b"], ["b", "a"], [2.0, 1.0])), r"sum to 1.* \(normalize=True\)"),
+    (lambda: pickle.dumps(solver.PageRank(LABELLED)), "PageRank has memory of the library"),
+    (lambda: pickle.dumps(solver.PageRank(LABELLED).solve()), "Ranks has memory of the library"),
+    (lambda: pickle.dumps(solver.Markov(np.eye(2))), "Markov has memory of the library"),
     (lambda: solver.Markov(np.eye(2)).solve({7: 1.0}), "7"),
 ])
 def test_what_cannot_be_prepared_is_refused_in_words(make, words):

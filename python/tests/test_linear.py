@@ -1,4 +1,6 @@
 """cg, minres, Cg and Minres."""
+import copy
+import pickle
 import signal
 import subprocess
 import sys
@@ -326,6 +328,23 @@ def test_the_time_limit_ends_a_solve():
     assert not answer.converged and "limit of 0.2 s" in answer.reason
 
 
+class Multiplied:
+    """An operator that has nothing but a shape and a product."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def matvec(self, x):
+        return x
+
+
+def with_value(A, value):
+    """Returns the matrix with another element on its diagonal."""
+    A = A.copy()
+    A[2, 2] = value
+    return A
+
+
 @pytest.mark.parametrize("make, error, words", [
     (lambda A, b: solver.cg(A * 1j, b), TypeError, "complex"),
     (lambda A, b: solver.cg(A, b * 1j), TypeError, "complex"),
@@ -349,7 +368,7 @@ def test_the_time_limit_ends_a_solve():
     (lambda A, b: solver.pagerank(A, device="cuda:0,"), ValueError, "cuda:0,1 or cuda:all"),
     (lambda A, b: solver.markov(A, device="cuda:2,2"), ValueError, "GPU 2 is listed twice"),
     (lambda A, b: solver.pagerank(A, device="cuda:0,1", method="gauss-seidel"), ValueError, "runs in f64 on the CPU"),
-    (lambda A, b: solver.cg(A, b, colour="red"), TypeError, "no setting colour; the settings are device"),
+    (lambda A, b: solver.cg(A, b, colour="red"), TypeError, "cg has no argument colour; its arguments are A, b, x0"),
     (lambda A, b: solver.cg(A, b, maxiter=-1), ValueError, "maxiter"),
     (lambda A, b: solver.cg(A, b, maxiter=10.5), TypeError, "maxiter"),
     (lambda A, b: solver.cg(A, b, threads=-1), ValueError, "threads"),
@@ -378,6 +397,28 @@ def test_the_time_limit_ends_a_solve():
     (lambda A, b: solver.Cg(A).solve(np.ones((900, 0))), ValueError, r"\(900, 0\).*at least 1"),
     (lambda A, b: solver.minres(A, b, shift="one"), ValueError, "shift is 'one'"),
     (lambda A, b: solver.minres(A, b, shift=np.nan), ValueError, "shift nan"),
+    (lambda A, b: solver.cg([[1.0], [1.0, 2.0]], b), TypeError, "matrix is no array"),
+    (lambda A, b: solver.cg(A, b, method="minres"), TypeError, "cg has no argument method; .* rtol, .* precond, .* device"),
+    (lambda A, b: solver.minres(A, b, atol=1.0), TypeError, "minres has no argument atol; .* maxiter"),
+    (lambda A, b: solver.Minres(A, method="cg"), TypeError, "Minres has no argument method"),
+    (lambda A, b: solver.Cg(A, colour="red"), TypeError, "Cg has no argument colour; .* rtol, .* maxiter, .* tune"),
+    (lambda A, b: solver.Cg(A, callback=5), TypeError, "callback is int"),
+    (lambda A, b: solver.cg(A, b, callback=5), TypeError, "callback is int"),
+    (lambda A, b: solver.Cg(Multiplied((3,))), ValueError, r"operator has the shape \(3,\)"),
+    (lambda A, b: solver.Cg(Multiplied((-3, -3))), ValueError, r"operator has the shape \(-3, -3\)"),
+    (lambda A, b: solver.Cg(Multiplied(3)), ValueError, "operator has the shape 3"),
+    (lambda A, b: solver.cg(A, np.ones((1, 900))), TypeError, r"b has the shape \(1, 900\)"),
+    (lambda A, b: solver.cg(A, b, x0=np.ones((1, 900))), TypeError, r"x0 has the shape \(1, 900\)"),
+    (lambda A, b: solver.cg(A, b, x0=sp.csr_array(b.reshape(-1, 1))), TypeError, "x0 is a sparse matrix"),
+    (lambda A, b: solver.cg(A, b, assume_symmetric="no"), TypeError, "assume_symmetric is 'no'"),
+    (lambda A, b: solver.minres(A, b, check="no"), TypeError, "check is 'no'"),
+    (lambda A, b: solver.Cg(A).update(solver.generate("poisson2d:9x100")), ValueError, "^matrix: its pattern is not"),
+    (lambda A, b: solver.cg(with_value(A, np.nan), b), ValueError, r"a\(3,3\) = NaN"),
+    (lambda A, b: solver.cg(with_value(A, np.inf), b), ValueError, r"a\(3,3\) = inf"),
+    (lambda A, b: solver.Cg(A).update(with_value(A, -np.inf)), ValueError, r"a\(3,3\) = -inf"),
+    (lambda A, b: pickle.dumps(solver.Cg(A)), TypeError, "Cg has memory of the library and cannot be pickled"),
+    (lambda A, b: pickle.dumps(solver.Operator(A)), TypeError, "Operator has memory"),
+    (lambda A, b: copy.deepcopy(solver.Cg(A).solve(b)), TypeError, "Answer .* pickle its arrays and its report"),
 ])
 def test_what_cannot_be_solved_is_refused_in_words(make, error, words, system):
     with pytest.raises(error, match=words) as raised:
@@ -430,11 +471,43 @@ def test_dense_half_precision_is_taken():
 
 def test_damaged_index_arrays_are_refused(system):
     A, b = system
-    for name, value in [("indices", 10**6), ("indices", -1), ("indptr", 10**6)]:
+    for name, value, error in [
+        ("indices", 10**6, solver.TooLargeError), ("indices", -1, solver.InvalidCsrError), ("indptr", 10**6, solver.InvalidCsrError),
+        ("indptr", -1, solver.InvalidCsrError),
+    ]:
         damaged = A.copy()
         getattr(damaged, name)[5] = value
-        with pytest.raises(solver.SolverError):
+        with pytest.raises(error):
             solver.cg(damaged, b)
+
+
+@pytest.mark.parametrize("name, what", [("indices", "columns of entries"), ("indptr", "offsets of rows")])
+def test_only_whole_numbers_are_indices(system, name, what):
+    A, b = system
+    for kind in (np.int8, np.uint16, np.uint32, np.uint64):
+        small = sp.csr_array(np.diag([1.0, 2.0]))
+        setattr(small, name, getattr(small, name).astype(kind))
+        assert (solver.Operator(small) @ np.ones(2)).tolist() == [1.0, 2.0]
+    for kind in (float, bool, complex):
+        damaged = A.copy()
+        setattr(damaged, name, getattr(damaged, name).astype(kind))
+        with pytest.raises(solver.InputError, match=f"the {what} are of type {np.dtype(kind)}"):
+            solver.cg(damaged, b)
+    damaged = A.copy()
+    wide = getattr(damaged, name).astype(np.uint64)
+    wide[5] = 2**63
+    setattr(damaged, name, wide)
+    with pytest.raises(solver.InvalidCsrError, match=f"the {what} are as large as 9223372036854775808"):
+        solver.cg(damaged, b)
+
+
+def test_an_absolute_tolerance_alone_is_taken_by_all_calls(system):
+    A, b = system
+    x, info = solver.cg(A, b, rtol=0, atol=1e-6)
+    answer = solver.Cg(A, rtol=0, atol=1e-6).solve(b)
+    assert info == 0 and answer.converged and np.array_equal(answer.x, x)
+    with pytest.raises(solver.BadSettingError, match="rtol 0"):
+        solver.Cg(A, rtol=0)
 
 
 def test_repeated_entries_are_added(system):

@@ -1,4 +1,7 @@
 """Operator, read, generate, info, backends."""
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -95,6 +98,19 @@ def test_the_choice_of_a_backend_is_explained():
         chosen = [one["backend"] for one in candidates if one["chosen"]]
         assert chosen == [made.backend] and len(candidates) > 1
     assert solver.Operator(A, backend="rows").explain()["candidates"] == []
+
+
+def test_the_arrays_of_a_matrix_that_is_generated_are_not_copied():
+    code = """
+import re, scipy.sparse, solver
+peak = lambda: 1024 * int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1])
+solver.generate("poisson2d:9x9")
+before = peak()
+A = solver.generate("poisson2d:1000x1000")
+print((peak() - before) / (A.data.nbytes + A.indices.nbytes + A.indptr.nbytes))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 0.9 < float(run.stdout) < 1.5, "memory for a matrix, and none for a copy"
 
 
 def test_matrices_are_read_and_described(tmp_path):

@@ -1,6 +1,6 @@
 //! Borrowed or owned arrays of the element types that other libraries use for sparse matrices.
 
-use crate::error::{Error, Result};
+use crate::error::{CsrFault, Error, Result};
 use crate::format::{Offsets, Values};
 use crate::parallel::{copied, in_pieces};
 use bytemuck::Zeroable;
@@ -68,7 +68,7 @@ fn does_not_fit(what: &'static str, value: impl Into<i128>, limit: u64, containe
     let value: i128 = value.into();
     match u128::try_from(value) {
         Ok(value) => Error::TooLarge { what, value, limit: limit.into(), container },
-        Err(_) => Error::setting(what, value, "it must not be negative"),
+        Err(_) => CsrFault::NegativeIndex { what, value }.into(),
     }
 }
 

@@ -200,6 +200,11 @@ impl Matrix {
         &self.csr
     }
 
+    /// Returns the arrays, without a copy if no clone of the matrix exists.
+    pub fn into_csr(self) -> Csr {
+        Arc::unwrap_or_clone(self.csr)
+    }
+
     /// Returns the compressed rows for sharing.
     pub(crate) fn shared_csr(&self) -> Arc<Csr> {
         Arc::clone(&self.csr)
@@ -253,8 +258,8 @@ impl Matrix {
         self.metadata.verdict.get_or_init(|| Verdict::Exact);
     }
 
-    /// Refuses a matrix that is not square or not symmetric. Returns a note if the matrix is symmetric to rounding only, or if
-    /// its symmetry is assumed.
+    /// Refuses a matrix that is not square, not symmetric or, unless its source or the caller vouches for the symmetry, not finite.
+    /// Returns a note if the matrix is symmetric to rounding only, or if its symmetry is assumed.
     pub(super) fn require_symmetric(
         &self,
         solver: &'static str,
@@ -265,7 +270,19 @@ impl Matrix {
         if rows != cols {
             return Err(Error::NotSquare { rows, cols, solver });
         }
-        judged(self.metadata.symmetric, assume, precond, || self.symmetry())
+        let note = judged(self.metadata.symmetric, assume, precond, || self.symmetry())?;
+        if !self.metadata.symmetric && !assume {
+            self.require_finite()?;
+        }
+        Ok(note)
+    }
+
+    /// Refuses NaN and infinity. The comparison with the transpose finds those that differ from their mirrored entry.
+    fn require_finite(&self) -> Result<()> {
+        let Some(at) = self.csr.values().first_not_finite() else { return Ok(()) };
+        let (offsets, columns) = (self.csr.row_offsets(), self.csr.col_indices());
+        let row = (1..=self.rows()).find(|&row| offsets.get(row) > at).unwrap_or(self.rows());
+        Err(Error::NotFinite { row, col: columns[at] as usize + 1, value: self.csr.values().get(at) })
     }
 }
 

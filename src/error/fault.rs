@@ -57,6 +57,14 @@ pub enum CsrFault {
         /// The next index.
         next: u32,
     },
+    /// A row offset or a column index is negative.
+    #[error("{what} is {value}, and must not be negative")]
+    NegativeIndex {
+        /// A row offset or a column index.
+        what: &'static str,
+        /// The number.
+        value: i128,
+    },
     /// The numbers of values and column indices differ.
     #[error("{values} values for {entries} column indices")]
     ValueCount {

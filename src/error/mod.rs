@@ -343,7 +343,7 @@ pub enum Error {
         hint: String,
     },
     /// A setting has an invalid value.
-    #[error("{setting} {value}: {reason}")]
+    #[error("{setting}{}{value}: {reason}", if value.is_empty() { "" } else { " " })]
     BadSetting {
         /// The setting, with the name of the command line's flag without dashes if there is one.
         setting: &'static str,

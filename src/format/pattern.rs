@@ -144,6 +144,11 @@ impl Pattern {
         Ok(Pattern { rows, cols, row_offsets, col_indices: col_indices.into(), repeats })
     }
 
+    /// Returns the row offsets and the column indices.
+    pub fn into_arrays(self) -> (Offsets, Vec<u32>) {
+        (self.row_offsets, self.col_indices.into_vec())
+    }
+
     /// Wraps arrays that the caller guarantees to be valid; debug builds check them.
     pub(super) fn trusted(
         rows: usize,

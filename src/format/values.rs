@@ -40,6 +40,15 @@ impl Values {
         }
     }
 
+    /// Returns the index of the first value that is NaN or infinite.
+    pub(crate) fn first_not_finite(&self) -> Option<usize> {
+        match self {
+            Values::Ones => None,
+            Values::F32(values) => values.par_iter().position_first(|value| !value.is_finite()),
+            Values::F64(values) => values.par_iter().position_first(|value| !value.is_finite()),
+        }
+    }
+
     /// Returns the bytes of one stored value; 0 for implicit ones.
     pub fn width(&self) -> usize {
         match self {

@@ -188,6 +188,8 @@ fn a_value_of_the_matrix_that_is_not_finite_is_reported_with_its_place() {
         (Some(infinite), Some(1.0), 3.0, "a(1,2) = inf"),
         (Some(1.0), Some(-infinite), 3.0, "a(2,1) = -inf"),
         (Some(1.0), Some(1.0), nan, "a(2,2) = NaN"),
+        (Some(1.0), Some(1.0), infinite, "a(2,2) = inf"),
+        (Some(infinite), Some(infinite), 3.0, "a(1,2) = inf"),
     ] {
         let entries = [(0, 0, Some(4.0)), (0, 1, upper), (1, 0, lower), (1, 1, Some(last))];
         let stored = entries.into_iter().filter_map(|(i, j, value)| Some((i, j, value?)));
@@ -274,7 +276,7 @@ fn invalid_arrays_are_refused() {
         Matrix::from_csr(2, 2, offsets, columns, values).unwrap_err().to_string()
     };
     for (message, part) in [
-        (refused(vec![0, 1, 2], vec![0, -1]), "a column index -1: it must not be negative"),
+        (refused(vec![0, 1, 2], vec![0, -1]), "a column index is -1, and must not be negative"),
         (refused(vec![0, 1, 2], vec![0, 5]), "column 5"),
         (refused(vec![0, 2, 1], vec![1, 0]), "row"),
         (refused(vec![0, 2], vec![1, 0]), "2 row offsets for 2 rows"),
