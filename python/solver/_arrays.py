@@ -1,4 +1,5 @@
-"""Arrays of CuPy, torch, JAX and every library with DLPack: copies to the host and back, and arrays that are used where they lie."""
+"""Arrays of CuPy, torch, JAX and every library with DLPack or `__cuda_array_interface__`: copies to the host and back, and arrays that
+are used where they lie."""
 import collections
 import contextlib
 import functools
@@ -241,6 +242,40 @@ class _Exchanged:
         return like.__array_namespace__().from_dlpack(y) if hasattr(like, "__array_namespace__") else y
 
 
+class _Interface(_Exchanged):
+    """Any library that has `__cuda_array_interface__` and no DLPack: CuPy or torch reads its arrays. Results are arrays of that library."""
+
+    def to_host(self, x):
+        return on_host(self._borrowed(x))
+
+    def from_host(self, array, like):
+        return alike(array, self._borrowed(like))
+
+    def writeable(self, y):
+        return None
+
+    def lend(self, x, gpu):
+        lent = self._borrowed(x)
+        return lent if library(lent).gpu(lent) == gpu else None
+
+    def _borrowed(self, x):
+        """Returns an array of CuPy or torch in the memory of x, whose current stream waits for the work on x."""
+        name, interface, borrower = type(x).__name__, x.__cuda_array_interface__, _borrower()
+        if interface.get("mask") is not None:
+            raise InputError(f"an array of {name} has a mask; fill what is masked, and pass an array without one")
+        if borrower is None:
+            raise InputError(f"an array of {name} is in the memory of a GPU: copy it to the CPU, or install CuPy or torch")
+        try:
+            if not hasattr(borrower, "as_tensor"):
+                return borrower.asarray(x)
+            # CuPy reads the stream; torch does not.
+            if interface.get("stream") is not None:
+                borrower.cuda.current_stream().wait_stream(borrower.cuda.ExternalStream(interface["stream"]))
+            return borrower.as_tensor(x, device="cuda")
+        except (RuntimeError, TypeError, ValueError) as reason:
+            raise InputError(f"an array of {name} in the memory of a GPU cannot be read: {reason}") from None
+
+
 class _Jax(_Exchanged):
     """Arrays and matrices of JAX. Its arrays never change."""
 
@@ -308,7 +343,7 @@ _LIBRARIES = {
     "cupy": ("cupy", _Cupy), "cupyx": ("cupy", _Cupy), "torch": ("torch", _Torch), "jax": ("jax", _Jax), "jaxlib": ("jax", _Jax),
 }
 _loaded = {}
-_EXCHANGED = _Exchanged()
+_EXCHANGED, _INTERFACE = _Exchanged(), _Interface()
 
 
 def library(x):
@@ -317,7 +352,11 @@ def library(x):
         return None
     name, kind = _LIBRARIES.get(type(x).__module__.partition(".")[0], (None, None))
     if name is None:
-        return _EXCHANGED if hasattr(x, "__dlpack__") and not isinstance(x, (np.ndarray, np.generic)) else None
+        if isinstance(x, (np.ndarray, np.generic)):
+            return None
+        if hasattr(x, "__dlpack__"):
+            return _EXCHANGED
+        return _INTERFACE if hasattr(x, "__cuda_array_interface__") else None
     found = _loaded.get(name)
     if found is None:
         found = _loaded[name] = kind(sys.modules[name])
@@ -335,6 +374,8 @@ def on_host(x, what="the array"):
 
 def refuse_masked(x, what):
     """Refuses an array of NumPy with masked elements, and lists and matrices of SciPy that have some: NumPy would read what is masked."""
+    if type(x) is np.ndarray:
+        return
     parts = x if isinstance(x, (list, tuple)) else (x, getattr(x, "data", None))
     if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
         raise InputError(f"elements of {what} are masked; fill them, or leave their rows out")

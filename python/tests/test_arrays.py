@@ -1,5 +1,6 @@
 """Arrays of other libraries on the CPU: JAX, torch, and all others with DLPack. Those on a GPU are in test_gpu.py."""
 import importlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -242,6 +243,53 @@ def test_an_array_on_the_gpu_of_the_operator_is_lent_to_another_library_and_the_
     monkeypatch.setattr(solver._arrays, "_borrower", lambda: None)
     with pytest.raises(solver.InputError, match="install CuPy or torch"):
         op @ x
+
+
+class WithInterface:
+    """An array of a library that has nothing but `__cuda_array_interface__`."""
+
+    def __init__(self, array, **more):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+        self.__cuda_array_interface__ = {
+            "shape": array.shape, "typestr": array.dtype.str, "data": (array.ctypes.data, False), "version": 3, **more,
+        }
+
+
+def test_an_array_with_the_interface_of_cuda_is_read_by_another_library(system, monkeypatch):
+    """NumPy stands for CuPy here; test_gpu.py has arrays on a GPU."""
+    A, b = system
+    seen = []
+    cupy = SimpleNamespace(asarray=lambda x: seen.append(x) or x.array)
+    monkeypatch.setattr(solver._arrays, "_borrower", lambda: cupy)
+    x, info = solver.cg(A, WithInterface(b), rtol=1e-10)
+    assert info == 0 and seen and abs(x - 1).max() < 1e-7
+    links = [WithInterface(np.array(one)) for one in ([0, 1, 2], [1, 0, 0])]
+    assert solver.pagerank(tuple(links)).ranks.argmax() == 0
+    assert np.array_equal(solver.Operator(WithInterface(np.eye(3))) @ np.ones(3), np.ones(3))
+    with pytest.raises(solver.InputError, match="y is changed in place"):
+        solver.Operator(A).apply_(1.0, b, 0.0, WithInterface(b))
+    with pytest.raises(solver.InputError, match="array of WithInterface has a mask"):
+        solver.cg(A, WithInterface(b, mask=WithInterface(b > 0)))
+
+    def fail(x):
+        raise RuntimeError("no GPU")
+    cupy.asarray = fail
+    with pytest.raises(solver.InputError, match="WithInterface in the memory of a GPU cannot be read: no GPU"):
+        solver.cg(A, WithInterface(b))
+    monkeypatch.setattr(solver._arrays, "_borrower", lambda: None)
+    with pytest.raises(solver.InputError, match="install CuPy or torch"):
+        solver.cg(A, WithInterface(b))
+
+
+def test_torch_waits_for_the_stream_of_an_array_with_the_interface_of_cuda(system, monkeypatch):
+    A, b = system
+    waited = []
+    cuda = SimpleNamespace(
+        current_stream=lambda: SimpleNamespace(wait_stream=waited.append), ExternalStream=lambda address: ("stream", address))
+    torch = SimpleNamespace(cuda=cuda, as_tensor=lambda x, device: x.array)
+    monkeypatch.setattr(solver._arrays, "_borrower", lambda: torch)
+    assert solver.cg(A, WithInterface(b, stream=None))[1] == 0 and waited == []
+    assert solver.cg(A, WithInterface(b, stream=7))[1] == 0 and set(waited) == {("stream", 7)}
 
 
 def test_sparse_matrices_of_torch_stay_sparse(system):

@@ -601,6 +601,34 @@ def test_a_matrix_is_taken_after_the_earlier_work_of_the_stream_and_before_its_l
         stream.synchronize()
 
 
+class WithInterface:
+    """An array of a library that has nothing but `__cuda_array_interface__`, as those of Numba."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+@with_gpu
+@pytest.mark.parametrize("name", ["cupy", "torch"])
+def test_arrays_with_the_interface_of_cuda_are_read_where_they_lie(name, monkeypatch):
+    module = library(name)
+    monkeypatch.setattr(solver._arrays, "_borrower", lambda: module)
+    a = poisson()
+    b, x = solution(a)
+    make = module.asarray if name == "cupy" else lambda array: module.from_numpy(array).cuda()
+    given = WithInterface(make(b))
+    op = solver.Operator(a, device="cuda")
+    monkeypatch.setattr(op, "product", lambda x: pytest.fail("it came through the host"), raising=False)
+    y = op @ given
+    assert type(y) is type(given.array)
+    np.testing.assert_allclose(solver._arrays.on_host(y), a @ b, rtol=1e-12, atol=1e-12)
+    for device in ("cuda", "cpu"):
+        found, info = solver.cg(a, given, rtol=1e-11, device=device)
+        assert info == 0 and type(found) is type(given.array)
+        assert np.abs(solver._arrays.on_host(found) - x).max() <= 1e-9 * np.abs(x).max()
+
+
 def test_arrays_that_do_not_fit_are_refused():
     torch = library("torch")
     import solver.torch
