@@ -29,7 +29,7 @@ _lock = threading.Lock()
 
 
 def spmm(A, B):
-    """Returns A B for a sparse matrix A and a dense matrix B of torch, on the CPU or on a GPU, in single or double precision.
+    """Returns A B for a sparse matrix A of any layout and a dense matrix B of torch, on the CPU or on a GPU, in single or double precision.
 
     The first product with a matrix prepares it: in the order of the entries of `torch.sparse_csr`, on the device of A. Later products
     use what was prepared, until an operation of torch changes the values in place. A change that torch does not count, as through
@@ -40,9 +40,12 @@ def spmm(A, B):
     compiled function, and one that makes A of values that require a gradient, is meant to call the operator itself, with the arrays of A:
     `torch.ops.solver.product(offsets, columns, values, A.shape[1], False, B)`.
 
-    >>> import torch, solver.torch  # doctest: +SKIP
-    >>> A = torch.eye(3).to_sparse_csr()  # doctest: +SKIP
-    >>> solver.torch.spmm(A, torch.ones(3, 2))  # doctest: +SKIP
+    >>> import torch, solver.torch
+    >>> A = torch.eye(3).to_sparse_csr()
+    >>> solver.torch.spmm(A, torch.ones(3, 2))
+    tensor([[1., 1.],
+            [1., 1.],
+            [1., 1.]])
     """
     if not isinstance(B, torch.Tensor) or B.layout != torch.strided or B.ndim != 2:
         raise InputError("B must be a dense tensor of two dimensions; spmv multiplies a vector")
@@ -50,7 +53,12 @@ def spmm(A, B):
 
 
 def spmv(A, x):
-    """Returns A x for a sparse matrix A and a vector x of torch; see `spmm`."""
+    """Returns A x for a sparse matrix A and a vector x of torch; see `spmm`.
+
+    >>> import torch, solver.torch
+    >>> solver.torch.spmv(torch.eye(3).to_sparse_csr(), torch.tensor([1.0, 2.0, 3.0]))
+    tensor([1., 2., 3.])
+    """
     if not isinstance(x, torch.Tensor) or x.layout != torch.strided or x.ndim != 1:
         raise InputError("x must be a dense tensor of one dimension; spmm multiplies a matrix")
     return _multiply(A, x)
@@ -70,6 +78,8 @@ def _multiply(A, B):
         return ready.product(B)
     if not isinstance(A, torch.Tensor) or A.ndim != 2:
         raise InputError("A must be a sparse tensor of two dimensions")
+    if A.layout in (torch.sparse_bsr, torch.sparse_bsc):
+        A = A.to_sparse_coo()
     if A.layout != torch.sparse_csr:
         A = A.to_sparse_csr()
     width = A.shape[1]
@@ -171,6 +181,8 @@ def _check_types(offsets, columns, values, b):
         raise InputError(
             f"A is of {dtype} on {device} and B of {b.dtype} on {b.device}; both must be of float32 or of float64, on one device"
         )
+    if not {offsets.dtype, columns.dtype} <= {torch.int32, torch.int64}:
+        raise InputError(f"the offsets of A are of {offsets.dtype} and its columns of {columns.dtype}; both must be of int32 or int64")
     if offsets.device != device or columns.device != device:
         raise InputError(
             f"the offsets of A are on {offsets.device}, its columns on {columns.device} and its values on {device}; move all to one device"
@@ -178,13 +190,13 @@ def _check_types(offsets, columns, values, b):
 
 
 def _is_observed(values, b):
-    """Returns whether torch must see the product as an operator: for gradients, or because it traces or compiles.
+    """Returns whether torch must see the product as an operator: for gradients, for its shape alone, or because it traces or compiles.
 
     Its dispatch of an operator in Python takes about 30 us.
     """
     if torch.is_grad_enabled() and (values.requires_grad or b.requires_grad):
         return True
-    plain = type(values) in _PLAIN and type(b) in _PLAIN
+    plain = type(values) in _PLAIN and type(b) in _PLAIN and not values.is_meta
     return not plain or torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
 
 
@@ -233,8 +245,12 @@ def _prepare(offsets, columns, values, width, transposed, k):
 
 
 def _on_host(offsets, columns, values, width, transposed):
-    """Returns the matrix of the library, or its transpose; SciPy refuses arrays that do not fit."""
+    """Returns the matrix of the library, or its transpose."""
     import scipy.sparse
+    _check_offsets(offsets, columns)
+    if values.shape != columns.shape:
+        raise InvalidCsrError(f"there are {len(columns)} columns, and values of the shape {tuple(values.shape)}; pass one for each column")
+    _check_columns(columns, width)
     arrays = (tensor.cpu().numpy() for tensor in (values, columns, offsets))
     rows = scipy.sparse.csr_array(tuple(arrays), shape=(len(offsets) - 1, width))
     return _inputs.matrix(rows.T.tocsr() if transposed else rows)
@@ -267,6 +283,13 @@ def _check_offsets(offsets, columns):
         )
 
 
+def _check_columns(columns, width):
+    """Refuses columns that the matrix does not have; the transpose would write behind its arrays."""
+    if width < 0 or (len(columns) and not bool((columns.min() >= 0) & (columns.max() < width))):
+        first, last = (int(columns.min()), int(columns.max())) if len(columns) else (0, 0)
+        raise InvalidCsrError(f"the columns range from {first} to {last}, and the matrix has {width}; pass the shape of the matrix")
+
+
 def _rows(offsets, columns):
     """Returns the row of each entry."""
     counts = offsets[1:] - offsets[:-1]
@@ -275,6 +298,7 @@ def _rows(offsets, columns):
 
 def _transpose(offsets, columns, width):
     """Returns offsets and columns of the transpose, and for each of its entries the number of the entry."""
+    _check_columns(columns, width)
     order = torch.argsort(columns, stable=True)
     counts = torch.bincount(columns, minlength=width)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)]), _rows(offsets, columns)[order], order

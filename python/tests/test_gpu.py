@@ -659,6 +659,39 @@ def test_offsets_that_are_not_those_of_rows_are_refused_before_they_are_used(dev
             torch.cuda.synchronize()  # raises if an operation has failed on the GPU
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("change, words", [
+    ({"offsets": [0, 1, 2, 4]}, "offsets must begin with 0"), ({"offsets": [0, 2, 1, 3]}, "offsets must begin with 0"),
+    ({"columns": [0, 1, 3]}, "columns range from 0 to 3"), ({"columns": [-1, 1, 2]}, "columns range from -1 to 2"),
+    ({"width": 2}, "matrix has 2"), ({"width": -1}, "matrix has -1"), ({"values": [1.0, 2.0]}, "values of the shape"),
+])
+def test_the_operator_of_torch_refuses_arrays_that_are_not_those_of_a_matrix(transposed, change, words):
+    torch, _ = library("torch"), library("solver.torch")
+    given = {"offsets": [0, 1, 2, 3], "columns": [0, 1, 2], "values": [1.0, 2.0, 3.0], "width": 3, **change}
+    arrays = [torch.tensor(given[name]) for name in ("offsets", "columns", "values")]
+    with pytest.raises(solver.InvalidCsrError, match=words):
+        torch.ops.solver.product(*arrays, given["width"], transposed, torch.ones(3))
+
+
+def test_indices_of_torch_that_are_not_whole_numbers_are_refused():
+    torch, _ = library("torch"), library("solver.torch")
+    for offsets, columns in ((torch.arange(4.0), torch.arange(3)), (torch.arange(4), torch.arange(3.0))):
+        with pytest.raises(solver.InputError, match="both must be of int32 or int64"):
+            torch.ops.solver.product(offsets, columns, torch.ones(3), 3, False, torch.ones(3))
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=with_gpu)])
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "bsc"])
+def test_every_sparse_layout_of_torch_is_multiplied(device, layout):
+    torch, of_torch = library("torch"), library("solver.torch")
+    dense = torch.from_numpy(solver.generate("poisson2d:6x4").toarray()).to(device)
+    a = getattr(dense, f"to_sparse_{layout}")(*[(2, 3)] * layout.startswith("bs"))
+    b = torch.rand(24, 3, dtype=torch.float64, device=device)
+    assert str(a.layout).endswith(layout)
+    close(torch, of_torch.spmm(a, b), dense @ b)
+    close(torch, of_torch.spmv(a, b[:, 0]), dense @ b[:, 0])
+
+
 @with_gpu
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_later_products_of_torch_see_every_change_of_matrix_and_vector(dtype):
