@@ -22,8 +22,13 @@ class _Settings(TypedDict, total=False):
     tune: bool
     time_limit: float | None
 
-class _SolveSettings(_Settings, total=False):
+class _MinresSettings(_Settings, total=False):
     precond: str | None
+    columns: int
+    assume_symmetric: bool
+
+class _CgSettings(_MinresSettings, total=False):
+    check: bool
 
 class _Reported:
     @property
@@ -32,12 +37,12 @@ class _Reported:
 
 def cg(
     A: Any, b: npt.ArrayLike, x0: npt.ArrayLike | None = ..., *, rtol: float = ..., atol: float = ..., maxiter: int | None = ...,
-    M: Any = ..., callback: Callable[[_Vector], object] | None = ..., **settings: Unpack[_SolveSettings],
+    M: Any = ..., callback: Callable[[_Vector], object] | None = ..., **settings: Unpack[_CgSettings],
 ) -> tuple[Any, int]: ...
 def minres(
     A: Any, b: npt.ArrayLike, x0: npt.ArrayLike | None = ..., *, rtol: float = ..., shift: float = ..., maxiter: int | None = ...,
     M: Any = ..., callback: Callable[[_Vector], object] | None = ..., show: bool = ..., check: bool = ...,
-    **settings: Unpack[_SolveSettings],
+    **settings: Unpack[_MinresSettings],
 ) -> tuple[Any, int]: ...
 
 class Answer(_Reported):

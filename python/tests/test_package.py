@@ -16,9 +16,18 @@ import solver
 HERE = pathlib.Path(__file__).parent
 
 
-@pytest.mark.parametrize("name", ["solver", "solver._linear", "solver._operator", "solver._ranks", "solver._chains"])
+def of_torch():
+    try:
+        return importlib.import_module("solver.torch")
+    except (ImportError, OSError, ValueError) as reason:  # torch without its libraries raises ValueError
+        pytest.skip(f"torch cannot be imported: {reason}")
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("name", ["solver", "solver._linear", "solver._operator", "solver._ranks", "solver._chains", "solver.torch"])
 def test_the_examples_of_the_docstrings_run(name):
-    found = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    module = of_torch() if name == "solver.torch" else importlib.import_module(name)
+    found = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     assert found.failed == 0 and found.attempted > 0
 
 
@@ -81,6 +90,23 @@ def test_the_stubs_have_the_arguments_and_attributes_of_the_package():
                 assert arguments(method) == there, f"{node.name}.{method.name}"
             checked += 1
     assert checked > 50
+
+
+def test_the_stubs_of_the_settings_are_those_that_the_calls_take():
+    stubs = ast.parse((HERE.parent / "solver" / "__init__.pyi").read_text())
+    own = {
+        node.name: {part.target.id for part in node.body if isinstance(part, ast.AnnAssign)}
+        for node in stubs.body if isinstance(node, ast.ClassDef) and node.name.endswith("Settings")
+    }
+    assert own["_Settings"] == set(solver._inputs._SETTINGS)
+    assert own["_MinresSettings"] | own["_CgSettings"] == set(solver._linear._MORE)
+
+
+def test_the_stubs_of_torch_have_its_functions_and_arguments():
+    module, stubs = of_torch(), ast.parse((HERE.parent / "solver" / "torch.pyi").read_text())
+    there = {node.name: arguments(node) for node in stubs.body if isinstance(node, ast.FunctionDef)}
+    public = {name for name, value in vars(module).items() if inspect.isfunction(value) and not name.startswith("_")}
+    assert there == {name: set(inspect.signature(getattr(module, name)).parameters) for name in public}
 
 
 def test_tools_that_import_every_module_do_not_run_the_program():
