@@ -24,6 +24,7 @@ def matrix(a, chosen=None):
         return of_rows_on_gpu(*there)
     a = _arrays.on_host(a, "the matrix")
     if hasattr(a, "tocsr"):
+        _check_indices(a)
         return _of_rows(a.tocsr())
     if hasattr(a, "matvec") and hasattr(a, "shape"):
         _check_shape(a.shape)
@@ -41,6 +42,20 @@ def matrix(a, chosen=None):
         f"a matrix cannot be made of {type(a).__name__}; pass a matrix of SciPy, CuPy, torch or JAX, an array of two dimensions, a "
         "LinearOperator, or the name of a file, of a matrix of the catalog or of a generator"
     )
+
+
+def _check_indices(a):
+    """Refuses indices that a matrix of SciPy does not have: its conversion to rows would write behind its arrays."""
+    kind = getattr(a, "format", None)
+    try:
+        if kind in ("csc", "bsr"):
+            a.check_format(full_check=True)
+        elif kind == "coo":
+            for indices, size in zip(getattr(a, "coords", None) or (a.row, a.col), a.shape):
+                if indices.size and not 0 <= indices.min() <= indices.max() < size:
+                    raise ValueError(f"indices range from {indices.min()} to {indices.max()}, and there are {size} rows or columns")
+    except ValueError as reason:
+        raise InvalidCsrError(f"the arrays of the matrix do not fit: {reason}") from None
 
 
 def _check_shape(shape):

@@ -229,7 +229,7 @@ def test_ctrl_c_ends_a_solve_with_what_it_has():
     prepared = solver.Cg(A, rtol=1e-12, device="cpu")
     # In the background, a shell lets its commands ignore Ctrl-C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    timer = threading.Timer(2, signal.raise_signal, [signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt) as raised:
         prepared.solve(np.ones(1_440_000))
@@ -479,6 +479,18 @@ def test_damaged_index_arrays_are_refused(system):
         getattr(damaged, name)[5] = value
         with pytest.raises(error):
             solver.cg(damaged, b)
+
+
+@pytest.mark.parametrize("value", [10**9, -1])
+@pytest.mark.parametrize("make, array", [
+    (sp.csc_array, lambda a: a.indices), (sp.csc_array, lambda a: a.indptr), (lambda A: A.tobsr((2, 2)), lambda a: a.indices),
+    (sp.coo_array, lambda a: a.coords[0]), (sp.coo_array, lambda a: a.coords[1]),
+])
+def test_damaged_indices_of_other_formats_are_refused_before_scipy_converts_them(system, make, array, value):
+    damaged = make(system[0]).copy()
+    array(damaged)[5] = value
+    with pytest.raises(solver.InvalidCsrError, match="arrays of the matrix do not fit"):
+        solver.cg(damaged, system[1])
 
 
 @pytest.mark.parametrize("name, what", [("indices", "columns of entries"), ("indptr", "offsets of rows")])
