@@ -13,6 +13,7 @@ use crate::error::{Error, GpuError, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Phase, profile};
 use crate::operator::Residuals;
+use crate::parallel::start_scoped;
 use crate::precond::Preconditioner;
 use crate::scalar::{Precision, Scalar};
 use crate::solve::checkpoint::Checkpoints;
@@ -190,7 +191,7 @@ fn build<D: Pick<T>, T: Scalar>(
     })
 }
 
-/// Calls `there` on another thread while `here` runs, or not at all if `alone` is set.
+/// Calls `there` on another thread while `here` runs; not at all if `alone` is set, or if no thread can be started.
 fn meanwhile<A, B: Send>(
     here: impl FnOnce() -> A,
     alone: bool,
@@ -200,9 +201,15 @@ fn meanwhile<A, B: Send>(
         return (here(), None);
     }
     std::thread::scope(|scope| {
-        let there = scope.spawn(there);
+        let there = start_scoped(scope, "solver-copy".to_owned(), there);
         let here = here();
-        (here, there.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let there =
+            there.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let there = there.unwrap_or_else(|error| {
+            log::info!("the host tests the symmetry and computes the residuals: {error}");
+            None
+        });
+        (here, there)
     })
 }
 
