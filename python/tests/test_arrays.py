@@ -54,8 +54,9 @@ class OnGpu(Exported):
 
 
 def of_jax(array):
+    """Makes an array of JAX on the CPU, also where JAX finds a GPU."""
     jax = library("jax")
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
         return jax.numpy.asarray(array)
 
 
