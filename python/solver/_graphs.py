@@ -104,7 +104,7 @@ def _of_edges(sources, targets, weights=None, labels=None, vertices=None):
         if vertices > min(_FREE_VERTICES + _VERTICES_PER_LINK * len(sources), 2**32 - 2):
             raise TooLargeError(
                 f"the largest vertex is {vertices - 1}, and there are {len(sources)} links; vertices are numbered from 0 without gaps, so "
-                "pass such ids as labels, for example list(map(str, sources))"
+                "pass such ids as labels: map(str, ...) of the sources and of the targets, as lists"
             )
     order = np.lexsort((targets, sources))
     offsets = np.zeros(vertices + 1, np.int64)

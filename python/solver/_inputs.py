@@ -2,6 +2,7 @@
 import inspect
 import operator
 import os
+import sys
 
 import numpy as np
 
@@ -46,12 +47,16 @@ def matrix(a, chosen=None):
 
 def _check_indices(a):
     """Refuses indices that a matrix of SciPy does not have: its conversion to rows would write behind its arrays."""
-    kind = getattr(a, "format", None)
+    sparse = sys.modules.get("scipy.sparse")  # loaded, if the matrix is one of SciPy
+    if sparse is None or not sparse.issparse(a):
+        return
     try:
-        if kind in ("csc", "bsr"):
-            a.check_format(full_check=True)
-        elif kind == "coo":
-            for indices, size in zip(getattr(a, "coords", None) or (a.row, a.col), a.shape):
+        if a.format in ("csc", "bsr"):
+            # A shell of the same arrays: the check removes spare room from the matrix that it is called on.
+            shell = type(a)((a.data, a.indices, a.indptr), shape=a.shape, copy=False)
+            shell.check_format(full_check=True)
+        elif a.format == "coo":
+            for indices, size in zip((a.row, a.col), a.shape):
                 if indices.size and not 0 <= indices.min() <= indices.max() < size:
                     raise ValueError(f"indices range from {indices.min()} to {indices.max()}, and there are {size} rows or columns")
     except ValueError as reason:
@@ -60,7 +65,7 @@ def _check_indices(a):
 
 def _check_shape(shape):
     """Refuses a shape of an operator that is not that of a matrix."""
-    sizes = shape if isinstance(shape, (tuple, list)) else ()
+    sizes = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else ()
     if len(sizes) != 2 or not all(isinstance(size, (int, np.integer)) and size >= 0 for size in sizes):
         raise DimensionError(f"the operator has the shape {shape}; it must have the numbers of its rows and columns")
 

@@ -349,7 +349,7 @@ impl DeviceHandle {
         if let Some(device) = kept.as_ref().and_then(Kept::get) {
             return Ok(DeviceHandle(device));
         }
-        // Closes a GPU that has failed.
+        // A GPU that has failed is closed once nothing else has it open; until then it fails again.
         *kept = None;
         let opened = DeviceHandle::open(name.0)?;
         *kept = Some(Kept::of(&opened.0));
