@@ -552,3 +552,10 @@ def test_an_exception_of_a_product_that_is_checked_is_raised():
         raise KeyError("mine")
     with pytest.raises(KeyError, match="mine"):
         solver.Minres(sla.LinearOperator((3, 3), fail, dtype=float), check=True)
+
+
+def test_the_matrix_of_the_caller_keeps_its_spare_room():
+    spare = sp.csc_array(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    spare.data, spare.indices = np.append(spare.data, 7.0), np.append(spare.indices, 0)
+    x, info = solver.cg(spare, np.ones(2))
+    assert info == 0 and np.allclose(x, 1 / 3) and len(spare.data) == len(spare.indices) == 5
