@@ -243,7 +243,10 @@ class _Exchanged:
 
 
 class _Interface(_Exchanged):
-    """Any library that has `__cuda_array_interface__` and no DLPack: CuPy or torch reads its arrays. Results are arrays of that library."""
+    """Any library that has `__cuda_array_interface__` and no DLPack: CuPy or torch reads its arrays.
+
+    Results are arrays of CuPy or torch.
+    """
 
     def to_host(self, x):
         return on_host(self._borrowed(x))

@@ -31,9 +31,9 @@ _lock = threading.Lock()
 def spmm(A, B):
     """Returns A B for a sparse matrix A of any layout and a dense matrix B of torch, on the CPU or on a GPU, in single or double precision.
 
-    The first product with a matrix prepares it: in the order of the entries of `torch.sparse_csr`, on the device of A. Later products
-    use what was prepared, until an operation of torch changes the values in place. A change that torch does not count, as through
-    `.data`, is not seen: call `forget()` after it. Of values that require a gradient on a GPU, only the pattern is prepared, and each
+    The first product with a matrix prepares it: in the order of the entries of `torch.sparse_csr`, on the device of A. A matrix of another
+    layout is converted and prepared anew in each product. Later products with `torch.sparse_csr` use what was prepared, until an operation
+    of torch changes the values in place. A change that torch does not count, as through `.data`, is not seen: call `forget()` after it. Of values that require a gradient on a GPU, only the pattern is prepared, and each
     product takes the values as they are; on the CPU they are prepared anew for each product.
 
     `torch.compile` cannot take sparse tensors apart, and torch fills a dense matrix for the gradient of `torch.sparse_csr_tensor`. A

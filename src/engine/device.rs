@@ -251,9 +251,9 @@ impl Settled {
 /// An open device. Clones share the device; one solve at a time runs on it.
 ///
 /// A solve without a handle uses the open shared device of the requested name, if there is one. GPU kernels are then loaded
-/// once, and several thread pools do not compete for the cores. A shared GPU stays open until the process ends. A solve waits while another thread solves on the same device;
-/// its limits do not end that wait. A solve inside another solve, as in an observer, needs a device from
-/// [`open`](DeviceHandle::open).
+/// once, and several thread pools do not compete for the cores. A shared GPU stays open until the process ends. A solve waits
+/// while another thread solves on the same device; its limits do not end that wait. A solve inside another solve, as in an
+/// observer, needs a device from [`open`](DeviceHandle::open).
 #[derive(Clone)]
 pub struct DeviceHandle(pub(super) Opened);
 

@@ -54,25 +54,25 @@ impl<D> Shared<D> {
             return Err(Error::setting("device", &self.name, reason));
         }
         // Poisoning is ignored: later solves rely on no state that a panicked solve may have left.
-        let device = lock(&self.device);
-        HELD.with_borrow_mut(|held| held.push(self.address()));
-        Ok(DeviceGuard { device, address: self.address() })
+        Ok(self.guard(lock(&self.device)))
     }
-}
 
-impl<D> Shared<D> {
     /// Locks the device if no thread has locked it.
     pub fn try_acquire(&self) -> Option<DeviceGuard<'_, D>> {
         if self.is_held_here() {
             return None;
         }
-        let device = match self.device.try_lock() {
-            Ok(device) => device,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        match self.device.try_lock() {
+            Ok(device) => Some(self.guard(device)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(self.guard(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Notes that this thread has locked the device.
+    fn guard<'a>(&self, device: MutexGuard<'a, D>) -> DeviceGuard<'a, D> {
         HELD.with_borrow_mut(|held| held.push(self.address()));
-        Some(DeviceGuard { device, address: self.address() })
+        DeviceGuard { device, address: self.address() }
     }
 }
 
