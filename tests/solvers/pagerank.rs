@@ -447,7 +447,7 @@ fn rounding_of_large_sums_does_not_keep_gauss_seidel_from_converging() {
 }
 
 #[test]
-fn gauss_seidel_reads_the_newest_ranks_of_vertices_with_the_same_links() {
+fn more_vertices_with_the_same_links_than_share_a_sum_get_the_ranks_of_a_dense_solve() {
     // More vertices than share one sum of links; each has links to all of them, itself included.
     let group = 200;
     let mut links: Vec<_> = (0..group).flat_map(|i| (0..group).map(move |j| (i, j, 1.0))).collect();
