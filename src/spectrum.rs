@@ -13,8 +13,8 @@
 /// The most coefficients that are kept: later ones change the extreme eigenvalues little, and a long solve takes no more memory.
 pub const MOST_COEFFICIENTS: usize = 8192;
 
-/// Bisections of an interval, until it is as narrow as f64 can represent.
-const BISECTIONS: usize = 64;
+/// Times that an interval is quartered, until it is as narrow as f64 can represent.
+const QUARTERINGS: usize = 32;
 
 /// Estimates of the extreme eigenvalues of the preconditioned matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,18 +62,16 @@ impl Tridiagonal {
         self.off_diagonal.extend(steps.iter().map(|s| s.1).take(steps.len().saturating_sub(1)));
     }
 
-    /// Returns the number of eigenvalues below each `x`: negative pivots of T - x. Two counts at once take hardly longer than
+    /// Returns the number of eigenvalues below each `x`: negative pivots of T - x. Several counts at once take hardly longer than
     /// one, because each waits for its divisions.
-    fn count_below(&self, x: [f64; 2]) -> [usize; 2] {
-        let (mut pivots, mut counts) = ([1.0; 2], [0; 2]);
+    fn count_below<const N: usize>(&self, x: [f64; N]) -> [usize; N] {
+        let (mut pivots, mut counts) = ([1.0; N], [0; N]);
         for (i, d) in self.diagonal.iter().enumerate() {
             let off_diagonal = if i == 0 { 0.0 } else { self.off_diagonal[i - 1] };
-            for ((pivot, count), x) in pivots.iter_mut().zip(&mut counts).zip(x) {
-                *pivot = d - x - off_diagonal * off_diagonal / *pivot;
-                if *pivot == 0.0 {
-                    *pivot = f64::MIN_POSITIVE;
-                }
-                *count += usize::from(*pivot < 0.0);
+            for at in 0..N {
+                let pivot = d - x[at] - off_diagonal * off_diagonal / pivots[at];
+                pivots[at] = if pivot == 0.0 { f64::MIN_POSITIVE } else { pivot };
+                counts[at] += usize::from(pivot < 0.0);
             }
         }
         counts
@@ -93,17 +91,24 @@ impl Tridiagonal {
         if !(sum.is_finite() && low.is_finite() && high.is_finite()) {
             return None;
         }
-        let (mut lows, mut highs) = ([low; 2], [high; 2]);
-        let middles = |lows: [f64; 2], highs: [f64; 2]| [0, 1].map(|end| 0.5 * (lows[end] + highs[end]));
-        for _ in 0..BISECTIONS {
-            let middles = middles(lows, highs);
-            let counts = self.count_below(middles);
-            for (end, enough) in [1, n].into_iter().enumerate() {
-                let side = if counts[end] >= enough { &mut highs } else { &mut lows };
-                side[end] = middles[end];
+        let middle = |interval: [f64; 2]| 0.5 * (interval[0] + interval[1]);
+        // Two bisections at once.
+        let cuts = |interval: [f64; 2]| {
+            let half = middle(interval);
+            [middle([interval[0], half]), half, middle([half, interval[1]])]
+        };
+        let mut intervals = [[low, high]; 2];
+        for _ in 0..QUARTERINGS {
+            let cuts = intervals.map(cuts);
+            let [[a, b, c], [d, e, f]] = cuts;
+            let counts = self.count_below([a, b, c, d, e, f]);
+            for (end, (interval, enough)) in intervals.iter_mut().zip([1, n]).enumerate() {
+                let points = [interval[0], cuts[end][0], cuts[end][1], cuts[end][2], interval[1]];
+                let lower = counts[3 * end..3 * end + 3].iter().take_while(|count| **count < enough).count();
+                *interval = [points[lower], points[lower + 1]];
             }
         }
-        let [smallest, largest] = middles(lows, highs);
+        let [smallest, largest] = intervals.map(middle);
         Some(Spectrum { smallest, largest })
     }
 }
