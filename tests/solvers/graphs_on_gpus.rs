@@ -273,7 +273,6 @@ fn a_ranking_on_a_list_of_gpus_is_prepared_once_and_runs_on_any_thread_and_after
     let counted = Arc::clone(&seen);
     let mut prepared = Pagerank::new(&graph)
         .device(&list)
-        .columns(2)
         .on_progress(move |_| counted.fetch_add(1, Ordering::Relaxed) < usize::MAX)
         .prepare()
         .unwrap();

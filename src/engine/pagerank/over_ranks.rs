@@ -3,7 +3,7 @@
 use super::iterate::{Each, Iterate, named};
 use super::ranks::{Facts, GraphFacts, loops_and_repeats};
 use super::{RankMethod, Repeated, SelfLoops, Settings};
-use crate::backend::{Operator, Pick};
+use crate::backend::{Choice, Operator, Pick};
 use crate::device::Distributed;
 use crate::device::distributed::Local;
 use crate::engine::device::{DeviceHandle, Opened, on_device};
@@ -23,8 +23,8 @@ use crate::stop::StoppingRule;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Links, device and iteration, and what watches them.
-type Ready = (Links, DeviceHandle, Iterate, (Watch, Arc<Facts>));
+/// Links, device and iteration, what watches them, and `auto` if it has chosen the backend.
+type Ready = (Links, DeviceHandle, Iterate, (Watch, Arc<Facts>), Option<Choice>);
 
 /// Prepares the solve. All ranks call this together.
 pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running) -> Result<Ready> {
@@ -59,7 +59,8 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
     let vectors = vectors(settings.dangling, true, extrapolate) * columns;
     let order = RankOrder { backend: &backend, precision, columns, vectors };
     let (iterate, chosen) = on_device!(device, precision, |held, D, T| {
-        by_power::<D, T>(held, &mut links, order, extrapolate, &mut running.phases)
+        let prepared = by_power::<D, T>(held, &links, order, extrapolate, &mut running.phases)?;
+        certify_there::<D, T>(held, &mut links, vectors).map(|()| prepared)
     })?;
     let facts = Facts {
         graph: GraphFacts { names, name, stand_in, notes, self_loops, duplicates, seconds_load },
@@ -73,7 +74,24 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
         precision,
         seconds_setup: began.elapsed().as_secs_f64(),
     };
-    Ok((links, device, iterate, (running.watch, Arc::new(facts))))
+    let auto = backend.is_auto().then_some(backend);
+    Ok((links, device, iterate, (running.watch, Arc::new(facts)), auto))
+}
+
+/// Lets `auto` choose again, for `k` columns. All ranks call this together.
+pub(super) fn for_columns(
+    device: &DeviceHandle,
+    links: &Links,
+    backend: &Choice,
+    facts: &Facts,
+    k: usize,
+) -> Result<(Iterate, Chosen)> {
+    let precision = facts.precision;
+    let vectors = vectors(facts.settings.dangling, true, false) * k;
+    let order = RankOrder { backend, precision, columns: k, vectors };
+    on_device!(device, precision, |held, D, T| {
+        by_power::<D, T>(held, links, order, false, &mut Phases::default())
+    })
 }
 
 /// Returns the links that a vertex counts as when the vertices are cut into parts: a GPU takes about 7.5 ps for a link, and 17 ps for
@@ -85,17 +103,14 @@ fn row_work(device: &DeviceHandle) -> usize {
     }
 }
 
-/// Prepares power iteration. A GPU computes the sums of certificates, too, if it has memory for them.
-fn by_power<D: Local + Pick<T>, T: Scalar>(
+/// Lets a GPU compute the sums of certificates, if it has memory for them and for `vectors` vectors.
+fn certify_there<D: Local + Pick<T>, T: Scalar>(
     held: &Arc<Shared<D>>,
     links: &mut Links,
-    order: RankOrder<'_>,
-    extrapolate: bool,
-    phases: &mut Phases,
-) -> Result<(Iterate, Chosen)> {
+    vectors: usize,
+) -> Result<()> {
     let Some(rows) = links.rank_rows() else { unreachable!("the links are distributed") };
-    let (retained, chosen) = of_rows::<D, T>(held, rows, order, phases)?;
-    let reserve = memory::vectors(order.vectors, rows.rows(), size_of::<T>());
+    let reserve = memory::vectors(vectors, rows.rows(), size_of::<T>());
     let inflow = held.acquire()?.inflow(rows.matrix(), reserve).unwrap_or_else(|error| {
         log::info!("the host computes the certificate, which takes longer: {error}");
         None
@@ -103,6 +118,19 @@ fn by_power<D: Local + Pick<T>, T: Scalar>(
     if let Some(inflow) = inflow {
         links.compute_on_device(inflow);
     }
+    Ok(())
+}
+
+/// Prepares power iteration.
+fn by_power<D: Local + Pick<T>, T: Scalar>(
+    held: &Arc<Shared<D>>,
+    links: &Links,
+    order: RankOrder<'_>,
+    extrapolate: bool,
+    phases: &mut Phases,
+) -> Result<(Iterate, Chosen)> {
+    let Some(rows) = links.rank_rows() else { unreachable!("the links are distributed") };
+    let (retained, chosen) = of_rows::<D, T>(held, rows, order, phases)?;
     let iterate: Iterate = Box::new(move |problem, each, rule, observers| {
         let device = retained.acquire()?;
         device.enter()?;

@@ -136,8 +136,9 @@ impl Prepared {
         let ready = match graph {
             Graph::Whole(graph) => Prepared::of_graph(graph, settings, running)?,
             Graph::OfRank(graph) => {
-                let (links, device, iterate, watched) = over_ranks::prepare(graph, settings, running)?;
-                Prepared::ready(links, device, iterate, watched)
+                let (links, device, iterate, watched, auto) = over_ranks::prepare(graph, settings, running)?;
+                let auto = auto.map(|backend| (backend, Choosing::Model));
+                Prepared { auto, ..Prepared::ready(links, device, iterate, watched) }
             }
         };
         Ok(Prepared { personalise, each, x0, ..ready })
@@ -222,13 +223,28 @@ impl Prepared {
         Ok(Prepared { auto, ..Prepared::ready(links, device, iterate, (running.watch, facts)) })
     }
 
+    /// Fails if `k` columns cannot be multiplied: the backend multiplies one vector at a time, and `auto` has not chosen it.
+    pub fn check_columns(&self, k: usize) -> Result<()> {
+        self.facts
+            .chosen
+            .check_columns(k)
+            .or_else(|error| if self.auto.is_some() { Ok(()) } else { Err(error) })
+    }
+
     /// Makes sure that a backend for `k` columns has the links: the one that has, or another choice of `auto`.
     fn prepare_columns(&mut self, k: usize) -> Result<()> {
-        let refused = self.facts.chosen.check_columns(k);
-        let Some((backend, choosing)) = self.auto.as_ref().filter(|_| refused.is_err()) else {
-            return refused;
+        self.check_columns(k)?;
+        let refused = self.facts.chosen.check_columns(k).is_err();
+        // If the backend of one rank multiplies one vector at a time, all ranks choose again.
+        let refused = self.links.halo().map_or(refused, |halo| halo.ranks().any(refused));
+        let Some((backend, choosing)) = self.auto.as_ref().filter(|_| refused && self.several.is_none())
+        else {
+            return Ok(());
         };
-        if self.several.is_some() {
+        if self.links.halo().is_some() {
+            let (iterate, chosen) =
+                over_ranks::for_columns(&self.device, &self.links, backend, &self.facts, k)?;
+            self.several = Some((iterate, Arc::new(Facts { chosen, ..Facts::clone(&self.facts) })));
             return Ok(());
         }
         let Facts { settings, precision, .. } = &*self.facts;

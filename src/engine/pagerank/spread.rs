@@ -10,7 +10,7 @@ use crate::engine::running::Running;
 use crate::engine::team::{Team, broken, turn};
 use crate::engine::tune::Explanation;
 use crate::engine::weights::{Unmatched, Weights};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::observe::Observer;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -96,13 +96,8 @@ impl Several {
 
     /// Checks that the backend of each rank multiplies as many columns as there are distributions.
     fn check_columns(&self) -> Result<()> {
-        let (k, states) = (self.each.len(), self.team.iter().flat_map(Team::states));
-        if states.into_iter().all(|state| state.facts().chosen.check_columns(k).is_ok()) {
-            return Ok(());
-        }
-        let reason = "on several devices the backend is chosen when the ranking is prepared, and it multiplies one vector; prepare for \
-                      this number of columns, with backend auto or one that multiplies several vectors";
-        Err(Error::setting("columns", k, reason))
+        let k = self.each.len();
+        self.team.iter().flat_map(Team::states).try_for_each(|state| state.check_columns(k))
     }
 
     /// Solves on all ranks. The first rank gets the distributions; the other ranks learn that there are some.
