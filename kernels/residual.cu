@@ -34,20 +34,22 @@ extern "C" __global__ void __launch_bounds__(BLOCK) residual_parts(PARAMETERS) {
     const u64 begin = u64(part) * PART, end = min(begin + PART, u64(rows));
     if (begin >= end) return;
     Norm norm = {0.0, 0.0};
-    double largest = 0.0;
+    double largest = 0.0, decoupled = 0.0;
     for (u64 row = begin; row < end; ++row) {
         const Norm next = {fabs(errors[row]), 1.0};
         const bool keeps = next.scale <= norm.scale;
         const Norm large = keeps ? norm : next, small = keeps ? next : norm;
         const double ratio = small.scale == 0.0 ? 0.0 : __ddiv_rn(small.scale, large.scale);
         norm = {large.scale, add(large.sum, mul(mul(small.sum, ratio), ratio))};
-        // The larger of two numbers of which the first is none that is NaN, as the host has it.
-        const double sum = sums[row];
+        // A NaN is ignored, as on the host.
+        const double sum = sums[row], quotient = quotients[row];
         largest = sum > largest ? sum : largest;
+        decoupled = quotient > decoupled ? quotient : decoupled;
     }
-    parts[3 * part] = norm.scale;
-    parts[3 * part + 1] = norm.sum;
-    parts[3 * part + 2] = largest;
+    parts[4 * part] = norm.scale;
+    parts[4 * part + 1] = norm.sum;
+    parts[4 * part + 2] = largest;
+    parts[4 * part + 3] = decoupled;
 }
 
 #else
@@ -64,22 +66,25 @@ extern "C" __global__ void __launch_bounds__(BLOCK) residual_rows(PARAMETERS) {
     if (row >= rows) return;
     const u64 begin = offsets[row], end = offsets[row + 1];
     const double entries = double(end - begin);
-    double sum = 0.0;
+    double sum = 0.0, diagonal = 0.0;
 #if STEP == PLAIN
     double product = 0.0, magnitude = 0.0;
     for (u64 entry = begin; entry < end; ++entry) {
         const double a = VALUE_OF(entry);
-        const double term = mul(a, x[columns[entry]]);
+        const u64 column = columns[entry];
+        const double term = mul(a, x[column]);
         product = add(product, term);
         magnitude = add(magnitude, fabs(term));
         sum = add(sum, fabs(a));
+        diagonal = add(diagonal, column == below + row ? a : 0.0);
     }
-    r[row] = add(b[row], -product);
+    const double residual = add(b[row], -product);
     errors[row] = add(mul(mul(mul(1.01, add(entries, 2.0)), UNIT), add(magnitude, fabs(b[row]))), mul(entries, TINY));
 #else
     double high = b[row], low = 0.0, lost = 0.0, tiny = 0.0;
     for (u64 entry = begin; entry < end; ++entry) {
-        const double a = VALUE_OF(entry), factor = x[columns[entry]];
+        const u64 column = columns[entry];
+        const double a = VALUE_OF(entry), factor = x[column];
         const double term = mul(-a, factor), of_product = __fma_rn(-a, factor, -term);
         const double next = add(high, term), back = add(next, -high);
         const double of_sum = add(add(high, -add(next, -back)), add(term, -back));
@@ -87,14 +92,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK) residual_rows(PARAMETERS) {
         high = next;
         lost = add(lost, add(fabs(of_sum), fabs(of_product)));
         sum = add(sum, fabs(a));
+        diagonal = add(diagonal, column == below + row ? a : 0.0);
         if (fabs(term) < SMALL && a != 0.0 && factor != 0.0) tiny = add(tiny, TINY);
     }
     const double residual = add(high, low);
     const double rounded = low == 0.0 ? 0.0 : mul(UNIT, fabs(residual));
-    r[row] = residual;
     errors[row] = add(mul(1.01, add(rounded, mul(mul(mul(2.0, entries), UNIT), lost))), tiny);
 #endif
+    r[row] = residual;
     sums[row] = sum;
+    quotients[row] = diagonal > 0.0 ? fabs(__ddiv_rn(residual, diagonal)) : 0.0;
 }
 
 #endif

@@ -41,13 +41,14 @@ pub const RESIDUAL_PART: usize = 512;
 /// Computes residuals of one matrix as its source provides it, on a device, by other code than that of a backend.
 pub trait Residuals: Send {
     /// Writes b - A x to `r`, and for each [`RESIDUAL_PART`] rows the sum of the squares of the bounds on rounding errors, as scale
-    /// and sum, and the largest sum of magnitudes in a row of A. The bits are those of the host's computation.
+    /// and sum, the largest sum of magnitudes in a row of A, and the largest |r_i / a_ii| over the rows with a positive diagonal
+    /// entry. The bits are those of the host's computation.
     fn compute(
         &mut self,
         compensated: bool,
         system: (&[f64], &[f64]),
         r: &mut [f64],
-        parts: &mut [[f64; 3]],
+        parts: &mut [[f64; 4]],
     ) -> Result<()>;
 }
 

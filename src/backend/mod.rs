@@ -203,9 +203,14 @@ pub trait Host: Device {
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
     /// Returns the entries of a table that are for this device.
     fn both<S: TableKind>(each: &Each<S>) -> &Both<S, Self>;
-    /// Returns what computes residuals of a matrix on the device; none if the host computes them in less time. Fails if the device
-    /// lacks memory for it and `reserve` bytes more.
-    fn residuals(&self, _matrix: &Arc<Csr>, _reserve: u64) -> Result<Option<Box<dyn Residuals>>> {
+    /// Returns what computes residuals of a matrix, whose diagonal begins in column `below`, on the device; none if the host
+    /// computes them in less time. Fails if the device lacks memory for it and `reserve` bytes more.
+    fn residuals(
+        &self,
+        _matrix: &Arc<Csr>,
+        _below: usize,
+        _reserve: u64,
+    ) -> Result<Option<Box<dyn Residuals>>> {
         Ok(None)
     }
     /// Returns whether a matrix that the device has a copy of equals its transpose exactly; none if the device cannot tell.
@@ -282,8 +287,8 @@ impl Host for Cuda {
     fn both<S: TableKind>(each: &Each<S>) -> &Both<S, Cuda> {
         &each.cuda
     }
-    fn residuals(&self, matrix: &Arc<Csr>, reserve: u64) -> Result<Option<Box<dyn Residuals>>> {
-        cuda::residuals(self, matrix, reserve)
+    fn residuals(&self, matrix: &Arc<Csr>, below: usize, reserve: u64) -> Result<Option<Box<dyn Residuals>>> {
+        cuda::residuals(self, matrix, below, reserve)
     }
     fn is_symmetric(&self, matrix: &Arc<Csr>) -> Result<Option<bool>> {
         cuda::is_symmetric(self, matrix)

@@ -141,7 +141,7 @@ fn build<D: Local + Pick<T>, T: Scalar>(
     let m = precondition(&a, matrix, &own, columns, &mut settings.phases)?;
     finish_work(&*held)?;
     let prepared = settings.method.prepare(a, m);
-    let prepared = match residuals(&*held, matrix.rows.matrix(), own.reserve) {
+    let prepared = match residuals(&*held, matrix.rows.matrix(), matrix.rows.halo().below(), own.reserve) {
         Some(residuals) => prepared.with_residuals(residuals),
         None => prepared,
     };

@@ -112,7 +112,7 @@ impl<D: Pick<T>, T: Scalar> Session for DeviceSession<D, T> {
         let reserve = memory::reserve(method, precond, &matrix.csr, (columns, size_of::<T>()));
         // The operator comes next.
         let reserve = reserve.all.saturating_add(matrix.csr.storage_bytes());
-        let ready = Ready { residuals: residuals(&*device, &matrix.csr, reserve), narrow };
+        let ready = Ready { residuals: residuals(&*device, &matrix.csr, 0, reserve), narrow };
         let matrix = Input::Stored(matrix.clone());
         *prepared = Some(build(&*device, &self.recipe, &matrix, ready, &mut Phases::default())?);
         Ok(())
@@ -136,9 +136,15 @@ fn narrowed(precision: Precision, matrix: &Matrix) -> Option<Arc<Csr>> {
     })
 }
 
-/// Returns what computes the residuals of a matrix on a device; none if the host does it. Leaves `reserve` bytes.
-pub(super) fn residuals<D: Host>(device: &D, matrix: &Arc<Csr>, reserve: u64) -> Option<Box<dyn Residuals>> {
-    device.residuals(matrix, reserve).unwrap_or_else(|error| {
+/// Returns what computes the residuals of a matrix, whose diagonal begins in column `below`, on a device; none if the host does it.
+/// Leaves `reserve` bytes.
+pub(super) fn residuals<D: Host>(
+    device: &D,
+    matrix: &Arc<Csr>,
+    below: usize,
+    reserve: u64,
+) -> Option<Box<dyn Residuals>> {
+    device.residuals(matrix, below, reserve).unwrap_or_else(|error| {
         log::info!("the host computes the residuals, which takes longer: {error}");
         None
     })
@@ -246,7 +252,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
             let (selected, there) = meanwhile(choose, D::ON_HOST, || {
                 // Copies the matrix to the device, which then tests its symmetry.
                 let reserve = reserve.all.saturating_add(exact.csr.storage_bytes());
-                let residuals = residuals(&*held, &exact.csr, reserve)?;
+                let residuals = residuals(&*held, &exact.csr, 0, reserve)?;
                 let symmetric = later && held.is_symmetric(&exact.csr).is_ok_and(|found| found == Some(true));
                 Some((residuals, symmetric))
             });

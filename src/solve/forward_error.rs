@@ -5,9 +5,9 @@
 //! answers:
 //!
 //! - The *doubt* costs one application of the preconditioner M: the largest entry of M r divided by the smallest eigenvalue of M
-//!   A that the solve has found, or the largest r_i / a_ii if that is larger. The first is usually too large, as few residuals
-//!   point along the eigenvector of the smallest eigenvalue; it is too small if the solve has not found the smallest eigenvalue.
-//!   The second detects rows that are nearly decoupled from the rest.
+//!   A that the solve has found, or the largest |r_i / a_ii| if that is larger, which the recomputation of r has found. The first is
+//!   usually too large, as few residuals point along the eigenvector of the smallest eigenvalue; it is too small if the solve has
+//!   not found the smallest eigenvalue. The second detects rows that are nearly decoupled from the rest.
 //! - If the doubt exceeds [`DOUBT`], A e = r is solved directly, provided that a Cholesky factor in an order of small profile is
 //!   cheap; on small systems always. This reveals errors that no residual shows, such as a motion of the whole structure that
 //!   costs no energy.
@@ -16,11 +16,9 @@
 //! A. George and J. W. Liu, Computer Solution of Large Sparse Positive Definite Systems, Prentice-Hall, 1981, chapter 4
 //! (reverse Cuthill-McKee and the profile factor).
 
-use super::verdict::{larger, largest_in};
+use super::norms::{larger, largest_in};
 use crate::device::Device;
 use crate::format::Csr;
-use crate::parallel::threads_for;
-use rayon::prelude::*;
 
 /// The doubt up to which no direct solution is computed. This allows for eigenvalues smaller, by this factor, than the smallest
 /// one found.
@@ -71,48 +69,49 @@ pub(super) struct Estimator {
 }
 
 impl Estimator {
-    /// Estimates the largest entry of x - A^-1 b divided by that of x; infinite if A is singular to working precision. `z` is M
-    /// r, or r without preconditioner, and `smallest` the smallest eigenvalue of M A found; both A and M are positive definite.
-    /// `None` if x is zero or not finite, or the estimate is NaN. `e` is overwritten.
-    pub fn estimate(
-        &mut self,
-        matrix: &Csr,
-        x: &[f64],
-        r: &[f64],
-        z: &[f64],
-        smallest: f64,
-        e: &mut [f64],
-    ) -> Option<f64> {
-        let x = largest_in(x);
+    /// Estimates the largest entry of x - A^-1 b divided by that of x; infinite if A is singular to working precision. `None` if x
+    /// is zero or not finite, or the estimate is NaN. `e` is overwritten.
+    pub fn estimate(&mut self, matrix: &Csr, answer: &Evidence<'_>, e: &mut [f64]) -> Option<f64> {
+        let x = largest_in(answer.x);
         if !has_size(x) {
             return None;
         }
-        let doubt = doubt(matrix, 0, r, largest_in(z) / smallest) / x;
+        let doubt = answer.doubt() / x;
         let (cached, limit) =
             if doubt < DOUBT { (&mut self.always, &ALWAYS) } else { (&mut self.in_doubt, &IN_DOUBT) };
         match cached.find(matrix, limit) {
             CachedFactor::Unknown | CachedFactor::Expensive => Some(doubt).filter(|doubt| !doubt.is_nan()),
             CachedFactor::Cheap(_, None) => Some(f64::INFINITY),
             CachedFactor::Cheap(profile, Some(factor)) => {
-                profile.solve(factor, r, e);
+                profile.solve(factor, answer.r, e);
                 Some(largest_in(e) / x)
             }
         }
     }
 }
 
-/// Returns the doubt about the answer of a system that is distributed over ranks, divided by the largest entry of x. The rows of
-/// this rank begin with column `below`.
-pub(super) fn over_ranks(
-    device: &impl Device,
-    (matrix, below): (&Csr, usize),
-    x: &[f64],
-    r: &[f64],
-    z: &[f64],
-    smallest: f64,
-) -> Option<f64> {
-    let [x, doubt] = [largest_in(x), doubt(matrix, below, r, largest_in(z) / smallest)]
-        .map(|mine| device.fold(mine, larger));
+/// What a solve knows about an answer.
+pub(super) struct Evidence<'a> {
+    pub x: &'a [f64],
+    pub r: &'a [f64],
+    /// The largest |r_i / a_ii| over the rows with a positive diagonal entry.
+    pub decoupled: f64,
+    /// M r, or r without preconditioner; M is positive definite.
+    pub z: &'a [f64],
+    /// The smallest eigenvalue of M A found; A is positive definite.
+    pub smallest: f64,
+}
+
+impl Evidence<'_> {
+    /// Returns the doubt about the answer.
+    fn doubt(&self) -> f64 {
+        larger(largest_in(self.z) / self.smallest, self.decoupled)
+    }
+}
+
+/// Returns the doubt about the answer of a system that is distributed over ranks, divided by the largest entry of x.
+pub(super) fn over_ranks(device: &impl Device, answer: &Evidence<'_>) -> Option<f64> {
+    let [x, doubt] = [largest_in(answer.x), answer.doubt()].map(|mine| device.fold(mine, larger));
     has_size(x).then_some(doubt / x).filter(|doubt| !doubt.is_nan())
 }
 
@@ -120,26 +119,6 @@ pub(super) fn over_ranks(
 fn has_size(x: f64) -> bool {
     x > 0.0 && x.is_finite()
 }
-
-/// Returns the larger one of a doubt and the largest r_i / a_ii; the column of the first diagonal entry is `below`.
-fn doubt(matrix: &Csr, below: usize, r: &[f64], of_z: f64) -> f64 {
-    larger(of_z, decoupled(matrix, below, r))
-}
-
-/// Returns the largest r_i / a_ii over the rows with a positive diagonal.
-fn decoupled(matrix: &Csr, below: usize, r: &[f64]) -> f64 {
-    let row = |i: usize| match matrix.get(i, below + i) {
-        Some(diagonal) if diagonal > 0.0 => (r[i] / diagonal).abs(),
-        _ => 0.0,
-    };
-    if threads_for(size_of_val(r)) == 1 {
-        return (0..r.len()).map(row).fold(0.0, larger);
-    }
-    (0..r.len()).into_par_iter().with_min_len(ROWS).map(row).reduce(|| 0.0, larger)
-}
-
-/// Rows that a thread processes as one task.
-const ROWS: usize = 4096;
 
 /// An order of the rows, and the first column of each row of the Cholesky factor in that order.
 struct Profile {

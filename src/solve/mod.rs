@@ -15,6 +15,7 @@ pub mod given;
 mod linear;
 pub mod markov;
 pub mod minres;
+mod norms;
 pub mod pace;
 pub mod pagerank;
 pub mod part;

@@ -1,7 +1,7 @@
 //! Right-hand sides for solves if the user provides none.
 
 use super::given::MatrixRef;
-use super::verdict::{larger, largest_magnitude};
+use super::norms::{larger, largest_magnitude};
 use crate::backend::distributed::RankRows;
 use crate::error::{Error, Result};
 use crate::format::Csr;

@@ -30,13 +30,13 @@
 //! J. ACM 14, 1967 (the backward error).
 
 use super::given::Product;
+use super::norms::{Norm, joined_norm, larger, largest_in, largest_magnitude, norm};
 use crate::device::Device;
 use crate::error::Result;
-use crate::format::Csr;
+use crate::format::{Csr, Values};
 use crate::operator::{RESIDUAL_PART, Residuals};
 use crate::parallel::run_all;
 use crate::scalar::Scalar;
-use rayon::prelude::*;
 
 /// The unit roundoff of f64.
 const U: f64 = f64::EPSILON / 2.0;
@@ -52,6 +52,8 @@ pub struct Measured {
     pub norm: f64,
     /// An upper bound of the Euclidean norm of the exact b - A x. NaN or infinity if the range of f64 is exceeded.
     pub at_most: f64,
+    /// The largest |r_i / a_ii| over the rows with a positive diagonal entry.
+    pub decoupled: f64,
     /// The largest sum of magnitudes in a row of A.
     matrix_norm: f64,
     /// The norm of the bounds on the errors of the entries, and the roundings in a norm of the residual.
@@ -78,6 +80,7 @@ impl Measured {
         }
         let combined = Measured {
             norm: device.fold(self.norm, joined_norm),
+            decoupled: device.fold(self.decoupled, larger),
             matrix_norm: device.fold(self.matrix_norm, larger),
             error: device.fold(self.error, joined_norm),
             roundings: device.fold(self.roundings, |a, b| a + b),
@@ -96,26 +99,37 @@ pub struct Residual {
     pub norm: f64,
     /// An upper bound of the Euclidean norm of the exact b - A x. NaN or infinity if the range of f64 is exceeded.
     pub at_most: f64,
+    /// The largest |r_i / a_ii| over the rows with a positive diagonal entry.
+    pub decoupled: f64,
 }
 
-/// A, b and x.
-type SystemRef<'a> = (&'a Csr, &'a [f64], &'a [f64]);
+/// The rows of A, b and x.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub matrix: &'a Csr,
+    /// The column of the diagonal entry of the first row.
+    pub below: usize,
+    pub b: &'a [f64],
+    pub x: &'a [f64],
+}
 
-/// The results of one task over its rows: the norm of the error bounds and the largest sum of magnitudes in a row of A.
+/// The results of one task over its rows: the norm of the error bounds, the largest sum of magnitudes in a row of A, and the
+/// largest |r_i / a_ii|.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Part {
     error: Norm,
     sum: f64,
+    decoupled: f64,
 }
 
-impl From<[f64; 3]> for Part {
-    fn from([scale, sum, largest]: [f64; 3]) -> Part {
-        Part { error: Norm { scale, sum }, sum: largest }
+impl From<[f64; 4]> for Part {
+    fn from([scale, sum, largest, decoupled]: [f64; 4]) -> Part {
+        Part { error: Norm { scale, sum }, sum: largest, decoupled }
     }
 }
 
 /// What computes residuals on a device, and memory for its parts.
-type OnDevice = (Box<dyn Residuals>, Vec<[f64; 3]>);
+type OnDevice = (Box<dyn Residuals>, Vec<[f64; 4]>);
 
 /// Measures residuals. Its memory is reused.
 #[derive(Default)]
@@ -131,7 +145,7 @@ impl Judge {
     pub fn measure<D: Device>(
         &mut self,
         device: &D,
-        system: SystemRef<'_>,
+        system: Rows<'_>,
         norm_b: f64,
         goal: f64,
         r: &mut [f64],
@@ -139,9 +153,8 @@ impl Judge {
         self.parts.resize(r.len().div_ceil(ROWS), Part::default());
         let mut compute = |compensated: bool| {
             if !self.compute_there(compensated, system, r) {
-                let row = if compensated { Row::compensated } else { Row::plain };
                 device.each_chunk(r, ROWS, &mut self.parts, |task, chunk, part| {
-                    *part = judge(row, system, task * ROWS, chunk);
+                    *part = judge(compensated, system, task * ROWS, chunk);
                 });
             }
             measured(&self.parts, r).over_ranks(device)
@@ -156,9 +169,9 @@ impl Judge {
     }
 
     /// Computes the residual on the device; returns whether it has. If the device fails, the host computes this and later ones.
-    fn compute_there(&mut self, compensated: bool, (_, b, x): SystemRef<'_>, r: &mut [f64]) -> bool {
+    fn compute_there(&mut self, compensated: bool, Rows { b, x, .. }: Rows<'_>, r: &mut [f64]) -> bool {
         let Some((there, parts)) = &mut self.there else { return false };
-        parts.resize(self.parts.len(), [0.0; 3]);
+        parts.resize(self.parts.len(), [0.0; 4]);
         if let Err(error) = there.compute(compensated, (b, x), r, parts) {
             log::warn!("the host computes the residual, which takes longer: {error}");
             self.there = None;
@@ -192,22 +205,46 @@ pub(super) fn of_product(
     Measured {
         norm,
         at_most,
+        decoupled: 0.0,
         matrix_norm: norm_a,
         error: error.value() + of_product,
         roundings: r.len() as f64 + 8.0,
     }
 }
 
-type RowFn = fn(&Csr, usize, &[f64], &[f64]) -> Row;
-
 /// Computes a chunk of the residual that begins at row `first`.
-fn judge(row: RowFn, (matrix, b, x): SystemRef<'_>, first: usize, chunk: &mut [f64]) -> Part {
+fn judge(compensated: bool, system: Rows<'_>, first: usize, chunk: &mut [f64]) -> Part {
+    match system.matrix.values() {
+        Values::Ones => judge_by(compensated, system, first, chunk, |_| 1.0),
+        Values::F32(values) => judge_by(compensated, system, first, chunk, |entry| f64::from(values[entry])),
+        Values::F64(values) => judge_by(compensated, system, first, chunk, |entry| values[entry]),
+    }
+}
+
+/// Does the same with a function that returns the value of each entry: a test of the kind of the values at each entry takes longer
+/// than its arithmetic.
+fn judge_by(
+    compensated: bool,
+    Rows { matrix, below, b, x }: Rows<'_>,
+    first: usize,
+    chunk: &mut [f64],
+    value: impl Fn(usize) -> f64,
+) -> Part {
     let mut part = Part::default();
-    for (at, entry) in chunk.iter_mut().enumerate() {
-        let row = row(matrix, first + at, b, x);
-        *entry = row.residual;
+    for (residual, i) in chunk.iter_mut().zip(first..) {
+        let range = matrix.row_range(i);
+        let columns = &matrix.col_indices()[range.clone()];
+        let entries = range.zip(columns).map(|(entry, &column)| (column as usize, value(entry)));
+        let row = match compensated {
+            true => Row::compensated(entries, below + i, b[i], x),
+            false => Row::plain(entries, below + i, b[i], x),
+        };
+        *residual = row.residual;
         part.error.add(row.error);
         part.sum = part.sum.max(row.sum);
+        if row.diagonal > 0.0 {
+            part.decoupled = part.decoupled.max((row.residual / row.diagonal).abs());
+        }
     }
     part
 }
@@ -216,33 +253,34 @@ fn judge(row: RowFn, (matrix, b, x): SystemRef<'_>, first: usize, chunk: &mut [f
 fn measured(parts: &[Part], r: &[f64]) -> Measured {
     let error = parts.iter().fold(Norm::default(), |all, part| all.combine(&part.error)).value();
     let matrix_norm = largest_magnitude(parts.iter().map(|part| part.sum));
+    let decoupled = largest_magnitude(parts.iter().map(|part| part.decoupled));
     let norm = norm(r);
     // The norm of n entries has a relative error of less than n + 8 roundings.
     let roundings = r.len() as f64 + 8.0;
-    Measured { norm, at_most: f64::NAN, matrix_norm, error, roundings }.bounded()
+    Measured { norm, at_most: f64::NAN, decoupled, matrix_norm, error, roundings }.bounded()
 }
 
 impl Residual {
     /// Computes the residual in double precision.
     pub fn plain(matrix: &Csr, b: &[f64], x: &[f64]) -> Residual {
-        Residual::compute(Row::plain, matrix, b, x)
+        Residual::compute(false, matrix, b, x)
     }
 
     /// Computes the residual as if in twice the precision.
     pub fn compensated(matrix: &Csr, b: &[f64], x: &[f64]) -> Residual {
-        Residual::compute(Row::compensated, matrix, b, x)
+        Residual::compute(true, matrix, b, x)
     }
 
     /// Computes the residual on a device: in double precision, or as if in twice the precision.
     pub fn on_device(there: &mut dyn Residuals, compensated: bool, b: &[f64], x: &[f64]) -> Result<Residual> {
-        let (mut vector, mut parts) = (vec![0.0; b.len()], vec![[0.0; 3]; b.len().div_ceil(ROWS)]);
+        let (mut vector, mut parts) = (vec![0.0; b.len()], vec![[0.0; 4]; b.len().div_ceil(ROWS)]);
         there.compute(compensated, (b, x), &mut vector, &mut parts)?;
         let parts: Vec<Part> = parts.into_iter().map(Part::from).collect();
-        let Measured { norm, at_most, .. } = measured(&parts, &vector);
-        Ok(Residual { vector, norm, at_most })
+        let Measured { norm, at_most, decoupled, .. } = measured(&parts, &vector);
+        Ok(Residual { vector, norm, at_most, decoupled })
     }
 
-    fn compute(row: RowFn, matrix: &Csr, b: &[f64], x: &[f64]) -> Residual {
+    fn compute(compensated: bool, matrix: &Csr, b: &[f64], x: &[f64]) -> Residual {
         let n = matrix.rows();
         assert_eq!(
             (x.len(), b.len()),
@@ -252,10 +290,10 @@ impl Residual {
         let mut vector = vec![0.0; n];
         let tasks = vector.chunks_mut(ROWS).enumerate().collect();
         let parts = run_all(tasks, |(task, chunk): (usize, &mut [f64])| {
-            judge(row, (matrix, b, x), task * ROWS, chunk)
+            judge(compensated, Rows { matrix, below: 0, b, x }, task * ROWS, chunk)
         });
-        let Measured { norm, at_most, .. } = measured(&parts, &vector);
-        Residual { vector, norm, at_most }
+        let Measured { norm, at_most, decoupled, .. } = measured(&parts, &vector);
+        Residual { vector, norm, at_most, decoupled }
     }
 }
 
@@ -267,29 +305,36 @@ struct Row {
     error: f64,
     /// The sum of the magnitudes of A in the row.
     sum: f64,
+    /// The sum of the entries of A on the diagonal.
+    diagonal: f64,
 }
 
 impl Row {
-    fn plain(matrix: &Csr, i: usize, b: &[f64], x: &[f64]) -> Row {
+    /// Computes the residual of a row with these entries, whose diagonal entry is in column `own`.
+    #[inline(always)]
+    fn plain(row: impl Iterator<Item = (usize, f64)>, own: usize, b: f64, x: &[f64]) -> Row {
         let (mut product, mut magnitude, mut sum) = (0.0, 0.0, 0.0);
-        let mut entries = 0.0;
-        for (j, a) in matrix.row(i) {
+        let (mut entries, mut diagonal) = (0.0, 0.0);
+        for (j, a) in row {
             let term = a * x[j];
             product += term;
             magnitude += term.abs();
             sum += a.abs();
             entries += 1.0;
+            diagonal += if j == own { a } else { 0.0 };
         }
-        let error = 1.01 * (entries + 2.0) * U * (magnitude + b[i].abs()) + entries * TINY;
-        Row { residual: b[i] - product, error, sum }
+        let error = 1.01 * (entries + 2.0) * U * (magnitude + b.abs()) + entries * TINY;
+        Row { residual: b - product, error, sum, diagonal }
     }
 
-    fn compensated(matrix: &Csr, i: usize, b: &[f64], x: &[f64]) -> Row {
-        let (mut high, mut low) = (b[i], 0.0);
+    /// Does the same as if in twice the precision.
+    #[inline(always)]
+    fn compensated(row: impl Iterator<Item = (usize, f64)>, own: usize, b: f64, x: &[f64]) -> Row {
+        let (mut high, mut low, mut diagonal) = (b, 0.0, 0.0);
         // Sums of the magnitudes of the rounding errors and of the entries of A, the number of entries, and a bound for products
         // whose rounding error may be inexact.
         let (mut errors, mut sum, mut entries, mut tiny) = (0.0, 0.0, 0.0, 0.0);
-        for (j, a) in matrix.row(i) {
+        for (j, a) in row {
             let (term, of_product) = product(-a, x[j]);
             let next = high + term;
             // The rounding error of that sum (Knuth).
@@ -300,13 +345,14 @@ impl Row {
             errors += of_sum.abs() + of_product.abs();
             sum += a.abs();
             entries += 1.0;
+            diagonal += if j == own { a } else { 0.0 };
             if term.abs() < SMALL && a != 0.0 && x[j] != 0.0 {
                 tiny += TINY;
             }
         }
         let residual = high + low;
         let rounded = if low == 0.0 { 0.0 } else { U * residual.abs() };
-        Row { residual, error: 1.01 * (rounded + 2.0 * entries * U * errors) + tiny, sum }
+        Row { residual, error: 1.01 * (rounded + 2.0 * entries * U * errors) + tiny, sum, diagonal }
     }
 }
 
@@ -319,39 +365,6 @@ fn product(a: f64, b: f64) -> (f64, f64) {
     let p = a * b;
     // Compiled to a call of the C library's fma, which uses the machine's instruction.
     (p, a.mul_add(b, -p))
-}
-
-/// A sum of squares that neither overflows nor underflows: scale^2 times sum.
-#[derive(Clone, Copy, Debug, Default)]
-struct Norm {
-    scale: f64,
-    sum: f64,
-}
-
-impl Norm {
-    fn add(&mut self, value: f64) {
-        *self = self.combine(&Norm { scale: value.abs(), sum: 1.0 });
-    }
-
-    fn combine(&self, other: &Norm) -> Norm {
-        let (large, small) = if other.scale <= self.scale { (self, other) } else { (other, self) };
-        let ratio = if small.scale == 0.0 { 0.0 } else { small.scale / large.scale };
-        Norm { scale: large.scale, sum: large.sum + small.sum * ratio * ratio }
-    }
-
-    fn value(&self) -> f64 {
-        self.scale * self.sum.sqrt()
-    }
-}
-
-/// Returns the Euclidean norm of two vectors together, from their norms.
-pub(super) fn joined_norm(a: f64, b: f64) -> f64 {
-    Norm { scale: a, sum: 1.0 }.combine(&Norm { scale: b, sum: 1.0 }).value()
-}
-
-/// Returns the larger of two magnitudes, or NaN if one of them is NaN.
-pub(super) fn larger(a: f64, b: f64) -> f64 {
-    largest_magnitude([a, b].into_iter())
 }
 
 /// Computes the norm of b - A x divided by the norm of b, rounded about once.
@@ -371,103 +384,4 @@ pub(super) fn normal_residual(device: &impl Device, matrix: &Csr, r: &[f64], ar:
     });
     let [ar, rows, r] = [ar, &rows[..], r].map(|v| device.fold(norm(v), joined_norm));
     if ar == 0.0 { 0.0 } else { ar / rows / r }
-}
-
-/// Computes the Euclidean norm without overflow or underflow.
-pub(super) fn norm(values: &[f64]) -> f64 {
-    largest_and_norm(values).1
-}
-
-/// Parts of a long vector that threads process, and the entries from which on a vector is long.
-const PARTS: usize = 128;
-const LONG: usize = 1 << 15;
-
-/// Returns the largest magnitude of the values and their Euclidean norm. The squares are added in order, those of a long vector
-/// in each of [`PARTS`] parts, so that the bits do not depend on the number of threads.
-pub(super) fn largest_and_norm(values: &[f64]) -> (f64, f64) {
-    let largest = largest_in(values);
-    if largest == 0.0 || !largest.is_finite() {
-        return (largest, largest);
-    }
-    let sum = if values.len() < LONG {
-        sum_of_squares(values, largest)
-    } else {
-        let mut sums = [0.0; PARTS];
-        let parts = values.par_chunks(values.len().div_ceil(PARTS));
-        parts.zip(&mut sums).for_each(|(part, sum)| *sum = sum_of_squares(part, largest));
-        sums.iter().sum()
-    };
-    (largest, largest * sum.sqrt())
-}
-
-/// Returns the sum of the squares of the values divided by `largest`, added in order.
-fn sum_of_squares(values: &[f64], largest: f64) -> f64 {
-    const GROUP: usize = 16;
-    let square = |value: f64| (value / largest) * (value / largest);
-    let (groups, rest) = values.as_chunks::<GROUP>();
-    let mut sum = 0.0;
-    for group in groups {
-        // Computed before they are added, so that the divisions are vectorised.
-        let squares = group.map(square);
-        squares.iter().for_each(|square| sum += square);
-    }
-    rest.iter().for_each(|value| sum += square(*value));
-    sum
-}
-
-/// Returns the largest magnitude of the values, or NaN if any of them is NaN.
-pub(super) fn largest_magnitude(values: impl Iterator<Item = f64>) -> f64 {
-    values.map(f64::abs).fold(0.0, |m: f64, v| if m.is_nan() || v.is_nan() { f64::NAN } else { m.max(v) })
-}
-
-/// Does the same for an array, several values at a time.
-pub(super) fn largest_in(values: &[f64]) -> f64 {
-    if values.len() < LONG {
-        return largest_in_part(values);
-    }
-    let larger = |a: f64, b: f64| largest_magnitude([a, b].into_iter());
-    values.par_chunks(LONG).map(largest_in_part).reduce(|| 0.0, larger)
-}
-
-fn largest_in_part(values: &[f64]) -> f64 {
-    const LANES: usize = 8;
-    let (groups, rest) = values.as_chunks::<LANES>();
-    let (mut largest, mut nan) = ([0.0; LANES], [false; LANES]);
-    for group in groups {
-        for lane in 0..LANES {
-            let value = group[lane].abs();
-            nan[lane] |= value.is_nan();
-            largest[lane] = if value > largest[lane] { value } else { largest[lane] };
-        }
-    }
-    let nan = nan.contains(&true).then_some(f64::NAN);
-    largest_magnitude(largest.into_iter().chain(nan).chain(rest.iter().copied()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_largest_magnitude_and_the_norm_are_those_of_a_plain_loop() {
-        for length in [0_usize, 1, 7, 8, 9, 16, 100, 1001, LONG - 1, LONG, 3 * LONG + 5] {
-            let mut values: Vec<f64> =
-                (0..length).map(|i| ((i * 7919 % 1013) as f64 - 500.0) / 3.0).collect();
-            let plain = |values: &[f64]| largest_magnitude(values.iter().copied());
-            let largest = plain(&values);
-            let of_part = |part: &[f64]| part.iter().map(|v| (v / largest) * (v / largest)).sum::<f64>();
-            let part = if length < LONG { LONG } else { length.div_ceil(PARTS) };
-            let squares: f64 = values.chunks(part).map(of_part).sum();
-            let expected = if length == 0 { 0.0 } else { largest * squares.sqrt() };
-            assert_eq!(largest_and_norm(&values), (largest, expected), "{length}");
-            for special in [f64::NAN, f64::NEG_INFINITY, -1e300, -0.0] {
-                for at in [0, length / 2, length.saturating_sub(1)] {
-                    let Some(value) = values.get_mut(at) else { continue };
-                    let before = std::mem::replace(value, special);
-                    assert_eq!(largest_in(&values).to_bits(), plain(&values).to_bits(), "{special} at {at}");
-                    values[at] = before;
-                }
-            }
-        }
-    }
 }

@@ -217,11 +217,12 @@ fn residuals_on_the_gpu_have_the_bits_of_the_host() {
             for scale in [1.0, 1e-200, 1e-308, 1e300, f64::NAN] {
                 x[n / 2] *= scale;
                 x.iter_mut().step_by(7).for_each(|x| *x *= scale);
-                let mut there = device.residuals(&matrix, 0).unwrap().unwrap();
+                let mut there = device.residuals(&matrix, 0, 0).unwrap().unwrap();
                 let here = [Residual::plain(&matrix, &b, &x), Residual::compensated(&matrix, &b, &x)];
                 for (compensated, here) in [false, true].into_iter().zip(here) {
                     let there = Residual::on_device(&mut *there, compensated, &b, &x).unwrap();
-                    let bits = |r: &Residual| [bits(&r.vector), bits(&[r.norm, r.at_most])].concat();
+                    let numbers = |r: &Residual| [r.norm, r.at_most, r.decoupled];
+                    let bits = |r: &Residual| [bits(&r.vector), bits(&numbers(r))].concat();
                     let same = bits(&here) == bits(&there)
                         || scale.is_nan() && here.at_most.is_nan() && there.at_most.is_nan();
                     assert!(same, "{what}, {scale:e}, compensated: {compensated}");

@@ -126,16 +126,18 @@ pub(super) fn inflow(device: &Cuda, incoming: &Arc<Csr>, reserve: u64) -> Result
     Ok(Some(Box::new(certificate::OnDevice::new(device, incoming, reserve)?)))
 }
 
-/// Returns what computes residuals on the device; none for a matrix that the host is faster with.
+/// Returns what computes residuals on the device; none for a matrix that the host is faster with. The diagonal of the matrix begins
+/// in column `below`.
 pub(super) fn residuals(
     device: &Cuda,
     matrix: &Arc<Csr>,
+    below: usize,
     reserve: u64,
 ) -> Result<Option<Box<dyn Residuals>>> {
     if !sums_rows_fast(matrix) {
         return Ok(None);
     }
-    Ok(Some(Box::new(residual::OnDevice::new(device, matrix, reserve)?)))
+    Ok(Some(Box::new(residual::OnDevice::new(device, matrix, below, reserve)?)))
 }
 
 /// Returns the value of a numeric parameter; the first of `values` if the user set none.

@@ -31,11 +31,14 @@ impl Step {
             Step::Parts => ("residual_parts", 2),
         };
         let vectors: &[_] = match self {
-            Step::Parts => &["errors", "sums", "parts"],
-            _ => &["b", "x", "r", "errors", "sums"],
+            Step::Parts => &["errors", "sums", "quotients", "parts"],
+            _ => &["b", "x", "r", "errors", "sums", "quotients"],
         };
         let mut parameters: Vec<_> = vectors.iter().map(|&name| vector(name)).collect();
         parameters.push(Parameter::value::<u64>("rows"));
+        if !matches!(self, Step::Parts) {
+            parameters.push(Parameter::value::<u64>("below"));
+        }
         let defines = vec![("STEP", step.to_string()), ("PART", RESIDUAL_PART.to_string())];
         Reader { name, text: include_str!("../../../kernels/residual.cu"), parameters, defines }
     }
@@ -55,29 +58,34 @@ pub(super) fn sources() -> Vec<KernelSource> {
 /// The matrix and the vectors of residuals.
 pub(super) struct OnDevice {
     resident: Resident,
+    /// The column of the diagonal entry of the first row.
+    below: usize,
     b: CudaArray<f64>,
     x: CudaArray<f64>,
     r: CudaArray<f64>,
     errors: CudaArray<f64>,
     sums: CudaArray<f64>,
+    quotients: CudaArray<f64>,
     parts: CudaArray<f64>,
 }
 
 impl OnDevice {
-    /// Copies the matrix to the device. Fails if `reserve` bytes do not stay free.
-    pub fn new(device: &Cuda, matrix: &Arc<Csr>, reserve: u64) -> Result<OnDevice> {
+    /// Copies the matrix, whose diagonal begins in column `below`, to the device. Fails if `reserve` bytes do not stay free.
+    pub fn new(device: &Cuda, matrix: &Arc<Csr>, below: usize, reserve: u64) -> Result<OnDevice> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
-        let vectors = ((4 * rows + cols) * size_of::<f64>()) as u64;
+        let vectors = ((5 * rows + cols) * size_of::<f64>()) as u64;
         let resident = Resident::of(device, matrix, reserve.saturating_add(vectors))?;
         let vector = |n: usize| device.allocate::<f64>(WHAT, n);
         Ok(OnDevice {
             resident,
+            below,
             b: vector(rows)?,
             x: vector(cols)?,
             r: vector(rows)?,
             errors: vector(rows)?,
             sums: vector(rows)?,
-            parts: vector(3 * rows.div_ceil(RESIDUAL_PART))?,
+            quotients: vector(rows)?,
+            parts: vector(4 * rows.div_ceil(RESIDUAL_PART))?,
         })
     }
 }
@@ -88,7 +96,7 @@ impl Residuals for OnDevice {
         compensated: bool,
         (b, x): (&[f64], &[f64]),
         r: &mut [f64],
-        parts: &mut [[f64; 3]],
+        parts: &mut [[f64; 4]],
     ) -> Result<()> {
         let rows = r.len();
         self.b.fill_from(b)?;
@@ -100,11 +108,14 @@ impl Residuals for OnDevice {
             arguments.scratch("r", &self.r);
             arguments.scratch("errors", &self.errors);
             arguments.scratch("sums", &self.sums);
+            arguments.scratch("quotients", &self.quotients);
             arguments.value("rows", rows as u64);
+            arguments.value("below", self.below as u64);
         })?;
         self.resident.launch(Step::Parts.kernel(), parts.len().div_ceil(BLOCK as usize), |arguments| {
             arguments.scratch("errors", &self.errors);
             arguments.scratch("sums", &self.sums);
+            arguments.scratch("quotients", &self.quotients);
             arguments.scratch("parts", &self.parts);
             arguments.value("rows", rows as u64);
         })?;

@@ -13,12 +13,10 @@ use crate::parallel::zeros;
 use crate::scalar::Scalar;
 use crate::solve::System;
 use crate::solve::checkpoint::{Reader, Writer};
-use crate::solve::forward_error::{self, Estimator};
+use crate::solve::forward_error::{self, Estimator, Evidence};
 use crate::solve::given::MatrixRef;
-use crate::solve::verdict::{
-    self, Judge, Measured, joined_norm, larger, largest_and_norm, largest_in, largest_magnitude, norm,
-    normal_residual,
-};
+use crate::solve::norms::{joined_norm, larger, largest_and_norm, largest_in, largest_magnitude, norm};
+use crate::solve::verdict::{self, Judge, Measured, Rows, normal_residual};
 use std::io::{self, Write};
 
 /// A column of the answer. It is contiguous, whereas b and the vectors of devices are row-major.
@@ -27,10 +25,14 @@ struct Column {
     /// Whether x is still zero as allocated.
     fresh: bool,
     x: Vec<f64>,
-    /// b - A x.
+    /// b - A x, unless `is_b` is set.
     r: Vec<f64>,
+    /// Whether b - A x is b, because x is zero. Then r is not written, which saves time.
+    is_b: bool,
     /// The power of two that r was divided by when it was passed to the device.
     scale: f64,
+    /// The largest |r_i / a_ii|, if r was computed from the entries of A.
+    decoupled: f64,
 }
 
 /// Host memory for solves of one size, allocated once.
@@ -75,7 +77,16 @@ impl<'a, D: Device, T: Scalar> Host<'a, D, T> {
         memory: &'a mut Memory<T>,
     ) -> Result<Host<'a, D, T>> {
         if memory.columns.len() != k || memory.next_x.len() != n {
-            let column = || Ok(Column { fresh: true, x: zeros(n)?, r: zeros(n)?, scale: 1.0 });
+            let column = || {
+                Ok(Column {
+                    fresh: true,
+                    x: zeros(n)?,
+                    r: zeros(n)?,
+                    is_b: false,
+                    scale: 1.0,
+                    decoupled: 0.0,
+                })
+            };
             *memory = Memory {
                 columns: (0..k).map(|_| column()).collect::<Result<_>>()?,
                 next_x: zeros(n)?,
@@ -89,16 +100,24 @@ impl<'a, D: Device, T: Scalar> Host<'a, D, T> {
         Ok(Host { device, system, k, memory })
     }
 
+    /// Returns the residual b - A x of a column.
+    fn residual(&self, column: usize) -> &[f64] {
+        residual(&self.memory.columns[column], self.system.b)
+    }
+
     /// Computes the residual of the proposed x: the plain one if it certifies the goal, otherwise the compensated one.
     fn measure(&mut self, column: usize, aim: &Aim) -> Measured {
         let Memory { next_x: x, next_r: r, b, complete, judge, .. } = &mut *self.memory;
         let b = one_column(self.system.b, self.k, column, b);
         let found = match self.system.matrix {
-            MatrixRef::Stored(matrix) => judge.measure(self.device, (matrix, b, x), aim.norm_b, aim.goal, r),
+            MatrixRef::Stored(matrix) => {
+                judge.measure(self.device, Rows { matrix, below: 0, b, x }, aim.norm_b, aim.goal, r)
+            }
             MatrixRef::Applied(product) => verdict::of_product(product, (b, x), aim.norm_a, r),
             MatrixRef::OfRank(rows) => {
                 rows.halo().complete(x, complete);
-                judge.measure(self.device, (rows.matrix(), b, complete), aim.norm_b, aim.goal, r)
+                let rows = Rows { matrix: rows.matrix(), below: rows.halo().below(), b, x: complete };
+                judge.measure(self.device, rows, aim.norm_b, aim.goal, r)
             }
         };
         self.memory.found = Some(found);
@@ -153,9 +172,12 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
             // Exact: b - A 0 = b.
             None => {
                 self.clear(column);
-                let Memory { columns, b, .. } = &mut *self.memory;
-                let b = one_column(self.system.b, k, column, b);
-                each_entry(self.device, &mut columns[column].r, |i, r| *r = b[i]);
+                let b = self.system.b;
+                let Column { r, is_b, .. } = &mut self.memory.columns[column];
+                *is_b = k == 1;
+                if k > 1 {
+                    each_entry(self.device, r, |i, r| *r = b[i * k + column]);
+                }
                 Truth::OF_ZERO
             }
             Some(x0) => {
@@ -166,7 +188,7 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
             }
         };
         if !truth.residual.is_finite() {
-            let r = &self.memory.columns[column].r;
+            let r = self.residual(column);
             let row = first_row(self.device, r.iter().copied());
             let norm = self.device.fold(norm(r), joined_norm);
             return Err(Error::StartScale { row, norm, norm_b: aim.norm_b });
@@ -183,9 +205,10 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         let Memory { columns, host, .. } = &mut *self.memory;
         for (index, column) in columns.iter_mut().enumerate() {
             if live(index) {
-                column.scale = scale(self.device, &column.r);
-                let Column { r, scale, .. } = column;
-                each_row(self.device, host, self.k, |i, row| row[index] = T::from_f64(r[i] / *scale));
+                let r = residual(column, self.system.b);
+                let by = scale(self.device, r);
+                each_row(self.device, host, self.k, |i, row| row[index] = T::from_f64(r[i] / by));
+                column.scale = by;
             } else {
                 let host = host.iter_mut().skip(index).step_by(self.k);
                 host.for_each(|host| *host = T::default());
@@ -218,8 +241,9 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
 
     fn accept(&mut self, column: usize, aim: &Aim) -> Truth {
         let Memory { columns, next_x, next_r, found, b, .. } = &mut *self.memory;
-        let Column { x, r, .. } = &mut columns[column];
+        let Column { x, r, is_b, decoupled, .. } = &mut columns[column];
         let Some(found) = found.take() else { return Truth::OF_ZERO };
+        (*is_b, *decoupled) = (false, found.decoupled);
         std::mem::swap(x, next_x);
         std::mem::swap(r, next_r);
         let b = one_column(self.system.b, self.k, column, b);
@@ -242,13 +266,12 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         next_x.copy_from_slice(&columns[column].x);
         self.measure(column, aim);
         let truth = self.accept(column, aim);
-        let Column { r, scale: by, .. } = &mut self.memory.columns[column];
-        *by = scale(self.device, r);
+        self.memory.columns[column].scale = scale(self.device, self.residual(column));
         truth
     }
 
     fn normal_residual(&mut self, column: usize, norm_a: Option<f64>) -> f64 {
-        let r = &self.memory.columns[column].r;
+        let r = self.residual(column);
         let product = self.system.matrix.multiply(r);
         if let Some(matrix) = self.system.matrix.entries() {
             return normal_residual(self.device, matrix, r, &product);
@@ -285,8 +308,9 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     ) -> Result<Option<f64>> {
         let Some(matrix) = self.system.matrix.entries() else { return Ok(None) };
         let Memory { columns, next_x, next_r: z, host, estimator, .. } = &mut *self.memory;
-        let Column { x, r, .. } = &columns[column];
-        let mut z_of_m = &r[..];
+        let Column { x, decoupled, .. } = &columns[column];
+        let r = residual(&columns[column], self.system.b);
+        let mut z_of_m = r;
         if let Some((m, [from, to])) = m {
             let by = scale(self.device, r);
             if self.k > 1 {
@@ -301,12 +325,10 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
             z.iter_mut().zip(of_column).for_each(|(z, host)| *z = host.to_f64() * by);
             z_of_m = z;
         }
+        let answer = Evidence { x, r, decoupled: *decoupled, z: z_of_m, smallest };
         Ok(match self.system.matrix {
-            MatrixRef::OfRank(rows) => {
-                let below = rows.halo().below();
-                forward_error::over_ranks(self.device, (matrix, below), x, r, z_of_m, smallest)
-            }
-            _ => estimator.estimate(matrix, x, r, z_of_m, smallest, next_x),
+            MatrixRef::OfRank(_) => forward_error::over_ranks(self.device, &answer),
+            _ => estimator.estimate(matrix, &answer, next_x),
         })
     }
 
@@ -350,6 +372,11 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         let values = from.rows::<T>(total * k, rows.start * k..rows.end * k)?;
         Ok(work.upload(vector, &values))
     }
+}
+
+/// Returns the residual b - A x of a column, where b has one column if the residual is b.
+fn residual<'a>(column: &'a Column, b: &'a [f64]) -> &'a [f64] {
+    if column.is_b { b } else { &column.r }
 }
 
 /// Rows of an array that a thread processes as one task.
