@@ -4,10 +4,10 @@ use crate::common::each_backend::gpu;
 use crate::common::harness::skip;
 use crate::common::process;
 use crate::common::ranks::{bits, distance, over_ranks};
-use solver::device::distributed::{Distributed, in_threads};
+use solver::device::distributed::{Distributed, RowNumbers, in_threads};
 use solver::device::sweep::dot_sweep;
 use solver::device::{Cuda, Device, Slot, SlotState, cuda};
-use solver::engine::{Cg, Matrix, Purpose, RankMatrix, RightHandSide, RightHandSides, Solver};
+use solver::engine::{Cg, Matrix, Partition, Purpose, RankMatrix, RightHandSide, RightHandSides, Solver};
 use solver::error::{Error, Result};
 use solver::operator::dot_into;
 use solver::scalar::Precision;
@@ -63,6 +63,7 @@ impl Case<'_> {
             precond: self.precond.parse()?,
             precision: self.precision,
             assume_symmetric: false,
+            partition: Partition::Entries,
         };
         RankMatrix::distribute(ranks, ranks.is_first().then_some(matrix), &purpose)
     }
@@ -188,7 +189,7 @@ fn a_kernel_that_waits_for_a_rank_that_fails_ends() {
     let began = Instant::now();
     let all = in_threads(size, |ranks| {
         let gpu = Cuda::new(ranks.rank())?;
-        let device = Distributed::new(gpu, ranks.clone(), 0)?;
+        let device = Distributed::new(gpu, ranks.clone(), RowNumbers::From(0))?;
         let mut slots = device.slots(1, 1)?;
         let x = device.vector::<f64>(1000, 1)?;
         ranks.agreed(device.synchronize())?;
