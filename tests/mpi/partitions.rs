@@ -1,7 +1,7 @@
 //! Solves over ranks whose rows are divided by coordinates or by the graph of the matrix.
 
 use super::launcher::{messages, over, solve};
-use crate::common::process::{cg, errors, program, run, word};
+use crate::common::process::{cg, errors, run, word};
 use solver::source::{read_vector, read_vectors, write_vectors};
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,8 @@ fn vector(path: &Path, columns: usize) {
 #[test]
 fn files_are_in_the_order_of_the_matrix_over_two_to_four_ranks() {
     let folder = tempfile::tempdir().unwrap();
-    let [b, x0, single, many] = ["b.npy", "x0.npy", "single.npy", "many.npy"].map(|name| folder.path().join(name));
+    let [b, x0, single, many] =
+        ["b.npy", "x0.npy", "single.npy", "many.npy"].map(|name| folder.path().join(name));
     vector(&b, 1);
     vector(&x0, 1);
     vector(&many, 3);
@@ -44,13 +45,17 @@ fn files_are_in_the_order_of_the_matrix_over_two_to_four_ranks() {
             let (code, report) = solve(ranks, &[&["cg"], &args[..], &more].concat());
             assert_eq!((code, &report["converged"]), (0, &true.into()), "{report}");
             let [got, wanted] = [&report, &one].map(|report| report["iterations"].as_f64().unwrap());
-            assert!((got - wanted).abs() <= (0.01 * wanted).max(1.0), "{partition}, {ranks}: {got} for {wanted}");
+            assert!(
+                (got - wanted).abs() <= (0.01 * wanted).max(1.0),
+                "{partition}, {ranks}: {got} for {wanted}"
+            );
             assert!(distance(&read_vector(&file).unwrap(), &expected) < 1e-6, "{partition}, {ranks}");
             let device = report["device"].as_str().unwrap();
             assert!(device.starts_with(&format!("{ranks} ranks by {partition} (")), "{device}");
         }
         let file = folder.path().join("columns.npy");
-        let columns = ["cg", "--matrix", MESH, "--rhs", word(&many), "--partition", partition, "--output", word(&file)];
+        let columns =
+            ["cg", "--matrix", MESH, "--rhs", word(&many), "--partition", partition, "--output", word(&file)];
         let (code, _) = solve(3, &columns);
         assert_eq!(code, 0);
         let (code, _) = cg(&["--matrix", MESH, "--rhs", word(&many), "--output", word(&single)]);
@@ -71,7 +76,8 @@ fn each_rank_reads_its_rows_and_moves_them_by_the_coordinates_of_a_file() {
     let by_file = format!("coordinates:{}", word(&points));
     let output = folder.path().join("x.npy");
     let solved = |matrix: &str, partition: &str| {
-        let args = ["--matrix", matrix, "--partition", partition, "--rhs", "random:5", "--output", word(&output)];
+        let args =
+            ["--matrix", matrix, "--partition", partition, "--rhs", "random:5", "--output", word(&output)];
         let (code, report) = solve(3, &[&["minres", "--precond", "jacobi"], &args[..]].concat());
         assert_eq!(code, 0, "{report}");
         (fs::read(&output).unwrap(), report["iterations"].clone())
@@ -81,7 +87,7 @@ fn each_rank_reads_its_rows_and_moves_them_by_the_coordinates_of_a_file() {
     assert_eq!(solved(MESH, "coordinates"), expected);
     for name in ["mesh.slv", "mesh.mtx"] {
         let file = folder.path().join(name);
-        let done = run(program().arg("convert").args([MESH, word(&file)]));
+        let done = run(&["convert", MESH, word(&file)]);
         assert!(done.status.success(), "{}", errors(&done));
         assert_eq!(solved(word(&file), &by_file), expected, "{name}");
     }
@@ -132,7 +138,7 @@ fn wrong_partitions_are_refused_once() {
     write_vectors(path("infinite.npy"), &points, 2).unwrap();
     let file = |name: &str| format!("coordinates:{}", word(&path(name)));
     let slv = path("mesh.slv");
-    let done = run(program().arg("convert").args([MESH, word(&slv)]));
+    let done = run(&["convert", MESH, word(&slv)]);
     assert!(done.status.success(), "{}", errors(&done));
     let mut all = vec![
         (MESH, file("missing.npy"), "no such file of coordinates"),
@@ -151,13 +157,66 @@ fn wrong_partitions_are_refused_once() {
         assert!(errors(&done).contains(expected), "{partition}: {}", errors(&done));
     }
     // One process has all rows, with or without a launcher.
-    for mut command in [over(1, &["cg", MESH, "--partition", "coordinates"]), {
-        let mut alone = program();
-        alone.args(["cg", MESH, "--partition", "coordinates"]);
-        alone
-    }] {
-        let done = run(&mut command);
+    let args = ["cg", MESH, "--partition", "coordinates"];
+    for done in [over(1, &args).output().unwrap(), run(&args)] {
         assert_eq!(done.status.code(), Some(2));
         assert!(errors(&done).contains("the solve has one device"), "{}", errors(&done));
     }
+}
+
+/// Writes the matrix of a grid whose rows and columns are in no good order.
+#[cfg(feature = "metis")]
+fn shuffled(path: &Path) {
+    let side = 60_usize;
+    let number = |row: usize| row * 1009 % (side * side) + 1;
+    let mut entries = Vec::new();
+    for row in 0..side * side {
+        entries.push((row, row, 4));
+        entries.extend((row % side > 0).then(|| (row, row - 1, -1)));
+        entries.extend((row >= side).then(|| (row, row - side, -1)));
+    }
+    let mut text = format!("%%MatrixMarket matrix coordinate real symmetric\n3600 3600 {}\n", entries.len());
+    for (row, column, value) in entries {
+        let [row, column] = [number(row), number(column)];
+        text.push_str(&format!("{} {} {value}\n", row.max(column), row.min(column)));
+    }
+    fs::write(path, text).unwrap();
+}
+
+#[cfg(feature = "metis")]
+#[test]
+fn the_graph_of_a_shuffled_grid_has_parts_that_exchange_few_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let [matrix, x, graph] = ["shuffled.mtx", "x.npy", "graph.npy"].map(|name| folder.path().join(name));
+    shuffled(&matrix);
+    let received = |partition: &str| {
+        let done = run(&["info", word(&matrix), "--ranks", "4", "--partition", partition, "--json"]);
+        let prediction: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!(prediction["partition"], partition);
+        let parts = prediction["parts"].as_array().unwrap();
+        parts.iter().map(|part| part["received"].as_u64().unwrap()).sum::<u64>()
+    };
+    let [entries, by_graph] = ["entries", "graph"].map(received);
+    // Two lines of 60 points cut a grid into four squares.
+    assert!(entries > 5000 && by_graph < 320, "{entries}, {by_graph}");
+    let args = ["--matrix", word(&matrix), "--rhs", "random:2", "--rtol", "1e-10", "--output"];
+    assert_eq!(cg(&[&args[..], &[word(&x)]].concat()).0, 0);
+    let more = [word(&graph), "--partition", "graph"];
+    assert_eq!(solve(4, &[&["cg"], &args[..], &more].concat()).0, 0);
+    let [got, expected] = [&graph, &x].map(|path| read_vector(path).unwrap());
+    assert!(distance(&got, &expected) < 1e-8);
+}
+
+#[test]
+fn the_exchange_of_boxes_is_predicted_and_named_by_the_report() {
+    let done = run(&["info", "poisson3d:16x16x16", "--ranks", "8", "--partition", "coordinates", "--json"]);
+    let prediction: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    for part in prediction["parts"].as_array().unwrap() {
+        assert_eq!((&part["received"], &part["neighbours"]), (&192.into(), &3.into()));
+    }
+    let (code, report) = solve(4, &["cg", "--matrix", "poisson3d:16x16x16", "--partition", "coordinates"]);
+    let device = report["device"].as_str().unwrap();
+    let expected =
+        "4 ranks by coordinates (a rank receives 256 numbers at most and has 2 neighbours at most)";
+    assert!(code == 0 && device.starts_with(expected), "{device}");
 }

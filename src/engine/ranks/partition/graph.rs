@@ -17,7 +17,7 @@ const FEWEST: usize = 8;
 /// Returns the part of each group of this rank.
 pub fn parts_of(ranks: &Ranks, groups: &Groups, rows: &Csr, parts: usize) -> Result<Vec<u32>> {
     let total = groups.starts[ranks.size()];
-    if total < FEWEST * parts {
+    if parts == 1 || total < FEWEST * parts {
         return Ok(groups.in_order(ranks, parts));
     }
     let lists = neighbours(ranks, groups, rows)?;

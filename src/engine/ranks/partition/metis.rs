@@ -1,13 +1,13 @@
-//! Partitions a graph with METIS.
+//! Partitions a graph with METIS: multilevel k-way partitioning that minimises the numbers that the parts exchange.
 //!
 //! # Reference
-//! G. Karypis and V. Kumar, A fast and high quality multilevel scheme for partitioning irregular graphs, SIAM Journal on Scientific
-//! Computing 20, 1998.
+//! G. Karypis and V. Kumar, Multilevel k-way partitioning scheme for irregular graphs, Journal of Parallel and Distributed Computing
+//! 48, 1998.
 
 use crate::error::{Error, Result};
 use crate::parallel::{lock, room};
 use metis::Graph;
-use metis::option::Seed;
+use metis::option::{ObjType, Seed};
 use std::sync::Mutex;
 
 /// Whether this build has the graph partitioner.
@@ -18,9 +18,6 @@ pub const MISSING: &str = "";
 
 /// The seed of its random numbers.
 const SEED: i32 = 1;
-/// The largest number of parts that are found by recursive bisection, which balances them better; more are found at once, which takes
-/// less time.
-const BISECTED: usize = 8;
 /// The largest sum of all weights: METIS adds them as numbers of 32 bits.
 const LARGEST: u64 = 1 << 30;
 
@@ -45,12 +42,10 @@ pub fn parts_of(offsets: &[usize], neighbours: &[u32], weights: &[u64], parts: u
     let mut found = room::<i32>(weights.len())?;
     found.resize(weights.len(), 0);
     let graph = Graph::new(1, nparts, &starts, &links).map_err(|error| failed(error.to_string()))?;
-    let graph = graph.set_vwgt(&scaled).set_option(Seed(SEED));
+    // The number of vertices that parts need of other parts, and not that of the links between parts.
+    let graph = graph.set_vwgt(&scaled).set_option(ObjType::Vol).set_option(Seed(SEED));
     let one = lock(&ONE);
-    let cut = match parts <= BISECTED {
-        true => graph.part_recursive(&mut found),
-        false => graph.part_kway(&mut found),
-    };
+    let cut = graph.part_kway(&mut found);
     drop(one);
     cut.map_err(|error| failed(format!("METIS failed: {error}")))?;
     Ok(found.into_iter().map(|part| part as u32).collect())
