@@ -214,7 +214,10 @@ fn the_exchange_of_boxes_is_predicted_and_named_by_the_report() {
     for part in prediction["parts"].as_array().unwrap() {
         assert_eq!((&part["received"], &part["neighbours"]), (&192.into(), &3.into()));
     }
-    let (code, report) = solve(4, &["cg", "--matrix", "poisson3d:16x16x16", "--partition", "coordinates"]);
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("cg.toml");
+    fs::write(&config, "partition = \"coordinates\"\n").unwrap();
+    let (code, report) = solve(4, &["cg", "--matrix", "poisson3d:16x16x16", "--config", word(&config)]);
     let device = report["device"].as_str().unwrap();
     let expected =
         "4 ranks by coordinates (a rank receives 256 numbers at most and has 2 neighbours at most)";

@@ -244,6 +244,26 @@ fn a_list_of_gpus_is_a_device_of_one_call() {
 }
 
 #[test]
+fn the_rows_of_a_list_of_gpus_are_divided_by_coordinates() {
+    let (_alone, list, count) = list();
+    for (name, precond) in [(GRID, "jacobi"), (NODES, "block-jacobi"), (NODES, "ssor")] {
+        let matrix = Matrix::open(name).unwrap();
+        let b = matrix.problem("random:7").unwrap().b;
+        let solver = |device: &str| Cg::new(&matrix).device(device).precond(precond).unwrap();
+        let prepare = || solver(&list).partition(Partition::Coordinates).prepare().unwrap();
+        let one = solver("cuda:0").solve(&b).unwrap();
+        let mut cg = prepare();
+        let several = cg.solve(&b).unwrap();
+        assert!(several.converged() && distance(several.x(), one.x()) < 1e-5, "{name}: {}", several.report());
+        assert_eq!(bits(several.x()), bits(prepare().solve(&b).unwrap().x()));
+        let many = cg.solve_many(RightHandSides::new(&[&b[..], &b[..]].concat(), 2)).unwrap();
+        assert!(many.converged());
+        let expected = format!("{count} ranks by coordinates (a rank receives ");
+        assert!(several.report().device.starts_with(&expected), "{}", several.report().device);
+    }
+}
+
+#[test]
 fn a_solve_on_a_list_of_gpus_is_prepared_once_and_runs_on_any_thread_and_after_errors() {
     let (_alone, list, count) = list();
     let matrix = Matrix::open(GRID).unwrap();
