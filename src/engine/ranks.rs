@@ -1,9 +1,11 @@
 //! Matrices, right-hand sides and solutions that are distributed over ranks.
 //!
-//! Every rank calls the same functions in the same order. A rank has a part of the rows of the matrix and of all vectors; see [`Partition`].
+//! Every rank calls the same functions in the same order. A rank has a part of the rows of the matrix and of all vectors; see
+//! [`Partition`].
 //! Each rank makes its rows of a generated mesh, and reads its rows of a file that allows it. The first rank reads a Matrix Market file and
 //! sends each entry to the rank that has its row. Any other matrix is read by the first rank, which sends the other ranks their rows.
 
+mod division;
 mod file;
 mod graph;
 mod mesh;
@@ -25,11 +27,12 @@ use crate::scalar::Precision;
 use crate::solve::Method;
 use crate::solve::problem::Problem;
 use bytemuck::Pod;
+pub use division::RankPart;
 pub use graph::RankGraph;
 pub(super) use operator::{RankOrder, of_rows};
 use partition::Held;
 pub use partition::{Partition, SETTING as PARTITION};
-pub use prediction::{Cluster, Network, RankPart, RankPrediction};
+pub use prediction::{Cluster, Network, RankPrediction};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;

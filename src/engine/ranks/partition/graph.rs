@@ -1,4 +1,4 @@
-//! Parts of the graph of a matrix with few links between them.
+//! Parts of the graph of a matrix that need few numbers of each other.
 //!
 //! A vertex of the graph is a group of rows that belong together; two are linked if a row of one has an entry in a column of the other.
 //! The first rank collects the graph, without values, and partitions it.

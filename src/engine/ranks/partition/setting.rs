@@ -31,7 +31,7 @@ pub enum Partition {
     Coordinates,
     /// The same, with the coordinates of a file: a point for each row, or for each node of the same number of rows.
     CoordinatesIn(PathBuf),
-    /// Parts of the graph of the matrix with few links between them, by METIS. Needs the cargo feature `metis`.
+    /// Parts of the graph of the matrix that need few numbers of each other, by METIS. Needs the cargo feature `metis`.
     Graph,
 }
 
