@@ -64,6 +64,7 @@
 //! | `plot` | `solver::plot`: pictures as SVG, PNG and PDF |
 //! | `nalgebra` (default) | conversions from and to the matrices of `nalgebra-sparse`, and its product as the backend `nalgebra` |
 //! | `sprs` (default) | conversions from and to the matrices of `sprs`, and its product as the backend `sprs` |
+//! | `metis` | the partition `graph` of a system over ranks, by METIS; needs a C compiler to build |
 //! | `mpi` | one solve over the processes that an MPI launcher starts; needs an MPI library and libclang to build |
 
 pub mod backend;

@@ -12,9 +12,10 @@
 
 mod complete;
 mod ghosts;
+mod parts;
 mod transpose;
 
-use crate::device::distributed::{Border, Distributed, Halo, Local, RankSlots, Ranks};
+use crate::device::distributed::{Border, Distributed, Halo, Local, RankSlots, Ranks, RowNumbers};
 use crate::device::{Op, Slot, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
@@ -22,6 +23,7 @@ use crate::operator::{Cost, DotInto, LinearOperator, Operator};
 use crate::scalar::Scalar;
 pub use complete::complete_operator;
 use ghosts::Ghosts;
+pub use parts::rows_of_parts;
 use std::fmt;
 use std::sync::Arc;
 pub use transpose::{ColumnCounts, swap_rows, transposed};
@@ -31,6 +33,15 @@ pub struct RankRows {
     /// Its columns are those of a complete vector; see [`Halo`].
     matrix: Arc<Csr>,
     halo: Halo,
+    numbers: RowNumbers,
+}
+
+/// The rows of a rank with their entries in the order of the matrix as it was given.
+pub struct AsGiven {
+    /// The rows. Their columns are counted among those that occur on this rank, in the order of the matrix as given.
+    pub matrix: Csr,
+    /// The column of the matrix as given of each column.
+    pub columns: Vec<u32>,
 }
 
 impl fmt::Debug for RankRows {
@@ -55,7 +66,8 @@ impl RankRows {
         };
         let width = own.len() + ghosts.len();
         let matrix = Arc::new(ranks.agreed(rows.with_columns(width, complete))?);
-        Ok(RankRows { matrix, halo })
+        let numbers = RowNumbers::From(starts[ranks.rank()]);
+        Ok(RankRows { matrix, halo, numbers })
     }
 
     /// Returns the rows; their columns are those of a complete vector.
@@ -66,6 +78,27 @@ impl RankRows {
     /// Returns the exchange of ghosts.
     pub fn halo(&self) -> &Halo {
         &self.halo
+    }
+
+    /// Returns the numbers of the rows in the matrix as it was given.
+    pub fn numbers(&self) -> &RowNumbers {
+        &self.numbers
+    }
+
+    /// Returns the rows with their entries in the order of the matrix as it was given. All ranks call this together.
+    pub fn as_given(&self) -> Result<AsGiven> {
+        let numbers: Vec<f64> = self.numbers.all(self.rows()).map(|number| number as f64).collect();
+        // Whole numbers of 32 bits are exact.
+        let mut given = Vec::new();
+        self.halo.complete(&numbers, &mut given);
+        let mut order: Vec<u32> = (0..given.len() as u32).collect();
+        order.sort_unstable_by_key(|column| given[*column as usize] as u32);
+        let columns = order.iter().map(|column| given[*column as usize] as u32).collect();
+        let mut places = vec![0; order.len()];
+        (0..).zip(&order).for_each(|(place, column)| places[*column as usize] = place);
+        let rows: Vec<u32> = (0..self.rows() as u32).collect();
+        let matrix = self.matrix.renumbered(&rows, order.len(), |column| places[column as usize]);
+        Ok(AsGiven { matrix: self.halo.ranks().agreed(matrix)?, columns })
     }
 
     /// Returns the number of rows of this rank.

@@ -9,6 +9,7 @@ use super::pagerank::args::PagerankArgs;
 use super::precond::{PreconditionerParser, PreconditionersArgs, listed_below};
 use super::running::RunArgs;
 use super::tune::args::TuneArgs;
+use crate::engine::Partition;
 use crate::precond::Preconditioner;
 use crate::source::Columns;
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -109,6 +110,7 @@ Examples:
   solver cg poisson3d:60x60x60 --checkpoint p.ckpt --checkpoint-every 5m
   solver cg poisson3d:60x60x60 --checkpoint p.ckpt --resume p.ckpt --rtol 1e-10
   solver cg hex27:48x48x50,dof=3 --device cuda --backend vector:threads=16
+  mpirun -n 8 solver cg poisson3d:100x100x100 --partition coordinates
   solver cg F1 --backend hybrid --plot plots/f1.svg
 
 A matrix of the catalog that is not on this machine, such as F1, is downloaded on first use.
@@ -161,6 +163,11 @@ pub struct CgArgs {
     /// common space for all right-hand sides, and takes fewer but longer iterations [default: classic]
     #[arg(long, value_enum)]
     pub variant: Option<Variant>,
+    /// Divide the rows among the ranks of mpirun, or among several GPUs: entries (ranges of the rows), coordinates (boxes of a generated
+    /// mesh), coordinates:FILE (a point for each row, or for each node of the same number of rows: .npy, .mtx or .txt), or graph
+    /// (parts of the graph of the matrix, by METIS; needs the cargo feature metis)
+    #[arg(long, value_name = "PARTITION", default_value = "entries")]
+    pub partition: Partition,
     /// The options of every solve.
     #[command(flatten)]
     pub run: RunArgs,
@@ -222,6 +229,7 @@ Examples:
   solver info poisson2d:1000x1000 --spy plots/poisson.png
   solver info elasticity3d:12x12x12 --json
   solver info poisson3d:100x100x100 --ranks 64 --latency 1.5 --network 25
+  solver info poisson3d:100x100x100 --ranks 64 --partition coordinates
   solver info F1";
 
 /// Options of `solver info`.
@@ -252,6 +260,9 @@ pub struct InfoArgs {
     /// With --ranks: R ranks share the memory bandwidth of a machine like this one
     #[arg(long, value_name = "R", default_value_t = 1, requires = "ranks")]
     pub ranks_per_machine: usize,
+    /// With --ranks: divide the rows in this way, as in solver cg --partition: entries, coordinates, coordinates:FILE or graph
+    #[arg(long, value_name = "PARTITION", default_value = "entries", requires = "ranks")]
+    pub partition: Partition,
     /// With --ranks: a message takes this long, in microseconds [default: measured under a launcher, or 2]
     #[arg(long, value_name = "MICROSECONDS", requires = "ranks")]
     pub latency: Option<f64>,

@@ -164,6 +164,7 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
     let mut prepared = Solver::new(plan.method, &matrix)
         .settled(plan.running.request.clone(), plan.running.settled.clone())
         .assume_symmetric(plan.assume_symmetric)
+        .partition(plan.partition.clone())
         .stopping(plan.stopping.clone())
         .checkpoints(plan.checkpoints.clone())
         .tune(plan.run.tune)

@@ -4,6 +4,7 @@ use super::args::InfoArgs;
 use super::flags::{as_flag, bad};
 use super::layout::{labelled, wrapped};
 use super::load::load_matrix;
+use super::plan::check_partition;
 use super::progress::{during, metered};
 use super::{fetch, launch, print, print_json};
 use crate::engine::{Cluster, Info, Network};
@@ -19,6 +20,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
     args.spy.as_deref().map_or(Ok(()), |path| super::paths::check_writable(("--spy", path)))?;
     fetch::on_first_use(fetch::missing(&args.matrix)?)?;
     if let Some(ranks) = args.ranks {
+        check_partition(&args.partition, &args.matrix)?;
         return predict(args, ranks);
     }
     let info = describe(args)?;
@@ -51,7 +53,8 @@ fn predict(args: &InfoArgs, ranks: usize) -> Result<bool> {
     }
     let options = Options { as_stored: args.as_stored, columns: args.columns, ..Options::default() };
     let matrix = load_matrix(&args.matrix, options)?;
-    let cluster = Cluster { ranks, per_machine: args.ranks_per_machine, network };
+    let (per_machine, partition) = (args.ranks_per_machine, args.partition.clone());
+    let cluster = Cluster { ranks, per_machine, network, partition };
     let prediction = during("measuring the memory bandwidth".to_owned(), || matrix.over_ranks(&cluster))?;
     match args.json {
         true => print_json(&prediction)?,

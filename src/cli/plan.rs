@@ -7,13 +7,14 @@ use super::matrix_arg::MatrixArg;
 use super::running::{RunArgs, Running, bad, file};
 use super::summary::Line;
 use super::vectors::{FromFile, RightHandSide, writer};
-use crate::engine::Stopping;
+use crate::engine::{Partition, Stopping};
 use crate::error::Result;
 use crate::observe::phrases::count;
 use crate::solve::Method;
 use crate::solve::checkpoint::{self, Checkpoints, Saved};
 use crate::source::catalog::Entry;
 use crate::stop::StoppingRule;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// A solve that is ready to run.
@@ -38,6 +39,8 @@ pub struct Plan {
     pub stopping: Stopping,
     /// Whether the symmetry check is skipped.
     pub assume_symmetric: bool,
+    /// How the rows are divided among ranks or GPUs.
+    pub partition: Partition,
     /// The checkpoint files to write and to resume from.
     pub checkpoints: Checkpoints,
     /// The file for the solution.
@@ -77,6 +80,9 @@ impl Plan {
         };
         let running = args.run.resolve(None, args.precond, rhs.columns())?;
         let x0 = args.x0.as_deref().map(|path| start(path, rhs.columns())).transpose()?;
+        check_partition(&args.partition, &matrix)?;
+        let divided = super::launch::ranks().is_some() || !running.settled.shares.is_empty();
+        args.partition.check_divided(divided)?;
         let fetch = super::fetch::missing(&matrix)?;
         Ok(Plan {
             method,
@@ -89,6 +95,7 @@ impl Plan {
             stopping: Stopping { time_limit: running.time_limit, ..stopping },
             running,
             assume_symmetric: args.assume_symmetric,
+            partition: args.partition,
             checkpoints,
             output: args.output,
         })
@@ -109,6 +116,7 @@ impl Plan {
         plan.add("rhs", &self.rhs);
         plan.add_if("x0", self.x0.as_ref());
         plan.add("preconditioner", self.running.request.precond);
+        plan.add_if("partition", Some(&self.partition).filter(|partition| !partition.is_in_order()));
         for tolerance in &self.stopping.tolerances(self.run.precision)? {
             match tolerance {
                 StoppingRule::RelativeResidual(t) => plan.add("rtol", format!("{t:e}")),
@@ -144,6 +152,12 @@ impl Plan {
         }
         self.x0.as_ref().map_or(Ok(()), |x0| x0.values(rows).map(drop))
     }
+}
+
+/// Checks that this build has a partition, and that the coordinates of the matrix are known if it needs them.
+pub(super) fn check_partition(partition: &Partition, matrix: &OsStr) -> Result<()> {
+    partition.check()?;
+    partition.check_coordinates(matrix)
 }
 
 /// Reads the start, which has as many columns as there are right-hand sides.

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
-pub use distributed::{Distributed, Ranks};
+pub use distributed::{Distributed, Ranks, RowNumbers};
 pub use formula::{Formula, Name, Product};
 pub use lent::{LentIndices, LentNumbers, LentRows};
 use rayon::prelude::*;
@@ -319,9 +319,9 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         None
     }
 
-    /// Returns the first row of this rank's part of a vector.
-    fn first_row(&self) -> usize {
-        0
+    /// Returns the numbers of the rows of this rank's part of a vector.
+    fn row_numbers(&self) -> &RowNumbers {
+        &RowNumbers::From(0)
     }
 
     /// Agrees among the ranks of a distributed device on a condition that the host finds, so that no rank waits for another. Returns

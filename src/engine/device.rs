@@ -388,11 +388,16 @@ impl DeviceHandle {
 
     /// Describes the devices of all ranks, of which this is one: `2 ranks, each a GPU (NVIDIA H200)`.
     pub(super) fn describe_over(&self, ranks: &Ranks) -> String {
+        self.describe_parts(ranks, "")
+    }
+
+    /// Does the same for ranks whose rows `parts` describes.
+    pub(super) fn describe_parts(&self, ranks: &Ranks, parts: &str) -> String {
         let each = match (&self.0, self.describe().split_once(' ')) {
             (Opened::Cuda(_), Some((_, hardware))) => format!("a GPU {hardware}"),
             _ => self.describe().to_owned(),
         };
-        format!("{} ranks, each {each}", ranks.size())
+        format!("{} ranks{parts}, each {each}", ranks.size())
     }
 
     /// Returns the name with the hardware: `cpu (2 threads)`.

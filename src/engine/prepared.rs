@@ -6,6 +6,7 @@ use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
 use super::range::check_range;
 use super::rank_session;
+use super::ranks::{PARTITION, Partition, RankMatrix};
 use super::rhs::RightHandSide;
 use super::running::HISTORY_CAPACITY;
 use super::session::{Recipe, Session, session};
@@ -56,6 +57,7 @@ pub struct Prepared {
     observers: Vec<Box<dyn Observer + Send>>,
     ended: Arc<AtomicBool>,
     assume_symmetric: bool,
+    partition: Partition,
     recipe: Recipe,
     request: Request,
     choosing: Choosing,
@@ -109,6 +111,7 @@ impl Prepared {
             Some(settled) => settled,
             None => settings.request.settle()?,
         };
+        settings.check_partition(&settled)?;
         settled.check_device()?;
         let devices = match settings.device.take_if(|_| settled.shares.is_empty()) {
             _ if !settled.shares.is_empty() => spread::open(&settings, &settled)?,
@@ -133,6 +136,7 @@ impl Prepared {
             observers,
             ended,
             assume_symmetric,
+            partition,
             ..
         } = settings;
         let applied = matches!(matrix, Input::Applied(_));
@@ -166,6 +170,7 @@ impl Prepared {
             observers,
             ended,
             assume_symmetric,
+            partition,
             recipe,
             request,
             choosing,
@@ -196,6 +201,10 @@ impl Prepared {
             ("backend", facts.backend.clone()),
             ("preconditioner", facts.precond.clone()),
         ];
+        let partition = self.matrix.of_rank().map_or(&self.partition, RankMatrix::partition);
+        if !partition.is_in_order() {
+            self.checkpoints.labels.push((PARTITION, partition.to_string()));
+        }
     }
 
     /// Makes sure that a backend for `k` columns is prepared: the one that is, or another choice of `auto`, for which matrix and
@@ -216,6 +225,7 @@ impl Prepared {
         settings.custom_precond = self.recipe.custom_precond.clone();
         settings.choosing = self.choosing;
         settings.assume_symmetric = self.assume_symmetric;
+        settings.partition = self.partition.clone();
         let (session, recipe, _, labels) = open_session(&self.devices, &mut settings, &self.backend)?;
         let facts = Facts {
             backend: labels.map_or_else(|| recipe.backend.label(), |labels| labels.backend),

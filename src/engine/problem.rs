@@ -219,17 +219,17 @@ impl RhsName {
 impl RhsName {
     /// Creates the rows of this rank of the right-hand side for a distributed matrix. All ranks call this together.
     pub fn make_rows(&self, matrix: &RankMatrix) -> Result<Problem> {
-        let (columns, rows) = (self.columns(), matrix.rows());
+        let (columns, n, numbers) = (self.columns(), matrix.rows().len(), matrix.rows.numbers());
         let b = match self {
-            RhsName::TimesOnes => return Ok(problem::with_known_answer_over_ranks(&matrix.rows)),
-            RhsName::Ones => vec![1.0; rows.len()],
-            RhsName::Random(seed) => problem::random_rows(rows, *seed),
-            RhsName::Randoms(seed, count) => problem::random_columns(rows, *seed, *count)?,
+            RhsName::TimesOnes => return problem::with_known_answer_over_ranks(&matrix.rows),
+            RhsName::Ones => vec![1.0; n],
+            RhsName::Random(seed) => problem::random_rows(numbers.all(n), *seed),
+            RhsName::Randoms(seed, count) => problem::random_columns(numbers.all(n), *seed, *count)?,
             RhsName::File(file) => {
                 let all = file.values(matrix.total_rows())?;
-                all[rows.start * columns..rows.end * columns].to_vec()
+                numbers.pick(all, n, columns).into_owned()
             }
-            RhsName::Attached => attached(&[], rows.len())?.b,
+            RhsName::Attached => attached(&[], n)?.b,
         };
         Ok(Problem { b, columns, answer: None, description: self.to_string() })
     }

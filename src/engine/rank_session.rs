@@ -133,7 +133,7 @@ fn build<D: Local + Pick<T>, T: Scalar>(
     let (precision, columns) = (settings.request.precision, settings.request.columns);
     let own = Own::<D, T>::build(&held, matrix, settings, backend);
     let own = matrix.ranks().agreed(own)?;
-    let distributed = Distributed::new(held.clone(), matrix.ranks().clone(), matrix.rows().start)?;
+    let distributed = Distributed::new(held.clone(), matrix.ranks().clone(), matrix.rows.numbers().clone())?;
     let a =
         distributed::operator(&distributed, &matrix.rows, own.operator.clone(), precision.narrow_values());
     let a = matrix.ranks().agreed(a)?;

@@ -1,13 +1,16 @@
 //! Matrices, right-hand sides and solutions that are distributed over ranks.
 //!
-//! Every rank calls the same functions in the same order. A rank has a contiguous range of rows of the matrix and of all vectors.
+//! Every rank calls the same functions in the same order. A rank has a part of the rows of the matrix and of all vectors; see
+//! [`Partition`].
 //! Each rank makes its rows of a generated mesh, and reads its rows of a file that allows it. The first rank reads a Matrix Market file and
 //! sends each entry to the rank that has its row. Any other matrix is read by the first rank, which sends the other ranks their rows.
 
+mod division;
 mod file;
 mod graph;
 mod mesh;
 mod operator;
+mod partition;
 mod prediction;
 mod symmetry;
 mod text;
@@ -18,15 +21,19 @@ use crate::backend::distributed::RankRows;
 use crate::device::Ranks;
 use crate::error::Result;
 use crate::format::stats::Blocks;
-use crate::format::{Csr, Offsets, Pattern, Values, partition};
+use crate::format::{Csr, Offsets, Pattern, Values, partition::by_entries};
 use crate::precond::{OverRanks, Preconditioner};
 use crate::scalar::Precision;
 use crate::solve::Method;
 use crate::solve::problem::Problem;
 use bytemuck::Pod;
+pub use division::RankPart;
 pub use graph::RankGraph;
 pub(super) use operator::{RankOrder, of_rows};
-pub use prediction::{Cluster, Network, RankPart, RankPrediction};
+use partition::Held;
+pub use partition::{Partition, SETTING as PARTITION};
+pub use prediction::{Cluster, Network, RankPrediction};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,10 +56,11 @@ pub(super) struct RankFacts {
     pub note: Option<String>,
     /// The preconditioner that the parts are made for, settled for the whole matrix.
     pub precond: Preconditioner,
+    pub partition: Partition,
 }
 
 /// The solve that a matrix is distributed for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Purpose {
     /// The method.
     pub method: Method,
@@ -62,11 +70,15 @@ pub struct Purpose {
     pub precision: Precision,
     /// Whether the symmetry check is skipped.
     pub assume_symmetric: bool,
+    /// How the rows are divided among the ranks.
+    pub partition: Partition,
 }
 
 /// How the first rank distributes a matrix.
 struct Plan {
     starts: Vec<usize>,
+    /// Rows that belong together.
+    together: usize,
     precond: Preconditioner,
     note: Option<String>,
 }
@@ -79,8 +91,8 @@ impl Plan {
         Plan::check_values(&matrix.csr, purpose)?;
         let precond = precond.settle(&matrix.csr);
         let together = common_multiple(precond.together().max(1), unknowns_of_a_node(&matrix.csr));
-        let starts = partition::by_entries(&matrix.csr, parts, together);
-        Ok(Plan { starts, precond, note })
+        let starts = by_entries(&matrix.csr, parts, together);
+        Ok(Plan { starts, together, precond, note })
     }
 
     /// Refuses values that the precision cannot hold.
@@ -114,7 +126,8 @@ impl RankMatrix {
     /// matrix.
     pub fn distribute(ranks: &Ranks, matrix: Option<&Matrix>, purpose: &Purpose) -> Result<RankMatrix> {
         let plan = matrix.map(|matrix| Plan::of(matrix, ranks.size(), purpose)).transpose();
-        RankMatrix::planned(ranks, matrix, ranks.agreed(plan)?, |starts| {
+        let plan = ranks.agreed(plan)?;
+        RankMatrix::planned(ranks, (matrix, plan), &purpose.partition, |starts| {
             scatter(ranks, matrix.map(|matrix| &*matrix.csr), starts)
         })
     }
@@ -123,7 +136,7 @@ impl RankMatrix {
     pub(super) fn of_shared(ranks: &Ranks, matrix: &Matrix, purpose: &Purpose) -> Result<RankMatrix> {
         let plan = ranks.is_first().then(|| Plan::of(matrix, ranks.size(), purpose)).transpose();
         let first = Some(matrix).filter(|_| ranks.is_first());
-        RankMatrix::planned(ranks, first, ranks.agreed(plan)?, |starts| {
+        RankMatrix::planned(ranks, (first, ranks.agreed(plan)?), &purpose.partition, |starts| {
             matrix.csr.row_band(starts[ranks.rank()]..starts[ranks.rank() + 1])
         })
     }
@@ -131,25 +144,30 @@ impl RankMatrix {
     /// Distributes the rows by the plan of the first rank, which has the matrix. `rows` returns those of this rank.
     fn planned(
         ranks: &Ranks,
-        matrix: Option<&Matrix>,
-        plan: Option<Plan>,
+        (matrix, plan): (Option<&Matrix>, Option<Plan>),
+        partition: &Partition,
         rows: impl FnOnce(&[usize]) -> Result<Csr>,
     ) -> Result<RankMatrix> {
         let starts = plan.as_ref().map_or_else(Vec::new, |plan| plan.starts.clone());
         let starts = starts_from_first(ranks, starts)?;
         let named = plan.as_ref().map_or_else(String::new, |plan| plan.precond.to_string());
         let precond = ranks.text_from_first(&named)?.parse()?;
-        let nnz = ranks.from_first(vec![matrix.map_or(0, |matrix| matrix.nnz() as u64)])?[0];
+        let nnz = matrix.map_or(0, |matrix| matrix.nnz() as u64);
+        let numbers = ranks.from_first(vec![nnz, plan.as_ref().map_or(1, |plan| plan.together as u64)])?;
+        let (nnz, together) = (numbers[0], numbers[1] as usize);
         let rows = ranks.agreed(rows(&starts))?;
-        let rows = Arc::new(RankRows::new(ranks, &starts, rows)?);
+        let name = matrix.map_or_else(String::new, Matrix::title);
+        let held = Held { starts: &starts, together, name: matrix.map_or("", Matrix::name) };
+        let rows = Arc::new(held.divide(ranks, rows, partition)?);
         let facts = RankFacts {
-            name: matrix.map_or_else(String::new, Matrix::title),
+            name,
             stand_in: matrix.and_then(Matrix::stand_in),
             nnz,
             notes: matrix.map_or_else(Vec::new, |matrix| matrix.notes().to_vec()),
             seconds_load: matrix.map_or(0.0, |matrix| matrix.metadata.seconds_load),
             note: plan.and_then(|plan| plan.note),
             precond,
+            partition: partition.clone(),
         };
         Ok(RankMatrix { rows, facts: Arc::new(facts) })
     }
@@ -159,9 +177,33 @@ impl RankMatrix {
         self.rows.halo().ranks()
     }
 
-    /// Returns the rows of this rank.
+    /// Returns the rows of this rank, counted in the order of ranks. With the partition `entries`, these are the rows of the matrix as it
+    /// was given.
     pub fn rows(&self) -> Range<usize> {
         self.rows.halo().rows()
+    }
+
+    /// Returns the numbers of the rows of this rank in the matrix as it was given, in increasing order.
+    pub fn row_numbers(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.rows.numbers().all(self.rows.rows())
+    }
+
+    /// Returns the most numbers that a rank receives from other ranks in a product with one vector, and the most ranks that one exchanges
+    /// numbers with. All ranks call this together.
+    pub fn largest_exchange(&self) -> (usize, usize) {
+        let mut most = [self.rows.halo().ghosts(), self.rows.halo().neighbours()].map(|number| number as f64);
+        self.ranks().fold_all(&mut most, f64::max);
+        (most[0] as usize, most[1] as usize)
+    }
+
+    /// Returns the partition of the rows.
+    pub(super) fn partition(&self) -> &Partition {
+        &self.facts.partition
+    }
+
+    /// Returns the rows of this rank of an array of `columns` columns that has all rows as they were given.
+    pub fn pick<'a>(&self, all: &'a [f64], columns: usize) -> Cow<'a, [f64]> {
+        self.rows.numbers().pick(all, self.rows.rows(), columns)
     }
 
     /// Returns the number of rows of all ranks.
@@ -169,9 +211,14 @@ impl RankMatrix {
         self.rows.halo().total_rows()
     }
 
-    /// Sends each rank its rows of an array of `columns` columns that the first rank has.
+    /// Writes the rows of this rank to their places in an array of `columns` columns that has all rows as they were given.
+    pub(super) fn put(&self, rows: &[f64], all: &mut [f64], columns: usize) {
+        self.rows.numbers().put(rows, all, columns);
+    }
+
+    /// Sends each rank its rows of an array of `columns` columns that the first rank has, in the order of the matrix as given.
     pub fn scatter(&self, all: Option<&[f64]>, columns: usize) -> Result<Vec<f64>> {
-        self.ranks().scatter(all, self.rows().len() * columns)
+        self.rows.numbers().scatter(self.ranks(), all, (self.rows.rows(), columns))
     }
 
     /// Sends each rank its rows of a problem that the first rank has.
@@ -189,17 +236,18 @@ impl RankMatrix {
         Ok(Problem { b, columns, answer, description })
     }
 
-    /// Collects the rows of all ranks on the first rank; the other ranks get nothing.
+    /// Collects the rows of all ranks on the first rank, in the order of the matrix as given; the other ranks get nothing.
     pub fn collect(&self, rows: &[f64]) -> Result<Option<Vec<f64>>> {
-        self.ranks().collect(rows)
+        self.rows.numbers().collect(self.ranks(), rows)
     }
 
     /// Describes the preconditioner as reports and checkpoints name it.
     pub(super) fn precond_label(&self) -> String {
-        let precond = self.facts.precond;
+        let RankFacts { precond, partition, .. } = &*self.facts;
         match precond.over_ranks() {
             OverRanks::Schwarz => {
-                format!("{precond} in each of {} ranks (additive Schwarz)", self.ranks().size())
+                let parts = if partition.is_in_order() { String::new() } else { partition.describe() + " " };
+                format!("{precond} in each of {} ranks {parts}(additive Schwarz)", self.ranks().size())
             }
             OverRanks::Same | OverRanks::Products => precond.to_string(),
         }

@@ -3,7 +3,7 @@
 use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;
 use super::range::check_range;
-use super::ranks::RankMatrix;
+use super::ranks::{PARTITION, Partition, RankMatrix};
 use super::stopping::Stopping;
 use super::tune::Choosing;
 use super::watch::Phases;
@@ -69,6 +69,7 @@ pub(super) struct Settings {
     pub device: Option<DeviceHandle>,
     pub custom_precond: Option<Arc<dyn Product>>,
     pub assume_symmetric: bool,
+    pub partition: Partition,
     pub check_products: bool,
     pub choosing: Choosing,
     pub stopping: Stopping,
@@ -89,6 +90,7 @@ impl Settings {
             device: None,
             custom_precond: None,
             assume_symmetric: false,
+            partition: Partition::default(),
             check_products: false,
             choosing: Choosing::default(),
             stopping: Stopping::default(),
@@ -137,6 +139,19 @@ impl Settings {
         }
         self.request.device = "cpu".to_owned();
         Ok(())
+    }
+
+    /// Refuses a partition of a matrix that is not divided, or is divided already.
+    pub fn check_partition(&self, settled: &Settled) -> Result<()> {
+        if self.partition.is_in_order() {
+            return Ok(());
+        }
+        if let Input::OfRank(_) = self.matrix {
+            let reason = "the matrix is distributed already; set the partition of its purpose";
+            return Err(Error::setting(PARTITION, &self.partition, reason));
+        }
+        self.partition.check_divided(!settled.shares.is_empty())?;
+        self.partition.check()
     }
 
     /// Returns whether [`check_matrix`](Self::check_matrix) must compare the entries of a square matrix.

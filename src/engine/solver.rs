@@ -5,7 +5,7 @@ use super::device::{DeviceHandle, Request, Settled};
 use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
 use super::prepared::Prepared;
-use super::ranks::RankMatrix;
+use super::ranks::{Partition, RankMatrix};
 use super::rhs::RightHandSide;
 use super::settings::{Input, Settings};
 use super::stopping::Stopping;
@@ -142,6 +142,13 @@ impl Solver {
     /// runs in a process.
     pub fn device(mut self, name: &str) -> Solver {
         self.0.request.device = name.to_owned();
+        self
+    }
+
+    /// Sets how several GPUs divide the rows: ranges of the rows, boxes of a mesh, or parts of the graph of the matrix. Needs several GPUs;
+    /// a [`RankMatrix`] has the partition of its [`Purpose`](super::Purpose).
+    pub fn partition(mut self, partition: Partition) -> Solver {
+        self.0.partition = partition;
         self
     }
 

@@ -3,7 +3,7 @@
 use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;
 use super::rank_session;
-use super::ranks::{self, Purpose, RankMatrix};
+use super::ranks::{self, Partition, Purpose, RankMatrix};
 use super::session::{Recipe, Session, UPDATE_AGAIN};
 use super::settings::{Input, Settings};
 use super::team::{NO_TUNING, Team, Turn, turn};
@@ -13,10 +13,12 @@ use crate::backend::Choice;
 use crate::device::Ranks;
 use crate::error::{Error, Result};
 use crate::observe::{Batch, Observer};
-use crate::parallel::split_front;
+use crate::parallel::{split_front, zeros};
 use crate::solve::checkpoint::Checkpoints;
 use crate::solve::{MatrixRef, Method, Outcome, System};
 use crate::stop::StoppingRule;
+use crate::text::thousands;
+use std::borrow::Cow;
 
 /// What a rank keeps.
 struct OfRank {
@@ -44,8 +46,19 @@ pub(super) struct Labels {
 impl Labels {
     /// Describes what the ranks of a matrix have chosen. All ranks call this together.
     pub fn of(matrix: &RankMatrix, device: &DeviceHandle, backend: &str) -> Result<Labels> {
+        let parts = match matrix.partition() {
+            partition if partition.is_in_order() => String::new(),
+            partition => {
+                let (numbers, neighbours) = matrix.largest_exchange();
+                let [numbers, neighbours] = [numbers, neighbours].map(|number| thousands(number as u64));
+                let by = partition.describe();
+                format!(
+                    " {by} (a rank receives {numbers} numbers at most and has {neighbours} neighbours at most)"
+                )
+            }
+        };
         Ok(Labels {
-            device: device.describe_over(matrix.ranks()),
+            device: device.describe_parts(matrix.ranks(), &parts),
             backend: ranks::backend_label(matrix.ranks(), backend)?,
             precond: matrix.precond_label(),
         })
@@ -58,6 +71,7 @@ struct Order {
     request: Request,
     backend: Choice,
     assume_symmetric: bool,
+    partition: Partition,
 }
 
 impl Order {
@@ -68,11 +82,12 @@ impl Order {
         (ranks, device): (&Ranks, &DeviceHandle),
         phases: Phases,
     ) -> Result<OfRank> {
-        let Order { method, request, backend, assume_symmetric } = self;
+        let Order { method, request, backend, assume_symmetric, partition } = self;
         let (precond, precision) = (request.precond, request.precision);
-        let purpose = Purpose { method: *method, precond, precision, assume_symmetric: *assume_symmetric };
+        let (method, assume_symmetric, partition) = (*method, *assume_symmetric, partition.clone());
+        let purpose = Purpose { method, precond, precision, assume_symmetric, partition };
         let matrix = RankMatrix::of_shared(ranks, matrix, &purpose)?;
-        let mut settings = Settings::new(*method, Input::OfRank(matrix.clone()));
+        let mut settings = Settings::new(method, Input::OfRank(matrix.clone()));
         (settings.request, settings.phases) = (request.clone(), phases);
         let (session, recipe, note) = rank_session::session(device, &matrix, &mut settings, backend)?;
         let labels = Labels::of(&matrix, device, &recipe.backend.label())?;
@@ -130,6 +145,7 @@ pub(super) fn session(devices: &[DeviceHandle], settings: &mut Settings, backend
         request: settings.request.clone(),
         backend: backend.clone(),
         assume_symmetric: settings.assume_symmetric,
+        partition: settings.partition.clone(),
     };
     let mut session = SpreadSession { devices: devices.to_vec(), order, matrix, team: None, is_stale: false };
     let team = session.build(&turn()?, std::mem::take(&mut settings.phases))?;
@@ -174,7 +190,8 @@ impl SpreadSession {
             None => self.build(&turn, Phases::default())?,
         };
         let wants_iterates = observers.iter().any(|observer| observer.wants_iterates());
-        let parts = rows_of_all(team.states(), (system, k), x);
+        let mut divided = Divided::of(team.states(), (system, k))?;
+        let parts = divided.rows(team.states(), x, k);
         let on_rank = |state: &mut OfRank, part: Rows<'_>, observers: &mut [&mut dyn Observer]| {
             let matrix = MatrixRef::OfRank(&state.matrix.rows);
             let system = System { matrix, b: part.b, x0: part.x0 };
@@ -183,15 +200,18 @@ impl SpreadSession {
         let found = team.run(
             &turn,
             parts,
-            |ranks, state, part| {
-                let mut collecting = Collecting { ranks, to: observers, wants_iterates };
+            |_, state, part| {
+                let rows = state.matrix.clone();
+                let mut collecting = Collecting { rows: &rows, to: observers, wants_iterates };
                 on_rank(state, part, &mut [&mut collecting])
             },
-            |ranks, state, part| {
-                let mut collecting = Collecting { ranks, to: &mut [], wants_iterates };
+            |_, state, part| {
+                let rows = state.matrix.clone();
+                let mut collecting = Collecting { rows: &rows, to: &mut [], wants_iterates };
                 on_rank(state, part, &mut [&mut collecting])
             },
         )?;
+        divided.put(team.states(), x, k);
         self.team = Some(team);
         let Some(first) = found.into_iter().next() else { unreachable!("there are several devices") };
         Ok(first)
@@ -219,28 +239,48 @@ struct Rows<'a> {
     x: &'a mut [f64],
 }
 
-/// Cuts the vectors of a system with `k` columns into the rows of the ranks.
-fn rows_of_all<'a>(
-    states: &[OfRank],
-    (system, k): (&System<'a>, usize),
-    mut x: &'a mut [f64],
-) -> Vec<Rows<'a>> {
-    let (b, x0) = (system.b, system.x0);
-    let of = |state: &OfRank| {
-        let rows = state.matrix.rows();
-        let range = rows.start * k..rows.end * k;
-        Rows {
-            b: &b[range.clone()],
-            x0: x0.map(|x0| &x0[range.clone()]),
-            x: split_front(&mut x, range.len()),
+/// The rows of each rank of the vectors of a system with `k` columns: slices, or copies if the rows of the ranks are no ranges.
+struct Divided<'a> {
+    b: Vec<Cow<'a, [f64]>>,
+    x0: Option<Vec<Cow<'a, [f64]>>>,
+    /// Empty if the x of the ranks are slices.
+    x: Vec<Vec<f64>>,
+}
+
+impl<'a> Divided<'a> {
+    fn of(states: &[OfRank], (system, k): (&System<'a>, usize)) -> Result<Divided<'a>> {
+        let picked = |all: &'a [f64]| states.iter().map(|state| state.matrix.pick(all, k)).collect();
+        let in_order = states.iter().all(|state| state.matrix.partition().is_in_order());
+        let copies = states.iter().filter(|_| !in_order);
+        let x = copies.map(|state| zeros(state.matrix.rows().len() * k)).collect::<Result<_>>()?;
+        Ok(Divided { b: picked(system.b), x0: system.x0.map(picked), x })
+    }
+
+    /// Returns the rows of each rank, with those of `x` if they are slices.
+    fn rows<'b>(&'b mut self, states: &[OfRank], mut x: &'b mut [f64], k: usize) -> Vec<Rows<'b>> {
+        let Divided { b, x0, x: copies } = self;
+        let mut copies = copies.iter_mut();
+        let of = |(rank, state): (usize, &OfRank)| Rows {
+            b: &b[rank],
+            x0: x0.as_ref().map(|x0| &*x0[rank]),
+            x: copies
+                .next()
+                .map_or_else(|| split_front(&mut x, state.matrix.rows().len() * k), |copy| &mut copy[..]),
+        };
+        states.iter().enumerate().map(of).collect()
+    }
+
+    /// Writes the copies to `x`.
+    fn put(&self, states: &[OfRank], x: &mut [f64], k: usize) {
+        for (state, copy) in states.iter().zip(&self.x) {
+            state.matrix.put(copy, x, k);
         }
-    };
-    states.iter().map(of).collect()
+    }
 }
 
 /// Passes what the first rank observes to the observers of the solve, with the x of all ranks.
 struct Collecting<'a, 'o> {
-    ranks: &'a Ranks,
+    rows: &'a RankMatrix,
     to: &'a mut [&'o mut dyn Observer],
     wants_iterates: bool,
 }
@@ -260,7 +300,7 @@ impl Observer for Collecting<'_, '_> {
 
     fn iterate(&mut self, iteration: usize, x: &[f64]) {
         // The rows of all ranks fit into memory, which has the x of the solve.
-        if let Ok(Some(x)) = self.ranks.collect(x) {
+        if let Ok(Some(x)) = self.rows.collect(x) {
             let wanting = self.to.iter_mut().filter(|observer| observer.wants_iterates());
             wanting.for_each(|observer| observer.iterate(iteration, &x));
         }
@@ -300,5 +340,60 @@ impl Session for SpreadSession {
         self.team = Some(self.build(&turn, Phases::default())?);
         self.is_stale = false;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Host;
+    use crate::device::Cpu;
+    use crate::engine::device::DeviceName;
+    use crate::engine::watch::OnIterate;
+    use crate::stop::StopReason;
+    use std::sync::mpsc;
+
+    /// Solves on three devices with a start; returns x and the last iterate.
+    fn solved(matrix: &Matrix, partition: Partition, (b, x0): (&[f64], &[f64])) -> (Vec<f64>, Vec<f64>) {
+        let k = b.len() / matrix.rows();
+        let devices = Team::<OfRank>::open(&[DeviceName::Cpu(Some(1)); 3]).unwrap();
+        let mut settings = Settings::new(Method::Cg, Input::Stored(matrix.clone()));
+        settings.partition = partition;
+        settings.request.columns = k;
+        let backend = Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, "auto").unwrap();
+        let (mut session, ..) = session(&devices, &mut settings, &backend).unwrap();
+        let system = System { matrix: MatrixRef::Stored(matrix.csr()), b, x0: Some(x0) };
+        let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-10)]);
+        let mut x = vec![0.0; b.len()];
+        let (sender, receiver) = mpsc::channel();
+        let mut observer = OnIterate(move |_, x: &[f64]| sender.send(x.to_vec()).unwrap());
+        let checkpoints = Checkpoints::default();
+        let reasons = match k {
+            1 => vec![
+                session.solve(&system, &rule, &checkpoints, &mut x, &mut [&mut observer]).unwrap().reason,
+            ],
+            _ => {
+                let outcomes =
+                    session.solve_columns((&system, k, &rule, &checkpoints), &mut x, &mut []).unwrap();
+                outcomes.into_iter().map(|outcome| outcome.reason).collect()
+            }
+        };
+        assert_eq!(reasons, vec![StopReason::Converged; k]);
+        drop(observer);
+        let last = receiver.iter().last().unwrap_or_else(|| x.clone());
+        (x, last)
+    }
+
+    #[test]
+    fn vectors_of_the_caller_are_divided_and_joined_in_the_order_of_the_matrix() {
+        let matrix = Matrix::open("hex27:5x4x6,dof=3").unwrap();
+        for k in [1, 3] {
+            let b: Vec<f64> = (0..matrix.rows() * k).map(|i| (i as f64).sin()).collect();
+            let x0: Vec<f64> = (0..matrix.rows() * k).map(|i| (i as f64).cos()).collect();
+            let (expected, _) = solved(&matrix, Partition::Entries, (&b, &x0));
+            let (x, last) = solved(&matrix, Partition::Coordinates, (&b, &x0));
+            let near = |a: &[f64]| a.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-7);
+            assert!(near(&x) && near(&last), "{k} columns");
+        }
     }
 }

@@ -545,17 +545,19 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns an error about rows that were counted from row `first` of the whole matrix with their numbers there.
-    pub(crate) fn in_rows_from(self, first: usize) -> Error {
+    /// Returns an error about rows that were counted on a rank with their numbers in the whole matrix. `number` converts numbers that
+    /// count from 0.
+    pub(crate) fn in_rows(self, number: impl Fn(usize) -> usize) -> Error {
+        let whole = |row: usize| number(row - 1) + 1;
         match self {
             Error::BadDiagonal { precond, row, value } => {
-                Error::BadDiagonal { precond, row: first + row, value }
+                Error::BadDiagonal { precond, row: whole(row), value }
             }
             Error::BadBlock { precond, row, size, at, pivot } => {
-                Error::BadBlock { precond, row: first + row, size, at: first + at, pivot }
+                Error::BadBlock { precond, row: whole(row), size, at: whole(at), pivot }
             }
             Error::Breakdown { precond, row, what, hint } => {
-                Error::Breakdown { precond, row: first + row, what, hint }
+                Error::Breakdown { precond, row: whole(row), what, hint }
             }
             other => other,
         }

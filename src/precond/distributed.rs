@@ -8,7 +8,7 @@ use crate::backend::distributed::{RankRows, of_each_rank};
 use crate::backend::{Operator, Pick};
 use crate::device::Distributed;
 use crate::device::distributed::Local;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::scalar::Scalar;
 use std::sync::Arc;
@@ -34,14 +34,13 @@ impl Preconditioner {
     ) -> Result<Option<Operator<Distributed<D>, T>>> {
         let OfRank { rows, own: (block, own), a } = *given;
         let (device, ranks) = (a.device(), rows.halo().ranks());
-        let first = rows.halo().rows().start;
+        let in_matrix = |error: Error| error.in_rows(|row| rows.numbers().of(row));
         if self.over_ranks() == OverRanks::Products {
-            let inverse =
-                inverse_diagonal::<T>(self.name(), block).map_err(|error| error.in_rows_from(first));
+            let inverse = inverse_diagonal::<T>(self.name(), block).map_err(in_matrix);
             let inverse = ranks.agreed(inverse)?;
             return chebyshev::of_diagonal(rows.matrix(), a, &inverse, self.values).map(Some);
         }
-        let built = self.build_for(block, own, reserve, columns).map_err(|error| error.in_rows_from(first));
+        let built = self.build_for(block, own, reserve, columns).map_err(in_matrix);
         Ok(ranks.agreed(built)?.map(|operator| of_each_rank(device, operator)))
     }
 }

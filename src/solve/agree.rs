@@ -57,7 +57,7 @@ fn from_numbers([kind, a, b]: [f64; 3]) -> Option<Stop> {
 mod tests {
     use super::*;
     use crate::device::Cpu;
-    use crate::device::distributed::{Distributed, in_threads};
+    use crate::device::distributed::{Distributed, RowNumbers, in_threads};
 
     #[test]
     fn ranks_stop_for_the_reason_of_the_first_rank_that_stops() {
@@ -70,7 +70,7 @@ mod tests {
             StopReason::Interrupted,
         ];
         let all = in_threads(3, |ranks| {
-            let device = Distributed::new(Cpu::new(Some(1))?, ranks.clone(), 0)?;
+            let device = Distributed::new(Cpu::new(Some(1))?, ranks.clone(), RowNumbers::From(0))?;
             assert!(stop(&device, None).is_none());
             for reason_there in rules {
                 // The first rank has no reason, and the last one another reason.

@@ -42,12 +42,13 @@ pub struct Checkpoints {
     /// The checkpoint to resume from.
     pub resume: Option<PathBuf>,
     /// Named settings on which a run depends in addition to system, method and device: the preconditioner, the precision, the
-    /// backend. A checkpoint with different labels is refused, except for the backend, which affects rounding only.
+    /// backend. A checkpoint with different labels is refused, except for the backend and the partition over ranks, which affect rounding
+    /// only.
     pub labels: Vec<(&'static str, String)>,
 }
 
 /// Settings that affect rounding only: a solve may be resumed with different values of these.
-const ROUNDING_ONLY: [&str; 3] = ["device", "hardware", "backend"];
+const ROUNDING_ONLY: [&str; 4] = ["device", "hardware", "backend", "partition"];
 
 /// Pairs of a setting's name and its value in a run.
 pub(super) type Identity = Vec<(String, String)>;
@@ -80,7 +81,7 @@ fn fingerprints(system: &System<'_>) -> Result<Option<[String; 3]>> {
             Some([of_matrix(matrix), of_vector(system.b), system.x0.map_or_else(no_start, of_vector)])
         }
         MatrixRef::OfRank(rows) => {
-            let of_vector = |vector| fingerprint::of_vector_of_ranks(rows.halo().ranks(), vector);
+            let of_vector = |vector| fingerprint::of_vector_of_ranks(rows, vector);
             let start = system.x0.map_or_else(|| Ok(no_start()), of_vector)?;
             Some([fingerprint::of_matrix_of_ranks(rows)?, of_vector(system.b)?, start])
         }

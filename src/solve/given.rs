@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, LinearOperator};
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A caller-defined square matrix of which only products with vectors are available, or a caller-defined approximation of an
@@ -89,11 +88,11 @@ impl<'a> MatrixRef<'a> {
         }
     }
 
-    /// Returns the number of rows of all ranks, and the rows of this process, of which there are `own`.
-    pub fn place(self, own: usize) -> (usize, Range<usize>) {
+    /// Returns the number of rows of all ranks, if this process has `own` rows.
+    pub fn rows_of_all(self, own: usize) -> usize {
         match self {
-            MatrixRef::OfRank(rows) => (rows.halo().total_rows(), rows.halo().rows()),
-            MatrixRef::Stored(_) | MatrixRef::Applied(_) => (own, 0..own),
+            MatrixRef::OfRank(rows) => rows.halo().total_rows(),
+            MatrixRef::Stored(_) | MatrixRef::Applied(_) => own,
         }
     }
 

@@ -2,12 +2,11 @@
 
 use super::given::MatrixRef;
 use super::norms::{larger, largest_magnitude};
-use crate::backend::distributed::RankRows;
+use crate::backend::distributed::{AsGiven, RankRows};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::parallel::{run_all, zeros};
 use crate::source::generate::random::Random;
-use std::ops::Range;
 
 /// One right-hand side or several, and the answer from which a single one was computed.
 #[derive(Clone, Debug)]
@@ -43,19 +42,25 @@ pub fn with_known_answer(matrix: &Csr) -> Problem {
     Problem { b, columns: 1, answer: None, description: "A*random, since A*ones vanishes".to_owned() }
 }
 
-/// Does the same for the rows of this rank. All ranks call this together.
-pub fn with_known_answer_over_ranks(rows: &RankRows) -> Problem {
-    let (halo, description) = (rows.halo(), "A*ones".to_owned());
-    let ranks = halo.ranks();
-    let (b, scale, empty_row) = row_sums(rows.matrix());
+/// Does the same for the rows of this rank, with the bits of one process. All ranks call this together.
+pub fn with_known_answer_over_ranks(rows: &RankRows) -> Result<Problem> {
+    let (ranks, description) = (rows.halo().ranks(), "A*ones".to_owned());
+    // Rows are summed in the order of the matrix as given.
+    let given = rows.numbers().listed().map(|_| rows.as_given()).transpose()?;
+    let (b, scale, empty_row) = row_sums(given.as_ref().map_or(rows.matrix(), |given| &given.matrix));
     let scale = ranks.fold(scale, larger);
     let largest = ranks.fold(largest_magnitude(b.iter().copied()), larger);
     if !(scale > 0.0 && largest <= ROUNDING * scale) {
         let known = scale != 0.0 && !ranks.any(empty_row);
-        return Problem { answer: known.then(|| vec![1.0; b.len()]), b, columns: 1, description };
+        return Ok(Problem { answer: known.then(|| vec![1.0; b.len()]), b, columns: 1, description });
     }
-    let b = MatrixRef::OfRank(rows).multiply(&random_rows(halo.rows(), SEED));
-    Problem { b, columns: 1, answer: None, description: "A*random, since A*ones vanishes".to_owned() }
+    let b = match given {
+        Some(AsGiven { matrix, columns }) => {
+            matrix.multiply_reference(&random_rows(columns.iter().map(|column| *column as usize), SEED))
+        }
+        None => MatrixRef::OfRank(rows).multiply(&random_rows(rows.numbers().all(b.len()), SEED)),
+    };
+    Ok(Problem { b, columns: 1, answer: None, description: "A*random, since A*ones vanishes".to_owned() })
 }
 
 /// Returns A times ones, with each row summed in order, the largest sum of magnitudes in a row, and whether such a sum is 0.
@@ -83,12 +88,12 @@ pub fn random(n: usize, seed: u64) -> Vec<f64> {
 }
 
 /// Computes some rows of [`random`].
-pub fn random_rows(rows: Range<usize>, seed: u64) -> Vec<f64> {
+pub fn random_rows(rows: impl Iterator<Item = usize>, seed: u64) -> Vec<f64> {
     rows.map(|row| 2.0 * Random::at(seed, row as u64).unit() - 1.0).collect()
 }
 
 /// Computes some rows of `k` columns, row-major: column j is [`random`] for the seed plus j.
-pub fn random_columns(rows: Range<usize>, seed: u64, k: usize) -> Result<Vec<f64>> {
+pub fn random_columns(rows: impl ExactSizeIterator<Item = usize>, seed: u64, k: usize) -> Result<Vec<f64>> {
     let n = rows.len();
     let entries = n.checked_mul(k).ok_or(Error::OutOfMemory { bytes: n as u128 * k as u128 * 8 })?;
     let mut b = zeros(entries)?;

@@ -4,7 +4,7 @@ use crate::common::archives::gzip;
 use crate::common::memory;
 use solver::Error;
 use solver::device::distributed::in_threads;
-use solver::engine::{Purpose, RankMatrix};
+use solver::engine::{Partition, Purpose, RankMatrix};
 use solver::precond::Preconditioner;
 use solver::scalar::Precision;
 use solver::solve::Method;
@@ -91,6 +91,7 @@ fn a_packed_matrix_that_is_read_for_ranks_is_refused_early_if_a_line_is_too_long
         precond: Preconditioner::NONE,
         precision: Precision::F64,
         assume_symmetric: false,
+        partition: Partition::Entries,
     };
     let matrix = b"%%MatrixMarket matrix coordinate real general\n3 3 3\n1 1 1\n2 2 1\n3 3 1\n";
     let folder = tempfile::tempdir().unwrap();

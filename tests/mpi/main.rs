@@ -12,6 +12,7 @@ mod common;
 mod faults;
 mod graphs;
 mod launcher;
+mod partitions;
 mod solves;
 
 fn main() -> std::process::ExitCode {

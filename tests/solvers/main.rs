@@ -36,6 +36,7 @@ mod ranks_chains;
 mod ranks_files;
 mod ranks_graphs;
 mod ranks_on_gpus;
+mod ranks_partition;
 mod rounded_symmetry;
 mod rules;
 mod several_devices;

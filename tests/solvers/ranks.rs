@@ -2,7 +2,7 @@
 
 use crate::common::ranks::{bits, distance, over_ranks};
 use solver::device::Ranks;
-use solver::engine::{Answers, Matrix, Purpose, RankMatrix, RhsName, RightHandSides, Solver};
+use solver::engine::{Answers, Matrix, Partition, Purpose, RankMatrix, RhsName, RightHandSides, Solver};
 use solver::error::{Error, Result};
 use solver::prelude::Answer;
 use solver::scalar::Precision;
@@ -44,6 +44,7 @@ impl Case<'_> {
             precond: self.precond.parse()?,
             precision: self.precision,
             assume_symmetric: false,
+            partition: Partition::Entries,
         };
         RankMatrix::distribute(ranks, ranks.is_first().then_some(matrix), &purpose)
     }
@@ -354,6 +355,7 @@ fn meshes_that_each_rank_makes_are_those_that_the_first_rank_distributes() {
                 precond: precond.parse().unwrap(),
                 precision: Precision::F64,
                 assume_symmetric: false,
+                partition: Partition::Entries,
             };
             for rhs in ["A*ones", "ones", "random:3"] {
                 let whole = matrix.problem(rhs).unwrap();

@@ -1,7 +1,7 @@
 //! Files of which each rank reads its own rows: the matrices, verdicts and answers of one process.
 
 use crate::common::ranks::over_ranks;
-use solver::engine::{Matrix, Purpose, RankGraph, RankMatrix, Solver};
+use solver::engine::{Matrix, Partition, Purpose, RankGraph, RankMatrix, Solver};
 use solver::error::{Error, Result};
 use solver::format::stats::{PartRows, PartVerdict, Verdict, symmetry_of};
 use solver::format::{Coo, Csr, Offsets, Values};
@@ -116,7 +116,13 @@ fn write(folder: &Path, name: &str, matrix: Csr, symmetric: bool) -> std::path::
 fn solved(size: usize, path: &Path, precond: &str, assume_symmetric: bool) -> Result<(Answer, Vec<f64>)> {
     let found = over_ranks(size, |ranks| {
         let (method, precision) = (Method::Cg, Precision::F64);
-        let purpose = Purpose { method, precond: precond.parse()?, precision, assume_symmetric };
+        let purpose = Purpose {
+            method,
+            precond: precond.parse()?,
+            precision,
+            assume_symmetric,
+            partition: Partition::Entries,
+        };
         let matrix = RankMatrix::read(ranks, path.as_os_str(), &purpose)?.expect("a binary file");
         let problem = solver::engine::RhsName::Ones.make_rows(&matrix)?;
         let solver = Solver::over_ranks(method, &matrix).device("cpu").threads(1).precond(precond)?;
@@ -184,6 +190,7 @@ fn files_that_cannot_be_read_by_rows_are_left_to_the_first_rank() {
         precond: "none".parse().unwrap(),
         precision: Precision::F64,
         assume_symmetric: false,
+        partition: Partition::Entries,
     };
     for name in [text.as_os_str(), "no-such-file".as_ref(), "poisson2d:3x3".as_ref()] {
         let read = over_ranks(2, |ranks| {
@@ -235,6 +242,7 @@ fn ranks_that_find_different_files_of_a_name_refuse_them() {
         precond: "none".parse().unwrap(),
         precision: Precision::F64,
         assume_symmetric: false,
+        partition: Partition::Entries,
     };
     for other in ["values.slv", "flag.slv"] {
         let of_rank = |rank: usize| path(if rank == 1 { other } else { "a.slv" });

@@ -120,7 +120,7 @@ fn operator_of<D: Local + Pick<f64>>(
     device.enter().unwrap();
     let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend).unwrap();
     let multiply = choice.build::<D, f64>(&device, rows.matrix(), 0).unwrap();
-    let device = Distributed::new(device, ranks.clone(), rows.halo().rows().start).unwrap();
+    let device = Distributed::new(device, ranks.clone(), rows.numbers().clone()).unwrap();
     complete_operator(&device, rows, multiply).unwrap()
 }
 
@@ -135,7 +135,7 @@ pub fn multiplied<D: Local + Pick<f64>>(
         a.prepare(k).unwrap();
         let (device, n) = (a.device(), a.shape().0);
         let (mut x, mut y) = (device.vector::<f64>(n, k).unwrap(), device.vector(n, k).unwrap());
-        let first = k * device.first_row();
+        let first = k * device.row_numbers().of(0);
         let mut host: Vec<f64> = (first..first + n * k).map(|i| (i % 7) as f64).collect();
         device.upload(&host, &mut x).unwrap();
         for _ in 0..100 {

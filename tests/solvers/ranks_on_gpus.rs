@@ -4,10 +4,10 @@ use crate::common::each_backend::gpu;
 use crate::common::harness::skip;
 use crate::common::process;
 use crate::common::ranks::{bits, distance, over_ranks};
-use solver::device::distributed::{Distributed, in_threads};
+use solver::device::distributed::{Distributed, RowNumbers, in_threads};
 use solver::device::sweep::dot_sweep;
 use solver::device::{Cuda, Device, Slot, SlotState, cuda};
-use solver::engine::{Cg, Matrix, Purpose, RankMatrix, RightHandSide, RightHandSides, Solver};
+use solver::engine::{Cg, Matrix, Partition, Purpose, RankMatrix, RightHandSide, RightHandSides, Solver};
 use solver::error::{Error, Result};
 use solver::operator::dot_into;
 use solver::scalar::Precision;
@@ -63,6 +63,7 @@ impl Case<'_> {
             precond: self.precond.parse()?,
             precision: self.precision,
             assume_symmetric: false,
+            partition: Partition::Entries,
         };
         RankMatrix::distribute(ranks, ranks.is_first().then_some(matrix), &purpose)
     }
@@ -188,7 +189,7 @@ fn a_kernel_that_waits_for_a_rank_that_fails_ends() {
     let began = Instant::now();
     let all = in_threads(size, |ranks| {
         let gpu = Cuda::new(ranks.rank())?;
-        let device = Distributed::new(gpu, ranks.clone(), 0)?;
+        let device = Distributed::new(gpu, ranks.clone(), RowNumbers::From(0))?;
         let mut slots = device.slots(1, 1)?;
         let x = device.vector::<f64>(1000, 1)?;
         ranks.agreed(device.synchronize())?;
@@ -239,6 +240,26 @@ fn a_list_of_gpus_is_a_device_of_one_call() {
         let report = several.report();
         assert!(report.device.starts_with(&format!("{count} ranks, each a GPU (")), "{}", report.device);
         assert!(report.percent_of_limit.is_none() && report.nnz == matrix.nnz() as u64);
+    }
+}
+
+#[test]
+fn the_rows_of_a_list_of_gpus_are_divided_by_coordinates() {
+    let (_alone, list, count) = list();
+    for (name, precond) in [(GRID, "jacobi"), (NODES, "block-jacobi"), (NODES, "ssor")] {
+        let matrix = Matrix::open(name).unwrap();
+        let b = matrix.problem("random:7").unwrap().b;
+        let solver = |device: &str| Cg::new(&matrix).device(device).precond(precond).unwrap();
+        let prepare = || solver(&list).partition(Partition::Coordinates).prepare().unwrap();
+        let one = solver("cuda:0").solve(&b).unwrap();
+        let mut cg = prepare();
+        let several = cg.solve(&b).unwrap();
+        assert!(several.converged() && distance(several.x(), one.x()) < 1e-5, "{name}: {}", several.report());
+        assert_eq!(bits(several.x()), bits(prepare().solve(&b).unwrap().x()));
+        let many = cg.solve_many(RightHandSides::new(&[&b[..], &b[..]].concat(), 2)).unwrap();
+        assert!(many.converged());
+        let expected = format!("{count} ranks by coordinates (a rank receives ");
+        assert!(several.report().device.starts_with(&expected), "{}", several.report().device);
     }
 }
 

@@ -50,13 +50,11 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
         precond: plan.running.request.precond,
         precision: plan.run.precision,
         assume_symmetric: plan.assume_symmetric,
+        partition: plan.partition.clone(),
     };
     let (matrix, problem) = system(plan, ranks, &purpose)?;
     let x0 = match &plan.x0 {
-        Some(x0) => {
-            let (rows, k) = (matrix.rows(), problem.columns);
-            Some(&x0.values(matrix.total_rows())?[rows.start * k..rows.end * k])
-        }
+        Some(x0) => Some(matrix.pick(x0.values(matrix.total_rows())?, problem.columns)),
         None => None,
     };
     let name = plan.x0.as_ref().map(ToString::to_string);
@@ -70,7 +68,7 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
     prepared.cancel_by(&interrupted)?;
     let limits = plan.running.limits(plan.stopping.most_iterations(matrix.total_rows()));
     let live = Live::new(plan.method.name(), limits, plan.run.monitor, monitored(problem.columns));
-    let found = Found::solve(&mut prepared, &problem, x0.zip(name.as_deref()), live);
+    let found = Found::solve(&mut prepared, &problem, x0.as_deref().zip(name.as_deref()), live);
     let found = found.map_err(|error| name_start(plan, error))?;
     let explanation = prepared.explanation().clone();
     let written = match plan.output {

@@ -103,6 +103,20 @@ impl Ranks {
         }
     }
 
+    /// Replaces each value by the values of all ranks, combined in the order of ranks.
+    pub fn fold_all(&self, values: &mut [f64], with: fn(f64, f64) -> f64) {
+        for values in values.chunks_mut(SUMMED) {
+            let mut combined = [0.0; SUMMED];
+            self.with_all(values, |all| {
+                for (index, combined) in combined.iter_mut().take(values.len()).enumerate() {
+                    *combined =
+                        all.iter().skip(index).step_by(values.len()).copied().reduce(with).unwrap_or(0.0);
+                }
+            });
+            values.copy_from_slice(&combined[..values.len()]);
+        }
+    }
+
     /// Combines a number of every rank, in the order of ranks.
     pub fn fold(&self, mine: f64, with: fn(f64, f64) -> f64) -> f64 {
         self.with_all(&[mine], |all| all[1..].iter().copied().fold(all[0], with))

@@ -1,7 +1,7 @@
 //! The entries of vectors that a rank needs from other ranks.
 //!
-//! Each rank has a contiguous range of rows. The entries of x in columns that belong to other ranks are its *ghosts*, in the
-//! order of columns, so that the ghosts of one rank are neighbours. A complete vector has the ghosts below the rank's rows, the
+//! Each rank has a contiguous range of rows, counted in the order of ranks. The entries of x in columns that belong to other ranks are its
+//! *ghosts*, in the order of columns, so that the ghosts of one rank are neighbours. A complete vector has the ghosts below the rank's rows, the
 //! rank's own entries, and the ghosts above: the order of columns in the whole matrix.
 
 use super::communicator::Ranks;

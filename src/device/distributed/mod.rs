@@ -1,4 +1,4 @@
-//! A device over ranks: each rank has a contiguous range of rows on a device of its own.
+//! A device over ranks: each rank has a part of the rows on a device of its own.
 //!
 //! Sweeps run on the rows of each rank. The sums of a sweep are then added over all ranks, in the order of ranks, before its
 //! program runs. Every rank does this, so all have the same scalars, bit for bit, and take the same decisions. Results have the
@@ -9,6 +9,7 @@ mod cpu;
 mod halo;
 #[cfg(feature = "mpi")]
 mod mpi;
+mod numbers;
 mod threads;
 
 use super::{Addend, Device, Kept, Op, Slot, SlotState, Sweep};
@@ -18,6 +19,7 @@ pub use communicator::{Communicator, Connection, Incoming, Outgoing, Ranks};
 pub use halo::Halo;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
+pub use numbers::RowNumbers;
 use std::fmt;
 pub use threads::{Threads, in_threads, is_following_thread};
 
@@ -135,7 +137,7 @@ pub struct Distributed<D: Local> {
     local: D,
     ranks: Ranks,
     link: D::Link,
-    first_row: usize,
+    rows: RowNumbers,
 }
 
 /// Prints the ranks and the device of each.
@@ -146,10 +148,10 @@ impl<D: Local> fmt::Debug for Distributed<D> {
 }
 
 impl<D: Local> Distributed<D> {
-    /// Joins the devices of all ranks, which call this together. `first_row` is the first row of this rank.
-    pub fn new(local: D, ranks: Ranks, first_row: usize) -> Result<Distributed<D>> {
+    /// Joins the devices of all ranks, which call this together. `rows` are the numbers of this rank's rows.
+    pub fn new(local: D, ranks: Ranks, rows: RowNumbers) -> Result<Distributed<D>> {
         let link = local.link(&ranks)?;
-        Ok(Distributed { local, ranks, link, first_row })
+        Ok(Distributed { local, ranks, link, rows })
     }
 
     /// Returns the device of this rank.
@@ -314,8 +316,8 @@ impl<D: Local> Device for Distributed<D> {
         self.local.each_chunk(data, length, parts, work);
     }
 
-    fn first_row(&self) -> usize {
-        self.first_row
+    fn row_numbers(&self) -> &RowNumbers {
+        &self.rows
     }
 
     fn ranks(&self) -> Option<&Ranks> {

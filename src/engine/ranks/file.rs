@@ -2,9 +2,9 @@
 //! has the whole.
 
 use super::{
-    Plan, Purpose, RankFacts, RankGraph, RankMatrix, common_multiple, symmetry, text, unknowns_of_a_node,
+    Held, Plan, Purpose, RankFacts, RankGraph, RankMatrix, common_multiple, symmetry, text,
+    unknowns_of_a_node,
 };
-use crate::backend::distributed::RankRows;
 use crate::device::Ranks;
 use crate::engine::graph::Names;
 use crate::engine::matrix::judged;
@@ -91,16 +91,19 @@ impl RankMatrix {
         let own = ranks.agreed(own.and_then(|rows| Plan::check_values(&rows, purpose).map(|()| rows)))?;
         let verdict = || symmetry::symmetry(ranks, &starts, &own);
         let note = judged(file.symmetric, purpose.assume_symmetric, purpose.precond, verdict)?;
+        let name = what.to_string_lossy().into_owned();
+        let held = Held { starts: &starts, together, name: &name };
+        let rows = Arc::new(held.divide(ranks, own, &purpose.partition)?);
         let facts = RankFacts {
-            name: what.to_string_lossy().into_owned(),
+            name,
             stand_in: file.stand_in,
             nnz: file.entries as u64,
             notes: Vec::new(),
             seconds_load: began.elapsed().as_secs_f64(),
             note,
             precond,
+            partition: purpose.partition.clone(),
         };
-        let rows = Arc::new(RankRows::new(ranks, &starts, own)?);
         Ok(RankMatrix { rows, facts: Arc::new(facts) })
     }
 
@@ -122,17 +125,21 @@ impl RankMatrix {
         let precond: Preconditioner = ranks.text_from_first(&precond.unwrap_or_default())?.parse()?;
         let unknowns = sample.map(|sample| unknowns_of_a_node(&sample) as u64);
         let unknowns = ranks.from_first(unknowns.into_iter().collect())?[0] as usize;
-        let text = text.cut(ranks, common_multiple(precond.together().max(1), unknowns))?;
+        let together = common_multiple(precond.together().max(1), unknowns);
+        let text = text.cut(ranks, together)?;
+        let (name, nnz) = (what.to_string_lossy().into_owned(), ranks.total(text.rows.nnz() as u64));
+        let held = Held { starts: &text.starts, together, name: &name };
+        let rows = Arc::new(held.divide(ranks, text.rows, &purpose.partition)?);
         let facts = RankFacts {
-            name: what.to_string_lossy().into_owned(),
+            name,
             stand_in: None,
-            nnz: ranks.total(text.rows.nnz() as u64),
+            nnz,
             notes: Vec::new(),
             seconds_load: began.elapsed().as_secs_f64(),
             note,
             precond,
+            partition: purpose.partition.clone(),
         };
-        let rows = Arc::new(RankRows::new(ranks, &text.starts, text.rows)?);
         Ok(Some(RankMatrix { rows, facts: Arc::new(facts) }))
     }
 }

@@ -1,7 +1,6 @@
 //! Matrices of meshes of which each rank makes its own rows, so that no rank has the whole matrix.
 
-use super::{Plan, Purpose, RankFacts, RankMatrix, common_multiple};
-use crate::backend::distributed::RankRows;
+use super::{Held, Plan, Purpose, RankFacts, RankMatrix, common_multiple};
 use crate::device::Ranks;
 use crate::error::Result;
 use crate::format::{Csr, partition};
@@ -48,16 +47,19 @@ impl RankMatrix {
         let rows = mesh.make(starts[ranks.rank()]..starts[ranks.rank() + 1]);
         let rows = rows.and_then(|rows| Plan::check_values(&rows, purpose).map(|()| rows));
         let rows: Csr = ranks.agreed(rows)?;
+        let name = what.to_string_lossy().into_owned();
+        let held = Held { starts: &starts, together, name: &name };
+        let rows = Arc::new(held.divide(ranks, rows, &purpose.partition)?);
         let facts = RankFacts {
-            name: what.to_string_lossy().into_owned(),
+            name,
             stand_in: None,
             nnz: before[before.len() - 1],
             notes: Vec::new(),
             seconds_load: began.elapsed().as_secs_f64(),
             note: None,
             precond,
+            partition: purpose.partition.clone(),
         };
-        let rows = Arc::new(RankRows::new(ranks, &starts, rows)?);
         Ok(Some(RankMatrix { rows, facts: Arc::new(facts) }))
     }
 }

@@ -44,7 +44,7 @@ pub(in crate::engine) fn of_rows<D: Local + Pick<T>, T: Scalar>(
     chosen.backend = backend_label(ranks, &chosen.backend)?;
     let device = held.acquire()?;
     device.enter()?;
-    let distributed = Distributed::new(device.clone(), ranks.clone(), rows.halo().rows().start)?;
+    let distributed = Distributed::new(device.clone(), ranks.clone(), rows.numbers().clone())?;
     let operator = ranks.agreed(complete_operator(&distributed, rows, multiply))?;
     ranks.agreed(operator.prepare(columns))?;
     Ok((DeviceValue::new(held, operator), chosen))

@@ -8,15 +8,16 @@
 //! # Reference
 //! R. Hockney, The communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20, 1994.
 
+use super::division::{Division, RankPart};
+use super::partition::{Partition, SETTING};
 use super::unknowns_of_a_node;
 use crate::device::{Cpu, Ranks, stream};
 use crate::engine::matrix::Matrix;
 use crate::error::{Error, Result};
-use crate::format::{Csr, partition};
+use crate::format::Csr;
 use crate::operator::Cost;
 use crate::text::{duration, thousands};
 use serde::Serialize;
-use std::collections::HashSet;
 use std::time::Instant;
 
 /// Bytes of a number in vectors.
@@ -80,7 +81,7 @@ fn one_way(ranks: &Ranks, numbers: usize, times: usize) -> f64 {
 }
 
 /// The ranks of a prediction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Cluster {
     /// The number of ranks.
     pub ranks: usize,
@@ -88,25 +89,8 @@ pub struct Cluster {
     pub per_machine: usize,
     /// The network between them.
     pub network: Network,
-}
-
-/// The part of a rank.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct RankPart {
-    /// Number of rows.
-    pub rows: usize,
-    /// Number of entries.
-    pub entries: usize,
-    /// Numbers that it receives from other ranks in an iteration.
-    pub received: usize,
-    /// Numbers that it sends in an iteration.
-    pub sent: usize,
-    /// Number of ranks that it exchanges numbers with.
-    pub neighbours: usize,
-    /// Bytes of memory traffic of an iteration.
-    pub bytes: u64,
-    /// Predicted seconds of an iteration, without sums over all ranks.
-    pub seconds: f64,
+    /// How the rows are divided among them.
+    pub partition: Partition,
 }
 
 /// The predicted parts of a matrix over ranks, and the time of an iteration.
@@ -114,6 +98,8 @@ pub struct RankPart {
 pub struct RankPrediction {
     /// The method: `cg` without preconditioner for a symmetric matrix, or else `pagerank`.
     pub method: &'static str,
+    /// How the rows are divided among the ranks.
+    pub partition: String,
     /// The part of each rank.
     pub parts: Vec<RankPart>,
     /// The most bytes that a rank moves, over the mean.
@@ -150,36 +136,6 @@ const CG: Method = Method { name: "cg", vectors: 8, sums: 2 };
 /// Includes the copy of x into a complete vector.
 const PAGERANK: Method = Method { name: "pagerank", vectors: 7, sums: 1 };
 
-/// Counts what the ranks exchange. Rank i has the rows `starts[i]..starts[i + 1]`.
-fn parts(matrix: &Csr, starts: &[usize]) -> Vec<RankPart> {
-    let count = starts.len() - 1;
-    let mut parts = vec![RankPart::default(); count];
-    // The last rank that has received each number, counted from 1.
-    let mut receiver = vec![0_u32; matrix.cols()];
-    let mut pairs = HashSet::new();
-    for rank in 0..count {
-        let rows = starts[rank]..starts[rank + 1];
-        let entries = matrix.row_offsets().get(rows.start)..matrix.row_offsets().get(rows.end);
-        (parts[rank].rows, parts[rank].entries) = (rows.len(), entries.len());
-        for &column in &matrix.col_indices()[entries] {
-            let column = column as usize;
-            if rows.contains(&column) || receiver[column] == rank as u32 + 1 {
-                continue;
-            }
-            receiver[column] = rank as u32 + 1;
-            let owner = starts.partition_point(|start| *start <= column) - 1;
-            parts[rank].received += 1;
-            parts[owner].sent += 1;
-            pairs.insert((rank.min(owner), rank.max(owner)));
-        }
-    }
-    for (a, b) in pairs {
-        parts[a].neighbours += 1;
-        parts[b].neighbours += 1;
-    }
-    parts
-}
-
 impl Matrix {
     /// Predicts the parts of the matrix over ranks, and the time of an iteration, with the measured memory bandwidth of this machine.
     pub fn over_ranks(&self, cluster: &Cluster) -> Result<RankPrediction> {
@@ -197,14 +153,19 @@ impl Matrix {
         let symmetric = !matches!(self.symmetry()?, crate::format::stats::Verdict::No(_));
         let transposed = if symmetric { None } else { Some(self.csr().transposed()?) };
         let (matrix, method) = transposed.as_ref().map_or((self.csr(), CG), |matrix| (matrix, PAGERANK));
+        if !symmetric && !cluster.partition.is_in_order() {
+            let reason = "the matrix is not symmetric, so the prediction is that of pagerank, which divides its vertices by entries";
+            return Err(Error::setting(SETTING, &cluster.partition, reason));
+        }
         let together = if symmetric { unknowns_of_a_node(matrix) } else { 1 };
-        predict(matrix, &method, &partition::by_entries(matrix, cluster.ranks, together), cluster)
+        let division = Division::by(&cluster.partition, (matrix, self.name()), cluster.ranks, together)?;
+        predict(matrix, &method, &division, cluster)
     }
 }
 
-fn predict(matrix: &Csr, method: &Method, starts: &[usize], cluster: &Cluster) -> Result<RankPrediction> {
+fn predict(matrix: &Csr, method: &Method, division: &Division, cluster: &Cluster) -> Result<RankPrediction> {
     let Cluster { per_machine, network, .. } = *cluster;
-    let mut parts = parts(matrix, starts);
+    let mut parts = division.parts(matrix);
     let of_entry = matrix.values().width() + size_of::<u32>();
     for part in &mut parts {
         let vectors = WIDTH * ((method.vectors + 2) * part.rows + 2 * (part.received + part.sent));
@@ -231,6 +192,7 @@ fn predict(matrix: &Csr, method: &Method, starts: &[usize], cluster: &Cluster) -
     let alone_gigabytes = stream::measure(&cpu, alone.min(stream::LARGEST))?;
     Ok(RankPrediction {
         method: method.name,
+        partition: cluster.partition.to_string(),
         balance: if mean > 0.0 { most as f64 / mean } else { 1.0 },
         ranks_per_machine: per_machine,
         network,
@@ -271,12 +233,14 @@ impl RankPrediction {
                     self.balance
                 ),
             ),
+            ("partition", self.partition.clone()),
             (
                 "halo",
                 format!(
-                    "in an iteration, a rank receives {} numbers of 8 bytes, and has {} neighbours",
+                    "in an iteration, a rank receives {} numbers of 8 bytes, and has {} neighbours; all receive {}",
                     range(&|part| part.received),
-                    range(&|part| part.neighbours)
+                    range(&|part| part.neighbours),
+                    thousands(self.parts.iter().map(|part| part.received as u64).sum())
                 ),
             ),
         ];
@@ -325,25 +289,14 @@ impl RankPrediction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::load;
-
-    #[test]
-    fn parts_exchange_the_lines_of_a_grid_at_their_border() {
-        let grid = load("poisson2d:10x12").unwrap().matrix;
-        let parts = parts(&grid, &[0, 40, 80, 120]);
-        let counts = |part: &RankPart| (part.rows, part.received, part.sent, part.neighbours);
-        assert_eq!(
-            parts.iter().map(counts).collect::<Vec<_>>(),
-            [(40, 10, 10, 1), (40, 20, 20, 2), (40, 10, 10, 1)]
-        );
-        assert_eq!(parts.iter().map(|part| part.entries).sum::<usize>(), grid.nnz());
-    }
 
     #[test]
     fn a_prediction_adds_memory_halo_and_sums_of_the_slowest_rank() {
         let matrix = Matrix::open("poisson2d:64x64").unwrap();
         let network = Network { latency: 1e-3, bandwidth: 1e6 };
-        let of = |ranks, per_machine| matrix.over_ranks(&Cluster { ranks, per_machine, network }).unwrap();
+        let cluster =
+            |ranks, per_machine| Cluster { ranks, per_machine, network, partition: Partition::Entries };
+        let of = |ranks, per_machine| matrix.over_ranks(&cluster(ranks, per_machine)).unwrap();
         let four = of(4, 1);
         assert_eq!((four.method, four.parts.len()), ("cg", 4));
         // Two neighbours with 64 numbers each, and two sums of two doublings.
@@ -352,10 +305,12 @@ mod tests {
         assert_eq!(four.seconds, four.seconds_memory + four.seconds_halo + four.seconds_sums);
         let one = of(1, 1);
         assert_eq!((one.seconds_halo, one.seconds_sums, one.balance), (0.0, 0.0, 1.0));
-        assert!(matrix.over_ranks(&Cluster { ranks: 0, per_machine: 1, network }).is_err());
-        assert!(matrix.over_ranks(&Cluster { ranks: 4, per_machine: 5, network }).is_err());
+        assert!(matrix.over_ranks(&cluster(0, 1)).is_err());
+        assert!(matrix.over_ranks(&cluster(4, 5)).is_err());
         let graph = Matrix::open_graph("rmat:scale=6,factor=4").unwrap();
-        let graph = graph.over_ranks(&Cluster { ranks: 3, per_machine: 3, network }).unwrap();
+        let by_coordinates = Cluster { partition: Partition::Coordinates, ..cluster(3, 3) };
+        assert!(graph.over_ranks(&by_coordinates).is_err());
+        let graph = graph.over_ranks(&cluster(3, 3)).unwrap();
         assert_eq!(graph.method, "pagerank");
         assert!(graph.lines().iter().any(|(_, line)| line.contains("3 ranks on each machine")));
     }

@@ -72,7 +72,8 @@ fn lanczos<D: Device, T: Scalar>(
     n: usize,
     diagonal: &[T],
 ) -> Result<Tridiagonal> {
-    let entry = |row: usize| Random::at(SEED, (device.first_row() + row) as u64).unit() - 0.5;
+    let numbers = device.row_numbers();
+    let entry = |row: usize| Random::at(SEED, numbers.of(row) as u64).unit() - 0.5;
     let random: Vec<T> = (0..n).map(|row| T::from_f64(entry(row))).collect();
     let names = [v::r, v::z, v::p, v::q, v::d];
     let mut workspace = Workspace::<D, T>::new(device, names, (n, 1), s::COUNT)?;

@@ -345,8 +345,7 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     fn load(&mut self, column: usize, from: &mut Reader<'_>) -> std::result::Result<(), String> {
         let Column { fresh, x, .. } = &mut self.memory.columns[column];
         *fresh = false;
-        let (total, rows) = self.system.matrix.place(x.len());
-        *x = from.rows(total, rows)?;
+        *x = from.rows(self.system.matrix.rows_of_all(x.len()), (self.device.row_numbers(), x.len(), 1))?;
         Ok(())
     }
 
@@ -368,8 +367,9 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         from: &mut Reader<'_>,
     ) -> std::result::Result<Result<()>, String> {
         let k = self.k;
-        let (total, rows) = self.system.matrix.place(self.memory.host.len() / k);
-        let values = from.rows::<T>(total * k, rows.start * k..rows.end * k)?;
+        let n = self.memory.host.len() / k;
+        let numbers = (self.device.row_numbers(), n, k);
+        let values = from.rows::<T>(self.system.matrix.rows_of_all(n) * k, numbers)?;
         Ok(work.upload(vector, &values))
     }
 }
@@ -406,9 +406,10 @@ fn one_column<'a>(all: &'a [f64], k: usize, column: usize, buffer: &'a mut [f64]
     buffer
 }
 
-/// Finds the first row, counted in the whole vector, whose entry is not finite.
+/// Finds the first row, counted in the matrix as given, whose entry is not finite.
 fn first_row(device: &impl Device, mut entries: impl Iterator<Item = f64>) -> Option<usize> {
-    let row = entries.position(|entry| !entry.is_finite()).map(|row| device.first_row() + row);
+    // The numbers of a rank's rows increase.
+    let row = entries.position(|entry| !entry.is_finite()).map(|row| device.row_numbers().of(row));
     let first = device.fold(row.map_or(f64::INFINITY, |row| row as f64), f64::min);
     first.is_finite().then_some(first as usize)
 }

@@ -1,10 +1,9 @@
 //! Encodes numbers, texts and vectors as the bytes of a checkpoint, and decodes them.
 
 use super::Identity;
-use crate::device::Ranks;
+use crate::device::{Ranks, RowNumbers};
 use crate::scalar::Scalar;
 use std::io::{self, Write};
-use std::ops::Range;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// A byte that is not text, a name, and line ends that any conversion of text would change.
@@ -46,15 +45,16 @@ pub(super) fn check_sum(bytes: &[u8]) -> Result<usize, String> {
 /// the error: over ranks, the first rank collects the vectors of the others even if it cannot write them.
 pub(in crate::solve) struct Writer<W> {
     out: W,
-    ranks: Option<Ranks>,
+    ranks: Option<(Ranks, RowNumbers)>,
     sum: Box<Xxh3>,
     written: u64,
     error: Option<io::Error>,
 }
 
 impl<W: Write> Writer<W> {
-    pub fn new(out: W, ranks: Option<&Ranks>, identity: &Identity) -> io::Result<Self> {
-        let (ranks, sum) = (ranks.cloned(), Box::new(Xxh3::new()));
+    /// Writes the identity. Over ranks, `ranks` has them and the numbers of this rank's rows.
+    pub fn new(out: W, ranks: Option<(Ranks, RowNumbers)>, identity: &Identity) -> io::Result<Self> {
+        let sum = Box::new(Xxh3::new());
         let mut writer = Writer { out, ranks, sum, written: 0, error: None };
         writer.bytes(MAGIC)?;
         writer.bytes(&VERSION.to_le_bytes())?;
@@ -75,10 +75,10 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes a vector of which each rank has its rows.
+    /// Writes a vector of which each rank has its rows, in the order of the matrix as given.
     pub fn rows<T: Scalar>(&mut self, mine: &[T]) -> io::Result<()> {
-        let Some(ranks) = &self.ranks else { return self.vector(mine) };
-        let all = ranks.collect(mine).map_err(io::Error::other)?;
+        let Some((ranks, numbers)) = &self.ranks else { return self.vector(mine) };
+        let all = numbers.collect(ranks, mine).map_err(io::Error::other)?;
         self.vector(&all.unwrap_or_default())
     }
 
@@ -167,11 +167,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads some rows of a vector of `total` numbers.
-    pub fn rows<T: Scalar>(&mut self, total: usize, rows: Range<usize>) -> Result<Vec<T>, String> {
+    /// Reads the rows of this process, of which there are `n` with `k` columns, of a vector of `total` numbers.
+    pub fn rows<T: Scalar>(
+        &mut self,
+        total: usize,
+        (numbers, n, k): (&RowNumbers, usize, usize),
+    ) -> Result<Vec<T>, String> {
         let mut all = self.vector(total)?;
-        all.truncate(rows.end);
-        all.drain(..rows.start);
+        let RowNumbers::From(first) = numbers else { return Ok(numbers.pick(&all, n, k).into_owned()) };
+        all.truncate((first + n) * k);
+        all.drain(..first * k);
         Ok(all)
     }
 

@@ -1,6 +1,6 @@
 //! Fingerprints of matrices and vectors: XXH3 over the bytes of their arrays, block by block on all threads.
 
-use crate::backend::distributed::RankRows;
+use crate::backend::distributed::{AsGiven, RankRows};
 use crate::device::Ranks;
 use crate::error::Result;
 use crate::format::{Csr, Offsets, Values};
@@ -40,13 +40,25 @@ fn of<T: Copy + Sync, const N: usize>(numbers: &[T], encode: impl Fn(T) -> [u8; 
     xxh3_64(&sums.concat())
 }
 
-/// Returns what [`of_matrix`] returns for the whole matrix of all ranks. All ranks call this together.
+/// Returns what [`of_matrix`] returns for the whole matrix of all ranks, as it was given. All ranks call this together.
 pub(super) fn of_matrix_of_ranks(rows: &RankRows) -> Result<String> {
+    let (matrix, halo) = (rows.matrix(), rows.halo());
+    let ranks = halo.ranks();
+    let (n, total) = (halo.total_rows(), ranks.total(matrix.nnz() as u64));
+    let arrays = match rows.numbers().listed() {
+        Some(numbers) => listed_arrays(ranks, numbers, &rows.as_given()?)?,
+        None => arrays_in_order(rows)?,
+    };
+    let arrays = of(&arrays, u64::to_le_bytes);
+    ranks.text_from_first(&format!("{n} x {n} with {total} entries [{arrays:016x}]"))
+}
+
+/// Returns the fingerprints of the arrays on the first rank; each rank has a range of the rows.
+fn arrays_in_order(rows: &RankRows) -> Result<[u64; 3]> {
     let (matrix, halo) = (rows.matrix(), rows.halo());
     let ranks = halo.ranks();
     let entries = ranks.all_of(matrix.nnz() as u64);
     let before: u64 = entries[..ranks.rank()].iter().sum();
-    let total: u64 = entries.iter().sum();
     let from = usize::from(!ranks.is_first());
     let offsets = (from..matrix.rows() + 1).map(|row| before + matrix.row_offsets().get(row) as u64);
     let offsets = over_ranks(ranks, &mut offsets.map(u64::to_le_bytes))?;
@@ -57,16 +69,126 @@ pub(super) fn of_matrix_of_ranks(rows: &RankRows) -> Result<String> {
         Values::F32(values) => over_ranks(ranks, &mut values.iter().map(|value| value.to_le_bytes()))?,
         Values::F64(values) => over_ranks(ranks, &mut values.iter().map(|value| value.to_le_bytes()))?,
     };
-    let arrays = of(&[offsets, columns, values], u64::to_le_bytes);
-    let n = halo.total_rows();
-    ranks.text_from_first(&format!("{n} x {n} with {total} entries [{arrays:016x}]"))
+    Ok([offsets, columns, values])
 }
 
-/// Returns what [`of_vector`] returns for the vector of all ranks. All ranks call this together.
-pub(super) fn of_vector_of_ranks(ranks: &Ranks, values: &[f64]) -> Result<String> {
+/// Returns what [`of_vector`] returns for the vector of all ranks, in the order of the matrix as given. All ranks call this together.
+pub(super) fn of_vector_of_ranks(rows: &RankRows, values: &[f64]) -> Result<String> {
+    let ranks = rows.halo().ranks();
     let length = ranks.total(values.len() as u64);
-    let sum = over_ranks(ranks, &mut values.iter().map(|value| value.to_le_bytes()))?;
+    let sum = match rows.numbers().listed() {
+        Some(numbers) => listed_vector(ranks, numbers, values)?,
+        None => over_ranks(ranks, &mut values.iter().map(|value| value.to_le_bytes()))?,
+    };
     ranks.text_from_first(&format!("{length} numbers [{sum:016x}]"))
+}
+
+/// Rows of the matrix as given that the first rank collects at once.
+const SLICE: usize = 1 << 16;
+
+/// The hash of an array of numbers of N bytes that comes in pieces.
+#[derive(Default)]
+struct Pieces<const N: usize> {
+    pending: Vec<u8>,
+    sums: Vec<u8>,
+}
+
+impl<const N: usize> Pieces<N> {
+    fn push(&mut self, bytes: &[u8]) {
+        self.pending.extend_from_slice(bytes);
+        while self.pending.len() >= N * BLOCK {
+            self.sums.extend(xxh3_64(&self.pending[..N * BLOCK]).to_le_bytes());
+            self.pending.drain(..N * BLOCK);
+        }
+    }
+
+    fn finish(mut self) -> u64 {
+        if !self.pending.is_empty() {
+            self.sums.extend(xxh3_64(&self.pending).to_le_bytes());
+        }
+        xxh3_64(&self.sums)
+    }
+}
+
+/// Calls `take` on the first rank with the bytes of each row of all ranks, in the order of the matrix as given. Only a slice of the rows
+/// is there at once. `bytes` appends those of a row of this rank, whose rows have the numbers `listed`.
+fn in_order(
+    ranks: &Ranks,
+    listed: &[u32],
+    bytes: impl Fn(usize, &mut Vec<u8>),
+    mut take: impl FnMut(&[u8]),
+) -> Result<()> {
+    let total = ranks.total(listed.len() as u64) as usize;
+    for first in (0..total).step_by(SLICE) {
+        let place = |number: usize| listed.partition_point(|listed| (*listed as usize) < number);
+        let mine = place(first)..place(first + SLICE);
+        let (mut lengths, mut all) = (Vec::with_capacity(mine.len()), Vec::new());
+        for row in mine.clone() {
+            let before = all.len();
+            bytes(row, &mut all);
+            lengths.push((all.len() - before) as u64);
+        }
+        let numbers = ranks.collect(&listed[mine])?;
+        let lengths = ranks.collect(&lengths)?;
+        let all = ranks.collect(&all)?;
+        let (Some(numbers), Some(lengths), Some(all)) = (numbers, lengths, all) else { continue };
+        let mut rows = vec![0..0; numbers.len()];
+        let mut end = 0;
+        for (number, length) in numbers.iter().zip(lengths) {
+            let start = end;
+            end += length as usize;
+            rows[*number as usize - first] = start..end;
+        }
+        rows.into_iter().for_each(|row| take(&all[row]));
+    }
+    Ok(())
+}
+
+/// Returns the fingerprint of a vector whose rows have the numbers `listed`, on the first rank.
+fn listed_vector(ranks: &Ranks, listed: &[u32], values: &[f64]) -> Result<u64> {
+    let k = values.len() / listed.len().max(1);
+    let mut pieces = Pieces::<8>::default();
+    let bytes = |row: usize, to: &mut Vec<u8>| {
+        values[row * k..(row + 1) * k].iter().for_each(|value| to.extend(value.to_le_bytes()));
+    };
+    in_order(ranks, listed, bytes, |row| pieces.push(row))?;
+    Ok(pieces.finish())
+}
+
+/// Returns the fingerprints of the arrays of a matrix whose rows have the numbers `listed`, on the first rank.
+fn listed_arrays(ranks: &Ranks, listed: &[u32], given: &AsGiven) -> Result<[u64; 3]> {
+    let (matrix, mut end) = (&given.matrix, 0_u64);
+    let (mut offsets, mut columns) = (Pieces::<8>::default(), Pieces::<4>::default());
+    offsets.push(&end.to_le_bytes());
+    let of_columns = |row: usize, to: &mut Vec<u8>| {
+        let columns = matrix.row_columns(row).iter().map(|column| given.columns[*column as usize]);
+        columns.for_each(|column| to.extend(column.to_le_bytes()));
+    };
+    in_order(ranks, listed, of_columns, |row| {
+        end += (row.len() / size_of::<u32>()) as u64;
+        offsets.push(&end.to_le_bytes());
+        columns.push(row);
+    })?;
+    let values = match matrix.values() {
+        Values::Ones => 1,
+        Values::F32(values) => {
+            let mut pieces = Pieces::<4>::default();
+            let bytes = |row: usize, to: &mut Vec<u8>| {
+                values[matrix.row_range(row)].iter().for_each(|value| to.extend(value.to_le_bytes()));
+            };
+            in_order(ranks, listed, bytes, |row| pieces.push(row))?;
+            pieces.finish()
+        }
+        Values::F64(values) => {
+            let mut pieces = Pieces::<8>::default();
+            let bytes = |row: usize, to: &mut Vec<u8>| {
+                values[matrix.row_range(row)].iter().for_each(|value| to.extend(value.to_le_bytes()));
+            };
+            in_order(ranks, listed, bytes, |row| pieces.push(row))?;
+            pieces.finish()
+        }
+    };
+    Ok([offsets.finish(), columns.finish(), values])
 }
 
 /// Returns the fingerprint of the numbers of all ranks, in the order of ranks, on the first rank. The numbers come in blocks, so
@@ -75,7 +197,7 @@ fn over_ranks<const N: usize>(
     ranks: &Ranks,
     mine: &mut dyn ExactSizeIterator<Item = [u8; N]>,
 ) -> Result<u64> {
-    let (mut pending, mut sums) = (Vec::with_capacity(2 * N * BLOCK), Vec::new());
+    let mut pieces = Pieces::<N> { pending: Vec::with_capacity(2 * N * BLOCK), sums: Vec::new() };
     for (rank, count) in ranks.all_of(mine.len() as u64).into_iter().enumerate() {
         let mut left = count as usize;
         while left > 0 {
@@ -85,17 +207,10 @@ fn over_ranks<const N: usize>(
                 true => mine.take(length).flatten().collect(),
                 false => zeros(if ranks.is_first() { N * length } else { 0 })?,
             };
-            pending.extend(to_first(ranks, rank, block));
-            while pending.len() >= N * BLOCK {
-                sums.extend(xxh3_64(&pending[..N * BLOCK]).to_le_bytes());
-                pending.drain(..N * BLOCK);
-            }
+            pieces.push(&to_first(ranks, rank, block));
         }
     }
-    if !pending.is_empty() {
-        sums.extend(xxh3_64(&pending).to_le_bytes());
-    }
-    Ok(xxh3_64(&sums))
+    Ok(pieces.finish())
 }
 
 /// Returns the block of a rank on the first rank, which passes a buffer for it; nothing on the others.

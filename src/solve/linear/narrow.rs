@@ -205,7 +205,7 @@ mod tests {
     use crate::backend::distributed::{RankRows, operator};
     use crate::backend::{Choice, Host};
     use crate::device::Cpu;
-    use crate::device::distributed::{Distributed, in_threads};
+    use crate::device::distributed::{Distributed, RowNumbers, in_threads};
     use crate::format::{Csr, Offsets, Values};
     use crate::solve::cg::Cg;
     use std::sync::Arc;
@@ -254,7 +254,7 @@ mod tests {
         let rows = Arc::new(RankRows::new(ranks, &[0, 2, 4], rows)?);
         let choice = Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, "rows")?.because(String::new());
         let own = choice.build_for::<Cpu, f64>(&cpu, &Arc::new(rows.own_block()?), 0, 4)?;
-        let device = Distributed::new(cpu, ranks.clone(), first)?;
+        let device = Distributed::new(cpu, ranks.clone(), RowNumbers::From(first))?;
         Ok(Operators { a: operator(&device, &rows, own, false)?, m: None })
     }
 

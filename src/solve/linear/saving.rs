@@ -207,21 +207,23 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         let _span = profile::begin(Phase::Write);
         let began = Instant::now();
         let mut length = 0;
-        let ranks = operators.a.device().ranks();
+        let device = operators.a.device();
+        let ranks = device.ranks();
+        let with_numbers = || Some((ranks?.clone(), device.row_numbers().clone()));
         let carried = carried::<M, D, T>(operators);
         let mut collected = false;
         let mut written = Ok(());
         if ranks.is_none_or(Ranks::is_first) {
             written = files::replace(&saver.path, files::Content::Result, true, |file| {
                 collected = true;
-                let to = Writer::new(file, ranks, &saver.identity)?;
+                let to = Writer::new(file, with_numbers(), &saver.identity)?;
                 length = self.write(to, run, (carried, work), state)?;
                 Ok(())
             });
         }
         if ranks.is_some() && !collected {
             // This rank sends its rows to the first rank, or the first rank receives them without a file.
-            let sent = Writer::new(io::sink(), ranks, &saver.identity)
+            let sent = Writer::new(io::sink(), with_numbers(), &saver.identity)
                 .and_then(|to| self.write(to, run, (carried, work), state));
             written = written.and(sent.map(drop));
         }

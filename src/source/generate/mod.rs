@@ -190,6 +190,11 @@ impl Mesh {
         self.grid.neighbours(row / self.unknowns).count() * self.unknowns
     }
 
+    /// Returns the coordinates of the node of a row, in steps of the grid.
+    pub fn coordinates(&self, row: usize) -> [f64; 3] {
+        self.grid.coordinates(row / self.unknowns).map(|coordinate| coordinate as f64)
+    }
+
     /// Makes some rows; their columns are those of the whole matrix.
     pub fn make(&self, rows: Range<usize>) -> Result<Csr> {
         (self.make)(rows)

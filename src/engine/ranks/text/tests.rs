@@ -3,7 +3,7 @@
 use super::{About, counted, placed};
 use crate::device::Ranks;
 use crate::device::distributed::in_threads;
-use crate::engine::{Matrix, Purpose, RankGraph, RankMatrix};
+use crate::engine::{Matrix, Partition, Purpose, RankGraph, RankMatrix};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Duplicates, Offsets, Values};
 use crate::observe::Meter;
@@ -67,7 +67,13 @@ fn over(size: usize, work: impl Fn(&Ranks) -> Result<Part> + Sync) -> std::resul
 }
 
 fn purpose(method: Method, precond: &str, assume_symmetric: bool) -> Purpose {
-    Purpose { method, precond: precond.parse().unwrap(), precision: Precision::F64, assume_symmetric }
+    Purpose {
+        method,
+        precond: precond.parse().unwrap(),
+        precision: Precision::F64,
+        assume_symmetric,
+        partition: Partition::Entries,
+    }
 }
 
 /// Reads the matrix in batches, and at once, over 1 to 4 ranks. Returns the error if both fail.

@@ -1,0 +1,127 @@
+//! The numbers of a rank's rows in the matrix as it was given.
+//!
+//! The rows of a distributed matrix are numbered in the order of ranks. If the ranks have ranges of the rows as they were given, these
+//! are the numbers in the matrix as given, too. If the rows were cut in another way, each rank has a list.
+
+use super::communicator::Ranks;
+use crate::error::Result;
+use crate::parallel::zeros;
+use bytemuck::Pod;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The numbers of a rank's rows in the matrix as it was given, in increasing order. All ranks have the same kind of numbers.
+#[derive(Clone, Debug)]
+pub enum RowNumbers {
+    /// A range that begins with this row.
+    From(usize),
+    /// A list.
+    Listed(Arc<[u32]>),
+}
+
+impl RowNumbers {
+    /// Returns the number of a row, which is counted from the first row of this rank.
+    pub fn of(&self, row: usize) -> usize {
+        match self {
+            RowNumbers::From(first) => first + row,
+            RowNumbers::Listed(numbers) => numbers[row] as usize,
+        }
+    }
+
+    /// Returns the numbers of the rows of this rank, of which there are `rows`.
+    pub fn all(&self, rows: usize) -> impl ExactSizeIterator<Item = usize> {
+        (0..rows).map(|row| self.of(row))
+    }
+
+    /// Returns the list, if the rows are no range.
+    pub fn listed(&self) -> Option<&[u32]> {
+        match self {
+            RowNumbers::From(_) => None,
+            RowNumbers::Listed(numbers) => Some(numbers),
+        }
+    }
+
+    /// Returns the rows of this rank, of which there are `rows`, of an array of `k` columns that has all rows as they were given.
+    pub fn pick<'a, T: Copy>(&self, all: &'a [T], rows: usize, k: usize) -> Cow<'a, [T]> {
+        match self {
+            RowNumbers::From(first) => Cow::Borrowed(&all[first * k..(first + rows) * k]),
+            RowNumbers::Listed(numbers) => Cow::Owned(picked(all, numbers, k)),
+        }
+    }
+
+    /// Writes the rows of this rank to their places in an array of `k` columns that has all rows as they were given.
+    pub fn put<T: Copy>(&self, mine: &[T], all: &mut [T], k: usize) {
+        match self {
+            RowNumbers::From(first) => all[first * k..first * k + mine.len()].copy_from_slice(mine),
+            RowNumbers::Listed(numbers) => put_all(mine, numbers, all, k),
+        }
+    }
+
+    /// Returns the rows of all ranks on the first rank, as they were given, and nothing on the other ranks.
+    pub fn collect<T: Pod>(&self, ranks: &Ranks, mine: &[T]) -> Result<Option<Vec<T>>> {
+        let RowNumbers::Listed(numbers) = self else { return ranks.collect(mine) };
+        let numbers = ranks.collect(numbers)?;
+        let rows = ranks.collect(mine)?;
+        let all = numbers.zip(rows).map(|(numbers, rows)| {
+            let mut all = zeros(rows.len())?;
+            put_all(&rows, &numbers, &mut all, rows.len() / numbers.len().max(1));
+            Ok(all)
+        });
+        ranks.agreed(all.transpose())
+    }
+
+    /// Sends each rank its rows of an array of `k` columns that the first rank has, as they were given. This rank gets `rows` rows.
+    pub fn scatter<T: Pod>(
+        &self,
+        ranks: &Ranks,
+        all: Option<&[T]>,
+        (rows, k): (usize, usize),
+    ) -> Result<Vec<T>> {
+        let RowNumbers::Listed(numbers) = self else { return ranks.scatter(all, rows * k) };
+        let numbers = ranks.collect(numbers)?;
+        let in_order = all.zip(numbers).map(|(all, numbers)| picked(all, &numbers, k));
+        ranks.scatter(in_order.as_deref(), rows * k)
+    }
+}
+
+/// Returns these rows of an array of `k` columns.
+fn picked<T: Copy>(all: &[T], numbers: &[u32], k: usize) -> Vec<T> {
+    let mut picked = Vec::with_capacity(numbers.len() * k);
+    numbers.iter().for_each(|row| picked.extend_from_slice(&all[*row as usize * k..][..k]));
+    picked
+}
+
+/// Writes rows to their places in an array of `k` columns.
+fn put_all<T: Copy>(rows: &[T], numbers: &[u32], all: &mut [T], k: usize) {
+    for (row, number) in rows.chunks_exact(k.max(1)).zip(numbers) {
+        all[*number as usize * k..][..k].copy_from_slice(row);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::distributed::in_threads;
+
+    #[test]
+    fn rows_of_all_ranks_are_collected_and_scattered_in_the_order_of_the_matrix_as_given() {
+        let lists: [&[u32]; 4] = [&[1, 4, 5], &[], &[0, 6], &[2, 3]];
+        let all: Vec<f64> = (0..14).map(f64::from).collect();
+        let found = in_threads(4, |ranks| {
+            let list = lists[ranks.rank()];
+            let numbers = RowNumbers::Listed(list.into());
+            let mine = numbers.scatter(ranks, ranks.is_first().then_some(&all[..]), (list.len(), 2))?;
+            assert_eq!(mine, *numbers.pick(&all, list.len(), 2));
+            assert_eq!(
+                numbers.all(list.len()).collect::<Vec<_>>(),
+                list.iter().map(|n| *n as usize).collect::<Vec<_>>()
+            );
+            let mut placed = vec![-1.0; 14];
+            numbers.put(&mine, &mut placed, 2);
+            assert!(placed.iter().zip(&all).all(|(placed, all)| *placed == -1.0 || placed == all));
+            numbers.collect(ranks, &mine)
+        });
+        let found: Vec<_> = found.into_iter().map(Result::unwrap).collect();
+        assert_eq!(found, [Some(all), None, None, None]);
+    }
+}

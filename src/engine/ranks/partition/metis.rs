@@ -1,0 +1,52 @@
+//! Partitions a graph with METIS: multilevel k-way partitioning that minimises the numbers that the parts exchange.
+//!
+//! # Reference
+//! G. Karypis and V. Kumar, Multilevel k-way partitioning scheme for irregular graphs, Journal of Parallel and Distributed Computing
+//! 48, 1998.
+
+use crate::error::{Error, Result};
+use crate::parallel::{lock, room};
+use metis::Graph;
+use metis::option::{ObjType, Seed};
+use std::sync::Mutex;
+
+/// Whether this build has the graph partitioner.
+pub const AVAILABLE: bool = true;
+
+/// Not used: the partitioner is there.
+pub const MISSING: &str = "";
+
+/// The seed of its random numbers.
+const SEED: i32 = 1;
+/// The largest sum of all weights: METIS adds them as numbers of 32 bits.
+const LARGEST: u64 = 1 << 30;
+
+/// METIS takes its random numbers from the generator of the process, so one graph is partitioned at a time.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Returns the part of each vertex of an undirected graph. The neighbours of vertex i are `offsets[i]..offsets[i + 1]` of `neighbours`.
+/// There are more vertices than parts.
+pub fn parts_of(offsets: &[usize], neighbours: &[u32], weights: &[u64], parts: usize) -> Result<Vec<u32>> {
+    let failed = |reason: String| Error::setting("partition", "graph", reason);
+    let narrow = |number: usize| i32::try_from(number);
+    let (Ok(_), Ok(nparts)) = (narrow(neighbours.len().max(offsets.len())), narrow(parts)) else {
+        let reason = "the graph has more than 2^31 links, the limit of METIS; use the partition coordinates or entries";
+        return Err(failed(reason.to_owned()));
+    };
+    let (mut starts, mut links) = (room::<i32>(offsets.len())?, room::<i32>(neighbours.len())?);
+    starts.extend(offsets.iter().map(|offset| *offset as i32));
+    links.extend(neighbours.iter().map(|vertex| *vertex as i32));
+    let scale = weights.iter().sum::<u64>().div_ceil(LARGEST).max(1);
+    let mut scaled = room::<i32>(weights.len())?;
+    scaled.extend(weights.iter().map(|weight| (weight / scale).clamp(1, LARGEST) as i32));
+    let mut found = room::<i32>(weights.len())?;
+    found.resize(weights.len(), 0);
+    let graph = Graph::new(1, nparts, &starts, &links).map_err(|error| failed(error.to_string()))?;
+    // The number of vertices that parts need of other parts, and not that of the links between parts.
+    let graph = graph.set_vwgt(&scaled).set_option(ObjType::Vol).set_option(Seed(SEED));
+    let one = lock(&ONE);
+    let cut = graph.part_kway(&mut found);
+    drop(one);
+    cut.map_err(|error| failed(format!("METIS failed: {error}")))?;
+    Ok(found.into_iter().map(|part| part as u32).collect())
+}

@@ -1,0 +1,15 @@
+//! Takes the place of the graph partitioner in a build without it.
+
+use crate::error::{Error, Result};
+
+/// Whether this build has the graph partitioner.
+pub const AVAILABLE: bool = false;
+
+/// Tells how to get it.
+pub const MISSING: &str = "this build has no graph partitioner; build it with the cargo feature metis: cargo build --release \
+                           --features metis";
+
+/// Fails.
+pub fn parts_of(_: &[usize], _: &[u32], _: &[u64], _: usize) -> Result<Vec<u32>> {
+    Err(Error::setting("partition", "graph", MISSING))
+}
