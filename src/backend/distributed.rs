@@ -12,6 +12,7 @@
 
 mod complete;
 mod ghosts;
+mod parts;
 mod transpose;
 
 use crate::device::distributed::{Border, Distributed, Halo, Local, RankSlots, Ranks};
@@ -22,6 +23,7 @@ use crate::operator::{Cost, DotInto, LinearOperator, Operator};
 use crate::scalar::Scalar;
 pub use complete::complete_operator;
 use ghosts::Ghosts;
+pub use parts::{RowParts, cut_lengths, moved, owner};
 use std::fmt;
 use std::sync::Arc;
 pub use transpose::{ColumnCounts, swap_rows, transposed};

@@ -116,7 +116,12 @@ impl Names {
 
     /// Returns the numbers of rows, counted from 0.
     pub(super) fn counted(rows: usize) -> Names {
-        Names { metadata: Arc::default(), first: Some(0), rows }
+        Names::counted_from(0, rows)
+    }
+
+    /// Returns the numbers of rows, counted from `first`.
+    pub(super) fn counted_from(first: u32, rows: usize) -> Names {
+        Names { metadata: Arc::default(), first: Some(first), rows }
     }
 
     /// Adds the labels from a file; see [`Matrix::read_labels`].

@@ -4,6 +4,7 @@
 //! Each rank makes its rows of a generated mesh, and reads its rows of a file that allows it. The first rank reads a Matrix Market file and
 //! sends each entry to the rank that has its row. Any other matrix is read by the first rank, which sends the other ranks their rows.
 
+mod chain;
 mod file;
 mod graph;
 mod mesh;
@@ -24,6 +25,8 @@ use crate::scalar::Precision;
 use crate::solve::Method;
 use crate::solve::problem::Problem;
 use bytemuck::Pod;
+pub use chain::RankChain;
+pub(super) use chain::{RankSteps, Steps};
 pub use graph::RankGraph;
 pub(super) use operator::{RankOrder, of_rows};
 pub use prediction::{Cluster, Network, RankPart, RankPrediction};

@@ -228,6 +228,14 @@ pub fn mesh(what: &OsStr) -> Result<Option<generate::Mesh>> {
     }
 }
 
+/// Returns the rows of what `what` names, if it is a generator of equally many entries in each row, which can be made separately.
+pub fn equal_rows(what: &OsStr) -> Result<Option<generate::EqualRows>> {
+    match what.to_str().filter(|name| !is_file(what) && catalog::find(name).is_none()) {
+        Some(name) => generate::equal_rows(name),
+        None => Ok(None),
+    }
+}
+
 /// Returns the draws of the graph that `what` names, if it is a generator whose matrix consists of draws.
 pub fn draws(what: &OsStr) -> Result<Option<generate::Draws>> {
     match what.to_str().filter(|name| !is_file(what) && catalog::find(name).is_none()) {

@@ -163,7 +163,7 @@ impl RankGraph {
         let file = ranks.agreed(RowFile::open(what))?;
         let file = if ranks.any(file.is_none()) { None } else { file };
         let found = match &file {
-            Some(file) => Some(rows_of(ranks, what, file)?),
+            Some(file) => Some(rows_of(ranks, what, file, "pagerank")?),
             None => match links_of(ranks, what)? {
                 Some(links) => Some(links),
                 None => text::read(ranks, what, "pagerank", Duplicates::Keep, meter)?
@@ -183,12 +183,17 @@ impl RankGraph {
     }
 }
 
-/// Reads the rows of this rank of a binary matrix file.
-fn rows_of(ranks: &Ranks, what: &OsStr, file: &RowFile) -> Result<(Vec<usize>, Csr)> {
+/// Reads the rows of this rank of a binary matrix file. `solver` names the method that needs a square matrix.
+pub(super) fn rows_of(
+    ranks: &Ranks,
+    what: &OsStr,
+    file: &RowFile,
+    solver: &'static str,
+) -> Result<(Vec<usize>, Csr)> {
     let (rows, cols) = file.shape;
     same_everywhere(ranks, what, [rows as u64, file.fingerprint])?;
     if rows != cols {
-        return Err(Error::NotSquare { rows, cols, solver: "pagerank" });
+        return Err(Error::NotSquare { rows, cols, solver });
     }
     let starts = ranks.agreed(file.cut(ranks.size(), 1))?;
     let links = ranks.agreed(file.read(starts[ranks.rank()]..starts[ranks.rank() + 1]))?;
@@ -196,7 +201,7 @@ fn rows_of(ranks: &Ranks, what: &OsStr, file: &RowFile) -> Result<(Vec<usize>, C
 }
 
 /// Decodes the links of this rank of a graph in the format of WebGraph.
-fn links_of(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>, Csr)>> {
+pub(super) fn links_of(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>, Csr)>> {
     let part = ranks.agreed(webgraph_part(what, ranks.rank(), ranks.size()))?;
     if ranks.any(part.is_none()) {
         return Ok(None);

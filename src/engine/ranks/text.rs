@@ -5,31 +5,19 @@
 //! counts into parts of about equal work. Then each rank gets the entries of its part in the order of the file, and writes them into
 //! the arrays of its rows.
 
-use crate::backend::distributed::swap_rows;
+use crate::backend::distributed::{RowParts, cut_lengths, moved, owner};
 use crate::device::Ranks;
 use crate::error::{Error, Result};
 use crate::format::finish::finish;
-use crate::format::{Csr, Duplicates, Values, partition};
+use crate::format::{Csr, Duplicates, Values};
 use crate::observe::{Meter, Phase, profile};
 use crate::parallel::{THREAD, start_scoped, zeros};
 use crate::source::{Entry, EntryFile};
 use std::ffi::OsStr;
-use std::ops::Range;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::{io, thread};
-
-/// The rows of a rank of a matrix in a text file.
-pub(super) struct TextRows {
-    /// The first row of this rank.
-    first: usize,
-    /// The first row of each rank, and the number of rows.
-    pub starts: Vec<usize>,
-    pub rows: Csr,
-    /// Whether the file stores one triangle of a symmetric matrix.
-    pub symmetric: bool,
-}
 
 /// Reads the rows of each rank; `None` if the file is no coordinate file that can be read in batches. `solver` names the method that
 /// needs a square matrix; the meter of the first rank counts the bytes read. All ranks call this together.
@@ -39,7 +27,7 @@ pub(super) fn read(
     solver: &'static str,
     duplicates: Duplicates,
     meter: &Meter,
-) -> Result<Option<TextRows>> {
+) -> Result<Option<RowParts>> {
     let _span = profile::begin(Phase::Read);
     let file = if ranks.is_first() { EntryFile::open(what, meter) } else { Ok(None) };
     let file = ranks.agreed(file)?;
@@ -53,55 +41,12 @@ pub(super) fn read(
     let even: Vec<usize> =
         (0..=parts).map(|part| (rows as u128 * part as u128 / parts as u128) as usize).collect();
     let counts = counted(ranks, file, about, &even)?;
-    let starts = cut(ranks, rows, counts.iter().copied(), 1);
-    let counts = moved_counts(ranks, counts, &even, &starts)?;
+    let starts = cut_lengths(ranks, rows, counts.iter().copied(), 1);
+    let counts = moved(ranks, counts, &even, &starts)?;
     let rows = placed(ranks, file, about, (what, &starts), counts, duplicates)?;
-    let first = starts[ranks.rank()];
-    Ok(Some(TextRows { first, starts, rows, symmetric: about.mirror == Some(1.0) }))
-}
-
-impl TextRows {
-    /// Returns the first `most` rows of the matrix on the first rank, and nothing on the others.
-    pub fn head(&self, ranks: &Ranks, most: usize) -> Result<Option<Csr>> {
-        let mut wanted = vec![0..0; ranks.size()];
-        wanted[0] = 0..most.min(self.starts[ranks.size()]);
-        let mut parts = self.swap(ranks, &wanted)?;
-        let own = parts.remove(0);
-        let kept = 0..own.rows();
-        let joined = ranks.is_first().then(|| own.between(&[], kept, &parts));
-        ranks.agreed(joined.transpose())
-    }
-
-    /// Cuts the rows by their entries, as [`partition::by_entries`] does, and moves those that get another rank.
-    pub fn cut(self, ranks: &Ranks, together: usize) -> Result<TextRows> {
-        let lengths = (0..self.rows.rows()).map(|row| self.rows.row_range(row).len() as u64);
-        let starts = cut(ranks, self.starts[ranks.size()], lengths, together);
-        if starts == self.starts {
-            return Ok(self);
-        }
-        let here = ranks.rank();
-        let mut wanted: Vec<Range<usize>> = starts.windows(2).map(|ends| ends[0]..ends[1]).collect();
-        let kept = self.own(&wanted[here]);
-        // The rows that stay are not sent.
-        wanted[here] = 0..0;
-        let parts = self.swap(ranks, &wanted)?;
-        let rows = ranks.agreed(self.rows.between(&parts[..here], kept, &parts[here + 1..]))?;
-        Ok(TextRows { first: starts[here], starts, rows, symmetric: self.symmetric })
-    }
-
-    /// Returns which rows of this rank are in a range of all rows.
-    fn own(&self, rows: &Range<usize>) -> Range<usize> {
-        let (first, count) = (self.first, self.rows.rows());
-        let place = |row: usize| row.clamp(first, first + count) - first;
-        place(rows.start)..place(rows.end)
-    }
-
-    /// Sends each rank the rows that it wants and this rank has.
-    fn swap(&self, ranks: &Ranks, wanted: &[Range<usize>]) -> Result<Vec<Csr>> {
-        let to: Vec<Range<usize>> = wanted.iter().map(|rows| self.own(rows)).collect();
-        let parts = swap_rows(ranks, &self.rows, &to);
-        ranks.agreed(parts)
-    }
+    let mut parts = RowParts::new(ranks, starts, rows);
+    parts.symmetric = about.mirror == Some(1.0);
+    Ok(Some(parts))
 }
 
 /// What all ranks know about a file.
@@ -129,11 +74,6 @@ impl About {
     }
 }
 
-/// Returns the rank that has a row.
-fn owner(starts: &[usize], row: u32) -> usize {
-    starts.partition_point(|start| *start <= row as usize) - 1
-}
-
 /// Returns the number of entries of each row of this rank, mirror images included.
 fn counted(ranks: &Ranks, file: Option<&EntryFile>, about: About, starts: &[usize]) -> Result<Vec<u64>> {
     let first = starts[ranks.rank()];
@@ -151,46 +91,6 @@ fn counted(ranks: &Ranks, file: Option<&EntryFile>, about: About, starts: &[usiz
         Ok(())
     })?;
     Ok(counts)
-}
-
-/// Cuts rows of these lengths, as [`partition::by_entries`] does. Each rank passes the lengths of its rows.
-fn cut(
-    ranks: &Ranks,
-    rows: usize,
-    lengths: impl Iterator<Item = u64> + Clone,
-    together: usize,
-) -> Vec<usize> {
-    let works = lengths.map(|length| length + partition::ROW as u64);
-    let of_ranks = ranks.all_of(works.clone().sum());
-    let total: u64 = of_ranks.iter().sum();
-    let parts = ranks.size();
-    let target = |part: usize| (u128::from(total) * part as u128 / parts as u128) as u64;
-    let targets: Vec<u64> = (0..parts).map(target).collect();
-    let mut before: u64 = of_ranks[..ranks.rank()].iter().sum();
-    // The rows of this rank that have less than the work of 0, 1, 2, ... parts before them. Later rows have more before them.
-    let mut below: Vec<f64> = Vec::with_capacity(parts);
-    let mut count = 0.0;
-    for work in works {
-        while below.len() < parts && targets[below.len()] <= before {
-            below.push(count);
-        }
-        before += work;
-        count += 1.0;
-    }
-    below.resize(parts, count);
-    // Whole numbers below 2^53 are exact.
-    ranks.sum(&mut below);
-    partition::starts(rows, parts, together, |part| below[part] as usize)
-}
-
-/// Sends each rank the counts of its rows, if the ranks have those of other rows.
-fn moved_counts(ranks: &Ranks, counts: Vec<u64>, from: &[usize], to: &[usize]) -> Result<Vec<u64>> {
-    let (first, count) = (from[ranks.rank()], counts.len());
-    let place = |row: usize| row.clamp(first, first + count) - first;
-    let sent: Vec<Vec<u64>> =
-        to.windows(2).map(|ends| counts[place(ends[0])..place(ends[1])].to_vec()).collect();
-    drop(counts);
-    Ok(ranks.swap(&sent)?.concat())
 }
 
 /// Reads the entries of the rows of this rank, of which `counts` has the numbers.
