@@ -9,6 +9,7 @@ mod cpu;
 mod halo;
 #[cfg(feature = "mpi")]
 mod mpi;
+mod retired;
 mod threads;
 
 use super::{Addend, Device, Kept, Op, Slot, SlotState, Sweep};
@@ -18,6 +19,7 @@ pub use communicator::{Communicator, Connection, Incoming, Outgoing, Ranks};
 pub use halo::Halo;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
+pub use retired::Retired;
 use std::fmt;
 pub use threads::{Threads, in_threads, is_following_thread};
 
