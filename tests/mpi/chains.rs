@@ -1,6 +1,6 @@
 //! Markov chains over ranks: the commands, reports, errors and files of one process, and no rank that has the whole chain.
 
-use super::launcher::{messages, mpirun, over, solve};
+use super::launcher::{messages, mpirun, mpirun_for_a_minute, over, solve};
 use crate::common::process::{errors, program, run, word};
 use serde_json::Value;
 use solver::source::read_vector;
@@ -139,15 +139,45 @@ fn check_needs_several_processes(chain: &str, kilobytes: u32) {
     assert_eq!((&report["iterations"], &report["states"]), (&2.into(), &15_000.into()));
 }
 
+/// Writes a chain of 15,000 states in which each has 600 next ones, without the probabilities.
+fn write_pattern(file: &Path) {
+    const STATES: usize = 15_000;
+    let mut text =
+        format!("%%MatrixMarket matrix coordinate pattern general\n{STATES} {STATES} {}\n", 600 * STATES);
+    for state in 0..STATES {
+        (0..600)
+            .for_each(|step| writeln!(text, "{} {}", state + 1, (state + 7 * step) % STATES + 1).unwrap());
+    }
+    fs::write(file, text).unwrap();
+}
+
+const LARGE: &str = "blockband:n=15000,block=5,density=0.04";
+
 #[test]
 fn a_chain_larger_than_the_memory_of_a_rank_is_solved_by_several() {
-    let chain = "blockband:n=15000,block=5,density=0.04";
-    check_needs_several_processes(chain, 250_000);
+    check_needs_several_processes(LARGE, 275_000);
     let folder = tempfile::tempdir().unwrap();
-    // The file is mapped, so its bytes count as memory of each rank that reads it.
-    for (name, kilobytes) in [("chain.slv", 350_000), ("chain.mtx", 500_000)] {
-        let file = folder.path().join(name);
-        convert(chain, &file);
-        check_needs_several_processes(word(&file), kilobytes);
+    let [binary, text] = ["chain.slv", "chain.mtx"].map(|name| folder.path().join(name));
+    convert(LARGE, &binary);
+    write_pattern(&text);
+    // The files are mapped, so their 108 and 95 MB count as memory of each rank that reads them.
+    check_needs_several_processes(word(&binary), 295_000);
+    check_needs_several_processes(word(&text), 300_000);
+}
+
+#[test]
+fn ranks_without_memory_end_whatever_they_do_when_it_runs_out() {
+    for kilobytes in (160_000..230_000).step_by(10_000) {
+        let limit = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
+        let mut command = mpirun_for_a_minute();
+        command.args(["-n", "4", "sh", "-c", &limit]).arg(program());
+        let args = ["markov", LARGE, "--normalize", "--threads", "1", "--max-iters", "2"];
+        let done = command.args(args).output().unwrap();
+        match done.status.code() {
+            Some(1) => {}
+            code => {
+                assert!(code == Some(2) && errors(&done).contains("memory"), "{kilobytes}: {}", errors(&done))
+            }
+        }
     }
 }

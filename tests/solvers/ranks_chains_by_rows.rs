@@ -180,7 +180,7 @@ fn random_chains_have_the_classes_of_one_process() {
             _ => several += 1,
         }
     }
-    assert!(single > 20 && several > 20 && transient > 20, "{single} {several} {transient}");
+    assert!(single > 15 && several > 15 && transient > 15, "{single} {several} {transient}");
 }
 
 #[test]
