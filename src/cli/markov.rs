@@ -114,7 +114,7 @@ fn chain_over(ranks: &Ranks, args: &MarkovArgs) -> Result<RankChain> {
     if args.columns.is_none()
         && let Some(chain) = shown(&args.matrix, |meter| RankChain::open_metered(ranks, &args.matrix, meter))?
     {
-        return args.labels.iter().try_fold(chain, RankChain::read_labels);
+        return args.labels.iter().try_fold(chain.map_notes(flags::note), RankChain::read_labels);
     }
     let whole = ranks.agreed(ranks.is_first().then(|| chain(args)).transpose())?;
     Ok(RankChain::distribute(ranks, whole.as_ref()))

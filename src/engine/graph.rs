@@ -124,6 +124,13 @@ impl Names {
         Names { metadata: Arc::default(), first: Some(first), rows }
     }
 
+    /// Returns the numbers of the vertices of a list of edges: the ids, or numbers from 0 if there are no gaps.
+    pub(super) fn of_ids(ids: Option<Vec<u32>>, rows: usize) -> Names {
+        let mut metadata = Metadata::default();
+        (metadata.ids, metadata.first_id) = (ids, Some(0));
+        Names { metadata: Arc::new(metadata), first: Some(0), rows }
+    }
+
     /// Adds the labels from a file; see [`Matrix::read_labels`].
     pub(super) fn read_labels(mut self, path: &Path) -> Result<Names> {
         add_labels(&mut self.metadata, self.rows, path)?;

@@ -6,6 +6,7 @@
 mod archive;
 mod ascii;
 mod attached;
+mod batches;
 pub mod binary;
 mod cache;
 pub mod catalog;
@@ -13,6 +14,7 @@ pub mod column;
 mod compressed;
 mod detect;
 mod direction;
+mod edge_file;
 mod edges;
 #[cfg(feature = "fetch")]
 pub mod fetch;
@@ -47,10 +49,11 @@ use crate::files::{self, NoCache};
 use crate::format::{Csr, Dense, Duplicates};
 use crate::observe::{Meter, Phase, profile};
 use crate::spelling::{did_you_mean, nearest};
+pub(crate) use batches::TextFile;
 pub use detect::{parse, parse_as, parse_dense, read_dense};
 pub use kinds::kinds;
 pub use labels::{LabelIndex, Labels};
-pub(crate) use market::stream::{Entry, EntryFile};
+pub(crate) use market::stream::Entry;
 pub use rows::{RowFile, webgraph_part};
 use std::ffi::OsStr;
 use std::path::Path;

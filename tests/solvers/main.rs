@@ -34,6 +34,7 @@ mod progress;
 mod ranks;
 mod ranks_chains;
 mod ranks_chains_by_rows;
+mod ranks_edges;
 mod ranks_files;
 mod ranks_graphs;
 mod ranks_on_gpus;

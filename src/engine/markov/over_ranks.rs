@@ -144,9 +144,9 @@ fn found(
     steps: RankSteps,
     normalise: bool,
 ) -> Result<(std::result::Result<ByRows, Option<Chain>>, ChainFacts)> {
-    let RankSteps { starts, rows, names, graph, name, seconds_load } = steps;
+    let RankSteps { starts, rows, names, graph, name, notes, seconds_load } = steps;
     let nnz = ranks.total(rows.nnz() as u64);
-    let mut facts = ChainFacts { name, notes: Vec::new(), names, nnz, transient: 0, seconds_load };
+    let mut facts = ChainFacts { name, notes, names, nnz, transient: 0, seconds_load };
     let found = match over_ranks::find(ranks, &starts, rows, normalise) {
         // All ranks have the same error; the first one knows the labels.
         Err(error) if graph => {

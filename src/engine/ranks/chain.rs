@@ -2,7 +2,7 @@
 
 use super::file::{links_of, rows_of};
 use super::graph::drawn;
-use super::text;
+use super::text::{self, GraphRows};
 use crate::device::Ranks;
 use crate::engine::graph::Names;
 use crate::engine::matrix::Matrix;
@@ -43,6 +43,8 @@ pub(in crate::engine) struct RankSteps {
     /// Whether errors name states by ids or labels.
     pub graph: bool,
     pub name: String,
+    /// Notes of the reader, on the first rank.
+    pub notes: Vec<String>,
     pub seconds_load: f64,
 }
 
@@ -53,8 +55,8 @@ impl RankChain {
     }
 
     /// Makes or reads the rows of each rank, so that no rank has the whole chain; `None` for a chain that the first rank must read and
-    /// [`distribute`](RankChain::distribute). Such are other files than binary matrix files, graphs in the format of WebGraph and Matrix
-    /// Market files in the coordinate format. All ranks call this together.
+    /// [`distribute`](RankChain::distribute). Such are other files than binary matrix files, graphs in the format of WebGraph, Matrix
+    /// Market files in the coordinate format and lists of edges between ids. All ranks call this together.
     pub fn open(ranks: &Ranks, what: &OsStr) -> Result<Option<RankChain>> {
         RankChain::open_metered(ranks, what, &Meter::default())
     }
@@ -72,10 +74,14 @@ impl RankChain {
             return Ok(Some(RankChain::by_rows(ranks, what, read, began)));
         }
         if let Some(links) = links_of(ranks, what)? {
-            return Ok(Some(RankChain::by_rows(ranks, what, links, began).as_graph()));
+            return Ok(Some(RankChain::by_rows(ranks, what, links, began).as_graph(None)));
         }
-        let text = text::read(ranks, what, "markov", Duplicates::Sum, meter)?;
-        Ok(text.map(|text| RankChain::by_rows(ranks, what, (text.starts, text.rows), began)))
+        let Some(text) = text::read_graph(ranks, what, "markov", Duplicates::Sum, meter)? else {
+            return Ok(None);
+        };
+        let GraphRows { starts, rows, is_list, ids, notes } = text;
+        let chain = RankChain::by_rows(ranks, what, (starts, rows), began).with_notes(notes);
+        Ok(Some(if is_list { chain.as_graph(ids) } else { chain }))
     }
 
     fn by_rows(ranks: &Ranks, what: &OsStr, (starts, rows): (Vec<usize>, Csr), began: Instant) -> RankChain {
@@ -85,15 +91,24 @@ impl RankChain {
             rows: Arc::new(rows),
             graph: false,
             name: what.to_string_lossy().into_owned(),
+            notes: Vec::new(),
             seconds_load: began.elapsed().as_secs_f64(),
         };
         RankChain { ranks: ranks.clone(), steps: Steps::ByRows(steps) }
     }
 
-    /// Names the states as a graph names its vertices, by numbers from 0.
-    fn as_graph(mut self) -> RankChain {
+    /// Names the states as a graph names its vertices: by ids, or by numbers from 0.
+    fn as_graph(mut self, ids: Option<Vec<u32>>) -> RankChain {
         if let Steps::ByRows(steps) = &mut self.steps {
-            (steps.names, steps.graph) = (Names::counted(steps.starts[self.ranks.size()]), true);
+            (steps.names, steps.graph) = (Names::of_ids(ids, steps.starts[self.ranks.size()]), true);
+        }
+        self
+    }
+
+    /// Adds notes of the reader.
+    fn with_notes(mut self, notes: Vec<String>) -> RankChain {
+        if let Steps::ByRows(steps) = &mut self.steps {
+            steps.notes = notes;
         }
         self
     }
@@ -113,6 +128,17 @@ impl RankChain {
             }
         };
         Ok(RankChain { ranks, steps })
+    }
+
+    /// Rewrites the notes of the reader.
+    pub fn map_notes(self, note: impl Fn(&str) -> String) -> RankChain {
+        match &self.steps {
+            Steps::ByRows(steps) => {
+                let notes = steps.notes.iter().map(|text| note(text)).collect();
+                self.with_notes(notes)
+            }
+            Steps::OnFirst(_) => self,
+        }
     }
 
     /// Returns the ranks.

@@ -1,6 +1,7 @@
 //! Matrices and graphs in files of which each rank reads its own rows, or gets them from the first rank while it reads, so that no rank
 //! has the whole.
 
+use super::text::GraphRows;
 use super::{
     Plan, Purpose, RankFacts, RankGraph, RankMatrix, common_multiple, symmetry, text, unknowns_of_a_node,
 };
@@ -152,8 +153,9 @@ impl RankGraph {
         }
     }
 
-    /// Reads the links of each rank from a binary matrix file, a graph in the format of WebGraph, or a Matrix Market file in the
-    /// coordinate format, which the first rank reads for all; `None` for any other graph. All ranks call this together.
+    /// Reads the links of each rank from a binary matrix file or a graph in the format of WebGraph, or from a Matrix Market file in the
+    /// coordinate format or a list of edges between ids, which the first rank reads for all; `None` for any other graph. All ranks call
+    /// this together.
     pub fn read(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
         RankGraph::read_metered(ranks, what, &Meter::default())
     }
@@ -162,22 +164,22 @@ impl RankGraph {
         let began = Instant::now();
         let file = ranks.agreed(RowFile::open(what))?;
         let file = if ranks.any(file.is_none()) { None } else { file };
+        let whole = |(starts, rows)| GraphRows { starts, rows, is_list: false, ids: None, notes: Vec::new() };
         let found = match &file {
-            Some(file) => Some(rows_of(ranks, what, file, "pagerank")?),
+            Some(file) => Some(whole(rows_of(ranks, what, file, "pagerank")?)),
             None => match links_of(ranks, what)? {
-                Some(links) => Some(links),
-                None => text::read(ranks, what, "pagerank", Duplicates::Keep, meter)?
-                    .map(|text| (text.starts, text.rows)),
+                Some(links) => Some(whole(links)),
+                None => text::read_graph(ranks, what, "pagerank", Duplicates::Keep, meter)?,
             },
         };
-        Ok(found.map(|(starts, links)| RankGraph {
+        Ok(found.map(|GraphRows { starts, rows, ids, notes, .. }| RankGraph {
             ranks: ranks.clone(),
-            names: Names::counted(starts[ranks.size()]),
+            names: Names::of_ids(ids, starts[ranks.size()]),
             starts,
-            links: Arc::new(links),
+            links: Arc::new(rows),
             name: what.to_string_lossy().into_owned(),
             stand_in: file.as_ref().and_then(|file| file.stand_in),
-            notes: Vec::new(),
+            notes,
             seconds_load: began.elapsed().as_secs_f64(),
         }))
     }

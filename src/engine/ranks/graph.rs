@@ -98,6 +98,12 @@ impl RankGraph {
         Ok(self)
     }
 
+    /// Rewrites the notes of the reader.
+    pub fn map_notes(mut self, note: impl Fn(&str) -> String) -> RankGraph {
+        self.notes.iter_mut().for_each(|text| *text = note(text));
+        self
+    }
+
     /// Returns the ranks.
     pub fn ranks(&self) -> &Ranks {
         &self.ranks

@@ -12,15 +12,15 @@ use crate::format::finish::finish;
 use crate::format::{Csr, Duplicates, Values};
 use crate::observe::{Meter, Phase, profile};
 use crate::parallel::{THREAD, start_scoped, zeros};
-use crate::source::{Entry, EntryFile};
+use crate::source::{Entry, TextFile};
 use std::ffi::OsStr;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::{io, thread};
 
-/// Reads the rows of each rank; `None` if the file is no coordinate file that can be read in batches. `solver` names the method that
-/// needs a square matrix; the meter of the first rank counts the bytes read. All ranks call this together.
+/// Reads the rows of each rank of a matrix; `None` if the file is no coordinate file that can be read in batches. `solver` names the
+/// method that needs a square matrix; the meter of the first rank counts the bytes read. All ranks call this together.
 pub(super) fn read(
     ranks: &Ranks,
     what: &OsStr,
@@ -29,17 +29,60 @@ pub(super) fn read(
     meter: &Meter,
 ) -> Result<Option<RowParts>> {
     let _span = profile::begin(Phase::Read);
-    let file = if ranks.is_first() { EntryFile::open(what, meter) } else { Ok(None) };
+    let file = if ranks.is_first() { TextFile::open(what, false, meter) } else { Ok(None) };
     let file = ranks.agreed(file)?;
-    let file = file.as_ref();
+    parts(ranks, what, file.as_ref(), (solver, duplicates))
+}
+
+/// The rows of this rank of a graph in a text file.
+pub(super) struct GraphRows {
+    /// The first row of each rank, and the number of rows.
+    pub starts: Vec<usize>,
+    pub rows: Csr,
+    /// Whether the file is a list of edges, which numbers its vertices from 0.
+    pub is_list: bool,
+    /// The ids of all vertices on the first rank, if they have gaps.
+    pub ids: Option<Vec<u32>>,
+    /// Notes of the reader, on the first rank.
+    pub notes: Vec<String>,
+}
+
+/// Does the same for a graph, which may also be a list or a table of edges between ids. Ids without an edge are not vertices.
+pub(super) fn read_graph(
+    ranks: &Ranks,
+    what: &OsStr,
+    solver: &'static str,
+    duplicates: Duplicates,
+    meter: &Meter,
+) -> Result<Option<GraphRows>> {
+    let _span = profile::begin(Phase::Read);
+    let file = if ranks.is_first() { TextFile::open(what, true, meter) } else { Ok(None) };
+    let file = ranks.agreed(file)?;
+    let Some(parts) = parts(ranks, what, file.as_ref(), (solver, duplicates))? else { return Ok(None) };
+    let is_list = ranks.any(matches!(file, Some(TextFile::Edges(_))));
+    let (ids, notes) = match file {
+        Some(TextFile::Edges(list)) => (list.ids(), list.notes),
+        _ => (Ok(None), Vec::new()),
+    };
+    let ids = ranks.agreed(ids)?;
+    Ok(Some(GraphRows { starts: parts.starts, rows: parts.rows, is_list, ids, notes }))
+}
+
+/// Reads the rows of each rank, if the first rank has a file.
+fn parts(
+    ranks: &Ranks,
+    what: &OsStr,
+    file: Option<&TextFile>,
+    (solver, duplicates): (&'static str, Duplicates),
+) -> Result<Option<RowParts>> {
     let Some(about) = About::from_first(ranks, file)? else { return Ok(None) };
     let (rows, cols) = about.shape;
     if rows != cols {
         return Err(Error::NotSquare { rows, cols, solver });
     }
-    let parts = ranks.size();
+    let count = ranks.size();
     let even: Vec<usize> =
-        (0..=parts).map(|part| (rows as u128 * part as u128 / parts as u128) as usize).collect();
+        (0..=count).map(|part| (rows as u128 * part as u128 / count as u128) as usize).collect();
     let counts = counted(ranks, file, about, &even)?;
     let starts = cut_lengths(ranks, rows, counts.iter().copied(), 1);
     let counts = moved(ranks, counts, &even, &starts)?;
@@ -59,10 +102,11 @@ struct About {
 
 impl About {
     /// Sends the header from the first rank to all; `None` if the first rank has no file.
-    fn from_first(ranks: &Ranks, file: Option<&EntryFile>) -> Result<Option<About>> {
+    fn from_first(ranks: &Ranks, file: Option<&TextFile>) -> Result<Option<About>> {
         let numbers = file.map_or_else(Vec::new, |file| {
-            let (rows, cols) = file.shape;
-            vec![rows as f64, cols as f64, f64::from(u8::from(file.valued)), file.mirror.unwrap_or(0.0)]
+            let (rows, cols) = file.shape();
+            let valued = f64::from(u8::from(file.is_valued()));
+            vec![rows as f64, cols as f64, valued, file.mirror().unwrap_or(0.0)]
         });
         let numbers = ranks.from_first(numbers)?;
         let &[rows, cols, valued, mirror] = &numbers[..] else { return Ok(None) };
@@ -75,7 +119,7 @@ impl About {
 }
 
 /// Returns the number of entries of each row of this rank, mirror images included.
-fn counted(ranks: &Ranks, file: Option<&EntryFile>, about: About, starts: &[usize]) -> Result<Vec<u64>> {
+fn counted(ranks: &Ranks, file: Option<&TextFile>, about: About, starts: &[usize]) -> Result<Vec<u64>> {
     let first = starts[ranks.rank()];
     let mut counts: Vec<u64> = ranks.agreed(zeros(starts[ranks.rank() + 1] - first))?;
     let read = file.map(|file| |visit: &mut Visit<'_, [u32; 2]>| file.places(visit));
@@ -96,7 +140,7 @@ fn counted(ranks: &Ranks, file: Option<&EntryFile>, about: About, starts: &[usiz
 /// Reads the entries of the rows of this rank, of which `counts` has the numbers.
 fn placed(
     ranks: &Ranks,
-    file: Option<&EntryFile>,
+    file: Option<&TextFile>,
     about: About,
     (what, starts): (&OsStr, &[usize]),
     counts: Vec<u64>,
@@ -134,7 +178,7 @@ fn placed(
         }
         Ok(())
     })?;
-    let complete = if rows.are_complete() { Ok(()) } else { Err(EntryFile::changed(Path::new(what))) };
+    let complete = if rows.are_complete() { Ok(()) } else { Err(TextFile::changed(Path::new(what))) };
     ranks.agreed(complete)?;
     let Rows { counts, offsets, columns, values } = rows;
     drop(counts);
@@ -157,7 +201,7 @@ fn with_ones(rows: &Csr) -> Result<Csr> {
 }
 
 /// Fails if the sum of duplicates overflows on some rank; the first rank finds the line.
-fn refuse_overflow(ranks: &Ranks, file: Option<&EntryFile>, rows: &Result<Csr>, first: usize) -> Result<()> {
+fn refuse_overflow(ranks: &Ranks, file: Option<&TextFile>, rows: &Result<Csr>, first: usize) -> Result<()> {
     let found = match rows {
         Err(Error::DuplicateOverflow { row, col }) => [1.0, (first + row) as f64, *col as f64],
         _ => [0.0; 3],
