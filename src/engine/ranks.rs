@@ -1,8 +1,8 @@
 //! Matrices, right-hand sides and solutions that are distributed over ranks.
 //!
 //! Every rank calls the same functions in the same order. A rank has a contiguous range of rows of the matrix and of all vectors.
-//! Each rank makes its rows of a generated mesh, and reads its rows of a file that allows it. The first rank reads a Matrix Market file and
-//! sends each entry to the rank that has its row. Any other matrix is read by the first rank, which sends the other ranks their rows.
+//! Each rank makes its rows of a generated mesh, and reads its rows of a file that allows it. The first rank reads a Matrix Market file or a
+//! list of edges and sends each entry to the rank that has its row. Any other matrix is read by the first rank, which sends the other ranks their rows.
 
 mod chain;
 mod file;

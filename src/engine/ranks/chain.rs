@@ -74,14 +74,14 @@ impl RankChain {
             return Ok(Some(RankChain::by_rows(ranks, what, read, began)));
         }
         if let Some(links) = links_of(ranks, what)? {
-            return Ok(Some(RankChain::by_rows(ranks, what, links, began).as_graph(None)));
+            return Ok(Some(RankChain::by_rows(ranks, what, links, began).with_ids(None)));
         }
         let Some(text) = text::read_graph(ranks, what, "markov", Duplicates::Sum, meter)? else {
             return Ok(None);
         };
         let GraphRows { starts, rows, is_list, ids, notes } = text;
         let chain = RankChain::by_rows(ranks, what, (starts, rows), began).with_notes(notes);
-        Ok(Some(if is_list { chain.as_graph(ids) } else { chain }))
+        Ok(Some(if is_list { chain.with_ids(ids) } else { chain }))
     }
 
     fn by_rows(ranks: &Ranks, what: &OsStr, (starts, rows): (Vec<usize>, Csr), began: Instant) -> RankChain {
@@ -98,7 +98,7 @@ impl RankChain {
     }
 
     /// Names the states as a graph names its vertices: by ids, or by numbers from 0.
-    fn as_graph(mut self, ids: Option<Vec<u32>>) -> RankChain {
+    fn with_ids(mut self, ids: Option<Vec<u32>>) -> RankChain {
         if let Steps::ByRows(steps) = &mut self.steps {
             (steps.names, steps.graph) = (Names::of_ids(ids, steps.starts[self.ranks.size()]), true);
         }

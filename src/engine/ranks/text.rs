@@ -3,7 +3,7 @@
 //!
 //! The file is read twice. First, each rank counts the entries of an equal share of the rows, and the ranks cut the rows by these
 //! counts into parts of about equal work. Then each rank gets the entries of its part in the order of the file, and writes them into
-//! the arrays of its rows.
+//! the arrays of its rows. Before that, a list of edges is read once to find the ids of the vertices.
 
 use crate::backend::distributed::{RowParts, cut_lengths, moved, owner};
 use crate::device::Ranks;
