@@ -12,6 +12,7 @@
 
 mod complete;
 mod ghosts;
+mod moves;
 mod parts;
 mod transpose;
 
@@ -23,7 +24,8 @@ use crate::operator::{Cost, DotInto, LinearOperator, Operator};
 use crate::scalar::Scalar;
 pub use complete::complete_operator;
 use ghosts::Ghosts;
-pub use parts::rows_of_parts;
+pub use moves::rows_of_parts;
+pub use parts::{RowParts, cut_lengths, moved, owner};
 use std::fmt;
 use std::sync::Arc;
 pub use transpose::{ColumnCounts, swap_rows, transposed};

@@ -3,15 +3,16 @@
 use super::dry_run::Decisions;
 use super::flags::{self, as_flag};
 use super::layout::labelled;
-use super::load::load;
+use super::load::{load, shown};
 use super::profile::{Profiling, seconds_total};
 use super::progress::{Limits, Live, during, show_phases};
 use super::running::{Running, file};
 use super::summary::{LABELS, verbose};
 use super::{choices, fetch, interrupt, launch, memory, print, print_json};
+use crate::device::Ranks;
 use crate::engine::markov::{Classes, MarkovReport, Settings, check_output};
 use crate::engine::tune::Explanation;
-use crate::engine::{Markov, Matrix, Weights};
+use crate::engine::{Markov, Matrix, RankChain, Weights};
 use crate::error::Result;
 use crate::observe::{Batch, Observer};
 use crate::precond::Preconditioner;
@@ -108,6 +109,17 @@ fn chain(args: &MarkovArgs) -> Result<Matrix> {
     }
 }
 
+/// Makes or reads the rows of the chain on each rank, or loads the chain on the first rank.
+fn chain_over(ranks: &Ranks, args: &MarkovArgs) -> Result<RankChain> {
+    if args.columns.is_none()
+        && let Some(chain) = shown(&args.matrix, |meter| RankChain::open_metered(ranks, &args.matrix, meter))?
+    {
+        return args.labels.iter().try_fold(chain.map_notes(flags::note), RankChain::read_labels);
+    }
+    let whole = ranks.agreed(ranks.is_first().then(|| chain(args)).transpose())?;
+    Ok(RankChain::distribute(ranks, whole.as_ref()))
+}
+
 /// The live line of a class, removed when the solve of the class ends.
 struct ClassLine(Option<Live>);
 
@@ -145,10 +157,7 @@ fn solve(
 ) -> Result<(MarkovReport, Explanation, Result<()>)> {
     let limits = running.limits(settings.max_iters);
     let markov = match launch::ranks() {
-        Some(ranks) => {
-            let chain = ranks.agreed(ranks.is_first().then(|| chain(args)).transpose())?;
-            Markov::over_ranks(ranks, chain.as_ref())
-        }
+        Some(ranks) => Markov::over_ranks(&chain_over(ranks, args)?),
         None => Markov::new(&chain(args)?),
     };
     let mut markov = markov

@@ -84,7 +84,7 @@ fn graph_over(ranks: &Ranks, args: &PagerankArgs) -> Result<RankGraph> {
     if args.columns.is_none()
         && let Some(graph) = shown(&args.graph, |meter| RankGraph::open_metered(ranks, &args.graph, meter))?
     {
-        return args.labels.iter().try_fold(graph, RankGraph::read_labels);
+        return args.labels.iter().try_fold(graph.map_notes(flags::note), RankGraph::read_labels);
     }
     let whole = ranks.agreed(ranks.is_first().then(|| graph(args)).transpose())?;
     RankGraph::distribute(ranks, whole.as_ref())

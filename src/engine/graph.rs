@@ -116,7 +116,19 @@ impl Names {
 
     /// Returns the numbers of rows, counted from 0.
     pub(super) fn counted(rows: usize) -> Names {
-        Names { metadata: Arc::default(), first: Some(0), rows }
+        Names::counted_from(0, rows)
+    }
+
+    /// Returns the numbers of rows, counted from `first`.
+    pub(super) fn counted_from(first: u32, rows: usize) -> Names {
+        Names { metadata: Arc::default(), first: Some(first), rows }
+    }
+
+    /// Returns the numbers of the vertices of a list of edges: the ids, or numbers from 0 if there are no gaps.
+    pub(super) fn of_ids(ids: Option<Vec<u32>>, rows: usize) -> Names {
+        let mut metadata = Metadata::default();
+        (metadata.ids, metadata.first_id) = (ids, Some(0));
+        Names { metadata: Arc::new(metadata), first: Some(0), rows }
     }
 
     /// Adds the labels from a file; see [`Matrix::read_labels`].

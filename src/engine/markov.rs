@@ -1,5 +1,6 @@
 //! Stationary distributions of a Markov chain, one for each closed class of states.
 
+mod analysis;
 mod class;
 mod distribution;
 mod distributions;
@@ -18,10 +19,10 @@ pub use spread::Prepared;
 
 use super::device::{DeviceHandle, HostMethod, Request, Settled};
 use super::matrix::Matrix;
+use super::ranks::RankChain;
 use super::running::{Running, check_tolerance, running_settings};
 use super::watch::{Closure, Phases, Progress};
 use super::weights::Weights;
-use crate::device::Ranks;
 use crate::error::Result;
 use crate::observe::Observer;
 use crate::scalar::Precision;
@@ -83,10 +84,10 @@ impl Settings {
     }
 }
 
-/// The chain of a solve: all of it, or over ranks on the first rank only.
+/// The chain of a solve.
 enum Given {
     Whole(Matrix),
-    OnFirst(Ranks, Option<Matrix>),
+    OverRanks(RankChain),
 }
 
 /// Settings of a solve for the stationary distributions of a chain. Entry (i, j) of the matrix is the probability of the step
@@ -116,11 +117,11 @@ impl Markov {
         Markov { chain: Given::Whole(chain.clone()), settings, x0: None, running }
     }
 
-    /// Creates the settings of a solve over ranks. The first rank passes the chain, finds its classes, and gets the distributions. All ranks
-    /// call the same functions in the same order.
-    pub fn over_ranks(ranks: &Ranks, chain: Option<&Matrix>) -> Markov {
+    /// Creates the settings of a solve over ranks. The first rank gets the distributions. All ranks call the same functions in the same
+    /// order.
+    pub fn over_ranks(chain: &RankChain) -> Markov {
         let running = Running { separate: true, ..Running::default() };
-        let chain = Given::OnFirst(ranks.clone(), chain.cloned());
+        let chain = Given::OverRanks(chain.clone());
         Markov { chain, settings: Settings::default(), x0: None, running }
     }
 

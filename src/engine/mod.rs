@@ -61,7 +61,9 @@ pub use order::Order;
 pub use pagerank::Pagerank;
 pub use prepared::Prepared;
 pub use problem::{RhsName, VectorFile};
-pub use ranks::{Cluster, Network, Partition, Purpose, RankGraph, RankMatrix, RankPart, RankPrediction};
+pub use ranks::{
+    Cluster, Network, Partition, Purpose, RankChain, RankGraph, RankMatrix, RankPart, RankPrediction,
+};
 pub use rhs::RightHandSide;
 pub use solver::{Cg, Minres, Solver};
 pub use stopping::Stopping;

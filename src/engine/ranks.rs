@@ -2,9 +2,11 @@
 //!
 //! Every rank calls the same functions in the same order. A rank has a part of the rows of the matrix and of all vectors; see
 //! [`Partition`].
-//! Each rank makes its rows of a generated mesh, and reads its rows of a file that allows it. The first rank reads a Matrix Market file and
-//! sends each entry to the rank that has its row. Any other matrix is read by the first rank, which sends the other ranks their rows.
+//! Each rank makes its rows of a generated mesh, and reads its rows of a file that allows it. The first rank reads a Matrix Market file or a
+//! list of edges and sends each entry to the rank that has its row. Any other matrix is read by the first rank, which sends the other
+//! ranks their rows.
 
+mod chain;
 mod division;
 mod file;
 mod graph;
@@ -27,6 +29,8 @@ use crate::scalar::Precision;
 use crate::solve::Method;
 use crate::solve::problem::Problem;
 use bytemuck::Pod;
+pub use chain::RankChain;
+pub(super) use chain::{RankSteps, Steps};
 pub use division::RankPart;
 pub use graph::RankGraph;
 pub(super) use operator::{RankOrder, of_rows};

@@ -1,10 +1,10 @@
 //! The stationary distribution of a Markov chain: x = P' x, x >= 0, with sum 1, for a matrix whose rows are distributions.
 //!
 //! # Method
-//! A chain is analysed first (`chain.rs`): it has one stationary distribution for each class of states that is never left, and
-//! the other states have probability 0. Within a class, power iteration (`power.rs`) runs on any device, Gauss-Seidel and
-//! aggregation with disaggregation (`gauss_seidel.rs`) on the CPU. Power iteration does not converge on a class with a period
-//! greater than 1; it then uses the lazy chain (I + P) / 2, which has the same distribution.
+//! A chain is analysed first (`chain.rs`, or `over_ranks.rs` if each rank has rows of it): it has one stationary distribution for each
+//! class of states that is never left, and the other states have probability 0. Within a class, power iteration (`power.rs`) runs on any
+//! device, Gauss-Seidel and aggregation with disaggregation (`gauss_seidel.rs`) on the CPU. Power iteration does not converge on a class
+//! with a period greater than 1; it then uses the lazy chain (I + P) / 2, which has the same distribution.
 //!
 //! # Stopping
 //! ||P' x - x|| in the l1 norm, recomputed in double precision with each sum rounded about once. This implies no bound on
@@ -12,7 +12,9 @@
 
 pub mod chain;
 mod gauss_seidel;
+pub mod over_ranks;
 pub mod power;
+mod rows;
 
 use crate::backend::Operator;
 use crate::device::{Device, Recorded};

@@ -245,6 +245,16 @@ fn recognise(text: Text) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| (kind.recognises)(text))
 }
 
+/// Returns the name of the kind of a text.
+pub(super) fn kind_of(text: Text) -> Option<&'static str> {
+    recognise(text).map(|kind| kind.name)
+}
+
+/// Checks whether a kind recognises the head of a file.
+pub(super) fn is_known(file: Text) -> bool {
+    known_head(file).is_ok()
+}
+
 /// Checks whether the text is a Matrix Market file.
 pub(super) fn is_market(text: Text) -> bool {
     recognise(text).is_some_and(|kind| kind.name == kinds::MARKET)

@@ -72,6 +72,22 @@ pub(super) fn read_unpacking(file: Text, head: Text, options: &Options) -> Resul
     }
 }
 
+/// Returns how to read the lines in batches, the number of further lines that the first line announces if it may hold sizes, and the
+/// fewest lines with which the file is surely no METIS graph. `text` is the complete text, or the beginning of a compressed one. Returns
+/// `None` if the complete text is needed.
+pub(super) fn by_lines(text: Text, packed: bool) -> Result<Option<(Layout, Option<u64>, u64)>> {
+    if !packed && metis::announced(text).is_some() {
+        return Ok(None);
+    }
+    let lines = first_lines(text.bytes, COMMENTS, if packed { SAMPLE } else { 2 });
+    let start = Start::new(text, &lines)?;
+    if !start.even || packed && lines.len() < SAMPLE {
+        return Ok(None);
+    }
+    let fewest = if packed { metis::fewest_edges(text) } else { 0 };
+    Ok(Some((start.layout, start.sizes.map(|(_, announced)| announced), fewest)))
+}
+
 /// How to read the lines, derived from the first ones.
 struct Start {
     layout: Layout,

@@ -125,7 +125,8 @@ pub(super) fn parse(portions: Portions, lines: impl Lines, all: &mut Coo) -> Res
     Ok(())
 }
 
-fn parse_piece(text: Text, piece: Range<usize>, lines: impl Lines) -> (Edges, Option<Box<Fault>>) {
+/// Parses the edges of a piece up to the first fault.
+pub(super) fn parse_piece(text: Text, piece: Range<usize>, lines: impl Lines) -> (Edges, Option<Box<Fault>>) {
     let mut edges = Edges::default();
     let fault = lines.read(text, piece, &mut edges).err();
     (edges, fault)
@@ -180,7 +181,7 @@ fn locate(portions: Portions, lines: impl Lines, node: u32, error: Error) -> Err
 
 /// Locates the line at which the sum of a repeated edge's weights overflows.
 #[cold]
-fn locate_sum(portions: Portions, lines: impl Lines, row: usize, col: usize) -> Error {
+pub(super) fn locate_sum(portions: Portions, lines: impl Lines, row: usize, col: usize) -> Error {
     let mut sum = 0.0_f64;
     let found = find(portions, lines, |edge| {
         if edge.from == [row as u32] && edge.to == [col as u32] {

@@ -65,6 +65,10 @@ impl Bits {
         for &id in edges.row_indices.iter().chain(&edges.col_indices) {
             words[id as usize / 64] |= 1 << (id % 64);
         }
+        Bits::of(words)
+    }
+
+    fn of(words: Vec<u64>) -> Result<Bits> {
         let mut before = room(words.len())?;
         let mut count = 0;
         for word in &words {
@@ -93,6 +97,76 @@ impl Bits {
     }
 }
 
+/// The ids that edges name, collected while the edges are read.
+#[derive(Default)]
+pub(super) struct Collected(Vec<u64>);
+
+impl Collected {
+    /// Returns one more than the largest id that is collected from a file of so many bytes: its bitmap takes at most as many.
+    pub fn most(bytes: usize) -> u64 {
+        /// Bytes of a bitmap for any file.
+        const FREE: usize = 64 << 20;
+        8 * bytes.max(FREE) as u64
+    }
+
+    /// Makes room for the ids up to the largest one.
+    pub fn make_room(&mut self, largest: u32) -> Result<()> {
+        let words = largest as usize / 64 + 1;
+        if let Some(more) = words.checked_sub(self.0.len()).filter(|more| *more > 0) {
+            grow(&mut self.0, more)?;
+            self.0.resize(words, 0);
+        }
+        Ok(())
+    }
+
+    /// Adds an id for which there is room.
+    pub fn add(&mut self, id: u32) {
+        self.0[id as usize / 64] |= 1 << (id % 64);
+    }
+
+    /// Numbers the ids.
+    pub fn numbered(self) -> Result<Seen> {
+        let largest = self.0.iter().rposition(|word| *word > 0);
+        let largest = largest.map_or(0, |at| 64 * at + 64 - self.0[at].leading_zeros() as usize);
+        let bits = Bits::of(self.0)?;
+        let last = bits.words.len().checked_sub(1);
+        let count =
+            last.map_or(0, |last| bits.before[last] as usize + bits.words[last].count_ones() as usize);
+        Ok(Seen { bits, range: largest, count })
+    }
+}
+
+/// All ids that edges name, numbered from 0 in their order.
+pub(super) struct Seen {
+    bits: Bits,
+    /// One more than the largest id.
+    range: usize,
+    count: usize,
+}
+
+impl Seen {
+    /// Returns how many ids there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns whether an id up to the largest one is missing.
+    pub fn has_gaps(&self) -> bool {
+        self.count < self.range
+    }
+
+    /// Returns the number of an id, if it is one of them.
+    pub fn number(&self, id: u32) -> Option<u32> {
+        let word = self.bits.words.get(id as usize / 64)?;
+        (word >> (id % 64) & 1 == 1).then(|| self.bits.rank(id))
+    }
+
+    /// Returns the ids in their order.
+    pub fn ids(&self) -> Result<Vec<u32>> {
+        self.bits.ids()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +184,25 @@ mod tests {
         assert_eq!(ids.unwrap(), [3, 7, 64, 100]);
         let (rows, cols, ids) = closed(&[4_000_000_000], &[5]);
         assert_eq!((rows, cols, ids.unwrap()), (vec![1], vec![0], vec![5, 4_000_000_000]));
+    }
+
+    #[test]
+    fn collected_ids_are_numbered_in_their_order() {
+        let collected = |ids: &[u32]| {
+            let mut collected = Collected::default();
+            for id in ids {
+                collected.make_room(*id).unwrap();
+                collected.add(*id);
+            }
+            collected.numbered().unwrap()
+        };
+        let seen = collected(&[7, 100, 7, 3, 64]);
+        assert_eq!((seen.ids().unwrap(), seen.count(), seen.has_gaps()), (vec![3, 7, 64, 100], 4, true));
+        let numbers: Vec<_> = [3, 7, 64, 100, 4, 101, 5000].map(|id| seen.number(id)).into();
+        assert_eq!(numbers, [Some(0), Some(1), Some(2), Some(3), None, None, None]);
+        let seen = collected(&(0..130).rev().collect::<Vec<_>>());
+        assert_eq!((seen.count(), seen.has_gaps(), seen.number(129)), (130, false, Some(129)));
+        assert_eq!(collected(&[]).count(), 0);
     }
 
     #[test]

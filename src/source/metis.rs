@@ -85,6 +85,11 @@ pub(super) fn may_be(head: Text, edges: &Coo, all: bool) -> bool {
     words == header.words() || are_vertices(&edges.row_indices) && are_vertices(&edges.col_indices)
 }
 
+/// Returns the number of edges from which an edge list whose text begins with `head` is surely no METIS graph, without its edges.
+pub(super) fn fewest_edges(head: Text) -> u64 {
+    read_header(&mut ListTokens::new(head.bytes, 0)).map_or(0, |header| header.vertices as u64 + 3)
+}
+
 /// Checks whether the numbers of lines and words are those that the header announces, apart from blank lines at the end.
 fn counts_agree(body: &[u8], header: &Header) -> bool {
     let comment = |line: &&[u8]| !line.starts_with(COMMENT);

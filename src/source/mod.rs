@@ -6,6 +6,7 @@
 mod archive;
 mod ascii;
 mod attached;
+mod batches;
 pub mod binary;
 mod cache;
 pub mod catalog;
@@ -13,6 +14,7 @@ pub mod column;
 mod compressed;
 mod detect;
 mod direction;
+mod edge_file;
 mod edges;
 #[cfg(feature = "fetch")]
 pub mod fetch;
@@ -47,10 +49,11 @@ use crate::files::{self, NoCache};
 use crate::format::{Csr, Dense, Duplicates};
 use crate::observe::{Meter, Phase, profile};
 use crate::spelling::{did_you_mean, nearest};
+pub(crate) use batches::TextFile;
 pub use detect::{parse, parse_as, parse_dense, read_dense};
 pub use kinds::kinds;
 pub use labels::{LabelIndex, Labels};
-pub(crate) use market::stream::{Entry, EntryFile};
+pub(crate) use market::stream::Entry;
 pub use rows::{RowFile, webgraph_part};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -224,6 +227,14 @@ pub fn load_with(what: &(impl AsRef<OsStr> + ?Sized), options: &Options) -> Resu
 pub fn mesh(what: &OsStr) -> Result<Option<generate::Mesh>> {
     match what.to_str().filter(|name| !is_file(what) && catalog::find(name).is_none()) {
         Some(name) => generate::mesh(name),
+        None => Ok(None),
+    }
+}
+
+/// Returns the rows of what `what` names, if it is a generator of equally many entries in each row, which can be made separately.
+pub fn equal_rows(what: &OsStr) -> Result<Option<generate::EqualRows>> {
+    match what.to_str().filter(|name| !is_file(what) && catalog::find(name).is_none()) {
+        Some(name) => generate::equal_rows(name),
         None => Ok(None),
     }
 }

@@ -1,4 +1,4 @@
-//! PageRank and Markov chains over ranks: the same command, verdict and files as in one process; predictions.
+//! PageRank over ranks: the same command, verdict and files as in one process; predictions.
 
 use super::launcher::{end_soon, messages, over, over_patiently, ranks_of, solve, start, wait_until};
 use crate::common::process::{errors, program, run, signal, word};
@@ -84,27 +84,6 @@ fn labels_jumps_and_tables_are_those_of_the_whole_graph_and_printed_once() {
     for column in 0..2 {
         let sum: f64 = columns.column(column).unwrap().iter().sum();
         assert!((sum - 1.0).abs() < 1e-12);
-    }
-}
-
-#[test]
-fn one_to_four_ranks_solve_a_chain_as_one_process_does() {
-    let folder = tempfile::tempdir().unwrap();
-    let chain = ["markov", "blockband:n=300,block=5,density=0.2", "--normalize"];
-    let single = folder.path().join("single.npy");
-    let (code, one) = alone(&[&chain[..], &["--output", word(&single)]].concat());
-    assert_eq!(code, 0);
-    let expected = read_vector(&single).unwrap();
-    for ranks in 1..=4 {
-        let file = folder.path().join(format!("{ranks}.npy"));
-        let (code, report) = solve(ranks, &[&chain[..], &["--output", word(&file)]].concat());
-        assert_eq!((code, &report["converged"]), (0, &true.into()), "{report}");
-        assert_eq!(report["classes"][0]["top"][0]["state"], one["classes"][0]["top"][0]["state"]);
-        let (iterations, got) = (number(&one, "iterations"), number(&report, "iterations"));
-        assert!((got - iterations).abs() <= 0.01 * iterations, "{ranks}: {got}");
-        let x = read_vector(&file).unwrap();
-        let distance: f64 = x.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
-        assert!(x.len() == 300 && distance < 1e-8, "{ranks}: {distance:e}");
     }
 }
 

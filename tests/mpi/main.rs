@@ -9,6 +9,7 @@ extern crate solver_test_attribute;
 #[path = "../common/mod.rs"]
 mod common;
 
+mod chains;
 mod faults;
 mod graphs;
 mod launcher;

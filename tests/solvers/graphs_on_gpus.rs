@@ -9,9 +9,9 @@ use crate::ranks_on_gpus::{list, sizes};
 use crate::several_devices::chain;
 use solver::device::distributed::in_threads;
 use solver::device::{Cpu, Cuda, Device, Ranks};
-use solver::engine::RankGraph;
 use solver::engine::markov::ChainMethod;
 use solver::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
+use solver::engine::{RankChain, RankGraph};
 use solver::error::{Error, Result};
 use solver::prelude::*;
 use solver::scalar::Precision;
@@ -182,7 +182,8 @@ fn chains_on_gpus_have_the_distributions_of_the_cpu() {
         for &size in &sizes {
             let run = || {
                 let mut found = over_ranks(size, |ranks| {
-                    let markov = Markov::over_ranks(ranks, ranks.is_first().then_some(chain));
+                    let markov =
+                        Markov::over_ranks(&RankChain::distribute(ranks, ranks.is_first().then_some(chain)));
                     settings(markov.device(&gpu_of(ranks))).solve().unwrap()
                 });
                 found.swap_remove(0)
@@ -207,7 +208,8 @@ fn methods_of_one_process_are_refused_on_gpus() {
     let refusals = over_ranks(size, |ranks| {
         let part = RankGraph::distribute(ranks, ranks.is_first().then_some(&graph)).unwrap();
         let ranking = Pagerank::over_ranks(&part).device(&gpu_of(ranks)).method(RankMethod::GaussSeidel);
-        let solve = Markov::over_ranks(ranks, ranks.is_first().then_some(&chain)).device(&gpu_of(ranks));
+        let solve = Markov::over_ranks(&RankChain::distribute(ranks, ranks.is_first().then_some(&chain)))
+            .device(&gpu_of(ranks));
         let solve = solve.method(ChainMethod::Aggregation);
         [ranking.solve().map(drop).unwrap_err().to_string(), solve.solve().map(drop).unwrap_err().to_string()]
     });

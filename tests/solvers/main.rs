@@ -33,6 +33,8 @@ mod preconditioners_real;
 mod progress;
 mod ranks;
 mod ranks_chains;
+mod ranks_chains_by_rows;
+mod ranks_edges;
 mod ranks_files;
 mod ranks_graphs;
 mod ranks_on_gpus;

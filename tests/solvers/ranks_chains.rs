@@ -3,6 +3,7 @@
 use crate::common::ranks::over_ranks;
 use crate::common::vectors::bits;
 use solver::device::Ranks;
+use solver::engine::RankChain;
 use solver::engine::markov::{ChainMethod, Classes, Distributions};
 use solver::error::{Error, Result};
 use solver::prelude::*;
@@ -19,7 +20,7 @@ fn solved(
     settings: &(impl Fn(&Ranks, Markov) -> Markov + Sync),
 ) -> Result<Distributions> {
     let found = over_ranks(size, |ranks| {
-        let markov = Markov::over_ranks(ranks, ranks.is_first().then_some(chain));
+        let markov = Markov::over_ranks(&RankChain::distribute(ranks, ranks.is_first().then_some(chain)));
         settings(ranks, markov.device("cpu").threads(1)).solve()
     });
     let mut found = found.into_iter().collect::<Result<Vec<_>>>()?;
@@ -97,7 +98,7 @@ fn a_flag_of_one_rank_ends_all() {
 fn chains_that_cannot_be_solved_are_refused_on_all_ranks_with_the_cause_on_one() {
     let refused = |chain: &Matrix, settings: &(dyn Fn(Markov) -> Markov + Sync)| {
         let errors = over_ranks(3, |ranks| {
-            let markov = Markov::over_ranks(ranks, ranks.is_first().then_some(chain));
+            let markov = Markov::over_ranks(&RankChain::distribute(ranks, ranks.is_first().then_some(chain)));
             settings(markov.device("cpu").threads(1)).solve().map(drop).unwrap_err()
         });
         let causes: Vec<String> = errors

@@ -1,149 +1,114 @@
-//! Moves rows that ranks hold in ranges to the ranks of their parts.
+//! Rows of a matrix that are distributed over ranks in contiguous ranges, and their moves to other ranges.
 
-use super::RankRows;
-use super::transpose::swap_rows;
-use crate::device::{Ranks, RowNumbers};
+use super::swap_rows;
+use crate::device::Ranks;
 use crate::error::Result;
-use crate::format::Csr;
-use crate::parallel::zeros;
+use crate::format::{Csr, partition};
+use bytemuck::Pod;
 use std::ops::Range;
 
-/// Moves each row to the rank of its part. This rank has the rows `starts[rank]..starts[rank + 1]`, and `parts` has the part of each.
-/// The rows of all ranks are numbered anew, part by part, in the order of their numbers within a part. All ranks call this together.
-pub fn rows_of_parts(ranks: &Ranks, starts: &[usize], rows: Csr, parts: &[u32]) -> Result<RankRows> {
-    let order = ranks.agreed(Order::of(ranks, parts))?;
-    let numbers = ranks.agreed(order.numbers(parts))?;
-    let held = RankRows::new(ranks, starts, rows)?;
-    // Whole numbers of 32 bits are exact.
-    let mut columns = Vec::new();
-    held.halo.complete(&numbers, &mut columns);
-    let total = starts[ranks.size()];
-    let renumbered = held.matrix.renumbered(&order.rows, total, |column| columns[column as usize] as u32);
-    drop(held);
-    let renumbered = ranks.agreed(renumbered)?;
-    let received = ranks.agreed(swap_rows(ranks, &renumbered, &order.ranges))?;
-    drop(renumbered);
-    let first = starts[ranks.rank()] as u32;
-    let sent =
-        order.ranges.iter().map(|range| order.rows[range.clone()].iter().map(|row| first + row).collect());
-    let given = ranks.swap(&sent.collect::<Vec<_>>())?.concat();
-    let mine = ranks.agreed(stacked(received))?;
-    let rows = RankRows::new(ranks, &order.starts, mine)?;
-    Ok(RankRows { numbers: RowNumbers::Listed(given.into()), ..rows })
+/// The rows of a rank, with the columns of the whole matrix.
+pub struct RowParts {
+    /// The first row of this rank.
+    first: usize,
+    /// The first row of each rank, and the number of rows.
+    pub starts: Vec<usize>,
+    /// The rows of this rank.
+    pub rows: Csr,
+    /// Whether the matrix is known to be symmetric.
+    pub symmetric: bool,
 }
 
-/// Joins rows one below the other.
-fn stacked(mut parts: Vec<Csr>) -> Result<Csr> {
-    let own = parts.remove(0);
-    let kept = 0..own.rows();
-    own.between(&[], kept, &parts)
-}
-
-/// The new order of the rows.
-struct Order {
-    /// The first row of each part, and the number of rows.
-    starts: Vec<usize>,
-    /// The rows of this rank, counted from the first, part by part.
-    rows: Vec<u32>,
-    /// The places of each part in `rows`.
-    ranges: Vec<Range<usize>>,
-    /// The new number of the first row of this rank in each part.
-    firsts: Vec<usize>,
-}
-
-impl Order {
-    /// Counts the rows of all ranks by part. There are as many parts as ranks.
-    fn of(ranks: &Ranks, parts: &[u32]) -> Result<Order> {
-        let mut counts = vec![0_u64; ranks.size()];
-        parts.iter().for_each(|part| counts[*part as usize] += 1);
-        let all = ranks.swap(&vec![counts.clone(); ranks.size()])?;
-        let (mut starts, mut firsts) = (vec![0], Vec::new());
-        for part in 0..ranks.size() {
-            let before: u64 = all[..ranks.rank()].iter().map(|counts| counts[part]).sum();
-            let whole: u64 = all.iter().map(|counts| counts[part]).sum();
-            firsts.push(starts[part] + before as usize);
-            starts.push(starts[part] + whole as usize);
-        }
-        let mut ranges = Vec::with_capacity(counts.len());
-        let mut next = Vec::with_capacity(counts.len());
-        let mut end = 0;
-        for count in &counts {
-            next.push(end);
-            ranges.push(end..end + *count as usize);
-            end += *count as usize;
-        }
-        let mut rows: Vec<u32> = zeros(parts.len())?;
-        for (row, part) in (0..).zip(parts) {
-            let place = &mut next[*part as usize];
-            rows[*place] = row;
-            *place += 1;
-        }
-        Ok(Order { starts, rows, ranges, firsts })
+impl RowParts {
+    /// Wraps the rows `starts[rank]..starts[rank + 1]` of this rank.
+    pub fn new(ranks: &Ranks, starts: Vec<usize>, rows: Csr) -> RowParts {
+        RowParts { first: starts[ranks.rank()], starts, rows, symmetric: false }
     }
 
-    /// Returns the new numbers of the rows of this rank.
-    fn numbers(&self, parts: &[u32]) -> Result<Vec<f64>> {
-        let mut next = self.firsts.clone();
-        let mut numbers = zeros(parts.len())?;
-        for (number, part) in numbers.iter_mut().zip(parts) {
-            let place = &mut next[*part as usize];
-            *number = *place as f64;
-            *place += 1;
+    /// Returns the first `most` rows of the matrix on the first rank, and nothing on the others.
+    pub fn head(&self, ranks: &Ranks, most: usize) -> Result<Option<Csr>> {
+        let mut wanted = vec![0..0; ranks.size()];
+        wanted[0] = 0..most.min(self.starts[ranks.size()]);
+        let mut parts = self.swap(ranks, &wanted)?;
+        let own = parts.remove(0);
+        let kept = 0..own.rows();
+        let joined = ranks.is_first().then(|| own.between(&[], kept, &parts));
+        ranks.agreed(joined.transpose())
+    }
+
+    /// Cuts the rows by their entries, as [`partition::by_entries`] does, and moves those that get another rank.
+    pub fn cut(self, ranks: &Ranks, together: usize) -> Result<RowParts> {
+        let lengths = (0..self.rows.rows()).map(|row| self.rows.row_range(row).len() as u64);
+        let starts = cut_lengths(ranks, self.starts[ranks.size()], lengths, together);
+        if starts == self.starts {
+            return Ok(self);
         }
-        Ok(numbers)
+        let here = ranks.rank();
+        let mut wanted: Vec<Range<usize>> = starts.windows(2).map(|ends| ends[0]..ends[1]).collect();
+        let kept = self.own(&wanted[here]);
+        // The rows that stay are not sent.
+        wanted[here] = 0..0;
+        let parts = self.swap(ranks, &wanted)?;
+        let rows = ranks.agreed(self.rows.between(&parts[..here], kept, &parts[here + 1..]))?;
+        Ok(RowParts { first: starts[here], starts, rows, symmetric: self.symmetric })
+    }
+
+    /// Returns which rows of this rank are in a range of all rows.
+    fn own(&self, rows: &Range<usize>) -> Range<usize> {
+        let (first, count) = (self.first, self.rows.rows());
+        let place = |row: usize| row.clamp(first, first + count) - first;
+        place(rows.start)..place(rows.end)
+    }
+
+    /// Sends each rank the rows that it wants and this rank has.
+    fn swap(&self, ranks: &Ranks, wanted: &[Range<usize>]) -> Result<Vec<Csr>> {
+        let to: Vec<Range<usize>> = wanted.iter().map(|rows| self.own(rows)).collect();
+        let parts = swap_rows(ranks, &self.rows, &to);
+        ranks.agreed(parts)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::device::distributed::in_threads;
-    use crate::format::partition::by_entries;
-    use crate::source::generate::random::Random;
-    use crate::source::load;
+/// Returns the rank that has a row.
+pub fn owner(starts: &[usize], row: u32) -> usize {
+    starts.partition_point(|start| *start <= row as usize) - 1
+}
 
-    /// Checks that the rows of all ranks are those of P A P', for the parts that `part` gives the rows.
-    fn check(matrix: &Csr, size: usize, part: impl Fn(usize) -> usize + Sync) {
-        let n = matrix.rows();
-        let mut order: Vec<u32> = (0..n as u32).collect();
-        order.sort_by_key(|row| part(*row as usize));
-        let mut numbers = vec![0; n];
-        order.iter().enumerate().for_each(|(number, row)| numbers[*row as usize] = number as u32);
-        let expected = matrix.renumbered(&order, n, |column| numbers[column as usize]).unwrap();
-        let starts = by_entries(matrix, size, 1);
-        let found = in_threads(size, |ranks| {
-            let own = starts[ranks.rank()]..starts[ranks.rank() + 1];
-            let parts: Vec<u32> = own.clone().map(|row| part(row) as u32).collect();
-            let rows = rows_of_parts(ranks, &starts, matrix.row_band(own)?, &parts)?;
-            let range = rows.halo.rows();
-            assert_eq!(rows.numbers.listed().unwrap(), &order[range.clone()]);
-            let halo = &rows.halo;
-            let whole = (*rows.matrix).clone().with_columns(n, |column| halo.column(column))?;
-            assert!(whole == expected.row_band(range.clone())?, "rank {} of {size}", ranks.rank());
-            let given = rows.as_given()?;
-            for row in 0..range.len() {
-                let entries =
-                    given.matrix.row(row).map(|(column, value)| (given.columns[column] as usize, value));
-                assert!(entries.eq(matrix.row(order[range.start + row] as usize)));
-            }
-            Ok(range.len())
-        });
-        assert_eq!(found.into_iter().map(Result::unwrap).sum::<usize>(), n);
-    }
-
-    #[test]
-    fn the_rows_of_all_ranks_are_those_of_the_permuted_matrix() {
-        for what in ["poisson2d:9x7", "hex27:3x4x3,dof=3", "poisson2d:2x1", "poisson3d:4x5x3"] {
-            let matrix = load(what).unwrap().matrix;
-            for size in 1..=5 {
-                check(&matrix, size, |row| Random::at(size as u64, row as u64).bits() as usize % size);
-                // All ranks but the last are empty.
-                check(&matrix, size, |_| size - 1);
-                check(&matrix, size, |row| row % size);
-            }
-            let ones = matrix.without_values();
-            check(&ones, 3, |row| (row / 2) % 3);
-            check(&matrix.to_f32(), 3, |row| (row / 2) % 3);
+/// Cuts rows of these lengths, as [`partition::by_entries`] does. Each rank passes the lengths of its rows.
+pub fn cut_lengths(
+    ranks: &Ranks,
+    rows: usize,
+    lengths: impl Iterator<Item = u64> + Clone,
+    together: usize,
+) -> Vec<usize> {
+    let works = lengths.map(|length| length + partition::ROW as u64);
+    let of_ranks = ranks.all_of(works.clone().sum());
+    let total: u64 = of_ranks.iter().sum();
+    let parts = ranks.size();
+    let target = |part: usize| (u128::from(total) * part as u128 / parts as u128) as u64;
+    let targets: Vec<u64> = (0..parts).map(target).collect();
+    let mut before: u64 = of_ranks[..ranks.rank()].iter().sum();
+    // The rows of this rank that have less than the work of 0, 1, 2, ... parts before them. Later rows have more before them.
+    let mut below: Vec<f64> = Vec::with_capacity(parts);
+    let mut count = 0.0;
+    for work in works {
+        while below.len() < parts && targets[below.len()] <= before {
+            below.push(count);
         }
+        before += work;
+        count += 1.0;
     }
+    below.resize(parts, count);
+    // Whole numbers below 2^53 are exact.
+    ranks.sum(&mut below);
+    partition::starts(rows, parts, together, |part| below[part] as usize)
+}
+
+/// Moves a list that has an element for each row: this rank passes those of its rows `from[rank]..from[rank + 1]`, and gets those of the
+/// rows `to[rank]..to[rank + 1]`.
+pub fn moved<T: Pod>(ranks: &Ranks, list: Vec<T>, from: &[usize], to: &[usize]) -> Result<Vec<T>> {
+    let (first, count) = (from[ranks.rank()], list.len());
+    let place = |row: usize| row.clamp(first, first + count) - first;
+    let sent: Vec<Vec<T>> = to.windows(2).map(|ends| list[place(ends[0])..place(ends[1])].to_vec()).collect();
+    drop(list);
+    Ok(ranks.swap(&sent)?.concat())
 }

@@ -177,7 +177,9 @@ impl Ranks {
         let mut all = vec![0_u64; self.size() * self.size()];
         self.0.communicator.all_gather(cast_slice(&lengths), cast_slice_mut(&mut all));
         let to_here = all.iter().skip(self.rank()).step_by(self.size());
-        let mut received = to_here.map(|length| zeros(*length as usize)).collect::<Result<Vec<Vec<T>>>>()?;
+        let received = to_here.map(|length| zeros(*length as usize)).collect::<Result<Vec<Vec<T>>>>();
+        // A rank without memory must not leave the others waiting for its messages.
+        let mut received = self.agreed(received)?;
         copy_bytes(cast_slice(&sent[self.rank()]), cast_slice_mut(&mut received[self.rank()]));
         let others = |rank: &usize| *rank != self.rank();
         let sent: Vec<_> = (0..self.size()).filter(others).map(|rank| (rank, &sent[rank][..])).collect();

@@ -10,6 +10,7 @@ mod halo;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod numbers;
+mod retired;
 mod threads;
 
 use super::{Addend, Device, Kept, Op, Slot, SlotState, Sweep};
@@ -20,6 +21,7 @@ pub use halo::Halo;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use numbers::RowNumbers;
+pub use retired::Retired;
 use std::fmt;
 pub use threads::{Threads, in_threads, is_following_thread};
 

@@ -1,5 +1,7 @@
-//! A chain over ranks. The first rank reads the chain and finds its classes; the steps into the states of a class are then distributed.
+//! A chain over ranks. A chain that the first rank has is analysed there, and the steps into the states of a class are then distributed. A
+//! chain whose rows are distributed stays so if it has a single closed class. Otherwise the first rank gets it.
 
+use super::analysis::{analysed, check_classes, named};
 use super::class::{Iterate, PreparedClass, Recipe};
 use super::distributions::ChainFacts;
 use super::{ChainMethod, Settings};
@@ -9,7 +11,7 @@ use crate::device::Ranks;
 use crate::device::distributed::{Halo, Local};
 use crate::engine::device::on_device;
 use crate::engine::graph::Names;
-use crate::engine::ranks::{RankOrder, of_rows, scatter, starts_from_first};
+use crate::engine::ranks::{RankChain, RankOrder, RankSteps, Steps, of_rows, scatter, starts_from_first};
 use crate::engine::running::Chosen;
 use crate::engine::shared::Shared;
 use crate::engine::watch::Phases;
@@ -18,6 +20,7 @@ use crate::format::partition;
 use crate::observe::{Phase, profile};
 use crate::scalar::Scalar;
 use crate::solve::markov::chain::{Chain, Closed};
+use crate::solve::markov::over_ranks::{self, Found, SoleClass};
 use crate::solve::markov::power::VECTORS;
 use crate::solve::markov::{Stationary, power};
 use std::sync::Arc;
@@ -43,7 +46,7 @@ pub(super) struct OnFirst {
 
 impl OnFirst {
     /// Tells all ranks about the chain of the first rank.
-    pub fn share(ranks: &Ranks, found: Option<(Chain, ChainFacts)>) -> Result<(OnFirst, ChainFacts)> {
+    fn share(ranks: &Ranks, found: Option<(Chain, ChainFacts)>) -> Result<(OnFirst, ChainFacts)> {
         let (chain, facts) = found.unzip();
         let closed = chain.as_ref().map_or_else(Vec::new, |chain| chain.closed().to_vec());
         let periods = ranks.from_first(closed.iter().map(|class| class.period as u64).collect())?;
@@ -63,18 +66,8 @@ impl OnFirst {
         Ok((OnFirst { ranks: ranks.clone(), chain, closed }, facts))
     }
 
-    /// Returns the classes.
-    pub fn closed(&self) -> &[Closed] {
-        &self.closed
-    }
-
-    /// Returns the ranks.
-    pub fn ranks(&self) -> &Ranks {
-        &self.ranks
-    }
-
-    /// Distributes the steps within a class, and builds the operator.
-    pub fn prepare(&self, recipe: &Recipe, class: &Closed, phases: &mut Phases) -> Result<PreparedClass> {
+    /// Distributes the steps within a class, and builds the operator. All ranks call this together.
+    fn prepare(&self, recipe: &Recipe, class: &Closed, phases: &mut Phases) -> Result<PreparedClass> {
         let ranks = &self.ranks;
         let extracting = profile::begin(Phase::Build);
         let within = self.chain.as_ref().map(|chain| chain.within(class)).transpose();
@@ -85,13 +78,113 @@ impl OnFirst {
         drop(within);
         let rows = Arc::new(RankRows::new(ranks, &starts, rows)?);
         drop(extracting);
-        let order =
-            RankOrder { backend: &recipe.backend, precision: recipe.precision, columns: 1, vectors: VECTORS };
-        let (iterate, chosen) = on_device!(recipe.device, recipe.precision, |held, D, T| {
-            by_power::<D, T>(held, &rows, order, phases)
-        })?;
-        Ok(PreparedClass { incoming: Arc::clone(rows.matrix()), rows: Some(rows), iterate, chosen })
+        prepared(recipe, rows, phases)
     }
+}
+
+/// A chain with a single closed class, of which each rank has the steps into a range of states.
+pub(super) struct ByRows {
+    rows: Arc<RankRows>,
+    /// The class; its states are known on the first rank only.
+    closed: [Closed; 1],
+}
+
+/// A chain over ranks whose classes are known.
+pub(super) enum OverRanks {
+    OnFirst(OnFirst),
+    ByRows(ByRows),
+}
+
+impl OverRanks {
+    /// Finds the classes. All ranks call this together.
+    pub fn analysed(chain: RankChain, settings: &Settings) -> Result<(OverRanks, ChainFacts)> {
+        let ranks = &chain.ranks;
+        let (on_first, facts) = match chain.steps {
+            Steps::OnFirst(matrix) => {
+                let found = matrix.map(|matrix| analysed(matrix, settings.normalize)).transpose();
+                OnFirst::share(ranks, ranks.agreed(found)?)?
+            }
+            Steps::ByRows(steps) => match found(ranks, steps, settings.normalize)? {
+                (Ok(by_rows), facts) => return Ok((OverRanks::ByRows(by_rows), facts)),
+                (Err(chain), facts) => OnFirst::share(ranks, chain.map(|chain| (chain, facts)))?,
+            },
+        };
+        check_classes(on_first.closed.len(), settings)?;
+        Ok((OverRanks::OnFirst(on_first), facts))
+    }
+
+    /// Returns the classes. Only the first rank has their states.
+    pub fn closed(&self) -> &[Closed] {
+        match self {
+            OverRanks::OnFirst(chain) => &chain.closed,
+            OverRanks::ByRows(chain) => &chain.closed,
+        }
+    }
+
+    /// Returns the ranks.
+    pub fn ranks(&self) -> &Ranks {
+        match self {
+            OverRanks::OnFirst(chain) => &chain.ranks,
+            OverRanks::ByRows(chain) => chain.rows.halo().ranks(),
+        }
+    }
+
+    /// Builds the operator of a class. All ranks call this together.
+    pub fn prepare(&self, recipe: &Recipe, class: &Closed, phases: &mut Phases) -> Result<PreparedClass> {
+        match self {
+            OverRanks::OnFirst(chain) => chain.prepare(recipe, class, phases),
+            OverRanks::ByRows(chain) => prepared(recipe, Arc::clone(&chain.rows), phases),
+        }
+    }
+}
+
+/// Finds the closed class of a chain whose rows are distributed. If there are several, the first rank gets the chain.
+fn found(
+    ranks: &Ranks,
+    steps: RankSteps,
+    normalise: bool,
+) -> Result<(std::result::Result<ByRows, Option<Chain>>, ChainFacts)> {
+    let RankSteps { starts, rows, names, graph, name, notes, seconds_load } = steps;
+    let nnz = ranks.total(rows.nnz() as u64);
+    let mut facts = ChainFacts { name, notes, names, nnz, transient: 0, seconds_load };
+    let found = match over_ranks::find(ranks, &starts, rows, normalise) {
+        // All ranks have the same error; the first one knows the labels.
+        Err(error) if graph => {
+            return Err(named(error, |row| ranks.text_from_first(&facts.names.name(row)))?);
+        }
+        found => found?,
+    };
+    match found {
+        Found::Sole(SoleClass { rows, states, period, transient }) => {
+            facts.transient = transient as u64;
+            Ok((Ok(ByRows { rows, closed: [Closed { states, period }] }), facts))
+        }
+        Found::Several(steps) => {
+            let chain = steps.map(|steps| Chain::of_steps(Arc::new(steps)));
+            facts.transient = chain.as_ref().map_or(0, |chain| chain.transient() as u64);
+            facts.notes.extend(chain.as_ref().map(|chain| gathered(chain.closed().len())));
+            Ok((Err(chain), facts))
+        }
+    }
+}
+
+/// Returns the note on a chain that does not stay distributed.
+fn gathered(classes: usize) -> String {
+    match classes {
+        1 => "the ranks have not found the closed class of the chain, so the first rank has gathered it"
+            .to_owned(),
+        _ => format!("the chain has {classes} closed classes, so the first rank has gathered it"),
+    }
+}
+
+/// Builds the operator of a class.
+fn prepared(recipe: &Recipe, rows: Arc<RankRows>, phases: &mut Phases) -> Result<PreparedClass> {
+    let order =
+        RankOrder { backend: &recipe.backend, precision: recipe.precision, columns: 1, vectors: VECTORS };
+    let (iterate, chosen) = on_device!(recipe.device, recipe.precision, |held, D, T| {
+        by_power::<D, T>(held, &rows, order, phases)
+    })?;
+    Ok(PreparedClass { incoming: Arc::clone(rows.matrix()), rows: Some(rows), iterate, chosen })
 }
 
 /// Prepares power iteration.

@@ -1,19 +1,19 @@
 //! A prepared chain: its closed classes and the device are kept from one solve to the next.
 
+use super::analysis::{analysed, check_classes};
 use super::class::{Iterate, PreparedClass, Recipe};
 use super::distribution::Distribution;
-use super::distributions::{ChainFacts, Distributions, Facts};
-use super::{ChainMethod, Classes, Given, Markov, Settings, over_ranks};
+use super::distributions::{Distributions, Facts};
+use super::over_ranks::{self, OverRanks};
+use super::{ChainMethod, Given, Markov};
 use crate::backend::Pick;
 use crate::device::Ranks;
 use crate::engine::device::{DeviceHandle, on_device};
-use crate::engine::graph::Names;
-use crate::engine::matrix::Matrix;
 use crate::engine::running::{BackendOrder, Chosen, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
-use crate::error::{ChainError, Error, Result};
+use crate::error::Result;
 use crate::format::Csr;
 use crate::observe::{Observer, Phase, profile};
 use crate::scalar::Scalar;
@@ -65,7 +65,7 @@ impl Analysed {
     fn prepare(&self, recipe: &Recipe, class: &Closed, phases: &mut Phases) -> Result<PreparedClass> {
         let chain = match self {
             Analysed::Whole(chain) => chain,
-            Analysed::OnFirst(first) => return first.prepare(recipe, class, phases),
+            Analysed::OverRanks(chain) => return chain.prepare(recipe, class, phases),
         };
         let extracting = profile::begin(Phase::Build);
         let incoming = chain.within(class)?;
@@ -96,21 +96,6 @@ impl Analysed {
     }
 }
 
-/// Replaces row numbers in an error by the labels or ids of vertices.
-fn named(names: &Names, error: Error) -> Error {
-    match error {
-        Error::Chain(ChainError::RowSum { row, sum }) => {
-            ChainError::NamedSum { vertex: names.name(row), sum }.into()
-        }
-        Error::Chain(ChainError::Probability { row, col, value }) => {
-            let reason = format!("its weight is {value}, and must not be negative");
-            let (vertex, to) = (names.name(row), Some(names.name(col)));
-            ChainError::NamedWeights { vertex, to, reason }.into()
-        }
-        other => other,
-    }
-}
-
 /// Returns the initial distribution within a class; none, for a uniform start, if the initial distribution is 0 there.
 pub(super) fn within(start: &[f64], class: &Closed) -> Option<Vec<f64>> {
     let within = || class.states.iter().map(|&state| start[state as usize]);
@@ -121,14 +106,14 @@ pub(super) fn within(start: &[f64], class: &Closed) -> Option<Vec<f64>> {
 /// A chain whose classes are known.
 enum Analysed {
     Whole(Chain),
-    OnFirst(over_ranks::OnFirst),
+    OverRanks(OverRanks),
 }
 
 impl Analysed {
     fn closed(&self) -> &[Closed] {
         match self {
             Analysed::Whole(chain) => chain.closed(),
-            Analysed::OnFirst(first) => first.closed(),
+            Analysed::OverRanks(chain) => chain.closed(),
         }
     }
 
@@ -136,48 +121,34 @@ impl Analysed {
     fn ranks(&self) -> Option<&Ranks> {
         match self {
             Analysed::Whole(_) => None,
-            Analysed::OnFirst(first) => Some(first.ranks()),
+            Analysed::OverRanks(chain) => Some(chain.ranks()),
         }
     }
-}
-
-/// Finds the classes of a chain.
-fn analysed(matrix: Matrix, settings: &Settings) -> Result<(Chain, ChainFacts)> {
-    let (names, graph) = (Names::of(&matrix, 1), matrix.is_graph());
-    let (name, notes) = (matrix.title(), matrix.notes().to_vec());
-    let seconds_load = matrix.metadata.seconds_load;
-    let chain = Chain::new(matrix.csr, settings.normalize);
-    let chain = chain.map_err(|error| if graph { named(&names, error) } else { error })?;
-    if chain.closed().len() > 1 && settings.classes == Classes::Refuse {
-        return Err(ChainError::Reducible { classes: chain.closed().len() }.into());
-    }
-    let (nnz, transient) = (chain.steps().nnz() as u64, chain.transient() as u64);
-    Ok((chain, ChainFacts { name, notes, names, nnz, transient, seconds_load }))
 }
 
 impl Prepared {
     pub(super) fn new(markov: Markov) -> Result<Prepared> {
         let Markov { chain: given, settings, x0, mut running } = markov;
         settings.check()?;
-        if let Given::OnFirst(..) = given {
+        if let Given::OverRanks(_) = given {
             over_ranks::check(&settings)?;
         }
         let opened = running.open(settings.host_method());
         let (device, backend) = match &given {
-            Given::OnFirst(ranks, _) => ranks.agreed(opened)?,
+            Given::OverRanks(chain) => chain.ranks.agreed(opened)?,
             Given::Whole(_) => opened?,
         };
         let began = Instant::now();
         let finding = running.phases.begin(Phase::Analyse, "finding the classes");
         let (chain, of_chain) = match given {
             Given::Whole(matrix) => {
-                let (chain, facts) = analysed(matrix, &settings)?;
+                let (chain, facts) = analysed(matrix, settings.normalize)?;
+                check_classes(chain.closed().len(), &settings)?;
                 (Analysed::Whole(chain), facts)
             }
-            Given::OnFirst(ranks, matrix) => {
-                let found = matrix.map(|matrix| analysed(matrix, &settings)).transpose();
-                let (first, facts) = over_ranks::OnFirst::share(&ranks, ranks.agreed(found)?)?;
-                (Analysed::OnFirst(first), facts)
+            Given::OverRanks(chain) => {
+                let (chain, facts) = OverRanks::analysed(chain, &settings)?;
+                (Analysed::OverRanks(chain), facts)
             }
         };
         drop(finding);

@@ -4,6 +4,7 @@ use super::distributions::{Distributions, Facts};
 use super::{Given, Markov, Settings, prepared};
 use crate::device::Ranks;
 use crate::engine::device::DeviceHandle;
+use crate::engine::ranks::RankChain;
 use crate::engine::running::Running;
 use crate::engine::team::{Team, broken, turn};
 use crate::engine::weights::{Unmatched, Weights};
@@ -42,7 +43,8 @@ impl Several {
         let Markov { chain, settings, x0, running } = markov;
         let Given::Whole(chain) = chain else { unreachable!("a rank has one device") };
         let make = |ranks: &Ranks, _: &DeviceHandle, running: Running| {
-            let chain = Given::OnFirst(ranks.clone(), Some(chain.clone()).filter(|_| ranks.is_first()));
+            let chain = RankChain::distribute(ranks, Some(&chain).filter(|_| ranks.is_first()));
+            let chain = Given::OverRanks(chain);
             prepared::Prepared::new(Markov { chain, settings: Settings::clone(&settings), x0: None, running })
         };
         let team = Team::build(&turn()?, &devices, running.split(&devices), make)?;

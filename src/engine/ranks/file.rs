@@ -1,6 +1,7 @@
 //! Matrices and graphs in files of which each rank reads its own rows, or gets them from the first rank while it reads, so that no rank
 //! has the whole.
 
+use super::text::GraphRows;
 use super::{
     Held, Plan, Purpose, RankFacts, RankGraph, RankMatrix, common_multiple, symmetry, text,
     unknowns_of_a_node,
@@ -159,8 +160,9 @@ impl RankGraph {
         }
     }
 
-    /// Reads the links of each rank from a binary matrix file, a graph in the format of WebGraph, or a Matrix Market file in the
-    /// coordinate format, which the first rank reads for all; `None` for any other graph. All ranks call this together.
+    /// Reads the links of each rank from a binary matrix file or a graph in the format of WebGraph, or from a Matrix Market file in the
+    /// coordinate format or a list of edges between ids, which the first rank reads for all; `None` for any other graph. All ranks call
+    /// this together.
     pub fn read(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
         RankGraph::read_metered(ranks, what, &Meter::default())
     }
@@ -169,33 +171,38 @@ impl RankGraph {
         let began = Instant::now();
         let file = ranks.agreed(RowFile::open(what))?;
         let file = if ranks.any(file.is_none()) { None } else { file };
+        let whole = |(starts, rows)| GraphRows { starts, rows, is_list: false, ids: None, notes: Vec::new() };
         let found = match &file {
-            Some(file) => Some(rows_of(ranks, what, file)?),
+            Some(file) => Some(whole(rows_of(ranks, what, file, "pagerank")?)),
             None => match links_of(ranks, what)? {
-                Some(links) => Some(links),
-                None => text::read(ranks, what, "pagerank", Duplicates::Keep, meter)?
-                    .map(|text| (text.starts, text.rows)),
+                Some(links) => Some(whole(links)),
+                None => text::read_graph(ranks, what, "pagerank", Duplicates::Keep, meter)?,
             },
         };
-        Ok(found.map(|(starts, links)| RankGraph {
+        Ok(found.map(|GraphRows { starts, rows, ids, notes, .. }| RankGraph {
             ranks: ranks.clone(),
-            names: Names::counted(starts[ranks.size()]),
+            names: Names::of_ids(ids, starts[ranks.size()]),
             starts,
-            links: Arc::new(links),
+            links: Arc::new(rows),
             name: what.to_string_lossy().into_owned(),
             stand_in: file.as_ref().and_then(|file| file.stand_in),
-            notes: Vec::new(),
+            notes,
             seconds_load: began.elapsed().as_secs_f64(),
         }))
     }
 }
 
-/// Reads the rows of this rank of a binary matrix file.
-fn rows_of(ranks: &Ranks, what: &OsStr, file: &RowFile) -> Result<(Vec<usize>, Csr)> {
+/// Reads the rows of this rank of a binary matrix file. `solver` names the method that needs a square matrix.
+pub(super) fn rows_of(
+    ranks: &Ranks,
+    what: &OsStr,
+    file: &RowFile,
+    solver: &'static str,
+) -> Result<(Vec<usize>, Csr)> {
     let (rows, cols) = file.shape;
     same_everywhere(ranks, what, [rows as u64, file.fingerprint])?;
     if rows != cols {
-        return Err(Error::NotSquare { rows, cols, solver: "pagerank" });
+        return Err(Error::NotSquare { rows, cols, solver });
     }
     let starts = ranks.agreed(file.cut(ranks.size(), 1))?;
     let links = ranks.agreed(file.read(starts[ranks.rank()]..starts[ranks.rank() + 1]))?;
@@ -203,7 +210,7 @@ fn rows_of(ranks: &Ranks, what: &OsStr, file: &RowFile) -> Result<(Vec<usize>, C
 }
 
 /// Decodes the links of this rank of a graph in the format of WebGraph.
-fn links_of(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>, Csr)>> {
+pub(super) fn links_of(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>, Csr)>> {
     let part = ranks.agreed(webgraph_part(what, ranks.rank(), ranks.size()))?;
     if ranks.any(part.is_none()) {
         return Ok(None);

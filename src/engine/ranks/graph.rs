@@ -75,24 +75,9 @@ impl RankGraph {
     /// the draws, and sends each link to the rank that has its source. All ranks call this together.
     pub fn generate(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
         let began = Instant::now();
-        let Some(draws) = ranks.agreed(source::draws(what))? else { return Ok(None) };
-        let share = |rank: usize| (u128::from(draws.count()) * rank as u128 / ranks.size() as u128) as u64;
-        let keys = ranks.agreed(draws.keys(share(ranks.rank())..share(ranks.rank() + 1)))?;
-        let row = |key: u64| (key >> 32) as usize;
-        let counts = ColumnCounts::of(ranks, draws.rows(), keys.par_iter().map(|key| row(*key) as u32));
-        let starts = counts.cut(ranks.size(), partition::ROW);
-        // The keys are sorted, so those of a rank are neighbours.
-        let before = |start: usize| keys.partition_point(|key| row(*key) < start);
-        let sent: Vec<Vec<u64>> =
-            starts.windows(2).map(|ends| keys[before(ends[0])..before(ends[1])].to_vec()).collect();
-        drop(keys);
-        let keys = ranks.swap(&sent)?;
-        drop(sent);
-        let rows = starts[ranks.rank()]..starts[ranks.rank() + 1];
-        let links = ranks.agreed(draws.make_rows(rows, keys.concat()))?;
-        Ok(Some(RankGraph {
+        Ok(drawn(ranks, what)?.map(|(starts, links)| RankGraph {
             ranks: ranks.clone(),
-            names: Names::counted(draws.rows()),
+            names: Names::counted(starts[ranks.size()]),
             starts,
             links: Arc::new(links),
             name: what.to_string_lossy().into_owned(),
@@ -113,6 +98,12 @@ impl RankGraph {
         Ok(self)
     }
 
+    /// Rewrites the notes of the reader.
+    pub fn map_notes(mut self, note: impl Fn(&str) -> String) -> RankGraph {
+        self.notes.iter_mut().for_each(|text| *text = note(text));
+        self
+    }
+
     /// Returns the ranks.
     pub fn ranks(&self) -> &Ranks {
         &self.ranks
@@ -127,4 +118,25 @@ impl RankGraph {
     pub fn links(&self) -> &Csr {
         &self.links
     }
+}
+
+/// Makes the rows of each rank of a generator that consists of draws, which are cut by their entries; `None` for any other matrix. Each
+/// rank makes its share of the draws, and sends each entry to the rank that has its row.
+pub(super) fn drawn(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>, Csr)>> {
+    let Some(draws) = ranks.agreed(source::draws(what))? else { return Ok(None) };
+    let share = |rank: usize| (u128::from(draws.count()) * rank as u128 / ranks.size() as u128) as u64;
+    let keys = ranks.agreed(draws.keys(share(ranks.rank())..share(ranks.rank() + 1)))?;
+    let row = |key: u64| (key >> 32) as usize;
+    let counts = ColumnCounts::of(ranks, draws.rows(), keys.par_iter().map(|key| row(*key) as u32));
+    let starts = counts.cut(ranks.size(), partition::ROW);
+    // The keys are sorted, so those of a rank are neighbours.
+    let before = |start: usize| keys.partition_point(|key| row(*key) < start);
+    let sent: Vec<Vec<u64>> =
+        starts.windows(2).map(|ends| keys[before(ends[0])..before(ends[1])].to_vec()).collect();
+    drop(keys);
+    let keys = ranks.swap(&sent)?;
+    drop(sent);
+    let rows = starts[ranks.rank()]..starts[ranks.rank() + 1];
+    let links = ranks.agreed(draws.make_rows(rows, keys.concat()))?;
+    Ok(Some((starts, links)))
 }

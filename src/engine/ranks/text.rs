@@ -3,105 +3,93 @@
 //!
 //! The file is read twice. First, each rank counts the entries of an equal share of the rows, and the ranks cut the rows by these
 //! counts into parts of about equal work. Then each rank gets the entries of its part in the order of the file, and writes them into
-//! the arrays of its rows.
+//! the arrays of its rows. Before that, a list of edges is read once to find the ids of the vertices.
 
-use crate::backend::distributed::swap_rows;
+use crate::backend::distributed::{RowParts, cut_lengths, moved, owner};
 use crate::device::Ranks;
 use crate::error::{Error, Result};
 use crate::format::finish::finish;
-use crate::format::{Csr, Duplicates, Values, partition};
+use crate::format::{Csr, Duplicates, Values};
 use crate::observe::{Meter, Phase, profile};
 use crate::parallel::{THREAD, start_scoped, zeros};
-use crate::source::{Entry, EntryFile};
+use crate::source::{Entry, TextFile};
 use std::ffi::OsStr;
-use std::ops::Range;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::{io, thread};
 
-/// The rows of a rank of a matrix in a text file.
-pub(super) struct TextRows {
-    /// The first row of this rank.
-    first: usize,
-    /// The first row of each rank, and the number of rows.
-    pub starts: Vec<usize>,
-    pub rows: Csr,
-    /// Whether the file stores one triangle of a symmetric matrix.
-    pub symmetric: bool,
-}
-
-/// Reads the rows of each rank; `None` if the file is no coordinate file that can be read in batches. `solver` names the method that
-/// needs a square matrix; the meter of the first rank counts the bytes read. All ranks call this together.
+/// Reads the rows of each rank of a matrix; `None` if the file is no coordinate file that can be read in batches. `solver` names the
+/// method that needs a square matrix; the meter of the first rank counts the bytes read. All ranks call this together.
 pub(super) fn read(
     ranks: &Ranks,
     what: &OsStr,
     solver: &'static str,
     duplicates: Duplicates,
     meter: &Meter,
-) -> Result<Option<TextRows>> {
+) -> Result<Option<RowParts>> {
     let _span = profile::begin(Phase::Read);
-    let file = if ranks.is_first() { EntryFile::open(what, meter) } else { Ok(None) };
+    let file = if ranks.is_first() { TextFile::open(what, false, meter) } else { Ok(None) };
     let file = ranks.agreed(file)?;
-    let file = file.as_ref();
+    parts(ranks, what, file.as_ref(), (solver, duplicates))
+}
+
+/// The rows of this rank of a graph in a text file.
+pub(super) struct GraphRows {
+    /// The first row of each rank, and the number of rows.
+    pub starts: Vec<usize>,
+    pub rows: Csr,
+    /// Whether the file is a list of edges, which numbers its vertices from 0.
+    pub is_list: bool,
+    /// The ids of all vertices on the first rank, if they have gaps.
+    pub ids: Option<Vec<u32>>,
+    /// Notes of the reader, on the first rank.
+    pub notes: Vec<String>,
+}
+
+/// Does the same for a graph, which may also be a list or a table of edges between ids. Ids without an edge are not vertices.
+pub(super) fn read_graph(
+    ranks: &Ranks,
+    what: &OsStr,
+    solver: &'static str,
+    duplicates: Duplicates,
+    meter: &Meter,
+) -> Result<Option<GraphRows>> {
+    let _span = profile::begin(Phase::Read);
+    let file = if ranks.is_first() { TextFile::open(what, true, meter) } else { Ok(None) };
+    let file = ranks.agreed(file)?;
+    let Some(parts) = parts(ranks, what, file.as_ref(), (solver, duplicates))? else { return Ok(None) };
+    let is_list = ranks.any(matches!(file, Some(TextFile::Edges(_))));
+    let (ids, notes) = match file {
+        Some(TextFile::Edges(list)) => (list.ids(), list.notes),
+        _ => (Ok(None), Vec::new()),
+    };
+    let ids = ranks.agreed(ids)?;
+    Ok(Some(GraphRows { starts: parts.starts, rows: parts.rows, is_list, ids, notes }))
+}
+
+/// Reads the rows of each rank, if the first rank has a file.
+fn parts(
+    ranks: &Ranks,
+    what: &OsStr,
+    file: Option<&TextFile>,
+    (solver, duplicates): (&'static str, Duplicates),
+) -> Result<Option<RowParts>> {
     let Some(about) = About::from_first(ranks, file)? else { return Ok(None) };
     let (rows, cols) = about.shape;
     if rows != cols {
         return Err(Error::NotSquare { rows, cols, solver });
     }
-    let parts = ranks.size();
+    let count = ranks.size();
     let even: Vec<usize> =
-        (0..=parts).map(|part| (rows as u128 * part as u128 / parts as u128) as usize).collect();
+        (0..=count).map(|part| (rows as u128 * part as u128 / count as u128) as usize).collect();
     let counts = counted(ranks, file, about, &even)?;
-    let starts = cut(ranks, rows, counts.iter().copied(), 1);
-    let counts = moved_counts(ranks, counts, &even, &starts)?;
+    let starts = cut_lengths(ranks, rows, counts.iter().copied(), 1);
+    let counts = moved(ranks, counts, &even, &starts)?;
     let rows = placed(ranks, file, about, (what, &starts), counts, duplicates)?;
-    let first = starts[ranks.rank()];
-    Ok(Some(TextRows { first, starts, rows, symmetric: about.mirror == Some(1.0) }))
-}
-
-impl TextRows {
-    /// Returns the first `most` rows of the matrix on the first rank, and nothing on the others.
-    pub fn head(&self, ranks: &Ranks, most: usize) -> Result<Option<Csr>> {
-        let mut wanted = vec![0..0; ranks.size()];
-        wanted[0] = 0..most.min(self.starts[ranks.size()]);
-        let mut parts = self.swap(ranks, &wanted)?;
-        let own = parts.remove(0);
-        let kept = 0..own.rows();
-        let joined = ranks.is_first().then(|| own.between(&[], kept, &parts));
-        ranks.agreed(joined.transpose())
-    }
-
-    /// Cuts the rows by their entries, as [`partition::by_entries`] does, and moves those that get another rank.
-    pub fn cut(self, ranks: &Ranks, together: usize) -> Result<TextRows> {
-        let lengths = (0..self.rows.rows()).map(|row| self.rows.row_range(row).len() as u64);
-        let starts = cut(ranks, self.starts[ranks.size()], lengths, together);
-        if starts == self.starts {
-            return Ok(self);
-        }
-        let here = ranks.rank();
-        let mut wanted: Vec<Range<usize>> = starts.windows(2).map(|ends| ends[0]..ends[1]).collect();
-        let kept = self.own(&wanted[here]);
-        // The rows that stay are not sent.
-        wanted[here] = 0..0;
-        let parts = self.swap(ranks, &wanted)?;
-        let rows = ranks.agreed(self.rows.between(&parts[..here], kept, &parts[here + 1..]))?;
-        Ok(TextRows { first: starts[here], starts, rows, symmetric: self.symmetric })
-    }
-
-    /// Returns which rows of this rank are in a range of all rows.
-    fn own(&self, rows: &Range<usize>) -> Range<usize> {
-        let (first, count) = (self.first, self.rows.rows());
-        let place = |row: usize| row.clamp(first, first + count) - first;
-        place(rows.start)..place(rows.end)
-    }
-
-    /// Sends each rank the rows that it wants and this rank has.
-    fn swap(&self, ranks: &Ranks, wanted: &[Range<usize>]) -> Result<Vec<Csr>> {
-        let to: Vec<Range<usize>> = wanted.iter().map(|rows| self.own(rows)).collect();
-        let parts = swap_rows(ranks, &self.rows, &to);
-        ranks.agreed(parts)
-    }
+    let mut parts = RowParts::new(ranks, starts, rows);
+    parts.symmetric = about.mirror == Some(1.0);
+    Ok(Some(parts))
 }
 
 /// What all ranks know about a file.
@@ -114,10 +102,11 @@ struct About {
 
 impl About {
     /// Sends the header from the first rank to all; `None` if the first rank has no file.
-    fn from_first(ranks: &Ranks, file: Option<&EntryFile>) -> Result<Option<About>> {
+    fn from_first(ranks: &Ranks, file: Option<&TextFile>) -> Result<Option<About>> {
         let numbers = file.map_or_else(Vec::new, |file| {
-            let (rows, cols) = file.shape;
-            vec![rows as f64, cols as f64, f64::from(u8::from(file.valued)), file.mirror.unwrap_or(0.0)]
+            let (rows, cols) = file.shape();
+            let valued = f64::from(u8::from(file.is_valued()));
+            vec![rows as f64, cols as f64, valued, file.mirror().unwrap_or(0.0)]
         });
         let numbers = ranks.from_first(numbers)?;
         let &[rows, cols, valued, mirror] = &numbers[..] else { return Ok(None) };
@@ -129,13 +118,8 @@ impl About {
     }
 }
 
-/// Returns the rank that has a row.
-fn owner(starts: &[usize], row: u32) -> usize {
-    starts.partition_point(|start| *start <= row as usize) - 1
-}
-
 /// Returns the number of entries of each row of this rank, mirror images included.
-fn counted(ranks: &Ranks, file: Option<&EntryFile>, about: About, starts: &[usize]) -> Result<Vec<u64>> {
+fn counted(ranks: &Ranks, file: Option<&TextFile>, about: About, starts: &[usize]) -> Result<Vec<u64>> {
     let first = starts[ranks.rank()];
     let mut counts: Vec<u64> = ranks.agreed(zeros(starts[ranks.rank() + 1] - first))?;
     let read = file.map(|file| |visit: &mut Visit<'_, [u32; 2]>| file.places(visit));
@@ -153,50 +137,10 @@ fn counted(ranks: &Ranks, file: Option<&EntryFile>, about: About, starts: &[usiz
     Ok(counts)
 }
 
-/// Cuts rows of these lengths, as [`partition::by_entries`] does. Each rank passes the lengths of its rows.
-fn cut(
-    ranks: &Ranks,
-    rows: usize,
-    lengths: impl Iterator<Item = u64> + Clone,
-    together: usize,
-) -> Vec<usize> {
-    let works = lengths.map(|length| length + partition::ROW as u64);
-    let of_ranks = ranks.all_of(works.clone().sum());
-    let total: u64 = of_ranks.iter().sum();
-    let parts = ranks.size();
-    let target = |part: usize| (u128::from(total) * part as u128 / parts as u128) as u64;
-    let targets: Vec<u64> = (0..parts).map(target).collect();
-    let mut before: u64 = of_ranks[..ranks.rank()].iter().sum();
-    // The rows of this rank that have less than the work of 0, 1, 2, ... parts before them. Later rows have more before them.
-    let mut below: Vec<f64> = Vec::with_capacity(parts);
-    let mut count = 0.0;
-    for work in works {
-        while below.len() < parts && targets[below.len()] <= before {
-            below.push(count);
-        }
-        before += work;
-        count += 1.0;
-    }
-    below.resize(parts, count);
-    // Whole numbers below 2^53 are exact.
-    ranks.sum(&mut below);
-    partition::starts(rows, parts, together, |part| below[part] as usize)
-}
-
-/// Sends each rank the counts of its rows, if the ranks have those of other rows.
-fn moved_counts(ranks: &Ranks, counts: Vec<u64>, from: &[usize], to: &[usize]) -> Result<Vec<u64>> {
-    let (first, count) = (from[ranks.rank()], counts.len());
-    let place = |row: usize| row.clamp(first, first + count) - first;
-    let sent: Vec<Vec<u64>> =
-        to.windows(2).map(|ends| counts[place(ends[0])..place(ends[1])].to_vec()).collect();
-    drop(counts);
-    Ok(ranks.swap(&sent)?.concat())
-}
-
 /// Reads the entries of the rows of this rank, of which `counts` has the numbers.
 fn placed(
     ranks: &Ranks,
-    file: Option<&EntryFile>,
+    file: Option<&TextFile>,
     about: About,
     (what, starts): (&OsStr, &[usize]),
     counts: Vec<u64>,
@@ -234,7 +178,7 @@ fn placed(
         }
         Ok(())
     })?;
-    let complete = if rows.are_complete() { Ok(()) } else { Err(EntryFile::changed(Path::new(what))) };
+    let complete = if rows.are_complete() { Ok(()) } else { Err(TextFile::changed(Path::new(what))) };
     ranks.agreed(complete)?;
     let Rows { counts, offsets, columns, values } = rows;
     drop(counts);
@@ -257,7 +201,7 @@ fn with_ones(rows: &Csr) -> Result<Csr> {
 }
 
 /// Fails if the sum of duplicates overflows on some rank; the first rank finds the line.
-fn refuse_overflow(ranks: &Ranks, file: Option<&EntryFile>, rows: &Result<Csr>, first: usize) -> Result<()> {
+fn refuse_overflow(ranks: &Ranks, file: Option<&TextFile>, rows: &Result<Csr>, first: usize) -> Result<()> {
     let found = match rows {
         Err(Error::DuplicateOverflow { row, col }) => [1.0, (first + row) as f64, *col as f64],
         _ => [0.0; 3],

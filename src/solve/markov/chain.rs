@@ -1,13 +1,9 @@
-//! Analysis of a chain before it is solved: whether its rows are distributions, which classes of states it cannot leave, and
-//! their periods.
+//! Analysis of a chain before it is solved: which classes of states it cannot leave, and their periods.
 
+use super::rows::RowSums;
 use crate::error::{ChainError, Error, Result};
-use crate::format::{Csr, Values};
-use crate::solve::rounding::sum;
+use crate::format::Csr;
 use std::sync::Arc;
-
-/// How much the sum of a row may differ from 1, in units of rounding for each of its entries.
-const SLACK: f64 = 8.0;
 
 /// A chain: the probabilities of its steps, and the classes of states that it cannot leave.
 #[derive(Clone, Debug)]
@@ -39,11 +35,17 @@ impl Chain {
         if matrix.rows() == 0 {
             return Err(ChainError::NoStates.into());
         }
-        let steps = stochastic(matrix, normalise)?;
+        let sums = RowSums::of(&matrix);
+        let steps = if sums.judge(normalise)? { Arc::new(sums.scaled(&matrix)?) } else { matrix };
+        Ok(Chain::of_steps(steps))
+    }
+
+    /// Finds the classes of a chain whose rows are known to be distributions.
+    pub fn of_steps(steps: Arc<Csr>) -> Chain {
         let (closed, transient) = classes(&steps);
         let closed =
             closed.into_iter().map(|states| Closed { period: period(&steps, &states), states }).collect();
-        Ok(Chain { steps, closed, transient })
+        Chain { steps, closed, transient }
     }
 
     /// The probabilities of the steps.
@@ -69,32 +71,6 @@ impl Chain {
         }
         Ok(Arc::new(self.steps.submatrix(&class.states)?.transposed()?))
     }
-}
-
-/// Returns the matrix if its rows are distributions, or with rows scaled to sum 1 if `normalise` is set.
-fn stochastic(matrix: Arc<Csr>, normalise: bool) -> Result<Arc<Csr>> {
-    let bad = |i: usize| matrix.row(i).find(|(_, p)| !(*p >= 0.0 && p.is_finite()));
-    let sums = matrix.map_rows(|i| (bad(i).is_some(), sum(matrix.row(i).map(|(_, p)| p))));
-    if let Some(row) = sums.iter().position(|(bad, _)| *bad) {
-        let (col, value) = bad(row).unwrap_or_default();
-        return Err(ChainError::Probability { row, col, value }.into());
-    }
-    let near = |row: usize, total: f64| {
-        (total - 1.0).abs() <= SLACK * f64::EPSILON * (1 + matrix.row_range(row).len()) as f64
-    };
-    let off = sums.iter().enumerate().position(|(row, (_, total))| !near(row, *total));
-    let Some(row) = off else { return Ok(matrix) };
-    // A row with sum 0 cannot be scaled to a distribution.
-    let hopeless = sums.iter().position(|(_, total)| !total.is_normal());
-    if !normalise || hopeless.is_some() {
-        let row = if normalise { hopeless.unwrap_or(row) } else { row };
-        return Err(ChainError::RowSum { row, sum: sums[row].1 }.into());
-    }
-    let mut values = Vec::with_capacity(matrix.nnz());
-    for (row, (_, total)) in sums.iter().enumerate() {
-        values.extend(matrix.row(row).map(|(_, p)| p / total));
-    }
-    Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(values)).map(Arc::new)
 }
 
 /// Returns the possible next states; stored entries of 0 are no steps.
@@ -211,7 +187,7 @@ fn period(steps: &Csr, states: &[u32]) -> usize {
 }
 
 /// Computes the greatest common divisor.
-fn divisor(mut a: usize, mut b: usize) -> usize {
+pub(super) fn divisor(mut a: usize, mut b: usize) -> usize {
     while b > 0 {
         (a, b) = (b, a % b);
     }

@@ -7,15 +7,17 @@
 //! similar to D^-1 S, so its eigenvalues lie between -1 and 1. With `shift=d` the matrix is I - d P, positive definite for a
 //! symmetric P and d below 1.
 
-use super::assemble::{Shape, pattern, valued};
+use super::assemble::{Shape, pattern_from, valued, valued_from};
 use super::random::Random;
 use super::sample::distinct;
 use super::symmetric::{Pairs, within};
 use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::format::Csr;
+use std::ops::Range;
 
 /// The described band, measured in blocks.
+#[derive(Clone)]
 struct Band {
     /// Block rows.
     rows: usize,
@@ -40,24 +42,67 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     if pairs.is_none() {
         band.check_width(spec)?;
     }
-    let bytes = Shape::square(n, band.row * size).bytes();
-    Ok(Recipe::new(bytes, move || make_band(n, size, &band, pairs, shift)))
+    let row = band.row * size;
+    let bytes = Shape::square(n, row).bytes();
+    let Some(pairs) = pairs else {
+        let some = move |rows: Range<usize>| some_rows(rows, n, size, &band, shift);
+        let make = some.clone();
+        let whole = move || make(0..n).map(|matrix| Loaded::new(matrix, (n * row) as u64, false));
+        return Ok(Recipe::new(bytes, whole).by_equal_rows([n, row], some));
+    };
+    Ok(Recipe::new(bytes, move || make_symmetric(n, size, pairs, shift)))
 }
 
-/// Makes the matrix from blocks of `size` rows. With `pairs`, the blocks are drawn from them and the values are symmetric.
-fn make_band(n: usize, size: usize, band: &Band, pairs: Option<Pairs>, shift: Option<f64>) -> Result<Loaded> {
-    let blocks = pairs.map_or_else(|| band.blocks(), Pairs::pattern)?;
-    let entries = pattern(
-        Shape { rows: n, cols: n, entries: blocks.nnz() as u128 * (size * size) as u128 },
-        |i| blocks.row_range(i / size).len() * size,
+/// Makes some of the `n` rows of the matrix of blocks of `size` rows.
+fn some_rows(rows: Range<usize>, n: usize, size: usize, band: &Band, shift: Option<f64>) -> Result<Csr> {
+    let of_blocks = rows.start / size..rows.end.div_ceil(size);
+    let blocks = band.blocks(of_blocks.clone())?;
+    let entries = filled(rows.clone(), n, size, (&blocks, of_blocks.start))?;
+    let raw = |i: usize, j: u32| 1.0 - Random::at(!band.seed, i as u64 * n as u64 + u64::from(j)).unit();
+    valued_from(rows.start, &entries, |i, columns, values| {
+        let sum = columns.iter().map(|&j| raw(i, j)).sum::<f64>();
+        for (&j, value) in columns.iter().zip(values) {
+            *value = shifted(raw(i, j) / sum, i == j as usize, shift);
+        }
+    })
+}
+
+/// Makes the symmetric matrix of blocks of `size` rows, with the blocks of `pairs`.
+fn make_symmetric(n: usize, size: usize, pairs: Pairs, shift: Option<f64>) -> Result<Loaded> {
+    let entries = filled(0..n, n, size, (&pairs.pattern()?, 0))?;
+    let raw = |i: usize, j: u32| 1.0 - Pairs::random(n, pairs.seed, i, j as usize).unit();
+    let sums = entries.map_rows(|i| entries.row_columns(i).iter().map(|&j| raw(i, j)).sum::<f64>());
+    let roots: Vec<f64> = sums.iter().map(|sum| sum.sqrt()).collect();
+    let matrix = valued(&entries, |i, columns, values| {
+        for (&j, value) in columns.iter().zip(values) {
+            *value = shifted(raw(i, j) / (roots[i] * roots[j as usize]), i == j as usize, shift);
+        }
+    })?;
+    let stored = matrix.nnz() as u64;
+    Ok(Loaded::new(matrix, stored, true))
+}
+
+/// Returns some rows of a matrix of ones with the pattern of dense blocks of `size` rows. `blocks` has the pattern of block rows, and its
+/// first row is block row `first`.
+fn filled(rows: Range<usize>, n: usize, size: usize, (blocks, first): (&Csr, usize)) -> Result<Csr> {
+    let of_blocks = |i: usize| blocks.row_columns(i / size - first);
+    // The rows of a whole matrix have all entries of their blocks; some rows have about as many.
+    let entries = blocks.nnz() as u128 * (size * size) as u128;
+    pattern_from(
+        rows.start,
+        Shape { rows: rows.len(), cols: n, entries },
+        |i| of_blocks(i).len() * size,
         |i, columns| {
-            let block_columns = &blocks.col_indices()[blocks.row_range(i / size)];
-            for (run, &block) in columns.chunks_exact_mut(size).zip(block_columns) {
+            for (run, &block) in columns.chunks_exact_mut(size).zip(of_blocks(i)) {
                 run.iter_mut().zip(block * size as u32..).for_each(|(slot, j)| *slot = j);
             }
         },
-    )?;
-    stochastic(&entries, band.seed, pairs.is_some(), shift)
+    )
+}
+
+/// Returns the entry p of P, or that of I - d P for a shift d.
+fn shifted(p: f64, diagonal: bool, shift: Option<f64>) -> f64 {
+    shift.map_or(p, |d| f64::from(diagonal) - d * p)
 }
 
 impl Band {
@@ -107,10 +152,11 @@ impl Band {
         }
     }
 
-    /// Makes a pattern of blocks with the same number in each row.
-    fn blocks(&self) -> Result<Csr> {
-        pattern(
-            Shape::square(self.rows, self.row),
+    /// Makes some block rows of the pattern of blocks, with the same number in each row.
+    fn blocks(&self, rows: Range<usize>) -> Result<Csr> {
+        pattern_from(
+            rows.start,
+            Shape::rows_of_square(&rows, self.rows, self.row),
             |_| self.row,
             |i, columns| {
                 let window = self.window(i);
@@ -145,30 +191,4 @@ impl Band {
         let chance = if missing > 0.0 && free > 0.0 { missing / free } else { 0.0 };
         Ok(Pairs { n: self.rows, always, reach, chance, seed: self.seed })
     }
-}
-
-/// Fills the pattern with values whose rows sum to 1, or with the variant that `symmetric` and `shift` select.
-fn stochastic(pattern: &Csr, seed: u64, symmetric: bool, shift: Option<f64>) -> Result<Loaded> {
-    let n = pattern.rows();
-    let raw = |i: usize, j: u32| {
-        let random = match symmetric {
-            true => Pairs::random(n, seed, i, j as usize).unit(),
-            false => Random::at(!seed, i as u64 * n as u64 + u64::from(j)).unit(),
-        };
-        1.0 - random
-    };
-    let columns = |i: usize| &pattern.col_indices()[pattern.row_range(i)];
-    let sums = pattern.map_rows(|i| columns(i).iter().map(|&j| raw(i, j)).sum::<f64>());
-    let roots: Vec<f64> = sums.iter().map(|sum| sum.sqrt()).collect();
-    let matrix = valued(pattern, |i, columns, values| {
-        for (&j, value) in columns.iter().zip(values) {
-            let scale = if symmetric { roots[i] * roots[j as usize] } else { sums[i] };
-            *value = raw(i, j) / scale;
-            if let Some(d) = shift {
-                *value = f64::from(j as usize == i) - d * *value;
-            }
-        }
-    })?;
-    let stored = matrix.nnz() as u64;
-    Ok(Loaded::new(matrix, stored, symmetric))
 }

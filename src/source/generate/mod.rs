@@ -152,6 +152,8 @@ struct Recipe {
     mesh: Option<Mesh>,
     /// The draws that the matrix consists of.
     draws: Option<MakeDraws>,
+    /// The rows, if all have equally many entries and can be made separately.
+    equal: Option<EqualRows>,
 }
 
 type MakeDraws = Box<dyn FnOnce() -> Result<Draws>>;
@@ -201,10 +203,34 @@ impl Mesh {
     }
 }
 
+/// A square matrix with the same number of entries in each row, whose rows can be made separately.
+pub struct EqualRows {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of entries of a row.
+    pub entries: usize,
+    make: Box<dyn Fn(Range<usize>) -> Result<Csr>>,
+}
+
+impl EqualRows {
+    /// Makes some rows; their columns are those of the whole matrix.
+    pub fn make(&self, rows: Range<usize>) -> Result<Csr> {
+        (self.make)(rows)
+    }
+}
+
 impl Recipe {
     /// Plans a matrix; `bytes` is the least that is allocated at the same time.
     fn new(bytes: u128, make: impl FnOnce() -> Result<Loaded> + 'static) -> Recipe {
-        Recipe { bytes, size: None, imitated: None, make: Box::new(make), mesh: None, draws: None }
+        Recipe {
+            bytes,
+            size: None,
+            imitated: None,
+            make: Box::new(make),
+            mesh: None,
+            draws: None,
+            equal: None,
+        }
     }
 
     /// Fails if the matrix does not fit into the memory.
@@ -220,6 +246,15 @@ impl Recipe {
 
     fn by_draws(self, draws: impl FnOnce() -> Result<Draws> + 'static) -> Recipe {
         Recipe { draws: Some(Box::new(draws)), ..self }
+    }
+
+    /// Describes a square matrix with `entries` entries in each of `rows` rows.
+    fn by_equal_rows(
+        self,
+        [rows, entries]: [usize; 2],
+        make: impl Fn(Range<usize>) -> Result<Csr> + 'static,
+    ) -> Recipe {
+        Recipe { equal: Some(EqualRows { rows, entries, make: Box::new(make) }), ..self }
     }
 
     fn sized(self, rows: usize, entries: u64) -> Recipe {
@@ -256,6 +291,11 @@ fn unchecked_plan(what: &str) -> Option<Result<Recipe>> {
 /// Returns the mesh of a generator whose rows can be made separately; `None` if `what` names no such generator.
 pub fn mesh(what: &str) -> Result<Option<Mesh>> {
     unchecked_plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.mesh))
+}
+
+/// Returns the rows of a generator of equally many entries in each row; `None` if `what` names no such generator.
+pub fn equal_rows(what: &str) -> Result<Option<EqualRows>> {
+    unchecked_plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.equal))
 }
 
 /// Returns the draws of a generator whose matrix consists of draws; `None` if `what` names no such generator.

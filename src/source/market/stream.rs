@@ -4,7 +4,7 @@
 //! messages.
 
 use super::header::{self, Format, Header};
-use super::judge::Judge;
+pub use super::judge::Judge;
 pub use super::lines::Entry;
 use super::lines::{Lines, Piece, first_fault, too_many_entries};
 use super::{locate, most_bytes, old_line_ends};
@@ -21,7 +21,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Entries of a batch, unless the file ends; a portion of text with more of them makes a larger batch.
-const BATCH: usize = 1 << 17;
+pub const BATCH: usize = 1 << 17;
 /// The phases of the meter: the positions of the entries are read first, and then the entries.
 const PHASES: [&str; 2] = ["counting the entries of", "reading"];
 /// Bytes of text that are parsed at once.

@@ -52,9 +52,20 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
         drop(found);
         return as_names(text, options, error);
     }
-    let notes = notes(text, &shape, Vec::new());
+    let notes = logged(text, notes(&shape, Vec::new()));
     let loaded = graph::assemble(portions, rows, None, found, options)?;
     Ok(Loaded { notes, ..loaded })
+}
+
+/// Returns the format of a table of edges between ids, the offset of its first line below the header, and notes; `None` if it is another
+/// table, or must be read as a whole.
+pub(super) fn by_ids(text: Text) -> Result<Option<(Rows, usize, Vec<String>)>> {
+    let Some(shape) = Shape::find(text) else { return Ok(None) };
+    let shape = shape.linked(is_undirected(text)?);
+    if shape.doubt.is_some() || shape.names {
+        return Ok(None);
+    }
+    Ok(Some((Rows::new(&shape), shape.body, notes(&shape, Vec::new()))))
 }
 
 /// Reads a list as one of names if it was refused for a vertex that is not an id and the user has named the columns. Without
@@ -99,7 +110,7 @@ pub(super) fn may_be_name(error: &Error) -> bool {
 
 /// The format of the lines of a table.
 #[derive(Clone, Copy)]
-struct Rows {
+pub(super) struct Rows {
     separator: Separator,
     columns: Columns,
     links: Links,
@@ -259,8 +270,14 @@ fn ids() -> String {
     format!("a node from 0 to {}", u32::MAX - 1)
 }
 
-/// Returns notes on what the first lines determined, and logs each.
-fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
+/// Logs notes, and returns them.
+fn logged(text: Text, notes: Vec<String>) -> Vec<String> {
+    notes.iter().for_each(|note| log::info!("{}: {note}", text.path.display()));
+    notes
+}
+
+/// Returns notes on what the first lines determined.
+fn notes(shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
     let name = |column: usize| match &shape.header {
         Some(words) => format!("'{}'", words[column].escape_debug()),
         None => (column + 1).to_string(),
@@ -299,7 +316,6 @@ fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
             None => format!("{unread} not read: without a header the third column is the weight; name the columns to change that"),
         });
     }
-    notes.iter().for_each(|note| log::info!("{}: {note}", text.path.display()));
     notes
 }
 

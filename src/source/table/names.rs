@@ -1,7 +1,7 @@
 //! Tables of edges between names. Several threads parse a portion into the names of its edges and the hashes of the names, while
 //! one thread numbers the names of the previous portion.
 
-use super::{Row, Rows, Shape, each_line, field_fault, notes, vertex_fault};
+use super::{Row, Rows, Shape, each_line, field_fault, logged, notes, vertex_fault};
 use crate::error::{Error, Result};
 use crate::format::Coo;
 use crate::parallel::{grow, run_all};
@@ -45,7 +45,7 @@ pub(super) fn read(text: Text, shape: &Shape, options: &Options, mixed: Vec<Stri
         numbered
     })?;
     number_all(&mut before, &mut interner, &mut edges)?;
-    let notes = notes(text, shape, mixed);
+    let notes = logged(text, notes(shape, mixed));
     let stored = edges.row_indices.len() as u64;
     let labels = interner.labels;
     (edges.rows, edges.cols) = (labels.len(), labels.len());

@@ -1,18 +1,19 @@
 //! GPUs of one machine that write to each other's memory.
 //!
 //! The ranks may be threads of one process, which see all memory by the same addresses, or processes, which open each other's
-//! memory by handles of the driver.
+//! memory by handles of the driver. A process frees memory that others have opened only when all of them have closed it.
 
 use crate::device::cuda::driver::{bind, call, identity_of};
 use crate::device::cuda::memory::CudaArray;
 use crate::device::cuda::{Cuda, between_captures};
-use crate::device::distributed::Connection;
+use crate::device::distributed::{Connection, Retired};
 use crate::device::{Device, Kept, Ranks};
 use crate::error::Result;
 use cudarc::driver::{CudaContext, sys};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// A number of a message, as `Flagged` of kernels/direct.cuh has it.
@@ -87,10 +88,21 @@ struct Identity {
     context: u64,
 }
 
+/// Returns the number of this process, which is random.
+fn process() -> u64 {
+    static PROCESS: OnceLock<u64> = OnceLock::new();
+    *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()))
+}
+
+/// Returns a name for a window that no other window of any process is likely to have.
+fn next_name() -> u64 {
+    static WINDOWS: AtomicU64 = AtomicU64::new(0);
+    process().wrapping_add(WINDOWS.fetch_add(1, Ordering::Relaxed))
+}
+
 impl Identity {
     fn of(device: &Cuda) -> Result<Identity> {
-        static PROCESS: OnceLock<u64> = OnceLock::new();
-        let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
+        let process = process();
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let machine = xxhash_rust::xxh3::xxh3_64(boot.as_bytes());
         let context = device.stream().context().cu_ctx() as u64;
@@ -180,6 +192,11 @@ impl Direct {
         }
     }
 
+    /// Returns whether all ranks are in this process.
+    fn is_alone(&self) -> bool {
+        self.here.iter().all(|here| *here)
+    }
+
     /// Returns the word that ends the waiting of kernels.
     pub(super) fn stop(&self) -> &CudaArray<u32> {
         &self.stop
@@ -242,24 +259,46 @@ impl Drop for Held {
 /// The memory of this rank, and that of other processes that it has opened.
 struct Memory {
     link: Arc<Direct>,
+    rank: usize,
+    /// The name of the window, the same on all ranks.
+    name: u64,
     address: u64,
     bytes: usize,
     opened: Vec<u64>,
 }
 
+/// Memory that this rank no longer uses, and that other processes may still have opened.
+struct Unused {
+    device: Cuda,
+    address: u64,
+}
+
+/// The memory of all windows that have ended on the ranks of this process, but perhaps not on those of others.
+static UNUSED: Retired<Unused> = Retired::new();
+
+impl Unused {
+    /// Frees the memory, which no process has opened any more.
+    fn free(self) {
+        if bind(self.device.stream().context()).is_err() {
+            return;
+        }
+        // SAFETY: allocated in `Memory::new`, freed once: its owner has left it to this value.
+        between_captures(|| _ = unsafe { sys::cuMemFree_v2(self.address) });
+    }
+}
+
 impl Memory {
-    /// Allocates zeroed memory.
-    fn new(link: &Arc<Direct>, bytes: usize) -> Result<Memory> {
+    /// Allocates zeroed memory of a window.
+    fn new(link: &Arc<Direct>, (rank, name): (usize, u64), bytes: usize) -> Result<Memory> {
         let device = &link.device;
-        let alone = link.here.iter().all(|here| *here);
-        let bytes = bytes.max(1).next_multiple_of(if alone { 16 } else { BLOCK });
+        let bytes = bytes.max(1).next_multiple_of(if link.is_alone() { 16 } else { BLOCK });
         device.require_memory("messages between GPUs", bytes as u64)?;
         device.enter()?;
         let mut address = 0;
         // SAFETY: the calls write an address, and zeros to the memory at it.
         unsafe {
             call("cuMemAlloc", sys::cuMemAlloc_v2(&mut address, bytes))?;
-            let memory = Memory { link: link.clone(), address, bytes, opened: Vec::new() };
+            let memory = Memory { link: link.clone(), rank, name, address, bytes, opened: Vec::new() };
             let stream = device.stream().cu_stream();
             call("cuMemsetD8Async", sys::cuMemsetD8Async(address, 0, bytes, stream))?;
             device.synchronize()?;
@@ -270,7 +309,7 @@ impl Memory {
     /// Returns the handle by which other processes open the memory.
     fn handle(&self) -> Result<[u64; 8]> {
         let mut handle = sys::CUipcMemHandle { reserved: [0; 64] };
-        if self.link.here.iter().any(|here| !here) {
+        if !self.link.is_alone() {
             self.link.device.enter()?;
             // SAFETY: the call writes the handle.
             call("cuIpcGetMemHandle", unsafe { sys::cuIpcGetMemHandle(&mut handle, self.address) })?;
@@ -306,19 +345,24 @@ impl Drop for Memory {
                 // SAFETY: opened in `open`, closed once.
                 let _ = unsafe { sys::cuIpcCloseMemHandle(*address) };
             }
-            // Memory that another process may still have opened is freed with this process.
-            if self.link.here.iter().all(|here| *here) {
-                // SAFETY: allocated in `new`, freed once.
-                let _ = unsafe { sys::cuMemFree_v2(self.address) };
-            }
         });
+        let unused = Unused { device: device.clone(), address: self.address };
+        match self.link.is_alone() {
+            true => unused.free(),
+            // Another process may still have opened it.
+            false => UNUSED.push(self.rank, self.name, unused),
+        }
     }
 }
 
 impl Window {
     /// Allocates `bytes` bytes on this rank, and any number of bytes on the others. All ranks call this together.
     pub fn new(link: &Arc<Direct>, ranks: &Ranks, bytes: usize) -> Result<Window> {
-        let memory = Memory::new(link, bytes).and_then(|memory| Ok((memory.handle()?, memory)));
+        if !link.is_alone() {
+            UNUSED.unused(ranks)?.into_iter().for_each(Unused::free);
+        }
+        let place = (ranks.rank(), ranks.from_first(vec![next_name()])?[0]);
+        let memory = Memory::new(link, place, bytes).and_then(|memory| Ok((memory.handle()?, memory)));
         let (handle, mut memory) = ranks.agreed(memory)?;
         let addresses = ranks.all_of(memory.address);
         let handles = handle.map(|word| ranks.all_of(word));

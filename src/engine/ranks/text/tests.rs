@@ -9,7 +9,7 @@ use crate::format::{Csr, Duplicates, Offsets, Values};
 use crate::observe::Meter;
 use crate::scalar::Precision;
 use crate::solve::Method;
-use crate::source::{EntryFile, Options, load, market};
+use crate::source::{Options, TextFile, load, market};
 use flate2::write::GzEncoder;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -299,8 +299,9 @@ fn a_file_that_changes_between_the_two_readings_is_refused() {
         for after in [&moved, &longer] {
             let original = std::fs::read(path).unwrap();
             let message = over(2, |ranks| {
-                let file =
-                    ranks.is_first().then(|| EntryFile::open(path.as_os_str(), &meter).unwrap().unwrap());
+                let file = ranks
+                    .is_first()
+                    .then(|| TextFile::open(path.as_os_str(), false, &meter).unwrap().unwrap());
                 let about = About::from_first(ranks, file.as_ref())?.unwrap();
                 let starts = [0, 2, 4];
                 let counts = counted(ranks, file.as_ref(), about, &starts)?;
@@ -315,7 +316,7 @@ fn a_file_that_changes_between_the_two_readings_is_refused() {
             assert!(message.contains("changed while it was read"), "{message}");
             std::fs::write(path, original).unwrap();
         }
-        let file = EntryFile::open(path.as_os_str(), &meter).unwrap().unwrap();
+        let file = TextFile::open(path.as_os_str(), false, &meter).unwrap().unwrap();
         std::fs::copy(&longer.paths()[index], path).unwrap();
         for message in [file.places(|_| Ok(())).unwrap_err(), file.overflow((0, 0))] {
             assert!(message.to_string().contains("changed while it was read"), "{message}");
@@ -328,7 +329,7 @@ fn the_meter_counts_the_bytes_of_each_reading() {
     let text = random("real symmetric", 3000, 60_000);
     for path in Files::new(text.as_bytes()).paths() {
         let meter = Meter::default();
-        let file = EntryFile::open(path.as_os_str(), &meter).unwrap().unwrap();
+        let file = TextFile::open(path.as_os_str(), false, &meter).unwrap().unwrap();
         let check = |phase| {
             let now = meter.read();
             let bytes = std::fs::metadata(&path).unwrap().len();
@@ -349,7 +350,7 @@ fn other_texts_are_left_to_the_first_rank() {
         &b"%%MatrixMarket matrix array real general\n1 1\n1\n"[..],
         b"%%MatrixMarket matrix coordinate real general\r2 2 1\r1 1 1\r",
         b"%%MatrixMarket matrix coordinate real general\n2 x 1\n1 1 1\n",
-        b"1 2\n2 1\n",
+        b"a b\nb a\n",
     ];
     for text in files {
         for path in Files::new(text).paths() {

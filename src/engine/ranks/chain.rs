@@ -1,0 +1,162 @@
+//! Markov chains that are distributed over ranks, by the states that steps lead out of.
+
+use super::file::{links_of, rows_of};
+use super::graph::drawn;
+use super::text::{self, GraphRows};
+use crate::device::Ranks;
+use crate::engine::graph::Names;
+use crate::engine::matrix::Matrix;
+use crate::error::Result;
+use crate::format::{Csr, Duplicates, partition};
+use crate::observe::Meter;
+use crate::source::{self, RowFile};
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A Markov chain over ranks: each rank has the steps out of a range of states, or the first rank has all. Clones share the arrays.
+#[derive(Clone)]
+pub struct RankChain {
+    pub(in crate::engine) ranks: Ranks,
+    pub(in crate::engine) steps: Steps,
+}
+
+/// The steps that this rank has.
+#[derive(Clone)]
+pub(in crate::engine) enum Steps {
+    /// All of them on the first rank, and nothing on the others.
+    OnFirst(Option<Matrix>),
+    /// Those out of a range of states.
+    ByRows(RankSteps),
+}
+
+/// The steps out of the states of this rank.
+#[derive(Clone)]
+pub(in crate::engine) struct RankSteps {
+    /// The first state of each rank, and the number of states.
+    pub starts: Vec<usize>,
+    /// A row for each state of this rank; the columns are all states.
+    pub rows: Arc<Csr>,
+    /// On the first rank with the labels of the states.
+    pub names: Names,
+    /// Whether errors name states by ids or labels.
+    pub graph: bool,
+    pub name: String,
+    /// Notes of the reader, on the first rank.
+    pub notes: Vec<String>,
+    pub seconds_load: f64,
+}
+
+impl RankChain {
+    /// Distributes a chain that the first rank has; the other ranks pass none. The first rank keeps it, and finds its classes.
+    pub fn distribute(ranks: &Ranks, chain: Option<&Matrix>) -> RankChain {
+        RankChain { ranks: ranks.clone(), steps: Steps::OnFirst(chain.cloned()) }
+    }
+
+    /// Makes or reads the rows of each rank, so that no rank has the whole chain; `None` for a chain that the first rank must read and
+    /// [`distribute`](RankChain::distribute). Such are other files than binary matrix files, graphs in the format of WebGraph, Matrix
+    /// Market files in the coordinate format and lists of edges between ids. All ranks call this together.
+    pub fn open(ranks: &Ranks, what: &OsStr) -> Result<Option<RankChain>> {
+        RankChain::open_metered(ranks, what, &Meter::default())
+    }
+
+    /// Does the same; the meter of the first rank counts the bytes of a text file.
+    pub fn open_metered(ranks: &Ranks, what: &OsStr, meter: &Meter) -> Result<Option<RankChain>> {
+        let began = Instant::now();
+        if let Some(made) = made(ranks, what)? {
+            return Ok(Some(RankChain::by_rows(ranks, what, made, began)));
+        }
+        let file = ranks.agreed(RowFile::open(what))?;
+        let file = if ranks.any(file.is_none()) { None } else { file };
+        if let Some(file) = file {
+            let read = rows_of(ranks, what, &file, "markov")?;
+            return Ok(Some(RankChain::by_rows(ranks, what, read, began)));
+        }
+        if let Some(links) = links_of(ranks, what)? {
+            return Ok(Some(RankChain::by_rows(ranks, what, links, began).with_ids(None)));
+        }
+        let Some(text) = text::read_graph(ranks, what, "markov", Duplicates::Sum, meter)? else {
+            return Ok(None);
+        };
+        let GraphRows { starts, rows, is_list, ids, notes } = text;
+        let chain = RankChain::by_rows(ranks, what, (starts, rows), began).with_notes(notes);
+        Ok(Some(if is_list { chain.with_ids(ids) } else { chain }))
+    }
+
+    fn by_rows(ranks: &Ranks, what: &OsStr, (starts, rows): (Vec<usize>, Csr), began: Instant) -> RankChain {
+        let steps = RankSteps {
+            names: Names::counted_from(1, starts[ranks.size()]),
+            starts,
+            rows: Arc::new(rows),
+            graph: false,
+            name: what.to_string_lossy().into_owned(),
+            notes: Vec::new(),
+            seconds_load: began.elapsed().as_secs_f64(),
+        };
+        RankChain { ranks: ranks.clone(), steps: Steps::ByRows(steps) }
+    }
+
+    /// Names the states as a graph names its vertices: by ids, or by numbers from 0.
+    fn with_ids(mut self, ids: Option<Vec<u32>>) -> RankChain {
+        if let Steps::ByRows(steps) = &mut self.steps {
+            (steps.names, steps.graph) = (Names::of_ids(ids, steps.starts[self.ranks.size()]), true);
+        }
+        self
+    }
+
+    /// Adds notes of the reader.
+    fn with_notes(mut self, notes: Vec<String>) -> RankChain {
+        if let Steps::ByRows(steps) = &mut self.steps {
+            steps.notes = notes;
+        }
+        self
+    }
+
+    /// Adds the labels from a file with one label per line, which the first rank reads; see [`Matrix::read_labels`].
+    pub fn read_labels(self, path: impl AsRef<Path>) -> Result<RankChain> {
+        let RankChain { ranks, steps } = self;
+        let path = path.as_ref();
+        let steps = match steps {
+            Steps::OnFirst(chain) => {
+                Steps::OnFirst(ranks.agreed(chain.map(|chain| chain.read_labels(path)).transpose())?)
+            }
+            Steps::ByRows(steps) => {
+                let names = steps.names.clone();
+                let names = if ranks.is_first() { names.read_labels(path) } else { Ok(names) };
+                Steps::ByRows(RankSteps { names: ranks.agreed(names)?, graph: true, ..steps })
+            }
+        };
+        Ok(RankChain { ranks, steps })
+    }
+
+    /// Rewrites the notes of the reader.
+    pub fn map_notes(self, note: impl Fn(&str) -> String) -> RankChain {
+        match &self.steps {
+            Steps::ByRows(steps) => {
+                let notes = steps.notes.iter().map(|text| note(text)).collect();
+                self.with_notes(notes)
+            }
+            Steps::OnFirst(_) => self,
+        }
+    }
+
+    /// Returns the ranks.
+    pub fn ranks(&self) -> &Ranks {
+        &self.ranks
+    }
+
+    /// Returns whether each rank has some of the rows only.
+    pub fn is_by_rows(&self) -> bool {
+        matches!(self.steps, Steps::ByRows(_))
+    }
+}
+
+/// Makes the rows of each rank of a generator whose rows can be made separately, or that consists of draws.
+fn made(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>, Csr)>> {
+    let Some(equal) = ranks.agreed(source::equal_rows(what))? else { return drawn(ranks, what) };
+    let entries = |row: usize| row * equal.entries;
+    let starts = partition::cut((equal.rows, partition::ROW), entries, ranks.size(), 1);
+    let rows = ranks.agreed(equal.make(starts[ranks.rank()]..starts[ranks.rank() + 1]))?;
+    Ok(Some((starts, rows)))
+}

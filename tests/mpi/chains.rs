@@ -1,0 +1,183 @@
+//! Markov chains over ranks: the commands, reports, errors and files of one process, and no rank that has the whole chain.
+
+use super::launcher::{messages, mpirun, mpirun_for_a_minute, over, solve};
+use crate::common::process::{errors, program, run, word};
+use serde_json::Value;
+use solver::source::read_vector;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+const CHAIN: &str = "blockband:n=300,block=5,density=0.2";
+
+/// Runs the program in one process and returns the exit code and the report.
+fn alone(args: &[&str]) -> (i32, Value) {
+    let done = run(&[args, &["--json", "--threads", "1", "--device", "cpu"]].concat());
+    let text = String::from_utf8_lossy(&done.stdout);
+    let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {}", errors(&done)));
+    (done.status.code().unwrap(), report)
+}
+
+fn convert(from: &str, to: &Path) {
+    let done = run(&["convert", from, word(to)]);
+    assert!(done.status.success(), "{}", errors(&done));
+}
+
+/// Checks that one to four ranks find the distribution of one process.
+fn check_like_one_process(chain: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let single = folder.path().join("single.npy");
+    let (code, one) = alone(&[&["markov"], chain, &["--output", word(&single)]].concat());
+    assert_eq!(code, 0);
+    let expected = read_vector(&single).unwrap();
+    for ranks in 1..=4 {
+        let file = folder.path().join(format!("{ranks}.npy"));
+        let (code, report) = solve(ranks, &[&["markov"], chain, &["--output", word(&file)]].concat());
+        assert_eq!((code, &report["converged"]), (0, &true.into()), "{report}");
+        for field in ["states", "nnz", "transient", "matrix"] {
+            assert_eq!(report[field], one[field], "{field}");
+        }
+        let (class, of_one) = (&report["classes"][0], &one["classes"][0]);
+        for field in ["states", "period", "lazy"] {
+            assert_eq!(class[field], of_one[field], "{field}");
+        }
+        assert_eq!(class["top"][0]["state"], of_one["top"][0]["state"]);
+        let [got, iterations] = [&report, &one].map(|report| report["iterations"].as_f64().unwrap());
+        assert!((got - iterations).abs() <= 0.01 * iterations, "{ranks}: {got}");
+        let x = read_vector(&file).unwrap();
+        let distance: f64 = x.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
+        assert!(x.len() == expected.len() && distance < 1e-8, "{ranks}: {distance:e}");
+    }
+}
+
+#[test]
+fn one_to_four_ranks_solve_a_chain_as_one_process_does() {
+    check_like_one_process(&[CHAIN, "--normalize"]);
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["chain.slv", "chain.mtx", "chain.mtx.gz"] {
+        let file = folder.path().join(name);
+        convert(CHAIN, &file);
+        check_like_one_process(&[word(&file), "--normalize"]);
+    }
+    // Two transient states that lead into a cycle.
+    let cycle = folder.path().join("cycle.mtx");
+    let mut text = "%%MatrixMarket matrix coordinate real general\n32 32 33\n".to_owned();
+    (1..=30).for_each(|state| writeln!(text, "{state} {} 1", state % 30 + 1).unwrap());
+    fs::write(&cycle, text + "31 32 1\n32 7 0.5\n32 31 0.5\n").unwrap();
+    check_like_one_process(&[word(&cycle)]);
+}
+
+#[test]
+fn hundreds_of_classes_are_those_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pairs.mtx");
+    let mut text = "%%MatrixMarket matrix coordinate real general\n800 800 1200\n".to_owned();
+    for class in 0..400 {
+        let ([a, b], stay) = ([2 * class + 1, 2 * class + 2], f64::from(1 + class % 7) / 8.0);
+        writeln!(text, "{a} {a} {stay}\n{a} {b} {}\n{b} {a} 1", 1.0 - stay).unwrap();
+    }
+    fs::write(&file, text).unwrap();
+    let args = ["markov", word(&file), "--classes", "each", "--top", "1"];
+    let (code, one) = alone(&args);
+    assert_eq!((code, one["classes"].as_array().unwrap().len()), (0, 400));
+    let (code, report) = solve(2, &args);
+    assert_eq!(code, 0, "{report}");
+    for (class, of_one) in
+        report["classes"].as_array().unwrap().iter().zip(one["classes"].as_array().unwrap())
+    {
+        for field in ["states", "period", "iterations"] {
+            assert_eq!(class[field], of_one[field], "{field}");
+        }
+        assert_eq!(class["top"][0]["state"], of_one["top"][0]["state"]);
+    }
+    let notes = report["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note.as_str().unwrap().contains("400 closed classes")), "{notes:?}");
+    // The rule of the command line is to refuse them.
+    let (refused, over) = (run(&args[..2]), over(2, &args[..2]).output().unwrap());
+    assert_eq!((over.status.code(), messages(&over)), (Some(2), messages(&refused)));
+}
+
+#[test]
+fn faults_have_the_message_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("chain.mtx");
+    let good: Vec<String> = (1..=20).map(|state| format!("{state} {} 1", state % 20 + 1)).collect();
+    for (line, text) in [(16, "17 3 -0.25"), (11, "12 1 0.5"), (19, "20 1 0"), (4, "5 99 1")] {
+        let mut lines = good.clone();
+        lines[line] = text.to_owned();
+        fs::write(
+            &file,
+            format!("%%MatrixMarket matrix coordinate real general\n20 20 20\n{}\n", lines.join("\n")),
+        )
+        .unwrap();
+        for args in [&["markov", word(&file)][..], &["markov", word(&file), "--normalize"]] {
+            let (one, several) = (run(args), over(3, args).output().unwrap());
+            let (of_one, mut of_several) = (messages(&one), messages(&several));
+            assert_eq!(several.status.code(), one.status.code(), "{text}: {}", errors(&several));
+            // The first rank alone finds faults of the file itself.
+            of_several
+                .iter_mut()
+                .for_each(|message| *message = message.replace("error: rank 0: ", "error: "));
+            assert_eq!(of_several, of_one);
+        }
+    }
+}
+
+/// Checks that a process with at most `kilobytes` of memory cannot solve a chain of 15,000 states, and that four of them can.
+fn check_needs_several_processes(chain: &str, kilobytes: u32) {
+    let limit = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
+    let limited = ["sh", "-c", limit.as_str()];
+    let args =
+        ["markov", chain, "--normalize", "--threads", "1", "--max-iters", "2", "--tol", "1e-300", "--json"];
+    let mut alone = std::process::Command::new(limited[0]);
+    let done = alone.args(&limited[1..]).arg(program()).args(args).output().unwrap();
+    assert!(done.status.code() == Some(2) && errors(&done).contains("memory"), "{}", errors(&done));
+    let done = mpirun().args(["-n", "4"]).args(limited).arg(program()).args(args).output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&report["iterations"], &report["states"]), (&2.into(), &15_000.into()));
+}
+
+/// Writes a chain of 15,000 states in which each has 600 next ones, without the probabilities.
+fn write_pattern(file: &Path) {
+    const STATES: usize = 15_000;
+    let mut text =
+        format!("%%MatrixMarket matrix coordinate pattern general\n{STATES} {STATES} {}\n", 600 * STATES);
+    for state in 0..STATES {
+        (0..600)
+            .for_each(|step| writeln!(text, "{} {}", state + 1, (state + 7 * step) % STATES + 1).unwrap());
+    }
+    fs::write(file, text).unwrap();
+}
+
+const LARGE: &str = "blockband:n=15000,block=5,density=0.04";
+
+#[test]
+fn a_chain_larger_than_the_memory_of_a_rank_is_solved_by_several() {
+    check_needs_several_processes(LARGE, 275_000);
+    let folder = tempfile::tempdir().unwrap();
+    let [binary, text] = ["chain.slv", "chain.mtx"].map(|name| folder.path().join(name));
+    convert(LARGE, &binary);
+    write_pattern(&text);
+    // The files are mapped, so their 108 and 95 MB count as memory of each rank that reads them.
+    check_needs_several_processes(word(&binary), 295_000);
+    check_needs_several_processes(word(&text), 300_000);
+}
+
+#[test]
+fn ranks_without_memory_end_whatever_they_do_when_it_runs_out() {
+    for kilobytes in (160_000..230_000).step_by(10_000) {
+        let limit = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
+        let mut command = mpirun_for_a_minute();
+        command.args(["-n", "4", "sh", "-c", &limit]).arg(program());
+        let args = ["markov", LARGE, "--normalize", "--threads", "1", "--max-iters", "2"];
+        let done = command.args(args).output().unwrap();
+        match done.status.code() {
+            Some(1) => {}
+            code => {
+                assert!(code == Some(2) && errors(&done).contains("memory"), "{kilobytes}: {}", errors(&done))
+            }
+        }
+    }
+}
