@@ -110,10 +110,12 @@ Examples:
   solver cg poisson3d:60x60x60 --checkpoint p.ckpt --checkpoint-every 5m
   solver cg poisson3d:60x60x60 --checkpoint p.ckpt --resume p.ckpt --rtol 1e-10
   solver cg hex27:48x48x50,dof=3 --device cuda --backend vector:threads=16
-  mpirun -n 8 solver cg poisson3d:100x100x100 --partition coordinates
   solver cg F1 --backend hybrid --plot plots/f1.svg
 
 A matrix of the catalog that is not on this machine, such as F1, is downloaded on first use.
+
+Over several processes or GPUs, --partition divides the rows: mpirun -n 8 solver cg poisson3d:100x100x100 --partition \
+coordinates.
 
 Several right-hand sides share each product of the matrix; each one has its own scalars, end and verdict. A column of a .npy \
 file that contains NaN or infinity is not solved, and the other ones are. The exit code is 0 if every column converged. In \

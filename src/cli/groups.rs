@@ -38,7 +38,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "classes",
         ],
     ),
-    ("Device", &["device", "backend", "tune", "precision", "threads"]),
+    ("Device", &["device", "partition", "backend", "tune", "precision", "threads"]),
     ("Stopping", &["rtol", "tol", "rtol_initial", "atol", "max_iters", "time_limit"]),
     (
         "Output",
