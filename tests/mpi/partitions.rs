@@ -148,7 +148,7 @@ fn wrong_partitions_are_refused_once() {
         (word(&slv), "coordinates".to_owned(), "name a file with them, coordinates:FILE"),
     ];
     if !cfg!(feature = "metis") {
-        all.push((MESH, "graph".to_owned(), "--features metis"));
+        all.push((MESH, "graph".to_owned(), "with the cargo feature metis"));
     }
     for (matrix, partition, expected) in all {
         let done = over(3, &["cg", "--matrix", matrix, "--partition", &partition]).output().unwrap();

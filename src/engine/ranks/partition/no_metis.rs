@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 pub const AVAILABLE: bool = false;
 
 /// Tells how to get it.
-pub const MISSING: &str = "this build has no graph partitioner; build it with the cargo feature metis: cargo build --release \
-                           --features metis";
+pub const MISSING: &str =
+    "this build has no graph partitioner; build the program with the cargo feature metis";
 
 /// Fails.
 pub fn parts_of(_: &[usize], _: &[u32], _: &[u64], _: usize) -> Result<Vec<u32>> {
