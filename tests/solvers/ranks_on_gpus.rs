@@ -246,7 +246,7 @@ fn a_list_of_gpus_is_a_device_of_one_call() {
 #[test]
 fn the_rows_of_a_list_of_gpus_are_divided_by_coordinates() {
     let (_alone, list, count) = list();
-    for (name, precond) in [(GRID, "jacobi"), (NODES, "block-jacobi"), (NODES, "ssor")] {
+    for (name, precond) in [(GRID, "jacobi"), (NODES, "block-jacobi"), (NODES, "chebyshev")] {
         let matrix = Matrix::open(name).unwrap();
         let b = matrix.problem("random:7").unwrap().b;
         let solver = |device: &str| Cg::new(&matrix).device(device).precond(precond).unwrap();
