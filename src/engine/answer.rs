@@ -72,6 +72,8 @@ pub(super) struct Facts {
     pub backend_because: Option<String>,
     pub precision: Precision,
     pub precond: String,
+    /// The preconditioner as checkpoints name it.
+    pub precond_identity: String,
     /// Note on the symmetry of the matrix.
     pub note: Option<String>,
     /// The checkpoint file.

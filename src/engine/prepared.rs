@@ -58,6 +58,8 @@ pub struct Prepared {
     ended: Arc<AtomicBool>,
     assume_symmetric: bool,
     partition: Partition,
+    /// The name of the matrix that was prepared. Matrices of updates may have none.
+    named: String,
     recipe: Recipe,
     request: Request,
     choosing: Choosing,
@@ -137,10 +139,12 @@ impl Prepared {
             ended,
             assume_symmetric,
             partition,
+            named,
             ..
         } = settings;
         let applied = matches!(matrix, Input::Applied(_));
         let own = recipe.custom_precond.is_some();
+        let precond = if own { "own".to_owned() } else { recipe.precond.to_string() };
         let mut facts = Facts {
             method: recipe.method,
             matrix: MatrixFacts::of(&matrix),
@@ -149,7 +153,8 @@ impl Prepared {
             backend: if applied { "own".to_owned() } else { recipe.backend.label() },
             backend_because: recipe.backend.because().map(str::to_owned),
             precision,
-            precond: if own { "own".to_owned() } else { recipe.precond.to_string() },
+            precond_identity: precond.clone(),
+            precond,
             note,
             checkpoint: checkpoints.save.as_ref().map(|(file, _)| file.clone()),
             seconds_setup: began.elapsed().as_secs_f64(),
@@ -158,6 +163,7 @@ impl Prepared {
         };
         if let Some(labels) = labels {
             (facts.device, facts.backend, facts.precond) = (labels.device, labels.backend, labels.precond);
+            facts.precond_identity = labels.precond_identity;
         }
         let mut ready = Prepared {
             matrix,
@@ -171,6 +177,7 @@ impl Prepared {
             ended,
             assume_symmetric,
             partition,
+            named,
             recipe,
             request,
             choosing,
@@ -199,7 +206,7 @@ impl Prepared {
         self.checkpoints.labels = vec![
             ("precision", facts.precision.name().to_owned()),
             ("backend", facts.backend.clone()),
-            ("preconditioner", facts.precond.clone()),
+            ("preconditioner", facts.precond_identity.clone()),
         ];
         let partition = self.matrix.of_rank().map_or(&self.partition, RankMatrix::partition);
         if !partition.is_in_order() {
@@ -225,7 +232,7 @@ impl Prepared {
         settings.custom_precond = self.recipe.custom_precond.clone();
         settings.choosing = self.choosing;
         settings.assume_symmetric = self.assume_symmetric;
-        settings.partition = self.partition.clone();
+        (settings.partition, settings.named) = (self.partition.clone(), self.named.clone());
         let (session, recipe, _, labels) = open_session(&self.devices, &mut settings, &self.backend)?;
         let facts = Facts {
             backend: labels.map_or_else(|| recipe.backend.label(), |labels| labels.backend),

@@ -28,7 +28,7 @@ use crate::precond::{OverRanks, Preconditioner};
 use crate::scalar::Precision;
 use crate::solve::Method;
 use crate::solve::problem::Problem;
-use bytemuck::Pod;
+use bytemuck::{Pod, cast_slice};
 pub use chain::RankChain;
 pub(super) use chain::{RankSteps, Steps};
 pub use division::RankPart;
@@ -40,6 +40,7 @@ pub use prediction::{Cluster, Network, RankPrediction};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The rows of a rank of a matrix that is distributed over ranks. Clones share the arrays.
 #[derive(Clone)]
@@ -131,37 +132,44 @@ impl RankMatrix {
     pub fn distribute(ranks: &Ranks, matrix: Option<&Matrix>, purpose: &Purpose) -> Result<RankMatrix> {
         let plan = matrix.map(|matrix| Plan::of(matrix, ranks.size(), purpose)).transpose();
         let plan = ranks.agreed(plan)?;
-        RankMatrix::planned(ranks, (matrix, plan), &purpose.partition, |starts| {
+        let named = matrix.map_or("", Matrix::name);
+        RankMatrix::planned(ranks, (matrix, plan), (&purpose.partition, named), |starts| {
             scatter(ranks, matrix.map(|matrix| &*matrix.csr), starts)
         })
     }
 
-    /// Distributes the rows of a matrix that every rank has, as threads of one process do. Each rank copies its rows.
-    pub(super) fn of_shared(ranks: &Ranks, matrix: &Matrix, purpose: &Purpose) -> Result<RankMatrix> {
+    /// Distributes the rows of a matrix that every rank has, as threads of one process do. Each rank copies its rows. The partition
+    /// `coordinates` takes the mesh that `named` names.
+    pub(super) fn of_shared(
+        ranks: &Ranks,
+        (matrix, named): (&Matrix, &str),
+        purpose: &Purpose,
+    ) -> Result<RankMatrix> {
         let plan = ranks.is_first().then(|| Plan::of(matrix, ranks.size(), purpose)).transpose();
         let first = Some(matrix).filter(|_| ranks.is_first());
-        RankMatrix::planned(ranks, (first, ranks.agreed(plan)?), &purpose.partition, |starts| {
+        RankMatrix::planned(ranks, (first, ranks.agreed(plan)?), (&purpose.partition, named), |starts| {
             matrix.csr.row_band(starts[ranks.rank()]..starts[ranks.rank() + 1])
         })
     }
 
-    /// Distributes the rows by the plan of the first rank, which has the matrix. `rows` returns those of this rank.
+    /// Distributes the rows by the plan of the first rank, which has the matrix and passes its name. `rows` returns the rows of this
+    /// rank.
     fn planned(
         ranks: &Ranks,
         (matrix, plan): (Option<&Matrix>, Option<Plan>),
-        partition: &Partition,
+        (partition, named): (&Partition, &str),
         rows: impl FnOnce(&[usize]) -> Result<Csr>,
     ) -> Result<RankMatrix> {
         let starts = plan.as_ref().map_or_else(Vec::new, |plan| plan.starts.clone());
         let starts = starts_from_first(ranks, starts)?;
-        let named = plan.as_ref().map_or_else(String::new, |plan| plan.precond.to_string());
-        let precond = ranks.text_from_first(&named)?.parse()?;
+        let precond = plan.as_ref().map_or_else(String::new, |plan| plan.precond.to_string());
+        let precond = ranks.text_from_first(&precond)?.parse()?;
         let nnz = matrix.map_or(0, |matrix| matrix.nnz() as u64);
         let numbers = ranks.from_first(vec![nnz, plan.as_ref().map_or(1, |plan| plan.together as u64)])?;
         let (nnz, together) = (numbers[0], numbers[1] as usize);
         let rows = ranks.agreed(rows(&starts))?;
         let name = matrix.map_or_else(String::new, Matrix::title);
-        let held = Held { starts: &starts, together, name: matrix.map_or("", Matrix::name) };
+        let held = Held { starts: &starts, together, name: named };
         let rows = Arc::new(held.divide(ranks, rows, partition)?);
         let facts = RankFacts {
             name,
@@ -255,6 +263,25 @@ impl RankMatrix {
             }
             OverRanks::Same | OverRanks::Products => precond.to_string(),
         }
+    }
+
+    /// Identifies the preconditioner in checkpoints. A preconditioner of the parts depends on the rows of each rank, which the name of a
+    /// partition does not determine: a file of coordinates may change. All ranks call this together.
+    pub(super) fn precond_identity(&self) -> String {
+        let RankFacts { precond, partition, .. } = &*self.facts;
+        match precond.over_ranks() {
+            OverRanks::Schwarz if !partition.is_in_order() => {
+                let (size, parts) = (self.ranks().size(), self.parts_fingerprint());
+                format!("{precond} in each of {size} ranks, parts [{parts:016x}] (additive Schwarz)")
+            }
+            _ => self.precond_label(),
+        }
+    }
+
+    /// Returns the fingerprint of the row numbers of all ranks, in the order of ranks. All ranks call this together.
+    fn parts_fingerprint(&self) -> u64 {
+        let mine = self.rows.numbers().listed().map_or(0, |numbers| xxh3_64(cast_slice(numbers)));
+        xxh3_64(cast_slice(&self.ranks().all_of(mine)))
     }
 }
 

@@ -70,6 +70,8 @@ pub(super) struct Settings {
     pub custom_precond: Option<Arc<dyn Product>>,
     pub assume_symmetric: bool,
     pub partition: Partition,
+    /// The name of the stored matrix, whose mesh the partition `coordinates` takes.
+    pub named: String,
     pub check_products: bool,
     pub choosing: Choosing,
     pub stopping: Stopping,
@@ -82,6 +84,10 @@ pub(super) struct Settings {
 
 impl Settings {
     pub fn new(method: Method, matrix: Input) -> Settings {
+        let named = match &matrix {
+            Input::Stored(matrix) => matrix.name().to_owned(),
+            _ => String::new(),
+        };
         Settings {
             method,
             matrix,
@@ -91,6 +97,7 @@ impl Settings {
             custom_precond: None,
             assume_symmetric: false,
             partition: Partition::default(),
+            named,
             check_products: false,
             choosing: Choosing::default(),
             stopping: Stopping::default(),

@@ -12,12 +12,12 @@ use super::watch::Phases;
 use crate::backend::Choice;
 use crate::device::Ranks;
 use crate::error::{Error, Result};
+use crate::observe::phrases::count;
 use crate::observe::{Batch, Observer};
 use crate::parallel::{split_front, zeros};
 use crate::solve::checkpoint::Checkpoints;
 use crate::solve::{MatrixRef, Method, Outcome, System};
 use crate::stop::StoppingRule;
-use crate::text::thousands;
 use std::borrow::Cow;
 
 /// What a rank keeps.
@@ -41,6 +41,8 @@ pub(super) struct Labels {
     pub device: String,
     pub backend: String,
     pub precond: String,
+    /// The preconditioner as checkpoints name it.
+    pub precond_identity: String,
 }
 
 impl Labels {
@@ -50,17 +52,17 @@ impl Labels {
             partition if partition.is_in_order() => String::new(),
             partition => {
                 let (numbers, neighbours) = matrix.largest_exchange();
-                let [numbers, neighbours] = [numbers, neighbours].map(|number| thousands(number as u64));
+                let (numbers, neighbours) =
+                    (count(numbers as u64, "number"), count(neighbours as u64, "neighbour"));
                 let by = partition.describe();
-                format!(
-                    " {by} (a rank receives {numbers} numbers at most and has {neighbours} neighbours at most)"
-                )
+                format!(" {by} (a rank receives {numbers} at most and has {neighbours} at most)")
             }
         };
         Ok(Labels {
             device: device.describe_parts(matrix.ranks(), &parts),
             backend: ranks::backend_label(matrix.ranks(), backend)?,
             precond: matrix.precond_label(),
+            precond_identity: matrix.precond_identity(),
         })
     }
 }
@@ -72,6 +74,8 @@ struct Order {
     backend: Choice,
     assume_symmetric: bool,
     partition: Partition,
+    /// The name of the matrix that was prepared.
+    named: String,
 }
 
 impl Order {
@@ -82,11 +86,11 @@ impl Order {
         (ranks, device): (&Ranks, &DeviceHandle),
         phases: Phases,
     ) -> Result<OfRank> {
-        let Order { method, request, backend, assume_symmetric, partition } = self;
+        let Order { method, request, backend, assume_symmetric, partition, named } = self;
         let (precond, precision) = (request.precond, request.precision);
         let (method, assume_symmetric, partition) = (*method, *assume_symmetric, partition.clone());
         let purpose = Purpose { method, precond, precision, assume_symmetric, partition };
-        let matrix = RankMatrix::of_shared(ranks, matrix, &purpose)?;
+        let matrix = RankMatrix::of_shared(ranks, (matrix, named), &purpose)?;
         let mut settings = Settings::new(method, Input::OfRank(matrix.clone()));
         (settings.request, settings.phases) = (request.clone(), phases);
         let (session, recipe, note) = rank_session::session(device, &matrix, &mut settings, backend)?;
@@ -146,6 +150,7 @@ pub(super) fn session(devices: &[DeviceHandle], settings: &mut Settings, backend
         backend: backend.clone(),
         assume_symmetric: settings.assume_symmetric,
         partition: settings.partition.clone(),
+        named: settings.named.clone(),
     };
     let mut session = SpreadSession { devices: devices.to_vec(), order, matrix, team: None, is_stale: false };
     let team = session.build(&turn()?, std::mem::take(&mut settings.phases))?;
@@ -344,56 +349,4 @@ impl Session for SpreadSession {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::backend::Host;
-    use crate::device::Cpu;
-    use crate::engine::device::DeviceName;
-    use crate::engine::watch::OnIterate;
-    use crate::stop::StopReason;
-    use std::sync::mpsc;
-
-    /// Solves on three devices with a start; returns x and the last iterate.
-    fn solved(matrix: &Matrix, partition: Partition, (b, x0): (&[f64], &[f64])) -> (Vec<f64>, Vec<f64>) {
-        let k = b.len() / matrix.rows();
-        let devices = Team::<OfRank>::open(&[DeviceName::Cpu(Some(1)); 3]).unwrap();
-        let mut settings = Settings::new(Method::Cg, Input::Stored(matrix.clone()));
-        settings.partition = partition;
-        settings.request.columns = k;
-        let backend = Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, "auto").unwrap();
-        let (mut session, ..) = session(&devices, &mut settings, &backend).unwrap();
-        let system = System { matrix: MatrixRef::Stored(matrix.csr()), b, x0: Some(x0) };
-        let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-10)]);
-        let mut x = vec![0.0; b.len()];
-        let (sender, receiver) = mpsc::channel();
-        let mut observer = OnIterate(move |_, x: &[f64]| sender.send(x.to_vec()).unwrap());
-        let checkpoints = Checkpoints::default();
-        let reasons = match k {
-            1 => vec![
-                session.solve(&system, &rule, &checkpoints, &mut x, &mut [&mut observer]).unwrap().reason,
-            ],
-            _ => {
-                let outcomes =
-                    session.solve_columns((&system, k, &rule, &checkpoints), &mut x, &mut []).unwrap();
-                outcomes.into_iter().map(|outcome| outcome.reason).collect()
-            }
-        };
-        assert_eq!(reasons, vec![StopReason::Converged; k]);
-        drop(observer);
-        let last = receiver.iter().last().unwrap_or_else(|| x.clone());
-        (x, last)
-    }
-
-    #[test]
-    fn vectors_of_the_caller_are_divided_and_joined_in_the_order_of_the_matrix() {
-        let matrix = Matrix::open("hex27:5x4x6,dof=3").unwrap();
-        for k in [1, 3] {
-            let b: Vec<f64> = (0..matrix.rows() * k).map(|i| (i as f64).sin()).collect();
-            let x0: Vec<f64> = (0..matrix.rows() * k).map(|i| (i as f64).cos()).collect();
-            let (expected, _) = solved(&matrix, Partition::Entries, (&b, &x0));
-            let (x, last) = solved(&matrix, Partition::Coordinates, (&b, &x0));
-            let near = |a: &[f64]| a.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-7);
-            assert!(near(&x) && near(&last), "{k} columns");
-        }
-    }
-}
+mod tests;

@@ -1,5 +1,6 @@
 //! Solves over ranks whose rows are divided by coordinates or by the graph of the matrix.
 
+use crate::common::harness::skip;
 use crate::common::ranks::{bits, distance, over_ranks};
 use solver::device::Ranks;
 use solver::engine::{
@@ -272,6 +273,39 @@ fn a_checkpoint_over_a_partition_is_resumed_by_one_process_and_over_other_partit
 }
 
 #[test]
+fn factors_of_other_parts_are_refused_on_resume_though_the_file_of_points_has_the_same_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (points, saved) = (folder.path().join("points.npy"), folder.path().join("saved"));
+    let matrix = Matrix::open(GRID).unwrap();
+    let run = |file: &Path, iterations: usize, resume: bool| {
+        let purpose = purpose(Method::Cg, "ic0", &Partition::CoordinatesIn(file.to_owned()));
+        let found = over_ranks(3, |ranks| -> Result<bool> {
+            let rows = distribute(ranks, &matrix, &purpose)?;
+            let problem = RhsName::Ones.make_rows(&rows)?;
+            let solver = settings(&rows, &purpose).max_iters(iterations);
+            let solver = match resume {
+                true => solver.resume(&saved),
+                false => solver.checkpoint(&saved, Duration::from_secs(1000)),
+            };
+            Ok(solver.solve(&problem)?.converged())
+        });
+        found.into_iter().next().unwrap()
+    };
+    let columns: Vec<f64> = (0..matrix.rows()).map(|row| (row % 40) as f64).collect();
+    let lines: Vec<f64> = (0..matrix.rows()).map(|row| (row / 40) as f64).collect();
+    write_vector(&points, &columns).unwrap();
+    assert!(!run(&points, 10, false).unwrap());
+    assert!(run(&points, 1000, true).unwrap());
+    // The same parts by a file of another name.
+    let copy = folder.path().join("copy.npy");
+    write_vector(&copy, &columns).unwrap();
+    assert!(run(&copy, 1000, true).unwrap());
+    write_vector(&points, &lines).unwrap();
+    let refused = run(&points, 1000, true).unwrap_err().to_string();
+    assert!(refused.contains("preconditioner") && refused.contains("parts ["), "{refused}");
+}
+
+#[test]
 fn a_file_of_coordinates_divides_a_matrix_as_its_mesh_does() {
     let folder = tempfile::tempdir().unwrap();
     let matrix = Matrix::open(NODES).unwrap();
@@ -318,6 +352,12 @@ fn wrong_coordinates_are_refused_on_all_ranks() {
     write_vectors(folder.path().join("nan.npy"), &points, 2).unwrap();
     let message = refused(&matrix, path("nan.npy"));
     assert!(message.contains("row 5, column 2 (counted from 1) is NaN"), "{message}");
+    write_vectors(folder.path().join("transposed.npy"), &[0.5; 60], 30).unwrap();
+    let message = refused(&matrix, path("transposed.npy"));
+    assert!(message.contains("it is 2 x 30; is it transposed?"), "{message}");
+    write_vectors(folder.path().join("single.npy"), &[0.5; 2], 2).unwrap();
+    let message = refused(&matrix, path("single.npy"));
+    assert!(message.contains("a single point"), "{message}");
     let message = refused(&unnamed, Partition::Coordinates);
     assert!(message.contains("coordinates:FILE"), "{message}");
     if Partition::Graph.check().is_err() {
@@ -374,8 +414,8 @@ fn boxes_of_a_grid_have_the_surface_of_bricks() {
 
 #[test]
 fn the_graph_of_a_shuffled_grid_has_parts_that_exchange_few_numbers() {
-    if Partition::Graph.check().is_err() {
-        return;
+    if let Err(missing) = Partition::Graph.check() {
+        skip(missing);
     }
     let grid = Matrix::open("poisson2d:60x60").unwrap();
     let order: Vec<u32> = (0..3600).map(|i| i * 1009 % 3600).collect();

@@ -2,7 +2,7 @@
 
 use super::{Held, Plan, Purpose, RankFacts, RankMatrix, common_multiple};
 use crate::device::Ranks;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{Csr, partition};
 use crate::source;
 use crate::source::generate::Mesh;
@@ -32,7 +32,15 @@ impl RankMatrix {
     /// Makes the rows of this rank of a generated mesh; `None` for any other matrix. All ranks call this together.
     pub fn generate(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
         let began = Instant::now();
-        let Some(mesh) = source::mesh(what)? else { return Ok(None) };
+        let mesh = ranks.agreed(source::mesh(what))?;
+        if !ranks.any(mesh.is_some()) {
+            return Ok(None);
+        }
+        let mesh = ranks.agreed(mesh.ok_or_else(|| {
+            let reason = "this process finds a file of this name, and other processes generate the mesh; rename the file, or copy it to \
+                          the folders of all processes";
+            Error::setting("matrix", what.display(), reason)
+        }))?;
         let sample = mesh.make(0..mesh.rows().min(SAMPLE))?;
         let precond = purpose.precond.settle(&sample);
         drop(sample);

@@ -5,23 +5,34 @@
 
 use super::groups::Groups;
 use super::metis;
+use super::setting::{Partition, SETTING};
 use crate::backend::distributed::transposed;
 use crate::device::Ranks;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{Csr, Offsets, Values};
 use crate::parallel::{collected, room};
+use crate::text::thousands;
 
 /// Graphs with fewer vertices for each part are cut in the order of their rows.
 const FEWEST: usize = 8;
 
+/// The most links that METIS can number, with both directions of a link.
+const MOST_LINKS: u64 = i32::MAX as u64;
+
 /// Returns the part of each group of this rank.
 pub fn parts_of(ranks: &Ranks, groups: &Groups, rows: &Csr, parts: usize) -> Result<Vec<u32>> {
     let total = groups.starts[ranks.size()];
+    if parts > 1 && total < FEWEST * parts && ranks.is_first() {
+        log::warn!(
+            "partition graph: {total} groups of rows are too few for {parts} parts by METIS; they are cut in their order"
+        );
+    }
     if parts == 1 || total < FEWEST * parts {
         return Ok(groups.in_order(ranks, parts));
     }
     let lists = neighbours(ranks, groups, rows)?;
     let lengths: Vec<u64> = lists.iter().map(|list| list.len() as u64).collect();
+    check_links(ranks.total(lengths.iter().sum()))?;
     let lengths = ranks.collect(&lengths)?;
     let links = ranks.collect(&lists.concat())?;
     drop(lists);
@@ -34,6 +45,20 @@ pub fn parts_of(ranks: &Ranks, groups: &Groups, rows: &Csr, parts: usize) -> Res
     });
     let whole = ranks.agreed(whole.transpose())?;
     ranks.scatter(whole.as_deref(), groups.weights.len())
+}
+
+/// Refuses a graph with so many links, with both directions of each.
+fn check_links(links: u64) -> Result<()> {
+    match links <= MOST_LINKS {
+        true => Ok(()),
+        false => {
+            let reason = format!(
+                "the graph has {} links between nodes, and METIS takes fewer than 2^30; use the partition coordinates or entries",
+                thousands(links / 2)
+            );
+            Err(Error::setting(SETTING, Partition::Graph, reason))
+        }
+    }
 }
 
 /// Returns the groups that each group of this rank is linked with, in increasing order, without itself. Links are symmetric also if an
@@ -75,6 +100,13 @@ mod tests {
     use crate::device::distributed::in_threads;
     use crate::format::Coo;
     use crate::format::partition::by_entries;
+
+    #[test]
+    fn graphs_with_more_links_than_metis_can_number_are_refused() {
+        check_links((1 << 31) - 2).unwrap();
+        let message = check_links(1 << 31).unwrap_err().to_string();
+        assert!(message.contains("has 1,073,741,824 links between nodes"), "{message}");
+    }
 
     #[test]
     fn links_are_symmetric_and_lead_from_group_to_group() {

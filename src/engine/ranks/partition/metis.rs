@@ -30,7 +30,7 @@ pub fn parts_of(offsets: &[usize], neighbours: &[u32], weights: &[u64], parts: u
     let failed = |reason: String| Error::setting("partition", "graph", reason);
     let narrow = |number: usize| i32::try_from(number);
     let (Ok(_), Ok(nparts)) = (narrow(neighbours.len().max(offsets.len())), narrow(parts)) else {
-        let reason = "the graph has more than 2^31 links, the limit of METIS; use the partition coordinates or entries";
+        let reason = "the graph has 2^31 nodes or 2^30 links or more, the limits of METIS; use the partition coordinates or entries";
         return Err(failed(reason.to_owned()));
     };
     let (mut starts, mut links) = (room::<i32>(offsets.len())?, room::<i32>(neighbours.len())?);
@@ -47,6 +47,7 @@ pub fn parts_of(offsets: &[usize], neighbours: &[u32], weights: &[u64], parts: u
     let one = lock(&ONE);
     let cut = graph.part_kway(&mut found);
     drop(one);
-    cut.map_err(|error| failed(format!("METIS failed: {error}")))?;
+    // METIS catches SIGTERM and SIGABRT while it runs, and then returns an error.
+    cut.map_err(|error| failed(format!("METIS returned an error, or a signal ended it: {error}")))?;
     Ok(found.into_iter().map(|part| part as u32).collect())
 }
