@@ -37,12 +37,15 @@ struct Effort {
     repetitions: usize,
     longest: Duration,
     shortest_repetition: Duration,
+    /// Bytes of a working set from which on only reading is measured.
+    only_read: u64,
 }
 
 const FULL: Effort = Effort {
     repetitions: 20,
     longest: Duration::from_millis(150),
     shortest_repetition: Duration::from_millis(2),
+    only_read: u64::MAX,
 };
 
 /// For reports of solves, which the measurement must not delay much.
@@ -50,18 +53,17 @@ const BRIEF: Effort = Effort {
     repetitions: 10,
     longest: Duration::from_millis(20),
     shortest_repetition: Duration::from_millis(1),
+    ..FULL
 };
 
 /// The same for a device whose clock counts only its own work, and which no other program interrupts: the repetitions differ little.
+/// Beyond the cache of a GPU, reading is faster than the triad: 4.5 TB/s instead of 4.0 on an H200.
 const BRIEF_ON_DEVICE: Effort = Effort {
     repetitions: 4,
     longest: Duration::from_millis(4),
     shortest_repetition: Duration::from_millis(1),
+    only_read: 192 << 20,
 };
-
-/// A working set of this many bytes is beyond the cache of a GPU, and reading it is faster than the triad: 4.5 TB/s instead of 4.0 on
-/// an H200. In the cache the triad is faster.
-const BEYOND: u64 = 192 << 20;
 
 /// Returns the GB/s of the fastest of several repetitions over a working set of `bytes`: of the triad or of reading alone,
 /// whichever is faster.
@@ -91,7 +93,7 @@ fn numbers(bytes: u64) -> Result<Vec<f64>> {
 
 /// Measures like [`measure`]; returns `None` if the flag is set before the end.
 fn measure_unless<D: Device>(device: &D, bytes: u64, limits: Limits<'_>) -> Result<Option<f64>> {
-    if !D::ON_HOST && bytes >= BEYOND {
+    if bytes >= limits.effort.only_read {
         return read_unless(device, bytes, limits);
     }
     let triad = stream::<D>(device, (bytes / 24).max(1024) as usize, &TRIAD, limits, |(), work| {

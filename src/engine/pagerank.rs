@@ -236,7 +236,8 @@ impl Pagerank {
     }
 
     /// Sets the number of personalisations that [`Prepared::solve_each`] will rank at once, which backend `auto` then considers. By
-    /// default that of [`personalise_each`](Self::personalise_each).
+    /// default that of [`personalise_each`](Self::personalise_each). If `auto` must choose again for more of them, the links are stored
+    /// twice; without memory for that, a ranking on several devices must be prepared again.
     pub fn columns(mut self, k: usize) -> Self {
         self.running.request.columns = k.max(1);
         self

@@ -4,8 +4,10 @@
 //! moves each entry to its slot. Every piece has a cursor per row, which begins where the cursor of the piece before it ends. So
 //! no thread waits for another, entries keep their order within a row, duplicates are summed in that order, and the matrix is the
 //! same for any number of threads. The only additional memory is one cursor per row and piece. The cursors of the last piece
-//! become the row offsets. If rows are short, there are fewer pieces. If the cursors do not fit a cache, the entries are sorted in
-//! two steps (`assemble/buckets.rs`), with the same result.
+//! become the row offsets. If rows are short, there are fewer pieces.
+//!
+//! If the cursors do not fit a cache and there are at most about four million rows, the entries are sorted in two steps
+//! (`assemble/buckets.rs`), with the same result, and with additional memory of up to two fifths of the matrix.
 
 mod buckets;
 
@@ -65,10 +67,11 @@ pub(super) struct Rows<W> {
 /// Sorts the entries by row. With `mirror`, does the same as [`assemble`].
 pub(super) fn by_row<W: Width, E: Entries>(entries: &E, mirror: Option<f64>) -> Result<Rows<W>> {
     let most = entries.most().saturating_mul(if mirror.is_some() { 2 } else { 1 });
-    match Buckets::of(entries.shape(), most, size_of::<W>()) {
-        Some(buckets) => buckets.sort(entries, mirror),
-        None => by_cursors(entries, mirror),
-    }
+    let sorted = match Buckets::of(entries.shape(), most, size_of::<W>()) {
+        Some(buckets) => buckets.sort(entries, mirror)?,
+        None => None,
+    };
+    sorted.map_or_else(|| by_cursors(entries, mirror), Ok)
 }
 
 /// Sorts the entries by row, with a cursor for each row and piece.

@@ -87,7 +87,6 @@ pub(super) fn largest_in(values: &[f64]) -> f64 {
     if values.len() < LONG {
         return largest_in_part(values);
     }
-    let larger = |a: f64, b: f64| largest_magnitude([a, b].into_iter());
     values.par_chunks(LONG).map(largest_in_part).reduce(|| 0.0, larger)
 }
 

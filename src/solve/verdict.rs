@@ -52,7 +52,7 @@ pub struct Measured {
     pub norm: f64,
     /// An upper bound of the Euclidean norm of the exact b - A x. NaN or infinity if the range of f64 is exceeded.
     pub at_most: f64,
-    /// The largest |r_i / a_ii| over the rows with a positive diagonal entry.
+    /// The largest |r_i / a_ii| over the rows of this process with a positive diagonal entry.
     pub decoupled: f64,
     /// The largest sum of magnitudes in a row of A.
     matrix_norm: f64,
@@ -80,7 +80,6 @@ impl Measured {
         }
         let combined = Measured {
             norm: device.fold(self.norm, joined_norm),
-            decoupled: device.fold(self.decoupled, larger),
             matrix_norm: device.fold(self.matrix_norm, larger),
             error: device.fold(self.error, joined_norm),
             roundings: device.fold(self.roundings, |a, b| a + b),

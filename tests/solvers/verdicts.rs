@@ -6,7 +6,7 @@ use crate::common::vectors::{Numbers, bits, reals};
 use crate::common::{exact, on_each_device, zoo};
 use solver::backend::Host;
 use solver::device::Cpu;
-use solver::format::{Csr, Values};
+use solver::format::{Coo, Csr, Duplicates, Values};
 use solver::precond::Preconditioner;
 use solver::solve::verdict::Residual;
 use solver::solve::{Method, Solution, System as Given};
@@ -227,6 +227,53 @@ fn residuals_on_the_gpu_have_the_bits_of_the_host() {
                         || scale.is_nan() && here.at_most.is_nan() && there.at_most.is_nan();
                     assert!(same, "{what}, {scale:e}, compensated: {compensated}");
                 }
+            }
+        }
+    }
+}
+
+/// Returns the largest |r_i / a_ii| of rows whose diagonal begins in column `below`, by a plain loop.
+fn largest_quotient(rows: &Csr, below: usize, r: &[f64]) -> f64 {
+    let diagonal =
+        |i: usize| rows.row(i).filter(|(j, _)| *j == below + i).map(|(_, value)| value).sum::<f64>();
+    let quotients = (0..rows.rows()).filter(|&i| diagonal(i) > 0.0).map(|i| (r[i] / diagonal(i)).abs());
+    quotients.fold(0.0, f64::max)
+}
+
+/// Returns a matrix whose diagonal entries are stored twice.
+fn twice_on_the_diagonal(n: usize) -> Csr {
+    let lower: Vec<_> =
+        (0..n).flat_map(|i| [(i, i, 1.0 + i as f64), (i, i, -0.5), (i, (i + 7) % n, 1.0)]).collect();
+    let (rows, cols) = lower.iter().map(|(i, j, _)| (*i as u32, *j as u32)).unzip();
+    let values = lower.iter().map(|(_, _, value)| *value).collect();
+    let entries = Coo::new(n, n, rows, cols, values).unwrap();
+    entries.into_csr_with(Duplicates::Keep).unwrap()
+}
+
+#[test]
+fn the_largest_quotient_of_residual_and_diagonal_is_that_of_a_plain_loop() {
+    for matrix in [zoo::generated("poisson2d:31x30"), Arc::new(twice_on_the_diagonal(500))] {
+        let n = matrix.rows();
+        let (x, b) = (reals(3, n), reals(5, n));
+        for found in [Residual::plain(&matrix, &b, &x), Residual::compensated(&matrix, &b, &x)] {
+            assert_eq!(found.decoupled, largest_quotient(&matrix, 0, &found.vector));
+            assert!(found.decoupled > 0.0);
+        }
+    }
+}
+
+#[test]
+fn the_gpu_finds_the_quotients_of_rows_whose_diagonal_begins_in_a_later_column() {
+    let device = gpu();
+    for matrix in [zoo::generated("poisson2d:250x251"), Arc::new(twice_on_the_diagonal(40_000))] {
+        let n = matrix.rows();
+        for range in [0..n, n / 3..n - 7] {
+            let rows = Arc::new(matrix.row_band(range.clone()).unwrap());
+            let (x, b) = (reals(3, n), reals(5, range.len()));
+            let mut there = device.residuals(&rows, range.start, 0).unwrap().unwrap();
+            for compensated in [false, true] {
+                let found = Residual::on_device(&mut *there, compensated, &b, &x).unwrap();
+                assert_eq!(found.decoupled, largest_quotient(&rows, range.start, &found.vector));
             }
         }
     }

@@ -223,7 +223,7 @@ impl Prepared {
         Ok(Prepared { auto, ..Prepared::ready(links, device, iterate, (running.watch, facts)) })
     }
 
-    /// Fails if `k` columns cannot be multiplied: the backend multiplies one vector at a time, and `auto` has not chosen it.
+    /// Fails if the user named a backend that multiplies one vector at a time, and `k` is larger.
     pub fn check_columns(&self, k: usize) -> Result<()> {
         self.facts
             .chosen
@@ -233,7 +233,11 @@ impl Prepared {
 
     /// Makes sure that a backend for `k` columns has the links: the one that has, or another choice of `auto`.
     fn prepare_columns(&mut self, k: usize) -> Result<()> {
-        self.check_columns(k)?;
+        let checked = self.check_columns(k);
+        match self.links.halo() {
+            Some(halo) => halo.ranks().agreed(checked)?,
+            None => checked?,
+        }
         let refused = self.facts.chosen.check_columns(k).is_err();
         // If the backend of one rank multiplies one vector at a time, all ranks choose again.
         let refused = self.links.halo().map_or(refused, |halo| halo.ranks().any(refused));

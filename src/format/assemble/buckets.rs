@@ -3,15 +3,17 @@
 //! If entries arrive in any order, each goes to another place of a large array, and every store waits for memory. Here the rows
 //! are cut into buckets. The first step appends each entry to its bucket, so that it writes to few places. The second step sorts
 //! each bucket, which fits a cache. Between the steps, the place of a column holds the row, counted from the first of its bucket,
-//! in the bits above the column. So a bucket needs no memory but its part of the result and a copy while it is sorted.
+//! in the bits above the column. So a bucket needs no memory but its part of the result and a copy while it is sorted. If a bucket
+//! has more than two fifths of the entries, that copy would be large, and the entries are sorted by cursors.
 //!
 //! Threads append pieces of the entries to parts of each bucket, in the order of the pieces. So entries keep their order within a
 //! row, and the result is the same for any number of threads.
 
-use super::{Entries, Rows, sum};
-use crate::error::Result;
+use super::{Entries, Rows};
+use crate::error::{CsrFault, Result};
 use crate::format::finish::Width;
 use crate::parallel::{copied, run_all, split_front, threads_for, zeros};
+use bytemuck::Zeroable;
 use std::ops::Range;
 use std::slice::IterMut;
 
@@ -23,6 +25,8 @@ const LEAST: usize = 2;
 /// The number of buckets that is aimed at, as a power of two, and the most buckets.
 const AIM: u32 = 9;
 const MOST: usize = 1 << 12;
+/// The largest share of the entries that a bucket may have, as it is copied while it is sorted.
+const LARGEST: f64 = 0.4;
 
 /// How rows are cut into buckets.
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +43,8 @@ fn bits_below(n: usize) -> u32 {
 }
 
 impl Buckets {
-    /// Cuts the rows of a matrix of this shape into buckets; none if the sort by cursors takes less time, or if row and column do not
-    /// fit 32 bits. A cursor takes `cursor` bytes.
+    /// Cuts the rows of a matrix of this shape into buckets; none if the sort by cursors takes less time, if row and column do not fit
+    /// 32 bits, or if there would be more than [`MOST`] buckets: a square matrix has at most 2^22 rows. A cursor takes `cursor` bytes.
     pub fn of((rows, cols): (usize, usize), entries: usize, cursor: usize) -> Option<Buckets> {
         if rows.saturating_mul(cursor) <= CACHED || entries / LEAST < rows {
             return None;
@@ -71,9 +75,9 @@ impl Buckets {
         ((joined >> self.column_bits) as usize, (joined & ((1 << self.column_bits) - 1)) as u32)
     }
 
-    /// Sorts the entries by row. With `mirror`, every entry off the diagonal is also stored at its mirrored position, multiplied by that
-    /// sign.
-    pub fn sort<W: Width, E: Entries>(self, entries: &E, mirror: Option<f64>) -> Result<Rows<W>> {
+    /// Sorts the entries by row; none if a bucket would be too large. With `mirror`, every entry off the diagonal is also stored at its
+    /// mirrored position, multiplied by that sign.
+    pub fn sort<W: Width, E: Entries>(self, entries: &E, mirror: Option<f64>) -> Result<Option<Rows<W>>> {
         let pieces = entries.cut(threads_for(8 * entries.most()))?;
         let tasks = pieces.iter().collect();
         let counted = run_all(tasks, |piece: &E::Piece| self.count(entries, piece, mirror.is_some()));
@@ -81,15 +85,23 @@ impl Buckets {
             counted.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
         entries.check(stored.iter().sum())?;
         let lengths: Vec<usize> = (0..self.count).map(|b| counts.iter().map(|c| c[b]).sum()).collect();
-        let total = lengths.iter().sum();
+        let total: usize = lengths.iter().sum();
+        if lengths.iter().any(|length| *length as f64 > LARGEST * total as f64) {
+            return Ok(None);
+        }
         let mut columns: Vec<u32> = zeros(total)?;
         let mut values: Vec<f64> = zeros(if entries.valued() { total } else { 0 })?;
         let places = self.places(&counts, &mut columns, &mut values);
         let tasks = pieces.iter().zip(places).collect();
         let placed = run_all(tasks, |(piece, places)| self.append(entries, piece, places, mirror));
-        entries.check(sum(placed)?)?;
+        let (stored, complete): (Vec<_>, Vec<_>) =
+            placed.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        entries.check(stored.iter().sum())?;
+        if complete.contains(&false) {
+            return Err(CsrFault::Changed.into());
+        }
         let offsets = self.sort_all(entries.shape().0, &lengths, &mut columns, &mut values)?;
-        Ok(Rows { offsets, columns, values })
+        Ok(Some(Rows { offsets, columns, values }))
     }
 
     /// Counts the entries of a piece in each bucket. Returns the number of stored entries, too.
@@ -126,33 +138,36 @@ impl Buckets {
         places
     }
 
-    /// Appends the entries of a piece to their buckets. An entry for which no place is left, possible if the entries differ from those
-    /// counted, is ignored; later checks report the difference.
+    /// Appends the entries of a piece to their buckets. Returns the number of stored entries, and whether they fill exactly the places
+    /// that were counted for them.
     fn append<E: Entries>(
         self,
         entries: &E,
         piece: &E::Piece,
         mut places: Places<'_>,
         mirror: Option<f64>,
-    ) -> Result<u64> {
-        let valued = entries.valued();
+    ) -> Result<(u64, bool)> {
+        let (valued, mut complete) = (entries.valued(), true);
         let mut put = |row: u32, col: u32, value: f64| {
             let bucket = self.of_row(row);
-            if let Some(place) = places.columns[bucket].next() {
-                *place = self.join(row, col);
+            match places.columns[bucket].next() {
+                Some(place) => *place = self.join(row, col),
+                None => complete = false,
             }
             if valued && let Some(place) = places.values[bucket].next() {
                 *place = value;
             }
         };
-        entries.entries(piece, |row, col, value| {
+        let stored = entries.entries(piece, |row, col, value| {
             put(row, col, value);
             if let Some(sign) = mirror
                 && row != col
             {
                 put(col, row, sign * value);
             }
-        })
+        })?;
+        complete &= places.columns.iter().all(|rest| rest.len() == 0);
+        Ok((stored, complete))
     }
 
     /// Sorts all buckets, of the given lengths. Returns the offsets of the rows.
@@ -164,7 +179,8 @@ impl Buckets {
         values: &mut [f64],
     ) -> Result<Vec<W>> {
         let mut offsets: Vec<W> = zeros(rows + 1)?;
-        let share = lengths.iter().sum::<usize>() / (2 * threads_for(size_of_val(columns)));
+        // The small buckets of all threads together have at most a quarter of the entries.
+        let share = lengths.iter().sum::<usize>() / (4 * threads_for(size_of_val(columns)));
         let (mut ends, mut columns, mut values) = (&mut offsets[1..], columns, values);
         let (mut small, mut large, mut base) = (Vec::new(), Vec::new(), 0);
         for &length in lengths {
@@ -191,20 +207,20 @@ impl Buckets {
     /// Sorts a bucket on this many threads, each of which places the entries of a part of the rows.
     fn sort_bucket<W: Width>(self, bucket: Bucket<'_, W>, threads: usize) -> Result<()> {
         let Bucket { base, ends, mut columns, mut values } = bucket;
-        let (joined, given) = (copied(columns)?, copied(values)?);
+        let (joined, given) = (copy(columns, threads)?, copy(values, threads)?);
         let rows = ends.len();
         let pieces = joined.chunks(joined.len().div_ceil(threads).max(1)).collect();
         let counted = run_all(pieces, |joined: &[u32]| {
-            let mut counts = vec![0_usize; rows];
+            let mut counts: Vec<usize> = zeros(rows)?;
             joined.iter().for_each(|&joined| counts[self.split(joined).0] += 1);
-            counts
+            Ok(counts)
         });
+        let counted = counted.into_iter().collect::<Result<Vec<_>>>()?;
         // The first entry of each row, and the number of entries.
-        let mut starts = vec![0];
+        let mut starts: Vec<usize> = zeros(rows + 1)?;
         for (row, end) in ends.iter_mut().enumerate() {
-            let start = starts[row] + counted.iter().map(|counts| counts[row]).sum::<usize>();
-            starts.push(start);
-            *end = W::of(base + start);
+            starts[row + 1] = starts[row] + counted.iter().map(|counts| counts[row]).sum::<usize>();
+            *end = W::of(base + starts[row + 1]);
         }
         let share = |part: usize| (joined.len() as u128 * part as u128 / threads as u128) as usize;
         let cut = |part: usize| match part == threads {
@@ -217,9 +233,10 @@ impl Buckets {
             (rows, split_front(&mut columns, length), split_front(&mut values, length))
         });
         let parts = parts.collect();
-        run_all(parts, |(rows, columns, values): (Range<usize>, &mut [u32], &mut [f64])| {
+        let placed = run_all(parts, |(rows, columns, values): (Range<usize>, &mut [u32], &mut [f64])| {
             let first = starts[rows.start];
-            let mut next: Vec<usize> = starts[rows.clone()].iter().map(|start| start - first).collect();
+            let mut next: Vec<usize> = zeros(rows.len())?;
+            next.iter_mut().zip(&starts[rows.clone()]).for_each(|(next, start)| *next = start - first);
             for (at, &joined) in joined.iter().enumerate() {
                 let (row, col) = self.split(joined);
                 if !rows.contains(&row) {
@@ -232,9 +249,20 @@ impl Buckets {
                 }
                 *place += 1;
             }
+            Ok(())
         });
-        Ok(())
+        placed.into_iter().collect()
     }
+}
+
+/// Returns a copy of a part of a bucket, made on this many threads.
+fn copy<T: Copy + Zeroable + Send + Sync>(from: &[T], threads: usize) -> Result<Vec<T>> {
+    if threads > 1 {
+        return copied(from);
+    }
+    let mut copy = zeros(from.len())?;
+    copy.copy_from_slice(from);
+    Ok(copy)
 }
 
 /// The places in all buckets that a piece of the entries fills.
@@ -287,10 +315,14 @@ mod tests {
                 for mirror in [None, Some(-1.0)] {
                     let entries = entries(n, count, valued);
                     let expected = by_cursors::<u32, _>(&entries, mirror).unwrap();
-                    for row_bits in [0, 3, 10] {
+                    for row_bits in [0, 3, 9, 10] {
                         let cut = Buckets::cut((n, n)).unwrap();
                         let buckets = Buckets { count: n.div_ceil(1 << row_bits), row_bits, ..cut };
-                        let found = buckets.sort::<u32, _>(&entries, mirror).unwrap();
+                        let Some(found) = buckets.sort::<u32, _>(&entries, mirror).unwrap() else {
+                            let one_bucket = count == 1 || n <= 5 << row_bits;
+                            assert!(count > 0 && one_bucket, "no bucket has most of the entries");
+                            continue;
+                        };
                         assert_eq!(found.offsets, expected.offsets, "{n} {count} {row_bits}");
                         assert_eq!(found.columns, expected.columns, "{n} {count} {row_bits}");
                         assert_eq!(found.values, expected.values, "{n} {count} {row_bits}");
@@ -298,6 +330,63 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Entries of which some have another row in the second reading.
+    struct Changing {
+        entries: Coo,
+        before: u32,
+        after: u32,
+    }
+
+    impl Entries for Changing {
+        type Piece = <Coo as Entries>::Piece;
+
+        fn shape(&self) -> (usize, usize) {
+            self.entries.shape()
+        }
+        fn valued(&self) -> bool {
+            self.entries.valued()
+        }
+        fn most(&self) -> usize {
+            self.entries.most()
+        }
+        fn cut(&self, pieces: usize) -> Result<Vec<Self::Piece>> {
+            self.entries.cut(pieces)
+        }
+        fn rows(&self, piece: &Self::Piece, visit: impl FnMut(u32)) -> Result<u64> {
+            self.entries.rows(piece, visit)
+        }
+        fn places(&self, piece: &Self::Piece, visit: impl FnMut(u32, u32)) -> Result<u64> {
+            self.entries.places(piece, visit)
+        }
+        fn entries(&self, piece: &Self::Piece, mut visit: impl FnMut(u32, u32, f64)) -> Result<u64> {
+            let now = |row: u32| if row == self.before { self.after } else { row };
+            self.entries.entries(piece, |row, col, value| visit(now(row), col, value))
+        }
+        fn check(&self, stored: u64) -> Result<()> {
+            self.entries.check(stored)
+        }
+    }
+
+    #[test]
+    fn entries_that_change_between_the_readings_are_refused() {
+        let buckets =
+            Buckets { row_bits: 3, count: 700_usize.div_ceil(8), ..Buckets::cut((700, 700)).unwrap() };
+        let changing = |before, after| Changing { entries: entries(700, 20_000, true), before, after };
+        for (before, after) in [(100, 650), (650, 100), (100, 109)] {
+            let error = buckets.sort::<u32, _>(&changing(before, after), None).err().unwrap();
+            assert!(error.to_string().contains("changed while they were read"), "{error}");
+        }
+        let same = buckets.sort::<u32, _>(&changing(100, 100), None).unwrap().unwrap();
+        assert_eq!(same.columns.len(), 20_000);
+    }
+
+    #[test]
+    fn entries_of_which_most_are_in_few_rows_are_sorted_by_cursors() {
+        let entries = Coo::new(1 << 12, 4, vec![7; 100], vec![1; 100], Vec::new()).unwrap();
+        let buckets = Buckets::cut((1 << 12, 4)).unwrap();
+        assert!(buckets.sort::<u32, _>(&entries, None).unwrap().is_none());
     }
 
     #[test]

@@ -173,8 +173,8 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
             None => {
                 self.clear(column);
                 let b = self.system.b;
-                let Column { r, is_b, .. } = &mut self.memory.columns[column];
-                *is_b = k == 1;
+                let Column { r, is_b, decoupled, .. } = &mut self.memory.columns[column];
+                (*is_b, *decoupled) = (k == 1, 0.0);
                 if k > 1 {
                     each_entry(self.device, r, |i, r| *r = b[i * k + column]);
                 }
@@ -374,7 +374,7 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     }
 }
 
-/// Returns the residual b - A x of a column, where b has one column if the residual is b.
+/// Returns the residual b - A x of a column. If `is_b` is set, the solve has one column, and the residual is b.
 fn residual<'a>(column: &'a Column, b: &'a [f64]) -> &'a [f64] {
     if column.is_b { b } else { &column.r }
 }

@@ -83,7 +83,7 @@ fn each_slice(
     let chunk = rows.start;
     if let Some(order) = sorted(matrix, &rows) {
         for (slice, lanes) in order.chunks(LANES).enumerate() {
-            f(&SliceLayout::Mixed(Layout::of(matrix, (chunk, slice), lanes, value)?));
+            f(&SliceLayout::Mixed(&Layout::of(matrix, (chunk, slice), lanes, value)?));
         }
         return Ok(());
     }
@@ -91,8 +91,8 @@ fn each_slice(
         let lanes: [usize; LANES] = std::array::from_fn(|lane| first + lane);
         let lanes = &lanes[..LANES.min(rows.end - first)];
         match Runs::of(matrix, lanes) {
-            Some(runs) => f(&SliceLayout::Runs(runs)),
-            None => f(&SliceLayout::Mixed(Layout::of(matrix, (chunk, slice), lanes, value)?)),
+            Some(runs) => f(&SliceLayout::Runs(&runs)),
+            None => f(&SliceLayout::Mixed(&Layout::of(matrix, (chunk, slice), lanes, value)?)),
         }
     }
     Ok(())
@@ -101,9 +101,9 @@ fn each_slice(
 /// A slice before it is written.
 enum SliceLayout<'a> {
     /// A slice of eight neighbouring rows, the columns of each of which follow those of the row before.
-    Runs(Runs<'a>),
+    Runs(&'a Runs<'a>),
     /// Any slice.
-    Mixed(Layout<'a>),
+    Mixed(&'a Layout<'a>),
 }
 
 impl SliceLayout<'_> {
