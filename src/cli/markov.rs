@@ -147,8 +147,8 @@ impl Drop for ClassLine {
     }
 }
 
-/// Finds the distributions of all classes, writes the results, and measures the stream bandwidth. Returns the report, the reasons for the backend, and the
-/// outcome of writing.
+/// Finds the distributions of all classes, writes the results, and measures the stream bandwidth. Returns the report, the reasons for
+/// the backend, and the outcome of writing.
 fn solve(
     args: &MarkovArgs,
     settings: Settings,

@@ -16,6 +16,7 @@ use crate::observe::Meter;
 use crate::parallel::run_all;
 use std::convert::Infallible;
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -110,15 +111,30 @@ impl Beginning {
     fn of_text(text: Text, packed: bool) -> Result<Option<Beginning>> {
         match detect::kind_of(text) {
             // The first lines do not show which columns of a compressed table are read.
-            Some(kinds::TABLE) if !packed => Ok(table::by_ids(text)?.map(|(rows, start, notes)| {
+            Some(kinds::TABLE) if packed => Ok(as_a_whole(text.path, "it is a compressed table")),
+            Some(kinds::TABLE) => {
+                let Some((rows, start, notes)) = table::by_ids(text)? else {
+                    return Ok(as_a_whole(text.path, "the table has names, or columns of doubtful meaning"));
+                };
                 let format = Format { packed, start, lines: Kind::Table(rows) };
-                Beginning { format, notes, announced: None, fewest: 0 }
-            })),
-            Some(kinds::EDGES) => Ok(edges::by_lines(text, packed)?.map(|(layout, announced, fewest)| {
+                Ok(Some(Beginning { format, notes, announced: None, fewest: 0 }))
+            }
+            Some(kinds::EDGES) => {
+                let Some((layout, announced, fewest)) = edges::by_lines(text, packed)? else {
+                    let why = match packed {
+                        true => {
+                            "it is compressed and short, or its first lines have different numbers of words"
+                        }
+                        false => {
+                            "its first lines have different numbers of words, or may begin a METIS graph"
+                        }
+                    };
+                    return Ok(as_a_whole(text.path, why));
+                };
                 let format = Format { packed, start: 0, lines: Kind::List(layout) };
                 let notes = layout.both.then(direction::note).into_iter().collect();
-                Beginning { format, notes, announced, fewest }
-            })),
+                Ok(Some(Beginning { format, notes, announced, fewest }))
+            }
             _ => Ok(None),
         }
     }
@@ -135,25 +151,32 @@ struct Survey {
 }
 
 impl Survey {
-    /// Reads all edges. Fails at a fault, or if the ids are far larger than the file.
-    fn of(file: Text, format: Format) -> Result<Survey> {
+    /// Reads all edges. At a fault, or if the ids are far larger than the file, returns why the file is read as a whole.
+    fn of(file: Text, format: Format) -> Result<std::result::Result<Survey, &'static str>> {
         let portions = format.portions(file);
         portions.begin(PHASES[0]);
-        let (mut survey, mut good) = (Survey::default(), true);
+        let (mut survey, mut doubt) = (Survey::default(), None);
         let most = Collected::most(file.bytes.len());
-        portions.each(|text, start| {
+        let read = portions.each(|text, start| {
             for (edges, fault) in run_all(pieces(text.bytes, start), |p| parse_piece(text, p, format.lines)) {
                 let largest = edges.from.iter().chain(&edges.to).max();
-                good = good && fault.is_none() && largest.is_none_or(|id| u64::from(*id) < most);
-                if !good {
+                if fault.is_some() {
+                    doubt = Some("it has a fault");
+                } else if largest.is_some_and(|id| u64::from(*id) >= most) {
+                    doubt = Some("its ids are very large");
+                }
+                if doubt.is_some() {
                     // Ends the reading.
                     return Err(EntryFile::changed(text.path));
                 }
                 survey.add(&edges)?;
             }
             Ok(())
-        })?;
-        Ok(survey)
+        });
+        match doubt {
+            Some(doubt) => Ok(Err(doubt)),
+            None => read.map(|()| Ok(survey)),
+        }
     }
 
     fn add(&mut self, edges: &Edges) -> Result<()> {
@@ -183,6 +206,21 @@ impl Survey {
     }
 }
 
+/// Returns whether the reader of whole files would fail, too.
+fn is_final(error: &Error) -> bool {
+    match error {
+        Error::Io { .. } | Error::OutOfMemory { .. } => true,
+        Error::InFile { fault, .. } => is_final(fault),
+        _ => false,
+    }
+}
+
+/// Logs why a list or a table is left to the reader of whole files.
+fn as_a_whole<T>(path: &Path, why: impl Display) -> Option<T> {
+    log::info!("{}: the first rank reads the edges as a whole: {why}", path.display());
+    None
+}
+
 impl<'a> EdgeFile<'a> {
     /// Opens the file that `what` names, and finds the ids; the meter counts the bytes of each reading. `None` if the reader of whole files
     /// must read the file.
@@ -193,8 +231,12 @@ impl<'a> EdgeFile<'a> {
             return Ok(None);
         }
         let open = |bytes: &[u8]| EdgeFile::of(Text { path, bytes, meter: Some(meter), lines: 0 }, meter);
-        // The reader of whole files finds a fault again.
-        let opened = mmap::with(path, open).unwrap_or(None);
+        let opened = match mmap::with(path, open) {
+            Err(error) if is_final(&error) => return Err(in_file(path)(error)),
+            // The reader of whole files finds a fault again.
+            Err(error) => as_a_whole(path, &error),
+            Ok(opened) => opened,
+        };
         opened.iter().flat_map(|file| &file.notes).for_each(|note| log::info!("{}: {note}", path.display()));
         Ok(opened)
     }
@@ -206,13 +248,21 @@ impl<'a> EdgeFile<'a> {
         let Some(Beginning { format, notes, announced, fewest }) = Beginning::of(file)? else {
             return Ok(None);
         };
-        let survey = Survey::of(file, format)?;
-        let doubtful = survey.edges < fewest || survey.begins_with_sizes(announced, format.lines.weighted());
+        let survey = match Survey::of(file, format)? {
+            Ok(survey) => survey,
+            Err(doubt) => return Ok(as_a_whole(file.path, doubt)),
+        };
+        if survey.edges < fewest {
+            return Ok(as_a_whole(file.path, "it is compressed and may be a METIS graph"));
+        }
+        if survey.begins_with_sizes(announced, format.lines.weighted()) {
+            return Ok(as_a_whole(file.path, "its first line may hold sizes"));
+        }
         let seen = survey.ids.numbered()?;
         let (vertices, gaps) = (seen.count(), seen.has_gaps());
         let seen = gaps.then_some(seen);
-        if doubtful || check_rows(vertices, survey.edges).is_err() {
-            return Ok(None);
+        if let Err(error) = check_rows(vertices, survey.edges) {
+            return Ok(as_a_whole(file.path, error));
         }
         Ok(Some(EdgeFile { path: file.path.to_owned(), meter, format, vertices, seen, notes }))
     }

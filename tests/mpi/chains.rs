@@ -98,6 +98,35 @@ fn hundreds_of_classes_are_those_of_one_process() {
 }
 
 #[test]
+fn a_chain_whose_every_step_changes_ranks_is_gathered_after_many_exchanges() {
+    const HALF: usize = 5000;
+    let folder = tempfile::tempdir().unwrap();
+    let [file, single, over] = ["cycle.mtx", "single.npy", "over.npy"].map(|name| folder.path().join(name));
+    let mut text = format!("%%MatrixMarket matrix coordinate real general\n{0} {0} {0}\n", 2 * HALF);
+    for state in 0..HALF {
+        let back = (state + 1) % HALF;
+        writeln!(text, "{} {} 1\n{} {} 1", state + 1, state + HALF + 1, state + HALF + 1, back + 1).unwrap();
+    }
+    fs::write(&file, text).unwrap();
+    let args = ["markov", word(&file), "--output"];
+    let (code, one) = alone(&[&args[..], &[word(&single)]].concat());
+    assert_eq!(code, 0, "{one}");
+    let (code, report) = solve(2, &[&args[..], &[word(&over)]].concat());
+    assert_eq!(code, 0, "{report}");
+    for field in ["states", "period", "lazy"] {
+        assert_eq!(report["classes"][0][field], one["classes"][0][field], "{field}");
+    }
+    let notes = report["notes"].as_array().unwrap();
+    assert!(
+        notes.iter().any(|note| note.as_str().unwrap().contains("more than 4096 exchanges")),
+        "{notes:?}"
+    );
+    let [x, expected] = [&over, &single].map(|file| read_vector(file).unwrap());
+    let distance: f64 = x.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
+    assert!(x.len() == expected.len() && distance < 1e-8, "{distance:e}");
+}
+
+#[test]
 fn faults_have_the_message_of_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("chain.mtx");
@@ -167,12 +196,14 @@ fn a_chain_larger_than_the_memory_of_a_rank_is_solved_by_several() {
 
 #[test]
 fn ranks_without_memory_end_whatever_they_do_when_it_runs_out() {
+    let mut codes = Vec::new();
     for kilobytes in (160_000..230_000).step_by(10_000) {
         let limit = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
         let mut command = mpirun_for_a_minute();
         command.args(["-n", "4", "sh", "-c", &limit]).arg(program());
         let args = ["markov", LARGE, "--normalize", "--threads", "1", "--max-iters", "2"];
         let done = command.args(args).output().unwrap();
+        codes.push(done.status.code());
         match done.status.code() {
             Some(1) => {}
             code => {
@@ -180,4 +211,5 @@ fn ranks_without_memory_end_whatever_they_do_when_it_runs_out() {
             }
         }
     }
+    assert!(codes.contains(&Some(1)) && codes.contains(&Some(2)), "{codes:?}");
 }

@@ -91,6 +91,27 @@ fn hex27_of_the_size_of_f1_has_the_documented_rows_and_entries() {
     assert_eq!((m.rows(), m.nnz()), (345_600, 26_858_448));
 }
 
+/// Returns the FNV hash, by 64-bit words, of the rows, columns and bits of the values of all entries.
+fn hash_of(matrix: &Csr) -> u64 {
+    let entries =
+        (0..matrix.rows()).flat_map(|i| matrix.row(i).map(move |(j, v)| [i as u64, j as u64, v.to_bits()]));
+    let step = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x100_0000_01b3);
+    entries.flatten().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[test]
+fn random_chains_have_the_same_bits_in_every_release() {
+    for (what, hash) in [
+        ("blockband:n=300,block=5,density=0.2", 0x668a_2c4c_5a47_15b1),
+        ("blockband:n=60,block=4,density=0.4,symmetric", 0xca51_05b5_d139_665b),
+        ("uniform:n=100,row=5", 0xfd86_1d00_7936_01d6),
+        ("uniform:n=50,cols=70,row=6,seed=2", 0x6a4b_3533_c243_8d3e),
+    ] {
+        let found = hash_of(&generated(what));
+        assert_eq!(found, hash, "{what}: {found:#x}");
+    }
+}
+
 #[test]
 fn a_faulty_description_is_refused_with_the_fault_and_the_correct_form() {
     let faults = [

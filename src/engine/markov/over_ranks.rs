@@ -20,7 +20,7 @@ use crate::format::partition;
 use crate::observe::{Phase, profile};
 use crate::scalar::Scalar;
 use crate::solve::markov::chain::{Chain, Closed};
-use crate::solve::markov::over_ranks::{self, Found, SoleClass};
+use crate::solve::markov::over_ranks::{self, Found, SoleClass, Why};
 use crate::solve::markov::power::VECTORS;
 use crate::solve::markov::{Stationary, power};
 use std::sync::Arc;
@@ -138,7 +138,8 @@ impl OverRanks {
     }
 }
 
-/// Finds the closed class of a chain whose rows are distributed. If there are several, the first rank gets the chain.
+/// Finds the closed class of a chain whose rows are distributed. If there are several, or if the search takes too long, the
+/// first rank gets the chain.
 fn found(
     ranks: &Ranks,
     steps: RankSteps,
@@ -159,22 +160,30 @@ fn found(
             facts.transient = transient as u64;
             Ok((Ok(ByRows { rows, closed: [Closed { states, period }] }), facts))
         }
-        Found::Several(steps) => {
+        Found::Gathered { steps, why } => {
             let chain = steps.map(|steps| Chain::of_steps(Arc::new(steps)));
             facts.transient = chain.as_ref().map_or(0, |chain| chain.transient() as u64);
-            facts.notes.extend(chain.as_ref().map(|chain| gathered(chain.closed().len())));
+            facts.notes.extend(chain.as_ref().map(|chain| gathered(chain.closed().len(), why)));
             Ok((Err(chain), facts))
         }
     }
 }
 
 /// Returns the note on a chain that does not stay distributed.
-fn gathered(classes: usize) -> String {
-    match classes {
-        1 => "the ranks have not found the closed class of the chain, so the first rank has gathered it"
-            .to_owned(),
-        _ => format!("the chain has {classes} closed classes, so the first rank has gathered it"),
+fn gathered(classes: usize, why: Why) -> String {
+    if classes > 1 {
+        return format!("the chain has {classes} closed classes, so the first rank has gathered it");
     }
+    let reason = match why {
+        Why::Classes => "the ranks have not found the closed class".to_owned(),
+        Why::Searches(searches) => {
+            format!("{searches} searches from different states have not found the closed class")
+        }
+        Why::Rounds(rounds) => {
+            format!("the search for the closed class takes more than {rounds} exchanges between the ranks")
+        }
+    };
+    format!("{reason}, so the first rank has gathered the chain")
 }
 
 /// Builds the operator of a class.

@@ -55,8 +55,12 @@ impl RankChain {
     }
 
     /// Makes or reads the rows of each rank, so that no rank has the whole chain; `None` for a chain that the first rank must read and
-    /// [`distribute`](RankChain::distribute). Such are other files than binary matrix files, graphs in the format of WebGraph, Matrix
-    /// Market files in the coordinate format and lists of edges between ids. All ranks call this together.
+    /// [`distribute`](RankChain::distribute). All ranks call this together.
+    ///
+    /// The ranks make or read rows of `blockband` without `symmetric`, `uniform` and `rmat`, of binary matrix files, graphs in the format
+    /// of WebGraph, Matrix Market files in the coordinate format, and lists and tables of edges between ids. The first rank must read
+    /// other formats and other generators, tables of names, compressed tables, compressed lists that are short or whose first id exceeds
+    /// their number of edges, lists with very large ids, and lists with a fault.
     pub fn open(ranks: &Ranks, what: &OsStr) -> Result<Option<RankChain>> {
         RankChain::open_metered(ranks, what, &Meter::default())
     }

@@ -1,9 +1,9 @@
 //! Matrices and graphs in text files, which the first rank reads in batches and sends to the ranks that have their rows. So no rank
 //! has the whole matrix.
 //!
-//! The file is read twice. First, each rank counts the entries of an equal share of the rows, and the ranks cut the rows by these
-//! counts into parts of about equal work. Then each rank gets the entries of its part in the order of the file, and writes them into
-//! the arrays of its rows. Before that, a list of edges is read once to find the ids of the vertices.
+//! A matrix is read twice, and a list of edges three times. First, each rank counts the entries of an equal share of the rows, and the
+//! ranks cut the rows by these counts into parts of about equal work. Then each rank gets the entries of its part in the order of the
+//! file, and writes them into the arrays of its rows. Before that, a list of edges is read once to find the ids of the vertices.
 
 use crate::backend::distributed::{RowParts, cut_lengths, moved, owner};
 use crate::device::Ranks;
@@ -264,8 +264,8 @@ type Visit<'a, T> = dyn FnMut(Vec<T>) -> Result<()> + 'a;
 /// Calls `round` on all ranks with each batch that the first rank reads; the other ranks get empty ones. A thread of the first rank
 /// reads the next batch meanwhile. Returns the result of `read` on the first rank.
 ///
-/// If reading fails, all ranks return an error. If `round` fails on a rank, that rank returns the error at once, and the others end
-/// when they wait for it, as after any error that ranks do not agree on. The thread that reads ends with the next batch.
+/// If reading fails, all ranks return an error. `round` must fail on all ranks together, as [`Ranks::swap`] does: a rank that went on
+/// alone would wait for the others. The thread that reads ends with the next batch.
 fn rounds<T: Send, R: Send>(
     ranks: &Ranks,
     read: Option<impl FnOnce(&mut Visit<'_, T>) -> Result<R> + Send>,

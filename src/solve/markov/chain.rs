@@ -35,9 +35,7 @@ impl Chain {
         if matrix.rows() == 0 {
             return Err(ChainError::NoStates.into());
         }
-        let sums = RowSums::of(&matrix);
-        let steps = if sums.judge(normalise)? { Arc::new(sums.scaled(&matrix)?) } else { matrix };
-        Ok(Chain::of_steps(steps))
+        Ok(Chain::of_steps(distributions(matrix, normalise)?))
     }
 
     /// Finds the classes of a chain whose rows are known to be distributions.
@@ -71,6 +69,12 @@ impl Chain {
         }
         Ok(Arc::new(self.steps.submatrix(&class.states)?.transposed()?))
     }
+}
+
+/// Checks that the rows are distributions, and returns them, divided by their sums if they must be.
+fn distributions(matrix: Arc<Csr>, normalise: bool) -> Result<Arc<Csr>> {
+    let sums = RowSums::of(&matrix);
+    Ok(if sums.judge(normalise)? { Arc::new(sums.scaled(&matrix)?) } else { matrix })
 }
 
 /// Returns the possible next states; stored entries of 0 are no steps.
