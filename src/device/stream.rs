@@ -68,9 +68,13 @@ const BRIEF_ON_DEVICE: Effort = Effort {
 /// Returns the GB/s of the fastest of several repetitions over a working set of `bytes`: of the triad or of reading alone,
 /// whichever is faster.
 pub fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
+    fully(bytes, |limits| measure_unless(device, bytes, limits))
+}
+
+/// Calls `measure` with full effort and vectors for working sets of up to `bytes`.
+fn fully(bytes: u64, measure: impl FnOnce(Limits<'_>) -> Result<Option<f64>>) -> Result<f64> {
     let numbers = numbers(bytes)?;
-    Ok(measure_unless(device, bytes, Limits { numbers: &numbers, effort: FULL, cancel: None })?
-        .unwrap_or(0.0))
+    Ok(measure(Limits { numbers: &numbers, effort: FULL, cancel: None })?.unwrap_or(0.0))
 }
 
 /// The content of the vectors, the effort of a measurement, and a flag that ends it.
@@ -105,8 +109,7 @@ fn measure_unless<D: Device>(device: &D, bytes: u64, limits: Limits<'_>) -> Resu
 
 /// Measures reading alone, in GB/s.
 pub fn read<D: Device>(device: &D, bytes: u64) -> Result<f64> {
-    let numbers = numbers(bytes)?;
-    Ok(read_unless(device, bytes, Limits { numbers: &numbers, effort: FULL, cancel: None })?.unwrap_or(0.0))
+    fully(bytes, |limits| read_unless(device, bytes, limits))
 }
 
 fn read_unless<D: Device>(device: &D, bytes: u64, limits: Limits<'_>) -> Result<Option<f64>> {
@@ -115,10 +118,7 @@ fn read_unless<D: Device>(device: &D, bytes: u64, limits: Limits<'_>) -> Result<
 
 /// Measures copying, in GB/s.
 pub fn copy<D: Device>(device: &D, bytes: u64) -> Result<f64> {
-    let numbers = numbers(bytes)?;
-    let limits = Limits { numbers: &numbers, effort: FULL, cancel: None };
-    let copied = stream::<D>(device, longest(bytes), &COPY, limits, |(), work| work.sweep(&COPY))?;
-    Ok(copied.unwrap_or(0.0))
+    fully(bytes, |limits| stream::<D>(device, longest(bytes), &COPY, limits, |(), work| work.sweep(&COPY)))
 }
 
 fn stream<D: Device>(

@@ -1,22 +1,13 @@
 //! Markov chains over ranks: the commands, reports, errors and files of one process, and no rank that has the whole chain.
 
-use super::launcher::{messages, mpirun, mpirun_for_a_minute, over, solve};
+use super::launcher::{alone, messages, mpirun_for_a_minute, needs_several_processes, over, solve};
 use crate::common::process::{errors, program, run, word};
-use serde_json::Value;
 use solver::source::read_vector;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 const CHAIN: &str = "blockband:n=300,block=5,density=0.2";
-
-/// Runs the program in one process and returns the exit code and the report.
-fn alone(args: &[&str]) -> (i32, Value) {
-    let done = run(&[args, &["--json", "--threads", "1", "--device", "cpu"]].concat());
-    let text = String::from_utf8_lossy(&done.stdout);
-    let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {}", errors(&done)));
-    (done.status.code().unwrap(), report)
-}
 
 fn convert(from: &str, to: &Path) {
     let done = run(&["convert", from, word(to)]);
@@ -154,17 +145,9 @@ fn faults_have_the_message_of_one_process() {
 
 /// Checks that a process with at most `kilobytes` of memory cannot solve a chain of 15,000 states, and that four of them can.
 fn check_needs_several_processes(chain: &str, kilobytes: u32) {
-    let limit = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
-    let limited = ["sh", "-c", limit.as_str()];
     let args =
         ["markov", chain, "--normalize", "--threads", "1", "--max-iters", "2", "--tol", "1e-300", "--json"];
-    let mut alone = std::process::Command::new(limited[0]);
-    let done = alone.args(&limited[1..]).arg(program()).args(args).output().unwrap();
-    assert!(done.status.code() == Some(2) && errors(&done).contains("memory"), "{}", errors(&done));
-    let done = mpirun().args(["-n", "4"]).args(limited).arg(program()).args(args).output().unwrap();
-    let text = String::from_utf8_lossy(&done.stdout);
-    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
-    let report: Value = serde_json::from_str(&text).unwrap();
+    let report = needs_several_processes(&args, kilobytes);
     assert_eq!((&report["iterations"], &report["states"]), (&2.into(), &15_000.into()));
 }
 

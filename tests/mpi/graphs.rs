@@ -1,21 +1,13 @@
 //! PageRank over ranks: the same command, verdict and files as in one process; predictions.
 
-use super::launcher::{end_soon, messages, over, over_patiently, ranks_of, solve, start, wait_until};
-use crate::common::process::{errors, program, run, signal, word};
+use super::launcher::{alone, end_soon, messages, over, over_patiently, ranks_of, solve, start, wait_until};
+use crate::common::process::{errors, program, signal, word};
 use serde_json::Value;
 use solver::source::{read_vector, read_vectors};
 use std::fs;
 use std::path::Path;
 
 const GRAPH: &str = "rmat:scale=10,edges=12000,permuted";
-
-/// Runs the program in one process and returns the exit code and the report.
-fn alone(args: &[&str]) -> (i32, Value) {
-    let done = run(&[args, &["--json", "--threads", "1", "--device", "cpu"]].concat());
-    let text = String::from_utf8_lossy(&done.stdout);
-    let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {}", errors(&done)));
-    (done.status.code().unwrap(), report)
-}
 
 fn number(report: &Value, field: &str) -> f64 {
     report[field].as_f64().unwrap()

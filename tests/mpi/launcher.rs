@@ -1,6 +1,6 @@
 //! Starts the program with `mpirun`.
 
-use crate::common::process::{errors, program};
+use crate::common::process::{errors, program, run};
 use serde_json::Value;
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
@@ -51,6 +51,27 @@ pub fn solve(ranks: usize, args: &[&str]) -> (i32, Value) {
     let text = String::from_utf8_lossy(&done.stdout);
     let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}{}", errors(&done)));
     (done.status.code().unwrap(), report)
+}
+
+/// Runs the program in one process and returns the exit code and the report.
+pub fn alone(args: &[&str]) -> (i32, Value) {
+    let done = run(&[args, &["--json", "--threads", "1", "--device", "cpu"]].concat());
+    let text = String::from_utf8_lossy(&done.stdout);
+    let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {}", errors(&done)));
+    (done.status.code().unwrap(), report)
+}
+
+/// Checks that a process with at most `kilobytes` of memory fails for lack of it, and that four of them reach the limit of iterations.
+/// Returns their report.
+pub fn needs_several_processes(args: &[&str], kilobytes: u32) -> Value {
+    let limit = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
+    let limited = ["sh", "-c", limit.as_str()];
+    let mut alone = Command::new(limited[0]);
+    let done = alone.args(&limited[1..]).arg(program()).args(args).output().unwrap();
+    assert!(done.status.code() == Some(2) && errors(&done).contains("memory"), "{}", errors(&done));
+    let done = mpirun().args(["-n", "4"]).args(limited).arg(program()).args(args).output().unwrap();
+    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
+    serde_json::from_slice(&done.stdout).unwrap()
 }
 
 /// Returns the lines of the program's own errors.

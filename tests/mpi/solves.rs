@@ -1,7 +1,7 @@
 //! Solves over ranks: the same command, verdict and files as in one process.
 
-use super::launcher::{messages, mpirun, over, solve};
-use crate::common::process::{cg, errors, program, run, word};
+use super::launcher::{messages, needs_several_processes, over, solve};
+use crate::common::process::{cg, errors, run, word};
 use solver::source::read_vector;
 use std::fs;
 
@@ -115,16 +115,8 @@ fn a_fault_that_all_ranks_find_is_told_once() {
 
 /// Checks that a process with at most `kilobytes` of memory cannot solve the system of 1500 x 1500 unknowns, and that four of them can.
 fn check_needs_several_processes(matrix: &str, kilobytes: u32) {
-    let limit = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
-    let limited = ["sh", "-c", limit.as_str()];
     let args = ["cg", "--matrix", matrix, "--threads", "1", "--max-iters", "2", "--json"];
-    let mut alone = std::process::Command::new(limited[0]);
-    let done = alone.args(&limited[1..]).arg(program()).args(args).output().unwrap();
-    assert!(done.status.code() == Some(2) && errors(&done).contains("memory"), "{}", errors(&done));
-    let done = mpirun().args(["-n", "4"]).args(limited).arg(program()).args(args).output().unwrap();
-    let text = String::from_utf8_lossy(&done.stdout);
-    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
-    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let report = needs_several_processes(&args, kilobytes);
     assert_eq!((&report["iterations"], &report["rows"]), (&2.into(), &2_250_000.into()));
 }
 

@@ -147,10 +147,18 @@ fn in_order(
 /// Returns the fingerprint of a vector whose rows have the numbers `listed`, on the first rank.
 fn listed_vector(ranks: &Ranks, listed: &[u32], values: &[f64]) -> Result<u64> {
     let k = values.len() / listed.len().max(1);
-    let mut pieces = Pieces::<8>::default();
-    let bytes = |row: usize, to: &mut Vec<u8>| {
+    listed_numbers::<8>(ranks, listed, |row, to| {
         values[row * k..(row + 1) * k].iter().for_each(|value| to.extend(value.to_le_bytes()));
-    };
+    })
+}
+
+/// Returns the fingerprint of numbers of N bytes, on the first rank. `bytes` appends those of a row.
+fn listed_numbers<const N: usize>(
+    ranks: &Ranks,
+    listed: &[u32],
+    bytes: impl Fn(usize, &mut Vec<u8>),
+) -> Result<u64> {
+    let mut pieces = Pieces::<N>::default();
     in_order(ranks, listed, bytes, |row| pieces.push(row))?;
     Ok(pieces.finish())
 }
@@ -171,22 +179,12 @@ fn listed_arrays(ranks: &Ranks, listed: &[u32], given: &AsGiven) -> Result<[u64;
     })?;
     let values = match matrix.values() {
         Values::Ones => 1,
-        Values::F32(values) => {
-            let mut pieces = Pieces::<4>::default();
-            let bytes = |row: usize, to: &mut Vec<u8>| {
-                values[matrix.row_range(row)].iter().for_each(|value| to.extend(value.to_le_bytes()));
-            };
-            in_order(ranks, listed, bytes, |row| pieces.push(row))?;
-            pieces.finish()
-        }
-        Values::F64(values) => {
-            let mut pieces = Pieces::<8>::default();
-            let bytes = |row: usize, to: &mut Vec<u8>| {
-                values[matrix.row_range(row)].iter().for_each(|value| to.extend(value.to_le_bytes()));
-            };
-            in_order(ranks, listed, bytes, |row| pieces.push(row))?;
-            pieces.finish()
-        }
+        Values::F32(values) => listed_numbers::<4>(ranks, listed, |row, to| {
+            values[matrix.row_range(row)].iter().for_each(|value| to.extend(value.to_le_bytes()));
+        })?,
+        Values::F64(values) => listed_numbers::<8>(ranks, listed, |row, to| {
+            values[matrix.row_range(row)].iter().for_each(|value| to.extend(value.to_le_bytes()));
+        })?,
     };
     Ok([offsets.finish(), columns.finish(), values])
 }

@@ -102,7 +102,7 @@ fn each_slice(
 enum SliceLayout<'a> {
     /// A slice of eight neighbouring rows, the columns of each of which follow those of the row before.
     Runs(&'a Runs<'a>),
-    /// Any slice.
+    /// Any other slice.
     Mixed(&'a Layout<'a>),
 }
 
