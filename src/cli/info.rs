@@ -18,9 +18,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
     // The picture's format and path are checked before the matrix is read.
     args.spy.as_deref().map(Format::of).transpose()?;
     args.spy.as_deref().map_or(Ok(()), |path| super::paths::check_writable(("--spy", path)))?;
-    if args.ranks.is_some() {
-        check_partition(&args.partition, &args.matrix)?;
-    }
+    check_partition(&args.partition, &args.matrix)?;
     fetch::on_first_use(fetch::missing(&args.matrix)?)?;
     if let Some(ranks) = args.ranks {
         return predict(args, ranks);

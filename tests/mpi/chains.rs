@@ -180,7 +180,7 @@ fn a_chain_larger_than_the_memory_of_a_rank_is_solved_by_several() {
 #[test]
 fn ranks_without_memory_end_whatever_they_do_when_it_runs_out() {
     let mut codes = Vec::new();
-    for kilobytes in (160_000..230_000).step_by(10_000) {
+    for kilobytes in (160_000..=300_000).step_by(20_000) {
         let limit = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
         let mut command = mpirun_for_a_minute();
         command.args(["-n", "4", "sh", "-c", &limit]).arg(program());
