@@ -102,7 +102,7 @@ impl Bits {
 pub(super) struct Collected(Vec<u64>);
 
 impl Collected {
-    /// Returns one more than the largest id that is collected from a file of so many bytes: its bitmap takes at most as many.
+    /// Returns one more than the largest id that is collected from a file of this size: the bitmap takes at most as many bytes.
     pub fn most(bytes: usize) -> u64 {
         /// Bytes of a bitmap for any file.
         const FREE: usize = 64 << 20;

@@ -28,7 +28,7 @@ use std::time::Instant;
 pub(super) struct Held<'a> {
     /// Rank i holds the rows `starts[i]..starts[i + 1]`.
     pub starts: &'a [usize],
-    /// So many neighbouring rows belong together, counted from the first row of the matrix. No start but the end cuts them.
+    /// The number of neighbouring rows that belong together, counted from the first row of the matrix. Only the last group may have fewer.
     pub together: usize,
     /// The name of the matrix, on the first rank.
     pub name: &'a str,

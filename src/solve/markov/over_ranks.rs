@@ -63,9 +63,9 @@ pub enum Found {
 pub enum Why {
     /// The chain has several closed classes.
     Classes,
-    /// So many searches from different states have not found the closed class.
+    /// This number of searches from different states has not found the closed class.
     Searches(usize),
-    /// The searches would take more than so many exchanges between the ranks.
+    /// The searches would take more than this number of exchanges between the ranks.
     Rounds(usize),
 }
 

@@ -47,7 +47,7 @@ pub fn parts_of(ranks: &Ranks, groups: &Groups, rows: &Csr, parts: usize) -> Res
     ranks.scatter(whole.as_deref(), groups.weights.len())
 }
 
-/// Refuses a graph with so many links, with both directions of each.
+/// Refuses a graph with more links than METIS can count. Both directions of a link are counted.
 fn check_links(links: u64) -> Result<()> {
     match links <= MOST_LINKS {
         true => Ok(()),
