@@ -37,9 +37,6 @@ pub enum CsrFault {
         /// Column indices given.
         entries: usize,
     },
-    /// The entries of the second reading are not those of the first.
-    #[error("the entries changed while they were read; read them again")]
-    Changed,
     /// A column index is out of range.
     #[error("row {row} has column {col}, but there are {cols} columns")]
     ColumnRange {

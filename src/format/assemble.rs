@@ -5,18 +5,12 @@
 //! no thread waits for another, entries keep their order within a row, duplicates are summed in that order, and the matrix is the
 //! same for any number of threads. The only additional memory is one cursor per row and piece. The cursors of the last piece
 //! become the row offsets. If rows are short, there are fewer pieces.
-//!
-//! If the cursors do not fit a cache and there are at most about four million rows, the entries are sorted in two steps
-//! (`assemble/buckets.rs`), with the same result, and with additional memory of up to two fifths of the matrix.
-
-mod buckets;
 
 use super::Csr;
 use super::finish::{Duplicates, Width, finish, narrow};
 use crate::error::Result;
 use crate::memory::fetch;
 use crate::parallel::{run_all, threads_for, zeros};
-use buckets::Buckets;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A source of entries that can be read twice.
@@ -66,16 +60,6 @@ pub(super) struct Rows<W> {
 
 /// Sorts the entries by row. With `mirror`, does the same as [`assemble`].
 pub(super) fn by_row<W: Width, E: Entries>(entries: &E, mirror: Option<f64>) -> Result<Rows<W>> {
-    let most = entries.most().saturating_mul(if mirror.is_some() { 2 } else { 1 });
-    let sorted = match Buckets::of(entries.shape(), most, size_of::<W>()) {
-        Some(buckets) => buckets.sort(entries, mirror)?,
-        None => None,
-    };
-    sorted.map_or_else(|| by_cursors(entries, mirror), Ok)
-}
-
-/// Sorts the entries by row, with a cursor for each row and piece.
-fn by_cursors<W: Width, E: Entries>(entries: &E, mirror: Option<f64>) -> Result<Rows<W>> {
     let rows = entries.shape().0;
     let pieces = entries.cut(piece_count::<W, E>(entries, mirror.is_some()))?;
     let mut offsets: Vec<W> = zeros(rows + 1)?;
