@@ -13,8 +13,8 @@ use memmap2::Mmap;
 use std::fs::File;
 use std::path::Path;
 
-/// Calls `read` with the bytes of the file at `path`. If the file becomes shorter meanwhile, that is an error on Linux and
-/// ends the process on other systems.
+/// Calls `read` with the bytes of the file at `path`. It is an error if the file changes meanwhile. If it becomes shorter, systems other
+/// than Linux end the process.
 pub(super) fn with<T>(path: &Path, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
     with_metered(path, None, read)
 }
@@ -43,6 +43,12 @@ pub(super) fn with_metered<T>(
     if shorter {
         let reason = "it became shorter while it was read, or its disk failed";
         return Err(fail(std::io::Error::other(reason)));
+    }
+    // The matrix would be neither that of the old file nor that of the new one.
+    if let (Ok(before), Ok(now)) = (about.modified(), file.metadata().and_then(|now| now.modified()))
+        && before != now
+    {
+        return Err(fail(std::io::Error::other("it was changed while it was read; read it again")));
     }
     outcome
 }
@@ -116,6 +122,23 @@ mod tests {
         });
         let error = cut.unwrap_err().to_string();
         assert!(error.contains("it became shorter while it was read"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_changed_while_it_is_read_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rewritten");
+        for change in [b"3 3 1\n1 1 5\n", b"4 4 2\n1 1 5\n4 4 1\n" as &[u8]] {
+            std::fs::write(&path, "3 3 1\n2 2 5\n").unwrap();
+            // Times of files are as coarse as the clock of the system.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let read = with(&path, |bytes| {
+                std::fs::write(&path, change).unwrap();
+                Ok(sum(bytes))
+            });
+            let error = read.unwrap_err().to_string();
+            assert!(error.contains("rewritten: it was changed while it was read; read it again"), "{error}");
+        }
     }
 
     #[test]
