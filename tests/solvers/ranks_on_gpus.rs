@@ -7,12 +7,15 @@ use crate::common::ranks::{bits, distance, over_ranks};
 use solver::device::distributed::{Distributed, RowNumbers, in_threads};
 use solver::device::sweep::dot_sweep;
 use solver::device::{Cuda, Device, Slot, SlotState, cuda};
-use solver::engine::{Cg, Matrix, Partition, Purpose, RankMatrix, RightHandSide, RightHandSides, Solver};
+use solver::engine::{
+    Cg, Matrix, Partition, Progress, Purpose, RankMatrix, RightHandSide, RightHandSides, Solver,
+};
 use solver::error::{Error, Result};
 use solver::operator::dot_into;
 use solver::scalar::Precision;
 use solver::solve::Method;
 use solver::stop::StopReason;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -294,6 +297,22 @@ fn a_solve_on_a_list_of_gpus_is_prepared_once_and_runs_on_any_thread_and_after_e
         let theirs = scope.spawn(|| (0..3).all(|_| cg.solve(&b).unwrap().converged()));
         assert!((0..3).all(|_| other.solve(&b).unwrap().converged()) && theirs.join().unwrap());
     });
+}
+
+#[test]
+fn a_rank_that_fails_after_steps_were_recorded_ends_the_solve_on_all_gpus() {
+    let (_alone, list, _) = list();
+    let matrix = Matrix::open(GRID).unwrap();
+    let b = matrix.problem("random:7").unwrap().b;
+    let began = Instant::now();
+    for _ in 0..2 {
+        let failing = |_: &Progress| -> bool { panic!("the observer fails") };
+        let failed =
+            catch_unwind(AssertUnwindSafe(|| Cg::new(&matrix).device(&list).on_progress(failing).solve(&b)));
+        assert!(failed.is_err());
+        assert!(Cg::new(&matrix).device(&list).solve(&b).unwrap().converged());
+    }
+    assert!(began.elapsed() < Duration::from_secs(60));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::parallel::lock;
 use libloading::os::unix::Library;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::Builder;
 
 const LIBRARY: Wanted = Wanted {
     name: "NCCL",
@@ -211,12 +212,22 @@ impl Nccl {
     }
 }
 
+fn abort(functions: &Functions, device: &Cuda, raw: Raw) {
+    if device.enter().is_ok() {
+        // SAFETY: made in `connect`; no code can use it any more.
+        let _ = unsafe { (functions.abort)(raw.0) };
+    }
+}
+
 impl Connection for Nccl {
-    /// Ends the work that waits for the rank.
+    /// Ends the work that waits for the rank, on a thread of its own: the call returns only after the recorded steps that contain
+    /// messages have been freed, and the ranks free those when their solves end.
     fn rank_failed(&self, rank: usize) {
-        if let Ok(Raw(raw)) = std::mem::replace(&mut *lock(&self.raw), Err(rank)) {
-            // SAFETY: made in `connect`; nobody can use it any more.
-            let _ = unsafe { (self.functions.abort)(raw) };
+        let Ok(raw) = std::mem::replace(&mut *lock(&self.raw), Err(rank)) else { return };
+        let (functions, device) = (self.functions, self.device.clone());
+        let abort = move || abort(functions, &device, raw);
+        if let Err(error) = Builder::new().name("ending NCCL".to_owned()).spawn(abort) {
+            log::warn!("other GPUs may wait for one that has failed: {error}");
         }
     }
 }
