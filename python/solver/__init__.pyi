@@ -26,6 +26,7 @@ class _MinresSettings(_Settings, total=False):
     precond: str | None
     columns: int
     assume_symmetric: bool
+    partition: str  # of several GPUs: "entries", "coordinates", "coordinates:FILE", "graph"
 
 class _CgSettings(_MinresSettings, total=False):
     check: bool
@@ -74,7 +75,7 @@ class Cg:
     def __init__(
         self, A: Any, *, M: Any = ..., precond: str | None = ..., method: str = ..., rtol: float | None = ..., atol: float | None = ...,
         maxiter: int | None = ..., columns: int = ..., assume_symmetric: bool = ...,
-        check: bool = ..., callback: Callable[[_Vector], object] | None = ..., **settings: Unpack[_Settings],
+        partition: str = ..., check: bool = ..., callback: Callable[[_Vector], object] | None = ..., **settings: Unpack[_Settings],
     ) -> None: ...
     @property
     def backend(self) -> str: ...

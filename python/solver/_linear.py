@@ -13,8 +13,8 @@ def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=No
     Returns x and 0 if the true residual b - A x, computed anew, meets the tolerance; otherwise x, the number of iterations, and a
     warning that says why (with maxiter=0 the number is 0, as in SciPy). Beyond SciPy: M, or `precond`, may be the name of a
     preconditioner (`solver preconditioners` lists them), and `backend`, `device`, `precision`, `threads`, `tune` and `time_limit` select
-    where and how the solve runs; `device="cuda:0,1"` or `"cuda:all"` names several GPUs, which share the rows. A matrix that is not
-    symmetric is refused. A and b are of SciPy, NumPy, CuPy, torch, JAX or another library with DLPack; x is of the kind of b.
+    where and how the solve runs; `device="cuda:0,1"` or `"cuda:all"` names several GPUs, which share the rows as `partition` says
+    (`"entries"`, `"coordinates"`, `"coordinates:FILE"` or `"graph"`). A matrix that is not symmetric is refused. A and b are of SciPy, NumPy, CuPy, torch, JAX or another library with DLPack; x is of the kind of b.
 
     >>> import numpy as np, scipy.sparse as sp, solver
     >>> A = sp.diags_array([-1, 2.5, -1], offsets=[-1, 0, 1], shape=(100, 100))
@@ -58,7 +58,7 @@ def _shifted(a, shift):
 
 
 # What cg and minres pass on to Cg, beyond the settings of all calls.
-_MORE = "precond", "columns", "assume_symmetric", "check"
+_MORE = "precond", "columns", "assume_symmetric", "partition", "check"
 
 
 def _as_scipy(method, A, b, x0, rtol, atol, maxiter, M, callback, settings, show=False):
@@ -125,7 +125,7 @@ class Cg(_report.Chosen):
 
     def __init__(
         self, A, *, M=None, precond=None, method="cg", rtol=None, atol=None, maxiter=None, columns=1, assume_symmetric=False,
-        check=False, callback=None, **settings,
+        partition="entries", check=False, callback=None, **settings,
     ):
         if method not in _METHODS:
             raise BadSettingError(f"method {method!r}: the methods are {', '.join(_METHODS)}")
@@ -158,8 +158,9 @@ class Cg(_report.Chosen):
         rtol = None if rtol == 0 and atol else rtol
         tolerances = {"rtol": rtol, "atol": atol or None, "maxiter": maxiter}
         assume_symmetric, check = _inputs.flag(assume_symmetric, "assume_symmetric"), _inputs.flag(check, "check")
+        partition = _inputs.text(partition, "partition")
         self._prepared = _solver.Prepared(
-            method, self._matrix, apply, rows, named, own, columns, assume_symmetric, check, callback, tolerances, settings,
+            method, self._matrix, apply, rows, named, own, columns, assume_symmetric, partition, check, callback, tolerances, settings,
         )
 
     def _chosen(self):

@@ -38,7 +38,7 @@ fn product(rows: usize, function: Py<PyAny>, raised: &Raised) -> impl solver::so
 impl Prepared {
     /// Prepares a solve by `method` (cg, pipelined-cg, block-cg, minres) with a matrix, or with the product of `apply` on `rows` rows.
     #[new]
-    #[pyo3(signature = (method, matrix, apply, rows, precond, custom_precond, columns, assume_symmetric, check, callback, tolerances, running))]
+    #[pyo3(signature = (method, matrix, apply, rows, precond, custom_precond, columns, assume_symmetric, partition, check, callback, tolerances, running))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -50,6 +50,7 @@ impl Prepared {
         custom_precond: Option<Py<PyAny>>,
         columns: usize,
         assume_symmetric: bool,
+        partition: &str,
         check: bool,
         callback: Option<Py<PyAny>>,
         tolerances: Tolerances,
@@ -76,6 +77,7 @@ impl Prepared {
         let mut settings = with_running!(settings, &running, py)
             .columns(columns)
             .assume_symmetric(assume_symmetric)
+            .partition(partition.parse().map_err(|error| raised(py, &error))?)
             .check_products(check);
         if let Some(name) = precond {
             settings = settings.precond(&name).map_err(|error| raised(py, &error))?;

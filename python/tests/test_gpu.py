@@ -99,6 +99,19 @@ def test_a_list_of_gpus_is_a_device_of_a_call(call):
 
 
 @with_two_gpus
+def test_the_rows_of_a_list_of_gpus_are_divided_by_coordinates(tmp_path):
+    grid = solver.generate("poisson2d:60x60")
+    points = np.stack(np.meshgrid(np.arange(60.0), np.arange(60.0), indexing="ij"), axis=-1).reshape(-1, 2)
+    np.save(tmp_path / "points.npy", points)
+    b = grid @ np.ones(3600)
+    for a, partition in (grid, f"coordinates:{tmp_path / 'points.npy'}"), ("poisson2d:60x60", "coordinates"):
+        prepared = solver.Cg(a, rtol=1e-11, device="cuda:0,1", partition=partition)
+        assert "by coordinates" in prepared.device
+        answer = prepared.solve(b)
+        assert answer.converged and np.abs(answer.x - 1).max() <= 1e-7
+
+
+@with_two_gpus
 def test_a_solve_on_a_list_of_gpus_is_prepared_once():
     a = poisson()
     b, x = solution(a)
