@@ -5,12 +5,15 @@
 //! no thread waits for another, entries keep their order within a row, duplicates are summed in that order, and the matrix is the
 //! same for any number of threads. The only additional memory is one cursor per row and piece. The cursors of the last piece
 //! become the row offsets. If rows are short, there are fewer pieces.
+//!
+//! If the result has the rows in another order, the cursors are still those of the rows as the entries name them, so that no entry is
+//! renumbered: only the starts follow the order of the result.
 
 use super::Csr;
 use super::finish::{Duplicates, Width, finish, narrow};
 use crate::error::Result;
 use crate::memory::fetch;
-use crate::parallel::{run_all, threads_for, zeros};
+use crate::parallel::{run_all, tabulate, threads_for, zeros};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A source of entries that can be read twice.
@@ -25,6 +28,10 @@ pub(crate) trait Entries: Sync {
     fn most(&self) -> usize;
     /// Cuts the entries into at most `pieces` pieces.
     fn cut(&self, pieces: usize) -> Result<Vec<Self::Piece>>;
+    /// Returns the rows in the order of the result, if it is another one.
+    fn order(&self) -> Option<&[u32]> {
+        None
+    }
     /// Calls `visit(row)` for each entry of a piece. Returns the number of stored entries, including skipped ones.
     fn rows(&self, piece: &Self::Piece, visit: impl FnMut(u32)) -> Result<u64>;
     /// Calls `visit(row, column)` for the same entries, and returns the same number.
@@ -62,20 +69,30 @@ pub(super) struct Rows<W> {
 pub(super) fn by_row<W: Width, E: Entries>(entries: &E, mirror: Option<f64>) -> Result<Rows<W>> {
     let rows = entries.shape().0;
     let pieces = entries.cut(piece_count::<W, E>(entries, mirror.is_some()))?;
-    let mut offsets: Vec<W> = zeros(rows + 1)?;
+    let mut ends: Vec<W> = zeros(rows + 1)?;
     let mut earlier = (1..pieces.len()).map(|_| zeros(rows)).collect::<Result<Vec<Vec<W>>>>()?;
     let mut cursors: Vec<&mut [W]> = earlier.iter_mut().map(|cursors| &mut cursors[..]).collect();
-    cursors.push(&mut offsets[1..]);
+    cursors.push(&mut ends[1..]);
 
     let tasks = pieces.iter().zip(&mut cursors).collect();
     let counted = run_all(tasks, |(piece, counts)| count(entries, piece, counts, mirror.is_some()));
     entries.check(sum(counted)?)?;
-    let total = counts_to_starts(&mut cursors, rows);
+    let total = match entries.order() {
+        None => counts_to_starts(&mut cursors, 0..rows),
+        Some(order) => counts_to_starts(&mut cursors, order.iter().map(|row| *row as usize)),
+    };
     let slots = Slots::new(total, entries.valued())?;
     let tasks = pieces.iter().zip(&mut cursors).collect();
     let placed = run_all(tasks, |(piece, cursors)| write_entries(entries, piece, cursors, &slots, mirror));
     entries.check(sum(placed)?)?;
     drop(earlier);
+    let offsets = match entries.order() {
+        None => ends,
+        Some(order) => {
+            let end = |before: &u32| ends[*before as usize + 1];
+            tabulate(rows + 1, |at| at.checked_sub(1).map_or(W::default(), |before| end(&order[before])))?
+        }
+    };
     let (columns, values) = slots.filled();
     Ok(Rows { offsets, columns, values })
 }
@@ -120,10 +137,11 @@ fn count<W: Width, E: Entries>(
     stored
 }
 
-/// Replaces counts by the slots of first entries, row by row and within a row piece by piece. Returns the sum of the counts.
-fn counts_to_starts<W: Width>(cursors: &mut [&mut [W]], rows: usize) -> usize {
+/// Replaces counts by the slots of first entries, row by row in this order and within a row piece by piece. Returns the sum of the
+/// counts.
+fn counts_to_starts<W: Width>(cursors: &mut [&mut [W]], order: impl Iterator<Item = usize>) -> usize {
     let mut total = 0;
-    for row in 0..rows {
+    for row in order {
         for cursors in cursors.iter_mut() {
             let count = cursors[row].at();
             cursors[row] = W::of(total);
@@ -147,13 +165,19 @@ impl Slots {
         Ok(Slots { cols, values: u64::counters(if valued { entries } else { 0 })? })
     }
 
-    /// Writes an entry. An index out of range, possible if the entries differ from those counted, is ignored; later checks
+    /// Writes the column of an entry. An index out of range, possible if the entries differ from those counted, is ignored; later checks
     /// report the difference.
     #[inline(always)]
-    fn put(&self, index: usize, col: u32, value: f64) {
+    fn put(&self, index: usize, col: u32) {
         if let Some(slot) = self.cols.get(index) {
             slot.store(col, Ordering::Relaxed);
         }
+    }
+
+    /// Does the same with the value.
+    #[inline(always)]
+    fn put_valued(&self, index: usize, col: u32, value: f64) {
+        self.put(index, col);
         if let Some(slot) = self.values.get(index) {
             slot.store(value.to_bits(), Ordering::Relaxed);
         }
@@ -181,31 +205,55 @@ fn write_entries<W: Width, E: Entries>(
     slots: &Slots,
     mirror: Option<f64>,
 ) -> Result<u64> {
-    let mut batch = Batch::new(|entries: &[(u32, u32, f64)]| {
-        let mut slot_indices = [0; BATCH];
-        for &(row, ..) in entries {
-            fetch(cursors, row as usize);
-        }
-        for (index, &(row, ..)) in slot_indices.iter_mut().zip(entries) {
-            let next = &mut cursors[row as usize];
-            *index = next.at();
-            *next = W::of(*index + 1);
-            slots.fetch(*index);
-        }
-        for (&index, &(_, col, value)) in slot_indices.iter().zip(entries) {
-            slots.put(index, col, value);
-        }
-    });
-    let stored = entries.entries(piece, |row, col, value| {
-        batch.add((row, col, value));
-        if let Some(sign) = mirror
-            && row != col
-        {
-            batch.add((col, row, sign * value));
+    if entries.valued() {
+        let put = |index: usize, (_, col, value): (u32, u32, f64)| slots.put_valued(index, col, value);
+        let mut batch = Batch::new(placing(cursors, slots, |&(row, ..)| row, put));
+        let stored = entries.entries(piece, |row, col, value| {
+            batch.add((row, col, value));
+            if let Some(sign) = mirror
+                && row != col
+            {
+                batch.add((col, row, sign * value));
+            }
+        });
+        batch.run();
+        return stored;
+    }
+    let put = |index: usize, (_, col): (u32, u32)| slots.put(index, col);
+    let mut batch = Batch::new(placing(cursors, slots, |&(row, _)| row, put));
+    let stored = entries.entries(piece, |row, col, _| {
+        batch.add((row, col));
+        if mirror.is_some() && row != col {
+            batch.add((col, row));
         }
     });
     batch.run();
     stored
+}
+
+/// Returns the work on a batch of entries: `put` gets the slot of each.
+#[inline(always)]
+fn placing<T: Copy, W: Width>(
+    cursors: &mut [W],
+    slots: &Slots,
+    row: impl Fn(&T) -> u32,
+    put: impl Fn(usize, T),
+) -> impl FnMut(&[T]) {
+    move |entries| {
+        let mut slot_indices = [0; BATCH];
+        for entry in entries {
+            fetch(cursors, row(entry) as usize);
+        }
+        for (index, entry) in slot_indices.iter_mut().zip(entries) {
+            let next = &mut cursors[row(entry) as usize];
+            *index = next.at();
+            *next = W::of(*index + 1);
+            slots.fetch(*index);
+        }
+        for (&index, entry) in slot_indices.iter().zip(entries) {
+            put(index, *entry);
+        }
+    }
 }
 
 /// Collects items and processes them in batches. If the items access distant memory, the cache misses of a batch then overlap.

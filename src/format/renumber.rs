@@ -9,7 +9,7 @@ use super::pieces::each;
 use super::{Csr, Pattern, Values};
 use crate::error::{Error, Result};
 use crate::memory::fetch;
-use crate::parallel::{tabulate, zeros};
+use crate::parallel::tabulate;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,13 +21,11 @@ impl Csr {
         if rows != cols {
             return Err(Error::NotSquare { rows, cols, solver: "a symmetric permutation" });
         }
-        let mut numbers: Vec<u32> = zeros(rows)?;
-        order.iter().zip(0..).for_each(|(&row, number)| numbers[row as usize] = number);
         let rows = tabulate(order.len(), |number| {
             let range = self.row_range(order[number] as usize);
             [range.start, range.end]
         })?;
-        let entries = Renumbered { matrix: self, rows, numbers };
+        let entries = Renumbered { matrix: self, rows, order };
         if narrow(self.nnz(), false) { build::<u32>(&entries) } else { build::<u64>(&entries) }
     }
 }
@@ -45,13 +43,13 @@ fn build<W: Width>(entries: &Renumbered<'_>) -> Result<Csr> {
     Csr::with_pattern(Arc::new(pattern), values)
 }
 
-/// The entries of the transpose, by its columns.
+/// The entries of the transpose, by its columns. Their rows are named as in the matrix, and the columns by their new numbers.
 struct Renumbered<'a> {
     matrix: &'a Csr,
     /// The entries of the row of the matrix with each new number, from the first to before the second.
     rows: Vec<[usize; 2]>,
-    /// The new number of each row.
-    numbers: Vec<u32>,
+    /// The row of each new number.
+    order: &'a [u32],
 }
 
 impl Renumbered<'_> {
@@ -80,6 +78,10 @@ impl Entries for Renumbered<'_> {
 
     fn shape(&self) -> (usize, usize) {
         (self.matrix.cols(), self.matrix.rows())
+    }
+
+    fn order(&self) -> Option<&[u32]> {
+        Some(self.order)
     }
 
     fn valued(&self) -> bool {
@@ -116,7 +118,7 @@ impl Entries for Renumbered<'_> {
     fn places(&self, piece: &Range<usize>, mut visit: impl FnMut(u32, u32)) -> Result<u64> {
         self.each_row(piece, |number, entries| {
             let columns = &self.matrix.col_indices()[entries];
-            columns.iter().for_each(|&column| visit(self.numbers[column as usize], number));
+            columns.iter().for_each(|&column| visit(column, number));
         });
         Ok(self.entries_of(piece))
     }
@@ -131,7 +133,7 @@ impl Entries for Renumbered<'_> {
                     Values::F32(values) => f64::from_bits(u64::from(values[entry].to_bits())),
                     other => other.get(entry),
                 };
-                visit(self.numbers[column as usize], number, value);
+                visit(column, number, value);
             }
         });
         Ok(self.entries_of(piece))

@@ -1,6 +1,6 @@
 //! The part of a vector that this process has: all of it, or the rows of a rank. Sums over all ranks, and the entries of other ranks.
 
-use super::rounding::{sum_and_lost, sum_in_parts};
+use super::rounding::{sum_and_lost, sum_in_parts, sums_in_parts};
 use crate::device::distributed::Halo;
 use crate::operator::PartSums;
 use std::borrow::Cow;
@@ -48,6 +48,11 @@ impl<'a> Part<'a> {
     /// Does the same for `count` terms of this process, on all threads.
     pub fn sum_of(self, count: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
         self.join(sum_in_parts(count, term))
+    }
+
+    /// Does the same for several sums in one pass.
+    pub fn sums_of<const N: usize>(self, count: usize, terms: impl Fn(usize) -> [f64; N] + Sync) -> [f64; N] {
+        sums_in_parts(count, terms).map(|sum| self.join(sum))
     }
 
     /// Adds the sums of the parts of this process, which a device has computed, as [`sum_of`](Part::sum_of) does.

@@ -37,11 +37,27 @@ pub(super) fn sum_and_lost(terms: impl Iterator<Item = f64>) -> [f64; 2] {
     [total.sum, total.lost]
 }
 
-/// Does the same for `count` terms on all threads. The bits do not depend on the number of threads.
+/// Computes a sum of `count` terms on all threads, and the sum of its rounding errors. The bits do not depend on the number of threads.
 pub(super) fn sum_in_parts(count: usize, term: impl Fn(usize) -> f64 + Sync) -> [f64; 2] {
-    let part = |first: usize| sum_and_lost((first..(first + SUM_PART).min(count)).map(&term));
-    let parts: Vec<[f64; 2]> = (0..count).into_par_iter().step_by(SUM_PART).map(part).collect();
-    sum_and_lost(parts.into_iter().flatten())
+    sums_in_parts(count, |i| [term(i)])[0]
+}
+
+/// Does the same for several sums in one pass. Each has the bits that it has alone.
+pub(super) fn sums_in_parts<const N: usize>(
+    count: usize,
+    terms: impl Fn(usize) -> [f64; N] + Sync,
+) -> [[f64; 2]; N] {
+    let part = |first: usize| {
+        let mut totals = [Total::default(); N];
+        for i in first..(first + SUM_PART).min(count) {
+            totals.iter_mut().zip(terms(i)).for_each(|(total, term)| total.add(term));
+        }
+        totals
+    };
+    let parts: Vec<[Total; N]> = (0..count).into_par_iter().step_by(SUM_PART).map(part).collect();
+    std::array::from_fn(|which| {
+        sum_and_lost(parts.iter().flat_map(|totals| [totals[which].sum, totals[which].lost]))
+    })
 }
 
 #[cfg(test)]
@@ -61,6 +77,17 @@ mod tests {
             _ => 1.0,
         };
         assert_eq!(sum_of(100_000, &term), 99_998.0);
+    }
+
+    #[test]
+    fn sums_of_one_pass_have_the_bits_of_sums_alone() {
+        let terms =
+            [|i: usize| (i as f64).sin(), |i: usize| 1e9 * (i as f64).cos(), |i: usize| 1.0 / (1 + i) as f64];
+        let together = sums_in_parts(50_001, |i| terms.map(|term| term(i)));
+        for (together, term) in together.iter().zip(terms) {
+            let alone = sum_in_parts(50_001, term);
+            assert_eq!(together.map(f64::to_bits), alone.map(f64::to_bits));
+        }
     }
 
     #[test]

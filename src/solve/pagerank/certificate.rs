@@ -72,30 +72,28 @@ fn measured_here(problem: &RankProblem<'_>, x: &[f64]) -> [f64; 3] {
     let contributions = collected(n, |j| if out[j] > 0.0 { x[j] / out[j] } else { 0.0 });
     let stranded = part.sum_of(n, |vertex| if out[vertex] == 0.0 { x[vertex] } else { 0.0 });
     let contributions = part.complete(&contributions);
+    let there = links.inflow_there(&contributions);
     // One rounding for each product, a few for the sum.
-    let inflow = links.inflow_there(&contributions).unwrap_or_else(|| match incoming.values() {
-        Values::Ones => {
-            incoming.map_rows(|i| total(incoming.row_columns(i), |_, j| contributions[j as usize]))
-        }
-        values => incoming.map_rows(|i| {
+    let inflow_of = |i: usize| match (&there, incoming.values()) {
+        (Some(inflow), _) => inflow[i],
+        (None, Values::Ones) => total(incoming.row_columns(i), |_, j| contributions[j as usize]),
+        (None, values) => {
             let start = incoming.row_range(i).start;
             total(incoming.row_columns(i), |at, j| values.get(start + at) * contributions[j as usize])
-        }),
-    });
-    drop(contributions);
+        }
+    };
     let map = rank_map(problem, stranded);
-    // F(x) - x of a vertex, and the magnitude of the terms that are rounded. It is computed for each of the two sums: storing it
-    // takes longer.
-    let row = |i: usize| {
-        let v = map.teleport.map_or(map.even, |v| v[i]);
+    // F(x) - x of a vertex, the magnitude of the terms that are rounded, and x.
+    part.sums_of(n, |i| {
+        let (v, inflow) = (map.teleport.map_or(map.even, |v| v[i]), inflow_of(i));
         let kept = if map.keeps && out[i] == 0.0 { x[i] } else { 0.0 };
         let spread = if map.by_teleport { map.spread * v } else { map.spread };
         let jump = (1.0 - map.damping) * v;
-        let image = map.damping * (inflow[i] + kept + spread) + jump;
+        let image = map.damping * (inflow + kept + spread) + jump;
         // The rounded terms have at most the magnitude of `image`; x itself is exact.
-        (image - x[i], image.abs() + map.damping * (inflow[i].abs() + kept.abs() + spread.abs()) + jump.abs())
-    };
-    [part.sum_of(n, |i| row(i).0.abs()), part.sum_of(n, |i| row(i).1), part.sum_of(n, |i| x[i])]
+        let terms = map.damping * (inflow.abs() + kept.abs() + spread.abs()) + jump.abs();
+        [(image - x[i]).abs(), image.abs() + terms, x[i]]
+    })
 }
 
 /// Does the same on the device that has the links; none if the host must do it.
@@ -132,6 +130,10 @@ const SUMS: usize = 4;
 
 /// Computes the sum over a row, with the rounding error of each partial sum accumulated separately (D. Knuth's two-sum).
 fn total(columns: &[u32], term: impl Fn(usize, u32) -> f64) -> f64 {
+    if columns.len() <= SUMS {
+        // Each partial sum is one term, and exact.
+        return sum(columns.iter().enumerate().map(|(at, &column)| term(at, column)));
+    }
     let (mut sums, mut lost) = ([0.0; SUMS], [0.0; SUMS]);
     let mut add = |lane: usize, term: f64| {
         let next = sums[lane] + term;

@@ -13,10 +13,11 @@ use crate::device::distributed::Halo;
 use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Values};
 use crate::operator::Inflow;
-use crate::parallel::{lock, tabulate, zeros};
+use crate::parallel::{lock, run_all, split_front, tabulate, zeros};
 use crate::solve::part::Part;
 use crate::solve::rounding::sum;
 use rayon::prelude::*;
+use std::cmp::Reverse;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -247,20 +248,48 @@ fn order(graph: &Csr) -> Result<Option<Vec<u32>>> {
     if n < MANY || !Links::are_scattered(graph) {
         return Ok(None);
     }
-    let outgoing = |vertex: u32| graph.row_range(vertex as usize).len();
-    let incoming = graph.column_lengths()?;
-    // The sorts keep vertices with equal keys in their order, so that the second one keeps the order of the first.
-    let vertices: Vec<u32> = (0..n as u32).collect();
-    let vertices = by_decreasing(&vertices, |vertex| incoming[vertex as usize] as usize)?;
-    let vertices = by_decreasing(&vertices, outgoing)?;
-    let cached: usize = vertices[..CACHED].iter().map(|&vertex| outgoing(vertex)).sum();
+    let outgoing = tabulate(n, |vertex| graph.row_range(vertex).len() as u32)?;
+    let vertices = by_links(&outgoing, &graph.column_lengths()?)?;
+    let cached: usize = vertices[..CACHED].iter().map(|&vertex| outgoing[vertex as usize] as usize).sum();
     let pays = cached as f64 >= SHARE * graph.nnz() as f64;
     Ok(pays.then_some(vertices))
 }
 
-/// Sorts vertices by decreasing key. Vertices with the same key keep their order. A counting sort: the keys are at most the
-/// number of links.
-fn by_decreasing(vertices: &[u32], key: impl Fn(u32) -> usize) -> Result<Vec<u32>> {
+/// Sorts the vertices by decreasing number of outgoing links, then by decreasing number of incoming links. Vertices with equal numbers
+/// keep their order.
+fn by_links(outgoing: &[u32], incoming: &[u32]) -> Result<Vec<u32>> {
+    let all: Vec<u32> = (0..outgoing.len() as u32).collect();
+    let (mut vertices, ends) = by_decreasing(&all, outgoing)?;
+    drop(all);
+    // The vertices of a class are read in increasing order, which is faster than sorting all of them by incoming links first.
+    let mut rest = &mut vertices[..];
+    let mut begin = 0;
+    let mut classes = Vec::new();
+    for end in ends {
+        let class = split_front(&mut rest, end as usize - std::mem::replace(&mut begin, end as usize));
+        if class.len() > 1 {
+            classes.push(class);
+        }
+    }
+    let sorted: Result<Vec<()>> = run_all(classes, |class: &mut [u32]| {
+        let largest = class.iter().map(|&vertex| incoming[vertex as usize]).max().unwrap_or(0) as usize;
+        // A counting sort passes over all keys up to the largest.
+        if largest > 4 * class.len() {
+            class.sort_by_key(|&vertex| Reverse(incoming[vertex as usize]));
+        } else {
+            class.copy_from_slice(&by_decreasing(class, incoming)?.0);
+        }
+        Ok(())
+    })
+    .into_iter()
+    .collect();
+    sorted.map(|_| vertices)
+}
+
+/// Sorts vertices by their keys, from the largest on. Vertices with the same key keep their order. Returns them, and the end of the
+/// vertices with each key. A counting sort: the keys are at most the number of links.
+fn by_decreasing(vertices: &[u32], keys: &[u32]) -> Result<(Vec<u32>, Vec<u32>)> {
+    let key = |vertex: u32| keys[vertex as usize] as usize;
     let largest = vertices.iter().map(|&vertex| key(vertex)).max().unwrap_or(0);
     // The place of the next vertex with each key, from the largest key on.
     let mut places: Vec<u32> = zeros(largest + 2)?;
@@ -272,7 +301,8 @@ fn by_decreasing(vertices: &[u32], key: impl Fn(u32) -> usize) -> Result<Vec<u32
         sorted[*place as usize] = vertex;
         *place += 1;
     }
-    Ok(sorted)
+    places.truncate(largest + 1);
+    Ok((sorted, places))
 }
 
 /// Counts the near neighbours in the lists of links of a sample of vertices, and all neighbours.
@@ -318,13 +348,16 @@ mod tests {
     }
 
     #[test]
-    fn vertices_with_equal_keys_keep_their_order() {
-        for (n, keys) in [(0, 1), (1, 1), (1000, 1), (1000, 7), (1000, 100_000)] {
-            let key = |vertex: u32| vertex.wrapping_mul(2_654_435_761) as usize % keys;
-            let vertices: Vec<u32> = (0..n).map(|i| i * 577 % n.max(1)).collect();
-            let mut expected = vertices.clone();
-            expected.sort_by_key(|&vertex| std::cmp::Reverse(key(vertex)));
-            assert_eq!(by_decreasing(&vertices, key).unwrap(), expected, "{n} vertices, {keys} keys");
+    fn vertices_are_sorted_by_both_numbers_of_links_and_else_keep_their_order() {
+        for (n, most) in [(0, 1), (1, 1), (1000, 1), (1000, 7), (1000, 100_000)] {
+            let numbers = |factor: u32| (1..=n).map(|i| factor.wrapping_mul(i) % most).collect::<Vec<u32>>();
+            let (outgoing, incoming) = (numbers(2_654_435_761), numbers(40_503));
+            let (few, several) = (vec![3; n as usize], outgoing.iter().map(|links| links % 5).collect());
+            for outgoing in [outgoing, few, several] {
+                let mut expected: Vec<u32> = (0..n).collect();
+                expected.sort_by_key(|&v| Reverse((outgoing[v as usize], incoming[v as usize])));
+                assert_eq!(by_links(&outgoing, &incoming).unwrap(), expected, "{n} vertices, {most} numbers");
+            }
         }
     }
 

@@ -4,11 +4,12 @@
 //! vertices by decreasing number of links if that makes gathers faster: the vertices of a rank that are read most are then
 //! neighbours in the complete vectors of all ranks.
 
-use super::{CACHED, Links, MANY, SHARE, by_decreasing, checked_weights, near_neighbours};
+use super::{CACHED, Links, MANY, SHARE, by_links, checked_weights, near_neighbours};
 use crate::backend::distributed::{ColumnCounts, RankRows, transposed};
 use crate::device::Ranks;
 use crate::error::Result;
 use crate::format::Csr;
+use crate::parallel::tabulate;
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -62,10 +63,8 @@ fn sum(ranks: &Ranks, mine: usize) -> usize {
 /// Returns the vertices of this rank by decreasing number of outgoing links, then by decreasing number of incoming links, if this
 /// order is beneficial on all ranks together.
 fn order(ranks: &Ranks, incoming: &Csr, degrees: &[u32]) -> Result<Option<Vec<u32>>> {
-    let vertices: Vec<u32> = (0..degrees.len() as u32).collect();
-    let vertices = by_decreasing(&vertices, |vertex| incoming.row_range(vertex as usize).len());
-    let vertices = vertices.and_then(|all| by_decreasing(&all, |vertex| degrees[vertex as usize] as usize));
-    let vertices = ranks.agreed(vertices)?;
+    let lengths = tabulate(incoming.rows(), |vertex| incoming.row_range(vertex).len() as u32);
+    let vertices = ranks.agreed(lengths.and_then(|lengths| by_links(degrees, &lengths)))?;
     let cached = vertices.iter().take(CACHED / ranks.size()).map(|&vertex| degrees[vertex as usize] as usize);
     let pays = sum(ranks, cached.sum()) as f64 >= SHARE * sum(ranks, incoming.nnz()) as f64;
     Ok(pays.then_some(vertices))
