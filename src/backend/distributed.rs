@@ -24,7 +24,7 @@ use crate::operator::{Cost, DotInto, LinearOperator, Operator};
 use crate::scalar::Scalar;
 pub use complete::complete_operator;
 use ghosts::Ghosts;
-pub use moves::rows_of_parts;
+pub use moves::{rows_of_parts, rows_of_shared};
 pub use parts::{RowParts, cut_lengths, moved, owner};
 use std::fmt;
 use std::sync::Arc;

@@ -133,7 +133,7 @@ impl RankMatrix {
         let plan = matrix.map(|matrix| Plan::of(matrix, ranks.size(), purpose)).transpose();
         let plan = ranks.agreed(plan)?;
         let named = matrix.map_or("", Matrix::name);
-        RankMatrix::planned(ranks, (matrix, plan), (&purpose.partition, named), |starts| {
+        RankMatrix::planned(ranks, (matrix, plan), (&purpose.partition, named, None), |starts| {
             scatter(ranks, matrix.map(|matrix| &*matrix.csr), starts)
         })
     }
@@ -147,17 +147,18 @@ impl RankMatrix {
     ) -> Result<RankMatrix> {
         let plan = ranks.is_first().then(|| Plan::of(matrix, ranks.size(), purpose)).transpose();
         let first = Some(matrix).filter(|_| ranks.is_first());
-        RankMatrix::planned(ranks, (first, ranks.agreed(plan)?), (&purpose.partition, named), |starts| {
+        let divided = (&purpose.partition, named, Some(&*matrix.csr));
+        RankMatrix::planned(ranks, (first, ranks.agreed(plan)?), divided, |starts| {
             matrix.csr.row_band(starts[ranks.rank()]..starts[ranks.rank() + 1])
         })
     }
 
     /// Distributes the rows by the plan of the first rank, which has the matrix and passes its name. `rows` returns the rows of this
-    /// rank.
+    /// rank. All ranks may see the matrix and pass it.
     fn planned(
         ranks: &Ranks,
         (matrix, plan): (Option<&Matrix>, Option<Plan>),
-        (partition, named): (&Partition, &str),
+        (partition, named, shared): (&Partition, &str, Option<&Csr>),
         rows: impl FnOnce(&[usize]) -> Result<Csr>,
     ) -> Result<RankMatrix> {
         let starts = plan.as_ref().map_or_else(Vec::new, |plan| plan.starts.clone());
@@ -169,7 +170,7 @@ impl RankMatrix {
         let (nnz, together) = (numbers[0], numbers[1] as usize);
         let rows = ranks.agreed(rows(&starts))?;
         let name = matrix.map_or_else(String::new, Matrix::title);
-        let held = Held { starts: &starts, together, name: named };
+        let held = Held { starts: &starts, together, name: named, shared };
         let rows = Arc::new(held.divide(ranks, rows, partition)?);
         let facts = RankFacts {
             name,

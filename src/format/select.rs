@@ -8,6 +8,15 @@ use crate::error::Result;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Sorts the entries of a row by column. Repeated entries stay in their order.
+fn sort_row<T: Copy>(columns: &mut [u32], values: &mut [T]) {
+    let mut entries: Vec<(u32, T)> = columns.iter().copied().zip(values.iter().copied()).collect();
+    entries.sort_by_key(|(column, _)| *column);
+    for (at, entry) in entries.into_iter().enumerate() {
+        (columns[at], values[at]) = entry;
+    }
+}
+
 impl Csr {
     /// Returns the entries on and below the diagonal.
     pub fn lower_triangle(&self) -> Result<Csr> {
@@ -111,11 +120,15 @@ impl Csr {
                 &lengths,
                 self.pattern().repeats,
                 |row, columns_out, values_out| {
-                    let entry = |at: usize| (number(self.col_indices()[at]), values[at]);
-                    let mut entries: Vec<_> = from(row).map(entry).collect();
-                    entries.sort_by_key(|(column, _)| *column);
-                    for (to, (column, value)) in entries.into_iter().enumerate() {
-                        (columns_out[to], values_out[to]) = (column, value);
+                    let (mut before, mut in_order) = (0, true);
+                    for (to, column) in columns_out.iter_mut().zip(&self.col_indices()[from(row)]) {
+                        *to = number(*column);
+                        in_order &= before <= *to;
+                        before = *to;
+                    }
+                    values_out.copy_from_slice(&values[from(row)]);
+                    if !in_order {
+                        sort_row(columns_out, values_out);
                     }
                 },
             )

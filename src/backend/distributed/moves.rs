@@ -1,11 +1,11 @@
-//! Moves rows that ranks hold in ranges to the ranks of their parts.
+//! Gives the ranks the rows of their parts: rows that ranks hold in ranges move, and rows of a matrix that all ranks see are copied.
 
 use super::RankRows;
 use super::transpose::swap_rows;
 use crate::device::{Ranks, RowNumbers};
 use crate::error::Result;
 use crate::format::Csr;
-use crate::parallel::zeros;
+use crate::parallel::{room, zeros};
 use std::ops::Range;
 
 /// Moves each row to the rank of its part. This rank has the rows `starts[rank]..starts[rank + 1]`, and `parts` has the part of each.
@@ -30,6 +30,31 @@ pub fn rows_of_parts(ranks: &Ranks, starts: &[usize], rows: Csr, parts: &[u32]) 
     let mine = ranks.agreed(stacked(received))?;
     let rows = RankRows::new(ranks, &order.starts, mine)?;
     Ok(RankRows { numbers: RowNumbers::Listed(given.into()), ..rows })
+}
+
+/// Does the same for a matrix that all ranks see, as threads of one process do: each rank copies the rows of its part.
+pub fn rows_of_shared(ranks: &Ranks, matrix: &Csr, parts: &[u32]) -> Result<RankRows> {
+    let of_all = ranks.swap(&vec![parts.to_vec(); ranks.size()])?.concat();
+    let mut starts = vec![0; ranks.size() + 1];
+    of_all.iter().for_each(|part| starts[*part as usize + 1] += 1);
+    (0..ranks.size()).for_each(|part| starts[part + 1] += starts[part]);
+    let copied = || -> Result<(Vec<u32>, Csr)> {
+        let mut next = starts.clone();
+        let mut numbers: Vec<u32> = zeros(of_all.len())?;
+        for (number, part) in numbers.iter_mut().zip(&of_all) {
+            *number = next[*part as usize] as u32;
+            next[*part as usize] += 1;
+        }
+        let (here, rows) = (ranks.rank() as u32, starts[ranks.rank() + 1] - starts[ranks.rank()]);
+        let mut mine = room(rows)?;
+        mine.extend((0..).zip(&of_all).filter(|(_, part)| **part == here).map(|(row, _)| row));
+        let rows = matrix.renumbered(&mine, matrix.rows(), |column| numbers[column as usize])?;
+        Ok((mine, rows))
+    };
+    let (mine, rows) = ranks.agreed(copied())?;
+    drop(of_all);
+    let rows = RankRows::new(ranks, &starts, rows)?;
+    Ok(RankRows { numbers: RowNumbers::Listed(mine.into()), ..rows })
 }
 
 /// Joins rows one below the other.
@@ -116,6 +141,10 @@ mod tests {
             let parts: Vec<u32> = own.clone().map(|row| part(row) as u32).collect();
             let rows = rows_of_parts(ranks, &starts, matrix.row_band(own)?, &parts)?;
             let range = rows.halo.rows();
+            let copied = rows_of_shared(ranks, matrix, &parts)?;
+            assert!(copied.matrix == rows.matrix && copied.halo.rows() == range);
+            assert_eq!(copied.numbers.listed(), rows.numbers.listed());
+            assert!(copied.halo.all_parts().eq(rows.halo.all_parts()));
             assert_eq!(rows.numbers.listed().unwrap(), &order[range.clone()]);
             let halo = &rows.halo;
             let whole = (*rows.matrix).clone().with_columns(n, |column| halo.column(column))?;

@@ -50,7 +50,7 @@ impl Division {
         if partition.is_in_order() {
             return Ok(Division::in_order(partition::by_entries(matrix, parts, together)));
         }
-        let held = Held { starts: &[0, matrix.rows()], together, name };
+        let held = Held { starts: &[0, matrix.rows()], together, name, shared: None };
         let found = in_threads(1, |ranks| held.parts(ranks, matrix, partition, parts)).swap_remove(0)?;
         let mut starts = vec![0; parts + 1];
         found.iter().for_each(|part| starts[*part as usize + 1] += 1);

@@ -93,7 +93,7 @@ impl RankMatrix {
         let verdict = || symmetry::symmetry(ranks, &starts, &own);
         let note = judged(file.symmetric, purpose.assume_symmetric, purpose.precond, verdict)?;
         let name = what.to_string_lossy().into_owned();
-        let held = Held { starts: &starts, together, name: &name };
+        let held = Held { starts: &starts, together, name: &name, shared: None };
         let rows = Arc::new(held.divide(ranks, own, &purpose.partition)?);
         let facts = RankFacts {
             name,
@@ -129,7 +129,7 @@ impl RankMatrix {
         let together = common_multiple(precond.together().max(1), unknowns);
         let text = text.cut(ranks, together)?;
         let (name, nnz) = (what.to_string_lossy().into_owned(), ranks.total(text.rows.nnz() as u64));
-        let held = Held { starts: &text.starts, together, name: &name };
+        let held = Held { starts: &text.starts, together, name: &name, shared: None };
         let rows = Arc::new(held.divide(ranks, text.rows, &purpose.partition)?);
         let facts = RankFacts {
             name,

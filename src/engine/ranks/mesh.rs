@@ -56,7 +56,7 @@ impl RankMatrix {
         let rows = rows.and_then(|rows| Plan::check_values(&rows, purpose).map(|()| rows));
         let rows: Csr = ranks.agreed(rows)?;
         let name = what.to_string_lossy().into_owned();
-        let held = Held { starts: &starts, together, name: &name };
+        let held = Held { starts: &starts, together, name: &name, shared: None };
         let rows = Arc::new(held.divide(ranks, rows, &purpose.partition)?);
         let facts = RankFacts {
             name,

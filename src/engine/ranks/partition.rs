@@ -1,7 +1,7 @@
 //! Partitions of the rows of a matrix over ranks.
 //!
 //! The ranks first hold ranges of the rows in the order of the matrix. A partition gives each group of rows that belong together a part,
-//! and the rows then move to the ranks of their parts.
+//! and the rows then move to the ranks of their parts. Ranks that see the whole matrix copy them from there.
 
 mod bisection;
 mod graph;
@@ -14,7 +14,7 @@ mod metis;
 mod points;
 mod setting;
 
-use crate::backend::distributed::{RankRows, rows_of_parts};
+use crate::backend::distributed::{RankRows, rows_of_parts, rows_of_shared};
 use crate::device::Ranks;
 use crate::error::Result;
 use crate::format::Csr;
@@ -32,6 +32,8 @@ pub(super) struct Held<'a> {
     pub together: usize,
     /// The name of the matrix, on the first rank.
     pub name: &'a str,
+    /// The matrix, if all ranks see it.
+    pub shared: Option<&'a Csr>,
 }
 
 impl Held<'_> {
@@ -56,7 +58,7 @@ impl Held<'_> {
         Ok(of_rows)
     }
 
-    /// Moves the rows to the ranks of their parts, and plans the exchange. All ranks call this together.
+    /// Gives each rank the rows of its part, and plans the exchange. All ranks call this together.
     pub fn divide(&self, ranks: &Ranks, rows: Csr, partition: &Partition) -> Result<RankRows> {
         if partition.is_in_order() {
             return RankRows::new(ranks, self.starts, rows);
@@ -64,7 +66,13 @@ impl Held<'_> {
         let began = Instant::now();
         let parts = self.parts(ranks, &rows, partition, ranks.size())?;
         let found = began.elapsed().as_secs_f64();
-        let rows = rows_of_parts(ranks, self.starts, rows, &parts)?;
+        let rows = match self.shared {
+            Some(matrix) => {
+                drop(rows);
+                rows_of_shared(ranks, matrix, &parts)?
+            }
+            None => rows_of_parts(ranks, self.starts, rows, &parts)?,
+        };
         if ranks.is_first() {
             let all = began.elapsed().as_secs_f64();
             log::info!(

@@ -71,9 +71,25 @@ impl Cutter<'_> {
         self.points.values[point as usize * self.points.axes + axis]
     }
 
-    fn key(&self, point: u32, axis: usize) -> Key {
+    fn key(&self, (coordinate, point): (u64, u32)) -> Key {
         let number = self.first as u64 + u64::from(point);
-        (Key::from(ordered(self.coordinate(point, axis))) << NUMBER) | Key::from(number)
+        (Key::from(coordinate) << NUMBER) | Key::from(number)
+    }
+
+    /// Sorts these points along an axis.
+    fn sorted(&self, points: &mut [u32], axis: usize) -> Sorted {
+        let keyed = |point: &u32| (ordered(self.coordinate(*point, axis)), *point);
+        let mut keys: Vec<(u64, u32)> = points.par_iter().map(keyed).collect();
+        keys.par_sort_unstable();
+        let mut before = Vec::with_capacity(keys.len() + 1);
+        let mut weight = 0;
+        before.push(weight);
+        for (to, (_, point)) in points.iter_mut().zip(&keys) {
+            *to = *point;
+            weight += self.weights[*point as usize];
+            before.push(weight);
+        }
+        Sorted { keys, before }
     }
 
     /// Cuts each region that has several parts.
@@ -81,16 +97,8 @@ impl Cutter<'_> {
         let (cut, done): (Vec<Region>, Vec<Region>) =
             regions.into_iter().partition(|region| region.parts.len() > 1);
         let axes = self.longest_sides(order, &cut);
-        for (region, axis) in cut.iter().zip(&axes) {
-            order[region.points.clone()].par_sort_unstable_by_key(|point| self.key(*point, *axis));
-        }
-        let sorted: Vec<Sorted> = (cut.iter().zip(&axes))
-            .map(|(region, axis)| {
-                let points = &order[region.points.clone()];
-                let mut before = vec![0];
-                points.iter().for_each(|p| before.push(before[before.len() - 1] + self.weights[*p as usize]));
-                Sorted { keys: points.iter().map(|point| self.key(*point, *axis)).collect(), before }
-            })
+        let sorted: Vec<Sorted> = (cut.iter().zip(axes))
+            .map(|(region, axis)| self.sorted(&mut order[region.points.clone()], axis))
             .collect();
         let below = self.cuts(&cut, &sorted);
         let halves = cut.into_iter().zip(below).flat_map(|(region, below)| {
@@ -159,7 +167,9 @@ impl Cutter<'_> {
         let below = |(region, sorted): (usize, &Sorted)| {
             let last = lows[region];
             let leave = lack(region, without[region]) < -lack(region, with[region]);
-            sorted.keys.partition_point(|key| if leave { *key < last } else { *key <= last })
+            sorted
+                .keys
+                .partition_point(|key| if leave { self.key(*key) < last } else { self.key(*key) <= last })
         };
         sorted.iter().enumerate().map(below).collect()
     }
@@ -172,7 +182,7 @@ impl Cutter<'_> {
         is_below: impl Fn(Key, Key) -> bool,
     ) -> Vec<f64> {
         let weight = |(sorted, end): (&Sorted, &Key)| {
-            sorted.before[sorted.keys.partition_point(|key| is_below(*key, *end))] as f64
+            sorted.before[sorted.keys.partition_point(|key| is_below(self.key(*key), *end))] as f64
         };
         let mut weights: Vec<f64> = sorted.iter().zip(keys).map(weight).collect();
         self.ranks.sum(&mut weights);
@@ -182,7 +192,8 @@ impl Cutter<'_> {
 
 /// The points of this rank in a region, in the order of their keys.
 struct Sorted {
-    keys: Vec<Key>,
+    /// The coordinate of each point, as [`ordered`] bits, and its place among those of this rank.
+    keys: Vec<(u64, u32)>,
     /// The weight of the points before each point, and of all points.
     before: Vec<u64>,
 }
