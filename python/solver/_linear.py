@@ -13,8 +13,9 @@ def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=No
     Returns x and 0 if the true residual b - A x, computed anew, meets the tolerance; otherwise x, the number of iterations, and a
     warning that says why (with maxiter=0 the number is 0, as in SciPy). Beyond SciPy: M, or `precond`, may be the name of a
     preconditioner (`solver preconditioners` lists them), and `backend`, `device`, `precision`, `threads`, `tune` and `time_limit` select
-    where and how the solve runs; `device="cuda:0,1"` or `"cuda:all"` names several GPUs, which share the rows as `partition` says
-    (`"entries"`, `"coordinates"`, `"coordinates:FILE"` or `"graph"`). A matrix that is not symmetric is refused. A and b are of SciPy, NumPy, CuPy, torch, JAX or another library with DLPack; x is of the kind of b.
+    where and how the solve runs; `device="cuda:0,1"` or `"cuda:all"` names several GPUs, which share the rows by `partition`:
+    `"entries"`, `"coordinates"`, `"coordinates:FILE"` or `"graph"`. A matrix that is not symmetric is refused. A and b are of SciPy,
+    NumPy, CuPy, torch, JAX or another library with DLPack; x is of the kind of b.
 
     >>> import numpy as np, scipy.sparse as sp, solver
     >>> A = sp.diags_array([-1, 2.5, -1], offsets=[-1, 0, 1], shape=(100, 100))

@@ -6,8 +6,8 @@
 //! same for any number of threads. The only additional memory is one cursor per row and piece. The cursors of the last piece
 //! become the row offsets. If rows are short, there are fewer pieces.
 //!
-//! If the result has the rows in another order, the cursors are still those of the rows as the entries name them, so that no entry is
-//! renumbered: only the starts follow the order of the result.
+//! If the result has its rows in another order, each cursor still belongs to the row that an entry names. Only the starts of the rows
+//! follow the new order, and the row offsets are one more array.
 
 use super::Csr;
 use super::finish::{Duplicates, Width, finish, narrow};
@@ -28,7 +28,8 @@ pub(crate) trait Entries: Sync {
     fn most(&self) -> usize;
     /// Cuts the entries into at most `pieces` pieces.
     fn cut(&self, pieces: usize) -> Result<Vec<Self::Piece>>;
-    /// Returns the rows in the order of the result, if it is another one.
+    /// Returns the rows in the order of the result, if it differs from that of the entries. Each row occurs once. Such entries have no
+    /// mirror images.
     fn order(&self) -> Option<&[u32]> {
         None
     }
@@ -67,6 +68,10 @@ pub(super) struct Rows<W> {
 
 /// Sorts the entries by row. With `mirror`, does the same as [`assemble`].
 pub(super) fn by_row<W: Width, E: Entries>(entries: &E, mirror: Option<f64>) -> Result<Rows<W>> {
+    debug_assert!(
+        mirror.is_none() || entries.order().is_none(),
+        "the columns of mirror images would be rows"
+    );
     let rows = entries.shape().0;
     let pieces = entries.cut(piece_count::<W, E>(entries, mirror.is_some()))?;
     let mut ends: Vec<W> = zeros(rows + 1)?;

@@ -17,6 +17,7 @@ pub(crate) mod assemble;
 pub(crate) mod blocked;
 pub mod bsr;
 pub mod columns;
+mod columns_transposed;
 #[cfg(any(feature = "nalgebra", feature = "sprs"))]
 pub mod convert;
 mod coo;

@@ -7,7 +7,7 @@ use super::assemble::{Entries, Rows, by_row};
 use super::finish::{Width, narrow};
 use super::pieces::each;
 use super::{Csr, Pattern, Values};
-use crate::error::{Error, Result};
+use crate::error::{Error, FormatFault, Result};
 use crate::memory::fetch;
 use crate::parallel::tabulate;
 use std::ops::Range;
@@ -21,29 +21,70 @@ impl Csr {
         if rows != cols {
             return Err(Error::NotSquare { rows, cols, solver: "a symmetric permutation" });
         }
+        check_permutation(order, rows, rows.max(1))
+            .map_err(|fault| Error::InvalidFormat { format: "permuted", fault })?;
         let rows = tabulate(order.len(), |number| {
             let range = self.row_range(order[number] as usize);
             [range.start, range.end]
         })?;
-        let entries = Renumbered { matrix: self, rows, order };
-        if narrow(self.nnz(), false) { build::<u32>(&entries) } else { build::<u64>(&entries) }
+        transpose(self, &Renumbered { matrix: self, rows, order })
     }
 }
 
-fn build<W: Width>(entries: &Renumbered<'_>) -> Result<Csr> {
-    let Rows { offsets, columns, values } = by_row::<W, _>(entries, None)?;
-    let matrix = entries.matrix;
+/// Checks that a permutation has each of the rows once, and moves none out of its window.
+pub(super) fn check_permutation(
+    permutation: &[u32],
+    rows: usize,
+    window: usize,
+) -> std::result::Result<(), FormatFault> {
+    if permutation.len() != rows {
+        let (array, got, expected) = ("permutation", permutation.len(), rows as u128);
+        return Err(FormatFault::Length { array, got, expected });
+    }
+    let mut used = vec![false; rows];
+    for (index, &row) in permutation.iter().enumerate() {
+        match used.get_mut(row as usize) {
+            None => return Err(FormatFault::PermutationRange { index, row, rows }),
+            Some(true) => return Err(FormatFault::PermutationRepeated { index, row }),
+            Some(_) if row as usize / window != index / window => {
+                return Err(FormatFault::PermutationWindow { index, row, window });
+            }
+            Some(used) => *used = true,
+        }
+    }
+    Ok(())
+}
+
+/// Builds a transpose, or a part of it, from its entries; the values are those of `value_bits`.
+pub(super) fn transpose<E: Entries>(matrix: &Csr, entries: &E) -> Result<Csr> {
+    match narrow(entries.most(), false) {
+        true => build::<u32, E>(matrix, entries),
+        false => build::<u64, E>(matrix, entries),
+    }
+}
+
+fn build<W: Width, E: Entries>(matrix: &Csr, entries: &E) -> Result<Csr> {
+    let Rows { offsets, columns, values } = by_row::<W, E>(entries, None)?;
     let values = match matrix.values() {
         Values::Ones => Values::Ones,
         Values::F32(_) => Values::F32(each(&values, |value| Ok(f32::from_bits(value.to_bits() as u32)))?),
         Values::F64(_) => Values::F64(values),
     };
-    let repeats = matrix.pattern().has_repeats();
-    let pattern = Pattern::trusted(matrix.cols(), matrix.rows(), W::offsets(offsets), columns, repeats);
+    let (rows, cols) = entries.shape();
+    let pattern = Pattern::trusted(rows, cols, W::offsets(offsets), columns, matrix.pattern().has_repeats());
     Csr::with_pattern(Arc::new(pattern), values)
 }
 
-/// The entries of the transpose, by its columns. Their rows are named as in the matrix, and the columns by their new numbers.
+/// Returns a value of a matrix; one in single precision as its bits, so that NaN keeps its own.
+#[inline(always)]
+pub(super) fn value_bits(values: &Values, entry: usize) -> f64 {
+    match values {
+        Values::F32(values) => f64::from_bits(u64::from(values[entry].to_bits())),
+        other => other.get(entry),
+    }
+}
+
+/// The entries of the transpose, by its columns. Row indices are those of the matrix; column indices are new.
 struct Renumbered<'a> {
     matrix: &'a Csr,
     /// The entries of the row of the matrix with each new number, from the first to before the second.
@@ -128,12 +169,7 @@ impl Entries for Renumbered<'_> {
         self.each_row(piece, |number, entries| {
             let columns = &self.matrix.col_indices()[entries.clone()];
             for (&column, entry) in columns.iter().zip(entries) {
-                let value = match values {
-                    // The bits, so that NaN keeps its own.
-                    Values::F32(values) => f64::from_bits(u64::from(values[entry].to_bits())),
-                    other => other.get(entry),
-                };
-                visit(column, number, value);
+                visit(column, number, value_bits(values, entry));
             }
         });
         Ok(self.entries_of(piece))

@@ -12,6 +12,7 @@
 
 use super::ell::Lane;
 use super::pieces::{cut, each_row, narrow, narrow_length, pieces_for};
+use super::renumber::check_permutation;
 use super::rows::{build_rows, offsets_of};
 use super::values::{Stored, for_stored};
 use super::{Csr, Offsets, Values};
@@ -95,7 +96,7 @@ impl Sell {
                 return Err(FormatFault::Length { array, got, expected });
             }
         }
-        self.check_permutation()?;
+        check_permutation(&self.permutation, self.rows, self.sort_window)?;
         let mut expected = 0_u128;
         for slice in 0..=slices {
             let got = self.slice_offsets.get(slice) as u64;
@@ -114,22 +115,6 @@ impl Sell {
             }
         }
         for_stored!(&self.values, self.col_indices.len(), |values| self.check_entries(values))
-    }
-
-    fn check_permutation(&self) -> std::result::Result<(), FormatFault> {
-        let (rows, window) = (self.rows, self.sort_window);
-        let mut used = vec![false; rows];
-        for (index, &row) in self.permutation.iter().enumerate() {
-            match used.get_mut(row as usize) {
-                None => return Err(FormatFault::PermutationRange { index, row, rows }),
-                Some(true) => return Err(FormatFault::PermutationRepeated { index, row }),
-                Some(_) if row as usize / window != index / window => {
-                    return Err(FormatFault::PermutationWindow { index, row, window });
-                }
-                Some(used) => *used = true,
-            }
-        }
-        Ok(())
     }
 
     fn check_entries<T: Stored>(&self, values: &[T]) -> std::result::Result<(), FormatFault> {

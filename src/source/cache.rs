@@ -25,7 +25,7 @@ pub(super) fn load(
 ) -> Result<Loaded> {
     let cached = binary_path(path, options);
     let (loaded, key) = mmap::with(path, |archive| load_from(path, archive, &cached, options, check))?;
-    // Only now is it certain that the whole archive was read: the mapping detects a file that became shorter.
+    // Only now is it certain that the whole archive was read: the mapping detects a file that was modified or became shorter.
     if let Some(key) = key {
         write(path, &cached, &loaded, &key, options);
     }

@@ -6,11 +6,12 @@
 use super::graph::{Edges, Layout, Lines, locate_sum, parse_piece};
 use super::ids::{Collected, Seen};
 use super::market::stream::{BATCH, Entry, EntryFile};
+use super::mmap::{self, Version};
 use super::portions::Portions;
 use super::table::{self, Rows};
 use super::text::{Text, check_rows, in_file, without_mark};
 use super::tokens::{Scan, pieces};
-use super::{detect, direction, edges, gzip, is_file, kinds, mmap, webgraph};
+use super::{detect, direction, edges, gzip, is_file, kinds, webgraph};
 use crate::error::{Error, Result};
 use crate::observe::Meter;
 use crate::parallel::run_all;
@@ -37,6 +38,7 @@ pub struct EdgeFile<'a> {
     seen: Option<Seen>,
     /// Notes on choices that the reader made.
     pub notes: Vec<String>,
+    version: Option<Version>,
 }
 
 /// The place and the format of the lines with edges.
@@ -230,7 +232,11 @@ impl<'a> EdgeFile<'a> {
         if !is_file(what) || !path.is_file() || webgraph::is_named(path) {
             return Ok(None);
         }
-        let open = |bytes: &[u8]| EdgeFile::of(Text { path, bytes, meter: Some(meter), lines: 0 }, meter);
+        let version = Version::of(path).ok();
+        let open = |bytes: &[u8]| {
+            let file = EdgeFile::of(Text { path, bytes, meter: Some(meter), lines: 0 }, meter)?;
+            Ok(file.map(|file| EdgeFile { version, ..file }))
+        };
         let opened = match mmap::with(path, open) {
             Err(error) if is_final(&error) => return Err(in_file(path)(error)),
             // The reader of whole files finds a fault again.
@@ -264,7 +270,7 @@ impl<'a> EdgeFile<'a> {
         if let Err(error) = check_rows(vertices, survey.edges) {
             return Ok(as_a_whole(file.path, error));
         }
-        Ok(Some(EdgeFile { path: file.path.to_owned(), meter, format, vertices, seen, notes }))
+        Ok(Some(EdgeFile { path: file.path.to_owned(), meter, format, vertices, seen, notes, version: None }))
     }
 
     /// Returns whether edges have weights.
@@ -305,11 +311,13 @@ impl<'a> EdgeFile<'a> {
         error
     }
 
-    /// Opens the file again.
+    /// Opens the file again, and refuses it if it has been modified.
     fn with<R>(&self, work: impl FnOnce(Portions) -> Result<R>) -> Result<R> {
         let (path, format) = (&self.path, self.format);
         let open = |bytes: &[u8]| {
-            if gzip::is_gzip(bytes) != format.packed || without_mark(bytes).len() < format.start {
+            let modified = Version::of(path).ok() != self.version;
+            // A change within a tick of the clock of the system leaves the version.
+            if modified || gzip::is_gzip(bytes) != format.packed || without_mark(bytes).len() < format.start {
                 return Err(EntryFile::changed(path));
             }
             work(format.portions(Text { path, bytes, meter: Some(self.meter), lines: 0 }))

@@ -10,11 +10,36 @@ use super::inflate::{Metered, read_all};
 use crate::error::{Error, Result};
 use crate::observe::Meter;
 use memmap2::Mmap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::path::Path;
+use std::time::SystemTime;
 
-/// Calls `read` with the bytes of the file at `path`. It is an error if the file changes meanwhile. If it becomes shorter, systems other
-/// than Linux end the process.
+/// The length of a file and the time of its last modification, by which a change of the file is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    length: u64,
+    /// `None` if the system has no such times.
+    modified: Option<SystemTime>,
+}
+
+impl Version {
+    pub(super) fn of(path: &Path) -> std::io::Result<Version> {
+        std::fs::metadata(path).map(|about| Version::in_metadata(&about))
+    }
+
+    fn in_metadata(about: &Metadata) -> Version {
+        Version { length: about.len(), modified: about.modified().ok() }
+    }
+}
+
+/// Returns the error for a file that has changed since its reading began.
+pub(super) fn changed(path: &Path) -> Error {
+    let source = std::io::Error::other("it was modified while it was read; read it again");
+    Error::Io { action: "read", path: path.to_owned(), source }
+}
+
+/// Calls `read` with the bytes of the file at `path`. It is an error if the file is modified meanwhile. If it becomes shorter, systems
+/// other than Linux end the process.
 pub(super) fn with<T>(path: &Path, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
     with_metered(path, None, read)
 }
@@ -45,12 +70,10 @@ pub(super) fn with_metered<T>(
         return Err(fail(std::io::Error::other(reason)));
     }
     // The matrix would be neither that of the old file nor that of the new one.
-    if let (Ok(before), Ok(now)) = (about.modified(), file.metadata().and_then(|now| now.modified()))
-        && before != now
-    {
-        return Err(fail(std::io::Error::other("it was changed while it was read; read it again")));
+    match file.metadata() {
+        Ok(now) if Version::in_metadata(&now) != Version::in_metadata(&about) => Err(changed(path)),
+        _ => outcome,
     }
-    outcome
 }
 
 /// Reads standard input to its end; `path` is its name in error messages.
@@ -70,8 +93,8 @@ fn map(file: &File) -> std::io::Result<Mmap> {
     // SAFETY: the mapping is read-only and lives as long as the slice made of it, and no code in this process writes to the
     // file. No program can rule out that another process does. If another process shortens the file, `faults` replaces the
     // lost pages by zeros, and the outcome is an error. If it changes bytes under the slice, the parser stays within bounds:
-    // it checks every index on the pass that stores it and every access is bounds-checked, so such a file gives an error or
-    // other numbers, never an access out of bounds.
+    // it checks every index on the pass that stores it and every access is bounds-checked, so such a file gives an error, or
+    // other numbers if its time of modification stays the same, and never an access out of bounds.
     unsafe { Mmap::map(file) }
 }
 
@@ -125,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_changed_while_it_is_read_is_an_error() {
+    fn a_file_that_is_modified_while_it_is_read_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rewritten");
         for change in [b"3 3 1\n1 1 5\n", b"4 4 2\n1 1 5\n4 4 1\n" as &[u8]] {
@@ -137,7 +160,7 @@ mod tests {
                 Ok(sum(bytes))
             });
             let error = read.unwrap_err().to_string();
-            assert!(error.contains("rewritten: it was changed while it was read; read it again"), "{error}");
+            assert!(error.contains("rewritten: it was modified while it was read; read it again"), "{error}");
         }
     }
 

@@ -95,10 +95,31 @@ pub fn with_repeats() -> Matrix {
 /// Returns the links into the vertices of this rank of a generated graph. With `reorder`, the vertices may be reordered.
 fn links_into(ranks: &Ranks, name: &str, reorder: bool) -> Links {
     let part = RankGraph::generate(ranks, OsStr::new(name)).unwrap().unwrap();
+    Links::of_ranks(ranks, &starts_of(ranks, &part), (part.links(), None), 2, reorder).unwrap()
+}
+
+/// Returns the first vertex of each rank, and the number of vertices.
+fn starts_of(ranks: &Ranks, part: &RankGraph) -> Vec<usize> {
     let starts = ranks.all_of(part.vertices().start as u64);
-    let starts: Vec<_> =
-        starts.into_iter().map(|start| start as usize).chain([part.links().cols()]).collect();
-    Links::of_ranks(ranks, &starts, part.links(), 2, reorder).unwrap()
+    starts.into_iter().map(|start| start as usize).chain([part.links().cols()]).collect()
+}
+
+#[test]
+fn ranks_that_see_the_whole_graph_have_the_links_that_others_exchange() {
+    for (graph, reorder) in [(graph(), true), (graph(), false), (with_repeats(), false)] {
+        for size in 1..=4 {
+            over_ranks(size, |ranks| {
+                let part = RankGraph::distribute(ranks, ranks.is_first().then_some(&graph)).unwrap();
+                let links = |whole| {
+                    Links::of_ranks(ranks, &starts_of(ranks, &part), (part.links(), whole), 2, reorder)
+                        .unwrap()
+                };
+                let [exchanged, seen] = [links(None), links(Some(graph.csr()))];
+                assert!(exchanged.incoming() == seen.incoming(), "{size} ranks");
+                assert_eq!(exchanged.count_sinks(), seen.count_sinks());
+            });
+        }
+    }
 }
 
 /// Returns the operator of the links into the vertices of this rank.

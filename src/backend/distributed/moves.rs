@@ -34,7 +34,7 @@ pub fn rows_of_parts(ranks: &Ranks, starts: &[usize], rows: Csr, parts: &[u32]) 
 
 /// Does the same for a matrix that all ranks see, as threads of one process do: each rank copies the rows of its part.
 pub fn rows_of_shared(ranks: &Ranks, matrix: &Csr, parts: &[u32]) -> Result<RankRows> {
-    let of_all = ranks.swap(&vec![parts.to_vec(); ranks.size()])?.concat();
+    let of_all = ranks.lists_of_all(parts)?;
     let mut starts = vec![0; ranks.size() + 1];
     of_all.iter().for_each(|part| starts[*part as usize + 1] += 1);
     (0..ranks.size()).for_each(|part| starts[part + 1] += starts[part]);
@@ -81,7 +81,8 @@ impl Order {
     fn of(ranks: &Ranks, parts: &[u32]) -> Result<Order> {
         let mut counts = vec![0_u64; ranks.size()];
         parts.iter().for_each(|part| counts[*part as usize] += 1);
-        let all = ranks.swap(&vec![counts.clone(); ranks.size()])?;
+        let all = ranks.lists_of_all(&counts)?;
+        let all: Vec<&[u64]> = all.chunks(ranks.size()).collect();
         let (mut starts, mut firsts) = (vec![0], Vec::new());
         for part in 0..ranks.size() {
             let before: u64 = all[..ranks.rank()].iter().map(|counts| counts[part]).sum();

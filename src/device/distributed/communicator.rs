@@ -4,7 +4,7 @@
 //! call the same functions in the same order.
 
 use crate::error::{Error, Result};
-use crate::parallel::{copy_bytes, lock, zeros};
+use crate::parallel::{copy_bytes, lock, split_front, zeros};
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -188,6 +188,24 @@ impl Ranks {
         Ok(received)
     }
 
+    /// Returns the lists of all ranks, one after the other, on every rank.
+    pub fn lists_of_all<T: Pod>(&self, mine: &[T]) -> Result<Vec<T>> {
+        let lengths: Vec<usize> = self.all_of(mine.len() as u64).iter().map(|l| *l as usize).collect();
+        let mut all: Vec<T> = self.agreed(zeros(lengths.iter().sum()))?;
+        let (mut rest, mut sent, mut received) = (&mut all[..], Vec::new(), Vec::new());
+        for (rank, length) in lengths.into_iter().enumerate() {
+            let part = split_front(&mut rest, length);
+            if rank == self.rank() {
+                copy_bytes(cast_slice(mine), cast_slice_mut(part));
+            } else {
+                sent.push((rank, mine));
+                received.push((rank, part));
+            }
+        }
+        self.exchange(&sent, received, &mut || ());
+        Ok(all)
+    }
+
     /// Returns the list of the first rank on every rank.
     pub fn from_first<T: Pod>(&self, list: Vec<T>) -> Result<Vec<T>> {
         let mut sent = vec![Vec::new(); self.size()];
@@ -214,8 +232,7 @@ impl Ranks {
         let mut all: Vec<T> = self.agreed(zeros(lengths.iter().sum()))?;
         all[..mine.len()].copy_from_slice(mine);
         let mut rest = &mut all[mine.len()..];
-        let from =
-            (1..self.size()).map(|rank| (rank, crate::parallel::split_front(&mut rest, lengths[rank])));
+        let from = (1..self.size()).map(|rank| (rank, split_front(&mut rest, lengths[rank])));
         self.exchange(&[], from.collect(), &mut || ());
         Ok(Some(all))
     }

@@ -233,6 +233,8 @@ mod tests {
         let all = in_threads(3, |ranks| {
             let rank = ranks.rank() as u64;
             let lists: Vec<Vec<u64>> = (0..3).map(|to| vec![10 * rank + to; to as usize]).collect();
+            let own = vec![rank; 2 * ranks.rank()];
+            assert_eq!(ranks.lists_of_all(&own)?, [1, 1, 2, 2, 2, 2]);
             Ok((ranks.all_of(rank * rank), ranks.swap(&lists)?, ranks.fold(rank as f64, f64::max)))
         });
         for (rank, found) in all.into_iter().enumerate() {

@@ -13,7 +13,7 @@ use crate::engine::running::{Chosen, Running, Watch};
 use crate::engine::shared::Shared;
 use crate::engine::watch::Phases;
 use crate::error::{Error, Result};
-use crate::format::partition;
+use crate::format::{Values, partition};
 use crate::observe::{Observer, Phase};
 use crate::scalar::Scalar;
 use crate::solve::pagerank::links::Links;
@@ -39,11 +39,13 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
     let first = graph.vertices().start;
     let (self_loops, duplicates) = loops_and_repeats(&graph.links, first);
     let [self_loops, duplicates] = [self_loops, duplicates].map(|mine| ranks.total(mine));
-    let RankGraph { starts, links, names, name, stand_in, notes, seconds_load, .. } = graph;
+    let RankGraph { starts, links, whole, names, name, stand_in, notes, seconds_load, .. } = graph;
     // As in one process, iterations of links that all weigh 1 move fewer bytes without weights. All ranks then store none.
     let weighted = ranks.any(!links.values().are_ones());
     let links = if weighted { links } else { Arc::new(links.without_values()) };
     let (loops, repeats) = (settings.self_loops == SelfLoops::Keep, settings.duplicates == Repeated::Keep);
+    // The whole graph has the links that the settings leave out, and its values.
+    let whole = whole.filter(|whole| loops && repeats && weighted != matches!(whole.values(), Values::Ones));
     let outgoing = match loops && repeats {
         true => links,
         false => Arc::new(ranks.agreed(links.simplified(first, loops, repeats))?),
@@ -51,9 +53,10 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
     let work = ranks.fold(row_work(&device) as f64, f64::max) as usize;
     // As in one process, iterations of GPUs are too fast for reordering to pay, unless there are many.
     let reorder = ranks.any(matches!(device.0, Opened::Cpu(_))) || settings.may_take_long();
-    let links = Links::of_ranks(&ranks, &starts, &outgoing, work, reorder);
+    let graph = (&*outgoing, whole.as_deref());
+    let links = Links::of_ranks(&ranks, &starts, graph, work, reorder);
     let mut links = links.map_err(|error| named(&names, error))?;
-    drop((outgoing, sorting));
+    drop((outgoing, whole, sorting));
     let (columns, precision) = (running.request.columns, running.request.precision);
     let extrapolate = settings.method == RankMethod::Extrapolated;
     let vectors = vectors(settings.dangling, true, extrapolate) * columns;

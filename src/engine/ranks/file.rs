@@ -184,6 +184,7 @@ impl RankGraph {
             names: Names::of_ids(ids, starts[ranks.size()]),
             starts,
             links: Arc::new(rows),
+            whole: None,
             name: what.to_string_lossy().into_owned(),
             stand_in: file.as_ref().and_then(|file| file.stand_in),
             notes,

@@ -23,6 +23,8 @@ pub struct RankGraph {
     pub(in crate::engine) starts: Vec<usize>,
     /// A row for each vertex of this rank; the columns are all vertices.
     pub(in crate::engine) links: Arc<Csr>,
+    /// The links of all vertices, if every rank sees them.
+    pub(in crate::engine) whole: Option<Arc<Csr>>,
     /// On the first rank with the labels and ids of the vertices.
     pub(in crate::engine) names: Names,
     pub(in crate::engine) name: String,
@@ -40,9 +42,10 @@ impl RankGraph {
     /// Distributes a graph that every rank has, as threads of one process do. Each rank copies its links.
     pub(in crate::engine) fn of_shared(ranks: &Ranks, graph: &Matrix) -> Result<RankGraph> {
         let first = Some(graph).filter(|_| ranks.is_first());
-        RankGraph::cut(ranks, first, |starts| {
+        let of_rank = RankGraph::cut(ranks, first, |starts| {
             graph.csr.row_band(starts[ranks.rank()]..starts[ranks.rank() + 1])
-        })
+        })?;
+        Ok(RankGraph { whole: Some(Arc::clone(&graph.csr)), ..of_rank })
     }
 
     /// Distributes a graph that the first rank has. `links` returns the rows of this rank.
@@ -62,6 +65,7 @@ impl RankGraph {
         Ok(RankGraph {
             ranks: ranks.clone(),
             links: Arc::new(links),
+            whole: None,
             names: graph.map_or_else(|| Names::counted(vertices), Matrix::names),
             starts,
             name: graph.map_or_else(String::new, Matrix::title),
@@ -80,6 +84,7 @@ impl RankGraph {
             names: Names::counted(starts[ranks.size()]),
             starts,
             links: Arc::new(links),
+            whole: None,
             name: what.to_string_lossy().into_owned(),
             stand_in: None,
             notes: Vec::new(),

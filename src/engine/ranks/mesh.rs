@@ -22,7 +22,7 @@ fn entries_before_chunks(ranks: &Ranks, mesh: &Mesh) -> Result<Vec<u64>> {
     let rows = |chunk: usize| chunk * CHUNK..((chunk + 1) * CHUNK).min(mesh.rows());
     let count = |chunk: usize| rows(chunk).map(|row| mesh.entries(row) as u64).sum();
     let mine: Vec<u64> = (part(ranks.rank())..part(ranks.rank() + 1)).map(count).collect();
-    let all = ranks.swap(&vec![mine; ranks.size()])?.concat();
+    let all = ranks.lists_of_all(&mine)?;
     let mut before = vec![0];
     all.iter().for_each(|entries| before.push(before[before.len() - 1] + entries));
     Ok(before)

@@ -75,11 +75,7 @@ impl Held<'_> {
         };
         if ranks.is_first() {
             let all = began.elapsed().as_secs_f64();
-            log::info!(
-                "parts {}: {found:.2} s, and {:.2} s to move the rows",
-                partition.describe(),
-                all - found
-            );
+            log::info!("parts {}: {found:.2} s, and {:.2} s for the rows", partition.describe(), all - found);
         }
         Ok(rows)
     }

@@ -91,8 +91,8 @@ fn measured_here(problem: &RankProblem<'_>, x: &[f64]) -> [f64; 3] {
         let jump = (1.0 - map.damping) * v;
         let image = map.damping * (inflow + kept + spread) + jump;
         // The rounded terms have at most the magnitude of `image`; x itself is exact.
-        let terms = map.damping * (inflow.abs() + kept.abs() + spread.abs()) + jump.abs();
-        [(image - x[i]).abs(), image.abs() + terms, x[i]]
+        let terms = map.damping * (inflow.abs() + kept.abs() + spread.abs());
+        [(image - x[i]).abs(), image.abs() + terms + jump.abs(), x[i]]
     })
 }
 
@@ -134,6 +134,10 @@ fn total(columns: &[u32], term: impl Fn(usize, u32) -> f64) -> f64 {
         // Each partial sum is one term, and exact.
         return sum(columns.iter().enumerate().map(|(at, &column)| term(at, column)));
     }
+    long_total(columns, term)
+}
+
+fn long_total(columns: &[u32], term: impl Fn(usize, u32) -> f64) -> f64 {
     let (mut sums, mut lost) = ([0.0; SUMS], [0.0; SUMS]);
     let mut add = |lane: usize, term: f64| {
         let next = sums[lane] + term;
@@ -149,4 +153,31 @@ fn total(columns: &[u32], term: impl Fn(usize, u32) -> f64) -> f64 {
     let whole = groups.len() * SUMS;
     rest.iter().enumerate().for_each(|(lane, &column)| add(lane, term(whole + lane, column)));
     sum(sums.into_iter().chain(lost))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::generate::random::Random;
+
+    #[test]
+    fn the_sum_of_a_short_row_has_the_bits_of_the_general_sum() {
+        for length in 0..=SUMS {
+            for case in 0..200 {
+                let term = |at: usize, _| match Random::at(case, at as u64).bits() % 5 {
+                    0 => -0.0,
+                    1 => 0.0,
+                    2 => -1e-9,
+                    3 => f64::MIN_POSITIVE / 8.0,
+                    bits => (bits as f64).sqrt() * 1e-3 * (1 + at) as f64,
+                };
+                let columns = vec![0; length];
+                assert_eq!(
+                    total(&columns, term).to_bits(),
+                    long_total(&columns, term).to_bits(),
+                    "{length}, {case}"
+                );
+            }
+        }
+    }
 }

@@ -271,7 +271,7 @@ fn by_links(outgoing: &[u32], incoming: &[u32]) -> Result<Vec<u32>> {
             classes.push(class);
         }
     }
-    let sorted: Result<Vec<()>> = run_all(classes, |class: &mut [u32]| {
+    run_all(classes, |class: &mut [u32]| {
         let largest = class.iter().map(|&vertex| incoming[vertex as usize]).max().unwrap_or(0) as usize;
         // A counting sort passes over all keys up to the largest.
         if largest > 4 * class.len() {
@@ -282,12 +282,12 @@ fn by_links(outgoing: &[u32], incoming: &[u32]) -> Result<Vec<u32>> {
         Ok(())
     })
     .into_iter()
-    .collect();
-    sorted.map(|_| vertices)
+    .collect::<Result<()>>()?;
+    Ok(vertices)
 }
 
-/// Sorts vertices by their keys, from the largest on. Vertices with the same key keep their order. Returns them, and the end of the
-/// vertices with each key. A counting sort: the keys are at most the number of links.
+/// Sorts vertices by decreasing key. Vertices with the same key keep their order. Returns them, and where the vertices of each key
+/// end. A counting sort: the keys are at most the number of links.
 fn by_decreasing(vertices: &[u32], keys: &[u32]) -> Result<(Vec<u32>, Vec<u32>)> {
     let key = |vertex: u32| keys[vertex as usize] as usize;
     let largest = vertices.iter().map(|&vertex| key(vertex)).max().unwrap_or(0);

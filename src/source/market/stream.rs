@@ -12,10 +12,11 @@ use crate::error::{Error, Result};
 use crate::observe::Meter;
 use crate::parallel::run_all;
 use crate::source::head::HEAD;
+use crate::source::mmap::{self, Version};
 use crate::source::portions::Portions;
 use crate::source::text::{Text, check_rows, in_file, without_mark};
 use crate::source::tokens::{Scan, pieces};
-use crate::source::{detect, gzip, is_file, mmap, webgraph};
+use crate::source::{detect, gzip, is_file, webgraph};
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -39,17 +40,19 @@ pub struct EntryFile<'a> {
     /// The sign of the mirror image of an entry off the diagonal; `None` if there are no mirror images.
     pub mirror: Option<f64>,
     entries: u64,
+    version: Option<Version>,
 }
 
 impl<'a> EntryFile<'a> {
-    /// Opens the file that `what` names; the meter counts the bytes of each pass. `None` if it is another file, or one whose first lines have a fault: the reader of whole
-    /// files reads it, or reports the fault.
+    /// Opens the file that `what` names; the meter counts the bytes of each pass. `None` if it is another file, or one whose first lines
+    /// have a fault: the reader of whole files reads it, or reports the fault.
     pub fn open(what: &OsStr, meter: &'a Meter) -> Result<Option<EntryFile<'a>>> {
         let path = Path::new(what);
         // A pipe can be read only once.
         if !is_file(what) || !path.is_file() || webgraph::is_named(path) {
             return Ok(None);
         }
+        let version = Version::of(path).ok();
         let open = |bytes: &[u8]| {
             let Some((portions, header)) = opened(path, bytes, meter)? else { return Ok(None) };
             if too_many_entries(&portions, &header) {
@@ -63,6 +66,7 @@ impl<'a> EntryFile<'a> {
                 valued: header.valued(),
                 mirror: header.symmetry.mirror(),
                 entries: header.entries,
+                version,
             }))
         };
         mmap::with(path, open).map_err(in_file(path))
@@ -96,11 +100,10 @@ impl<'a> EntryFile<'a> {
 
     /// Returns the error for a file that is not the same in the second reading.
     pub fn changed(path: &Path) -> Error {
-        let source = std::io::Error::other("it has changed while it was read; read it again");
-        Error::Io { action: "read", path: path.to_owned(), source }
+        mmap::changed(path)
     }
 
-    /// Opens the file again, and refuses it if its size line has changed.
+    /// Opens the file again, and refuses it if it has been modified.
     fn with<R>(&self, work: impl FnOnce(Portions, &Header) -> Result<R>) -> Result<R> {
         let path = &self.path;
         let open = |bytes: &[u8]| {
@@ -110,6 +113,7 @@ impl<'a> EntryFile<'a> {
                     && header.entries == self.entries
             };
             match opened(path, bytes, self.meter)? {
+                _ if Version::of(path).ok() != self.version => Err(EntryFile::changed(path)),
                 Some((portions, header)) if same(&header) => work(portions, &header),
                 _ => Err(EntryFile::changed(path)),
             }

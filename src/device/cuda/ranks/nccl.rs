@@ -12,7 +12,8 @@ use crate::parallel::lock;
 use libloading::os::unix::Library;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::Builder;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 const LIBRARY: Wanted = Wanted {
     name: "NCCL",
@@ -114,8 +115,13 @@ pub struct Nccl {
     functions: &'static Functions,
     /// The number of the rank once one has failed.
     raw: Mutex<std::result::Result<Raw, usize>>,
+    /// The thread that ends the communicator once a rank has failed.
+    aborting: Mutex<Option<JoinHandle<()>>>,
     device: Cuda,
 }
+
+/// How long a connection waits for the end of its communicator after a rank has failed.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The handle of a communicator.
 struct Raw(RawCommunicator);
@@ -146,7 +152,12 @@ impl Nccl {
         // SAFETY: the call writes one handle; all ranks make it with the same identifier, and the context is current.
         let status = unsafe { (functions.init)(&mut raw, size, id, rank) };
         ranks.agreed(functions.check("ncclCommInitRank", status))?;
-        let nccl = Arc::new(Nccl { functions, raw: Mutex::new(Ok(Raw(raw))), device: device.clone() });
+        let nccl = Arc::new(Nccl {
+            functions,
+            raw: Mutex::new(Ok(Raw(raw))),
+            aborting: Mutex::default(),
+            device: device.clone(),
+        });
         let connection: Arc<dyn Connection> = nccl.clone();
         ranks.on_failure(Arc::downgrade(&connection));
         Ok(nccl)
@@ -213,27 +224,37 @@ impl Nccl {
 }
 
 fn abort(functions: &Functions, device: &Cuda, raw: Raw) {
-    if device.enter().is_ok() {
-        // SAFETY: made in `connect`; no code can use it any more.
-        let _ = unsafe { (functions.abort)(raw.0) };
+    if let Err(error) = device.enter() {
+        log::warn!("other GPUs may wait for one that has failed: {error}");
+        return;
     }
+    // SAFETY: made in `connect`, and ended once. Only recorded steps still contain messages of it, and NCCL waits for these.
+    let _ = unsafe { (functions.abort)(raw.0) };
 }
 
 impl Connection for Nccl {
-    /// Ends the work that waits for the rank, on a thread of its own: the call returns only after the recorded steps that contain
-    /// messages have been freed, and the ranks free those when their solves end.
+    /// Ends the work that waits for the rank, in a separate thread: the call returns only after the recorded steps that contain messages
+    /// have been freed, and the ranks free those when their solves end.
     fn rank_failed(&self, rank: usize) {
         let Ok(raw) = std::mem::replace(&mut *lock(&self.raw), Err(rank)) else { return };
         let (functions, device) = (self.functions, self.device.clone());
         let abort = move || abort(functions, &device, raw);
-        if let Err(error) = Builder::new().name("ending NCCL".to_owned()).spawn(abort) {
-            log::warn!("other GPUs may wait for one that has failed: {error}");
+        match Builder::new().name("ending NCCL".to_owned()).spawn(abort) {
+            Ok(thread) => *lock(&self.aborting) = Some(thread),
+            Err(error) => log::warn!("other GPUs may wait for one that has failed: {error}"),
         }
     }
 }
 
 impl Drop for Nccl {
     fn drop(&mut self) {
+        // The recorded steps of this rank have been freed: they keep the connection. Those of other ranks are freed at the same time.
+        if let Some(thread) = lock(&self.aborting).take() {
+            let began = Instant::now();
+            while !thread.is_finished() && began.elapsed() < PATIENCE {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
         let raw = std::mem::replace(&mut *lock(&self.raw), Err(0));
         if let (Ok(Raw(raw)), Ok(())) = (raw, bind(self.device.stream().context())) {
             // SAFETY: made in `connect`, destroyed once. Recordings that use the communicator keep it.

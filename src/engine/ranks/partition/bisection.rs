@@ -192,7 +192,7 @@ impl Cutter<'_> {
 
 /// The points of this rank in a region, in the order of their keys.
 struct Sorted {
-    /// The coordinate of each point, as [`ordered`] bits, and its place among those of this rank.
+    /// The coordinate of each point, as [`ordered`] bits, and its index on this rank.
     keys: Vec<(u64, u32)>,
     /// The weight of the points before each point, and of all points.
     before: Vec<u64>,

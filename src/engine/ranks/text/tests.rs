@@ -313,13 +313,13 @@ fn a_file_that_changes_between_the_two_readings_is_refused() {
                 Ok(Part::of(0..2, &rows, String::new()))
             });
             let message = message.unwrap_err();
-            assert!(message.contains("changed while it was read"), "{message}");
+            assert!(message.contains("modified while it was read"), "{message}");
             std::fs::write(path, original).unwrap();
         }
         let file = TextFile::open(path.as_os_str(), false, &meter).unwrap().unwrap();
         std::fs::copy(&longer.paths()[index], path).unwrap();
         for message in [file.places(|_| Ok(())).unwrap_err(), file.overflow((0, 0))] {
-            assert!(message.to_string().contains("changed while it was read"), "{message}");
+            assert!(message.to_string().contains("modified while it was read"), "{message}");
         }
     }
 }

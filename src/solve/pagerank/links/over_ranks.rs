@@ -16,12 +16,12 @@ use std::sync::Arc;
 impl Links {
     /// Builds the links of a graph of which each rank has the links out of the vertices `starts[rank]..starts[rank + 1]`. Each
     /// rank gets the links into a part of the vertices, which are cut into parts of about equal work: a vertex counts as `work` links in
-    /// addition to its own. With `reorder`, the vertices of a rank may get the order with the fastest gathers. All ranks call this
-    /// together.
+    /// addition to its own. With `reorder`, the vertices of a rank may get the order with the fastest gathers. If all ranks see the whole
+    /// graph and pass it, no links are exchanged. All ranks call this together.
     pub fn of_ranks(
         ranks: &Ranks,
         starts: &[usize],
-        graph: &Csr,
+        (graph, whole): (&Csr, Option<&Csr>),
         work: usize,
         reorder: bool,
     ) -> Result<Links> {
@@ -32,7 +32,10 @@ impl Links {
         let counts = ColumnCounts::of(ranks, n, graph.col_indices().par_iter().copied());
         let to = counts.cut(ranks.size(), work);
         let own = to[ranks.rank()]..to[ranks.rank() + 1];
-        let incoming = transposed(ranks, starts, graph, &to)?;
+        let incoming = match whole {
+            Some(whole) => ranks.agreed(whole.transposed_columns(own.clone()))?,
+            None => transposed(ranks, starts, graph, &to)?,
+        };
         let degrees: Vec<u32> = (0..graph.rows()).map(|row| graph.row_range(row).len() as u32).collect();
         // The sums of vertices are moved to the ranks that get the links into them.
         let move_to = |part: usize| {
