@@ -5,15 +5,12 @@
 //! no thread waits for another, entries keep their order within a row, duplicates are summed in that order, and the matrix is the
 //! same for any number of threads. The only additional memory is one cursor per row and piece. The cursors of the last piece
 //! become the row offsets. If rows are short, there are fewer pieces.
-//!
-//! If the result has its rows in another order, each cursor still belongs to the row that an entry names. Only the starts of the rows
-//! follow the new order, and the row offsets are one more array.
 
 use super::Csr;
 use super::finish::{Duplicates, Width, finish, narrow};
 use crate::error::Result;
 use crate::memory::fetch;
-use crate::parallel::{run_all, tabulate, threads_for, zeros};
+use crate::parallel::{run_all, threads_for, zeros};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A source of entries that can be read twice.
@@ -28,11 +25,6 @@ pub(crate) trait Entries: Sync {
     fn most(&self) -> usize;
     /// Cuts the entries into at most `pieces` pieces.
     fn cut(&self, pieces: usize) -> Result<Vec<Self::Piece>>;
-    /// Returns the rows in the order of the result, if it differs from that of the entries. Each row occurs once. Such entries have no
-    /// mirror images.
-    fn order(&self) -> Option<&[u32]> {
-        None
-    }
     /// Calls `visit(row)` for each entry of a piece. Returns the number of stored entries, including skipped ones.
     fn rows(&self, piece: &Self::Piece, visit: impl FnMut(u32)) -> Result<u64>;
     /// Calls `visit(row, column)` for the same entries, and returns the same number.
@@ -68,10 +60,6 @@ pub(super) struct Rows<W> {
 
 /// Sorts the entries by row. With `mirror`, does the same as [`assemble`].
 pub(super) fn by_row<W: Width, E: Entries>(entries: &E, mirror: Option<f64>) -> Result<Rows<W>> {
-    debug_assert!(
-        mirror.is_none() || entries.order().is_none(),
-        "the columns of mirror images would be rows"
-    );
     let rows = entries.shape().0;
     let pieces = entries.cut(piece_count::<W, E>(entries, mirror.is_some()))?;
     let mut ends: Vec<W> = zeros(rows + 1)?;
@@ -82,24 +70,14 @@ pub(super) fn by_row<W: Width, E: Entries>(entries: &E, mirror: Option<f64>) -> 
     let tasks = pieces.iter().zip(&mut cursors).collect();
     let counted = run_all(tasks, |(piece, counts)| count(entries, piece, counts, mirror.is_some()));
     entries.check(sum(counted)?)?;
-    let total = match entries.order() {
-        None => counts_to_starts(&mut cursors, 0..rows),
-        Some(order) => counts_to_starts(&mut cursors, order.iter().map(|row| *row as usize)),
-    };
+    let total = counts_to_starts(&mut cursors, rows);
     let slots = Slots::new(total, entries.valued())?;
     let tasks = pieces.iter().zip(&mut cursors).collect();
     let placed = run_all(tasks, |(piece, cursors)| write_entries(entries, piece, cursors, &slots, mirror));
     entries.check(sum(placed)?)?;
     drop(earlier);
-    let offsets = match entries.order() {
-        None => ends,
-        Some(order) => {
-            let end = |before: &u32| ends[*before as usize + 1];
-            tabulate(rows + 1, |at| at.checked_sub(1).map_or(W::default(), |before| end(&order[before])))?
-        }
-    };
     let (columns, values) = slots.filled();
-    Ok(Rows { offsets, columns, values })
+    Ok(Rows { offsets: ends, columns, values })
 }
 
 /// Returns the number of pieces: one per thread, but no more than keep all cursors within two fifths of the matrix.
@@ -142,11 +120,10 @@ fn count<W: Width, E: Entries>(
     stored
 }
 
-/// Replaces counts by the slots of first entries, row by row in this order and within a row piece by piece. Returns the sum of the
-/// counts.
-fn counts_to_starts<W: Width>(cursors: &mut [&mut [W]], order: impl Iterator<Item = usize>) -> usize {
+/// Replaces counts by the slots of first entries, row by row and within a row piece by piece. Returns the sum of the counts.
+fn counts_to_starts<W: Width>(cursors: &mut [&mut [W]], rows: usize) -> usize {
     let mut total = 0;
-    for row in order {
+    for row in 0..rows {
         for cursors in cursors.iter_mut() {
             let count = cursors[row].at();
             cursors[row] = W::of(total);
@@ -158,14 +135,14 @@ fn counts_to_starts<W: Width>(cursors: &mut [&mut [W]], order: impl Iterator<Ite
 
 /// The entries of the matrix while threads write them. No two threads write to the same slot; relaxed atomics make the shared
 /// writes safe Rust at no cost.
-struct Slots {
+pub(super) struct Slots {
     cols: Vec<AtomicU32>,
     /// The bits of each value; empty for a pattern.
     values: Vec<AtomicU64>,
 }
 
 impl Slots {
-    fn new(entries: usize, valued: bool) -> Result<Slots> {
+    pub fn new(entries: usize, valued: bool) -> Result<Slots> {
         let cols = u32::counters(entries)?;
         Ok(Slots { cols, values: u64::counters(if valued { entries } else { 0 })? })
     }
@@ -173,7 +150,7 @@ impl Slots {
     /// Writes the column of an entry. An index out of range, possible if the entries differ from those counted, is ignored; later checks
     /// report the difference.
     #[inline(always)]
-    fn put(&self, index: usize, col: u32) {
+    pub fn put(&self, index: usize, col: u32) {
         if let Some(slot) = self.cols.get(index) {
             slot.store(col, Ordering::Relaxed);
         }
@@ -181,7 +158,7 @@ impl Slots {
 
     /// Does the same with the value.
     #[inline(always)]
-    fn put_valued(&self, index: usize, col: u32, value: f64) {
+    pub fn put_valued(&self, index: usize, col: u32, value: f64) {
         self.put(index, col);
         if let Some(slot) = self.values.get(index) {
             slot.store(value.to_bits(), Ordering::Relaxed);
@@ -189,7 +166,7 @@ impl Slots {
     }
 
     #[inline(always)]
-    fn fetch(&self, index: usize) {
+    pub fn fetch(&self, index: usize) {
         fetch(&self.cols, index);
         // A prefetch far from any memory of the program is slow.
         if !self.values.is_empty() {
@@ -197,7 +174,7 @@ impl Slots {
         }
     }
 
-    fn filled(self) -> (Vec<u32>, Vec<f64>) {
+    pub fn filled(self) -> (Vec<u32>, Vec<f64>) {
         let values = self.values.into_iter().map(|bits| f64::from_bits(bits.into_inner())).collect();
         (u32::counted(self.cols), values)
     }

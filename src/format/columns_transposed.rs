@@ -1,16 +1,50 @@
 //! Some rows of the transpose of a matrix: the entries in a range of its columns, sorted by column (`assemble.rs`).
 
-use super::assemble::Entries;
-use super::pieces::cut;
-use super::renumber::{transpose, value_bits};
-use super::{Csr, Values};
+use super::assemble::{Entries, Rows, by_row};
+use super::finish::{Width, narrow};
+use super::pieces::{cut, each};
+use super::{Csr, Pattern, Values};
 use crate::error::Result;
 use std::ops::Range;
+use std::sync::Arc;
 
 impl Csr {
     /// Returns the rows `columns` of the transpose.
     pub fn transposed_columns(&self, columns: Range<usize>) -> Result<Csr> {
         transpose(self, &InColumns { matrix: self, columns: columns.start as u32..columns.end as u32 })
+    }
+}
+
+/// Builds a transpose, or a part of it, from its entries; the values are those of `value_bits`.
+fn transpose<E: Entries>(matrix: &Csr, entries: &E) -> Result<Csr> {
+    match narrow(entries.most(), false) {
+        true => build::<u32, E>(matrix, entries),
+        false => build::<u64, E>(matrix, entries),
+    }
+}
+
+fn build<W: Width, E: Entries>(matrix: &Csr, entries: &E) -> Result<Csr> {
+    let Rows { offsets, columns, values } = by_row::<W, E>(entries, None)?;
+    let (rows, cols) = entries.shape();
+    let pattern = Pattern::trusted(rows, cols, W::offsets(offsets), columns, matrix.pattern().has_repeats());
+    Csr::with_pattern(Arc::new(pattern), from_bits(matrix.values(), values)?)
+}
+
+/// Returns the values whose `value_bits` these are, of the kind that `of` has.
+pub(super) fn from_bits(of: &Values, bits: Vec<f64>) -> Result<Values> {
+    Ok(match of {
+        Values::Ones => Values::Ones,
+        Values::F32(_) => Values::F32(each(&bits, |bits| Ok(f32::from_bits(bits.to_bits() as u32)))?),
+        Values::F64(_) => Values::F64(bits),
+    })
+}
+
+/// Returns a value of a matrix; one in single precision as its bits, so that NaN keeps its own.
+#[inline(always)]
+pub(super) fn value_bits(values: &Values, entry: usize) -> f64 {
+    match values {
+        Values::F32(values) => f64::from_bits(u64::from(values[entry].to_bits())),
+        other => other.get(entry),
     }
 }
 

@@ -16,6 +16,7 @@
 pub(crate) mod assemble;
 pub(crate) mod blocked;
 pub mod bsr;
+mod buckets;
 pub mod columns;
 mod columns_transposed;
 #[cfg(any(feature = "nalgebra", feature = "sprs"))]

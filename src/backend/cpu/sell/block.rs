@@ -58,6 +58,13 @@ impl Block {
         head + (self.width * LANES) as f64 * (column + value) + rest as f64 * (4.0 + value)
     }
 
+    /// Returns a lower bound on the bytes of every cut of this block: those of a cut without padding.
+    fn fewest_bytes(&self, entries: usize, value: f64) -> f64 {
+        let inside = self.entries();
+        let column = if self.near { 2.0 } else { 4.0 };
+        inside as f64 * (column + value) + (entries - inside) as f64 * (4.0 + value)
+    }
+
     /// Returns the block with the fewest bytes; the whole rows unless another block saves enough.
     pub fn of(columns: &[&[u32]; LANES], value: f64) -> Block {
         /// A rest is worth it only if the bytes fall below this share: the entries of a rest are added one by one.
@@ -70,6 +77,9 @@ impl Block {
         let window = if whole.near { None } else { Some(Block::window(columns)) };
         let (mut fewest, mut best) = (WORTH * whole.bytes(entries, value), whole.clone());
         for block in window.iter().chain([&whole]) {
+            if block.fewest_bytes(entries, value) >= fewest {
+                continue;
+            }
             for width in block.lanes.iter().map(Range::len).chain([0]) {
                 let cut = block.cut(width);
                 let (bytes, stored) = (cut.bytes(entries, value), width * LANES + entries - cut.entries());
