@@ -1,4 +1,5 @@
 """cg, minres, and prepared solves."""
+import inspect
 import warnings
 
 import numpy as np
@@ -137,7 +138,7 @@ class Cg(_report.Chosen):
         if callback is not None and not callable(callback):
             raise InputError(f"callback is {type(callback).__name__}; it must be a function of x")
         self._callback = callback
-        settings = _inputs.running(Cg, settings)
+        settings = _inputs.running(type(self), settings)
         named = M if isinstance(M, str) else None
         # A preconditioner of the caller runs on the CPU.
         self._chosen_gpu = _inputs.gpu(settings, named) if M is None or named is not None else None
@@ -196,6 +197,8 @@ class Cg(_report.Chosen):
 
 class Minres(Cg):
     """The same for MINRES."""
+
+    __signature__ = inspect.Signature([one for name, one in inspect.signature(Cg).parameters.items() if name != "method"])
 
     def __init__(self, A, **settings):
         if "method" in settings:

@@ -404,6 +404,7 @@ def with_value(A, value):
     (lambda A, b: solver.cg(A, b, method="minres"), TypeError, "cg has no argument method; .* rtol, .* precond, .* device"),
     (lambda A, b: solver.minres(A, b, atol=1.0), TypeError, "minres has no argument atol; .* maxiter"),
     (lambda A, b: solver.Minres(A, method="cg"), TypeError, "Minres has no argument method"),
+    (lambda A, b: solver.Minres(A, colour="red"), TypeError, "Minres has no argument colour; its arguments are A, M, .* tune"),
     (lambda A, b: solver.Cg(A, colour="red"), TypeError, "Cg has no argument colour; .* rtol, .* maxiter, .* tune"),
     (lambda A, b: solver.Cg(A, callback=5), TypeError, "callback is int"),
     (lambda A, b: solver.cg(A, b, callback=5), TypeError, "callback is int"),
