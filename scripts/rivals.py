@@ -205,6 +205,9 @@ class CuPy(SciPy):
         module("cupyx.scipy.sparse")
         self.to_host, self.to_device = self.xp.asnumpy, self.xp.asarray
         self.version = f"CuPy {self.xp.__version__}"
+        # Opens the GPU and loads the libraries: neither is part of a solve.
+        self.operator(sp.identity(8, format="csr"))(self.xp.ones(8))
+        self.wait()
 
     def wait(self):
         self.xp.cuda.Stream.null.synchronize()

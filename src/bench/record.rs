@@ -152,7 +152,7 @@ pub struct Row {
     /// Seconds of a product with cold caches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cold_seconds: Option<Spread>,
-    /// Seconds to convert the matrix, build its operator and upload it.
+    /// Seconds to convert the matrix, build its operator and upload it; for a whole solve once the device is open and kernels are compiled.
     pub build_seconds: Option<f64>,
     /// Seconds of the first product: it compiles or loads kernels.
     pub first_seconds: Option<f64>,

@@ -76,6 +76,15 @@ fn repeat(
     Ok(())
 }
 
+/// Prepares a solve, and returns it with the seconds that this takes once the device is open and its kernels are compiled: the first of
+/// two is not timed.
+fn timed<P>(prepare: impl Fn() -> Result<P>) -> Result<(P, f64)> {
+    drop(prepare()?);
+    let began = Instant::now();
+    let prepared = prepare()?;
+    Ok((prepared, began.elapsed().as_secs_f64()))
+}
+
 fn precision(row: &Row) -> Precision {
     if row.precision == "f32" { Precision::F32 } else { Precision::F64 }
 }
@@ -93,21 +102,22 @@ pub(super) fn measure(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Ar
 }
 
 fn cg(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -> Result<()> {
-    let solver = Cg::new(matrix).by_model().cancel(cancel);
-    let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
-    if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
-        solver = solver.threads(threads);
-    }
-    if let Some(precond) = &sweep.precond {
-        solver = solver.precond(precond)?;
-    }
-    if let Some(tolerance) = sweep.tolerance {
-        solver = solver.rtol(tolerance);
-    }
     let system = problem::with_known_answer(matrix.csr());
-    let began = Instant::now();
-    let mut prepared = solver.prepare()?;
-    let preparing = began.elapsed().as_secs_f64();
+    let prepare = || {
+        let solver = Cg::new(matrix).by_model().cancel(cancel);
+        let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
+        if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
+            solver = solver.threads(threads);
+        }
+        if let Some(precond) = &sweep.precond {
+            solver = solver.precond(precond)?;
+        }
+        if let Some(tolerance) = sweep.tolerance {
+            solver = solver.rtol(tolerance);
+        }
+        solver.prepare()
+    };
+    let (mut prepared, preparing) = timed(prepare)?;
     repeat(row, sweep, preparing, cancel, |ends| {
         let mut answer = prepared.solve(&system.b)?;
         if ends {
@@ -128,20 +138,22 @@ fn cg(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -
 }
 
 fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -> Result<()> {
-    let solver = Pagerank::new(graph).by_model().cancel(cancel);
-    let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
-    if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
-        solver = solver.threads(threads);
-    }
-    if let Some(tolerance) = sweep.tolerance {
-        solver = solver.tol(tolerance);
-    }
-    if let Some(method) = RankMethod::ALL.into_iter().find(|m| Some(m.name()) == sweep.method.as_deref()) {
-        solver = solver.method(method);
-    }
-    let began = Instant::now();
-    let mut prepared = solver.prepare()?;
-    let preparing = began.elapsed().as_secs_f64();
+    let prepare = || {
+        let solver = Pagerank::new(graph).by_model().cancel(cancel);
+        let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
+        if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
+            solver = solver.threads(threads);
+        }
+        if let Some(tolerance) = sweep.tolerance {
+            solver = solver.tol(tolerance);
+        }
+        if let Some(method) = RankMethod::ALL.into_iter().find(|m| Some(m.name()) == sweep.method.as_deref())
+        {
+            solver = solver.method(method);
+        }
+        solver.prepare()
+    };
+    let (mut prepared, preparing) = timed(prepare)?;
     repeat(row, sweep, preparing, cancel, |ends| {
         let mut ranks = prepared.solve()?;
         if ends {
@@ -163,20 +175,22 @@ fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBoo
 }
 
 fn markov(chain: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -> Result<()> {
-    let solver = Markov::new(chain).by_model().cancel(cancel);
-    let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
-    if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
-        solver = solver.threads(threads);
-    }
-    if let Some(tolerance) = sweep.tolerance {
-        solver = solver.tol(tolerance);
-    }
-    if let Some(method) = ChainMethod::ALL.into_iter().find(|m| Some(m.name()) == sweep.method.as_deref()) {
-        solver = solver.method(method);
-    }
-    let began = Instant::now();
-    let mut prepared = solver.prepare()?;
-    let preparing = began.elapsed().as_secs_f64();
+    let prepare = || {
+        let solver = Markov::new(chain).by_model().cancel(cancel);
+        let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
+        if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
+            solver = solver.threads(threads);
+        }
+        if let Some(tolerance) = sweep.tolerance {
+            solver = solver.tol(tolerance);
+        }
+        if let Some(method) = ChainMethod::ALL.into_iter().find(|m| Some(m.name()) == sweep.method.as_deref())
+        {
+            solver = solver.method(method);
+        }
+        solver.prepare()
+    };
+    let (mut prepared, preparing) = timed(prepare)?;
     repeat(row, sweep, preparing, cancel, |ends| {
         let mut found = prepared.solve()?;
         if ends {

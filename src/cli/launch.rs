@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::parallel::available_cores;
 use std::fs;
 use std::sync::OnceLock;
+use xxhash_rust::xxh3::xxh3_64;
 
 static RANKS: OnceLock<Ranks> = OnceLock::new();
 
@@ -24,10 +25,11 @@ static RANKS: OnceLock<Ranks> = OnceLock::new();
 const FOLLOWS: char = '\u{1}';
 
 /// Joins the ranks, if a launcher has started several processes.
-pub(super) fn start() {
-    if let Some(ranks) = started::start() {
+pub(super) fn start() -> Result<()> {
+    if let Some(ranks) = started::start()? {
         let _ = RANKS.set(ranks);
     }
+    Ok(())
 }
 
 /// Waits for all ranks at the end of a run.
@@ -114,9 +116,8 @@ pub(super) fn check(command: &Command) -> Result<()> {
 
 /// Sets the defaults of a rank: the CPU, with its share of the cores of this machine. For `cuda` each rank of a machine has a GPU.
 pub(super) fn set_defaults(run: &mut RunArgs) {
-    if ranks().is_none() {
-        return;
-    }
+    let Some(ranks) = ranks() else { return };
+    let threads = threads(ranks);
     if run.device == "auto" {
         run.device = "cpu".to_owned();
     }
@@ -125,41 +126,23 @@ pub(super) fn set_defaults(run: &mut RunArgs) {
         let alone = cuda::count().is_ok_and(|count| count < 2);
         run.device = device(started::number_on_this_machine().filter(|_| !alone).unwrap_or(0));
     }
-    run.threads.get_or_insert_with(threads);
+    run.threads.get_or_insert(threads);
 }
 
-/// Returns the threads of a rank: one for each core that the launcher has bound it to, or else a share of all cores.
-fn threads() -> usize {
-    let bound = match (allowed_cores(), online_cores()) {
-        (Some(allowed), Some(online)) => allowed < online,
-        _ => false,
-    };
-    match started::on_this_machine() {
-        Some(processes) if !bound => (available_cores() / processes.max(1)).max(1),
-        _ => available_cores(),
-    }
+/// Returns the threads of a rank: its share of the cores that this process may use. Launchers bind each rank to cores of its own, all ranks
+/// of a socket to its cores, or none. All ranks call this together.
+fn threads(ranks: &Ranks) -> usize {
+    let mine = cores();
+    let sharing = ranks.all_of(mine).into_iter().filter(|cores| *cores == mine).count();
+    (available_cores() / sharing).max(1)
 }
 
-/// Returns the number of cores that this process may run on, as the system lists them: `0-3,8`.
-fn allowed_cores() -> Option<usize> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-    list.split(',').map(|range| cores_in(range.trim())).sum()
-}
-
-fn cores_in(range: &str) -> Option<usize> {
-    let (from, to) = range.split_once('-').unwrap_or((range, range));
-    let (from, to): (usize, usize) = (from.parse().ok()?, to.parse().ok()?);
-    Some((to + 1).saturating_sub(from))
-}
-
-/// Returns the number of cores of this machine.
-fn online_cores() -> Option<usize> {
-    let stat = fs::read_to_string("/proc/stat").ok()?;
-    let is_core = |line: &&str| {
-        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    Some(stat.lines().filter(is_core).count())
+/// Identifies the machine and the cores that this process may use.
+fn cores() -> u64 {
+    let of = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let status = of("/proc/self/status");
+    let allowed = status.lines().find(|line| line.starts_with("Cpus_allowed_list:"));
+    xxh3_64(format!("{} {}", of("/proc/sys/kernel/random/boot_id"), allowed.unwrap_or_default()).as_bytes())
 }
 
 #[cfg(test)]
@@ -173,13 +156,5 @@ mod tests {
         assert_eq!(cause(&messages(&["\u{1}rank 1 has failed", "out of memory"])), "rank 1: out of memory");
         assert_eq!(cause(&messages(&["a", "b"])), "rank 0: a");
         assert_eq!(cause(&messages(&["\u{1}rank 1 has failed"])), "rank 1 has failed");
-    }
-
-    #[test]
-    fn lists_of_cores_are_counted() {
-        assert_eq!((cores_in("0-3"), cores_in("8"), cores_in("x")), (Some(4), Some(1), None));
-        if cfg!(target_os = "linux") {
-            assert!(allowed_cores() > Some(0) && online_cores() >= allowed_cores());
-        }
     }
 }

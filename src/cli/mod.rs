@@ -71,8 +71,10 @@ fn arguments() -> &'static [OsString] {
 pub fn run_with(arguments: Vec<OsString>) -> u8 {
     profile::start_clock();
     signals::ignore_file_size_limit();
-    launch::start();
-    let code = run_command(arguments);
+    let code = match launch::start() {
+        Ok(()) => run_command(arguments),
+        Err(error) => could_not_run(&error),
+    };
     launch::finish();
     if launch::prints() { code } else { 0 }
 }

@@ -7,7 +7,7 @@ mod monitor;
 pub use largest::Largest;
 pub use live::{Limits, Live};
 
-use super::duration;
+use super::{duration, launch};
 use crate::observe::Meter;
 use crate::observe::meter::Reading;
 use crate::parallel::start_thread;
@@ -152,8 +152,11 @@ impl TaskHandle {
         self.bar.is_hidden()
     }
 
-    /// Prints the lines of `--monitor` above the live line, also with -q.
+    /// Prints the lines of `--monitor` above the live line, also with -q; over ranks only the first prints.
     fn print(&self, lines: &str) {
+        if !launch::prints() {
+            return;
+        }
         self.bar.suspend(|| {
             let _ = writeln!(std::io::stderr(), "{}", lines.trim_end());
         });

@@ -1,6 +1,7 @@
 //! The options that all solves have in common: device, limits, and output files.
 
 pub(super) use super::flags::bad;
+use super::launch;
 use super::paths::{Named, check_apart, check_writable};
 use super::progress::Limits;
 use super::summary::{Line, files};
@@ -120,6 +121,11 @@ impl RunArgs {
         let time_limit = self.time_limit.map(Duration::try_from_secs_f64).transpose();
         let time_limit =
             time_limit.map_err(|e| bad("--time-limit", self.time_limit.unwrap_or(0.0), e.to_string()))?;
+        if self.tune && launch::ranks().is_some() {
+            let reason =
+                "over ranks nothing is measured: the model chooses the backend of each rank; leave it out";
+            return Err(bad("--tune", "", reason));
+        }
         if self.tune && columns > 1 {
             let reason = "it measures products with one vector; leave it out for several columns";
             return Err(bad("--tune", "", reason));

@@ -3,15 +3,18 @@
 use super::matrix::Matrix;
 use super::ranks::RankMatrix;
 use super::rhs::RightHandSide;
+use crate::device::Ranks;
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::profile::{self, Phase};
 use crate::solve::problem::{self, Problem};
 use crate::source::{Attached, read_vector, read_vectors};
 use crate::text::thousands;
+use bytemuck::cast_slice;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The valid right-hand sides, for error messages.
 const FORMS: &str = "a right-hand side is A*ones, ones, random:SEED, included (stored with the matrix) or a file of one \
@@ -78,6 +81,13 @@ impl VectorFile {
         }
         check_length(self.setting, self, self.values.len() / self.columns, rows)?;
         Ok(&self.values)
+    }
+
+    /// Does the same on all ranks, which call this together and must have read the same file.
+    pub fn values_of_ranks(&self, ranks: &Ranks, rows: usize) -> Result<&[f64]> {
+        let values = ranks.agreed(self.values(rows))?;
+        ranks.same_file((self.setting, self), [values.len() as u64, xxh3_64(cast_slice(values))])?;
+        Ok(values)
     }
 
     /// Returns the vector.
@@ -226,7 +236,7 @@ impl RhsName {
             RhsName::Random(seed) => problem::random_rows(numbers.all(n), *seed),
             RhsName::Randoms(seed, count) => problem::random_columns(numbers.all(n), *seed, *count)?,
             RhsName::File(file) => {
-                let all = file.values(matrix.total_rows())?;
+                let all = file.values_of_ranks(matrix.ranks(), matrix.total_rows())?;
                 numbers.pick(all, n, columns).into_owned()
             }
             RhsName::Attached => attached(&[], n)?.b,

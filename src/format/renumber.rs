@@ -3,13 +3,13 @@
 //! The rows are visited in the new order, so that the column indices of the result are sorted. The entries are sorted by row in two steps
 //! (`buckets.rs`).
 
-use super::buckets::{Buckets, Read};
+use super::buckets::{Buckets, ByColumn};
 use super::columns_transposed::{from_bits, value_bits};
 use super::pieces::pieces_for;
 use super::{Csr, Offset, Offsets, Pattern};
 use crate::error::{Error, FormatFault, Result};
 use crate::memory::fetch;
-use crate::parallel::tabulate;
+use crate::parallel::{tabulate, zeros};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,43 +21,43 @@ impl Csr {
         if rows != cols {
             return Err(Error::NotSquare { rows, cols, solver: "a symmetric permutation" });
         }
-        let numbers = inverse(order, rows, rows.max(1))
+        check_permutation(order, rows, rows.max(1))
             .map_err(|fault| Error::InvalidFormat { format: "permuted", fault })?;
         match self.nnz() as u64 > Offsets::MOST_NARROW {
-            false => transpose::<u32>(self, order, &numbers),
-            true => transpose::<u64>(self, order, &numbers),
+            false => transpose::<u32>(self, order),
+            true => transpose::<u64>(self, order),
         }
     }
 }
 
-/// Returns the number of each row in a permutation, which must have each of the rows once and move none out of its window.
-pub(super) fn inverse(
+/// Checks that a permutation has each of the rows once, and moves none out of its window.
+pub(super) fn check_permutation(
     permutation: &[u32],
     rows: usize,
     window: usize,
-) -> std::result::Result<Vec<u32>, FormatFault> {
+) -> std::result::Result<(), FormatFault> {
     if permutation.len() != rows {
         let (array, got, expected) = ("permutation", permutation.len(), rows as u128);
         return Err(FormatFault::Length { array, got, expected });
     }
-    let mut numbers = vec![u32::MAX; rows];
+    let mut used = vec![false; rows];
     for (index, &row) in permutation.iter().enumerate() {
-        match numbers.get_mut(row as usize) {
+        match used.get_mut(row as usize) {
             None => return Err(FormatFault::PermutationRange { index, row, rows }),
-            Some(number) if *number != u32::MAX => {
-                return Err(FormatFault::PermutationRepeated { index, row });
-            }
+            Some(true) => return Err(FormatFault::PermutationRepeated { index, row }),
             Some(_) if row as usize / window != index / window => {
                 return Err(FormatFault::PermutationWindow { index, row, window });
             }
-            Some(number) => *number = index as u32,
+            Some(used) => *used = true,
         }
     }
-    Ok(numbers)
+    Ok(())
 }
 
-fn transpose<O: Offset>(matrix: &Csr, order: &[u32], numbers: &[u32]) -> Result<Csr> {
+fn transpose<O: Offset>(matrix: &Csr, order: &[u32]) -> Result<Csr> {
     let n = order.len();
+    let mut numbers: Vec<u32> = zeros(n)?;
+    order.iter().zip(0..).for_each(|(&row, number)| numbers[row as usize] = number);
     let rows = tabulate(n, |number| {
         let range = matrix.row_range(order[number] as usize);
         [range.start, range.end]
@@ -76,7 +76,7 @@ struct Renumbered<'a> {
     /// The entries of the row of the matrix with each new number, from the first to before the second.
     rows: Vec<[usize; 2]>,
     /// The new number of each row.
-    numbers: &'a [u32],
+    numbers: Vec<u32>,
 }
 
 impl Renumbered<'_> {
@@ -114,7 +114,7 @@ impl Renumbered<'_> {
     }
 }
 
-impl Read for Renumbered<'_> {
+impl ByColumn for Renumbered<'_> {
     fn rows(&self, columns: Range<usize>, mut visit: impl FnMut(u32)) {
         self.each_row(columns, |_, entries| {
             let targets = &self.matrix.col_indices()[entries];
@@ -160,7 +160,8 @@ mod tests {
             let (n, nnz) = (matrix.rows(), matrix.nnz());
             let mut order: Vec<u32> = (0..n as u32).collect();
             order.sort_by_key(|&row| Random::at(7, u64::from(row)).bits());
-            let numbers = inverse(&order, n, n).unwrap();
+            let mut numbers = vec![0; n];
+            order.iter().zip(0..).for_each(|(&row, number)| numbers[row as usize] = number);
             let renumbered = matrix.renumbered(&order, n, |column| numbers[column as usize]).unwrap();
             let expected = renumbered.transposed().unwrap();
             let bits =
@@ -171,7 +172,7 @@ mod tests {
             // Many pieces of few columns each.
             let rows =
                 order.iter().map(|&row| matrix.row_range(row as usize)).map(|r| [r.start, r.end]).collect();
-            let entries = Renumbered { matrix, rows, numbers: &numbers };
+            let entries = Renumbered { matrix, rows, numbers };
             let pieces = entries.cut(3, 100);
             assert!(pieces.len() >= n / 100 && pieces.iter().all(|piece| piece.len() <= 100));
             let (_, columns, _) = Buckets::of(n).sort::<u64>(&entries, &pieces, false).unwrap();

@@ -12,7 +12,7 @@
 
 use super::ell::Lane;
 use super::pieces::{cut, each_row, narrow, narrow_length, pieces_for};
-use super::renumber::inverse;
+use super::renumber::check_permutation;
 use super::rows::{build_rows, offsets_of};
 use super::values::{Stored, for_stored};
 use super::{Csr, Offsets, Values};
@@ -96,7 +96,7 @@ impl Sell {
                 return Err(FormatFault::Length { array, got, expected });
             }
         }
-        inverse(&self.permutation, self.rows, self.sort_window)?;
+        check_permutation(&self.permutation, self.rows, self.sort_window)?;
         let mut expected = 0_u128;
         for slice in 0..=slices {
             let got = self.slice_offsets.get(slice) as u64;

@@ -25,6 +25,7 @@ mod fingerprint;
 
 use super::System;
 use super::given::MatrixRef;
+use crate::device::Ranks;
 use crate::error::{Error, Result};
 use crate::files;
 pub(super) use file::{Reader, Writer};
@@ -95,6 +96,7 @@ pub struct Saved {
     /// The offset of the state in `bytes`.
     state: usize,
     identity: Identity,
+    checksum: u64,
 }
 
 impl Saved {
@@ -111,12 +113,19 @@ impl Saved {
         file::check_start(&start).map_err(fault)?;
         let mut bytes = start.to_vec();
         file.read_to_end(&mut bytes).map_err(io)?;
-        let length = file::check_sum(&bytes).map_err(fault)?;
+        let (length, checksum) = file::check_sum(&bytes).map_err(fault)?;
         bytes.truncate(length);
         let mut reader = Reader::new(&bytes[file::START..]);
         let identity = reader.identity().map_err(fault)?;
         let state = bytes.len() - reader.left();
-        Ok(Saved { path: path.to_owned(), bytes, state, identity })
+        Ok(Saved { path: path.to_owned(), bytes, state, identity, checksum })
+    }
+
+    /// Reads a checkpoint on all ranks, which call this together and must find the same file.
+    pub(super) fn read_on_ranks(ranks: &Ranks, path: &Path) -> Result<Saved> {
+        let saved = ranks.agreed(Saved::read(path))?;
+        ranks.same_file(("resume", path.display()), [saved.bytes.len() as u64, saved.checksum])?;
+        Ok(saved)
     }
 
     /// Refuses a checkpoint of another run, with an error that names all differences. Only warns if the differences affect

@@ -1,5 +1,7 @@
 //! Output and exit codes of the commands that do not solve.
 
+#[cfg(not(feature = "mpi"))]
+use crate::common::process::solver as program;
 use crate::common::process::{NONSYMMETRIC, cg, errors, file, refused, run, word};
 use serde_json::Value;
 use std::process::Output;
@@ -173,4 +175,18 @@ fn the_report_names_the_chosen_block_size() {
     assert_eq!((code, &report["preconditioner"]), (0, &Value::from("block-jacobi:block=3")));
     let (code, report) = cg(&["--matrix", "poisson2d:30x30", "--precond", "chebyshev:degree=6"]);
     assert_eq!((code, &report["preconditioner"]), (0, &Value::from("chebyshev:degree=6,ratio=30")));
+}
+
+#[cfg(not(feature = "mpi"))]
+#[test]
+fn a_program_without_mpi_warns_if_a_launcher_has_started_several_processes() {
+    let done = |rank: &str| {
+        let mut command = program();
+        command.args(["info", "poisson2d:5x5"]);
+        command.env("OMPI_COMM_WORLD_SIZE", "2").env("OMPI_COMM_WORLD_RANK", rank).output().unwrap()
+    };
+    let (first, second) = (done("0"), done("1"));
+    assert!(first.status.success() && errors(&first).contains("started 2 processes"), "{}", errors(&first));
+    assert!(errors(&first).contains("--features mpi"), "{}", errors(&first));
+    assert!(second.status.success() && errors(&second).is_empty(), "{}", errors(&second));
 }

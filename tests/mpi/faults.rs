@@ -3,7 +3,7 @@
 use super::launcher::{
     end_soon, messages, mpirun, mpirun_for_a_minute, over, over_patiently, ranks_of, start, wait_until,
 };
-use crate::common::process::{errors, program, run, signal, word};
+use crate::common::process::{errors, program, run, signal, solver, word};
 use solver::source::read_vector;
 use std::time::Instant;
 
@@ -25,6 +25,57 @@ fn a_fault_of_one_rank_ends_all_and_names_the_rank_and_the_cause() {
         assert_eq!(messages.len(), 1, "{messages:?}");
         assert!(messages[0].contains("rank 2") && messages[0].contains(fault[0]), "{messages:?}");
     }
+}
+
+/// Runs a command on two ranks, the second of which has another last argument, and returns the only message.
+fn message_of_two(args: &[&str], last: [&str; 2]) -> String {
+    let mut command = mpirun_for_a_minute();
+    command.args(["-n", "1"]).arg(program()).args(args).arg(last[0]);
+    command.args([":", "-n", "1"]).arg(program()).args(args).arg(last[1]);
+    let done = command.output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{}", errors(&done));
+    let messages = messages(&done);
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    messages[0].clone()
+}
+
+#[test]
+fn ranks_that_find_different_vectors_or_checkpoints_end_with_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (ones, twos) = (path("ones.txt"), path("twos.txt"));
+    std::fs::write(&ones, "1\n".repeat(400)).unwrap();
+    std::fs::write(&twos, "2\n".repeat(400)).unwrap();
+    let grid = ["cg", "--matrix", "poisson2d:20x20", "--threads", "1"];
+    for option in ["--rhs", "--x0"] {
+        let message = message_of_two(&[&grid[..], &[option]].concat(), [&ones, &twos]);
+        assert!(message.contains("different files") && message.contains(&option[2..]), "{message}");
+    }
+    let saved: Vec<String> = ["3", "6"]
+        .map(|iterations| {
+            let checkpoint = path(&format!("after-{iterations}"));
+            let args = ["--max-iters", iterations, "--checkpoint", &checkpoint];
+            let done = over(2, &[&grid[..3], &args].concat()).output().unwrap();
+            assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
+            checkpoint
+        })
+        .to_vec();
+    let message = message_of_two(&[&grid[..], &["--resume"]].concat(), [&saved[0], &saved[1]]);
+    assert!(message.contains("different files") && message.contains("resume"), "{message}");
+}
+
+#[test]
+fn a_launcher_of_another_mpi_library_is_named() {
+    let done = solver().args(["info", "poisson2d:5x5"]).env("PMI_SIZE", "2").output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{}", errors(&done));
+    assert!(errors(&done).contains("launcher of another MPI library"), "{}", errors(&done));
+}
+
+#[test]
+fn a_measurement_of_backends_is_refused_over_ranks() {
+    let done = over(2, &["cg", "--matrix", "poisson2d:20x20", "--tune"]).output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{}", errors(&done));
+    assert!(messages(&done)[0].contains("over ranks nothing is measured"), "{}", errors(&done));
 }
 
 #[test]

@@ -56,6 +56,16 @@ fn only_the_first_rank_prints() {
 }
 
 #[test]
+fn only_the_first_rank_prints_the_lines_of_the_monitor() {
+    let args = ["cg", "--matrix", "poisson2d:20x20", "--max-iters", "4", "--monitor", "1"];
+    let done = over(3, &args).output().unwrap();
+    let lines =
+        |done: &std::process::Output| errors(done).lines().filter(|line| line.contains("residual")).count();
+    assert!(lines(&done) > 3, "{}", errors(&done));
+    assert_eq!(lines(&done), lines(&run(&[&args[..], &["--device", "cpu"]].concat())), "{}", errors(&done));
+}
+
+#[test]
 fn a_solve_that_does_not_converge_ends_with_exit_code_1_and_its_answer() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.txt");

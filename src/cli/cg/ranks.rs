@@ -54,7 +54,7 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
     };
     let (matrix, problem) = system(plan, ranks, &purpose)?;
     let x0 = match &plan.x0 {
-        Some(x0) => Some(matrix.pick(x0.values(matrix.total_rows())?, problem.columns)),
+        Some(x0) => Some(matrix.pick(x0.values_of_ranks(ranks, matrix.total_rows())?, problem.columns)),
         None => None,
     };
     let name = plan.x0.as_ref().map(ToString::to_string);

@@ -1,9 +1,21 @@
 //! A program without MPI: one process.
 
 use crate::device::Ranks;
+use crate::device::distributed::launcher;
+use crate::error::Result;
+use std::io::Write;
 
-pub(super) fn start() -> Option<Ranks> {
-    None
+/// Warns if a launcher has started several processes: each of them does all of the work.
+pub(super) fn start() -> Result<Option<Ranks>> {
+    let processes = launcher::processes();
+    if processes > 1 && launcher::is_first() {
+        let _ = writeln!(
+            std::io::stderr(),
+            "warning: a launcher has started {processes} processes, and each of them does the whole work and writes the same files. This \
+             program was built without MPI; to divide the work, build it with --features mpi"
+        );
+    }
+    Ok(None)
 }
 
 pub(super) fn finish() {}
@@ -15,9 +27,5 @@ pub(super) fn fail(_: &str) -> Option<Vec<String>> {
 pub(super) fn end_all(_: i32) {}
 
 pub(super) fn number_on_this_machine() -> Option<usize> {
-    None
-}
-
-pub(super) fn on_this_machine() -> Option<usize> {
     None
 }

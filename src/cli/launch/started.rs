@@ -1,19 +1,29 @@
 //! The processes that an MPI launcher has started.
 
 use crate::device::Ranks;
-use crate::device::distributed::Mpi;
+use crate::device::distributed::{Mpi, launcher};
+use crate::error::{Error, Result};
 use std::sync::OnceLock;
 
 static MPI: OnceLock<Mpi> = OnceLock::new();
 
 /// Initialises MPI, if a launcher has started more than one process.
-pub(super) fn start() -> Option<Ranks> {
-    if Mpi::launched() < 2 {
-        return None;
+pub(super) fn start() -> Result<Option<Ranks>> {
+    let launched = launcher::processes();
+    if launched < 2 {
+        return Ok(None);
     }
-    let mpi = Mpi::start()?;
+    let Some(mpi) = Mpi::start() else { return Ok(None) };
     let _ = MPI.set(mpi.clone());
-    Some(Ranks::new(mpi))
+    let ranks = Ranks::new(mpi);
+    if ranks.size() == launched {
+        return Ok(Some(ranks));
+    }
+    let message = format!(
+        "the launcher has started {launched} processes, but they are no ranks of one MPI run: it is the launcher of another MPI library \
+         than the one that this program was built with. Use mpirun of that library, or build the program anew"
+    );
+    Err(Error::UnknownCommand { message })
 }
 
 pub(super) fn finish() {
@@ -33,9 +43,5 @@ pub(super) fn end_all(code: i32) {
 }
 
 pub(super) fn number_on_this_machine() -> Option<usize> {
-    Mpi::number_on_this_machine()
-}
-
-pub(super) fn on_this_machine() -> Option<usize> {
-    Mpi::on_this_machine()
+    launcher::number_on_this_machine()
 }

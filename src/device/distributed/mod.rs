@@ -7,6 +7,7 @@
 mod communicator;
 mod cpu;
 mod halo;
+pub mod launcher;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod numbers;

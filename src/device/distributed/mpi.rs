@@ -20,19 +20,6 @@ const FAILURE_BYTES: usize = 2048;
 /// The time that a failed rank waits for the failures of other ranks.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// The variables in which launchers store the number of processes: Open MPI, MPICH and Intel MPI.
-const SIZES: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
-/// Those for the number of processes on this machine: Open MPI, MPICH, MVAPICH.
-const LOCAL_SIZES: [&str; 3] = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE"];
-
-/// Those for the number of this process among them, from 0.
-const LOCAL_RANKS: [&str; 4] =
-    ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"];
-
-fn number(variable: &str) -> Option<usize> {
-    std::env::var(variable).ok()?.parse().ok()
-}
-
 /// The MPI library, initialised for this process.
 #[derive(Clone)]
 pub struct Mpi(Arc<World>);
@@ -48,24 +35,6 @@ fn world() -> SimpleCommunicator {
 }
 
 impl Mpi {
-    /// Returns the number of processes that a launcher has started with this one; 1 without a launcher.
-    pub fn launched() -> usize {
-        // Slurm sets the variable of tasks in batch scripts, too, which are one process.
-        let slurm = || number("SLURM_STEP_NUM_TASKS").filter(|_| number("SLURM_PROCID").is_some());
-        SIZES.into_iter().find_map(number).or_else(slurm).unwrap_or(1)
-    }
-
-    /// Returns the number of processes on this machine, if the launcher tells it.
-    pub fn on_this_machine() -> Option<usize> {
-        let slurm = || number("SLURM_NTASKS_PER_NODE");
-        LOCAL_SIZES.into_iter().find_map(number).or_else(slurm)
-    }
-
-    /// Returns the number of this process among those on this machine, if the launcher tells it.
-    pub fn number_on_this_machine() -> Option<usize> {
-        LOCAL_RANKS.into_iter().find_map(number)
-    }
-
     /// Initialises MPI; `None` if it has been initialised already.
     pub fn start() -> Option<Mpi> {
         let (universe, _) = mpi::initialize_with_threading(Threading::Serialized)?;

@@ -385,5 +385,10 @@ mod tests {
         assert_eq!(count(5, &links, Duplicates::Sum), (2, 0));
         assert_eq!(count(0, &[], Duplicates::Keep), (0, 0));
         assert_eq!(count(1, &[(0, 0)], Duplicates::Keep), (1, 0));
+        // Rows of many links: from one vertex to all, itself included twice, and to all but itself.
+        let hub = |own: usize| (0..300).map(move |j| (own, j));
+        let links: Vec<(usize, usize)> =
+            hub(7).chain([(7, 7)]).chain(hub(9).filter(|&(i, j)| i != j)).collect();
+        assert_eq!(count(300, &links, Duplicates::Keep), (2, 1));
     }
 }

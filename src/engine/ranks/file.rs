@@ -27,14 +27,6 @@ fn starts_of(ranks: &Ranks, first: usize, rows: usize) -> Vec<usize> {
     starts.chain([rows]).collect()
 }
 
-/// Refuses a file that has changed since the first rank opened it, or that is another one on another machine.
-fn same_everywhere(ranks: &Ranks, what: &OsStr, mine: [u64; 2]) -> Result<()> {
-    let first = ranks.from_first(mine.to_vec())?;
-    let reason = "the ranks find different files of this name; give all of them the same file";
-    let differ = Error::setting("matrix", what.display(), reason);
-    ranks.agreed(if first == mine { Ok(()) } else { Err(differ) })
-}
-
 impl RankMatrix {
     /// Makes or reads the rows of each rank, so that no rank has the whole matrix; `None` for a matrix that the first rank must read
     /// and [`distribute`](RankMatrix::distribute). All ranks call this together.
@@ -79,7 +71,7 @@ impl RankMatrix {
     fn read_rows(ranks: &Ranks, what: &OsStr, file: &RowFile, purpose: &Purpose) -> Result<RankMatrix> {
         let began = Instant::now();
         let (rows, cols) = file.shape;
-        same_everywhere(ranks, what, [rows as u64, file.fingerprint])?;
+        ranks.same_file(("matrix", what.display()), [rows as u64, file.fingerprint])?;
         if rows != cols {
             return Err(Error::NotSquare { rows, cols, solver: purpose.method.name() });
         }
@@ -201,7 +193,7 @@ pub(super) fn rows_of(
     solver: &'static str,
 ) -> Result<(Vec<usize>, Csr)> {
     let (rows, cols) = file.shape;
-    same_everywhere(ranks, what, [rows as u64, file.fingerprint])?;
+    ranks.same_file(("matrix", what.display()), [rows as u64, file.fingerprint])?;
     if rows != cols {
         return Err(Error::NotSquare { rows, cols, solver });
     }
@@ -220,6 +212,6 @@ pub(super) fn links_of(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>
     let starts = starts_of(ranks, part.first, part.vertices);
     let end = part.first + part.links.rows();
     let fits = starts[ranks.rank() + 1] == end;
-    same_everywhere(ranks, what, [part.vertices as u64, u64::from(fits)])?;
+    ranks.same_file(("matrix", what.display()), [part.vertices as u64, u64::from(fits)])?;
     Ok(Some((starts, part.links)))
 }

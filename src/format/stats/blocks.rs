@@ -104,8 +104,6 @@ impl Blocks {
         const FEWEST_BANDS: usize = 6;
         const MOST_BANDS: usize = 64;
         const FEW: usize = 16;
-        /// Rows that are counted of a band with very many entries: a multiple of all heights that are powers of two.
-        const HEAD: usize = 8;
         /// Bands with more than this multiple of the average entries are not extrapolated.
         const FAR_MORE: f64 = 8.0;
         let (rows, nnz) = (matrix.rows(), matrix.nnz());
@@ -124,17 +122,9 @@ impl Blocks {
             .map(|band| band * steps / bands * step)
             .map(|first| first..(first + height).min(rows))
             .collect();
+        let Some(counts) = count_bands(matrix, &bands) else { return Blocks::unknown(matrix) };
         let entries =
             |band: &Range<usize>| matrix.row_offsets().get(band.end) - matrix.row_offsets().get(band.start);
-        // A band with more entries than the sample shall have is counted in its first rows.
-        let head = |band: &Range<usize>| band.start..band.end.min(band.start + HEAD);
-        let counted: Vec<Range<usize>> =
-            bands.iter().map(|band| if entries(band) > budget { head(band) } else { band.clone() }).collect();
-        let Some(mut counts) = count_bands(matrix, &counted) else { return Blocks::unknown(matrix) };
-        for ((band, counted), counts) in bands.iter().zip(&counted).zip(&mut counts) {
-            let share = entries(band) as f64 / entries(counted).max(1) as f64;
-            counts.iter_mut().flatten().for_each(|count| *count = (*count as f64 * share).round() as u64);
-        }
         let sample: Vec<_> = bands.iter().map(|band| entries(band) as f64).zip(counts).collect();
         if nnz <= budget {
             let sum = |w: usize, h: usize| sample.iter().map(|(_, counts)| counts[w][h]).sum();

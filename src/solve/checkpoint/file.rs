@@ -32,13 +32,14 @@ pub(super) fn check_start(start: &[u8; START]) -> Result<(), String> {
     }
 }
 
-/// Checks the checksum of a whole file, and returns the file's length without it.
-pub(super) fn check_sum(bytes: &[u8]) -> Result<usize, String> {
+/// Checks the checksum of a whole file, and returns the file's length without it, and the checksum.
+pub(super) fn check_sum(bytes: &[u8]) -> Result<(usize, u64), String> {
     let (body, sum) = bytes.split_last_chunk().ok_or(DAMAGED)?;
-    if body.len() < START || u64::from_le_bytes(*sum) != xxh3_64(body) {
+    let sum = u64::from_le_bytes(*sum);
+    if body.len() < START || sum != xxh3_64(body) {
         return Err(DAMAGED.to_owned());
     }
-    Ok(body.len())
+    Ok((body.len(), sum))
 }
 
 /// Writes a checkpoint and computes its checksum. After an error it writes nothing more, and [`finish`](Writer::finish) returns

@@ -50,19 +50,21 @@ impl Block {
         self.lanes.iter().map(Range::len).sum()
     }
 
+    fn column_bytes(&self) -> f64 {
+        if self.near { 2.0 } else { 4.0 }
+    }
+
     /// Returns the bytes of columns and values, `value` bytes each, of a slice whose rows have `entries` entries in total.
     fn bytes(&self, entries: usize, value: f64) -> f64 {
         let rest = entries - self.entries();
         let head = if rest > 0 { (2 * LANES * size_of::<u32>()) as f64 } else { 0.0 };
-        let column = if self.near { 2.0 } else { 4.0 };
-        head + (self.width * LANES) as f64 * (column + value) + rest as f64 * (4.0 + value)
+        head + (self.width * LANES) as f64 * (self.column_bytes() + value) + rest as f64 * (4.0 + value)
     }
 
     /// Returns a lower bound on the bytes of every cut of this block: those of a cut without padding.
     fn fewest_bytes(&self, entries: usize, value: f64) -> f64 {
         let inside = self.entries();
-        let column = if self.near { 2.0 } else { 4.0 };
-        inside as f64 * (column + value) + (entries - inside) as f64 * (4.0 + value)
+        inside as f64 * (self.column_bytes() + value) + (entries - inside) as f64 * (4.0 + value)
     }
 
     /// Returns the block with the fewest bytes; the whole rows unless another block saves enough.
@@ -95,6 +97,7 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::generate::random::Random;
 
     fn row(columns: impl IntoIterator<Item = u32>) -> Vec<u32> {
         columns.into_iter().collect()
@@ -102,6 +105,29 @@ mod tests {
 
     fn of(rows: &[Vec<u32>; LANES], value: f64) -> Block {
         Block::of(&rows.each_ref().map(|row| &row[..]), value)
+    }
+
+    #[test]
+    fn no_cut_of_a_block_has_fewer_bytes_than_the_lower_bound() {
+        for case in 0..200_u64 {
+            let random = |lane: usize, j: usize| Random::at(case, (lane * 1000 + j) as u64).bits();
+            let spread = [100, 60_000, 1_000_000][case as usize % 3];
+            let rows: [_; LANES] = std::array::from_fn(|lane| {
+                let mut columns: Vec<u32> =
+                    (0..random(lane, 999) % 40).map(|j| (random(lane, j as usize) % spread) as u32).collect();
+                columns.sort_unstable();
+                columns
+            });
+            let columns = rows.each_ref().map(|row| &row[..]);
+            let whole = Block::of_whole_rows(&columns);
+            let entries = whole.entries();
+            for block in [&whole, &Block::window(&columns)] {
+                for (width, value) in (0..=block.width).flat_map(|width| [(width, 0.0), (width, 8.0)]) {
+                    let bytes = block.cut(width).bytes(entries, value);
+                    assert!(bytes >= block.fewest_bytes(entries, value), "{case}, {width}, {value}");
+                }
+            }
+        }
     }
 
     #[test]
