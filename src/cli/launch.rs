@@ -81,23 +81,24 @@ pub(super) fn failed(error: &Error, message: String, code: u8, print: impl Fn(&s
     let Some(ranks) = ranks() else { return print(&message) };
     let follows = matches!(error, Error::OtherRank { .. });
     let sent = if follows { format!("{FOLLOWS}{message}") } else { message.clone() };
-    match started::fail(&sent) {
-        Some(messages) if ranks.is_first() => print(&cause(&messages)),
-        Some(_) => {}
-        None => {
-            print(&format!("rank {}: {message}", ranks.rank()));
-            started::end_all(i32::from(code));
-        }
+    let messages = started::fail(&sent);
+    let all = messages.iter().all(Option::is_some);
+    if ranks.is_first() || !all {
+        print(&cause(&messages));
+    }
+    if !all {
+        started::end_all(i32::from(code));
     }
 }
 
 /// Returns the message of the first rank that has failed by itself, with its number unless all ranks have failed alike.
-fn cause(messages: &[String]) -> String {
-    let own = messages.iter().enumerate().find(|(_, message)| !message.starts_with(FOLLOWS));
+fn cause(messages: &[Option<String>]) -> String {
+    let failed = || messages.iter().enumerate().filter_map(|(rank, message)| Some((rank, message.as_ref()?)));
+    let own = failed().find(|(_, message)| !message.starts_with(FOLLOWS));
     match own {
-        Some((_, message)) if messages.iter().all(|other| other == message) => message.clone(),
+        Some((_, message)) if messages.iter().all(|other| other.as_ref() == Some(message)) => message.clone(),
         Some((rank, message)) => format!("rank {rank}: {message}"),
-        None => messages.first().map_or_else(String::new, |message| message.replace(FOLLOWS, "")),
+        None => failed().next().map_or_else(String::new, |(_, message)| message.replace(FOLLOWS, "")),
     }
 }
 
@@ -151,10 +152,19 @@ mod tests {
 
     #[test]
     fn the_cause_is_the_first_failure_of_its_own_and_names_the_rank_unless_all_fail_alike() {
-        let messages = |all: &[&str]| all.iter().map(|message| (*message).to_owned()).collect::<Vec<_>>();
+        let messages = |all: &[&str]| {
+            let given = |message: &&str| Some((*message).to_owned()).filter(|message| !message.is_empty());
+            all.iter().map(given).collect::<Vec<_>>()
+        };
         assert_eq!(cause(&messages(&["no such file", "no such file"])), "no such file");
         assert_eq!(cause(&messages(&["\u{1}rank 1 has failed", "out of memory"])), "rank 1: out of memory");
         assert_eq!(cause(&messages(&["a", "b"])), "rank 0: a");
         assert_eq!(cause(&messages(&["\u{1}rank 1 has failed"])), "rank 1 has failed");
+        // The second rank has not failed.
+        assert_eq!(
+            cause(&messages(&["\u{1}rank 2 has failed", "", "out of memory"])),
+            "rank 2: out of memory"
+        );
+        assert_eq!(cause(&messages(&["a", ""])), "rank 0: a");
     }
 }

@@ -30,7 +30,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub tune: bool,
     /// Run on this device: auto, cpu, cuda or cuda:N, or on several GPUs: cuda:0,1 or cuda:all [default: auto, a GPU if
-    /// there is one]
+    /// there is one; over the ranks of a launcher the CPU]
     #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
     pub device: String,
     /// Store matrix and vectors in this precision
@@ -155,6 +155,7 @@ impl RunArgs {
         let inputs = given(&[inputs, &[("--config", self.config.as_deref())]].concat());
         let outputs = given(&[&ours, outputs].concat());
         check_apart(&inputs, &outputs)?;
+        check_standard_input(&inputs)?;
         outputs.into_iter().try_for_each(check_writable)
     }
 
@@ -183,5 +184,21 @@ impl RunArgs {
             Ok(())
         });
         saved.and(drawn)
+    }
+}
+
+/// Refuses to read a vector from standard input over ranks. The matrix or graph is read by the first rank, all other files by each.
+fn check_standard_input(inputs: &[Named<'_>]) -> Result<()> {
+    let each_reads = |&(option, path): &Named<'_>| {
+        !["--matrix", "--graph"].contains(&option)
+            && [Path::new("-"), Path::new("/dev/stdin")].contains(&path)
+    };
+    match inputs.iter().find(|input| launch::ranks().is_some() && each_reads(input)) {
+        Some((option, path)) => Err(bad(
+            option,
+            path.display(),
+            "a launcher passes standard input to the first rank alone; name a file",
+        )),
+        None => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 use super::device::check_threads;
 use crate::backend::cuda::{cusparse, dense};
 use crate::backend::{Choice, Entry, Host, Pick, REGISTRY};
-use crate::device::cuda::{self, cache::KernelCache, nvrtc::Nvrtc};
+use crate::device::cuda::{self, cache::KernelCache, nvrtc::Nvrtc, ranks::nccl};
 use crate::device::stream;
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, GpuError, Result};
@@ -86,6 +86,8 @@ pub fn examine(threads: Option<usize>) -> Result<Vec<Finding>> {
     findings.push(outcome("nvrtc", Nvrtc::get().map(describe_nvrtc)));
     findings.push(outcome("cusparse", cusparse::describe_library()));
     findings.push(outcome("cublas", dense::describe_library()));
+    findings.push(outcome("nccl", nccl::describe_library()));
+    findings.push(ok("over processes", over_processes()));
     findings.push(inspect_cache());
     match gpus {
         None => {} // The finding on the driver has the error.
@@ -101,6 +103,12 @@ pub fn examine(threads: Option<usize>) -> Result<Vec<Finding>> {
         }
     }
     Ok(findings)
+}
+
+fn over_processes() -> String {
+    let with = |feature: bool| if feature { "with" } else { "without" };
+    let (mpi, metis) = (with(cfg!(feature = "mpi")), with(cfg!(feature = "metis")));
+    format!("built {mpi} MPI (cargo feature mpi) and {metis} the graph partitioner METIS (metis)")
 }
 
 fn describe_nvrtc(nvrtc: &Nvrtc) -> String {

@@ -72,6 +72,18 @@ fn a_launcher_of_another_mpi_library_is_named() {
 }
 
 #[test]
+fn a_vector_from_standard_input_is_refused_over_ranks() {
+    let grid = ["poisson2d:20x20"];
+    for command in
+        [&["cg", "--rhs", "/dev/stdin"][..], &["cg", "--x0", "/dev/stdin"], &["markov", "--x0", "/dev/stdin"]]
+    {
+        let done = over(2, &[command, &grid].concat()).output().unwrap();
+        assert_eq!(done.status.code(), Some(2), "{}", errors(&done));
+        assert!(messages(&done)[0].contains("standard input to the first rank alone"), "{}", errors(&done));
+    }
+}
+
+#[test]
 fn a_measurement_of_backends_is_refused_over_ranks() {
     let done = over(2, &["cg", "--matrix", "poisson2d:20x20", "--tune"]).output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{}", errors(&done));

@@ -32,8 +32,8 @@ pub(super) fn finish() {
     }
 }
 
-pub(super) fn fail(message: &str) -> Option<Vec<String>> {
-    MPI.get().and_then(|mpi| mpi.fail(message))
+pub(super) fn fail(message: &str) -> Vec<Option<String>> {
+    MPI.get().map_or_else(Vec::new, |mpi| mpi.fail(message))
 }
 
 pub(super) fn end_all(code: i32) {

@@ -48,9 +48,9 @@ impl Mpi {
         drop(lock(&self.0.universe).take());
     }
 
-    /// Tells the other ranks why this one has failed. If all ranks fail, returns their messages in the order of ranks; if some
-    /// of them do not within a second or two, returns `None`: they must be ended.
-    pub fn fail(&self, message: &str) -> Option<Vec<String>> {
+    /// Tells the other ranks why this one has failed. Returns the messages of all ranks in their order; a rank that has not failed within
+    /// a second or two has none, and must be ended.
+    pub fn fail(&self, message: &str) -> Vec<Option<String>> {
         let mut sent = [0; FAILURE_BYTES];
         let length = message.floor_char_boundary(FAILURE_BYTES);
         sent[..length].copy_from_slice(&message.as_bytes()[..length]);
@@ -65,7 +65,7 @@ impl Mpi {
         let began = Instant::now();
         while messages.iter().any(Option::is_none) {
             if began.elapsed() > patience {
-                return None;
+                break;
             }
             let world = world();
             for rank in others() {
@@ -79,7 +79,7 @@ impl Mpi {
             }
             sleep(Duration::from_millis(1));
         }
-        Some(messages.into_iter().flatten().collect())
+        messages
     }
 
     /// Ends the processes of all ranks with an exit code.

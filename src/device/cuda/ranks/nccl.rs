@@ -102,6 +102,11 @@ fn library() -> Result<&'static Functions> {
     LIBRARY.functions(&LOADED, Functions::bind, &LIBRARY.hint)
 }
 
+/// Returns the version of the library.
+pub fn describe_library() -> Result<String> {
+    library().map(Functions::version_text)
+}
+
 /// A piece of GPU memory that is sent to a rank or received from one.
 pub struct Piece {
     pub rank: usize,
