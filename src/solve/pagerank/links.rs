@@ -107,7 +107,7 @@ impl Links {
     }
 
     /// Builds the links in the order with the fastest gathers. On CPUs the reordering takes about as long as it saves in ten
-    /// iterations. At most two copies of the graph are in memory at once.
+    /// iterations. Two copies of the graph are in memory at once, and a copy of the links of some hubs.
     pub fn in_best_order(graph: impl Into<Arc<Csr>>) -> Result<Links> {
         let graph = graph.into();
         check_square(&graph)?;
