@@ -24,7 +24,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
-    launch::set_defaults(&mut args.run);
+    let rhs = args.rhs.as_deref().and_then(RightHandSide::file);
+    launch::set_defaults(&mut args.run, &[("--rhs", rhs), ("--x0", args.x0.as_deref())])?;
     let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args, minres)?;
     launch::check_devices(&plan.running.settled)?;

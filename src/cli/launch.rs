@@ -16,6 +16,7 @@ use crate::engine::Settled;
 use crate::error::{Error, Result};
 use crate::parallel::available_cores;
 use std::fs;
+use std::path::Path;
 use std::sync::OnceLock;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -116,9 +117,21 @@ pub(super) fn check(command: &Command) -> Result<()> {
 }
 
 /// Sets the defaults of a rank: the CPU, with its share of the cores of this machine. For `cuda` each rank of a machine has a GPU.
-pub(super) fn set_defaults(run: &mut RunArgs) {
-    let Some(ranks) = ranks() else { return };
+/// Refuses what ranks cannot do. Each rank reads the files of `vectors`.
+pub(super) fn set_defaults(run: &mut RunArgs, vectors: &[(&'static str, Option<&Path>)]) -> Result<()> {
+    let Some(ranks) = ranks() else { return Ok(()) };
     let threads = threads(ranks);
+    if run.tune {
+        let reason =
+            "over ranks nothing is measured: the model chooses the backend of each rank; leave it out";
+        return Err(bad("--tune", "", reason));
+    }
+    for (option, path) in vectors {
+        if let Some(path) = path.filter(|path| [Path::new("-"), Path::new("/dev/stdin")].contains(path)) {
+            let reason = "a launcher passes standard input to the first rank alone; name a file";
+            return Err(bad(option, path.display(), reason));
+        }
+    }
     if run.device == "auto" {
         run.device = "cpu".to_owned();
     }
@@ -128,6 +141,7 @@ pub(super) fn set_defaults(run: &mut RunArgs) {
         run.device = device(started::number_on_this_machine().filter(|_| !alone).unwrap_or(0));
     }
     run.threads.get_or_insert(threads);
+    Ok(())
 }
 
 /// Returns the threads of a rank: its share of the cores that this process may use. Launchers bind each rank to cores of its own, all ranks

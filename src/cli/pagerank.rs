@@ -24,7 +24,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub(super) fn run(mut args: PagerankArgs) -> Result<bool> {
-    launch::set_defaults(&mut args.run);
+    let personalise = args.personalise.as_deref().map(Path::new);
+    let each = args.personalise_each.as_deref();
+    launch::set_defaults(
+        &mut args.run,
+        &[("--personalise", personalise), ("--personalise-each", each), ("--x0", args.x0.as_deref())],
+    )?;
     let args = &args;
     let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args)?;

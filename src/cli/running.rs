@@ -1,7 +1,6 @@
 //! The options that all solves have in common: device, limits, and output files.
 
 pub(super) use super::flags::bad;
-use super::launch;
 use super::paths::{Named, check_apart, check_writable};
 use super::progress::Limits;
 use super::summary::{Line, files};
@@ -121,11 +120,6 @@ impl RunArgs {
         let time_limit = self.time_limit.map(Duration::try_from_secs_f64).transpose();
         let time_limit =
             time_limit.map_err(|e| bad("--time-limit", self.time_limit.unwrap_or(0.0), e.to_string()))?;
-        if self.tune && launch::ranks().is_some() {
-            let reason =
-                "over ranks nothing is measured: the model chooses the backend of each rank; leave it out";
-            return Err(bad("--tune", "", reason));
-        }
         if self.tune && columns > 1 {
             let reason = "it measures products with one vector; leave it out for several columns";
             return Err(bad("--tune", "", reason));
@@ -155,7 +149,6 @@ impl RunArgs {
         let inputs = given(&[inputs, &[("--config", self.config.as_deref())]].concat());
         let outputs = given(&[&ours, outputs].concat());
         check_apart(&inputs, &outputs)?;
-        check_standard_input(&inputs)?;
         outputs.into_iter().try_for_each(check_writable)
     }
 
@@ -184,21 +177,5 @@ impl RunArgs {
             Ok(())
         });
         saved.and(drawn)
-    }
-}
-
-/// Refuses to read a vector from standard input over ranks. The matrix or graph is read by the first rank, all other files by each.
-fn check_standard_input(inputs: &[Named<'_>]) -> Result<()> {
-    let each_reads = |&(option, path): &Named<'_>| {
-        !["--matrix", "--graph"].contains(&option)
-            && [Path::new("-"), Path::new("/dev/stdin")].contains(&path)
-    };
-    match inputs.iter().find(|input| launch::ranks().is_some() && each_reads(input)) {
-        Some((option, path)) => Err(bad(
-            option,
-            path.display(),
-            "a launcher passes standard input to the first rank alone; name a file",
-        )),
-        None => Ok(()),
     }
 }
