@@ -107,7 +107,8 @@ impl Links {
     }
 
     /// Builds the links in the order with the fastest gathers. On CPUs the reordering takes about as long as it saves in ten
-    /// iterations. Two copies of the graph are in memory at once, and a copy of the links of some hubs.
+    /// iterations. Two copies of the graph are in memory at once, and a copy of one bucket of links for each
+    /// thread.
     pub fn in_best_order(graph: impl Into<Arc<Csr>>) -> Result<Links> {
         let graph = graph.into();
         check_square(&graph)?;
