@@ -25,7 +25,8 @@ use std::time::Instant;
 
 pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
     let rhs = args.rhs.as_deref().and_then(RightHandSide::file);
-    launch::set_defaults(&mut args.run, &[("--rhs", rhs), ("--x0", args.x0.as_deref())])?;
+    let files = [("--rhs", rhs), ("--x0", args.x0.as_deref()), ("--resume", args.resume.as_deref())];
+    launch::set_defaults(&mut args.run, &files)?;
     let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args, minres)?;
     launch::check_devices(&plan.running.settled)?;

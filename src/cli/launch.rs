@@ -117,8 +117,8 @@ pub(super) fn check(command: &Command) -> Result<()> {
 }
 
 /// Sets the defaults of a rank: the CPU, with its share of the cores of this machine. For `cuda` each rank of a machine has a GPU.
-/// Refuses what ranks cannot do. Each rank reads the files of `vectors`.
-pub(super) fn set_defaults(run: &mut RunArgs, vectors: &[(&'static str, Option<&Path>)]) -> Result<()> {
+/// Refuses what ranks cannot do. `files` are those that each rank reads.
+pub(super) fn set_defaults(run: &mut RunArgs, files: &[(&'static str, Option<&Path>)]) -> Result<()> {
     let Some(ranks) = ranks() else { return Ok(()) };
     let threads = threads(ranks);
     if run.tune {
@@ -126,7 +126,7 @@ pub(super) fn set_defaults(run: &mut RunArgs, vectors: &[(&'static str, Option<&
             "over ranks nothing is measured: the model chooses the backend of each rank; leave it out";
         return Err(bad("--tune", "", reason));
     }
-    for (option, path) in vectors {
+    for (option, path) in files {
         if let Some(path) = path.filter(|path| [Path::new("-"), Path::new("/dev/stdin")].contains(path)) {
             let reason = "a launcher passes standard input to the first rank alone; name a file";
             return Err(bad(option, path.display(), reason));

@@ -86,7 +86,8 @@ impl VectorFile {
     /// Does the same on all ranks, which call this together and must have read the same file.
     pub fn values_of_ranks(&self, ranks: &Ranks, rows: usize) -> Result<&[f64]> {
         let values = ranks.agreed(self.values(rows))?;
-        ranks.same_file((self.setting, self), [values.len() as u64, xxh3_64(cast_slice(values))])?;
+        let content = [values.len() as u64, xxh3_64(cast_slice(values))];
+        ranks.agree_on(content, || Error::different_files(self.setting, self))?;
         Ok(values)
     }
 

@@ -567,4 +567,10 @@ impl Error {
     pub(crate) fn setting(setting: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
         Error::BadSetting { setting, value: value.to_string(), reason: reason.into() }
     }
+
+    /// Creates the error for a file that has changed since the first rank read it, or that is another one on another machine.
+    pub(crate) fn different_files(setting: &'static str, path: impl ToString) -> Error {
+        let reason = "the ranks find different files of this name; give all of them the same file";
+        Error::setting(setting, path, reason)
+    }
 }

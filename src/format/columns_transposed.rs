@@ -2,7 +2,8 @@
 
 use super::assemble::{Entries, Rows, by_row};
 use super::finish::{Width, narrow};
-use super::pieces::{cut, each};
+use super::pieces::cut;
+use super::values::{from_bits, value_bits};
 use super::{Csr, Pattern, Values};
 use crate::error::Result;
 use std::ops::Range;
@@ -28,24 +29,6 @@ fn build<W: Width, E: Entries>(matrix: &Csr, entries: &E) -> Result<Csr> {
     let (rows, cols) = entries.shape();
     let pattern = Pattern::trusted(rows, cols, W::offsets(offsets), columns, matrix.pattern().has_repeats());
     Csr::with_pattern(Arc::new(pattern), from_bits(matrix.values(), values)?)
-}
-
-/// Returns the values whose `value_bits` these are, of the kind that `of` has.
-pub(super) fn from_bits(of: &Values, bits: Vec<f64>) -> Result<Values> {
-    Ok(match of {
-        Values::Ones => Values::Ones,
-        Values::F32(_) => Values::F32(each(&bits, |bits| Ok(f32::from_bits(bits.to_bits() as u32)))?),
-        Values::F64(_) => Values::F64(bits),
-    })
-}
-
-/// Returns a value of a matrix; one in single precision as its bits, so that NaN keeps its own.
-#[inline(always)]
-pub(super) fn value_bits(values: &Values, entry: usize) -> f64 {
-    match values {
-        Values::F32(values) => f64::from_bits(u64::from(values[entry].to_bits())),
-        other => other.get(entry),
-    }
 }
 
 /// The entries in some columns of a matrix, as those of the transpose. Its rows are counted from the first of these columns.

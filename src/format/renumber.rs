@@ -4,9 +4,10 @@
 //! (`buckets.rs`).
 
 use super::buckets::{Buckets, ByColumn};
-use super::columns_transposed::{from_bits, value_bits};
+use super::finish::narrow;
 use super::pieces::pieces_for;
-use super::{Csr, Offset, Offsets, Pattern};
+use super::values::{from_bits, value_bits};
+use super::{Csr, Offset, Pattern};
 use crate::error::{Error, FormatFault, Result};
 use crate::memory::fetch;
 use crate::parallel::{tabulate, zeros};
@@ -23,9 +24,9 @@ impl Csr {
         }
         check_permutation(order, rows, rows.max(1))
             .map_err(|fault| Error::InvalidFormat { format: "permuted", fault })?;
-        match self.nnz() as u64 > Offsets::MOST_NARROW {
-            false => transpose::<u32>(self, order),
-            true => transpose::<u64>(self, order),
+        match narrow(self.nnz(), false) {
+            true => transpose::<u32>(self, order),
+            false => transpose::<u64>(self, order),
         }
     }
 }

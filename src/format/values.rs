@@ -108,6 +108,24 @@ impl From<Vec<f64>> for Values {
     }
 }
 
+/// Returns the values whose `value_bits` these are, of the kind that `of` has.
+pub(super) fn from_bits(of: &Values, bits: Vec<f64>) -> Result<Values> {
+    Ok(match of {
+        Values::Ones => Values::Ones,
+        Values::F32(_) => Values::F32(each(&bits, |bits| Ok(f32::from_bits(bits.to_bits() as u32)))?),
+        Values::F64(_) => Values::F64(bits),
+    })
+}
+
+/// Returns a value of a matrix; one in single precision as its bits, so that NaN keeps its own.
+#[inline(always)]
+pub(super) fn value_bits(values: &Values, entry: usize) -> f64 {
+    match values {
+        Values::F32(values) => f64::from_bits(u64::from(values[entry].to_bits())),
+        other => other.get(entry),
+    }
+}
+
 /// An implicit one: a value of size 0, so that generic code serves all kinds of values.
 pub(crate) type One = [u8; 0];
 

@@ -121,10 +121,12 @@ impl Saved {
         Ok(Saved { path: path.to_owned(), bytes, state, identity, checksum })
     }
 
-    /// Reads a checkpoint on all ranks, which call this together and must find the same file.
-    pub(super) fn read_on_ranks(ranks: &Ranks, path: &Path) -> Result<Saved> {
+    /// Reads a checkpoint. Ranks call this together, and must find the same file.
+    pub(super) fn read_on(ranks: Option<&Ranks>, path: &Path) -> Result<Saved> {
+        let Some(ranks) = ranks else { return Saved::read(path) };
         let saved = ranks.agreed(Saved::read(path))?;
-        ranks.same_file(("resume", path.display()), [saved.bytes.len() as u64, saved.checksum])?;
+        let content = [saved.bytes.len() as u64, saved.checksum];
+        ranks.agree_on(content, || Error::different_files("resume", path.display()))?;
         Ok(saved)
     }
 

@@ -11,8 +11,8 @@ pub(super) fn start() -> Result<Option<Ranks>> {
     if processes > 1 && launcher::is_first() {
         let _ = writeln!(
             std::io::stderr(),
-            "warning: a launcher has started {processes} processes, and each of them does the whole work and writes the same files. This \
-             program was built without MPI; to divide the work, build it with --features mpi"
+            "warning: a launcher has started {processes} processes, and each of them runs the whole command. This program was built \
+             without MPI; to divide the work, build it with --features mpi"
         );
     }
     Ok(None)

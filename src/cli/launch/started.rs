@@ -20,8 +20,9 @@ pub(super) fn start() -> Result<Option<Ranks>> {
         return Ok(Some(ranks));
     }
     let message = format!(
-        "the launcher has started {launched} processes, but they are no ranks of one MPI run: it is the launcher of another MPI library \
-         than the one that this program was built with. Use mpirun of that library, or build the program anew"
+        "the launcher has started {launched} processes, but MPI connects only {} of them: it is the launcher of another MPI library \
+         than the one that this program was built with. Use mpirun of that library, or build the program anew",
+        ranks.size()
     );
     Err(Error::UnknownCommand { message })
 }

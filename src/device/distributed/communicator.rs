@@ -6,7 +6,6 @@
 use crate::error::{Error, Result};
 use crate::parallel::{copy_bytes, lock, split_front, zeros};
 use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut};
-use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
 /// A message to a rank.
@@ -216,13 +215,10 @@ impl Ranks {
         Ok(self.swap(&sent)?.swap_remove(0))
     }
 
-    /// Refuses a file that is not the same on all ranks, because it has changed since the first rank read it or is another one on
-    /// another machine. `mine` identifies its content; `what` is the setting that names it, with its value. All ranks call this together.
-    pub fn same_file(&self, what: (&'static str, impl fmt::Display), mine: [u64; 2]) -> Result<()> {
+    /// Fails with this error on each rank whose numbers are not those of the first rank. All ranks call this together.
+    pub fn agree_on(&self, mine: [u64; 2], differ: impl FnOnce() -> Error) -> Result<()> {
         let first = self.from_first(mine.to_vec())?;
-        let reason = "the ranks find different files of this name; give all of them the same file";
-        let (setting, value) = what;
-        self.agreed(if first == mine { Ok(()) } else { Err(Error::setting(setting, value, reason)) })
+        self.agreed(if first == mine { Ok(()) } else { Err(differ()) })
     }
 
     /// Returns the text of the first rank on every rank.

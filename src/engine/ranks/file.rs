@@ -71,7 +71,8 @@ impl RankMatrix {
     fn read_rows(ranks: &Ranks, what: &OsStr, file: &RowFile, purpose: &Purpose) -> Result<RankMatrix> {
         let began = Instant::now();
         let (rows, cols) = file.shape;
-        ranks.same_file(("matrix", what.display()), [rows as u64, file.fingerprint])?;
+        ranks
+            .agree_on([rows as u64, file.fingerprint], || Error::different_files("matrix", what.display()))?;
         if rows != cols {
             return Err(Error::NotSquare { rows, cols, solver: purpose.method.name() });
         }
@@ -193,7 +194,7 @@ pub(super) fn rows_of(
     solver: &'static str,
 ) -> Result<(Vec<usize>, Csr)> {
     let (rows, cols) = file.shape;
-    ranks.same_file(("matrix", what.display()), [rows as u64, file.fingerprint])?;
+    ranks.agree_on([rows as u64, file.fingerprint], || Error::different_files("matrix", what.display()))?;
     if rows != cols {
         return Err(Error::NotSquare { rows, cols, solver });
     }
@@ -212,6 +213,8 @@ pub(super) fn links_of(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>
     let starts = starts_of(ranks, part.first, part.vertices);
     let end = part.first + part.links.rows();
     let fits = starts[ranks.rank() + 1] == end;
-    ranks.same_file(("matrix", what.display()), [part.vertices as u64, u64::from(fits)])?;
+    ranks.agree_on([part.vertices as u64, u64::from(fits)], || {
+        Error::different_files("matrix", what.display())
+    })?;
     Ok(Some((starts, part.links)))
 }

@@ -86,10 +86,7 @@ pub(super) fn prepare<M: Recurrence, D: Device, T: Scalar>(
         ("vectors", vectors),
     ];
     let identity = identity(task.system, own, checkpoints)?;
-    let read = |path| match device.ranks() {
-        Some(ranks) => Saved::read_on_ranks(ranks, path),
-        None => Saved::read(path),
-    };
+    let read = |path| Saved::read_on(device.ranks(), path);
     let saved = checkpoints.resume.as_deref().map(read).transpose()?;
     saved.as_ref().map(|saved| saved.check(&identity)).transpose()?;
     if let Some((path, _)) = checkpoints.save.as_ref().filter(|_| device.ranks().is_none_or(Ranks::is_first))
