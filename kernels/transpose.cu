@@ -1,7 +1,7 @@
 // The transpose of a graph in compressed sparse rows: a stable sort of its links by target, least significant digit first. STEP
 // selects the kernel:
 //
-//   SOURCES  Writes the row of each entry. A warp takes a row, blocks stride over the rows.
+//   SOURCES  Writes the row of each entry, and counts the entries on the diagonal. A warp takes a row, blocks stride over the rows.
 //   COUNT    Counts the digits of the targets of each tile. A block takes a tile.
 //   ADD_UP   Replaces the numbers of each tile by the sums of those before them in the tile, and stores the sum of the tile.
 //   SHIFT    Adds the sum of all tiles before to the numbers of each tile.
@@ -52,10 +52,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK) link_sources(PARAMETERS) {
     in_order();
     const u32 lane = threadIdx.x % 32;
     const u64 step = u64(gridDim.x) * WARPS;
+    u32 own = 0;
     for (u64 row = (u64(blockIdx.x) * BLOCK + threadIdx.x) / 32; row < rows; row += step) {
         const u64 end = offsets[row + 1];
-        for (u64 entry = offsets[row] + lane; entry < end; entry += 32) sources[entry] = u32(row);
+        for (u64 entry = offsets[row] + lane; entry < end; entry += 32) {
+            sources[entry] = u32(row);
+            own += targets[entry] == u32(row);
+        }
     }
+    if (own > 0) atomicAdd(loops, own);
 }
 
 #elif STEP == COUNT

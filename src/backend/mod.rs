@@ -225,7 +225,7 @@ pub trait Host: Device {
         _graph: &Arc<Csr>,
         _reserve: u64,
         _meanwhile: &mut dyn FnMut(),
-    ) -> Result<Option<Csr>> {
+    ) -> Result<Option<Transposed>> {
         Ok(None)
     }
     /// Returns what computes the sums of a certificate on the device, for the links of a graph by target; none if the host does it.
@@ -293,7 +293,12 @@ impl Host for Cuda {
     fn is_symmetric(&self, matrix: &Arc<Csr>) -> Result<Option<bool>> {
         cuda::is_symmetric(self, matrix)
     }
-    fn transposed(&self, graph: &Arc<Csr>, reserve: u64, meanwhile: &mut dyn FnMut()) -> Result<Option<Csr>> {
+    fn transposed(
+        &self,
+        graph: &Arc<Csr>,
+        reserve: u64,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<Option<Transposed>> {
         cuda::transposed(self, graph, reserve, meanwhile)
     }
     fn inflow(&self, incoming: &Arc<Csr>, reserve: u64) -> Result<Option<Box<dyn Inflow>>> {
@@ -306,6 +311,14 @@ impl Host for Cuda {
     fn triangles<T: Scalar>(&self, precond: &'static str, _factor: Csr) -> Result<SharedOperator<Cuda, T>> {
         Err(Error::CpuOnly { precond })
     }
+}
+
+/// The transpose of a graph, and what a device counts while it transposes.
+pub struct Transposed {
+    /// The links by target.
+    pub matrix: Csr,
+    /// The number of links from a vertex to itself.
+    pub loops: u64,
 }
 
 /// Selects builders and table entries by vector precision.

@@ -661,8 +661,10 @@ fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
         let mut calls = 0;
         let transpose = gpu.transposed(&graph, 0, &mut || calls += 1).unwrap().expect(name);
         assert_eq!(calls, 1, "{name}");
-        let (mut there, here) =
-            (Links::with_transpose(&graph, transpose).unwrap(), Links::new(&graph).unwrap());
+        let loops = |i: usize| graph.row_columns(i).iter().filter(|&&j| j as usize == i).count();
+        assert_eq!(transpose.loops, (0..graph.rows()).map(loops).sum::<usize>() as u64, "{name}");
+        let out = Links::weights_out(&graph).unwrap();
+        let (mut there, here) = (Links::with_transpose(transpose.matrix, out), Links::new(&graph).unwrap());
         let teleport: Vec<f64> = {
             let weights = (0..here.vertices()).map(|i| (1 + i % 7) as f64);
             let sum: f64 = weights.clone().sum();

@@ -28,7 +28,7 @@ mod taken;
 mod transpose;
 pub mod vector;
 
-use super::Params;
+use super::{Params, Transposed};
 use crate::device::Cuda;
 use crate::device::cuda::modules::KernelSource;
 use crate::device::cuda::{CudaSlots, CudaVector};
@@ -111,7 +111,7 @@ pub(super) fn transposed(
     graph: &Arc<Csr>,
     reserve: u64,
     meanwhile: &mut dyn FnMut(),
-) -> Result<Option<Csr>> {
+) -> Result<Option<Transposed>> {
     match graph.nnz() >= FEW && transpose::can_transpose(graph) {
         true => transpose::transposed(device, graph, reserve, meanwhile).map(Some),
         false => Ok(None),

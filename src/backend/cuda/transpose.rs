@@ -4,6 +4,7 @@
 //! them there. If the host needs them after all, it transposes the graph itself.
 
 use super::resident::{self, Resident};
+use crate::backend::Transposed;
 use crate::device::Cuda;
 use crate::device::cuda::launch::Arguments;
 use crate::device::cuda::memory::CudaArray;
@@ -43,7 +44,10 @@ impl Step {
         let count = |name| Parameter::value::<u64>(name);
         let shift = Parameter::value::<u32>("shift");
         let (name, parameters) = match self {
-            Step::Sources => ("link_sources", vec![array("offsets"), array("sources"), count("rows")]),
+            Step::Sources => ("link_sources", {
+                let of_graph = [array("offsets"), array("targets"), array("sources"), array("loops")];
+                [&of_graph[..], &[count("rows")]].concat()
+            }),
             Step::Count => ("link_digits", vec![array("targets"), array("numbers"), count("entries"), shift]),
             Step::AddUp => ("sums_of_tiles", vec![array("numbers"), array("sums"), count("count")]),
             Step::Shift => ("sums_before_tiles", vec![array("numbers"), array("sums"), count("count")]),
@@ -106,7 +110,7 @@ pub(super) fn transposed(
     graph: &Arc<Csr>,
     reserve: u64,
     meanwhile: &mut dyn FnMut(),
-) -> Result<Csr> {
+) -> Result<Transposed> {
     let (rows, cols, entries) = (graph.rows(), graph.cols(), graph.nnz());
     let tiles = entries.div_ceil(TILE);
     let bytes = 4 * (4 * entries + DIGITS * (tiles + tiles.div_ceil(TILE)) + cols) as u64;
@@ -117,9 +121,12 @@ pub(super) fn transposed(
         unreachable!("`can_transpose` accepts 32-bit offsets only");
     };
     let blocks = rows.div_ceil(BLOCK as usize / 32).min(MOST_BLOCKS);
+    let loops = device.allocate::<u32>(WHAT, 1)?;
     launch(device, Step::Sources, blocks, |arguments| {
         arguments.scratch("offsets", &offsets);
+        arguments.scratch("targets", &columns);
         arguments.scratch("sources", &links.sources);
+        arguments.scratch("loops", &loops);
         arguments.value("rows", rows as u64);
     })?;
     let bits = usize::BITS as usize - cols.saturating_sub(1).leading_zeros() as usize;
@@ -150,7 +157,8 @@ pub(super) fn transposed(
     };
     let pattern = Arc::new(Pattern::with_columns_later((cols, rows), offsets, entries, repeats, later));
     resident::register(&pattern, &copy);
-    Csr::with_pattern(pattern, Values::Ones)
+    let loops = u64::from(loops.to_host()?[0]);
+    Ok(Transposed { matrix: Csr::with_pattern(pattern, Values::Ones)?, loops })
 }
 
 /// Returns the columns of the transpose of a graph. It runs on one thread: other threads may wait for the columns, and could not do

@@ -4,7 +4,7 @@ use super::each::RanksEach;
 use super::iterate::{Iterate, named};
 use super::ranks::{Facts, GraphFacts, Ranks};
 use super::{Graph, Pagerank, RankMethod, Repeated, SelfLoops, Settings, over_ranks};
-use crate::backend::{Choice, Host, Pick};
+use crate::backend::{Choice, Host, Pick, Transposed};
 use crate::device::Device;
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::matrix::Matrix;
@@ -85,7 +85,7 @@ fn transposed_there(
     graph: &Arc<Csr>,
     vectors: usize,
     meanwhile: &mut dyn FnMut(),
-) -> Result<Option<Csr>> {
+) -> Result<Option<Transposed>> {
     let reserve = memory::vectors(vectors, graph.rows(), size_of::<f64>());
     match &device.0 {
         Opened::Cpu(_) => Ok(None),
@@ -164,17 +164,26 @@ impl Prepared {
         let vectors = vectors(settings.dangling, true, extrapolate) * running.request.columns;
         // Backends other than `pull` read the transpose on the host, and `pull` does so for columns near the diagonal.
         let pulls = (backend.is_auto() && running.request.columns == 1) || backend.entry.name == "pull";
-        // The facts are counted while a GPU transposes: while it copies the graph, counting would take the copy's bandwidth.
-        let mut graph_facts = None;
-        let mut meanwhile = || graph_facts = Some(GraphFacts::of(&graph));
+        // A GPU counts the loops of the graph that it transposes. The host does the rest meanwhile, but not during the copy of the
+        // graph, whose bandwidth it would take.
+        let counts_there = Arc::ptr_eq(&csr, &graph.csr) && !csr.pattern().has_repeats();
+        let (mut out, mut graph_facts) = (None, None);
+        let mut meanwhile = || {
+            out = Some(Links::weights_out(&csr));
+            graph_facts = (!counts_there).then(|| GraphFacts::of(&graph, None));
+        };
         let there = match pulls && !reorder && Links::are_scattered(&csr) {
             true => transposed_there(&device, &csr, vectors, &mut meanwhile)?,
             false => None,
         };
-        let graph_facts = graph_facts.unwrap_or_else(|| GraphFacts::of(&graph));
+        let loops = there.as_ref().filter(|_| counts_there).map(|there| there.loops);
+        let graph_facts = graph_facts.unwrap_or_else(|| GraphFacts::of(&graph, loops));
         drop(graph);
         let links = match there {
-            Some(transpose) => Links::with_transpose(&csr, transpose),
+            Some(there) => {
+                let out = out.unwrap_or_else(|| Links::weights_out(&csr));
+                out.map(|out| Links::with_transpose(there.matrix, out))
+            }
             None if reorder => Links::in_best_order(csr),
             None => Links::new(&csr),
         };

@@ -40,8 +40,12 @@ pub(super) struct GraphFacts {
 }
 
 impl GraphFacts {
-    pub fn of(graph: &Matrix) -> GraphFacts {
-        let (self_loops, duplicates) = loops_and_repeats(&graph.csr, 0);
+    /// Collects the facts. `loops` is the number of links from a vertex to itself, if it is known.
+    pub fn of(graph: &Matrix, loops: Option<u64>) -> GraphFacts {
+        let (self_loops, duplicates) = match loops {
+            Some(loops) if !graph.csr.pattern().has_repeats() => (loops, 0),
+            _ => loops_and_repeats(&graph.csr, 0),
+        };
         GraphFacts {
             names: Names::of(graph, 0),
             name: graph.title(),

@@ -70,15 +70,19 @@ impl fmt::Debug for There {
 impl Links {
     /// Builds the links of a graph in which entry (i, j) is the link from i to j.
     pub fn new(graph: &Csr) -> Result<Links> {
-        check_square(graph)?;
-        Links::with_transpose(graph, graph.transposed()?)
+        let out = Links::weights_out(graph)?;
+        Ok(Links::with_transpose(graph.transposed()?, out))
     }
 
-    /// Builds the links of a graph without weights whose transpose is known.
-    pub fn with_transpose(graph: &Csr, transpose: Csr) -> Result<Links> {
+    /// Builds the links of a graph from its transpose and the result of [`weights_out`](Links::weights_out).
+    pub fn with_transpose(transpose: Csr, out: Vec<f64>) -> Links {
+        Links { incoming: Arc::new(transpose), of_rank: None, out, order: None, there: None }
+    }
+
+    /// Checks a graph, and returns the sum of the weights of the links out of each vertex.
+    pub fn weights_out(graph: &Csr) -> Result<Vec<f64>> {
         check_square(graph)?;
-        let out = checked_weights(graph, 0)?;
-        Ok(Links { incoming: Arc::new(transpose), of_rank: None, out, order: None, there: None })
+        checked_weights(graph, 0)
     }
 
     /// Returns whether the neighbours of a vertex of a graph have distant numbers, estimated from a sample.
