@@ -13,7 +13,7 @@ use super::summary::{LABELS, verbose};
 use super::vectors::{RightHandSide, writer};
 use super::{choices, fetch, flags, interrupt, launch, print, print_json};
 use crate::engine::tune::Explanation;
-use crate::engine::{self, Answer, Answers, DeviceHandle, Matrix, Prepared, RightHandSides, Solver};
+use crate::engine::{self, Ahead, Answer, Answers, DeviceHandle, Matrix, Prepared, RightHandSides, Solver};
 use crate::error::{Error, Result};
 use crate::observe::report::ColumnReport;
 use crate::observe::{History, Phase, Report, profile};
@@ -38,7 +38,7 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
         log::info!("device: {}", flags::note(why));
     }
     plan.run.start_pool();
-    let _opening = plan.running.settled.open_ahead()?;
+    let _opening = plan.running.settled.open_ahead(Ahead::System(plan.method), &plan.running.request)?;
     fetch::on_first_use(plan.fetch)?;
     let solved = match launch::ranks() {
         Some(ranks) => ranks::solve(&plan, ranks)?,

@@ -12,7 +12,7 @@ use super::{choices, fetch, interrupt, launch, memory, print, print_json};
 use crate::device::Ranks;
 use crate::engine::markov::{Classes, MarkovReport, Settings, check_output};
 use crate::engine::tune::Explanation;
-use crate::engine::{Markov, Matrix, RankChain, Weights};
+use crate::engine::{Ahead, Markov, Matrix, RankChain, Weights};
 use crate::error::Result;
 use crate::observe::{Batch, Observer};
 use crate::precond::Preconditioner;
@@ -57,7 +57,7 @@ pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
         log::info!("device: {}", flags::note(why));
     }
     args.run.start_pool();
-    let _opening = running.settled.open_ahead()?;
+    let _opening = running.settled.open_ahead(Ahead::Chain, &running.request)?;
     fetch::on_first_use(missing)?;
     let (mut report, explanation, written) = solve(args, settings, running, x0)?;
     (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());

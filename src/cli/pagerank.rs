@@ -13,7 +13,7 @@ use super::{choices, fetch, interrupt, launch, print, print_json};
 use crate::device::Ranks;
 use crate::engine::pagerank::{Prepared, RankReport};
 use crate::engine::tune::Explanation;
-use crate::engine::{Matrix, Pagerank, RankGraph};
+use crate::engine::{Ahead, Matrix, Pagerank, RankGraph};
 use crate::error::Result;
 use crate::format::Duplicates;
 use crate::source::Options;
@@ -44,7 +44,7 @@ pub(super) fn run(mut args: PagerankArgs) -> Result<bool> {
     let dangling = plan.settings.dangling;
     log::info!("dangling {}: {}", dangling.name(), dangling.formula());
     args.run.start_pool();
-    let _opening = plan.running.settled.open_ahead()?;
+    let _opening = plan.running.settled.open_ahead(Ahead::Ranks, &plan.running.request)?;
     fetch::on_first_use(plan.fetch)?;
     let (mut report, explanation, written) = solve(args, plan)?;
     (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());

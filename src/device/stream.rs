@@ -29,6 +29,8 @@ const FILL: Formula = sweep!({ "stream_fill": c = b; });
 
 /// All sweeps of this module, for compilation ahead of use.
 pub const SWEEPS: &[Sweep<'static>] = &[TRIAD.sweep.with(TWO), READ.sweep, COPY.sweep, FILL.sweep];
+/// Those of the measurement for a report.
+pub(crate) const OF_REPORTS: &[Sweep<'static>] = &[FILL.sweep, READ.sweep, TRIAD.sweep.with(TWO)];
 
 /// The most repetitions of a measurement, the time after which it begins none, and the least time of a repetition: it makes
 /// enough passes that the resolution of the clock and the launch from the host do not matter.

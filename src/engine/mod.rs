@@ -56,7 +56,7 @@ pub use markov::Markov;
 pub use matrix::Matrix;
 pub use memory::{MemoryPlan, compressed_rows};
 pub use multiply::{Multiply, Products};
-pub use opening::Opening;
+pub use opening::{Ahead, Opening};
 pub use order::Order;
 pub use pagerank::Pagerank;
 pub use prepared::Prepared;

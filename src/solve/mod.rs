@@ -180,6 +180,12 @@ impl Method {
         sweeps.iter().copied().flatten().chain(*other_sweeps).map(|formula| formula.sweep)
     }
 
+    /// Returns the sweeps of a solve with or without a preconditioner.
+    pub(crate) fn sweeps_of(self, preconditioned: bool) -> impl Iterator<Item = Sweep<'static>> {
+        let Facts { sweeps, other_sweeps, .. } = self.facts();
+        sweeps[usize::from(preconditioned)].iter().chain(*other_sweeps).map(|formula| formula.sweep)
+    }
+
     /// Returns the programs that follow the dot product of an operator, so that they can be compiled before a solve.
     pub fn programs(self) -> impl Iterator<Item = (DotInto, &'static [crate::device::Op])> {
         self.facts().products.iter().map(|product| product.program())

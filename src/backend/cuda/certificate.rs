@@ -70,6 +70,12 @@ pub(super) fn sources() -> Vec<KernelSource> {
     rows.into_iter().chain(Step::ALL.map(Step::source)).collect()
 }
 
+/// Returns the kernels for a graph with offsets of 32 bits.
+pub(super) fn usual_sources() -> Vec<KernelSource> {
+    let rows = kernel().source(&Types::new(Real::F64, None, false).csr());
+    std::iter::once(rows).chain(Step::ALL.map(Step::source)).collect()
+}
+
 /// The links and the vectors of certificates.
 pub(super) struct OnDevice {
     device: Cuda,

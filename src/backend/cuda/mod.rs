@@ -70,6 +70,16 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     all
 }
 
+/// Returns the kernels that verify linear solves with values in double precision, whatever the backend.
+pub(crate) fn kernels_of_verdicts() -> Vec<KernelSource> {
+    residual::usual_sources()
+}
+
+/// Returns the kernels that transpose a graph without weights, and certify its ranks.
+pub(crate) fn kernels_of_graphs() -> Vec<KernelSource> {
+    [transpose::sources(), certificate::usual_sources()].concat()
+}
+
 /// Returns the forms of the studies' kernels, each with the name of the backend that launches it.
 fn named_forms() -> Vec<(&'static str, AnyForm)> {
     let vectors = vector::forms().into_iter().map(|form| ("vector", form));

@@ -55,6 +55,12 @@ pub(super) fn sources() -> Vec<KernelSource> {
     types.flat_map(of).collect()
 }
 
+/// Returns the kernels of a plain residual with values in double precision and offsets of 32 bits.
+pub(super) fn usual_sources() -> Vec<KernelSource> {
+    let matrix = Types::new(Real::F64, Some(Real::F64), false).csr();
+    [Step::Plain, Step::Parts].map(|step| step.kernel().source(&matrix)).into()
+}
+
 /// The matrix and the vectors of residuals.
 pub(super) struct OnDevice {
     resident: Resident,

@@ -106,6 +106,25 @@ pub(super) fn require_gpu(index: usize) -> Result<()> {
     if index < count { Ok(()) } else { Err(Error::Gpu(GpuError::NoSuchGpu { index, count })) }
 }
 
+/// Returns the compute capability of a GPU: 90 for 9.0. The GPU need not be open.
+pub(super) fn architecture(index: usize) -> Result<u32> {
+    require_gpu(index)?;
+    let (mut device, mut numbers) = (0, [0; 2]);
+    // SAFETY: the calls write a handle and an integer each.
+    unsafe {
+        call("cuDeviceGet", sys::cuDeviceGet(&mut device, index as i32))?;
+        let attributes = [
+            sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+            sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+        ];
+        for (number, attribute) in numbers.iter_mut().zip(attributes) {
+            call("cuDeviceGetAttribute", sys::cuDeviceGetAttribute(number, attribute, device))?;
+        }
+    }
+    let [major, minor] = numbers;
+    Ok((major * 10 + minor) as u32)
+}
+
 /// Returns whether a driver of one version can load the code of a compiler of another version.
 pub(super) fn can_load(driver: (i32, i32), compiler: (i32, i32)) -> bool {
     compiler.0 <= driver.0

@@ -32,6 +32,11 @@ impl Memory {
         Arc::ptr_eq(&self.gpu.0, &gpu.0)
     }
 
+    /// Returns the device.
+    pub fn device(&self) -> &Cuda {
+        &self.gpu
+    }
+
     fn address(&self) -> u64 {
         self.bytes.device_ptr(self.bytes.stream()).0
     }

@@ -18,6 +18,7 @@ mod driver;
 #[doc(hidden)]
 pub mod generate;
 mod graph;
+mod images;
 #[doc(hidden)]
 pub mod launch;
 #[doc(hidden)]
@@ -48,14 +49,16 @@ pub use compiler::{compiler, usable};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys};
 use driver::{bind, call, fault};
 pub use driver::{count, driver_version, require_driver};
+pub use images::compile_ahead;
 use launch::Arguments;
 use memory::{CudaArray, Memory};
 use modules::{BLOCK, Kernel, KernelSource, Modules};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
+use slots::ScalarBuffer;
 pub use slots::{CudaSlots, SlotPointers};
 use staging::Staging;
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 pub use steps::CudaSteps;
 pub(crate) use steps::between_captures;
 
@@ -82,6 +85,8 @@ struct Gpu {
     memory_limit: Option<u64>,
     /// Bytes that were free when the device was opened.
     free_at_first: u64,
+    /// The result of [`Cuda::bandwidth`]: the driver takes most of a millisecond to report the clock.
+    bandwidth: OnceLock<Option<f64>>,
     /// Marks a position in a stream for another stream to wait for.
     order: CudaEvent,
     state: ReentrantMutex<State>,
@@ -97,6 +102,8 @@ struct State {
     recording: RefCell<Option<Vec<Kept>>>,
     /// Page-locked buffers for long uploads, from the first one on.
     staging: RefCell<Option<Staging>>,
+    /// Page-locked buffers for scalars, kept for the next solve.
+    scalar_buffers: RefCell<Vec<ScalarBuffer>>,
     /// The number of times that vectors have been swapped.
     swaps: Cell<usize>,
     /// Whether an operator has been built whose steps may run in one launch.
@@ -150,6 +157,7 @@ impl Cuda {
         let free_at_first = context.mem_get_info().map_err(fault("cuMemGetInfo"))?.0 as u64;
         Ok(Cuda(Arc::new(Gpu {
             free_at_first,
+            bandwidth: OnceLock::new(),
             order: context.new_event(None).map_err(fault("cuEventCreate"))?,
             name: context.name().map_err(fault("cuDeviceGetName"))?,
             modules: Modules::new(Arc::clone(&context), arch),
@@ -238,6 +246,10 @@ impl Cuda {
     /// Returns the bytes per second of a stream that is only read, if the driver reports the clock and width of the memory: on an
     /// H200 it reaches 90.5 % of their product.
     pub fn bandwidth(&self) -> Option<f64> {
+        *self.0.bandwidth.get_or_init(|| self.reported_bandwidth())
+    }
+
+    fn reported_bandwidth(&self) -> Option<f64> {
         const REACHED: f64 = 0.905;
         let kilohertz = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
         let bits = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;

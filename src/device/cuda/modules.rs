@@ -2,7 +2,8 @@
 
 use super::cache::KernelCache;
 use super::driver::fault;
-use super::nvrtc::{Image, Nvrtc};
+use super::images::image;
+use super::nvrtc::Image;
 use super::parameters::{Parameter, declaration, size_checks};
 use crate::error::Result;
 use crate::observe::profile::{self, Phase};
@@ -117,13 +118,7 @@ impl Modules {
             return Ok(kernel.clone());
         }
         let _span = profile::begin(Phase::Compile);
-        let nvrtc = Nvrtc::get()?;
-        let (text, options) = (source.text(), source.options());
-        let image =
-            self.cache.get_or_compile(nvrtc.version(), &source.name, &text, &options, self.arch, || {
-                nvrtc.compile(&source.name, &text, &options, self.arch)
-            })?;
-        let ptx = match image {
+        let ptx = match image(&self.cache, source, self.arch)? {
             Image::Cubin(bytes) => Ptx::from_binary(bytes),
             Image::Ptx(bytes) => Ptx::from_src(String::from_utf8_lossy(&bytes).trim_end_matches('\0')),
         };

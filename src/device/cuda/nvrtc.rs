@@ -96,6 +96,9 @@ impl Nvrtc {
     ) -> std::result::Result<Image, String> {
         let target = self.target(arch)?;
         let mut all = vec![target.option(self.version), "--std=c++17".to_owned()];
+        if self.version >= MINIMAL {
+            all.push("--minimal".to_owned());
+        }
         all.extend_from_slice(options);
         let program = Program::create(&self.functions, name, source)?;
         program.compile(&all)?;
@@ -126,6 +129,10 @@ impl Nvrtc {
         })
     }
 }
+
+/// From this version on, the compiler leaves out the declarations of textures and of its run-time library. No kernel uses them, and
+/// a short kernel compiles in about a fifth less time.
+const MINIMAL: (i32, i32) = (13, 0);
 
 /// The target of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

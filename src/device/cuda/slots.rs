@@ -44,8 +44,42 @@ pub struct CudaSlots {
     partials: CudaArray<f64>,
     /// One, or one for each tile of columns.
     tickets: CudaArray<u32>,
-    /// Page-locked, so that a copy from the GPU needs no staging by the driver.
-    staging: RefCell<PinnedHostSlice<u8>>,
+    /// Room for a copy of the state. Present until the bank is dropped.
+    buffer: RefCell<Option<ScalarBuffer>>,
+}
+
+/// Page-locked memory, so that a copy from the GPU needs no staging by the driver. The driver takes about a millisecond to allocate
+/// it and half of one to free it.
+pub(super) struct ScalarBuffer(PinnedHostSlice<u8>);
+
+/// The most buffers that a device keeps, and the longest of them.
+const KEPT: usize = 4;
+const LONGEST: usize = 1 << 20;
+
+impl ScalarBuffer {
+    /// Returns a buffer of at least `bytes` bytes: one that the device has kept, or a new one.
+    fn of(device: &Cuda, bytes: usize) -> Result<ScalarBuffer> {
+        let turn = device.turn();
+        let mut kept = turn.scalar_buffers.borrow_mut();
+        if let Some(at) = kept.iter().position(|buffer| buffer.0.len() >= bytes) {
+            return Ok(kept.swap_remove(at));
+        }
+        // SAFETY: `read` writes the bytes before it reads them.
+        let new = unsafe { device.0.context.alloc_pinned_with_flags::<u8>(bytes, 0) };
+        new.map(ScalarBuffer).map_err(fault("cuMemHostAlloc"))
+    }
+}
+
+impl Drop for CudaSlots {
+    fn drop(&mut self) {
+        // A copy to the buffer has ended: `read` waits for it.
+        let Some(buffer) = self.buffer.take() else { return };
+        let turn = self.state.memory().device().turn();
+        let mut kept = turn.scalar_buffers.borrow_mut();
+        if kept.len() < KEPT && buffer.0.len() <= LONGEST {
+            kept.push(buffer);
+        }
+    }
 }
 
 impl CudaSlots {
@@ -53,15 +87,13 @@ impl CudaSlots {
         let bytes = 8 * slots * k + 8 * k + 8 * TRACKS * RING * k;
         let what = "scalar slots";
         let (sums, tickets) = device.room_for_sums(k);
-        // SAFETY: `read` writes the whole buffer before it reads from it.
-        let staging = unsafe { device.0.context.alloc_pinned_with_flags::<u8>(bytes, 0) };
         Ok(CudaSlots {
             slots,
             k,
             state: device.allocate(what, bytes)?,
             partials: device.allocate(what, sums)?,
             tickets: device.allocate(what, tickets)?,
-            staging: RefCell::new(staging.map_err(fault("cuMemHostAlloc"))?),
+            buffer: RefCell::new(Some(ScalarBuffer::of(device, bytes)?)),
         })
     }
 
@@ -100,8 +132,12 @@ impl CudaSlots {
 
     pub(super) fn read(&self, device: &Cuda, into: &mut SlotState) -> Result<()> {
         bind(&device.0.context)?;
-        let mut staging = self.staging.borrow_mut();
-        let host = staging.as_mut_slice().map_err(fault("cuEventSynchronize"))?;
+        let mut buffer = self.buffer.borrow_mut();
+        let Some(ScalarBuffer(memory)) = &mut *buffer else {
+            unreachable!("a bank has a buffer until it is dropped")
+        };
+        let host = memory.as_mut_slice().map_err(fault("cuEventSynchronize"))?;
+        let host = &mut host[..self.state.len()];
         // SAFETY: both have `host.len()` bytes, and the stream is waited for before the copy is used.
         let status = unsafe {
             let from = self.pointers().values;

@@ -155,6 +155,8 @@ const AHEAD: Formula = sweep!({
 
 /// The sweeps that follow a product.
 pub const AFTER_PRODUCT: &[Sweep<'static>] = &[EVEN.sweep, PERSONAL.sweep, SELF_LOOP.sweep];
+/// The sweep before the first iteration if the start is the same at all vertices.
+pub(crate) const USUAL_START: Sweep<'static> = START_EVEN.sweep;
 /// The sweeps of this method, so that they can be compiled ahead.
 pub const SWEEPS: &[Sweep<'static>] = &[
     START.sweep,

@@ -9,7 +9,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use crate::device::cuda::nvrtc::Image;
 
-const MAGIC: &[u8; 8] = b"SLVKRN01";
+const MAGIC: &[u8; 8] = b"SLVKRN02";
 const KIND_CUBIN: u32 = 1;
 const KIND_PTX: u32 = 2;
 
