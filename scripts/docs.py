@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 
+import scaling_plot
 from docs_tables import FIGURES, TABLES, Absent
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -31,7 +32,7 @@ BUILT = os.path.join(ROOT, "target", "book")
 COMMAND_SECONDS = 120
 
 # Plots that are drawn from results: the plot, and the arguments of `solver plot`. In addition, each results/**/X.svg is drawn from
-# the X.json in its folder, and the tables and figures in results/*/bench from the records there.
+# the X.json in its folder, the tables and figures in results/*/bench from the records there, and plots/scaling.svg by scaling_plot.py.
 PLOTS = {
     "plots/poisson2d-h200.svg": ["plots/poisson2d-h200-vector.json", "plots/poisson2d-h200-cusparse.json"],
 }
@@ -100,6 +101,10 @@ def drawn(solver, scratch):
         made = os.path.join(scratch, os.path.basename(plot))
         run_quietly(solver, "plot", *inputs, "-o", made)
         yield plot, made
+    made = os.path.join(scratch, "scaling.svg")
+    with open(made, "w") as f:
+        f.write(scaling_plot.plot())
+    yield "plots/scaling.svg", made
 
 
 def run_quietly(solver, *arguments):

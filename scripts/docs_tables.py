@@ -7,6 +7,8 @@ import json
 import os
 import subprocess
 
+import scaling_model
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RESULTS = os.path.join(ROOT, "results")
 
@@ -358,6 +360,7 @@ TABLES = {
     "preconditioners": preconditioners_list,
     "generators": generators_table,
     "catalog": catalog_table,
+    **{name: lambda _, make=make: make() for name, make in scaling_model.TABLES.items()},
 }
 
 
