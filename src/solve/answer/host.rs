@@ -162,7 +162,7 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         let Column { fresh, x, .. } = &mut self.memory.columns[column];
         // Newly allocated pages are zero; not writing them saves time.
         if !std::mem::take(fresh) {
-            x.fill(0.0);
+            each_entry(self.device, x, |_, x| *x = 0.0);
         }
     }
 
