@@ -4,11 +4,14 @@
 //   FIT_STEP       Finds values that single precision cannot represent exactly. Blocks stride over the values.
 //   MIRRORED_STEP  Finds entries that differ from their mirrored entries, in a square matrix. A warp takes a row, blocks stride over the
 //                  rows.
+//   NARROW_STEP    Writes the columns in 16 bits, or their distances from the row if FROM_ROW is 1. A warp takes a row, blocks stride
+//                  over the rows.
 //
 // Defined by the launcher: OFFSET, and VALUE unless all values are ones.
 
 #define FIT_STEP 0
 #define MIRRORED_STEP 1
+#define NARROW_STEP 2
 
 #define READ_ONLY __restrict__
 
@@ -25,6 +28,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK) values_fit(PARAMETERS) {
         fit = fit && double(float(value)) == value;
     }
     if (!fit) flag[0] = 1;
+}
+
+#elif STEP == NARROW_STEP
+
+extern "C" __global__ void __launch_bounds__(BLOCK) narrow_columns(PARAMETERS) {
+    in_order();
+    const u64 step = u64(gridDim.x) * (BLOCK / 32);
+    for (u64 row = (u64(blockIdx.x) * BLOCK + threadIdx.x) / 32; row < rows; row += step) {
+        const u64 end = offsets[row + 1];
+        for (u64 entry = offsets[row] + threadIdx.x % 32; entry < end; entry += 32)
+            narrow[entry] = columns[entry] - (FROM_ROW ? u32(row) : 0);
+    }
 }
 
 #else

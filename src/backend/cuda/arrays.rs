@@ -170,6 +170,12 @@ impl DeviceArrays {
         arrays
     }
 
+    /// Defines a macro that describes the layout of the last array.
+    pub fn marked(mut self, define: &'static str) -> DeviceArrays {
+        self.defines.push((define, "1".to_owned()));
+        self
+    }
+
     /// Appends a parameter without an array, for implicit values.
     pub fn without_values(mut self, name: &'static str) -> DeviceArrays {
         self.list.push(Stored::absent::<f32>(name));

@@ -11,12 +11,12 @@
 //! Sharing entries through shared memory follows J. Greathouse and M. Daga, Efficient sparse matrix-vector multiplication on GPUs
 //! using the CSR storage format, SC 2014.
 
-use super::arrays::Arrays;
+use super::arrays::{Arrays, DeviceArrays};
 use super::columns::Columns;
 use super::compressed::{AllRows, Compressed};
 use super::form::{AnyForm, Ending, Form, Format, Real, Share, Types};
 use super::product::{Pass, Product, Stored};
-use super::resident::Resident;
+use super::resident::{MADE, Resident, made_there};
 use super::{MATRIX, mean_row};
 use crate::backend::{Family, Param, Params, Refusal, SharedOperator};
 use crate::device::cuda::modules::{BLOCK, KernelSource};
@@ -165,9 +165,7 @@ impl Strategy {
             None => Columns::for_any_kernel(matrix),
         };
         let compressed = Compressed::of(matrix, columns)?;
-        // A copy of the matrix on the device has the same arrays.
-        let resident = Some(columns).filter(|columns| *columns == Columns::Full);
-        let resident = resident.and_then(|_| Resident::existing(device, matrix));
+        let arrays = arrays_there(device, matrix, columns, params, reserve)?;
         let pass = match threads {
             Some(threads) => {
                 let long = mean_row(matrix) >= LONG * self.unroll_row * WARP as usize;
@@ -179,23 +177,48 @@ impl Strategy {
                 AllRows::pass(device, form, matrix, threads)?
             }
             None => {
-                if resident.is_none() {
+                if arrays.is_none() {
                     device.require_room(MATRIX, Compressed::bytes(matrix, columns), reserve)?;
                 }
                 let windows = Windows::cut(matrix, self.capacity());
                 Pass::over(device, self.windows(), &windows, BLOCK)?
             }
         };
-        let product = match resident {
-            Some(resident) => {
+        let product = match arrays {
+            Some(arrays) => {
                 let (shape, padded_entries) = ((matrix.rows(), matrix.cols()), matrix.nnz());
-                let stored = Stored { shape, padded_entries, arrays: resident.compressed() };
+                let stored = Stored { shape, padded_entries, arrays };
                 Product::<T>::of(self.backend, stored, compressed.numbers(), [pass])
             }
             None => Product::<T>::new(self.backend, device, &compressed, [pass], reserve)?,
         };
         Ok(Arc::new(product.with_sweeps().with_values_in_order(matrix.nnz())))
     }
+}
+
+/// Returns the arrays of a copy of the matrix on the device: of one that there is, or of a new one if the parameter [`MADE`] says so. None
+/// if the host provides the arrays.
+fn arrays_there(
+    device: &Cuda,
+    matrix: &Arc<Csr>,
+    columns: Columns,
+    params: &Params,
+    reserve: u64,
+) -> Result<Option<DeviceArrays>> {
+    let existing = || Resident::existing(device, matrix);
+    if columns == Columns::Full && params.get(MADE.name) != Some("device") {
+        // The copy has the same arrays, so that nothing is made.
+        let existing = if params.get(MADE.name) == Some("host") { None } else { existing() };
+        return existing.map(|resident| resident.compressed(columns, reserve)).transpose();
+    }
+    let make = || {
+        let resident = match params.get(MADE.name) {
+            Some("device") => Some(Resident::of(device, matrix, reserve)?),
+            _ => existing(),
+        };
+        resident.map(|resident| resident.compressed(columns, reserve)).transpose()
+    };
+    Ok(made_there(matrix, params, make)?.flatten())
 }
 
 /// Returns the bytes of a matrix as `csr` stores it, without the list of windows.

@@ -58,6 +58,7 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     let mut all = form::sources(&forms, endings);
     all.extend(sell::packing_sources());
     all.extend(bsr::packing_sources());
+    all.extend(ell::filling_sources());
     all.extend(resident::sources());
     all.extend(residual::sources());
     all.extend(transpose::sources());

@@ -4,6 +4,7 @@
 //! A matrix is copied once for all its users: the copy lives as long as one of them. Matrices with one pattern share its copy.
 
 use super::arrays::{Arrays, DeviceArrays};
+use super::columns::Columns;
 use super::form::{Real, Types};
 use crate::backend::{Param, Params};
 use crate::device::Cuda;
@@ -20,6 +21,8 @@ use std::sync::{Arc, Mutex, Weak};
 
 /// The label of the copy in out-of-memory errors.
 const WHAT: &str = "the matrix in compressed sparse rows";
+
+const NARROW: &str = "the columns in 16 bits";
 
 /// A matrix in GPU memory.
 pub(super) struct Resident {
@@ -143,11 +146,23 @@ fn mirrored_entries() -> Reader {
     }
 }
 
+/// Returns the kernel that writes columns in 16 bits: distances from their rows if `from_row` is set, as numbers of type `E`.
+fn narrow_columns<E: InKernels>(from_row: bool) -> Reader {
+    Reader {
+        name: "narrow_columns",
+        text: include_str!("../../../kernels/resident.cu"),
+        parameters: vec![Parameter::scratch::<E>("narrow"), Parameter::value::<u64>("rows")],
+        defines: vec![("STEP", "2".to_owned()), ("FROM_ROW", u8::from(from_row).to_string())],
+    }
+}
+
 /// Returns the kernels of this module, for ahead-of-time compilation.
 pub(super) fn sources() -> Vec<KernelSource> {
     let mut all = Vec::new();
     for wide in [false, true] {
         let types = |value| Types::new(Real::F64, value, wide).csr();
+        all.push(narrow_columns::<u16>(false).source(&types(None)));
+        all.push(narrow_columns::<i16>(true).source(&types(Some(Real::F64))));
         all.push(values_fit().source(&types(Some(Real::F64))));
         let values = [None, Some(Real::F32), Some(Real::F64)];
         all.extend(values.map(|value| mirrored_entries().source(&types(value))));
@@ -184,11 +199,32 @@ impl Resident {
         self.pattern.array(index)
     }
 
-    /// Returns the arrays under the names that the kernels of `csr` have for them. They are shared, not copied.
-    pub fn compressed(&self) -> DeviceArrays {
+    /// Returns the arrays under the names that the kernels of `csr` have for them. They are shared, not copied, except for narrow
+    /// columns. Fails if `reserve` bytes do not stay free.
+    pub fn compressed(&self, columns: Columns, reserve: u64) -> Result<DeviceArrays> {
         let arrays = DeviceArrays::written().with_shared(&self.pattern, 0, "row_offsets", "OFFSET");
-        let arrays = arrays.with_shared(&self.pattern, 1, "col_indices", "COLUMN");
-        arrays.with_shared(&self.values, 0, "values", "VALUE")
+        let (name, define) = ("col_indices", "COLUMN");
+        let arrays = match columns {
+            Columns::Full => arrays.with_shared(&self.pattern, 1, name, define),
+            Columns::Narrow => arrays.with_typed(name, define, self.narrow::<u16>(false, reserve)?),
+            Columns::Near => {
+                arrays.with_typed(name, define, self.narrow::<i16>(true, reserve)?).marked("NEAR")
+            }
+        };
+        Ok(arrays.with_shared(&self.values, 0, "values", "VALUE"))
+    }
+
+    /// Returns the columns in 16 bits, or their distances from their rows.
+    fn narrow<E: InKernels + Pod>(&self, from_row: bool, reserve: u64) -> Result<CudaArray<E>> {
+        let (rows, entries) = (self.matrix.rows(), self.matrix.nnz());
+        self.device.require_room(NARROW, (entries * size_of::<E>()) as u64, reserve)?;
+        let narrow = self.device.allocate::<E>(NARROW, entries)?;
+        let blocks = rows.div_ceil(BLOCK as usize / 32).clamp(1, MOST_BLOCKS);
+        self.launch(narrow_columns::<E>(from_row), blocks, |arguments| {
+            arguments.scratch("narrow", &narrow);
+            arguments.value("rows", rows as u64);
+        })?;
+        Ok(narrow)
     }
 
     /// Enqueues a kernel in `blocks` blocks; `add` adds the arguments after the arrays of the matrix.
