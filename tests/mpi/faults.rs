@@ -65,6 +65,23 @@ fn ranks_that_find_different_vectors_or_checkpoints_end_with_an_error() {
 }
 
 #[test]
+fn ranks_that_find_different_numbers_of_personalisations_end_with_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (two, three) = (path("two.txt"), path("three.txt"));
+    std::fs::write(&two, "1\n2\n").unwrap();
+    std::fs::write(&three, "1\n2\n3\n").unwrap();
+    let args = ["pagerank", "rmat:scale=6,factor=8", "--threads", "1", "--personalise-each"];
+    for files in [[&two, &three], [&three, &two]] {
+        let began = Instant::now();
+        let message = message_of_two(&args, [files[0], files[1]]);
+        assert!(began.elapsed() < super::launcher::SOON, "{:?}", began.elapsed());
+        assert!(message.contains("rank 1") && message.contains("--personalise-each"), "{message}");
+        assert!(message.contains("2 personalisations") ^ message.contains("has 2;"), "{message}");
+    }
+}
+
+#[test]
 fn a_launcher_of_another_mpi_library_is_named() {
     let done = solver().args(["info", "poisson2d:5x5"]).env("PMI_SIZE", "2").output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{}", errors(&done));

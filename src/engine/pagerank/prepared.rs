@@ -5,7 +5,7 @@ use super::iterate::{Iterate, named};
 use super::ranks::{Facts, GraphFacts, Ranks};
 use super::{Graph, Pagerank, RankMethod, Repeated, SelfLoops, Settings, over_ranks};
 use crate::backend::{Choice, Host, Pick, Transposed};
-use crate::device::Device;
+use crate::device::{self, Device};
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::matrix::Matrix;
 use crate::engine::memory;
@@ -120,6 +120,18 @@ pub(super) fn check_each(settings: &Settings, count: usize, start: bool, persona
     Ok(())
 }
 
+/// Refuses numbers of personalisations that differ between ranks. All ranks call this together.
+fn check_each_of_ranks(ranks: &device::Ranks, count: usize) -> Result<()> {
+    let first = ranks.from_first(vec![count as u64])?[0];
+    ranks.agreed(match first == count as u64 {
+        true => Ok(()),
+        false => {
+            let reason = format!("this rank has {count} personalisations, and the first rank has {first}; give all ranks the same");
+            Err(Error::setting("personalise-each", count, reason))
+        }
+    })
+}
+
 pub(super) fn no_personalisation() -> Error {
     Error::setting("personalise-each", 0, "there must be at least one personalisation")
 }
@@ -136,6 +148,7 @@ impl Prepared {
         let ready = match graph {
             Graph::Whole(graph) => Prepared::of_graph(graph, settings, running)?,
             Graph::OfRank(graph) => {
+                check_each_of_ranks(&graph.ranks, each.len())?;
                 let (links, device, iterate, watched, auto) = over_ranks::prepare(graph, settings, running)?;
                 let auto = auto.map(|backend| (backend, Choosing::Model));
                 Prepared { auto, ..Prepared::ready(links, device, iterate, watched) }
@@ -297,6 +310,9 @@ impl Prepared {
     /// Computes the ranks for each distribution with additional observers, which receive the batches of each column.
     pub fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
         let k = self.each.len();
+        if let Some(halo) = self.links.halo() {
+            check_each_of_ranks(halo.ranks(), k)?;
+        }
         check_each(&self.facts.settings, k, self.x0.is_some(), self.personalise.is_some())?;
         if k == 0 {
             return Err(no_personalisation());
