@@ -89,18 +89,20 @@ fn fingerprints(system: &System<'_>) -> Result<Option<[String; 3]>> {
     })
 }
 
-/// The contents of a checkpoint file with a valid checksum.
+/// An open checkpoint file with a valid checksum.
 pub struct Saved {
     path: PathBuf,
-    bytes: Vec<u8>,
-    /// The offset of the state in `bytes`.
-    state: usize,
+    file: File,
+    /// The offset of the state in the file.
+    state: u64,
+    /// The offset of its end.
+    end: u64,
     identity: Identity,
     checksum: u64,
 }
 
 impl Saved {
-    /// Reads a checkpoint and verifies its checksum.
+    /// Opens a checkpoint, verifies its checksum, and reads its identity.
     pub fn read(path: &Path) -> Result<Saved> {
         let io = |source| Error::Io { action: "read", path: path.to_owned(), source };
         let fault = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
@@ -111,21 +113,19 @@ impl Saved {
             _ => io(e),
         })?;
         file::check_start(&start).map_err(fault)?;
-        let mut bytes = start.to_vec();
-        file.read_to_end(&mut bytes).map_err(io)?;
-        let (length, checksum) = file::check_sum(&bytes).map_err(fault)?;
-        bytes.truncate(length);
-        let mut reader = Reader::new(&bytes[file::START..]);
+        let length = file.metadata().map_err(io)?.len();
+        let (end, checksum) = file::check_sum(&file, length).map_err(io)?.map_err(fault)?;
+        let mut reader = Reader::new(&file, file::START as u64, end).map_err(fault)?;
         let identity = reader.identity().map_err(fault)?;
-        let state = bytes.len() - reader.left();
-        Ok(Saved { path: path.to_owned(), bytes, state, identity, checksum })
+        let state = end - reader.left();
+        Ok(Saved { path: path.to_owned(), file, state, end, identity, checksum })
     }
 
     /// Reads a checkpoint. Ranks call this together, and must find the same file.
     pub(super) fn read_on(ranks: Option<&Ranks>, path: &Path) -> Result<Saved> {
         let Some(ranks) = ranks else { return Saved::read(path) };
         let saved = ranks.agreed(Saved::read(path))?;
-        let content = [saved.bytes.len() as u64, saved.checksum];
+        let content = [saved.end, saved.checksum];
         ranks.agree_on(content, || Error::different_files("resume", path.display()))?;
         Ok(saved)
     }
@@ -160,8 +160,8 @@ impl Saved {
     }
 
     /// Returns a reader of the state, which follows the identity.
-    pub(super) fn state(&self) -> Reader<'_> {
-        Reader::new(&self.bytes[self.state..])
+    pub(super) fn state(&self) -> Result<Reader<'_>> {
+        Reader::new(&self.file, self.state, self.end).map_err(|reason| self.fault(reason))
     }
 
     /// Returns an error about this file.

@@ -243,6 +243,34 @@ impl Ranks {
         Ok(Some(all))
     }
 
+    /// Passes the lists of all ranks, one after the other, to `take` on the first rank, in pieces of at most `most` elements. The first rank
+    /// has no more than a piece of the other lists.
+    pub fn collect_in_pieces<T: Pod + Zeroable>(
+        &self,
+        mine: &[T],
+        most: usize,
+        mut take: impl FnMut(&[T]),
+    ) -> Result<()> {
+        let lengths = self.all_of(mine.len() as u64);
+        let longest = lengths[1..].iter().max().map_or(0, |length| (*length as usize).min(most));
+        let mut buffer: Vec<T> = self.agreed(zeros(if self.is_first() { longest } else { 0 }))?;
+        if !self.is_first() {
+            mine.chunks(most).for_each(|piece| self.exchange(&[(0, piece)], Vec::new(), &mut || ()));
+            return Ok(());
+        }
+        mine.chunks(most).for_each(&mut take);
+        for (rank, length) in lengths.into_iter().enumerate().skip(1) {
+            let mut left = length as usize;
+            while left > 0 {
+                let piece = &mut buffer[..left.min(most)];
+                self.exchange(&[], vec![(rank, &mut *piece)], &mut || ());
+                take(piece);
+                left -= piece.len();
+            }
+        }
+        Ok(())
+    }
+
     /// Sends each rank its part of a list of the first rank, in the order of ranks. This rank gets `length` elements.
     pub fn scatter<T: Pod + Zeroable>(&self, all: Option<&[T]>, length: usize) -> Result<Vec<T>> {
         let lengths: Vec<usize> = self.all_of(length as u64).iter().map(|l| *l as usize).collect();

@@ -70,6 +70,64 @@ impl RowNumbers {
         ranks.agreed(all.transpose())
     }
 
+    /// Passes the rows of all ranks, as they were given, to `take` on the first rank, in pieces of about 8 MiB. The first rank has no more
+    /// than a piece of the rows of other ranks. All ranks call this together.
+    pub fn collect_in_pieces<T: Pod>(
+        &self,
+        ranks: &Ranks,
+        mine: &[T],
+        mut take: impl FnMut(&[T]),
+    ) -> Result<()> {
+        let RowNumbers::Listed(listed) = self else {
+            return ranks.collect_in_pieces(mine, PIECE / size_of::<T>(), take);
+        };
+        // A rank without rows does not know the number of columns.
+        let k = ranks.fold((mine.len() / listed.len().max(1)) as f64, f64::max) as usize;
+        let total = ranks.total(listed.len() as u64) as usize;
+        let rows = (PIECE / (k.max(1) * size_of::<T>())).max(1);
+        let place = |number: usize| listed.partition_point(|listed| (*listed as usize) < number);
+        for first in (0..total).step_by(rows) {
+            let within = place(first)..place(first + rows);
+            let numbers = ranks.collect(&listed[within.clone()])?;
+            let given = ranks.collect(&mine[within.start * k..within.end * k])?;
+            let piece = numbers.zip(given).map(|(mut numbers, given)| {
+                numbers.iter_mut().for_each(|number| *number -= first as u32);
+                let mut piece = zeros(given.len())?;
+                put_all(&given, &numbers, &mut piece, k);
+                Ok(piece)
+            });
+            if let Some(piece) = ranks.agreed(piece.transpose())? {
+                take(&piece);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the rows of this rank from a part of an array of `k` columns that has all rows as they were given. The part begins at the
+    /// number `at` of the array and may begin and end within a row.
+    pub fn keep<T: Copy>(&self, at: usize, part: &[T], mine: &mut [T], k: usize) {
+        match self {
+            RowNumbers::From(first) => {
+                let (start, end) = (first * k, first * k + mine.len());
+                let (from, to) = (start.max(at), end.min(at + part.len()));
+                if from < to {
+                    mine[from - start..to - start].copy_from_slice(&part[from - at..to - at]);
+                }
+            }
+            RowNumbers::Listed(numbers) => {
+                let mut row = numbers.partition_point(|number| ((*number as usize) + 1) * k <= at);
+                while let Some(start) = numbers.get(row).map(|number| *number as usize * k)
+                    && start < at + part.len()
+                {
+                    let (from, to) = (start.max(at), (start + k).min(at + part.len()));
+                    let place = row * k + from - start;
+                    mine[place..place + to - from].copy_from_slice(&part[from - at..to - at]);
+                    row += 1;
+                }
+            }
+        }
+    }
+
     /// Sends each rank its rows of an array of `k` columns that the first rank has, as they were given. This rank gets `rows` rows.
     pub fn scatter<T: Pod>(
         &self,
@@ -83,6 +141,9 @@ impl RowNumbers {
         ranks.scatter(in_order.as_deref(), rows * k)
     }
 }
+
+/// Bytes of the rows of other ranks that the first rank has at once.
+const PIECE: usize = 8 << 20;
 
 /// Returns these rows of an array of `k` columns.
 fn picked<T: Copy>(all: &[T], numbers: &[u32], k: usize) -> Vec<T> {

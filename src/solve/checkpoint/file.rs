@@ -2,9 +2,11 @@
 
 use super::Identity;
 use crate::device::{Ranks, RowNumbers};
+use crate::parallel::{room, zeros};
 use crate::scalar::Scalar;
-use std::io::{self, Write};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use xxhash_rust::xxh3::Xxh3;
 
 /// A byte that is not text, a name, and line ends that any conversion of text would change.
 pub(super) const MAGIC: &[u8; 8] = b"\x93SCP\r\n\x1a\n";
@@ -12,6 +14,8 @@ pub(super) const MAGIC: &[u8; 8] = b"\x93SCP\r\n\x1a\n";
 const VERSION: u32 = 2;
 /// Bytes of magic and version.
 pub(super) const START: usize = 12;
+/// Bytes read at once.
+const PIECE: usize = 1 << 20;
 /// Numbers converted to bytes at once.
 const BLOCK: usize = 1 << 13;
 
@@ -32,14 +36,25 @@ pub(super) fn check_start(start: &[u8; START]) -> Result<(), String> {
     }
 }
 
-/// Checks the checksum of a whole file, and returns the file's length without it, and the checksum.
-pub(super) fn check_sum(bytes: &[u8]) -> Result<(usize, u64), String> {
-    let (body, sum) = bytes.split_last_chunk().ok_or(DAMAGED)?;
-    let sum = u64::from_le_bytes(*sum);
-    if body.len() < START || sum != xxh3_64(body) {
-        return Err(DAMAGED.to_owned());
+/// Checks the checksum of a whole file, which has this length and is read in pieces. Returns the file's length without the checksum, and the
+/// checksum.
+pub(super) fn check_sum(mut file: &File, length: u64) -> io::Result<Result<(u64, u64), String>> {
+    let damaged = || Ok(Err(DAMAGED.to_owned()));
+    let Some(body) = length.checked_sub(size_of::<u64>() as u64).filter(|body| *body >= START as u64) else {
+        return damaged();
+    };
+    file.rewind()?;
+    let (mut hash, mut left, mut bytes) = (Xxh3::new(), body, vec![0; PIECE]);
+    while left > 0 {
+        let piece = &mut bytes[..left.min(PIECE as u64) as usize];
+        file.read_exact(piece)?;
+        hash.update(piece);
+        left -= piece.len() as u64;
     }
-    Ok((body.len(), sum))
+    let mut sum = [0; size_of::<u64>()];
+    file.read_exact(&mut sum)?;
+    let sum = u64::from_le_bytes(sum);
+    if sum == hash.digest() { Ok(Ok((body, sum))) } else { damaged() }
 }
 
 /// Writes a checkpoint and computes its checksum. After an error it writes nothing more, and [`finish`](Writer::finish) returns
@@ -57,8 +72,8 @@ impl<W: Write> Writer<W> {
     pub fn new(out: W, ranks: Option<(Ranks, RowNumbers)>, identity: &Identity) -> io::Result<Self> {
         let sum = Box::new(Xxh3::new());
         let mut writer = Writer { out, ranks, sum, written: 0, error: None };
-        writer.bytes(MAGIC)?;
-        writer.bytes(&VERSION.to_le_bytes())?;
+        writer.bytes(MAGIC);
+        writer.bytes(&VERSION.to_le_bytes());
         writer.count(identity.len())?;
         for (name, value) in identity {
             writer.text(name)?;
@@ -67,34 +82,40 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn bytes(&mut self, bytes: &[u8]) {
         self.sum.update(bytes);
         self.written += bytes.len() as u64;
         if self.error.is_none() {
             self.error = self.out.write_all(bytes).err();
         }
-        Ok(())
     }
 
     /// Writes a vector of which each rank has its rows, in the order of the matrix as given.
     pub fn rows<T: Scalar>(&mut self, mine: &[T]) -> io::Result<()> {
-        let Some((ranks, numbers)) = &self.ranks else { return self.vector(mine) };
-        let all = numbers.collect(ranks, mine).map_err(io::Error::other)?;
-        self.vector(&all.unwrap_or_default())
+        let Some((ranks, numbers)) = self.ranks.clone() else { return self.vector(mine) };
+        self.count(ranks.total(mine.len() as u64) as usize)?;
+        numbers.collect_in_pieces(&ranks, mine, |piece| self.numbers(piece)).map_err(io::Error::other)
     }
 
     fn text(&mut self, text: &str) -> io::Result<()> {
         self.count(text.len())?;
-        self.bytes(text.as_bytes())
+        self.bytes(text.as_bytes());
+        Ok(())
     }
 
     pub fn count(&mut self, count: usize) -> io::Result<()> {
-        self.bytes(&(count as u64).to_le_bytes())
+        self.bytes(&(count as u64).to_le_bytes());
+        Ok(())
     }
 
     /// Writes a length and numbers in the width of their type.
     pub fn vector<T: Scalar>(&mut self, numbers: &[T]) -> io::Result<()> {
         self.count(numbers.len())?;
+        self.numbers(numbers);
+        Ok(())
+    }
+
+    fn numbers<T: Scalar>(&mut self, numbers: &[T]) {
         let mut bytes = Vec::with_capacity(size_of::<T>() * BLOCK.min(numbers.len()));
         for block in numbers.chunks(BLOCK) {
             bytes.clear();
@@ -105,9 +126,8 @@ impl<W: Write> Writer<W> {
                     _ => bytes.extend_from_slice(&number.to_le_bytes()),
                 }
             }
-            self.bytes(&bytes)?;
+            self.bytes(&bytes);
         }
-        Ok(())
     }
 
     /// Writes the checksum and returns the length of the file.
@@ -121,37 +141,49 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Reads numbers, texts and vectors from the bytes of a checkpoint. Errors complete a sentence about the file.
+/// Reads numbers, texts and vectors from a part of a checkpoint. Errors complete a sentence about the file.
 pub(in crate::solve) struct Reader<'a> {
-    rest: &'a [u8],
+    from: BufReader<&'a File>,
+    /// Bytes that are not read yet.
+    left: u64,
+}
+
+fn unreadable(error: io::Error) -> String {
+    format!("it cannot be read: {error}")
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(rest: &'a [u8]) -> Reader<'a> {
-        Reader { rest }
+    /// Reads the bytes from `start` to `end`.
+    pub(super) fn new(mut file: &'a File, start: u64, end: u64) -> Result<Reader<'a>, String> {
+        file.seek(SeekFrom::Start(start)).map_err(unreadable)?;
+        Ok(Reader { from: BufReader::with_capacity(1 << 16, file), left: end - start })
     }
 
     /// Returns the number of bytes not read yet.
-    pub(super) fn left(&self) -> usize {
-        self.rest.len()
+    pub(super) fn left(&self) -> u64 {
+        self.left
     }
 
-    fn bytes(&mut self, count: usize) -> Result<&'a [u8], String> {
-        let (head, rest) = self.rest.split_at_checked(count).ok_or("it ends too early")?;
-        self.rest = rest;
-        Ok(head)
+    /// Counts bytes that are read next.
+    fn take(&mut self, count: u64) -> Result<(), String> {
+        self.left = self.left.checked_sub(count).ok_or("it ends too early")?;
+        Ok(())
     }
 
     pub fn count(&mut self) -> Result<usize, String> {
-        let (head, rest) = self.rest.split_first_chunk().ok_or("it ends too early")?;
-        self.rest = rest;
-        let count = u64::from_le_bytes(*head);
+        let mut bytes = [0; size_of::<u64>()];
+        self.take(bytes.len() as u64)?;
+        self.from.read_exact(&mut bytes).map_err(unreadable)?;
+        let count = u64::from_le_bytes(bytes);
         usize::try_from(count).map_err(|_| format!("{count} is more than this machine can address"))
     }
 
     fn text(&mut self) -> Result<String, String> {
         let length = self.count()?;
-        String::from_utf8(self.bytes(length)?.to_vec()).map_err(|_| "a text in it is not UTF-8".to_owned())
+        self.take(length as u64)?;
+        let mut bytes = vec![0; length];
+        self.from.read_exact(&mut bytes).map_err(unreadable)?;
+        String::from_utf8(bytes).map_err(|_| "a text in it is not UTF-8".to_owned())
     }
 
     pub(super) fn identity(&mut self) -> Result<Identity, String> {
@@ -161,39 +193,68 @@ impl<'a> Reader<'a> {
 
     /// Reads a list of exactly `expected` numbers.
     pub fn vector<T: Scalar>(&mut self, expected: usize) -> Result<Vec<T>, String> {
-        let numbers = self.list()?;
-        match numbers.len() == expected {
-            true => Ok(numbers),
-            false => Err(format!("it has {} numbers instead of {expected}", numbers.len())),
+        self.check_count(expected)?;
+        self.numbers(expected)
+    }
+
+    fn check_count(&mut self, expected: usize) -> Result<(), String> {
+        match self.count()? {
+            count if count == expected => Ok(()),
+            count => Err(format!("it has {count} numbers instead of {expected}")),
         }
     }
 
-    /// Reads the rows of this process, of which there are `n` with `k` columns, of a vector of `total` numbers.
+    /// Reads the rows of this process, of which there are `n` with `k` columns, of a vector of `total` numbers. No other rows are kept.
     pub fn rows<T: Scalar>(
         &mut self,
         total: usize,
         (numbers, n, k): (&RowNumbers, usize, usize),
     ) -> Result<Vec<T>, String> {
-        let mut all = self.vector(total)?;
-        let RowNumbers::From(first) = numbers else { return Ok(numbers.pick(&all, n, k).into_owned()) };
-        all.truncate((first + n) * k);
-        all.drain(..first * k);
-        Ok(all)
+        self.check_count(total)?;
+        if let RowNumbers::From(first) = numbers {
+            self.skip::<T>(first * k)?;
+            let mine = self.numbers(n * k)?;
+            self.skip::<T>(total - (first + n) * k)?;
+            return Ok(mine);
+        }
+        let mut mine = zeros(n * k).map_err(|error| error.to_string())?;
+        for at in (0..total).step_by(PIECE) {
+            let part: Vec<T> = self.numbers(PIECE.min(total - at))?;
+            numbers.keep(at, &part, &mut mine, k);
+        }
+        Ok(mine)
+    }
+
+    fn skip<T: Scalar>(&mut self, count: usize) -> Result<(), String> {
+        let bytes = (count * size_of::<T>()) as u64;
+        self.take(bytes)?;
+        self.from.seek_relative(bytes.cast_signed()).map_err(unreadable)
     }
 
     /// Reads a list of numbers.
     pub fn list<T: Scalar>(&mut self) -> Result<Vec<T>, String> {
-        let length = self.count()?.checked_mul(size_of::<T>()).ok_or("it ends too early")?;
-        let bytes = self.bytes(length)?;
-        Ok(match size_of::<T>() {
-            4 => bytes.as_chunks().0.iter().map(|b| T::from_f32(f32::from_le_bytes(*b))).collect(),
-            _ => bytes.as_chunks().0.iter().map(|b| T::from_f64(f64::from_le_bytes(*b))).collect(),
-        })
+        let count = self.count()?;
+        self.numbers(count)
+    }
+
+    fn numbers<T: Scalar>(&mut self, count: usize) -> Result<Vec<T>, String> {
+        self.take((count as u64).checked_mul(size_of::<T>() as u64).ok_or("it ends too early")?)?;
+        let mut numbers: Vec<T> = room(count).map_err(|error| error.to_string())?;
+        let mut bytes = vec![0; size_of::<T>() * BLOCK.min(count)];
+        while numbers.len() < count {
+            let bytes = &mut bytes[..size_of::<T>() * BLOCK.min(count - numbers.len())];
+            self.from.read_exact(bytes).map_err(unreadable)?;
+            match size_of::<T>() {
+                4 => numbers.extend(bytes.as_chunks().0.iter().map(|b| T::from_f32(f32::from_le_bytes(*b)))),
+                _ => numbers.extend(bytes.as_chunks().0.iter().map(|b| T::from_f64(f64::from_le_bytes(*b)))),
+            }
+        }
+        Ok(numbers)
     }
 
     /// Checks that all bytes have been read.
     pub fn finish(self) -> Result<(), String> {
-        match self.rest.len() {
+        match self.left {
             0 => Ok(()),
             more => Err(format!("it has {more} bytes after its end")),
         }

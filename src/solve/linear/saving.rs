@@ -298,7 +298,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         state: &mut SlotState,
         saved: &Saved,
     ) -> Result<Workspace<D, T>> {
-        let mut from = saved.state();
+        let mut from = saved.state()?;
         state.clear();
         (self.read_host(&mut from, run, state).and_then(|()| self.check_counts(run, state)))
             .map_err(|reason| saved.fault(reason))?;
