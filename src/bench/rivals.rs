@@ -188,6 +188,7 @@ fn verify(
     let file = VectorFile::read("answer", answer)?;
     let k = row.columns.unwrap_or(1);
     let found = file.values(matrix.rows() * k)?;
+    let found = &*found;
     let most = rival.within.unwrap_or(FAR);
     match row.what {
         What::Product if row.precision == "f32" => {

@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::profile::{Profiling, seconds_total};
 use super::progress::{Largest, Live, during, show_phases};
 use super::summary::{LABELS, verbose};
-use super::vectors::{RightHandSide, writer};
+use super::vectors::RightHandSide;
 use super::{choices, fetch, flags, interrupt, launch, print, print_json};
 use crate::engine::tune::Explanation;
 use crate::engine::{self, Ahead, Answer, Answers, DeviceHandle, Matrix, Prepared, RightHandSides, Solver};
@@ -18,8 +18,9 @@ use crate::error::{Error, Result};
 use crate::observe::report::ColumnReport;
 use crate::observe::{History, Phase, Report, profile};
 use crate::solve::problem::Problem;
-use crate::source::Options;
+use crate::source::{Options, write_vectors};
 use crate::text::duration;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -178,9 +179,12 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
     prepared.cancel_by(&interrupted)?;
     let limits = plan.running.limits(plan.stopping.most_iterations(rows));
     let live = Live::new(plan.method.name(), limits, plan.run.monitor, monitored(problem.columns));
-    let found = Found::solve(&mut prepared, &problem, x0.zip(name.as_deref()), live);
+    let found = Found::solve(&mut prepared, &problem, x0.as_deref().zip(name.as_deref()), live);
     let mut found = found.map_err(|error| name_start(plan, error))?;
-    let written = write_answer(plan, &found);
+    let written = write_answer(plan, |path| {
+        let (x, columns) = found.x();
+        write_vectors(path, x, columns)
+    });
     let explanation = prepared.explanation().clone();
     // The measurement needs about as much memory as the solve.
     let device = prepared.into_device();
@@ -192,18 +196,11 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
     Ok(Solved { report: history.report, explanation, written })
 }
 
-/// Writes x if `--output` names a file.
-fn write_answer(plan: &Plan, found: &Found) -> Result<()> {
-    let (x, columns) = found.x();
-    write_x(plan, x, columns)
-}
-
-/// Writes x of several columns if `--output` names a file.
-fn write_x(plan: &Plan, x: &[f64], columns: usize) -> Result<()> {
+/// Writes x with `write` if `--output` names a file.
+fn write_answer(plan: &Plan, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let Some(path) = plan.output.as_deref() else { return Ok(()) };
     let _span = profile::begin(Phase::Write);
-    let write = writer(path)?;
-    during(format!("writing {}", path.display()), || write(path, x, columns))?;
+    during(format!("writing {}", path.display()), || write(path))?;
     log::info!("solution written to {}", path.display());
     Ok(())
 }

@@ -61,6 +61,14 @@ fn device(index: usize) -> String {
     format!("cuda:{index}")
 }
 
+/// Reads a file of which only the first rank uses the content; the other ranks get none. Without ranks, reads it.
+pub(super) fn read_on_first<T>(read: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
+    match ranks() {
+        None => read().map(Some),
+        Some(ranks) => ranks.agreed(ranks.is_first().then(read).transpose()),
+    }
+}
+
 /// Writes results after the outcome of earlier writing: without ranks, or on the first of them. The outcome is that of all ranks.
 pub(super) fn then_on_first(
     ranks: Option<&Ranks>,

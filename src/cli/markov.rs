@@ -47,7 +47,10 @@ pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
     args.output.as_deref().map(check_output).transpose()?;
     let running = args.run.resolve(settings.host_method(), Preconditioner::NONE, 1)?;
     launch::check_devices(&running.settled)?;
-    let x0 = args.x0.as_deref().map(|path| Weights::read_in_order("x0", path)).transpose()?;
+    // Over ranks, the first one sends each rank its part.
+    let x0 = |path| launch::read_on_first(|| Weights::read_in_order("x0", path));
+    let x0 = args.x0.as_deref().map(x0).transpose()?;
+    let x0 = x0.map(|weights| weights.unwrap_or_else(|| Weights::from(Vec::new())));
     let missing = fetch::missing(&args.matrix)?;
     if args.run.dry_run {
         print(&describe(args, &running, missing)?.to_string())?;

@@ -73,15 +73,17 @@ impl Plan {
         args.run.check_files(&inputs, &outputs)?;
         let checkpoints = checkpoints(&args)?;
         args.output.as_deref().map(writer).transpose()?;
-        let rhs = args.rhs.as_deref().map(RightHandSide::resolve).transpose()?;
+        let over_ranks = super::launch::ranks().is_some();
+        let resolve = if over_ranks { RightHandSide::resolve_on_rank } else { RightHandSide::resolve };
+        let rhs = args.rhs.as_deref().map(resolve).transpose()?;
         let rhs = match args.rhs_count {
             None => rhs.unwrap_or_default(),
             Some(count) => RightHandSide::with_count(rhs, count)?,
         };
         let running = args.run.resolve(None, args.precond, rhs.columns())?;
-        let x0 = args.x0.as_deref().map(|path| start(path, rhs.columns())).transpose()?;
+        let x0 = args.x0.as_deref().map(|path| start(path, rhs.columns(), over_ranks)).transpose()?;
         check_partition(&args.partition, &matrix)?;
-        let divided = super::launch::ranks().is_some() || !running.settled.shares.is_empty();
+        let divided = over_ranks || !running.settled.shares.is_empty();
         args.partition.check_divided(divided)?;
         let fetch = super::fetch::missing(&matrix)?;
         Ok(Plan {
@@ -148,9 +150,9 @@ impl Plan {
     /// Checks that the vectors of files fit a matrix with this number of rows.
     fn check_lengths(&self, rows: usize) -> Result<()> {
         if let RightHandSide::File(b) = &self.rhs {
-            b.values(rows)?;
+            b.check_rows(rows)?;
         }
-        self.x0.as_ref().map_or(Ok(()), |x0| x0.values(rows).map(drop))
+        self.x0.as_ref().map_or(Ok(()), |x0| x0.check_rows(rows))
     }
 }
 
@@ -160,12 +162,13 @@ pub(super) fn check_partition(partition: &Partition, matrix: &OsStr) -> Result<(
     partition.check_coordinates(matrix)
 }
 
-/// Reads the start, which has as many columns as there are right-hand sides.
-fn start(path: &Path, columns: usize) -> Result<FromFile> {
-    if columns == 1 {
-        return FromFile::read("x0", path);
-    }
-    let x0 = FromFile::read_columns("x0", path)?;
+/// Reads the start, which has as many columns as there are right-hand sides. Over ranks, only checks it.
+fn start(path: &Path, columns: usize, over_ranks: bool) -> Result<FromFile> {
+    let x0 = match (over_ranks, columns) {
+        (true, _) => FromFile::check("x0", path, columns > 1)?,
+        (false, 1) => FromFile::read("x0", path)?,
+        (false, _) => FromFile::read_columns("x0", path)?,
+    };
     match x0.columns() {
         found if found == columns => Ok(x0),
         found => Err(bad(

@@ -3,18 +3,21 @@
 use super::matrix::Matrix;
 use super::ranks::RankMatrix;
 use super::rhs::RightHandSide;
-use crate::device::Ranks;
+use crate::device::RowNumbers;
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::profile::{self, Phase};
+use crate::parallel::zeros;
 use crate::solve::problem::{self, Problem};
+use crate::source::vector::pass_vectors;
 use crate::source::{Attached, read_vector, read_vectors};
 use crate::text::thousands;
 use bytemuck::cast_slice;
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The valid right-hand sides, for error messages.
 const FORMS: &str = "a right-hand side is A*ones, ones, random:SEED, included (stored with the matrix) or a file of one \
@@ -30,32 +33,58 @@ pub struct VectorFile {
     setting: &'static str,
     path: PathBuf,
     columns: usize,
-    /// Row-major.
-    values: Vec<f64>,
+    rows: usize,
+    content: Content,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Content {
+    /// The numbers, row-major.
+    Read(Vec<f64>),
+    /// The hash of the numbers in a file that was checked. Each rank reads its rows from it later.
+    InFile(u64),
 }
 
 impl VectorFile {
     /// Reads a file of one column. Errors name the setting.
     pub fn read(setting: &'static str, path: &Path) -> Result<VectorFile> {
-        match read_vector(path) {
-            Ok(values) => Ok(VectorFile { setting, path: path.to_owned(), columns: 1, values }),
-            Err(Error::NoVector { path, reason }) => Err(Error::setting(setting, path.display(), reason)),
-            Err(other) => Err(other),
-        }
+        let values = read_vector(path).map_err(|error| name_setting(setting, error))?;
+        let (rows, content) = (values.len(), Content::Read(values));
+        Ok(VectorFile { setting, path: path.to_owned(), columns: 1, rows, content })
     }
 
     /// Reads a file of one column or several.
     pub fn read_columns(setting: &'static str, path: &Path) -> Result<VectorFile> {
         let dense = read_vectors(path)?;
-        let columns = dense.cols();
-        if columns == 0 {
-            return Err(Error::setting(
-                setting,
-                path.display(),
-                "it has no columns; it must have at least one",
-            ));
+        check_columns(setting, path, dense.cols())?;
+        let (rows, columns) = (dense.rows(), dense.cols());
+        Ok(VectorFile {
+            setting,
+            path: path.to_owned(),
+            columns,
+            rows,
+            content: Content::Read(dense.into_values()),
+        })
+    }
+
+    /// Checks a file of one column, or with `several` also of several, for a rank that will keep only its own rows. The file is read in
+    /// pieces; see [`pass_vectors`]. A file that can be read only once, such as a pipe, is read as a whole.
+    pub fn check(setting: &'static str, path: &Path, several: bool) -> Result<VectorFile> {
+        if !path.is_file() {
+            let read = if several { VectorFile::read_columns } else { VectorFile::read };
+            return read(setting, path);
         }
-        Ok(VectorFile { setting, path: path.to_owned(), columns, values: dense.into_values() })
+        let mut hash = Xxh3::new();
+        let shape = pass_vectors(path, several, &mut |_, numbers| hash.update(cast_slice(numbers)));
+        let (rows, columns) = shape.map_err(|error| name_setting(setting, error))?;
+        check_columns(setting, path, columns)?;
+        Ok(VectorFile {
+            setting,
+            path: path.to_owned(),
+            columns,
+            rows,
+            content: Content::InFile(hash.digest()),
+        })
     }
 
     /// Returns the number of columns.
@@ -69,9 +98,18 @@ impl VectorFile {
     }
 
     /// Returns the vector, or several row-major, and checks that there is one entry for each row.
-    pub fn values(&self, rows: usize) -> Result<&[f64]> {
-        if self.columns > 1 && self.values.len() / self.columns != rows {
-            let (length, rows) = (self.values.len() / self.columns, thousands(rows as u64));
+    pub fn values(&self, rows: usize) -> Result<Cow<'_, [f64]>> {
+        self.check_rows(rows)?;
+        match &self.content {
+            Content::Read(values) => Ok(Cow::Borrowed(values)),
+            Content::InFile(_) => self.read_rows(&RowNumbers::From(0), rows).map(Cow::Owned),
+        }
+    }
+
+    /// Checks that there is one entry for each row.
+    pub fn check_rows(&self, rows: usize) -> Result<()> {
+        if self.columns > 1 && self.rows != rows {
+            let (length, rows) = (self.rows, thousands(rows as u64));
             let reason = format!(
                 "it is {} x {}, but the matrix has {rows} rows",
                 thousands(length as u64),
@@ -79,21 +117,62 @@ impl VectorFile {
             );
             return Err(Error::setting(self.setting, self, reason));
         }
-        check_length(self.setting, self, self.values.len() / self.columns, rows)?;
-        Ok(&self.values)
+        check_length(self.setting, self, self.rows, rows)
     }
 
-    /// Does the same on all ranks, which call this together and must have read the same file.
-    pub fn values_of_ranks(&self, ranks: &Ranks, rows: usize) -> Result<&[f64]> {
-        let values = ranks.agreed(self.values(rows))?;
-        let content = [values.len() as u64, xxh3_64(cast_slice(values))];
+    /// Returns the rows of this rank of a distributed matrix, row-major. All ranks call this together, and must have the same file.
+    pub fn rows_of_rank(&self, matrix: &RankMatrix) -> Result<Vec<f64>> {
+        let (ranks, numbers, n) = (matrix.ranks(), matrix.rows.numbers(), matrix.rows().len());
+        ranks.agreed(self.check_rows(matrix.total_rows()))?;
+        let hash = match &self.content {
+            Content::Read(values) => xxh3_64(cast_slice(values)),
+            Content::InFile(hash) => *hash,
+        };
+        let content = [(self.rows * self.columns) as u64, hash];
         ranks.agree_on(content, || Error::different_files(self.setting, self))?;
-        Ok(values)
+        ranks.agreed(match &self.content {
+            Content::Read(values) => Ok(numbers.pick(values, n, self.columns).into_owned()),
+            Content::InFile(_) => self.read_rows(numbers, n),
+        })
+    }
+
+    /// Reads the file again and keeps the `n` rows with these numbers.
+    fn read_rows(&self, numbers: &RowNumbers, n: usize) -> Result<Vec<f64>> {
+        let (k, mut hash) = (self.columns, Xxh3::new());
+        let mut mine = zeros(n * k)?;
+        pass_vectors(&self.path, true, &mut |at, part| {
+            hash.update(cast_slice(part));
+            numbers.keep(at, part, &mut mine, k);
+        })?;
+        match self.content {
+            Content::InFile(before) if before != hash.digest() => {
+                Err(Error::setting(self.setting, self, "it has changed since it was checked; start again"))
+            }
+            _ => Ok(mine),
+        }
     }
 
     /// Returns the vector.
-    pub(super) fn into_values(self) -> Vec<f64> {
-        self.values
+    pub(super) fn into_values(self) -> Result<Vec<f64>> {
+        match self.content {
+            Content::Read(values) => Ok(values),
+            Content::InFile(_) => self.read_rows(&RowNumbers::From(0), self.rows),
+        }
+    }
+}
+
+/// Adds the setting that names the file to the error for a file of several columns.
+fn name_setting(setting: &'static str, error: Error) -> Error {
+    match error {
+        Error::NoVector { path, reason } => Error::setting(setting, path.display(), reason),
+        other => other,
+    }
+}
+
+fn check_columns(setting: &'static str, path: &Path, columns: usize) -> Result<()> {
+    match columns {
+        0 => Err(Error::setting(setting, path.display(), "it has no columns; it must have at least one")),
+        _ => Ok(()),
     }
 }
 
@@ -162,13 +241,22 @@ impl RhsName {
 
     /// Resolves a name: `A*ones`, `ones`, `random:SEED`, `included`, or a file, which is read.
     pub fn resolve(typed: &OsStr) -> Result<RhsName> {
+        RhsName::resolve_with(typed, VectorFile::read_columns)
+    }
+
+    /// Does the same for a rank that will keep only its own rows: a file is checked; see [`VectorFile::check`].
+    pub fn resolve_on_rank(typed: &OsStr) -> Result<RhsName> {
+        RhsName::resolve_with(typed, |setting, path| VectorFile::check(setting, path, true))
+    }
+
+    fn resolve_with(typed: &OsStr, file: fn(&'static str, &Path) -> Result<VectorFile>) -> Result<RhsName> {
         if let Some(word) = RhsName::word(typed)? {
             return Ok(word);
         }
         if !Path::new(typed).exists() {
             return Err(Error::setting("rhs", typed.display(), format!("there is no such file; {FORMS}")));
         }
-        VectorFile::read_columns("rhs", Path::new(typed)).map(RhsName::File)
+        file("rhs", Path::new(typed)).map(RhsName::File)
     }
 
     /// Returns the name of `count` right-hand sides: random numbers with the seed of this name and its successors, or a file of
@@ -221,7 +309,7 @@ impl RhsName {
             RhsName::Ones => Ok(named(vec![1.0; n])),
             RhsName::Random(seed) => Ok(named(problem::random(n, *seed))),
             RhsName::Randoms(seed, count) => problem::random_columns(0..n, *seed, *count).map(named),
-            RhsName::File(file) => file.values(n).map(|b| named(b.to_vec())),
+            RhsName::File(file) => file.values(n).map(|b| named(b.into_owned())),
             RhsName::Attached => attached(vectors, n),
         }
     }
@@ -236,10 +324,7 @@ impl RhsName {
             RhsName::Ones => vec![1.0; n],
             RhsName::Random(seed) => problem::random_rows(numbers.all(n), *seed),
             RhsName::Randoms(seed, count) => problem::random_columns(numbers.all(n), *seed, *count)?,
-            RhsName::File(file) => {
-                let all = file.values_of_ranks(matrix.ranks(), matrix.total_rows())?;
-                numbers.pick(all, n, columns).into_owned()
-            }
+            RhsName::File(file) => file.rows_of_rank(matrix)?,
             RhsName::Attached => attached(&[], n)?.b,
         };
         Ok(Problem { b, columns, answer: None, description: self.to_string() })

@@ -133,7 +133,7 @@ impl Weights {
     /// Reads a vector in the order of the vertices. Errors name `setting`.
     pub fn read_in_order(setting: &'static str, path: impl AsRef<Path>) -> Result<Weights> {
         let path = path.as_ref();
-        let values = VectorFile::read(setting, path)?.into_values();
+        let values = VectorFile::read(setting, path)?.into_values()?;
         Ok(Weights { kind: Kind::InOrder(values), source: path.display().to_string() })
     }
 

@@ -4,6 +4,7 @@
 use super::market::{push_value, write_packed};
 use super::text::{Fault, Text};
 use super::tokens::{ListTokens, Scan, first_lines, is_number};
+use super::vector::{Pieces, Take};
 use crate::error::Result;
 use crate::format::Dense;
 use crate::parallel::grow;
@@ -21,25 +22,49 @@ pub(super) fn recognises(text: Text) -> bool {
 
 /// Reads the numbers, which must be finite.
 pub(super) fn read(text: Text) -> Result<Dense> {
+    let mut values = Vec::new();
+    let (rows, cols) = read_rows(text, &mut values, |_| ())?;
+    Dense::new(rows, cols, values)
+}
+
+/// Passes the numbers on in pieces. Returns rows and columns.
+pub(super) fn pass(text: Text, take: Take<'_>) -> Result<(usize, usize)> {
+    let (mut first, mut values) = (0, Vec::new());
+    let mut pass = |values: &mut Vec<f64>, most: usize| {
+        if values.len() > most {
+            take(first, values);
+            first += values.len();
+            values.clear();
+        }
+    };
+    let shape = read_rows(text, &mut values, |values| pass(values, BLOCK))?;
+    pass(&mut values, 0);
+    Ok(shape)
+}
+
+/// Reads the rows, appends each to `values`, and calls `done` after it. Returns rows and columns.
+fn read_rows(
+    text: Text,
+    values: &mut Vec<f64>,
+    mut done: impl FnMut(&mut Vec<f64>),
+) -> Result<(usize, usize)> {
     text.begin("reading", text.bytes.len());
     let mut words = ListTokens::metered(text, 0..text.bytes.len());
-    let (mut values, mut rows, mut cols) = (Vec::new(), 0, 0);
+    let (mut rows, mut cols) = (0, 0);
     while words.seek_line(COMMENT) {
         let start = words.at;
         let before = values.len();
-        read_row(&mut words, &mut values).map_err(|fault| text.error(*fault))??;
+        read_row(&mut words, values).map_err(|fault| text.error(*fault))??;
         let count = values.len() - before;
         if rows > 0 && count != cols {
             let expected = format!("{cols} numbers, as on the first line");
             return Err(text.error(Fault { at: start, expected, found: Some(count.to_string()) }));
         }
         (rows, cols) = (rows + 1, count);
+        done(values);
     }
     words.report_progress();
-    if rows == 1 {
-        (rows, cols) = (cols, 1);
-    }
-    Dense::new(rows, cols, values)
+    Ok(if rows == 1 { (cols, 1) } else { (rows, cols) })
 }
 
 /// Reads the numbers of a line and appends them to `values`.
@@ -62,22 +87,21 @@ fn read_row(words: &mut ListTokens, values: &mut Vec<f64>) -> Scan<Result<()>> {
     }
 }
 
-/// Writes row-major values of `k` columns as text, a line for each row, each number with the fewest digits that read back to the
-/// same bits. A file whose name ends in `.gz` is compressed with gzip.
-pub(super) fn write_vectors(path: &Path, values: &[f64], k: usize) -> Result<()> {
+/// Writes vectors that come in pieces as text, a line for each row, each number with the fewest digits that read back to the same
+/// bits. A file whose name ends in `.gz` is compressed with gzip.
+pub(super) fn write_vectors(path: &Path, [_, k]: [usize; 2], pieces: &mut Pieces<'_>) -> Result<()> {
     write_packed(path, |out| {
-        values.chunks(BLOCK.next_multiple_of(k)).try_for_each(|block| {
-            let mut text = Vec::with_capacity(25 * block.len());
-            for row in block.chunks(k) {
-                for (column, value) in row.iter().enumerate() {
-                    if column > 0 {
-                        text.push(b' ');
-                    }
+        let mut column = 0;
+        pieces(None, &mut |values| {
+            values.chunks(BLOCK).try_for_each(|block| {
+                let mut text = Vec::with_capacity(25 * block.len());
+                for value in block {
                     push_value(&mut text, *value);
+                    column = (column + 1) % k;
+                    text.push(if column == 0 { b'\n' } else { b' ' });
                 }
-                text.push(b'\n');
-            }
-            out.write_all(&text)
+                out.write_all(&text)
+            })
         })
     })
 }

@@ -3,6 +3,7 @@
 
 use super::head::{HEAD, Head, MAX_HEAD};
 use super::text::{Text, in_file, without_mark};
+use super::vector::Take;
 use super::{
     Loaded, Options, archive, ascii, attached, binary, column, edges, gzip, harwell, kinds, market, metis,
     mmap, named, npy, npz, pajek, table, webgraph,
@@ -153,17 +154,38 @@ pub(super) fn read_columns(path: &Path) -> Result<Dense> {
 
 /// Parses dense columns; `array` reads those of a NumPy array.
 fn parse_with(path: &Path, bytes: &[u8], array: fn(Text) -> Result<Dense>) -> Result<Dense> {
+    unpacked_vectors(path, bytes, |text| match text {
+        text if npy::recognises(text) => array(text),
+        text if column::recognises(text) => column::read(text),
+        text => attached::read_vectors(text),
+    })
+}
+
+/// Passes the numbers of dense columns on in pieces; those of several columns in a NumPy array may be NaN or infinite if `columns` is set.
+/// Returns rows and columns.
+pub(super) fn pass_dense(path: &Path, columns: bool, take: Take<'_>) -> Result<(usize, usize)> {
+    mmap::with(path, |bytes| {
+        unpacked_vectors(path, bytes, |text| match text {
+            text if npy::recognises(text) => npy::pass(text, columns, take),
+            text if column::recognises(text) => column::pass(text, take),
+            text => {
+                let dense = attached::read_vectors(text)?;
+                take(0, dense.values());
+                Ok((dense.rows(), dense.cols()))
+            }
+        })
+    })
+}
+
+/// Decompresses the file if necessary and calls `read`, if the file may contain vectors.
+fn unpacked_vectors<T>(path: &Path, bytes: &[u8], read: impl FnOnce(Text) -> Result<T>) -> Result<T> {
     let file = Text { path, bytes, meter: None, lines: 0 };
     let head = Head::of(file, HEAD)?;
     let start = Text { bytes: head.bytes(), ..file };
     if !npy::recognises(start) && !market::recognises(start) && !column::recognises(start) {
         return Err(attached::no_vectors(start));
     }
-    unpacked(file, head, |text| match text {
-        text if npy::recognises(text) => array(text),
-        text if column::recognises(text) => column::read(text),
-        text => attached::read_vectors(text),
-    })
+    unpacked(file, head, read)
 }
 
 /// Returns a head of the file that some kind recognises. The head grows if the file begins with blank lines and comments.

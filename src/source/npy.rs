@@ -10,6 +10,7 @@ mod numbers;
 use super::compressed::Compressed;
 use super::inflate::{Metered, read_all};
 use super::text::{Text, check_rows};
+use super::vector::{Pieces, Take};
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::Dense;
@@ -101,19 +102,31 @@ impl<'a> Array<'a> {
     /// Converts the numbers to f64, in the order of the file. Unless `any` is set, a number that is not finite is an error.
     fn converted(&self, any: bool) -> Result<Vec<f64>> {
         let mut values = room(self.bytes.len() / self.header.width())?;
+        self.convert(any, &mut values, |_, _| ())?;
+        Ok(values)
+    }
+
+    /// Does the same piece by piece: appends each to `values`, and calls `done` with the index of its first number and `values`.
+    fn convert(
+        &self,
+        any: bool,
+        values: &mut Vec<f64>,
+        mut done: impl FnMut(usize, &mut Vec<f64>),
+    ) -> Result<()> {
         let mut rounded = None;
         for (first, numbers) in self.pieces()? {
-            numbers.values(&mut values, any).map_err(|(index, expected, found)| {
+            numbers.values(values, any).map_err(|(index, expected, found)| {
                 let name = format!("{}[{}]", self.name, first + index);
                 malformed(self.text.path, &name, expected.to_owned(), found)
             })?;
             rounded = rounded.or_else(|| numbers.first_rounded().map(|(index, n)| (first + index, n)));
+            done(first, values);
         }
         if let Some((index, number)) = rounded {
             let (path, name) = (self.text.path.display(), self.name);
             log::warn!("{path}: {name}[{index}] is {number}, which f64 rounds to {}", number as f64);
         }
-        Ok(values)
+        Ok(())
     }
 
     /// Converts the numbers to integers; a number outside the range is an error.
@@ -134,8 +147,8 @@ impl<'a> Array<'a> {
         Ok(integers)
     }
 
-    /// Converts the array to dense columns; a vector is one column. With `any`, numbers may be NaN or infinite.
-    fn dense(&self, any: bool) -> Result<Dense> {
+    /// Returns the rows and columns; a vector is one column.
+    fn rows_and_columns(&self) -> Result<(usize, usize)> {
         let (rows, cols) = match *self.shape() {
             [rows] => (rows, 1),
             [rows, cols] => (rows, cols),
@@ -145,7 +158,12 @@ impl<'a> Array<'a> {
             let expected = format!("at most {} rows and columns", u32::MAX);
             return Err(self.malformed(expected, self.shape_in_words()));
         }
-        let (rows, cols) = (rows as usize, cols as usize);
+        Ok((rows as usize, cols as usize))
+    }
+
+    /// Converts the array to dense columns; a vector is one column. With `any`, numbers may be NaN or infinite.
+    fn dense(&self, any: bool) -> Result<Dense> {
+        let (rows, cols) = self.rows_and_columns()?;
         let mut values = self.converted(any)?;
         if self.is_by_columns() {
             values =
@@ -246,6 +264,24 @@ pub(super) fn read_columns(text: Text) -> Result<Dense> {
     array.dense(several)
 }
 
+/// Passes the numbers that [`read_vectors`] returns, or with `columns` those that [`read_columns`] returns, on in pieces. Returns rows
+/// and columns.
+pub(super) fn pass(text: Text, columns: bool, take: Take<'_>) -> Result<(usize, usize)> {
+    let array = Array::parse(text, "the array", text.bytes)?;
+    let (rows, cols) = array.rows_and_columns()?;
+    let by_columns = array.is_by_columns();
+    array.convert(columns && cols > 1, &mut Vec::new(), |first, values| {
+        if by_columns {
+            let all = values.iter().zip(first..);
+            all.for_each(|(value, index)| take(index % rows * cols + index / rows, &[*value]));
+        } else {
+            take(first, values);
+        }
+        values.clear();
+    })?;
+    Ok((rows, cols))
+}
+
 /// Writes vectors as a `.npy` file of f64: one column as a one-dimensional array, several as a two-dimensional one.
 pub fn write(path: &Path, vectors: &Dense) -> Result<()> {
     write_metered(path, vectors, None)
@@ -264,15 +300,17 @@ pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
     write_numbers(path, &[values.len()], values, None)
 }
 
-/// Writes row-major values of `k` columns as a two-dimensional array of f64.
-pub(crate) fn write_columns(path: &Path, values: &[f64], k: usize) -> Result<()> {
-    write_numbers(path, &[values.len() / k.max(1), k], values, None)
+/// Writes vectors that come in pieces as an array of f64, of one dimension if there is one vector.
+pub(super) fn write_vectors(path: &Path, shape: [usize; 2], pieces: &mut Pieces<'_>) -> Result<()> {
+    write_pieces(path, if shape[1] == 1 { &shape[..1] } else { &shape }, pieces)
 }
 
-/// Writes row-major values of `k` columns as an array of f64, of one dimension if k is 1.
-pub(super) fn write_vectors(path: &Path, values: &[f64], k: usize) -> Result<()> {
-    let shape = [values.len() / k, k];
-    write_numbers(path, if k == 1 { &shape[..1] } else { &shape }, values, None)
+/// Writes numbers that come in pieces, in the order of the array, as an array of f64.
+pub(crate) fn write_pieces(path: &Path, shape: &[usize], pieces: &mut Pieces<'_>) -> Result<()> {
+    crate::observe::write_file_with(path, |file| {
+        file.write_all(&header::encode("<f8", shape))?;
+        pieces(None, &mut |values| write_bytes(file, &mut values.iter().map(|v| v.to_le_bytes()), None))
+    })
 }
 
 fn write_numbers(path: &Path, shape: &[usize], values: &[f64], meter: Option<&Meter>) -> Result<()> {
@@ -292,9 +330,18 @@ pub(super) fn write_array<const N: usize>(
     mut numbers: impl Iterator<Item = [u8; N]>,
     meter: Option<&Meter>,
 ) -> std::io::Result<()> {
+    out.write_all(&header::encode(descr, shape))?;
+    write_bytes(out, &mut numbers, meter)
+}
+
+/// Writes the bytes of numbers.
+fn write_bytes<const N: usize>(
+    out: &mut impl Write,
+    numbers: &mut impl Iterator<Item = [u8; N]>,
+    meter: Option<&Meter>,
+) -> std::io::Result<()> {
     /// Bytes per write.
     const PIECE: usize = 1 << 16;
-    out.write_all(&header::encode(descr, shape))?;
     let mut piece = Vec::with_capacity(PIECE);
     loop {
         piece.clear();

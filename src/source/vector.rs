@@ -1,11 +1,12 @@
 //! Files with vectors in columns: text, a NumPy array, or a Matrix Market file.
 
-use super::detect::read_columns;
+use super::detect::{pass_dense, read_columns};
 use super::{column, market, npy, read_dense};
 use crate::error::{Error, Result};
 use crate::files::by_ending;
 use crate::format::Dense;
 use crate::observe::profile::{self, Phase};
+use std::io;
 use std::path::Path;
 
 /// The extensions of vector files, and the functions that write them.
@@ -17,8 +18,17 @@ const WRITERS: &[(&str, Write)] = &[
     (".txt.gz", column::write_vectors),
 ];
 
-/// A function that writes vectors to a file: numbers in n rows and k columns, row-major, and k.
-pub type Write = fn(&Path, &[f64], usize) -> Result<()>;
+/// Receives numbers, with the index of the first one in a row-major array.
+pub(crate) type Take<'a> = &'a mut dyn FnMut(usize, &[f64]);
+
+/// Receives the next numbers of a file.
+pub type Next<'a> = &'a mut dyn FnMut(&[f64]) -> io::Result<()>;
+
+/// Passes the numbers of vectors on in pieces and in order: all of them row by row, or those of one column.
+pub type Pieces<'a> = dyn FnMut(Option<usize>, Next<'_>) -> io::Result<()> + 'a;
+
+/// A function that writes vectors of n rows and k columns, which come in pieces, to a file.
+pub type Write = fn(&Path, [usize; 2], &mut Pieces<'_>) -> Result<()>;
 
 /// Returns the function that writes vectors to a file with the extension of `path`.
 pub fn writer(path: &Path) -> Result<Write> {
@@ -38,7 +48,29 @@ pub fn write_vectors(path: impl AsRef<Path>, values: &[f64], k: usize) -> Result
         let reason = format!("{} numbers cannot be divided into {k} columns", values.len());
         return Err(Error::Unwritable { path: path.to_owned(), reason });
     }
-    writer(path)?(path, values, k)
+    writer(path)?(path, [values.len() / k, k], &mut |column, next| match column {
+        None => next(values),
+        Some(column) => values
+            .chunks(k * BLOCK)
+            .try_for_each(|rows| next(&rows.iter().skip(column).step_by(k).copied().collect::<Vec<_>>())),
+    })
+}
+
+/// Rows of which a column is copied at once.
+const BLOCK: usize = 1 << 20;
+
+/// Passes the numbers of a file on in pieces. They are those of [`read_vector`], or with `columns` those of [`read_vectors`]. Returns
+/// rows and columns. Only a piece of the numbers of an array or a text is in memory; those of a Matrix Market file are, and a compressed
+/// file is decompressed.
+pub(crate) fn pass_vectors(path: &Path, columns: bool, take: Take<'_>) -> Result<(usize, usize)> {
+    let _span = profile::begin(Phase::Read);
+    let (rows, cols) = pass_dense(path, columns, take)?;
+    if columns || cols == 1 { Ok((rows, cols)) } else { Err(several_columns(path, rows, cols)) }
+}
+
+fn several_columns(path: &Path, rows: usize, cols: usize) -> Error {
+    let reason = format!("it holds a {rows} x {cols} matrix, and must hold one column");
+    Error::NoVector { path: path.to_owned(), reason }
 }
 
 /// Reads the columns of a file: numbers as text, one line for each row, `.mtx`, or `.npy` in C or Fortran order, plain or
@@ -55,9 +87,6 @@ pub fn read_vector(path: impl AsRef<Path>) -> Result<Vec<f64>> {
     let dense = read_dense(path)?;
     match dense.cols() {
         1 => Ok(dense.values().to_vec()),
-        cols => {
-            let reason = format!("it holds a {} x {cols} matrix, and must hold one column", dense.rows());
-            Err(Error::NoVector { path: path.to_owned(), reason })
-        }
+        cols => Err(several_columns(path, dense.rows(), cols)),
     }
 }

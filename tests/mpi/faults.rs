@@ -51,6 +51,15 @@ fn ranks_that_find_different_vectors_or_checkpoints_end_with_an_error() {
         let message = message_of_two(&[&grid[..], &[option]].concat(), [&ones, &twos]);
         assert!(message.contains("different files") && message.contains(&option[2..]), "{message}");
     }
+    // The first rank reads a matrix of this format as a whole.
+    let whole = path("grid.npz");
+    let done = run(&["convert", "poisson2d:20x20", &whole]);
+    assert!(done.status.success(), "{}", errors(&done));
+    let whole = ["cg", "--matrix", &whole, "--threads", "1"];
+    for option in ["--rhs", "--x0"] {
+        let message = message_of_two(&[&whole[..], &[option]].concat(), [&ones, &twos]);
+        assert!(message.contains("different files") && message.contains(&option[2..]), "{message}");
+    }
     let saved: Vec<String> = ["3", "6"]
         .map(|iterations| {
             let checkpoint = path(&format!("after-{iterations}"));

@@ -11,6 +11,7 @@ mod common;
 
 mod chains;
 mod faults;
+mod files;
 mod graphs;
 mod launcher;
 mod partitions;

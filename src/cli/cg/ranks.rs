@@ -1,6 +1,6 @@
 //! A linear solve over ranks. The first rank reads the system, writes the results and prints the report.
 
-use super::{Found, Solved, monitored, name_start, report, write_x};
+use super::{Found, Solved, monitored, name_start, report, write_answer};
 use crate::cli::interrupt;
 use crate::cli::launch;
 use crate::cli::load::{load, shown};
@@ -16,14 +16,17 @@ use crate::source::Options;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Reads the matrix and makes the right-hand side.
-fn read(plan: &Plan) -> Result<(Matrix, Problem)> {
+/// Reads the matrix and makes the right-hand side, unless it is a file, of which each rank reads its rows.
+fn read(plan: &Plan) -> Result<(Matrix, Option<Problem>)> {
     let began = Instant::now();
     let attached = plan.rhs == RightHandSide::Attached;
     let options = Options { as_stored: plan.as_stored, attached, ..Options::default() };
     let loaded = load(&plan.matrix, options)?;
     let seconds = began.elapsed().as_secs_f64();
-    let problem = plan.rhs.make(&loaded.matrix, &loaded.attached)?;
+    let problem = match plan.rhs {
+        RightHandSide::File(_) => None,
+        _ => Some(plan.rhs.make(&loaded.matrix, &loaded.attached)?),
+    };
     Ok((Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds), problem))
 }
 
@@ -39,7 +42,10 @@ fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, 
     let (whole, problem) = given.unzip();
     let matrix = RankMatrix::distribute(ranks, whole.as_ref(), purpose)?;
     drop(whole);
-    let problem = matrix.problem(problem.as_ref())?;
+    let problem = match plan.rhs {
+        RightHandSide::File(_) => plan.rhs.make_rows(&matrix)?,
+        _ => matrix.problem(problem.flatten().as_ref())?,
+    };
     Ok((matrix, problem))
 }
 
@@ -54,7 +60,7 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
     };
     let (matrix, problem) = system(plan, ranks, &purpose)?;
     let x0 = match &plan.x0 {
-        Some(x0) => Some(matrix.pick(x0.values_of_ranks(ranks, matrix.total_rows())?, problem.columns)),
+        Some(x0) => Some(x0.rows_of_rank(&matrix)?),
         None => None,
     };
     let name = plan.x0.as_ref().map(ToString::to_string);
@@ -71,13 +77,10 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
     let found = Found::solve(&mut prepared, &problem, x0.as_deref().zip(name.as_deref()), live);
     let found = found.map_err(|error| name_start(plan, error))?;
     let explanation = prepared.explanation().clone();
-    let written = match plan.output {
-        Some(_) => {
-            let (x, columns) = found.x();
-            matrix.collect(x)?.map_or(Ok(()), |x| write_x(plan, &x, columns))
-        }
-        None => Ok(()),
-    };
+    let written = write_answer(plan, |path| {
+        let (x, columns) = found.x();
+        matrix.write_vectors(path, x, columns)
+    });
     let report = report(plan, &found);
     let history = found.into_history(report);
     let written = launch::then_on_first(Some(ranks), written, || plan.run.write_results(&history));

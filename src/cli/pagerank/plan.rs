@@ -3,6 +3,7 @@
 use super::args::PagerankArgs;
 use crate::cli::dry_run::Decisions;
 use crate::cli::flags::bad;
+use crate::cli::launch;
 use crate::cli::memory;
 use crate::cli::running::{Running, file};
 use crate::engine::Weights;
@@ -56,8 +57,13 @@ impl Plan {
             return Err(bad("--method", args.method.name(), reason));
         }
         let running = args.run.resolve(settings.host_method(), Preconditioner::NONE, each.len().max(1))?;
-        let personalise = args.personalise.as_deref().map(teleport).transpose()?;
-        let x0 = args.x0.as_deref().map(|path| Weights::read("x0", path)).transpose()?;
+        // Over ranks, the first one sends each rank its part.
+        let on_first = |read: &dyn Fn() -> Result<Weights>| {
+            launch::read_on_first(read).map(|weights| weights.unwrap_or_else(|| Weights::from(Vec::new())))
+        };
+        let personalise =
+            args.personalise.as_deref().map(|typed| on_first(&|| teleport(typed))).transpose()?;
+        let x0 = args.x0.as_deref().map(|path| on_first(&|| Weights::read("x0", path))).transpose()?;
         let fetch = crate::cli::fetch::missing(&args.graph)?;
         Ok(Plan { settings, personalise, each, x0, fetch, running })
     }

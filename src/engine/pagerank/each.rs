@@ -66,13 +66,15 @@ impl RanksEach {
         let _span = profile::begin(Phase::Write);
         let path = path.as_ref();
         check_output_each(path)?;
-        let Some(first) = self.columns.first() else { return npy::write_columns(path, &[], 0) };
+        let Some(first) = self.columns.first() else {
+            return npy::write_pieces(path, &[0, 0], &mut |_, next| next(&[]));
+        };
         let (k, n) = (self.columns.len(), first.rows().len());
         let mut rows = crate::parallel::zeros(n * k)?;
         for (column, ranks) in self.columns.iter().enumerate() {
             rows.iter_mut().skip(column).step_by(k).zip(ranks.ranks()).for_each(|(to, rank)| *to = *rank);
         }
-        first.on_first(&rows, |rows| npy::write_columns(path, rows, k))
+        first.write_array(path, &rows, k, &[first.vertices(), k])
     }
 
     /// Measures the time limit that the machine's bandwidth sets for an iteration, as [`Ranks::measure_limit`] does.

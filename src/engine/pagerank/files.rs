@@ -6,20 +6,24 @@ use crate::error::{Error, Result};
 use crate::files::by_ending;
 use crate::observe::write_file_with;
 use crate::source::fields::quoted;
-use crate::source::npy;
 use std::io::Write;
 use std::path::Path;
 
-type Writer = fn(&Path, &[f64], &Names) -> Result<()>;
+/// How a file of ranks is written.
+#[derive(Clone, Copy)]
+pub(super) enum Writer {
+    /// In the order of the vertices, as an array.
+    Array,
+    /// By decreasing rank, with the names of the vertices.
+    ByRank(fn(&Path, &[f64], &Names) -> Result<()>),
+}
 
 /// The file extensions of ranks, with their writers.
-const WRITERS: &[(&str, Writer)] = &[
-    (".npy", |path, ranks, _| npy::write_vector(path, ranks)),
-    (".csv", write_table),
-    (".json", write_json),
-];
+const WRITERS: &[(&str, Writer)] =
+    &[(".npy", Writer::Array), (".csv", Writer::ByRank(write_table)), (".json", Writer::ByRank(write_json))];
 
-fn writer(path: &Path) -> Result<Writer> {
+/// Returns how ranks are written to a file of this extension.
+pub(super) fn writer(path: &Path) -> Result<Writer> {
     by_ending(path, WRITERS).map_err(|reason| Error::setting("output", path.display(), reason))
 }
 
@@ -28,17 +32,15 @@ pub fn check_output(path: &Path) -> Result<()> {
     writer(path).map(drop)
 }
 
-/// Writes the ranks in the format of the file extension.
-pub(super) fn write(path: &Path, ranks: &[f64], vertices: &Names) -> Result<()> {
-    let write = writer(path)?;
-    if ranks.iter().any(|rank| !rank.is_finite()) {
-        return Err(Error::Unwritable {
-            path: path.to_owned(),
-            reason: "the ranks are not finite".to_owned(),
-        });
+/// Refuses to write ranks that are not finite.
+pub(super) fn check_finite(path: &Path, finite: bool) -> Result<()> {
+    match finite {
+        true => Ok(()),
+        false => {
+            let reason = "the ranks are not finite".to_owned();
+            Err(Error::Unwritable { path: path.to_owned(), reason })
+        }
     }
-    write(path, ranks, vertices)?;
-    Ok(())
 }
 
 fn write_table(path: &Path, ranks: &[f64], vertices: &Names) -> Result<()> {

@@ -3,6 +3,7 @@
 use super::report::{RankReport, Top};
 use super::{Settings, files};
 use crate::device;
+use crate::device::RowNumbers;
 use crate::device::distributed::Halo;
 use crate::device::stream::Limit;
 use crate::engine::advice::{self, Ended, Naming, as_method};
@@ -10,6 +11,7 @@ use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
 use crate::engine::limit::{self, Traffic};
 use crate::engine::matrix::Matrix;
+use crate::engine::ranks::write_on_first;
 use crate::engine::running::{Chosen, highest, message};
 use crate::error::Result;
 use crate::format::Csr;
@@ -18,6 +20,7 @@ use crate::parallel::{split_front, zeros};
 use crate::scalar::Precision;
 use crate::solve::pagerank::Ranking;
 use crate::solve::pagerank::links::Links;
+use crate::source::npy;
 use crate::stop::StopReason;
 use rayon::prelude::*;
 use std::fmt;
@@ -183,11 +186,21 @@ impl Ranks {
         self.of_rank.as_ref().map_or(0..self.ranking.ranks.len(), |of_rank| of_rank.rows.clone())
     }
 
-    /// Passes the rows of all ranks to `work` on the first rank, or in this process alone. The outcome is that of all ranks.
-    pub(super) fn on_first(&self, rows: &[f64], work: impl FnOnce(&[f64]) -> Result<()>) -> Result<()> {
-        let Some(of_rank) = &self.of_rank else { return work(rows) };
-        let all = of_rank.ranks.collect(rows)?;
-        of_rank.ranks.agreed(all.map_or(Ok(()), |all| work(&all)))
+    /// Writes rows of `k` columns, one for each vertex of [`rows`](Ranks::rows), as an array (.npy). Over ranks, the first rank writes
+    /// those of all ranks.
+    pub(super) fn write_array(&self, path: &Path, rows: &[f64], k: usize, shape: &[usize]) -> Result<()> {
+        match &self.of_rank {
+            None => npy::write_pieces(path, shape, &mut |_, next| next(rows)),
+            Some(OfRank { ranks, rows: own, .. }) => {
+                let numbers = RowNumbers::From(own.start);
+                write_on_first(ranks, &numbers, (rows, k), |pieces| npy::write_pieces(path, shape, pieces))
+            }
+        }
+    }
+
+    /// Returns the number of vertices of the graph.
+    pub(super) fn vertices(&self) -> usize {
+        self.facts.vertices as usize
     }
 
     /// Returns the ranks in the order of the vertices; over ranks, those of [`rows`](Ranks::rows).
@@ -262,10 +275,27 @@ impl Ranks {
     }
 
     /// Writes the ranks: .npy in the order of the vertices, .csv and .json by decreasing rank, with ids or labels. Over ranks, all ranks
-    /// call this together, and the first writes the file.
+    /// call this together, and the first writes the file. It collects all ranks for .csv and .json, whose order depends on them.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let _span = profile::begin(Phase::Write);
-        self.on_first(self.ranks(), |ranks| files::write(path.as_ref(), ranks, self.names()))
+        let path = path.as_ref();
+        match files::writer(path)? {
+            files::Writer::Array => {
+                let finite = self.ranks().iter().all(|rank| rank.is_finite());
+                let finite = self.of_rank.as_ref().map_or(finite, |of_rank| !of_rank.ranks.any(!finite));
+                files::check_finite(path, finite)?;
+                self.write_array(path, self.ranks(), 1, &[self.vertices()])
+            }
+            files::Writer::ByRank(write) => {
+                let write = |ranks: &[f64]| {
+                    files::check_finite(path, ranks.iter().all(|rank| rank.is_finite()))?;
+                    write(path, ranks, self.names())
+                };
+                let Some(of_rank) = &self.of_rank else { return write(self.ranks()) };
+                let all = of_rank.ranks.collect(self.ranks())?;
+                of_rank.ranks.agreed(all.map_or(Ok(()), |all| write(&all)))
+            }
+        }
     }
 
     /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report. This takes up to half a

@@ -5,6 +5,7 @@
 use crate::error::{Error, Result};
 use crate::format::{Csr, Dense, Values};
 use crate::observe::{Meter, write_file_with};
+use crate::source::vector::Pieces;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rayon::prelude::*;
@@ -44,13 +45,23 @@ pub fn write_as_found(path: &Path, matrix: &Csr, note: Option<&str>, meter: Opti
 
 /// Writes a vector as an array of one column; gzip-compressed if the name ends in `.gz`.
 pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
-    write_vectors(path, values, 1)
+    write_array(path, values.len(), 1, None, |index| values[index])
 }
 
-/// Writes row-major values of `k` columns as an array; gzip-compressed if the name ends in `.gz`.
-pub(in crate::source) fn write_vectors(path: &Path, values: &[f64], k: usize) -> Result<()> {
-    let rows = values.len() / k;
-    write_array(path, rows, k, None, |index| values[index % rows * k + index / rows])
+/// Writes vectors that come in pieces as an array; gzip-compressed if the name ends in `.gz`.
+pub(in crate::source) fn write_vectors(
+    path: &Path,
+    [rows, k]: [usize; 2],
+    pieces: &mut Pieces<'_>,
+) -> Result<()> {
+    write_packed(path, |mut out| {
+        write_array_header(&mut out, rows, k)?;
+        (0..k).try_for_each(|column| {
+            pieces(Some(column).filter(|_| k > 1), &mut |values| {
+                write_values(&mut out, values.len(), None, |index| values[index])
+            })
+        })
+    })
 }
 
 /// Writes dense columns as an array; gzip-compressed if the name ends in `.gz`.
@@ -68,15 +79,29 @@ fn write_array(
     value: impl Fn(usize) -> f64 + Sync,
 ) -> Result<()> {
     write_packed(path, |mut out| {
-        writeln!(out, "%%MatrixMarket matrix array real general\n{rows} {cols}")?;
-        in_blocks(&mut out, rows * cols, (8, meter), |range| {
-            let mut text = Vec::with_capacity(25 * range.len());
-            for index in range {
-                push_value(&mut text, value(index));
-                text.push(b'\n');
-            }
-            text
-        })
+        write_array_header(&mut out, rows, cols)?;
+        write_values(&mut out, rows * cols, meter, value)
+    })
+}
+
+fn write_array_header(out: &mut impl Write, rows: usize, cols: usize) -> io::Result<()> {
+    writeln!(out, "%%MatrixMarket matrix array real general\n{rows} {cols}")
+}
+
+/// Writes the numbers of an array, one on each line.
+fn write_values(
+    out: &mut impl Write,
+    count: usize,
+    meter: Option<&Meter>,
+    value: impl Fn(usize) -> f64 + Sync,
+) -> io::Result<()> {
+    in_blocks(out, count, (8, meter), |range| {
+        let mut text = Vec::with_capacity(25 * range.len());
+        for index in range {
+            push_value(&mut text, value(index));
+            text.push(b'\n');
+        }
+        text
     })
 }
 
