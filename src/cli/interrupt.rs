@@ -1,5 +1,6 @@
 //! The handling of Ctrl-C, SIGTERM and SIGHUP: they end the program immediately, unless there are results to save.
 
+use super::launch;
 use super::progress::during;
 use crate::signals::hangup_is_ignored;
 use signal_hook::SigId;
@@ -7,7 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 
 /// The exit code of a program ended by a signal is this plus the signal number, as in a shell.
 const SIGNAL_EXIT_BASE: i32 = 128;
@@ -50,15 +51,29 @@ fn install(flags: &Flags) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the flag that a signal sets from now on; a second Ctrl-C still ends the program immediately.
-pub(super) fn catch() -> Arc<AtomicBool> {
-    let flags = FLAGS.get_or_init(|| {
-        let flags = Flags::default();
-        if let Err(e) = install(&flags) {
+/// Returns the flags, with handlers that set them.
+fn flags() -> &'static Flags {
+    static INSTALL: Once = Once::new();
+    let flags = FLAGS.get_or_init(Flags::default);
+    INSTALL.call_once(|| {
+        if let Err(e) = install(flags) {
             log::warn!("no signal handlers could be installed, so Ctrl-C will discard the results: {e}");
         }
-        flags
     });
+    flags
+}
+
+/// Lets a signal end all ranks with a message until the first iteration; see [`launch::watch`].
+pub(super) fn end_all_ranks() {
+    let stopped = &FLAGS.get_or_init(Flags::default).stopped;
+    if launch::watch(Arc::clone(stopped)) {
+        flags();
+    }
+}
+
+/// Returns the flag that a signal sets from now on; a second Ctrl-C still ends the program immediately.
+pub(super) fn catch() -> Arc<AtomicBool> {
+    let flags = flags();
     flags.idle.store(false, Ordering::Relaxed);
     Arc::clone(&flags.stopped)
 }
@@ -89,7 +104,8 @@ fn let_go() {
 
 /// Lets signals end the program immediately until the next [`catch`].
 pub(super) fn release() {
-    if let Some(flags) = FLAGS.get() {
+    // Over ranks, a thread ends all of them with a message.
+    if let Some(flags) = FLAGS.get().filter(|_| launch::ranks().is_none()) {
         flags.idle.store(true, Ordering::Relaxed);
     }
 }

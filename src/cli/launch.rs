@@ -10,20 +10,28 @@ mod started;
 
 use super::args::Command;
 use super::running::{RunArgs, bad};
+use super::{COULD_NOT_RUN, interrupt, print_error};
 use crate::device::distributed::is_following_thread;
 use crate::device::{Ranks, cuda};
 use crate::engine::Settled;
 use crate::error::{Error, Result};
 use crate::parallel::available_cores;
+use signal_hook::low_level::exit;
 use std::fs;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::thread::sleep;
+use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
 static RANKS: OnceLock<Ranks> = OnceLock::new();
 
 /// The first character of the message of a rank that ends because another one has failed.
 const FOLLOWS: char = '\u{1}';
+
+/// The time that launchers have to forward a message before the first process ends.
+const FORWARDING: Duration = Duration::from_millis(200);
 
 /// Joins the ranks, if a launcher has started several processes.
 pub(super) fn start() -> Result<()> {
@@ -41,6 +49,26 @@ pub(super) fn finish() {
 /// Returns the ranks; none in a run of one process.
 pub(super) fn ranks() -> Option<&'static Ranks> {
     RANKS.get()
+}
+
+/// Lets signals end all ranks with a message until [`begin_iterations`]. Returns whether there is a thread for that, which ends this process
+/// when `stop` is set.
+pub(super) fn watch(stop: Arc<AtomicBool>) -> bool {
+    started::watch(stop, |another_has_failed| {
+        // The launcher ends the other ranks. A rank that has failed prints the cause.
+        if prints() && !another_has_failed {
+            print_error("interrupted before the first iteration, so there is no answer");
+            sleep(FORWARDING);
+        } else {
+            sleep(2 * FORWARDING);
+        }
+        exit(i32::from(COULD_NOT_RUN));
+    })
+}
+
+/// Ends the watch of [`watch`]. All ranks call this together, before the first iteration.
+pub(super) fn begin_iterations() {
+    started::begin_iterations();
 }
 
 /// Returns whether this thread prints: its process is the first rank or the only one, and the thread is no other rank.
@@ -128,6 +156,7 @@ pub(super) fn check(command: &Command) -> Result<()> {
 /// Refuses what ranks cannot do. `files` are those that each rank reads.
 pub(super) fn set_defaults(run: &mut RunArgs, files: &[(&'static str, Option<&Path>)]) -> Result<()> {
     let Some(ranks) = ranks() else { return Ok(()) };
+    interrupt::end_all_ranks();
     let threads = threads(ranks);
     if run.tune {
         let reason =

@@ -177,6 +177,7 @@ fn solve(
     let mut prepared = markov.prepare()?;
     // Ctrl-C exits immediately up to this point: there are no results to save yet.
     let interrupted = interrupt::catch();
+    launch::begin_iterations();
     prepared.cancel_by(&interrupted);
     let monitor = args.run.monitor;
     let mut found = prepared.solve_watched(|_| Some(Box::new(ClassLine::new(limits, monitor))))?;

@@ -149,10 +149,12 @@ fn run_command(arguments: Vec<OsString>) -> u8 {
 }
 
 fn could_not_run(error: &Error) -> u8 {
-    launch::failed(error, flags::message(error), COULD_NOT_RUN, |message| {
-        let _ = write!(std::io::stderr(), "{}", layout::message(&format!("error: {message}")));
-    });
+    launch::failed(error, flags::message(error), COULD_NOT_RUN, print_error);
     COULD_NOT_RUN
+}
+
+fn print_error(message: &str) {
+    let _ = write!(std::io::stderr(), "{}", layout::message(&format!("error: {message}")));
 }
 
 /// Prints to standard output.

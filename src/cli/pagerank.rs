@@ -121,6 +121,7 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Re
     let mut prepared = pagerank.prepare()?;
     // Ctrl-C exits immediately up to this point: there are no results to save yet.
     let interrupted = interrupt::catch();
+    launch::begin_iterations();
     prepared.cancel_by(&interrupted);
     if each {
         return solve_each(args, prepared, limits, &interrupted);

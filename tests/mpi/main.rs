@@ -10,6 +10,7 @@ extern crate solver_test_attribute;
 mod common;
 
 mod chains;
+mod early;
 mod faults;
 mod files;
 mod graphs;

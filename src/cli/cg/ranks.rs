@@ -71,6 +71,7 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
         .on_phase(show_phases())
         .prepare()?;
     let interrupted = interrupt::catch();
+    launch::begin_iterations();
     prepared.cancel_by(&interrupted)?;
     let limits = plan.running.limits(plan.stopping.most_iterations(matrix.total_rows()));
     let live = Live::new(plan.method.name(), limits, plan.run.monitor, monitored(problem.columns));

@@ -3,7 +3,9 @@
 use crate::device::Ranks;
 use crate::device::distributed::{Mpi, launcher};
 use crate::error::{Error, Result};
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+use std::thread;
 
 static MPI: OnceLock<Mpi> = OnceLock::new();
 
@@ -25,6 +27,21 @@ pub(super) fn start() -> Result<Option<Ranks>> {
         ranks.size()
     );
     Err(Error::UnknownCommand { message })
+}
+
+/// Ends this process by `end` when `stop` is set before [`begin_iterations`]. `end` gets whether another rank has failed. Returns whether
+/// there is a thread for that.
+pub(super) fn watch(stop: Arc<AtomicBool>, end: fn(bool)) -> bool {
+    let Some(mpi) = MPI.get().cloned() else { return false };
+    mpi.watched();
+    thread::Builder::new().spawn(move || mpi.end_when(&stop, end)).is_ok()
+}
+
+/// Ends the watch of [`watch`]. All ranks call both at the same place.
+pub(super) fn begin_iterations() {
+    if let Some(mpi) = MPI.get() {
+        mpi.unwatched();
+    }
 }
 
 pub(super) fn finish() {

@@ -1,0 +1,55 @@
+//! Signals before the first iteration: all ranks end soon, with one message.
+
+use super::launcher::{end_soon, messages, over, ranks_of, start};
+use crate::common::process::{errors, signal, word};
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command};
+
+const MESSAGE: &str = "error: interrupted before the first iteration, so there is no answer";
+
+/// Starts a solve of two ranks that wait for their matrix. Returns the launcher, the ranks, and the file that they read, to which nothing is
+/// written.
+fn waiting(folder: &Path, command: &str) -> (Child, Vec<i32>, File) {
+    let pipe = folder.join("pipe.mtx");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let launcher = start(over(2, &[command, word(&pipe)]));
+    // Returns once a rank reads.
+    let writer = File::options().write(true).open(&pipe).unwrap();
+    let ranks = ranks_of(&launcher);
+    assert_eq!(ranks.len(), 2);
+    (launcher, ranks, writer)
+}
+
+#[test]
+fn a_signal_to_the_launcher_ends_all_ranks_with_one_message() {
+    for command in ["cg", "pagerank", "markov"] {
+        for number in [libc::SIGTERM, libc::SIGINT] {
+            let folder = tempfile::tempdir().unwrap();
+            let (launcher, ranks, _writer) = waiting(folder.path(), command);
+            signal(&launcher, number);
+            let done = end_soon(launcher, &ranks);
+            // The launcher chooses its exit code itself when it gets a signal.
+            assert!(matches!(done.status.code(), Some(1 | 2)), "{:?}", done.status);
+            assert_eq!(messages(&done), [MESSAGE], "{command}: {}", errors(&done));
+            assert!(done.stdout.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_signal_to_one_rank_ends_all_ranks_with_one_message_and_exit_code_2() {
+    for rank in [0, 1] {
+        let folder = tempfile::tempdir().unwrap();
+        let (launcher, ranks, _writer) = waiting(folder.path(), "cg");
+        // SAFETY: the call sends a signal to a process of this test.
+        unsafe { libc::kill(ranks[rank], libc::SIGTERM) };
+        let done = end_soon(launcher, &ranks);
+        assert_eq!(
+            (done.status.code(), &messages(&done)[..]),
+            (Some(2), &[MESSAGE.to_owned()][..]),
+            "{}",
+            errors(&done)
+        );
+    }
+}
