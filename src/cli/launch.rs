@@ -11,7 +11,7 @@ mod started;
 use super::args::Command;
 use super::running::{RunArgs, bad};
 use super::{COULD_NOT_RUN, interrupt, print_error};
-use crate::device::distributed::is_following_thread;
+use crate::device::distributed::{is_following_thread, launcher};
 use crate::device::{Ranks, cuda};
 use crate::engine::Settled;
 use crate::error::{Error, Result};
@@ -39,6 +39,16 @@ pub(super) fn start() -> Result<()> {
         let _ = RANKS.set(ranks);
     }
     Ok(())
+}
+
+/// Warns if this program cannot join the processes that a launcher has started.
+pub(super) fn warn() {
+    started::warn();
+}
+
+/// Returns whether this is the first process of a launcher, or the only one.
+pub(super) fn is_first_process() -> bool {
+    launcher::is_first()
 }
 
 /// Waits for all ranks at the end of a run.

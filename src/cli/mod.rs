@@ -73,7 +73,9 @@ pub fn run_with(arguments: Vec<OsString>) -> u8 {
     signals::ignore_file_size_limit();
     let code = match launch::start() {
         Ok(()) => run_command(arguments),
-        Err(error) => could_not_run(&error),
+        Err(error) if launch::is_first_process() => could_not_run(&error),
+        // Each process has the same error.
+        Err(_) => COULD_NOT_RUN,
     };
     launch::finish();
     if launch::prints() { code } else { 0 }
@@ -118,6 +120,7 @@ fn run_command(arguments: Vec<OsString>) -> u8 {
     if !launch::prints() {
         log::set_max_level(log::LevelFilter::Off);
     }
+    launch::warn();
     if let Err(error) = launch::check(&cli.command) {
         return could_not_run(&error);
     }

@@ -95,6 +95,20 @@ fn a_launcher_of_another_mpi_library_is_named() {
     let done = solver().args(["info", "poisson2d:5x5"]).env("PMI_SIZE", "2").output().unwrap();
     assert_eq!(done.status.code(), Some(2), "{}", errors(&done));
     assert!(errors(&done).contains("launcher of another MPI library"), "{}", errors(&done));
+    // The second process of such a launcher leaves the message to the first one.
+    for [size, rank] in [["PMI_SIZE", "PMI_RANK"], ["MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"]] {
+        let done = solver().args(["info", "poisson2d:5x5"]).env(size, "2").env(rank, "1").output().unwrap();
+        assert_eq!((done.status.code(), errors(&done).as_str()), (Some(2), ""));
+    }
+}
+
+#[test]
+fn another_number_of_processes_than_the_launcher_tells_is_no_fault() {
+    let mut command = mpirun_for_a_minute();
+    let changed = ["env", "OMPI_COMM_WORLD_SIZE=3"];
+    command.args(["-n", "2"]).args(changed).arg(program()).args(["cg", "poisson2d:20x20", "--threads", "1"]);
+    let done = command.output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
 }
 
 #[test]

@@ -3,21 +3,22 @@
 use crate::device::Ranks;
 use crate::device::distributed::launcher;
 use crate::error::Result;
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Warns if a launcher has started several processes: each of them does all of the work.
 pub(super) fn start() -> Result<Option<Ranks>> {
+    Ok(None)
+}
+
+/// Warns if a launcher has started several processes: each of them does all of the work.
+pub(super) fn warn() {
     let processes = launcher::processes();
     if processes > 1 && launcher::is_first() {
-        let _ = writeln!(
-            std::io::stderr(),
-            "warning: a launcher has started {processes} processes, and each of them runs the whole command. This program was built \
-             without MPI; to divide the work, build it with --features mpi"
+        log::warn!(
+            "a launcher has started {processes} processes, and each of them runs the whole command. This program was built without \
+             MPI; to divide the work, build it with --features mpi"
         );
     }
-    Ok(None)
 }
 
 pub(super) fn watch(_: Arc<AtomicBool>, _: fn(bool)) -> bool {

@@ -18,16 +18,18 @@ pub(super) fn start() -> Result<Option<Ranks>> {
     let Some(mpi) = Mpi::start() else { return Ok(None) };
     let _ = MPI.set(mpi.clone());
     let ranks = Ranks::new(mpi);
-    if ranks.size() == launched {
+    // MPI may connect other numbers than the launcher tells, for example in jobs of several programs.
+    if ranks.size() > 1 {
         return Ok(Some(ranks));
     }
     let message = format!(
-        "the launcher has started {launched} processes, but MPI connects only {} of them: it is the launcher of another MPI library \
-         than the one that this program was built with. Use mpirun of that library, or build the program anew",
-        ranks.size()
+        "the launcher has started {launched} processes, but MPI connects none of them: it is the launcher of another MPI library than the \
+         one that this program was built with. Use mpirun of that library, or build the program anew"
     );
     Err(Error::UnknownCommand { message })
 }
+
+pub(super) fn warn() {}
 
 /// Ends this process by `end` when `stop` is set before [`begin_iterations`]. `end` gets whether another rank has failed. Returns whether
 /// there is a thread for that.

@@ -1,9 +1,9 @@
 //! What launchers of processes, such as `mpirun`, store in environment variables.
 
-/// The variables with the number of processes: Open MPI, MPICH and Intel MPI.
-const SIZES: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
-/// Those with the number of this process, from 0.
-const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"];
+/// The variables with the number of processes: Open MPI, MPICH and Intel MPI, MVAPICH.
+const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"];
+/// Those with the number of this process, from 0: the same ones, and Slurm.
+const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"];
 /// Those with the number of this process among those on this machine: Open MPI, MPICH, MVAPICH and Slurm.
 const LOCAL_RANKS: [&str; 4] =
     ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"];
