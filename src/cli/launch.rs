@@ -7,6 +7,7 @@
 mod started;
 #[cfg(feature = "mpi")]
 mod started;
+mod stdin;
 
 use super::args::Command;
 use super::running::{RunArgs, bad};
@@ -174,7 +175,7 @@ pub(super) fn set_defaults(run: &mut RunArgs, files: &[(&'static str, Option<&Pa
         return Err(bad("--tune", "", reason));
     }
     for (option, path) in files {
-        if let Some(path) = path.filter(|path| [Path::new("-"), Path::new("/dev/stdin")].contains(path)) {
+        if let Some(path) = path.filter(|path| stdin::is_named_by(path)) {
             let reason = "a launcher passes standard input to the first rank alone; name a file";
             return Err(bad(option, path.display(), reason));
         }

@@ -114,9 +114,16 @@ fn another_number_of_processes_than_the_launcher_tells_is_no_fault() {
 #[test]
 fn a_vector_from_standard_input_is_refused_over_ranks() {
     let grid = ["poisson2d:20x20"];
-    for command in
-        [&["cg", "--rhs", "/dev/stdin"][..], &["cg", "--x0", "/dev/stdin"], &["markov", "--x0", "/dev/stdin"]]
-    {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("/proc/self/fd/0", &link).unwrap();
+    for command in [
+        &["cg", "--rhs", "/dev/stdin"][..],
+        &["cg", "--x0", "/dev/fd/0"],
+        &["cg", "--x0", word(&link)],
+        &["markov", "--x0", "/proc/self/fd/0"],
+        &["pagerank", "--personalise-each", "/dev/fd/../fd/0"],
+    ] {
         let done = over(2, &[command, &grid].concat()).output().unwrap();
         assert_eq!(done.status.code(), Some(2), "{}", errors(&done));
         assert!(messages(&done)[0].contains("standard input to the first rank alone"), "{}", errors(&done));
