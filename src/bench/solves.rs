@@ -77,12 +77,16 @@ fn repeat(
 }
 
 /// Prepares a solve, and returns it with the seconds that this takes once the device is open and its kernels are compiled: the first of
-/// two is not timed.
-fn timed<P>(prepare: impl Fn() -> Result<P>) -> Result<(P, f64)> {
+/// two is not timed. Returns nothing if the study is cancelled meanwhile.
+fn timed<P>(cancel: &AtomicBool, prepare: impl Fn() -> Result<P>) -> Result<Option<(P, f64)>> {
     drop(prepare()?);
+    if cancel.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
     let began = Instant::now();
     let prepared = prepare()?;
-    Ok((prepared, began.elapsed().as_secs_f64()))
+    let seconds = began.elapsed().as_secs_f64();
+    Ok(Some((prepared, seconds)).filter(|_| !cancel.load(Ordering::Relaxed)))
 }
 
 fn precision(row: &Row) -> Precision {
@@ -117,7 +121,7 @@ fn cg(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -
         }
         solver.prepare()
     };
-    let (mut prepared, preparing) = timed(prepare)?;
+    let Some((mut prepared, preparing)) = timed(cancel, prepare)? else { return Ok(()) };
     repeat(row, sweep, preparing, cancel, |ends| {
         let mut answer = prepared.solve(&system.b)?;
         if ends {
@@ -153,7 +157,7 @@ fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBoo
         }
         solver.prepare()
     };
-    let (mut prepared, preparing) = timed(prepare)?;
+    let Some((mut prepared, preparing)) = timed(cancel, prepare)? else { return Ok(()) };
     repeat(row, sweep, preparing, cancel, |ends| {
         let mut ranks = prepared.solve()?;
         if ends {
@@ -190,7 +194,7 @@ fn markov(chain: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>
         }
         solver.prepare()
     };
-    let (mut prepared, preparing) = timed(prepare)?;
+    let Some((mut prepared, preparing)) = timed(cancel, prepare)? else { return Ok(()) };
     repeat(row, sweep, preparing, cancel, |ends| {
         let mut found = prepared.solve()?;
         if ends {
