@@ -180,9 +180,58 @@ mod tests {
             let mut placed = vec![-1.0; 14];
             numbers.put(&mine, &mut placed, 2);
             assert!(placed.iter().zip(&all).all(|(placed, all)| *placed == -1.0 || placed == all));
+            let mut kept = vec![-1.0; mine.len()];
+            (0..14).step_by(3).for_each(|at| numbers.keep(at, &all[at..14.min(at + 3)], &mut kept, 2));
+            assert_eq!(kept, mine);
+            let mut pieces = Vec::new();
+            numbers.collect_in_pieces(ranks, &mine, |piece| pieces.extend_from_slice(piece))?;
+            assert_eq!(pieces, if ranks.is_first() { &all[..] } else { &[] });
             numbers.collect(ranks, &mine)
         });
         let found: Vec<_> = found.into_iter().map(Result::unwrap).collect();
         assert_eq!(found, [Some(all), None, None, None]);
+    }
+
+    #[test]
+    fn long_vectors_come_in_pieces_of_bounded_size_and_in_order() {
+        // Three ranks with 0, 2 and 1 million numbers, of 24 MB; the rows of two ranks alternate if they are listed.
+        let rows = [0, 2_000_000, 1_000_000];
+        let found = in_threads(3, |ranks| {
+            let (rank, mut lengths) = (ranks.rank(), Vec::new());
+            let odd = |row: usize| row % 3 == 2;
+            let listed =
+                (0..3_000_000).filter(|row| rank > 0 && odd(*row) == (rank == 2)).map(|row| row as u32);
+            let first = rows[..rank].iter().sum();
+            for numbers in [RowNumbers::Listed(listed.collect()), RowNumbers::From(first)] {
+                let mine: Vec<f64> = numbers.all(rows[rank]).map(|row| row as f64).collect();
+                let mut next = 0.0;
+                numbers.collect_in_pieces(ranks, &mine, |piece| {
+                    lengths.push(piece.len());
+                    piece.iter().for_each(|number| {
+                        assert_eq!(*number, next);
+                        next += 1.0;
+                    });
+                })?;
+                assert_eq!(next, if ranks.is_first() { 3e6 } else { 0.0 });
+            }
+            Ok(lengths)
+        });
+        let lengths = found.into_iter().next().unwrap().unwrap();
+        assert!(
+            lengths.len() > 5 && lengths.iter().all(|length| length * size_of::<f64>() <= PIECE),
+            "{lengths:?}"
+        );
+    }
+
+    #[test]
+    fn a_range_keeps_the_numbers_of_its_rows_from_any_part() {
+        let all: Vec<usize> = (0..30).collect();
+        for length in 1..=30 {
+            let mut mine = vec![0; 12];
+            all.chunks(length)
+                .enumerate()
+                .for_each(|(i, part)| RowNumbers::From(4).keep(i * length, part, &mut mine, 3));
+            assert_eq!(mine, all[12..24], "{length}");
+        }
     }
 }
