@@ -49,9 +49,11 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
     (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
     let explained = Some(&explanation).filter(|_| plan.run.explain);
     let printed = match plan.run.json {
-        true => print_json(&choices::with_explanation(&report, explained)?),
+        true => print_json(&choices::with_explanation(&report, explained, report.parts.as_ref())?),
         false => {
-            let mut table = explained.map(choices::explained).map_or(String::new(), |table| table + "\n");
+            let mut table = explained
+                .map(|reasons| choices::explained(reasons, report.parts.as_ref()))
+                .map_or(String::new(), |table| table + "\n");
             let mut lines = report.lines();
             lines.extend(choices::line(&explanation, report.backend_because.as_deref()));
             lines.extend(plan.files().filter(|_| written.is_ok()));

@@ -6,6 +6,7 @@ use super::summary::{Line, verbose};
 use crate::backend::Candidate;
 use crate::engine::tune::{Explanation, Measured, Tuning};
 use crate::error::Result;
+use crate::observe::report::Parts;
 use crate::text::duration;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
@@ -76,15 +77,18 @@ fn note(measured: &Measured, tuning: &Tuning) -> String {
     notes.join(", ")
 }
 
-/// Formats the reasons of a choice.
-pub(super) fn explained(explanation: &Explanation) -> String {
+/// Formats the reasons of a choice. If several ranks share the solve, they are those of the first one.
+pub(super) fn explained(explanation: &Explanation, parts: Option<&Parts>) -> String {
+    let whose = parts.map_or(String::new(), |parts| {
+        format!("Each rank chooses for its own rows; rank 0 of {}:\n", parts.ranks)
+    });
     match &explanation.kept {
         Some(kept) => {
             let Tuning { product, date, device, precision, .. } = &kept.tuning;
             format!("Measured on {date}: {product} on {device} in {precision}\n{}", measurement(&kept.tuning))
         }
         None if explanation.candidates.is_empty() => "The backend was not chosen by auto.\n".to_owned(),
-        None => estimates(&explanation.candidates),
+        None => whose + &estimates(&explanation.candidates),
     }
 }
 
@@ -98,11 +102,15 @@ pub(super) fn line(explanation: &Explanation, because: Option<&str>) -> Option<L
 pub(super) fn with_explanation(
     report: &impl serde::Serialize,
     explanation: Option<&Explanation>,
+    parts: Option<&Parts>,
 ) -> Result<serde_json::Value> {
     let value = |error: serde_json::Error| serde_json::json!({ "error": error.to_string() });
     let mut json = serde_json::to_value(report).unwrap_or_else(value);
     if let (Some(explanation), Some(fields)) = (explanation, json.as_object_mut()) {
-        let explanation = serde_json::to_value(explanation).unwrap_or_else(value);
+        let mut explanation = serde_json::to_value(explanation).unwrap_or_else(value);
+        if let (Some(_), Some(fields)) = (parts, explanation.as_object_mut()) {
+            fields.insert("rank".to_owned(), 0.into());
+        }
         fields.insert("explanation".to_owned(), explanation);
     }
     Ok(json)

@@ -66,7 +66,7 @@ pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
     (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
     let explained = Some(&explanation).filter(|_| args.run.explain);
     let printed = match args.run.json {
-        true => print_json(&choices::with_explanation(&report, explained)?),
+        true => print_json(&choices::with_explanation(&report, explained, report.parts.as_ref())?),
         false => {
             let mut lines = report.lines();
             let files = args.run.files(&[("distribution", args.output.as_deref())]);
@@ -75,7 +75,9 @@ pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
             if verbose() {
                 lines.extend(report.details());
             }
-            let table = explained.map(choices::explained).map_or(String::new(), |table| table + "\n");
+            let table = explained
+                .map(|reasons| choices::explained(reasons, report.parts.as_ref()))
+                .map_or(String::new(), |table| table + "\n");
             print(&(table + &labelled(LABELS, &lines) + &report.table())).and_then(|()| profiling.print())
         }
     };

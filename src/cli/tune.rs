@@ -50,7 +50,7 @@ pub(super) fn run(args: &TuneArgs) -> Result<bool> {
         let explanation = explain(&matrix, &request)?;
         match args.json {
             true => print_json(&explanation)?,
-            false => print(&explained(&explanation))?,
+            false => print(&explained(&explanation, None))?,
         }
         return Ok(true);
     }

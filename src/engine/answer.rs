@@ -7,7 +7,7 @@ use super::rhs::RightHandSide;
 use super::settings::Input;
 use crate::device::Ranks;
 use crate::device::stream::Limit;
-use crate::observe::report::{Measure, Report};
+use crate::observe::report::{Measure, Parts, Report};
 use crate::observe::{History, Profile, Recorder, profile};
 use crate::scalar::Precision;
 use crate::solve::{Method, Outcome};
@@ -81,8 +81,8 @@ pub(super) struct Facts {
     pub seconds_setup: f64,
     /// Whether the memory traffic of an iteration is known.
     pub moves: bool,
-    /// Whether several ranks share the solve: one device does not set its limit.
-    pub over_ranks: bool,
+    /// The parts of the ranks, if several share the solve: one device then does not set its limit.
+    pub parts: Option<Parts>,
 }
 
 /// The solution of a system, with the outcome and the history of the solve.
@@ -180,7 +180,7 @@ impl Answer {
 
     /// Returns whether that is the traffic of one device.
     pub(super) fn is_limited_by_one_device(&self) -> bool {
-        self.facts.moves && !self.facts.over_ranks
+        self.facts.moves && self.facts.parts.is_none()
     }
 
     /// Returns the recorded residuals with their times.
@@ -242,6 +242,7 @@ impl Answer {
             device: facts.device.clone(),
             backend: facts.backend.clone(),
             backend_because: facts.backend_because.clone(),
+            parts: facts.parts.clone(),
             precision: facts.precision.name().to_owned(),
             preconditioner: facts.precond.clone(),
             right_hand_side: self.description.clone(),

@@ -92,7 +92,7 @@ fn open_session(devices: &[DeviceHandle], settings: &mut Settings, backend: &Cho
     if let Input::OfRank(matrix) = &settings.matrix {
         let matrix = matrix.clone();
         let (session, recipe, note) = rank_session::session(device, &matrix, settings, backend)?;
-        let labels = Labels::of(&matrix, device, &recipe.backend.label())?;
+        let labels = Labels::of(&matrix, device, &recipe)?;
         return Ok((session, recipe, note, Some(labels)));
     }
     let (session, recipe, note) =
@@ -159,11 +159,11 @@ impl Prepared {
             checkpoint: checkpoints.save.as_ref().map(|(file, _)| file.clone()),
             seconds_setup: began.elapsed().as_secs_f64(),
             moves: !applied,
-            over_ranks: labels.is_some(),
+            parts: None,
         };
         if let Some(labels) = labels {
             (facts.device, facts.backend, facts.precond) = (labels.device, labels.backend, labels.precond);
-            facts.precond_identity = labels.precond_identity;
+            (facts.precond_identity, facts.parts) = (labels.precond_identity, Some(labels.parts));
         }
         let mut ready = Prepared {
             matrix,

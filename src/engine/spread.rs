@@ -12,7 +12,7 @@ use super::watch::Phases;
 use crate::backend::Choice;
 use crate::device::Ranks;
 use crate::error::{Error, Result};
-use crate::observe::phrases::count;
+use crate::observe::report::Parts;
 use crate::observe::{Batch, Observer};
 use crate::parallel::{split_front, zeros};
 use crate::solve::checkpoint::Checkpoints;
@@ -43,26 +43,22 @@ pub(super) struct Labels {
     pub precond: String,
     /// The preconditioner as checkpoints name it.
     pub precond_identity: String,
+    pub parts: Parts,
 }
 
 impl Labels {
     /// Describes what the ranks of a matrix have chosen. All ranks call this together.
-    pub fn of(matrix: &RankMatrix, device: &DeviceHandle, backend: &str) -> Result<Labels> {
+    pub fn of(matrix: &RankMatrix, device: &DeviceHandle, recipe: &Recipe) -> Result<Labels> {
         let parts = match matrix.partition() {
             partition if partition.is_in_order() => String::new(),
-            partition => {
-                let (numbers, neighbours) = matrix.largest_exchange();
-                let (numbers, neighbours) =
-                    (count(numbers as u64, "number"), count(neighbours as u64, "neighbour"));
-                let by = partition.describe();
-                format!(" {by} (a rank receives {numbers} at most and has {neighbours} at most)")
-            }
+            partition => format!(" {}", partition.describe()),
         };
         Ok(Labels {
             device: device.describe_parts(matrix.ranks(), &parts),
-            backend: ranks::backend_label(matrix.ranks(), backend)?,
+            backend: ranks::backend_label(matrix.ranks(), &recipe.backend.label())?,
             precond: matrix.precond_label(),
             precond_identity: matrix.precond_identity(),
+            parts: matrix.parts(recipe.precision),
         })
     }
 }
@@ -94,7 +90,7 @@ impl Order {
         let mut settings = Settings::new(method, Input::OfRank(matrix.clone()));
         (settings.request, settings.phases) = (request.clone(), phases);
         let (session, recipe, note) = rank_session::session(device, &matrix, &mut settings, backend)?;
-        let labels = Labels::of(&matrix, device, &recipe.backend.label())?;
+        let labels = Labels::of(&matrix, device, &recipe)?;
         Ok(OfRank { matrix, session, built: Built { recipe, note, labels } })
     }
 }

@@ -1,5 +1,6 @@
 //! The text that the reports of all solves have in common.
 
+use crate::observe::report::Parts;
 use crate::text::{duration, thousands};
 
 /// Width of the labels of a report.
@@ -57,6 +58,15 @@ pub(crate) fn time(
 pub(crate) fn bandwidth(gigabytes_per_second: f64, percent_of_limit: Option<f64>, rate: &str) -> Line {
     let share = percent_of_limit.map_or(String::new(), |p| format!(" ({p:.0} % of the measured stream)"));
     ("bandwidth", format!("{gigabytes_per_second:.1} GB/s{share}, {rate}"))
+}
+
+/// Describes the choice of a backend. If several ranks share the solve, the reason is that of the first one.
+pub(crate) fn chosen(backend: &str, why: &str, parts: Option<&Parts>) -> Line {
+    let by = match parts {
+        None => "chosen by auto".to_owned(),
+        Some(parts) => format!("chosen by auto on each rank for its own rows; on rank 0 of {}", parts.ranks),
+    };
+    ("backend", format!("{backend}, {by}: {why}"))
 }
 
 /// Describes the times outside the iterations.

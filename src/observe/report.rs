@@ -1,9 +1,11 @@
 //! The report of a solve: the system, the device, the outcome, the time and the memory traffic.
 
 mod lines;
+mod parts;
 
 use super::number::nan_for_null;
 use super::profile::Times;
+pub use parts::Parts;
 use serde::{Deserialize, Serialize};
 
 /// The quantity that a history records for each iteration.
@@ -137,6 +139,9 @@ pub struct Report {
     pub limit_seconds_per_iteration: Option<f64>,
     /// That lower bound in percent of the measured time per iteration: at 100 the iterations run at the measured stream.
     pub percent_of_limit: Option<f64>,
+    /// The parts of the ranks, if several share the solve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
     /// A record for each right-hand side of a solve of several; the other fields then describe all of them together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<ColumnReport>,

@@ -180,12 +180,14 @@ fn the_report_names_the_chosen_block_size() {
 #[cfg(not(feature = "mpi"))]
 #[test]
 fn a_program_without_mpi_warns_if_a_launcher_has_started_several_processes() {
-    let done = |rank: &str| {
+    let with = |rank: &str, more: &[&str]| {
         let mut command = program();
-        command.args(["info", "poisson2d:5x5"]);
+        command.args(["info", "poisson2d:5x5"]).args(more);
         command.env("OMPI_COMM_WORLD_SIZE", "2").env("OMPI_COMM_WORLD_RANK", rank).output().unwrap()
     };
-    let (first, second) = (done("0"), done("1"));
+    let quiet = with("0", &["--quiet"]);
+    assert!(quiet.status.success() && errors(&quiet).is_empty(), "{}", errors(&quiet));
+    let (first, second) = (with("0", &[]), with("1", &[]));
     assert!(first.status.success() && errors(&first).contains("started 2 processes"), "{}", errors(&first));
     assert!(errors(&first).contains("--features mpi"), "{}", errors(&first));
     assert!(second.status.success() && errors(&second).is_empty(), "{}", errors(&second));

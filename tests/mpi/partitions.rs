@@ -219,7 +219,9 @@ fn the_exchange_of_boxes_is_predicted_and_named_by_the_report() {
     fs::write(&config, "partition = \"coordinates\"\n").unwrap();
     let (code, report) = solve(4, &["cg", "--matrix", "poisson3d:16x16x16", "--config", word(&config)]);
     let device = report["device"].as_str().unwrap();
-    let expected =
-        "4 ranks by coordinates (a rank receives 256 numbers at most and has 2 neighbours at most)";
-    assert!(code == 0 && device.starts_with(expected), "{device}");
+    assert!(code == 0 && device.starts_with("4 ranks by coordinates, each cpu"), "{device}");
+    let parts = &report["parts"];
+    let found = ["ranks", "partition", "rows_most", "neighbours_most", "halo_bytes_most", "halo_bytes"];
+    let expected = serde_json::json!([4, "coordinates", 1024, 2, 2048, 8192]);
+    assert_eq!(serde_json::json!(found.map(|field| &parts[field])), expected, "{parts}");
 }

@@ -56,6 +56,20 @@ fn only_the_first_rank_prints() {
 }
 
 #[test]
+fn reasons_for_a_backend_are_those_of_the_first_rank_and_say_so() {
+    for args in [["cg", "poisson2d:50x50"], ["pagerank", "rmat:scale=8,factor=8"]] {
+        let done = over(3, &[&args[..], &["-v", "--explain"]].concat()).output().unwrap();
+        let text = String::from_utf8_lossy(&done.stdout);
+        assert!(text.starts_with("Each rank chooses for its own rows; rank 0 of 3:\n"), "{text}");
+        assert!(text.contains("chosen by auto on each rank for its own rows; on rank 0 of 3: "), "{text}");
+        let (_, report) = solve(3, &[&args[..], &["--explain"]].concat());
+        assert_eq!(report["explanation"]["rank"], 0);
+        let done = over(3, &[&args[..], &["--explain", "--backend", "rows"]].concat()).output().unwrap();
+        assert!(String::from_utf8_lossy(&done.stdout).starts_with("The backend was not chosen by auto."));
+    }
+}
+
+#[test]
 fn only_the_first_rank_prints_the_lines_of_the_monitor() {
     let args = ["cg", "--matrix", "poisson2d:20x20", "--max-iters", "4", "--monitor", "1"];
     let done = over(3, &args).output().unwrap();
@@ -167,4 +181,63 @@ fn systems_in_files_that_no_rank_reads_as_a_whole_are_those_of_one_process() {
         let done = over(3, &["cg", "--matrix", word(&file)]).output().unwrap();
         assert_eq!((done.status.code(), messages(&done).len()), (Some(2), 1), "{}", errors(&done));
     }
+}
+
+#[test]
+fn reports_describe_the_parts_of_the_ranks() {
+    let args = ["--matrix", "poisson2d:60x60", "--max-iters", "3"];
+    for (method, precision, bytes) in [("cg", "f64", 480), ("minres", "f64", 480), ("cg", "f32", 240)] {
+        let (_, report) = solve(3, &[&[method, "--precision", precision], &args[..]].concat());
+        let parts = &report["parts"];
+        let found = ["ranks", "neighbours_most", "halo_bytes_most", "halo_bytes"];
+        // The middle rank needs a row of the grid of each neighbour.
+        let expected = serde_json::json!([3, 2, 2 * bytes, 4 * bytes]);
+        assert_eq!(serde_json::json!(found.map(|field| &parts[field])), expected, "{parts}");
+        assert!((1200..1210).contains(&parts["rows_most"].as_u64().unwrap()), "{parts}");
+        let imbalance = parts["imbalance"].as_f64().unwrap();
+        assert!((1.0..1.01).contains(&imbalance), "{parts}");
+    }
+    for args in [
+        &["pagerank", "rmat:scale=8,factor=8"][..],
+        &["markov", "blockband:n=300,block=5,density=0.2", "--normalize"],
+    ] {
+        let (_, report) = solve(3, args);
+        let parts = &report["parts"];
+        assert!(parts["ranks"] == 3 && parts["halo_bytes"].as_u64().unwrap() > 0, "{parts}");
+        let (_, report) = super::launcher::alone(args);
+        assert!(report.get("parts").is_none());
+        let text = over(3, args).output().unwrap().stdout;
+        let text = String::from_utf8_lossy(&text);
+        assert!(
+            text.contains("3 ranks by entries: at most ") && text.contains("of halo per product"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_dry_run_describes_the_ranks() {
+    let lines = |args: &[&str]| {
+        let done = over(4, &[args, &["--dry-run"]].concat()).output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert_eq!(text.matches("solver  ").count(), 1, "{text}");
+        ["ranks ", "halo ", "memory "].map(|name| {
+            text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
+        })
+    };
+    let [ranks, halo, memory] =
+        lines(&["cg", "--matrix", "poisson2d:1000x1000", "--partition", "coordinates"]);
+    assert_eq!(ranks, "4 processes, each with about 250,000 rows and 1,249,000 entries");
+    let predicts = "solver info poisson2d:1000x1000 --ranks 4 --partition coordinates predicts it";
+    assert_eq!(halo, format!("known after the matrix is read; {predicts}"));
+    // A quarter of the numbers of one process, and one thread.
+    let quarter = "(matrix 16.0 MB, operator 16.0 MB or less, vectors 26.0 MB, ";
+    assert!(memory.starts_with("each of 4 ranks about ") && memory.contains(quarter), "{memory}");
+    assert!(memory.contains("the first rank needs more if it reads the whole matrix"), "{memory}");
+    let [ranks, _, memory] = lines(&["markov", "poisson2d:40x100"]);
+    assert!(ranks.starts_with("4 processes, each with about 1,000 rows and "), "{ranks}");
+    assert!(memory.starts_with("each of 4 ranks at least "), "{memory}");
+    let [ranks, ..] = lines(&["pagerank", "rmat:scale=5,edges=20"]);
+    assert_eq!(ranks, "4 processes, whose rows and entries are known after the matrix is read");
 }

@@ -261,7 +261,7 @@ fn the_rows_of_a_list_of_gpus_are_divided_by_coordinates() {
         assert_eq!(bits(several.x()), bits(prepare().solve(&b).unwrap().x()));
         let many = cg.solve_many(RightHandSides::new(&[&b[..], &b[..]].concat(), 2)).unwrap();
         assert!(many.converged());
-        let expected = format!("{count} ranks by coordinates (a rank receives ");
+        let expected = format!("{count} ranks by coordinates, each ");
         assert!(several.report().device.starts_with(&expected), "{}", several.report().device);
     }
 }

@@ -83,7 +83,7 @@ fn solves_over_partitions_take_about_the_iterations_of_one_process_and_give_its_
                         "{what}: {got} for {expected}"
                     );
                     assert!(distance(&x, one.x()) < 1e-5, "{what}");
-                    let parts = format!("{size} ranks by {partition} (a rank receives ");
+                    let parts = format!("{size} ranks by {partition}, each ");
                     assert!(report.device.starts_with(&parts), "{}", report.device);
                 }
             }

@@ -9,6 +9,7 @@ use crate::engine::tune::Choosing;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::observe::Observer;
+use crate::observe::report::Parts;
 use crate::scalar::Precision;
 use crate::solve::markov::{Stationary, StationaryProblem};
 use crate::stop::StoppingRule;
@@ -23,6 +24,8 @@ pub(super) struct PreparedClass {
     pub incoming: Arc<Csr>,
     /// The exchange between ranks.
     pub rows: Option<Arc<RankRows>>,
+    /// The parts of the ranks.
+    pub parts: Option<Parts>,
     pub iterate: Iterate,
     pub chosen: Chosen,
 }

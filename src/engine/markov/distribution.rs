@@ -1,9 +1,11 @@
 //! The distribution of one closed class of states.
 
+use super::class::PreparedClass;
 use crate::engine::device::DeviceHandle;
 use crate::engine::limit::{self, Traffic};
 use crate::engine::running::Chosen;
 use crate::observe::Recorder;
+use crate::observe::report::Parts;
 use crate::solve::markov::Stationary;
 use crate::solve::markov::chain::Closed;
 use crate::stop::StopReason;
@@ -17,6 +19,8 @@ pub struct Distribution {
     pub(super) recorder: Recorder,
     pub(super) chosen: Chosen,
     pub(super) percent_of_limit: Option<f64>,
+    /// The parts of the ranks, if several share the solve.
+    pub(super) parts: Option<Parts>,
 }
 
 impl Distribution {
@@ -24,9 +28,10 @@ impl Distribution {
         class: Closed,
         outcome: Stationary,
         recorder: Recorder,
-        chosen: Chosen,
+        prepared: &PreparedClass,
     ) -> Distribution {
-        Distribution { class, outcome, recorder, chosen, percent_of_limit: None }
+        let (chosen, parts) = (prepared.chosen.clone(), prepared.parts.clone());
+        Distribution { class, outcome, recorder, chosen, percent_of_limit: None, parts }
     }
 
     /// Returns the states of the class, counted from 0, in increasing order.

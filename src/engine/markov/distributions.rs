@@ -164,6 +164,7 @@ impl Distributions {
             bytes_per_iteration: largest.outcome.bytes_per_iteration,
             gigabytes_per_second: largest.gigabytes_per_second(),
             percent_of_limit: largest.percent_of_limit,
+            parts: largest.parts.clone(),
             notes: facts.of_chain.notes.clone(),
             classes: self.classes.iter().map(|class| self.of_class(class, naming)).collect(),
             profile: self.profile.as_ref().map(Profile::times),
@@ -245,6 +246,7 @@ impl Distributions {
             seconds_per_iteration: class.seconds_each(),
             bytes_per_iteration: outcome.bytes_per_iteration,
             percent_of_limit: class.percent_of_limit,
+            parts: class.parts.clone(),
             profile: all.profile,
             ..Report::default()
         };

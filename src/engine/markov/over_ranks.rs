@@ -11,7 +11,9 @@ use crate::device::Ranks;
 use crate::device::distributed::{Halo, Local};
 use crate::engine::device::on_device;
 use crate::engine::graph::Names;
-use crate::engine::ranks::{RankChain, RankOrder, RankSteps, Steps, of_rows, scatter, starts_from_first};
+use crate::engine::ranks::{
+    Partition, RankChain, RankOrder, RankSteps, Steps, of_rows, parts_of, scatter, starts_from_first,
+};
 use crate::engine::running::Chosen;
 use crate::engine::shared::Shared;
 use crate::engine::watch::Phases;
@@ -193,7 +195,8 @@ fn prepared(recipe: &Recipe, rows: Arc<RankRows>, phases: &mut Phases) -> Result
     let (iterate, chosen) = on_device!(recipe.device, recipe.precision, |held, D, T| {
         by_power::<D, T>(held, &rows, order, phases)
     })?;
-    Ok(PreparedClass { incoming: Arc::clone(rows.matrix()), rows: Some(rows), iterate, chosen })
+    let parts = Some(parts_of(&rows, Partition::default().to_string(), recipe.precision));
+    Ok(PreparedClass { incoming: Arc::clone(rows.matrix()), rows: Some(rows), parts, iterate, chosen })
 }
 
 /// Prepares power iteration.

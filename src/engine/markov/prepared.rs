@@ -92,7 +92,7 @@ impl Analysed {
                 (iterate, Chosen::none())
             }
         };
-        Ok(PreparedClass { incoming, rows: None, iterate, chosen })
+        Ok(PreparedClass { incoming, rows: None, parts: None, iterate, chosen })
     }
 }
 
@@ -243,7 +243,7 @@ impl Prepared {
             if let Some(rows) = &prepared.rows {
                 outcome = over_ranks::collected(rows.halo().ranks(), outcome)?;
             }
-            distributions.push(Distribution::new(class.clone(), outcome, recorder, prepared.chosen.clone()));
+            distributions.push(Distribution::new(class.clone(), outcome, recorder, prepared));
         }
         Ok(Distributions::new(distributions, Arc::clone(&self.facts), self.chain.ranks().cloned()))
     }

@@ -3,6 +3,7 @@
 mod lines;
 
 use crate::observe::profile::Times;
+use crate::observe::report::Parts;
 use serde::Serialize;
 
 /// A state with its probability.
@@ -104,6 +105,9 @@ pub struct MarkovReport {
     pub gigabytes_per_second: f64,
     /// The time limit that the stream bandwidth sets for an iteration of the largest class in percent of the measured time.
     pub percent_of_limit: Option<f64>,
+    /// The parts of the ranks of the largest class, if several share the solve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
     /// Notes of the reader on its choices and on skipped parts of the file.
     pub notes: Vec<String>,
     /// The closed classes, in the order of their first states.

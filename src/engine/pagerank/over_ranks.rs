@@ -8,7 +8,7 @@ use crate::device::Distributed;
 use crate::device::distributed::Local;
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::memory;
-use crate::engine::ranks::{RankGraph, RankOrder, of_rows};
+use crate::engine::ranks::{Partition, RankGraph, RankOrder, of_rows, parts_of};
 use crate::engine::running::{Chosen, Running, Watch};
 use crate::engine::shared::Shared;
 use crate::engine::watch::Phases;
@@ -75,6 +75,7 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
         device: device.describe_over(&ranks),
         chosen,
         precision,
+        parts: links.rank_rows().map(|rows| parts_of(rows, Partition::default().to_string(), precision)),
         seconds_setup: began.elapsed().as_secs_f64(),
     };
     let auto = backend.is_auto().then_some(backend);

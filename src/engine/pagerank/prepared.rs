@@ -239,6 +239,7 @@ impl Prepared {
             device: device.describe().to_owned(),
             chosen,
             precision,
+            parts: None,
             seconds_setup: began.elapsed().as_secs_f64(),
         });
         let auto = backend.is_auto().then_some((backend, running.choosing));

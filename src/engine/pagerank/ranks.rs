@@ -15,6 +15,7 @@ use crate::engine::ranks::write_on_first;
 use crate::engine::running::{Chosen, highest, message};
 use crate::error::Result;
 use crate::format::Csr;
+use crate::observe::report::Parts;
 use crate::observe::{History, Phase, Profile, Recorder, profile};
 use crate::parallel::{split_front, zeros};
 use crate::scalar::Precision;
@@ -94,6 +95,8 @@ pub(super) struct Facts {
     pub device: String,
     pub chosen: Chosen,
     pub precision: Precision,
+    /// The parts of the ranks, if several share the solve.
+    pub parts: Option<Parts>,
     pub seconds_setup: f64,
 }
 
@@ -357,6 +360,7 @@ impl Ranks {
             backend: chosen.backend.clone(),
             backend_because: chosen.because.clone(),
             precision: self.facts.precision.name(),
+            parts: self.facts.parts.clone(),
             tolerance: settings.tol,
             converged: self.converged(),
             reason: ranking.reason.name(),

@@ -3,7 +3,7 @@
 mod lines;
 
 use crate::observe::profile::Times;
-use crate::observe::report::{Measure, Report};
+use crate::observe::report::{Measure, Parts, Report};
 use serde::Serialize;
 
 /// One of the highest ranks.
@@ -106,6 +106,9 @@ pub struct RankReport {
     pub stream_gigabytes_per_second: Option<f64>,
     /// The time limit that the stream bandwidth sets for an iteration in percent of the measured time.
     pub percent_of_limit: Option<f64>,
+    /// The parts of the ranks, if several share the solve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
     /// Notes of the reader on its choices and on skipped parts of the file.
     pub notes: Vec<String>,
     /// The highest ranks.
@@ -151,6 +154,7 @@ impl RankReport {
             gigabytes_per_second: self.gigabytes_per_second,
             stream_gigabytes_per_second: self.stream_gigabytes_per_second,
             percent_of_limit: self.percent_of_limit,
+            parts: self.parts.clone(),
             profile: self.profile,
             ..Report::default()
         }

@@ -1,7 +1,7 @@
 //! The report as text.
 
-use super::Report;
-use crate::observe::phrases::{Line, around, bandwidth, count, ended, labelled, short, time};
+use super::{Parts, Report};
+use crate::observe::phrases::{Line, around, bandwidth, chosen, count, ended, labelled, short, time};
 use crate::observe::slowest;
 use crate::text::{duration, thousands};
 use std::fmt;
@@ -34,6 +34,7 @@ impl Report {
                 _ => bandwidth(r.gigabytes_per_second, r.percent_of_limit, &rate),
             });
         }
+        lines.extend(r.parts.as_ref().map(Parts::line));
         lines
     }
 
@@ -111,9 +112,7 @@ fn details(r: &Report) -> Vec<Line> {
             format!("right-hand side {}{start}; preconditioner {}", r.right_hand_side, r.preconditioner),
         ),
     ];
-    lines.extend(
-        r.backend_because.as_ref().map(|why| ("backend", format!("{}, chosen by auto: {why}", r.backend))),
-    );
+    lines.extend(r.backend_because.as_ref().map(|why| chosen(&r.backend, why, r.parts.as_ref())));
     lines.push((
         "residuals",
         format!(

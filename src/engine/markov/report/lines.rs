@@ -1,7 +1,10 @@
 //! The report of a chain as text.
 
 use super::{ClassReport, MarkovReport};
-use crate::observe::phrases::{around, bandwidth, count, ended, labelled, named, ranked, short, time};
+use crate::observe::phrases::{
+    around, bandwidth, chosen, count, ended, labelled, named, ranked, short, time,
+};
+use crate::observe::report::Parts;
 use crate::text::{duration, thousands};
 use std::fmt;
 
@@ -48,6 +51,7 @@ impl MarkovReport {
             let rate = format!("{} per iteration", duration(self.seconds_per_iteration));
             lines.push(bandwidth(self.gigabytes_per_second, self.percent_of_limit, &rate));
         }
+        lines.extend(self.parts.as_ref().map(Parts::line));
         lines.extend(self.notes.iter().map(|note| ("note", note.clone())));
         lines
     }
@@ -72,7 +76,7 @@ impl MarkovReport {
         };
         let mut lines: Vec<_> = self.classes.iter().take(SHOWN).map(residuals).collect();
         lines.push(("matrix", format!("{} entries", thousands(self.nnz))));
-        let choice = |why| ("backend", format!("{}, chosen by auto: {why}", self.backend));
+        let choice = |why: &String| chosen(&self.backend, why, self.parts.as_ref());
         lines.extend(self.backend_because.as_ref().map(choice));
         lines.push(around(self.seconds_setup, self.seconds_load));
         lines.push(("traffic", format!("{:.1} MB per iteration", self.bytes_per_iteration as f64 / 1e6)));

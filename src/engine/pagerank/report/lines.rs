@@ -1,7 +1,10 @@
 //! The report of a ranking as text.
 
 use super::{ColumnRanks, RankReport, Top};
-use crate::observe::phrases::{Line, around, bandwidth, count, ended, labelled, named, ranked, short, time};
+use crate::observe::phrases::{
+    Line, around, bandwidth, chosen, count, ended, labelled, named, ranked, short, time,
+};
+use crate::observe::report::Parts;
 use crate::text::{duration, thousands};
 use std::fmt;
 
@@ -38,6 +41,7 @@ impl RankReport {
             let rate = format!("{:.0} million links/s", self.links_per_second / 1e6);
             lines.push(bandwidth(self.gigabytes_per_second, self.percent_of_limit, &rate));
         }
+        lines.extend(self.parts.as_ref().map(Parts::line));
         lines
     }
 
@@ -100,9 +104,7 @@ fn details(r: &RankReport) -> Vec<Line> {
         "method",
         format!("{}{extrapolations}, damping {}, dangling {}", r.method, r.damping, r.dangling),
     )];
-    lines.extend(
-        r.backend_because.as_ref().map(|why| ("backend", format!("{}, chosen by auto: {why}", r.backend))),
-    );
+    lines.extend(r.backend_because.as_ref().map(|why| chosen(&r.backend, why, r.parts.as_ref())));
     lines.push((
         "estimate",
         format!("error {:.3e} estimated from the last step; sum of ranks {:.15}", r.error_estimate, r.sum),
