@@ -221,10 +221,16 @@ impl Prepared {
         if k == 1 || self.several.is_some() || matches!(self.matrix, Input::Applied(_)) {
             return Ok(());
         }
-        match self.recipe.backend.entry().check_columns(k) {
-            Ok(()) => return Ok(()),
+        let checked = self.recipe.backend.entry().check_columns(k);
+        // If the backend of one rank multiplies one vector at a time, all ranks choose again.
+        let refused = match self.matrix.of_rank() {
+            Some(matrix) => matrix.ranks().any(checked.is_err()),
+            None => checked.is_err(),
+        };
+        match checked {
+            _ if !refused => return Ok(()),
             Err(error) if !self.backend.is_auto() => return Err(error),
-            Err(_) => {}
+            _ => {}
         }
         let began = Instant::now();
         let mut settings = Settings::new(self.recipe.method, self.matrix.clone());
