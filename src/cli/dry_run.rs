@@ -1,11 +1,16 @@
 //! The output of `--dry-run`: the plan, a line for each decision.
 
-use super::flags;
 use super::layout::labelled;
+use super::memory::{UNKNOWN, size_of_rank};
 use super::progress::bytes;
 use super::running::{RunArgs, Running};
+use super::{flags, launch};
 use crate::engine::tune::{Tuning, of_size};
-use crate::source::{self, catalog::Entry};
+use crate::engine::{DeviceName, Partition};
+use crate::error::Result;
+use crate::observe::phrases::count;
+use crate::source::{self, Columns, catalog::Entry};
+use crate::text::thousands;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
@@ -45,6 +50,22 @@ impl Decisions {
         }
     }
 
+    /// Adds the ranks that a launcher has started, and the part of each. What they exchange depends on the pattern.
+    pub fn ranks(&mut self, what: &OsStr, columns: Option<Columns>, partition: &Partition) -> Result<()> {
+        let Some(ranks) = launch::ranks().map(|ranks| ranks.size() as u64) else { return Ok(()) };
+        let each = match size_of_rank(what, columns, ranks)? {
+            Some((rows, entries)) => {
+                format!("each with about {} and {} entries", count(rows, "row"), thousands(entries))
+            }
+            None => format!("whose rows and entries are {UNKNOWN}"),
+        };
+        self.add("ranks", format!("{ranks} processes, {each}"));
+        let by = if partition.is_in_order() { String::new() } else { format!(" --partition {partition}") };
+        let what = what.display();
+        self.add("halo", format!("{UNKNOWN}; solver info {what} --ranks {ranks}{by} predicts it"));
+        Ok(())
+    }
+
     /// Adds the kept choices for matrices of this size; the pattern is known only after the matrix is read.
     pub fn kept(&mut self, what: &OsStr, running: &Running) {
         let size = source::preview(what).ok().flatten().filter(|_| running.settled.backend.is_auto());
@@ -61,7 +82,12 @@ impl Decisions {
     /// Adds device, backend, precision and limits. The backend is `none` if the method runs on the CPU and needs none.
     pub fn running(&mut self, run: &RunArgs, running: &Running, max_iters: impl fmt::Display) {
         let several = if running.settled.shares.is_empty() { "" } else { ", each with a part of the rows" };
-        self.add("device", format!("{}{several}", running.settled.names()));
+        let each = match (launch::ranks(), running.settled.device) {
+            (None, _) => "",
+            (Some(_), DeviceName::Cuda(_)) => " on rank 0; each rank has a GPU of its own",
+            (Some(_), DeviceName::Cpu(_)) => " of each rank",
+        };
+        self.add("device", format!("{}{several}{each}", running.settled.names()));
         self.add_if("missing", running.settled.check_device().err().map(|e| flags::message(&e)));
         self.add_if("chosen because", running.settled.device_because.as_deref().map(flags::note));
         let backend = &running.settled.backend;

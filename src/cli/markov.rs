@@ -12,7 +12,7 @@ use super::{choices, fetch, interrupt, launch, memory, print, print_json};
 use crate::device::Ranks;
 use crate::engine::markov::{Classes, MarkovReport, Settings, check_output};
 use crate::engine::tune::Explanation;
-use crate::engine::{Ahead, Markov, Matrix, RankChain, Weights};
+use crate::engine::{Ahead, Markov, Matrix, Partition, RankChain, Weights};
 use crate::error::Result;
 use crate::observe::{Batch, Observer};
 use crate::precond::Preconditioner;
@@ -90,6 +90,7 @@ fn describe(args: &MarkovArgs, running: &Running, fetch: Option<&'static Entry>)
     let mut plan = Decisions::default();
     plan.add("solver", "markov");
     plan.source("matrix", &args.matrix, fetch);
+    plan.ranks(&args.matrix, args.columns, &Partition::default())?;
     plan.add("method", args.method.name());
     plan.add("rows", if args.normalize { "divided by their sums" } else { "must sum to 1" });
     plan.add("classes", if args.classes == Classes::Each { "each" } else { "refuse more than one" });

@@ -1,23 +1,42 @@
 //! Describes the estimated memory of a solve, or a lower bound of it.
 
+use super::launch;
 use super::progress::bytes;
 use super::running::Running;
+use crate::device::Ranks;
 use crate::engine::{DeviceName, MemoryPlan, compressed_rows};
 use crate::error::Result;
 use crate::solve::Method;
 use crate::source::Columns;
 use std::ffi::OsStr;
 
-const UNKNOWN: &str = "known after the matrix is read";
+pub(super) const UNKNOWN: &str = "known after the matrix is read";
 
 /// Describes a lower bound: the given number of copies of the matrix, without values, which graphs may lack.
 pub(super) fn at_least(what: &OsStr, columns: Option<Columns>, copies: u64, named: &str) -> Result<String> {
+    let ranks = launch::ranks().map(Ranks::size);
+    let size = size_of_rank(what, columns, ranks.unwrap_or(1) as u64)?;
+    let Some((rows, entries)) = size else { return Ok(UNKNOWN.to_owned()) };
+    let least = bytes(copies * compressed_rows(rows, entries, 0));
+    Ok(match ranks {
+        None => format!("at least {least} ({named}, without values)"),
+        Some(ranks) => {
+            format!("each of {ranks} ranks at least {least} (its part of {named}, without values){IF_WHOLE}")
+        }
+    })
+}
+
+/// Said of the memory of ranks, since the content of a file decides whether the first rank reads all of it.
+const IF_WHOLE: &str = "; the first rank needs more if it reads the whole matrix";
+
+/// Returns the approximate rows and entries of each of several ranks, if they are known before the matrix is read.
+pub(super) fn size_of_rank(what: &OsStr, columns: Option<Columns>, ranks: u64) -> Result<Option<(u64, u64)>> {
     // The head of an edge table with named columns need not show the kind of file.
     if columns.is_some() {
-        return Ok(UNKNOWN.to_owned());
+        return Ok(None);
     }
-    let Some((rows, entries)) = crate::source::preview(what)? else { return Ok(UNKNOWN.to_owned()) };
-    Ok(format!("at least {} ({named}, without values)", bytes(copies * compressed_rows(rows, entries, 0))))
+    let size = crate::source::preview(what)?;
+    Ok(size.map(|(rows, entries)| (rows.div_ceil(ranks), entries.div_ceil(ranks))))
 }
 
 /// Describes the estimate. `start`: the solve starts from a vector; `picture`: a plot is drawn.
@@ -28,7 +47,9 @@ pub(super) fn describe(
     start: bool,
     picture: bool,
 ) -> Result<String> {
-    let Some(size) = crate::source::preview(matrix)? else { return Ok(UNKNOWN.to_owned()) };
+    let ranks = launch::ranks().map(Ranks::size);
+    let size = size_of_rank(matrix, None, ranks.unwrap_or(1) as u64)?;
+    let Some(size) = size else { return Ok(UNKNOWN.to_owned()) };
     let planned = MemoryPlan::new(method, request, settled, size, start, picture);
     let MemoryPlan { matrix, operator, precond, host, vectors, program, .. } = planned;
     let named = match request.precond.name() {
@@ -40,7 +61,7 @@ pub(super) fn describe(
         0 => "the GPU".to_owned(),
         count => format!("each of {count} GPUs"),
     };
-    Ok(match settled.device {
+    let memory = match settled.device {
         DeviceName::Cuda(_) => format!(
             "about {all} (matrix {}, vectors {}, program {}), and on {gpus} {} (operator{} {}{named}, vectors {})",
             bytes(matrix),
@@ -62,5 +83,9 @@ pub(super) fn describe(
                 bytes(program)
             )
         }
+    };
+    Ok(match ranks {
+        None => memory,
+        Some(ranks) => format!("each of {ranks} ranks {memory}, without its halo{IF_WHOLE}"),
     })
 }

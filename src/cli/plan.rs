@@ -115,6 +115,7 @@ impl Plan {
         let mut plan = Decisions::default();
         plan.add("solver", self.method.name());
         plan.source("matrix", &self.matrix, self.fetch);
+        plan.ranks(&self.matrix, None, &self.partition)?;
         plan.add("rhs", &self.rhs);
         plan.add_if("x0", self.x0.as_ref());
         plan.add("preconditioner", self.running.request.precond);

@@ -152,6 +152,12 @@ fn a_prediction_measures_the_network_under_a_launcher_and_is_printed_once() {
     let parts = measured["parts"].as_array().unwrap();
     let rows: u64 = parts.iter().map(|part| part["rows"].as_u64().unwrap()).sum();
     assert_eq!((parts.len(), rows), (5, 3600));
+    // The largest of 5 parts has 720 rows or a few more, 3,600 entries and four vectors of cg on a GPU.
+    let on_gpu = measured["memory"]["on_gpu"].as_f64().unwrap();
+    assert!((66e3..72e3).contains(&on_gpu), "{on_gpu}");
+    let text =
+        super::launcher::mpirun().args(["-n", "2"]).arg(program()).args(prediction).output().unwrap().stdout;
+    assert!(String::from_utf8_lossy(&text).contains("of main memory beside it"));
     let given = launched(&[&prediction[..], &["--json", "--latency", "3", "--network", "5"]].concat());
     assert_eq!(given["network"], serde_json::json!({"latency": 3e-6, "bandwidth": 5e9}));
 }

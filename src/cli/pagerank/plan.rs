@@ -6,8 +6,8 @@ use crate::cli::flags::bad;
 use crate::cli::launch;
 use crate::cli::memory;
 use crate::cli::running::{Running, file};
-use crate::engine::Weights;
 use crate::engine::pagerank::{RankMethod, Repeated, SelfLoops, Settings, check_output, check_output_each};
+use crate::engine::{Partition, Weights};
 use crate::error::Result;
 use crate::precond::Preconditioner;
 use crate::source::catalog::Entry;
@@ -75,6 +75,7 @@ impl Plan {
         let mut plan = Decisions::default();
         plan.add("solver", "pagerank");
         plan.source("graph", &args.graph, self.fetch);
+        plan.ranks(&args.graph, args.columns, &Partition::default())?;
         plan.add_if("columns", args.columns);
         plan.add_if("labels", args.labels.as_ref().map(|path| path.display()));
         plan.add("method", method.name());

@@ -12,10 +12,13 @@ use super::division::{Division, RankPart};
 use super::partition::{Partition, SETTING};
 use super::unknowns_of_a_node;
 use crate::device::{Cpu, Ranks, stream};
+use crate::engine::device::{DeviceName, Request, Settled};
 use crate::engine::matrix::Matrix;
-use crate::error::{Error, Result};
+use crate::engine::memory::MemoryPlan;
+use crate::error::{Error, Result, in_words};
 use crate::format::Csr;
 use crate::operator::Cost;
+use crate::solve;
 use crate::text::{duration, thousands};
 use serde::Serialize;
 use std::time::Instant;
@@ -102,6 +105,9 @@ pub struct RankPrediction {
     pub partition: String,
     /// The part of each rank.
     pub parts: Vec<RankPart>,
+    /// Estimated memory of the rank that needs the most, in a solve by cg.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<RankMemory>,
     /// The most bytes that a rank moves, over the mean.
     pub balance: f64,
     /// Ranks that share the memory bandwidth of a machine.
@@ -122,6 +128,42 @@ pub struct RankPrediction {
     pub seconds_alone: f64,
     /// The same bandwidth over as many bytes as one process moves: smaller sets may fit a cache.
     pub stream_alone_gigabytes_per_second: f64,
+}
+
+/// Estimated bytes of memory of a rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RankMemory {
+    /// Main memory of a solve on the CPU.
+    pub on_cpu: u64,
+    /// Memory of the GPU in a solve on a GPU.
+    pub on_gpu: u64,
+    /// Main memory of such a solve.
+    pub beside_gpu: u64,
+}
+
+impl RankMemory {
+    /// Estimates the memory of a solve by cg without preconditioner, for one right-hand side in f64.
+    fn of(part: &RankPart) -> Result<RankMemory> {
+        let request = Request { device: "cpu".to_owned(), ..Request::default() };
+        let settled = request.settle()?;
+        let halo = (WIDTH * (part.received + part.sent)) as u64;
+        let plan = |device: DeviceName| {
+            let settled = Settled { device, ..settled.clone() };
+            let size = (part.rows as u64, part.entries as u64);
+            MemoryPlan::new(solve::Method::Cg, &request, &settled, size, false, false)
+        };
+        let (cpu, gpu) = (plan(DeviceName::Cpu(None)), plan(DeviceName::Cuda(0)));
+        Ok(RankMemory {
+            on_cpu: cpu.on_host() + halo,
+            on_gpu: gpu.on_device() + halo,
+            beside_gpu: gpu.on_host() + halo,
+        })
+    }
+
+    fn of_largest(parts: &[RankPart]) -> Result<Option<RankMemory>> {
+        let all = parts.iter().map(RankMemory::of).collect::<Result<Vec<_>>>()?;
+        Ok(all.into_iter().max_by_key(|memory| memory.on_cpu))
+    }
 }
 
 /// How often an iteration of a method touches its vectors, and how many times it adds over all ranks.
@@ -190,8 +232,10 @@ fn predict(matrix: &Csr, method: &Method, division: &Division, cluster: &Cluster
     let sums = method.sums as f64 * doublings * network.latency;
     let alone = Cost::of_csr(matrix, WIDTH).bytes + (method.vectors * WIDTH * matrix.rows()) as u64;
     let alone_gigabytes = stream::measure(&cpu, alone.min(stream::LARGEST))?;
+    let of_largest = if method.name == CG.name { RankMemory::of_largest(&parts)? } else { None };
     Ok(RankPrediction {
         method: method.name,
+        memory: of_largest,
         partition: cluster.partition.to_string(),
         balance: if mean > 0.0 { most as f64 / mean } else { 1.0 },
         ranks_per_machine: per_machine,
@@ -252,6 +296,13 @@ impl RankPrediction {
                 ("", format!("rank {rank}: {numbers}, neighbours: {}", part.neighbours))
             }));
         }
+        lines.extend(self.memory.map(|memory| {
+            let [cpu, gpu, beside] = [memory.on_cpu, memory.on_gpu, memory.beside_gpu].map(in_words);
+            let text = format!(
+                "of the largest rank about {cpu} on the CPU, or {gpu} on a GPU and {beside} of main memory beside it"
+            );
+            ("memory", text)
+        }));
         let Network { latency, bandwidth } = self.network;
         let sharing = match self.ranks_per_machine {
             1 => "a rank on each machine".to_owned(),
