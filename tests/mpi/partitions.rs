@@ -51,7 +51,7 @@ fn files_are_in_the_order_of_the_matrix_over_two_to_four_ranks() {
             );
             assert!(distance(&read_vector(&file).unwrap(), &expected) < 1e-6, "{partition}, {ranks}");
             let device = report["device"].as_str().unwrap();
-            assert!(device.starts_with(&format!("{ranks} ranks by {partition} (")), "{device}");
+            assert!(device.starts_with(&format!("{ranks} ranks by {partition}, each ")), "{device}");
         }
         let file = folder.path().join("columns.npy");
         let columns =
