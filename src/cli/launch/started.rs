@@ -35,8 +35,7 @@ pub(super) fn warn() {}
 /// there is a thread for that.
 pub(super) fn watch(stop: Arc<AtomicBool>, end: fn(bool)) -> bool {
     let Some(mpi) = MPI.get().cloned() else { return false };
-    mpi.watched();
-    thread::Builder::new().spawn(move || mpi.end_when(&stop, end)).is_ok()
+    mpi.watched() && thread::Builder::new().spawn(move || mpi.end_when(&stop, end)).is_ok()
 }
 
 /// Ends the watch of [`watch`]. All ranks call both at the same place.

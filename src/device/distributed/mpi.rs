@@ -35,6 +35,8 @@ struct World {
     universe: Mutex<Option<Universe>>,
     rank: usize,
     size: usize,
+    /// Whether another thread than that of the solve may call MPI.
+    serialized: bool,
     /// Whether a thread watches this process; see [`Mpi::watched`].
     watched: AtomicBool,
     /// Held during each call of MPI while a thread watches.
@@ -69,16 +71,26 @@ fn world() -> SimpleCommunicator {
 impl Mpi {
     /// Initialises MPI; `None` if it has been initialised already.
     pub fn start() -> Option<Mpi> {
-        let (universe, _) = mpi::initialize_with_threading(Threading::Serialized)?;
+        let (universe, threading) = mpi::initialize_with_threading(Threading::Serialized)?;
+        let serialized = threading >= Threading::Serialized;
         let (rank, size) = (universe.world().rank() as usize, universe.world().size() as usize);
         let (universe, calling) = (Mutex::new(Some(universe)), Mutex::new(()));
-        Some(Mpi(Arc::new(World { universe, rank, size, watched: AtomicBool::new(false), calling })))
+        Some(Mpi(Arc::new(World {
+            universe,
+            rank,
+            size,
+            serialized,
+            watched: AtomicBool::new(false),
+            calling,
+        })))
     }
 
     /// Lets another thread end this process, by [`end_when`](Mpi::end_when), until [`unwatched`](Mpi::unwatched). No call of MPI blocks
-    /// meanwhile. All ranks call both functions at the same place, because a call that blocks does not match one that does not.
-    pub fn watched(&self) {
-        self.0.watched.store(true, Ordering::Release);
+    /// meanwhile. All ranks call both functions at the same place, because a call that blocks does not match one that does not. Returns
+    /// false, and changes nothing, if this MPI does not let another thread call it.
+    pub fn watched(&self) -> bool {
+        self.0.watched.store(self.0.serialized, Ordering::Release);
+        self.0.serialized
     }
 
     /// Ends what [`watched`](Mpi::watched) has begun.
