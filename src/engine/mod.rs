@@ -41,6 +41,7 @@ mod spread;
 mod stopping;
 mod team;
 pub mod tune;
+mod vector_file;
 mod watch;
 mod weights;
 
@@ -60,12 +61,13 @@ pub use opening::{Ahead, Opening};
 pub use order::Order;
 pub use pagerank::Pagerank;
 pub use prepared::Prepared;
-pub use problem::{RhsName, VectorFile};
+pub use problem::RhsName;
 pub use ranks::{
     Cluster, Network, Partition, Purpose, RankChain, RankGraph, RankMatrix, RankPart, RankPrediction,
 };
 pub use rhs::RightHandSide;
 pub use solver::{Cg, Minres, Solver};
 pub use stopping::Stopping;
+pub use vector_file::VectorFile;
 pub use watch::Progress;
 pub use weights::Weights;

@@ -1,7 +1,7 @@
 //! A number for each vertex of a graph or state of a chain: the distribution of the surfer's jumps, or an initial vector.
 
 use super::graph::{Names, Search};
-use super::problem::{VectorFile, check_length};
+use super::vector_file::{VectorFile, check_length};
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
 use crate::solve::rounding::sum;

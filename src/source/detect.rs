@@ -168,11 +168,7 @@ pub(super) fn pass_dense(path: &Path, columns: bool, take: Take<'_>) -> Result<(
         unpacked_vectors(path, bytes, |text| match text {
             text if npy::recognises(text) => npy::pass(text, columns, take),
             text if column::recognises(text) => column::pass(text, take),
-            text => {
-                let dense = attached::read_vectors(text)?;
-                take(0, dense.values());
-                Ok((dense.rows(), dense.cols()))
-            }
+            text => market::pass_columns(text, take),
         })
     })
 }

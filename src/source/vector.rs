@@ -60,8 +60,8 @@ pub fn write_vectors(path: impl AsRef<Path>, values: &[f64], k: usize) -> Result
 const BLOCK: usize = 1 << 20;
 
 /// Passes the numbers of a file on in pieces. They are those of [`read_vector`], or with `columns` those of [`read_vectors`]. Returns
-/// rows and columns. Only a piece of the numbers of an array or a text is in memory; those of a Matrix Market file are, and a compressed
-/// file is decompressed.
+/// rows and columns. Only a piece of the numbers is in memory, except for symmetric arrays and the coordinate format of Matrix Market; a
+/// compressed file is decompressed in memory.
 pub(crate) fn pass_vectors(path: &Path, columns: bool, take: Take<'_>) -> Result<(usize, usize)> {
     let _span = profile::begin(Phase::Read);
     let (rows, cols) = pass_dense(path, columns, take)?;

@@ -1,6 +1,6 @@
 //! Dense vectors, or several as columns: right-hand sides in separate files.
 
-use super::header::{self, Header};
+use super::header::{self, Format, Header, Symmetry};
 use super::judge::Judge;
 use super::lines::{Lines, Piece, first_fault, too_many_entries};
 use super::with_newlines;
@@ -9,6 +9,7 @@ use crate::format::Dense;
 use crate::parallel::zeros;
 use crate::source::portions::Portions;
 use crate::source::text::{Text, check_size, in_file};
+use crate::source::vector::Take;
 use crate::source::{gzip, mmap};
 use std::path::Path;
 
@@ -34,6 +35,27 @@ pub fn parse_vector(path: &Path, bytes: &[u8]) -> Result<Dense> {
 
 /// Reads dense columns from a text; a size that the text is too short for gives [`Error::TooLarge`].
 pub(in crate::source) fn read_columns(text: Text) -> Result<Dense> {
+    with_header(text, |text, header, size| Dense::new(header.rows, header.cols, values(text, header, size)?))
+}
+
+/// Passes the numbers of dense columns on, and returns rows and columns. Numbers of a symmetric array or of the coordinate format are
+/// collected first.
+pub(in crate::source) fn pass_columns(text: Text, take: Take<'_>) -> Result<(usize, usize)> {
+    with_header(text, |text, header, size| {
+        if header.format == Format::Array && header.symmetry == Symmetry::General {
+            each_entry(text, header, &mut |row, col, value| {
+                take(row as usize * header.cols + col as usize, &[value]);
+                Ok(())
+            })?;
+        } else {
+            take(0, &values(text, header, size)?);
+        }
+        Ok((header.rows, header.cols))
+    })
+}
+
+/// Reads the header and passes it on, with the number of values.
+fn with_header<T>(text: Text, read: impl FnOnce(Text, &Header, usize) -> Result<T>) -> Result<T> {
     let bytes = with_newlines(text.bytes);
     let text = Text { bytes: &bytes, ..text };
     let header = header::read(text)?;
@@ -43,18 +65,23 @@ pub(in crate::source) fn read_columns(text: Text) -> Result<Dense> {
         return Err(first_fault(&portions, &header));
     }
     check_size("the number of values", size, header.entries)?;
-    Dense::new(header.rows, header.cols, values(text, &header, size as usize)?)
+    read(text, &header, size as usize)
 }
 
 fn values(text: Text, header: &Header, size: usize) -> Result<Vec<f64>> {
     let mut values: Vec<f64> = zeros(size)?;
-    let mut add = |row: u32, col: u32, value: f64| {
+    each_entry(text, header, &mut |row, col, value| {
         let (row, col) = (row as usize, col as usize);
         let sum = &mut values[row * header.cols + col];
         // -0 + 0 is 0, which would lose the sign.
         *sum = if *sum == 0.0 { value } else { *sum + value };
         if sum.is_finite() { Ok(()) } else { Err(Error::DuplicateOverflow { row, col }) }
-    };
+    })?;
+    Ok(values)
+}
+
+/// Reads all entries, and passes each on, with its mirror image.
+fn each_entry(text: Text, header: &Header, add: &mut dyn FnMut(u32, u32, f64) -> Result<()>) -> Result<()> {
     let fault = || first_fault(&Portions::of(text, header.body), header);
     let mut lines = Lines::new(text, header, &Piece { start: header.body, end: text.bytes.len(), first: 0 });
     let mut stored = 0;
@@ -81,6 +108,5 @@ fn values(text: Text, header: &Header, size: usize) -> Result<Vec<f64>> {
     }
     let mut judge = Judge::default();
     judge.note(text, header);
-    judge.finish()?;
-    Ok(values)
+    judge.finish()
 }
