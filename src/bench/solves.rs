@@ -218,3 +218,25 @@ fn markov(chain: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_cancelled_study_prepares_its_case_once() {
+        let (cancel, count) = (AtomicBool::new(false), Cell::new(0));
+        let prepare = |cancelled_in: i32| {
+            count.set(0);
+            cancel.store(false, Ordering::Relaxed);
+            let found = timed(&cancel, || {
+                count.set(count.get() + 1);
+                cancel.fetch_or(count.get() == cancelled_in, Ordering::Relaxed);
+                Ok(())
+            });
+            (found.unwrap().is_some(), count.get())
+        };
+        assert_eq!([prepare(0), prepare(1), prepare(2)], [(true, 2), (false, 1), (false, 2)]);
+    }
+}
