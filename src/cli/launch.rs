@@ -34,6 +34,9 @@ const FOLLOWS: char = '\u{1}';
 /// The time that launchers have to forward a message before the first process ends.
 const FORWARDING: Duration = Duration::from_millis(200);
 
+/// The time in which a signal ends this process before the first iteration.
+const MOST_WAITING: Duration = Duration::from_secs(1);
+
 /// Joins the ranks, if a launcher has started several processes.
 pub(super) fn start() -> Result<()> {
     if let Some(ranks) = started::start()? {
@@ -77,9 +80,18 @@ pub(super) fn watch(stop: Arc<AtomicBool>) -> bool {
     })
 }
 
-/// Ends the watch of [`watch`]. All ranks call this together, before the first iteration.
+/// Waits until all ranks are prepared, and ends the watch of [`watch`]. All ranks call this together, before the first iteration.
 pub(super) fn begin_iterations() {
+    // A rank that is watched does not wait for one that no longer is, and so cannot be ended.
+    if let Some(ranks) = ranks() {
+        ranks.any(false);
+    }
     started::begin_iterations();
+}
+
+/// Returns whether the thread of [`watch`] ends this process if a signal comes.
+pub(super) fn is_watched() -> bool {
+    started::is_watched()
 }
 
 /// Returns whether this thread prints: its process is the first rank or the only one, and the thread is no other rank.
@@ -127,6 +139,10 @@ pub(super) fn then_on_first(
 /// failed, after the message is printed by `print`.
 pub(super) fn failed(error: &Error, message: String, code: u8, print: impl Fn(&str)) {
     let Some(ranks) = ranks() else { return print(&message) };
+    // An interrupted preparation may fail for that reason.
+    if interrupt::ends_all_ranks() {
+        sleep(MOST_WAITING);
+    }
     let follows = matches!(error, Error::OtherRank { .. });
     let sent = if follows { format!("{FOLLOWS}{message}") } else { message.clone() };
     let messages = started::fail(&sent);

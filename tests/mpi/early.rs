@@ -5,6 +5,7 @@ use crate::common::process::{errors, signal, word};
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::time::Duration;
 
 const MESSAGE: &str = "error: interrupted before the first iteration, so there is no answer";
 
@@ -51,5 +52,27 @@ fn a_signal_to_one_rank_ends_all_ranks_with_one_message_and_exit_code_2() {
             "{}",
             errors(&done)
         );
+    }
+}
+
+#[test]
+fn a_signal_at_any_time_ends_with_a_message_or_with_the_answer_so_far() {
+    let args = ["cg", "poisson3d:80x80x80", "--rtol", "1e-300"];
+    let args =
+        if cfg!(feature = "metis") { [&args[..], &["--partition", "graph"]].concat() } else { args.to_vec() };
+    for milliseconds in (200..2000).step_by(150) {
+        let launcher = start(over(2, &args));
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        let ranks = ranks_of(&launcher);
+        // SAFETY: the call sends a signal to a process of this test.
+        unsafe { libc::kill(ranks[0], libc::SIGTERM) };
+        let done = end_soon(launcher, &ranks);
+        let text = String::from_utf8_lossy(&done.stdout);
+        match done.status.code() {
+            Some(1) => assert!(text.contains("interrupted"), "{milliseconds}: {text}"),
+            Some(2) => assert_eq!(messages(&done), [MESSAGE], "{milliseconds}: {}", errors(&done)),
+            // The signal has come before the program could handle it.
+            code => assert!(code == Some(143) && milliseconds < 600, "{milliseconds}: {code:?}"),
+        }
     }
 }

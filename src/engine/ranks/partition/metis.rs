@@ -4,6 +4,8 @@
 //! G. Karypis and V. Kumar, Multilevel k-way partitioning scheme for irregular graphs, Journal of Parallel and Distributed Computing
 //! 48, 1998.
 
+mod handlers;
+
 use crate::error::{Error, Result};
 use crate::parallel::{lock, room};
 use metis::Graph;
@@ -45,9 +47,14 @@ pub fn parts_of(offsets: &[usize], neighbours: &[u32], weights: &[u64], parts: u
     // The number of vertices that parts need of other parts, and not that of the links between parts.
     let graph = graph.set_vwgt(&scaled).set_option(ObjType::Vol).set_option(Seed(SEED));
     let one = lock(&ONE);
-    let cut = graph.part_kway(&mut found);
+    let (cut, handled) = handlers::restored(|| graph.part_kway(&mut found));
     drop(one);
-    // METIS catches SIGTERM and SIGABRT while it runs, and then returns an error.
-    cut.map_err(|error| failed(format!("METIS returned an error, or a signal ended it: {error}")))?;
+    // METIS catches SIGTERM and SIGABRT while it runs, and then returns this error.
+    const ENDED: &str = "METIS returned an error, or a signal ended it";
+    if handled && cut == Err(metis::Error::Other) {
+        log::warn!("{ENDED}");
+        handlers::terminate();
+    }
+    cut.map_err(|error| failed(format!("{ENDED}: {error}")))?;
     Ok(found.into_iter().map(|part| part as u32).collect())
 }
