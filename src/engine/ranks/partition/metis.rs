@@ -11,6 +11,8 @@ use crate::parallel::{lock, room};
 use metis::Graph;
 use metis::option::{ObjType, Seed};
 use std::sync::Mutex;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Whether this build has the graph partitioner.
 pub const AVAILABLE: bool = true;
@@ -54,6 +56,8 @@ pub fn parts_of(offsets: &[usize], neighbours: &[u32], weights: &[u64], parts: u
     if handled && cut == Err(metis::Error::Other) {
         log::warn!("{ENDED}");
         handlers::terminate();
+        // A thread may end all ranks with a message. The others must not learn of an error before.
+        sleep(Duration::from_secs(1));
     }
     cut.map_err(|error| failed(format!("{ENDED}: {error}")))?;
     Ok(found.into_iter().map(|part| part as u32).collect())
