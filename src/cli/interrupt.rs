@@ -13,7 +13,7 @@ use std::sync::{Arc, Once, OnceLock};
 /// The exit code of a program ended by a signal is this plus the signal number, as in a shell.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
-/// The flags that signal handlers read and set. The handlers need no thread.
+/// The flags that signal handlers read and set. The handlers need no thread; over ranks, one watches the flags until the first iteration.
 #[derive(Default)]
 struct Flags {
     /// Whether there are no results to save.

@@ -71,7 +71,10 @@ pub(super) fn watch(stop: Arc<AtomicBool>) -> bool {
     started::watch(stop, |another_has_failed| {
         // The launcher ends the other ranks. A rank that has failed prints the cause.
         if prints() && !another_has_failed {
-            print_error("interrupted before the first iteration, so there is no answer");
+            print_error(
+                "interrupted before the first iteration by a signal, from a user or from a launcher that has lost a rank; there is \
+                 no answer",
+            );
             sleep(FORWARDING);
         } else {
             sleep(2 * FORWARDING);
@@ -180,7 +183,7 @@ pub(super) fn check(command: &Command) -> Result<()> {
 }
 
 /// Sets the defaults of a rank: the CPU, with its share of the cores of this machine. For `cuda` each rank of a machine has a GPU.
-/// Refuses what ranks cannot do. `files` are those that each rank reads.
+/// Refuses what ranks cannot do. `files` are those of vectors and weights, which are read more than once or by each rank.
 pub(super) fn set_defaults(run: &mut RunArgs, files: &[(&'static str, Option<&Path>)]) -> Result<()> {
     let Some(ranks) = ranks() else { return Ok(()) };
     interrupt::end_all_ranks();

@@ -474,11 +474,16 @@ impl Check for MadeThere {
             (built, all_bits::<D, T>(device, &case))
         });
         assert!(there == here, "{case}");
+        // As in a solve, whose verdict has a copy of the matrix on the device.
+        let _copy = device.residuals(&case.matrix, 0, 0).unwrap();
+        assert!(all_bits::<D, T>(device, case) == here.1, "{case}, beside a copy of the matrix");
     }
 }
 
 fn the_device_makes_the_format_that_the_host_makes<D: Host>(device: &D, backend: &str) {
-    for_each(device, backend, &zoo::reals(), &MadeThere);
+    let mut zoo = zoo::reals();
+    zoo.extend(near_and_square::<D>());
+    for_each(device, backend, &zoo, &MadeThere);
 }
 
 /// Devices with other numbers of threads.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-const MESSAGE: &str = "error: interrupted before the first iteration, so there is no answer";
+const MESSAGE: &str = "error: interrupted before the first iteration by a signal, from a user or from a launcher that has lost a rank; there is no answer";
 
 /// Starts a solve of two ranks that wait for their matrix. Returns the launcher, the ranks, and the file that they read, to which nothing is
 /// written.
@@ -53,6 +53,19 @@ fn a_signal_to_one_rank_ends_all_ranks_with_one_message_and_exit_code_2() {
             errors(&done)
         );
     }
+}
+
+#[test]
+fn the_message_after_a_killed_rank_does_not_say_that_a_user_has_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (launcher, ranks, _writer) = waiting(folder.path(), "cg");
+    // SAFETY: the call sends a signal to a process of this test.
+    unsafe { libc::kill(ranks[1], libc::SIGKILL) };
+    let done = end_soon(launcher, &ranks);
+    // The launcher ends the other rank at once, or after the message.
+    let found = messages(&done);
+    assert!(found.is_empty() || found == [MESSAGE], "{}", errors(&done));
+    assert!(!done.status.success() && done.stdout.is_empty());
 }
 
 #[test]

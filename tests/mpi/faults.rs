@@ -184,7 +184,7 @@ fn sigterm_and_sigint_end_all_ranks_with_the_answer_so_far() {
         let saving = ["--output", word(&file), "--checkpoint", word(&checkpoint)];
         let launcher =
             start(over_patiently(2, &[&LONG[..], &saving, &["--checkpoint-every", "50ms"]].concat()));
-        // Ranks handle signals from the first iteration on.
+        // From the first iteration on, a signal leaves an answer.
         wait_until("a checkpoint is written", || checkpoint.is_file());
         let ranks = ranks_of(&launcher);
         assert_eq!(ranks.len(), 2);

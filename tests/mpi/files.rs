@@ -77,7 +77,7 @@ fn a_faulty_vector_has_the_error_of_one_process() {
     }
 }
 
-/// Bytes of data that a rank of the solve below may have: about 150 MB are its own rows.
+/// Kilobytes of data that a rank of the solve below may have: about 150 MB are its own rows.
 const KILOBYTES: u32 = 260_000;
 
 #[test]

@@ -121,7 +121,7 @@ fn signals_and_time_limits_end_a_ranking_on_all_ranks_with_the_ranks_so_far() {
         let launcher = start(over_patiently(3, &[&long[..], &monitored].concat()));
         wait_until("the ranks run", || ranks_of(&launcher).len() == 3);
         let ranks = ranks_of(&launcher);
-        // Ranks handle signals from the first iteration on.
+        // From the first iteration on, a signal leaves an answer.
         std::thread::sleep(std::time::Duration::from_millis(1500));
         match to_launcher {
             true => signal(&launcher, libc::SIGTERM),

@@ -16,13 +16,13 @@ use super::columns::Columns;
 use super::compressed::{AllRows, Compressed};
 use super::form::{AnyForm, Ending, Form, Format, Real, Share, Types};
 use super::product::{Pass, Product, Stored};
-use super::resident::{MADE, Resident, made_there};
+use super::resident::{MADE, Resident};
 use super::{MATRIX, mean_row};
 use crate::backend::{Family, Param, Params, Refusal, SharedOperator};
 use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::device::sweep::MAX_DOTS;
 use crate::device::{Cuda, Op, Sweep};
-use crate::error::Result;
+use crate::error::{Error, GpuError, Result};
 use crate::format::{Csr, Values};
 use crate::operator::DotInto;
 use crate::scalar::Scalar;
@@ -160,12 +160,11 @@ impl Strategy {
         let threads = self.threads(matrix, params.get(CUT.name));
         let columns = match threads {
             // Columns that are on the device only are not read.
-            _ if !matrix.pattern().has_columns() => Columns::Full,
-            Some(_) => Columns::for_rows(matrix),
-            None => Columns::for_any_kernel(matrix),
+            Some(_) if matrix.pattern().has_columns() => Columns::for_rows(matrix),
+            _ => Columns::for_any_kernel(matrix),
         };
+        let (columns, arrays) = arrays_there(device, matrix, columns, params, reserve)?;
         let compressed = Compressed::of(matrix, columns)?;
-        let arrays = arrays_there(device, matrix, columns, params, reserve)?;
         let pass = match threads {
             Some(threads) => {
                 let long = mean_row(matrix) >= LONG * self.unroll_row * WARP as usize;
@@ -196,29 +195,38 @@ impl Strategy {
     }
 }
 
-/// Returns the arrays of a copy of the matrix on the device: of one that there is, or of a new one if the parameter [`MADE`] says so. None
-/// if the host provides the arrays.
+/// The parameter of `csr` and `pull` that says where their arrays come from.
+pub const MADE_OF_COPY: Param = Param {
+    summary: "where the arrays come from: device, from a copy of the matrix on the GPU, which is made if there is none; host; auto takes a copy if there is one",
+    ..MADE
+};
+
+/// Returns the arrays of a copy of the matrix on the device, with their columns: of a copy that there is, or of a new one if the parameter
+/// [`MADE`] says so. No arrays if the host provides them.
 fn arrays_there(
     device: &Cuda,
     matrix: &Arc<Csr>,
     columns: Columns,
     params: &Params,
     reserve: u64,
-) -> Result<Option<DeviceArrays>> {
-    let existing = || Resident::existing(device, matrix);
-    if columns == Columns::Full && params.get(MADE.name) != Some("device") {
-        // The copy has the same arrays, so that nothing is made.
-        let existing = if params.get(MADE.name) == Some("host") { None } else { existing() };
-        return existing.map(|resident| resident.compressed(columns, reserve)).transpose();
-    }
-    let make = || {
-        let resident = match params.get(MADE.name) {
-            Some("device") => Some(Resident::of(device, matrix, reserve)?),
-            _ => existing(),
-        };
-        resident.map(|resident| resident.compressed(columns, reserve)).transpose()
+) -> Result<(Columns, Option<DeviceArrays>)> {
+    let resident = match params.get(MADE.name) {
+        Some("host") => None,
+        Some("device") if matrix.nnz() > 0 => Some(Resident::of(device, matrix, reserve)?),
+        _ => Resident::existing(device, matrix),
     };
-    Ok(made_there(matrix, params, make)?.flatten())
+    let Some(resident) = resident else {
+        // Without the copy, the host may have to compute the columns first.
+        return Ok((columns, None));
+    };
+    match resident.compressed(columns, reserve) {
+        // The columns of the copy need no memory.
+        Err(Error::Gpu(GpuError::DeviceMemory { .. })) if columns != Columns::Full => {
+            log::info!("columns keep 32 bits, as there is no memory for 16 more");
+            Ok((Columns::Full, Some(resident.compressed(Columns::Full, reserve)?)))
+        }
+        arrays => Ok((columns, Some(arrays?))),
+    }
 }
 
 /// Returns the bytes of a matrix as `csr` stores it, without the list of windows.

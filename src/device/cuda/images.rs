@@ -10,8 +10,10 @@ use super::nvrtc::{Image, Nvrtc};
 use crate::error::Result;
 use crate::parallel::lock;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// The image of a kernel; none until it is compiled. The lock is held while it is compiled, so that other threads wait for it.
 type Place = Arc<Mutex<Option<Image>>>;
@@ -19,8 +21,19 @@ type Place = Arc<Mutex<Option<Image>>>;
 /// Kernels with their architectures.
 static IMAGES: LazyLock<Mutex<HashMap<(KernelSource, u32), Place>>> = LazyLock::new(Mutex::default);
 
-/// Returns the image of a kernel for an architecture: from this process, from the cache on disk, or from the compiler.
+/// The number of threads that need a kernel now. The thread that compiles ahead lets them go first.
+static NEEDING: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns the image of a kernel that this thread needs now.
 pub(super) fn image(cache: &KernelCache, source: &KernelSource, arch: u32) -> Result<Image> {
+    NEEDING.fetch_add(1, Ordering::Relaxed);
+    let found = find(cache, source, arch);
+    NEEDING.fetch_sub(1, Ordering::Relaxed);
+    found
+}
+
+/// Returns the image of a kernel for an architecture: from this process, from the cache on disk, or from the compiler.
+fn find(cache: &KernelCache, source: &KernelSource, arch: u32) -> Result<Image> {
     let place = Arc::clone(lock(&IMAGES).entry((source.clone(), arch)).or_default());
     let mut place = lock(&place);
     if let Some(image) = &*place {
@@ -41,10 +54,13 @@ pub fn compile_ahead(
 ) -> Result<()> {
     let (arch, cache) = (architecture(index)?, KernelCache::open());
     for source in sources {
+        while NEEDING.load(Ordering::Relaxed) > 0 && !stop.load(Ordering::Relaxed) {
+            sleep(Duration::from_millis(1));
+        }
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        image(&cache, &source, arch)?;
+        find(&cache, &source, arch)?;
     }
     Ok(())
 }
@@ -55,7 +71,7 @@ mod tests {
     use crate::device::cuda::modules::BLOCK;
 
     #[test]
-    fn a_kernel_that_several_threads_need_is_compiled_once_and_kept_by_the_process() {
+    fn threads_that_need_a_kernel_get_one_image_which_the_process_keeps() {
         if Nvrtc::get().is_err() {
             return;
         }

@@ -72,11 +72,14 @@ impl ScalarBuffer {
 
 impl Drop for CudaSlots {
     fn drop(&mut self) {
-        // A copy to the buffer has ended: `read` waits for it.
+        // A copy to the buffer has ended, because `read` waits for it. If waiting fails, the driver has failed, and no more work runs.
         let Some(buffer) = self.buffer.take() else { return };
         let turn = self.state.memory().device().turn();
         let mut kept = turn.scalar_buffers.borrow_mut();
-        if kept.len() < KEPT && buffer.0.len() <= LONGEST {
+        if buffer.0.len() <= LONGEST {
+            if kept.len() == KEPT {
+                kept.remove(0);
+            }
             kept.push(buffer);
         }
     }
