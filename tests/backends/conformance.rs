@@ -482,7 +482,10 @@ impl Check for MadeThere {
 
 fn the_device_makes_the_format_that_the_host_makes<D: Host>(device: &D, backend: &str) {
     let mut zoo = zoo::reals();
-    zoo.extend(near_and_square::<D>());
+    // Blocks have many sizes, each of which the host would make.
+    if backend != "bsr" {
+        zoo.extend(near_and_square::<D>());
+    }
     for_each(device, backend, &zoo, &MadeThere);
 }
 
