@@ -5,6 +5,7 @@ use crate::common::process::{cg, errors, program, run, word};
 use solver::source::{read_vectors, write_vectors};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// A grid of 12 x 11 nodes.
 const GRID: [&str; 2] = ["--matrix", "poisson2d:12x11"];
@@ -84,17 +85,26 @@ const KILOBYTES: u32 = 260_000;
 fn no_rank_has_a_whole_vector() {
     let folder = tempfile::tempdir().unwrap();
     let [b, x, saved] = ["b.npy", "x.npy", "saved"].map(|name| folder.path().join(name));
-    // 90,000 rows of 128 columns are 92 MB.
-    write_vectors(&b, &vec![1.0; 90_000 * 128], 128).unwrap();
+    // 90,000 rows of 128 columns are 92 MB. No two columns and no two neighbouring rows are equal.
+    let numbers: Vec<f64> = (0..90_000 * 128).map(|i| 1.0 + (i % 7919) as f64 / 7919.0).collect();
+    write_vectors(&b, &numbers, 128).unwrap();
     let files = ["--rhs", word(&b), "--output", word(&x), "--checkpoint", word(&saved)];
     let limit = format!("ulimit -d {KILOBYTES}; exec \"$0\" \"$@\"");
     let resume = ["--resume", word(&saved)];
+    let solve = ["cg", "--matrix", "poisson2d:300x300", "--threads", "1", "--max-iters"];
     for (iterations, resume) in [("2", &[][..]), ("4", &resume)] {
         let mut command = mpirun();
-        command.args(["-n", "6", "sh", "-c", &limit]).arg(program());
-        command.args(["cg", "--matrix", "poisson2d:300x300", "--threads", "1", "--max-iters", iterations]);
+        command.args(["-n", "6", "sh", "-c", &limit]).arg(program()).args(solve).arg(iterations);
         let done = command.args(files).args(resume).output().unwrap();
         assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
-        assert!(saved.is_file() && fs::metadata(&x).unwrap().len() > 92_000_000);
+        assert!(saved.is_file());
+        let alone = folder.path().join("alone.npy");
+        let mut command = Command::new(program());
+        command.args(solve).args([iterations, "--rhs", word(&b), "--output", word(&alone)]);
+        assert_eq!(command.output().unwrap().status.code(), Some(1));
+        let [expected, got] = [&alone, &x].map(|path| read_vectors(path).unwrap().values().to_vec());
+        let far = |(expected, got): (&f64, &f64)| (expected - got).abs() > 1e-9 * expected.abs();
+        assert_eq!(expected.len(), got.len());
+        assert_eq!(expected.iter().zip(&got).position(far), None, "after {iterations} iterations");
     }
 }

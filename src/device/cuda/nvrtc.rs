@@ -97,7 +97,7 @@ impl Nvrtc {
         let target = self.target(arch)?;
         let mut all = vec![target.option(self.version), "--std=c++17".to_owned()];
         if self.version >= MINIMAL {
-            all.push("--minimal".to_owned());
+            all.push("-minimal".to_owned());
         }
         all.extend_from_slice(options);
         let program = Program::create(&self.functions, name, source)?;
