@@ -27,6 +27,7 @@ use std::time::Instant;
 pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
     let rhs = args.rhs.as_deref().and_then(RightHandSide::file);
     let files = [("--rhs", rhs), ("--x0", args.x0.as_deref()), ("--resume", args.resume.as_deref())];
+    interrupt::end_all_ranks();
     launch::set_defaults(&mut args.run, &files)?;
     let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args, minres)?;

@@ -71,11 +71,6 @@ pub(super) fn end_all_ranks() {
     }
 }
 
-/// Returns whether a signal has come that is about to end all ranks.
-pub(super) fn ends_all_ranks() -> bool {
-    launch::is_watched() && FLAGS.get().is_some_and(|flags| flags.stopped.load(Ordering::Relaxed))
-}
-
 /// Returns the flag that a signal sets from now on; a second Ctrl-C still ends the program immediately.
 pub(super) fn catch() -> Arc<AtomicBool> {
     let flags = flags();

@@ -11,7 +11,7 @@ mod stdin;
 
 use super::args::Command;
 use super::running::{RunArgs, bad};
-use super::{COULD_NOT_RUN, interrupt, print_error};
+use super::{COULD_NOT_RUN, print_error};
 use crate::device::distributed::{is_following_thread, launcher};
 use crate::device::{Ranks, cuda};
 use crate::engine::Settled;
@@ -20,13 +20,16 @@ use crate::parallel::available_cores;
 use signal_hook::low_level::exit;
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::sleep;
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
 static RANKS: OnceLock<Ranks> = OnceLock::new();
+
+/// The flag that a signal sets, if a thread watches it.
+static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
 /// The first character of the message of a rank that ends because another one has failed.
 const FOLLOWS: char = '\u{1}';
@@ -68,6 +71,7 @@ pub(super) fn ranks() -> Option<&'static Ranks> {
 /// Lets signals end all ranks with a message until [`begin_iterations`]. Returns whether there is a thread for that, which ends this process
 /// when `stop` is set.
 pub(super) fn watch(stop: Arc<AtomicBool>) -> bool {
+    let _ = STOP.set(Arc::clone(&stop));
     started::watch(stop, |another_has_failed| {
         // The launcher ends the other ranks. A rank that has failed prints the cause.
         if prints() && !another_has_failed {
@@ -92,9 +96,9 @@ pub(super) fn begin_iterations() {
     started::begin_iterations();
 }
 
-/// Returns whether the thread of [`watch`] ends this process if a signal comes.
-pub(super) fn is_watched() -> bool {
-    started::is_watched()
+/// Returns whether the thread of [`watch`] is about to end this process.
+fn is_ending() -> bool {
+    started::is_watched() && STOP.get().is_some_and(|stop| stop.load(Ordering::Relaxed))
 }
 
 /// Returns whether this thread prints: its process is the first rank or the only one, and the thread is no other rank.
@@ -143,7 +147,7 @@ pub(super) fn then_on_first(
 pub(super) fn failed(error: &Error, message: String, code: u8, print: impl Fn(&str)) {
     let Some(ranks) = ranks() else { return print(&message) };
     // An interrupted preparation may fail for that reason.
-    if interrupt::ends_all_ranks() {
+    if is_ending() {
         sleep(MOST_WAITING);
     }
     let follows = matches!(error, Error::OtherRank { .. });
@@ -186,7 +190,6 @@ pub(super) fn check(command: &Command) -> Result<()> {
 /// Refuses what ranks cannot do. `files` are those of vectors and weights, which are read more than once or by each rank.
 pub(super) fn set_defaults(run: &mut RunArgs, files: &[(&'static str, Option<&Path>)]) -> Result<()> {
     let Some(ranks) = ranks() else { return Ok(()) };
-    interrupt::end_all_ranks();
     let threads = threads(ranks);
     if run.tune {
         let reason =

@@ -24,6 +24,7 @@ use std::time::Instant;
 pub(super) mod args;
 
 pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
+    interrupt::end_all_ranks();
     launch::set_defaults(&mut args.run, &[("--x0", args.x0.as_deref())])?;
     let args = &args;
     let profiling = Profiling::start(args.run.profile);

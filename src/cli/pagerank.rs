@@ -26,6 +26,7 @@ use std::time::Instant;
 pub(super) fn run(mut args: PagerankArgs) -> Result<bool> {
     let personalise = args.personalise.as_deref().map(Path::new);
     let each = args.personalise_each.as_deref();
+    interrupt::end_all_ranks();
     launch::set_defaults(
         &mut args.run,
         &[("--personalise", personalise), ("--personalise-each", each), ("--x0", args.x0.as_deref())],

@@ -1,6 +1,5 @@
 //! The text that the reports of all solves have in common.
 
-use crate::observe::report::Parts;
 use crate::text::{duration, thousands};
 
 /// Width of the labels of a report.
@@ -61,10 +60,10 @@ pub(crate) fn bandwidth(gigabytes_per_second: f64, percent_of_limit: Option<f64>
 }
 
 /// Describes the choice of a backend. If several ranks share the solve, the reason is that of the first one.
-pub(crate) fn chosen(backend: &str, why: &str, parts: Option<&Parts>) -> Line {
-    let by = match parts {
+pub(crate) fn chosen(backend: &str, why: &str, ranks: Option<u64>) -> Line {
+    let by = match ranks {
         None => "chosen by auto".to_owned(),
-        Some(parts) => format!("chosen by auto on each rank for its own rows; on rank 0 of {}", parts.ranks),
+        Some(ranks) => format!("chosen by auto on each rank for its own rows; on rank 0 of {ranks}"),
     };
     ("backend", format!("{backend}, {by}: {why}"))
 }

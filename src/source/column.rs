@@ -2,9 +2,9 @@
 //! or a comma, comments from `#` to the end of a line. One column is a vector, and so is one row.
 
 use super::market::{push_value, write_packed};
+use super::pieces::{Pieces, Take};
 use super::text::{Fault, Text};
 use super::tokens::{ListTokens, Scan, first_lines, is_number};
-use super::vector::{Pieces, Take};
 use crate::error::Result;
 use crate::format::Dense;
 use crate::parallel::grow;

@@ -2,8 +2,8 @@
 //! cannot be decoded without the `.properties` file next to it.
 
 use super::head::{HEAD, Head, MAX_HEAD};
+use super::pieces::Take;
 use super::text::{Text, in_file, without_mark};
-use super::vector::Take;
 use super::{
     Loaded, Options, archive, ascii, attached, binary, column, edges, gzip, harwell, kinds, market, metis,
     mmap, named, npy, npz, pajek, table, webgraph,

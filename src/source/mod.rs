@@ -34,6 +34,7 @@ mod named;
 pub mod npy;
 pub mod npz;
 mod pajek;
+mod pieces;
 mod pinned;
 mod portions;
 mod rows;

@@ -9,8 +9,8 @@ mod numbers;
 
 use super::compressed::Compressed;
 use super::inflate::{Metered, read_all};
+use super::pieces::{Pieces, Take};
 use super::text::{Text, check_rows};
-use super::vector::{Pieces, Take};
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::Dense;

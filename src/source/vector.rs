@@ -1,12 +1,13 @@
 //! Files with vectors in columns: text, a NumPy array, or a Matrix Market file.
 
 use super::detect::{pass_dense, read_columns};
+pub(crate) use super::pieces::Take;
+pub use super::pieces::{Next, Pieces};
 use super::{column, market, npy, read_dense};
 use crate::error::{Error, Result};
 use crate::files::by_ending;
 use crate::format::Dense;
 use crate::observe::profile::{self, Phase};
-use std::io;
 use std::path::Path;
 
 /// The extensions of vector files, and the functions that write them.
@@ -17,15 +18,6 @@ const WRITERS: &[(&str, Write)] = &[
     (".txt", column::write_vectors),
     (".txt.gz", column::write_vectors),
 ];
-
-/// Receives numbers, with the index of the first one in a row-major array.
-pub(crate) type Take<'a> = &'a mut dyn FnMut(usize, &[f64]);
-
-/// Receives the next numbers of a file.
-pub type Next<'a> = &'a mut dyn FnMut(&[f64]) -> io::Result<()>;
-
-/// Passes the numbers of vectors on in pieces and in order: all of them row by row, or those of one column.
-pub type Pieces<'a> = dyn FnMut(Option<usize>, Next<'_>) -> io::Result<()> + 'a;
 
 /// A function that writes vectors of n rows and k columns, which come in pieces, to a file.
 pub type Write = fn(&Path, [usize; 2], &mut Pieces<'_>) -> Result<()>;

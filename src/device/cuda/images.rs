@@ -5,7 +5,7 @@
 
 use super::cache::KernelCache;
 use super::driver::architecture;
-use super::modules::KernelSource;
+use super::kernel_source::KernelSource;
 use super::nvrtc::{Image, Nvrtc};
 use crate::error::Result;
 use crate::parallel::lock;
@@ -68,7 +68,7 @@ pub fn compile_ahead(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::cuda::modules::BLOCK;
+    use crate::device::cuda::kernel_source::BLOCK;
 
     #[test]
     fn threads_that_need_a_kernel_get_one_image_which_the_process_keeps() {

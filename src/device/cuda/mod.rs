@@ -19,6 +19,7 @@ mod driver;
 pub mod generate;
 mod graph;
 mod images;
+mod kernel_source;
 #[doc(hidden)]
 pub mod launch;
 #[doc(hidden)]

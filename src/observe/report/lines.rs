@@ -112,7 +112,11 @@ fn details(r: &Report) -> Vec<Line> {
             format!("right-hand side {}{start}; preconditioner {}", r.right_hand_side, r.preconditioner),
         ),
     ];
-    lines.extend(r.backend_because.as_ref().map(|why| chosen(&r.backend, why, r.parts.as_ref())));
+    lines.extend(
+        r.backend_because
+            .as_ref()
+            .map(|why| chosen(&r.backend, why, r.parts.as_ref().map(|parts| parts.ranks))),
+    );
     lines.push((
         "residuals",
         format!(

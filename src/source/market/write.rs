@@ -5,7 +5,7 @@
 use crate::error::{Error, Result};
 use crate::format::{Csr, Dense, Values};
 use crate::observe::{Meter, write_file_with};
-use crate::source::vector::Pieces;
+use crate::source::pieces::Pieces;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rayon::prelude::*;

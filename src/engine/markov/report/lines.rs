@@ -76,7 +76,7 @@ impl MarkovReport {
         };
         let mut lines: Vec<_> = self.classes.iter().take(SHOWN).map(residuals).collect();
         lines.push(("matrix", format!("{} entries", thousands(self.nnz))));
-        let choice = |why: &String| chosen(&self.backend, why, self.parts.as_ref());
+        let choice = |why: &String| chosen(&self.backend, why, self.parts.as_ref().map(|parts| parts.ranks));
         lines.extend(self.backend_because.as_ref().map(choice));
         lines.push(around(self.seconds_setup, self.seconds_load));
         lines.push(("traffic", format!("{:.1} MB per iteration", self.bytes_per_iteration as f64 / 1e6)));

@@ -104,7 +104,11 @@ fn details(r: &RankReport) -> Vec<Line> {
         "method",
         format!("{}{extrapolations}, damping {}, dangling {}", r.method, r.damping, r.dangling),
     )];
-    lines.extend(r.backend_because.as_ref().map(|why| chosen(&r.backend, why, r.parts.as_ref())));
+    lines.extend(
+        r.backend_because
+            .as_ref()
+            .map(|why| chosen(&r.backend, why, r.parts.as_ref().map(|parts| parts.ranks))),
+    );
     lines.push((
         "estimate",
         format!("error {:.3e} estimated from the last step; sum of ranks {:.15}", r.error_estimate, r.sum),
