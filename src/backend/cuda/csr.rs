@@ -215,14 +215,11 @@ fn arrays_there(
         Some("device") if matrix.nnz() > 0 => Some(Resident::of(device, matrix, reserve)?),
         _ => Resident::existing(device, matrix),
     };
-    let Some(resident) = resident else {
-        // Without the copy, the host may have to compute the columns first.
-        return Ok((columns, None));
-    };
+    let Some(resident) = resident else { return Ok((columns, None)) };
     match resident.compressed(columns, reserve) {
-        // The columns of the copy need no memory.
+        // The columns of the copy need no more memory.
         Err(Error::Gpu(GpuError::DeviceMemory { .. })) if columns != Columns::Full => {
-            log::info!("columns keep 32 bits, as there is no memory for 16 more");
+            log::info!("columns are stored in 32 bits, as there is no memory for a copy in 16 bits");
             Ok((Columns::Full, Some(resident.compressed(Columns::Full, reserve)?)))
         }
         arrays => Ok((columns, Some(arrays?))),
