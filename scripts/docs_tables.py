@@ -119,6 +119,17 @@ def cg_table(machine, sweep):
     return pivoted(cases(machine, "cg", sweep), own_columns)
 
 
+def whole_solves_table(machine, *sweeps):
+    """The time of the whole solve with each program, and of an iteration."""
+    grouped = by_matrix(timed(cases(machine, "end-to-end", *sweeps)))
+    columns = list(dict.fromkeys(name for cells in grouped.values() for name in cells))
+    def cell(row):
+        return f"{time_in_words(row['total_seconds'])} ({time_in_words(median(row))})" if row else ""
+    lines = [["PageRank" if next(iter(cells.values()))["what"] == "pagerank" else "CG", f"`{matrix}`", *(cell(cells.get(name)) for name in columns)]
+             for matrix, cells in grouped.items()]
+    return markdown(["solve", "matrix", *(name if is_rival_name(name) else f"`{name}`" for name in columns)], lines)
+
+
 def spmv_cpu_table():
     return pivoted(cases("cpu", "spmv", "cpu"), {"`auto` chooses": lambda row: row["label"]})
 
@@ -342,6 +353,8 @@ TABLES = {
     "speed": lambda _: speed_table(),
     "cg-cpu": lambda _: cg_table("cpu", "cpu"),
     "cg-h200": lambda _: cg_table("h200", "gpu"),
+    "whole-solves-cpu": lambda _: whole_solves_table("cpu", "cg on the CPU", "pagerank on the CPU"),
+    "whole-solves-h200": lambda _: whole_solves_table("h200", "cg", "pagerank"),
     "spmv-cpu": lambda _: spmv_cpu_table(),
     "spmv-h200": lambda _: spmv_h200_table(),
     "spmv-f32-h200": lambda _: spmv_h200_table("f32"),
