@@ -85,7 +85,7 @@ def pivoted(rows, own_columns, columns=None, names=None):
 
     A cell has the time and, except in the column of auto, its ratio to the time of auto."""
     grouped = by_matrix(timed(rows))
-    columns = columns or list(dict.fromkeys(name for cells in grouped.values() for name in cells))
+    columns = columns or columns_of(grouped)
     lines = []
     for matrix, cells in grouped.items():
         auto = cells["auto"]
@@ -94,8 +94,17 @@ def pivoted(rows, own_columns, columns=None, names=None):
             ratio = f" ({median(cells[name]) / median(auto):.2f})" if name in cells and name != "auto" else ""
             line.append(time_in_words(median(cells[name])) + ratio if name in cells else "")
         lines.append(line)
-    titles = [(names or {}).get(name) or (name if is_rival_name(name) else f"`{name}`") for name in columns]
+    titles = [(names or {}).get(name) or title(name) for name in columns]
     return markdown(["matrix", *own_columns, *titles], lines)
+
+
+def columns_of(grouped):
+    """Every program and backend of the rows, in the order of the record."""
+    return list(dict.fromkeys(name for cells in grouped.values() for name in cells))
+
+
+def title(name):
+    return name if is_rival_name(name) else f"`{name}`"
 
 
 def is_rival_name(name):
@@ -122,12 +131,14 @@ def cg_table(machine, sweep):
 def whole_solves_table(machine, *sweeps):
     """The time of the whole solve with each program, and of an iteration."""
     grouped = by_matrix(timed(cases(machine, "end-to-end", *sweeps)))
-    columns = list(dict.fromkeys(name for cells in grouped.values() for name in cells))
-    def cell(row):
-        return f"{time_in_words(row['total_seconds'])} ({time_in_words(median(row))})" if row else ""
-    lines = [["PageRank" if next(iter(cells.values()))["what"] == "pagerank" else "CG", f"`{matrix}`", *(cell(cells.get(name)) for name in columns)]
-             for matrix, cells in grouped.items()]
-    return markdown(["solve", "matrix", *(name if is_rival_name(name) else f"`{name}`" for name in columns)], lines)
+    columns = columns_of(grouped)
+    solves = {"cg": "CG", "pagerank": "PageRank"}
+    lines = []
+    for matrix, cells in grouped.items():
+        times = [f"{time_in_words(cells[name]['total_seconds'])} ({time_in_words(median(cells[name]))})" if name in cells else ""
+                 for name in columns]
+        lines.append([solves[cells["auto"]["what"]], f"`{matrix}`", *times])
+    return markdown(["solve", "matrix", *map(title, columns)], lines)
 
 
 def spmv_cpu_table():
