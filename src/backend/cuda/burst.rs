@@ -19,9 +19,10 @@ use crate::error::{Error, Result};
 use crate::format::narrow::narrowest;
 use crate::format::{Csr, Values};
 use crate::operator::{Cost, DotInto, LinearOperator};
-use crate::parallel::zeros;
+use crate::parallel::{run_all, split_front, zeros};
 use crate::scalar::Scalar;
 use bytemuck::Zeroable;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows of a slice.
@@ -150,13 +151,23 @@ fn slices(matrix: &Csr) -> Result<(Vec<u32>, Vec<u32>)> {
 
 /// Returns an array in the order of the slices: the element of each entry at the entry's position, and zeros as padding.
 /// `elements` has one element per entry of `matrix`; `offsets` has the first position of each slice, then the length.
-fn spread<E: Copy + Zeroable>(matrix: &Csr, offsets: &[u32], elements: &[E]) -> Result<Vec<E>> {
-    let mut all = zeros::<E>(offsets[offsets.len() - 1] as usize)?;
-    for row in 0..matrix.rows() {
-        let first = offsets[row / LANES] as usize + row % LANES;
-        let targets = all.iter_mut().skip(first).step_by(LANES);
-        targets.zip(&elements[matrix.row_range(row)]).for_each(|(target, element)| *target = *element);
-    }
+fn spread<E: Copy + Zeroable + Send + Sync>(matrix: &Csr, offsets: &[u32], elements: &[E]) -> Result<Vec<E>> {
+    /// Slices that a thread fills as one task.
+    const TASK: usize = 128;
+    let slices = offsets.len() - 1;
+    let mut all = zeros::<E>(offsets[slices] as usize)?;
+    let mut rest = &mut all[..];
+    let tasks = (0..slices).step_by(TASK).map(|begin| {
+        let end = (begin + TASK).min(slices);
+        (begin..end, split_front(&mut rest, (offsets[end] - offsets[begin]) as usize))
+    });
+    run_all(tasks.collect(), |(slices, part): (Range<usize>, &mut [E])| {
+        for row in slices.start * LANES..matrix.rows().min(slices.end * LANES) {
+            let first = (offsets[row / LANES] - offsets[slices.start]) as usize + row % LANES;
+            let targets = part.iter_mut().skip(first).step_by(LANES);
+            targets.zip(&elements[matrix.row_range(row)]).for_each(|(target, element)| *target = *element);
+        }
+    });
     Ok(all)
 }
 
@@ -220,5 +231,32 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Burst<T> {
 
     fn storage(&self) -> u64 {
         self.product.storage()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_entries_of_a_row_lie_in_one_lane_of_its_slice_and_the_rest_is_padding() {
+        // The second matrix has slices of several tasks.
+        for what in ["rmat:scale=7,edges=900", "poisson2d:83x91"] {
+            let matrix = crate::source::load(what).unwrap().matrix;
+            let sliced = Sliced::of(&matrix).unwrap();
+            let mut padding = sliced.columns.len();
+            for row in 0..matrix.rows() {
+                let first = sliced.offsets[row / LANES] as usize + row % LANES;
+                for (at, entry) in matrix.row_range(row).enumerate() {
+                    let place = first + at * LANES;
+                    assert_eq!(sliced.columns[place], matrix.col_indices()[entry], "{what}: row {row}");
+                    assert_eq!(sliced.values.get(place), matrix.values().get(entry), "{what}: row {row}");
+                    padding -= 1;
+                }
+            }
+            let zeros = sliced.columns.iter().filter(|&&column| column == 0).count();
+            let of_entries = matrix.col_indices().iter().filter(|&&column| column == 0).count();
+            assert_eq!(zeros, padding + of_entries, "{what}");
+        }
     }
 }
