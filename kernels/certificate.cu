@@ -1,16 +1,17 @@
 // Vectors and sums of PageRank's certificate in the arithmetic of src/solve/pagerank/certificate.rs, operation by operation, so that
 // the bits are those of the host. STEP selects the kernel:
 //
-//   INFLOW      The sums over the rows of a graph without weights: for each vertex the contributions of those that link to it. A warp
-//               takes a row. Its lanes load 32 contributions together, and those of the next turn before they add: in a long row, the
-//               loads would otherwise take most of the time. The host has SUMS sums of every SUMS-th term; each lane computes one.
+//   INFLOW      The sums over the rows of a graph: for each vertex the contributions of those that link to it, times the weights of the
+//               links. A warp takes a row. Its lanes load 32 contributions together, and those of the next turn before they add: in a
+//               long row, the loads would otherwise take most of the time. The host has SUMS sums of every SUMS-th term; each lane
+//               computes one.
 //   CONTRIBUTE  The contribution of each vertex along a link. A thread takes a vertex.
 //   BEFORE      Sums over x: of the vertices without links, and of all.
 //   AFTER       Sums over F(x) - x: of its magnitudes, and of the magnitudes of the terms that are rounded.
 //
 // A block of BEFORE and AFTER takes PART vertices. Two of its threads add the two sums in the order of the vertices, with the rounding
 // error of each addition, and the threads of the other warps compute the next terms meanwhile.
-// Defined by the launcher: PART, or OFFSET for INFLOW.
+// Defined by the launcher: PART; for INFLOW, OFFSET, and VALUE unless all weights are ones.
 
 #define CONTRIBUTE 0
 #define BEFORE 1
@@ -36,6 +37,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK) rank_contributions(PARAMETER
 #define SUMS 4
 #define ALL_LANES 0xffffffffu
 
+#ifdef VALUE
+#define WEIGHT_OF(entry) double(values[entry])
+#define TERM(weight, contribution) mul(weight, contribution)
+#else
+#define WEIGHT_OF(entry) 1.0
+#define TERM(weight, contribution) (contribution)
+#endif
+
 // Adds a term to a sum, and its rounding error to `lost` (D. Knuth).
 __device__ __forceinline__ void add_term(double& sum, double& lost, double term) {
     const double next = add(sum, term), taken = add(next, -sum);
@@ -50,13 +59,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK) inflow_rows(PARAMETERS) {
     const u32 lane = threadIdx.x % 32, mine = lane % SUMS;
     const u64 begin = offsets[row], end = offsets[row + 1];
     const auto column_at = [&](const u64 at) { return at + lane < end ? columns[at + lane] : 0u; };
-    const auto term_at = [&](const u64 at, const u32 column) { return at + lane < end ? contributions[column] : 0.0; };
+    const auto weight_at = [&](const u64 at) { return at + lane < end ? WEIGHT_OF(at + lane) : 0.0; };
+    const auto contribution_at = [&](const u64 at, const u32 column) {
+        return at + lane < end ? contributions[column] : 0.0;
+    };
     double sum_of_lane = 0.0, lost_of_lane = 0.0;
     u32 next_column = column_at(begin + 32);
-    double next_term = term_at(begin, column_at(begin));
+    double next_weight = weight_at(begin), next_contribution = contribution_at(begin, column_at(begin));
     for (u64 at = begin; at < end; at += 32) {
-        const double term = next_term;
-        next_term = term_at(at + 32, next_column);
+        const double term = TERM(next_weight, next_contribution);
+        next_weight = weight_at(at + 32);
+        next_contribution = contribution_at(at + 32, next_column);
         next_column = column_at(at + 64);
         const u32 count = u32(min(u64(32), end - at));
 #pragma unroll

@@ -1,21 +1,25 @@
-// The transpose of a graph in compressed sparse rows: a stable sort of its links by target, least significant digit first. STEP
-// selects the kernel:
+// The transpose of a graph in compressed sparse rows: a stable sort of its links by target, least significant digit first. Each link
+// is moved with its origin: its source, or its number if it has a weight. STEP selects the kernel:
 //
 //   SOURCES  Writes the row of each entry, and counts the entries on the diagonal. A warp takes a row, blocks stride over the rows.
+//   NUMBER   Writes the number of each entry. Blocks stride over the entries.
 //   COUNT    Counts the digits of the targets of each tile. A block takes a tile.
 //   ADD_UP   Replaces the numbers of each tile by the sums of those before them in the tile, and stores the sum of the tile.
 //   SHIFT    Adds the sum of all tiles before to the numbers of each tile.
 //   MOVE     Moves the links of each tile to their places, those with one digit in their order. A block takes a tile.
 //   OFFSETS  Finds the offset of each row in the sorted targets. Blocks stride over the rows.
+//   WEIGHTS  Writes the source and the weight of each sorted link, whose origin is its number. Blocks stride over the links.
 //
 // Defined by the launcher: ITEMS, the entries of a thread in a tile.
 
 #define SOURCES 0
-#define COUNT 1
-#define ADD_UP 2
-#define SHIFT 3
-#define MOVE 4
-#define OFFSETS 5
+#define NUMBER 1
+#define COUNT 2
+#define ADD_UP 3
+#define SHIFT 4
+#define MOVE 5
+#define OFFSETS 6
+#define WEIGHTS 7
 
 #define READ_ONLY __restrict__
 #define DIGITS 256
@@ -61,6 +65,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK) link_sources(PARAMETERS) {
         }
     }
     if (own > 0) atomicAdd(loops, own);
+}
+
+#elif STEP == NUMBER
+
+extern "C" __global__ void __launch_bounds__(BLOCK) link_numbers(PARAMETERS) {
+    in_order();
+    const u64 step = u64(gridDim.x) * BLOCK;
+    for (u64 entry = u64(blockIdx.x) * BLOCK + threadIdx.x; entry < entries; entry += step) origins[entry] = u32(entry);
 }
 
 #elif STEP == COUNT
@@ -113,19 +125,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK) move_links(PARAMETERS) {
     // For each warp and digit: the links before those of the warp in the tile.
     __shared__ u32 before[WARPS][DIGITS];
     __shared__ u32 first[DIGITS], place[DIGITS];
-    __shared__ u32 sorted_targets[TILE], sorted_sources[TILE];
+    __shared__ u32 sorted_targets[TILE], sorted_origins[TILE];
     in_order();
     const u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (u32 digit = lane; digit < DIGITS; digit += 32) before[warp][digit] = 0;
     __syncwarp();
     const u64 begin = u64(blockIdx.x) * TILE, of_warp = begin + u64(warp) * 32 * ITEMS;
-    u32 target[ITEMS], source[ITEMS], rank[ITEMS];
+    u32 target[ITEMS], origin[ITEMS], rank[ITEMS];
 #pragma unroll
     for (u32 i = 0; i < ITEMS; ++i) {
         const u64 entry = of_warp + i * 32 + lane;
         const bool exists = entry < entries;
         target[i] = exists ? targets[entry] : 0;
-        source[i] = exists ? sources[entry] : 0;
+        origin[i] = exists ? origins[entry] : 0;
     }
 #pragma unroll
     for (u32 i = 0; i < ITEMS; ++i) {
@@ -158,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) move_links(PARAMETERS) {
             const u32 digit = target[i] >> shift & (DIGITS - 1);
             const u32 at = first[digit] + before[warp][digit] + rank[i];
             sorted_targets[at] = target[i];
-            sorted_sources[at] = source[i];
+            sorted_origins[at] = origin[i];
         }
     }
     __syncthreads();
@@ -166,7 +178,19 @@ extern "C" __global__ void __launch_bounds__(BLOCK) move_links(PARAMETERS) {
         const u32 moved = sorted_targets[at], digit = moved >> shift & (DIGITS - 1);
         const u64 to = u64(place[digit]) + (at - first[digit]);
         targets_after[to] = moved;
-        sources_after[to] = sorted_sources[at];
+        origins_after[to] = sorted_origins[at];
+    }
+}
+
+#elif STEP == WEIGHTS
+
+extern "C" __global__ void __launch_bounds__(BLOCK) link_weights(PARAMETERS) {
+    in_order();
+    const u64 step = u64(gridDim.x) * BLOCK;
+    for (u64 at = u64(blockIdx.x) * BLOCK + threadIdx.x; at < entries; at += step) {
+        const u32 number = origins[at];
+        sources_after[at] = sources[number];
+        weights_after[at] = weights[number];
     }
 }
 

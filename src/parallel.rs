@@ -5,6 +5,8 @@ use crate::memory::{reserved, try_reserve, zeroed};
 use bytemuck::Zeroable;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
+use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Barrier, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{JoinHandle, Scope, ScopedJoinHandle};
@@ -189,6 +191,23 @@ pub(crate) fn collected<R: Send>(n: usize, f: impl Fn(usize) -> R + Send + Sync)
     all
 }
 
+/// Does the same with a task for each range. The ranges follow one another from 0 on.
+pub(crate) fn collected_in<R: Send>(ranges: Vec<Range<usize>>, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let count = ranges.iter().map(Range::len).sum();
+    assert!(ranges.iter().try_fold(0, |end, range| (range.start == end).then_some(range.end)) == Some(count));
+    let mut all: Vec<R> = reserved(count);
+    let mut rest = &mut all.spare_capacity_mut()[..count];
+    let tasks = ranges.into_iter().map(|range| (range.clone(), split_front(&mut rest, range.len())));
+    run_all(tasks.collect(), |(range, places): (Range<usize>, &mut [MaybeUninit<R>])| {
+        for (place, i) in places.iter_mut().zip(range) {
+            place.write(f(i));
+        }
+    });
+    // SAFETY: the ranges cover all elements, and each task has written those of its range.
+    unsafe { all.set_len(count) };
+    all
+}
+
 /// Makes an array as long as `from`, and calls `fill` with pieces of `from` and the same pieces of the new array, on the pool. Returns the
 /// array and the results, in order.
 pub(crate) fn in_pieces<A: Sync, B: Zeroable + Send, R: Send>(
@@ -332,6 +351,10 @@ mod tests {
     fn collected_elements_are_in_order() {
         for n in [0, 1, 100_000] {
             assert!(collected(n, |i| 3 * i).into_iter().eq((0..n).map(|i| 3 * i)));
+        }
+        for ranges in [vec![], vec![0..2, 2..2, 2..7, 7..100_000]] {
+            let n = ranges.last().map_or(0, |range: &Range<usize>| range.end);
+            assert!(collected_in(ranges, |i| vec![i]).into_iter().eq((0..n).map(|i| vec![i])));
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) mod processor;
 mod registry;
 pub mod timing;
 
-use crate::device::{Cpu, Cuda, Device, LentRows};
+use crate::device::{Cpu, Cuda, Device, Kept, LentRows};
 use crate::error::{Error, GpuError, Result, in_words};
 use crate::format::{Csr, Values};
 use crate::operator::{Inflow, Residuals};
@@ -217,13 +217,13 @@ pub trait Host: Device {
     fn is_symmetric(&self, _matrix: &Arc<Csr>) -> Result<Option<bool>> {
         Ok(None)
     }
-    /// Returns the transpose of a graph, computed on the device; none if the host transposes it. The host has its columns when it
-    /// reads them. Calls `meanwhile` at most once, while the device works and the host waits. Fails if the device lacks memory for it and
-    /// `reserve` bytes more.
+    /// Returns the transpose of a graph, computed on the device; none if the host transposes it. If `host_reads` is false, the host may
+    /// have to compute the columns of the transpose when it reads them. Calls `meanwhile` at most once, while the device works and the host
+    /// waits. Fails if the device lacks memory for it and `reserve` bytes more.
     fn transposed(
         &self,
         _graph: &Arc<Csr>,
-        _reserve: u64,
+        (_reserve, _host_reads): (u64, bool),
         _meanwhile: &mut dyn FnMut(),
     ) -> Result<Option<Transposed>> {
         Ok(None)
@@ -296,10 +296,10 @@ impl Host for Cuda {
     fn transposed(
         &self,
         graph: &Arc<Csr>,
-        reserve: u64,
+        (reserve, host_reads): (u64, bool),
         meanwhile: &mut dyn FnMut(),
     ) -> Result<Option<Transposed>> {
-        cuda::transposed(self, graph, reserve, meanwhile)
+        cuda::transposed(self, graph, (reserve, host_reads), meanwhile)
     }
     fn inflow(&self, incoming: &Arc<Csr>, reserve: u64) -> Result<Option<Box<dyn Inflow>>> {
         cuda::inflow(self, incoming, reserve)
@@ -316,9 +316,11 @@ impl Host for Cuda {
 /// The transpose of a graph, and what a device counts while it transposes.
 pub struct Transposed {
     /// The links by target.
-    pub matrix: Csr,
+    pub matrix: Arc<Csr>,
     /// The number of links from a vertex to itself.
     pub loops: u64,
+    /// Keeps the copy of the matrix on the device, for operators and certificates that use it.
+    pub kept: Kept,
 }
 
 /// Selects builders and table entries by vector precision.

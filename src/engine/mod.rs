@@ -40,6 +40,7 @@ mod solver;
 mod spread;
 mod stopping;
 mod team;
+mod transpose;
 pub mod tune;
 mod vector_file;
 mod watch;

@@ -7,9 +7,10 @@
 //! A graph may keep parallel edges ([`Pattern::with_repeats`]): a row then has repeated column indices next to each other, and
 //! the values of repeated entries add up. Products and [`Csr::get`] sum them.
 
+use super::pieces::{cut, pieces_for};
 use super::{Offsets, Pattern, Values};
 use crate::error::{CsrFault, Error, Result};
-use crate::parallel::collected;
+use crate::parallel::collected_in;
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -168,8 +169,11 @@ impl Csr {
         self.map_rows(|i| self.row(i).map(|(j, v)| v * x[j]).sum())
     }
 
-    /// Returns `f(row)` for every row, in order, computed on the threads of rayon's current pool.
-    pub fn map_rows<R: Send>(&self, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
-        collected(self.rows(), f)
+    /// Returns `f(row)` for every row, in order, computed on the threads of rayon's current pool. A task has about as many entries as
+    /// the others.
+    pub fn map_rows<R: Send>(&self, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+        let work = |rows: usize| self.row_offsets().get(rows) + rows;
+        let pieces = pieces_for(8 * work(self.rows()));
+        collected_in(cut(self.rows(), pieces, work), f)
     }
 }

@@ -162,13 +162,14 @@ impl Pattern {
         Pattern { rows, cols, row_offsets, col_indices, repeats }
     }
 
-    /// Wraps arrays without repeats that a device has checked; debug builds check them again.
+    /// Wraps arrays that a device has checked or computed; debug builds check them again.
     pub(crate) fn checked_elsewhere(
         (rows, cols): (usize, usize),
         row_offsets: Offsets,
         col_indices: Vec<u32>,
+        repeats: bool,
     ) -> Pattern {
-        Pattern::trusted(rows, cols, row_offsets, col_indices, false)
+        Pattern::trusted(rows, cols, row_offsets, col_indices, repeats)
     }
 
     /// Wraps a pattern whose columns the host does not need at first: `later` computes all `entries` of them at the first use, on

@@ -10,10 +10,11 @@ use crate::common::zoo;
 use solver::Error;
 use solver::backend::{Choice, Host, Pick};
 use solver::device::{Cpu, Cuda, Device};
+use solver::engine::{Matrix, Pagerank};
 use solver::error::ChainError;
 use solver::format::{Coo, Csr, Duplicates, Offsets, Values};
 use solver::operator::RankMap;
-use solver::scalar::Scalar;
+use solver::scalar::{Precision, Scalar};
 use solver::solve::pagerank::gauss_seidel::Parts;
 use solver::solve::pagerank::links::Links;
 use solver::solve::pagerank::{Dangling, RankMethod, RankProblem, Ranking, certify, gauss_seidel, power};
@@ -638,7 +639,8 @@ fn certify_refuses_invalid_problems() {
     assert!(certify(&plain(&links), &[0.5, 0.5]).unwrap().error_bound < 1e-12);
 }
 
-/// The columns of a transpose that the GPU has computed are read there only: by the product and by the certificate.
+/// Unless the host reads them, the columns of a transpose that the GPU has computed are read there only: by the product and by the
+/// certificate.
 #[test]
 fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
     let gpu = gpu();
@@ -646,20 +648,37 @@ fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
     let ones = |graph: Csr| Csr::with_pattern(Arc::clone(graph.pattern()), Values::Ones).unwrap();
     let graph = |what: &str| ones(open(what));
     let parallel = open("rmat:scale=12,edges=300000");
+    let weighted = |graph: &Csr, single: bool| {
+        let weights = (0..graph.nnz()).map(|entry| (1 + entry % 11) as f64 / (1 + entry % 7) as f64);
+        let values = match single {
+            true => Values::F32(weights.map(|weight| weight as f32).collect()),
+            false => Values::F64(weights.collect()),
+        };
+        Csr::with_pattern(Arc::clone(graph.pattern()), values).unwrap()
+    };
     // All links lead to the last of many vertices, or come from one.
     let star = ones(unweighted(100_000, (0..99_999).map(|i| (i, 99_999))));
     let hub = ones(unweighted(70_000, (1..70_000).map(|i| (0, i))));
-    for (name, graph) in [
-        ("many links of one vertex", graph("rmat:scale=16,factor=16")),
-        ("more than 65,536 vertices", graph("uniform:n=70000,row=9")),
-        ("a grid", graph("poisson2d:300x300")),
-        ("parallel links", parallel),
-        ("one target", star),
-        ("one source", hub),
+    let (scattered, grid) = (graph("uniform:n=70000,row=9"), graph("poisson2d:300x300"));
+    let (heavy, repeated) = (weighted(&scattered, false), weighted(&parallel, false));
+    for (name, host_reads, graph) in [
+        ("many links of one vertex", false, graph("rmat:scale=16,factor=16")),
+        ("weights, many links of one vertex", false, weighted(&graph("rmat:scale=16,factor=16"), false)),
+        ("weights in single precision", true, weighted(&scattered, true)),
+        ("weights", false, heavy),
+        ("more than 65,536 vertices", false, scattered),
+        ("a grid", false, grid.clone()),
+        ("a grid that the host reads", true, grid),
+        ("weights of parallel links", false, repeated),
+        ("parallel links that the host reads", true, parallel.clone()),
+        ("parallel links", false, parallel),
+        ("one target", false, star),
+        ("one source", false, hub),
     ] {
         let graph = Arc::new(graph);
         let mut calls = 0;
-        let transpose = gpu.transposed(&graph, 0, &mut || calls += 1).unwrap().expect(name);
+        let made = gpu.transposed(&graph, (0, host_reads), &mut || calls += 1);
+        let transpose = made.unwrap().expect(name);
         assert_eq!(calls, 1, "{name}");
         let loops = |i: usize| graph.row_columns(i).iter().filter(|&&j| j as usize == i).count();
         assert_eq!(transpose.loops, (0..graph.rows()).map(loops).sum::<usize>() as u64, "{name}");
@@ -671,7 +690,8 @@ fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
             weights.map(|weight| weight / sum).collect()
         };
         let of = |links: &Links| {
-            let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, "pull").unwrap();
+            let backend = if matches!(links.incoming().values(), Values::Ones) { "pull" } else { "csr" };
+            let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend).unwrap();
             let operator = choice.build::<Cuda, f64>(&gpu, links.incoming(), 0).unwrap();
             power::<Cuda, f64>(operator, &plain(links), false, &rule(1e-10), &mut []).unwrap()
         };
@@ -703,5 +723,27 @@ fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
         assert!(bits(&there_ranks.ranks) == bits(&here_ranks.ranks), "{name}");
         assert_eq!(there_ranks.certificate, here_ranks.certificate, "{name}");
         assert!(there.incoming() == here.incoming(), "{name}: the host's transpose");
+    }
+}
+
+/// The GPU transposes the graph and computes the certificate, which takes the weights as they are given, whatever the backend multiplies.
+#[test]
+fn ranks_of_a_graph_with_weights_on_the_gpu_are_certified_with_its_weights_in_every_precision() {
+    drop(gpu());
+    let links = (0..200_000).map(|i| (i * 7 % 50_000, i * i % 49_999, (1 + i % 13) as f64 / 7.0));
+    let graph = graph(50_000, &links.collect::<Vec<_>>());
+    let links = Links::new(&graph).unwrap();
+    for precision in [Precision::F64, Precision::Mixed, Precision::F32] {
+        let tol = if precision == Precision::F64 { 1e-10 } else { 1e-4 };
+        let solve = |backend| {
+            let pagerank = Pagerank::new(&Matrix::from(graph.clone())).device("cuda").backend(backend);
+            pagerank.precision(precision).tol(tol).solve().unwrap()
+        };
+        for backend in ["auto", "csr", "sell"] {
+            let found = solve(backend);
+            assert!(found.converged(), "{backend}, {precision:?}");
+            let certificate = certify(&plain(&links), found.ranks()).unwrap();
+            assert_eq!(found.outcome().certificate, certificate, "{backend}, {precision:?}");
+        }
     }
 }

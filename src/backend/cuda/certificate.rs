@@ -66,11 +66,13 @@ impl Step {
 
 /// Returns the kernels of this module, for ahead-of-time compilation.
 pub(super) fn sources() -> Vec<KernelSource> {
-    let rows = [false, true].map(|wide| kernel().source(&Types::new(Real::F64, None, wide).csr()));
-    rows.into_iter().chain(Step::ALL.map(Step::source)).collect()
+    let values = [None, Some(Real::F32), Some(Real::F64)];
+    let types =
+        [false, true].into_iter().flat_map(|wide| values.map(|value| Types::new(Real::F64, value, wide)));
+    types.map(|types| kernel().source(&types.csr())).chain(Step::ALL.map(Step::source)).collect()
 }
 
-/// Returns the kernels for a graph with offsets of 32 bits.
+/// Returns the kernels for a graph without weights whose offsets have 32 bits.
 pub(super) fn usual_sources() -> Vec<KernelSource> {
     let rows = kernel().source(&Types::new(Real::F64, None, false).csr());
     std::iter::once(rows).chain(Step::ALL.map(Step::source)).collect()

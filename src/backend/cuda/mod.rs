@@ -35,7 +35,7 @@ use crate::device::cuda::{CudaSlots, CudaVector};
 use crate::device::sweep::dot_sweep;
 use crate::device::{Op, Sweep};
 use crate::error::{Error, Result};
-use crate::format::{Csr, Values};
+use crate::format::Csr;
 use crate::operator::{DotInto, Inflow, Residuals};
 use crate::scalar::Scalar;
 use form::{AnyForm, Ending, Real, Types};
@@ -78,7 +78,7 @@ pub(crate) fn kernels_of_verdicts() -> Vec<KernelSource> {
 
 /// Returns the kernels that transpose a graph without weights, and certify its ranks.
 pub(crate) fn kernels_of_graphs() -> Vec<KernelSource> {
-    [transpose::sources(), certificate::usual_sources()].concat()
+    [transpose::usual_sources(), certificate::usual_sources()].concat()
 }
 
 /// Returns the forms of the studies' kernels, each with the name of the backend that launches it.
@@ -115,23 +115,23 @@ pub(super) fn is_symmetric(device: &Cuda, matrix: &Arc<Csr>) -> Result<Option<bo
     Resident::existing(device, matrix).map(|resident| resident.is_symmetric()).transpose()
 }
 
-/// Returns the transpose of a graph, computed on the device; none if the host transposes it in less time. Calls `meanwhile` at most once,
-/// while the device works.
+/// Returns the transpose of a graph, computed on the device; none if the host transposes it in less time. Its columns may stay there
+/// unless `host_reads`. Calls `meanwhile` at most once, while the device works.
 pub(super) fn transposed(
     device: &Cuda,
     graph: &Arc<Csr>,
-    reserve: u64,
+    (reserve, host_reads): (u64, bool),
     meanwhile: &mut dyn FnMut(),
 ) -> Result<Option<Transposed>> {
     match graph.nnz() >= FEW && transpose::can_transpose(graph) {
-        true => transpose::transposed(device, graph, reserve, meanwhile).map(Some),
+        true => transpose::transposed(device, graph, (reserve, host_reads), meanwhile).map(Some),
         false => Ok(None),
     }
 }
 
 /// Returns what computes the sums of certificates on the device; none for links that the host is faster with.
 pub(super) fn inflow(device: &Cuda, incoming: &Arc<Csr>, reserve: u64) -> Result<Option<Box<dyn Inflow>>> {
-    if !(matches!(incoming.values(), Values::Ones) && sums_rows_fast(incoming)) {
+    if !sums_rows_fast(incoming) {
         return Ok(None);
     }
     Ok(Some(Box::new(certificate::OnDevice::new(device, incoming, reserve)?)))

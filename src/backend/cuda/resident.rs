@@ -199,6 +199,11 @@ impl Resident {
         self.pattern.array(index)
     }
 
+    /// Returns the values; none if they are of another type, or all ones.
+    pub fn values<E: InKernels>(&self) -> Option<CudaArray<E>> {
+        self.values.array(0)
+    }
+
     /// Returns the arrays under the names that the kernels of `csr` have for them. They are shared, not copied, except for narrow
     /// columns. Fails if `reserve` bytes do not stay free.
     pub fn compressed(&self, columns: Columns, reserve: u64) -> Result<DeviceArrays> {

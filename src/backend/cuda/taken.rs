@@ -144,7 +144,7 @@ unsafe fn rows<O: Offset + InKernels>(device: &Cuda, given: &LentRows) -> Result
         }
     };
     let (host_offsets, host_columns) = (O::wrap(offsets.to_host()?), columns.to_host()?);
-    let pattern = Arc::new(Pattern::checked_elsewhere((rows, given.cols), host_offsets, host_columns));
+    let pattern = Arc::new(Pattern::checked_elsewhere((rows, given.cols), host_offsets, host_columns, false));
     let copy = resident::written_pattern(offsets, columns);
     resident::register(&pattern, &copy);
     let matrix = Arc::new(Csr::with_pattern(pattern, values)?);

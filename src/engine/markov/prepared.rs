@@ -11,6 +11,7 @@ use crate::device::Ranks;
 use crate::engine::device::{DeviceHandle, on_device};
 use crate::engine::running::{BackendOrder, Chosen, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
+use crate::engine::transpose::transposed_there;
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::Result;
@@ -68,7 +69,17 @@ impl Analysed {
             Analysed::OverRanks(chain) => return chain.prepare(recipe, class, phases),
         };
         let extracting = profile::begin(Phase::Build);
-        let incoming = chain.within(class)?;
+        let steps = chain.steps_within(class)?;
+        let there = match recipe.method {
+            ChainMethod::Power => transposed_there(&recipe.device, &steps, (VECTORS, true), &mut || ())?,
+            ChainMethod::GaussSeidel | ChainMethod::Aggregation => None,
+        };
+        // The copy of the transpose stays on the device until the operator uses it.
+        let (incoming, kept) = match there {
+            Some(there) => (there.matrix, Some(there.kept)),
+            None => (Arc::new(steps.transposed()?), None),
+        };
+        drop(steps);
         let (iterate, chosen): (Iterate, Chosen) = match recipe.method {
             ChainMethod::Power => {
                 let narrow = recipe.precision.narrow_values();
@@ -92,6 +103,7 @@ impl Analysed {
                 (iterate, Chosen::none())
             }
         };
+        drop(kept);
         Ok(PreparedClass { incoming, rows: None, parts: None, iterate, chosen })
     }
 }

@@ -4,17 +4,18 @@ use super::each::RanksEach;
 use super::iterate::{Iterate, named};
 use super::ranks::{Facts, GraphFacts, Ranks};
 use super::{Graph, Pagerank, RankMethod, Repeated, SelfLoops, Settings, over_ranks};
-use crate::backend::{Choice, Host, Pick, Transposed};
-use crate::device::{self, Device};
+use crate::backend::{Choice, Pick};
+use crate::device;
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::matrix::Matrix;
 use crate::engine::memory;
 use crate::engine::running::{BackendOrder, Chosen, Running, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
+use crate::engine::transpose::transposed_there;
 use crate::engine::tune::Choosing;
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
-use crate::error::{Error, GpuError, Result};
+use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Phase};
 use crate::operator::Inflow;
@@ -47,17 +48,18 @@ pub(super) struct Prepared {
 /// The iteration, what was chosen for it, and what computes the certificate's sums on a device.
 type PowerIteration = (Iterate, Chosen, Option<Box<dyn Inflow>>);
 
-/// Prepares power iteration with an operator of a backend.
+/// Prepares power iteration with an operator of a backend. The certificate is computed with the links in double precision.
 fn by_power<D: Pick<T>, T: Scalar>(
     device: &Arc<Shared<D>>,
     order: &BackendOrder<'_>,
-    matrix: &Arc<Csr>,
+    exact: &Arc<Csr>,
     (vectors, extrapolate): (usize, bool),
     phases: &mut Phases,
 ) -> Result<PowerIteration> {
-    let (operator, chosen) = operator::<D, T>(device, order, matrix, vectors, phases)?;
-    let reserve = memory::vectors(vectors, matrix.rows(), size_of::<T>());
-    let inflow = device.acquire()?.inflow(matrix, reserve).unwrap_or_else(|error| {
+    let matrix = if order.precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
+    let (operator, chosen) = operator::<D, T>(device, order, &matrix, vectors, phases)?;
+    let reserve = memory::vectors(vectors, exact.rows(), size_of::<T>());
+    let inflow = device.acquire()?.inflow(exact, reserve).unwrap_or_else(|error| {
         log::info!("the host computes the certificate, which takes longer: {error}");
         None
     });
@@ -76,31 +78,6 @@ fn by_power<D: Pick<T>, T: Scalar>(
         }
     });
     Ok((iterate, chosen, inflow))
-}
-
-/// Returns the transpose of a graph, computed on the device; none if the host transposes it. Leaves memory for `vectors` vectors. Calls
-/// `meanwhile` at most once, while the device works.
-fn transposed_there(
-    device: &DeviceHandle,
-    graph: &Arc<Csr>,
-    vectors: usize,
-    meanwhile: &mut dyn FnMut(),
-) -> Result<Option<Transposed>> {
-    let reserve = memory::vectors(vectors, graph.rows(), size_of::<f64>());
-    match &device.0 {
-        Opened::Cpu(_) => Ok(None),
-        Opened::Cuda(device) => {
-            let device = device.acquire()?;
-            device.enter()?;
-            device.transposed(graph, reserve, meanwhile).or_else(|error| match error {
-                Error::Gpu(GpuError::DeviceMemory { .. }) => {
-                    log::warn!("the host transposes the graph, which takes longer: {error}");
-                    Ok(None)
-                }
-                other => Err(other),
-            })
-        }
-    }
 }
 
 /// Refuses settings that several personalisations do not support.
@@ -177,6 +154,7 @@ impl Prepared {
         let vectors = vectors(settings.dangling, true, extrapolate) * running.request.columns;
         // Backends other than `pull` read the transpose on the host, and `pull` does so for columns near the diagonal.
         let pulls = (backend.is_auto() && running.request.columns == 1) || backend.entry.name == "pull";
+        let host_reads = !(pulls && Links::are_scattered(&csr));
         // A GPU counts the loops of the graph that it transposes. The host does the rest meanwhile, but not during the copy of the
         // graph, whose bandwidth it would take.
         let counts_there = Arc::ptr_eq(&csr, &graph.csr) && !csr.pattern().has_repeats();
@@ -185,13 +163,15 @@ impl Prepared {
             out = Some(Links::weights_out(&csr));
             graph_facts = (!counts_there).then(|| GraphFacts::of(&graph, None));
         };
-        let there = match pulls && !reorder && Links::are_scattered(&csr) {
-            true => transposed_there(&device, &csr, vectors, &mut meanwhile)?,
-            false => None,
+        let there = match reorder {
+            true => None,
+            false => transposed_there(&device, &csr, (vectors, host_reads), &mut meanwhile)?,
         };
         let loops = there.as_ref().filter(|_| counts_there).map(|there| there.loops);
         let graph_facts = graph_facts.unwrap_or_else(|| GraphFacts::of(&graph, loops));
         drop(graph);
+        // The copy of the transpose stays on the device until the operator and the certificate use it.
+        let kept = there.as_ref().map(|there| Arc::clone(&there.kept));
         let links = match there {
             Some(there) => {
                 let out = out.unwrap_or_else(|| Links::weights_out(&csr));
@@ -213,16 +193,15 @@ impl Prepared {
             }
             RankMethod::Power | RankMethod::Extrapolated => {
                 let exact = links.incoming();
-                let matrix =
-                    if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
                 drop(sorting);
                 let (choosing, columns) = (running.choosing, running.request.columns);
                 let order =
                     BackendOrder { backend: &backend, precision, choosing, columns, one_by_one: false };
                 let phases = &mut running.phases;
                 let (iterate, chosen, inflow) = on_device!(device, precision, |held, D, T| {
-                    by_power::<D, T>(held, &order, &matrix, (vectors, extrapolate), phases)
+                    by_power::<D, T>(held, &order, exact, (vectors, extrapolate), phases)
                 })?;
+                drop(kept);
                 if let Some(inflow) = inflow {
                     links.compute_on_device(inflow);
                 }
@@ -276,13 +255,12 @@ impl Prepared {
         }
         let Facts { settings, precision, .. } = &*self.facts;
         let exact = self.links.incoming();
-        let matrix = if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
         let (precision, choosing) = (*precision, *choosing);
         let order = BackendOrder { backend, precision, choosing, columns: k, one_by_one: false };
         let vectors = vectors(settings.dangling, true, false) * k;
         let phases = &mut Phases::default();
         let (iterate, chosen, _) = on_device!(self.device, precision, |held, D, T| {
-            by_power::<D, T>(held, &order, &matrix, (vectors, false), phases)
+            by_power::<D, T>(held, &order, exact, (vectors, false), phases)
         })?;
         self.several = Some((iterate, Arc::new(Facts { chosen, ..Facts::clone(&self.facts) })));
         Ok(())

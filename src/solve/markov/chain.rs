@@ -64,10 +64,15 @@ impl Chain {
     /// Returns the chain within one closed class, transposed: entry (i, j) is the probability of the step from the j-th of its
     /// states to the i-th.
     pub fn within(&self, class: &Closed) -> Result<Arc<Csr>> {
-        if class.states.len() == self.steps.rows() {
-            return Ok(Arc::new(self.steps.transposed()?));
+        Ok(Arc::new(self.steps_within(class)?.transposed()?))
+    }
+
+    /// Returns the steps within one closed class.
+    pub fn steps_within(&self, class: &Closed) -> Result<Arc<Csr>> {
+        match class.states.len() == self.steps.rows() {
+            true => Ok(Arc::clone(&self.steps)),
+            false => self.steps.submatrix(&class.states).map(Arc::new),
         }
-        Ok(Arc::new(self.steps.submatrix(&class.states)?.transposed()?))
     }
 }
 

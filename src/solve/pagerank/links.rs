@@ -71,12 +71,12 @@ impl Links {
     /// Builds the links of a graph in which entry (i, j) is the link from i to j.
     pub fn new(graph: &Csr) -> Result<Links> {
         let out = Links::weights_out(graph)?;
-        Ok(Links::with_transpose(graph.transposed()?, out))
+        Ok(Links::with_transpose(Arc::new(graph.transposed()?), out))
     }
 
     /// Builds the links of a graph from its transpose and the result of [`weights_out`](Links::weights_out).
-    pub fn with_transpose(transpose: Csr, out: Vec<f64>) -> Links {
-        Links { incoming: Arc::new(transpose), of_rank: None, out, order: None, there: None }
+    pub fn with_transpose(transpose: Arc<Csr>, out: Vec<f64>) -> Links {
+        Links { incoming: transpose, of_rank: None, out, order: None, there: None }
     }
 
     /// Checks a graph, and returns the sum of the weights of the links out of each vertex.
@@ -213,16 +213,29 @@ impl Links {
 
 /// Checks the weights, and computes the sum of the weights of the links out of each vertex. The rows begin with vertex `first`.
 fn checked_weights(graph: &Csr, first: usize) -> Result<Vec<f64>> {
-    check_weights(graph, first)?;
     if matches!(graph.values(), Values::Ones) {
         return Ok(graph.map_rows(|i| graph.row_range(i).len() as f64));
     }
-    let out = graph.map_rows(|i| sum(graph.row(i).map(|(_, weight)| weight)));
+    let valid = |weight: f64| weight >= 0.0 && weight.is_finite();
+    // The sum of the weights; NaN if one of them is not valid.
+    let out = graph.map_rows(|i| {
+        let mut all_valid = true;
+        let sum = sum(graph.row(i).map(|(_, weight)| weight).inspect(|weight| all_valid &= valid(*weight)));
+        if all_valid { sum } else { f64::NAN }
+    });
     // Outside this range, the fractions of a rank would lose digits.
     let far = |sum: &f64| *sum != 0.0 && !WEIGHTS.contains(sum);
-    let Some(vertex) = out.iter().position(far) else { return Ok(out) };
-    let reason = format!("their weights sum to {:e}; scale them to between 1e-280 and 1e280", out[vertex]);
-    Err(ChainError::LinkWeights { vertex: (first + vertex) as u64, to: None, reason }.into())
+    let Some(i) = out.par_iter().position_first(far) else { return Ok(out) };
+    let (to, reason) = match graph.row(i).find(|(_, weight)| !valid(*weight)) {
+        Some((to, weight)) => {
+            (Some(to as u64), format!("its weight is {weight}, and must be finite and not negative"))
+        }
+        None => {
+            let sum = out[i];
+            (None, format!("their weights sum to {sum:e}; scale them to between 1e-280 and 1e280"))
+        }
+    };
+    Err(ChainError::LinkWeights { vertex: (first + i) as u64, to, reason }.into())
 }
 
 fn check_square(graph: &Csr) -> Result<()> {
@@ -230,20 +243,6 @@ fn check_square(graph: &Csr) -> Result<()> {
         true => Ok(()),
         false => Err(Error::NotSquare { rows: graph.rows(), cols: graph.cols(), solver: "pagerank" }),
     }
-}
-
-/// Checks that all weights are finite and not negative.
-fn check_weights(graph: &Csr, first: usize) -> Result<()> {
-    if matches!(graph.values(), Values::Ones) {
-        return Ok(());
-    }
-    let fault = |i: usize| graph.row(i).find(|(_, weight)| !(*weight >= 0.0 && weight.is_finite()));
-    let faults = graph.map_rows(|i| fault(i).is_some());
-    let Some(vertex) = faults.iter().position(|&fault| fault) else { return Ok(()) };
-    let (to, weight) = fault(vertex).unwrap_or_default();
-    let reason = format!("its weight is {weight}, and must be finite and not negative");
-    let vertex = (first + vertex) as u64;
-    Err(ChainError::LinkWeights { vertex, to: Some(to as u64), reason }.into())
 }
 
 /// Returns the vertices by decreasing number of outgoing links, then by decreasing number of incoming links, if this order is
