@@ -2,9 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::memory::{reserved, try_reserve, zeroed};
-use bytemuck::Zeroable;
+use bytemuck::{Pod, Zeroable};
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
+use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -248,6 +249,18 @@ pub(crate) fn split_front<'a, T>(slice: &mut &'a mut [T], n: usize) -> &'a mut [
     let (front, rest) = std::mem::take(slice).split_at_mut(n);
     *slice = rest;
     front
+}
+
+/// Does the same as [`zeros`], but all threads of the pool touch the pages of a long array, so that fewer threads can then fill it. The
+/// system clears a page when it is first touched, which takes longer than a copy into it.
+pub(crate) fn touched_zeros<T: Pod>(n: usize) -> Result<Vec<T>> {
+    const PAGE: usize = 4096;
+    /// Bytes that a thread touches as one task.
+    const TASK: usize = 2 << 20;
+    let mut array = zeros(n)?;
+    let tasks = bytemuck::cast_slice_mut::<T, u8>(&mut array).chunks_mut(TASK).collect();
+    run_all(tasks, |bytes: &mut [u8]| bytes.iter_mut().step_by(PAGE).for_each(|byte| *byte = black_box(0)));
+    Ok(array)
 }
 
 /// Allocates `n` zeros, which the system provides page by page as they are touched. Fails if there is not enough memory.

@@ -4,7 +4,7 @@ use super::driver::{bind, call, fault};
 use super::{Cuda, Gpu};
 use crate::device::{Device, Kept};
 use crate::error::{Error, GpuError, Result};
-use crate::parallel::zeros;
+use crate::parallel::touched_zeros;
 use bytemuck::Pod;
 use cudarc::driver::{CudaSlice, DevicePtr, sys};
 use std::marker::PhantomData;
@@ -161,7 +161,7 @@ impl<T: Pod> CudaArray<T> {
 
     /// Copies the array to the host, and waits for it.
     pub(crate) fn to_host(&self) -> Result<Vec<T>> {
-        let mut host = zeros(self.len)?;
+        let mut host = touched_zeros(self.len)?;
         self.copy_out(&mut host)?;
         Ok(host)
     }
@@ -250,7 +250,7 @@ impl Cuda {
     /// # Safety
     /// At `address` are `len` elements in memory of this device, which nothing writes meanwhile.
     pub(crate) unsafe fn fetched<T: Pod>(&self, address: u64, len: usize) -> Result<Vec<T>> {
-        let mut host = zeros(len)?;
+        let mut host = touched_zeros(len)?;
         if len > 0 {
             // SAFETY: as the caller promises.
             unsafe { self.copy_from(address, bytemuck::cast_slice_mut(&mut host))? };
