@@ -5,7 +5,7 @@
 //               links. A warp takes a row. Its lanes load 32 contributions together, and those of the next turn before they add: in a
 //               long row, the loads would otherwise take most of the time. The host has SUMS sums of every SUMS-th term; each lane
 //               computes one.
-//   CONTRIBUTE  The contribution of each vertex along a link. A thread takes a vertex.
+//   CONTRIBUTE  The contribution of each vertex along a link of weight 1. A thread takes a vertex.
 //   BEFORE      Sums over x: of the vertices without links, and of all.
 //   AFTER       Sums over F(x) - x: of its magnitudes, and of the magnitudes of the terms that are rounded.
 //

@@ -310,6 +310,17 @@ def speed(machine, study, sweep, matrix, where, what, same=""):
             f"{median(rival) / median(auto):.2f}", f"{share(auto):.0f} %"]
 
 
+def whole(machine, sweep, matrix, where, what):
+    """The same for a whole solve, from the matrix in memory to the verified answer; other programs are the rivals."""
+    cells = by_matrix(timed(cases(machine, "end-to-end", sweep))).get(matrix)
+    if cells is None:
+        raise Absent(f"{matrix} in results/{machine}/bench/end-to-end.json")
+    total = lambda row: row["total_seconds"]
+    auto, rival = cells["auto"], min((row for row in cells.values() if row["program"] != "solver"), key=total)
+    return [f"{what}, `{matrix}`", where, time_in_words(total(auto)), f"{time_in_words(total(rival))} ({rival['label']})",
+            f"{total(rival) / total(auto):.2f}", ""]
+
+
 def speed_table():
     cg, iteration = " in the same CG", " in the same iteration"
     rows = [
@@ -320,6 +331,10 @@ def speed_table():
         speed("h200", "spmv", "gpu", "hex27:48x48x50,dof=3", "H200", "y = A x"),
         speed("h200", "spmv", "gpu", "poisson2d:4000x4000", "H200", "y = A x"),
         speed("h200", "pagerank", "gpu", "rmat:scale=22,edges=64000000", "H200", "PageRank iteration", iteration),
+        whole("cpu", "cg on the CPU", "elasticity3d:32x32x32", "2 CPU cores", "whole CG"),
+        whole("cpu", "pagerank on the CPU", "rmat:scale=20,edges=16000000", "2 CPU cores", "whole PageRank"),
+        whole("h200", "cg", "hex27:48x48x50,dof=3", "H200", "whole CG"),
+        whole("h200", "pagerank", "rmat:scale=22,edges=64000000", "H200", "whole PageRank"),
     ]
     return markdown(["computation", "machine", "solver", "best rival", "speed-up", "of the limit"], rows)
 

@@ -93,7 +93,7 @@ def four():
 MESSAGE, SHARED = 0.33 * US, 10e9
 # solve, milliseconds of one rank with one thread, of one process with two threads, and of two ranks; numbers that a rank receives, sums
 CPU = [
-    ("CG, `poisson2d:1000x1000`", None, 1.80, 1.82, 1000, 2),
+    ("CG, `poisson2d:1000x1000`", None, 2.116, 2.230, 1000, 2),
     ("CG, `elasticity3d:32x32x32`", 2.906, 1.465, 1.651, 3072, 2),
     ("CG, Laplacian of 1000 x 1000 points, a file", None, 1.56, 1.64, 1000, 2),
     ("CG, hexahedra of 32 x 32 x 32 nodes, a file", None, 1.31, 1.35, 3072, 2),

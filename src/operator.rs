@@ -75,13 +75,14 @@ pub struct RankMap<'a> {
     pub keeps: bool,
 }
 
-/// Computes the sums of PageRank's certificate for one graph, on a device, by other code than that of a backend. The
-/// bits are those of the host's computation.
+/// Computes the sums of PageRank's certificate for one graph, on a device, by other code than that of a backend. The bits are those of
+/// the host's computation.
 pub trait Inflow: Send {
     /// Writes for each vertex the sum of the contributions of the vertices that link to it, times the weights of the links.
     fn compute(&mut self, contributions: &[f64], inflow: &mut [f64]) -> Result<()>;
 
-    /// Takes the ranks x and the sum of the weights of the links out of each vertex. Returns the sums of x over the vertices without links, and over all.
+    /// Takes the ranks x and the sum of the weights of the links out of each vertex. Returns the sums of x over the vertices without links,
+    /// and over all.
     fn begin(&mut self, x: &[f64], out: &[f64]) -> Result<[PartSums; 2]>;
 
     /// Returns the sums of |F(x) - x|, and of the magnitudes of the terms that are rounded, for x of the last call of `begin`.

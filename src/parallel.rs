@@ -251,8 +251,8 @@ pub(crate) fn split_front<'a, T>(slice: &mut &'a mut [T], n: usize) -> &'a mut [
     front
 }
 
-/// Does the same as [`zeros`], but all threads of the pool touch the pages of a long array, so that fewer threads can then fill it. The
-/// system clears a page when it is first touched, which takes longer than a copy into it.
+/// Does the same as [`zeros`], but all threads of the pool touch the pages of a long array, so that fewer threads can then fill it: the
+/// system clears a page when it is first touched.
 pub(crate) fn touched_zeros<T: Pod>(n: usize) -> Result<Vec<T>> {
     const PAGE: usize = 4096;
     /// Bytes that a thread touches as one task.

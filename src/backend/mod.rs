@@ -218,7 +218,7 @@ pub trait Host: Device {
         Ok(None)
     }
     /// Returns the transpose of a graph, computed on the device; none if the host transposes it. If `host_reads` is false, the host may
-    /// have to compute the columns of the transpose when it reads them. Calls `meanwhile` at most once, while the device works and the host
+    /// have to compute the columns of the transpose when it reads them, if the graph has no weights. Calls `meanwhile` at most once, while the device works and the host
     /// waits. Fails if the device lacks memory for it and `reserve` bytes more.
     fn transposed(
         &self,

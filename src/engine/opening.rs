@@ -1,7 +1,7 @@
 //! Opening a device, and compiling kernels for it, while its user reads a matrix.
 
 use super::device::{DeviceHandle, DeviceName, Request, Settled};
-use crate::backend::cuda::{kernels_of_graphs, kernels_of_verdicts};
+use crate::backend::cuda::{kernels_of_chains, kernels_of_graphs, kernels_of_verdicts, kernels_of_weights};
 use crate::device::cuda::modules::KernelSource;
 use crate::device::cuda::{compile_ahead, sweep_kernel};
 use crate::device::{Sweep, stream};
@@ -44,8 +44,9 @@ impl Ahead {
         let measured = kernels_of::<f64>(stream::OF_REPORTS);
         match self {
             Ahead::System(_) => [sweeps, kernels_of_verdicts(), measured].concat(),
-            Ahead::Ranks => [kernels_of_graphs(), sweeps, measured].concat(),
-            Ahead::Chain => [sweeps, measured].concat(),
+            // Only some graphs have weights.
+            Ahead::Ranks => [kernels_of_graphs(), sweeps, measured, kernels_of_weights()].concat(),
+            Ahead::Chain => [kernels_of_chains(), sweeps, measured].concat(),
         }
     }
 }
@@ -128,8 +129,15 @@ mod tests {
         assert_eq!(names(&jacobi)[0], "sweep_cg_residual_pre");
         assert!(names(&Request { columns: 4, ..Request::default() }).is_empty());
         let single = Request { precision: Precision::F32, ..Request::default() };
-        let scalar = |request: &Request| Ahead::Chain.kernels(request)[0].defines[0].1.clone();
+        let scalar = |request: &Request| {
+            let kernels = Ahead::Chain.kernels(request);
+            kernels.iter().find(|kernel| kernel.name.starts_with("sweep")).unwrap().defines[0].1.clone()
+        };
         assert_eq!([scalar(&request), scalar(&single)], ["double", "float"]);
-        assert_eq!(Ahead::Ranks.kernels(&request)[0].name, "link_sources");
+        for ahead in [Ahead::Ranks, Ahead::Chain] {
+            let kernels = ahead.kernels(&request);
+            assert_eq!(kernels[0].name, "link_sources");
+            assert!(kernels.iter().any(|kernel| kernel.name == "link_weights"), "{ahead:?}");
+        }
     }
 }

@@ -145,7 +145,7 @@ pub(super) fn residuals<D: Host>(
     reserve: u64,
 ) -> Option<Box<dyn Residuals>> {
     device.residuals(matrix, below, reserve).unwrap_or_else(|error| {
-        log::info!("the host computes the residuals, which takes longer: {error}");
+        log::warn!("the host computes the residuals, which takes longer: {error}");
         None
     })
 }

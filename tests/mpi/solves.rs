@@ -32,6 +32,22 @@ fn one_to_four_ranks_take_about_the_iterations_of_one_process_and_write_its_answ
 }
 
 #[test]
+fn every_method_takes_about_the_iterations_of_one_process_on_one_to_four_ranks() {
+    let block_jacobi = ["cg", "--precond", "block-jacobi:block=4"];
+    for args in [&block_jacobi[..], &["minres"], &["cg", "--variant", "pipelined"]] {
+        let args = [args, &["--matrix", "poisson2d:120x120", "--rhs", "random:1"]].concat();
+        let (code, one) = solve(1, &args);
+        assert_eq!(code, 0, "{one}");
+        for ranks in 2..=4 {
+            let (code, report) = solve(ranks, &args);
+            assert_eq!((code, &report["converged"]), (0, &true.into()), "{args:?}: {report}");
+            let (expected, got) = (iterations(&one), iterations(&report));
+            assert!((got - expected).abs() <= 0.01 * expected, "{args:?}, {ranks}: {got} and {expected}");
+        }
+    }
+}
+
+#[test]
 fn bits_are_the_same_in_every_run_with_the_same_number_of_ranks() {
     let folder = tempfile::tempdir().unwrap();
     for args in [&["cg", "--precond", "jacobi"][..], &["minres"], &["cg", "--variant", "pipelined"]] {

@@ -1,5 +1,6 @@
 //! PageRank and Markov chains through the engine, as front-ends call it.
 
+use crate::common::each_backend::gpu;
 use crate::common::vectors::bits;
 use crate::common::zoo;
 use solver::device::Cpu;
@@ -293,5 +294,35 @@ fn graphs_and_chains_are_solved_on_an_open_device_in_every_precision() {
         let chain = Matrix::open(CHAIN).unwrap();
         let found = markov(&chain).on(&device).precision(precision).tol(1e-4).solve().unwrap();
         assert!(found.converged(), "{precision:?}");
+    }
+}
+
+/// The GPU transposes chains with so many steps.
+#[test]
+fn chains_on_a_gpu_have_the_distributions_of_the_cpu_in_every_precision_and_class() {
+    drop(gpu());
+    let band = zoo::generated("blockband:n=2000,block=5,density=0.05");
+    assert!(band.nnz() > 100_000);
+    let steps = |shift: usize| {
+        let of_row = |i: usize| band.row(i).map(move |(j, p)| (shift + i, shift + j, p));
+        (0..band.rows()).flat_map(of_row).collect::<Vec<_>>()
+    };
+    let one = Matrix::from_triplets(2000, 2000, steps(0)).unwrap();
+    let two = Matrix::from_triplets(4000, 4000, [steps(0), steps(2000)].concat()).unwrap();
+    for precision in [Precision::F64, Precision::Mixed, Precision::F32] {
+        let tol = if precision == Precision::F64 { 1e-10 } else { 1e-5 };
+        for chain in [&one, &two] {
+            let solve = |device| {
+                let markov = Markov::new(chain).of_classes(Classes::Each).device(device);
+                markov.precision(precision).tol(tol).solve().unwrap()
+            };
+            let (there, here) = (solve("cuda"), solve("cpu"));
+            assert!(there.converged() && there.classes().len() == chain.rows() / 2000, "{precision:?}");
+            for (there, here) in there.classes().iter().zip(here.classes()) {
+                let pairs = there.probabilities().iter().zip(here.probabilities());
+                let apart: f64 = pairs.map(|(a, b)| (a - b).abs()).sum();
+                assert!(apart <= 1e3 * tol, "{precision:?}: {apart:e}");
+            }
+        }
     }
 }

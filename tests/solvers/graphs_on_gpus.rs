@@ -107,6 +107,10 @@ fn weights_self_loops_and_repeated_links_count_on_gpus() {
             check(&what, &with_repeats(), |p| p.self_loops(loops).duplicates(repeated));
         }
     }
+    // With so many links, the GPUs compute the sums of the certificate over them.
+    let links = (0..400_000_usize).map(|i| (i * 7 % 30_000, i * i % 29_989, (1 + i % 13) as f64 / 7.0));
+    let heavy = Matrix::from_triplets(30_000, 30_000, links).unwrap();
+    check("many links with weights", &heavy, |p| p);
 }
 
 #[test]

@@ -661,19 +661,32 @@ fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
     let hub = ones(unweighted(70_000, (1..70_000).map(|i| (0, i))));
     let (scattered, grid) = (graph("uniform:n=70000,row=9"), graph("poisson2d:300x300"));
     let (heavy, repeated) = (weighted(&scattered, false), weighted(&parallel, false));
-    for (name, host_reads, graph) in [
-        ("many links of one vertex", false, graph("rmat:scale=16,factor=16")),
-        ("weights, many links of one vertex", false, weighted(&graph("rmat:scale=16,factor=16"), false)),
-        ("weights in single precision", true, weighted(&scattered, true)),
-        ("weights", false, heavy),
-        ("more than 65,536 vertices", false, scattered),
-        ("a grid", false, grid.clone()),
-        ("a grid that the host reads", true, grid),
-        ("weights of parallel links", false, repeated),
-        ("parallel links that the host reads", true, parallel.clone()),
-        ("parallel links", false, parallel),
-        ("one target", false, star),
-        ("one source", false, hub),
+    let sinks = {
+        let Values::F64(mut weights) = heavy.values().clone() else { unreachable!("the weights are in f64") };
+        weights[..9000].fill(0.0);
+        weights.iter_mut().step_by(5).for_each(|weight| *weight = 0.0);
+        Csr::with_pattern(Arc::clone(heavy.pattern()), Values::F64(weights)).unwrap()
+    };
+    // The last value of a line is whether the GPU certifies, too. One long row takes longer there than all rows on the host.
+    for (name, host_reads, graph, certifies) in [
+        ("many links of one vertex", false, graph("rmat:scale=16,factor=16"), true),
+        (
+            "weights, many links of one vertex",
+            false,
+            weighted(&graph("rmat:scale=16,factor=16"), false),
+            true,
+        ),
+        ("weights in single precision", true, weighted(&scattered, true), true),
+        ("weights of 0", false, sinks, true),
+        ("weights", false, heavy, true),
+        ("more than 65,536 vertices", false, scattered, true),
+        ("a grid", false, grid.clone(), true),
+        ("a grid that the host reads", true, grid, true),
+        ("weights of parallel links", false, repeated, true),
+        ("parallel links that the host reads", true, parallel.clone(), true),
+        ("parallel links", false, parallel, true),
+        ("one target", false, star, false),
+        ("one source", false, hub, true),
     ] {
         let graph = Arc::new(graph);
         let mut calls = 0;
@@ -695,7 +708,9 @@ fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
             let operator = choice.build::<Cuda, f64>(&gpu, links.incoming(), 0).unwrap();
             power::<Cuda, f64>(operator, &plain(links), false, &rule(1e-10), &mut []).unwrap()
         };
-        if let Some(inflow) = gpu.inflow(there.incoming(), 0).unwrap() {
+        let inflow = gpu.inflow(there.incoming(), 0).unwrap();
+        assert_eq!(inflow.is_some(), certifies, "{name}");
+        if let Some(inflow) = inflow {
             // A device that fails would leave the certificate to the host.
             let mut alone = gpu.inflow(there.incoming(), 0).unwrap().unwrap();
             let (n, out) = (there.vertices() as f64, vec![1.0; there.vertices()]);
@@ -726,7 +741,7 @@ fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
     }
 }
 
-/// The GPU transposes the graph and computes the certificate, which takes the weights as they are given, whatever the backend multiplies.
+/// The certificate takes the weights as they are given, also where the backend multiplies weights in single precision.
 #[test]
 fn ranks_of_a_graph_with_weights_on_the_gpu_are_certified_with_its_weights_in_every_precision() {
     drop(gpu());
@@ -744,6 +759,24 @@ fn ranks_of_a_graph_with_weights_on_the_gpu_are_certified_with_its_weights_in_ev
             assert!(found.converged(), "{backend}, {precision:?}");
             let certificate = certify(&plain(&links), found.ranks()).unwrap();
             assert_eq!(found.outcome().certificate, certificate, "{backend}, {precision:?}");
+        }
+    }
+}
+
+#[test]
+fn the_gpu_transposes_rectangles_and_counts_their_diagonal() {
+    let gpu = gpu();
+    for (rows, cols) in [(300, 70_000), (70_000, 300)] {
+        let entries = (0..100_000).map(|i| (i * 7 % rows, i * i % cols, i as f64)).collect::<Vec<_>>();
+        let place = |of: fn(&(usize, usize, f64)) -> usize| entries.iter().map(|e| of(e) as u32).collect();
+        let values = entries.iter().map(|entry| entry.2).collect();
+        let coo = Coo::new(rows, cols, place(|e| e.0), place(|e| e.1), values).unwrap();
+        let matrix = Arc::new(coo.into_csr_with(Duplicates::Keep).unwrap());
+        for matrix in [Arc::clone(&matrix), Arc::new(matrix.to_f32())] {
+            let there = gpu.transposed(&matrix, (0, true), &mut || ()).unwrap().unwrap();
+            assert!(*there.matrix == matrix.transposed().unwrap(), "{rows} x {cols}");
+            let on_diagonal = |i: usize| matrix.row_columns(i).iter().filter(|&&j| j as usize == i).count();
+            assert_eq!(there.loops, (0..rows).map(on_diagonal).sum::<usize>() as u64, "{rows} x {cols}");
         }
     }
 }

@@ -74,8 +74,17 @@ pub(super) fn sources() -> Vec<KernelSource> {
 
 /// Returns the kernels for a graph without weights whose offsets have 32 bits.
 pub(super) fn usual_sources() -> Vec<KernelSource> {
-    let rows = kernel().source(&Types::new(Real::F64, None, false).csr());
-    std::iter::once(rows).chain(Step::ALL.map(Step::source)).collect()
+    std::iter::once(source_of(None)).chain(Step::ALL.map(Step::source)).collect()
+}
+
+/// Returns the further kernel for a graph with weights in double precision.
+pub(super) fn sources_of_weights() -> Vec<KernelSource> {
+    vec![source_of(Some(Real::F64))]
+}
+
+/// Returns the kernel that sums over links with such weights, or without weights; offsets have 32 bits.
+fn source_of(weights: Option<Real>) -> KernelSource {
+    kernel().source(&Types::new(Real::F64, weights, false).csr())
 }
 
 /// The links and the vectors of certificates.
@@ -88,7 +97,7 @@ pub(super) struct OnDevice {
     whole: Option<Whole>,
 }
 
-/// The ranks, the number of links out of each vertex, and the sums of parts.
+/// The ranks, the sum of the weights of the links out of each vertex, and the sums of parts.
 struct Whole {
     x: CudaArray<f64>,
     out: CudaArray<f64>,

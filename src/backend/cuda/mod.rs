@@ -81,6 +81,16 @@ pub(crate) fn kernels_of_graphs() -> Vec<KernelSource> {
     [transpose::usual_sources(), certificate::usual_sources()].concat()
 }
 
+/// Returns the further kernels that a graph with weights needs.
+pub(crate) fn kernels_of_weights() -> Vec<KernelSource> {
+    [transpose::sources_of_weights(), certificate::sources_of_weights()].concat()
+}
+
+/// Returns the kernels that transpose a chain.
+pub(crate) fn kernels_of_chains() -> Vec<KernelSource> {
+    [transpose::usual_sources(), transpose::sources_of_weights()].concat()
+}
+
 /// Returns the forms of the studies' kernels, each with the name of the backend that launches it.
 fn named_forms() -> Vec<(&'static str, AnyForm)> {
     let vectors = vector::forms().into_iter().map(|form| ("vector", form));
@@ -115,8 +125,8 @@ pub(super) fn is_symmetric(device: &Cuda, matrix: &Arc<Csr>) -> Result<Option<bo
     Resident::existing(device, matrix).map(|resident| resident.is_symmetric()).transpose()
 }
 
-/// Returns the transpose of a graph, computed on the device; none if the host transposes it in less time. Its columns may stay there
-/// unless `host_reads`. Calls `meanwhile` at most once, while the device works.
+/// Returns the transpose of a graph, computed on the device; none if the host transposes it in less time. Unless `host_reads`, the columns
+/// of a graph without weights may stay there. Calls `meanwhile` at most once, while the device works.
 pub(super) fn transposed(
     device: &Cuda,
     graph: &Arc<Csr>,

@@ -1,7 +1,8 @@
 //! The transpose of a graph on the GPU: a stable radix sort of the links by target.
 //!
-//! The offsets of the transpose come to the host, and the weights of links. The columns stay on the device if only operators and
-//! certificates there read them. If the host needs them after all, it transposes the graph itself.
+//! The offsets of the transpose come to the host, and for a graph with weights also its columns and weights. The columns of a graph
+//! without weights stay on the device if only operators and certificates there read them. If the host needs them after all, it
+//! transposes the graph itself.
 
 use super::arrays::DeviceArrays;
 use super::resident::{self, Resident};
@@ -45,8 +46,13 @@ impl Step {
     const USUAL: [Step; 6] =
         [Step::Sources, Step::Count, Step::AddUp, Step::Shift, Step::Move, Step::Offsets];
 
-    /// Returns the kernel. Its weights are of type `V`, if it takes weights.
-    fn source<V: InKernels>(self) -> KernelSource {
+    /// Returns the kernel, for a graph with weights in double precision if it takes weights.
+    fn source(self) -> KernelSource {
+        self.source_for::<f64>()
+    }
+
+    /// Returns the kernel, for a graph with weights of type `V`.
+    fn source_for<V: InKernels>(self) -> KernelSource {
         let array = |name| Parameter::scratch::<u32>(name);
         let count = |name| Parameter::value::<u64>(name);
         let shift = Parameter::value::<u32>("shift");
@@ -83,13 +89,18 @@ impl Step {
 
 /// Returns the kernels of this module, for ahead-of-time compilation.
 pub(super) fn sources() -> Vec<KernelSource> {
-    let weights = [Step::Weights.source::<f32>(), Step::Weights.source::<f64>()];
-    usual_sources().into_iter().chain([Step::Number.source::<f64>()]).chain(weights).collect()
+    let single = Step::Weights.source_for::<f32>();
+    [usual_sources(), sources_of_weights(), vec![single]].concat()
 }
 
 /// Returns the kernels for a graph without weights.
 pub(super) fn usual_sources() -> Vec<KernelSource> {
-    Step::USUAL.map(Step::source::<f64>).into()
+    Step::USUAL.map(Step::source).into()
+}
+
+/// Returns the further kernels for a graph with weights in double precision.
+pub(super) fn sources_of_weights() -> Vec<KernelSource> {
+    vec![Step::Number.source(), Step::Weights.source()]
 }
 
 fn launch<'a>(
@@ -98,7 +109,7 @@ fn launch<'a>(
     blocks: usize,
     add: impl FnOnce(&mut Arguments<'a>),
 ) -> Result<()> {
-    launch_source(device, &step.source::<f64>(), blocks, add)
+    launch_source(device, &step.source(), blocks, add)
 }
 
 fn launch_source<'a>(
@@ -148,7 +159,8 @@ struct Sorted {
     loops: CudaArray<u32>,
 }
 
-/// Returns the transpose of a graph that [`can_transpose`] accepts. Unless the host reads its columns, they are on the device only.
+/// Returns the transpose of a graph that [`can_transpose`] accepts. Unless the host reads the columns of a graph without weights, they are
+/// on the device only.
 /// Fails if `reserve` bytes do not stay free. Calls `meanwhile` before it waits for the device.
 pub(super) fn transposed(
     device: &Cuda,
@@ -162,8 +174,10 @@ pub(super) fn transposed(
         Values::Ones => 0,
         weights => (8 + weights.width()) * entries,
     };
+    // More than all arrays need at once: the operator will need memory beside the copy of the transpose.
     let bytes = 4 * (4 * entries + DIGITS * (tiles + tiles.div_ceil(TILE)) + cols) + of_weights;
     let resident = Resident::of(device, graph, reserve.saturating_add(bytes as u64))?;
+    device.require_room(WHAT, bytes as u64, reserve)?;
     let mut sorted = Sorted::of(device, graph, &resident)?;
     let (columns, values, of_values) = match graph.values() {
         Values::Ones => {
@@ -264,7 +278,7 @@ impl Sorted {
         };
         let sources_after = device.allocate::<u32>(WHAT, entries)?;
         let weights_after = device.allocate::<V>(WHAT, entries)?;
-        launch_source(device, &Step::Weights.source::<V>(), striding(entries), |arguments| {
+        launch_source(device, &Step::Weights.source_for::<V>(), striding(entries), |arguments| {
             arguments.scratch("origins", &self.origins);
             arguments.scratch("sources", &sources);
             arguments.scratch("weights", &weights);

@@ -11,7 +11,7 @@ use crate::device::Ranks;
 use crate::engine::device::{DeviceHandle, on_device};
 use crate::engine::running::{BackendOrder, Chosen, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
-use crate::engine::transpose::transposed_there;
+use crate::engine::transpose::{transposed_there, with_copy};
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::Result;
@@ -93,7 +93,7 @@ impl Analysed {
                     one_by_one: false,
                 };
                 on_device!(recipe.device, recipe.precision, |held, D, T| {
-                    by_power::<D, T>(held, &order, &matrix, phases)
+                    with_copy(kept, || by_power::<D, T>(held, &order, &matrix, phases))
                 })?
             }
             method @ (ChainMethod::GaussSeidel | ChainMethod::Aggregation) => {
@@ -103,7 +103,6 @@ impl Analysed {
                 (iterate, Chosen::none())
             }
         };
-        drop(kept);
         Ok(PreparedClass { incoming, rows: None, parts: None, iterate, chosen })
     }
 }

@@ -116,7 +116,7 @@ fn certify_there<D: Local + Pick<T>, T: Scalar>(
     let Some(rows) = links.rank_rows() else { unreachable!("the links are distributed") };
     let reserve = memory::vectors(vectors, rows.rows(), size_of::<T>());
     let inflow = held.acquire()?.inflow(rows.matrix(), reserve).unwrap_or_else(|error| {
-        log::info!("the host computes the certificate, which takes longer: {error}");
+        log::warn!("the host computes the certificate, which takes longer: {error}");
         None
     });
     if let Some(inflow) = inflow {

@@ -5,13 +5,13 @@ use super::iterate::{Iterate, named};
 use super::ranks::{Facts, GraphFacts, Ranks};
 use super::{Graph, Pagerank, RankMethod, Repeated, SelfLoops, Settings, over_ranks};
 use crate::backend::{Choice, Pick};
-use crate::device;
+use crate::device::{self, Kept};
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::matrix::Matrix;
 use crate::engine::memory;
 use crate::engine::running::{BackendOrder, Chosen, Running, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
-use crate::engine::transpose::transposed_there;
+use crate::engine::transpose::{transposed_there, with_copy};
 use crate::engine::tune::Choosing;
 use crate::engine::watch::Phases;
 use crate::engine::weights::{Unmatched, Weights};
@@ -45,24 +45,16 @@ pub(super) struct Prepared {
     several: Option<(Iterate, Arc<Facts>)>,
 }
 
-/// The iteration, what was chosen for it, and what computes the certificate's sums on a device.
-type PowerIteration = (Iterate, Chosen, Option<Box<dyn Inflow>>);
-
-/// Prepares power iteration with an operator of a backend. The certificate is computed with the links in double precision.
+/// Prepares power iteration with an operator of a backend, for links in double precision.
 fn by_power<D: Pick<T>, T: Scalar>(
     device: &Arc<Shared<D>>,
     order: &BackendOrder<'_>,
-    exact: &Arc<Csr>,
+    links: &Arc<Csr>,
     (vectors, extrapolate): (usize, bool),
     phases: &mut Phases,
-) -> Result<PowerIteration> {
-    let matrix = if order.precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
+) -> Result<(Iterate, Chosen)> {
+    let matrix = if order.precision.narrow_values() { Arc::new(links.to_f32()) } else { Arc::clone(links) };
     let (operator, chosen) = operator::<D, T>(device, order, &matrix, vectors, phases)?;
-    let reserve = memory::vectors(vectors, exact.rows(), size_of::<T>());
-    let inflow = device.acquire()?.inflow(exact, reserve).unwrap_or_else(|error| {
-        log::info!("the host computes the certificate, which takes longer: {error}");
-        None
-    });
     let retained = DeviceValue::new(device, operator);
     let iterate: Iterate = Box::new(move |problem, each, rule, observers| {
         let device = retained.acquire()?;
@@ -77,7 +69,21 @@ fn by_power<D: Pick<T>, T: Scalar>(
             }
         }
     });
-    Ok((iterate, chosen, inflow))
+    Ok((iterate, chosen))
+}
+
+/// Returns what computes the sums of certificates on the device, if it has memory for it and for `vectors` vectors; none if the host does
+/// it.
+fn certified_there<D: Pick<T>, T: Scalar>(
+    device: &Arc<Shared<D>>,
+    links: &Arc<Csr>,
+    vectors: usize,
+) -> Result<Option<Box<dyn Inflow>>> {
+    let reserve = memory::vectors(vectors, links.rows(), size_of::<T>());
+    Ok(device.acquire()?.inflow(links, reserve).unwrap_or_else(|error| {
+        log::warn!("the host computes the certificate, which takes longer: {error}");
+        None
+    }))
 }
 
 /// Refuses settings that several personalisations do not support.
@@ -117,6 +123,65 @@ pub(super) fn several_personalisations() -> Error {
     Error::setting("personalise-each", "", "call solve_each for several personalisations")
 }
 
+/// The links of a graph by target, and facts about the graph.
+struct ByTarget {
+    links: Links,
+    graph_facts: GraphFacts,
+    /// Keeps a copy of the links on the device until the operator and the certificate use it.
+    kept: Option<Kept>,
+}
+
+impl ByTarget {
+    /// Sorts the links, on the device if it is faster. Leaves memory for `vectors` vectors there. `pulls` is whether the backend will be
+    /// `pull`, if the graph has no weights.
+    fn of(
+        graph: Matrix,
+        settings: &Settings,
+        device: &DeviceHandle,
+        (vectors, pulls): (usize, bool),
+    ) -> Result<ByTarget> {
+        let graph = graph.without_ones();
+        let (loops, repeats) =
+            (settings.self_loops == SelfLoops::Keep, settings.duplicates == Repeated::Keep);
+        let csr = if loops && repeats {
+            Arc::clone(&graph.csr)
+        } else {
+            Arc::new(graph.csr.simplified(0, loops, repeats)?)
+        };
+        // On a GPU, iterations are too fast for reordering to pay, unless there are many.
+        let reorder = matches!(device.0, Opened::Cpu(_)) || settings.may_take_long();
+        // Backends other than `pull` read the transpose on the host, and `pull` does so for columns near the diagonal. With weights, the
+        // host has the transpose in any case.
+        let host_reads = !(pulls && Links::are_scattered(&csr));
+        // A GPU counts the loops of the graph that it transposes. The host does the rest meanwhile, but not during the copy of the
+        // graph, whose bandwidth it would take.
+        let counts_there = Arc::ptr_eq(&csr, &graph.csr) && !csr.pattern().has_repeats();
+        let (mut out, mut graph_facts) = (None, None);
+        let mut meanwhile = || {
+            out = Some(Links::weights_out(&csr));
+            graph_facts = (!counts_there).then(|| GraphFacts::of(&graph, None));
+        };
+        let there = match reorder {
+            true => None,
+            false => transposed_there(device, &csr, (vectors, host_reads), &mut meanwhile)?,
+        };
+        let loops = there.as_ref().filter(|_| counts_there).map(|there| there.loops);
+        let graph_facts = graph_facts.unwrap_or_else(|| GraphFacts::of(&graph, loops));
+        drop(graph);
+        let kept = there.as_ref().map(|there| Arc::clone(&there.kept));
+        let links = match there {
+            Some(there) => {
+                let out = out.unwrap_or_else(|| Links::weights_out(&csr));
+                out.map(|out| Links::with_transpose(there.matrix, out))
+            }
+            None if reorder => Links::in_best_order(csr),
+            None => Links::new(&csr),
+        };
+        let links = links.map_err(|error| named(&graph_facts.names, error))?;
+        Ok(ByTarget { links, graph_facts, kept })
+    }
+}
+
 impl Prepared {
     pub(super) fn new(pagerank: Pagerank) -> Result<Prepared> {
         let Pagerank { graph, settings, personalise, each, x0, running } = pagerank;
@@ -139,48 +204,12 @@ impl Prepared {
         let (device, backend) = running.open(settings.host_method())?;
         let began = Instant::now();
         let sorting = running.phases.begin(Phase::Build, "sorting the links");
-        let graph = graph.without_ones();
-        let (loops, repeats) =
-            (settings.self_loops == SelfLoops::Keep, settings.duplicates == Repeated::Keep);
-        let csr = if loops && repeats {
-            Arc::clone(&graph.csr)
-        } else {
-            Arc::new(graph.csr.simplified(0, loops, repeats)?)
-        };
         let extrapolate = settings.method == RankMethod::Extrapolated;
-        // On a GPU, iterations are too fast for reordering to pay, unless there are many.
-        let reorder = matches!(device.0, Opened::Cpu(_)) || settings.may_take_long();
         // Includes a teleport vector, as a later solve may be personalised.
         let vectors = vectors(settings.dangling, true, extrapolate) * running.request.columns;
-        // Backends other than `pull` read the transpose on the host, and `pull` does so for columns near the diagonal.
         let pulls = (backend.is_auto() && running.request.columns == 1) || backend.entry.name == "pull";
-        let host_reads = !(pulls && Links::are_scattered(&csr));
-        // A GPU counts the loops of the graph that it transposes. The host does the rest meanwhile, but not during the copy of the
-        // graph, whose bandwidth it would take.
-        let counts_there = Arc::ptr_eq(&csr, &graph.csr) && !csr.pattern().has_repeats();
-        let (mut out, mut graph_facts) = (None, None);
-        let mut meanwhile = || {
-            out = Some(Links::weights_out(&csr));
-            graph_facts = (!counts_there).then(|| GraphFacts::of(&graph, None));
-        };
-        let there = match reorder {
-            true => None,
-            false => transposed_there(&device, &csr, (vectors, host_reads), &mut meanwhile)?,
-        };
-        let loops = there.as_ref().filter(|_| counts_there).map(|there| there.loops);
-        let graph_facts = graph_facts.unwrap_or_else(|| GraphFacts::of(&graph, loops));
-        drop(graph);
-        // The copy of the transpose stays on the device until the operator and the certificate use it.
-        let kept = there.as_ref().map(|there| Arc::clone(&there.kept));
-        let links = match there {
-            Some(there) => {
-                let out = out.unwrap_or_else(|| Links::weights_out(&csr));
-                out.map(|out| Links::with_transpose(there.matrix, out))
-            }
-            None if reorder => Links::in_best_order(csr),
-            None => Links::new(&csr),
-        };
-        let mut links = links.map_err(|error| named(&graph_facts.names, error))?;
+        let ByTarget { mut links, graph_facts, kept } =
+            ByTarget::of(graph, &settings, &device, (vectors, pulls))?;
         let precision = running.request.precision;
         let (iterate, chosen): (Iterate, Chosen) = match settings.method {
             RankMethod::GaussSeidel => {
@@ -199,9 +228,12 @@ impl Prepared {
                     BackendOrder { backend: &backend, precision, choosing, columns, one_by_one: false };
                 let phases = &mut running.phases;
                 let (iterate, chosen, inflow) = on_device!(device, precision, |held, D, T| {
-                    by_power::<D, T>(held, &order, exact, (vectors, extrapolate), phases)
+                    with_copy(kept, || {
+                        let sizes = (vectors, extrapolate);
+                        let (iterate, chosen) = by_power::<D, T>(held, &order, exact, sizes, phases)?;
+                        Ok((iterate, chosen, certified_there::<D, T>(held, exact, vectors)?))
+                    })
                 })?;
-                drop(kept);
                 if let Some(inflow) = inflow {
                     links.compute_on_device(inflow);
                 }
@@ -259,7 +291,7 @@ impl Prepared {
         let order = BackendOrder { backend, precision, choosing, columns: k, one_by_one: false };
         let vectors = vectors(settings.dangling, true, false) * k;
         let phases = &mut Phases::default();
-        let (iterate, chosen, _) = on_device!(self.device, precision, |held, D, T| {
+        let (iterate, chosen) = on_device!(self.device, precision, |held, D, T| {
             by_power::<D, T>(held, &order, exact, (vectors, false), phases)
         })?;
         self.several = Some((iterate, Arc::new(Facts { chosen, ..Facts::clone(&self.facts) })));

@@ -1,6 +1,6 @@
 //! Markov chains that are distributed over ranks, by the states that steps lead out of.
 
-use super::file::{links_of, rows_of};
+use super::file::{found_by_all, links_of, rows_of};
 use super::graph::drawn;
 use super::text::{self, GraphRows};
 use crate::device::Ranks;
@@ -72,7 +72,7 @@ impl RankChain {
             return Ok(Some(RankChain::by_rows(ranks, what, made, began)));
         }
         let file = ranks.agreed(RowFile::open(what))?;
-        let file = if ranks.any(file.is_none()) { None } else { file };
+        let file = found_by_all(ranks, what, file);
         if let Some(file) = file {
             let read = rows_of(ranks, what, &file, "markov")?;
             return Ok(Some(RankChain::by_rows(ranks, what, read, began)));

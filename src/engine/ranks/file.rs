@@ -60,7 +60,7 @@ impl RankMatrix {
         meter: &Meter,
     ) -> Result<Option<RankMatrix>> {
         let file = ranks.agreed(RowFile::open(what))?;
-        let file = if ranks.any(file.is_none()) { None } else { file };
+        let file = found_by_all(ranks, what, file);
         match file {
             Some(file) => RankMatrix::read_rows(ranks, what, &file, purpose).map(Some),
             None => RankMatrix::read_text(ranks, what, purpose, meter),
@@ -163,7 +163,7 @@ impl RankGraph {
     fn read_metered(ranks: &Ranks, what: &OsStr, meter: &Meter) -> Result<Option<RankGraph>> {
         let began = Instant::now();
         let file = ranks.agreed(RowFile::open(what))?;
-        let file = if ranks.any(file.is_none()) { None } else { file };
+        let file = found_by_all(ranks, what, file);
         let whole = |(starts, rows)| GraphRows { starts, rows, is_list: false, ids: None, notes: Vec::new() };
         let found = match &file {
             Some(file) => Some(whole(rows_of(ranks, what, file, "pagerank")?)),
@@ -186,6 +186,19 @@ impl RankGraph {
     }
 }
 
+/// Returns what this rank has found of a file that each rank reads a part of; none if a rank has not found it, and the first rank must read
+/// the whole. All ranks call this together.
+pub(super) fn found_by_all<T>(ranks: &Ranks, what: &OsStr, found: Option<T>) -> Option<T> {
+    let (some, missing) = (ranks.any(found.is_some()), ranks.any(found.is_none()));
+    if some && missing && ranks.is_first() {
+        let what = what.display();
+        log::warn!(
+            "some processes do not find {what}: the first one reads the whole, and sends the others their rows"
+        );
+    }
+    found.filter(|_| !missing)
+}
+
 /// Reads the rows of this rank of a binary matrix file. `solver` names the method that needs a square matrix.
 pub(super) fn rows_of(
     ranks: &Ranks,
@@ -206,10 +219,7 @@ pub(super) fn rows_of(
 /// Decodes the links of this rank of a graph in the format of WebGraph.
 pub(super) fn links_of(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>, Csr)>> {
     let part = ranks.agreed(webgraph_part(what, ranks.rank(), ranks.size()))?;
-    if ranks.any(part.is_none()) {
-        return Ok(None);
-    }
-    let Some(part) = part else { return Ok(None) };
+    let Some(part) = found_by_all(ranks, what, part) else { return Ok(None) };
     let starts = starts_of(ranks, part.first, part.vertices);
     let end = part.first + part.links.rows();
     let fits = starts[ranks.rank() + 1] == end;

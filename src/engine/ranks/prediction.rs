@@ -327,19 +327,33 @@ impl RankPrediction {
         lines.push((
             "",
             format!(
-                "one process on one machine {} (at {:.1} GB/s): {:.1} times as long",
+                "one process on one machine {} (at {:.1} GB/s): {}",
                 duration(self.seconds_alone),
                 self.stream_alone_gigabytes_per_second,
-                self.seconds_alone / self.seconds
+                compared(self.seconds_alone / self.seconds)
             ),
         ));
         lines
     }
 }
 
+/// Describes how many times as long one process takes as the ranks.
+fn compared(ratio: f64) -> String {
+    match ratio >= 1.0 {
+        true => format!("{ratio:.1} times as long"),
+        false => format!("the ranks take {:.1} times as long", 1.0 / ratio),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_slower_of_ranks_and_one_process_is_named() {
+        assert_eq!(compared(1.96), "2.0 times as long");
+        assert_eq!(compared(0.01), "the ranks take 100.0 times as long");
+    }
 
     #[test]
     fn a_prediction_adds_memory_halo_and_sums_of_the_slowest_rank() {

@@ -231,8 +231,9 @@ fn checked_weights(graph: &Csr, first: usize) -> Result<Vec<f64>> {
             (Some(to as u64), format!("its weight is {weight}, and must be finite and not negative"))
         }
         None => {
-            let sum = out[i];
-            (None, format!("their weights sum to {sum:e}; scale them to between 1e-280 and 1e280"))
+            // A sum beyond the largest number is NaN.
+            let sum = if out[i].is_nan() { "more than 1e308".to_owned() } else { format!("{:e}", out[i]) };
+            (None, format!("their weights sum to {sum}; scale them to between 1e-280 and 1e280"))
         }
     };
     Err(ChainError::LinkWeights { vertex: (first + i) as u64, to, reason }.into())
