@@ -179,8 +179,14 @@ impl Cuda {
 
     /// Fails if `needed` bytes, and `reserve` bytes more for later use, are not free.
     pub fn require_room(&self, what: &'static str, needed: u64, reserve: u64) -> Result<()> {
+        let fits = |free: u64| needed.saturating_add(reserve) <= free;
+        if fits(self.memory()?.0) {
+            return Ok(());
+        }
+        // The driver returns freed memory when the stream is waited for.
+        self.synchronize()?;
         let free = self.memory()?.0;
-        if needed.saturating_add(reserve) <= free {
+        if fits(free) {
             return Ok(());
         }
         Err(GpuError::DeviceMemory { what, needed, reserved: reserve, free, hint: None }.into())
