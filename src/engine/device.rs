@@ -3,6 +3,7 @@
 use super::gpus;
 use super::shared::Shared;
 use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
+use crate::device::cuda::Pages;
 use crate::device::{Cpu, Cuda, Ranks, cuda};
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
@@ -356,14 +357,14 @@ impl DeviceHandle {
         Ok(opened)
     }
 
-    /// Makes the memory of a GPU ready for uploads.
-    pub(super) fn warm_up(&self) -> Result<()> {
+    /// Makes the memory of a GPU ready for uploads, with these pages for its buffers.
+    pub(super) fn warm_up(&self, pages: Pages) -> Result<()> {
         match &self.0 {
             Opened::Cpu(_) => Ok(()),
             Opened::Cuda(device) => {
                 // A solve that has begun meanwhile need not wait.
                 let device = device.acquire()?.clone();
-                device.warm_up()
+                device.warm_up(pages)
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::device::{DeviceHandle, DeviceName, Request, Settled};
 use crate::backend::cuda::{kernels_of_chains, kernels_of_graphs, kernels_of_verdicts, kernels_of_weights};
 use crate::device::cuda::modules::KernelSource;
-use crate::device::cuda::{compile_ahead, sweep_kernel};
+use crate::device::cuda::{Pages, compile_ahead, sweep_kernel};
 use crate::device::{Sweep, stream};
 use crate::error::Result;
 use crate::precond::Preconditioner;
@@ -76,9 +76,15 @@ impl Settled {
         // Without a thread, the solve opens the device itself, and reports the reason if that fails.
         let open = |name| {
             let thread = move || {
-                let opened = if several { DeviceHandle::of_rank(name) } else { DeviceHandle::shared(name) };
-                let warmed = opened.and_then(|device| device.warm_up());
-                warmed.unwrap_or_else(|error| log::debug!("{name} cannot be prepared ahead: {error}"));
+                let opened = std::thread::scope(|scope| {
+                    // Touching the pages takes less time than opening the GPU.
+                    let pages = Builder::new().spawn_scoped(scope, Pages::new);
+                    let device =
+                        if several { DeviceHandle::of_rank(name) } else { DeviceHandle::shared(name) }?;
+                    let pages = pages.ok().and_then(|thread| thread.join().ok());
+                    device.warm_up(pages.unwrap_or_else(Pages::new)?)
+                });
+                opened.unwrap_or_else(|error| log::debug!("{name} cannot be prepared ahead: {error}"));
             };
             Builder::new().name("opening".to_owned()).spawn(thread).ok()
         };

@@ -57,6 +57,7 @@ use modules::{BLOCK, Kernel, KernelSource, Modules};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use slots::ScalarBuffer;
 pub use slots::{CudaSlots, SlotPointers};
+pub(crate) use staging::Pages;
 use staging::Staging;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
