@@ -14,7 +14,7 @@
 //! | `y = x;` `y = -x;` `y = y - alpha * x + z;` | y becomes a sum of up to three terms; `alpha` is a scalar |
 //! | `y = d .* x;` `y = alpha * d ./ x;` | element by element; at most one such term in a sum |
 //! | `y = mu * 1;` | the scalar `mu` in every element |
-//! | `y = [0] * x;` | number 0 of those that are given when the sweep runs |
+//! | `y = [0] * x;` `y = [0] * 1;` | number 0 of those that are given when the sweep runs |
 //! | `rr = <r, r>;` | a dot product; `norm1(y)`, `norm1(y .* w)` and `sum(x if w < 0)` are sums, too |
 //! | `then { .. }` | the program on scalars that runs when all sums are complete, see `program!` |
 //!
@@ -325,6 +325,9 @@ macro_rules! sweep {
         $crate::device::formula::sweep!(@t $b $us $y [$($term,)* $crate::device::Term::number($i, $b.operand(v::$d))
             .times($b.operand(v::$x)),] $($rest)*)
     };
+    (@t $b:ident $us:tt $y:ident [$($term:expr,)*] + [$i:literal] * 1 $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@t $b $us $y [$($term,)* $crate::device::Term::number($i, $crate::device::Operand::Ones),] $($rest)*)
+    };
     (@t $b:ident $us:tt $y:ident [$($term:expr,)*] + [$i:literal] * $x:ident $($rest:tt)*) => {
         $crate::device::formula::sweep!(@t $b $us $y [$($term,)* $crate::device::Term::number($i, $b.operand(v::$x)),] $($rest)*)
     };
@@ -374,6 +377,7 @@ macro_rules! sweep {
     (@n [$($t:ident)*] $us:tt $y:ident = - $($rest:tt)*) => { $crate::device::formula::sweep!(@m [$($t)* $y] $us + $($rest)*) };
     (@n [$($t:ident)*] $us:tt $y:ident = $($rest:tt)*) => { $crate::device::formula::sweep!(@m [$($t)* $y] $us + $($rest)*) };
     (@m $ts:tt $us:tt ; $($rest:tt)*) => { $crate::device::formula::sweep!(@n $ts $us $($rest)*) };
+    (@m $ts:tt $us:tt $sign:tt [$i:literal] * 1 $($rest:tt)*) => { $crate::device::formula::sweep!(@m $ts $us $($rest)*) };
     (@m $ts:tt $us:tt $sign:tt [$i:literal] * $($rest:tt)*) => { $crate::device::formula::sweep!(@m $ts $us + $($rest)*) };
     (@m $ts:tt $us:tt $sign:tt $c:ident * 1 $($rest:tt)*) => { $crate::device::formula::sweep!(@m $ts $us $($rest)*) };
     (@m $ts:tt $us:tt $sign:tt $c:ident * $($rest:tt)*) => { $crate::device::formula::sweep!(@m $ts $us + $($rest)*) };

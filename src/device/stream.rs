@@ -4,7 +4,6 @@ use crate::device::formula::{names, sweep};
 use crate::device::workspace::Step;
 use crate::device::{Device, Formula, Recorded, Sweep, Workspace};
 use crate::error::Result;
-use crate::parallel::tabulate;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,16 +20,20 @@ const TWO: &[f64] = &[2.0];
 /// alone is faster. Most of the memory traffic of a solve is reads.
 pub const READ: Formula = sweep!({ "stream_read": sum = <b, c>; });
 
-/// a = b.
-const COPY: Formula = sweep!({ "stream_copy": a = b; });
+/// c = b.
+const COPY: Formula = sweep!({ "stream_copy": c = b; });
 
-/// c = b: fills the second vector that is read.
-const FILL: Formula = sweep!({ "stream_fill": c = b; });
+/// Fills the vectors that are read.
+const FILL: Formula = sweep!({ "stream_fill": b = [0] * 1; c = [1] * 1; });
+/// Numbers that use all bits of a mantissa: zeros may be faster than other numbers.
+const CONTENT: &[f64] = &[1.0 / 3.0, 1.0 / 7.0];
 
 /// All sweeps of this module, for compilation ahead of use.
-pub const SWEEPS: &[Sweep<'static>] = &[TRIAD.sweep.with(TWO), READ.sweep, COPY.sweep, FILL.sweep];
+pub const SWEEPS: &[Sweep<'static>] =
+    &[TRIAD.sweep.with(TWO), READ.sweep, COPY.sweep, FILL.sweep.with(CONTENT)];
 /// Those of the measurement for a report.
-pub(crate) const OF_REPORTS: &[Sweep<'static>] = &[FILL.sweep, READ.sweep, TRIAD.sweep.with(TWO)];
+pub(crate) const OF_REPORTS: &[Sweep<'static>] =
+    &[FILL.sweep.with(CONTENT), READ.sweep, TRIAD.sweep.with(TWO)];
 
 /// The most repetitions of a measurement, the time after which it begins none, and the least time of a repetition: it makes
 /// enough passes that the resolution of the clock and the launch from the host do not matter.
@@ -62,39 +65,29 @@ const BRIEF: Effort = Effort {
 /// Beyond the cache of a GPU, reading is faster than the triad: 4.5 TB/s instead of 4.0 on an H200.
 const BRIEF_ON_DEVICE: Effort = Effort {
     repetitions: 4,
-    longest: Duration::from_millis(4),
-    shortest_repetition: Duration::from_millis(1),
+    longest: Duration::from_millis(2),
+    shortest_repetition: Duration::from_micros(500),
     only_read: 192 << 20,
 };
 
 /// Returns the GB/s of the fastest of several repetitions over a working set of `bytes`: of the triad or of reading alone,
 /// whichever is faster.
 pub fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
-    fully(bytes, |limits| measure_unless(device, bytes, limits))
+    Ok(measure_unless(device, bytes, FULLY)?.unwrap_or(0.0))
 }
 
-/// Calls `measure` with full effort and vectors for working sets of up to `bytes`.
-fn fully(bytes: u64, measure: impl FnOnce(Limits<'_>) -> Result<Option<f64>>) -> Result<f64> {
-    let numbers = numbers(bytes)?;
-    Ok(measure(Limits { numbers: &numbers, effort: FULL, cancel: None })?.unwrap_or(0.0))
-}
-
-/// The content of the vectors, the effort of a measurement, and a flag that ends it.
+/// The effort of a measurement, and a flag that ends it.
 #[derive(Clone, Copy)]
 struct Limits<'a> {
-    numbers: &'a [f64],
     effort: Effort,
     cancel: Option<&'a AtomicBool>,
 }
 
+const FULLY: Limits<'static> = Limits { effort: FULL, cancel: None };
+
 /// Returns the length of the vectors if a working set of `bytes` consists of two, the fewest.
 fn longest(bytes: u64) -> usize {
     (bytes / 16).max(1536) as usize
-}
-
-/// Returns numbers for the vectors of working sets of up to `bytes`: zeros may be faster than other numbers.
-fn numbers(bytes: u64) -> Result<Vec<f64>> {
-    tabulate(longest(bytes), |i| (i % 1000) as f64)
 }
 
 /// Measures like [`measure`]; returns `None` if the flag is set before the end.
@@ -111,7 +104,7 @@ fn measure_unless<D: Device>(device: &D, bytes: u64, limits: Limits<'_>) -> Resu
 
 /// Measures reading alone, in GB/s.
 pub fn read<D: Device>(device: &D, bytes: u64) -> Result<f64> {
-    fully(bytes, |limits| read_unless(device, bytes, limits))
+    Ok(read_unless(device, bytes, FULLY)?.unwrap_or(0.0))
 }
 
 fn read_unless<D: Device>(device: &D, bytes: u64, limits: Limits<'_>) -> Result<Option<f64>> {
@@ -120,14 +113,15 @@ fn read_unless<D: Device>(device: &D, bytes: u64, limits: Limits<'_>) -> Result<
 
 /// Measures copying, in GB/s.
 pub fn copy<D: Device>(device: &D, bytes: u64) -> Result<f64> {
-    fully(bytes, |limits| stream::<D>(device, longest(bytes), &COPY, limits, |(), work| work.sweep(&COPY)))
+    let copied = stream::<D>(device, longest(bytes), &COPY, FULLY, |(), work| work.sweep(&COPY));
+    Ok(copied?.unwrap_or(0.0))
 }
 
 fn stream<D: Device>(
     device: &D,
     n: usize,
     formula: &Formula,
-    Limits { numbers, effort, cancel }: Limits<'_>,
+    Limits { effort, cancel }: Limits<'_>,
     step: Step<D, f64, ()>,
 ) -> Result<Option<f64>> {
     let cancelled = || cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
@@ -135,10 +129,7 @@ fn stream<D: Device>(
     let used = [v::a, v::b, v::c].into_iter().filter(|name| formula.binding.has(*name));
     let mut workspace = Workspace::<D, f64>::new(device, used, (n, 1), s::COUNT)?;
     let mut work = workspace.work();
-    work.upload(v::b, &numbers[..n])?;
-    if formula.binding.has(v::c) {
-        work.sweep(&FILL)?;
-    }
+    work.sweep_with(&FILL, CONTENT)?;
     let mut recorded = Recorded::new(workspace, (), step)?;
     let mut time = |passes: usize| -> Result<Duration> {
         device.timed(&mut || recorded.replay(passes)).map(Duration::from_secs_f64)
@@ -192,8 +183,7 @@ pub fn limit<D: Device>(
     cancel: Option<&AtomicBool>,
 ) -> Result<Option<Limit>> {
     let effort = if D::ON_HOST { BRIEF } else { BRIEF_ON_DEVICE };
-    let numbers = numbers((stored + vectors).min(LARGEST))?;
-    let limits = Limits { numbers: &numbers, effort, cancel };
+    let limits = Limits { effort, cancel };
     let measure = |bytes: u64| measure_unless(device, bytes.min(LARGEST), limits);
     let Some(stream) = measure(stored + vectors)? else { return Ok(None) };
     let Some(vector_stream) = measure(vectors)? else { return Ok(None) };
