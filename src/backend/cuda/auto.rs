@@ -54,7 +54,6 @@ pub fn decide(matrix: &Csr, width: usize, size: &GpuSize) -> Result<Decision> {
         return chosen("pull", "a graph without weights".to_owned(), Vec::new());
     }
     let (rows, longest) = (matrix.rows(), longest_row(matrix));
-    let candidates = candidates(matrix, width, size, longest);
     let burst = rows == matrix.cols()
         && rows <= size.resident_rows
         && longest <= BURST_ROW
@@ -62,8 +61,9 @@ pub fn decide(matrix: &Csr, width: usize, size: &GpuSize) -> Result<Decision> {
         && sell::padding_ratio(matrix) <= BURST_PADDED;
     if burst {
         let why = format!("{rows} rows of at most {longest} entries: many iterations share a launch");
-        return chosen("burst", why, candidates);
+        return chosen("burst", why, Vec::new());
     }
+    let candidates = candidates(matrix, width, size, longest);
     let best = best(&candidates);
     let why = match best.seconds {
         Some(seconds) => {
