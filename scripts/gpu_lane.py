@@ -87,6 +87,9 @@ def fill(args, root, programs, names, folder):
         subprocess.run(["strip", "-o", folder / "bin" / name, binary], check=True)
     for part in ["configs", "data", "fuzz/corpus", "tests/data"]:
         shutil.copytree(root / part, folder / "project" / part)
+    for file in ["Cargo.toml", "tests/cli/nvtx_recorder.c"]:
+        (folder / "project" / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / file, folder / "project" / file)
     if args.real:
         shutil.copytree(args.real, folder / "real")
     digest = hashlib.sha256()
@@ -226,7 +229,7 @@ class Run:
         with open(output, "w") as said:
             process = subprocess.Popen(
                 command, env={**self.environment, "SOLVER_TEST_ONLY": str(only)}, start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
+                cwd=self.here / "project", stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
             )
             # Outcomes are recorded while the process runs, except under a tool, whose summary comes last.
             while process.poll() is None and self.left() > 2:

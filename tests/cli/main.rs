@@ -17,7 +17,6 @@ mod cli;
 mod cli_checkpoints;
 mod cli_columns;
 mod cli_files;
-mod cli_gpu_memory;
 mod cli_interrupt;
 mod cli_labels;
 mod cli_live;

@@ -1,4 +1,5 @@
-//! Memory use: an allocator counts for the whole process, so the tests run one after the other.
+//! Memory use: an allocator counts for the whole process, and a limit of GPU memory for all programs, so the tests run one after the
+//! other.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // Test helpers panic on failure, and tests may print measurements.
 
@@ -11,6 +12,7 @@ mod common;
 
 mod allocations;
 mod bombs;
+mod gpu_memory;
 mod graphs_memory;
 mod market_memory;
 mod plan_memory;

@@ -5,10 +5,6 @@ use crate::common::process::{errors, program, word};
 use solver::device::cuda;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::{Mutex, PoisonError};
-
-/// The limit counts the memory of other programs on the GPU, too, so one test runs at a time.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Solves with at most that many megabytes of GPU memory, and writes the answer.
 fn solve(args: &[&str], megabytes: u64, answer: &Path) -> Output {
@@ -20,7 +16,6 @@ fn solve(args: &[&str], megabytes: u64, answer: &Path) -> Output {
 /// Solves with less and less memory, until the solve itself is refused: all answers are the same, and with some limits a message contains
 /// `note`.
 fn check(args: &[&str], note: &str) {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     present("SOLVER_REQUIRE_GPU", cuda::usable(0));
     let folder = tempfile::tempdir().unwrap();
     let answer = |name: &str| folder.path().join(format!("{name}.npy"));
