@@ -8,7 +8,7 @@ const EXAMPLES: &str = "\
 Examples:
   solver tune poisson2d:300x300
   solver tune poisson2d:90x90 --device cpu --backend auto,sprs --json
-  solver tune poisson2d:90x90 --backend rows,bsr:block=2x2,sell
+  solver tune poisson2d:90x90 --device cpu --backend rows,bsr:block=2x2,sell
   solver tune poisson2d:90x90 --explain
   solver tune --forget
 
