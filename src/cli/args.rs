@@ -280,7 +280,7 @@ const SPMV_EXAMPLES: &str = "\
 Examples:
   solver spmv poisson2d:300x300
   solver spmv F1-like --backend auto,hybrid,cusparse --device cuda
-  solver spmv poisson2d:300x300 --backend sell,bsr:block=2x2,rows --explain
+  solver spmv poisson2d:300x300 --device cpu --backend sell,rows --explain
   solver spmv poisson2d:300x300 --backend all --json
 
 Every product is verified before it is timed. auto is the choice of its model; choices that solver tune keeps do not count. Exit \

@@ -18,6 +18,8 @@ const COMMANDS: &[&str] = &[
     "doctor",
     "plot",
     "convert",
+    "spmv",
+    "spmm",
     "completions",
     "man",
 ];
