@@ -104,6 +104,8 @@ struct State {
     recording: RefCell<Option<Vec<Kept>>>,
     /// Page-locked buffers for long uploads, from the first one on.
     staging: RefCell<Option<Staging>>,
+    /// Whether the driver has refused to lock pages for them.
+    without_staging: Cell<bool>,
     /// Page-locked buffers for scalars, kept for the next solve.
     scalar_buffers: RefCell<Vec<ScalarBuffer>>,
     /// The number of times that vectors have been swapped.

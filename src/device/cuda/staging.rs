@@ -6,11 +6,12 @@
 
 use super::driver::{bind, call, fault};
 use super::{Cuda, State};
-use crate::error::{Error, Result};
+use crate::error::{Error, GpuError, Result};
 use crate::observe::profile::{self, Phase};
 use crate::parallel::{lock, run_all};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys};
 use memmap2::MmapMut;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -32,14 +33,19 @@ impl Pages {
     /// Allocates the pages, and touches them.
     pub fn new() -> Result<Pages> {
         let bytes = rayon::current_num_threads().clamp(1, THREADS) * 2 * PIECE;
-        let failed = |_| Error::OutOfMemory { bytes: bytes as u128 };
-        let mut pages = MmapMut::map_anon(bytes).map_err(failed)?;
+        let failed = |call| move |e: std::io::Error| GpuError::Cuda { call, message: e.to_string() };
+        let mut pages = MmapMut::map_anon(bytes).map_err(failed("mmap"))?;
         #[cfg(target_os = "linux")]
         {
             // Without huge pages, locking takes longer.
             let _ = pages.advise(memmap2::Advice::HugePage);
-            // A locked page that a child process shares would be copied when the parent writes to it, away from the GPU.
-            pages.advise(memmap2::Advice::DontFork).map_err(failed)?;
+            // If a child process shared a locked page, the parent would get a copy of it at its next write, and the GPU would not. The
+            // child has zeros instead.
+            // SAFETY: the range is the whole mapping, and no child process reads it.
+            let status = unsafe { libc::madvise(pages.as_mut_ptr().cast(), bytes, libc::MADV_WIPEONFORK) };
+            if status != 0 {
+                return Err(failed("madvise")(std::io::Error::last_os_error()).into());
+            }
         }
         pages.fill(0);
         Ok(Pages(pages))
@@ -48,7 +54,7 @@ impl Pages {
 
 /// Pages that are locked in memory, so that the GPU reads and writes them.
 struct Locked {
-    pages: MmapMut,
+    pages: ManuallyDrop<MmapMut>,
     context: Arc<CudaContext>,
 }
 
@@ -58,16 +64,20 @@ impl Locked {
         // SAFETY: the pages are mapped until after `drop` has unlocked them.
         let status = unsafe { sys::cuMemHostRegister_v2(pages.as_mut_ptr().cast(), pages.len(), 0) };
         call("cuMemHostRegister", status)?;
-        Ok(Locked { pages, context: Arc::clone(context) })
+        Ok(Locked { pages: ManuallyDrop::new(pages), context: Arc::clone(context) })
     }
 }
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // If that fails, the driver has failed, and the GPU does no more work.
-        let _ = bind(&self.context);
-        // SAFETY: the pages were locked by this context, and no copy uses them any more.
-        let _ = unsafe { sys::cuMemHostUnregister(self.pages.as_mut_ptr().cast()) };
+        // SAFETY: the context and the pages exist, no copy uses the pages any more, and they are dropped once. Pages that the driver
+        // does not unlock stay mapped.
+        unsafe {
+            let _ = sys::cuCtxSetCurrent(self.context.cu_ctx());
+            if sys::cuMemHostUnregister(self.pages.as_mut_ptr().cast()) == sys::CUresult::CUDA_SUCCESS {
+                ManuallyDrop::drop(&mut self.pages);
+            }
+        }
     }
 }
 
@@ -164,7 +174,11 @@ impl Drop for Staging {
     fn drop(&mut self) {
         // The GPU may still read the buffers. If waiting fails, the driver has failed, and no more work runs.
         for free in self.free.as_flattened() {
-            let _ = free.synchronize();
+            // SAFETY: context and event exist. An earlier error that the context keeps does not end the wait, as it would in `synchronize`.
+            unsafe {
+                let _ = sys::cuCtxSetCurrent(self.memory.context.cu_ctx());
+                let _ = sys::cuEventSynchronize(free.cu_event());
+            }
         }
     }
 }
@@ -217,13 +231,17 @@ impl Cuda {
     /// Takes out the buffers for a long copy, so that a rayon thread that begins another copy while it waits for this one allocates
     /// others. None for a short copy, or without page-locked memory.
     fn buffers(&self, turn: &State, bytes: usize) -> Option<Staging> {
-        if bytes < SHORTEST {
+        if bytes < SHORTEST || turn.without_staging.get() {
             return None;
         }
         turn.staging.take().or_else(|| {
             // Without page-locked memory, which systems may limit, copies are only slower.
             let made = Pages::new().and_then(|pages| Staging::new(&self.0.context, pages));
-            made.inspect_err(|e| log::warn!("copies are slower without page-locked memory: {e}")).ok()
+            let failed = |e: &Error| {
+                log::warn!("copies are slower without page-locked memory: {e}");
+                turn.without_staging.set(true);
+            };
+            made.inspect_err(failed).ok()
         })
     }
 
