@@ -329,7 +329,7 @@ fn at_least_one(typed: &str) -> Result<usize, String> {
 const SPMM_EXAMPLES: &str = "\
 Examples:
   solver spmm poisson2d:300x300 --columns 32
-  solver spmm hex27:31x37x29,dof=4 --columns 100 --device cuda --backend auto,cusparse-spmm
+  solver spmm hex27:31x37x29,dof=4 --device cuda --backend auto,cusparse-spmm
   solver spmm density:n=4096,sparsity=0.9 --columns 128 --precision f32 --json
 
 B and C are stored row by row. Backends that multiply one vector at a time are left out. Exit codes: 0 measured, 1 nothing was \

@@ -326,7 +326,8 @@ macro_rules! sweep {
             .times($b.operand(v::$x)),] $($rest)*)
     };
     (@t $b:ident $us:tt $y:ident [$($term:expr,)*] + [$i:literal] * 1 $($rest:tt)*) => {
-        $crate::device::formula::sweep!(@t $b $us $y [$($term,)* $crate::device::Term::number($i, $crate::device::Operand::Ones),] $($rest)*)
+        $crate::device::formula::sweep!(@t $b $us $y [$($term,)*
+            $crate::device::Term::number($i, $crate::device::Operand::Ones),] $($rest)*)
     };
     (@t $b:ident $us:tt $y:ident [$($term:expr,)*] + [$i:literal] * $x:ident $($rest:tt)*) => {
         $crate::device::formula::sweep!(@t $b $us $y [$($term,)* $crate::device::Term::number($i, $b.operand(v::$x)),] $($rest)*)

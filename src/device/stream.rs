@@ -53,7 +53,8 @@ const FULL: Effort = Effort {
     only_read: u64::MAX,
 };
 
-/// For reports of solves, which the measurement must not delay much. Many short repetitions find the same speed as ten of 1 ms.
+/// For reports of solves, which the measurement must not delay much. Many short repetitions find
+/// at least the speed of ten of 1 ms.
 const BRIEF: Effort = Effort {
     repetitions: 16,
     longest: Duration::from_millis(20),
@@ -61,7 +62,8 @@ const BRIEF: Effort = Effort {
     ..FULL
 };
 
-/// The same for a device whose clock counts only its own work, and which no other program interrupts: the repetitions differ little.
+/// The same for a device whose clock counts only its own work, and which no other program interrupts: the repetitions differ
+/// little.
 /// Beyond the cache of a GPU, reading is faster than the triad: 4.5 TB/s instead of 4.0 on an H200.
 const BRIEF_ON_DEVICE: Effort = Effort {
     repetitions: 4,
