@@ -93,11 +93,11 @@ def test_the_cost_counts_bytes_and_operations(A):
 
 def test_the_choice_of_a_backend_is_explained():
     A = solver.generate("poisson2d:100x100")
-    for made in (solver.Operator(A), solver.Cg(A)):
+    for made in (solver.Operator(A, device="cpu"), solver.Cg(A, device="cpu")):
         candidates = made.explain()["candidates"]
         chosen = [one["backend"] for one in candidates if one["chosen"]]
         assert chosen == [made.backend] and len(candidates) > 1
-    assert solver.Operator(A, backend="rows").explain()["candidates"] == []
+    assert solver.Operator(A, device="cpu", backend="rows").explain()["candidates"] == []
 
 
 def test_the_arrays_of_a_matrix_that_is_generated_are_not_copied():
