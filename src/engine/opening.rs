@@ -6,12 +6,13 @@ use crate::device::cuda::modules::KernelSource;
 use crate::device::cuda::{Pages, compile_ahead, sweep_kernel};
 use crate::device::{Sweep, stream};
 use crate::error::Result;
+use crate::parallel::{start_scoped, start_thread};
 use crate::precond::Preconditioner;
 use crate::scalar::{Precision, Scalar};
 use crate::solve::{Method, markov, pagerank};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 /// The solve that follows, as far as it decides which kernels are compiled ahead.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +79,7 @@ impl Settled {
             let thread = move || {
                 let opened = std::thread::scope(|scope| {
                     // Touching the pages takes less time than opening the GPU.
-                    let pages = Builder::new().spawn_scoped(scope, Pages::new);
+                    let pages = start_scoped(scope, "pages".to_owned(), Pages::new);
                     let device =
                         if several { DeviceHandle::of_rank(name) } else { DeviceHandle::shared(name) }?;
                     let pages = pages.ok().and_then(|thread| thread.join().ok());
@@ -86,7 +87,7 @@ impl Settled {
                 });
                 opened.unwrap_or_else(|error| log::debug!("{name} cannot be prepared ahead: {error}"));
             };
-            Builder::new().name("opening".to_owned()).spawn(thread).ok()
+            start_thread("opening".to_owned(), thread).ok()
         };
         let enough = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&enough);
@@ -96,7 +97,7 @@ impl Settled {
                 let compiled = compile_ahead(index, ahead.kernels(&request), &stop);
                 compiled.unwrap_or_else(|error| log::debug!("kernels are not compiled ahead: {error}"));
             };
-            Builder::new().name("compiling".to_owned()).spawn(thread).ok()
+            start_thread("compiling".to_owned(), thread).ok()
         };
         // GPUs of one machine mostly have one architecture.
         let compiling = gpus.clone().next().and_then(|(_, index)| compile(index));
