@@ -1,6 +1,7 @@
 //! The arguments as typed, on top of the values of a configuration file. Nothing is opened or resolved here.
 
 use super::backends::BackendsArgs;
+use super::bench::args::BenchArgs;
 use super::groups::{GENERAL, arranged, switch};
 use super::interval::Interval;
 use super::markov::args::MarkovArgs;
@@ -8,6 +9,7 @@ use super::matrix_arg::{self, MatrixArg};
 use super::pagerank::args::PagerankArgs;
 use super::precond::{PreconditionerParser, PreconditionersArgs, listed_below};
 use super::running::RunArgs;
+use super::spmv::args::{SpmmArgs, SpmvArgs};
 use super::tune::args::TuneArgs;
 use crate::engine::Partition;
 use crate::precond::Preconditioner;
@@ -274,179 +276,6 @@ pub struct InfoArgs {
     /// Print JSON, in which rows and columns count from 1
     #[arg(long)]
     pub json: bool,
-}
-
-const SPMV_EXAMPLES: &str = "\
-Examples:
-  solver spmv poisson2d:300x300
-  solver spmv F1-like --backend auto,hybrid,cusparse --device cuda
-  solver spmv poisson2d:300x300 --device cpu --backend sell,rows --explain
-  solver spmv poisson2d:300x300 --backend all --json
-
-Every product is verified before it is timed. auto is the choice of its model; choices that solver tune keeps do not count. Exit \
-codes: 0 measured, 1 nothing was measured, a product was wrong or the run was interrupted, 2 could not run.";
-
-/// Options of `solver spmv`.
-#[derive(Args, Debug)]
-#[command(after_help = SPMV_EXAMPLES)]
-pub struct SpmvArgs {
-    /// The matrix.
-    #[command(flatten)]
-    pub matrix: MatrixArg,
-    /// Measure these backends, with parameters after a colon, or all [default: auto and those that solver backends lists]
-    #[arg(long, value_name = "A,B,...")]
-    pub backend: Option<String>,
-    /// Run on this device: auto, cpu, cuda or cuda:0
-    #[arg(long, value_name = "DEVICE", default_value = "auto")]
-    pub device: String,
-    /// Use N threads on the CPU, 1 to 1024 [default: the cores this process may use]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
-    /// Use this precision for matrix and vectors: f64 or f32
-    #[arg(long, value_name = "PRECISION", default_value = "f64")]
-    pub precision: crate::scalar::Precision,
-    /// Measure only the stored triangle of a symmetric matrix, as some papers did
-    #[arg(long)]
-    pub as_stored: bool,
-    /// Measure in N rounds, in which the backends take turns
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_one)]
-    pub rounds: usize,
-    /// Explain the columns of the table
-    #[arg(long)]
-    pub explain: bool,
-    /// Also save the measurements to this file, for solver bench --compare
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-fn at_least_one(typed: &str) -> Result<usize, String> {
-    typed.parse().ok().filter(|&n| n > 0).ok_or_else(|| "it must be a whole number from 1".to_owned())
-}
-
-const SPMM_EXAMPLES: &str = "\
-Examples:
-  solver spmm poisson2d:300x300 --columns 32
-  solver spmm hex27:31x37x29,dof=4 --device cuda --backend auto,cusparse-spmm
-  solver spmm density:n=4096,sparsity=0.9 --columns 128 --precision f32 --json
-
-B and C are stored row by row. Backends that multiply one vector at a time are left out. Exit codes: 0 measured, 1 nothing was \
-measured or a product was wrong, 2 could not run.";
-
-/// Options of `solver spmm`.
-#[derive(Args, Debug)]
-#[command(after_help = SPMM_EXAMPLES)]
-pub struct SpmmArgs {
-    /// The options that it shares with `solver spmv`.
-    #[command(flatten)]
-    pub product: SpmvArgs,
-    /// Give B and C this many columns
-    #[arg(long, value_name = "K", default_value_t = 32, value_parser = columns)]
-    pub columns: usize,
-}
-
-/// The most columns of a product.
-const MOST_COLUMNS: usize = 4096;
-
-fn columns(typed: &str) -> Result<usize, String> {
-    let fits = |n: &usize| (1..=MOST_COLUMNS).contains(n);
-    typed
-        .parse()
-        .ok()
-        .filter(fits)
-        .ok_or_else(|| format!("it must be a whole number from 1 to {MOST_COLUMNS}"))
-}
-
-const BENCH_EXAMPLES: &str = "\
-Examples:
-  solver bench configs/bench/four-kernels.toml
-  solver bench configs/bench/block-band.toml --device cpu --only threads
-  solver bench configs/bench/cg.toml --dry-run
-  solver bench bench/cg.json -o again
-  solver bench --compare old/cg.json bench/cg.json
-
-A run that was interrupted continues with the same command. Cases for a GPU are left out, and named, on a machine without \
-one. Cases that the study measures in another way now, or of another matrix than the record has, are measured again. auto is the \
-choice of its model; choices that solver tune keeps do not count. Every result is verified before it is timed. With a record \
-(.json) instead of a study, tables and figures are made again without measuring.
-
-The exit code is 1 if nothing was measured or the run was interrupted; with --compare, if a case became slower beyond noise, or \
-fails now. A change is beyond noise if the minima differ by more than 3 percent and the median of the faster run is below the minimum \
-of the slower one. Two runs on a GPU may differ by more, because arrays lie at other addresses.";
-
-/// The formats of figures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum FigureFormat {
-    /// For web pages.
-    Svg,
-    /// For screens.
-    Png,
-    /// For print.
-    Pdf,
-}
-
-impl FigureFormat {
-    /// Returns the ending of files.
-    pub fn ending(self) -> &'static str {
-        match self {
-            FigureFormat::Svg => "svg",
-            FigureFormat::Png => "png",
-            FigureFormat::Pdf => "pdf",
-        }
-    }
-}
-
-/// Options of `solver bench`.
-#[derive(Args, Debug)]
-#[command(after_help = BENCH_EXAMPLES)]
-pub struct BenchArgs {
-    /// The study: a TOML file as in configs/bench, or the JSON record of an earlier run
-    #[arg(value_name = "STUDY", required_unless_present = "compare")]
-    pub studies: Vec<PathBuf>,
-    /// Write NAME.json, NAME.csv, NAME.md and figures into this folder
-    #[arg(short, long, value_name = "FOLDER", default_value = "bench")]
-    pub output: PathBuf,
-    /// Run only the cases of this device: cpu, cuda or all
-    #[arg(long, value_name = "DEVICE", default_value = "all")]
-    pub device: String,
-    /// Run only these sweeps of the study
-    #[arg(long, value_name = "SWEEP,...", value_delimiter = ',')]
-    pub only: Vec<String>,
-    /// Measure everything again, instead of continuing
-    #[arg(long)]
-    pub afresh: bool,
-    /// Measure nothing: make the tables of the study from this record
-    #[arg(long, value_name = "RECORD", conflicts_with_all = ["afresh", "retry", "only", "dry_run"])]
-    pub from: Option<PathBuf>,
-    /// Measure failed cases again
-    #[arg(long)]
-    pub retry: bool,
-    /// Print what would be measured, and exit
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Give the tables and figures this title instead of that of the study
-    #[arg(long, value_name = "TEXT")]
-    pub title: Option<String>,
-    /// Call a backend, a matrix or another value of the tables and figures by this text; may be given several times
-    #[arg(long, value_name = "NAME=TEXT")]
-    pub label: Vec<String>,
-    /// Draw figures in this format
-    #[arg(long, value_enum, default_value = "svg")]
-    pub format: FigureFormat,
-    /// Draw figures on a dark background
-    #[arg(long)]
-    pub dark: bool,
-    /// Draw figures this wide, with type of at least 7 points: 89 for one column of a journal, 183 for two
-    #[arg(long, value_name = "MM")]
-    pub width: Option<f64>,
-    /// Do not print the tables, only the names of the files
-    #[arg(long)]
-    pub no_tables: bool,
-    /// Print which cases of two records differ beyond noise, and exit
-    #[arg(long, value_names = ["BEFORE", "AFTER"], num_args = 2, conflicts_with = "studies")]
-    pub compare: Vec<PathBuf>,
 }
 
 /// Options of `solver matrices`.

@@ -1,6 +1,7 @@
 //! `solver bench`: measures a study, writes its tables and figures, and compares two records.
 
-use super::args::BenchArgs;
+pub(super) mod args;
+
 use super::flags::bad;
 use super::{interrupt, layout, print, progress};
 use crate::bench::{Comparison, Moved, Progress, Record, Settings, Study, compare, csv, draw, markdown, run};
@@ -8,6 +9,7 @@ use crate::device::cuda;
 use crate::error::{Error, Result};
 use crate::plot::Style;
 use crate::spelling::{did_you_mean, nearest};
+use args::BenchArgs;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 

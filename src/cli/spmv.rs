@@ -1,6 +1,7 @@
 //! `solver spmv` and `solver spmm`: measure y = A x, or C = A B with several columns, with several backends on one matrix.
 
-use super::args::SpmvArgs;
+pub(super) mod args;
+
 use super::flags::bad;
 use super::{interrupt, layout, print, print_json, progress};
 use crate::backend::{Choice, Entry, Host, REGISTRY, recommended};
@@ -10,6 +11,7 @@ use crate::engine::Request;
 use crate::error::Result;
 use crate::scalar::Precision;
 use crate::source::Options;
+use args::SpmvArgs;
 use comfy_table::{CellAlignment, Table, presets};
 use std::sync::atomic::Ordering;
 
