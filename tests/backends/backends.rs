@@ -620,6 +620,12 @@ fn auto_for_a_gpu_inspects_all_rows_and_needs_no_gpu() {
     };
     assert_eq!(label(&generated("poisson2d:200x200")), "burst");
     assert_eq!(label(&generated("poisson2d:600x600")), "sell");
+    let candidates = |name: &str| {
+        let settled = auto.settle(&generated(name), 8, &GpuSize { resident_rows: 300_000, ..GpuSize::H200 });
+        settled.unwrap().candidates().iter().map(|candidate| candidate.seconds.is_some()).collect::<Vec<_>>()
+    };
+    assert_eq!(candidates("poisson2d:200x200"), [false], "a rule needs no estimates");
+    assert_eq!(candidates("poisson2d:600x600"), [true; 3]);
     // Iterations of the first matrix, of 199,200 entries, share a launch on multiprocessors for 30,000 entries each.
     let on = |multiprocessors| {
         let size = GpuSize { resident_rows: 300_000, multiprocessors, ..GpuSize::H200 };
