@@ -53,8 +53,7 @@ const FULL: Effort = Effort {
     only_read: u64::MAX,
 };
 
-/// For reports of solves, which the measurement must not delay much. Many short repetitions find
-/// at least the speed of ten of 1 ms.
+/// For reports of solves, which the measurement must not delay much.
 const BRIEF: Effort = Effort {
     repetitions: 16,
     longest: Duration::from_millis(20),
@@ -63,8 +62,7 @@ const BRIEF: Effort = Effort {
 };
 
 /// The same for a device whose clock counts only its own work, and which no other program interrupts: the repetitions differ
-/// little.
-/// Beyond the cache of a GPU, reading is faster than the triad: 4.5 TB/s instead of 4.0 on an H200.
+/// little. Beyond the cache of a GPU, reading is faster than the triad: 4.5 TB/s instead of 4.0 on an H200.
 const BRIEF_ON_DEVICE: Effort = Effort {
     repetitions: 4,
     longest: Duration::from_millis(2),
@@ -85,6 +83,7 @@ struct Limits<'a> {
     cancel: Option<&'a AtomicBool>,
 }
 
+/// Full effort, to the end.
 const FULLY: Limits<'static> = Limits { effort: FULL, cancel: None };
 
 /// Returns the length of the vectors if a working set of `bytes` consists of two, the fewest.

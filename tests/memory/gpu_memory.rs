@@ -1,14 +1,14 @@
 //! Solves on a GPU whose memory suffices for the solve, but not for making the format of the backend or the transpose there.
 
 use crate::common::harness::present;
-use crate::common::process::{errors, program, word};
+use crate::common::process::{errors, solver, word};
 use solver::device::cuda;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 /// Solves with at most that many megabytes of GPU memory, and writes the answer.
 fn solve(args: &[&str], megabytes: u64, answer: &Path) -> Output {
-    let mut command = Command::new(program());
+    let mut command = solver();
     command.args(args).args(["--device", "cuda", "--output", word(answer)]);
     command.env(cuda::MEMORY_LIMIT, (megabytes << 20).to_string()).output().unwrap()
 }
