@@ -1,4 +1,4 @@
-//! Tells the program which commit it is built from, so that records of measurements name it.
+//! Tells the program which commit it is built from, so that records of measurements name it. Compiles the error functions of METIS.
 
 #![allow(clippy::print_stdout)] // Cargo reads the output.
 
@@ -18,6 +18,12 @@ fn main() {
     let look = || if optimised && Path::new(".git").exists() { commit() } else { None };
     if let Some(commit) = named.or_else(look) {
         println!("cargo::rustc-env=SOLVER_BUILT_FROM={commit}");
+    }
+    #[cfg(feature = "metis")]
+    {
+        const ERRORS: &str = "src/engine/ranks/partition/metis/errors.c";
+        println!("cargo::rerun-if-changed={ERRORS}");
+        cc::Build::new().file(ERRORS).compile("solver_metis_errors");
     }
 }
 

@@ -15,7 +15,13 @@ mod faults;
 mod files;
 mod graphs;
 mod launcher;
+#[cfg(feature = "metis")]
+mod metis;
 mod partitions;
+// These tests also run in `solvers`, which is usually built without the graph partitioner.
+#[cfg(feature = "metis")]
+#[path = "../solvers/ranks_partition.rs"]
+mod ranks_partition;
 mod solves;
 
 fn main() -> std::process::ExitCode {

@@ -4,15 +4,12 @@
 //! G. Karypis and V. Kumar, Multilevel k-way partitioning scheme for irregular graphs, Journal of Parallel and Distributed Computing
 //! 48, 1998.
 
-mod handlers;
-
 use crate::error::{Error, Result};
 use crate::parallel::{lock, room};
 use metis::Graph;
 use metis::option::{ObjType, Seed};
+use std::ffi::c_int;
 use std::sync::Mutex;
-use std::thread::sleep;
-use std::time::Duration;
 
 /// Whether this build has the graph partitioner.
 pub const AVAILABLE: bool = true;
@@ -27,6 +24,13 @@ const LARGEST: u64 = 1 << 30;
 
 /// METIS takes its random numbers from the generator of the process, so one graph is partitioned at a time.
 static ONE: Mutex<()> = Mutex::new(());
+
+// SAFETY: `metis/errors.c` defines the function with this signature; it reads and writes a number of the calling thread.
+unsafe extern "C" {
+    /// Returns whether METIS has failed for lack of memory on this thread since the last call. Because of this call, the program is
+    /// linked with `metis/errors.c`, and not with the file of METIS that has the same names.
+    safe fn solver_metis_lacked_memory() -> c_int;
+}
 
 /// Returns the part of each vertex of an undirected graph. The neighbours of vertex i are `offsets[i]..offsets[i + 1]` of `neighbours`.
 /// There are more vertices than parts.
@@ -49,16 +53,14 @@ pub fn parts_of(offsets: &[usize], neighbours: &[u32], weights: &[u64], parts: u
     // The number of vertices that parts need of other parts, and not that of the links between parts.
     let graph = graph.set_vwgt(&scaled).set_option(ObjType::Vol).set_option(Seed(SEED));
     let one = lock(&ONE);
-    let (cut, handled) = handlers::restored(|| graph.part_kway(&mut found));
+    let cut = graph.part_kway(&mut found);
+    let lacks_memory = solver_metis_lacked_memory() != 0;
     drop(one);
-    // METIS catches SIGTERM and SIGABRT while it runs, and then returns this error.
-    const ENDED: &str = "METIS returned an error, or a signal ended it";
-    if handled && cut == Err(metis::Error::Other) {
-        log::warn!("{ENDED}");
-        handlers::terminate();
-        // A thread may end all ranks with a message. The others must not learn of an error before.
-        sleep(Duration::from_secs(1));
-    }
-    cut.map_err(|error| failed(format!("{ENDED}: {error}")))?;
+    cut.map_err(|error| {
+        failed(match lacks_memory {
+            true => "METIS lacks memory for the graph; use the partition coordinates or entries".to_owned(),
+            false => format!("METIS: {error}"),
+        })
+    })?;
     Ok(found.into_iter().map(|part| part as u32).collect())
 }
