@@ -20,7 +20,7 @@ use crate::parallel::available_cores;
 use signal_hook::low_level::exit;
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::thread::sleep;
 use std::time::Duration;
@@ -28,17 +28,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 static RANKS: OnceLock<Ranks> = OnceLock::new();
 
-/// The flag that a signal sets, if a thread watches it.
-static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-
 /// The first character of the message of a rank that ends because another one has failed.
 const FOLLOWS: char = '\u{1}';
 
 /// The time that launchers have to forward a message before the first process ends.
 const FORWARDING: Duration = Duration::from_millis(200);
-
-/// The time in which a signal ends this process before the first iteration.
-const MOST_WAITING: Duration = Duration::from_secs(1);
 
 /// Joins the ranks, if a launcher has started several processes.
 pub(super) fn start() -> Result<()> {
@@ -71,7 +65,6 @@ pub(super) fn ranks() -> Option<&'static Ranks> {
 /// Lets signals end all ranks with a message until [`begin_iterations`]. Returns whether there is a thread for that, which ends this process
 /// when `stop` is set.
 pub(super) fn watch(stop: Arc<AtomicBool>) -> bool {
-    let _ = STOP.set(Arc::clone(&stop));
     started::watch(stop, |another_has_failed| {
         // The launcher ends the other ranks. A rank that has failed prints the cause.
         if prints() && !another_has_failed {
@@ -94,11 +87,6 @@ pub(super) fn begin_iterations() {
         ranks.any(false);
     }
     started::begin_iterations();
-}
-
-/// Returns whether the thread of [`watch`] is about to end this process.
-fn is_ending() -> bool {
-    started::is_watched() && STOP.get().is_some_and(|stop| stop.load(Ordering::Relaxed))
 }
 
 /// Returns whether this thread prints: its process is the first rank or the only one, and the thread is no other rank.
@@ -146,10 +134,6 @@ pub(super) fn then_on_first(
 /// failed, after the message is printed by `print`.
 pub(super) fn failed(error: &Error, message: String, code: u8, print: impl Fn(&str)) {
     let Some(ranks) = ranks() else { return print(&message) };
-    // An interrupted preparation may fail for that reason.
-    if is_ending() {
-        sleep(MOST_WAITING);
-    }
     let follows = matches!(error, Error::OtherRank { .. });
     let sent = if follows { format!("{FOLLOWS}{message}") } else { message.clone() };
     let messages = started::fail(&sent);

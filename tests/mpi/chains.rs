@@ -1,6 +1,8 @@
 //! Markov chains over ranks: the commands, reports, errors and files of one process, and no rank that has the whole chain.
 
-use super::launcher::{alone, messages, mpirun_for_a_minute, needs_several_processes, over, solve};
+use super::launcher::{
+    alone, messages, mpirun_for_a_minute, needs_several_processes, over, solve, with_memory,
+};
 use crate::common::process::{errors, program, run, word};
 use solver::source::read_vector;
 use std::fmt::Write as _;
@@ -181,9 +183,8 @@ fn a_chain_larger_than_the_memory_of_a_rank_is_solved_by_several() {
 fn ranks_without_memory_end_whatever_they_do_when_it_runs_out() {
     let mut codes = Vec::new();
     for kilobytes in (160_000..=300_000).step_by(20_000) {
-        let limit = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
         let mut command = mpirun_for_a_minute();
-        command.args(["-n", "4", "sh", "-c", &limit]).arg(program());
+        command.args(["-n", "4"]).args(with_memory(kilobytes)).arg(program());
         let args = ["markov", LARGE, "--normalize", "--threads", "1", "--max-iters", "2"];
         let done = command.args(args).output().unwrap();
         codes.push(done.status.code());

@@ -2,6 +2,7 @@
 
 use super::launcher::{
     end_soon, messages, mpirun, mpirun_for_a_minute, over, over_patiently, ranks_of, start, wait_until,
+    with_memory,
 };
 use crate::common::process::{errors, program, run, signal, solver, word};
 use solver::source::read_vector;
@@ -142,8 +143,7 @@ fn a_rank_without_memory_ends_all_and_names_the_rank_and_the_cause() {
     let mut command = mpirun();
     let args = ["cg", "--matrix", "poisson2d:1500x1500", "--threads", "1"];
     command.args(["-n", "1"]).arg(program()).args(args);
-    let limited = "ulimit -v 250000; exec \"$0\" \"$@\"";
-    command.args([":", "-n", "1", "sh", "-c", limited]).arg(program()).args(args);
+    command.args([":", "-n", "1"]).args(with_memory(250_000)).arg(program()).args(args);
     let began = Instant::now();
     let done = command.output().unwrap();
     assert!(began.elapsed() < super::launcher::SOON * 2, "{:?}", began.elapsed());
@@ -162,9 +162,9 @@ fn a_compressed_file_is_read_or_refused_if_there_is_no_memory_for_threads() {
     let args = ["cg", "--matrix", word(&file), "--threads", "1", "--max-iters", "3", "-v"];
     let mut without_threads = 0;
     for kilobytes in (80_000..125_000).step_by(8000) {
-        let limit = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
         let mut command = mpirun_for_a_minute();
-        let done = command.args(["-n", "2", "sh", "-c", &limit]).arg(program()).args(args).output().unwrap();
+        command.args(["-n", "2"]).args(with_memory(kilobytes)).arg(program()).args(args);
+        let done = command.output().unwrap();
         let text = errors(&done);
         match done.status.code() {
             Some(1) => {}

@@ -61,12 +61,16 @@ pub fn alone(args: &[&str]) -> (i32, Value) {
     (done.status.code().unwrap(), report)
 }
 
+/// Returns the words before a command that give it at most `kilobytes` of memory.
+pub fn with_memory(kilobytes: u32) -> [String; 3] {
+    ["sh".to_owned(), "-c".to_owned(), format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"")]
+}
+
 /// Checks that a process with at most `kilobytes` of memory fails for lack of it, and that four of them reach the limit of iterations.
 /// Returns their report.
 pub fn needs_several_processes(args: &[&str], kilobytes: u32) -> Value {
-    let limit = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
-    let limited = ["sh", "-c", limit.as_str()];
-    let mut alone = Command::new(limited[0]);
+    let limited = with_memory(kilobytes);
+    let mut alone = Command::new(&limited[0]);
     let done = alone.args(&limited[1..]).arg(program()).args(args).output().unwrap();
     assert!(done.status.code() == Some(2) && errors(&done).contains("memory"), "{}", errors(&done));
     let done = mpirun().args(["-n", "4"]).args(limited).arg(program()).args(args).output().unwrap();

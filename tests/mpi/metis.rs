@@ -1,5 +1,6 @@
 //! METIS in a process that gets signals, or that lacks memory.
 
+use super::launcher::with_memory;
 use crate::common::process::{errors, program};
 use crate::common::ranks::over_ranks;
 use solver::engine::{Matrix, Partition, Purpose, RankMatrix};
@@ -61,16 +62,10 @@ fn metis_does_not_end_at_a_signal_and_leaves_the_handler_of_the_program() {
 #[test]
 fn a_graph_for_which_metis_lacks_memory_is_refused() {
     let refused = (100_000..2_000_000).step_by(20_000).find_map(|kilobytes| {
-        let limited = format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"");
+        let [shell, limit @ ..] = with_memory(kilobytes);
         let args = ["info", "poisson3d:80x80x80", "--ranks", "4", "--partition", "graph"];
-        let done = Command::new("sh").args(["-c", &limited]).arg(program()).args(args).output().unwrap();
-        let code = done.status.code();
-        assert_eq!(
-            code,
-            Some(2),
-            "no limit leaves METIS too little: {kilobytes}: {code:?}, {}",
-            errors(&done)
-        );
+        let done = Command::new(shell).args(limit).arg(program()).args(args).output().unwrap();
+        assert_eq!(done.status.code(), Some(2), "{kilobytes}: {:?}: {}", done.status, errors(&done));
         errors(&done).lines().find(|line| line.contains("METIS")).map(str::to_owned)
     });
     let expected = "error: --partition graph: METIS lacks memory for the graph; use the partition coordinates or entries";

@@ -25,10 +25,6 @@ pub(super) fn watch(_: Arc<AtomicBool>, _: fn(bool)) -> bool {
     false
 }
 
-pub(super) fn is_watched() -> bool {
-    false
-}
-
 pub(super) fn begin_iterations() {}
 
 pub(super) fn finish() {}

@@ -38,10 +38,6 @@ pub(super) fn watch(stop: Arc<AtomicBool>, end: fn(bool)) -> bool {
     mpi.watched() && thread::Builder::new().spawn(move || mpi.end_when(&stop, end)).is_ok()
 }
 
-pub(super) fn is_watched() -> bool {
-    MPI.get().is_some_and(Mpi::is_watched)
-}
-
 /// Ends the watch of [`watch`]. All ranks call both at the same place.
 pub(super) fn begin_iterations() {
     if let Some(mpi) = MPI.get() {

@@ -93,11 +93,6 @@ impl Mpi {
         self.0.serialized
     }
 
-    /// Returns whether [`watched`](Mpi::watched) was called, and [`unwatched`](Mpi::unwatched) was not.
-    pub fn is_watched(&self) -> bool {
-        self.0.is_watched()
-    }
-
     /// Ends what [`watched`](Mpi::watched) has begun.
     pub fn unwatched(&self) {
         // The watching thread keeps the lock if it ends the process.

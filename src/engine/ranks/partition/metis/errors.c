@@ -61,8 +61,8 @@ void errexit(char *message, ...)
     leave(SIGTERM);
 }
 
-/* Returns whether a call on this thread has failed for lack of memory since this function was last called. The code of METIS's own
- * result does not tell if the failed call was nested. A program that calls this function is linked with this file. */
+/* Returns whether a call on this thread has failed for lack of memory since this function was last called. METIS itself reports an
+ * unknown error if the call was nested. A program that calls this function is linked with this file. */
 int solver_metis_lacked_memory(void)
 {
     int lacked = lacked_memory;
