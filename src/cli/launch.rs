@@ -42,11 +42,6 @@ pub(super) fn start() -> Result<()> {
     Ok(())
 }
 
-/// Warns if this program cannot join the processes that a launcher has started.
-pub(super) fn warn() {
-    started::warn();
-}
-
 /// Returns whether this is the first process of a launcher, or the only one.
 pub(super) fn is_first_process() -> bool {
     launcher::is_first()

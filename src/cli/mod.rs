@@ -120,7 +120,6 @@ fn run_command(arguments: Vec<OsString>) -> u8 {
     if !launch::prints() {
         log::set_max_level(log::LevelFilter::Off);
     }
-    launch::warn();
     if let Err(error) = launch::check(&cli.command) {
         return could_not_run(&error);
     }

@@ -179,16 +179,18 @@ fn the_report_names_the_chosen_block_size() {
 
 #[cfg(not(feature = "mpi"))]
 #[test]
-fn a_program_without_mpi_warns_if_a_launcher_has_started_several_processes() {
-    let with = |rank: &str, more: &[&str]| {
+fn a_program_without_mpi_refuses_to_solve_one_system_in_each_of_several_processes() {
+    let with = |size: &str, rank: &str, more: &[&str]| {
         let mut command = program();
-        command.args(["info", "poisson2d:5x5"]).args(more);
-        command.env("OMPI_COMM_WORLD_SIZE", "2").env("OMPI_COMM_WORLD_RANK", rank).output().unwrap()
+        command.args(["cg", "poisson2d:5x5"]).args(more);
+        command.env("OMPI_COMM_WORLD_SIZE", size).env("OMPI_COMM_WORLD_RANK", rank).output().unwrap()
     };
-    let quiet = with("0", &["--quiet"]);
-    assert!(quiet.status.success() && errors(&quiet).is_empty(), "{}", errors(&quiet));
-    let (first, second) = (with("0", &[]), with("1", &[]));
-    assert!(first.status.success() && errors(&first).contains("started 2 processes"), "{}", errors(&first));
-    assert!(errors(&first).contains("--features mpi"), "{}", errors(&first));
-    assert!(second.status.success() && errors(&second).is_empty(), "{}", errors(&second));
+    for more in [&[][..], &["--quiet"]] {
+        let (first, second) = (with("2", "0", more), with("2", "1", more));
+        assert_eq!((first.status.code(), second.status.code()), (Some(2), Some(2)));
+        let message = errors(&first);
+        assert!(message.contains("started 2 processes") && message.contains("--features mpi"), "{message}");
+        assert!(first.stdout.is_empty() && second.stdout.is_empty() && second.stderr.is_empty());
+    }
+    assert!(with("1", "0", &[]).status.success(), "one process needs no MPI");
 }

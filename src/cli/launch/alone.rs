@@ -2,23 +2,21 @@
 
 use crate::device::Ranks;
 use crate::device::distributed::launcher;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+/// Fails if a launcher has started several processes: each of them would do all of the work.
 pub(super) fn start() -> Result<Option<Ranks>> {
-    Ok(None)
-}
-
-/// Warns if a launcher has started several processes: each of them does all of the work.
-pub(super) fn warn() {
     let processes = launcher::processes();
-    if processes > 1 && launcher::is_first() {
-        log::warn!(
-            "a launcher has started {processes} processes, and each of them runs the whole command. This program was built without \
-             MPI; to divide the work, build it with --features mpi"
-        );
+    if processes < 2 {
+        return Ok(None);
     }
+    let message = format!(
+        "a launcher has started {processes} processes, and each of them would run the whole command, because this program was built \
+         without MPI. To share the work, build it with --features mpi; otherwise start it without the launcher"
+    );
+    Err(Error::UnknownCommand { message })
 }
 
 pub(super) fn watch(_: Arc<AtomicBool>, _: fn(bool)) -> bool {

@@ -29,8 +29,6 @@ pub(super) fn start() -> Result<Option<Ranks>> {
     Err(Error::UnknownCommand { message })
 }
 
-pub(super) fn warn() {}
-
 /// Ends this process by `end` when `stop` is set before [`begin_iterations`]. `end` gets whether another rank has failed. Returns whether
 /// there is a thread for that.
 pub(super) fn watch(stop: Arc<AtomicBool>, end: fn(bool)) -> bool {
