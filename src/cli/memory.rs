@@ -7,7 +7,7 @@ use crate::device::Ranks;
 use crate::engine::{DeviceName, MemoryPlan, compressed_rows};
 use crate::error::Result;
 use crate::solve::Method;
-use crate::source::Columns;
+use crate::source::{self, Columns};
 use std::ffi::OsStr;
 
 pub(super) const UNKNOWN: &str = "known after the matrix is read";
@@ -21,13 +21,29 @@ pub(super) fn at_least(what: &OsStr, columns: Option<Columns>, copies: u64, name
     Ok(match ranks {
         None => format!("at least {least} ({named}, without values)"),
         Some(ranks) => {
-            format!("each of {ranks} ranks at least {least} (its part of {named}, without values){IF_WHOLE}")
+            let first = first_rank(what, source::is_shared_by_ranks(what, true)?)?;
+            format!("each of {ranks} ranks at least {least} (its part of {named}, without values){first}")
         }
     })
 }
 
-/// Said of the memory of ranks, since the content of a file decides whether the first rank reads all of it.
-const IF_WHOLE: &str = "; the first rank needs more if it reads the whole matrix";
+/// Describes the memory that the first rank needs in addition, because it reads the whole matrix or may have to.
+fn first_rank(what: &OsStr, shared: bool) -> Result<String> {
+    // A generator of rows is shared in any case. The content of a file may show that one rank must read all of it.
+    if shared {
+        return Ok(match source::is_file(what) {
+            true => "; the first rank needs more if only it can read the file".to_owned(),
+            false => String::new(),
+        });
+    }
+    Ok(match source::preview(what)? {
+        Some((rows, entries)) => {
+            let whole = bytes(compressed_rows(rows, entries, 8));
+            format!("; the first rank at least {whole} more, because it reads the whole matrix")
+        }
+        None => "; the first rank more, because it reads the whole matrix".to_owned(),
+    })
+}
 
 /// Returns the approximate rows and entries of each of several ranks, if they are known before the matrix is read.
 pub(super) fn size_of_rank(what: &OsStr, columns: Option<Columns>, ranks: u64) -> Result<Option<(u64, u64)>> {
@@ -35,20 +51,21 @@ pub(super) fn size_of_rank(what: &OsStr, columns: Option<Columns>, ranks: u64) -
     if columns.is_some() {
         return Ok(None);
     }
-    let size = crate::source::preview(what)?;
+    let size = source::preview(what)?;
     Ok(size.map(|(rows, entries)| (rows.div_ceil(ranks), entries.div_ceil(ranks))))
 }
 
-/// Describes the estimate. `start`: the solve starts from a vector; `picture`: a plot is drawn.
+/// Describes the estimate. `start`: the solve starts from a vector; `picture`: a plot is drawn; `whole`: one process needs the whole
+/// matrix.
 pub(super) fn describe(
     method: Method,
-    matrix: &OsStr,
+    matrix_name: &OsStr,
     Running { request, settled, .. }: &Running,
-    start: bool,
-    picture: bool,
+    (start, picture): (bool, bool),
+    whole: bool,
 ) -> Result<String> {
     let ranks = launch::ranks().map(Ranks::size);
-    let size = size_of_rank(matrix, None, ranks.unwrap_or(1) as u64)?;
+    let size = size_of_rank(matrix_name, None, ranks.unwrap_or(1) as u64)?;
     let Some(size) = size else { return Ok(UNKNOWN.to_owned()) };
     let planned = MemoryPlan::new(method, request, settled, size, start, picture);
     let MemoryPlan { matrix, operator, precond, host, vectors, program, .. } = planned;
@@ -86,6 +103,9 @@ pub(super) fn describe(
     };
     Ok(match ranks {
         None => memory,
-        Some(ranks) => format!("each of {ranks} ranks {memory}, without its halo{IF_WHOLE}"),
+        Some(ranks) => {
+            let shared = !whole && source::is_shared_by_ranks(matrix_name, false)?;
+            format!("each of {ranks} ranks {memory}, without its halo{}", first_rank(matrix_name, shared)?)
+        }
     })
 }

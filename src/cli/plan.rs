@@ -139,13 +139,24 @@ impl Plan {
         }
         plan.add_if("resume", self.checkpoints.resume.as_ref().map(|file| file.display()));
         plan.outputs(&self.run, self.output.as_deref());
-        let (start, picture) = (self.x0.is_some(), self.run.plot.is_some());
-        let memory = super::memory::describe(self.method, &self.matrix, &self.running, start, picture)?;
+        let more = (self.x0.is_some(), self.run.plot.is_some());
+        let memory = super::memory::describe(
+            self.method,
+            &self.matrix,
+            &self.running,
+            more,
+            self.needs_whole_matrix(),
+        )?;
         plan.add("memory", memory);
         if let Some((rows, _)) = crate::source::preview(&*self.matrix)? {
             self.check_lengths(rows as usize)?;
         }
         Ok(plan)
+    }
+
+    /// Returns whether one process must read the whole matrix, also over ranks.
+    pub fn needs_whole_matrix(&self) -> bool {
+        self.rhs == RightHandSide::Attached || self.as_stored
     }
 
     /// Checks that the vectors of files fit a matrix with this number of rows.

@@ -89,6 +89,45 @@ pub(super) fn check(path: &Path) -> Result<()> {
         .map_err(in_file(path))
 }
 
+/// Returns the numbers of rows and entries that a file announces; none if its kind announces none, or if the file has a fault.
+pub(super) fn size(path: &Path) -> Option<(u64, u64)> {
+    if !path.is_file() || webgraph::is_named(path) {
+        return None;
+    }
+    let announced = |bytes: &[u8]| {
+        let file = Text { path, bytes, meter: None, lines: 0 };
+        let head = known_head(file)?;
+        let head = Text { bytes: head.bytes(), ..file };
+        Ok(match kind_of(head) {
+            Some(kinds::BINARY) if binary::is_binary(bytes) => binary::size(bytes),
+            Some(kinds::MARKET) => market::announced(head),
+            Some(kinds::NPZ) => npz::size(file),
+            _ => None,
+        })
+    };
+    mmap::with(path, announced).ok().flatten()
+}
+
+/// Returns whether ranks can share the reading of a file, so that none of them has the whole: of a `graph`, or of another matrix. A file
+/// whose content shows this only later counts as shared.
+pub(super) fn is_shared(path: &Path, graph: bool) -> bool {
+    if webgraph::is_named(path) {
+        return graph;
+    }
+    let kind = |bytes: &[u8]| {
+        let file = Text { path, bytes, meter: None, lines: 0 };
+        let head = known_head(file)?;
+        let head = Text { bytes: head.bytes(), ..file };
+        Ok(match kind_of(head) {
+            Some(kinds::BINARY) => !gzip::is_gzip(bytes),
+            Some(kinds::MARKET) => market::announced(head).is_some(),
+            Some(kinds::EDGES | kinds::TABLE) => graph,
+            _ => false,
+        })
+    };
+    path.is_file() && mmap::with(path, kind).unwrap_or(false)
+}
+
 /// Parses a file that is already in memory, compressed with gzip or not. `path` appears in error messages; for a kind that
 /// consists of several files, it locates the other files.
 pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {

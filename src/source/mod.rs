@@ -291,7 +291,7 @@ fn compare(entry: &catalog::Entry, archive: &Path, loaded: &Loaded) -> Result<()
 }
 
 /// Checks whether a path exists and is not a folder: unpacking F1.tar.gz leaves a folder with the name F1.
-fn is_file(what: &OsStr) -> bool {
+pub(crate) fn is_file(what: &OsStr) -> bool {
     Path::new(what).exists() && !Path::new(what).is_dir()
 }
 
@@ -322,18 +322,31 @@ fn name_of(what: &OsStr) -> Option<&str> {
     what.to_str().filter(|name| *name != STDIN && !is_file(what))
 }
 
-/// Returns the exact or approximate numbers of rows and entries of a matrix, if they are known before it is loaded. Refuses
-/// a matrix that [`load`] refuses, if the head of the file or the description of the generator shows the fault. Reads no
-/// more than the head of a file, and no data from a pipe.
+/// Returns the exact number of rows and the exact or approximate number of entries of a matrix, if they are known before it is loaded.
+/// Refuses a matrix that [`load`] refuses, if the head of the file or the description of the generator shows the fault. Reads no
+/// more than the heads of a file and of the arrays in it, and no data from a pipe.
 pub fn preview(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Option<(u64, u64)>> {
     let what = what.as_ref();
-    let Some(name) = name_of(what) else { return detect::check(Path::new(what)).map(|()| None) };
+    let Some(name) = name_of(what) else {
+        let path = Path::new(what);
+        return detect::check(path).map(|()| detect::size(path));
+    };
     match catalog::find(name) {
         Some(entry) => {
             entry.fetched().map_or(Ok(()), |archive| detect::check(&archive))?;
             Ok(Some((entry.rows, entry.entries)))
         }
         None => generate::size(name),
+    }
+}
+
+/// Returns whether ranks can share the work of reading or making what `what` names, a graph or another matrix, so that none of them has
+/// the whole. The content of a text file may show later that one rank must read all of it.
+pub(crate) fn is_shared_by_ranks(what: &OsStr, graph: bool) -> Result<bool> {
+    match name_of(what) {
+        None => Ok(detect::is_shared(Path::new(what), graph)),
+        Some(_) if graph => Ok(equal_rows(what)?.is_some() || draws(what)?.is_some()),
+        Some(_) => Ok(mesh(what)?.is_some()),
     }
 }
 

@@ -34,6 +34,27 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
+    /// Opens the archive.
+    fn of(text: Text<'a>, duplicates: Duplicates) -> Result<Members<'a>> {
+        let zip = ZipArchive::new(Cursor::new(text.bytes)).map_err(|error| Error::Io {
+            action: "decompress",
+            path: text.path.to_owned(),
+            source: error.into(),
+        })?;
+        Ok(Members { text, zip, duplicates })
+    }
+
+    /// Reads the numbers of rows and columns.
+    fn sizes(&mut self) -> Result<(usize, usize)> {
+        let bytes = self.small_array("shape")?;
+        let shape = Array::parse(self.text, "shape", &bytes)?;
+        let sizes: Vec<u32> = shape.integers("a size", 0..=i128::from(u32::MAX))?;
+        match sizes[..] {
+            [rows, cols] => Ok((rows as usize, cols as usize)),
+            _ => Err(shape.malformed("2 sizes", sizes.len().to_string())),
+        }
+    }
+
     /// Opens the member of that name, if there is one.
     fn open(&mut self, name: &str) -> Result<Option<ZipFile<'_, Cursor<&'a [u8]>>>> {
         let Some(index) = self.zip.index_for_name(&format!("{name}.npy")) else { return Ok(None) };
@@ -121,27 +142,23 @@ impl<'a> Members<'a> {
     }
 }
 
+/// Returns the numbers of rows and stored entries, from the heads of the arrays; none if the archive has a fault.
+pub(super) fn size(text: Text) -> Option<(u64, u64)> {
+    let mut members = Members::of(text, Duplicates::default()).ok()?;
+    let (rows, _) = members.sizes().ok()?;
+    let entries = members.shape("data").ok()?.iter().try_fold(1, |all: u64, &size| all.checked_mul(size))?;
+    Some((rows as u64, entries))
+}
+
 /// Reads the matrix.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
-    let zip = ZipArchive::new(Cursor::new(text.bytes));
-    let zip = zip.map_err(|error| Error::Io {
-        action: "decompress",
-        path: text.path.to_owned(),
-        source: error.into(),
-    })?;
-    let mut members = Members { text, zip, duplicates: options.duplicates };
+    let mut members = Members::of(text, options.duplicates)?;
     // Every array is counted twice: when it is decompressed and when it is converted to numbers.
     text.begin("reading", 2 * members.unpacked_bytes());
     let bytes = members.small_array("format")?;
     let format = Array::parse(text, "format", &bytes)?;
     let format = format.string().ok_or_else(|| format.malformed("the name of a format", "no text"))?;
-    let bytes = members.small_array("shape")?;
-    let shape = Array::parse(text, "shape", &bytes)?;
-    let sizes: Vec<u32> = shape.integers("a size", 0..=i128::from(u32::MAX))?;
-    let [rows, cols] = sizes[..] else {
-        return Err(shape.malformed("2 sizes", sizes.len().to_string()));
-    };
-    let (rows, cols) = (rows as usize, cols as usize);
+    let (rows, cols) = members.sizes()?;
     let (matrix, stored) = match format.as_str() {
         "csr" => formats::rows(&mut members, (rows, cols))?,
         "csc" => formats::columns(&mut members, (rows, cols))?,

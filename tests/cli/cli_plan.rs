@@ -175,12 +175,35 @@ fn a_dry_run_estimates_the_memory_if_sizes_are_known() {
     assert!(with("ic0").contains("kB more while the preconditioner is made, program"), "{}", with("ic0"));
     assert!(dense.contains(" more while the machine is measured, program"), "{dense}");
     assert!(memory(&["ecology1", "--fetch"]).starts_with("about 254.3 MB"));
-    let file = project("data/grid3x3.mtx");
-    for unknown in [word(&file), "rmat:scale=5,edges=20"] {
-        assert_eq!(memory(&[unknown]), "known after the matrix is read");
-    }
+    assert_eq!(memory(&["rmat:scale=5,edges=20"]), "known after the matrix is read");
     let message = refused(&["cg", "--device", "cpu", "--dry-run", "--matrix", "poisson2d:0x5"]);
     assert!(message.contains("'0' is not a positive number"), "{message}");
+}
+
+#[test]
+fn the_size_of_a_matrix_in_a_file_is_read_from_its_head() {
+    let folder = tempfile::tempdir().unwrap();
+    let grid = project("data/grid3x3.mtx");
+    let converted = |name: &str| {
+        let path = folder.path().join(name);
+        assert!(run(&["convert", word(&grid), word(&path)]).status.success());
+        path
+    };
+    // 9 unknowns with 9 + 2 * 12 entries; the file has those of one triangle, and their mirror images count with the diagonal.
+    let size = |path: &std::path::Path| solver::source::preview(path).unwrap();
+    assert_eq!(size(&grid), Some((9, 2 * 21)));
+    for name in ["g.slv", "g.npz", "g.slv.gz"] {
+        assert_eq!(size(&converted(name)), Some((9, 33)), "{name}");
+    }
+    let columns = crate::common::process::file(
+        &folder,
+        "v.mtx",
+        "%%MatrixMarket matrix array real general\n2 1\n1\n2\n",
+    );
+    let edges = crate::common::process::file(&folder, "edges.txt", "0 1\n1 2\n");
+    assert_eq!((size(&columns), size(&edges)), (None, None));
+    let plan = run(&["cg", "--device", "cpu", "--dry-run", word(&grid)]);
+    assert!(String::from_utf8_lossy(&plan.stdout).contains("memory          about "), "{}", errors(&plan));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Solves over ranks: the same command, verdict and files as in one process.
 
 use super::launcher::{messages, needs_several_processes, over, solve};
-use crate::common::process::{cg, errors, run, word};
+use crate::common::process::{cg, errors, project, run, word};
 use solver::source::read_vector;
 use std::fs;
 
@@ -250,7 +250,16 @@ fn a_dry_run_describes_the_ranks() {
     // A quarter of the numbers of one process, and one thread.
     let quarter = "(matrix 16.0 MB, operator 16.0 MB or less, vectors 26.0 MB, ";
     assert!(memory.starts_with("each of 4 ranks about ") && memory.contains(quarter), "{memory}");
-    assert!(memory.contains("the first rank needs more if it reads the whole matrix"), "{memory}");
+    assert!(memory.ends_with("without its halo"), "each rank makes its rows: {memory}");
+    // 33 entries of 12 bytes and 10 offsets of 4 bytes.
+    let folder = tempfile::tempdir().unwrap();
+    let packed = folder.path().join("grid.npz");
+    assert!(run(&["convert", word(&project("data/grid3x3.mtx")), word(&packed)]).status.success());
+    let [_, _, memory] = lines(&["cg", word(&packed)]);
+    let whole = "; the first rank at least 436 bytes more, because it reads the whole matrix";
+    assert!(memory.ends_with(whole), "{memory}");
+    let [_, _, memory] = lines(&["cg", "poisson2d:10x10", "--as-stored"]);
+    assert!(memory.ends_with("because it reads the whole matrix"), "{memory}");
     let [ranks, _, memory] = lines(&["markov", "poisson2d:40x100"]);
     assert!(ranks.starts_with("4 processes, each with about 1,000 rows and "), "{ranks}");
     assert!(memory.starts_with("each of 4 ranks at least "), "{memory}");

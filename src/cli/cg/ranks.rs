@@ -32,9 +32,10 @@ fn read(plan: &Plan) -> Result<(Matrix, Option<Problem>)> {
 
 /// Makes or reads the rows of the system on each rank, or reads the system on the first rank and distributes it.
 fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, Problem)> {
-    let separately = plan.rhs != RightHandSide::Attached && !plan.as_stored;
     let open = |meter: &Arc<Meter>| RankMatrix::open_metered(ranks, &plan.matrix, purpose, meter);
-    if separately && let Some(matrix) = shown(&plan.matrix, open)? {
+    if !plan.needs_whole_matrix()
+        && let Some(matrix) = shown(&plan.matrix, open)?
+    {
         let problem = plan.rhs.make_rows(&matrix)?;
         return Ok((matrix, problem));
     }

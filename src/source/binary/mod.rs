@@ -52,6 +52,11 @@ pub(super) fn read_with(path: &Path, bytes: &[u8], options: &Options) -> Result<
     read_keyed(path, bytes, None, options)
 }
 
+/// Returns the numbers of rows and entries; none if the header is invalid.
+pub(super) fn size(bytes: &[u8]) -> Option<(u64, u64)> {
+    Header::decode(bytes).ok().map(|header| (header.rows as u64, header.entries as u64))
+}
+
 /// Checks that the file lists no unread arrays of its source. A file with an invalid header counts as complete.
 pub(super) fn is_complete(bytes: &[u8]) -> bool {
     Header::decode(bytes).map_or(true, |header| header.unread.is_empty())

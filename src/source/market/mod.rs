@@ -82,6 +82,18 @@ pub(super) fn size(text: Text) -> Result<(usize, usize)> {
     Ok((header.rows, header.cols))
 }
 
+/// Returns the numbers of rows and entries of the coordinate file that begins with this text; none if it is no such file. Entries off
+/// the diagonal of a symmetric matrix have mirror images, so here all entries count twice.
+pub(super) fn announced(head: Text) -> Option<(u64, u64)> {
+    let bytes = with_newlines(head.bytes);
+    let header = header::read(Text { bytes: &bytes, ..head }).ok()?;
+    if header.format != header::Format::Coordinate {
+        return None;
+    }
+    let images = if header.symmetry.mirror().is_some() { 2 } else { 1 };
+    Some((header.rows as u64, header.entries.saturating_mul(images)))
+}
+
 /// Returns an upper bound for the length of a file that begins with these bytes: the size line limits the entries, and each line
 /// is short. `None` if the bytes contain no size line.
 pub(super) fn most(head: &[u8]) -> Option<u64> {
