@@ -2,9 +2,11 @@
 
 pub use crate::engine::{
     Answer, Answers, Cg, DeviceHandle, DeviceName, Markov, Matrix, Minres, Multiply, Order, Pagerank,
-    Prepared, Products, Progress, RightHandSide, RightHandSides, Stopping, Weights, markov, pagerank,
+    Prepared, Products, Progress, RightHandSide, RightHandSides, Solver, Stopping, Weights, markov, pagerank,
 };
 pub use crate::error::{Error, Result};
+pub use crate::observe::report::Report;
 pub use crate::precond::Preconditioner;
 pub use crate::scalar::Precision;
 pub use crate::solve::Product;
+pub use crate::stop::StopReason;

@@ -163,6 +163,21 @@ impl Answer {
         self.outcome.reason
     }
 
+    /// Returns the number of iterations.
+    pub fn iterations(&self) -> usize {
+        self.outcome.iterations
+    }
+
+    /// Returns the norm of the true residual b - A x, recomputed with the given matrix, over that of b.
+    pub fn true_residual(&self) -> f64 {
+        self.outcome.residual_true
+    }
+
+    /// Returns the seconds from the first iteration to the last, restarts included.
+    pub fn seconds(&self) -> f64 {
+        self.outcome.seconds_solve
+    }
+
     /// Returns the numerical outcome of the solve.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome

@@ -54,6 +54,21 @@ impl Distribution {
         self.outcome.reason
     }
 
+    /// Returns the number of iterations.
+    pub fn iterations(&self) -> usize {
+        self.outcome.iterations
+    }
+
+    /// Returns the recomputed residual, the l1 norm of pi P - pi.
+    pub fn residual(&self) -> f64 {
+        self.outcome.residual
+    }
+
+    /// Returns the seconds from the first iteration to the last.
+    pub fn seconds(&self) -> f64 {
+        self.outcome.seconds_solve
+    }
+
     /// Returns the numerical outcome of the solve.
     pub fn outcome(&self) -> &Stationary {
         &self.outcome

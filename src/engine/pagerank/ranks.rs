@@ -226,6 +226,16 @@ impl Ranks {
         self.ranking.reason
     }
 
+    /// Returns the number of iterations.
+    pub fn iterations(&self) -> usize {
+        self.ranking.iterations
+    }
+
+    /// Returns the seconds from the first iteration to the last.
+    pub fn seconds(&self) -> f64 {
+        self.ranking.seconds_solve
+    }
+
     /// Returns a bound on the l1 norm of the difference from the exact ranks.
     pub fn error_bound(&self) -> f64 {
         self.ranking.certificate.error_bound
