@@ -1,5 +1,6 @@
 //! Rules that end a solve, and the reasons why it ended.
 
+use crate::text::{COUNTED, Index};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -248,16 +249,16 @@ impl std::fmt::Display for StopReason {
             StopReason::NotFinite { iteration, vector: vector @ ("x" | "b - A x"), row: Some(row) } => {
                 write!(
                     f,
-                    "not converged: after {iteration} iterations {vector} is NaN or infinite, first in row {} (counted from \
-                     1), because the answer left the range of its number type; scale the system",
-                    row + 1
+                    "not converged: after {iteration} iterations {vector} is NaN or infinite, first in row {} ({COUNTED}), \
+                     because the answer left the range of its number type; scale the system",
+                    Index(*row)
                 )
             }
             StopReason::NotFinite { iteration, vector, row: Some(row) } => write!(
                 f,
-                "not converged: NaN or infinity appeared in iteration {iteration}, first in row {} of {vector} (counted \
-                 from 1); check the matrix and the preconditioner there",
-                row + 1
+                "not converged: NaN or infinity appeared in iteration {iteration}, first in row {} of {vector} \
+                 ({COUNTED}); check the matrix and the preconditioner there",
+                Index(*row)
             ),
             StopReason::NotFinite { iteration, row: None, .. } => write!(
                 f,
@@ -266,9 +267,9 @@ impl std::fmt::Display for StopReason {
             ),
             StopReason::NotSolved { row: Some(row), .. } => write!(
                 f,
-                "not solved: the right-hand side or the residual of its start is NaN or infinite in row {} (counted from 1); \
+                "not solved: the right-hand side or the residual of its start is NaN or infinite in row {} ({COUNTED}); \
                  correct it and solve this column again",
-                row + 1
+                Index(*row)
             ),
             StopReason::NotSolved { row: None, norm } => write!(
                 f,

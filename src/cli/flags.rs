@@ -200,7 +200,7 @@ mod tests {
             (Error::Threads { threads: 9, reason: name() }, "use fewer with --threads"),
             (Error::Binary { path: file(), reason: name() }, "convert the matrix again with solver convert"),
             (Error::Checkpoint { path: file(), reason: name() }, "start again without --resume"),
-            (Error::BadDiagonal { precond: "jacobi", row: 1, value: "0".into() }, " (--precond none)"),
+            (Error::BadDiagonal { precond: "jacobi", row: 0, value: Some(0.0) }, " (--precond none)"),
             (
                 Error::UnknownMatrix { what: name(), near: String::new() },
                 "not a generator; solver matrices lists names and generators",

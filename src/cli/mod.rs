@@ -40,7 +40,7 @@ mod unknown;
 mod vectors;
 
 use crate::error::{Error, Result};
-use crate::text::{duration, thousands};
+use crate::text::{count_from_one, duration, thousands};
 use crate::{files, signals};
 use args::Command;
 use std::ffi::OsString;
@@ -70,6 +70,7 @@ fn arguments() -> &'static [OsString] {
 /// once.
 pub fn run_with(arguments: Vec<OsString>) -> u8 {
     profile::start_clock();
+    count_from_one();
     signals::ignore_file_size_limit();
     let code = match launch::start() {
         Ok(()) => run_command(arguments),

@@ -8,8 +8,9 @@ use crate::format::stats::{self, Asymmetry, Rounding, Verdict};
 use crate::format::{Coo, Csr, Duplicates, Offsets, Pattern, Values};
 use crate::precond::Preconditioner;
 use crate::source::{self, Attached, Labels, Loaded, Options};
-use crate::text::{exact, thousands};
+use crate::text::{COUNTED, Index, thousands};
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -281,8 +282,8 @@ impl Matrix {
     fn require_finite(&self) -> Result<()> {
         let Some(at) = self.csr.values().first_not_finite() else { return Ok(()) };
         let (offsets, columns) = (self.csr.row_offsets(), self.csr.col_indices());
-        let row = (1..=self.rows()).find(|&row| offsets.get(row) > at).unwrap_or(self.rows());
-        Err(Error::NotFinite { row, col: columns[at] as usize + 1, value: self.csr.values().get(at) })
+        let row = (0..self.rows()).find(|&row| offsets.get(row + 1) > at).unwrap_or(self.rows());
+        Err(Error::NotFinite { row, col: columns[at] as usize, value: self.csr.values().get(at) })
     }
 }
 
@@ -309,8 +310,9 @@ pub(super) fn judged(
     match verdict()? {
         Verdict::Exact => Ok(None),
         Verdict::ToRounding(rounding) => {
-            let place = (rounding.first.row + 1, rounding.first.col + 1);
-            Ok(Some(format!("A is symmetric to rounding: {}{lower}", pairs_differ(&rounding, place))))
+            let place = (Index(rounding.first.row), Index(rounding.first.col));
+            let differ = pairs_differ(&rounding, place);
+            Ok(Some(format!("A is symmetric to rounding: {differ} ({COUNTED}){lower}")))
         }
         Verdict::No(a) => Err(not_symmetric(a)),
     }
@@ -318,14 +320,10 @@ pub(super) fn judged(
 
 /// Returns the error of a matrix with this pair of entries: a value that is not finite explains why the pair differs.
 fn not_symmetric(Asymmetry { row, col, value, mirrored }: Asymmetry) -> Error {
-    let (row, col) = (row + 1, col + 1);
     match mirrored {
         _ if !value.is_finite() => Error::NotFinite { row, col, value },
         Some(mirrored) if !mirrored.is_finite() => Error::NotFinite { row: col, col: row, value: mirrored },
-        _ => {
-            let mirrored = mirrored.map_or("not stored".to_owned(), exact);
-            Error::NotSymmetric { row, col, value: exact(value), mirrored }
-        }
+        _ => Error::NotSymmetric { row, col, value, mirrored },
     }
 }
 
@@ -387,8 +385,8 @@ fn sorted(rows: usize, cols: usize, offsets: Offsets, columns: Vec<u32>, values:
     coo.into_csr_with(Duplicates::Sum)
 }
 
-/// Describes the pairs that differ by rounding. Row and column of the first pair are counted from 1.
-pub(crate) fn pairs_differ(rounding: &Rounding, (row, col): (usize, usize)) -> String {
+/// Describes the pairs that differ by rounding, with the place of the first pair.
+pub(crate) fn pairs_differ<I: Display>(rounding: &Rounding, (row, col): (I, I)) -> String {
     let largest = rounding.largest;
     match rounding.pairs {
         1 => format!("1 pair differs, a({row},{col}) and a({col},{row}), by {largest:.0e} of its size"),

@@ -9,6 +9,7 @@ use crate::format::Csr;
 use crate::observe::profile::{self, Phase};
 use crate::solve::problem::{self, Problem};
 use crate::source::Attached;
+use crate::text::{COUNTED, Index};
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
@@ -219,8 +220,8 @@ fn attached(all: &[Attached], rows: usize) -> Result<Problem> {
         fault(format!("{name} is {} x {}, but the matrix has {rows} rows", values.rows(), values.cols()))
     })?;
     if let Some(row) = b.iter().position(|value| !value.is_finite()) {
-        let (value, row) = (b[row], row + 1);
-        return Err(fault(format!("row {row} of {name} (counted from 1) is {value}, but must be finite")));
+        let (value, row) = (b[row], Index(row));
+        return Err(fault(format!("row {row} of {name} ({COUNTED}) is {value}, but must be finite")));
     }
     let mut description = format!("{name} stored with the matrix");
     if values.cols() > 1 {

@@ -1,5 +1,7 @@
 //! Errors of graphs and Markov chains.
 
+use crate::text::{COUNTED, Index};
+
 /// A graph has no ranks, or a chain has no unique stationary distribution.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -37,8 +39,8 @@ pub enum ChainError {
     },
     /// A row of a chain does not sum to 1.
     #[error(
-        "row {} sums to {sum} (counted from 1), but the probabilities of the steps out of a state must sum to 1; a row with a \
-         nonzero sum can be divided by it", row + 1
+        "row {} sums to {sum} ({COUNTED}), but the probabilities of the steps out of a state must sum to 1; a row with a \
+         nonzero sum can be divided by it", Index(*row)
     )]
     RowSum {
         /// The row, counted from 0.
@@ -50,7 +52,7 @@ pub enum ChainError {
     #[error("the chain has no states, so it has no distribution")]
     NoStates,
     /// An entry of a chain is negative.
-    #[error("the entry ({}, {}) is {value} (counted from 1), but the probability of a step must not be negative", row + 1, col + 1)]
+    #[error("the entry ({}, {}) is {value} ({COUNTED}), but the probability of a step must not be negative", Index(*row), Index(*col))]
     Probability {
         /// The row, counted from 0.
         row: usize,

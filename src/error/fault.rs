@@ -149,7 +149,7 @@ pub enum FormatFault {
     PaddingValue {
         /// The index in the array.
         index: usize,
-        /// The value.
+        /// The value as text: so faults can be compared, NaN included.
         value: String,
     },
     /// Values are implicit ones, but padding must be stored as zero.

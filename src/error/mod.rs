@@ -8,6 +8,7 @@ mod fault;
 mod fetch;
 mod gpu;
 
+use crate::text::{COUNTED, Index, exact};
 use alternatives::for_not_square;
 pub use alternatives::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
 pub use chain::ChainError;
@@ -27,10 +28,17 @@ fn at_line(line: Option<u64>) -> String {
     line.map_or_else(String::new, |line| format!(":{line}"))
 }
 
+/// Formats an entry that may not be stored.
+fn stored(value: Option<f64>) -> String {
+    value.map_or("not stored".to_owned(), exact)
+}
+
 /// Shorthand used throughout the crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error, with its location and what to do.
+///
+/// Rows and columns count from 0 in the fields and in the messages of the library. The program writes messages that count from 1.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -176,10 +184,10 @@ pub enum Error {
         form: &'static str,
     },
     /// The arrays of a compressed sparse row matrix are invalid.
-    #[error("invalid CSR matrix: {0}")]
+    #[error("invalid CSR matrix (indices count from 0): {0}")]
     InvalidCsr(#[from] CsrFault),
     /// The arrays of a matrix in another format are invalid.
-    #[error("invalid {format} matrix: {fault}")]
+    #[error("invalid {format} matrix (indices count from 0): {fault}")]
     InvalidFormat {
         /// The format.
         format: &'static str,
@@ -215,8 +223,8 @@ pub enum Error {
     },
     /// A backend computed a wrong product: a defect of the backend.
     #[error(
-        "the product is wrong: row {row} of column {column} (counted from 0) is {found:e} instead of {expected:e}, off by {bounds:.3e} times the bound on \
-         rounding errors; please report this defect"
+        "the product is wrong: row {} of column {} ({COUNTED}) is {found:e} instead of {expected:e}, off by {bounds:.3e} times the bound \
+         on rounding errors; please report this defect", Index(*row), Index(*column)
     )]
     WrongProduct {
         /// The row with the largest error.
@@ -248,8 +256,8 @@ pub enum Error {
         /// The end of its error output, or what is wrong with its answer.
         reason: String,
     },
-    /// The sum of duplicate entries overflows f64. Row and column count from 0.
-    #[error("the duplicates at row {row}, column {col} (counted from 0) have a sum beyond the range of f64")]
+    /// The sum of duplicate entries overflows f64.
+    #[error("the duplicates at row {}, column {} ({COUNTED}) have a sum beyond the range of f64", Index(*row), Index(*col))]
     DuplicateOverflow {
         /// The row.
         row: usize,
@@ -362,25 +370,26 @@ pub enum Error {
         /// The method.
         solver: &'static str,
     },
-    /// The method needs a symmetric matrix. Rows and columns count from 1.
+    /// The method needs a symmetric matrix.
     #[error(
-        "the matrix is not symmetric: a({row},{col}) = {value} but a({col},{row}) is {mirrored} (counted from 1), which \
-         is more than a rounding difference; cg and minres need a symmetric matrix. {FOR_UNSYMMETRIC}; or skip this \
-         check by assuming symmetry"
+        "the matrix is not symmetric: a({i},{j}) = {} but a({j},{i}) is {} ({COUNTED}), which is more than a rounding \
+         difference; cg and minres need a symmetric matrix. {FOR_UNSYMMETRIC}; or skip this check by assuming symmetry",
+        exact(*value), stored(*mirrored), i = Index(*row), j = Index(*col)
     )]
     NotSymmetric {
         /// Row of the first entry that differs.
         row: usize,
         /// Its column.
         col: usize,
-        /// The value of the entry in its shortest form.
-        value: String,
-        /// The value across the diagonal, or `not stored`.
-        mirrored: String,
+        /// The value of the entry.
+        value: f64,
+        /// The value across the diagonal; none if it is not stored.
+        mirrored: Option<f64>,
     },
-    /// The matrix differs from its transpose in an entry that is NaN or infinite. Rows and columns count from 1.
+    /// The matrix differs from its transpose in an entry that is NaN or infinite.
     #[error(
-        "a({row},{col}) = {value} (counted from 1): the entries of the matrix must be finite numbers; find out where this value comes from"
+        "a({},{}) = {value} ({COUNTED}): the entries of the matrix must be finite numbers; find out where this value comes from",
+        Index(*row), Index(*col)
     )]
     NotFinite {
         /// The row of the first such entry.
@@ -403,43 +412,43 @@ pub enum Error {
         /// What is equal to it for a symmetric operator.
         mixed: f64,
     },
-    /// A preconditioner needs a positive diagonal. Rows count from 1.
+    /// A preconditioner needs a positive diagonal.
     #[error(
-        "preconditioner {precond}: the diagonal of row {row} (counted from 1) is {value}; it must be positive. \
-         Use no preconditioner, or check that the matrix is positive definite"
+        "preconditioner {precond}: the diagonal of row {} ({COUNTED}) is {}; it must be positive. \
+         Use no preconditioner, or check that the matrix is positive definite", Index(*row), stored(*value)
     )]
     BadDiagonal {
         /// The preconditioner.
         precond: &'static str,
-        /// The row, counted from 1.
+        /// The row.
         row: usize,
-        /// The value of the entry.
-        value: String,
+        /// The value of the entry; none if it is not stored.
+        value: Option<f64>,
     },
-    /// A preconditioner needs positive definite blocks on the diagonal. Rows count from 1.
+    /// A preconditioner needs positive definite blocks on the diagonal.
     #[error(
-        "preconditioner {precond}: the block of {size} rows that begins with row {row} (counted from 1) is not positive \
-         definite: elimination meets the pivot {pivot:e} in row {at}. Use another block size, no preconditioner, or check \
-         that the matrix is positive definite"
+        "preconditioner {precond}: the block of {size} rows that begins with row {} ({COUNTED}) is not positive \
+         definite: elimination meets the pivot {pivot:e} in row {}. Use another block size, no preconditioner, or check \
+         that the matrix is positive definite", Index(*row), Index(*at)
     )]
     BadBlock {
         /// The preconditioner.
         precond: &'static str,
-        /// The first row of the block, counted from 1.
+        /// The first row of the block.
         row: usize,
         /// Rows of the block.
         size: usize,
-        /// The row of the pivot, counted from 1.
+        /// The row of the pivot.
         at: usize,
         /// The pivot.
         pivot: f64,
     },
-    /// The setup of a preconditioner breaks down. Rows count from 1.
-    #[error("preconditioner {precond}: row {row} (counted from 1) {what}; {hint}")]
+    /// The setup of a preconditioner breaks down.
+    #[error("preconditioner {precond}: row {} ({COUNTED}) {what}; {hint}", Index(*row))]
     Breakdown {
         /// The preconditioner.
         precond: &'static str,
-        /// The row, counted from 1.
+        /// The row.
         row: usize,
         /// What is wrong with the row.
         what: String,
@@ -491,10 +500,10 @@ pub enum Error {
     /// The residual of the start vector is not finite, or too large relative to the right-hand side.
     #[error(
         "the start vector is out of range: the norm of b - A x is {norm:e}{row}, and that of b is {norm_b:e}; start from x = 0, or scale \
-         the system", row = row.map_or(String::new(), |row| format!(" (not finite in row {}, counted from 1)", row + 1))
+         the system", row = row.map_or(String::new(), |row| format!(" (not finite in row {}, {COUNTED})", Index(row)))
     )]
     StartScale {
-        /// The first row with a non-finite b - A x, counted from 0.
+        /// The first row with a non-finite b - A x.
         row: Option<usize>,
         /// The norm of b - A x.
         norm: f64,
@@ -545,19 +554,17 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns an error about rows that were counted on a rank with their numbers in the whole matrix. `number` converts numbers that
-    /// count from 0.
+    /// Returns an error about rows that were counted on a rank with their numbers in the whole matrix, which `number` returns.
     pub(crate) fn in_rows(self, number: impl Fn(usize) -> usize) -> Error {
-        let whole = |row: usize| number(row - 1) + 1;
         match self {
             Error::BadDiagonal { precond, row, value } => {
-                Error::BadDiagonal { precond, row: whole(row), value }
+                Error::BadDiagonal { precond, row: number(row), value }
             }
             Error::BadBlock { precond, row, size, at, pivot } => {
-                Error::BadBlock { precond, row: whole(row), size, at: whole(at), pivot }
+                Error::BadBlock { precond, row: number(row), size, at: number(at), pivot }
             }
             Error::Breakdown { precond, row, what, hint } => {
-                Error::Breakdown { precond, row: whole(row), what, hint }
+                Error::Breakdown { precond, row: number(row), what, hint }
             }
             other => other,
         }

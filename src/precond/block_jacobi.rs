@@ -125,9 +125,9 @@ fn inverses<T: Scalar>(matrix: &Csr, block: usize) -> Result<Csr> {
             gather(matrix, first, size, values);
             let inverted = invert(values, size).map_err(|Fault { row, pivot }| Error::BadBlock {
                 precond: PRECOND,
-                row: first + 1,
+                row: first,
                 size,
-                at: first + row + 1,
+                at: first + row,
                 pivot,
             });
             let lost = || values.iter().position(|&value| !holds::<T>(value));

@@ -27,6 +27,7 @@ use crate::backend::{Operator, Pick};
 use crate::error::{Error, Result};
 use crate::parallel::zeros;
 use crate::scalar::Scalar;
+use crate::text::{COUNTED, Index};
 
 /// The first shift after a breakdown; each following shift is twice as large.
 const FIRST_SHIFT: f64 = 1e-3;
@@ -88,12 +89,16 @@ fn factors(triangle: &Triangle, mut shift: f64) -> Result<Vec<f64>> {
             }
             return Ok(values);
         };
-        log::debug!("ic0 with a shift of {shift}: the pivot of row {} is {:e}", bad.row + 1, bad.pivot);
+        log::debug!(
+            "ic0 with a shift of {shift}: the pivot of row {} ({COUNTED}) is {:e}",
+            Index(bad.row),
+            bad.pivot
+        );
         let next = (2.0 * shift).max(FIRST_SHIFT);
         if next > LARGEST_SHIFT {
             return Err(Error::Breakdown {
                 precond: "ic0",
-                row: bad.row + 1,
+                row: bad.row,
                 what: format!("has the pivot {:e}, even with {shift} times the diagonal added", bad.pivot),
                 hint: "use preconditioner jacobi, or check that the matrix is positive definite",
             });

@@ -43,10 +43,10 @@ impl entry::Family for Family {
 /// Computes the inverse of each diagonal entry and checks that `T` can represent it; `precond` is the name in errors.
 pub(super) fn inverse_diagonal<T: Scalar>(precond: &'static str, matrix: &Csr) -> Result<Vec<f64>> {
     let inverse = |row: usize| {
-        let fault = |value| Error::BadDiagonal { precond, row: row + 1, value };
+        let fault = |value| Error::BadDiagonal { precond, row, value };
         match matrix.get(row, row) {
-            None => Err(fault("not stored".to_owned())),
-            Some(d) if !(d > 0.0 && d.is_finite()) => Err(fault(d.to_string())),
+            None => Err(fault(None)),
+            Some(d) if !(d > 0.0 && d.is_finite()) => Err(fault(Some(d))),
             Some(d) if !holds::<T>(1.0 / d) => Err(beyond::<T>(precond, row, 1.0 / d)),
             Some(d) => Ok(1.0 / d),
         }

@@ -71,14 +71,14 @@ fn holds<T: Scalar>(value: f64) -> bool {
     T::from_f64(value).to_f64().is_finite()
 }
 
-/// Makes an error for a row, counted from 0, in which a preconditioner needs a number that `T` cannot represent.
+/// Makes an error for a row in which a preconditioner needs a number that `T` cannot represent.
 fn beyond<T: Scalar>(precond: &'static str, row: usize, value: f64) -> Error {
     let hint = match size_of::<T>() {
         4 => "scale the system, or use precision f64",
         _ => "scale the system",
     };
     let what = format!("leads to {value:e}, beyond the range of {}", T::NAME);
-    Error::Breakdown { precond, row: row + 1, what, hint }
+    Error::Breakdown { precond, row, what, hint }
 }
 
 impl Preconditioner {

@@ -5,6 +5,7 @@ use super::{beyond, holds};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
 use crate::scalar::Scalar;
+use crate::text::Index;
 
 /// Estimates the bytes of the operator of two triangles: each is stored once, with a column and a value per entry; the pivots,
 /// and a vector.
@@ -56,21 +57,21 @@ impl Triangle {
 fn check(matrix: &Csr, values: &[f64], row: usize, precond: &'static str) -> Result<()> {
     let range = matrix.row_range(row);
     let columns = &matrix.col_indices()[range.clone()];
-    let fault = |value: String| Err(Error::BadDiagonal { precond, row: row + 1, value });
+    let fault = |value| Err(Error::BadDiagonal { precond, row, value });
     match (columns.last(), values[range.clone()].last()) {
         (Some(&column), Some(&value)) if column as usize == row => {
             if !(value > 0.0 && value.is_finite()) {
-                return fault(value.to_string());
+                return fault(Some(value));
             }
         }
-        _ => return fault("not stored".to_owned()),
+        _ => return fault(None),
     }
     match values[range].iter().zip(columns).find(|(value, _)| !value.is_finite()) {
         None => Ok(()),
         Some((value, column)) => Err(Error::Breakdown {
             precond,
-            row: row + 1,
-            what: format!("holds {value} in column {}", column + 1),
+            row,
+            what: format!("holds {value} in column {}", Index(*column as usize)),
             hint: "a matrix with this value cannot be preconditioned or solved; correct it",
         }),
     }

@@ -169,7 +169,14 @@ fn a_matrix_that_is_not_symmetric_is_refused_unless_its_symmetry_is_assumed() {
     let matrix = Matrix::from_triplets(2, 2, [(0, 0, 4.0), (0, 1, 1.0), (1, 1, 3.0)]).unwrap();
     for solver in [Cg::new(&matrix), Cg::pipelined(&matrix), Minres::new(&matrix)] {
         let Err(error) = solver.device("cpu").prepare() else { panic!("the matrix was accepted") };
-        assert!(matches!(error, Error::NotSymmetric { row: 1, col: 2, .. }), "{error}");
+        assert!(
+            matches!(error, Error::NotSymmetric { row: 0, col: 1, value: 1.0, mirrored: None }),
+            "{error}"
+        );
+        assert!(
+            error.to_string().contains("a(0,1) = 1 but a(1,0) is not stored (counted from 0)"),
+            "{error}"
+        );
     }
     let answer =
         Cg::new(&matrix).device("cpu").assume_symmetric(true).max_iters(3).solve(&[1.0, 1.0]).unwrap();
@@ -179,17 +186,32 @@ fn a_matrix_that_is_not_symmetric_is_refused_unless_its_symmetry_is_assumed() {
 }
 
 #[test]
+fn a_program_names_settings_report_and_reason_by_the_prelude_alone() {
+    use solver::prelude::{Report, Solver, StopReason};
+    fn settings(a: &Matrix) -> Solver {
+        Cg::new(a).device("cpu").rtol(1e-9)
+    }
+    let a = Matrix::open("poisson2d:20x20").unwrap();
+    let answer = settings(&a).solve(&vec![1.0; a.rows()]).unwrap();
+    let (report, reason): (Report, StopReason) = (answer.report(), answer.reason());
+    assert_eq!(reason, StopReason::Converged);
+    let told = (answer.iterations() as u64, answer.true_residual(), answer.seconds());
+    assert_eq!(told, (report.iterations, report.residual_true, report.seconds_solve));
+    assert!(report.iterations > 0 && report.seconds_solve > 0.0);
+}
+
+#[test]
 fn a_value_of_the_matrix_that_is_not_finite_is_reported_with_its_place() {
     let (nan, infinite) = (f64::NAN, f64::INFINITY);
     for (upper, lower, last, place) in [
-        (Some(nan), Some(nan), 3.0, "a(1,2) = NaN"),
-        (Some(nan), None, 3.0, "a(1,2) = NaN"),
-        (Some(1.0), Some(nan), 3.0, "a(2,1) = NaN"),
-        (Some(infinite), Some(1.0), 3.0, "a(1,2) = inf"),
-        (Some(1.0), Some(-infinite), 3.0, "a(2,1) = -inf"),
-        (Some(1.0), Some(1.0), nan, "a(2,2) = NaN"),
-        (Some(1.0), Some(1.0), infinite, "a(2,2) = inf"),
-        (Some(infinite), Some(infinite), 3.0, "a(1,2) = inf"),
+        (Some(nan), Some(nan), 3.0, "a(0,1) = NaN"),
+        (Some(nan), None, 3.0, "a(0,1) = NaN"),
+        (Some(1.0), Some(nan), 3.0, "a(1,0) = NaN"),
+        (Some(infinite), Some(1.0), 3.0, "a(0,1) = inf"),
+        (Some(1.0), Some(-infinite), 3.0, "a(1,0) = -inf"),
+        (Some(1.0), Some(1.0), nan, "a(1,1) = NaN"),
+        (Some(1.0), Some(1.0), infinite, "a(1,1) = inf"),
+        (Some(infinite), Some(infinite), 3.0, "a(0,1) = inf"),
     ] {
         let entries = [(0, 0, Some(4.0)), (0, 1, upper), (1, 0, lower), (1, 1, Some(last))];
         let stored = entries.into_iter().filter_map(|(i, j, value)| Some((i, j, value?)));

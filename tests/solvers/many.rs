@@ -95,7 +95,7 @@ fn a_column_with_nan_ends_alone_and_is_named_in_the_report() {
         "{}",
         report.message
     );
-    assert!(report.message.contains("row 18 (counted from 1)") && report.reason == "not_solved");
+    assert!(report.message.contains("row 17 (counted from 0)") && report.reason == "not_solved");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn refusal<D: Pick<T>, T: Scalar>(device: &D, precond: Preconditioner, matrix: &
     precond.build(matrix, &operator::<D, T>(device, matrix), 0).err()
 }
 
-/// The inverse of the diagonal entry in row 3 (counted from 1) is out of range, once for single and once for double precision.
+/// The inverse of the diagonal entry in row 2 (counted from 0) is out of range, once for single and once for double precision.
 fn rows_with_values_out_of_range_are_named<D: Host>(device: &D) {
     let (single, double) = (zoo::diagonal(&[1.0, 2.0, 1e-39, 4.0]), zoo::diagonal(&[1.0, 2.0, 1e-309, 4.0]));
     let on_device = |precond: &Preconditioner| D::KIND == "cpu" || !precond.needs_cpu();
@@ -40,9 +40,9 @@ fn rows_with_values_out_of_range_are_named<D: Host>(device: &D) {
         for (error, range, hint) in
             [(in_single, "range of f32", "precision f64"), (in_double, "range of f64", "scale the system")]
         {
-            assert!(matches!(error, Error::Breakdown { row: 3, .. }), "{precond}: {error:?}");
+            assert!(matches!(error, Error::Breakdown { row: 2, .. }), "{precond}: {error:?}");
             let message = error.to_string();
-            let parts = [precond.name(), "row 3 ", range, hint];
+            let parts = [precond.name(), "row 2 ", range, hint];
             assert!(parts.iter().all(|part| message.contains(part)), "{message}");
         }
     }
@@ -59,9 +59,9 @@ fn blocks_that_are_not_positive_definite_are_refused_with_their_row<D: Host>(dev
     };
     for (d, found) in [(3.0, -1.0), (4.0, 0.0), (f64::NAN, f64::NAN)] {
         match build(&with(d), 2) {
-            Err(e @ Error::BadBlock { row: 3, size: 2, at: 4, pivot, .. }) => {
+            Err(e @ Error::BadBlock { row: 2, size: 2, at: 3, pivot, .. }) => {
                 assert_eq!(pivot.to_bits() << 1, f64::to_bits(found) << 1, "{e}");
-                for words in ["block-jacobi", "row 3", "row 4", "no preconditioner"] {
+                for words in ["block-jacobi", "row 2", "row 3", "no preconditioner"] {
                     assert!(e.to_string().contains(words), "{e}");
                 }
             }
@@ -70,9 +70,9 @@ fn blocks_that_are_not_positive_definite_are_refused_with_their_row<D: Host>(dev
     }
     // The last block, which has one row; and a missing diagonal entry.
     let last = zoo::square(&[&[(0, 1.0)], &[(1, 1.0)], &[(2, -1.0)]]);
-    assert!(matches!(build(&last, 2), Err(Error::BadBlock { row: 3, size: 1, at: 3, .. })));
+    assert!(matches!(build(&last, 2), Err(Error::BadBlock { row: 2, size: 1, at: 2, .. })));
     let hole = zoo::square(&[&[(1, 1.0)], &[(0, 1.0)]]);
-    assert!(matches!(build(&hole, 2), Err(Error::BadBlock { row: 1, size: 2, at: 1, .. })));
+    assert!(matches!(build(&hole, 2), Err(Error::BadBlock { row: 0, size: 2, at: 0, .. })));
     build(&with(5.0), 2).unwrap();
 }
 
@@ -82,7 +82,7 @@ fn chebyshev_refuses_diagonals_that_are_not_positive<D: Host>(device: &D) {
         let a = operator::<D, f64>(device, &matrix);
         let built = "chebyshev".parse::<Preconditioner>().unwrap().build(&matrix, &a, 0);
         assert!(
-            matches!(built.map(|_| ()), Err(Error::BadDiagonal { precond: "chebyshev", row: 2, .. })),
+            matches!(built.map(|_| ()), Err(Error::BadDiagonal { precond: "chebyshev", row: 1, .. })),
             "{d}"
         );
     }
@@ -97,10 +97,10 @@ fn refused(matrix: &Arc<Csr>, precond: Preconditioner) -> Error {
 fn a_matrix_that_no_shift_repairs_is_refused_with_row_and_pivot() {
     let matrix = zoo::symmetric(3, &[(0, 0, 1.0), (1, 1, 1.0), (2, 1, 100.0), (2, 2, 1.0)]);
     let error = refused(&matrix, preconditioner("ic0"));
-    assert!(matches!(error, Error::Breakdown { precond: "ic0", row: 3, .. }), "{error}");
+    assert!(matches!(error, Error::Breakdown { precond: "ic0", row: 2, .. }), "{error}");
     let message = error.to_string();
     assert!(
-        message.contains("row 3") && message.contains("pivot -") && message.contains("preconditioner jacobi"),
+        message.contains("row 2") && message.contains("pivot -") && message.contains("preconditioner jacobi"),
         "{message}"
     );
 }
@@ -112,7 +112,7 @@ fn invalid_diagonals_and_entries_are_refused_with_their_row() {
             let matrix = zoo::symmetric(3, &[(0, 0, 1.0), (1, 1, 2.0), (2, 1, 0.5), (2, 2, value)]);
             let error = refused(&matrix, precond);
             assert!(
-                matches!(error, Error::BadDiagonal { precond, row: 3, .. } if precond == name),
+                matches!(error, Error::BadDiagonal { precond, row: 2, .. } if precond == name),
                 "{error}"
             );
             assert!(error.to_string().contains(&format!("is {found};")), "{error}");
@@ -120,14 +120,14 @@ fn invalid_diagonals_and_entries_are_refused_with_their_row() {
         for lower in [vec![(0, 0, 1.0), (1, 1, 1.0)], vec![(0, 0, 1.0), (1, 1, 1.0), (2, 0, 0.5)]] {
             let error = refused(&zoo::symmetric(3, &lower), precond);
             assert!(
-                error.to_string().contains("row 3") && error.to_string().contains("not stored"),
+                error.to_string().contains("row 2") && error.to_string().contains("not stored"),
                 "{error}"
             );
         }
         for value in [f64::NAN, f64::INFINITY] {
             let matrix = zoo::symmetric(2, &[(0, 0, 1.0), (1, 0, value), (1, 1, 2.0)]);
             let error = refused(&matrix, precond);
-            assert!(matches!(error, Error::Breakdown { precond, row: 2, .. } if precond == name), "{error}");
+            assert!(matches!(error, Error::Breakdown { precond, row: 1, .. } if precond == name), "{error}");
             assert!(error.to_string().contains("column 1"), "{error}");
         }
     }

@@ -351,7 +351,7 @@ fn wrong_coordinates_are_refused_on_all_ranks() {
     points[9] = f64::NAN;
     write_vectors(folder.path().join("nan.npy"), &points, 2).unwrap();
     let message = refused(&matrix, path("nan.npy"));
-    assert!(message.contains("row 5, column 2 (counted from 1) is NaN"), "{message}");
+    assert!(message.contains("row 4, column 1 (counted from 0) is NaN"), "{message}");
     write_vectors(folder.path().join("transposed.npy"), &[0.5; 60], 30).unwrap();
     let message = refused(&matrix, path("transposed.npy"));
     assert!(message.contains("it is 2 x 30; is it transposed?"), "{message}");

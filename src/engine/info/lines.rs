@@ -141,7 +141,8 @@ fn about_structure(info: &Info) -> Vec<Line> {
     let mut lines = Vec::new();
     let verdict = match (&info.symmetric_to_rounding, &info.first_asymmetry, info.symmetric) {
         (Some(rounding), ..) => {
-            format!("to rounding: {}", pairs_differ(rounding, (rounding.first.row, rounding.first.col)))
+            let differ = pairs_differ(rounding, (rounding.first.row, rounding.first.col));
+            format!("to rounding: {differ} (counted from 1)")
         }
         (None, Some(a), _) => format!(
             "no: a({},{}) = {} but a({},{}) {} (counted from 1)",

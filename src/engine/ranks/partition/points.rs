@@ -6,7 +6,7 @@ use crate::device::Ranks;
 use crate::error::{Error, Result};
 use crate::parallel::room;
 use crate::source::{self, read_vectors};
-use crate::text::thousands;
+use crate::text::{COUNTED, Index, thousands};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -58,10 +58,10 @@ impl Points {
         let (count, axes) = (points.rows(), points.cols());
         check_shape((count, axes), rows, groups.starts[ranks]).map_err(fault)?;
         if let Some(place) = points.values().iter().position(|value| !value.is_finite()) {
-            let (row, column) = (place / axes + 1, place % axes + 1);
+            let (row, column) = (Index(place / axes), Index(place % axes));
             let value = points.values()[place];
             return Err(fault(format!(
-                "row {row}, column {column} (counted from 1) is {value}; coordinates must be finite"
+                "row {row}, column {column} ({COUNTED}) is {value}; coordinates must be finite"
             )));
         }
         let unknowns = (rows / count.max(1)).max(1);
