@@ -2,14 +2,20 @@
 
 use std::path::Path;
 
-/// Returns who else can put files into a folder or replace it; `None` if only this user and root can. A folder that does not
-/// exist yet counts as made by this user. All parent folders are checked, with and without links resolved.
+/// Returns who else can put files into a folder or replace it, with a remedy; `None` if only this user and root can. A folder that
+/// does not exist yet counts as made by this user. All parent folders are checked, with and without links resolved.
+///
+/// The remedy changes the permissions of the folder itself only, which this program has made: the folders above it may serve
+/// others as they are.
 #[cfg(unix)]
 pub(crate) fn others_can_write(folder: &Path) -> Option<String> {
     // SAFETY: the call takes no arguments, returns a number, and cannot fail.
     let user = unsafe { libc::geteuid() };
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    let real = absolute.ancestors().find_map(|ancestor| std::fs::canonicalize(ancestor).ok());
+    let real = absolute.ancestors().find_map(|ancestor| {
+        let missing = absolute.strip_prefix(ancestor).ok()?;
+        Some(std::fs::canonicalize(ancestor).ok()?.join(missing))
+    });
     let paths: Vec<std::path::PathBuf> = [Some(absolute), real].into_iter().flatten().collect();
     let all = paths.iter().flat_map(|path| path.ancestors().map(move |folder| (folder, folder == path)));
     all.into_iter().find_map(|(folder, last)| fault(folder, last, user))
@@ -31,6 +37,9 @@ fn fault(folder: &Path, last: bool, user: u32) -> Option<String> {
     const ALL: u32 = 0o002;
     let about = std::fs::metadata(folder).ok()?;
     let shown = folder.display();
+    if !about.is_dir() {
+        return Some(format!("{shown} is not a folder"));
+    }
     if ![user, ROOT].contains(&about.uid()) && !is_root_unmapped(about.uid()) {
         return Some(format!("{shown} belongs to user {}", about.uid()));
     }
@@ -38,10 +47,12 @@ fn fault(folder: &Path, last: bool, user: u32) -> Option<String> {
     let by_group = about.mode() & GROUP != 0 && !own_group;
     // In a sticky folder users cannot replace files of each other, but all users can add files.
     let sticky = about.mode() & STICKY != 0 && !last;
-    if !sticky && (about.mode() & ALL != 0 || by_group) {
-        return Some(format!("other users can write to {shown}; run chmod go-w {shown}"));
+    if sticky || (about.mode() & ALL == 0 && !by_group) {
+        return None;
     }
-    None
+    let remedy =
+        if last && !folder.is_symlink() { format!("; run chmod go-w {shown}") } else { String::new() };
+    Some(format!("other users can write to {shown}{remedy}"))
 }
 
 /// Returns whether a group is the private group that many systems give to each user: it has the name of the user, and no other
@@ -107,15 +118,42 @@ mod tests {
                 assert!(fault.contains(&format!("write to {}", open.display())), "{fault}");
             }
         }
+        chmod(&open, 0o755);
+        chmod(&cache, 0o777);
+        let remedy = format!("run chmod go-w {}", cache.display());
+        assert!(others_can_write(&cache).unwrap().ends_with(&remedy), "the folder itself");
+        let above = others_can_write(&cache.join("choices")).unwrap();
+        assert!(!above.contains("chmod"), "a folder above may serve others: {above}");
+        chmod(&cache, 0o755);
+        chmod(&open, 0o777);
         let link = root.path().join("link");
         symlink(&cache, &link).unwrap();
         assert!(others_can_write(&link).is_some(), "the target of a link is checked");
         chmod(&open, 0o1777);
         assert_eq!(others_can_write(&cache), None, "other users cannot replace files in a sticky folder");
+        assert_eq!(others_can_write(&open.join("not/there/yet")), None, "the new folders are not sticky");
         for mode in [0o777, 0o1777] {
             chmod(&cache, mode);
             assert!(others_can_write(&link).is_some(), "other users can add files");
         }
+    }
+
+    #[test]
+    fn what_is_no_folder_is_named_without_advice_on_permissions() {
+        for path in ["/dev/null", "/dev/null/choices"] {
+            assert_eq!(
+                others_can_write(Path::new(path)).as_deref(),
+                Some("/dev/null is not a folder"),
+                "{path}"
+            );
+        }
+        let root = tempfile::tempdir().unwrap();
+        let (target, link) = (root.path().join("target"), root.path().join("link"));
+        create_dir_all(&target).unwrap();
+        chmod(&target, 0o777);
+        symlink(&target, &link).unwrap();
+        let fault = others_can_write(&link).unwrap();
+        assert!(fault.contains("other users can write to") && !fault.contains("chmod"), "{fault}");
     }
 
     #[test]

@@ -60,10 +60,10 @@ pub enum FetchError {
     /// There is no folder for downloads.
     #[error("there is no home folder, so there is no cache folder; name one with SOLVER_CACHE")]
     NoCacheFolder,
-    /// Other users can write to the folder for downloads.
+    /// The folder for downloads is no folder, or other users can write to it.
     #[error(
-        "the cache folder is not used: {reason}. Matrices and kernels are loaded from it; or name another folder \
-         with SOLVER_CACHE"
+        "the cache folder is not used: {reason}. Matrices and kernels are loaded from it, so other users must not write to it; \
+         name another folder with SOLVER_CACHE"
     )]
     UnsafeCacheFolder {
         /// Who can write where, and what to do.

@@ -243,6 +243,16 @@ fn explain_lists_the_candidates_and_marks_the_choice() {
 }
 
 #[test]
+fn a_cache_folder_that_is_no_folder_brings_no_advice_on_permissions() {
+    let args = ["tune", "--time-limit", "0.02", "--threads", "1", "--device", "cpu", SMALL];
+    let done = solver().env("SOLVER_CACHE", "/dev/null").args(args).output().unwrap();
+    let message = errors(&done);
+    assert_eq!(done.status.code(), Some(0), "{message}");
+    assert!(message.contains("/dev/null is not a folder") && message.contains("SOLVER_CACHE"), "{message}");
+    assert!(!message.contains("chmod"), "{message}");
+}
+
+#[test]
 fn invalid_input_is_refused_with_a_clear_message() {
     let (cache, folder) = (tempdir().unwrap(), tempdir().unwrap());
     let refused = |args: &[&str]| {

@@ -118,8 +118,8 @@ fn gpu_driver() -> String {
 /// Returns the folder of choices, or the reason that there is none.
 fn folder() -> Result<PathBuf, String> {
     cache_folder(FOLDER).map(|folder| folder.join(FOLDER)).map_err(|none| match none {
-        NoCache::NoHome => "there is no home folder".to_owned(),
-        NoCache::Unsafe(reason) => reason,
+        NoCache::NoHome => "there is no home folder; name a cache folder with SOLVER_CACHE".to_owned(),
+        NoCache::Unsafe(reason) => format!("{reason}; or name another cache folder with SOLVER_CACHE"),
     })
 }
 
