@@ -245,7 +245,9 @@ impl Answer {
         let spectrum = outcome.spectrum;
         let definite = facts.method != Method::Minres && outcome.reason.name() != "indefinite_matrix";
         let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
-        let notes: Vec<&str> = facts.matrix.notes.iter().chain(&facts.note).map(String::as_str).collect();
+        let notes = facts.matrix.notes.iter().chain(&facts.note).chain(&outcome.checkpoint_fault);
+        let notes: Vec<&str> = notes.map(String::as_str).collect();
+        let resumed = outcome.iterations_earlier > 0;
         let limit = self.limit;
         Report {
             solver: facts.method.name().to_owned(),
@@ -268,6 +270,7 @@ impl Answer {
             message: outcome.reason.to_string(),
             hint: self.hint(naming),
             iterations: outcome.iterations as u64,
+            iterations_earlier: resumed.then_some(outcome.iterations_earlier as u64),
             restarts: outcome.restarts as u64,
             block_rank: outcome.block_rank.map(|rank| rank as u64),
             iterations_predicted: predicted.filter(|p| p.is_finite()).map(|p| p as u64),
@@ -285,6 +288,7 @@ impl Answer {
             seconds_setup: facts.seconds_setup + outcome.seconds_setup,
             seconds_total: None,
             seconds_solve: outcome.seconds_solve,
+            seconds_earlier: resumed.then_some(outcome.seconds_earlier),
             seconds_per_iteration: outcome.seconds_each,
             bytes_per_iteration: bytes,
             gigabytes_per_second: if outcome.iterations == 0 { 0.0 } else { speed },
@@ -329,7 +333,7 @@ impl Answer {
             precond: untried.then_some(suitable),
             resume: advice::resume(
                 facts.checkpoint.as_deref().filter(|file| file.exists()),
-                outcome.seconds_solve,
+                outcome.seconds_solve + outcome.seconds_earlier,
                 naming,
             ),
         };

@@ -67,8 +67,11 @@ pub struct Report {
     /// A hint that may help if the solve did not converge.
     #[serde(default)]
     pub hint: Option<String>,
-    /// Number of iterations.
+    /// Number of iterations; after a resume, those before the checkpoint included.
     pub iterations: u64,
+    /// Iterations before the checkpoint from which this run resumed; none if it did not resume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations_earlier: Option<u64>,
     /// Number of restarts from the recomputed residual.
     #[serde(default)]
     pub restarts: u64,
@@ -106,7 +109,7 @@ pub struct Report {
     /// A warning about x although the solve converged: its entries may have no correct digit; with a remedy.
     #[serde(default)]
     pub caution: Option<String>,
-    /// A note about the system, such as that the matrix is symmetric only to rounding.
+    /// Notes, such as that the matrix is symmetric only to rounding, or that the newest checkpoint could not be written.
     #[serde(default)]
     pub note: Option<String>,
     /// Seconds to read or generate the matrix.
@@ -115,9 +118,13 @@ pub struct Report {
     /// Seconds to check the matrix, to choose the backend, and to set up operator, preconditioner and workspace.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_setup: f64,
-    /// Seconds from the start of the iterations to the end of the last one.
+    /// Seconds from the start of the iterations of this run to the end of the last one; after a resume, without those before the
+    /// checkpoint.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_solve: f64,
+    /// Seconds of the iterations before the checkpoint from which this run resumed; none if it did not resume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds_earlier: Option<f64>,
     /// Seconds from the start of the command to this report; none in a program that calls the library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_total: Option<f64>,
@@ -187,7 +194,7 @@ pub struct ColumnReport {
     pub eigenvalue_smallest: Option<f64>,
     /// Estimate of the largest eigenvalue of the preconditioned matrix, from below.
     pub eigenvalue_largest: Option<f64>,
-    /// Seconds from the start of the iterations to the end of the last one of this column.
+    /// Seconds from the start of the iterations of this run to the end of the last one of this column.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_solve: f64,
 }

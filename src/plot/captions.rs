@@ -149,7 +149,7 @@ fn verdict_of_one(report: &Report) -> String {
             "{}; the slowest column, drawn bold, took {} iterations and {}",
             report.message,
             report.iterations,
-            duration(report.seconds_solve)
+            duration(report.seconds_of_all_runs())
         );
     }
     if report.converged && matches!(report.reason.as_str(), "converged" | "") {
@@ -157,7 +157,7 @@ fn verdict_of_one(report: &Report) -> String {
         return format!(
             "converged in {} iteration{plural}, {}{}, {} {:.1e}",
             report.iterations,
-            duration(report.seconds_solve),
+            duration(report.seconds_of_all_runs()),
             if report.seconds_setup > 0.0 {
                 format!(" and {} of setup", duration(report.seconds_setup))
             } else {

@@ -58,6 +58,9 @@ pub(super) trait Answer<D: Device, T: Scalar> {
     /// Sets a column of x to zero.
     fn clear(&mut self, column: usize);
 
+    /// Returns whether an entry of a column of x is not zero. Over ranks, the entries of all ranks count.
+    fn is_nonzero(&self, column: usize) -> bool;
+
     /// Sets a column of x to the start and measures its residual. Fails if the residual is not finite.
     fn start(&mut self, column: usize, aim: &Aim) -> Result<Truth>;
 

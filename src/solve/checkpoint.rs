@@ -18,7 +18,7 @@
 //! A checkpoint is written between two batches of iterations once an interval has passed, and at the end of a run that can be
 //! resumed. The new file is written next to the old one and synchronised before it replaces it, so that one complete file exists
 //! if the process is killed at any moment. If the file cannot be written (for example because the disk is full), the solve
-//! continues with a warning.
+//! continues with a warning, and its outcome says so unless a later checkpoint was written.
 
 mod file;
 mod fingerprint;

@@ -32,6 +32,7 @@ mod column;
 mod judge;
 mod narrow;
 mod replay;
+mod resuming;
 mod saving;
 mod showing;
 mod steps;
@@ -162,7 +163,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         let mut solve: Solve<'_, _, M, D, T> =
             Solve { answer, columns, coefficients_of_a, sigma, saver, marker: PhantomData };
         for column in 0..k {
-            solve.start(&mut run, column)?;
+            solve.start(&mut run, column, saved.is_some())?;
         }
         if solve.columns.iter().all(|column| column.end.is_some()) {
             solve.answer.copy_to(x);
@@ -203,6 +204,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         let (mut work, operators) = source.recorded.open();
         solve.conclude(&mut run, operators, &mut work);
         solve.answer.copy_to(x);
+        common.checkpoint_fault = solve.saver.and_then(Saver::into_fault);
         Ok(())
     }
 
@@ -213,8 +215,8 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
 
 impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T> {
     /// Measures the residual of a column's start, to which tolerances may be relative. Ends the column if the start meets the
-    /// goal.
-    fn start(&mut self, run: &mut Run<'_, '_>, index: usize) -> Result<()> {
+    /// goal, unless it `resumes`: then the x of the checkpoint is judged.
+    fn start(&mut self, run: &mut Run<'_, '_>, index: usize, resumes: bool) -> Result<()> {
         let (largest, norm_b) = self.answer.right_hand_side(index);
         let column = &mut self.columns[index];
         run.tracks[index].log.records = self.saver.is_some();
@@ -246,7 +248,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         if self.saver.is_some() {
             saving::reserve(&mut run.tracks[index].log, &run.rule);
         }
-        if column.meets_goal() {
+        if column.meets_goal() && !resumes {
             column.end_at_start(run, index);
         }
         Ok(())

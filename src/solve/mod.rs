@@ -141,8 +141,13 @@ pub struct Outcome {
     pub spectrum: Option<Spectrum>,
     /// Seconds to allocate the workspace and to record the step.
     pub seconds_setup: f64,
-    /// Seconds from the first iteration to the last, restarts included.
+    /// Seconds from the first iteration to the last, restarts included; if the solve resumed from a checkpoint, of the iterations
+    /// since then.
     pub seconds_solve: f64,
+    /// Seconds of the iterations before the checkpoint from which the solve resumed.
+    pub seconds_earlier: f64,
+    /// Iterations before that checkpoint; `iterations` includes them.
+    pub iterations_earlier: usize,
     /// Seconds per iteration; if the solve resumed from a checkpoint, of the iterations since then.
     pub seconds_each: f64,
     /// Bytes that an iteration of all columns must move.
@@ -151,6 +156,8 @@ pub struct Outcome {
     pub operator_bytes: u64,
     /// Bytes of the vectors, each accessed several times in an iteration.
     pub vector_bytes: u64,
+    /// Why the newest checkpoint was not written, if one was to be written and was not.
+    pub checkpoint_fault: Option<String>,
 }
 
 impl Method {

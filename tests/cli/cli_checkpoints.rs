@@ -106,6 +106,58 @@ fn limits_may_be_raised_and_a_finished_solve_reports_the_same_result_again() {
 }
 
 #[test]
+fn after_a_resume_the_times_of_this_run_and_of_earlier_ones_are_told_apart() {
+    let files = Files::new();
+    let checkpoint = files.at("c");
+    let seconds = |report: &Value, name: &str| report[name].as_f64().unwrap_or(f64::NAN);
+    let (_, part) = cg(&[&MATRIX[..], &["--checkpoint", word(&checkpoint), "--max-iters", "50"]].concat());
+    assert!(part.get("seconds_earlier").is_none() && part.get("iterations_earlier").is_none());
+    let resumed = [&MATRIX[..], &["--resume", word(&checkpoint), "--time-limit", "60"]].concat();
+    let (code, rest) = cg(&resumed);
+    assert_eq!((code, &rest["iterations_earlier"]), (0, &50.into()));
+    let gap = seconds(&rest, "seconds_earlier") - seconds(&part, "seconds_solve");
+    assert!(gap.abs() < 1e-6, "{gap}");
+    let parts = ["seconds_load", "seconds_setup", "seconds_solve"].map(|name| seconds(&rest, name));
+    assert!(seconds(&rest, "seconds_total") >= parts.iter().sum(), "all are times of this run");
+    let done = run(&[&["cg", "--device", "cpu"], &resumed[..]].concat());
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    let line = text.lines().find(|line| line.starts_with("resumed")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains("from iteration 50: 50 iterations in") && line.contains("in all"), "{line}");
+}
+
+/// Runs a solve that may write files of 8 kB, which its checkpoint exceeds.
+#[cfg(unix)]
+fn without_room(args: &[&str]) -> std::process::Output {
+    let mut command = solver();
+    crate::scarcity::limit(&mut command, libc::RLIMIT_FSIZE, 8192);
+    command.args([&["cg", "--device", "cpu"], &MATRIX[..], args].concat()).output().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_checkpoint_that_cannot_be_written_is_a_note_of_the_report() {
+    let files = Files::new();
+    let checkpoint = files.at("c");
+    let saved = ["--checkpoint", word(&checkpoint), "--quiet"];
+    let note = |remains: &str| {
+        let done = without_room(&[&saved[..], &["--json"]].concat());
+        let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert_eq!((done.status.code(), errors(&done).as_str()), (Some(0), ""), "{report}");
+        let note = report["note"].as_str().unwrap_or_else(|| panic!("{report}")).to_owned();
+        let text = String::from_utf8(without_room(&saved).stdout).unwrap();
+        for part in ["the checkpoint of iteration", "could not be written to", word(&checkpoint), remains] {
+            assert!(note.contains(part) && text.contains(part), "{part}: {note} {text}");
+        }
+    };
+    note("this run has no checkpoint");
+    assert!(!checkpoint.exists());
+    cg(&[&MATRIX[..], &["--checkpoint", word(&checkpoint), "--max-iters", "5"]].concat());
+    note("the file from before this run is kept");
+    let (_, report) = cg(&[&MATRIX[..], &["--checkpoint", word(&checkpoint)]].concat());
+    assert_eq!(report["note"], Value::Null, "a checkpoint that was written");
+}
+
+#[test]
 fn a_checkpoint_of_another_run_is_rejected_with_the_difference() {
     let files = Files::new();
     let checkpoint = files.at("c");

@@ -23,7 +23,8 @@ const COMMANDS: [&[&str]; 5] = [
     &["convert", "poisson2d:300x300", "m.mtx"],
 ];
 
-fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, value: u64) {
+/// Limits a resource of a command.
+pub fn limit(command: &mut Command, resource: libc::__rlimit_resource_t, value: u64) {
     let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
     // SAFETY: only `setrlimit` is called between fork and exec, which is allowed.
     unsafe {

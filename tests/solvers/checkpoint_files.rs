@@ -4,6 +4,7 @@
 use crate::common::solves::{System, operator};
 use crate::common::zoo;
 use solver::device::Cpu;
+use solver::prelude::*;
 use solver::solve::checkpoint::Checkpoints;
 use solver::solve::{Method, Solution, verdict};
 use solver::stop::StoppingRule;
@@ -26,12 +27,17 @@ fn saved(path: &Path, method: Method, cut: usize) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Resumes from these bytes after setting a valid checksum. Returns the solution or the message.
-fn resumed(path: &Path, method: Method, mut bytes: Vec<u8>) -> std::result::Result<Solution, String> {
+/// Writes these bytes after setting a valid checksum.
+fn seal(path: &Path, mut bytes: Vec<u8>) {
     let body = bytes.len() - 8;
     let sum = xxh3_64(&bytes[..body]);
     bytes[body..].copy_from_slice(&sum.to_le_bytes());
     std::fs::write(path, bytes).unwrap();
+}
+
+/// Resumes from these bytes after setting a valid checksum. Returns the solution or the message.
+fn resumed(path: &Path, method: Method, bytes: Vec<u8>) -> std::result::Result<Solution, String> {
+    seal(path, bytes);
     let resume = Some(path.to_owned());
     solve(method, 3000, &Checkpoints { resume, ..Checkpoints::default() }).map_err(|e| e.to_string())
 }
@@ -135,6 +141,64 @@ fn a_checkpoint_with_another_version_of_a_methods_state_is_refused() {
         let differs = format!("state of the method: version 0 in the checkpoint, version {here} here");
         assert!(message.contains(&differs), "{message}");
     }
+}
+
+/// Returns the offset of the first number of x of each of `k` columns.
+fn answers(bytes: &[u8], k: usize) -> Vec<usize> {
+    let mut walk = Walk { bytes, at: 12 };
+    for _ in 0..2 * walk.count() {
+        walk.skip(1);
+    }
+    let mut offsets = Vec::new();
+    for _ in 0..k {
+        walk.at += 4 * 8;
+        (0..5).for_each(|_| walk.skip(8));
+        offsets.push(walk.at + 8);
+        walk.skip(8);
+        walk.at += 8;
+    }
+    offsets
+}
+
+#[test]
+fn an_x_in_a_checkpoint_is_judged_in_every_column() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c");
+    let a = Matrix::open("poisson2d:20x15").unwrap();
+    let (n, k) = (a.rows(), 4);
+    // The columns: one to solve, one with the right-hand side 0, one that cannot be solved, and one whose start is the answer.
+    let ones = vec![1.0; n];
+    let product = a.csr().multiply_reference(&ones);
+    let b: Vec<f64> = (0..n).flat_map(|i| [(i % 7) as f64, 0.0, f64::NAN, product[i]]).collect();
+    let x0: Vec<f64> = (0..n).flat_map(|_| [0.0, 0.0, 0.0, 1.0]).collect();
+    let solve = |most: usize, save: bool| {
+        let solver = Cg::new(&a).device("cpu").rtol(1e-9).max_iters(most);
+        let solver = match save {
+            true => solver.checkpoint(&path, Duration::from_secs(1_000_000)),
+            false => solver.resume(&path),
+        };
+        solver.solve_many(RightHandSides::new(&b, k).from_start(&x0))
+    };
+    solve(5, true).unwrap();
+    let good = std::fs::read(&path).unwrap();
+    let answers = answers(&good, k);
+    let tampered = |column: usize, x: f64| {
+        let mut bytes = good.clone();
+        bytes[answers[column] + 8 * 7..][..8].copy_from_slice(&x.to_le_bytes());
+        seal(&path, bytes);
+        solve(3000, false)
+    };
+    let names = |answers: &Answers| answers.outcomes().map(|o| o.reason.name()).collect::<Vec<_>>();
+    let expected = ["converged", "zero_right_hand_side", "not_solved", "converged"];
+    assert_eq!(names(&tampered(1, 0.0).unwrap()), expected, "an unmodified checkpoint");
+    for (column, x) in [(1, 1.0), (1, f64::NAN), (1, 1e-300), (2, 1.0), (2, f64::NAN), (3, f64::NAN)] {
+        let message = tampered(column, x).unwrap_err().to_string();
+        assert!(message.contains("cannot resume from this checkpoint"), "column {column}, {x}: {message}");
+    }
+    let found = tampered(3, 1e3).unwrap();
+    let x = found.column(3).unwrap();
+    let truth = verdict::true_residual(a.csr(), &product, &x);
+    assert!(truth <= 1e-9, "the column starts again from its true residual: {truth}");
 }
 
 #[test]

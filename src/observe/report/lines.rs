@@ -26,6 +26,7 @@ impl Report {
         }
         let parts = [("load", r.seconds_load), ("setup", r.seconds_setup), ("iterations", r.seconds_solve)];
         lines.push(time(r.seconds_total, &parts, [&r.device, &r.backend, &r.precision]));
+        lines.extend(resumed(r));
         if r.iterations > 0 {
             let rate = format!("{} per iteration", duration(r.seconds_per_iteration));
             // The traffic of a product supplied by the caller is unknown.
@@ -36,6 +37,11 @@ impl Report {
         }
         lines.extend(r.parts.as_ref().map(Parts::line));
         lines
+    }
+
+    /// Returns the seconds of the iterations of this run and of the runs before it, which it has resumed.
+    pub(crate) fn seconds_of_all_runs(&self) -> f64 {
+        self.seconds_solve + self.seconds_earlier.unwrap_or(0.0)
     }
 
     /// Returns the detailed lines of the report.
@@ -49,6 +55,22 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&labelled(&self.lines()))
     }
+}
+
+/// Tells the iterations of this run and of all runs apart, after a resume.
+fn resumed(r: &Report) -> Option<Line> {
+    let (before, seconds) = (r.iterations_earlier?, r.seconds_earlier?);
+    let here = r.iterations.saturating_sub(before);
+    let text = format!(
+        "from iteration {}: {} in {} before it, {} in {} in this run, {} in all",
+        thousands(before),
+        count(before, "iteration"),
+        duration(seconds),
+        thousands(here),
+        duration(r.seconds_solve),
+        duration(r.seconds_of_all_runs()),
+    );
+    Some(("resumed", text))
 }
 
 /// Describes the iterations of several columns, and the first columns that did not converge.

@@ -166,6 +166,10 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         }
     }
 
+    fn is_nonzero(&self, column: usize) -> bool {
+        self.device.agree(self.memory.columns[column].x.iter().any(|x| *x != 0.0))
+    }
+
     fn start(&mut self, column: usize, aim: &Aim) -> Result<Truth> {
         let k = self.k;
         let truth = match self.system.x0 {

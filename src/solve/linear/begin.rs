@@ -51,6 +51,8 @@ pub(super) struct Common {
     pub seconds_setup: f64,
     /// Time that earlier processes have spent on the solve.
     pub earlier: Duration,
+    /// Why the newest checkpoint was not written, if it was not.
+    pub checkpoint_fault: Option<String>,
 }
 
 impl Common {
@@ -71,6 +73,7 @@ impl Common {
             vector_bytes: (facts.vectors[usize::from(preconditioned)].len() * n * k * width) as u64,
             seconds_setup: 0.0,
             earlier: Duration::ZERO,
+            checkpoint_fault: None,
         }
     }
 }

@@ -148,9 +148,10 @@ impl Column {
     pub fn outcome(&self, common: &Common, track: &Track) -> Outcome {
         let now = &track.now;
         // Iterations before a checkpoint may have run on a different device.
+        let (earlier, here) = (now.elapsed.min(common.earlier), now.elapsed.saturating_sub(common.earlier));
         let (seconds, iterations) = match now.iteration - self.earlier_iterations {
             0 => (now.elapsed, now.iteration),
-            here => (now.elapsed.saturating_sub(common.earlier), here),
+            iterations => (here, iterations),
         };
         Outcome {
             reason: self.end.unwrap_or(StopReason::Interrupted),
@@ -165,11 +166,14 @@ impl Column {
             goal: self.rule_goal,
             spectrum: self.spectrum,
             seconds_setup: common.seconds_setup,
-            seconds_solve: now.elapsed.as_secs_f64(),
+            seconds_solve: here.as_secs_f64(),
+            seconds_earlier: earlier.as_secs_f64(),
+            iterations_earlier: self.earlier_iterations,
             seconds_each: seconds.as_secs_f64() / iterations.max(1) as f64,
             bytes_per_iteration: common.bytes_per_iteration,
             operator_bytes: common.operator_bytes,
             vector_bytes: common.vector_bytes,
+            checkpoint_fault: common.checkpoint_fault.clone(),
         }
     }
 }

@@ -1,18 +1,15 @@
-//! Saves a solve to a checkpoint and restores it.
+//! Saves a solve to a checkpoint.
 
 use super::{Column, Solve, Task};
-use crate::device::{Device, Name, Ranks, Recorded, SlotState, Work, Workspace};
+use crate::device::{Device, Name, Ranks, SlotState, Work};
 use crate::error::Result;
 use crate::files;
-use crate::observe::Batch;
 use crate::observe::profile::{self, Phase};
 use crate::scalar::Scalar;
 use crate::solve::answer::Answer;
-use crate::solve::checkpoint::{Identity, Reader, Saved, Writer, identity};
-use crate::solve::pace::Pace;
-use crate::solve::recurrence::{Operators, Recurrence, rest_of_step};
+use crate::solve::checkpoint::{Identity, Saved, Writer, identity};
+use crate::solve::recurrence::{Operators, Recurrence};
 use crate::solve::run::{Log, Run, Stop, Track};
-use crate::spectrum::MOST_COEFFICIENTS;
 use crate::stop::{StopCode, StopReason, StoppingRule};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,10 +18,8 @@ use std::time::{Duration, Instant};
 /// Iterations for which the history reserves memory at the start.
 const RESERVED: usize = 1 << 16;
 
-/// The longest time in seconds that a checkpoint may record.
-const LONGEST: f64 = 1e12;
 /// The codes that ended columns may have in a checkpoint.
-const ENDED: [StopCode; 3] = [StopCode::Converged, StopCode::LeastSquares, StopCode::Limit];
+pub(super) const ENDED: [StopCode; 3] = [StopCode::Converged, StopCode::LeastSquares, StopCode::Limit];
 
 /// Saves checkpoints of a solve.
 pub(super) struct Saver {
@@ -32,11 +27,48 @@ pub(super) struct Saver {
     every: Duration,
     identity: Identity,
     /// When the last checkpoint was due, on the clock of the solve.
-    last: Duration,
+    pub(super) last: Duration,
     /// The newest complete checkpoint that could not be renamed to `path`.
     kept: Option<PathBuf>,
-    /// Whether this process has written a checkpoint, or has said why there is none.
-    told: bool,
+    /// The iteration of the newest checkpoint that this process has written to `path`.
+    saved: Option<usize>,
+    /// Why the newest checkpoint was not written.
+    fault: Option<String>,
+}
+
+impl Saver {
+    /// Returns why the newest checkpoint was not written, if it was not.
+    pub fn into_fault(self) -> Option<String> {
+        self.fault
+    }
+
+    /// Keeps the outcome of writing the checkpoint of an iteration, and reports a failure.
+    fn note(&mut self, iteration: usize, written: io::Result<()>) {
+        // Only the newest complete checkpoint is kept.
+        let kept = written.as_ref().err().and_then(files::kept).map(Path::to_owned);
+        if (written.is_ok() || kept.is_some())
+            && let Some(older) = std::mem::replace(&mut self.kept, kept.clone())
+        {
+            let _ = std::fs::remove_file(older);
+        }
+        let Err(error) = written else {
+            (self.saved, self.fault) = (Some(iteration), None);
+            return;
+        };
+        let remains = match self.saved {
+            // The error names the file.
+            _ if kept.is_some() => String::new(),
+            Some(earlier) => format!("; that of iteration {earlier} is kept"),
+            None if self.path.is_file() => "; the file from before this run is kept".to_owned(),
+            None => "; this run has no checkpoint".to_owned(),
+        };
+        let path = self.path.display();
+        let fault = format!(
+            "the checkpoint of iteration {iteration} could not be written to {path}: {error}{remains}"
+        );
+        log::warn!("{fault}");
+        self.fault = Some(fault);
+    }
 }
 
 /// Reserves memory for the history of a column in a solve with checkpoints.
@@ -44,23 +76,6 @@ pub(super) fn reserve(log: &mut Log, rule: &StoppingRule) {
     let capacity = rule.most_iterations().unwrap_or(RESERVED).min(RESERVED) + 1;
     log.residuals.reserve(capacity);
     log.batches.reserve(2 * capacity);
-}
-
-/// Sends the history in a checkpoint to the observers.
-fn replay(run: &mut Run<'_, '_>, column: usize) -> std::result::Result<(), String> {
-    let Run { tracks, observers, .. } = run;
-    let Track { log, tolerance, .. } = &tracks[column];
-    let (mut done, mut from) = (0, 0.0);
-    for batch in log.batches.as_chunks::<2>().0 {
-        let end = (batch[0] as usize).saturating_add(done);
-        let residuals = log.residuals.get(done..end).ok_or("its history is incomplete")?;
-        // The first batch contains only the initial residual.
-        let (first, seconds) = (done.saturating_sub(1), (from, batch[1]));
-        let batch = Batch { column, first, residuals, seconds, tolerance: *tolerance };
-        observers.iter_mut().for_each(|o| o.batch(&batch));
-        (done, from) = (end, batch.seconds.1);
-    }
-    if done == log.residuals.len() { Ok(()) } else { Err("its history is incomplete".to_owned()) }
 }
 
 /// Prepares saving and reads the checkpoint to resume from, as far as they are requested.
@@ -99,13 +114,14 @@ pub(super) fn prepare<M: Recurrence, D: Device, T: Scalar>(
         identity,
         last: Duration::ZERO,
         kept: None,
-        told: false,
+        saved: None,
+        fault: None,
     });
     Ok((saver, saved))
 }
 
 /// Returns whether a column has ended in the middle of a step.
-fn is_cut<M: Recurrence>(track: &Track) -> bool {
+pub(super) fn is_cut<M: Recurrence>(track: &Track) -> bool {
     !(track.now.iteration - track.now.run_began).is_multiple_of(M::FACTS.stride)
 }
 
@@ -178,11 +194,12 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             self.save(run, operators, work, state);
         }
         let at_limit = run.tracks.iter().any(|track| is_at_limit(track.stop));
-        if let Some(saver) = self.saver.as_mut().filter(|saver| at_limit && !saver.told) {
-            saver.told = true;
-            log::warn!(
-                "no checkpoint is written: a column has ended in a state from which the solve could not resume with the same result"
-            );
+        let untold = |saver: &&mut Saver| at_limit && saver.saved.is_none() && saver.fault.is_none();
+        if let Some(saver) = self.saver.as_mut().filter(untold) {
+            let fault = "no checkpoint is written: a column has ended in a state from which the solve could not resume with the \
+                         same result";
+            log::warn!("{fault}");
+            saver.fault = Some(fault.to_owned());
         }
     }
 
@@ -228,26 +245,15 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
                 .and_then(|to| self.write(to, run, (carried, work), state));
             written = written.and(sent.map(drop));
         }
-        // Only the newest complete checkpoint is kept.
-        let kept = written.as_ref().err().and_then(files::kept).map(Path::to_owned);
-        if (written.is_ok() || kept.is_some())
-            && let Some(older) = std::mem::replace(&mut saver.kept, kept)
-        {
-            let _ = std::fs::remove_file(older);
-        }
         let iteration = run.tracks.iter().map(|track| track.now.iteration).max().unwrap_or(0);
-        let path = saver.path.display();
-        match written {
-            Ok(()) => log::info!(
-                "checkpoint of iteration {iteration}: {length} bytes to {path} in {:.2} s",
+        if written.is_ok() {
+            log::info!(
+                "checkpoint of iteration {iteration}: {length} bytes to {} in {:.2} s",
+                saver.path.display(),
                 began.elapsed().as_secs_f64()
-            ),
-            Err(e) => log::warn!(
-                "the checkpoint of iteration {iteration} could not be written to {path}: {e}; an earlier one \
-                 is kept, and the solve continues"
-            ),
+            );
         }
-        saver.told = true;
+        saver.note(iteration, written);
         // If writing takes longer than the interval, iterations still run between two checkpoints.
         saver.last = run.elapsed();
         self.saver = Some(saver);
@@ -287,166 +293,5 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             self.answer.save_vector(work, *name, &mut to)?;
         }
         to.finish()
-    }
-
-    /// Restores a workspace, and the host's copy of its scalars, from a checkpoint.
-    pub(super) fn resume(
-        &mut self,
-        run: &mut Run<'_, '_>,
-        mut space: Workspace<D, T>,
-        operators: &Operators<D, T>,
-        state: &mut SlotState,
-        saved: &Saved,
-    ) -> Result<Workspace<D, T>> {
-        let mut from = saved.state()?;
-        state.clear();
-        (self.read_host(&mut from, run, state).and_then(|()| self.check_counts(run, state)))
-            .map_err(|reason| saved.fault(reason))?;
-        for index in 0..self.columns.len() {
-            if self.columns[index].end.is_some() {
-                continue;
-            }
-            // The residual of x is computed from x and not read from the file.
-            let norm_a = self.norm_of_a(index);
-            let aim = self.columns[index].aim(norm_a);
-            let truth = self.answer.measure_again(index, &aim);
-            if !truth.residual.is_finite() {
-                return Err(saved.fault("its x is not finite, or b - A x is not".to_owned()));
-            }
-            self.columns[index].truth = truth;
-            replay(run, index).map_err(|reason| saved.fault(reason))?;
-            self.leave_idle(run, index);
-        }
-        let mut work = space.work();
-        for name in carried::<M, D, T>(operators) {
-            self.answer.load_vector(&mut work, *name, &mut from).map_err(|reason| saved.fault(reason))??;
-        }
-        from.finish().map_err(|reason| saved.fault(reason))?;
-        self.bound(run, state);
-        let most = run.rule.most_iterations();
-        let mut cut = false;
-        for (done, track) in state.done.iter_mut().zip(&*run.tracks) {
-            let more = track.stop.is_none() && most.is_none_or(|most| track.now.iteration < most);
-            if more && StopCode::from_device(*done) == StopCode::Limit {
-                *done = StopCode::Running as u32;
-                cut |= is_cut::<M>(track);
-            }
-        }
-        if cut {
-            let all = state.done.clone();
-            // Columns that ended after whole steps wait, because the rest of a step would exchange the roles of their vectors.
-            for (done, track) in state.done.iter_mut().zip(&*run.tracks) {
-                if StopCode::from_device(*done) == StopCode::Running && !is_cut::<M>(track) {
-                    *done = StopCode::Limit as u32;
-                }
-            }
-            work.write(state)?;
-            // Recorded like a whole step, because recording affects rounding. A step has at most two iterations.
-            let mut recorded = Recorded::new(space, operators.clone(), rest_of_step::<M, D, T>)?;
-            recorded.replay(1)?;
-            space = recorded.into_parts().0;
-            space.read(state)?;
-            for ((done, before), track) in state.done.iter_mut().zip(all).zip(&*run.tracks) {
-                if !is_cut::<M>(track) {
-                    *done = before;
-                }
-            }
-            space.work().write(state)?;
-        } else {
-            work.write(state)?;
-        }
-        let seconds = run.earlier.as_secs_f64();
-        log::info!("resuming from iteration {}, after {seconds:.2} s", run.tracks[0].now.iteration);
-        Ok(space)
-    }
-
-    /// Decides what happens to a column that had ended when the solve was saved: if it meets the goal, it has ended permanently;
-    /// otherwise it waits until columns start again.
-    fn leave_idle(&mut self, run: &mut Run<'_, '_>, index: usize) {
-        let column = &mut self.columns[index];
-        if !column.idle {
-            return;
-        }
-        run.tracks[index].stop = Some(Stop::Rule(StopReason::Converged));
-        if column.meets_goal() {
-            column.end = Some(StopReason::Converged);
-        }
-    }
-
-    /// Reads the host's part of a checkpoint.
-    fn read_host(
-        &mut self,
-        from: &mut Reader<'_>,
-        run: &mut Run<'_, '_>,
-        state: &mut SlotState,
-    ) -> std::result::Result<(), String> {
-        let several = self.columns.len() > 1;
-        for (index, column) in self.columns.iter_mut().enumerate() {
-            let track = &mut run.tracks[index];
-            let now = &mut track.now;
-            for count in [&mut now.iteration, &mut now.run_began, &mut now.improved_at, &mut column.restarts]
-            {
-                *count = from.count()?;
-            }
-            let numbers = [
-                &mut now.residual,
-                &mut column.recursive,
-                &mut column.initial_rr,
-                &mut track.lowest,
-                &mut column.energy,
-                &mut column.energy_mark,
-            ];
-            let read = from.vector::<f64>(numbers.len())?;
-            numbers.into_iter().zip(read).for_each(|(number, saved)| *number = saved);
-            let seconds = from.vector::<f64>(1)?[0];
-            if !(0.0..=LONGEST).contains(&seconds) {
-                return Err(format!("its time is {seconds} s"));
-            }
-            now.elapsed = Duration::from_secs_f64(seconds);
-            run.earlier = run.earlier.max(now.elapsed);
-            column.earlier_iterations = now.iteration;
-            track.pace = Pace::since(now);
-            let coefficients = from.list::<f64>()?;
-            column.coefficients.extend(coefficients.as_chunks::<2>().0.iter().map(|c| (c[0], c[1])));
-            (track.log.residuals, track.log.batches) = (from.list()?, from.list()?);
-            track.log.begun = true;
-            self.answer.load(index, from)?;
-            column.idle = several && from.count()? > 0;
-        }
-        state.values = from.vector(state.values.len())?;
-        let narrow = |count: usize| u32::try_from(count).map_err(|_| format!("{count} is out of range"));
-        for (done, count) in state.done.iter_mut().zip(&mut state.counts) {
-            *done = narrow(from.count()?)?;
-            StopCode::from_code(*done).ok_or_else(|| format!("its stop code {done} is unknown"))?;
-            *count = narrow(from.count()?)?;
-        }
-        if let Some(saver) = &mut self.saver {
-            saver.last = run.earlier;
-        }
-        Ok(())
-    }
-
-    /// Refuses counts that no solve can have saved.
-    fn check_counts(&self, run: &Run<'_, '_>, state: &SlotState) -> std::result::Result<(), String> {
-        let fits = self.columns.iter().zip(&*run.tracks).enumerate().all(|(index, (column, track))| {
-            let (now, code) = (&track.now, StopCode::from_device(state.done[index]));
-            state.counts[index] as usize == now.iteration
-                && now.run_began <= now.iteration
-                && (now.run_began == 0 || column.restarts > 0)
-                && (now.run_began..=now.iteration).contains(&now.improved_at)
-                // Every run except the first one does iterations or is the last.
-                && column.restarts <= now.iteration + 1
-                && column.coefficients.len() <= now.iteration.min(MOST_COEFFICIENTS)
-                && track.log.residuals.len() == now.iteration + 1
-                && match code {
-                    StopCode::Running => {
-                        state.done[index] == 0
-                            && (now.iteration - now.run_began).is_multiple_of(M::FACTS.stride)
-                    }
-                    // If there are several columns, one may have failed when the solve was saved.
-                    _ => self.columns.len() > 1 || ENDED.iter().any(|code| *code as u32 == state.done[index]),
-                }
-        });
-        if fits { Ok(()) } else { Err("its counts of iterations contradict each other".to_owned()) }
     }
 }
