@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The code that a device writes into `done` when a step finds that it must stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -360,8 +360,15 @@ pub enum StoppingRule {
     AbsoluteResidual(f64),
     /// This number of iterations is done.
     MaxIterations(usize),
-    /// This time has passed.
+    /// The iterations have taken this time, those before a checkpoint included.
     TimeLimit(Duration),
+    /// The moment has passed; see [`StoppingRule::within`].
+    Deadline {
+        /// The moment.
+        at: Instant,
+        /// The time limit from which it follows.
+        limit: Duration,
+    },
     /// No progress (see [`Progress::improved_at`]) for this number of iterations. The rule is checked once in a window, at its
     /// end, so that the answer does not depend on how a device batches iterations.
     Stagnation(usize),
@@ -384,6 +391,11 @@ impl StoppingRule {
     /// Makes a rule that stops once all of the rules hold.
     pub fn all(rules: impl IntoIterator<Item = StoppingRule>) -> StoppingRule {
         StoppingRule::All(rules.into_iter().collect())
+    }
+
+    /// Makes a rule that stops once this time has passed since a moment; `None` if that is beyond the range of the clock.
+    pub fn within(limit: Duration, since: Instant) -> Option<StoppingRule> {
+        since.checked_add(limit).map(|at| StoppingRule::Deadline { at, limit })
     }
 
     /// Returns the same rule for a method that counts `stride` iterations at a time: windows end at iterations that it checks.
@@ -438,6 +450,9 @@ impl StoppingRule {
             }
             StoppingRule::TimeLimit(limit) => {
                 (now.elapsed >= *limit).then_some(StopReason::TimeLimit { seconds: limit.as_secs_f64() })
+            }
+            StoppingRule::Deadline { at, limit } => {
+                (Instant::now() >= *at).then_some(StopReason::TimeLimit { seconds: limit.as_secs_f64() })
             }
             StoppingRule::Stagnation(window) => {
                 let (iteration, window) = (now.iteration, (*window).max(1));

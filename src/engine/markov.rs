@@ -177,6 +177,6 @@ impl Markov {
 
     /// Computes the distribution of each closed class.
     pub fn solve(self) -> Result<Distributions> {
-        self.prepare()?.solve()
+        self.timed_from_here().prepare()?.solve()
     }
 }

@@ -258,11 +258,11 @@ impl Pagerank {
 
     /// Computes the ranks.
     pub fn solve(self) -> Result<Ranks> {
-        self.prepare()?.solve()
+        self.timed_from_here().prepare()?.solve()
     }
 
     /// Computes the ranks for each distribution of [`personalise_each`](Self::personalise_each).
     pub fn solve_each(self) -> Result<RanksEach> {
-        self.prepare()?.solve_each()
+        self.timed_from_here().prepare()?.solve_each()
     }
 }

@@ -374,7 +374,8 @@ impl Prepared {
         let mut observer =
             FanOut { recorders: &mut recorders, prepared: &mut self.observers, passed: observers };
         let _span = profile::begin(Phase::Build);
-        let task = (&system, b.k, &self.rule, &self.checkpoints);
+        let rule = self.stopping.timed(&self.rule);
+        let task = (&system, b.k, &*rule, &self.checkpoints);
         let session = match &mut self.several {
             Some((session, _)) if b.k > 1 => session,
             _ => &mut self.session,
@@ -417,7 +418,8 @@ impl Prepared {
         let system = System { matrix: self.matrix.reference(), b: b.b, x0: b.x0 };
         let mut observer = FanOut { recorders, prepared: &mut self.observers, passed: observers };
         let _span = profile::begin(Phase::Build);
-        let outcome = self.session.solve(&system, &self.rule, &self.checkpoints, x, &mut [&mut observer])?;
+        let rule = self.stopping.timed(&self.rule);
+        let outcome = self.session.solve(&system, &rule, &self.checkpoints, x, &mut [&mut observer])?;
         // A checkpoint belongs to one system.
         self.checkpoints.resume = None;
         Ok(outcome)

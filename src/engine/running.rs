@@ -16,7 +16,7 @@ use crate::scalar::{Precision, Scalar};
 use crate::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Largest number of iterations whose history is allocated before the solve.
 pub(super) const HISTORY_CAPACITY: usize = 1 << 16;
@@ -109,10 +109,24 @@ macro_rules! running_settings {
             self
         }
 
-        /// Stops once the iterations have taken this long.
+        /// Stops once a solve has taken this long. The clock is read between batches of iterations, so a long setup is not
+        /// interrupted: the solve then ends before its first iteration. For `solve` the time begins with the preparation, for a
+        /// prepared solve when it is called.
         pub fn time_limit(mut self, time: Duration) -> Self {
             self.running.watch.time_limit = Some(time);
             self
+        }
+
+        /// Sets the moment from which the time limit counts.
+        pub fn time_from(mut self, began: std::time::Instant) -> Self {
+            self.running.watch.time_from = Some(began);
+            self
+        }
+
+        /// Lets the time limit include the preparation.
+        fn timed_from_here(self) -> Self {
+            let began = self.running.watch.time_from.unwrap_or_else(std::time::Instant::now);
+            self.time_from(began)
         }
 
         /// Stops once another thread sets this flag.
@@ -203,6 +217,7 @@ impl Running {
                 device: Some(device.clone()),
                 watch: Watch {
                     time_limit: watch.time_limit,
+                    time_from: watch.time_from,
                     cancel: watch.cancel.clone(),
                     ..Watch::default()
                 },
@@ -222,6 +237,10 @@ impl Running {
 #[derive(Default)]
 pub(super) struct Watch {
     pub time_limit: Option<Duration>,
+    /// The moment from which the time limit counts; by default the beginning of each solve.
+    pub time_from: Option<Instant>,
+    /// The beginning of the solve.
+    pub began: Option<Instant>,
     pub cancel: Option<Arc<AtomicBool>>,
     pub observers: Vec<Box<dyn Observer + Send>>,
     /// Set by observers that end the solve.
@@ -255,7 +274,8 @@ impl Watch {
             StoppingRule::Interrupt(Arc::clone(&self.ended)),
         ];
         rules.extend(self.cancel.clone().map(StoppingRule::Interrupt));
-        rules.extend(self.time_limit.map(StoppingRule::TimeLimit));
+        let since = self.time_from.or(self.began).unwrap_or_else(Instant::now);
+        rules.extend(self.time_limit.and_then(|limit| StoppingRule::within(limit, since)));
         let capacity = max_iters.min(HISTORY_CAPACITY / columns.max(1));
         let mut recorders = Recorder::of_columns(columns, capacity);
         let mut observer = FanOut { recorders: &mut recorders, prepared: &mut self.observers, passed };
@@ -264,8 +284,9 @@ impl Watch {
         Ok((outcome, recorders))
     }
 
-    /// Resets the flag by which an observer ended an earlier solve.
-    pub fn begin(&self) {
+    /// Starts the clock of a solve, and resets the flag by which an observer ended an earlier one.
+    pub fn begin(&mut self) {
+        self.began = Some(Instant::now());
         self.ended.store(false, Ordering::Relaxed);
     }
 }

@@ -21,7 +21,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Conjugate gradients, for symmetric positive definite matrices.
 ///
@@ -226,10 +226,24 @@ impl Solver {
         self
     }
 
-    /// Stops once the iterations have taken this long.
+    /// Stops once a solve has taken this long. The clock is read between batches of iterations, so a long setup is not interrupted:
+    /// the solve then ends before its first iteration. For [`solve`](Self::solve) the time begins with the preparation, for a
+    /// [`Prepared`] with each of its solves.
     pub fn time_limit(mut self, time: Duration) -> Solver {
         self.0.stopping.time_limit = Some(time);
         self
+    }
+
+    /// Sets the moment from which the time limit counts.
+    pub fn time_from(mut self, began: Instant) -> Solver {
+        self.0.stopping.time_from = Some(began);
+        self
+    }
+
+    /// Lets the time limit include the preparation.
+    fn timed_from_here(self) -> Solver {
+        let began = self.0.stopping.time_from.unwrap_or_else(Instant::now);
+        self.time_from(began)
     }
 
     /// Stops once another thread sets this flag. The flag is read between batches of iterations.
@@ -344,11 +358,11 @@ impl Solver {
     /// ```
     pub fn solve_many<'a>(self, b: impl Into<RightHandSides<'a>>) -> Result<Answers> {
         let b = b.into();
-        self.columns(b.k).prepare()?.solve_many(b)
+        self.timed_from_here().columns(b.k).prepare()?.solve_many(b)
     }
 
     /// Solves one system.
     pub fn solve<'a>(self, b: impl Into<RightHandSide<'a>>) -> Result<Answer> {
-        self.prepare()?.solve(b)
+        self.timed_from_here().prepare()?.solve(b)
     }
 }

@@ -3,9 +3,10 @@
 use crate::error::{Error, Result};
 use crate::scalar::Precision;
 use crate::stop::{DIVERGENCE, StoppingRule, stagnation_window};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The default tolerance relative to the right-hand side.
 const RTOL: f64 = 1e-8;
@@ -23,8 +24,10 @@ pub struct Stopping {
     pub atol: Option<f64>,
     /// Iteration limit; by default 10 per row, at least 1000 and at most 100,000.
     pub max_iters: Option<usize>,
-    /// Time limit.
+    /// Time limit. It is checked between batches of iterations.
     pub time_limit: Option<Duration>,
+    /// The moment from which the time limit counts, such as the beginning of the preparation. By default each solve begins anew.
+    pub time_from: Option<Instant>,
     /// Flag that ends the solve once it is set.
     pub cancel: Option<Arc<AtomicBool>>,
 }
@@ -61,7 +64,7 @@ impl Stopping {
         self.max_iters.unwrap_or_else(|| rows.saturating_mul(10).clamp(1000, 100_000))
     }
 
-    /// Returns the stopping rule for a matrix with `rows` rows and a method that counts `stride` iterations at a time.
+    /// Returns the stopping rule, except for the time limit, for a matrix with `rows` rows and a method that counts `stride` iterations at a time.
     pub(super) fn rule(&self, rows: usize, precision: Precision, stride: usize) -> Result<StoppingRule> {
         let mut rules = self.tolerances(precision)?;
         rules.extend([
@@ -70,7 +73,15 @@ impl Stopping {
             StoppingRule::Divergence(DIVERGENCE),
         ]);
         rules.extend(self.cancel.clone().map(StoppingRule::Interrupt));
-        rules.extend(self.time_limit.map(StoppingRule::TimeLimit));
         Ok(StoppingRule::any(rules).in_steps_of(stride).into_owned())
+    }
+
+    /// Adds the time limit of a solve that begins now to its rule.
+    pub(super) fn timed<'a>(&self, rule: &'a StoppingRule) -> Cow<'a, StoppingRule> {
+        let since = self.time_from.unwrap_or_else(Instant::now);
+        match self.time_limit.and_then(|limit| StoppingRule::within(limit, since)) {
+            Some(deadline) => Cow::Owned(StoppingRule::any([rule.clone(), deadline])),
+            None => Cow::Borrowed(rule),
+        }
     }
 }
