@@ -1,7 +1,9 @@
 //! Cache folders, and the replacement of files that the program writes.
 
 mod check;
+mod output;
 mod replace;
+mod reserve;
 mod temporary;
 
 use crate::trust;
@@ -11,7 +13,9 @@ use std::sync::OnceLock;
 
 pub(crate) use check::check_writable;
 use etcetera::BaseStrategy;
+pub(crate) use output::Output;
 pub(crate) use replace::{Content, follow, kept, replace};
+pub(crate) use reserve::{Reserved, reserve};
 
 /// Removes temporary files left by killed processes from the folder in which this file is written.
 pub(crate) fn remove_leftovers(path: &Path) {
@@ -48,7 +52,7 @@ pub(crate) fn cache_folder(part: &str) -> std::result::Result<PathBuf, NoCache> 
 pub(crate) enum NoCache {
     /// There is no home folder.
     NoHome,
-    /// Other users can write to the folder; the text describes how.
+    /// It is no folder, or other users can write to it; the text describes how.
     Unsafe(String),
 }
 

@@ -3,7 +3,8 @@
 use super::machine::Machine;
 use super::study::{Statistic, Study, What};
 use crate::error::{Error, Result};
-use crate::files::{Content, replace};
+use crate::files::Content;
+use crate::observe::write_file_with;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -311,12 +312,7 @@ impl Record {
 
 /// Writes a text file, completely or not at all.
 pub(super) fn write(path: &Path, text: &str) -> Result<()> {
-    let text = |file: &mut std::io::BufWriter<&std::fs::File>| {
+    write_file_with(path, Content::Answer, |file| {
         file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n"))
-    };
-    replace(path, Content::Result, false, text).map_err(|source| Error::Io {
-        action: "write",
-        path: path.to_owned(),
-        source,
     })
 }

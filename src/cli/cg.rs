@@ -8,13 +8,14 @@ use super::layout::labelled;
 use super::load::load;
 use super::plan::Plan;
 use super::profile::{Profiling, seconds_total};
-use super::progress::{Largest, Live, during, show_phases};
+use super::progress::{Largest, Limits, Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::vectors::RightHandSide;
 use super::{choices, fetch, flags, interrupt, launch, print, print_json};
 use crate::engine::tune::Explanation;
 use crate::engine::{self, Ahead, Answer, Answers, DeviceHandle, Matrix, Prepared, RightHandSides, Solver};
 use crate::error::{Error, Result};
+use crate::files::Reserved;
 use crate::observe::report::ColumnReport;
 use crate::observe::{History, Phase, Report, profile};
 use crate::solve::problem::Problem;
@@ -164,7 +165,8 @@ fn monitored(columns: usize) -> &'static str {
 
 /// Solves, writes the results, and measures the stream bandwidth.
 fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
-    let rows = matrix.rows();
+    let (rows, began) = (matrix.rows(), Instant::now());
+    let reserved = plan.reserve(rows, problem.columns)?;
     let x0 = plan.x0.as_ref().map(|x0| x0.values(rows)).transpose()?;
     let name = plan.x0.as_ref().map(ToString::to_string);
     let mut prepared = Solver::new(plan.method, &matrix)
@@ -172,6 +174,7 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
         .assume_symmetric(plan.assume_symmetric)
         .partition(plan.partition.clone())
         .stopping(plan.stopping.clone())
+        .time_from(began)
         .checkpoints(plan.checkpoints.clone())
         .tune(plan.run.tune)
         .on_phase(show_phases())
@@ -180,11 +183,11 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
     // Ctrl-C exits immediately up to this point: there are no results to save yet.
     let interrupted = interrupt::catch();
     prepared.cancel_by(&interrupted)?;
-    let limits = plan.running.limits(plan.stopping.most_iterations(rows));
+    let limits = Limits::new(plan.stopping.most_iterations(rows), plan.running.time_limit, began);
     let live = Live::new(plan.method.name(), limits, plan.run.monitor, monitored(problem.columns));
     let found = Found::solve(&mut prepared, &problem, x0.as_deref().zip(name.as_deref()), live);
     let mut found = found.map_err(|error| name_start(plan, error))?;
-    let written = write_answer(plan, |path| {
+    let written = write_answer(plan, reserved, |path| {
         let (x, columns) = found.x();
         write_vectors(path, x, columns)
     });
@@ -199,9 +202,14 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
     Ok(Solved { report: history.report, explanation, written })
 }
 
-/// Writes x with `write` if `--output` names a file.
-fn write_answer(plan: &Plan, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+/// Writes x with `write` into the reserved space, if `--output` names a file.
+fn write_answer(
+    plan: &Plan,
+    reserved: Option<Reserved>,
+    write: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
     let Some(path) = plan.output.as_deref() else { return Ok(()) };
+    drop(reserved);
     let _span = profile::begin(Phase::Write);
     during(format!("writing {}", path.display()), || write(path))?;
     log::info!("solution written to {}", path.display());

@@ -16,6 +16,7 @@ use crate::device::distributed::{is_following_thread, launcher};
 use crate::device::{Ranks, cuda};
 use crate::engine::Settled;
 use crate::error::{Error, Result};
+use crate::files::{self, Reserved};
 use crate::parallel::available_cores;
 use signal_hook::low_level::exit;
 use std::fs;
@@ -110,14 +111,36 @@ pub(super) fn read_on_first<T>(read: impl FnOnce() -> Result<T>) -> Result<Optio
     }
 }
 
-/// Writes results after the outcome of earlier writing: without ranks, or on the first of them. The outcome is that of all ranks.
+/// Reserves the disk space of `--output`, if it is given, for a file of at most `bytes`. Over ranks, the first one does so; all call
+/// this together.
+pub(super) fn reserve(
+    output: Option<&Path>,
+    bytes: impl FnOnce(&Path) -> Result<u64>,
+) -> Result<Option<Reserved>> {
+    let ours = output.filter(|_| ranks().is_none_or(Ranks::is_first));
+    let reserve = |path: &Path| {
+        let bytes = bytes(path)?;
+        files::reserve(path, bytes).map_err(|reason| bad("--output", path.display(), reason))
+    };
+    let reserved = ours.map(reserve).transpose();
+    match ranks() {
+        Some(ranks) => ranks.agreed(reserved),
+        None => reserved,
+    }
+}
+
+/// Writes results, whatever the outcome of earlier writing: without ranks, or on the first of them. The outcome is that of both, on
+/// all ranks.
 pub(super) fn then_on_first(
     ranks: Option<&Ranks>,
     written: Result<()>,
     write: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     match ranks {
-        None => written.and_then(|()| write()),
+        None => {
+            let mine = write();
+            written.and(mine)
+        }
         Some(ranks) => {
             let mine = if ranks.is_first() { write() } else { Ok(()) };
             ranks.agreed(written.and(mine))

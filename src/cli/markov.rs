@@ -162,30 +162,33 @@ fn solve(
     running: Running,
     x0: Option<Weights>,
 ) -> Result<(MarkovReport, Explanation, Result<()>)> {
-    let limits = running.limits(settings.max_iters);
     let markov = match launch::ranks() {
         Some(ranks) => Markov::over_ranks(&chain_over(ranks, args)?),
         None => Markov::new(&chain(args)?),
     };
+    let (began, max_iters) = (Instant::now(), settings.max_iters);
     let mut markov = markov
         .settings(settings)
         .settled(running.request, running.settled)
         .tune(args.run.tune)
         .on_phase(show_phases());
     if let Some(limit) = running.time_limit {
-        markov = markov.time_limit(limit);
+        markov = markov.time_limit(limit).time_from(began);
     }
     if let Some(weights) = x0 {
         markov = markov.x0(weights);
     }
     let mut prepared = markov.prepare()?;
+    let reserved = launch::reserve(args.output.as_deref(), |path| prepared.most_bytes(path))?;
     // Ctrl-C exits immediately up to this point: there are no results to save yet.
     let interrupted = interrupt::catch();
     launch::begin_iterations();
     prepared.cancel_by(&interrupted);
+    let limits = Limits::new(max_iters, running.time_limit, began);
     let monitor = args.run.monitor;
     let mut found = prepared.solve_watched(|_| Some(Box::new(ClassLine::new(limits, monitor))))?;
     let written = args.output.as_deref().map_or(Ok(()), |path| {
+        drop(reserved);
         during(format!("writing {}", path.display()), || found.write(path))?;
         log::info!("distribution written to {}", path.display());
         Ok(())

@@ -15,6 +15,7 @@ use crate::engine::pagerank::{Prepared, RankReport};
 use crate::engine::tune::Explanation;
 use crate::engine::{Ahead, Matrix, Pagerank, RankGraph};
 use crate::error::Result;
+use crate::files::Reserved;
 use crate::format::Duplicates;
 use crate::source::Options;
 use args::PagerankArgs;
@@ -100,40 +101,42 @@ fn graph_over(ranks: &Ranks, args: &PagerankArgs) -> Result<RankGraph> {
 
 /// Ranks the vertices, writes the results, and measures the stream bandwidth. Returns the report, the reasons for the backend, and the outcome of writing.
 fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Result<()>)> {
-    let limits = plan.running.limits(plan.settings.max_iters);
     let pagerank = match launch::ranks() {
         Some(ranks) => Pagerank::over_ranks(&graph_over(ranks, args)?),
         None => Pagerank::new(&graph(args)?),
     };
+    let (began, max_iters, time_limit) = (Instant::now(), plan.settings.max_iters, plan.running.time_limit);
     let mut pagerank = pagerank
         .settings(plan.settings)
         .settled(plan.running.request, plan.running.settled)
         .tune(args.run.tune)
         .on_phase(show_phases());
-    if let Some(limit) = plan.running.time_limit {
-        pagerank = pagerank.time_limit(limit);
+    if let Some(limit) = time_limit {
+        pagerank = pagerank.time_limit(limit).time_from(began);
     }
     if let Some(weights) = plan.personalise {
         pagerank = pagerank.personalise(weights);
     }
-    let each = !plan.each.is_empty();
+    let columns = plan.each.len();
     pagerank = pagerank.personalise_each(plan.each);
     if let Some(ranks) = plan.x0 {
         pagerank = pagerank.x0(ranks);
     }
     let mut prepared = pagerank.prepare()?;
+    let reserved = launch::reserve(args.output.as_deref(), |path| prepared.most_bytes(path, columns.max(1)))?;
     // Ctrl-C exits immediately up to this point: there are no results to save yet.
     let interrupted = interrupt::catch();
     launch::begin_iterations();
     prepared.cancel_by(&interrupted);
-    if each {
-        return solve_each(args, prepared, limits, &interrupted);
+    let limits = Limits::new(max_iters, time_limit, began);
+    if columns > 0 {
+        return solve_each(args, prepared, (limits, reserved), &interrupted);
     }
     let mut live = Live::new("pagerank", limits, args.run.monitor, "error bound from the last step");
     let ranks = prepared.solve_watched(&mut [&mut live]);
     live.finish();
     let mut ranks = ranks?;
-    let written = write_ranks(args, |path| ranks.write(path));
+    let written = write_ranks(args, reserved, |path| ranks.write(path));
     let explanation = prepared.explanation().clone();
     let device = prepared.into_device();
     if launch::ranks().is_none() {
@@ -145,9 +148,14 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Re
     Ok((ranks.report_naming(&as_flag), explanation, written))
 }
 
-/// Writes the ranks if `--output` names a file.
-fn write_ranks(args: &PagerankArgs, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+/// Writes the ranks into the reserved space if `--output` names a file.
+fn write_ranks(
+    args: &PagerankArgs,
+    reserved: Option<Reserved>,
+    write: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
     let Some(path) = args.output.as_deref() else { return Ok(()) };
+    drop(reserved);
     during(format!("writing {}", path.display()), || write(path))?;
     log::info!("ranks written to {}", path.display());
     Ok(())
@@ -157,7 +165,7 @@ fn write_ranks(args: &PagerankArgs, write: impl FnOnce(&Path) -> Result<()>) -> 
 fn solve_each(
     args: &PagerankArgs,
     mut prepared: Prepared,
-    limits: Limits,
+    (limits, reserved): (Limits, Option<Reserved>),
     interrupted: &AtomicBool,
 ) -> Result<(RankReport, Explanation, Result<()>)> {
     let what = "largest error bound from the last step of the running columns";
@@ -165,7 +173,7 @@ fn solve_each(
     let ranks = prepared.solve_each_watched(&mut [&mut live]);
     live.finish();
     let mut ranks = ranks?;
-    let written = write_ranks(args, |path| ranks.write(path));
+    let written = write_ranks(args, reserved, |path| ranks.write(path));
     let explanation = prepared.explanation().clone();
     let device = prepared.into_device();
     if launch::ranks().is_none() {

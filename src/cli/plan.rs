@@ -9,10 +9,12 @@ use super::summary::Line;
 use super::vectors::{FromFile, RightHandSide, writer};
 use crate::engine::{Partition, Stopping};
 use crate::error::Result;
+use crate::files::Reserved;
 use crate::observe::phrases::count;
 use crate::solve::Method;
 use crate::solve::checkpoint::{self, Checkpoints, Saved};
 use crate::source::catalog::Entry;
+use crate::source::vector::most_bytes;
 use crate::stop::StoppingRule;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -101,6 +103,11 @@ impl Plan {
             checkpoints,
             output: args.output,
         })
+    }
+
+    /// Reserves disk space for the answer.
+    pub fn reserve(&self, rows: usize, columns: usize) -> Result<Option<Reserved>> {
+        super::launch::reserve(self.output.as_deref(), |path| most_bytes(path, rows, columns))
     }
 
     /// Returns the report's line of written files. A solve that fails early writes no checkpoint.

@@ -2,7 +2,6 @@
 
 pub(super) use super::flags::bad;
 use super::paths::{Named, check_apart, check_writable};
-use super::progress::Limits;
 use super::summary::{Line, files};
 use crate::engine::{HostMethod, Request, Settled};
 use crate::error::Result;
@@ -38,7 +37,7 @@ pub struct RunArgs {
     /// Use N threads on the CPU, 1 to 1024 [default: the cores this process may use]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Stop when the iterations have taken this many seconds
+    /// Stop when setup and iterations, after the matrix has been read, have taken this many seconds; a setup is not interrupted
     #[arg(long, value_name = "SECONDS")]
     pub time_limit: Option<f64>,
     /// Kept for old scripts: matrices of the catalog are downloaded without it
@@ -81,13 +80,6 @@ pub(super) struct Running {
     /// Whether the method needs no backend.
     pub on_host: bool,
     pub time_limit: Option<Duration>,
-}
-
-impl Running {
-    /// Returns the limits that end a solve that does not converge.
-    pub fn limits(&self, max_iters: usize) -> Limits {
-        Limits { iterations: max_iters, time: self.time_limit }
-    }
 }
 
 /// An option, and the file that it names, if any.

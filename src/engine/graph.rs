@@ -164,6 +164,16 @@ impl Names {
         }
     }
 
+    /// Returns the most bytes that the names of all rows take in a file, with quotes and escapes.
+    pub(super) fn most_bytes(&self) -> u64 {
+        let digits =
+            self.rows.checked_sub(1).and_then(|last| self.id(last)).map_or(0, |id| id.to_string().len());
+        // Each character of a label may need an escape.
+        let labels = self.metadata.labels.as_ref().map_or(0, Labels::bytes_of_all).saturating_mul(2);
+        let each = digits as u64 + if self.has_labels() { 2 } else { 0 };
+        (self.rows as u64).saturating_mul(each).saturating_add(labels)
+    }
+
     /// Returns whether rows have labels.
     pub fn has_labels(&self) -> bool {
         self.metadata.labels.is_some()

@@ -26,7 +26,7 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), String> {
 }
 
 /// Returns the folder or its nearest existing ancestor; missing folders are created with the file.
-fn existing_folder(folder: &Path) -> Result<&Path, String> {
+pub(super) fn existing_folder(folder: &Path) -> Result<&Path, String> {
     let mut above = folder.ancestors().map(|at| if at.as_os_str().is_empty() { Path::new(".") } else { at });
     let Some(existing) = above.find(|at| at.symlink_metadata().is_ok()) else { return Ok(folder) };
     match existing.is_dir() {

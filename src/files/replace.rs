@@ -1,4 +1,4 @@
-//! Replaces a file so that readers see either the old or the new content, and a computed result is never lost.
+//! Replaces a file so that readers see either the old or the new content, and a computed answer is not lost.
 //!
 //! # Steps
 //! 1. Symbolic links are followed: their target is replaced, and they stay. The target need not exist.
@@ -10,7 +10,10 @@
 //!    lies in a folder with the sticky bit. A result is then copied into the target. The temporary file stays until the copy
 //!    is complete.
 //! 5. If the copy fails too, the temporary file stays, and the error names it.
+//! 6. If the folder of an answer cannot take it, because it is full or can no longer be written to, the answer is kept in
+//!    another folder (`output.rs`), and the error names the file.
 
+use super::output::Output;
 use super::{folder_of, temporary};
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -19,19 +22,23 @@ use std::path::{Path, PathBuf};
 
 /// Limit for the symbolic links followed from one path; Linux has the same limit.
 const MOST_LINKS: usize = 40;
-/// Longest file name extension that the name of a kept file repeats.
+/// Longest end of a file name, from its first dot on, that the name of a kept file repeats.
 const LONGEST_ENDING: usize = 16;
 
-/// The kind of a file's content, which decides what happens to a complete file that cannot be renamed.
+/// The kind of a file's content, which decides what happens to it if the file cannot be written or renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// A result for the user: it is kept, under another name if necessary. A pipe or device is written to directly.
+    /// Numbers that took a computation: they are kept, under another name or in another folder if necessary. A pipe or device is
+    /// written to directly.
+    Answer,
+    /// A result that can be made again, such as a converted matrix, or whose earlier version stays, such as a checkpoint: a
+    /// complete file is kept, under another name if necessary. A pipe or device is written to directly.
     Result,
     /// Content that can be computed again: the temporary file is removed.
     Cache,
 }
 
-/// The error for a complete file that could not be renamed.
+/// The error for a complete file that is not in its place.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}; the complete file is {path}: move it by hand", path = path.display())]
 struct Unplaced {
@@ -44,30 +51,46 @@ pub(crate) fn kept(error: &io::Error) -> Option<&Path> {
     error.get_ref()?.downcast_ref::<Unplaced>().map(|unplaced| unplaced.path.as_path())
 }
 
+fn unplaced(error: io::Error, path: PathBuf) -> io::Error {
+    io::Error::new(error.kind(), Unplaced { error, path })
+}
+
 /// Replaces a file in the steps of the module documentation. With `sync`, the new file and its name survive a power failure.
 pub(crate) fn replace(
     path: &Path,
     content: Content,
     sync: bool,
-    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    write: impl FnOnce(&mut BufWriter<&mut Output>) -> io::Result<()>,
 ) -> io::Result<()> {
     let special = fs::metadata(path).is_ok_and(|existing| !existing.is_file() && !existing.is_dir());
-    if special && content == Content::Result {
-        return write_buffered(&File::create(path)?, write);
+    if special && content != Content::Cache {
+        return write_buffered(&mut Output::new(path.to_owned(), File::create(path)?), write);
     }
-    let target = follow(path)?;
-    let old = fs::metadata(&target).ok().filter(Metadata::is_file);
-    fs::create_dir_all(folder_of(&target))?;
-    let (temporary, file) = temporary::create(folder_of(&target), old.is_some())?;
-    let written = write_buffered(&file, write).and_then(|()| {
-        old.iter().for_each(|old| take_over(&file, old));
-        if sync { file.sync_all() } else { Ok(()) }
+    let opened = open(path);
+    let (mut output, place) = match opened {
+        Ok((output, place)) => (output, Some(place)),
+        Err(error) if content == Content::Answer => (Output::elsewhere(error)?, None),
+        Err(error) => return Err(error),
+    };
+    if content == Content::Answer {
+        output.may_move();
+    }
+    let written = write_buffered(&mut output, write).and_then(|()| {
+        // A file in another folder stays private.
+        let old = place.as_ref().filter(|_| !output.has_moved()).and_then(|place| place.old.as_ref());
+        old.into_iter().for_each(|old| take_over(output.file(), old));
+        if sync { output.file().sync_all() } else { Ok(()) }
     });
     if let Err(error) = written {
         // If this fails, the next process that writes in the folder removes the file.
-        let _ = fs::remove_file(&temporary);
+        let _ = fs::remove_file(output.path());
         return Err(error);
     }
+    let (temporary, file, moved) = output.into_parts();
+    let Some(Place { target, .. }) = place.filter(|_| moved.is_none()) else {
+        let error = moved.unwrap_or_else(|| io::ErrorKind::Other.into());
+        return Err(unplaced(error, keep(&temporary, path)));
+    };
     install(&temporary, &file, &target, content, sync)?;
     if sync {
         sync_folder(folder_of(&target));
@@ -75,11 +98,27 @@ pub(crate) fn replace(
     Ok(())
 }
 
+/// The file to replace.
+struct Place {
+    target: PathBuf,
+    /// The metadata of the existing file.
+    old: Option<Metadata>,
+}
+
+/// Creates a temporary file in the folder of the file that a path names.
+fn open(path: &Path) -> io::Result<(Output, Place)> {
+    let target = follow(path)?;
+    let old = fs::metadata(&target).ok().filter(Metadata::is_file);
+    fs::create_dir_all(folder_of(&target))?;
+    let (temporary, file) = temporary::create(folder_of(&target), old.is_some())?;
+    Ok((Output::new(temporary, file), Place { target, old }))
+}
+
 fn write_buffered(
-    file: &File,
-    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+    output: &mut Output,
+    write: impl FnOnce(&mut BufWriter<&mut Output>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut buffered = BufWriter::with_capacity(1 << 20, file);
+    let mut buffered = BufWriter::with_capacity(1 << 20, output);
     write(&mut buffered).and_then(|()| buffered.flush())
 }
 
@@ -103,15 +142,16 @@ fn install(temporary: &Path, file: &File, target: &Path, content: Content, sync:
             }
         },
     };
-    Err(io::Error::new(error.kind(), Unplaced { error, path: kept }))
+    Err(unplaced(error, kept))
 }
 
-/// Renames a complete temporary file so that it is not removed as a leftover, with the extension of the target.
+/// Renames a complete temporary file so that it is not removed as a leftover, with the endings of the target.
 fn keep(temporary: &Path, target: &Path) -> PathBuf {
     let number = temporary.file_stem().unwrap_or_default().to_string_lossy();
     let mut name = OsString::from(format!("kept-{}", number.trim_start_matches('.')));
-    if let Some(ending) = target.extension().filter(|ending| ending.len() <= LONGEST_ENDING) {
-        name.push(".");
+    let named = target.file_name().unwrap_or_default().to_string_lossy();
+    let endings = named.match_indices('.').map(|(at, _)| &named[at..]);
+    if let Some(ending) = endings.into_iter().find(|ending| (2..=LONGEST_ENDING).contains(&ending.len())) {
         name.push(ending);
     }
     let kept = temporary.with_file_name(name);

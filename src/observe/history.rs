@@ -101,7 +101,9 @@ impl History {
             }
             Layout::Csv => {
                 let report = serde_json::to_string_pretty(&self.report).map_err(fault)?;
-                crate::observe::write_file_with(path, |out| self.write_table(&report, out))
+                crate::observe::write_file_with(path, crate::files::Content::Answer, |out| {
+                    self.write_table(&report, out)
+                })
             }
         }
     }

@@ -17,7 +17,6 @@ pub use report::Report;
 use crate::error::{Error, Result};
 use crate::files;
 use std::cmp::Reverse;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -66,16 +65,18 @@ pub trait Observer {
 }
 
 /// Writes a file completely or not at all. Follows links, keeps the mode of an existing file, and writes directly to a pipe or
-/// device.
+/// device. If the file cannot be written, because the disk is full for example, the bytes are kept in the cache folder or in the
+/// system's folder of temporary files, and the error names the file.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    write_file_with(path, |file| file.write_all(bytes))
+    write_file_with(path, files::Content::Answer, |file| file.write_all(bytes))
 }
 
-/// Writes a file as [`write_file`] does, with content that `content` generates.
-pub fn write_file_with(
+/// Writes a file with content that `write` generates.
+pub(crate) fn write_file_with(
     path: &Path,
-    content: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
+    content: files::Content,
+    write: impl FnOnce(&mut BufWriter<&mut files::Output>) -> std::io::Result<()>,
 ) -> Result<()> {
     let fault = |source| Error::Io { action: "write", path: path.to_owned(), source };
-    files::replace(path, files::Content::Result, false, content).map_err(fault)
+    files::replace(path, content, false, write).map_err(fault)
 }

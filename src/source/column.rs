@@ -6,6 +6,7 @@ use super::pieces::{Pieces, Take};
 use super::text::{Fault, Text};
 use super::tokens::{ListTokens, Scan, first_lines, is_number};
 use crate::error::Result;
+use crate::files::Content;
 use crate::format::Dense;
 use crate::parallel::grow;
 use std::path::Path;
@@ -90,7 +91,7 @@ fn read_row(words: &mut ListTokens, values: &mut Vec<f64>) -> Scan<Result<()>> {
 /// Writes vectors that come in pieces as text, a line for each row, each number with the fewest digits that read back to the same
 /// bits. A file whose name ends in `.gz` is compressed with gzip.
 pub(super) fn write_vectors(path: &Path, [_, k]: [usize; 2], pieces: &mut Pieces<'_>) -> Result<()> {
-    write_packed(path, |out| {
+    write_packed(path, Content::Answer, |out| {
         let mut column = 0;
         pieces(None, &mut |values| {
             values.chunks(BLOCK).try_for_each(|block| {

@@ -4,6 +4,7 @@ use super::text::{Fault, Text, without_mark};
 use super::tokens::line_at;
 use super::{gzip, mmap};
 use crate::error::{Error, Result};
+use crate::files::Content;
 use crate::memory::fetch;
 use crate::observe::write_file_with;
 use crate::parallel::{grow, zeros};
@@ -26,6 +27,11 @@ impl Labels {
     /// Returns the number of labels.
     pub fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Returns the number of bytes of all labels.
+    pub(crate) fn bytes_of_all(&self) -> u64 {
+        self.text.len() as u64
     }
 
     /// Checks whether there are no labels.
@@ -88,7 +94,9 @@ impl Labels {
 
     /// Writes a file with one label per line.
     pub fn write(&self, path: &Path) -> Result<()> {
-        write_file_with(path, |out| self.iter().try_for_each(|label| writeln!(out, "{label}")))
+        write_file_with(path, Content::Result, |out| {
+            self.iter().try_for_each(|label| writeln!(out, "{label}"))
+        })
     }
 
     /// Builds the hash table for [`LabelIndex::find`].

@@ -13,6 +13,7 @@ use super::pieces::{Pieces, Take};
 use super::text::{Text, check_rows};
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
+use crate::files::Content;
 use crate::format::Dense;
 use crate::observe::Meter;
 use crate::parallel::room;
@@ -307,7 +308,7 @@ pub(super) fn write_vectors(path: &Path, shape: [usize; 2], pieces: &mut Pieces<
 
 /// Writes numbers that come in pieces, in the order of the array, as an array of f64.
 pub(crate) fn write_pieces(path: &Path, shape: &[usize], pieces: &mut Pieces<'_>) -> Result<()> {
-    crate::observe::write_file_with(path, |file| {
+    crate::observe::write_file_with(path, Content::Answer, |file| {
         file.write_all(&header::encode("<f8", shape))?;
         pieces(None, &mut |values| write_bytes(file, &mut values.iter().map(|v| v.to_le_bytes()), None))
     })
@@ -317,7 +318,7 @@ fn write_numbers(path: &Path, shape: &[usize], values: &[f64], meter: Option<&Me
     if let Some(meter) = meter {
         meter.begin("writing", size_of_val(values) as u64);
     }
-    crate::observe::write_file_with(path, |file| {
+    crate::observe::write_file_with(path, Content::Answer, |file| {
         write_array(file, "<f8", shape, values.iter().map(|v| v.to_le_bytes()), meter)
     })
 }

@@ -11,6 +11,7 @@ use super::npy::{self, Array};
 use super::text::{Text, check_rows};
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
+use crate::files::Content;
 use crate::format::{Csr, Duplicates, Values};
 use crate::observe::{Meter, write_file_with};
 use std::io::{Cursor, Seek, Write};
@@ -185,7 +186,7 @@ pub fn write(path: &Path, matrix: &Csr) -> Result<()> {
 
 /// Does the same as [`write()`] and advances a meter.
 pub fn write_metered(path: &Path, matrix: &Csr, meter: Option<&Meter>) -> Result<()> {
-    write_file_with(path, |file| pack(file, matrix, meter).map_err(std::io::Error::from))
+    write_file_with(path, Content::Result, |file| pack(file, matrix, meter).map_err(std::io::Error::from))
 }
 
 fn pack(file: &mut (impl Write + Seek), matrix: &Csr, meter: Option<&Meter>) -> zip::result::ZipResult<()> {

@@ -10,20 +10,38 @@ use crate::format::Dense;
 use crate::observe::profile::{self, Phase};
 use std::path::Path;
 
-/// The extensions of vector files, and the functions that write them.
-const WRITERS: &[(&str, Write)] = &[
-    (".mtx", market::write_vectors),
-    (".mtx.gz", market::write_vectors),
-    (".npy", npy::write_vectors),
-    (".txt", column::write_vectors),
-    (".txt.gz", column::write_vectors),
+/// The most bytes of a number and the character after it in text.
+const TEXT: u64 = 25;
+/// The most bytes of a number in compressed text. The text has 15 different characters, so a code with four bits for each exists;
+/// the tables of the codes take the rest.
+const PACKED: u64 = 14;
+
+/// The extensions of vector files, the functions that write them, and the most bytes that a number takes.
+const WRITERS: &[(&str, (Write, u64))] = &[
+    (".mtx", (market::write_vectors, TEXT)),
+    (".mtx.gz", (market::write_vectors, PACKED)),
+    (".npy", (npy::write_vectors, size_of::<f64>() as u64)),
+    (".txt", (column::write_vectors, TEXT)),
+    (".txt.gz", (column::write_vectors, PACKED)),
 ];
+/// The most bytes of a file besides its numbers.
+const HEADER: u64 = 1 << 10;
 
 /// A function that writes vectors of n rows and k columns, which come in pieces, to a file.
 pub type Write = fn(&Path, [usize; 2], &mut Pieces<'_>) -> Result<()>;
 
 /// Returns the function that writes vectors to a file with the extension of `path`.
 pub fn writer(path: &Path) -> Result<Write> {
+    Ok(format_of(path)?.0)
+}
+
+/// Returns the most bytes that a file with the extension of `path` takes for vectors of `rows` rows and `k` columns.
+pub fn most_bytes(path: &Path, rows: usize, k: usize) -> Result<u64> {
+    let each = format_of(path)?.1;
+    Ok((rows as u64).saturating_mul(k as u64).saturating_mul(each).saturating_add(HEADER))
+}
+
+fn format_of(path: &Path) -> Result<(Write, u64)> {
     by_ending(path, WRITERS).map_err(|reason| Error::Unwritable { path: path.to_owned(), reason })
 }
 

@@ -45,6 +45,20 @@ fn cg_exits_with_1_when_the_iterations_run_out() {
 }
 
 #[test]
+fn the_time_limit_includes_the_setup() {
+    // The setup takes longer than the limit, and a batch of iterations without setup would come before the first look at the clock.
+    let limited = ["poisson2d:100x100", "--precond", "ic0", "--time-limit", "1e-4"];
+    let (code, report) = cg(&limited);
+    assert_eq!(
+        (code, &report["reason"], &report["iterations"]),
+        (1, &"time_limit".into(), &0.into()),
+        "{report}"
+    );
+    assert!(report["seconds_setup"].as_f64() > Some(1e-4), "{report}");
+    assert!(report["message"].as_str().unwrap().contains("the limit of 0.0001 s"), "{report}");
+}
+
+#[test]
 fn the_time_limit_ends_a_solve() {
     let (code, report) = cg(&["--matrix", "poisson2d:400x400", "--rtol", "1e-300", "--time-limit", "0.05"]);
     assert_eq!((code, report["reason"].as_str()), (1, Some("time_limit")));

@@ -35,6 +35,7 @@ mod cli_vectors;
 mod convert;
 mod errors;
 mod figures;
+mod full_disks;
 mod help;
 mod info;
 mod library_words;

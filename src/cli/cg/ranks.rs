@@ -5,7 +5,7 @@ use crate::cli::interrupt;
 use crate::cli::launch;
 use crate::cli::load::{load, shown};
 use crate::cli::plan::Plan;
-use crate::cli::progress::{Live, show_phases};
+use crate::cli::progress::{Limits, Live, show_phases};
 use crate::cli::vectors::RightHandSide;
 use crate::device::Ranks;
 use crate::engine::{Matrix, Purpose, RankMatrix, Solver};
@@ -60,6 +60,8 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
         partition: plan.partition.clone(),
     };
     let (matrix, problem) = system(plan, ranks, &purpose)?;
+    let began = Instant::now();
+    let reserved = plan.reserve(matrix.total_rows(), problem.columns)?;
     let x0 = match &plan.x0 {
         Some(x0) => Some(x0.rows_of_rank(&matrix)?),
         None => None,
@@ -68,18 +70,20 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
     let mut prepared = Solver::over_ranks(plan.method, &matrix)
         .settled(plan.running.request.clone(), plan.running.settled.clone())
         .stopping(plan.stopping.clone())
+        .time_from(began)
         .checkpoints(plan.checkpoints.clone())
         .on_phase(show_phases())
         .prepare()?;
     let interrupted = interrupt::catch();
     launch::begin_iterations();
     prepared.cancel_by(&interrupted)?;
-    let limits = plan.running.limits(plan.stopping.most_iterations(matrix.total_rows()));
+    let limits =
+        Limits::new(plan.stopping.most_iterations(matrix.total_rows()), plan.running.time_limit, began);
     let live = Live::new(plan.method.name(), limits, plan.run.monitor, monitored(problem.columns));
     let found = Found::solve(&mut prepared, &problem, x0.as_deref().zip(name.as_deref()), live);
     let found = found.map_err(|error| name_start(plan, error))?;
     let explanation = prepared.explanation().clone();
-    let written = write_answer(plan, |path| {
+    let written = write_answer(plan, reserved, |path| {
         let (x, columns) = found.x();
         matrix.write_vectors(path, x, columns)
     });

@@ -17,6 +17,11 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Makes the limits of iterations that begin now, in a solve whose setup began at this moment.
+    pub fn new(iterations: usize, time_limit: Option<Duration>, began: Instant) -> Limits {
+        Limits { iterations, time: time_limit.map(|limit| limit.saturating_sub(began.elapsed())) }
+    }
+
     /// Returns the seconds until the first limit is reached, and the option that sets this limit.
     fn left(self, iteration: usize, seconds: f64, per_iteration: f64) -> (f64, &'static str) {
         let iterations = self.iterations.saturating_sub(iteration) as f64 * per_iteration;

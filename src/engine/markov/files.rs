@@ -4,7 +4,7 @@ use super::distribution::Distribution;
 use crate::engine::graph::Names;
 use crate::engine::running::by_rank;
 use crate::error::{Error, Result};
-use crate::files::by_ending;
+use crate::files::{Content, by_ending};
 use crate::format::Dense;
 use crate::observe::write_file_with;
 use crate::parallel::zeros;
@@ -14,12 +14,32 @@ use std::io::Write;
 use std::path::Path;
 
 type Writer = fn(&Path, &Names, &[Distribution]) -> Result<()>;
+/// Returns the most bytes of a file.
+type Size = fn(&Names, usize) -> u64;
 
-/// The file extensions of distributions, with their writers.
-const WRITERS: &[(&str, Writer)] = &[(".npy", write_columns), (".csv", write_table)];
+/// The file extensions of distributions, with their writers and sizes.
+const WRITERS: &[(&str, (Writer, Size))] =
+    &[(".npy", (write_columns, bytes_of_columns)), (".csv", (write_table, bytes_of_table))];
+/// The most bytes of a file besides its numbers and rows.
+const HEADER: u64 = 1 << 10;
 
-fn writer(path: &Path) -> Result<Writer> {
+fn writer(path: &Path) -> Result<(Writer, Size)> {
     by_ending(path, WRITERS).map_err(|reason| Error::setting("output", path.display(), reason))
+}
+
+fn bytes_of_columns(names: &Names, classes: usize) -> u64 {
+    (names.rows() as u64).saturating_mul((classes * size_of::<f64>()) as u64).saturating_add(HEADER)
+}
+
+/// A row has a probability of up to 23 characters, three commas, a line end, and the number of the class.
+fn bytes_of_table(names: &Names, classes: usize) -> u64 {
+    let each = 27 + classes.to_string().len() as u64;
+    (names.rows() as u64).saturating_mul(each).saturating_add(names.most_bytes()).saturating_add(HEADER)
+}
+
+/// Returns the most bytes that a file of this extension takes for this number of classes.
+pub(super) fn most_bytes(path: &Path, names: &Names, classes: usize) -> Result<u64> {
+    Ok(writer(path)?.1(names, classes))
 }
 
 /// Checks that distributions can be written to a file of this extension.
@@ -29,7 +49,7 @@ pub fn check_output(path: &Path) -> Result<()> {
 
 /// Writes the distributions in the format of the file extension.
 pub(super) fn write(path: &Path, names: &Names, found: &[Distribution]) -> Result<()> {
-    writer(path)?(path, names, found)
+    writer(path)?.0(path, names, found)
 }
 
 /// Returns a probability for every state, 0 outside the class.
@@ -47,7 +67,7 @@ fn write_columns(path: &Path, names: &Names, found: &[Distribution]) -> Result<(
 
 /// Writes the recurrent states, by class and decreasing probability.
 fn write_table(path: &Path, names: &Names, found: &[Distribution]) -> Result<()> {
-    write_file_with(path, |out| {
+    write_file_with(path, Content::Answer, |out| {
         let (labels, numbers) = (names.has_labels(), names.has_ids());
         let first = if numbers { "state" } else { "label" };
         writeln!(out, "{first},probability,class{}", if labels && numbers { ",label" } else { "" })?;

@@ -1,7 +1,7 @@
 //! A prepared chain on one device, or on several devices of this process that share the steps.
 
 use super::distributions::{Distributions, Facts};
-use super::{Given, Markov, Settings, prepared};
+use super::{Given, Markov, Settings, files, prepared};
 use crate::device::Ranks;
 use crate::engine::device::DeviceHandle;
 use crate::engine::ranks::RankChain;
@@ -11,6 +11,7 @@ use crate::engine::weights::{Unmatched, Weights};
 use crate::error::Result;
 use crate::observe::Observer;
 use crate::solve::markov::chain::Closed;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -137,6 +138,16 @@ impl Prepared {
             Kind::One(one) => one.classes(),
             Kind::Several(several) => &several.closed,
         }
+    }
+
+    /// Returns the most bytes that the file of the distributions takes, in the format of the file extension. Over ranks, only the
+    /// first rank knows it.
+    pub fn most_bytes(&self, path: impl AsRef<Path>) -> Result<u64> {
+        let facts = match &self.0 {
+            Kind::One(one) => one.facts(),
+            Kind::Several(several) => &several.facts,
+        };
+        files::most_bytes(path.as_ref(), &facts.of_chain.names, self.classes().len())
     }
 
     /// Computes the distribution of each closed class. Over ranks, the first rank gets the probabilities.

@@ -299,7 +299,7 @@ impl Ranks {
                 files::check_finite(path, finite)?;
                 self.write_array(path, self.ranks(), 1, &[self.vertices()])
             }
-            files::Writer::ByRank(write) => {
+            files::Writer::ByRank(write, _) => {
                 let write = |ranks: &[f64]| {
                     files::check_finite(path, ranks.iter().all(|rank| rank.is_finite()))?;
                     write(path, ranks, self.names())

@@ -2,7 +2,7 @@
 
 use super::each::RanksEach;
 use super::ranks::{Facts, Ranks};
-use super::{Graph, Pagerank, Settings, prepared};
+use super::{Graph, Pagerank, Settings, files, prepared};
 use crate::device;
 use crate::engine::device::DeviceHandle;
 use crate::engine::ranks::RankGraph;
@@ -12,6 +12,7 @@ use crate::engine::tune::Explanation;
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::Result;
 use crate::observe::Observer;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -235,6 +236,12 @@ impl Prepared {
     /// Returns the SpMV backend, with its parameters.
     pub fn backend(&self) -> &str {
         &self.facts().chosen.backend
+    }
+
+    /// Returns the most bytes that the file of the ranks takes, in the format of the file extension, for `columns` personalisations.
+    /// Over ranks, only the first rank knows it.
+    pub fn most_bytes(&self, path: impl AsRef<Path>, columns: usize) -> Result<u64> {
+        files::most_bytes(path.as_ref(), &self.facts().graph.names, columns)
     }
 
     /// Computes the ranks.

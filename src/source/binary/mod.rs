@@ -162,7 +162,7 @@ pub(super) fn write_content(path: &Path, content: &Content<'_>, meter: Option<&M
         let reason = "the matrix is marked as symmetric, but an entry has no equal entry across the diagonal";
         return Err(unwritable(reason));
     }
-    write_file_with(path, |file| write_to(file, content, &Key::default(), meter))
+    write_file_with(path, files::Content::Result, |file| write_to(file, content, &Key::default(), meter))
 }
 
 /// Writes the matrix to a cache file, with the key of its source.

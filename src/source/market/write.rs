@@ -3,6 +3,7 @@
 //! Values in single precision are written as the f64 that they equal, because values are read as f64.
 
 use crate::error::{Error, Result};
+use crate::files::Content;
 use crate::format::{Csr, Dense, Values};
 use crate::observe::{Meter, write_file_with};
 use crate::source::pieces::Pieces;
@@ -32,7 +33,7 @@ pub fn write_matrix_metered(path: &Path, matrix: &Csr, symmetric: bool, meter: O
         check_symmetric(path, matrix)?;
     }
     check_finite(path, matrix)?;
-    write_packed(path, |mut out| write_text(&mut out, matrix, symmetric, None, meter))
+    write_packed(path, Content::Result, |mut out| write_text(&mut out, matrix, symmetric, None, meter))
 }
 
 /// Writes the lower triangle if the matrix is symmetric in every bit, else all entries. Bits are compared because 0 and -0 across
@@ -40,7 +41,7 @@ pub fn write_matrix_metered(path: &Path, matrix: &Csr, symmetric: bool, meter: O
 pub fn write_as_found(path: &Path, matrix: &Csr, note: Option<&str>, meter: Option<&Meter>) -> Result<()> {
     check_finite(path, matrix)?;
     let symmetric = matrix.rows() == matrix.cols() && first_unmatched(matrix).is_none();
-    write_packed(path, |mut out| write_text(&mut out, matrix, symmetric, note, meter))
+    write_packed(path, Content::Result, |mut out| write_text(&mut out, matrix, symmetric, note, meter))
 }
 
 /// Writes a vector as an array of one column; gzip-compressed if the name ends in `.gz`.
@@ -54,7 +55,7 @@ pub(in crate::source) fn write_vectors(
     [rows, k]: [usize; 2],
     pieces: &mut Pieces<'_>,
 ) -> Result<()> {
-    write_packed(path, |mut out| {
+    write_packed(path, Content::Answer, |mut out| {
         write_array_header(&mut out, rows, k)?;
         (0..k).try_for_each(|column| {
             pieces(Some(column).filter(|_| k > 1), &mut |values| {
@@ -78,7 +79,7 @@ fn write_array(
     meter: Option<&Meter>,
     value: impl Fn(usize) -> f64 + Sync,
 ) -> Result<()> {
-    write_packed(path, |mut out| {
+    write_packed(path, Content::Answer, |mut out| {
         write_array_header(&mut out, rows, cols)?;
         write_values(&mut out, rows * cols, meter, value)
     })
@@ -108,9 +109,10 @@ fn write_values(
 /// Writes a file, gzip-compressed if the name ends in `.gz`.
 pub(in crate::source) fn write_packed(
     path: &Path,
+    kind: Content,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
-    write_file_with(path, |file| {
+    write_file_with(path, kind, |file| {
         if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz")) {
             let mut packer = GzEncoder::new(file, Compression::default());
             content(&mut packer)?;
