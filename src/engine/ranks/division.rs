@@ -73,6 +73,13 @@ impl Division {
         }
     }
 
+    /// Returns the rows of the first ranks, in rising order.
+    pub fn rows_of_first(&self, ranks: usize) -> Vec<u32> {
+        let mut rows: Vec<u32> = (0..self.starts[ranks]).map(|place| self.row(place) as u32).collect();
+        rows.sort_unstable();
+        rows
+    }
+
     /// Counts what the ranks exchange.
     pub fn parts(&self, matrix: &Csr) -> Vec<RankPart> {
         let count = self.starts.len() - 1;

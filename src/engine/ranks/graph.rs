@@ -119,6 +119,11 @@ impl RankGraph {
         self.starts[self.ranks.rank()]..self.starts[self.ranks.rank() + 1]
     }
 
+    /// Returns the number of vertices of all ranks.
+    pub(in crate::engine) fn total_vertices(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
     /// Returns the links out of the vertices of this rank: a row for each, with the columns of the whole graph.
     pub fn links(&self) -> &Csr {
         &self.links

@@ -1,17 +1,25 @@
 //! Predicts the parts of a matrix over any number of ranks, and the time of an iteration.
 //!
 //! # Model
-//! A rank moves the bytes of its rows and of its parts of the vectors at the bandwidth of its memory. It then receives the entries of
-//! x that its neighbours have: a message costs the latency of the network, and its bytes the bandwidth. The slowest rank counts. A sum
-//! over all ranks costs the latency once for each doubling of the number of ranks. Nothing overlaps.
+//! Iterations of one process are timed on the rows that the ranks of a machine have together. They give the bytes that a machine moves in a
+//! second: a stream would move more, and how much more depends on the matrix. A rank moves the bytes of its rows and of its parts of the
+//! vectors at its share of that speed. It then receives the entries of x that its neighbours have: a message costs the latency of the
+//! network, and its bytes the bandwidth. The slowest rank counts. A sum over all ranks costs the latency once for each doubling of the
+//! number of ranks.
+//!
+//! # Error
+//! The least time is that of the fastest round of timed iterations, with an exchange that overlaps with the product. The most is that of the
+//! slowest round, with an exchange and sums that take twice as long.
 //!
 //! # Reference
 //! R. Hockney, The communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20, 1994.
 
 use super::division::{Division, RankPart};
+use super::network::Network;
 use super::partition::{Partition, SETTING};
+use super::speed::{self, Iteration, Spread};
 use super::unknowns_of_a_node;
-use crate::device::{Cpu, Ranks, stream};
+use crate::device::Cpu;
 use crate::engine::device::{DeviceName, Request, Settled};
 use crate::engine::matrix::Matrix;
 use crate::engine::memory::MemoryPlan;
@@ -21,67 +29,10 @@ use crate::operator::Cost;
 use crate::solve;
 use crate::text::{duration, thousands};
 use serde::Serialize;
-use std::time::Instant;
+use std::sync::Arc;
 
 /// Bytes of a number in vectors.
 const WIDTH: usize = size_of::<f64>();
-
-/// The network between ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Network {
-    /// Seconds of a message without content.
-    pub latency: f64,
-    /// Bytes per second of a long message.
-    pub bandwidth: f64,
-}
-
-/// Two microseconds and 10 GB/s: a cluster network of 100 Gbit/s.
-impl Default for Network {
-    fn default() -> Network {
-        Network { latency: 2e-6, bandwidth: 1e10 }
-    }
-}
-
-impl Network {
-    /// Measures messages between the first two ranks; none for one rank. All ranks call this together.
-    pub fn measure(ranks: &Ranks) -> Result<Option<Network>> {
-        const SHORT: usize = 1;
-        const LONG: usize = 1 << 20;
-        if ranks.size() < 2 {
-            return Ok(None);
-        }
-        let (short, long) = (one_way(ranks, SHORT, 200), one_way(ranks, LONG, 5));
-        let bytes = ((LONG - SHORT) * WIDTH) as f64;
-        let mine = vec![short, bytes / (long - short).max(1e-9)];
-        let found = ranks.from_first(mine)?;
-        Ok(Some(Network { latency: found[0], bandwidth: found[1] }))
-    }
-}
-
-/// Returns the least seconds in which numbers travel from one of the first two ranks to the other.
-fn one_way(ranks: &Ranks, numbers: usize, times: usize) -> f64 {
-    const TRIES: usize = 10;
-    let (sent, mut received) = (vec![1.0; numbers], vec![0.0; numbers]);
-    let mut least = f64::INFINITY;
-    for _ in 0..TRIES {
-        let began = Instant::now();
-        for _ in 0..times {
-            match ranks.rank() {
-                0 => {
-                    ranks.exchange(&[(1, &sent[..])], Vec::new(), &mut || ());
-                    ranks.exchange::<f64>(&[], vec![(1, &mut received[..])], &mut || ());
-                }
-                1 => {
-                    ranks.exchange::<f64>(&[], vec![(0, &mut received[..])], &mut || ());
-                    ranks.exchange(&[(0, &sent[..])], Vec::new(), &mut || ());
-                }
-                _ => {}
-            }
-        }
-        least = least.min(began.elapsed().as_secs_f64() / (2 * times) as f64);
-    }
-    least
-}
 
 /// The ranks of a prediction.
 #[derive(Clone, Debug)]
@@ -114,20 +65,26 @@ pub struct RankPrediction {
     pub ranks_per_machine: usize,
     /// The network of the prediction.
     pub network: Network,
-    /// Measured memory bandwidth of this machine in GB/s, over as many bytes as the largest ranks of a machine move.
-    pub stream_gigabytes_per_second: f64,
+    /// Whether iterations were timed on this machine. If not, a stream was.
+    pub iterations_are_timed: bool,
+    /// GB/s that this machine moves in iterations on the rows that the ranks of a machine have together.
+    pub gigabytes_per_second: f64,
     /// Predicted seconds of an iteration: all of it, and its parts on the slowest rank.
     pub seconds: f64,
+    /// An estimate of the least seconds.
+    pub seconds_least: f64,
+    /// An estimate of the most seconds.
+    pub seconds_most: f64,
     /// Seconds of the memory traffic.
     pub seconds_memory: f64,
     /// Seconds of the exchange with the neighbours.
     pub seconds_halo: f64,
     /// Seconds of the sums over all ranks.
     pub seconds_sums: f64,
-    /// Predicted seconds of an iteration of one process on one machine.
+    /// Seconds of an iteration of one process on this machine, with all rows.
     pub seconds_alone: f64,
-    /// The same bandwidth over as many bytes as one process moves: smaller sets may fit a cache.
-    pub stream_alone_gigabytes_per_second: f64,
+    /// GB/s that it moves.
+    pub gigabytes_per_second_alone: f64,
 }
 
 /// Estimated bytes of memory of a rank.
@@ -169,17 +126,18 @@ impl RankMemory {
 /// How often an iteration of a method touches its vectors, and how many times it adds over all ranks.
 struct Method {
     name: &'static str,
+    iteration: Iteration,
     /// n-vectors that are read or written, in addition to those of the product.
     vectors: usize,
     sums: usize,
 }
 
-const CG: Method = Method { name: "cg", vectors: 8, sums: 2 };
+const CG: Method = Method { name: "cg", iteration: Iteration::Cg, vectors: 8, sums: 2 };
 /// Includes the copy of x into a complete vector.
-const PAGERANK: Method = Method { name: "pagerank", vectors: 7, sums: 1 };
+const PAGERANK: Method = Method { name: "pagerank", iteration: Iteration::Pagerank, vectors: 7, sums: 1 };
 
 impl Matrix {
-    /// Predicts the parts of the matrix over ranks, and the time of an iteration, with the measured memory bandwidth of this machine.
+    /// Predicts the parts of the matrix over ranks, and the time of an iteration, from the time of iterations on this machine.
     pub fn over_ranks(&self, cluster: &Cluster) -> Result<RankPrediction> {
         const MOST: usize = 1 << 16;
         let (rows, cols) = (self.rows(), self.cols());
@@ -201,11 +159,51 @@ impl Matrix {
         }
         let together = if symmetric { unknowns_of_a_node(matrix) } else { 1 };
         let division = Division::by(&cluster.partition, (matrix, self.name()), cluster.ranks, together)?;
-        predict(matrix, &method, &division, cluster)
+        let times = Times::measure(matrix, &method, &division, cluster.per_machine)?;
+        predict(matrix, &method, &division, cluster, &times)
     }
 }
 
-fn predict(matrix: &Csr, method: &Method, division: &Division, cluster: &Cluster) -> Result<RankPrediction> {
+/// The measured times of an iteration on this machine.
+struct Times {
+    /// On the rows of the ranks of a machine, with the bytes that the iteration moves.
+    machine: (Spread, u64),
+    /// On all rows.
+    alone: (Spread, u64),
+    /// Whether both times are those of iterations.
+    timed: bool,
+}
+
+impl Times {
+    fn measure(matrix: &Csr, method: &Method, division: &Division, per_machine: usize) -> Result<Times> {
+        let cpu = Cpu::new(None)?;
+        let bytes = |matrix: &Csr| {
+            Cost::of_csr(matrix, WIDTH).bytes + (method.vectors * WIDTH * matrix.rows()) as u64
+        };
+        let time = |matrix: &Arc<Csr>| speed::measure(&cpu, matrix, method.iteration, bytes(matrix));
+        let whole = Arc::new(match matrix.values() {
+            values if values.are_ones() && method.iteration == Iteration::Pagerank => matrix.without_values(),
+            _ => matrix.clone(),
+        });
+        let (alone, timed) = time(&whole)?;
+        let alone = (alone, bytes(&whole));
+        let rows = division.rows_of_first(per_machine);
+        if rows.len() == matrix.rows() {
+            return Ok(Times { machine: alone, alone, timed });
+        }
+        let part = Arc::new(whole.submatrix(&rows)?);
+        let (machine, timed_too) = time(&part)?;
+        Ok(Times { machine: (machine, bytes(&part)), alone, timed: timed && timed_too })
+    }
+}
+
+fn predict(
+    matrix: &Csr,
+    method: &Method,
+    division: &Division,
+    cluster: &Cluster,
+    times: &Times,
+) -> Result<RankPrediction> {
     let Cluster { per_machine, network, .. } = *cluster;
     let mut parts = division.parts(matrix);
     let of_entry = matrix.values().width() + size_of::<u32>();
@@ -215,24 +213,20 @@ fn predict(matrix: &Csr, method: &Method, division: &Division, cluster: &Cluster
     }
     let most = parts.iter().map(|part| part.bytes).max().unwrap_or(0);
     let mean = parts.iter().map(|part| part.bytes).sum::<u64>() as f64 / parts.len() as f64;
-    let cpu = Cpu::new(None)?;
-    let on_machine = most.saturating_mul(per_machine as u64);
-    let gigabytes = stream::measure(&cpu, on_machine.min(stream::LARGEST))?;
-    let of_rank = gigabytes * 1e9 / per_machine as f64;
-    let (memory, halo) = (
-        |part: &RankPart| part.bytes as f64 / of_rank,
-        |part: &RankPart| {
-            let longest = part.received.max(part.sent) * WIDTH;
-            part.neighbours as f64 * network.latency + longest as f64 / network.bandwidth
-        },
-    );
-    parts.iter_mut().for_each(|part| part.seconds = memory(part) + halo(part));
+    let (machine, machine_bytes) = times.machine;
+    let memory =
+        |part: &RankPart| machine.times(part.bytes as f64 * per_machine as f64 / machine_bytes.max(1) as f64);
+    let halo = |part: &RankPart| {
+        let longest = part.received.max(part.sent) * WIDTH;
+        part.neighbours as f64 * network.latency + longest as f64 / network.bandwidth
+    };
+    parts.iter_mut().for_each(|part| part.seconds = memory(part).median + halo(part));
     let slowest = parts.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)).copied().unwrap_or_default();
     let doublings = f64::from(usize::BITS - (parts.len() - 1).leading_zeros());
     let sums = method.sums as f64 * doublings * network.latency;
-    let alone = Cost::of_csr(matrix, WIDTH).bytes + (method.vectors * WIDTH * matrix.rows()) as u64;
-    let alone_gigabytes = stream::measure(&cpu, alone.min(stream::LARGEST))?;
     let of_largest = if method.name == CG.name { RankMemory::of_largest(&parts)? } else { None };
+    let (work, exchange) = (memory(&slowest), halo(&slowest));
+    let gigabytes = |(spread, bytes): (Spread, u64)| bytes as f64 / spread.median.max(1e-12) / 1e9;
     Ok(RankPrediction {
         method: method.name,
         memory: of_largest,
@@ -240,13 +234,16 @@ fn predict(matrix: &Csr, method: &Method, division: &Division, cluster: &Cluster
         balance: if mean > 0.0 { most as f64 / mean } else { 1.0 },
         ranks_per_machine: per_machine,
         network,
-        stream_gigabytes_per_second: gigabytes,
+        iterations_are_timed: times.timed,
+        gigabytes_per_second: gigabytes(times.machine),
         seconds: slowest.seconds + sums,
-        seconds_memory: memory(&slowest),
-        seconds_halo: halo(&slowest),
+        seconds_least: work.least.max(exchange) + sums,
+        seconds_most: work.most + 2.0 * (exchange + sums),
+        seconds_memory: work.median,
+        seconds_halo: exchange,
         seconds_sums: sums,
-        seconds_alone: alone as f64 / (alone_gigabytes * 1e9),
-        stream_alone_gigabytes_per_second: alone_gigabytes,
+        seconds_alone: times.alone.0.median,
+        gigabytes_per_second_alone: gigabytes(times.alone),
         parts,
     })
 }
@@ -315,11 +312,13 @@ impl RankPrediction {
         lines.push((
             "prediction",
             format!(
-                "{} an iteration of {}: memory {} (at {:.1} GB/s a machine), halo {}, sums {}",
+                "{} an iteration of {}, between {} and {}: memory {} (at {:.1} GB/s a machine), halo {}, sums {}",
                 duration(self.seconds),
                 self.method,
+                duration(self.seconds_least),
+                duration(self.seconds_most),
                 duration(self.seconds_memory),
-                self.stream_gigabytes_per_second,
+                self.gigabytes_per_second,
                 duration(self.seconds_halo),
                 duration(self.seconds_sums)
             ),
@@ -329,10 +328,15 @@ impl RankPrediction {
             format!(
                 "one process on one machine {} (at {:.1} GB/s): {}",
                 duration(self.seconds_alone),
-                self.stream_alone_gigabytes_per_second,
+                self.gigabytes_per_second_alone,
                 compared(self.seconds_alone / self.seconds)
             ),
         ));
+        let measured = match self.iterations_are_timed {
+            true => "both speeds are those of iterations timed on this machine now",
+            false => "both speeds are those of a stream, because iterations could not be timed",
+        };
+        lines.push(("", measured.to_owned()));
         lines
     }
 }
@@ -356,6 +360,24 @@ mod tests {
     }
 
     #[test]
+    fn the_memory_time_of_a_rank_follows_from_the_times_of_iterations() {
+        let matrix = Matrix::open("poisson2d:64x64").unwrap();
+        let network = Network { latency: 1e-6, bandwidth: 1e9 };
+        let cluster = Cluster { ranks: 4, per_machine: 2, network, partition: Partition::Entries };
+        let division = Division::in_order(vec![0, 1024, 2048, 3072, 4096]);
+        let spread = Spread { least: 1e-3, median: 2e-3, most: 5e-3 };
+        let times =
+            Times { machine: (spread, 1_000_000), alone: (spread.times(3.0), 3_000_000), timed: true };
+        let found = predict(matrix.csr(), &CG, &division, &cluster, &times).unwrap();
+        let share = 2.0 * found.parts[1].bytes as f64 / 1e6;
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
+        assert!(close(found.seconds_memory, 2e-3 * share) && close(found.gigabytes_per_second, 0.5));
+        assert!(close(found.seconds_least, 1e-3 * share + found.seconds_sums));
+        assert!(close(found.seconds_most, 5e-3 * share + 2.0 * (found.seconds_halo + found.seconds_sums)));
+        assert!(close(found.seconds_alone, 6e-3) && close(found.gigabytes_per_second_alone, 0.5));
+    }
+
+    #[test]
     fn a_prediction_adds_memory_halo_and_sums_of_the_slowest_rank() {
         let matrix = Matrix::open("poisson2d:64x64").unwrap();
         let network = Network { latency: 1e-3, bandwidth: 1e6 };
@@ -368,6 +390,11 @@ mod tests {
         assert!((four.seconds_halo - (2e-3 + 128.0 * 8.0 / 1e6)).abs() < 1e-12);
         assert!((four.seconds_sums - 4e-3).abs() < 1e-12);
         assert_eq!(four.seconds, four.seconds_memory + four.seconds_halo + four.seconds_sums);
+        assert!(four.iterations_are_timed && four.seconds_alone > 0.0);
+        assert!(four.seconds_least <= four.seconds && four.seconds <= four.seconds_most);
+        let between =
+            format!(", between {} and {}: ", duration(four.seconds_least), duration(four.seconds_most));
+        assert!(four.lines().iter().any(|(_, line)| line.contains(&between)), "{:?}", four.lines());
         let one = of(1, 1);
         assert_eq!((one.seconds_halo, one.seconds_sums, one.balance), (0.0, 0.0, 1.0));
         assert!(matrix.over_ranks(&cluster(0, 1)).is_err());
