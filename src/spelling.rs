@@ -5,17 +5,19 @@ const LEAST_SIMILARITY: f64 = 0.84;
 /// The most suggestions for a name.
 const SUGGESTIONS: usize = 5;
 
-/// Returns the names most similar to `typed`, best first; none if no name is similar.
+/// Returns the names most similar to `typed`, best first; none if no name is similar. Names that contain `typed`, or are contained in it,
+/// count as similar.
 pub(crate) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let typed = typed.to_lowercase();
     let similarity = |name: &str| {
         let name = name.to_lowercase();
         let (short, long) = if typed.len() < name.len() { (&typed, &name) } else { (&name, &typed) };
         let contained = short.len() >= 2 && long.contains(short.as_str());
-        if contained { 1.0 } else { strsim::jaro_winkler(&typed, &name) }
+        let similarity = strsim::jaro_winkler(&typed, &name);
+        if contained { similarity.max(LEAST_SIMILARITY) } else { similarity }
     };
-    let mut scored: Vec<(f64, &str)> = names.map(|name| (similarity(name), name)).collect();
-    scored.retain(|&(score, _)| score >= LEAST_SIMILARITY);
+    let scored = names.map(|name| (similarity(name), name));
+    let mut scored: Vec<(f64, &str)> = scored.filter(|&(score, _)| score >= LEAST_SIMILARITY).collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     scored.iter().take(SUGGESTIONS).map(|&(_, name)| name).collect()
 }
@@ -41,5 +43,6 @@ mod tests {
         assert_eq!(near("f1").first(), Some(&"F1"));
         assert!(near("qqqqqq").is_empty());
         assert_eq!(nearest("bakend", ["n", "backend"].into_iter()), ["backend"]);
+        assert_eq!(nearest("alicia", ["al", "alice", "malicia"].into_iter()), ["alice", "malicia", "al"]);
     }
 }

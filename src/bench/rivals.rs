@@ -187,7 +187,7 @@ fn verify(
     let fault = |reason: String| Error::Rival { name: rival.name.clone(), reason };
     let file = VectorFile::read("answer", answer)?;
     let k = row.columns.unwrap_or(1);
-    let found = file.values(matrix.rows() * k)?;
+    let found = file.values(matrix.rows() * k, None)?;
     let found = &*found;
     let most = rival.within.unwrap_or(FAR);
     match row.what {

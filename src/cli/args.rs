@@ -13,7 +13,7 @@ use super::spmv::args::{SpmmArgs, SpmvArgs};
 use super::tune::args::TuneArgs;
 use crate::engine::Partition;
 use crate::precond::Preconditioner;
-use crate::source::Columns;
+use crate::source::ChosenColumns;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -160,6 +160,9 @@ pub struct CgArgs {
     /// Read only the stored triangle of a symmetric file, as some papers measured it
     #[arg(long)]
     pub as_stored: bool,
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
+    pub first_index: Option<u32>,
     /// Use this preconditioner, with parameters after a colon, as in block-jacobi:block=3; see the list below
     #[arg(long, value_name = "PRECOND", value_parser = PreconditionerParser, hide_possible_values = true, default_value = "none")]
     pub precond: Preconditioner,
@@ -243,15 +246,18 @@ pub struct InfoArgs {
     /// The matrix.
     #[command(flatten)]
     pub matrix: MatrixArg,
-    /// Name the columns of an edge table, as in solver pagerank --columns source,target,time
+    /// Choose the columns of an edge table by name or position, as in solver pagerank
     #[arg(long, value_name = "COLUMNS")]
-    pub columns: Option<Columns>,
+    pub columns: Option<ChosenColumns>,
     /// Draw the sparsity pattern, coloured by density: .svg, .png or .pdf
     #[arg(long, value_name = "FILE")]
     pub spy: Option<PathBuf>,
     /// Read only the stored triangle of a symmetric file
     #[arg(long)]
     pub as_stored: bool,
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
+    pub first_index: Option<u32>,
     /// Also read the vectors stored with the matrix, such as right-hand sides in an archive
     #[arg(long = "vectors", alias = "beside")]
     pub attached: bool,
@@ -383,12 +389,15 @@ pub struct ConvertArgs {
     /// The file to write
     #[arg(value_name = "OUT")]
     pub output: PathBuf,
-    /// Name the columns of an edge table, as in solver pagerank --columns source,target,time
+    /// Choose the columns of an edge table by name or position, as in solver pagerank
     #[arg(long, value_name = "COLUMNS")]
-    pub columns: Option<Columns>,
+    pub columns: Option<ChosenColumns>,
     /// Read only the stored triangle of a symmetric file
     #[arg(long)]
     pub as_stored: bool,
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
+    pub first_index: Option<u32>,
     /// Kept for old scripts: matrices of the catalog are downloaded without it
     #[arg(long, hide = true)]
     pub fetch: bool,

@@ -19,7 +19,7 @@ use crate::files::Reserved;
 use crate::observe::report::ColumnReport;
 use crate::observe::{History, Phase, Report, profile};
 use crate::solve::problem::Problem;
-use crate::source::{Options, write_vectors};
+use crate::source::{Loaded, Options, write_vectors};
 use crate::text::duration;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -70,13 +70,24 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
     Ok(report.converged)
 }
 
+/// Loads the matrix, with the vectors stored with it if the right-hand side is one of them. Warns if it may be counted from 1: then its first
+/// row is empty, and the system is singular.
+fn load_system(plan: &Plan) -> Result<Loaded> {
+    let attached = plan.rhs == RightHandSide::Attached;
+    let (as_stored, first_index) = (plan.as_stored, plan.first_index);
+    let loaded = load(&plan.matrix, Options { as_stored, attached, first_index, ..Options::default() })?;
+    if let Some(unsaid) = &loaded.unsaid_index {
+        log::warn!("{}: {}", unsaid.path.display(), flags::note(&unsaid.to_string()));
+    }
+    Ok(loaded)
+}
+
 /// Reads the system and solves it in this process.
 fn read_and_solve(plan: &Plan) -> Result<Solved> {
     let began = Instant::now();
-    let attached = plan.rhs == RightHandSide::Attached;
-    let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, attached, ..Options::default() })?;
+    let loaded = load_system(plan)?;
     let seconds = began.elapsed().as_secs_f64();
-    let problem = plan.rhs.make(&loaded.matrix, &loaded.attached)?;
+    let problem = plan.rhs.make(&loaded.matrix, &loaded.attached, loaded.unsaid_index.as_deref())?;
     // Frees the vectors stored with the matrix.
     let loaded = crate::source::Loaded { attached: Vec::new(), ..loaded };
     let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);
@@ -167,7 +178,7 @@ fn monitored(columns: usize) -> &'static str {
 fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
     let (rows, began) = (matrix.rows(), Instant::now());
     let reserved = plan.reserve(rows, problem.columns)?;
-    let x0 = plan.x0.as_ref().map(|x0| x0.values(rows)).transpose()?;
+    let x0 = plan.x0.as_ref().map(|x0| x0.values(rows, matrix.unsaid_index())).transpose()?;
     let name = plan.x0.as_ref().map(ToString::to_string);
     let mut prepared = Solver::new(plan.method, &matrix)
         .settled(plan.running.request.clone(), plan.running.settled.clone())

@@ -20,8 +20,13 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
         other => other,
     })?;
     fetch::on_first_use(fetch::missing(&args.input)?)?;
-    let options =
-        Options { as_stored: args.as_stored, attached: true, columns: args.columns, ..Options::default() };
+    let options = Options {
+        as_stored: args.as_stored,
+        attached: true,
+        columns: args.columns.clone(),
+        first_index: args.first_index,
+        ..Options::default()
+    };
     let matrix = load_matrix(&args.input, options)?;
     let meter = Arc::new(Meter::default());
     let name = args.output.display().to_string();

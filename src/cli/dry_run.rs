@@ -9,7 +9,7 @@ use crate::engine::tune::{Tuning, of_size};
 use crate::engine::{DeviceName, Partition};
 use crate::error::Result;
 use crate::observe::phrases::count;
-use crate::source::{self, Columns, catalog::Entry};
+use crate::source::{self, catalog::Entry};
 use crate::text::thousands;
 use std::ffi::OsStr;
 use std::fmt;
@@ -50,8 +50,9 @@ impl Decisions {
         }
     }
 
-    /// Adds the ranks that a launcher has started, and the part of each. What they exchange depends on the pattern.
-    pub fn ranks(&mut self, what: &OsStr, columns: Option<Columns>, partition: &Partition) -> Result<()> {
+    /// Adds the ranks that a launcher has started, and the part of each. What they exchange depends on the pattern. `columns` is whether
+    /// the user has chosen the columns of a table.
+    pub fn ranks(&mut self, what: &OsStr, columns: bool, partition: &Partition) -> Result<()> {
         let Some(ranks) = launch::ranks().map(|ranks| ranks.size() as u64) else { return Ok(()) };
         let each = match size_of_rank(what, columns, ranks)? {
             Some((rows, entries)) => {

@@ -4,7 +4,7 @@ use crate::backend::REGISTRY;
 use crate::error::{ChainError, Error, FetchError, GpuError};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
-use crate::source::Columns;
+use crate::source::ChosenColumns;
 use clap::ValueEnum;
 
 /// Creates the error for an invalid value of a flag or operand.
@@ -130,8 +130,9 @@ fn named(hint: &str) -> String {
             ["preconditioner", name, ..] if name.parse::<Preconditioner>().is_ok() => {
                 format!("--precond {name}")
             }
-            ["columns", list, ..] if list.parse::<Columns>().is_ok() => format!("--columns {list}"),
+            ["columns", list, ..] if list.parse::<ChosenColumns>().is_ok() => format!("--columns {list}"),
             ["name", "the", "columns", ..] => "--columns LIST".to_owned(),
+            ["first", "index", index @ ("0" | "1"), ..] => format!("--first-index {index}"),
             ["symmetry", "is", "assumed", ..] => "--assume-symmetric".to_owned(),
             ["use", "the", "CPU", ..] | ["the", "CPU", "uses", ..] => "--device cpu".to_owned(),
             ["history", "in", "JSON", ..] => "--history FILE.json".to_owned(),
@@ -157,6 +158,8 @@ mod tests {
             ("install the driver, or use the CPU", " (--device cpu)"),
             ("not even that fits; the CPU uses main memory", " (--device cpu)"),
             ("write a header, or name the columns", " (--columns LIST)"),
+            ("choose the columns source=A,target=B by name", " (--columns source=A,target=B)"),
+            ("set first index 1, otherwise first index 0", " (--first-index 1, --first-index 0)"),
             ("a vertex; naming the columns source,target reads names", " (--columns source,target)"),
             ("use precision f64, or another backend", " (--precision f64, --backend NAME)"),
             ("scale the system", ""),

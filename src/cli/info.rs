@@ -51,7 +51,12 @@ fn predict(args: &InfoArgs, ranks: usize) -> Result<bool> {
     if !launch::prints() {
         return Ok(true);
     }
-    let options = Options { as_stored: args.as_stored, columns: args.columns, ..Options::default() };
+    let options = Options {
+        as_stored: args.as_stored,
+        columns: args.columns.clone(),
+        first_index: args.first_index,
+        ..Options::default()
+    };
     let matrix = load_matrix(&args.matrix, options)?;
     let (per_machine, partition) = (args.ranks_per_machine, args.partition.clone());
     let cluster = Cluster { ranks, per_machine, network, partition };
@@ -68,7 +73,8 @@ fn describe(args: &InfoArgs) -> Result<Info> {
     let options = Options {
         as_stored: args.as_stored,
         attached: args.attached,
-        columns: args.columns,
+        columns: args.columns.clone(),
+        first_index: args.first_index,
         ..Options::default()
     };
     let matrix = load_matrix(&args.matrix, options)?;

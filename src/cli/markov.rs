@@ -91,7 +91,7 @@ fn describe(args: &MarkovArgs, running: &Running, fetch: Option<&'static Entry>)
     let mut plan = Decisions::default();
     plan.add("solver", "markov");
     plan.source("matrix", &args.matrix, fetch);
-    plan.ranks(&args.matrix, args.columns, &Partition::default())?;
+    plan.ranks(&args.matrix, args.columns.is_some(), &Partition::default())?;
     plan.add("method", args.method.name());
     plan.add("rows", if args.normalize { "divided by their sums" } else { "must sum to 1" });
     plan.add("classes", if args.classes == Classes::Each { "each" } else { "refuse more than one" });
@@ -100,14 +100,14 @@ fn describe(args: &MarkovArgs, running: &Running, fetch: Option<&'static Entry>)
     plan.running(&args.run, running, args.max_iters);
     plan.kept(&args.matrix, running);
     plan.outputs(&args.run, args.output.as_deref());
-    plan.add("memory", memory::at_least(&args.matrix, args.columns, 1, "the chain")?);
+    plan.add("memory", memory::at_least(&args.matrix, args.columns.is_some(), 1, "the chain")?);
     Ok(plan)
 }
 
 /// Loads the named chain, with the labels of its states.
 fn chain(args: &MarkovArgs) -> Result<Matrix> {
     let began = Instant::now();
-    let options = Options { close_gaps: true, columns: args.columns, ..Options::default() };
+    let options = Options { close_gaps: true, columns: args.columns.clone(), ..Options::default() };
     let loaded = load(&args.matrix, options)?;
     let chain = Matrix::of_loaded(args.matrix.to_string_lossy(), loaded, began.elapsed().as_secs_f64());
     match &args.labels {

@@ -7,13 +7,14 @@ use crate::device::Ranks;
 use crate::engine::{DeviceName, MemoryPlan, compressed_rows};
 use crate::error::Result;
 use crate::solve::Method;
-use crate::source::{self, Columns};
+use crate::source;
 use std::ffi::OsStr;
 
 pub(super) const UNKNOWN: &str = "known after the matrix is read";
 
-/// Describes a lower bound: the given number of copies of the matrix, without values, which graphs may lack.
-pub(super) fn at_least(what: &OsStr, columns: Option<Columns>, copies: u64, named: &str) -> Result<String> {
+/// Describes a lower bound: the given number of copies of the matrix, without values, which graphs may lack. `columns` is whether
+/// the user has chosen the columns of a table.
+pub(super) fn at_least(what: &OsStr, columns: bool, copies: u64, named: &str) -> Result<String> {
     let ranks = launch::ranks().map(Ranks::size);
     let size = size_of_rank(what, columns, ranks.unwrap_or(1) as u64)?;
     let Some((rows, entries)) = size else { return Ok(UNKNOWN.to_owned()) };
@@ -45,10 +46,11 @@ fn first_rank(what: &OsStr, shared: bool) -> Result<String> {
     })
 }
 
-/// Returns the approximate rows and entries of each of several ranks, if they are known before the matrix is read.
-pub(super) fn size_of_rank(what: &OsStr, columns: Option<Columns>, ranks: u64) -> Result<Option<(u64, u64)>> {
+/// Returns the approximate rows and entries of each of several ranks, if they are known before the matrix is read. `columns` is as
+/// for [`at_least`].
+pub(super) fn size_of_rank(what: &OsStr, columns: bool, ranks: u64) -> Result<Option<(u64, u64)>> {
     // The head of an edge table with named columns need not show the kind of file.
-    if columns.is_some() {
+    if columns {
         return Ok(None);
     }
     let size = source::preview(what)?;
@@ -65,7 +67,7 @@ pub(super) fn describe(
     whole: bool,
 ) -> Result<String> {
     let ranks = launch::ranks().map(Ranks::size);
-    let size = size_of_rank(matrix_name, None, ranks.unwrap_or(1) as u64)?;
+    let size = size_of_rank(matrix_name, false, ranks.unwrap_or(1) as u64)?;
     let Some(size) = size else { return Ok(UNKNOWN.to_owned()) };
     let planned = MemoryPlan::new(method, request, settled, size, start, picture);
     let MemoryPlan { matrix, operator, precond, host, vectors, program, .. } = planned;

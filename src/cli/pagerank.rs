@@ -77,7 +77,7 @@ fn graph(args: &PagerankArgs) -> Result<Matrix> {
     let options = Options {
         duplicates: Duplicates::Keep,
         close_gaps: true,
-        columns: args.columns,
+        columns: args.columns.clone(),
         ..Options::default()
     };
     let loaded = load(&args.graph, options)?;
@@ -117,19 +117,19 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Re
     if let Some(weights) = plan.personalise {
         pagerank = pagerank.personalise(weights);
     }
-    let columns = plan.each.len();
+    let each = !plan.each.is_empty();
     pagerank = pagerank.personalise_each(plan.each);
     if let Some(ranks) = plan.x0 {
         pagerank = pagerank.x0(ranks);
     }
     let mut prepared = pagerank.prepare()?;
-    let reserved = launch::reserve(args.output.as_deref(), |path| prepared.most_bytes(path, columns.max(1)))?;
+    let reserved = launch::reserve(args.output.as_deref(), |path| prepared.most_bytes(path))?;
     // Ctrl-C exits immediately up to this point: there are no results to save yet.
     let interrupted = interrupt::catch();
     launch::begin_iterations();
     prepared.cancel_by(&interrupted);
     let limits = Limits::new(max_iters, time_limit, began);
-    if columns > 0 {
+    if each {
         return solve_each(args, prepared, (limits, reserved), &interrupted);
     }
     let mut live = Live::new("pagerank", limits, args.run.monitor, "error bound from the last step");

@@ -31,6 +31,8 @@ pub struct Plan {
     pub x0: Option<FromFile>,
     /// Whether only the stored triangle of a symmetric file is read.
     pub as_stored: bool,
+    /// The index of the first row in a list of entries.
+    pub first_index: Option<u32>,
     /// The matrix of the catalog to download first.
     pub fetch: Option<&'static Entry>,
     /// The typed options of every solve.
@@ -94,6 +96,7 @@ impl Plan {
             rhs,
             x0,
             as_stored: args.as_stored,
+            first_index: args.first_index,
             fetch,
             run: args.run,
             stopping: Stopping { time_limit: running.time_limit, ..stopping },
@@ -122,7 +125,7 @@ impl Plan {
         let mut plan = Decisions::default();
         plan.add("solver", self.method.name());
         plan.source("matrix", &self.matrix, self.fetch);
-        plan.ranks(&self.matrix, None, &self.partition)?;
+        plan.ranks(&self.matrix, false, &self.partition)?;
         plan.add("rhs", &self.rhs);
         plan.add_if("x0", self.x0.as_ref());
         plan.add("preconditioner", self.running.request.precond);
@@ -163,15 +166,15 @@ impl Plan {
 
     /// Returns whether one process must read the whole matrix, also over ranks.
     pub fn needs_whole_matrix(&self) -> bool {
-        self.rhs == RightHandSide::Attached || self.as_stored
+        self.rhs == RightHandSide::Attached || self.as_stored || self.first_index.is_some()
     }
 
     /// Checks that the vectors of files fit a matrix with this number of rows.
     fn check_lengths(&self, rows: usize) -> Result<()> {
         if let RightHandSide::File(b) = &self.rhs {
-            b.check_rows(rows)?;
+            b.check_rows(rows, None)?;
         }
-        self.x0.as_ref().map_or(Ok(()), |x0| x0.check_rows(rows))
+        self.x0.as_ref().map_or(Ok(()), |x0| x0.check_rows(rows, None))
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn run_products(args: &SpmvArgs, columns: Option<usize>) -> Result<bo
     }
     let study = study(args, columns, device)?;
     super::fetch::on_first_use(missing)?;
-    let options = Options { as_stored: args.as_stored, ..Options::default() };
+    let options = Options { as_stored: args.as_stored, first_index: args.first_index, ..Options::default() };
     let matrix = super::load::load_matrix(&args.matrix, options)?;
     let settings = Settings {
         device: Some(device.to_owned()),

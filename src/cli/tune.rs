@@ -65,7 +65,10 @@ pub(super) fn run(args: &TuneArgs) -> Result<bool> {
 
 fn load(args: &TuneArgs, what: &OsStr) -> Result<Matrix> {
     fetch::on_first_use(fetch::missing(what)?)?;
-    load_matrix(what, Options { as_stored: args.as_stored, ..Options::default() })
+    load_matrix(
+        what,
+        Options { as_stored: args.as_stored, first_index: args.first_index, ..Options::default() },
+    )
 }
 
 /// Splits a list of backends. A parameter after a comma belongs to the backend before it.

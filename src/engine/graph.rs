@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::format::{Coo, Duplicates};
 use crate::observe::profile::{self, Phase};
 use crate::source::{LabelIndex, Labels, Options};
+use crate::spelling::{did_you_mean, nearest};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -209,6 +210,11 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// Returns the names of all rows.
+    pub fn names(&self) -> &Names {
+        self.names
+    }
+
     /// Returns the row with that id.
     pub fn by_id(&self, id: u64) -> Option<usize> {
         self.names.row(id)
@@ -232,5 +238,26 @@ impl Search<'_> {
             }
             (row, other) => Ok(row.or(other)),
         }
+    }
+
+    /// Suggests labels, or ids, near a word that names no row: a clause that begins with a semicolon, or nothing. Of very many labels it
+    /// compares the first ones.
+    pub fn near(&self, word: &str) -> String {
+        /// Comparing these takes about a second.
+        const COMPARED: usize = 2_000_000;
+        let Metadata { labels, ids, .. } = &*self.names.metadata;
+        let near = match (labels, ids) {
+            (Some(labels), _) => did_you_mean(&nearest(word, labels.iter().take(COMPARED))),
+            (None, Some(ids)) => {
+                let Ok(id) = word.parse::<u64>() else { return String::new() };
+                let at = ids.partition_point(|&other| u64::from(other) < id);
+                let around = ids[at.saturating_sub(1)..].iter().take(if at > 0 { 2 } else { 1 });
+                let around: Vec<String> = around.map(u32::to_string).collect();
+                let are = if around.len() > 1 { "nearest ids are" } else { "nearest id is" };
+                format!("the {are} {}", around.join(" and "))
+            }
+            (None, None) => String::new(),
+        };
+        if near.is_empty() { near } else { format!("; {}", near.trim_end()) }
     }
 }

@@ -11,7 +11,7 @@ use crate::format::stats::{
     Symmetry, ValueStats,
 };
 use crate::format::{Csr, Stats, Values};
-use crate::source::Labels;
+use crate::source::{Labels, is_list};
 
 /// A description of a matrix: its statistics, and hints for solving with it. Rows and columns are counted from 1, as in messages.
 ///
@@ -41,6 +41,8 @@ pub struct Info {
     pub rows: usize,
     /// Number of columns.
     pub cols: usize,
+    /// Number of vertices that pagerank ranks, if the matrix is a graph: in a list of edges, ids without an edge are no vertices.
+    pub vertices: Option<usize>,
     /// Number of entries, with both triangles of a symmetric matrix counted.
     pub nnz: usize,
     /// Number of entries that the source stores.
@@ -194,6 +196,7 @@ impl Info {
             as_stored: metadata.as_stored,
             rows: stats.rows,
             cols: stats.cols,
+            vertices: vertices(matrix),
             nnz: stats.nnz,
             nnz_stored: metadata.stored.unwrap_or(stats.nnz as u64),
             symmetric: stats.symmetric,
@@ -228,6 +231,25 @@ impl Info {
             backend_because: auto.because,
         }
     }
+}
+
+/// Counts the vertices of a graph.
+fn vertices(matrix: &Matrix) -> Option<usize> {
+    let (csr, metadata) = (matrix.csr(), &*matrix.metadata);
+    if !matrix.is_graph() || csr.rows() != csr.cols() {
+        return None;
+    }
+    let has_gaps = metadata.kind.is_some_and(is_list) && metadata.ids.is_none() && metadata.labels.is_none();
+    if !has_gaps {
+        return Some(csr.rows());
+    }
+    let mut named = vec![false; csr.rows()];
+    for row in 0..csr.rows() {
+        let columns = csr.row_columns(row);
+        named[row] |= !columns.is_empty();
+        columns.iter().for_each(|&col| named[col as usize] = true);
+    }
+    Some(named.into_iter().filter(|named| *named).count())
 }
 
 impl Matrix {

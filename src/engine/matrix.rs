@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::format::stats::{self, Asymmetry, Rounding, Verdict};
 use crate::format::{Coo, Csr, Duplicates, Offsets, Pattern, Values};
 use crate::precond::Preconditioner;
-use crate::source::{self, Attached, Labels, Loaded, Options};
+use crate::source::{self, Attached, Labels, Loaded, Options, UnsaidIndex};
 use crate::text::{COUNTED, Index, thousands};
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -54,6 +54,8 @@ pub(super) struct Metadata {
     pub labels_are_added: bool,
     pub ids: Option<Vec<u32>>,
     pub first_id: Option<u32>,
+    /// The indices of a list that may be counted from 1.
+    pub unsaid_index: Option<Box<UnsaidIndex>>,
     pub seconds_load: f64,
     pub symmetric: bool,
     /// The copies in GPU memory from which the matrix was made.
@@ -100,12 +102,18 @@ impl Matrix {
             labels_are_added: false,
             ids: loaded.ids,
             first_id: loaded.first_id,
+            unsaid_index: loaded.unsaid_index,
             seconds_load: seconds,
             symmetric: loaded.symmetric,
             on_device: None,
             verdict: OnceLock::new(),
         };
         Matrix { csr: Arc::new(loaded.matrix), metadata: Arc::new(metadata) }
+    }
+
+    /// Returns the indices of the list that the matrix was read from, if the list may be counted from 1.
+    pub fn unsaid_index(&self) -> Option<&UnsaidIndex> {
+        self.metadata.unsaid_index.as_deref()
     }
 
     /// Returns the matrix without stored values, if each of them is 1. An iteration then moves fewer bytes.

@@ -10,7 +10,7 @@ mod report;
 mod spread;
 
 pub use crate::solve::pagerank::{Dangling, RankMethod};
-pub use each::{RanksEach, check_output_each};
+pub use each::RanksEach;
 pub use files::check_output;
 pub use ranks::Ranks;
 pub use report::{ColumnRanks, RankReport, Top};
@@ -22,7 +22,7 @@ use super::ranks::RankGraph;
 use super::running::{Running, check_tolerance, running_settings};
 use super::watch::{Closure, Phases, Progress};
 use super::weights::Weights;
-use crate::error::{Error, Result};
+use crate::error::{ChainError, Error, Result};
 use crate::observe::Observer;
 use crate::scalar::Precision;
 use std::sync::Arc;
@@ -121,6 +121,17 @@ impl Settings {
 enum Graph {
     Whole(Matrix),
     OfRank(RankGraph),
+}
+
+impl Graph {
+    /// Refuses a graph without vertices.
+    fn check(&self) -> Result<()> {
+        let (vertices, name) = match self {
+            Graph::Whole(graph) => (graph.rows().max(graph.cols()), graph.title()),
+            Graph::OfRank(graph) => (graph.total_vertices(), graph.name.clone()),
+        };
+        if vertices == 0 { Err(ChainError::NoVertices { graph: name }.into()) } else { Ok(()) }
+    }
 }
 
 /// Settings of a solve for the PageRank of a graph. Entry (i, j) of the matrix is the weight of the link from i to j.

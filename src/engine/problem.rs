@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::profile::{self, Phase};
 use crate::solve::problem::{self, Problem};
-use crate::source::Attached;
+use crate::source::{Attached, UnsaidIndex};
 use crate::text::{COUNTED, Index};
 use std::ffi::OsStr;
 use std::fmt;
@@ -123,8 +123,8 @@ impl RhsName {
         }
     }
 
-    /// Creates the right-hand side for a matrix and the vectors stored with it.
-    pub fn make(&self, matrix: &Csr, vectors: &[Attached]) -> Result<Problem> {
+    /// Creates the right-hand side for a matrix and the vectors stored with it. `list` is as for [`VectorFile::check_rows`].
+    pub fn make(&self, matrix: &Csr, vectors: &[Attached], list: Option<&UnsaidIndex>) -> Result<Problem> {
         let _span = profile::begin(Phase::Read);
         let n = matrix.rows();
         let columns = self.columns();
@@ -134,7 +134,7 @@ impl RhsName {
             RhsName::Ones => Ok(named(vec![1.0; n])),
             RhsName::Random(seed) => Ok(named(problem::random(n, *seed))),
             RhsName::Randoms(seed, count) => problem::random_columns(0..n, *seed, *count).map(named),
-            RhsName::File(file) => file.values(n).map(|b| named(b.into_owned())),
+            RhsName::File(file) => file.values(n, list).map(|b| named(b.into_owned())),
             RhsName::Attached => attached(vectors, n),
         }
     }
@@ -185,14 +185,16 @@ impl Matrix {
     /// # }
     /// ```
     pub fn problem(&self, name: impl AsRef<OsStr>) -> Result<Problem> {
-        RhsName::resolve(name.as_ref())?.make(self.csr(), self.attached())
+        let named = RhsName::resolve(name.as_ref())?;
+        named.make(self.csr(), self.attached(), self.unsaid_index())
     }
 
     /// Creates a problem with `count` right-hand sides: `random:SEED`, whose columns are random:SEED, random:SEED+1 and so on, or a
     /// file of `count` columns.
     pub fn problems(&self, name: impl AsRef<OsStr>, count: usize) -> Result<Problem> {
         let named = RhsName::resolve(name.as_ref())?;
-        RhsName::with_count(Some(named), count)?.make(self.csr(), self.attached())
+        let named = RhsName::with_count(Some(named), count)?;
+        named.make(self.csr(), self.attached(), self.unsaid_index())
     }
 }
 

@@ -5,7 +5,7 @@ use crate::device::RowNumbers;
 use crate::error::{Error, Result};
 use crate::parallel::zeros;
 use crate::source::vector::pass_vectors;
-use crate::source::{read_vector, read_vectors};
+use crate::source::{UnsaidIndex, read_vector, read_vectors};
 use crate::text::thousands;
 use bytemuck::cast_slice;
 use std::borrow::Cow;
@@ -83,33 +83,36 @@ impl VectorFile {
         self.setting
     }
 
-    /// Returns the vector, or several row-major, and checks that there is one entry for each row.
-    pub fn values(&self, rows: usize) -> Result<Cow<'_, [f64]>> {
-        self.check_rows(rows)?;
+    /// Returns the vector, or several row-major, and checks that there is one entry for each row; see [`check_rows`](VectorFile::check_rows).
+    pub fn values(&self, rows: usize, list: Option<&UnsaidIndex>) -> Result<Cow<'_, [f64]>> {
+        self.check_rows(rows, list)?;
         match &self.content {
             Content::Read(values) => Ok(Cow::Borrowed(values)),
             Content::InFile(_) => self.read_rows(&RowNumbers::From(0), rows).map(Cow::Owned),
         }
     }
 
-    /// Checks that there is one entry for each row.
-    pub fn check_rows(&self, rows: usize) -> Result<()> {
+    /// Checks that there is one entry for each row. If the matrix is a `list` that may be counted from 1, and there is one entry less, the
+    /// error asks whether it is.
+    pub fn check_rows(&self, rows: usize, list: Option<&UnsaidIndex>) -> Result<()> {
+        let list = list.filter(|_| self.rows + 1 == rows);
+        let question = list.map_or(String::new(), |list| format!("; {}: {list}", list.path.display()));
         if self.columns > 1 && self.rows != rows {
             let (length, rows) = (self.rows, thousands(rows as u64));
             let reason = format!(
-                "it is {} x {}, but the matrix has {rows} rows",
+                "it is {} x {}, but the matrix has {rows} rows{question}",
                 thousands(length as u64),
                 self.columns
             );
             return Err(Error::setting(self.setting, self, reason));
         }
-        check_length(self.setting, self, self.rows, rows)
+        check_length(self.setting, self, self.rows, rows, &question)
     }
 
     /// Returns the rows of this rank of a distributed matrix, row-major. All ranks call this together, and must have the same file.
     pub fn rows_of_rank(&self, matrix: &RankMatrix) -> Result<Vec<f64>> {
         let (ranks, numbers, n) = (matrix.ranks(), matrix.rows.numbers(), matrix.rows().len());
-        ranks.agreed(self.check_rows(matrix.total_rows()))?;
+        ranks.agreed(self.check_rows(matrix.total_rows(), None))?;
         let hash = match &self.content {
             Content::Read(values) => xxh3_64(cast_slice(values)),
             Content::InFile(hash) => *hash,
@@ -162,18 +165,19 @@ fn check_columns(setting: &'static str, path: &Path, columns: usize) -> Result<(
     }
 }
 
-/// Checks that a vector has one entry for each row; `source` names its origin.
+/// Checks that a vector has one entry for each row; `source` names its origin, and `question` ends the error.
 pub(super) fn check_length(
     setting: &'static str,
     source: impl fmt::Display,
     length: usize,
     rows: usize,
+    question: &str,
 ) -> Result<()> {
     if length == rows {
         return Ok(());
     }
     let (length, rows) = (thousands(length as u64), thousands(rows as u64));
-    let reason = format!("its length is {length}, but the matrix has {rows} rows");
+    let reason = format!("its length is {length}, but the matrix has {rows} rows{question}");
     Err(Error::setting(setting, source, reason))
 }
 

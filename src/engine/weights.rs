@@ -5,7 +5,7 @@ use super::vector_file::{VectorFile, check_length};
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
 use crate::solve::rounding::sum;
-use crate::source::fields::{Fields, Separator};
+use crate::source::fields::{Fields, Separator, quoted};
 use serde::Deserialize;
 use std::fmt;
 use std::path::Path;
@@ -76,6 +76,17 @@ impl Weights {
     pub fn named(mut self, name: impl Into<String>) -> Weights {
         self.source = name.into();
         self
+    }
+
+    /// Returns the name of the weights in tables of ranks: the vertex, the line of the file, or else the name in reports.
+    pub(super) fn seed(&self) -> String {
+        match &self.kind {
+            Kind::Vertices(fields) | Kind::Fields(fields) => match &fields[..] {
+                [one] => one.clone(),
+                fields => fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(","),
+            },
+            Kind::InOrder(_) | Kind::ByName(_) => self.source.clone(),
+        }
     }
 
     /// Reads .csv and .json as ids or labels with numbers, and all other files as a vector. Errors name `setting`.
@@ -149,13 +160,13 @@ impl Weights {
         let n = names.rows();
         let values = match &self.kind {
             Kind::Vertices(_) | Kind::Fields(_) => {
-                let entries = self.entries(setting, names, &names.search()?)?;
+                let entries = self.entries(setting, &names.search()?)?;
                 let mut values = vec![0.0; n];
                 entries.into_iter().flatten().for_each(|(vertex, weight)| values[vertex] = weight);
                 return Ok(values);
             }
             Kind::InOrder(values) => {
-                check_length(setting, &self.source, values.len(), n)?;
+                check_length(setting, &self.source, values.len(), n, "")?;
                 values.clone()
             }
             Kind::ByName(pairs) => self.by_name(setting, pairs, names, unmatched)?,
@@ -180,11 +191,10 @@ impl Weights {
     pub(super) fn entries(
         &self,
         setting: &'static str,
-        names: &Names,
         search: &Search<'_>,
     ) -> Result<Option<Vec<(usize, f64)>>> {
         let mut entries = match &self.kind {
-            Kind::Vertices(words) => by_word(setting, words, names, search)?,
+            Kind::Vertices(words) => by_word(setting, words, search)?,
             Kind::Fields(fields) => self.by_field(setting, fields, search)?,
             Kind::InOrder(_) | Kind::ByName(_) => return Ok(None),
         };
@@ -211,28 +221,25 @@ impl Weights {
         search: &Search<'_>,
     ) -> Result<Vec<(usize, f64)>> {
         let fault = |reason: String| Error::setting(setting, &self.source, reason);
+        let unknown = |name: &str| fault(format!("the graph has no vertex {name}{}", search.near(name)));
         let entry = |field: &String| {
-            let (vertex, number) = match search.find(field).map_err(fault)? {
-                Some(vertex) => (Some(vertex), 1.0),
-                None => match field.rsplit_once(char::is_whitespace) {
-                    Some((name, number)) => {
-                        let number: f64 = number.parse().map_err(|_| {
-                            fault(format!("'{field}' is neither a vertex nor a vertex and a number"))
-                        })?;
-                        // Checked before numbers of one vertex are added.
-                        if !(number >= 0.0 && number.is_finite()) {
-                            return Err(fault(format!(
-                                "the number of '{field}' must be finite and not negative"
-                            )));
-                        }
-                        (search.find(name.trim_end()).map_err(fault)?, number)
-                    }
-                    None => (None, 1.0),
-                },
+            if let Some(vertex) = search.find(field).map_err(fault)? {
+                return Ok((vertex, 1.0));
+            }
+            let Some((name, number)) = field.rsplit_once(char::is_whitespace) else {
+                return Err(unknown(field));
             };
-            vertex
-                .map(|vertex| (vertex, number))
-                .ok_or_else(|| fault(format!("the graph has no vertex {field}")))
+            let number: f64 = number.parse().map_err(|_| {
+                let near = search.near(field);
+                fault(format!("'{field}' is neither a vertex nor a vertex and a number{near}"))
+            })?;
+            // Checked before numbers of one vertex are added.
+            if !(number >= 0.0 && number.is_finite()) {
+                return Err(fault(format!("the number of '{field}' must be finite and not negative")));
+            }
+            let name = name.trim_end();
+            let vertex = search.find(name).map_err(fault)?.ok_or_else(|| unknown(name))?;
+            Ok((vertex, number))
         };
         fields.iter().map(entry).collect()
     }
@@ -258,7 +265,10 @@ impl Weights {
                 }
                 Some(vertex) => (values[vertex], listed[vertex], matched) = (pair.rank, true, matched + 1),
                 None if unmatched == Unmatched::Fill => {}
-                None => return Err(fault(format!("the graph has no vertex {}", pair.name()))),
+                None => {
+                    let name = pair.name();
+                    return Err(fault(format!("the graph has no vertex {name}{}", search.near(&name))));
+                }
             }
         }
         if matched == 0 && n > 0 {
@@ -293,22 +303,18 @@ impl fmt::Display for Weights {
 }
 
 /// Returns these vertices, each with the number 1.
-fn by_word(
-    setting: &'static str,
-    words: &[String],
-    names: &Names,
-    search: &Search<'_>,
-) -> Result<Vec<(usize, f64)>> {
+fn by_word(setting: &'static str, words: &[String], search: &Search<'_>) -> Result<Vec<(usize, f64)>> {
     let entry = |word: &String| {
         let found = search.find(word).map_err(|reason| Error::setting(setting, word, reason))?;
-        let vertex = found.ok_or_else(|| Error::setting(setting, word, no_vertex(word, names)))?;
+        let vertex = found.ok_or_else(|| Error::setting(setting, word, no_vertex(word, search)))?;
         Ok((vertex, 1.0))
     };
     words.iter().map(entry).collect()
 }
 
 /// Explains why a word names no vertex of the graph.
-fn no_vertex(word: &str, names: &Names) -> String {
+fn no_vertex(word: &str, search: &Search<'_>) -> String {
+    let names = search.names();
     let Some(last) = names.rows().checked_sub(1) else { return "the graph has no vertices".to_owned() };
     let range = match (names.id(0), names.id(last)) {
         (Some(first), Some(last)) => format!("; ids go from {first} to {last}"),
@@ -316,12 +322,15 @@ fn no_vertex(word: &str, names: &Names) -> String {
     };
     if names.has_labels() {
         let ids = if names.has_ids() { " or id" } else { "" };
-        return format!("the graph has no vertex with that label{ids}, and there is no such file{range}");
+        let near = search.near(word);
+        return format!(
+            "the graph has no vertex with that label{ids}, and there is no such file{range}{near}"
+        );
     }
     if word.parse::<u64>().is_err() {
         return "it must be a file, or vertices separated by commas such as 3,17".to_owned();
     }
-    format!("the graph has no vertex with that id{range}")
+    format!("the graph has no vertex with that id{range}{}", search.near(word))
 }
 
 fn text(path: &Path) -> Result<String> {

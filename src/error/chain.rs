@@ -48,6 +48,12 @@ pub enum ChainError {
         /// Its sum.
         sum: f64,
     },
+    /// The graph has no vertices.
+    #[error("the graph{} has no vertices, so it has no ranks; a graph has at least one vertex, and a list or table of edges at least one edge", if graph.is_empty() { String::new() } else { format!(" {graph}") })]
+    NoVertices {
+        /// The graph as the user named it; empty if it has no name.
+        graph: String,
+    },
     /// The chain has no states.
     #[error("the chain has no states, so it has no distribution")]
     NoStates,

@@ -292,9 +292,28 @@ fn packed_twice(text: Text) -> Error {
 
 impl Kind {
     fn read(&self, text: Text, options: &Options) -> Result<Loaded> {
+        self.check_first_index(text, options)?;
         let mut loaded = (self.read)(text, options)?;
         loaded.kind.get_or_insert(self.name);
         Ok(loaded)
+    }
+}
+
+impl Kind {
+    /// Refuses the setting of a first index that is not 0 or 1, or for a kind of file that defines it.
+    fn check_first_index(&self, text: Text, options: &Options) -> Result<()> {
+        let Some(first) = options.first_index else { return Ok(()) };
+        if first > 1 {
+            return Err(Error::setting("first-index", first, "it must be 0 or 1"));
+        }
+        if kinds::is_list(self.name) || self.name == kinds::TAR {
+            return Ok(());
+        }
+        let (path, kind) = (text.path.display(), self.name);
+        let reason = format!(
+            "only a list or a table of edges may count from either, and {path} is of the kind {kind}, which defines it"
+        );
+        Err(Error::setting("first-index", first, reason))
     }
 }
 
@@ -334,7 +353,10 @@ fn unknown(text: Text) -> Error {
     if let Some((_, what, hint)) = NOT_READ.iter().find(|(magic, ..)| text.bytes.starts_with(magic)) {
         return text.unsupported(what, hint);
     }
-    table::unknown_columns(text).unwrap_or_else(|| unknown_kind(text, start_of(text.bytes)))
+    table::unknown_columns(text).unwrap_or_else(|| {
+        let uneven = table::uneven_commas(text).map_or(String::new(), |uneven| format!("; {uneven}"));
+        unknown_kind(text, start_of(text.bytes) + &uneven)
+    })
 }
 
 fn unknown_kind(text: Text, start: String) -> Error {

@@ -80,6 +80,13 @@ impl Lines for Kind {
         }
     }
 
+    fn first(&self) -> u32 {
+        match self {
+            Kind::List(layout) => layout.first(),
+            Kind::Table(rows) => rows.first(),
+        }
+    }
+
     fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()> {
         match self {
             Kind::List(layout) => layout.read(text, piece, edges),

@@ -1,8 +1,8 @@
 //! Edge lists, as in the SNAP collection: a line `from to` or `from to weight` for every edge, the words separated by
 //! blanks, tabs or a comma. Comments begin with `#` or `%`.
 //!
-//! The numbers in the file are the nodes, counted from 0, so n is the largest number plus one. A number that no edge names
-//! is a row without entries, unless [`Options::close_gaps`] removes it. Repeated edges are summed, unless duplicates are
+//! The numbers in the file are the nodes, counted from 0 unless [`Options::first_index`] is 1, so n is the largest number plus one. A
+//! number that no edge names is a row without entries, unless [`Options::close_gaps`] removes it. Repeated edges are summed, unless duplicates are
 //! kept: values count the edges, or are the sums of their weights.
 //!
 //! The file is parsed one portion after the other, each by several threads. The result does not depend on the number of
@@ -38,7 +38,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
         return Err(refuse_metis(text, vertices, edges));
     }
     let lines = first_lines(text.bytes, COMMENTS, 2);
-    let start = Start::new(text, &lines)?;
+    let start = Start::new(text, &lines, options)?;
     if !start.even {
         return Err(refuse_uneven(text, &lines, &start));
     }
@@ -55,7 +55,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
 /// may be a graph of another kind, or if the head has fewer than [`SAMPLE`] lines or lines of different lengths.
 pub(super) fn read_unpacking(file: Text, head: Text, options: &Options) -> Result<Option<Loaded>> {
     let lines = first_lines(head.bytes, COMMENTS, SAMPLE);
-    let start = Start::new(head, &lines)?;
+    let start = Start::new(head, &lines, options)?;
     if lines.len() < SAMPLE || !start.even {
         return Ok(None);
     }
@@ -80,7 +80,7 @@ pub(super) fn by_lines(text: Text, packed: bool) -> Result<Option<(Layout, Optio
         return Ok(None);
     }
     let lines = first_lines(text.bytes, COMMENTS, if packed { SAMPLE } else { 2 });
-    let start = Start::new(text, &lines)?;
+    let start = Start::new(text, &lines, &Options::default())?;
     if !start.even || packed && lines.len() < SAMPLE {
         return Ok(None);
     }
@@ -98,13 +98,13 @@ struct Start {
 }
 
 impl Start {
-    fn new(head: Text, lines: &[Vec<&[u8]>]) -> Result<Start> {
+    fn new(head: Text, lines: &[Vec<&[u8]>], options: &Options) -> Result<Start> {
         let second = lines.get(1).or(lines.first());
         Ok(Start {
             layout: Layout {
                 weighted: second.is_some_and(|line| line.len() > 2),
                 both: is_undirected(head)?,
-                first: 0,
+                first: options.first_index.unwrap_or(0).into(),
                 end: u64::from(u32::MAX),
             },
             even: lines.first().map(Vec::len) == second.map(Vec::len),
@@ -114,8 +114,9 @@ impl Start {
 
     fn assemble(self, portions: Portions, edges: Coo, options: &Options) -> Result<Loaded> {
         let loaded = assemble(portions, self.layout, self.sizes, edges, options)?;
-        let notes: Vec<String> = self.layout.both.then(direction::note).into_iter().collect();
-        notes.iter().for_each(|note| log::info!("{}: {note}", portions.file.path.display()));
+        let note = self.layout.both.then(direction::note);
+        note.iter().for_each(|note| log::info!("{}: {note}", portions.file.path.display()));
+        let notes = note.into_iter().chain(loaded.notes).collect();
         Ok(Loaded { notes, ..loaded })
     }
 }

@@ -5,6 +5,7 @@ use super::ids::close_gaps;
 use super::portions::Portions;
 use super::text::{Fault, Text, check_rows};
 use super::tokens::{ListTokens, Scan, pieces};
+use super::unsaid::UnsaidIndex;
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::Coo;
@@ -32,6 +33,9 @@ pub(super) trait Lines: Copy + Sync + Send {
     /// Returns whether each edge is read in both directions.
     fn both(&self) -> bool;
 
+    /// Returns the number of the first node in the file: 0 or 1.
+    fn first(&self) -> u32;
+
     /// Appends the edges of a piece and advances the meter. If there is a fault, `edges` holds the edges before it.
     fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()>;
 }
@@ -43,7 +47,7 @@ pub(super) struct Layout {
     pub weighted: bool,
     /// Whether each edge is read in both directions.
     pub both: bool,
-    /// The smallest valid node number.
+    /// The smallest valid node number: 0 or 1.
     pub first: u64,
     /// One more than the largest valid node number.
     pub end: u64,
@@ -56,6 +60,10 @@ impl Lines for Layout {
 
     fn both(&self) -> bool {
         self.both
+    }
+
+    fn first(&self) -> u32 {
+        self.first as u32
     }
 
     fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()> {
@@ -82,6 +90,11 @@ pub(super) fn assemble(
     {
         return Err(refuse_sizes(portions.file, first));
     }
+    let unsaid = if options.close_gaps || options.first_index.is_some() {
+        None
+    } else {
+        unsaid(portions.file, &edges)
+    };
     let ids = if options.close_gaps { close_gaps(&mut edges)? } else { None };
     let id = |row: usize| ids.as_ref().map_or(row, |ids| ids[row] as usize);
     let largest = edges.row_indices.iter().chain(&edges.col_indices).max().copied();
@@ -97,7 +110,25 @@ pub(super) fn assemble(
         Error::DuplicateOverflow { row, col } => locate_sum(portions, lines, id(row), id(col)),
         other => other,
     })?;
-    Ok(Loaded { ids, first_id: Some(0), ..Loaded::new(matrix, stored, lines.both()) })
+    let first = lines.first();
+    let ids = ids.map(|ids| ids.into_iter().map(|id| id + first).collect());
+    let notes: Vec<String> = unsaid.iter().map(ToString::to_string).collect();
+    notes.iter().for_each(|note| log::info!("{}: {note}", portions.file.path.display()));
+    let unsaid_index = unsaid.map(Box::new);
+    Ok(Loaded {
+        ids,
+        first_id: Some(first),
+        notes,
+        unsaid_index,
+        ..Loaded::new(matrix, stored, lines.both())
+    })
+}
+
+/// Returns the indices of a list that may be counted from 1, because no line has the index 0.
+fn unsaid(file: Text, edges: &Coo) -> Option<UnsaidIndex> {
+    let indices = || edges.row_indices.iter().chain(&edges.col_indices);
+    let (smallest, largest) = (*indices().min()?, *indices().max()?);
+    (smallest > 0).then(|| UnsaidIndex { path: file.path.to_owned(), smallest, largest })
 }
 
 /// Parses the edges into `all`, a matrix whose size is not set yet. If there is a fault, `all` holds the edges before it.
@@ -173,8 +204,9 @@ pub(super) fn refuse_sizes(text: Text, first: &str) -> Error {
 fn locate(portions: Portions, lines: impl Lines, node: u32, error: Error) -> Error {
     let expected =
         "nodes numbered from 0 with few gaps, at most 2^24 and 64 more for each edge; number them anew";
+    let shown = format!("node {}", u64::from(node) + u64::from(lines.first()));
     let found = find(portions, lines, |edge| {
-        (edge.from == [node] || edge.to == [node]).then(|| (expected.to_owned(), format!("node {node}")))
+        (edge.from == [node] || edge.to == [node]).then(|| (expected.to_owned(), shown.clone()))
     });
     found.unwrap_or(error)
 }
@@ -187,7 +219,8 @@ pub(super) fn locate_sum(portions: Portions, lines: impl Lines, row: usize, col:
         if edge.from == [row as u32] && edge.to == [col as u32] {
             sum += edge.weights.iter().sum::<f64>();
         }
-        let expected = format!("weights of the edge from {row} to {col} with a finite sum");
+        let [from, to] = [row, col].map(|index| index + lines.first() as usize);
+        let expected = format!("weights of the edge from {from} to {to} with a finite sum");
         (!sum.is_finite()).then(|| (expected, format!("a sum of {sum}")))
     });
     found.unwrap_or(Error::DuplicateOverflow { row, col })

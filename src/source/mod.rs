@@ -42,6 +42,7 @@ pub mod save;
 mod table;
 mod text;
 mod tokens;
+mod unsaid;
 pub mod vector;
 mod webgraph;
 
@@ -52,6 +53,7 @@ use crate::observe::{Meter, Phase, profile};
 use crate::spelling::{did_you_mean, nearest};
 pub(crate) use batches::TextFile;
 pub use detect::{parse, parse_as, parse_dense, read_dense};
+pub(crate) use kinds::is_list;
 pub use kinds::kinds;
 pub use labels::{LabelIndex, Labels};
 pub(crate) use market::stream::Entry;
@@ -59,8 +61,9 @@ pub use rows::{RowFile, webgraph_part};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
-pub use table::Columns;
+pub use table::ChosenColumns;
 pub(crate) use tokens::fields;
+pub use unsaid::UnsaidIndex;
 pub use vector::{read_vector, read_vectors, write_vector, write_vectors};
 pub use webgraph::GraphPart;
 
@@ -96,6 +99,8 @@ pub struct Loaded {
     pub kind: Option<&'static str>,
     /// Whether [`Options::as_stored`] was set.
     pub as_stored: bool,
+    /// The indices of a list that may be counted from 1.
+    pub unsaid_index: Option<Box<UnsaidIndex>>,
 }
 
 /// One or more dense columns stored with a matrix: `b` is a right-hand side, `coord` the coordinates of the nodes.
@@ -124,6 +129,7 @@ impl Loaded {
             notes: Vec::new(),
             kind: None,
             as_stored: false,
+            unsaid_index: None,
         }
     }
 
@@ -197,8 +203,11 @@ pub struct Options {
     pub duplicates: Duplicates,
     /// Make rows only of the nodes that the edges of an edge list name: see [`Loaded::ids`].
     pub close_gaps: bool,
-    /// The meanings of the columns of a table of edges. Other kinds of files are refused.
-    pub columns: Option<Columns>,
+    /// The columns of a table of edges, by position or by name. Other kinds of files are refused.
+    pub columns: Option<ChosenColumns>,
+    /// The index of the first row and column in a list or table of edges: 0, or 1. None stands for 0, with a note if no line has the index
+    /// 0. Other kinds of files are refused, because they define where they count from.
+    pub first_index: Option<u32>,
     /// Counts the bytes read, to display progress.
     pub meter: Option<Arc<Meter>>,
 }

@@ -63,6 +63,17 @@ fn personalise_accepts_labels() {
         |to: &str| refused(&["pagerank", "--device", "cpu", "--graph", word(&graph), "--personalise", to]);
     assert!(refused("erin").contains("no vertex with that label, and there is no such file"));
     assert!(refused("0").contains("no vertex with that label"));
+    let near = refused("Bop");
+    assert!(
+        near.contains("no vertex with that label, and there is no such file; did you mean bob?"),
+        "{near}"
+    );
+    let listed = file(&folder, "near.csv", "daev,2\n");
+    assert!(refused(word(&listed)).contains("the graph has no vertex daev; did you mean dave?"));
+    let gaps = file(&folder, "ids.txt", "# ids\n7 1000\n1000 7\n");
+    let by_id =
+        crate::common::process::refused(&["pagerank", "--device", "cpu", word(&gaps), "--personalise", "8"]);
+    assert!(by_id.contains("ids go from 7 to 1000; the nearest ids are 7 and 1000"), "{by_id}");
     assert!(refused("a,,b").contains("vertices separated by commas"));
     let twice = file(&folder, "t.csv", "dave,2\ndave,1\n");
     assert!(refused(word(&twice)).contains("vertex dave is listed twice"));
@@ -199,6 +210,41 @@ fn every_command_that_reads_graphs_has_the_option_columns() {
     assert!(r["notes"][0].as_str().unwrap().contains("column 4 is not read"), "{r}");
     let words = run(&["pagerank", "--device", "cpu", "--graph", word(&four)]);
     assert!(String::from_utf8_lossy(&words.stdout).contains("note      column 4 is not read"));
+}
+
+#[test]
+fn columns_are_chosen_by_their_names_in_every_command_that_reads_graphs() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = file(
+        &folder,
+        "g.csv",
+        "When,Followed,Follower,W\nx,bob,ann,1\ny,cat,bob,3\nz,ann,cat,2\nz,ann,bob,1\n",
+    );
+    let chosen = "source=Follower,target=Followed,weight=W";
+    let named = pagerank(&["--graph", word(&graph), "--columns", chosen]);
+    let placed = pagerank(&["--graph", word(&graph), "--columns", "-,target,source,weight"]);
+    assert_eq!((&named["vertices"], &named["top"]), (&3.into(), &placed["top"]));
+    let (chain, _) = solved(&["markov", "--matrix", word(&graph), "--normalize", "--columns", chosen]);
+    assert_eq!(chain["nnz"], 4);
+    let out = folder.path().join("g.mtx");
+    for (command, more) in [("info", &[][..]), ("convert", &[word(&out)])] {
+        let done = run(&[&[command, word(&graph)], more, &["--columns", chosen]].concat());
+        assert!(done.status.success(), "{command}: {}", errors(&done));
+    }
+    let plan = run(&["pagerank", "--device", "cpu", "--dry-run", word(&graph), "--columns", chosen]);
+    assert!(String::from_utf8_lossy(&plan.stdout).contains(chosen));
+    let near = refused(&["pagerank", word(&graph), "--columns", "source=Folower,target=Followed"]);
+    assert!(
+        near.contains(
+            "--columns source=Folower,target=Followed: there is no column 'Folower'; did you mean Follower"
+        ),
+        "{near}"
+    );
+    let hint = refused(&["pagerank", word(&graph)]);
+    assert!(
+        hint.contains("'When,Followed,Follower,W'") && hint.contains("(--columns source=NAME,target=NAME, "),
+        "{hint}"
+    );
 }
 
 #[test]

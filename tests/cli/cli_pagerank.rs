@@ -23,6 +23,20 @@ fn refused(args: &[&str]) -> String {
 }
 
 #[test]
+fn a_graph_without_vertices_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = file(&folder, "g.csv", "source,target\n");
+    let matrix = file(&folder, "g.mtx", "%%MatrixMarket matrix coordinate real general\n0 0 0\n");
+    for graph in [table, matrix] {
+        for method in ["power", "gauss-seidel"] {
+            let message = refused(&["--device", "cpu", "--method", method, word(&graph)]);
+            let expected = format!("the graph {} has no vertices, so it has no ranks", word(&graph));
+            assert!(message.contains(&expected), "{message}");
+        }
+    }
+}
+
+#[test]
 fn the_report_has_the_outcome_the_bound_and_the_highest_ranks() {
     let folder = tempfile::tempdir().unwrap();
     let graph = file(&folder, "g.txt", GRAPH);

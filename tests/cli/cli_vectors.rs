@@ -18,6 +18,45 @@ fn refused_with(args: &[&str]) -> String {
     refused(&[&["cg", "--device", "cpu", "--matrix", &MATRIX], args].concat())
 }
 
+#[test]
+fn a_vector_that_is_one_short_asks_whether_a_list_of_entries_is_counted_from_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = file(&folder, "a.txt", "1 1 4\n2 2 4\n1 2 1\n2 1 1\n3 3 2\n");
+    let b = file(&folder, "b.txt", "1\n2\n3\n");
+    let matrix = ["cg", "--device", "cpu", word(&list)];
+    let question = format!(
+        "the matrix has 4 rows; {}: indices go from 1 to 3, and a list is read as counted from 0: is this counted from 1? Then set \
+         first index 1, otherwise first index 0 (--first-index 1, --first-index 0)",
+        word(&list)
+    );
+    for setting in ["--rhs", "--x0"] {
+        let message = refused(&[&matrix[..], &[setting, word(&b)]].concat());
+        assert!(message.contains(&question), "{setting}: {message}");
+    }
+    // Without a vector the file does not tell, so the program warns.
+    let warned = run(&matrix);
+    assert!(errors(&warned).contains("is this counted from 1?"), "{}", errors(&warned));
+    let out = folder.path().join("x.txt");
+    let done =
+        run(&[&matrix[..], &["--rhs", word(&b), "--first-index", "1", "--output", word(&out)]].concat());
+    assert!(done.status.success() && errors(&done).is_empty(), "{}", errors(&done));
+    assert_eq!(std::fs::read_to_string(&out).unwrap().lines().count(), 3);
+    let silent = run(&[&matrix[..], &["--first-index", "0"]].concat());
+    assert!(!errors(&silent).contains("counted from 1"), "{}", errors(&silent));
+    // Other lengths have another cause.
+    let two = file(&folder, "two.txt", "1\n2\n");
+    assert!(!refused(&[&matrix[..], &["--rhs", word(&two)]].concat()).contains("first index"));
+    let defined = refused(&["cg", "--device", "cpu", &MATRIX, "--first-index", "1"]);
+    assert!(defined.contains("is of the kind Matrix Market, which defines it"), "{defined}");
+    for command in ["spmv", "tune", "convert"] {
+        let to = folder.path().join("a.slv");
+        let output = if command == "convert" { Some(word(&to)) } else { None };
+        let kept: Vec<&str> = [command, word(&list)].into_iter().chain(output).collect();
+        let done = run(&[&kept[..], &["--first-index", "2"]].concat());
+        assert!(errors(&done).contains("2 is not in 0..=1"), "{command}: {}", errors(&done));
+    }
+}
+
 /// Returns the answer for a right-hand side, as the bytes of a `.npy` file.
 fn answer(rhs: &str, threads: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();

@@ -33,7 +33,7 @@ fn messages_of_the_library_end_with_the_flag_or_command_that_helps() {
     let no_diagonal = file("d.mtx", &format!("{head}2 2 2\n1 1 1\n2 1 1\n"));
     for (words, end) in [
         (&["cg", "poisson2d:9x9", "--precond", "jacoby"][..], "--precond jacoby: did you mean jacobi? "),
-        (&["pagerank", &table], " (--columns LIST)"),
+        (&["pagerank", &table], " (--columns source=NAME,target=NAME)"),
         (&["cg", &no_factor, "--precond", "ic0"], "is positive definite (--precond jacobi)"),
         (&["cg", &no_diagonal, "--precond", "jacobi"], "is positive definite (--precond none)"),
         (&["cg", "nothing"], "not a generator; solver matrices lists names and generators"),

@@ -338,6 +338,29 @@ fn a_graph_has_a_hint_to_pagerank() {
 }
 
 #[test]
+fn a_graph_has_the_number_of_vertices_that_pagerank_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.txt");
+    for (text, rows, vertices, line) in [
+        ("7 1000\n1000 7\n", 1001, 2, "2, which pagerank ranks; 999 rows have no edge and are no vertices"),
+        ("0 1\n1 2\n", 3, 3, "3, which pagerank ranks"),
+        ("source,target\nann,bob\n", 2, 2, "2, which pagerank ranks"),
+        ("4\n1\n0\n\n\n", 4, 4, "4, which pagerank ranks"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let name = path.to_str().unwrap();
+        let info = described(&[name]);
+        assert_eq!((&info["rows"], &info["vertices"]), (&rows.into(), &vertices.into()), "{text:?}");
+        let (code, ranked) = crate::common::process::solve("pagerank", &[name]);
+        assert_eq!((code, &ranked["vertices"]), (0, &vertices.into()), "{text:?}");
+        let words = solver().args(["info", name]).output().unwrap();
+        let words = String::from_utf8_lossy(&words.stdout).into_owned();
+        assert!(words.contains(&format!("vertices     {line}\n")), "{words}");
+    }
+    assert!(described(&["poisson2d:3x3"])["vertices"].is_null());
+}
+
+#[test]
 fn hints_name_components_zeros_and_values_exact_in_single_precision() {
     let parts = of_file("real symmetric", "5 5 5\n1 1 2\n2 2 2\n3 3 2\n2 1 0\n5 4 1\n");
     assert_eq!(

@@ -9,7 +9,7 @@ use solver::device::distributed::Local;
 use solver::device::{Cpu, Device, Distributed, Ranks};
 use solver::engine::RankGraph;
 use solver::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
-use solver::error::{Error, Result};
+use solver::error::{ChainError, Error, Result};
 use solver::format::{Coo, Csr, Duplicates};
 use solver::prelude::*;
 use solver::scalar::Precision;
@@ -380,7 +380,7 @@ fn vertices_that_keep_their_order_have_the_ranks_of_one_process() {
 }
 
 #[test]
-fn more_ranks_than_vertices_and_graphs_without_links_are_ranked() {
+fn more_ranks_than_vertices_and_graphs_without_links_are_ranked_but_not_those_without_vertices() {
     let few = Matrix::from_edges([(0, 1), (1, 2), (2, 0)]).unwrap();
     let (first, all) = ranked(5, &few, &|_, p| p).unwrap();
     assert!(first.converged() && all.iter().all(|rank| (rank - 1.0 / 3.0).abs() < 1e-10));
@@ -388,7 +388,10 @@ fn more_ranks_than_vertices_and_graphs_without_links_are_ranked() {
     let (first, all) = ranked(3, &none, &|_, p| p).unwrap();
     assert!(first.converged() && all.iter().all(|rank| (rank - 0.25).abs() < 1e-15));
     let empty = Matrix::from_triplets(0, 0, []).unwrap();
-    assert!(ranked(2, &empty, &|_, p| p).unwrap().0.converged());
+    for ranks in [1, 2] {
+        let refused = ranked(ranks, &empty, &|_, p| p).unwrap_err();
+        assert!(matches!(refused, Error::Chain(ChainError::NoVertices { .. })), "{refused}");
+    }
 }
 
 #[test]

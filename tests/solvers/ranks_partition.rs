@@ -162,7 +162,11 @@ fn right_hand_sides_and_answers_are_in_the_order_of_the_matrix_as_given() {
                     let many = (
                         many.make_rows(&rows)?,
                         rows.problem(
-                            ranks.is_first().then(|| many.make(matrix.csr(), &[])).transpose()?.as_ref(),
+                            ranks
+                                .is_first()
+                                .then(|| many.make(matrix.csr(), &[], None))
+                                .transpose()?
+                                .as_ref(),
                         )?,
                     );
                     assert_eq!(bits(&many.0.b), bits(&many.1.b));

@@ -107,6 +107,48 @@ fn faults_in_edge_lists_are_reported_with_line_and_column() {
 }
 
 #[test]
+fn a_list_is_counted_from_the_first_index() {
+    let from = |first: u32, text: &str| {
+        parse(Path::new("list"), text.as_bytes(), &Options { first_index: Some(first), ..Options::default() })
+    };
+    for text in ["1 1 4\n2 3 1\n3 2 1\n", "source,target,weight\n1,1,4\n2,3,1\n3,2,1\n"] {
+        let one = from(1, text).unwrap();
+        assert_eq!(
+            (entries(&one.matrix), one.first_id),
+            (vec![(0, 0, 4.0), (1, 2, 1.0), (2, 1, 1.0)], Some(1))
+        );
+        assert!(one.unsaid_index.is_none() && !one.notes.iter().any(|note| note.contains("first index")));
+        let zero = from(0, text).unwrap();
+        assert_eq!((zero.matrix.rows(), zero.first_id, zero.unsaid_index.is_none()), (4, Some(0), true));
+        let unsaid = read(text).unwrap();
+        assert_eq!(unsaid.matrix, zero.matrix);
+        let found = unsaid.unsaid_index.unwrap();
+        assert_eq!((found.smallest, found.largest), (1, 3));
+        assert!(unsaid.notes.last().unwrap().contains("is this counted from 1? Then set first index 1"));
+        let closed = Options { close_gaps: true, ..Options::default() };
+        let closed = parse(Path::new("list"), text.as_bytes(), &closed).unwrap();
+        assert_eq!((closed.ids, closed.unsaid_index), (Some(vec![1, 2, 3]), None));
+        let gaps = Options { close_gaps: true, first_index: Some(1), ..Options::default() };
+        let gaps = parse(Path::new("list"), text.replace('2', "7").as_bytes(), &gaps).unwrap();
+        assert_eq!(gaps.ids, Some(vec![1, 3, 7]));
+    }
+    assert!(read("0 1\n1 2\n").unwrap().unsaid_index.is_none());
+    for text in ["1 2\n0 1\n", "source,target\n0,1\n"] {
+        match from(1, text) {
+            Err(Error::Parse { line: 2, expected, found, .. }) => {
+                assert_eq!((expected.as_str(), found.as_str()), ("a node from 1 to 4294967294", "0"));
+            }
+            other => panic!("{text:?}: {other:?}"),
+        }
+    }
+    for (first, text) in
+        [(2, "1 2\n2 1\n"), (1, "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 4\n")]
+    {
+        assert!(matches!(from(first, text), Err(Error::BadSetting { setting: "first-index", .. })));
+    }
+}
+
+#[test]
 fn an_infinite_sum_of_weights_is_refused_at_its_line() {
     let expected = "weights of the edge from 1 to 0 with a finite sum";
     assert_refused("1 0 1e308\n0 1 1e308\n# more\n1 0 1e308\n1 0 -1e308\n", 4, 1, expected, "a sum of inf");

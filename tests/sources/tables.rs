@@ -4,7 +4,7 @@ use crate::common::archives::gzip;
 use proptest::prelude::*;
 use solver::Error;
 use solver::format::Values;
-use solver::source::{Columns, Labels, Loaded, Options, parse};
+use solver::source::{ChosenColumns, Labels, Loaded, Options, parse};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) fn read(text: &str) -> Result<Loaded, Error> {
 }
 
 pub(crate) fn read_columns(text: &str, columns: &str) -> Result<Loaded, Error> {
-    let columns = Some(columns.parse::<Columns>().unwrap());
+    let columns = Some(columns.parse::<ChosenColumns>().unwrap());
     read_with(text.as_bytes(), &Options { columns, ..Options::default() })
 }
 
@@ -194,12 +194,82 @@ fn the_users_column_names_select_the_columns() {
 }
 
 #[test]
+fn columns_are_chosen_by_their_names() {
+    let want = expected(&[("alice", "bob", 2.0), ("bob", "carol, c", 3.0)]);
+    let chosen = "source=Follower,target=Followed,weight=W";
+    for text in [
+        "When,Followed,Follower,W\nx,bob,alice,2\ny,\"carol, c\",bob,3\n",
+        "Follower\tOther\tW\tFollowed\nalice\tx\t2\tbob\nbob\ty\t3\tcarol, c\n",
+        "# a comment\nFollower;Followed;W\nalice;bob;2\nbob;carol, c;3\n",
+    ] {
+        let loaded = read_columns(text, chosen).unwrap();
+        assert_eq!(edges(&loaded), want, "{text}");
+        let note = "the first line is read as a header: source 'Follower', target 'Followed', weight 'W'";
+        assert_eq!(loaded.notes[0], note);
+    }
+    // The names matter, not the words that a header without a choice is searched for.
+    let reversed = read_columns("source,target,n\n1,2,5\n2,3,6\n", "source=target,target=source").unwrap();
+    assert_eq!(edges(&reversed), expected(&[("2", "1", 1.0), ("3", "2", 1.0)]));
+    assert_eq!(reversed.notes[1], "column 'n' is not read");
+    let gephi = read_columns("A,B,Type\n1,2,Undirected\n", "source=A,target=b").unwrap();
+    assert_eq!(edges(&gephi), expected(&[("1", "2", 1.0), ("2", "1", 1.0)]));
+    // Blanks separate the columns, too, and a name may contain blanks elsewhere.
+    let blanks = read_columns("from id to\n1 2 3\n", "source=id,target=to").unwrap();
+    assert_eq!(edges(&blanks), expected(&[("2", "3", 1.0)]));
+    let named = read_columns("from id,to id\n1,2\n", "source=from id,target=To_Id").unwrap();
+    assert_eq!(edges(&named), expected(&[("1", "2", 1.0)]));
+}
+
+#[test]
+fn unknown_names_of_columns_are_refused_with_near_names() {
+    let refused = |text: &str, columns: &str| match read_columns(text, columns) {
+        Err(Error::BadSetting { setting: "columns", reason, .. }) => reason,
+        other => panic!("{text:?} {columns}: {other:?}"),
+    };
+    let text = "Follower,Followed,W\nalice,bob,2\n";
+    let unknown = refused(text, "source=Folower,target=Followed");
+    assert!(unknown.contains("no column 'Folower'; did you mean Follower, Followed?"), "{unknown}");
+    assert!(unknown.contains("on the first line of table are 'Follower', 'Followed', 'W'"), "{unknown}");
+    let far = refused(text, "source=Follower,target=zzz");
+    assert!(far.contains("no column 'zzz'; the columns on"), "{far}");
+    assert!(refused("a,b,a\n1,2,3\n", "source=a,target=b").contains("several columns have the name 'a'"));
+    assert!(refused("a,b\n1,2\n", "source=a,target=A").contains("'a' has two roles"));
+    assert!(refused("# nothing\n", "source=a,target=b").contains("has no line with names"));
+    assert_refused(
+        read_columns("Follower,Followed\nalice\n", "source=Follower,target=Followed"),
+        2,
+        1,
+        "an edge of 2 columns, as on the first line",
+        "1 columns",
+    );
+}
+
+#[test]
+fn names_with_commas_but_without_quotation_marks_are_explained() {
+    let expected = "an edge of 2 columns, as on the first line; a name that contains a comma must be in quotation marks, as in \
+                    \"Smith, John\",bob";
+    assert_refused(read("source,target\nalice,bob\nSmith, John,bob\n"), 3, 1, expected, "3 columns");
+    for text in ["Smith, John,bob\nbob,alice\n", "alice,bob\nSmith, John,bob\nbob,carol\n"] {
+        let error = read(text).unwrap_err().to_string();
+        assert!(
+            error.contains("columns separated by commas; a name that contains a comma must be"),
+            "{error}"
+        );
+    }
+    let quoted = accepted("source,target\nalice,bob\n\"Smith, John\",bob\n");
+    assert_eq!(labels(&quoted), ["alice", "bob", "Smith, John"]);
+    let prose = read("{\"a\": 1, \"b\": 2}\n{\"c\": 3}\n").unwrap_err().to_string();
+    assert!(!prose.contains("quotation marks"), "{prose}");
+}
+
+#[test]
 fn a_table_with_unknown_columns_is_refused_with_a_hint() {
     for text in ["a,b,1,2,3\nb,c,1,2,3\n", "1 2 2020-01-01\n2 3 2020-01-02\n", "a\tb\tx\nb\tc\ty\n"] {
         match read(text) {
             Err(Error::UnsupportedFile { what, hint, .. }) => {
                 assert!(
-                    what.contains("columns are not known") && hint.contains("name the columns"),
+                    what.contains("columns are not known")
+                        && hint.contains("columns source=NAME,target=NAME"),
                     "{what}: {hint}"
                 );
             }
@@ -222,7 +292,7 @@ pub(crate) fn assert_doubted(text: &str, parts: &[&str]) {
 fn a_first_line_that_looks_like_an_unknown_header_is_refused_until_the_columns_are_named() {
     let want = expected(&[("1", "2", 1.0), ("2", "3", 1.0)]);
     for text in ["follower,followee\n1,2\n2,3\n", "parent child\n1 2\n2 3\n", "citing;cited\n1;2\n2;3\n"] {
-        assert_doubted(text, &[text.lines().next().unwrap(), "name the columns"]);
+        assert_doubted(text, &[text.lines().next().unwrap(), "choose the columns source=NAME,target=NAME"]);
         let loaded = read_columns(text, "source,target").unwrap();
         assert_eq!((edges(&loaded), loaded.labels.is_none()), (want.clone(), true), "{text}");
         assert!(loaded.notes[0].starts_with("the first line is read as a header"), "{:?}", loaded.notes);
@@ -257,8 +327,8 @@ fn a_table_of_more_than_64_columns_is_refused() {
     let long = ",".repeat(1 << 20);
     assert_doubted(&format!("{long}\n{long}\n"), &["more than 64 columns"]);
     assert_doubted(&format!("source,target{long}\n1,2{long}\n"), &["more than 64 columns"]);
-    assert!(format!("source,target{}", ",-".repeat(62)).parse::<Columns>().is_ok());
-    assert!(format!("source,target{}", ",-".repeat(63)).parse::<Columns>().is_err());
+    assert!(format!("source,target{}", ",-".repeat(62)).parse::<ChosenColumns>().is_ok());
+    assert!(format!("source,target{}", ",-".repeat(63)).parse::<ChosenColumns>().is_err());
 }
 
 #[test]

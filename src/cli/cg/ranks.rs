@@ -1,9 +1,9 @@
 //! A linear solve over ranks. The first rank reads the system, writes the results and prints the report.
 
-use super::{Found, Solved, monitored, name_start, report, write_answer};
+use super::{Found, Solved, load_system, monitored, name_start, report, write_answer};
 use crate::cli::interrupt;
 use crate::cli::launch;
-use crate::cli::load::{load, shown};
+use crate::cli::load::shown;
 use crate::cli::plan::Plan;
 use crate::cli::progress::{Limits, Live, show_phases};
 use crate::cli::vectors::RightHandSide;
@@ -12,20 +12,20 @@ use crate::engine::{Matrix, Purpose, RankMatrix, Solver};
 use crate::error::Result;
 use crate::observe::Meter;
 use crate::solve::problem::Problem;
-use crate::source::Options;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// Reads the matrix and makes the right-hand side, unless it is a file, of which each rank reads its rows.
 fn read(plan: &Plan) -> Result<(Matrix, Option<Problem>)> {
     let began = Instant::now();
-    let attached = plan.rhs == RightHandSide::Attached;
-    let options = Options { as_stored: plan.as_stored, attached, ..Options::default() };
-    let loaded = load(&plan.matrix, options)?;
+    let loaded = load_system(plan)?;
     let seconds = began.elapsed().as_secs_f64();
-    let problem = match plan.rhs {
-        RightHandSide::File(_) => None,
-        _ => Some(plan.rhs.make(&loaded.matrix, &loaded.attached)?),
+    let problem = match &plan.rhs {
+        RightHandSide::File(file) => {
+            file.check_rows(loaded.matrix.rows(), loaded.unsaid_index.as_deref())?;
+            None
+        }
+        _ => Some(plan.rhs.make(&loaded.matrix, &loaded.attached, loaded.unsaid_index.as_deref())?),
     };
     Ok((Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds), problem))
 }

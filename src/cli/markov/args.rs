@@ -3,7 +3,7 @@
 use crate::cli::matrix_arg::MatrixArg;
 use crate::cli::running::RunArgs;
 use crate::engine::markov::{ChainMethod, Classes};
-use crate::source::Columns;
+use crate::source::ChosenColumns;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -26,10 +26,11 @@ pub struct MarkovArgs {
     /// The chain.
     #[command(flatten)]
     pub matrix: MatrixArg,
-    /// Name the columns of an edge table, separated by commas: source, target, weight, time, or - for any other column; time and
-    /// - are not read [default: from the header, or source, target, weight]
+    /// Choose the columns of an edge table by their names on its first line, as in source=Follower,target=Followed,weight=W, or by a
+    /// role for each column: source, target, weight, time, or - for any other column; time and - are not read [default: from the
+    /// header, or source, target, weight]
     #[arg(long, value_name = "COLUMNS")]
-    pub columns: Option<Columns>,
+    pub columns: Option<ChosenColumns>,
     /// Read the labels of the vertices from this file, one a line in vertex order, also .gz, such as the .urls of a crawl
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,

@@ -3,7 +3,7 @@
 use crate::cli::matrix_arg::MatrixArg;
 use crate::cli::running::RunArgs;
 use crate::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
-use crate::source::Columns;
+use crate::source::ChosenColumns;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -32,10 +32,11 @@ pub struct PagerankArgs {
     /// The graph.
     #[command(flatten)]
     pub graph: MatrixArg,
-    /// Name the columns of an edge table, separated by commas: source, target, weight, time, or - for any other column; time and
-    /// - are not read [default: from the header, or source, target, weight]
+    /// Choose the columns of an edge table by their names on its first line, as in source=Follower,target=Followed,weight=W, or by a
+    /// role for each column: source, target, weight, time, or - for any other column; time and - are not read [default: from the
+    /// header, or source, target, weight]
     #[arg(long, value_name = "COLUMNS")]
-    pub columns: Option<Columns>,
+    pub columns: Option<ChosenColumns>,
     /// Read the labels of the vertices from this file, one a line in vertex order, also .gz, such as the .urls of a crawl
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,
@@ -81,7 +82,7 @@ pub struct PagerankArgs {
     #[arg(long, value_enum, default_value = "keep")]
     pub duplicates: Repeated,
     /// Write the ranks to this file: .npy (in vertex order), or .csv or .json (id or label and rank, in descending order); with
-    /// --personalise-each .npy, a row for each vertex and a column for each line
+    /// --personalise-each .npy has a row for each vertex and a column for each line, and .csv and .json have seed, vertex and rank
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

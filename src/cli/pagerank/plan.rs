@@ -6,7 +6,7 @@ use crate::cli::flags::bad;
 use crate::cli::launch;
 use crate::cli::memory;
 use crate::cli::running::{Running, file};
-use crate::engine::pagerank::{RankMethod, Repeated, SelfLoops, Settings, check_output, check_output_each};
+use crate::engine::pagerank::{RankMethod, Repeated, SelfLoops, Settings, check_output};
 use crate::engine::{Partition, Weights};
 use crate::error::Result;
 use crate::precond::Preconditioner;
@@ -48,8 +48,7 @@ impl Plan {
         ];
         args.run.check_files(&inputs, &[("--output", args.output.as_deref())])?;
         let each = args.personalise_each.as_deref();
-        let check = if each.is_some() { check_output_each } else { check_output };
-        args.output.as_deref().map(check).transpose()?;
+        args.output.as_deref().map(check_output).transpose()?;
         let each =
             each.map(|path| Weights::read_each("personalise-each", path)).transpose()?.unwrap_or_default();
         if !each.is_empty() && args.method != RankMethod::Power {
@@ -75,8 +74,8 @@ impl Plan {
         let mut plan = Decisions::default();
         plan.add("solver", "pagerank");
         plan.source("graph", &args.graph, self.fetch);
-        plan.ranks(&args.graph, args.columns, &Partition::default())?;
-        plan.add_if("columns", args.columns);
+        plan.ranks(&args.graph, args.columns.is_some(), &Partition::default())?;
+        plan.add_if("columns", args.columns.as_ref());
         plan.add_if("labels", args.labels.as_ref().map(|path| path.display()));
         plan.add("method", method.name());
         plan.add("damping", damping);
@@ -95,7 +94,10 @@ impl Plan {
         plan.running(&args.run, &self.running, args.max_iters);
         plan.kept(&args.graph, &self.running);
         plan.outputs(&args.run, args.output.as_deref());
-        plan.add("memory", memory::at_least(&args.graph, args.columns, 2, "the graph and its transpose")?);
+        plan.add(
+            "memory",
+            memory::at_least(&args.graph, args.columns.is_some(), 2, "the graph and its transpose")?,
+        );
         Ok(plan)
     }
 }

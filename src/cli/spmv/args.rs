@@ -36,6 +36,9 @@ pub struct SpmvArgs {
     /// Measure only the stored triangle of a symmetric matrix, as some papers did
     #[arg(long)]
     pub as_stored: bool,
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
+    pub first_index: Option<u32>,
     /// Measure in N rounds, in which the backends take turns
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_one)]
     pub rounds: usize,

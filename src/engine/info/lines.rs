@@ -71,6 +71,14 @@ impl Info {
         lines.extend(self.notes.iter().map(|note| ("note", note.clone())));
         lines.extend(self.labels.map(|labels| ("labels", count(labels))));
         lines.push(("size", format!("{} x {}", count(self.rows), count(self.cols))));
+        lines.extend(self.vertices.map(|vertices| {
+            let without = match self.rows - vertices {
+                0 => String::new(),
+                1 => "; 1 row has no edge and is no vertex".to_owned(),
+                rows => format!("; {} rows have no edge and are no vertices", count(rows)),
+            };
+            ("vertices", format!("{}, which pagerank ranks{without}", count(vertices)))
+        }));
         let as_stored = if self.as_stored { ", read as stored" } else { "" };
         let stored = thousands(self.nnz_stored);
         lines.push(("entries", format!("{} ({stored} stored in the source{as_stored})", count(self.nnz))));

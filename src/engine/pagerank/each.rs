@@ -1,12 +1,15 @@
 //! The ranks for each of several personalisations, and their report.
 
+use super::files::{self, Writer};
 use super::ranks::{Facts, Ranks};
 use super::report::{ColumnRanks, RankReport};
 use crate::device::stream::Limit;
 use crate::engine::advice::{Naming, as_method};
 use crate::engine::device::DeviceHandle;
+use crate::engine::graph::Names;
 use crate::engine::limit::{self, Traffic};
-use crate::error::{Error, Result};
+use crate::engine::weights::Weights;
+use crate::error::Result;
 use crate::observe::phrases::ends_of_columns;
 use crate::observe::{History, Phase, Recorder, largest, profile, slowest};
 use crate::solve::pagerank::Ranking;
@@ -20,8 +23,10 @@ use std::sync::atomic::AtomicBool;
 #[derive(Clone, Debug)]
 pub struct RanksEach {
     columns: Vec<Ranks>,
-    /// The names of the personalisations.
+    /// The personalisations as reports name them.
     names: Vec<String>,
+    /// The personalisations as tables of ranks name them.
+    seeds: Vec<String>,
     limit: Option<Limit>,
 }
 
@@ -29,21 +34,26 @@ impl RanksEach {
     pub(super) fn new(
         found: Vec<Ranking>,
         recorders: Vec<Recorder>,
-        names: Vec<String>,
+        each: &[Weights],
         of: (&Links, &Arc<Facts>),
     ) -> Result<RanksEach> {
         let column = |(ranking, recorder)| Ranks::new(ranking, recorder, of);
         let columns = found.into_iter().zip(recorders).map(column).collect::<Result<_>>()?;
-        Ok(RanksEach { columns, names, limit: None })
+        let names = each.iter().map(ToString::to_string).collect();
+        let seeds = each.iter().map(Weights::seed).collect();
+        Ok(RanksEach { columns, names, seeds, limit: None })
     }
 
     /// Joins the ranks of all vertices, of which there is a part from each rank.
     pub(super) fn joined(parts: Vec<RanksEach>) -> Result<RanksEach> {
-        let names = parts.first().map_or_else(Vec::new, |first| first.names.clone());
+        let names = |of: fn(&RanksEach) -> &Vec<String>| {
+            parts.first().map_or_else(Vec::new, |first| of(first).clone())
+        };
+        let (names, seeds) = (names(|part| &part.names), names(|part| &part.seeds));
         let mut of_ranks: Vec<_> = parts.into_iter().map(|part| part.columns.into_iter()).collect();
         let column = |_| Ranks::joined(of_ranks.iter_mut().filter_map(Iterator::next).collect());
         let columns = (0..names.len()).map(column).collect::<Result<_>>()?;
-        Ok(RanksEach { columns, names, limit: None })
+        Ok(RanksEach { columns, names, seeds, limit: None })
     }
 
     /// Returns the ranks for each personalisation.
@@ -60,15 +70,34 @@ impl RanksEach {
         slowest(self.columns.iter().map(|ranks| ranks.outcome().iterations))
     }
 
-    /// Writes all ranks as an array of a row for each vertex and a column for each personalisation (.npy). Over ranks, all ranks call this
-    /// together, and the first writes the file.
+    /// Writes all ranks: .npy as an array with a row for each vertex and a column for each personalisation; .csv and .json in long form, with
+    /// the personalisation (`seed`), the vertex and the rank on each line, the ranks of a personalisation in decreasing order. A seed is
+    /// the vertex that a personalisation names, or the line of its file. Over ranks, all ranks call this together, and the first
+    /// writes the file. It collects all ranks for .csv and .json.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let _span = profile::begin(Phase::Write);
         let path = path.as_ref();
-        check_output_each(path)?;
+        let writer = files::writer(path)?;
         let Some(first) = self.columns.first() else {
-            return npy::write_pieces(path, &[0, 0], &mut |_, next| next(&[]));
+            return match writer {
+                Writer::Array => npy::write_pieces(path, &[0, 0], &mut |_, next| next(&[])),
+                Writer::ByRank(write, _) => write(path, &[], &Names::counted(0)),
+            };
         };
+        match writer {
+            Writer::Array => self.write_array(path, first),
+            Writer::ByRank(write, _) => {
+                let all = self.columns.iter().map(Ranks::of_all).collect::<Result<Option<Vec<_>>>>()?;
+                first.agreed(all.map_or(Ok(()), |all| {
+                    let seeds = self.seeds.iter().map(|seed| Some(seed.as_str()));
+                    let columns = seeds.zip(&all).map(|(seed, ranks)| files::Column { seed, ranks });
+                    write(path, &columns.collect::<Vec<_>>(), first.names())
+                }))
+            }
+        }
+    }
+
+    fn write_array(&self, path: &Path, first: &Ranks) -> Result<()> {
         let (k, n) = (self.columns.len(), first.rows().len());
         let mut rows = crate::parallel::zeros(n * k)?;
         for (column, ranks) in self.columns.iter().enumerate() {
@@ -141,18 +170,5 @@ impl RanksEach {
     pub fn history_naming(&self, naming: Naming<'_>) -> History {
         let recorders = self.columns.iter().map(|ranks| ranks.recorder().clone()).collect();
         History::of_columns(self.report_naming(naming).for_history(), recorders)
-    }
-}
-
-/// Checks that the ranks of several personalisations can be written to a file of this extension.
-pub fn check_output_each(path: &Path) -> Result<()> {
-    let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-    match ending.as_deref() {
-        Some("npy") => Ok(()),
-        _ => Err(Error::setting(
-            "output",
-            path.display(),
-            "the ranks of several personalisations are written as an array; the ending must be .npy",
-        )),
     }
 }

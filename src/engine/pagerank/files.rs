@@ -2,6 +2,7 @@
 
 use crate::engine::graph::Names;
 use crate::engine::running::by_rank;
+use crate::engine::weights::Weights;
 use crate::error::{Error, Result};
 use crate::files::{Content, by_ending};
 use crate::observe::write_file_with;
@@ -9,13 +10,21 @@ use crate::source::fields::quoted;
 use std::io::Write;
 use std::path::Path;
 
+/// The ranks of all vertices for one personalisation.
+pub(super) struct Column<'a> {
+    /// The name of the personalisation, if there are several.
+    pub seed: Option<&'a str>,
+    pub ranks: &'a [f64],
+}
+
 /// How a file of ranks is written.
 #[derive(Clone, Copy)]
 pub(super) enum Writer {
     /// In the order of the vertices, as an array.
     Array,
-    /// By decreasing rank, with the names of the vertices. A row takes at most this number of bytes besides the names.
-    ByRank(fn(&Path, &[f64], &Names) -> Result<()>, u64),
+    /// By decreasing rank, with the names of the vertices: one personalisation after the other. A row takes at most this number of
+    /// bytes besides the names.
+    ByRank(fn(&Path, &[Column<'_>], &Names) -> Result<()>, u64),
 }
 
 /// The most bytes of a file besides its rows.
@@ -33,12 +42,19 @@ pub(super) fn writer(path: &Path) -> Result<Writer> {
     by_ending(path, WRITERS).map_err(|reason| Error::setting("output", path.display(), reason))
 }
 
-/// Returns the most bytes that a file of this extension takes for ranks of `columns` columns.
-pub(super) fn most_bytes(path: &Path, vertices: &Names, columns: usize) -> Result<u64> {
+/// Returns the most bytes that a file of this extension takes for the ranks of several personalisations, `each`, or of one if there are
+/// none.
+pub(super) fn most_bytes(path: &Path, vertices: &Names, each: &[Weights]) -> Result<u64> {
     let rows = vertices.rows() as u64;
     Ok(match writer(path)? {
-        Writer::Array => rows.saturating_mul((columns * size_of::<f64>()) as u64),
-        Writer::ByRank(_, each) => rows.saturating_mul(each).saturating_add(vertices.most_bytes()),
+        Writer::Array => rows.saturating_mul((each.len().max(1) * size_of::<f64>()) as u64),
+        Writer::ByRank(_, row) => {
+            let one = rows.saturating_mul(row).saturating_add(vertices.most_bytes());
+            // The name of the personalisation is on each line. Each character may need an escape.
+            let named = |seed: String| one.saturating_add(rows.saturating_mul(2 * seed.len() as u64 + 12));
+            let all = each.iter().map(|weights| named(weights.seed())).fold(0, u64::saturating_add);
+            if each.is_empty() { one } else { all }
+        }
     }
     .saturating_add(HEADER))
 }
@@ -59,45 +75,57 @@ pub(super) fn check_finite(path: &Path, finite: bool) -> Result<()> {
     }
 }
 
-fn write_table(path: &Path, ranks: &[f64], vertices: &Names) -> Result<()> {
+fn write_table(path: &Path, columns: &[Column<'_>], vertices: &Names) -> Result<()> {
+    let (labels, ids) = (vertices.has_labels(), vertices.has_ids());
+    let header = match (columns.iter().any(|column| column.seed.is_some()), labels, ids) {
+        (false, _, false) => "label,rank",
+        (false, true, true) => "id,rank,label",
+        (false, false, true) => "id,rank",
+        (true, true, true) => "seed,vertex,rank,id",
+        (true, _, _) => "seed,vertex,rank",
+    };
     write_file_with(path, Content::Answer, |out| {
-        let (labels, ids) = (vertices.has_labels(), vertices.has_ids());
-        writeln!(
-            out,
-            "{}",
-            if !ids {
-                "label,rank"
-            } else if labels {
-                "id,rank,label"
-            } else {
-                "id,rank"
-            }
-        )?;
-        by_rank(ranks).into_iter().try_for_each(|vertex| {
-            let label = quoted(vertices.label(vertex).unwrap_or_default());
-            match vertices.id(vertex) {
-                None => writeln!(out, "{label},{:e}", ranks[vertex]),
-                Some(id) if labels => writeln!(out, "{id},{:e},{label}", ranks[vertex]),
-                Some(id) => writeln!(out, "{id},{:e}", ranks[vertex]),
-            }
-        })
+        writeln!(out, "{header}")?;
+        for Column { seed, ranks } in columns {
+            let seed = seed.map(quoted);
+            by_rank(ranks).into_iter().try_for_each(|vertex| {
+                let label = quoted(vertices.label(vertex).unwrap_or_default());
+                let rank = ranks[vertex];
+                match (&seed, vertices.id(vertex)) {
+                    (None, None) => writeln!(out, "{label},{rank:e}"),
+                    (None, Some(id)) if labels => writeln!(out, "{id},{rank:e},{label}"),
+                    (None, Some(id)) => writeln!(out, "{id},{rank:e}"),
+                    (Some(seed), None) => writeln!(out, "{seed},{label},{rank:e}"),
+                    (Some(seed), Some(id)) if labels => writeln!(out, "{seed},{label},{rank:e},{id}"),
+                    (Some(seed), Some(id)) => writeln!(out, "{seed},{id},{rank:e}"),
+                }
+            })?;
+        }
+        Ok(())
     })
 }
 
-fn write_json(path: &Path, ranks: &[f64], vertices: &Names) -> Result<()> {
+fn write_json(path: &Path, columns: &[Column<'_>], vertices: &Names) -> Result<()> {
     write_file_with(path, Content::Answer, |out| {
-        write!(out, "[")?;
-        for (position, vertex) in by_rank(ranks).into_iter().enumerate() {
-            let comma = if position == 0 { "" } else { "," };
-            write!(out, "{comma}\n{{")?;
-            if let Some(id) = vertices.id(vertex) {
-                write!(out, "\"id\":{id},")?;
+        let mut before = "[";
+        for Column { seed, ranks } in columns {
+            let seed = seed.map(serde_json::to_string).transpose()?;
+            for vertex in by_rank(ranks) {
+                write!(out, "{before}\n{{")?;
+                before = ",";
+                seed.iter().try_for_each(|seed| write!(out, "\"seed\":{seed},"))?;
+                if let Some(id) = vertices.id(vertex) {
+                    write!(out, "\"id\":{id},")?;
+                }
+                if let Some(label) = vertices.label(vertex) {
+                    write!(out, "\"label\":{},", serde_json::to_string(label)?)?;
+                }
+                match ranks[vertex] {
+                    rank if rank.is_finite() => write!(out, "\"rank\":{rank:e}}}")?,
+                    _ => write!(out, "\"rank\":null}}")?,
+                }
             }
-            if let Some(label) = vertices.label(vertex) {
-                write!(out, "\"label\":{},", serde_json::to_string(label)?)?;
-            }
-            write!(out, "\"rank\":{:e}}}", ranks[vertex])?;
         }
-        writeln!(out, "\n]")
+        writeln!(out, "{}\n]", if before == "[" { before } else { "" })
     })
 }

@@ -187,6 +187,7 @@ impl Prepared {
         let Pagerank { graph, settings, personalise, each, x0, running } = pagerank;
         settings.check()?;
         check_each(&settings, each.len(), x0.is_some(), personalise.is_some())?;
+        graph.check()?;
         let ready = match graph {
             Graph::Whole(graph) => Prepared::of_graph(graph, settings, running)?,
             Graph::OfRank(graph) => {
@@ -342,9 +343,7 @@ impl Prepared {
             Some(rows) => rows.halo().ranks().agreed(search)?,
             None => search?,
         };
-        let of_line = |weights: &Weights| {
-            over_ranks::entries_of(links, || weights.entries(SETTING, vertices.0, &search))
-        };
+        let of_line = |weights: &Weights| over_ranks::entries_of(links, || weights.entries(SETTING, &search));
         let entries: Vec<_> = each.iter().map(of_line).collect::<Result<_>>()?;
         let of_all = |weights: &Weights| weights.over(SETTING, vertices, Unmatched::Refuse, false);
         let teleport = |column: usize| match &entries[column] {
@@ -362,8 +361,7 @@ impl Prepared {
             iterate(&problem, Some((k, &teleport)), rule, observers)
         };
         let (found, recorders) = watch.run_columns(limits, k, observers, solve)?;
-        let names = each.iter().map(ToString::to_string).collect();
-        RanksEach::new(found, recorders, names, (links, facts))
+        RanksEach::new(found, recorders, each, (links, facts))
     }
 
     /// Sets the initial ranks of later solves.
@@ -384,6 +382,11 @@ impl Prepared {
     /// Returns the facts for the report.
     pub fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    /// Returns the personalisations, if there are several.
+    pub fn each(&self) -> &[Weights] {
+        &self.each
     }
 
     /// Computes the ranks with additional observers.

@@ -24,6 +24,7 @@ use crate::solve::pagerank::links::Links;
 use crate::source::npy;
 use crate::stop::StopReason;
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
@@ -300,14 +301,28 @@ impl Ranks {
                 self.write_array(path, self.ranks(), 1, &[self.vertices()])
             }
             files::Writer::ByRank(write, _) => {
-                let write = |ranks: &[f64]| {
+                let all = self.of_all()?;
+                self.agreed(all.map_or(Ok(()), |ranks| {
                     files::check_finite(path, ranks.iter().all(|rank| rank.is_finite()))?;
-                    write(path, ranks, self.names())
-                };
-                let Some(of_rank) = &self.of_rank else { return write(self.ranks()) };
-                let all = of_rank.ranks.collect(self.ranks())?;
-                of_rank.ranks.agreed(all.map_or(Ok(()), |all| write(&all)))
+                    write(path, &[files::Column { seed: None, ranks: &ranks }], self.names())
+                }))
             }
+        }
+    }
+
+    /// Returns the ranks of all vertices; over ranks, only the first rank has them. All ranks call this together.
+    pub(super) fn of_all(&self) -> Result<Option<Cow<'_, [f64]>>> {
+        match &self.of_rank {
+            None => Ok(Some(Cow::Borrowed(self.ranks()))),
+            Some(of_rank) => Ok(of_rank.ranks.collect(self.ranks())?.map(Cow::Owned)),
+        }
+    }
+
+    /// Returns the outcome of this rank if no rank has failed. All ranks call this together.
+    pub(super) fn agreed(&self, outcome: Result<()>) -> Result<()> {
+        match &self.of_rank {
+            None => outcome,
+            Some(of_rank) => of_rank.ranks.agreed(outcome),
         }
     }
 

@@ -57,6 +57,7 @@ struct Several {
 impl Several {
     fn new(pagerank: Pagerank, devices: Vec<DeviceHandle>) -> Result<Several> {
         let Pagerank { graph, settings, personalise, each, x0, running } = pagerank;
+        graph.check()?;
         let Graph::Whole(graph) = graph else { unreachable!("a rank has one device") };
         let graph = graph.without_ones();
         let make = |ranks: &device::Ranks, _: &DeviceHandle, running: Running| {
@@ -87,7 +88,7 @@ impl Several {
         };
         let search = names.search()?;
         for weights in &self.each {
-            if weights.entries("personalise-each", names, &search)?.is_none() {
+            if weights.entries("personalise-each", &search)?.is_none() {
                 over(weights, "personalise-each", Unmatched::Refuse)?;
             }
         }
@@ -238,10 +239,14 @@ impl Prepared {
         &self.facts().chosen.backend
     }
 
-    /// Returns the most bytes that the file of the ranks takes, in the format of the file extension, for `columns` personalisations.
-    /// Over ranks, only the first rank knows it.
-    pub fn most_bytes(&self, path: impl AsRef<Path>, columns: usize) -> Result<u64> {
-        files::most_bytes(path.as_ref(), &self.facts().graph.names, columns)
+    /// Returns the most bytes that the file of the ranks takes, in the format of the file extension. Over ranks, only the first rank knows
+    /// it.
+    pub fn most_bytes(&self, path: impl AsRef<Path>) -> Result<u64> {
+        let each = match &self.0 {
+            Kind::One(one) => one.each(),
+            Kind::Several(several) => &several.each,
+        };
+        files::most_bytes(path.as_ref(), &self.facts().graph.names, each)
     }
 
     /// Computes the ranks.

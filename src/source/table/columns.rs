@@ -1,7 +1,6 @@
-//! The columns of a table of edges: named by a header, or by the user.
+//! The columns of a table of edges.
 
 use std::fmt;
-use std::str::FromStr;
 
 /// The most columns of a table.
 pub(super) const MOST: usize = 64;
@@ -68,7 +67,8 @@ const WORDS: &[(Role, &[&str])] = &[
 /// Words that may be names of vertices: they count as a header only above whole numbers.
 const LETTERS: [[&str; 2]; 2] = [["u", "v"], ["i", "j"]];
 
-fn plain(word: &str) -> String {
+/// Returns a word in lower case without punctuation and blanks.
+pub(super) fn plain(word: &str) -> String {
     word.chars().filter(|c| !matches!(c, '_' | '-' | ' ' | '.')).flat_map(char::to_lowercase).collect()
 }
 
@@ -110,34 +110,6 @@ impl Columns {
     }
 }
 
-/// The words for columns that [`Columns::from_str`] accepts.
-const FORM: &str = "columns are source, target, weight, time or -, separated by commas, one for each column of the file, at \
-                    most 64, with source and target once each and weight at most once; time and - are not read";
-
-impl FromStr for Columns {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Columns, String> {
-        let words: Vec<&str> = text.split(',').map(str::trim).collect();
-        let once = |name: &str| {
-            let mut indices = (0..words.len()).filter(|&at| words[at].eq_ignore_ascii_case(name));
-            (indices.next(), indices.next().is_some())
-        };
-        let known = |word: &&str| {
-            ["source", "target", "weight", "time", "-"].iter().any(|name| word.eq_ignore_ascii_case(name))
-        };
-        if let Some(word) = words.iter().find(|word| !known(word)) {
-            return Err(format!("there is no column '{word}': {FORM}"));
-        }
-        match (once("source"), once("target"), once("weight")) {
-            ((Some(source), false), (Some(target), false), (weight, false)) if words.len() <= MOST => {
-                Ok(Columns { source, target, weight, count: words.len() })
-            }
-            _ => Err(FORM.to_owned()),
-        }
-    }
-}
-
 impl fmt::Display for Columns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for column in 0..self.count {
@@ -156,18 +128,6 @@ impl fmt::Display for Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn displayed_columns_parse_to_the_same_columns() {
-        for text in ["source,target", "target,source,weight", "-,source,-,target,-", "source,target,weight,-"]
-        {
-            assert_eq!(text.parse::<Columns>().unwrap().to_string(), text);
-        }
-        assert_eq!("Source, Target, time".parse::<Columns>().unwrap().to_string(), "source,target,-");
-        for text in ["", "source", "source,source", "source,target,weight,weight", "source,target,rank"] {
-            assert!(text.parse::<Columns>().is_err(), "{text}");
-        }
-    }
 
     #[test]
     fn a_header_must_name_source_and_target_once_each() {

@@ -8,6 +8,7 @@
 //! Comments begin with `#` or `%`. In a file of names, a line that begins so and has the columns of an edge is refused unless a
 //! blank comes next, because a name may begin with either character.
 
+mod chosen;
 mod columns;
 mod links;
 mod names;
@@ -22,7 +23,8 @@ use super::tokens::{Scan, fault, finite, is_blank, line_at, parse_whole};
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::Coo;
-pub use columns::Columns;
+pub use chosen::ChosenColumns;
+use columns::Columns;
 use links::Links;
 use shape::{Shape, is_text};
 use std::ops::Range;
@@ -34,8 +36,8 @@ pub(super) fn recognises(text: Text) -> bool {
 
 /// Reads the graph: the entry (i, j) is the edge from vertex i to vertex j.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
-    let shape = match options.columns {
-        Some(columns) => Shape::for_columns(text, columns),
+    let shape = match &options.columns {
+        Some(columns) => Shape::for_columns(text, columns)?,
         None => Shape::find(text).ok_or_else(|| no_table(text))?,
     }
     .linked(is_undirected(text)?);
@@ -46,7 +48,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
         return names::read(text, &shape, options, Vec::new());
     }
     let portions = Portions::of(text, shape.body);
-    let rows = Rows::new(&shape);
+    let rows = Rows::new(&shape, options.first_index.unwrap_or(0));
     let mut found = Coo::default();
     if let Err(error) = graph::parse(portions, rows, &mut found) {
         drop(found);
@@ -54,6 +56,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     }
     let notes = logged(text, notes(&shape, Vec::new()));
     let loaded = graph::assemble(portions, rows, None, found, options)?;
+    let notes = notes.into_iter().chain(loaded.notes).collect();
     Ok(Loaded { notes, ..loaded })
 }
 
@@ -65,7 +68,7 @@ pub(super) fn by_ids(text: Text) -> Result<Option<(Rows, usize, Vec<String>)>> {
     if shape.doubt.is_some() || shape.names {
         return Ok(None);
     }
-    Ok(Some((Rows::new(&shape), shape.body, notes(&shape, Vec::new()))))
+    Ok(Some((Rows::new(&shape, 0), shape.body, notes(&shape, Vec::new()))))
 }
 
 /// Reads a list as one of names if it was refused for a vertex that is not an id and the user has named the columns. Without
@@ -76,29 +79,29 @@ pub(super) fn as_names(text: Text, options: &Options, error: Error) -> Result<Lo
     if !may_be_name(&error) {
         return Err(error);
     }
-    let found = match options.columns {
-        Some(columns) => Some(Shape::for_columns(text, columns)),
+    let found = match &options.columns {
+        Some(columns) => Some(Shape::for_columns(text, columns)?),
         None => Shape::find(text),
     };
     let Some(shape) = found else { return Err(error) };
     let shape = shape.linked(is_undirected(text)?);
     let at = (1..*line).fold(0, |at, _| line_at(text.bytes, at).1);
     let end = at + line_at(text.bytes, at).0.len();
-    let Ok(row) = Row::parse(&text.bytes[..end], at, &Rows::new(&shape)) else { return Err(error) };
+    let Ok(row) = Row::parse(&text.bytes[..end], at, &Rows::new(&shape, 0)) else { return Err(error) };
     let ends = [row.source, row.target];
     if let Some(empty) = ends.iter().find(|field| field.raw().is_empty()) {
-        return Err(text.error(*vertex_fault(empty)));
+        return Err(text.error(*vertex_fault(empty, 0)));
     }
     let Some(name) = ends.iter().find(|field| is_text(field.raw())) else { return Err(error) };
     if !shape.user_columns {
-        let (ids, columns) = (ids(), shape.columns);
+        let (ids, columns) = (ids(0), shape.columns);
         let expected = format!("{ids}; naming the columns {columns} reads all vertices as names");
         return Err(text.error(*field_fault(name, expected)));
     }
     let shown = String::from_utf8_lossy(&name.bytes()).escape_debug().to_string();
     let mixed = format!(
         "line {line} has the vertex '{shown}', which is not {}: all vertices are read as names",
-        ids()
+        ids(0)
     );
     names::read(text, &shape, options, vec![mixed])
 }
@@ -114,14 +117,22 @@ pub(super) struct Rows {
     separator: Separator,
     columns: Columns,
     links: Links,
-    /// Whether the user has named the columns.
-    user_columns: bool,
+    /// Whether the user has given the number of columns, rather than the first line.
+    counted_by_user: bool,
+    /// The id of the first vertex, if vertices are ids: 0 or 1.
+    first: u32,
 }
 
 impl Rows {
-    fn new(shape: &Shape) -> Rows {
-        let Shape { separator, columns, links, user_columns, .. } = *shape;
-        Rows { separator, columns, links, user_columns }
+    fn new(shape: &Shape, first: u32) -> Rows {
+        let Shape { separator, columns, links, .. } = *shape;
+        Rows {
+            separator,
+            columns,
+            links,
+            counted_by_user: shape.user_columns && shape.header.is_none(),
+            first,
+        }
     }
 }
 
@@ -184,10 +195,14 @@ fn type_fault(field: &Field, undirected: bool) -> Box<Fault> {
     field_fault(field, expected)
 }
 
+/// Advice on a line of too many columns separated by commas.
+const QUOTES: &str = "; a name that contains a comma must be in quotation marks, as in \"Smith, John\",bob";
+
 #[cold]
 fn count_fault(at: usize, found: usize, rows: &Rows) -> Box<Fault> {
-    let by = if rows.user_columns { "as named" } else { "as on the first line" };
-    let expected = format!("an edge of {} columns, {by}", rows.columns.count);
+    let by = if rows.counted_by_user { "as named" } else { "as on the first line" };
+    let quotes = if rows.separator == Separator::Comma && found > rows.columns.count { QUOTES } else { "" };
+    let expected = format!("an edge of {} columns, {by}{quotes}", rows.columns.count);
     Box::new(Fault { at, expected, found: Some(format!("{found} columns")) })
 }
 
@@ -234,11 +249,15 @@ impl Lines for Rows {
         self.links.both()
     }
 
+    fn first(&self) -> u32 {
+        self.first
+    }
+
     fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()> {
         let length = piece.len();
         let visit = |line: &[u8], at: usize| {
             let row = Row::parse(line, at, self)?;
-            let (from, to) = (vertex(&row.source)?, vertex(&row.target)?);
+            let (from, to) = (vertex(&row.source, self.first)?, vertex(&row.target, self.first)?);
             edges.weights.extend(row.weight()?);
             edges.from.push(from);
             edges.to.push(to);
@@ -250,24 +269,26 @@ impl Lines for Rows {
     }
 }
 
-/// Parses a vertex id.
+/// Parses a vertex id, and returns the number of the vertex.
 #[inline]
-fn vertex(field: &Field) -> Scan<u32> {
+fn vertex(field: &Field, first: u32) -> Scan<u32> {
     match parse_whole(field.raw()) {
-        Some(number) if number < u64::from(u32::MAX) => Ok(number as u32),
-        _ => Err(vertex_fault(field)),
+        Some(number) if (u64::from(first)..u64::from(u32::MAX)).contains(&number) => {
+            Ok(number as u32 - first)
+        }
+        _ => Err(vertex_fault(field, first)),
     }
 }
 
 #[cold]
-fn vertex_fault(field: &Field) -> Box<Fault> {
-    let expected = if field.raw().is_empty() { "a vertex".to_owned() } else { ids() };
+fn vertex_fault(field: &Field, first: u32) -> Box<Fault> {
+    let expected = if field.raw().is_empty() { "a vertex".to_owned() } else { ids(first) };
     field_fault(field, expected)
 }
 
 /// Describes the valid ids of vertices.
-fn ids() -> String {
-    format!("a node from 0 to {}", u32::MAX - 1)
+fn ids(first: u32) -> String {
+    format!("a node from {first} to {}", u32::MAX - 1)
 }
 
 /// Logs notes, and returns them.
@@ -330,8 +351,18 @@ pub(super) fn unknown_columns(text: Text) -> Option<Error> {
 
 #[cold]
 fn no_table(text: Text) -> Error {
+    let first =
+        shape::first_line(text).map_or(String::new(), |line| format!(" (its first line is '{line}')"));
+    let what = format!("a table whose columns are not known{first}");
     text.unsupported(
-        "a table whose columns are not known",
-        "name the columns, or write them on a first line such as source,target,weight",
+        &what,
+        "choose the columns source=NAME,target=NAME by the names on the first line, or give roles by position, as in the \
+         columns source,target,weight; a name that contains a comma must be in quotation marks",
     )
+}
+
+/// Returns advice on a file of unknown kind whose first two lines have different numbers of columns separated by commas.
+pub(super) fn uneven_commas(text: Text) -> Option<String> {
+    let [first, second] = shape::counts_of_commas(text)?;
+    Some(format!("its first lines have {first} and {second} columns separated by commas{QUOTES}"))
 }

@@ -29,7 +29,7 @@ struct Names {
 
 pub(super) fn read(text: Text, shape: &Shape, options: &Options, mixed: Vec<String>) -> Result<Loaded> {
     let portions = Portions::of(text, shape.body);
-    let rows = Rows::new(shape);
+    let rows = Rows::new(shape, 0);
     let mut interner = Interner::default();
     let mut edges = Coo::default();
     let mut before = Vec::new();
@@ -68,7 +68,7 @@ fn parse_piece(text: Text, piece: Range<usize>, rows: &Rows) -> (Names, Option<E
         let (source, target) = (row.source.bytes(), row.target.bytes());
         for (field, name) in [(&row.source, &source), (&row.target, &target)] {
             if name.is_empty() {
-                return Err(vertex_fault(field));
+                return Err(vertex_fault(field, 0));
             }
             if !plain {
                 checked(name, field.at)?;

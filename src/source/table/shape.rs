@@ -1,7 +1,9 @@
 //! Determines the layout of a table of edges from its first lines: the separator, the header and the columns.
 
+use super::chosen::{Choice, ChosenColumns, Fault, Names};
 use super::columns::{Columns, MOST};
 use super::links::Links;
+use crate::error::Result;
 use crate::source::text::Text;
 use crate::source::tokens::fields::{Field, Fields, Separator};
 use crate::source::tokens::{is_blank, is_number, is_whole, line_at, parse_whole};
@@ -10,6 +12,8 @@ use crate::source::tokens::{is_blank, is_number, is_whole, line_at, parse_whole}
 const SAMPLE: usize = 64;
 /// The most columns of a table that has no header: source, target, weight, time.
 const WITHOUT_HEADER: usize = 4;
+/// Characters that begin no edge, but a line of other kinds of text.
+const OPENING: &[u8] = b"<{[(";
 /// Characters of a line that an error message quotes.
 const SHOWN: usize = 40;
 
@@ -55,7 +59,13 @@ impl<'a> Line<'a> {
     /// Returns the fields; `None` if quotes are not closed or there are too many columns.
     fn fields(&self, separator: Separator) -> Option<Vec<Field<'a>>> {
         let fields = Fields::new(self.text, self.at, separator).take(MOST + 1);
-        fields.collect::<Result<Vec<_>, _>>().ok().filter(|fields| fields.len() <= MOST)
+        fields.collect::<std::result::Result<Vec<_>, _>>().ok().filter(|fields| fields.len() <= MOST)
+    }
+
+    /// Returns the beginning of the line for an error message.
+    fn shown(&self) -> String {
+        let text = String::from_utf8_lossy(&self.text[self.at..]);
+        text.trim().chars().take(SHOWN).flat_map(char::escape_debug).collect()
     }
 
     /// Returns the fields if there are `count` of them.
@@ -84,9 +94,17 @@ impl Shape {
         by_header(&lines).or_else(|| by_edges(&lines))
     }
 
-    /// Determines the separator, the header and the kind of vertices (numbers or names) of a table whose columns the user has
-    /// named, from its first lines. Blanks separate the fields if no separator gives `columns.count` fields.
-    pub fn for_columns(text: Text, columns: Columns) -> Shape {
+    /// Determines the layout of a table whose columns the user has chosen.
+    pub fn for_columns(text: Text, chosen: &ChosenColumns) -> Result<Shape> {
+        match &chosen.0 {
+            Choice::Positions(columns) => Ok(Shape::by_position(text, *columns)),
+            Choice::Names(names) => Shape::by_name(text, names),
+        }
+    }
+
+    /// Determines the separator, the header and the kind of vertices (numbers or names) of a table from its first lines. Blanks
+    /// separate the fields if no separator gives `columns.count` fields.
+    fn by_position(text: Text, columns: Columns) -> Shape {
         let lines = sample(text.bytes);
         if let Some(shape) = by_header(&lines).filter(|shape| shape.columns.count == columns.count) {
             return shape.with(columns, &lines[1..]);
@@ -109,6 +127,30 @@ impl Shape {
             }
             _ => shape.with(columns, &lines),
         }
+    }
+
+    /// Determines the separator from the header, which has the names of the columns: it is the one with which the first line has the
+    /// most of the names, or else the most columns.
+    fn by_name(text: Text, names: &Names) -> Result<Shape> {
+        let lines = sample(text.bytes);
+        let Some((first, rest)) = lines.split_first() else {
+            return Err(names.error(text, &[], Fault::Unknown(names.source().to_owned())));
+        };
+        let headers = Separator::ALL
+            .into_iter()
+            .filter_map(|separator| Some((separator, words(&first.fields(separator)?))));
+        // The first of several equally good separators comes last.
+        let best = headers.rev().max_by_key(|(_, header)| (names.known(header), header.len()));
+        let Some((separator, header)) = best else {
+            let what =
+                format!("a table whose first line has more than {MOST} columns or open quotation marks");
+            return Err(text.unsupported(&what, "correct that line, or keep the columns of the edges alone"));
+        };
+        let columns = names.among(&header).map_err(|fault| names.error(text, &header, fault))?;
+        let below = rest.first().and_then(|line| line.columns(separator, columns.count));
+        let links = Links::of_header(&header, below.iter().flatten().map(Field::raw));
+        let shape = Shape { body: first.next, header: Some(header), ..Shape::plain(separator, columns) };
+        Ok(Shape { links, ..shape.with(columns, rest) })
     }
 
     /// Returns a layout without a header.
@@ -184,6 +226,22 @@ pub(super) fn has_unknown_columns(text: Text) -> bool {
         }
         _ => false,
     })
+}
+
+/// Returns the first line that is no comment for an error message; none if there is no such line.
+pub(super) fn first_line(text: Text) -> Option<String> {
+    sample(text.bytes).first().map(Line::shown)
+}
+
+/// Returns the numbers of columns separated by commas on the first two lines, if they differ and both lines may be edges.
+pub(super) fn counts_of_commas(text: Text) -> Option<[usize; 2]> {
+    let lines = sample(text.bytes);
+    let count = |at: usize| {
+        lines.get(at)?.fields(Separator::Comma).map(|fields| fields.len()).filter(|count| *count > 1)
+    };
+    let opens = lines.first().and_then(|line| line.fields(Separator::Comma)?.first()?.raw().first().copied());
+    let counts = [count(0)?, count(1)?];
+    (counts[0] != counts[1] && !opens.is_some_and(|byte| OPENING.contains(&byte))).then_some(counts)
 }
 
 fn has_names(lines: &[Line], separator: Separator, columns: &Columns, named: fn(&[u8]) -> bool) -> bool {
@@ -275,11 +333,8 @@ fn by_edges(lines: &[Line]) -> Option<Shape> {
 
 #[cold]
 fn unknown_header(line: &Line) -> Doubt {
-    let text = String::from_utf8_lossy(&line.text[line.at..]);
-    let shown: String = text.trim().chars().take(SHOWN).flat_map(char::escape_debug).collect();
-    let what = format!("a table whose first line, '{shown}', looks like a header of unknown words,");
-    let hint = "name the columns, so that the first line is read as a header; if it is an edge, put another \
-                edge above it";
+    let what = format!("a table whose first line, '{}', looks like a header of unknown words,", line.shown());
+    let hint = "choose the columns source=NAME,target=NAME by the names on that line; if it is an edge, put another edge above it";
     Doubt { what, hint }
 }
 
@@ -342,7 +397,7 @@ fn is_edge(fields: &[Field], count: usize) -> bool {
     let begins = fields.first().and_then(|field| field.raw().first());
     fields.len() == count
         && fields[..2].iter().all(is_vertex)
-        && !begins.is_some_and(|byte| b"<{[(".contains(byte))
+        && !begins.is_some_and(|byte| OPENING.contains(byte))
         && fields.get(2).is_none_or(|weight| is_number(weight.raw()))
         && fields
             .get(3)
