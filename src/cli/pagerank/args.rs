@@ -17,6 +17,7 @@ Examples:
   solver pagerank rmat:scale=12,factor=16 --personalise 12,17
   echo 3 | solver pagerank rmat:scale=9,factor=8 --personalise-each /dev/stdin
   printf 'alice bob\\nbob carol\\n' | solver pagerank - --personalise alice
+  printf 'by,to\\na,b\\nb,c\\n' | solver pagerank - --columns source=by,target=to
 
 An edge i j of the graph is a link from i to j; a third column is its weight. Named vertices are numbered in the order in \
 which the names first occur. Row i of a matrix holds the links of vertex i, counted from 0. The vertices of a graph keep the \

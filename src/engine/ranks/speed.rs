@@ -110,8 +110,8 @@ fn rounds(mut solve: impl FnMut(&StoppingRule) -> Result<(usize, f64)>) -> Resul
     const FIRST: usize = 4;
     const ROUNDS: usize = 7;
     /// The time of a round, and of all rounds.
-    const ROUND: Duration = Duration::from_millis(25);
-    const ALL: Duration = Duration::from_millis(500);
+    const ROUND: Duration = Duration::from_millis(10);
+    const ALL: Duration = Duration::from_millis(250);
     let began = Instant::now();
     let mut solve = |iterations: usize| -> Result<Option<f64>> {
         let (done, seconds) = solve(&StoppingRule::MaxIterations(iterations))?;
@@ -161,7 +161,7 @@ mod tests {
             Ok((*length, *length as f64 * each))
         });
         let spread = spread.unwrap().unwrap();
-        assert_eq!(lengths, [4, 25, 25, 25, 25, 25, 25, 25]);
+        assert_eq!(lengths, [4, 10, 10, 10, 10, 10, 10, 10]);
         let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
         assert!(
             close(spread.least, 2e-6) && close(spread.median, 5e-6) && close(spread.most, 8e-6),

@@ -3,7 +3,7 @@
 use super::columns::{Columns, MOST, plain};
 use crate::error::Error;
 use crate::source::text::Text;
-use crate::source::tokens::fields::{Fields, Separator};
+use crate::source::tokens::fields::{Field, Fields, Separator, quoted};
 use crate::spelling::{did_you_mean, nearest};
 use std::fmt;
 use std::str::FromStr;
@@ -47,8 +47,7 @@ impl FromStr for ChosenColumns {
 
     fn from_str(text: &str) -> Result<ChosenColumns, String> {
         let field = |field: Result<_, usize>| -> Result<String, String> {
-            let field: crate::source::fields::Field =
-                field.map_err(|_| format!("quotation marks are not closed: {FORM}"))?;
+            let field: Field = field.map_err(|_| format!("quotation marks are not closed: {FORM}"))?;
             Ok(String::from_utf8_lossy(&field.bytes()).into_owned())
         };
         let words = Fields::new(text.as_bytes(), 0, Separator::Comma).map(field);
@@ -111,9 +110,7 @@ impl fmt::Display for ChosenColumns {
         match &self.0 {
             Choice::Positions(columns) => columns.fmt(f),
             Choice::Names(names) => {
-                let quoted = |role: &str, name: &str| {
-                    crate::source::fields::quoted(&format!("{role}={name}")).into_owned()
-                };
+                let quoted = |role: &str, name: &str| quoted(&format!("{role}={name}")).into_owned();
                 write!(f, "{},{}", quoted("source", &names.source), quoted("target", &names.target))?;
                 names.weight.as_ref().map_or(Ok(()), |name| write!(f, ",{}", quoted("weight", name)))
             }
