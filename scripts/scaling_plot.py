@@ -10,7 +10,7 @@ import scaling_model as model
 
 FONT = 'font-family="DejaVu Sans, Verdana, sans-serif"'
 BLUE, ORANGE, GREY, DARK, PALE = "#0072B2", "#D55E00", "#5F5F5F", "#222222", "#E1E1E1"
-WIDTH, HEIGHT, TOP, BOTTOM = 510, 600, 80, 70
+WIDTH, HEIGHT, TOP, BOTTOM = 510, 580, 60, 70
 GPUS = [2**power for power in range(11)]
 
 
@@ -20,7 +20,7 @@ class Panel:
     def __init__(self, left, title, unit, powers):
         self.left, self.powers, self.entries = left, powers, 0
         middle = left + WIDTH / 2
-        self.parts = [text(middle, 28, title, 17, "middle", bold=True), text(middle, 52, unit, 14, "middle", GREY)]
+        self.parts = [text(middle, 34, title, 17, "middle", bold=True), upwards(left - 72, (TOP + HEIGHT - BOTTOM) / 2, unit, 15)]
         for power in range(powers[0], powers[1] + 1):
             y = self.y(10.0**power)
             self.parts += [line([(left, y), (left + WIDTH, y)], PALE, 1), text(left - 8, y + 5, f"{10**power:,}", 14, "end")]
@@ -62,6 +62,11 @@ def text(x, y, words, size, anchor="start", colour=DARK, bold=False):
     return f'<text x="{x:.1f}" y="{y:.1f}" {FONT} font-size="{size}" text-anchor="{anchor}" fill="{colour}"{weight}>{words}</text>'
 
 
+def upwards(x, y, words, size):
+    """A text that runs upwards, with its middle at a place."""
+    return text(x, y, words, size, "middle").replace("<text ", f'<text transform="rotate(-90 {x:.1f} {y:.1f})" ')
+
+
 def line(points, colour, width, dashes=""):
     places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dashes = f' stroke-dasharray="{dashes}"' if dashes else ""
@@ -69,16 +74,16 @@ def line(points, colour, width, dashes=""):
 
 
 def grids():
-    panel = Panel(90, "CG on a grid of 1024 x 1024 x 1024", "billion rows per second, all GPUs", (1, 5))
+    panel = Panel(90, "CG on a grid of 1024 x 1024 x 1024", "speed of all GPUs (billion rows/s)", (1, 5))
 
     def speeds(halo, future):
         return [(gpus, math.prod(model.CUBE) / model.iteration(model.CUBE, gpus, halo, future) / 1e9) for gpus in GPUS]
 
     panel.line("model: no loss", [(gpus, gpus / model.ROW / 1e9) for gpus in (1, 1024)], GREY, "2 5")
     panel.line("model: bricks, sums by a tree, both links", speeds(model.bricks, True), BLUE)
-    panel.line("model: slabs, sums by a tree, both links", speeds(model.slabs, True), ORANGE)
+    panel.line("model: slabs, sums by a tree, both links", speeds(model.slabs, True), ORANGE, "16 5")
     panel.line("model: bricks, this program", speeds(model.bricks, False), BLUE, "9 5")
-    panel.line("model: slabs, this program", speeds(model.slabs, False), ORANGE, "9 5")
+    panel.line("model: slabs, this program", speeds(model.slabs, False), ORANGE, "4 4")
     weak_times = {1: model.TWO[3][1], 2: model.TWO[3][2], 4: model.FOUR[4][3]}
     panel.points("measured: 7-point grids, 16.8 M rows a GPU", [(n, n * 256**3 / time / 1e3) for n, time in weak_times.items()])
     strong_times = {1: model.TWO[1][1], 2: model.TWO[1][2], 4: model.FOUR[0][3]}
@@ -87,7 +92,7 @@ def grids():
 
 
 def graphs():
-    panel = Panel(710, "PageRank of R-MAT graphs", "billion links per second, all GPUs", (1, 5))
+    panel = Panel(710, "PageRank of R-MAT graphs", "speed of all GPUs (billion links/s)", (1, 5))
     parts = {gpus: model.graph(gpus) for gpus in model.SCALE_33 if gpus > model.PER_MACHINE}
     large, small = model.GRAPH_LINKS / 1e9, model.LINKS_24 / 1e9
     panel.line("model: 137 G links, products alone", [(gpus, large / part[0]) for gpus, part in parts.items()], GREY, "2 5")

@@ -59,17 +59,21 @@ impl Study {
     /// Reads and checks a study.
     pub fn read(path: &Path) -> Result<Study> {
         let unread = |source| Error::Io { action: "read", path: path.to_owned(), source };
-        let text = std::fs::read_to_string(path).map_err(unread)?;
+        Study::of(&std::fs::read_to_string(path).map_err(unread)?, path)
+    }
+
+    /// Parses and checks the text of a study. A study without a name has that of its file.
+    pub fn of(text: &str, path: &Path) -> Result<Study> {
         let wrong = |(line, fault)| Error::Study { path: path.to_owned(), line, fault };
         let line = |at: usize| text.bytes().take(at).filter(|&byte| byte == b'\n').count() as u64 + 1;
-        let mut study: Study = toml::from_str(&text).map_err(|e| {
+        let mut study: Study = toml::from_str(text).map_err(|e| {
             let line = e.span().filter(|span| !span.is_empty()).map(|span| line(span.start));
             wrong((line, format!("{}; see the studies in configs/bench/", e.message())))
         })?;
         if study.name.is_empty() {
             study.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         }
-        check(&study).map_err(|fault| wrong(fault.located(&text)))?;
+        check(&study).map_err(|fault| wrong(fault.located(text)))?;
         Ok(study)
     }
 }

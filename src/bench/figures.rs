@@ -1,6 +1,6 @@
 //! Figures of a record: one for each table that asks for one.
 
-use super::cells::Pivot;
+use super::cells::{Cell, Pivot};
 use super::pivot::{pivot, rows_of};
 use super::record::{Record, Row};
 use super::remarks::named;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// ending selects the format: `svg`, `png` or `pdf`.
 pub fn draw(record: &Record, folder: &Path, ending: &str, style: Style) -> Result<Vec<(String, PathBuf)>> {
     let mut drawn = Vec::new();
-    for (index, table) in record.study.tables.iter().enumerate() {
+    for (index, table) in record.tables().iter().enumerate() {
         let Some(figure) = figure(record, table) else { continue };
         let file = folder.join(format!("{}-{}.{ending}", record.study.name, index + 1));
         figure.draw(style, &file)?;
@@ -40,7 +40,9 @@ pub fn figure(record: &Record, table: &Table) -> Option<Figure> {
     }
     let values = || pivots.iter().flat_map(|pivot| &pivot.cells).flatten().filter_map(|cell| cell.value);
     let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
-    let logarithmic = least > 0.0 && most > FLAT * least;
+    let spreads = pivots.iter().flat_map(|pivot| &pivot.cells).flatten().filter_map(|cell| cell.spread);
+    let longest = spreads.map(|[_, high]| high).fold(0.0, f64::max);
+    let logarithmic = least > 0.0 && (most > FLAT * least || longest > SHORT * most);
     let content = |pivot: &Pivot| match plot {
         Plot::Bars => bars(pivot, table, logarithmic),
         Plot::Curves => curves(pivot, table),
@@ -48,14 +50,20 @@ pub fn figure(record: &Record, table: &Table) -> Option<Figure> {
         Plot::Roofline => roofline(record, table),
     };
     let has_value = |pivot: &&Pivot| pivot.cells.iter().flatten().any(|cell| cell.value.is_some());
-    let panels: Vec<Panel> = pivots
+    let mut panels: Vec<Panel> = pivots
         .iter()
         .filter(has_value)
         .map(|pivot| Panel { title: panel_title(pivot, table, apart), content: content(pivot) })
         .collect();
+    // The note names the machine.
+    if let ([only], Some("device"), false) = (&mut panels[..], table.panels.as_deref(), apart) {
+        only.title.clear();
+    }
     if panels.is_empty() {
         return None;
     }
+    let has_spread = |cell: &Cell| cell.value.is_some() && cell.spread.is_some();
+    let has_spreads = plot == Plot::Bars && pivots.iter().flat_map(|p| &p.cells).flatten().any(has_spread);
     let title = match &pivots[..] {
         // The title of the table names the gain.
         [first, ..] if gain => capitalised(&first.quantity),
@@ -63,7 +71,7 @@ pub fn figure(record: &Record, table: &Table) -> Option<Figure> {
     };
     Some(Figure {
         title,
-        note: note(record, table, pivots.first().and_then(|pivot| pivot.caveat)),
+        note: note(record, table, pivots.first().and_then(|pivot| pivot.caveat), has_spreads),
         panels,
         columns: None,
         own_ranges: false,
@@ -75,8 +83,11 @@ fn capitalised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The ratio of the largest to the smallest bar from which the axis is logarithmic: smaller bars would be flat.
+/// The ratio of the largest to the smallest value from which the axis is logarithmic, with dots: smaller bars would be flat.
 const FLAT: f64 = 30.0;
+
+/// The ratio of the longest error bar to the largest value from which the axis is logarithmic, too.
+const SHORT: f64 = 1.5;
 
 /// Most series that one panel of bars shows side by side.
 const SERIES: usize = 9;
@@ -89,7 +100,7 @@ fn rows_apart(pivot: &Pivot) -> Vec<Pivot> {
         quantity: pivot.quantity.clone(),
         caveat: pivot.caveat,
         rows: columns().cloned().collect(),
-        columns: vec!["measured".to_owned()],
+        columns: vec![String::new()],
         cells: pivot.cells[index].iter().map(|cell| vec![cell.clone()]).collect(),
         ceilings: vec![pivot.ceilings[index]; pivot.columns.len()],
         remarks: Vec::new(),
@@ -101,13 +112,16 @@ fn rows_apart(pivot: &Pivot) -> Vec<Pivot> {
 fn panel_title(pivot: &Pivot, table: &Table, apart: bool) -> String {
     match (&pivot.panel, &table.panels) {
         (Some(panel), _) if apart => panel.clone(),
+        (Some(panel), Some(field)) if field == "device" => {
+            if panel == "cuda" { "GPU" } else { "CPU" }.to_owned()
+        }
         (Some(panel), Some(field)) => named(field, panel),
         _ => String::new(),
     }
 }
 
 /// Returns the machine, the precision and the stand-ins of the rows of a table.
-fn note(record: &Record, table: &Table, caveat: Option<&str>) -> String {
+fn note(record: &Record, table: &Table, caveat: Option<&str>, has_spreads: bool) -> String {
     let rows = rows_of(record, table);
     let mut devices: Vec<String> = Vec::new();
     let mut precisions: Vec<&str> = Vec::new();
@@ -131,6 +145,9 @@ fn note(record: &Record, table: &Table, caveat: Option<&str>) -> String {
         parts.push("one triangle of symmetric matrices, as their files store them".to_owned());
     }
     parts.extend(caveat.map(str::to_owned));
+    if has_spreads {
+        parts.push("error bars: shortest and longest sample".to_owned());
+    }
     parts.join("; ")
 }
 
@@ -140,42 +157,25 @@ fn columns_of(pivot: &Pivot, table: &Table) -> Vec<String> {
 }
 
 fn bars(pivot: &Pivot, table: &Table, logarithmic: bool) -> Content {
-    let column = |index: usize| pivot.cells.iter().map(|row| row[index].value).collect::<Vec<_>>();
     let columns = columns_of(pivot, table);
-    let mut series: Vec<BarSeries> = columns
-        .iter()
-        .enumerate()
-        .map(|(index, name)| BarSeries {
+    let series = columns.iter().enumerate().map(|(index, name)| {
+        let of =
+            |value: &dyn Fn(&Cell) -> Option<f64>| pivot.cells.iter().map(|row| value(&row[index])).collect();
+        BarSeries {
             name: name.clone(),
-            values: column(index),
-            low: vec![],
-            high: vec![],
-        })
-        .collect();
-    // With one column, the bars are named by the rows.
-    let mut groups: Vec<String> = pivot.rows.iter().map(|name| named(&table.rows, name)).collect();
-    if let [only] = &mut series[..]
-        && groups.len() > 1
-        && groups.len() <= SERIES
-    {
-        let values = std::mem::take(&mut only.values);
-        let named = groups.iter().zip(values);
-        series = named
-            .map(|(name, value)| BarSeries {
-                name: name.clone(),
-                values: vec![value],
-                low: vec![],
-                high: vec![],
-            })
-            .collect();
-        groups = columns;
-    }
+            values: of(&|cell| cell.value),
+            low: of(&|cell| cell.spread.map(|[low, _]| low)),
+            high: of(&|cell| cell.spread.map(|[_, high]| high)),
+        }
+    });
+    // Some methods have no value in any group.
+    let series = series.filter(|series| series.values.iter().any(Option::is_some)).collect();
+    let groups = pivot.rows.iter().map(|name| named(&table.rows, name)).collect();
     let ceiling = pivot
         .ceilings
         .iter()
         .any(Option::is_some)
-        .then(|| Ceiling { name: "stream over as many bytes".to_owned(), values: pivot.ceilings.clone() });
-    let ceiling = ceiling.filter(|ceiling| ceiling.values.len() == groups.len());
+        .then(|| Ceiling { name: "measured stream".to_owned(), values: pivot.ceilings.clone() });
     let line_at = match (table.over.is_empty(), table.show) {
         (false, Show::Speedup) => Some(1.0),
         (false, Show::Percent) => Some(100.0),
@@ -206,10 +206,13 @@ fn curves(pivot: &Pivot, table: &Table) -> Content {
     };
     let mut series = Vec::new();
     for (index, name) in names.iter().map(|name| named(of_series, name)).enumerate() {
-        series.push(CurveSeries { name: name.clone(), points: points(index, false), reference: false });
         let study = points(index, true);
+        let own =
+            CurveSeries { name: name.clone(), points: points(index, false), reference: false, of: None };
+        series.push(own);
         if !study.is_empty() {
-            series.push(CurveSeries { name: format!("{name}, the study"), points: study, reference: true });
+            let (of, name) = (Some(name.clone()), format!("{name}, study"));
+            series.push(CurveSeries { name, points: study, reference: true, of });
         }
     }
     series.retain(|series| !series.points.is_empty());
@@ -224,9 +227,15 @@ fn heat(pivot: &Pivot, table: &Table) -> Content {
         _ => None,
     };
     let values = pivot.cells.iter().map(|row| row.iter().map(|cell| cell.value).collect()).collect();
+    // Numbers are values of a quantity, which the axis names.
+    let are_numbers = |names: &[String]| names.iter().all(|name| name.parse::<f64>().is_ok());
+    let quantity =
+        |names: &[String], field: &String| if are_numbers(names) { field.clone() } else { String::new() };
     Content::HeatMap(HeatMap {
-        rows: pivot.rows.iter().map(|name| named(&table.rows, name)).collect(),
-        columns: columns_of(pivot, table),
+        row_quantity: quantity(&pivot.rows, &table.rows),
+        column_quantity: quantity(&pivot.columns, &table.columns),
+        rows: pivot.rows.clone(),
+        columns: pivot.columns.clone(),
         values,
         quantity: pivot.quantity.clone(),
         logarithmic: true,

@@ -11,11 +11,15 @@ mod cases;
 mod cells;
 mod check;
 mod compare;
+mod defaults;
 #[cfg(feature = "plot")]
 mod figures;
 mod machine;
+mod named;
 mod pivot;
+mod plan;
 mod product;
+mod quantity;
 mod record;
 mod remarks;
 mod resume;
@@ -28,11 +32,13 @@ mod text;
 
 pub use cases::Case;
 pub use cells::{Cell, Pivot};
-pub use compare::{Comparison, Moved, compare};
+pub use compare::{Alone, Comparison, Moved, compare};
 #[cfg(feature = "plot")]
 pub use figures::draw;
 pub use machine::Machine;
+pub use named::studies;
 pub use pivot::pivot;
+pub use plan::{ITERATIONS, Plan, PlannedSweep, STEPS, plan};
 pub use record::{LeftOut, Record, Row, Spread};
 pub use run::{Progress, run};
 pub use settings::Settings;

@@ -1,9 +1,10 @@
 //! Tables of a record: one value for each combination of two fields.
 
 use super::cells::{Cell, Pivot};
+use super::quantity::quantity;
 use super::record::{Record, Row};
-use super::remarks::{others, remarks};
-use super::study::{Show, Statistic, Table, Value};
+use super::remarks::remarks;
+use super::study::{Show, Statistic, Table, Value, What};
 use std::collections::BTreeMap;
 
 /// Returns whether a pattern matches: alternatives separated by `|`, each possibly with `*` at its end.
@@ -66,7 +67,7 @@ pub fn pivot(record: &Record, table: &Table) -> Vec<Pivot> {
                 _ => true,
             };
             let pivot = maker.panel(&rows.iter().filter(within).copied().collect::<Vec<_>>(), panel.clone());
-            let pivot = Pivot { remarks: remarks(&pivot, table), caveat, ..pivot };
+            let pivot = Pivot { remarks: remarks(&pivot, table, &record.study.labels), caveat, ..pivot };
             labelled(pivot, &record.study.labels)
         })
         .filter(|pivot| !pivot.rows.is_empty() && !pivot.columns.is_empty())
@@ -192,55 +193,9 @@ impl Maker<'_> {
 
     /// Returns the quantity with its unit, and the factor from seconds; the same for all panels.
     fn unit(&self) -> (String, f64) {
-        let (table, rows) = (self.table, self.rows);
-        let mut name = match (&table.value, table.over.is_empty(), table.show) {
-            (_, false, show) => {
-                let other = others(&table.over);
-                let name = match (show, &table.value) {
-                    (Show::Speedup, Value::Bandwidth) => format!("times the GB/s of {other}"),
-                    (Show::Percent, Value::Bandwidth) => format!("GB/s in percent of {other}"),
-                    (Show::Gain, Value::Bandwidth) => format!("gain of GB/s in percent of {other}"),
-                    (Show::Efficiency, _) => format!("speed of a thread in percent of {other}"),
-                    (Show::Speedup, _) => format!("times as fast as {other}"),
-                    (Show::Percent, _) => format!("speed in percent of {other}"),
-                    (Show::Gain, _) => format!("time saved in percent of {other}"),
-                };
-                return (name, 1.0);
-            }
-            (Value::Gflops, ..) => return ("GFLOP/s".to_owned(), 1.0),
-            (Value::Bandwidth, ..) => return ("GB/s".to_owned(), 1.0),
-            (Value::PercentOfStream, ..) => return ("percent of the measured stream".to_owned(), 1.0),
-            (Value::Iterations, ..) => return ("iterations".to_owned(), 1.0),
-            (Value::Registers, ..) => return ("registers of a thread".to_owned(), 1.0),
-            (Value::Resident, ..) => return ("blocks that fit a multiprocessor".to_owned(), 1.0),
-            (Value::Blocks, ..) => return ("blocks launched".to_owned(), 1.0),
-            (Value::Workers, ..) => return ("threads with work".to_owned(), 1.0),
-            (Value::Contention, ..) => return ("threads that add to one sum".to_owned(), 1.0),
-            (Value::Speedup, ..) => return ("times as fast".to_owned(), 1.0),
-            (Value::Best(field), ..) => return (format!("{field} of the fastest"), 1.0),
-            (Value::Cold, ..) => "with cold caches".to_owned(),
-            (Value::Dot, ..) => "with a dot product".to_owned(),
-            (Value::Build, ..) => "to build the operator".to_owned(),
-            (Value::Total, ..) => "for the whole solve".to_owned(),
-            (Value::Time, ..) if table.products > 1 => format!("for {} products", table.products),
-            (Value::Time, ..) => match rows.first().map(|row| row.what) {
-                None | Some(super::study::What::Product) => "for a product".to_owned(),
-                _ => "for an iteration".to_owned(),
-            },
-        };
-        let mut times: Vec<f64> = rows.iter().filter_map(|row| self.time(row)).collect();
-        times.sort_by(f64::total_cmp);
-        let middle = times.get(times.len() / 2).copied().unwrap_or(1.0) * table.products as f64;
-        // The study's values are in the unit that they have in its tables.
-        let (unit, factor) = match middle {
-            _ if !table.study.is_empty() && table.products > 1 => ("s", 1.0),
-            _ if !table.study.is_empty() => ("ms", 1e3),
-            time if time < 1e-3 => ("us", 1e6),
-            time if time < 1.0 => ("ms", 1e3),
-            _ => ("s", 1.0),
-        };
-        name = format!("{unit} {name}");
-        (name, factor * table.products as f64)
+        let what = self.rows.first().map_or(What::Product, |row| row.what);
+        let times = self.rows.iter().filter_map(|row| self.time(row)).collect();
+        quantity(self.table, what, times, &self.record.study.labels)
     }
 
     /// Makes a cell of its cases, of which the fastest counts.
@@ -256,20 +211,47 @@ impl Maker<'_> {
         if let Value::Best(field) = &self.table.value {
             return Cell { word: parameter(fastest, field), study, ..Cell::default() };
         }
-        let value = match &self.table.value {
-            _ if self.is_compared() => self.compared(fastest, time),
-            Value::Gflops => Some(fastest.useful_flops() as f64 / time / 1e9).filter(|&v| v > 0.0),
-            Value::Bandwidth => Some(fastest.gigabytes_per_second(time)).filter(|&v| v > 0.0),
-            Value::PercentOfStream => fastest.stream.map(|s| 100.0 * fastest.gigabytes_per_second(time) / s),
-            Value::Iterations => fastest.iterations.map(|n| n as f64),
-            Value::Registers => fastest.registers.map(f64::from),
-            Value::Resident => fastest.resident.map(f64::from),
-            Value::Blocks => fastest.blocks.map(f64::from),
-            Value::Workers => threads(fastest).map(|threads| threads - threads % VALUES),
-            Value::Contention => threads(fastest).map(|threads| (threads / VALUES).floor() * VALUES.sqrt()),
+        let value = self.value(fastest, time, factor, |_, base| base);
+        Cell { value, spread: self.spread(fastest, factor), study, ..Cell::default() }
+    }
+
+    /// Returns the value of a case for one of its times. `base` chooses the time of the case that it is compared with, given that
+    /// case and its time.
+    fn value(&self, row: &Row, time: f64, factor: f64, base: impl Fn(&Row, f64) -> f64) -> Option<f64> {
+        match &self.table.value {
+            _ if self.is_compared() => self.compared(row, time, base),
+            Value::Gflops => Some(row.useful_flops() as f64 / time / 1e9).filter(|&v| v > 0.0),
+            Value::Bandwidth => Some(row.gigabytes_per_second(time)).filter(|&v| v > 0.0),
+            Value::PercentOfStream => row.stream.map(|s| 100.0 * row.gigabytes_per_second(time) / s),
+            Value::Iterations => row.iterations.map(|n| n as f64),
+            Value::Registers => row.registers.map(f64::from),
+            Value::Resident => row.resident.map(f64::from),
+            Value::Blocks => row.blocks.map(f64::from),
+            Value::Workers => threads(row).map(|threads| threads - threads % VALUES),
+            Value::Contention => threads(row).map(|threads| (threads / VALUES).floor() * VALUES.sqrt()),
             _ => Some(time * factor),
+        }
+    }
+
+    /// Returns the values of the shortest and the longest sample, the smaller one first; for a comparison the least and the greatest
+    /// that the samples of both cases allow.
+    fn spread(&self, row: &Row, factor: f64) -> Option<[f64; 2]> {
+        let [min, max] = self.ends(row)?;
+        let other =
+            |pick: usize| move |other: &Row, base: f64| self.ends(other).map_or(base, |ends| ends[pick]);
+        let (a, b) = (self.value(row, min, factor, other(1))?, self.value(row, max, factor, other(0))?);
+        Some([a.min(b), a.max(b)]).filter(|[low, high]| low < high)
+    }
+
+    /// Returns the shortest and the longest sample of the times that the table shows; none if there are no two samples.
+    fn ends(&self, row: &Row) -> Option<[f64; 2]> {
+        let spread = match self.table.value {
+            Value::Cold => row.cold_seconds,
+            Value::Dot => row.dot_seconds,
+            Value::Build | Value::Total => None,
+            _ => row.seconds,
         };
-        Cell { value, study, ..Cell::default() }
+        spread.filter(|spread| spread.samples > 1).map(|spread| [spread.min, spread.max])
     }
 
     /// Returns the fastest of the cases that a case is compared with, and its time; none if none of them was measured.
@@ -298,8 +280,9 @@ impl Maker<'_> {
     }
 
     /// Returns the comparison of a case with the case that it refers to: of bandwidths if the table is of bandwidths, else of times.
-    fn compared(&self, row: &Row, time: f64) -> Option<f64> {
-        let (other, base) = self.other(row)?;
+    fn compared(&self, row: &Row, time: f64, base: impl Fn(&Row, f64) -> f64) -> Option<f64> {
+        let (other, own) = self.other(row)?;
+        let base = base(other, own);
         let of_bandwidth = self.table.value == Value::Bandwidth;
         let ratio = match of_bandwidth {
             true => row.gigabytes_per_second(time) / other.gigabytes_per_second(base),

@@ -25,7 +25,7 @@ const ROUND_SECONDS: f64 = 0.1;
 /// Sizes of streams for each power of two: bytes are compared with a stream over as many bytes, to within 9 %, and never more.
 const SIZES: f64 = 8.0;
 /// Bytes of operators that take turns; the operators of larger groups are measured in several groups.
-const TURNS: u64 = 6 << 30;
+pub(super) const TURNS: u64 = 6 << 30;
 
 /// An operator with the samples of its times.
 struct Runner<D: Pick<T>, T: Scalar> {
@@ -220,15 +220,9 @@ impl<D: Pick<T>, T: Scalar> Runner<D, T> {
             self.one = self.timer.seconds(Timed::Plain, 2)?;
         }
         let one = self.one;
-        let at_once = D::BATCH.min(PRODUCTS);
-        let most = ((ROUND_SECONDS / one) as usize).max(1);
-        let enough = ((SECONDS / one).clamp(1.0, 1000.0) as usize * at_once).min(most);
-        let within = protocol.seconds.map_or(usize::MAX, |limit| ((limit / one) as usize).max(1));
-        self.each =
-            protocol.products.unwrap_or(if protocol.samples.is_some() { 1 } else { enough }).min(within);
-        let least = if one < ROUND_SECONDS { *SAMPLES.start() } else { 1 };
-        let by_time = (most / self.each).clamp(least, *SAMPLES.end());
-        let samples = protocol.samples.unwrap_or(by_time);
+        let samples;
+        (self.each, samples) = counts(protocol, one, D::BATCH);
+        let most = most_products(one);
         let Runner { timer, plain, dot, cold, each, row, .. } = self;
         for _ in (0..samples).take_while(goes_on) {
             plain.push(sample::<D, T>(timer, Timed::Plain, *each)?);
@@ -246,6 +240,23 @@ impl<D: Pick<T>, T: Scalar> Runner<D, T> {
         }
         Ok(())
     }
+}
+
+/// Returns the most products of this time in one round.
+fn most_products(one: f64) -> usize {
+    ((ROUND_SECONDS / one) as usize).max(1)
+}
+
+/// Returns the products of a sample, and the samples of a round, of products that take `one` second each on a device that runs
+/// `batch` of them without the host.
+pub(super) fn counts(protocol: &Protocol, one: f64, batch: usize) -> (usize, usize) {
+    let most = most_products(one);
+    let enough = ((SECONDS / one).clamp(1.0, 1000.0) as usize * batch.min(PRODUCTS)).min(most);
+    let within = protocol.seconds.map_or(usize::MAX, |limit| ((limit / one) as usize).max(1));
+    let each = protocol.products.unwrap_or(if protocol.samples.is_some() { 1 } else { enough }).min(within);
+    let least = if one < ROUND_SECONDS { *SAMPLES.start() } else { 1 };
+    let by_time = (most / each).clamp(least, *SAMPLES.end());
+    (each, protocol.samples.unwrap_or(by_time))
 }
 
 /// Times products, and lets a GPU rest as long as it worked.

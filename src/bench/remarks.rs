@@ -11,7 +11,7 @@ const RANKED: [&str; 4] = ["backend", "family", "label", "program"];
 const MARGIN: f64 = 1.05;
 
 /// Says where a panel and the publication differ in what is faster.
-pub(super) fn remarks(pivot: &Pivot, table: &Table) -> Vec<String> {
+pub(super) fn remarks(pivot: &Pivot, table: &Table, labels: &BTreeMap<String, String>) -> Vec<String> {
     // What differs, the field by whose values places are named, and the places.
     let mut said: Vec<(String, &str, Vec<String>)> = Vec::new();
     let mut say = |what: String, field, place: Option<&str>| {
@@ -28,7 +28,7 @@ pub(super) fn remarks(pivot: &Pivot, table: &Table) -> Vec<String> {
     } else {
         for (name, cells) in pivot.rows.iter().zip(&pivot.cells) {
             for (column, cell) in pivot.columns.iter().zip(cells) {
-                if let Some(what) = against(cell, table) {
+                if let Some(what) = against(cell, table, labels) {
                     let by_column = (&table.columns, column, &table.rows, name);
                     let by_row = (&table.rows, name, &table.columns, column);
                     let (field, subject, other, place) =
@@ -119,7 +119,7 @@ fn orders(ranked: &Ranked) -> Vec<String> {
 }
 
 /// Says whether a case is faster than the case that it is compared with, if the study has it the other way round.
-fn against(cell: &Cell, table: &Table) -> Option<String> {
+fn against(cell: &Cell, table: &Table, labels: &BTreeMap<String, String>) -> Option<String> {
     let ratio = |value: f64| match (table.show, &table.value) {
         (Show::Speedup, _) => value,
         (Show::Percent | Show::Efficiency, _) => value / 100.0,
@@ -130,7 +130,7 @@ fn against(cell: &Cell, table: &Table) -> Option<String> {
     if table.over.is_empty() {
         return None;
     }
-    let other = others(&table.over);
+    let other = others(&table.over, labels);
     match () {
         () if here > MARGIN && there * MARGIN < 1.0 => {
             Some(format!("faster than {other}, in the study slower"))
@@ -147,18 +147,25 @@ pub(super) fn named(field: &str, value: &str) -> String {
     if value.parse::<f64>().is_ok() { format!("{field} {value}") } else { value.to_owned() }
 }
 
-/// Names the cases that others are compared with.
-pub(super) fn others(over: &BTreeMap<String, String>) -> String {
+/// Names the cases that others are compared with, as the labels of the study call them.
+pub(super) fn others(over: &BTreeMap<String, String>, labels: &BTreeMap<String, String>) -> String {
     let kept = over.iter().find(|(field, pattern)| **pattern == format!("{{{field}}}"));
     let Some((field, pattern)) = over.iter().find(|other| Some(*other) != kept) else { return String::new() };
     if kept.is_some() {
         return format!("the same kernel with {field}={pattern}");
     }
-    let several = pattern.contains(['*', '|']);
-    let own = pattern.replace("{backend}", "its own ").replace(" | ", ", ");
-    match field.as_str() {
-        "backend" | "family" if several => format!("the fastest of {own}"),
-        "backend" | "family" => own,
-        _ => format!("{field} {own}"),
+    let label = |name: &str| labels.get(name).map_or(name, String::as_str).to_owned();
+    let names: Vec<String> =
+        pattern.split('|').map(|name| label(name.trim().trim_end_matches('*'))).collect();
+    if !["backend", "family"].contains(&field.as_str()) {
+        return format!("{field} {}", names.join(", "));
+    }
+    match &names[..] {
+        [name] if name.starts_with("{backend}") => {
+            format!("its variant {}", name.trim_start_matches("{backend}").trim_start_matches('-'))
+        }
+        [name] if pattern.contains('*') => format!("the fastest {name}"),
+        [name] => name.clone(),
+        names => format!("the fastest of {}", names.join(", ")),
     }
 }

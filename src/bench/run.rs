@@ -97,7 +97,8 @@ pub fn run(study: &Study, settings: &Settings, on_progress: &mut dyn FnMut(&Prog
 }
 
 impl Settings {
-    fn asks_for(&self, row: &Row) -> bool {
+    /// Returns whether a case is of the sweeps and the device that were asked for.
+    pub(super) fn asks_for(&self, row: &Row) -> bool {
         self.asks_for_sweep(&row.sweep) && self.asks_for_device(&row.device)
     }
 

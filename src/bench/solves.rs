@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Solves of a case without a fixed number of samples.
-const SOLVES: usize = 3;
+pub(super) const SOLVES: usize = 3;
 /// No further solve begins after this many seconds.
-const SECONDS: f64 = 20.0;
+pub(super) const SECONDS: f64 = 20.0;
 
 /// What one solve measured.
 struct Solved {

@@ -145,7 +145,7 @@ pub fn markdown(record: &Record) -> String {
             stand_ins.join(", ")
         ));
     }
-    let tables: Vec<String> = study.tables.iter().map(|table| one(record, table)).collect();
+    let tables: Vec<String> = record.tables().iter().map(|table| one(record, table)).collect();
     text.push_str(&tables.join("\n"));
     if !record.left_out.is_empty() {
         text.push_str("\n## Left out\n\n");

@@ -3,12 +3,16 @@
 pub(super) mod args;
 
 use super::flags::bad;
+use super::progress::bytes;
 use super::{interrupt, layout, print, progress};
-use crate::bench::{Comparison, Moved, Progress, Record, Settings, Study, compare, csv, draw, markdown, run};
-use crate::device::cuda;
+use crate::bench::{
+    Alone, Comparison, ITERATIONS, Moved, Plan, Progress, Record, STEPS, Settings, Study, compare, csv, draw,
+    markdown, plan, run, studies,
+};
 use crate::error::{Error, Result};
 use crate::plot::Style;
 use crate::spelling::{did_you_mean, nearest};
+use crate::text::duration;
 use args::BenchArgs;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
@@ -23,12 +27,15 @@ pub(super) fn run_bench(args: &BenchArgs) -> Result<bool> {
     if let [before, after] = &args.compare[..] {
         let found = compare(&Record::read(before)?, &Record::read(after)?);
         print(&differences(&found))?;
-        return Ok(found.slower.is_empty() && found.broken.is_empty());
+        return Ok(found.common > 0 && found.slower.is_empty() && found.broken.is_empty());
     }
-    args.studies.iter().try_for_each(|file| check_file(file))?;
+    let sources = match (&args.from, args.studies.is_empty()) {
+        (Some(record), true) => vec![Source::Record(record.clone())],
+        _ => args.studies.iter().map(|name| source(name)).collect::<Result<_>>()?,
+    };
     let mut complete = true;
-    for file in &args.studies {
-        match one(args, file)? {
+    for source in sources {
+        match one(args, source)? {
             Outcome::Measured(some) => complete &= some,
             Outcome::Stopped => return Ok(false),
         }
@@ -36,29 +43,45 @@ pub(super) fn run_bench(args: &BenchArgs) -> Result<bool> {
     Ok(complete)
 }
 
-/// Refuses a study that is no file, and names similar files.
-fn check_file(file: &Path) -> Result<()> {
+/// What tables and figures are made of.
+enum Source {
+    /// A study of the project.
+    Named(Study),
+    /// The file of a study.
+    File(PathBuf),
+    /// The file of a record.
+    Record(PathBuf),
+}
+
+/// Returns the file of a study or a record, or else the study of the project with this name. Any other name is an error with similar
+/// names.
+fn source(file: &Path) -> Result<Source> {
     if file.is_file() {
-        return Ok(());
+        let is_record = file.extension().is_some_and(|ending| ending == "json");
+        return Ok(if is_record { Source::Record(file.to_owned()) } else { Source::File(file.to_owned()) });
     }
-    let folders = [file.parent().unwrap_or(Path::new("")), Path::new("configs/bench")];
+    if let Some(study) = file.to_str().and_then(Study::named) {
+        return study.map(Source::Named);
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let ending = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "toml" || ending == "json");
-    let listed = folders.iter().flat_map(|folder| {
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).filter(ending)
-    });
-    let mut paths: Vec<String> =
-        listed.map(|path| path.strip_prefix(".").unwrap_or(&path).display().to_string()).collect();
-    paths.sort_unstable();
-    paths.dedup();
+    let listed = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files =
+        listed.filter(ending).map(|path| path.strip_prefix(".").unwrap_or(&path).display().to_string());
+    let mut names: Vec<String> = studies().map(str::to_owned).chain(files).collect();
+    names.sort_unstable();
     let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let stems: Vec<String> = paths.iter().map(|path| stem(Path::new(path))).collect();
+    let stems: Vec<String> = names.iter().map(|name| stem(Path::new(name))).collect();
     let near = nearest(&stem(file), stems.iter().map(String::as_str));
-    let is_near = |path: &&String| near.contains(&stem(Path::new(path)).as_str());
-    let near: Vec<&str> = paths.iter().filter(is_near).map(String::as_str).collect();
+    let near: Vec<&str> = names
+        .iter()
+        .filter(|name| near.contains(&stem(Path::new(name)).as_str()))
+        .map(String::as_str)
+        .collect();
     let reason = format!(
-        "there is no such file; {}name a study (.toml, as in configs/bench) or a record (.json)",
-        did_you_mean(&near)
+        "it is neither a file nor a study of the project; {}name a study (.toml), a record (.json), or one of {}",
+        did_you_mean(&near),
+        studies().collect::<Vec<_>>().join(", ")
     );
     Err(bad("STUDY", file.display(), reason))
 }
@@ -72,25 +95,30 @@ enum Outcome {
 }
 
 /// Measures one study, or takes the measurements of a record, and writes tables and figures.
-fn one(args: &BenchArgs, file: &Path) -> Result<Outcome> {
+fn one(args: &BenchArgs, source: Source) -> Result<Outcome> {
     let style = Style { dark: args.dark, width: args.width };
     style.check().map_err(|reason| bad("--width", args.width.unwrap_or(0.0), reason))?;
     let mut stopped = false;
-    let mut record = if file.extension().is_some_and(|ending| ending == "json") {
-        Record::read(file)?
-    } else {
-        let study = Study::read(file)?;
-        check_sweeps(args, &study)?;
-        if args.dry_run {
-            print(&plan(args, &study))?;
-            return Ok(Outcome::Measured(true));
-        }
-        match &args.from {
-            Some(record) => Record::read(record)?.with_study(study),
-            None => {
-                let record = measure(args, &study)?;
-                stopped = record.unfinished > 0;
-                record
+    let study = match source {
+        Source::Named(study) => Ok(study),
+        Source::File(file) => Study::read(&file).map(Ok)?,
+        Source::Record(file) => Err(file),
+    };
+    let mut record = match study {
+        Err(file) => Record::read(&file)?,
+        Ok(study) => {
+            check_sweeps(args, &study)?;
+            if args.dry_run {
+                print(&planned(&study, &plan(&study, &settings(args, &study)?)?))?;
+                return Ok(Outcome::Measured(true));
+            }
+            match &args.from {
+                Some(record) => Record::read(record)?.with_study(study),
+                None => {
+                    let record = measure(args, &study)?;
+                    stopped = record.unfinished > 0;
+                    record
+                }
             }
         }
     };
@@ -164,37 +192,52 @@ fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).map_err(|source| Error::Io { action: "write", path: path.to_owned(), source })
 }
 
-/// Describes what a run would measure.
-fn plan(args: &BenchArgs, study: &Study) -> String {
-    let cases = study.cases(&args.only);
-    let mut text = format!("{}: {}\n", study.title, plural(cases.len(), "case"));
-    for sweep in &study.sweeps {
-        let of_sweep: Vec<_> = cases.iter().filter(|case| case.row.sweep == sweep.name).collect();
-        let mut matrices: Vec<&str> = of_sweep.iter().map(|case| case.row.measured.as_str()).collect();
-        matrices.dedup();
-        let line = format!("{} on {}", plural(of_sweep.len(), "case"), matrices.join(", "));
+/// Describes what a run would measure, and what it would take.
+fn planned(study: &Study, plan: &Plan) -> String {
+    let mut text = format!("{}: {}\n", study.title, plural(plan.cases(), "case"));
+    for sweep in &plan.sweeps {
+        let time =
+            if sweep.seconds > 0.0 { format!(", about {}", duration(sweep.seconds)) } else { String::new() };
+        let line = format!("{} on {}{time}", plural(sweep.cases, "case"), sweep.matrices.join(", "));
         text.push_str(&layout::wrapped(&format!("  {:<16} ", sweep.name), &line));
     }
-    let on_gpu = cases.iter().filter(|case| case.row.device == "cuda").count();
-    if let (1.., Err(reason)) = (on_gpu, cuda::usable(0)) {
-        let line = format!("{} on a GPU would be left out: {reason}", plural(on_gpu, "case"));
+    if plan.kept > 0 {
+        text.push_str(&format!("{} in the record already\n", plural(plan.kept, "case")));
+    }
+    if let Some((cases, reason)) = &plan.left_out {
+        let line = format!("{} on a GPU would be left out: {reason}", plural(*cases, "case"));
         text.push_str(&layout::wrapped("", &line));
+    }
+    if plan.largest.is_some() {
+        let solves = format!(
+            "; a solve by CG is counted with {ITERATIONS} iterations, and a Markov chain with {STEPS}, which depend on the matrix"
+        );
+        let solves = if plan.assumes_iterations { solves } else { String::new() };
+        let time = format!(
+            "about {}, estimated from the sizes of the matrices and the measured bandwidth of this machine{solves}",
+            duration(plan.seconds())
+        );
+        text.push_str(&layout::wrapped("time    ", &time));
+        let gpu = if plan.gpu > 0 { format!(", and {} on the GPU", bytes(plan.gpu)) } else { String::new() };
+        let of = plan.largest.as_deref().unwrap_or_default();
+        let memory = format!("at most about {}{gpu}; {of} needs most", bytes(plan.host));
+        text.push_str(&layout::wrapped("memory  ", &memory));
+    }
+    if !plan.unknown.is_empty() {
+        let line = format!("the sizes of {} are not known before they are read", plan.unknown.join(", "));
+        text.push_str(&layout::wrapped("unknown ", &line));
     }
     text
 }
 
-fn measure(args: &BenchArgs, study: &Study) -> Result<Record> {
-    std::fs::create_dir_all(&args.output).map_err(|source| Error::Io {
-        action: "create",
-        path: args.output.clone(),
-        source,
-    })?;
+/// Returns what to run, and where the record is.
+fn settings(args: &BenchArgs, study: &Study) -> Result<Settings> {
     let device = match args.device.as_str() {
         "all" => None,
         "cpu" | "cuda" => Some(args.device.clone()),
         other => return Err(bad("--device", other, "it is cpu, cuda or all")),
     };
-    let settings = Settings {
+    Ok(Settings {
         device,
         sweeps: args.only.clone(),
         file: Some(args.output.join(format!("{}.json", study.name))),
@@ -203,7 +246,16 @@ fn measure(args: &BenchArgs, study: &Study) -> Result<Record> {
         matrix: None,
         command: command(),
         cancel: interrupt::catch(),
-    };
+    })
+}
+
+fn measure(args: &BenchArgs, study: &Study) -> Result<Record> {
+    std::fs::create_dir_all(&args.output).map_err(|source| Error::Io {
+        action: "create",
+        path: args.output.clone(),
+        source,
+    })?;
+    let settings = settings(args, study)?;
     let bar = ProgressBar::with_draw_target(Some(0), progress::target());
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {msg}") {
         bar.set_style(style);
@@ -216,8 +268,7 @@ fn measure(args: &BenchArgs, study: &Study) -> Result<Record> {
 fn show(bar: &ProgressBar, now: &Progress) {
     bar.set_length(now.total as u64);
     bar.set_position(now.done as u64);
-    let left =
-        now.seconds_left.map_or_else(String::new, |s| format!("about {} left, ", crate::text::duration(s)));
+    let left = now.seconds_left.map_or_else(String::new, |s| format!("about {} left, ", duration(s)));
     bar.set_message(format!("{left}{}", now.case));
 }
 
@@ -232,7 +283,11 @@ fn differences(found: &Comparison) -> String {
         text.push_str(&layout::wrapped("", &format!("Measured in different ways: sweeps {sweeps}.")));
     }
     let moved = found.faster.len() + found.slower.len();
-    text.push_str(&format!("{} cases in both, {moved} moved beyond noise\n", found.common));
+    let others = match found.by_method {
+        0 => String::new(),
+        count => format!("; {count} on other devices or in other sweeps, by the same method"),
+    };
+    text.push_str(&format!("{} cases in both, {moved} moved beyond noise{others}\n", found.common));
     let mut list = |title: &str, all: &[Moved]| {
         if !all.is_empty() {
             text.push_str(&format!("\n{title}\n"));
@@ -249,11 +304,31 @@ fn differences(found: &Comparison) -> String {
     for case in &found.mended {
         text.push_str(&layout::wrapped("works now: ", case));
     }
-    for (title, all) in [("only in the first", &found.only_before), ("only in the second", &found.only_after)]
-    {
-        if !all.is_empty() {
-            text.push_str(&format!("{title}: {} cases\n", all.len()));
-        }
+    for (title, all) in [("first", &found.only_before), ("second", &found.only_after)] {
+        text.push_str(&alone(title, all));
+    }
+    text
+}
+
+/// The most reasons that are listed.
+const REASONS: usize = 12;
+
+/// Lists why cases of one record are not in the other.
+fn alone(title: &str, all: &[Alone]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let cases = all.iter().map(|alone| alone.cases).sum();
+    let mut text = format!("\nonly in the {title}: {}\n", plural(cases, "case"));
+    for Alone { cases, why } in all.iter().take(REASONS) {
+        text.push_str(&layout::wrapped(&format!("  {cases:>5}  "), why));
+    }
+    if let Some(more) = all.get(REASONS..).filter(|more| !more.is_empty()) {
+        text.push_str(&format!(
+            "  {:>5}  {} more reasons\n",
+            more.iter().map(|a| a.cases).sum::<usize>(),
+            more.len()
+        ));
     }
     text
 }

@@ -157,20 +157,18 @@ pub(super) fn tick_label(value: f64, step: f64) -> String {
 pub(super) struct TimeUnit {
     /// Number of units in a second.
     pub per_second: f64,
-    /// The name in full, for the axis.
-    pub name: &'static str,
     /// The symbol.
     pub symbol: &'static str,
 }
 
 /// Returns the unit in which this number of seconds has few digits.
 pub(super) fn time_unit(seconds: f64) -> TimeUnit {
-    let (per_second, name, symbol) = match seconds {
-        s if s >= 0.5 || s <= 0.0 => (1.0, "seconds", "s"),
-        s if s >= 5e-4 => (1e3, "milliseconds", "ms"),
-        _ => (1e6, "microseconds", "µs"),
+    let (per_second, symbol) = match seconds {
+        s if s >= 0.5 || s <= 0.0 => (1.0, "s"),
+        s if s >= 5e-4 => (1e3, "ms"),
+        _ => (1e6, "µs"),
     };
-    TimeUnit { per_second, name, symbol }
+    TimeUnit { per_second, symbol }
 }
 
 /// Formats a duration with three digits and its unit.

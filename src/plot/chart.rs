@@ -1,34 +1,33 @@
-//! Draws a table as lines: the values of several series on a logarithmic axis, over evenly spaced positions.
+//! Draws a table as lines: the values of several series on a logarithmic axis, over evenly spaced positions. The legend is above the
+//! panel.
 
 use super::axis::drawable;
-use super::captions::{fit, fit_names, wrap};
+use super::captions::wrap;
+use super::figure::Key;
 use super::letters::text_width;
 use super::output::write;
-use super::panel::{BELOW, MARK, Stroke};
-use super::scene::{Anchor, FAINT, GREY, GRID, INK, Lettering, PALETTE, Point, Scene};
+use super::panel::BELOW;
+use super::scene::{Anchor, FAINT, GREY, GRID, INK, Lettering, Point, Scene};
 use super::style::Style;
 use crate::error::{Error, Result};
 use serde::Deserialize;
 use std::path::Path;
 
-/// The picture's size in pixels, and the margins around the panel.
-const WIDTH: f64 = 1100.0;
-const HEIGHT: f64 = 520.0;
+/// The picture's width in pixels, the height of the panel as a share of its width with its limits, and the margins around the panel.
+const WIDTH: f64 = 820.0;
+const TALL: f64 = 0.55;
+const HEIGHTS: std::ops::RangeInclusive<f64> = 230.0..=420.0;
 const LEFT: f64 = 84.0;
-const TOP: f64 = 62.0;
+const TOP: f64 = 14.0;
 const EDGE: f64 = 20.0;
 const TITLE: Lettering = Lettering { size: 16.0, bold: true, colour: INK };
 const NOTE: Lettering = Lettering { size: 12.5, bold: false, colour: GREY };
-const LEGEND: Lettering = Lettering { size: 12.5, bold: false, colour: INK };
 const LABEL: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
 const AXIS: Lettering = Lettering { size: 13.0, bold: false, colour: INK };
-const LEGEND_LINE: f64 = 21.0;
-const SWATCH: f64 = 28.0;
-/// Limit for the legend's width.
-const LEGEND_MOST: f64 = 400.0;
-/// In a picture narrower than this, the legend is below the panel; its height without the legend.
-const NARROW: f64 = 640.0;
-const NARROW_HEIGHT: f64 = 400.0;
+/// Width of the lines, and heights of the lines of title and note.
+const LINE: f64 = 1.7;
+const TITLE_LINE: f64 = 21.0;
+const NOTE_LINE: f64 = 17.0;
 /// Distance between lines of position names, which take several lines if one is too narrow.
 const NAME_LINE: f64 = 16.0;
 
@@ -109,60 +108,31 @@ pub fn chart(chart: &Chart, style: Style, path: &Path) -> Result<()> {
     write(style, path, || lay_out(chart, style))
 }
 
-/// The legend of a picture: right of the panel, or below it in a narrow picture.
-struct Legend {
-    names: Vec<String>,
-    width: f64,
-    below: bool,
-}
-
-impl Legend {
-    fn new(chart: &Chart, full: f64) -> Legend {
-        let below = full < NARROW;
-        let most = if below { full - LEFT - EDGE } else { LEGEND_MOST.min(full / 3.0) };
-        let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
-        let names = fit_names(&names, LEGEND, most - SWATCH - 8.0);
-        let widest = names.iter().map(|name| text_width(name, LEGEND)).fold(0.0, f64::max);
-        Legend { names, width: widest + SWATCH + 14.0, below }
-    }
-
-    fn height(&self) -> f64 {
-        self.names.len() as f64 * LEGEND_LINE
-    }
-
-    fn draw(&self, scene: &mut Scene, (x, y): Point) {
-        for (i, name) in self.names.iter().enumerate() {
-            let y = y + i as f64 * LEGEND_LINE;
-            let stroke = Stroke::nth(i, &PALETTE, 1.9);
-            stroke.draw(scene, vec![(x, y), (x + SWATCH, y)]);
-            scene.disc((x + SWATCH / 2.0, y), MARK - 1.0, stroke.colour);
-            scene.text((x + SWATCH + 8.0, y), name.as_str(), LEGEND, Anchor::Start);
-        }
-    }
-}
-
 fn lay_out(chart: &Chart, style: Style) -> Scene {
     let full = style.pixels(WIDTH);
-    let legend = Legend::new(chart, full);
+    let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
+    let key = Key::of_lines(&names, LINE);
     let room = full - 2.0 * EDGE;
-    let notes = wrap(&chart.note, NOTE, room, if style.width.is_some() { 4 } else { 1 });
-    let top = TOP + 17.0 * notes.len().saturating_sub(1) as f64;
-    let beside = if legend.below { 0.0 } else { legend.height() };
-    let height = if legend.below { NARROW_HEIGHT } else { HEIGHT };
-    let bottom = height.max(top + beside + BELOW + 12.0) - BELOW - 12.0;
-    let right = if legend.below { full - EDGE } else { full - EDGE - legend.width - 16.0 };
+    let (titles, notes) = (wrap(&chart.title, TITLE, room, 3), wrap(&chart.note, NOTE, room, 4));
+    let key_top = TOP + TITLE_LINE * titles.len() as f64 + NOTE_LINE * notes.len() as f64;
+    let top = key_top + key.height(room) + 12.0;
+    let right = full - EDGE;
+    let bottom = top + (TALL * (right - LEFT)).clamp(*HEIGHTS.start(), *HEIGHTS.end());
     let step = (right - LEFT) / chart.x.values.len().max(1) as f64;
     let name = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let names: Vec<String> = chart.x.values.iter().map(name).collect();
     let widest = names.iter().map(|name| text_width(name, LABEL) + 8.0).fold(1.0, f64::max);
     let lines = (widest / step).ceil() as usize;
     let below = NAME_LINE * lines.saturating_sub(1) as f64;
-    let foot = bottom + BELOW + 12.0 + below;
-    let mut scene = Scene::new(full, if legend.below { foot + legend.height() } else { foot });
-    scene.text((full / 2.0, 22.0), fit(&chart.title, TITLE, room), TITLE, Anchor::Middle);
-    for (i, note) in notes.into_iter().enumerate() {
-        scene.text((full / 2.0, 43.0 + 17.0 * i as f64), note, NOTE, Anchor::Middle);
+    let mut scene = Scene::new(full, (bottom + BELOW + below).ceil());
+    let mut y = TOP - 4.0;
+    for (lines, lettering, height) in [(titles, TITLE, TITLE_LINE), (notes, NOTE, NOTE_LINE)] {
+        for line in lines {
+            scene.text((full / 2.0, y + height / 2.0), line, lettering, Anchor::Middle);
+            y += height;
+        }
     }
+    key.draw(&mut scene, key_top, room);
     for (position, name) in names.into_iter().enumerate() {
         let (x, line) = (LEFT + step * (position as f64 + 0.5), (position % lines) as f64);
         scene.line(vec![(x, top), (x, bottom)], FAINT, 1.0);
@@ -173,13 +143,12 @@ fn lay_out(chart: &Chart, style: Style) -> Scene {
     }
     scene.text(((LEFT + right) / 2.0, bottom + 35.0 + below), chart.x.name.as_str(), AXIS, Anchor::Middle);
     scene.text_upwards((22.0, (top + bottom) / 2.0), chart.y.as_str(), AXIS);
-    lines_of(&mut scene, chart, (LEFT, top), (right, bottom));
-    legend.draw(&mut scene, if legend.below { (LEFT, foot) } else { (right + 18.0, top + 10.0) });
+    lines_of(&mut scene, chart, &key, (LEFT, top), (right, bottom));
     scene
 }
 
 /// Draws the panel: the scale of the y axis, and the lines with a mark for each value.
-fn lines_of(scene: &mut Scene, chart: &Chart, from: Point, to: Point) {
+fn lines_of(scene: &mut Scene, chart: &Chart, key: &Key, from: Point, to: Point) {
     let step = (to.0 - from.0) / chart.x.values.len().max(1) as f64;
     let across = |position: usize| from.0 + step * (position as f64 + 0.5);
     let values = chart.series.iter().flat_map(|series| series.values.iter().flatten());
@@ -193,16 +162,16 @@ fn lines_of(scene: &mut Scene, chart: &Chart, from: Point, to: Point) {
         scene.text((from.0 - 9.0, y), text, LABEL, Anchor::End);
     }
     scene.frame(from, to, GREY);
-    for (i, series) in chart.series.iter().enumerate() {
-        let stroke = Stroke::nth(i, &PALETTE, 1.9);
+    for series in &chart.series {
+        let Some(look) = key.look(&series.name) else { continue };
         let values: Vec<_> = series.values.iter().map(|value| value.filter(|&v| drawable(v))).collect();
         let point = |position: usize| values[position].map(|value| (across(position), down(value)));
         let points: Vec<_> = (0..values.len()).map(point).collect();
         // Missing measurements interrupt the line.
         for piece in points.split(|point| chart.x.apart || point.is_none()) {
-            stroke.draw(scene, piece.iter().flatten().copied().collect());
+            look.draw(scene, piece.iter().flatten().copied().collect());
         }
-        points.iter().flatten().for_each(|&point| scene.disc(point, MARK - 1.0, stroke.colour));
+        look.marks(scene, &points.into_iter().flatten().collect::<Vec<_>>());
     }
 }
 

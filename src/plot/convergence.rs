@@ -2,12 +2,12 @@
 
 use super::axis::{Decades, Range, TimeUnit, drawable, duration, time_unit};
 use super::captions::{
-    Captions, fit, fit_names, names, recomputed_mark, title, tolerance_name, verdict, wrap, y_title,
+    Captions, fit_names, names, recomputed_mark, title, tolerance_name, verdict, wrap, y_title,
 };
 use super::curve::{self, Against, points, setup};
 use super::letters::text_width;
 use super::output::write;
-use super::panel::{BELOW, MARK, Panel, Stroke, Trace};
+use super::panel::{BELOW, MARK, Panel, Stroke, TITLE_LINE, Trace};
 use super::ramp::{SEQUENTIAL, shade};
 use super::scene::{Anchor, Colour, GREY, INK, Lettering, PALETTE, Scene};
 use super::style::Style;
@@ -17,8 +17,8 @@ use crate::observe::profile::{self, Phase};
 use std::path::Path;
 
 /// The picture's size in pixels; a long legend increases the height.
-const WIDTH: f64 = 1200.0;
-const HEIGHT: f64 = 500.0;
+const WIDTH: f64 = 920.0;
+const HEIGHT: f64 = 460.0;
 /// Least height of the panels.
 const LOWEST_PANEL: f64 = 250.0;
 /// Margins left and right of the panels, and the gap between them.
@@ -35,6 +35,8 @@ const SMALL_TITLE: f64 = 13.0;
 const VERDICT: Lettering = Lettering { size: 13.5, bold: false, colour: GREY };
 const LEGEND: Lettering = Lettering { size: 12.5, bold: false, colour: INK };
 const AXIS: Lettering = Lettering { size: 13.0, bold: false, colour: INK };
+/// Room beyond the width of a panel that the title of its x axis may use.
+const TITLE_ROOM: f64 = 30.0;
 /// Height of a line of the legend, length of its stroke, gap between its columns.
 const LEGEND_LINE: f64 = 19.0;
 const SWATCH: f64 = 28.0;
@@ -80,10 +82,19 @@ fn lay_out(histories: &[History], captions: &Captions, style: Style) -> Scene {
     heading.size = (TITLE.size * room / text_width(&name, TITLE)).clamp(SMALL_TITLE, TITLE.size);
     let title_lines = wrap(&name, heading, room, if stacked { 3 } else { 1 });
     let verdict_lines = wrap(&verdict(histories), VERDICT, room, if stacked { 4 } else { 2 });
+    let across = if stacked { 1.0 } else { 2.0 };
+    let width = (full - LEFT - RIGHT - GAP * (across - 1.0)) / across;
+    let axes = [Against::Iterations, seconds(histories)].map(|against| {
+        let (range, unit) = range(histories, against);
+        let title = wrap(&x_title(histories, against, unit), AXIS, width + TITLE_ROOM, 3);
+        (against, range, unit, title)
+    });
+    let longest = axes.iter().map(|(.., title)| title.len()).max().unwrap_or(1);
+    let beneath = BELOW + TITLE_LINE * longest.saturating_sub(1) as f64;
     let more = 18.0 * title_lines.len().saturating_sub(1) as f64;
     let top = 44.0 + more + 18.0 * verdict_lines.len() as f64;
-    let below = BELOW + legend.height() + 12.0;
-    let panels = if stacked { 2.0 * LOWEST_PANEL + BELOW + STACK_GAP } else { LOWEST_PANEL };
+    let below = beneath + legend.height() + 12.0;
+    let panels = if stacked { 2.0 * LOWEST_PANEL + beneath + STACK_GAP } else { LOWEST_PANEL };
     let mut scene = Scene::new(full, HEIGHT.max(top + panels + below).ceil());
     let bottom = scene.height - below;
     for (i, line) in title_lines.into_iter().enumerate() {
@@ -95,29 +106,26 @@ fn lay_out(histories: &[History], captions: &Captions, style: Style) -> Scene {
 
     let tolerances = tolerances(histories);
     let decades = decades(histories, &tolerances);
-    let across = if stacked { 1.0 } else { 2.0 };
-    let width = (full - LEFT - RIGHT - GAP * (across - 1.0)) / across;
-    let height = if stacked { (bottom - top - BELOW - STACK_GAP) / 2.0 } else { bottom - top };
-    for (i, against) in [Against::Iterations, seconds(histories)].into_iter().enumerate() {
+    let height = if stacked { (bottom - top - beneath - STACK_GAP) / 2.0 } else { bottom - top };
+    for (i, (against, range, unit, x_title)) in axes.into_iter().enumerate() {
         let at = i as f64;
         let (left, top) = match stacked {
-            true => (LEFT, top + (height + BELOW + STACK_GAP) * at),
+            true => (LEFT, top + (height + beneath + STACK_GAP) * at),
             false => (LEFT + (width + GAP) * at, top),
         };
-        let (range, unit) = range(histories, against);
         let panel = Panel {
             from: (left, top),
             to: (left + width, top + height),
             range,
             integer_ticks: against == Against::Iterations,
-            x_title: fit(&x_title(histories, against, unit, range), AXIS, width),
+            x_title,
             tolerance: tolerance_name(histories),
             decades,
         };
         panel.draw(&mut scene, &traces(histories, against, unit.per_second), &tolerances);
     }
     scene.text_upwards((22.0, (top + bottom) / 2.0), y_title(histories), AXIS);
-    legend.draw(&mut scene, bottom + BELOW + 12.0);
+    legend.draw(&mut scene, bottom + beneath + 12.0);
     scene
 }
 
@@ -136,7 +144,7 @@ fn range(histories: &[History], against: Against) -> (Range, TimeUnit) {
     let ends: Vec<f64> = histories.iter().map(|history| furthest(history, against)).collect();
     let limit = ends.iter().copied().fold(0.0, f64::max);
     let unit = match against {
-        Against::Iterations => TimeUnit { per_second: 1.0, name: "iteration", symbol: "" },
+        Against::Iterations => TimeUnit { per_second: 1.0, symbol: "" },
         _ => time_unit(limit),
     };
     let shortest = ends.into_iter().filter(|end| *end > 0.0).fold(f64::INFINITY, f64::min);
@@ -156,25 +164,26 @@ fn furthest(history: &History, against: Against) -> f64 {
     points.into_iter().map(|(x, _)| x).fold(against.end(history), f64::max)
 }
 
-fn x_title(histories: &[History], against: Against, unit: TimeUnit, range: Range) -> String {
-    let mut notes: Vec<String> = Vec::new();
+/// Returns the title of an x axis: the quantity with its unit, and what it includes.
+fn x_title(histories: &[History], against: Against, unit: TimeUnit) -> String {
+    if against == Against::Iterations {
+        return "iteration".to_owned();
+    }
+    let mut title = format!("time ({})", unit.symbol);
     let setups = histories.iter().map(setup);
     let (least, most) = setups.fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), s| (a.min(s), b.max(s)));
     if most > 0.0 && against == Against::Seconds {
-        notes.push("setup included".to_owned());
+        title.push_str(", setup included");
     }
     if most > 0.0 && against == Against::SecondsOfIterations {
         let (least, most) = (duration(least), duration(most));
         let span = if least == most { most } else { format!("{least} to {most}") };
-        notes.push(format!("setup of {span} not shown"));
+        title.push_str(&format!(", setup of {span} not shown"));
     }
-    if matches!(range, Range::Powers(..)) {
-        notes.push("log scale".to_owned());
+    if histories.iter().any(|h| h.seconds_interpolated) {
+        title.push_str(", interpolated within batches");
     }
-    if against != Against::Iterations && histories.iter().any(|h| h.seconds_interpolated) {
-        notes.push("interpolated within batches".to_owned());
-    }
-    if notes.is_empty() { unit.name.to_owned() } else { format!("{} ({})", unit.name, notes.join(", ")) }
+    title
 }
 
 /// Returns the different tolerances of the runs.

@@ -38,17 +38,22 @@ impl Mark {
 
     /// Draws the mark around a point.
     pub fn draw(self, scene: &mut Scene, at: Point) {
+        self.sized(scene, at, MARK);
+    }
+
+    /// Draws the mark around a point, which it exceeds by `reach` in each direction.
+    pub fn sized(self, scene: &mut Scene, at: Point, reach: f64) {
         match self {
-            Mark::Ring => scene.ring(at, MARK, INK),
+            Mark::Ring => scene.ring(at, reach, INK),
             Mark::Circle(colour) => {
-                scene.shapes.push(Shape::Disc { centre: at, radius: MARK - 1.0, colour: PAPER });
-                scene.ring(at, MARK - 1.0, colour);
+                scene.shapes.push(Shape::Disc { centre: at, radius: reach - 1.0, colour: PAPER });
+                scene.ring(at, reach - 1.0, colour);
             }
-            Mark::Disc(colour) => scene.disc(at, MARK, colour),
-            Mark::Cross(colour) => scene.cross(at, MARK - 0.5, colour),
-            Mark::Triangle(colour) => scene.triangle(at, MARK + 0.5, colour),
-            Mark::Plus(colour) => scene.plus(at, MARK, colour),
-            Mark::Diamond(colour) => scene.diamond(at, MARK + 1.0, colour),
+            Mark::Disc(colour) => scene.disc(at, reach, colour),
+            Mark::Cross(colour) => scene.cross(at, reach - 0.5, colour),
+            Mark::Triangle(colour) => scene.triangle(at, reach + 0.5, colour),
+            Mark::Plus(colour) => scene.plus(at, reach, colour),
+            Mark::Diamond(colour) => scene.diamond(at, reach + 1.0, colour),
         }
     }
 }

@@ -7,6 +7,8 @@ use super::scene::{Anchor, Colour, FAINT, GREY, GRID, INK, Lettering, PAPER, Poi
 
 /// Space for the labels and the title below a panel.
 pub(super) const BELOW: f64 = 50.0;
+/// Height of a further line of that title.
+pub(super) const TITLE_LINE: f64 = 16.0;
 /// Type of tick labels.
 const LABEL: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
 /// Type of axis titles.
@@ -19,7 +21,7 @@ const USED: f64 = 0.97;
 pub(super) const MARK: f64 = 4.5;
 
 /// The line style of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Stroke {
     /// The colour.
     pub colour: Colour,
@@ -29,7 +31,7 @@ pub(super) struct Stroke {
     pub dash: Option<(f64, f64)>,
 }
 
-/// Dashes that distinguish runs of the same colour, in turn.
+/// Dashes of runs in turn. Their number and that of the colours have no common factor, so that many runs differ in one of them.
 const DASHES: [Option<(f64, f64)>; 4] = [None, Some((9.0, 4.0)), Some((2.5, 3.0)), Some((18.0, 4.0))];
 /// The width of the curves of columns.
 const THIN: f64 = 0.7;
@@ -37,13 +39,10 @@ const THIN: f64 = 0.7;
 const SETUP: (f64, (f64, f64)) = (1.2, (1.5, 3.5));
 
 impl Stroke {
-    /// Returns the style of a run by its number, cycling through `colours`.
+    /// Returns the style of a run by its number, cycling through `colours` and dashes: runs differ in their dash, too, for prints
+    /// without colours.
     pub fn nth(run: usize, colours: &[Colour], width: f64) -> Stroke {
-        Stroke {
-            colour: colours[run % colours.len()],
-            width,
-            dash: DASHES[run / colours.len() % DASHES.len()],
-        }
+        Stroke { colour: colours[run % colours.len()], width, dash: DASHES[run % DASHES.len()] }
     }
 
     /// Draws a line in this style.
@@ -83,8 +82,8 @@ pub(super) struct Panel {
     pub range: Range,
     /// Whether the ticks of the x axis are integers.
     pub integer_ticks: bool,
-    /// The title of the x axis.
-    pub x_title: String,
+    /// The lines of the title of the x axis.
+    pub x_title: Vec<String>,
     /// The name of tolerances.
     pub tolerance: &'static str,
     /// The range of the y axis.
@@ -108,15 +107,19 @@ impl Panel {
             if let Some(&first) = curve.first().filter(|_| trace.prepared) {
                 scene.dashed(&[(self.from.0, first.1), first], GREY, SETUP.0, SETUP.1);
             }
-            trace.stroke.draw(scene, curve.clone());
         }
-        for (i, (trace, curve)) in traces.iter().zip(&curves).enumerate() {
-            if traces.len() > 1 && trace.stroke.dash.is_none() {
-                for stripe in stripes(curve, i, traces.len()) {
-                    scene.line(stripe, trace.stroke.colour, trace.stroke.width);
-                }
+        // Dashes are above solid lines, which are visible in their gaps if runs coincide.
+        let of_kind = |solid: bool| {
+            traces.iter().zip(&curves).filter(move |(trace, _)| trace.stroke.dash.is_none() == solid)
+        };
+        of_kind(true).for_each(|(trace, curve)| trace.stroke.draw(scene, curve.clone()));
+        let solid = of_kind(true).count();
+        for (i, (trace, curve)) in of_kind(true).enumerate().filter(|_| solid > 1) {
+            for stripe in stripes(curve, i, solid) {
+                scene.line(stripe, trace.stroke.colour, trace.stroke.width);
             }
         }
+        of_kind(false).for_each(|(trace, curve)| trace.stroke.draw(scene, curve.clone()));
         let marks: Vec<Point> = traces.iter().filter_map(|trace| self.diamond(trace)).collect();
         self.tolerance_labels(scene, tolerances, &curves, &marks);
         for (trace, curve) in traces.iter().zip(&curves) {
@@ -187,7 +190,10 @@ impl Panel {
             let middle = x.min(right + 22.0 - text_width(&label, LABEL) / 2.0);
             scene.text((middle, bottom + 14.0), label, LABEL, Anchor::Middle);
         }
-        scene.text(((left + right) / 2.0, bottom + 35.0), self.x_title.as_str(), AXIS, Anchor::Middle);
+        for (i, line) in self.x_title.iter().enumerate() {
+            let y = bottom + 35.0 + TITLE_LINE * i as f64;
+            scene.text(((left + right) / 2.0, y), line.as_str(), AXIS, Anchor::Middle);
+        }
     }
 
     /// Puts each label next to its line, where it covers the fewest curves, marks, labels and lines.

@@ -55,7 +55,8 @@ fn marks(rows: &[Row]) -> Vec<(&str, Mark)> {
         }
         let count = if time.external { &mut external } else { &mut ours };
         let colour = PALETTE[*count % PALETTE.len()];
-        let mark = match (time.external, *count / PALETTE.len() % 5) {
+        // Shapes and colours take turns: their numbers have no common factor.
+        let mark = match (time.external, *count % 5) {
             (true, _) => Mark::Diamond(PALETTE[PALETTE.len() - 1 - *count % PALETTE.len()]),
             (false, _) if time.program == "auto" => Mark::Ring,
             (false, 0) => Mark::Disc(colour),

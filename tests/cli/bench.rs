@@ -90,7 +90,7 @@ fn a_study_has_tables_with_the_values_of_its_publication() {
         "| 20 | T (7) | T (9) |",
         "| 30 | T | T |",
         "## Speed-up",
-        "Values: times as fast as rows.",
+        "Values: speed-up over rows.",
         "| 20 | T |",
         "cases on a GPU of sweep gpu: cases of other devices were not asked for",
         "![Times](small-1.svg)",
@@ -113,7 +113,7 @@ fn a_study_has_tables_with_the_values_of_its_publication() {
     let columns = separators(csv.lines().next().unwrap());
     assert!(csv.lines().count() == 5 && csv.lines().all(|line| separators(line) == columns), "{csv}");
     assert!(csv.lines().nth(1).unwrap().contains(",n=20,") && csv.contains(" cores"), "{csv}");
-    assert!(fs::read_to_string(out.join("small-1.svg")).unwrap().contains("sell, the study"));
+    assert!(fs::read_to_string(out.join("small-1.svg")).unwrap().contains("sell, study"));
 }
 
 #[test]
@@ -137,7 +137,7 @@ over = { backend = "row*" }
     let study = write(folder.path(), "columns.toml", study);
     run(&["bench", &study, "-o", folder.path().to_str().unwrap(), "--device", "cpu"]);
     let tables = fs::read_to_string(folder.path().join("columns.md")).unwrap();
-    assert!(tables.contains("Values: times as fast as the fastest of row*."), "{tables}");
+    assert!(tables.contains("Values: speed-up over the fastest row."), "{tables}");
     assert!(tables.contains("| poisson2d:40x40 | 1 | 1 |"), "{tables}");
     // Other tables of the same measurements.
     let text = fs::read_to_string(&study).unwrap().replace("Against itself", "Renamed");

@@ -116,12 +116,12 @@ fn what_is_wrong_with_an_option_is_named() {
         (&["spmm", "poisson2d:9x9", "--columns", "0"], "whole number from 1 to 4096"),
         (&["spmm", "poisson2d:9x9", "--columns", "5000"], "whole number from 1 to 4096"),
         (&["bench"], "STUDY"),
+        (&["bench", "cg", "--only", "gpuu"], "did you mean gpu? the sweeps of cg are cpu, gpu"),
         (
-            &["bench", "configs/bench/cg.toml", "--only", "gpuu"],
-            "did you mean gpu? the sweeps of cg are cpu, gpu",
+            &["bench", "nofile.toml"],
+            "name a study (.toml), a record (.json), or one of auto, block-band, cg,",
         ),
-        (&["bench", "nofile.toml"], "there is no such file; name a study (.toml, as in configs/bench)"),
-        (&["bench", "cg"], "did you mean configs/bench/cg.toml?"),
+        (&["bench", "serial-cuda"], "did you mean serial-vs-cuda?"),
         (&["bench", "Cargo.toml"], "Cargo.toml"),
         (&["bench", "--compare", "Cargo.toml", "Cargo.toml"], "Cargo.toml"),
     ] {

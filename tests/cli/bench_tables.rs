@@ -103,12 +103,12 @@ show = "gain"
 "#;
     let text = tables(table, 20, 2, |_| ());
     assert!(text.contains("| 20 | -100 (72) |"), "{text}");
-    assert!(text.contains("Values: time saved in percent of rows. In"), "{text}");
+    assert!(text.contains("Values: time saved relative to rows (%). In"), "{text}");
     assert_eq!(remarks(&text), ["n 20: sell is slower than rows, in the study faster"], "{text}");
     // Half of the bytes in twice the time.
     let text = tables(&table.replace("show =", "value = \"bandwidth\"\nshow ="), 20, 2, |_| ());
     assert!(text.contains("| 20 | -75 (72) |"), "{text}");
-    assert!(text.contains("Values: gain of GB/s in percent of rows."), "{text}");
+    assert!(text.contains("Values: bandwidth gained over rows (%)."), "{text}");
 }
 
 #[test]
@@ -127,7 +127,7 @@ over = { family = "{family}", threads = "2" }
         }
     };
     let text = tables(table, 20, 2, slower);
-    assert!(text.contains("Values: times as fast as the same kernel with threads=2"), "{text}");
+    assert!(text.contains("Values: speed-up over the same kernel with threads=2"), "{text}");
     assert!(text.contains("| 20 | 3 |"), "{text}");
 }
 
@@ -152,7 +152,7 @@ show = "efficiency"
     };
     let text = tables(table, 20, 2, faster);
     assert!(
-        text.contains("Values: speed of a thread in percent of the same kernel with threads=1"),
+        text.contains("Values: speed of a thread relative to the same kernel with threads=1 (%)"),
         "{text}"
     );
     assert!(text.contains("| ours | 100 | 75 |"), "{text}");
@@ -189,14 +189,14 @@ columns = "threads"
 over = { backend = "rows" }
 "#;
     let text = tables(table, 20, 2, |_| ());
-    assert!(text.contains("Values: times as fast as rows.\n"), "{text}");
+    assert!(text.contains("Values: speed-up over rows.\n"), "{text}");
     let of_others = |row: &mut Value| {
         if row["backend"] == "rows" {
             row["seconds"]["samples"] = json!(1);
         }
     };
     let text = tables(table, 20, 2, of_others);
-    assert!(text.contains("Values: times as fast as rows; some cases were timed once.\n"), "{text}");
+    assert!(text.contains("Values: speed-up over rows; some cases were timed once.\n"), "{text}");
 }
 
 #[test]

@@ -45,6 +45,7 @@ fn curves() -> Content {
         name: name.into(),
         points: [1.0, 2.0, 4.0, 8.0].map(|x| [x, scale / x]).to_vec(),
         reference,
+        of: None,
     };
     let series =
         vec![series("sell", 20.0, false), series("csr", 30.0, false), series("published", 35.0, true)];
@@ -72,6 +73,7 @@ fn heat_map() -> Content {
         quantity: "speed-up".into(),
         logarithmic: true,
         centre: Some(1.0),
+        ..HeatMap::default()
     })
 }
 
@@ -142,6 +144,89 @@ fn a_figure_has_its_titles_names_and_values_as_text() {
 fn negative_values_are_drawn_below_zero() {
     let drawn = svg(&figure([percents()]), Style::default());
     assert!(texts(&drawn).contains(&"−12.5") && texts(&drawn).contains(&"40.0"), "{:?}", texts(&drawn));
+}
+
+/// The colour of the first series.
+const FIRST: &str = "#0072B2";
+
+/// Returns how many shapes of a kind have a colour.
+fn shapes(svg: &str, kind: &str, colour: &str) -> usize {
+    let all = svg.split('<').filter(|shape| shape.starts_with(kind));
+    all.filter(|shape| shape.contains(&format!("\"{colour}\""))).count()
+}
+
+#[test]
+fn a_logarithmic_axis_has_dots_with_error_bars_instead_of_bars() {
+    let drawn = |logarithmic| {
+        let values = vec![Some(2.0), Some(900.0)];
+        let [low, high] =
+            [0.5, 1.5].map(|by| values.iter().map(|v: &Option<f64>| v.map(|v| v * by)).collect());
+        let content = Content::Bars(Bars {
+            groups: vec!["a".into(), "b".into()],
+            series: vec![BarSeries { name: "cg".into(), values, low, high }],
+            quantity: "time per iteration (µs)".into(),
+            logarithmic,
+            ..Bars::default()
+        });
+        svg(&figure([content]), Style::default())
+    };
+    let (dots, bars) = (drawn(true), drawn(false));
+    // Two values and the entry in the legend; an error bar is a line with two caps.
+    assert_eq!((shapes(&dots, "rect", FIRST), shapes(&dots, "circle", FIRST)), (0, 3), "{dots}");
+    assert_eq!(shapes(&dots, "polyline", FIRST), 2 * 3, "{dots}");
+    assert_eq!((shapes(&bars, "rect", FIRST), shapes(&bars, "circle", FIRST)), (3, 0), "{bars}");
+}
+
+#[test]
+fn labels_are_complete_at_the_widths_of_journals() {
+    let named: Vec<String> =
+        ["", ",contiguous"].map(|more| format!("blockband:n=32000,block=5,density=0.05{more}")).to_vec();
+    let names =
+        ["bsr-row-major:threads=32,over=1", "bsr-private:threads=64,over=1", "cuSPARSE, legacy blocks"];
+    let series = names.map(|name| BarSeries {
+        name: name.into(),
+        values: vec![Some(3.5), Some(700.0)],
+        ..BarSeries::default()
+    });
+    let quantity = "speed relative to the fastest of cuSPARSE, algorithm 1, and cuSPARSE, algorithm 2 (%)";
+    for logarithmic in [false, true] {
+        let (series, quantity) = (series.to_vec(), quantity.to_owned());
+        let groups = named.clone();
+        let content = Content::Bars(Bars { groups, series, quantity, logarithmic, ..Bars::default() });
+        for width in [89.0, 183.0] {
+            let drawn = svg(&figure([content.clone()]), Style { width: Some(width), ..Style::default() });
+            let texts = texts(&drawn);
+            assert!(named.iter().all(|name| texts.contains(&name.as_str())), "{texts:?}");
+            assert!(names.iter().all(|name| texts.contains(name)), "{texts:?}");
+            assert!(texts.iter().all(|text| !text.contains('…')), "{texts:?}");
+        }
+    }
+}
+
+#[test]
+fn references_have_the_colours_of_their_series() {
+    let series = |name: String, of: Option<String>, scale: f64| CurveSeries {
+        points: [1.0, 2.0, 4.0].map(|x| [x, scale / x]).to_vec(),
+        reference: of.is_some(),
+        name,
+        of,
+    };
+    let pair = |i: usize| {
+        let own = format!("k{i}");
+        [series(own.clone(), None, 1.0 + i as f64), series(format!("{own}, study"), Some(own), 9.0)]
+    };
+    let curves = Curves { series: (0..4).flat_map(pair).take(7).collect(), ..Curves::default() };
+    let drawn = svg(&figure([Content::Curves(curves)]), Style::default());
+    // The colour of the line before a name in the legend.
+    let colour = |name: &str| {
+        let before = &drawn[..drawn.find(&format!("\n{name}\n")).unwrap()];
+        let from = before[..before.rfind("<text").unwrap()].rfind("</text>").unwrap();
+        before[from..].split("stroke=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    };
+    let own: Vec<String> = (0..3).map(|i| colour(&format!("k{i}"))).collect();
+    let studies: Vec<String> = (0..3).map(|i| colour(&format!("k{i}, study"))).collect();
+    assert_eq!(own, studies);
+    assert!((0..3).all(|i| !own[..i].contains(&own[i])), "{own:?}");
 }
 
 #[test]

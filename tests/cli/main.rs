@@ -12,6 +12,7 @@ mod common;
 mod bench;
 mod bench_faults;
 mod bench_runs;
+mod bench_studies;
 mod bench_tables;
 mod cli;
 mod cli_checkpoints;

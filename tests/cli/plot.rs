@@ -77,7 +77,7 @@ fn the_title_of_a_single_run_describes_it_and_there_is_no_legend() {
     }
     assert!(!texts.contains(&"rows"));
     assert!(!texts.contains(&"not converged"));
-    assert!(svg.starts_with("<svg width=\"1200\" height=\"500\""));
+    assert!(svg.starts_with("<svg width=\"920\" height=\"460\""));
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn the_time_axis_starts_with_the_setup() {
     };
     let (plain, prepared) = (with_setup(0.0), with_setup(3.9));
     assert!(texts(&plain).contains(&"seconds"));
-    assert!(texts(&prepared).contains(&"seconds (setup included)"));
+    assert!(texts(&prepared).contains(&"time (s), setup included"));
     assert!(texts(&prepared)[1].contains("4.1 s and 3.9 s of setup"), "{}", texts(&prepared)[1]);
     // 8 s in total, of which the iterations took 4.1 s.
     assert!(texts(&prepared).contains(&"8") && !texts(&plain).contains(&"8"));
@@ -251,9 +251,9 @@ fn a_very_long_setup_is_not_drawn_and_the_axis_names_it() {
     let mut history = run("rows", 90, 9e-9, true);
     history.report.seconds_setup = 60.0;
     let one = svg(&[history.clone()]);
-    assert!(texts(&one).contains(&"seconds (setup of 60 s not shown)"), "{:?}", texts(&one));
+    assert!(texts(&one).contains(&"time (s), setup of 60 s not shown"), "{:?}", texts(&one));
     let two = svg(&[history, run("rows", 90, 9e-9, true)]);
-    assert!(texts(&two).contains(&"seconds (setup of 0 s to 60 s not shown)"), "{:?}", texts(&two));
+    assert!(texts(&two).contains(&"time (s), setup of 0 s to 60 s not shown"), "{:?}", texts(&two));
 }
 
 #[test]
@@ -265,11 +265,25 @@ fn runs_of_very_different_lengths_share_logarithmic_axes() {
     };
     let far = svg(&[with(30, 0.01), with(5000, 10.0)]);
     let far = texts(&far);
-    for wanted in ["iteration (log scale)", "seconds (log scale)", "1", "10", "100", "1,000", "0.1"] {
+    for wanted in ["iteration", "time (s)", "1", "10", "100", "1,000", "0.1"] {
         assert!(far.contains(&wanted), "{wanted} is not among {far:?}");
     }
     let near = svg(&[with(30, 1.0), with(500, 10.0)]);
-    assert!(texts(&near).contains(&"iteration") && texts(&near).contains(&"seconds"));
+    assert!(texts(&near).contains(&"iteration") && texts(&near).contains(&"time (s)"));
+}
+
+#[test]
+fn four_runs_differ_without_their_colours() {
+    let runs: Vec<History> = (0..4).map(|i| run(&format!("b{i}"), 50, 9e-9, true)).collect();
+    let svg = svg(&runs);
+    // The pieces of a line that the legend draws before a name.
+    let pieces = |i: usize| {
+        let before = &svg[..svg.find(&format!("\nb{i}\n")).unwrap()];
+        let from = before[..before.rfind("<text").unwrap()].rfind("</text>").unwrap();
+        before[from..].matches("<polyline").count()
+    };
+    let all: std::collections::BTreeSet<usize> = (0..4).map(pieces).collect();
+    assert_eq!(all.len(), 4, "{all:?}");
 }
 
 #[test]
@@ -293,7 +307,7 @@ fn no_two_of_28_runs_have_the_same_stroke() {
 fn the_axis_label_names_interpolated_seconds() {
     let mut history = run("rows", 90, 9e-9, true);
     history.seconds_interpolated = true;
-    assert!(texts(&svg(&[history])).contains(&"seconds (interpolated within batches)"));
+    assert!(texts(&svg(&[history])).contains(&"time (s), interpolated within batches"));
 }
 
 #[test]
@@ -302,7 +316,7 @@ fn a_short_run_is_drawn_in_milliseconds_and_whole_iterations() {
     history.seconds.iter_mut().for_each(|s| *s /= 1000.0);
     let svg = svg(&[history]);
     let texts = texts(&svg);
-    assert!(texts.contains(&"milliseconds") && texts.contains(&"14"));
+    assert!(texts.contains(&"time (ms)") && texts.contains(&"14"));
 }
 
 #[test]
@@ -327,7 +341,7 @@ fn a_png_has_twice_the_pixels() {
     let path = folder.path().join("plot.PNG");
     convergence(&[run("rows", 100, 9e-9, true)], &path).unwrap();
     let bytes = std::fs::read(&path).unwrap();
-    assert_eq!(png_size(&bytes), (2400, 1000));
+    assert_eq!(png_size(&bytes), (1840, 920));
 }
 
 #[test]
@@ -450,11 +464,22 @@ fn a_table_is_drawn_with_all_labels_and_a_mark_for_each_value() {
     {
         assert!(texts(&drawn).contains(&word), "{word}: {:?}", texts(&drawn));
     }
-    // Two circles for each of 5 values and each of 2 lines in the legend.
-    assert_eq!(drawn.matches("<circle").count(), 2 * (5 + 2));
+    // Two circles for each of 3 values of the first line and its entry in the legend; the second line has other marks.
+    assert_eq!(drawn.matches("<circle").count(), 2 * (3 + 1));
     let png = folder.path().join("t.png");
     chart(&table, Style::default(), &png).unwrap();
-    assert_eq!(png_size(&std::fs::read(&png).unwrap()).0, 2200);
+    assert_eq!(png_size(&std::fs::read(&png).unwrap()).0, 1640);
+    // The panel has the whole width, at a width on paper, too.
+    for style in [Style::default(), Style { width: Some(183.0), ..Style::default() }] {
+        chart(&table, style, &path).unwrap();
+        let drawn = std::fs::read_to_string(&path).unwrap();
+        let width: f64 =
+            drawn.split("viewBox=\"0 0 ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        let points =
+            drawn.split("points=\"").skip(1).flat_map(|rest| rest.split('"').next().unwrap().split(' '));
+        let across = points.filter_map(|point| point.split(',').next()?.parse::<f64>().ok());
+        assert!(across.fold(0.0, f64::max) > 0.95 * width);
+    }
 }
 
 #[test]

@@ -3,21 +3,36 @@
 use clap::Args;
 use std::path::PathBuf;
 
+/// Returns the examples, the names of the studies, and what a run does.
+fn more_help() -> String {
+    let names: Vec<&str> = crate::bench::studies().collect();
+    format!(
+        "{BENCH_EXAMPLES}\n\nStudies of the project, which are part of the program: {}.\n\n{RUNS}",
+        names.join(", ")
+    )
+}
+
 const BENCH_EXAMPLES: &str = "\
 Examples:
-  solver bench configs/bench/four-kernels.toml
-  solver bench configs/bench/block-band.toml --device cpu --only threads
-  solver bench configs/bench/cg.toml --dry-run
-  solver bench bench/cg.json -o again
-  solver bench --compare old/cg.json bench/cg.json
+  solver bench four-kernels
+  solver bench block-band --device cpu --only threads
+  solver bench cg --dry-run
+  solver bench my-study.toml
+  solver bench --from bench/cg.json -o again
+  solver bench --compare old/cg.json bench/cg.json";
 
-A run that was interrupted continues with the same command. Cases for a GPU are left out, and named, on a machine without \
+const RUNS: &str = "\
+A study without a [[table]] has tables of the times by matrix and backend. A run that was interrupted continues with the same command. Cases for a GPU are left out, and named, on a machine without \
 one. Cases that the study measures in another way now, or of another matrix than the record has, are measured again. auto is the \
-choice of its model; choices that solver tune keeps do not count. Every result is verified before it is timed. With a record \
-(.json) instead of a study, tables and figures are made again without measuring.
+choice of its model; choices that solver tune keeps do not count. Every result is verified before it is timed. With --from, or with a record \
+(.json) instead of a study, tables and figures are made again without measuring. Rivals of the project's studies are run by \
+scripts/rival.py, so run these studies in the project's folder, or their cases fail.
 
-The exit code is 1 if nothing was measured or the run was interrupted; with --compare, if a case became slower beyond noise, or \
-fails now. A change is beyond noise if the minima differ by more than 3 percent and the median of the faster run is below the minimum \
+--compare matches the cases of two records by sweep, device and threads. If one record has no cases of a sweep on a device, as on \
+another machine, the case of the same matrix by the same method counts.
+
+The exit code is 1 if nothing was measured or the run was interrupted; with --compare, if a case became slower beyond noise, if one fails now, or if \
+no case is in both. A change is beyond noise if the minima differ by more than 3 percent and the median of the faster run is below the minimum \
 of the slower one. Two runs on a GPU may differ by more, because arrays lie at other addresses.";
 
 /// The formats of figures.
@@ -44,10 +59,10 @@ impl FigureFormat {
 
 /// Options of `solver bench`.
 #[derive(Args, Debug)]
-#[command(after_help = BENCH_EXAMPLES)]
+#[command(after_help = more_help())]
 pub struct BenchArgs {
-    /// The study: a TOML file as in configs/bench, or the JSON record of an earlier run
-    #[arg(value_name = "STUDY", required_unless_present = "compare")]
+    /// The study: a name such as cg, a TOML file as in configs/bench, or the JSON record of an earlier run
+    #[arg(value_name = "STUDY", required_unless_present_any = ["compare", "from"])]
     pub studies: Vec<PathBuf>,
     /// Write NAME.json, NAME.csv, NAME.md and figures into this folder
     #[arg(short, long, value_name = "FOLDER", default_value = "bench")]
@@ -61,13 +76,13 @@ pub struct BenchArgs {
     /// Measure everything again, instead of continuing
     #[arg(long)]
     pub afresh: bool,
-    /// Measure nothing: make the tables of the study from this record
+    /// Measure nothing: make tables and figures from this record; with STUDY, those of that study
     #[arg(long, value_name = "RECORD", conflicts_with_all = ["afresh", "retry", "only", "dry_run"])]
     pub from: Option<PathBuf>,
     /// Measure failed cases again
     #[arg(long)]
     pub retry: bool,
-    /// Print what would be measured, and exit
+    /// Print what would be measured with an estimate of time and memory, and exit
     #[arg(long)]
     pub dry_run: bool,
     /// Give the tables and figures this title instead of that of the study

@@ -1,21 +1,33 @@
-//! Draws groups of bars with their values, spreads and limits.
+//! Draws groups of measurements, a lane for each series: bars from zero on a linear axis, dots on a logarithmic one, which has no zero
+//! for bars to begin at. Spreads are lines with caps, and limits are strokes across a group.
 
-use super::grid::{Area, LABEL, Names};
-use super::key::{Key, Sample, bar, bar_colour, ceiling, missing};
+use super::Bars;
+use super::grid::{Area, LABEL, names_beside};
+use super::key::{Key, bar, bar_colour, ceiling, missing, sample};
 use super::scale::{Scale, short, uniform};
-use super::{BarSeries, Bars};
+use crate::plot::captions::fit;
 use crate::plot::letters::text_width;
-use crate::plot::scene::{Anchor, Colour, GREY, GRID, INK, Lettering, PAPER, Scene};
+use crate::plot::marks::Mark;
+use crate::plot::panel::MARK;
+use crate::plot::scene::{Anchor, GRID, INK, PAPER, Scene};
 
-/// Share of a group's width that its bars use, and the width of the widest bar.
-const USED: f64 = 0.86;
-const WIDEST: f64 = 56.0;
-/// Least width of a bar with a value that runs upwards.
-const UPRIGHT: f64 = 11.5;
-/// Distance between a bar and its value.
+/// Heights of a lane, and the least height that has room for a value.
+const LANES: (f64, f64) = (4.0, 15.0);
+const ROOM_FOR_VALUE: f64 = 10.0;
+/// The least size of a dot.
+const SMALLEST_MARK: f64 = 2.8;
+/// Share of a lane that its bar uses.
+const USED: f64 = 0.84;
+/// Space between groups of several lanes, and the line of a name above its group.
+const GAP: f64 = 9.0;
+const NAME_LINE: f64 = 15.0;
+/// The most room for names left of the panel, as a share of the width.
+const WIDEST_NAME: f64 = 0.36;
+/// Heights of all lanes as a share of the width, in a narrow picture and in others, and the width of a narrow one.
+const TALL: (f64, f64) = (1.3, 0.9);
+const NARROW: f64 = 480.0;
+/// Distance between a bar or dot and its value.
 const SPACE: f64 = 4.0;
-const VALUE: Lettering = LABEL;
-const MISSING: &str = "n/a";
 
 /// Returns all values that the axis must contain.
 pub(super) fn values(bars: &Bars) -> Vec<f64> {
@@ -26,79 +38,131 @@ pub(super) fn values(bars: &Bars) -> Vec<f64> {
     ends.chain(limits).flatten().copied().chain(bars.line_at).chain(zero).collect()
 }
 
-/// Returns the axis: bars start at zero, or below the least value of a logarithmic axis.
+/// Returns the axis, with room for values beyond bars and dots.
 pub(super) fn scale(values: &[f64], logarithmic: bool) -> Scale {
     let scale = Scale::around(values, logarithmic);
     if logarithmic {
-        let low = 10f64.powf((scale.low * 0.8).log10().floor());
-        return Scale { low, ..scale }.extended(0.0, 0.12);
+        return scale.extended(0.05, 0.12);
     }
-    // Room for values beyond the bars; those above may also stand inside.
-    let room = |end: f64, share: f64| if end == 0.0 { 0.0 } else { share };
-    scale.extended(room(scale.low, 0.2), room(scale.high, 0.14))
+    let room = |end: f64| if end == 0.0 { 0.0 } else { 0.14 };
+    scale.extended(room(scale.low), room(scale.high))
 }
 
-/// The way in which a panel prints values.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Print {
-    Level,
-    Upwards,
-    Not,
+/// Where the names of groups stand, and how high the lanes are.
+#[derive(Clone, Debug)]
+pub(super) struct Rows {
+    names: Vec<String>,
+    /// The room left of the panel, if all names fit there; otherwise they are above their groups.
+    pub left: Option<f64>,
 }
 
-/// What all bars of a panel share.
+impl Rows {
+    /// Lays out the names for a panel of this width with its labels.
+    pub fn of(bars: &Bars, cell: f64) -> Rows {
+        let (names, room) = names_beside(&bars.groups, WIDEST_NAME * cell);
+        if names == bars.groups {
+            return Rows { names, left: Some(room) };
+        }
+        let names = bars.groups.iter().map(|name| fit(name, LABEL, cell - 20.0)).collect();
+        Rows { names, left: None }
+    }
+
+    fn above(&self) -> f64 {
+        if self.left.is_some() { 0.0 } else { NAME_LINE }
+    }
+
+    /// Returns the space between groups: those of one lane have none.
+    fn gap(bars: &Bars) -> f64 {
+        if bars.series.len() > 1 { GAP } else { 0.0 }
+    }
+
+    /// Returns the height of a lane in axes of this width.
+    fn lane(&self, bars: &Bars, width: f64) -> f64 {
+        let (groups, series) = (bars.groups.len() as f64, bars.series.len() as f64);
+        let tall = if width < NARROW { TALL.0 } else { TALL.1 };
+        let room = tall * width - groups * (Rows::gap(bars) + self.above());
+        (room / (groups * series)).clamp(LANES.0, LANES.1)
+    }
+
+    /// Returns the height of a group.
+    fn band(&self, bars: &Bars, width: f64) -> f64 {
+        Rows::gap(bars) + self.above() + self.lane(bars, width) * bars.series.len() as f64
+    }
+
+    /// Returns the height of the axes.
+    pub fn height(&self, bars: &Bars, width: f64) -> f64 {
+        self.band(bars, width) * bars.groups.len() as f64
+    }
+}
+
+/// What all lanes of a panel share.
 struct Look {
     area: Area,
     scale: Scale,
-    width: f64,
+    lane: f64,
     base: f64,
-    print: Print,
     text: Box<dyn Fn(f64) -> String>,
 }
 
-/// One bar: that of a series in a group.
-struct Bar<'a> {
-    series: &'a BarSeries,
-    group: usize,
-    left: f64,
+/// The measurement of a series in a group.
+#[derive(Clone, Copy)]
+struct One<'a> {
+    value: f64,
+    /// The ends of its spread.
+    ends: [Option<f64>; 2],
+    /// The middle of its lane.
+    y: f64,
     nth: usize,
-    /// Heights of lines that values should not cover.
+    /// Positions of lines that values should not cover.
     limits: &'a [f64],
 }
 
-/// Draws the panel inside its axes, and the names of the groups below it.
-pub(super) fn draw(scene: &mut Scene, bars: &Bars, area: Area, scale: Scale, key: &Key) {
-    let step = area.width() / bars.groups.len() as f64;
-    let width = (step * USED / bars.series.len() as f64).min(WIDEST);
-    let base = area.down(scale, if scale.logarithmic { scale.low } else { 0.0 });
-    let text = texts(bars);
-    let look = Look { area, scale, width, base, print: print(bars, &text, width), text };
-    for i in 1..bars.groups.len() {
-        let x = area.from.0 + step * i as f64;
-        scene.line(vec![(x, area.from.1), (x, area.to.1)], GRID, 1.0);
-    }
-    let used = width * bars.series.len() as f64;
-    let ceilings = bars.ceiling.as_ref().map(|ceiling| &ceiling.values);
-    for group in 0..bars.groups.len() {
-        let first = area.from.0 + step * group as f64 + (step - used) / 2.0;
-        let limit = ceilings.and_then(|values| values[group]).map(|value| area.down(scale, value));
-        let line_at = bars.line_at.map(|value| area.down(scale, value));
-        let limits: Vec<f64> = limit.into_iter().chain(line_at).collect();
-        for (i, series) in bars.series.iter().enumerate() {
-            let (left, nth) = (first + width * i as f64, key.number(&series.name, Sample::Bar));
-            look.draw(scene, &Bar { series, group, left, nth, limits: &limits });
-        }
-        if let Some(y) = limit {
-            let reach = (step - used).min(8.0) / 2.0;
-            ceiling(scene, vec![(first - reach, y), (first + used + reach, y)]);
-        }
-    }
-    scene.line(vec![(area.from.0, base), (area.to.0, base)], INK, 1.0);
+/// Draws the panel inside its axes, and the names of the groups.
+pub(super) fn draw(scene: &mut Scene, bars: &Bars, area: Area, scale: Scale, key: &Key, rows: &Rows) {
+    let (lane, band) = (rows.lane(bars, area.width()), rows.band(bars, area.width()));
+    let base = area.across(scale, if scale.logarithmic { scale.low } else { 0.0 });
+    let look = Look { area, scale, lane, base, text: texts(bars) };
     if let Some(value) = bars.line_at {
-        let y = area.down(scale, value);
-        scene.dashed(&[(area.from.0, y), (area.to.0, y)], INK, 1.3, (6.0, 4.0));
+        let x = area.across(scale, value);
+        scene.dashed(&[(x, area.from.1), (x, area.to.1)], INK, 1.3, (6.0, 4.0));
     }
-    Names::below(&bars.groups, area.width()).draw(scene, area);
+    for (group, name) in rows.names.iter().enumerate() {
+        let top = area.from.1 + band * group as f64;
+        if group > 0 && bars.series.len() > 1 {
+            scene.line(vec![(area.from.0, top), (area.to.0, top)], GRID, 1.0);
+        }
+        let lanes = top + Rows::gap(bars) / 2.0 + rows.above();
+        match rows.left {
+            Some(_) => scene.text((area.from.0 - 7.0, top + band / 2.0), name.as_str(), LABEL, Anchor::End),
+            None => {
+                let middle = top + 2.0 + NAME_LINE / 2.0;
+                let to = area.from.0 + 10.0 + text_width(name, LABEL);
+                scene.area((area.from.0 + 1.0, middle - 6.5), (to, middle + 6.5), PAPER);
+                scene.text((area.from.0 + 6.0, middle), name.as_str(), LABEL, Anchor::Start);
+            }
+        }
+        let limit = bars.ceiling.as_ref().and_then(|ceiling| ceiling.values[group]);
+        let limit = limit.map(|value| area.across(scale, value));
+        if let Some(x) = limit {
+            ceiling(scene, vec![(x, lanes - 2.0), (x, lanes + lane * bars.series.len() as f64 + 2.0)]);
+        }
+        let limits: Vec<f64> =
+            limit.into_iter().chain(bars.line_at.map(|at| area.across(scale, at))).collect();
+        for (i, series) in bars.series.iter().enumerate() {
+            let (y, nth) = (lanes + lane * (i as f64 + 0.5), key.number(&series.name, sample(bars)));
+            let end = |ends: &[Option<f64>]| ends.get(group).copied().flatten();
+            match series.values[group] {
+                None => missing(scene, (look.base + 7.0, y)),
+                Some(value) => {
+                    let ends = [end(&series.low), end(&series.high)];
+                    look.draw(scene, One { value, ends, y, nth, limits: &limits });
+                }
+            }
+        }
+    }
+    if !scale.logarithmic {
+        scene.line(vec![(base, area.from.1), (base, area.to.1)], INK, 1.0);
+    }
 }
 
 /// Returns the format of values.
@@ -111,94 +175,72 @@ fn texts(bars: &Bars) -> Box<dyn Fn(f64) -> String> {
     }
 }
 
-/// Chooses how to print values: level if all fit, else upwards, else not at all.
-fn print(bars: &Bars, text: &dyn Fn(f64) -> String, width: f64) -> Print {
-    let texts =
-        bars.series.iter().flat_map(|series| series.values.iter().flatten()).map(|&value| text(value));
-    let widest = texts.map(|text| text_width(&text, VALUE)).fold(0.0, f64::max);
-    match width {
-        width if widest + 3.0 <= width => Print::Level,
-        width if width >= UPRIGHT => Print::Upwards,
-        _ => Print::Not,
-    }
-}
-
 impl Look {
-    /// Draws a bar with its spread and its value.
-    fn draw(&self, scene: &mut Scene, of: &Bar) {
-        let gap = if self.width > 6.0 { 0.75 } else { 0.25 };
-        let middle = of.left + self.width / 2.0;
-        let Some(value) = of.series.values[of.group] else {
-            let grey = Lettering { colour: GREY, ..VALUE };
-            match self.width >= UPRIGHT {
-                true => scene.text_up((middle, self.base - SPACE), MISSING, grey, Anchor::Start),
-                false => missing(scene, (middle, self.base - 6.0)),
-            }
-            return;
-        };
-        let end = self.area.down(self.scale, value);
-        let (top, bottom) = (end.min(self.base), end.max(self.base));
-        bar(scene, (of.left + gap, top), (of.left + self.width - gap, bottom), of.nth);
-        let spread = |ends: &[Option<f64>]| ends.get(of.group).copied().flatten();
-        let ends = [spread(&of.series.low), spread(&of.series.high)];
-        let ends = ends.map(|end| end.map(|end| self.area.down(self.scale, end)));
-        if let [Some(low), Some(high)] = ends {
-            let cap = (self.width * 0.22).min(5.0);
-            for (colour, width) in [(PAPER, 3.0), (INK, 1.2)] {
-                scene.line(vec![(middle, low), (middle, high)], colour, width);
-            }
-            for y in [low, high] {
-                scene.line(vec![(middle - cap, y), (middle + cap, y)], INK, 1.2);
-            }
+    /// Draws a bar or a dot with its spread and its value.
+    fn draw(&self, scene: &mut Scene, one: One) {
+        let at = self.area.across(self.scale, one.value);
+        let (mut left, mut right) = (at.min(self.base), at.max(self.base));
+        if self.scale.logarithmic {
+            // Marks of narrow lanes may overlap.
+            let reach = (0.45 * self.lane).clamp(SMALLEST_MARK, MARK - 0.5);
+            (left, right) = (at - reach, at + reach);
+            self.spread(scene, one);
+            Mark::nth(one.nth).sized(scene, (at, one.y), reach);
+        } else {
+            let half = self.lane * USED / 2.0;
+            bar(scene, (left, one.y - half), (right, one.y + half), one.nth);
+            self.spread(scene, one);
         }
-        // The value stands beyond the bar and its spread.
-        let outer = ends.iter().flatten().copied();
-        let (top, bottom) = outer.fold((top, bottom), |(top, bottom), y| (top.min(y), bottom.max(y)));
-        let inside = (ends == [None, None]).then(|| bar_colour(of.nth));
-        self.value(scene, value, (middle, top, bottom), inside, of.limits);
+        if self.lane < ROOM_FOR_VALUE {
+            return;
+        }
+        let ends = one.ends.iter().flatten().map(|&end| self.area.across(self.scale, end));
+        let (left, right) = ends.fold((left, right), |(left, right), x| (left.min(x), right.max(x)));
+        self.value(scene, one, (left, right));
     }
 
-    /// Prints a value inside its bar if it runs upwards or a line is above, if the bar is long enough, and if `inside` is its
-    /// colour. Otherwise prints it beyond the end of the bar and beyond the lines there.
-    fn value(
-        &self,
-        scene: &mut Scene,
-        value: f64,
-        (middle, top, bottom): (f64, f64, f64),
-        inside: Option<Colour>,
-        limits: &[f64],
-    ) {
-        let text = (self.text)(value);
-        let wide = text_width(&text, VALUE);
-        let (half, length) = match self.print {
-            Print::Level => (wide / 2.0, VALUE.size),
-            Print::Upwards => (VALUE.size / 2.0, wide),
-            Print::Not => return,
-        };
-        let crossed = |from: f64| limits.iter().copied().find(|&y| y > from - 2.0 && y < from + length + 2.0);
-        let (negative, upwards) = (value < 0.0, self.print == Print::Upwards);
-        let within = if upwards { SPACE } else { 2.0 };
-        let inner = if negative { bottom - within - length } else { top + within };
-        let beyond = |end: f64| if negative { end + SPACE } else { end - SPACE - length };
-        let mut outer = beyond(if negative { bottom } else { top });
-        let fits = bottom - top >= length + 2.0 * within && crossed(inner).is_none();
-        if let Some(colour) = inside.filter(|_| fits && (upwards || crossed(outer).is_some())) {
-            let (reach, middle_of) = (self.width / 2.0 - 1.0, (middle, inner + length / 2.0));
-            // Covers the hatch.
-            scene.area((middle - reach, inner - 2.0), (middle + reach, inner + length + 2.0), colour);
-            scene.text_on(colour, middle_of, text, VALUE, upwards);
+    /// Draws the line from the low to the high end of a spread.
+    fn spread(&self, scene: &mut Scene, one: One) {
+        let [Some(low), Some(high)] = one.ends.map(|end| end.map(|end| self.area.across(self.scale, end)))
+        else {
             return;
+        };
+        let cap = (self.lane * 0.3).min(4.0);
+        let colour = if self.scale.logarithmic { bar_colour(one.nth) } else { INK };
+        for (colour, width) in [(PAPER, 3.0), (colour, 1.2)] {
+            scene.line(vec![(low, one.y), (high, one.y)], colour, width);
         }
-        for _ in limits {
-            outer = crossed(outer).map_or(outer, beyond);
+        for x in [low, high] {
+            scene.line(vec![(x, one.y - cap), (x, one.y + cap)], colour, 1.2);
         }
-        if outer >= self.area.from.1 && outer + length <= self.area.to.1 {
-            scene.area((middle - half, outer), (middle + half, outer + length), PAPER);
-            let at = (middle, outer + length / 2.0);
-            match upwards {
-                true => scene.text_upwards(at, text, VALUE),
-                false => scene.text(at, text, VALUE, Anchor::Middle),
-            }
+    }
+
+    /// Prints a value beyond the end of its bar, dot or spread and beyond the lines there, or else before it.
+    fn value(&self, scene: &mut Scene, one: One, (left, right): (f64, f64)) {
+        let text = (self.text)(one.value);
+        let wide = text_width(&text, LABEL);
+        let crossed =
+            |from: f64| one.limits.iter().copied().find(|&x| x > from - 2.0 && x < from + wide + 2.0);
+        let negative = one.value < 0.0 && !self.scale.logarithmic;
+        let beyond = |end: f64| if negative { end - SPACE - wide } else { end + SPACE };
+        let mut from = beyond(if negative { left } else { right });
+        for _ in one.limits {
+            from = crossed(from).map_or(from, beyond);
+        }
+        let within = |from: f64| from >= self.area.from.0 + 1.0 && from + wide <= self.area.to.0 - 1.0;
+        if !within(from) && self.scale.logarithmic {
+            from = left - SPACE - wide;
+        }
+        let half = LABEL.size / 2.0;
+        if within(from) {
+            scene.area((from - 1.0, one.y - half), (from + wide + 1.0, one.y + half), PAPER);
+            scene.text((from, one.y), text, LABEL, Anchor::Start);
+        } else if !self.scale.logarithmic && right - left > wide + 2.0 * SPACE {
+            let (colour, inner) =
+                (bar_colour(one.nth), if negative { left + SPACE } else { right - SPACE - wide });
+            // Covers the hatch.
+            scene.area((inner - 1.0, one.y - half), (inner + wide + 1.0, one.y + half), colour);
+            scene.text_on(colour, (inner + wide / 2.0, one.y), text, LABEL, false);
         }
     }
 }

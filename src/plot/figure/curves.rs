@@ -2,16 +2,12 @@
 
 use super::Curves;
 use super::grid::{Area, LABEL};
-use super::key::{Key, Sample, reference, stroke};
+use super::key::Key;
 use super::labels::spread;
 use super::scale::Scale;
-use crate::plot::captions::fit_names;
 use crate::plot::letters::text_width;
-use crate::plot::marks::Mark;
-use crate::plot::scene::{Anchor, GREY, Lettering, Point, Scene};
+use crate::plot::scene::{Anchor, Point, Scene};
 
-/// Curves with more points have no marks.
-const MOST_MARKS: usize = 40;
 /// The most room for names at the ends, as a share of the width.
 const WIDEST_NAME: f64 = 0.3;
 const NAME_LINE: f64 = 13.0;
@@ -31,12 +27,15 @@ pub(super) fn scale(values: &[f64], logarithmic: bool, vertical: bool) -> Scale 
     }
 }
 
-/// Returns the names that stand at the ends of the curves, and their room.
-pub(super) fn names_at_ends(curves: &Curves, width: f64) -> (Vec<String>, f64) {
-    let names: Vec<&str> = curves.series.iter().map(|series| series.name.as_str()).collect();
-    let names = fit_names(&names, LABEL, WIDEST_NAME * width);
-    let widest = names.iter().map(|name| text_width(name, LABEL)).fold(0.0, f64::max);
-    (names, widest + 16.0)
+/// Returns the room for the names at the ends of the curves.
+pub(super) fn room_of_names(curves: &Curves) -> f64 {
+    let widths = curves.series.iter().map(|series| text_width(&series.name, LABEL));
+    widths.fold(0.0, f64::max) + 16.0
+}
+
+/// Checks whether a panel of this width has room for the names at the ends of the curves.
+pub(super) fn names_fit(curves: &Curves, width: f64) -> bool {
+    room_of_names(curves) <= WIDEST_NAME * width
 }
 
 /// Draws the curves, references first.
@@ -46,33 +45,22 @@ pub(super) fn draw(scene: &mut Scene, curves: &Curves, area: Area, (x, y): (Scal
     order.sort_by_key(|series| !series.reference);
     for series in order {
         let points: Vec<Point> = series.points.iter().map(at).collect();
-        if series.reference {
-            reference(key.number(&series.name, Sample::Reference)).draw(scene, points);
-            continue;
-        }
-        let nth = key.number(&series.name, Sample::Curve);
-        stroke(nth).draw(scene, points.clone());
-        if points.len() <= MOST_MARKS {
-            points.into_iter().for_each(|point| Mark::nth(nth).draw(scene, point));
+        if let Some(look) = key.look(&series.name) {
+            look.draw(scene, points.clone());
+            look.marks(scene, &points);
         }
     }
     if key.at_ends {
-        let (names, _) = names_at_ends(curves, area.width());
         let ends: Vec<Option<Point>> =
             curves.series.iter().map(|series| series.points.last().map(at)).collect();
         let mut heights: Vec<f64> = ends.iter().map(|end| end.map_or(area.to.1, |end| end.1)).collect();
         spread(&mut heights, NAME_LINE, (area.from.1, area.to.1));
-        for ((series, name), (end, height)) in
-            curves.series.iter().zip(names).zip(ends.into_iter().zip(heights))
-        {
-            let Some(end) = end else { continue };
-            let colour = match series.reference {
-                true => GREY,
-                false => stroke(key.number(&series.name, Sample::Curve)).colour,
-            };
+        for (series, (end, height)) in curves.series.iter().zip(ends.into_iter().zip(heights)) {
+            let (Some(end), Some(look)) = (end, key.look(&series.name)) else { continue };
+            let colour = look.stroke.colour;
             let x = area.to.0 + 14.0;
             scene.line(vec![(end.0 + 6.0, end.1), (area.to.0 + 3.0, height), (x - 3.0, height)], colour, 0.8);
-            scene.text((x, height), name, Lettering { ..LABEL }, Anchor::Start);
+            scene.text((x, height), series.name.as_str(), LABEL, Anchor::Start);
         }
     }
 }

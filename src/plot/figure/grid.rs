@@ -2,7 +2,7 @@
 
 use super::scale::{Scale, short};
 use crate::plot::axis::power_of_ten;
-use crate::plot::captions::{fit, fit_names};
+use crate::plot::captions::{fit_names, wrap};
 use crate::plot::letters::text_width;
 use crate::plot::scene::{Anchor, GREY, GRID, INK, Lettering, Point, Scene};
 
@@ -11,15 +11,16 @@ pub(super) const LABEL: Lettering = Lettering { size: 11.0, bold: false, colour:
 pub(super) const AXIS: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
 /// Space of an axis title.
 pub(super) const AXIS_TITLE: f64 = 20.0;
+/// Height of a line of an axis title.
+const AXIS_LINE: f64 = 16.0;
 /// Least distances between ticks of a vertical axis, and between labels of a horizontal axis.
 const TICK_HEIGHT: f64 = 30.0;
 const TICK_GAP: f64 = 10.0;
-/// The most room for names that run upwards, and for names left of the panel as a share of the width.
-const TALLEST_NAME: f64 = 120.0;
+/// The most room for names that run upwards.
+const TALLEST_NAME: f64 = 200.0;
 /// Lines of a level name.
 const NAME_LINE: f64 = 14.0;
 const MOST_LINES: usize = 3;
-const WIDEST_NAME: f64 = 0.36;
 
 /// The rectangle inside the axes.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +78,30 @@ pub(super) fn horizontal(scene: &mut Scene, area: Area, scale: Scale, title: &st
         scene.line(vec![(x, area.to.1), (x, area.to.1 + 4.0)], GREY, 1.0);
         scene.text((x, area.to.1 + 13.0), label, LABEL, Anchor::Middle);
     }
+    title_below(scene, area, 31.0, title);
+}
+
+/// Writes the title of a horizontal axis, this far below it.
+pub(super) fn title_below(scene: &mut Scene, area: Area, distance: f64, title: &str) {
     let middle = (area.from.0 + area.to.0) / 2.0;
-    scene.text((middle, area.to.1 + 31.0), fit(title, AXIS, area.width() + 30.0), AXIS, Anchor::Middle);
+    for (i, line) in axis_title(title, area.width()).into_iter().enumerate() {
+        scene.text((middle, area.to.1 + distance + AXIS_LINE * i as f64), line, AXIS, Anchor::Middle);
+    }
+}
+
+/// Returns the lines of the title of a horizontal axis.
+fn axis_title(title: &str, width: f64) -> Vec<String> {
+    wrap(title, AXIS, width + 20.0, MOST_LINES)
+}
+
+/// Returns the height of the title of a horizontal axis.
+pub(super) fn title_height(title: &str, width: f64) -> f64 {
+    AXIS_LINE * axis_title(title, width).len() as f64
+}
+
+/// Returns the space below the axes for the labels and the title of a horizontal axis.
+pub(super) fn below_axis(title: &str, width: f64) -> f64 {
+    28.0 + title_height(title, width)
 }
 
 fn horizontal_ticks(scale: Scale, width: f64, values: &[f64]) -> Vec<(f64, String)> {
@@ -170,9 +193,9 @@ fn broken(name: &str, room: f64) -> Option<Vec<String>> {
     fits.then_some(lines)
 }
 
-/// Returns names that fit left of a panel, and their room.
-pub(super) fn names_beside(names: &[String], cell: f64) -> (Vec<String>, f64) {
-    let names = fit_names(names, LABEL, WIDEST_NAME * cell);
+/// Returns names that fit into the room left of a panel, and the room that they take.
+pub(super) fn names_beside(names: &[String], room: f64) -> (Vec<String>, f64) {
+    let names = fit_names(names, LABEL, room);
     let widest = names.iter().map(|name| text_width(name, LABEL)).fold(0.0, f64::max);
     (names, widest + 10.0)
 }

@@ -1,9 +1,9 @@
 //! Draws a table of coloured cells with their values, and the bar that explains the colours.
 
 use super::HeatMap;
-use super::grid::{AXIS, Area, LABEL, Names};
+use super::grid::{AXIS, Area, LABEL, Names, names_beside, title_below, title_height};
 use super::scale::{Scale, digits, short};
-use crate::plot::captions::fit;
+use crate::plot::captions::wrap;
 use crate::plot::letters::text_width;
 use crate::plot::ramp::{DIVERGING, SEQUENTIAL, shade};
 use crate::plot::scene::{Anchor, Colour, FAINT, GREY, Lettering, Point, Scene};
@@ -11,12 +11,15 @@ use crate::plot::scene::{Anchor, Colour, FAINT, GREY, Lettering, Point, Scene};
 /// Heights of cells.
 const LOWEST: f64 = 22.0;
 const HIGHEST: f64 = 38.0;
-/// The colour bar: width, height and steps, and the height of all of it with its labels.
+/// The colour bar: width, height and steps, the height of all of it with its labels, and that of a line of its quantity above it.
 const BAR: f64 = 240.0;
 const BAR_HEIGHT: f64 = 11.0;
 const STEPS: usize = 60;
-pub(super) const BAR_LINE: f64 = 38.0;
+const BAR_LINE: f64 = 38.0;
+const QUANTITY_LINE: f64 = 16.0;
 const MISSING: &str = "n/a";
+/// The most room for the names of rows, as a share of the width.
+const WIDEST_NAME: f64 = 0.44;
 
 /// The meaning of colours.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,6 +45,11 @@ impl Colours {
 /// Returns all values.
 pub(super) fn values(map: &HeatMap) -> Vec<f64> {
     map.values.iter().flatten().flatten().copied().collect()
+}
+
+/// Returns the names of the rows in a panel of this width with its names, and their room.
+pub(super) fn names(map: &HeatMap, cell: f64) -> (Vec<String>, f64) {
+    names_beside(&map.rows, WIDEST_NAME * cell)
 }
 
 /// Returns the height of a panel of this width.
@@ -77,17 +85,48 @@ pub(super) fn draw(scene: &mut Scene, map: &HeatMap, area: Area, colours: Colour
         }
         scene.text((area.from.0 - 7.0, middle), name.as_str(), LABEL, Anchor::End);
     }
-    Names::below(&map.columns, area.width()).draw(scene, area);
+    let names = Names::below(&map.columns, area.width());
+    names.draw(scene, area);
+    title_below(scene, area, names.room + 6.0, &map.column_quantity);
 }
 
-/// Draws the colour bar with the quantity to its left, centred in the picture.
+/// Returns the space below the cells.
+pub(super) fn below(map: &HeatMap, width: f64) -> f64 {
+    Names::below(&map.columns, width).room + title_height(&map.column_quantity, width)
+}
+
+/// Returns the lines of the quantity of the colour bar, and whether they are above the bar instead of left of it.
+fn quantity_lines(quantity: &str, width: f64) -> (Vec<String>, bool) {
+    let is_above = text_width(quantity, AXIS) > width - long(width) - 40.0;
+    (wrap(quantity, AXIS, width - 30.0, 3), is_above)
+}
+
+fn long(width: f64) -> f64 {
+    BAR.min(0.45 * width)
+}
+
+/// Returns the height of the colour bar with its labels and its quantity.
+pub(super) fn bar_height(quantity: &str, width: f64) -> f64 {
+    let (lines, is_above) = quantity_lines(quantity, width);
+    if is_above { BAR_LINE + QUANTITY_LINE * lines.len() as f64 } else { BAR_LINE }
+}
+
+/// Draws the colour bar with its quantity, centred in the picture.
 pub(super) fn bar(scene: &mut Scene, colours: Colours, quantity: &str, top: f64) {
-    let long = BAR.min(0.45 * scene.width);
-    let quantity = fit(quantity, AXIS, scene.width - long - 40.0);
-    let wide = text_width(&quantity, AXIS);
-    let left = (scene.width - long - wide - 10.0) / 2.0 + wide + 10.0;
+    let (long, (lines, is_above)) = (long(scene.width), quantity_lines(quantity, scene.width));
+    let wide = if is_above { 0.0 } else { text_width(quantity, AXIS) + 10.0 };
+    let left = (scene.width - long - wide) / 2.0 + wide;
+    let top = top + bar_height(quantity, scene.width) - BAR_LINE;
     let (from, to): (Point, Point) = ((left, top + 5.0), (left + long, top + 5.0 + BAR_HEIGHT));
-    scene.text((left - 10.0, (from.1 + to.1) / 2.0), quantity, AXIS, Anchor::End);
+    for (i, line) in lines.iter().rev().enumerate() {
+        match is_above {
+            true => {
+                let at = (scene.width / 2.0, top - QUANTITY_LINE * (i as f64 + 0.5) + 1.0);
+                scene.text(at, line.as_str(), AXIS, Anchor::Middle);
+            }
+            false => scene.text((left - 10.0, (from.1 + to.1) / 2.0), line.as_str(), AXIS, Anchor::End),
+        }
+    }
     let scale = colours.scale;
     for step in 0..STEPS {
         let at = |step: usize| left + long * step as f64 / STEPS as f64;

@@ -1,10 +1,11 @@
 //! The legend that all panels of a figure share: a sample of each series, limit and reference.
 
-use super::{Content, Figure};
+use super::curves;
+use super::{Bars, Content, CurveSeries, Figure};
 use crate::plot::captions::fit_names;
 use crate::plot::letters::text_width;
 use crate::plot::marks::Mark;
-use crate::plot::panel::Stroke;
+use crate::plot::panel::{MARK, Stroke};
 use crate::plot::scene::{Anchor, Colour, GREY, INK, Lettering, PALETTE, PAPER, Point, Scene};
 
 const TEXT: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
@@ -15,20 +16,25 @@ const GAP: f64 = 22.0;
 const MOST_NAMED: usize = 7;
 /// Least width of a panel with names next to points.
 const ROOMY: f64 = 480.0;
-/// Dashes of references in turn.
-const DASHES: [(f64, f64); 4] = [(6.0, 3.5), (2.0, 3.0), (11.0, 3.5), (9.0, 6.0)];
+/// The dashes of references: of one that belongs to a series, and of others in turn.
+const PARTNER: (f64, f64) = (6.0, 3.5);
+const DASHES: [(f64, f64); 4] = [(2.0, 3.0), (11.0, 3.5), (9.0, 6.0), (3.5, 2.0)];
+/// Size of the marks of curves and of references.
+const MARKS: (f64, f64) = (MARK, 3.4);
+/// Curves with more points have dashes instead of marks.
+const MOST_MARKS: usize = 40;
 /// Distance between the strokes of a hatch.
 const HATCH: f64 = 6.0;
 
 /// The sample of an entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Sample {
+pub(in crate::plot) enum Sample {
     /// The bar of a series.
     Bar(usize),
-    /// The curve of a series.
-    Curve(usize),
-    /// The curve of a reference.
-    Reference(usize),
+    /// The dot of a series on a logarithmic axis.
+    Dot(usize),
+    /// The curve of a series or a reference.
+    Curve(Look),
     /// The point of a roofline.
     Point(usize),
     /// The limit of a group of bars.
@@ -37,9 +43,79 @@ pub(super) enum Sample {
     Missing,
 }
 
+/// How a curve is drawn: by its colour, and by marks or a dash, so that a print without colours can be read, too.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::plot) struct Look {
+    pub stroke: Stroke,
+    /// The number and the size of its marks.
+    mark: Option<(usize, f64)>,
+}
+
+impl Look {
+    /// Draws a line.
+    pub fn draw(self, scene: &mut Scene, points: Vec<Point>) {
+        self.stroke.draw(scene, points);
+    }
+
+    /// Draws the marks at points.
+    pub fn marks(self, scene: &mut Scene, points: &[Point]) {
+        if let Some((nth, size)) = self.mark {
+            points.iter().for_each(|&point| Mark::nth(nth).sized(scene, point, size));
+        }
+    }
+}
+
+/// Returns the look of each curve of a figure. A reference that belongs to a series has its colour and its marks.
+fn looks(figure: &Figure) -> Vec<(&str, Look)> {
+    let all: Vec<&CurveSeries> = figure
+        .panels
+        .iter()
+        .flat_map(|panel| match &panel.content {
+            Content::Curves(curves) => &curves.series[..],
+            _ => &[],
+        })
+        .collect();
+    let mut own: Vec<&str> = Vec::new();
+    for series in all.iter().filter(|series| !series.reference) {
+        if !own.contains(&series.name.as_str()) {
+            own.push(&series.name);
+        }
+    }
+    let has_marks = all.iter().all(|series| series.points.len() <= MOST_MARKS);
+    let mark = |nth, size| has_marks.then_some((nth, size));
+    let mut others = 0;
+    let mut looks: Vec<(&str, Look)> = Vec::new();
+    for series in all {
+        if looks.iter().any(|(name, _)| *name == series.name) {
+            continue;
+        }
+        let place = |name: &str| own.iter().position(|other| *other == name);
+        let look = match (series.reference, series.of.as_deref().and_then(place)) {
+            (false, _) => {
+                let nth = place(&series.name).unwrap_or(0);
+                let stroke = Stroke::nth(nth, &PALETTE, 1.7);
+                let dash = if has_marks { None } else { stroke.dash };
+                Look { stroke: Stroke { dash, ..stroke }, mark: mark(nth, MARKS.0) }
+            }
+            (true, Some(nth)) => {
+                let colour = PALETTE[nth % PALETTE.len()];
+                Look { stroke: Stroke { colour, width: 1.4, dash: Some(PARTNER) }, mark: mark(nth, MARKS.1) }
+            }
+            (true, None) => {
+                let colour = PALETTE[(own.len() + others) % PALETTE.len()];
+                let dash = Some(DASHES[others % DASHES.len()]);
+                others += 1;
+                Look { stroke: Stroke { colour, width: 1.4, dash }, mark: None }
+            }
+        };
+        looks.push((&series.name, look));
+    }
+    looks
+}
+
 /// The entries of the legend, which give each series its number in the whole figure.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Key {
+pub(in crate::plot) struct Key {
     entries: Vec<(String, Sample)>,
     /// Whether the names of curves stand at their ends.
     pub at_ends: bool,
@@ -51,19 +127,20 @@ impl Key {
     /// Collects the entries of all panels, which have this width.
     pub fn of(figure: &Figure, width: f64) -> Key {
         let mut key = Key::default();
+        let looks = looks(figure);
         for panel in &figure.panels {
             match &panel.content {
                 Content::Bars(bars) => {
-                    bars.series.iter().for_each(|series| key.add(&series.name, Sample::Bar));
+                    bars.series.iter().for_each(|series| key.add(&series.name, sample(bars)));
                     bars.ceiling.iter().for_each(|ceiling| key.add(&ceiling.name, |_| Sample::Ceiling));
                     if bars.series.iter().any(|series| series.values.contains(&None)) {
-                        key.add("or n/a: no value", |_| Sample::Missing);
+                        key.add("no value", |_| Sample::Missing);
                     }
                 }
                 Content::Curves(curves) => {
                     for series in &curves.series {
-                        let sample = if series.reference { Sample::Reference } else { Sample::Curve };
-                        key.add(&series.name, sample);
+                        let look = looks.iter().find(|(name, _)| *name == series.name);
+                        look.iter().for_each(|(name, look)| key.add(name, |_| Sample::Curve(*look)));
                     }
                 }
                 Content::Roofline(roofline) => {
@@ -74,13 +151,29 @@ impl Key {
         }
         let points = key.entries.iter().filter(|(_, sample)| matches!(sample, Sample::Point(_))).count();
         key.at_points = points > MOST_NAMED && width >= ROOMY;
-        key.at_ends = figure.panels.len() == 1
-            && key.entries.len() > MOST_NAMED
-            && matches!(figure.panels[0].content, Content::Curves(_));
+        key.at_ends = match &figure.panels[..] {
+            [panel] if key.entries.len() > MOST_NAMED => match &panel.content {
+                Content::Curves(curves) => curves::names_fit(curves, width),
+                _ => false,
+            },
+            _ => false,
+        };
         key
     }
 
-    /// Adds an entry unless it exists. Samples of the same kind are numbered.
+    /// Returns the entries of lines with marks, which have these names.
+    pub fn of_lines(names: &[&str], width: f64) -> Key {
+        let look = |nth| Look {
+            stroke: Stroke { dash: None, ..Stroke::nth(nth, &PALETTE, width) },
+            mark: Some((nth, MARKS.0)),
+        };
+        let mut key = Key::default();
+        let entry = |(nth, name): (usize, &&str)| ((*name).to_owned(), Sample::Curve(look(nth)));
+        key.entries = names.iter().enumerate().map(entry).collect();
+        key
+    }
+
+    /// Adds an entry unless it exists or has no name. Samples of the same kind are numbered.
     fn add(&mut self, name: &str, sample: impl Fn(usize) -> Sample) {
         let kind = |sample: Sample| std::mem::discriminant(&sample);
         let same = self.entries.iter().filter(|(_, known)| kind(*known) == kind(sample(0)));
@@ -89,7 +182,7 @@ impl Key {
             count += 1;
             known |= other == name;
         }
-        if !known {
+        if !known && !name.is_empty() {
             self.entries.push((name.to_owned(), sample(count)));
         }
     }
@@ -101,11 +194,19 @@ impl Key {
         same.map(|(name, _)| name).position(|known| known == name).unwrap_or(0)
     }
 
+    /// Returns the look of a curve.
+    pub fn look(&self, name: &str) -> Option<Look> {
+        self.entries.iter().find_map(|(known, sample)| match sample {
+            Sample::Curve(look) if known == name => Some(*look),
+            _ => None,
+        })
+    }
+
     /// Lays out the entries in rows no wider than `room`.
     fn rows(&self, room: f64) -> Vec<Vec<(String, Sample)>> {
         let shown = self.entries.iter().filter(|(_, sample)| match sample {
             Sample::Point(_) => !self.at_points,
-            Sample::Curve(_) | Sample::Reference(_) => !self.at_ends,
+            Sample::Curve(_) => !self.at_ends,
             _ => true,
         });
         let (names, samples): (Vec<&String>, Vec<Sample>) =
@@ -158,11 +259,11 @@ impl Sample {
         let middle = (x + SAMPLE / 2.0, y);
         match self {
             Sample::Bar(nth) => bar(scene, (x + 7.0, y - 6.5), (x + SAMPLE, y + 6.5), nth),
-            Sample::Curve(nth) => {
-                stroke(nth).draw(scene, line);
-                Mark::nth(nth).draw(scene, middle);
+            Sample::Dot(nth) => Mark::nth(nth).draw(scene, middle),
+            Sample::Curve(look) => {
+                look.draw(scene, line);
+                look.marks(scene, &[middle]);
             }
-            Sample::Reference(nth) => reference(nth).draw(scene, line),
             Sample::Point(nth) => Mark::nth(nth).draw(scene, middle),
             Sample::Ceiling => ceiling(scene, line),
             Sample::Missing => missing(scene, middle),
@@ -170,14 +271,9 @@ impl Sample {
     }
 }
 
-/// Returns the style of the curve of a series.
-pub(super) fn stroke(nth: usize) -> Stroke {
-    Stroke::nth(nth, &PALETTE, 1.7)
-}
-
-/// Returns the style of the curve of a reference.
-pub(super) fn reference(nth: usize) -> Stroke {
-    Stroke { colour: GREY, width: 1.5, dash: Some(DASHES[nth % DASHES.len()]) }
+/// Returns the sample of the series of a panel of bars.
+pub(super) fn sample(bars: &Bars) -> impl Fn(usize) -> Sample + use<> {
+    if bars.logarithmic { Sample::Dot } else { Sample::Bar }
 }
 
 /// Draws the line of a limit.

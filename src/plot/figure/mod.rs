@@ -12,6 +12,8 @@ mod roofline;
 mod scale;
 mod sheet;
 
+pub(super) use key::Key;
+
 use super::output::write;
 use super::style::Style;
 use crate::error::{Error, Result};
@@ -52,7 +54,7 @@ pub struct Panel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
-    /// Groups of bars.
+    /// Groups of bars, or of dots on a logarithmic axis.
     Bars(Bars),
     /// Curves over a quantity.
     Curves(Curves),
@@ -62,7 +64,7 @@ pub enum Content {
     HeatMap(HeatMap),
 }
 
-/// Groups of bars, one bar of each series in each group.
+/// Groups of bars, one bar of each series in each group. A logarithmic axis has dots instead, because it has no zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bars {
@@ -140,9 +142,12 @@ pub struct CurveSeries {
     pub name: String,
     /// The points, x before y, in the order in which lines connect them.
     pub points: Vec<[f64; 2]>,
-    /// Whether the curve is only for comparison, such as figures of a publication; it is drawn dashed and grey.
+    /// Whether the curve is only for comparison, such as figures of a publication; it is drawn dashed.
     #[serde(default)]
     pub reference: bool,
+    /// The name of the series that a reference belongs to, whose colour and marks it has.
+    #[serde(default)]
+    pub of: Option<String>,
 }
 
 /// Speeds against operational intensity, below the limits of a machine.
@@ -193,6 +198,12 @@ pub struct HeatMap {
     pub values: Vec<Vec<Option<f64>>>,
     /// The quantity with its unit.
     pub quantity: String,
+    /// The quantity of the rows, if their names are values of one.
+    #[serde(default)]
+    pub row_quantity: String,
+    /// The quantity of the columns, if their names are values of one.
+    #[serde(default)]
+    pub column_quantity: String,
     /// Whether colours follow the logarithm of the values.
     #[serde(default)]
     pub logarithmic: bool,
@@ -263,7 +274,9 @@ impl Content {
     fn names_mut(&mut self) -> Vec<&mut String> {
         match self {
             Content::Bars(bars) => bars.series.iter_mut().map(|series| &mut series.name).collect(),
-            Content::Curves(curves) => curves.series.iter_mut().map(|series| &mut series.name).collect(),
+            Content::Curves(curves) => {
+                curves.series.iter_mut().flat_map(|s| std::iter::once(&mut s.name).chain(&mut s.of)).collect()
+            }
             Content::Roofline(roofline) => roofline.points.iter_mut().map(|point| &mut point.name).collect(),
             Content::HeatMap(_) => Vec::new(),
         }

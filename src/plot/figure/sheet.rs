@@ -1,7 +1,8 @@
 //! Lays out a figure: title, note and legend on top, below them the panels in rows.
 
-use super::grid::{AXIS, AXIS_TITLE, Area, Names, horizontal, label_room, names_beside, vertical};
-use super::heat::{BAR_LINE, Colours};
+use super::bars::Rows;
+use super::grid::{AXIS, AXIS_TITLE, Area, below_axis, horizontal, label_room, vertical};
+use super::heat::Colours;
 use super::key::Key;
 use super::scale::Scale;
 use super::{Content, Figure, Panel, bars, curves, heat, roofline};
@@ -11,7 +12,7 @@ use crate::plot::style::Style;
 
 /// Widths in pixels: of a picture with one column of panels, and with several.
 const SINGLE: f64 = 820.0;
-const SEVERAL: f64 = 1200.0;
+const SEVERAL: f64 = 920.0;
 /// Margins of the picture and gaps between panels.
 const EDGE: f64 = 14.0;
 const GAP: f64 = 26.0;
@@ -21,14 +22,18 @@ const PANEL: Lettering = Lettering { size: 12.5, bold: true, colour: INK };
 const TITLE_LINE: f64 = 21.0;
 const NOTE_LINE: f64 = 16.5;
 const MOST_LINES: usize = 8;
-/// Space of the title of a panel, and below the axis of curves.
+/// Space of the title of a panel.
 const PANEL_TITLE: f64 = 22.0;
-const BELOW: f64 = 44.0;
 /// Height of a panel as a share of its width, and its limits.
 const LOWEST: f64 = 170.0;
 const HIGHEST: f64 = 380.0;
+/// Room for half of the last label of a horizontal axis.
+const END_LABEL: f64 = 10.0;
 /// Room that the labels of an axis take at most, for choosing the number of columns.
 const LABELS: f64 = 60.0;
+
+/// The horizontal quantity of a roofline.
+const INTENSITY: &str = "operational intensity (FLOP/byte)";
 
 /// The ranges of a panel.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +70,8 @@ pub(super) fn lay_out(figure: &Figure, style: Style) -> Scene {
     let bars = colour_bars(figure, &ranges);
     let key_top = 12.0 + TITLE_LINE * titles.len() as f64 + NOTE_LINE * notes.len() as f64;
     let bars_top = key_top + key.height(room);
-    let (rows, bottom) = layout.rows(figure, bars_top + BAR_LINE * bars.len() as f64 + 8.0);
+    let bar_heights: Vec<f64> = bars.iter().map(|(_, quantity)| heat::bar_height(quantity, full)).collect();
+    let (rows, bottom) = layout.rows(figure, bars_top + bar_heights.iter().sum::<f64>() + 8.0);
 
     let mut scene = Scene::new(full, (bottom + 6.0).ceil());
     let mut y = 8.0;
@@ -76,15 +82,17 @@ pub(super) fn lay_out(figure: &Figure, style: Style) -> Scene {
         }
     }
     key.draw(&mut scene, key_top, room);
-    for (i, (colours, quantity)) in bars.iter().enumerate() {
-        heat::bar(&mut scene, *colours, quantity, bars_top + BAR_LINE * i as f64);
+    let mut bar_top = bars_top;
+    for ((colours, quantity), height) in bars.iter().zip(bar_heights) {
+        heat::bar(&mut scene, *colours, quantity, bar_top);
+        bar_top += height;
     }
     for (i, (panel, ranges)) in figure.panels.iter().zip(&ranges).enumerate() {
         let (top, tall) = rows[i / layout.columns];
         let left = layout.left_of(i % layout.columns);
-        // Heat maps keep the height of their cells; other panels fill their row.
-        let is_map = matches!(panel.content, Content::HeatMap(_));
-        let tall = if is_map { height(panel, layout.width) } else { tall };
+        // Heat maps and bars keep the height of their cells and lanes; other panels fill their row.
+        let keeps = matches!(panel.content, Content::HeatMap(_) | Content::Bars(_));
+        let tall = if keeps { height(panel, layout.width, layout.cell) } else { tall };
         let area = Area { from: (left, top), to: (left + layout.width, top + tall) };
         draw(&mut scene, panel, area, *ranges, &key, layout.cell);
         let titled = i % layout.columns == 0 || layout.titles.1 > 0.0;
@@ -109,13 +117,14 @@ impl Layout {
         let room = full - 2.0 * EDGE - titles.0 - GAP * (columns - 1) as f64;
         let cell = room / columns as f64;
         let left = figure.panels.iter().zip(ranges).map(|(panel, ranges)| match &panel.content {
-            Content::HeatMap(map) => names_beside(&map.rows, cell).1,
+            Content::HeatMap(map) => heat::names(map, cell).1,
+            Content::Bars(content) => Rows::of(content, cell).left.unwrap_or(END_LABEL),
             _ => label_room(ranges.y, LOWEST),
         });
         let left = left.fold(0.0, f64::max);
         let right = figure.panels.iter().map(|panel| match &panel.content {
-            Content::Curves(content) if key.at_ends => curves::names_at_ends(content, cell).1,
-            _ => 4.0,
+            Content::Curves(content) if key.at_ends => curves::room_of_names(content),
+            _ => END_LABEL,
         });
         let right = right.fold(0.0, f64::max);
         let width = (cell - titles.1 - left - right).max(40.0);
@@ -130,9 +139,10 @@ impl Layout {
         let mut rows = Vec::new();
         for row in figure.panels.chunks(self.columns) {
             let most = |size: &dyn Fn(&Panel) -> f64| row.iter().map(size).fold(0.0, f64::max);
-            let height = most(&|panel| height(panel, self.width));
-            rows.push((bottom + self.above, height));
-            bottom += self.above + height + most(&|panel| below(panel, self.width)) + 8.0;
+            let height = |panel: &Panel| height(panel, self.width, self.cell);
+            let tallest = most(&height);
+            rows.push((bottom + self.above, tallest));
+            bottom += self.above + tallest + most(&|panel| below(panel, self.width)) + 8.0;
         }
         (rows, bottom)
     }
@@ -164,7 +174,7 @@ fn columns(figure: &Figure, full: f64) -> usize {
 /// Returns the least width of a panel with its labels.
 fn least_width(content: &Content) -> f64 {
     match content {
-        Content::Bars(bars) => LABELS + (bars.groups.len() * (bars.series.len() * 9 + 6)).max(150) as f64,
+        Content::Bars(_) => LABELS + 300.0,
         Content::Curves(_) => LABELS + 150.0,
         Content::Roofline(_) => LABELS + 280.0,
         Content::HeatMap(map) => LABELS + (30 * map.columns.len()) as f64,
@@ -174,7 +184,6 @@ fn least_width(content: &Content) -> f64 {
 /// Checks whether a single panel needs the width of several.
 fn wants_width(figure: &Figure) -> bool {
     figure.panels.iter().any(|panel| match &panel.content {
-        Content::Bars(bars) => bars.groups.len() * bars.series.len() > 20,
         Content::HeatMap(map) => map.columns.len() > 10,
         _ => false,
     })
@@ -203,7 +212,10 @@ fn ranges(figure: &Figure, panel: &Panel) -> Ranges {
         }
     }
     match &panel.content {
-        Content::Bars(content) => Ranges { x: None, y: bars::scale(&down, content.logarithmic) },
+        Content::Bars(content) => {
+            let scale = bars::scale(&down, content.logarithmic);
+            Ranges { x: Some(scale), y: scale }
+        }
         Content::Curves(content) => Ranges {
             x: Some(curves::scale(&across, content.x.logarithmic, false)),
             y: curves::scale(&down, content.y.logarithmic, true),
@@ -229,10 +241,10 @@ fn is_alike(a: &Content, b: &Content) -> bool {
 /// Returns the title of the vertical axis.
 fn vertical_quantity(content: &Content) -> Option<&str> {
     match content {
-        Content::Bars(bars) => Some(&bars.quantity),
         Content::Curves(curves) => Some(&curves.y.quantity),
-        Content::Roofline(_) => Some("GFLOP/s"),
-        Content::HeatMap(_) => None,
+        Content::Roofline(_) => Some("performance (GFLOP/s)"),
+        Content::HeatMap(map) => Some(map.row_quantity.as_str()).filter(|name| !name.is_empty()),
+        Content::Bars(_) => None,
     }
 }
 
@@ -250,9 +262,9 @@ fn colour_bars<'a>(figure: &'a Figure, ranges: &[Ranges]) -> Vec<(Colours, &'a s
 }
 
 /// Returns the height of a panel's axes.
-fn height(panel: &Panel, width: f64) -> f64 {
+fn height(panel: &Panel, width: f64, cell: f64) -> f64 {
     match &panel.content {
-        Content::Bars(_) => (0.42 * width).clamp(LOWEST, 300.0),
+        Content::Bars(content) => Rows::of(content, cell).height(content, width),
         Content::Curves(_) => (0.78 * width).clamp(LOWEST, HIGHEST),
         Content::Roofline(_) => (0.62 * width).clamp(1.2 * LOWEST, 1.2 * HIGHEST),
         Content::HeatMap(map) => heat::height(map, width),
@@ -262,9 +274,10 @@ fn height(panel: &Panel, width: f64) -> f64 {
 /// Returns the space below a panel's axes.
 fn below(panel: &Panel, width: f64) -> f64 {
     match &panel.content {
-        Content::Bars(bars) => Names::below(&bars.groups, width).room,
-        Content::HeatMap(map) => Names::below(&map.columns, width).room,
-        _ => BELOW,
+        Content::HeatMap(map) => heat::below(map, width),
+        Content::Bars(bars) => below_axis(&bars.quantity, width),
+        Content::Curves(curves) => below_axis(&curves.x.quantity, width),
+        Content::Roofline(_) => below_axis(INTENSITY, width),
     }
 }
 
@@ -274,20 +287,24 @@ fn draw(scene: &mut Scene, panel: &Panel, area: Area, ranges: Ranges, key: &Key,
     scene.text(((area.from.0 + area.to.0) / 2.0, area.from.1 - 11.0), title, PANEL, Anchor::Middle);
     if let Content::HeatMap(map) = &panel.content {
         let colours = Colours { scale: ranges.y, centre: map.centre };
-        heat::draw(scene, map, area, colours, &names_beside(&map.rows, cell).0);
+        heat::draw(scene, map, area, colours, &heat::names(map, cell).0);
         return;
     }
-    vertical(scene, area, ranges.y);
     let x = ranges.x.unwrap_or(ranges.y);
     let both = (x, ranges.y);
     match &panel.content {
-        Content::Bars(content) => bars::draw(scene, content, area, ranges.y, key),
+        Content::Bars(content) => {
+            horizontal(scene, area, x, &content.quantity, &[]);
+            bars::draw(scene, content, area, x, key, &Rows::of(content, cell));
+        }
         Content::Curves(content) => {
+            vertical(scene, area, ranges.y);
             horizontal(scene, area, x, &content.x.quantity, &curves::values(content, 0));
             curves::draw(scene, content, area, both, key);
         }
         Content::Roofline(content) => {
-            horizontal(scene, area, x, "FLOP per byte", &[]);
+            vertical(scene, area, ranges.y);
+            horizontal(scene, area, x, INTENSITY, &[]);
             roofline::draw(scene, content, area, both, key);
         }
         Content::HeatMap(_) => {}

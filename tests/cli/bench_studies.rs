@@ -1,0 +1,93 @@
+//! Studies by name and without tables, their plans, and records of two machines.
+
+use crate::bench::{STUDY, json, masked, write};
+use crate::common::process::{errors, run, solver};
+use serde_json::Value;
+use std::fs;
+
+#[test]
+fn a_study_without_tables_has_the_times_by_matrix_and_backend() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweeps = STUDY.split("[[table]]").next().unwrap().replace("threads = [1]", "threads = [1, 2]");
+    let study = write(folder.path(), "small.toml", &sweeps);
+    let done = run(&["bench", &study, "-o", folder.path().to_str().unwrap(), "--device", "cpu"]);
+    let text = masked(&String::from_utf8_lossy(&done.stdout));
+    let table = text.split("## sizes: time per product").nth(1).unwrap_or_else(|| panic!("{text}"));
+    for line in [
+        "**threads 2**",
+        "| matrix | rows | sell |",
+        "| poisson2d:20x20 | T | T |",
+        "| poisson2d:30x30 | T | T |",
+    ] {
+        assert!(table.contains(line), "{line} is not in {text}");
+    }
+    assert!(table.contains("Values: time per product (µs)"), "{text}");
+}
+
+#[test]
+fn a_study_of_the_project_is_found_by_its_name_in_any_folder_with_its_time_and_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let planned = |study: &str| {
+        let done = solver().current_dir(folder.path()).args(["bench", study, "--dry-run"]).output().unwrap();
+        assert!(done.status.success(), "{}", errors(&done));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let text = planned("serial-vs-cuda");
+    assert!(text.starts_with("One thread per row against serial code"), "{text}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    // The largest matrix has half of 16,384 x 16,384 entries, of 12 bytes each.
+    let line =
+        |label: &str| text.lines().find(|line| line.starts_with(label)).unwrap_or_else(|| panic!("{text}"));
+    assert!(line("memory").contains("density:n=16384,sparsity=0.5 needs most"), "{text}");
+    assert!(line("memory").contains("at most about 3.2 GB"), "{text}");
+    assert!(line("time").starts_with("time    about "), "{text}");
+}
+
+#[test]
+fn records_of_two_machines_are_compared_by_matrix_and_method() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = write(folder.path(), "small.toml", STUDY);
+    let out = folder.path().join("out");
+    run(&["bench", &study, "-o", out.to_str().unwrap(), "--device", "cpu"]);
+    let first = out.join("small.json");
+    // The tables of a record need no study.
+    let again = folder.path().join("again");
+    fs::create_dir(&again).unwrap();
+    let done = run(&["bench", "--from", first.to_str().unwrap(), "-o", again.to_str().unwrap()]);
+    assert!(done.status.success() && again.join("small.md").exists(), "{}", errors(&done));
+    let compared = |change: &dyn Fn(&mut Value)| {
+        let mut record = json(&first);
+        record["rows"].as_array_mut().unwrap().iter_mut().for_each(change);
+        let second = write(folder.path(), "second.json", &record.to_string());
+        let done = run(&["bench", "--compare", first.to_str().unwrap(), &second]);
+        (done.status.code(), String::from_utf8(done.stdout).unwrap())
+    };
+    let (code, text) = compared(&|row| {
+        row["sweep"] = "gpu".into();
+        row["device"] = "cuda".into();
+        row["threads"] = Value::Null;
+    });
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("4 cases in both, 0 moved beyond noise; 4 on other devices"), "{text}");
+    let (code, text) = compared(&|row| {
+        if row["backend"] == "rows" {
+            row["backend"] = "csr".into();
+        }
+        row["measured"] = row["measured"].as_str().unwrap().replace("30", "40").into();
+    });
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("1 cases in both") && text.contains("only in the first: 3 cases"), "{text}");
+    for (cases, why) in [
+        (1, "the other record does not have the method rows"),
+        (2, "has poisson2d:40x40 instead of poisson2d:30x30"),
+    ] {
+        let line = text.lines().find(|line| line.contains(why)).unwrap_or_else(|| panic!("{why}: {text}"));
+        assert_eq!(line.split_whitespace().next(), Some(cases.to_string().as_str()), "{text}");
+    }
+    let (code, text) = compared(&|row| row["precision"] = "f32".into());
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("0 cases in both") && text.contains("does not have poisson2d:20x20 in f64"),
+        "{text}"
+    );
+}
