@@ -212,6 +212,37 @@ fn every_kernel_in_every_form_compiles_for_every_generation() {
     assert!(compile_all(nvrtc, &sources) > 0);
 }
 
+/// Returns the kernel that a page of the book prints: its block of CUDA C++.
+fn kernel_of_the_book() -> &'static str {
+    let (_, rest) = include_str!("../../docs/src/adding.md").split_once("```cpp\n").unwrap();
+    rest.split_once("```").unwrap().0
+}
+
+#[test]
+fn the_kernel_of_the_book_compiles_for_every_generation() {
+    let text = kernel_of_the_book();
+    let (_, head) = text.split_once("__launch_bounds__(BLOCK) ").unwrap();
+    let name = head.split_once('(').unwrap().0;
+    // The kernel takes the parameters of every kernel over all rows of CSR: its text replaces that of `vector`.
+    let own = include_str!("../../kernels/vector.cu");
+    let mut sources = kernel_sources(&[Method::Cg.programs().next().unwrap()], &[]);
+    // A few types represent all: the kernel's own text is the same in each.
+    let types = [("SCALAR", "double"), ("OFFSET", "u32"), ("COLUMN", "u32")];
+    sources.retain(|source| {
+        let defines =
+            |&(name, value): &_| source.defines.iter().any(|d| (d.0, d.1.as_str()) == (name, value));
+        source.body.ends_with(own) && source.block == 256 && types.iter().all(defines)
+    });
+    assert!(sources.len() >= 4, "{}", sources.len());
+    for source in &mut sources {
+        source.name = name.to_owned();
+        source.body = source.body.replace(own, text);
+        // What the page does not name is not defined.
+        source.defines.retain(|(name, _)| ["SCALAR", "OFFSET", "VALUE", "COLUMN"].contains(name));
+    }
+    assert!(compile_all(nvrtc(), &sources) > 0);
+}
+
 #[test]
 fn every_kernel_takes_exactly_the_parameters_that_its_launcher_names() {
     let sweeps = [pagerank::power::AFTER_PRODUCT, markov::power::SWEEPS].concat();

@@ -17,6 +17,9 @@ mod form;
 mod locality;
 pub mod merge;
 mod model;
+// The example of the book (docs/src/adding.md): tests compile it, and the program does not contain it.
+#[cfg(test)]
+pub mod pairs;
 mod placed;
 mod product;
 mod resident;
@@ -55,6 +58,8 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     forms.extend(ell::forms());
     forms.extend(burst::forms());
     forms.extend(dcsr::forms());
+    #[cfg(test)]
+    forms.extend(pairs::forms());
     let mut all = form::sources(&forms, endings);
     all.extend(sell::packing_sources());
     all.extend(bsr::packing_sources());

@@ -272,4 +272,19 @@ pub(super) const ENTRIES: &[Entry] = &[
         ),
         SQUARES,
     ),
+    // The example of the book.
+    #[cfg(test)]
+    Entry {
+        name: "pairs",
+        builder: Builder::Cuda(Build::of::<cuda::pairs::Pairs>()),
+        family: "pairs",
+        format: "csr",
+        from: "ours",
+        summary: "for rows of a few entries: two threads per row; dot products fused",
+        params: &[],
+        deterministic: true,
+        columns: false,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    },
 ];

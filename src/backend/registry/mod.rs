@@ -28,3 +28,19 @@ pub static REGISTRY: &[Entry] = &{
     }
     all
 };
+
+#[cfg(test)]
+mod tests {
+    use super::REGISTRY;
+    use crate::backend::cuda::kernel_sources;
+
+    #[test]
+    fn the_backend_of_the_book_has_a_row_and_a_kernel() {
+        let entry = REGISTRY.iter().find(|entry| entry.name == "pairs").unwrap();
+        assert_eq!((entry.device(), entry.family), ("cuda", "pairs"));
+        let sources = kernel_sources(&[], &[]);
+        let forms = sources.iter().filter(|source| source.name == "spmv_csr_pairs").count();
+        // Every combination of the types of vectors, values and offsets.
+        assert_eq!(forms, 10);
+    }
+}
