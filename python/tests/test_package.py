@@ -8,6 +8,8 @@ import pickle
 import re
 import subprocess
 import sys
+import tomllib
+import types
 
 import pytest
 
@@ -35,6 +37,27 @@ def test_the_examples_of_the_docstrings_run(name):
 def test_the_examples_of_the_pages_run(page):
     found = doctest.testfile(str(HERE.parents[1] / page), module_relative=False)
     assert found.failed == 0 and found.attempted > 10
+
+
+def test_a_build_says_before_it_begins_how_long_it_takes(tmp_path, monkeypatch, capsys):
+    folder = HERE.parent
+    system = tomllib.loads((folder / "pyproject.toml").read_text())["build-system"]
+    assert system["backend-path"] == ["."]
+    terminal, said = tmp_path / "terminal", []
+    maturin = types.ModuleType("maturin")
+    maturin.build_wheel = lambda folder: said.append(terminal.read_text()) or "made.whl"
+    maturin.get_requires_for_build_wheel = lambda: ["of maturin"]
+    monkeypatch.setitem(sys.modules, "maturin", maturin)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, system["build-backend"], raising=False)
+    backend = importlib.import_module(system["build-backend"])
+    backend.TERMINAL = str(terminal)
+    assert backend.build_wheel("here") == "made.whl" and "minutes" in said[0]
+    assert backend.get_requires_for_build_wheel() == ["of maturin"]
+    # Without a terminal.
+    backend.TERMINAL = str(tmp_path / "none" / "terminal")
+    backend.build_wheel("here")
+    assert "minutes" in capsys.readouterr().err
 
 
 def test_every_exception_is_of_the_package_and_of_python():
