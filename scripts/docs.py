@@ -100,10 +100,11 @@ def drawn(solver, scratch):
         if plot in shown:
             run_quietly(solver, "plot", *inputs, "-o", narrow(made), "--width", NARROW_MM)
             yield narrow(plot), narrow(made)
-    made = os.path.join(scratch, "scaling.svg")
-    with open(made, "w") as f:
-        f.write(scaling_plot.plot())
-    yield "plots/scaling.svg", made
+    for plot, is_narrow in (("plots/scaling.svg", False), (narrow("plots/scaling.svg"), True)):
+        made = os.path.join(scratch, os.path.basename(plot))
+        with open(made, "w") as f:
+            f.write(scaling_plot.plot(is_narrow))
+        yield plot, made
 
 
 def run_quietly(solver, *arguments):

@@ -104,12 +104,14 @@ def graphs():
     return panel.parts
 
 
-def plot():
-    """Returns the plot of the chapter, as SVG."""
-    width = 710 + WIDTH + 30
-    head = f'<svg width="{width}" height="{HEIGHT}" viewBox="0 0 {width} {HEIGHT}" xmlns="http://www.w3.org/2000/svg">'
-    background = f'<rect width="{width}" height="{HEIGHT}" fill="#FFFFFF"/>'
-    return "\n".join([head, background, *grids(), *graphs(), "</svg>"]) + "\n"
+def plot(narrow=False):
+    """Returns the plot of the chapter, as SVG; in the narrow form the panels are one below the other."""
+    second, end = 710, WIDTH + 30
+    width, height = (90 + end, 2 * HEIGHT) if narrow else (second + end, HEIGHT)
+    head = f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">'
+    background = f'<rect width="{width}" height="{height}" fill="#FFFFFF"/>'
+    right = [f'<g transform="translate({90 - second},{HEIGHT})">', *graphs(), "</g>"] if narrow else graphs()
+    return "\n".join([head, background, *grids(), *right, "</svg>"]) + "\n"
 
 
 if __name__ == "__main__":
