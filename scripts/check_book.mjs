@@ -62,8 +62,9 @@ function faults({ tables }) {
     }
     const main = document.querySelector('main');
     const right = main.getBoundingClientRect().right + 1;
-    const wider = element => element.getBoundingClientRect().right > right && !(getComputedStyle(element.parentElement).overflowX === 'auto');
-    for (const picture of main.querySelectorAll('img')) if (wider(picture)) add('wide picture', picture.width, picture.alt);
+    const scrolls = element => element !== main && (getComputedStyle(element).overflowX === 'auto' || scrolls(element.parentElement));
+    for (const picture of main.querySelectorAll('img'))
+        if (picture.getBoundingClientRect().right > right && !scrolls(picture)) add('wide picture', picture.width, picture.alt);
     if (tables)
         for (const table of main.querySelectorAll('table'))
             if (table.getBoundingClientRect().right > right) add(`wide table, ${table.offsetWidth}`, 0, table.innerText);

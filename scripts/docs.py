@@ -35,7 +35,8 @@ COMMAND_SECONDS = 120
 # Plots that are drawn from results: the plot, and the arguments of `solver plot`. In addition, each results/**/X.svg is drawn from
 # the X.json in its folder, the tables and figures in results/*/bench from the records there, and plots/scaling.svg by scaling_plot.py.
 PLOTS = {
-    # History and report of the first example of the book: the fastest of 40 runs on two cores that other programs used, too.
+    # The first example of the book, whose report is in plots/first.txt. Measured on two cores that other programs used, too:
+    # COLUMNS=90 solver cg poisson2d:300x300 --plot plots/cg.svg --history plots/cg.json >plots/first.txt; mv plots/cg.json plots/first.json
     "plots/first.svg": ["plots/first.json"],
     "plots/poisson2d-h200.svg": ["plots/poisson2d-h200-vector.json", "plots/poisson2d-h200-cusparse.json"],
 }
