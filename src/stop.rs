@@ -393,7 +393,8 @@ impl StoppingRule {
         StoppingRule::All(rules.into_iter().collect())
     }
 
-    /// Makes a rule that stops once this time has passed since a moment; `None` if that is beyond the range of the clock.
+    /// Makes a rule that stops once this time has passed since a moment; `None` if that is beyond the range of the
+    /// clock.
     pub fn within(limit: Duration, since: Instant) -> Option<StoppingRule> {
         since.checked_add(limit).map(|at| StoppingRule::Deadline { at, limit })
     }

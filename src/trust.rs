@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-/// Returns who else can put files into a folder or replace it, with a remedy; `None` if only this user and root can. A folder that
-/// does not exist yet counts as made by this user. All parent folders are checked, with and without links resolved.
+/// Returns who else can put files into a folder or replace it, with a remedy; `None` if only this user and root can.
+/// A folder that does not exist yet counts as made by this user. All parent folders are checked, with and without
+/// links resolved.
 ///
-/// The remedy changes the permissions of the folder itself only, which this program has made: the folders above it may serve
-/// others as they are.
+/// The remedy changes the permissions of the folder itself only, which this program has made: the folders above it
+/// may serve others as they are.
 #[cfg(unix)]
 pub(crate) fn others_can_write(folder: &Path) -> Option<String> {
     // SAFETY: the call takes no arguments, returns a number, and cannot fail.

@@ -111,8 +111,8 @@ pub(super) fn read_on_first<T>(read: impl FnOnce() -> Result<T>) -> Result<Optio
     }
 }
 
-/// Reserves the disk space of `--output`, if it is given, for a file of at most `bytes`. Over ranks, the first one does so; all call
-/// this together.
+/// Reserves the disk space of `--output`, if it is given, for a file of at most `bytes`. Over ranks, the first one
+/// does so; all call this together.
 pub(super) fn reserve(
     output: Option<&Path>,
     bytes: impl FnOnce(&Path) -> Result<u64>,
@@ -129,8 +129,8 @@ pub(super) fn reserve(
     }
 }
 
-/// Writes results, whatever the outcome of earlier writing: without ranks, or on the first of them. The outcome is that of both, on
-/// all ranks.
+/// Writes results, whatever the outcome of earlier writing: without ranks, or on the first of them. The outcome is
+/// that of both, on all ranks.
 pub(super) fn then_on_first(
     ranks: Option<&Ranks>,
     written: Result<()>,

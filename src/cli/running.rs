@@ -37,7 +37,8 @@ pub struct RunArgs {
     /// Use N threads on the CPU, 1 to 1024 [default: the cores this process may use]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Stop when setup and iterations, after the matrix has been read, have taken this many seconds; a setup is not interrupted
+    /// Stop when setup and iterations, after the matrix has been read, have taken this many seconds; a setup is not
+    /// interrupted
     #[arg(long, value_name = "SECONDS")]
     pub time_limit: Option<f64>,
     /// Kept for old scripts: matrices of the catalog are downloaded without it

@@ -109,9 +109,9 @@ macro_rules! running_settings {
             self
         }
 
-        /// Stops once a solve has taken this long. The clock is read between batches of iterations, so a long setup is not
-        /// interrupted: the solve then ends before its first iteration. For `solve` the time begins with the preparation, for a
-        /// prepared solve when it is called.
+        /// Stops once a solve has taken this long. The clock is read between batches of iterations, so a long setup
+        /// is not interrupted: the solve then ends before its first iteration. For `solve` the time begins with the
+        /// preparation, for a prepared solve when it is called.
         pub fn time_limit(mut self, time: Duration) -> Self {
             self.running.watch.time_limit = Some(time);
             self

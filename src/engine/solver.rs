@@ -226,9 +226,9 @@ impl Solver {
         self
     }
 
-    /// Stops once a solve has taken this long. The clock is read between batches of iterations, so a long setup is not interrupted:
-    /// the solve then ends before its first iteration. For [`solve`](Self::solve) the time begins with the preparation, for a
-    /// [`Prepared`] with each of its solves.
+    /// Stops once a solve has taken this long. The clock is read between batches of iterations, so a long setup is
+    /// not interrupted: the solve then ends before its first iteration. For [`solve`](Self::solve) the time begins
+    /// with the preparation, for a [`Prepared`] with each of its solves.
     pub fn time_limit(mut self, time: Duration) -> Solver {
         self.0.stopping.time_limit = Some(time);
         self

@@ -62,8 +62,8 @@ pub enum FetchError {
     NoCacheFolder,
     /// The folder for downloads is no folder, or other users can write to it.
     #[error(
-        "the cache folder is not used: {reason}. Matrices and kernels are loaded from it, so other users must not write to it; \
-         name another folder with SOLVER_CACHE"
+        "the cache folder is not used: {reason}. Matrices and kernels are loaded from it, so other users must not write \
+         to it; name another folder with SOLVER_CACHE"
     )]
     UnsafeCacheFolder {
         /// Who can write where, and what to do.

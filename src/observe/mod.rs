@@ -64,9 +64,9 @@ pub trait Observer {
     fn iterate(&mut self, _iteration: usize, _x: &[f64]) {}
 }
 
-/// Writes a file completely or not at all. Follows links, keeps the mode of an existing file, and writes directly to a pipe or
-/// device. If the file cannot be written, because the disk is full for example, the bytes are kept in the cache folder or in the
-/// system's folder of temporary files, and the error names the file.
+/// Writes a file completely or not at all. Follows links, keeps the mode of an existing file, and writes directly to
+/// a pipe or device. If the file cannot be written, because the disk is full for example, the bytes are kept in the
+/// cache folder or in the system's folder of temporary files, and the error names the file.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     write_file_with(path, files::Content::Answer, |file| file.write_all(bytes))
 }

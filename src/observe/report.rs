@@ -109,7 +109,8 @@ pub struct Report {
     /// A warning about x although the solve converged: its entries may have no correct digit; with a remedy.
     #[serde(default)]
     pub caution: Option<String>,
-    /// Notes, such as that the matrix is symmetric only to rounding, or that the newest checkpoint could not be written.
+    /// Notes, such as that the matrix is symmetric only to rounding, or that the newest checkpoint could not be
+    /// written.
     #[serde(default)]
     pub note: Option<String>,
     /// Seconds to read or generate the matrix.
@@ -118,8 +119,8 @@ pub struct Report {
     /// Seconds to check the matrix, to choose the backend, and to set up operator, preconditioner and workspace.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_setup: f64,
-    /// Seconds from the start of the iterations of this run to the end of the last one; after a resume, without those before the
-    /// checkpoint.
+    /// Seconds from the start of the iterations of this run to the end of the last one; after a resume, without those
+    /// before the checkpoint.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_solve: f64,
     /// Seconds of the iterations before the checkpoint from which this run resumed; none if it did not resume.

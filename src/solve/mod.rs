@@ -141,8 +141,8 @@ pub struct Outcome {
     pub spectrum: Option<Spectrum>,
     /// Seconds to allocate the workspace and to record the step.
     pub seconds_setup: f64,
-    /// Seconds from the first iteration to the last, restarts included; if the solve resumed from a checkpoint, of the iterations
-    /// since then.
+    /// Seconds from the first iteration to the last, restarts included; if the solve resumed from a checkpoint, of
+    /// the iterations since then.
     pub seconds_solve: f64,
     /// Seconds of the iterations before the checkpoint from which the solve resumed.
     pub seconds_earlier: f64,

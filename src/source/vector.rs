@@ -12,8 +12,8 @@ use std::path::Path;
 
 /// The most bytes of a number and the character after it in text.
 const TEXT: u64 = 25;
-/// The most bytes of a number in compressed text. The text has 15 different characters, so a code with four bits for each exists;
-/// the tables of the codes take the rest.
+/// The most bytes of a number in compressed text. The text has 15 different characters, so a code with four bits for
+/// each exists; the tables of the codes take the rest.
 const PACKED: u64 = 14;
 
 /// The extensions of vector files, the functions that write them, and the most bytes that a number takes.

@@ -118,7 +118,7 @@ fn after_a_resume_the_times_of_this_run_and_of_earlier_ones_are_told_apart() {
     let gap = seconds(&rest, "seconds_earlier") - seconds(&part, "seconds_solve");
     assert!(gap.abs() < 1e-6, "{gap}");
     let parts = ["seconds_load", "seconds_setup", "seconds_solve"].map(|name| seconds(&rest, name));
-    assert!(seconds(&rest, "seconds_total") >= parts.iter().sum(), "all are times of this run");
+    assert!(seconds(&rest, "seconds_total") >= parts.iter().sum::<f64>(), "all are times of this run");
     let done = run(&[&["cg", "--device", "cpu"], &resumed[..]].concat());
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     let line = text.lines().find(|line| line.starts_with("resumed")).unwrap_or_else(|| panic!("{text}"));

@@ -166,7 +166,8 @@ fn an_x_in_a_checkpoint_is_judged_in_every_column() {
     let path = folder.path().join("c");
     let a = Matrix::open("poisson2d:20x15").unwrap();
     let (n, k) = (a.rows(), 4);
-    // The columns: one to solve, one with the right-hand side 0, one that cannot be solved, and one whose start is the answer.
+    // The columns: one to solve, one with the right-hand side 0, one that cannot be solved, and one whose start is
+    // the answer.
     let ones = vec![1.0; n];
     let product = a.csr().multiply_reference(&ones);
     let b: Vec<f64> = (0..n).flat_map(|i| [(i % 7) as f64, 0.0, f64::NAN, product[i]]).collect();

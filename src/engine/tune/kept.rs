@@ -119,7 +119,7 @@ fn gpu_driver() -> String {
 fn folder() -> Result<PathBuf, String> {
     cache_folder(FOLDER).map(|folder| folder.join(FOLDER)).map_err(|none| match none {
         NoCache::NoHome => "there is no home folder; name a cache folder with SOLVER_CACHE".to_owned(),
-        NoCache::Unsafe(reason) => format!("{reason}; or name another cache folder with SOLVER_CACHE"),
+        NoCache::Unsafe(reason) => format!("{reason}; SOLVER_CACHE names another cache folder"),
     })
 }
 

@@ -85,7 +85,8 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         }
         if cut {
             let all = state.done.clone();
-            // Columns that ended after whole steps wait, because the rest of a step would exchange the roles of their vectors.
+            // Columns that ended after whole steps wait, because the rest of a step would exchange the roles of their
+            // vectors.
             for (done, track) in state.done.iter_mut().zip(&*run.tracks) {
                 if StopCode::from_device(*done) == StopCode::Running && !is_cut::<M>(track) {
                     *done = StopCode::Limit as u32;
@@ -111,8 +112,8 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         Ok(space)
     }
 
-    /// Decides what happens to a column that had ended when the solve was saved: if it meets the goal, it has ended permanently;
-    /// otherwise it waits until columns start again.
+    /// Decides what happens to a column that had ended when the solve was saved: if it meets the goal, it has ended
+    /// permanently; otherwise it waits until columns start again.
     fn leave_idle(&mut self, run: &mut Run<'_, '_>, index: usize) {
         let column = &mut self.columns[index];
         if !column.idle {

@@ -196,8 +196,8 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         let at_limit = run.tracks.iter().any(|track| is_at_limit(track.stop));
         let untold = |saver: &&mut Saver| at_limit && saver.saved.is_none() && saver.fault.is_none();
         if let Some(saver) = self.saver.as_mut().filter(untold) {
-            let fault = "no checkpoint is written: a column has ended in a state from which the solve could not resume with the \
-                         same result";
+            let fault = "no checkpoint is written: a column has ended in a state from which the solve could not resume \
+                         with the same result";
             log::warn!("{fault}");
             saver.fault = Some(fault.to_owned());
         }
