@@ -51,9 +51,10 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             .map_err(|reason| saved.fault(reason))?;
         for index in 0..self.columns.len() {
             if self.columns[index].end.is_some() {
+                // The right-hand side is 0, or the column cannot be solved.
                 if self.answer.is_nonzero(index) {
-                    return Err(saved
-                        .fault(format!("its x is not 0 in column {}, which has no iterations", index + 1)));
+                    let column = index + 1;
+                    return Err(saved.fault(format!("its x must be 0 in column {column}, and is not")));
                 }
                 continue;
             }
