@@ -19,7 +19,7 @@ const SOLVES: [&[&str]; 3] = [
 ];
 
 fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).map(|entries| entries.flatten().collect()).unwrap_or(Vec::new());
+    let entries: Vec<_> = fs::read_dir(folder).map(|entries| entries.flatten().collect()).unwrap_or_default();
     entries.iter().map(|entry| entry.file_name().into_string().unwrap()).collect()
 }
 
@@ -44,7 +44,9 @@ fn on_a_disk_of(size: &str, [cache, temporary]: [&Path; 2], args: &[&str]) -> Ou
     command.args(args).args(["--device", "cpu"]).env("SOLVER_CACHE", cache).env("TMPDIR", temporary);
     let done = command.output().unwrap();
     let message = errors(&done);
-    if matches!(done.status.code(), Some(1 | 99)) && (message.contains("mount") || message.contains("unshare")) {
+    if matches!(done.status.code(), Some(1 | 99))
+        && (message.contains("mount") || message.contains("unshare"))
+    {
         skip("no file system can be mounted here");
     }
     done
