@@ -66,8 +66,7 @@ pub(crate) fn replace(
     if special && content != Content::Cache {
         return write_buffered(&mut Output::new(path.to_owned(), File::create(path)?), write);
     }
-    let opened = open(path);
-    let (mut output, place) = match opened {
+    let (mut output, place) = match open(path) {
         Ok((output, place)) => (output, Some(place)),
         Err(error) if content == Content::Answer => (Output::elsewhere(error)?, None),
         Err(error) => return Err(error),
@@ -77,8 +76,11 @@ pub(crate) fn replace(
     }
     let written = write_buffered(&mut output, write).and_then(|()| {
         // A file in another folder stays private.
-        let old = place.as_ref().filter(|_| !output.has_moved()).and_then(|place| place.old.as_ref());
-        old.into_iter().for_each(|old| take_over(output.file(), old));
+        if let Some(Place { old: Some(old), .. }) = &place
+            && !output.has_moved()
+        {
+            take_over(output.file(), old);
+        }
         if sync { output.file().sync_all() } else { Ok(()) }
     });
     if let Err(error) = written {
@@ -150,8 +152,8 @@ fn keep(temporary: &Path, target: &Path) -> PathBuf {
     let number = temporary.file_stem().unwrap_or_default().to_string_lossy();
     let mut name = OsString::from(format!("kept-{}", number.trim_start_matches('.')));
     let named = target.file_name().unwrap_or_default().to_string_lossy();
-    let endings = named.match_indices('.').map(|(at, _)| &named[at..]);
-    if let Some(ending) = endings.into_iter().find(|ending| (2..=LONGEST_ENDING).contains(&ending.len())) {
+    let mut endings = named.match_indices('.').map(|(at, _)| &named[at..]);
+    if let Some(ending) = endings.find(|ending| (2..=LONGEST_ENDING).contains(&ending.len())) {
         name.push(ending);
     }
     let kept = temporary.with_file_name(name);
