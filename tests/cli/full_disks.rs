@@ -87,7 +87,7 @@ fn a_file_is_as_long_as_its_answer_and_an_answer_that_fits_is_written() {
     for name in ["x.npy", "x.mtx", "x.txt", "x.txt.gz"] {
         let path = folder.path().join(name);
         let args = ["cg", "poisson2d:9x9", "--device", "cpu", "--output", word(&path)];
-        assert_eq!(solver().args(args).status().unwrap().code(), Some(0), "{name}");
+        assert_eq!(solver().args(args).output().unwrap().status.code(), Some(0), "{name}");
         let read = solver::source::read_vector(&path).unwrap();
         let again = folder.path().join(format!("again-{name}"));
         solver::source::write_vector(&again, &read).unwrap();
@@ -159,10 +159,9 @@ fn change_while_solving(folder: &TempDir, args: &[String], output: &Path, change
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    // The head of the residuals comes from the first batch of iterations. The solve cannot end before the residuals
-    // are read.
+    // The residual after the first iteration. The solve cannot end before all residuals are read.
     let mut text = String::new();
-    while !text.lines().any(|line| line.starts_with("# iteration")) {
+    while !text.lines().any(|line| line.trim_start().starts_with("1 ")) {
         text.push_str(&(lines.next().unwrap_or_else(|| panic!("{text}")).unwrap() + "\n"));
     }
     change();
