@@ -19,7 +19,7 @@ use crate::files::Reserved;
 use crate::observe::report::ColumnReport;
 use crate::observe::{History, Phase, Report, profile};
 use crate::solve::problem::Problem;
-use crate::source::{Loaded, Options, write_vectors};
+use crate::source::{Loaded, Options, UnsaidIndex, write_vectors};
 use crate::text::duration;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -70,16 +70,18 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
     Ok(report.converged)
 }
 
-/// Loads the matrix, with the vectors stored with it if the right-hand side is one of them. Warns if it may be counted from 1: then its first
-/// row is empty, and the system is singular.
+/// Loads the matrix, with the vectors stored with it if the right-hand side is one of them.
 fn load_system(plan: &Plan) -> Result<Loaded> {
     let attached = plan.rhs == RightHandSide::Attached;
     let (as_stored, first_index) = (plan.as_stored, plan.first_index);
-    let loaded = load(&plan.matrix, Options { as_stored, attached, first_index, ..Options::default() })?;
-    if let Some(unsaid) = &loaded.unsaid_index {
-        log::warn!("{}: {}", unsaid.path.display(), flags::note(&unsaid.to_string()));
+    load(&plan.matrix, Options { as_stored, attached, first_index, ..Options::default() })
+}
+
+/// Warns of a list that may be counted from 1: as it was read, its first row is empty, and the system is singular.
+fn warn_of_index(list: Option<&UnsaidIndex>) {
+    if let Some(list) = list {
+        log::warn!("{}: {}", list.path.display(), flags::note(&list.to_string()));
     }
-    Ok(loaded)
 }
 
 /// Reads the system and solves it in this process.
@@ -179,6 +181,7 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
     let (rows, began) = (matrix.rows(), Instant::now());
     let reserved = plan.reserve(rows, problem.columns)?;
     let x0 = plan.x0.as_ref().map(|x0| x0.values(rows, matrix.unsaid_index())).transpose()?;
+    warn_of_index(matrix.unsaid_index());
     let name = plan.x0.as_ref().map(ToString::to_string);
     let mut prepared = Solver::new(plan.method, &matrix)
         .settled(plan.running.request.clone(), plan.running.settled.clone())

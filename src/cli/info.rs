@@ -60,7 +60,7 @@ fn predict(args: &InfoArgs, ranks: usize) -> Result<bool> {
     let matrix = load_matrix(&args.matrix, options)?;
     let (per_machine, partition) = (args.ranks_per_machine, args.partition.clone());
     let cluster = Cluster { ranks, per_machine, network, partition };
-    let prediction = during("measuring the memory bandwidth".to_owned(), || matrix.over_ranks(&cluster))?;
+    let prediction = during("timing iterations on this machine".to_owned(), || matrix.over_ranks(&cluster))?;
     match args.json {
         true => print_json(&prediction)?,
         false => print(&labelled(12, &prediction.lines()))?,

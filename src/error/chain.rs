@@ -49,7 +49,7 @@ pub enum ChainError {
         sum: f64,
     },
     /// The graph has no vertices.
-    #[error("the graph{} has no vertices, so it has no ranks; a graph has at least one vertex, and a list or table of edges at least one edge", if graph.is_empty() { String::new() } else { format!(" {graph}") })]
+    #[error("the graph{} has no vertices, so it has no ranks; a list or table of edges needs at least one edge", if graph.is_empty() { String::new() } else { format!(" {graph}") })]
     NoVertices {
         /// The graph as the user named it; empty if it has no name.
         graph: String,

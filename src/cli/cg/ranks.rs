@@ -1,6 +1,6 @@
 //! A linear solve over ranks. The first rank reads the system, writes the results and prints the report.
 
-use super::{Found, Solved, load_system, monitored, name_start, report, write_answer};
+use super::{Found, Solved, load_system, monitored, name_start, report, warn_of_index, write_answer};
 use crate::cli::interrupt;
 use crate::cli::launch;
 use crate::cli::load::shown;
@@ -27,6 +27,7 @@ fn read(plan: &Plan) -> Result<(Matrix, Option<Problem>)> {
         }
         _ => Some(plan.rhs.make(&loaded.matrix, &loaded.attached, loaded.unsaid_index.as_deref())?),
     };
+    warn_of_index(loaded.unsaid_index.as_deref());
     Ok((Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds), problem))
 }
 
