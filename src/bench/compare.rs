@@ -185,7 +185,13 @@ fn why(row: &Row, own: &Record, other: &Record) -> String {
                 row.sweep
             )
         }
-        Some(Difference::Method) => format!("the other record does not have the method {}", method(row)),
+        Some(Difference::Method) => {
+            // Parameters matter only if the other record has the method with others.
+            let family = |row: &Row| row.field("family");
+            let known = other.rows.iter().any(|new| family(new) == family(row));
+            let name = if known { method(row).to_owned() } else { family(row).unwrap_or_default() };
+            format!("the other record does not have the method {name}")
+        }
         Some(Difference::Threads) => {
             format!("the other record does not have {} threads", row.threads.unwrap_or(0))
         }

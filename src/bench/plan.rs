@@ -47,7 +47,7 @@ pub struct Plan {
     pub gpu: u64,
     /// The matrix that needs most memory.
     pub largest: Option<String>,
-    /// Matrices of unknown size, such as files: neither their time nor their memory is counted.
+    /// Matrices of unknown size, such as files, or such that this machine cannot hold: neither their time nor their memory is counted.
     pub unknown: Vec<String>,
     /// Whether the number of iterations of a solve is assumed.
     pub assumes_iterations: bool,
@@ -142,7 +142,7 @@ impl Plan {
         let runs = |case: &&Case| (case.row.device == "cpu" || speeds.gpu.is_some()) && !kept(&case.row);
         self.kept += group.iter().filter(|case| kept(&case.row)).count();
         let cases: Vec<&Case> = group.iter().filter(runs).collect();
-        let size = source::preview(measured.as_str()).ok().flatten();
+        let size = source::estimate(measured).ok().flatten();
         let mut seconds = 0.0;
         match size {
             Some((rows, entries)) => {

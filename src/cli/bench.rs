@@ -198,7 +198,7 @@ fn planned(study: &Study, plan: &Plan) -> String {
     for sweep in &plan.sweeps {
         let time =
             if sweep.seconds > 0.0 { format!(", about {}", duration(sweep.seconds)) } else { String::new() };
-        let line = format!("{} on {}{time}", plural(sweep.cases, "case"), sweep.matrices.join(", "));
+        let line = format!("{} on {}{time}", plural(sweep.cases, "case"), some(&sweep.matrices));
         text.push_str(&layout::wrapped(&format!("  {:<16} ", sweep.name), &line));
     }
     if plan.kept > 0 {
@@ -224,10 +224,21 @@ fn planned(study: &Study, plan: &Plan) -> String {
         text.push_str(&layout::wrapped("memory  ", &memory));
     }
     if !plan.unknown.is_empty() {
-        let line = format!("the sizes of {} are not known before they are read", plan.unknown.join(", "));
+        let line = format!("the sizes of {} are not known before they are read", some(&plan.unknown));
         text.push_str(&layout::wrapped("unknown ", &line));
     }
     text
+}
+
+/// The most matrices that a plan lists.
+const LISTED: usize = 8;
+
+/// Lists the first names, and the number of the others.
+fn some(names: &[String]) -> String {
+    match names.len() {
+        all if all > LISTED => format!("{} and {} more", names[..LISTED].join(", "), all - LISTED),
+        _ => names.join(", "),
+    }
 }
 
 /// Returns what to run, and where the record is.

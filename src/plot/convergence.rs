@@ -80,7 +80,7 @@ fn lay_out(histories: &[History], captions: &Captions, style: Style) -> Scene {
     let mut heading = TITLE;
     let name = title(histories, captions);
     heading.size = (TITLE.size * room / text_width(&name, TITLE)).clamp(SMALL_TITLE, TITLE.size);
-    let title_lines = wrap(&name, heading, room, if stacked { 3 } else { 1 });
+    let title_lines = wrap(&name, heading, room, 3);
     let verdict_lines = wrap(&verdict(histories), VERDICT, room, if stacked { 4 } else { 2 });
     let across = if stacked { 1.0 } else { 2.0 };
     let width = (full - LEFT - RIGHT - GAP * (across - 1.0)) / across;

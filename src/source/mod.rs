@@ -359,6 +359,14 @@ pub(crate) fn is_shared_by_ranks(what: &OsStr, graph: bool) -> Result<bool> {
     }
 }
 
+/// Returns rows and entries as [`preview`] does, or else an estimate for a generator; `None` for a file whose head does not show them.
+pub fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
+    match preview(what)? {
+        None if !is_file(OsStr::new(what)) => generate::estimate(what),
+        known => Ok(known),
+    }
+}
+
 /// Returns the real matrix that the generator `what` imitates, if it imitates one.
 pub fn imitated(what: &(impl AsRef<OsStr> + ?Sized)) -> Option<&'static catalog::Entry> {
     let name = name_of(what.as_ref()).filter(|name| catalog::find(name).is_none())?;

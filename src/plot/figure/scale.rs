@@ -139,6 +139,9 @@ pub(super) fn digits(value: f64, significant: i32) -> String {
     // The exponent after rounding: 9.996 has two digits before the point.
     let exponent = (size.log10() + 1e-12).floor() as i32;
     let unit = 10f64.powi(exponent + 1 - significant);
+    if !unit.is_normal() {
+        return format!("{value:.2e}");
+    }
     let rounded = (size / unit).round() * unit;
     let exponent = (rounded.log10() + 1e-9).floor() as i32;
     if (-4..7).contains(&exponent) {

@@ -310,6 +310,19 @@ pub fn size(what: &str) -> Result<Option<(u64, u64)>> {
     plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.size))
 }
 
+/// Returns rows and entries as [`size`] does, or else an estimate from the least memory of the matrix, in which the entries stand for
+/// the rows, too. `None` if `what` names no generator.
+pub fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
+    let Some(recipe) = unchecked_plan(what) else { return Ok(None) };
+    let recipe = recipe?;
+    let equal = recipe.equal.as_ref().map(|equal| (equal.rows as u64, equal.rows as u64 * equal.entries as u64));
+    let by_memory = || (0, u64::try_from(recipe.bytes / ENTRY).unwrap_or(u64::MAX));
+    Ok(Some(recipe.size.or(equal).unwrap_or_else(by_memory)))
+}
+
+/// Bytes of an entry: a value and its column.
+const ENTRY: u128 = 12;
+
 /// Returns the real matrix that the one described by `what` imitates, if any.
 pub fn imitated(what: &str) -> Option<&'static Entry> {
     plan(what)?.ok()?.imitated
