@@ -18,9 +18,6 @@ from ._operator import Operator
 from ._ranks import PageRank, Ranks, RanksEach, pagerank
 from ._solver import __version__, backends
 
-if hasattr(_os, "register_at_fork"):
-    _os.register_at_fork(after_in_child=_solver._after_fork)
-
 __all__ = [
     "Answer", "Answers", "Cg", "Distribution", "Distributions", "Markov", "Minres", "Operator", "PageRank", "Ranks", "RanksEach",
     "backends", "cg", "generate", "info", "markov", "minres", "pagerank", "read", *_errors.__all__,

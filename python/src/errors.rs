@@ -6,7 +6,7 @@ use solver::Error;
 use solver::error::ChainError;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Returns the name of the class: that of the variant, with the ending `Error`. An error on one of several devices has the class of its
 /// cause.
@@ -68,22 +68,30 @@ pub fn bad_setting(py: Python<'_>, setting: &str, value: impl Display, reason: &
     exception(py, "BadSettingError", format!("{setting} {value}: {reason}"))
 }
 
-/// Whether the library has worked in this process, and whether it did so in the parent of this process.
-static WORKED: AtomicBool = AtomicBool::new(false);
-static FORKED: AtomicBool = AtomicBool::new(false);
+/// The process in which the library worked first; 0 before.
+static HOME: AtomicU32 = AtomicU32::new(0);
 
-pub fn after_fork() {
-    FORKED.store(WORKED.load(Ordering::Relaxed), Ordering::Relaxed);
+/// Returns whether this process was forked from the one in which the library worked first: its threads are not in this process, and
+/// a lock that one of them held is held forever.
+pub fn is_forked() -> bool {
+    let home = HOME.load(Ordering::Relaxed);
+    home != 0 && home != std::process::id()
+}
+
+/// Refuses the use of the library in a process that was forked after the library had worked in its parent.
+pub fn refuse_forked(py: Python<'_>) -> PyResult<()> {
+    if !is_forked() {
+        return Ok(());
+    }
+    let message = "this process was forked after solver had started its threads, which a fork does not copy, so neither calls nor \
+                   prepared objects work here; use the start method spawn of multiprocessing, or call solver only in the children";
+    Err(exception(py, "ThreadsError", message.to_owned()))
 }
 
 /// Runs work of the library without the interpreter. An error and a panic become exceptions.
 pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> solver::Result<R> + Send) -> PyResult<R> {
-    if FORKED.load(Ordering::Relaxed) {
-        let message = "this process was forked after solver had started its threads, which a fork does not copy; use the start \
-                       method spawn of multiprocessing, or call solver only in the children";
-        return Err(exception(py, "ThreadsError", message.to_owned()));
-    }
-    WORKED.store(true, Ordering::Relaxed);
+    refuse_forked(py)?;
+    HOME.store(std::process::id(), Ordering::Relaxed);
     match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
         Ok(outcome) => outcome.map_err(|error| raised(py, &error)),
         Err(panic) => {

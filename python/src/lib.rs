@@ -51,12 +51,6 @@ fn _panic(py: Python<'_>) -> PyResult<()> {
     errors::detached(py, || panic!("asked for"))
 }
 
-/// Tells that this process was forked, so that calls fail instead of waiting for threads that only the parent has.
-#[pyfunction]
-fn _after_fork() {
-    errors::after_fork();
-}
-
 #[pymodule]
 fn _solver(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -74,6 +68,5 @@ fn _solver(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(backends, m)?)?;
     m.add_function(wrap_pyfunction!(settings::chosen_gpu, m)?)?;
     m.add_function(wrap_pyfunction!(_panic, m)?)?;
-    m.add_function(wrap_pyfunction!(_after_fork, m)?)?;
     Ok(())
 }

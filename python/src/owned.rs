@@ -1,6 +1,6 @@
 //! A value that one thread uses at a time.
 
-use crate::errors::{detached, exception};
+use crate::errors::{detached, exception, is_forked, refuse_forked};
 use crate::interrupt::Raised;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
@@ -39,6 +39,9 @@ impl<T: Send> Owned<T> {
         raised: &Raised,
         work: impl FnOnce(&mut T) -> solver::Result<R> + Send,
     ) -> (PyResult<R>, Option<PyErr>) {
+        if let Err(refused) = refuse_forked(py) {
+            return (Err(refused), None);
+        }
         if *self.user.lock().unwrap_or_else(PoisonError::into_inner) == Some(current().id()) {
             let message = "it is in use by this thread, which a callback or a signal has interrupted; prepare another one";
             return (Err(exception(py, "BadSettingError", message.to_owned())), None);
@@ -60,9 +63,13 @@ impl<T: Send> Owned<T> {
 
 impl<T: Send> Drop for Owned<T> {
     /// Frees the value without the interpreter: memory of a device is freed only after a solve of another thread on that device, whose
-    /// callback needs the interpreter.
+    /// callback needs the interpreter. A forked process keeps the value: the threads that the value would end are those of the parent.
     fn drop(&mut self) {
         let value = self.value.take();
+        if is_forked() {
+            std::mem::forget(value);
+            return;
+        }
         // While the interpreter ends, this thread cannot attach to it; the value is then dropped with the closure.
         Python::try_attach(move |py| py.detach(move || drop(value)));
     }

@@ -172,9 +172,9 @@ impl Ranks {
     }
 
     /// The rows of the highest ranks, and whether the bound proves that each is above the next.
-    fn top(&self, py: Python<'_>, count: usize) -> Vec<(usize, bool)> {
-        let top = py.detach(|| self.0.top(count));
-        top.into_iter().map(|one| (one.row, one.above_next_is_certain)).collect()
+    fn top(&self, py: Python<'_>, count: usize) -> PyResult<Vec<(usize, bool)>> {
+        let top = detached(py, || Ok(self.0.top(count)))?;
+        Ok(top.into_iter().map(|one| (one.row, one.above_next_is_certain)).collect())
     }
 
     fn report_json(&self) -> PyResult<String> {

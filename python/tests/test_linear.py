@@ -322,6 +322,78 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=60).returncode == 7
 
 
+FORKS = """
+import gc, os, sys, threading, numpy as np, solver
+A, b = solver.generate("poisson2d:30x30"), np.ones(900)
+links = np.array([0, 1, 2, 2]), np.array([1, 2, 0, 1])
+
+def ends_well(prepared, use, end):
+    # Returns whether a child is refused what its parent has prepared, and ends as it wants.
+    child = os.fork()
+    if child == 0:
+        try:
+            use(prepared)
+        except solver.ThreadsError as error:
+            refused = "spawn" in str(error)
+        else:
+            refused = False
+        prepared = None
+        gc.collect()
+        end(7 if refused else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+"""
+
+
+def run_forks(code):
+    """Runs code after that of FORKS; returns what it has written to the standard error."""
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS + code], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    return run.stderr
+
+
+def test_a_forked_process_can_neither_use_nor_harm_what_was_prepared_before():
+    written = run_forks("""
+made = [
+    (lambda: solver.Cg(A, M="ic0", threads=2), lambda p: p.solve(b)),
+    (lambda: solver.Minres(A, threads=2), lambda p: p.update(A)),
+    (lambda: solver.Operator(A, threads=2), lambda p: p @ b),
+    (lambda: solver.PageRank(links, threads=2), lambda p: p.solve()),
+    (lambda: solver.Markov(links, normalize=True, threads=2), lambda p: p.solve()),
+    (lambda: solver.pagerank(links), lambda p: p.top()),
+]
+for make, use in made:
+    prepared = make()
+    use(prepared)
+    for end in (sys.exit, os._exit):
+        assert ends_well(prepared, use, end)
+    use(prepared)
+# A child that never touches the objects destroys them when its interpreter ends.
+child = os.fork()
+if child == 0:
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+""")
+    assert written == ""
+
+
+def test_a_process_that_was_forked_during_a_solve_does_not_wait_for_the_thread_that_solves():
+    written = run_forks("""
+begun, go_on = threading.Event(), threading.Event()
+def wait(x):
+    begun.set()
+    go_on.wait()
+prepared = solver.Cg(A, callback=wait, threads=2)
+thread = threading.Thread(target=prepared.solve, args=(b,))
+thread.start()
+begun.wait()
+well = ends_well(prepared, lambda p: p.solve(b), sys.exit)
+go_on.set()
+thread.join()
+assert well
+""")
+    assert written == ""
+
+
 def test_the_time_limit_ends_a_solve():
     A = solver.generate("poisson2d:1000x1000")
     answer = solver.Cg(A, rtol=1e-12, time_limit=0.2, device="cpu").solve(np.ones(1_000_000))
