@@ -9,6 +9,10 @@
 import json as _json
 import os as _os
 
+from . import _missing
+
+_missing.refuse_sources(__name__)
+
 from . import _errors, _solver
 from ._errors import *  # noqa: F403
 from ._chains import Distribution, Distributions, Markov, markov
@@ -22,6 +26,10 @@ __all__ = [
     "Answer", "Answers", "Cg", "Distribution", "Distributions", "Markov", "Minres", "Operator", "PageRank", "Ranks", "RanksEach",
     "backends", "cg", "generate", "info", "markov", "minres", "pagerank", "read", *_errors.__all__,
 ]
+
+
+def __getattr__(name):
+    return _missing.attribute(name)
 
 
 def read(what):

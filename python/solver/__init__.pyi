@@ -6,6 +6,8 @@ from typing import Any, Self, TypedDict, TypeVar, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from . import torch as torch
+
 __version__: str
 
 _Vector = npt.NDArray[np.float64]

@@ -1,5 +1,6 @@
 //! Errors of the library as Python exceptions: a class for each cause, from `solver._errors`.
 
+use crate::names::name_of;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use solver::Error;
@@ -32,21 +33,11 @@ pub fn exception(py: Python<'_>, class: &str, message: String) -> PyErr {
     make().unwrap_or_else(|error| error)
 }
 
-/// The settings that have other names in Python.
-const NAMES: [(&str, &str); 6] = [
-    ("damping", "alpha"),
-    ("max-iters", "maxiter"),
-    ("personalise", "personalization"),
-    ("personalise-each", "personalizations"),
-    ("rhs", "b"),
-    ("variant", "method"),
-];
-
 /// Returns the message of an error, with the names and arguments of Python.
 fn message(error: &Error) -> String {
     match error {
         Error::BadSetting { setting, value, reason } => {
-            let setting = NAMES.iter().find(|(name, _)| name == setting).map_or(*setting, |(_, name)| *name);
+            let setting = name_of(setting);
             // The library's word for an array.
             let value = if value == "given" { String::new() } else { value.clone() };
             Error::BadSetting { setting, value, reason: reason.clone() }.to_string()

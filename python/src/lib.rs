@@ -9,6 +9,7 @@ mod errors;
 mod interrupt;
 mod linear;
 mod matrix;
+mod names;
 mod owned;
 mod products;
 mod ranks;
@@ -45,6 +46,12 @@ fn backends(py: Python<'_>) -> PyResult<Vec<Bound<'_, pyo3::types::PyDict>>> {
     REGISTRY.iter().map(row).collect()
 }
 
+/// Returns what to use instead of a method that the library lacks; None for an unknown name.
+#[pyfunction]
+fn instead_of(method: &str) -> Option<String> {
+    solver::engine::instead_of(method, &names::as_argument)
+}
+
 /// Panics, so that a test can see what becomes of a panic.
 #[pyfunction]
 fn _panic(py: Python<'_>) -> PyResult<()> {
@@ -66,6 +73,7 @@ fn _solver(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<stationary::Distributions>()?;
     m.add_function(wrap_pyfunction!(run_program, m)?)?;
     m.add_function(wrap_pyfunction!(backends, m)?)?;
+    m.add_function(wrap_pyfunction!(instead_of, m)?)?;
     m.add_function(wrap_pyfunction!(settings::chosen_gpu, m)?)?;
     m.add_function(wrap_pyfunction!(_panic, m)?)?;
     Ok(())

@@ -3,6 +3,7 @@
 use crate::errors::{detached, exception, raised};
 use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
+use crate::names::as_argument;
 use crate::owned::Owned;
 use crate::settings::{Chosen, Running, chosen, with_running};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
@@ -198,11 +199,11 @@ impl Answer {
     }
 
     fn report_json(&self) -> PyResult<String> {
-        json(&self.inner.report())
+        json(&self.inner.report_naming(&as_argument))
     }
 
     fn report_text(&self) -> String {
-        self.inner.report().to_string()
+        self.inner.report_naming(&as_argument).to_string()
     }
 
     /// Draws the residuals; the ending of the path selects the format.
@@ -255,11 +256,11 @@ impl Answers {
     }
 
     fn report_json(&self) -> PyResult<String> {
-        json(&self.inner.report())
+        json(&self.inner.report_naming(&as_argument))
     }
 
     fn report_text(&self) -> String {
-        self.inner.report().to_string()
+        self.inner.report_naming(&as_argument).to_string()
     }
 
     fn plot(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {

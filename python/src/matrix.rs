@@ -2,6 +2,7 @@
 
 use crate::arrays::{IndexArray, ValueArray};
 use crate::errors::detached;
+use crate::names::as_argument;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -119,8 +120,8 @@ impl Matrix {
 
     /// Statistics as JSON, and as text.
     fn info(&self, py: Python<'_>) -> PyResult<(String, String)> {
-        let info = detached(py, || Ok(self.0.info()))?;
-        Ok((json(&info)?, info.to_string()))
+        let info = detached(py, || Ok(engine::Info::of(&self.0, &as_argument)))?;
+        Ok((json(&info)?, info.text_naming(&as_argument)))
     }
 }
 

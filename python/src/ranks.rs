@@ -3,6 +3,7 @@
 use crate::errors::{bad_setting, detached};
 use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
+use crate::names::as_argument;
 use crate::owned::Owned;
 use crate::settings::{Chosen, Running, chosen, with_watching};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
@@ -178,11 +179,11 @@ impl Ranks {
     }
 
     fn report_json(&self) -> PyResult<String> {
-        json(&self.0.report())
+        json(&self.0.report_naming(&as_argument))
     }
 
     fn report_text(&self) -> String {
-        self.0.report().to_string()
+        self.0.report_naming(&as_argument).to_string()
     }
 
     fn plot(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
@@ -202,11 +203,11 @@ impl RanksEach {
     }
 
     fn report_json(&self) -> PyResult<String> {
-        json(&self.0.report())
+        json(&self.0.report_naming(&as_argument))
     }
 
     fn report_text(&self) -> String {
-        self.0.report().to_string()
+        self.0.report_naming(&as_argument).to_string()
     }
 
     fn plot(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {

@@ -3,6 +3,7 @@
 use crate::errors::detached;
 use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
+use crate::names::as_argument;
 use crate::owned::Owned;
 use crate::ranks::weights;
 use crate::settings::{Running, with_watching};
@@ -82,11 +83,11 @@ impl Distributions {
     }
 
     fn report_json(&self) -> PyResult<String> {
-        json(&self.0.report())
+        json(&self.0.report_naming(&as_argument))
     }
 
     fn report_text(&self) -> String {
-        self.0.report().to_string()
+        self.0.report_naming(&as_argument).to_string()
     }
 
     fn plot(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {

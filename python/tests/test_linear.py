@@ -394,6 +394,11 @@ assert well
     assert written == ""
 
 
+def test_hints_of_a_solve_name_arguments_of_python():
+    answer = solver.Cg(solver.generate("poisson2d:100x100"), rtol=1e-9, maxiter=20).solve(np.ones(10_000))
+    assert 'M="ic0"' in answer.report["hint"] and 'M="ic0"' in str(answer)
+
+
 def test_the_time_limit_ends_a_solve():
     A = solver.generate("poisson2d:1000x1000")
     answer = solver.Cg(A, rtol=1e-12, time_limit=0.2, device="cpu").solve(np.ones(1_000_000))

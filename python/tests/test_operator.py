@@ -125,6 +125,17 @@ def test_matrices_are_read_and_described(tmp_path):
         solver.generate("poisson2d:-1x3")
 
 
+def test_hints_of_info_name_calls_and_arguments_of_python():
+    for A, words in (
+        ("poisson2d:9x9", ["positive definite: solver.cg(A, b)", 'precision="mixed" moves']),
+        (sp.diags_array([1.0, -1.0]), ["use solver.minres(A, b)"]),
+        (np.full((2, 2), 0.5), ["a Markov chain, for solver.markov(A)"]),
+    ):
+        found = solver.info(A)
+        for text in ("\n".join(found["hints"]), str(found)):
+            assert all(word in text for word in words) and "::" not in text, text
+
+
 def test_the_registry_is_listed():
     rows = solver.backends()
     assert {"sell", "rows"} <= {row["name"] for row in rows if row["device"] == "cpu"}

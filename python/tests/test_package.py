@@ -3,9 +3,11 @@ import ast
 import doctest
 import importlib
 import inspect
+import os
 import pathlib
 import pickle
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -130,6 +132,56 @@ def test_the_stubs_of_torch_have_its_functions_and_arguments():
     there = {node.name: arguments(node) for node in stubs.body if isinstance(node, ast.FunctionDef)}
     public = {name for name, value in vars(module).items() if inspect.isfunction(value) and not name.startswith("_")}
     assert there == {name: set(inspect.signature(getattr(module, name)).parameters) for name in public}
+
+
+@pytest.mark.parametrize("name, words", [
+    ("gmres", "symmetric systems only.*scipy.sparse.linalg.gmres"),
+    ("eigsh", "no eigenvectors.*scipy.sparse.linalg.eigsh"),
+    ("lsqr", "least squares.*scipy.sparse.linalg.lsqr"),
+    ("svds", "no singular values.*scipy.sparse.linalg.svds"),
+    ("spsolve", "iterative methods only.*scipy.sparse.linalg.spsolve"),
+    ("pcg", r"use solver.cg\(A, b\) with M=\"NAME\""),
+    ("expm_multiply", "SciPy has it, as scipy.sparse.linalg.expm_multiply"),
+])
+def test_a_method_that_the_package_lacks_is_answered_with_what_to_use_instead(name, words):
+    assert not hasattr(solver, name)
+    with pytest.raises(AttributeError, match=f"module 'solver' has no attribute '{name}': .*{words}"):
+        getattr(solver, name)
+    with pytest.raises(ImportError, match=words):
+        exec(f"from solver import cg, {name}")
+
+
+def test_other_names_are_unknown_as_in_every_module():
+    for name in ("no_such_thing", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"^module 'solver' has no attribute '{name}'$"):
+            getattr(solver, name)
+    with pytest.raises(ImportError, match="cannot import name 'no_such_thing'"):
+        exec("from solver import no_such_thing")
+
+
+def python(code, **settings):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, **settings)
+
+
+def test_the_submodule_for_torch_is_loaded_on_first_use():
+    of_torch()
+    done = python("import sys, solver; assert 'torch' not in sys.modules; print(solver.torch.spmm.__name__)")
+    assert done.stdout == "spmm\n", done.stderr
+
+
+def test_without_torch_its_submodule_is_refused_in_words():
+    done = python("import sys; sys.modules['torch'] = None; import solver; assert not hasattr(solver, 'torch'); solver.torch")
+    assert "AttributeError: solver.torch needs the package torch, which cannot be imported" in done.stderr
+
+
+def test_sources_without_the_compiled_module_say_that_they_hide_the_package(tmp_path):
+    (tmp_path / "solver").mkdir()
+    for file in (HERE.parent / "solver").glob("*.py"):
+        shutil.copy(file, tmp_path / "solver")
+    done = python("import solver", cwd=tmp_path)
+    words = f"{tmp_path / 'solver'} has the sources of solver without its compiled module"
+    assert words in done.stderr and "run Python in another folder" in done.stderr and "circular" not in done.stderr
+    assert python("import solver", cwd=tmp_path, env={**os.environ, "PYTHONSAFEPATH": "1"}).returncode == 0
 
 
 def test_tools_that_import_every_module_do_not_run_the_program():

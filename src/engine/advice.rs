@@ -1,11 +1,16 @@
 //! Hints for a solve that did not converge, based on facts of this run. They do not guarantee convergence.
 
+mod absent;
+
+pub use absent::instead_of;
+
 use crate::observe::Forecast;
 use crate::scalar::Precision;
 use crate::stop::StopReason;
 use crate::text::{duration, thousands};
 
-/// Formats a setting with its value, which may be empty, in the form that the caller uses: `max_iters(1300)`, `--max-iters 1300`.
+/// Formats a setting with its value, which may be empty, in the form that the caller uses: `max_iters(1300)`,
+/// `--max-iters 1300`. The text is empty for a setting that the caller lacks.
 pub type Naming<'a> = &'a dyn Fn(&str, &str) -> String;
 
 /// Formats a setting as a method of the library: `max_iters(1300)`.
@@ -165,11 +170,10 @@ pub(crate) fn resume(
 ) -> Option<String> {
     match checkpoint {
         Some(file) => Some(format!("{} continues from here", naming("resume", &file.display().to_string()))),
-        None if seconds >= LONG => Some(format!(
-            "{} saves a solve, and {} continues it",
-            naming("checkpoint", "FILE"),
-            naming("resume", "FILE")
-        )),
+        None if seconds >= LONG => {
+            let (save, resume) = (naming("checkpoint", "FILE"), naming("resume", "FILE"));
+            (!save.is_empty()).then(|| format!("{save} saves a solve, and {resume} continues it"))
+        }
         None => None,
     }
 }
@@ -248,6 +252,12 @@ mod tests {
         let indefinite = StopReason::IndefinitePreconditioner { iteration: 9, product: -1.0 };
         assert_eq!(hint(indefinite).unwrap(), "precond(\"none\")");
         assert_eq!(hint(StopReason::Interrupted), None);
+    }
+
+    #[test]
+    fn a_long_solve_names_checkpoints_only_if_the_caller_has_them() {
+        assert!(resume(None, 20.0, &as_method).unwrap().contains("checkpoint(FILE) saves"));
+        assert_eq!(resume(None, 20.0, &|_, _| String::new()), None);
     }
 
     #[test]

@@ -101,16 +101,22 @@ impl Info {
         lines.extend(about_storage(self));
         lines
     }
+
+    /// Returns the lines and the hints as a table, with settings named by `naming`. The hints keep the names that
+    /// `Info::of` has given them.
+    pub fn text_naming(&self, naming: Naming<'_>) -> String {
+        let hints = self.hints.iter().enumerate();
+        let hints = hints.map(|(i, hint)| (if i == 0 { "hints" } else { "" }, format!("- {hint}")));
+        let lines = self.lines_naming(naming).into_iter().chain(hints);
+        let lines: Vec<String> = lines.map(|(label, text)| format!("{label:<12} {text}")).collect();
+        lines.join("\n")
+    }
 }
 
 /// Formats the facts and the hints as a table.
 impl fmt::Display for Info {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hints = self.hints.iter().enumerate();
-        let hints = hints.map(|(i, hint)| (if i == 0 { "hints" } else { "" }, format!("- {hint}")));
-        let lines = self.lines().into_iter().chain(hints);
-        let lines: Vec<String> = lines.map(|(label, text)| format!("{label:<12} {text}")).collect();
-        f.write_str(&lines.join("\n"))
+        f.write_str(&self.text_naming(&as_method))
     }
 }
 
