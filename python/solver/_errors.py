@@ -23,7 +23,7 @@ _CAUSES = {
         Parse UnsupportedFile Malformed InFile UnknownKind Archive NoVector Binary Checkpoint Generator InvalidCsr InvalidFormat
         Padding Foreign DuplicateOverflow TooLarge Operands Dimension UnknownBackend EmptyParameter UnknownParameter BadParameter
         Unsupported BadSetting Study NotSquare NotSymmetric NotFinite ProductNotSymmetric BadDiagonal BadBlock RightHandSideScale
-        StartScale Config History Chain UnknownCommand UnknownMatrix NotInCatalog
+        RightHandSideNotFinite StartScale Config History Chain UnknownCommand UnknownMatrix NotInCatalog
     """,
     OSError: "Io Unwritable Fetch Plot",
     MemoryError: "OutOfMemory",

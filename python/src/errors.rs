@@ -45,6 +45,11 @@ fn message(error: &Error) -> String {
         Error::Chain(ChainError::RowSum { .. } | ChainError::NamedSum { .. }) => {
             format!("{error} (normalize=True)")
         }
+        Error::RightHandSideNotFinite { row } => {
+            format!(
+                "b[{row}] is NaN or infinite; the entries of b must be finite numbers, so find out where this value comes from"
+            )
+        }
         error => error.to_string(),
     }
 }

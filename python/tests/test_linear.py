@@ -394,6 +394,15 @@ assert well
     assert written == ""
 
 
+@pytest.mark.parametrize("value", [np.nan, -np.inf])
+def test_an_entry_of_b_that_is_no_number_is_named_by_its_index(value):
+    A, b = solver.generate("poisson2d:30x30"), np.ones(900)
+    b[[123, 200]] = value
+    for solve in (solver.cg, solver.minres):
+        with pytest.raises(solver.RightHandSideNotFiniteError, match=r"^b\[123\] is NaN or infinite"):
+            solve(A, b)
+
+
 def test_hints_of_a_solve_name_arguments_of_python():
     answer = solver.Cg(solver.generate("poisson2d:100x100"), rtol=1e-9, maxiter=20).solve(np.ones(10_000))
     assert 'M="ic0"' in answer.report["hint"] and 'M="ic0"' in str(answer)

@@ -497,6 +497,16 @@ pub enum Error {
         /// The sum of squares as computed.
         norm_squared: f64,
     },
+    /// An entry of the right-hand side is NaN or infinite.
+    #[error(
+        "the right-hand side is NaN or infinite, first in row {} (counted from 1): its entries must be finite numbers; \
+         find out where this value comes from",
+        row + 1
+    )]
+    RightHandSideNotFinite {
+        /// The first such row, counted from 0.
+        row: usize,
+    },
     /// The residual of the start vector is not finite, or too large relative to the right-hand side.
     #[error(
         "the start vector is out of range: the norm of b - A x is {norm:e}{row}, and that of b is {norm_b:e}; start from x = 0, or scale \

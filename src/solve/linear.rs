@@ -226,11 +226,14 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             return Ok(());
         }
         if !norm_b.is_normal() {
+            let row = self.answer.first_not_finite_in_b(index);
             if self.columns.len() == 1 {
-                return Err(Error::RightHandSideScale { largest, norm_squared: norm_b * norm_b });
+                return Err(match row {
+                    Some(row) => Error::RightHandSideNotFinite { row },
+                    None => Error::RightHandSideScale { largest, norm_squared: norm_b * norm_b },
+                });
             }
             self.answer.clear(index);
-            let row = self.answer.first_not_finite_in_b(index);
             self.columns[index].end_unsolved(run, index, StopReason::NotSolved { row, norm: norm_b });
             return Ok(());
         }

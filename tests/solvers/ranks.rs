@@ -258,7 +258,7 @@ fn a_right_hand_side_that_is_zero_on_all_ranks_but_one_is_solved() {
 }
 
 #[test]
-fn an_infinite_entry_of_one_rank_is_refused_by_all_with_its_size() {
+fn an_infinite_entry_of_one_rank_is_refused_by_all_with_its_row() {
     let matrix = Matrix::open(GRID).unwrap();
     let mut whole = matrix.problem("ones").unwrap();
     whole.b[1400] = f64::INFINITY;
@@ -267,7 +267,7 @@ fn an_infinite_entry_of_one_rank_is_refused_by_all_with_its_size() {
         let problem = rows.problem(ranks.is_first().then_some(&whole)).unwrap();
         Solver::over_ranks(Method::Cg, &rows).device("cpu").threads(1).solve(&problem).unwrap_err()
     });
-    assert!(all.iter().all(|error| matches!(error, Error::RightHandSideScale { .. })), "{all:?}");
+    assert!(all.iter().all(|error| matches!(error, Error::RightHandSideNotFinite { row: 1400 })), "{all:?}");
 }
 
 #[test]
