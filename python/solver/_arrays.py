@@ -367,12 +367,25 @@ def library(x):
 
 
 def on_host(x, what="the array"):
-    """Copies an array or a matrix of another library to NumPy or SciPy; returns all other objects. Refuses masked elements."""
+    """Copies an array or a matrix of another library to NumPy or SciPy; returns all other objects.
+
+    Refuses masked elements, and tensors that require a gradient.
+    """
     found = library(x)
     if found is not None:
+        refuse_gradients(found, x, what)
         return found.to_host(x)
     refuse_masked(x, what)
     return x
+
+
+def refuse_gradients(found, x, what):
+    """Refuses a tensor whose operations torch records for gradients: what is computed from it here would have none."""
+    if found is not None and found.is_recorded(x):
+        raise InputError(
+            f"{what} requires a gradient, and of this package only solver.torch.spmm and solver.torch.spmv record gradients; pass its "
+            "detach(), or call inside torch.no_grad()"
+        )
 
 
 def refuse_masked(x, what):
@@ -390,6 +403,7 @@ def rows(a, chosen):
     gpu = None if found is None else found.sparse_gpu(a)
     if gpu is None or gpu != chosen():
         return None
+    refuse_gradients(found, a, "the matrix")
     lent = found.rows(a, gpu)
     return None if lent is None else (gpu, lent)
 

@@ -93,15 +93,29 @@ def _indices(array, what):
 
 
 def values(array):
-    """Returns an array in single or double precision, and refuses types that would lose digits."""
+    """Returns an array in single or double precision, and refuses types that would lose digits.
+
+    Complex numbers become their real parts if all imaginary parts are 0, as those of files do.
+    """
+    if array.dtype.kind == "c":
+        array = _real(array)
     kind = array.dtype
-    if kind.kind == "c":
-        raise InputError(f"the numbers are complex ({kind}); the methods are for real numbers, and no part is dropped silently")
     if kind in (np.float32, np.float64):
         return array
     if kind.kind not in "fiub" or kind.itemsize > 8:
         raise InputError(f"numbers of type {kind} are not supported; convert them to float64")
     return array.astype(np.float64)
+
+
+def _real(array):
+    """Returns the real parts of complex numbers; refuses imaginary parts other than 0."""
+    other = array.imag != 0
+    if other.any():
+        raise InputError(
+            f"the numbers are complex ({array.dtype}), and one is {array[other].flat[0]}; the methods are for real numbers, and no part is "
+            "dropped silently"
+        )
+    return array.real
 
 
 def in_rows(array, dtype=None):
@@ -131,9 +145,9 @@ def dense(array, what):
 
 def vector(array, rows, what):
     """Returns a vector, or a matrix of columns, in double precision in rows, and whether it came in single precision."""
-    array = dense(array, what)
+    array = values(dense(array, what))
     single = array.dtype == np.float32
-    array = in_rows(values(array), np.float64)
+    array = in_rows(array, np.float64)
     if array.ndim not in (1, 2) or array.shape[0] != rows or array.shape[1:] == (0,):
         raise DimensionError(f"{what} has the shape {array.shape}; it must be ({rows},), or ({rows}, k) for k columns, at least 1")
     return array, single

@@ -233,6 +233,7 @@ def _preconditioner(m, rows):
     m = _arrays.on_host(m, "M")
     m = m if hasattr(m, "tocsr") else np.asarray(m)
     _inputs.values(m if isinstance(m, np.ndarray) else m.tocsr().data)
+    m = m.real if m.dtype.kind == "c" else m
     return lambda r: np.ascontiguousarray(np.asarray(m @ r).reshape(-1), np.float64)
 
 

@@ -41,7 +41,7 @@ class Operator(_report.Chosen, _solver.Products):
         if _inputs.is_read_in_place(x):
             return self.product(x)
         found = _arrays.library(x)
-        _refuse_gradients(found, x)
+        _arrays.refuse_gradients(found, x, "x")
         if found is not None and self._is_here(found, x):
             return self._product_on_gpu(found, x)
         lent = None if found is None or self._gpu is None else found.lend(x, self._gpu)
@@ -92,8 +92,8 @@ class Operator(_report.Chosen, _solver.Products):
     def apply_(self, alpha, x, beta, y):
         """Sets y to alpha A x + beta y, in place. With beta = 0 the old y is not read."""
         found = _arrays.library(y)
-        _refuse_gradients(found, y)
-        _refuse_gradients(_arrays.library(x), x)
+        _arrays.refuse_gradients(found, y, "y")
+        _arrays.refuse_gradients(_arrays.library(x), x, "x")
         if found is not None and self._is_here(found, y):
             return self._apply_on_gpu(found, alpha, x, beta, y)
         _arrays.refuse_masked(y, "y")
@@ -134,11 +134,3 @@ class Operator(_report.Chosen, _solver.Products):
 
     def __repr__(self):
         return f"Operator({self.shape[0]} x {self.shape[1]}, backend {self.backend} on {self.device})"
-
-
-def _refuse_gradients(found, x):
-    if found is not None and found.is_recorded(x):
-        raise InputError(
-            "the tensor requires a gradient, and an Operator records none; multiply by solver.torch.spmm or solver.torch.spmv, or pass "
-            "its detach()"
-        )

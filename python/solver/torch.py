@@ -36,9 +36,12 @@ def spmm(A, B):
     of torch changes the values in place. A change that torch does not count, as through `.data`, is not seen: call `forget()` after it. Of values that require a gradient on a GPU, only the pattern is prepared, and each
     product takes the values as they are; on the CPU they are prepared anew for each product.
 
-    `torch.compile` cannot take sparse tensors apart, and torch fills a dense matrix for the gradient of `torch.sparse_csr_tensor`. A
-    compiled function, and one that makes A of values that require a gradient, is meant to call the operator itself, with the arrays of A:
-    `torch.ops.solver.product(offsets, columns, values, A.shape[1], False, B)`.
+    A function of `torch.compile` may call `spmm`, but torch compiles no function that passes a sparse tensor: the function runs as it
+    is, and what it calls without sparse tensors is compiled. With `fullgraph=True` torch refuses it. The operator itself takes the arrays
+    of A, and compiles with the rest of the function: `torch.ops.solver.product(offsets, columns, values, A.shape[1], False, B)`. Its
+    values must be `A.values().detach()`, or the tensor of which A is made, because torch fails on the view that `A.values()` is. The
+    operator also serves a function that makes A of values that require a gradient: torch fills a dense matrix for the gradient of
+    `torch.sparse_csr_tensor`.
 
     >>> import torch, solver.torch
     >>> A = torch.eye(3).to_sparse_csr()
@@ -72,7 +75,25 @@ def forget():
         _ready.clear()
 
 
+# What torch.compile says about a product with `fullgraph=True`.
+_WHY = (
+    "torch.compile cannot take sparse tensors apart; take the arrays of A before, as offsets, columns, values = A.crow_indices(), "
+    "A.col_indices(), A.values().detach(), and call torch.ops.solver.product(offsets, columns, values, A.shape[1], False, B) in the function"
+)
+# Returns what compiles the functions that this thread calls, or None.
+_compiler = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", lambda: None)
+
+
 def _multiply(A, B):
+    is_traced = torch.compiler.is_dynamo_compiling()
+    if is_traced:
+        torch._dynamo.graph_break(msg=_WHY)
+    if is_traced or _compiler() is not None:
+        return torch.compiler.disable(_product_with)(A, B)
+    return _product_with(A, B)
+
+
+def _product_with(A, B):
     ready = _ready.get(id(A))
     if ready is not None and ready.fits(A, B):
         return ready.product(B)

@@ -161,6 +161,63 @@ def test_torch_counts_an_update_in_place(system):
         assert np.array_equal(op.apply_(1.0, x, 0.0, y).numpy(), system[1])
 
 
+def test_tensors_that_require_a_gradient_are_refused(system):
+    torch, (A, b) = library("torch"), system
+    tensor = lambda array: torch.from_numpy(np.array(array)).requires_grad_()
+    dense, sparse = tensor(A.toarray()), torch.from_numpy(A.toarray()).to_sparse_csr().requires_grad_()
+    prepared = solver.Cg(A)
+    calls = {
+        "b": [lambda: solver.cg(A, tensor(b)), lambda: solver.minres(A, tensor(b)), lambda: prepared.solve(tensor(b))],
+        "x0": [lambda: solver.cg(A, b, tensor(b)), lambda: prepared.solve(b, tensor(b))],
+        "the matrix": [
+            lambda: solver.cg(dense, b), lambda: solver.Minres(sparse), lambda: prepared.update(sparse), lambda: solver.Operator(sparse),
+            lambda: solver.pagerank(abs(sparse)), lambda: solver.markov(abs(dense), normalize=True), lambda: solver.info(dense),
+        ],
+        "M": [lambda: solver.cg(A, b, M=dense)],
+        "the array that M returned": [lambda: solver.cg(A, b, M=lambda r: tensor(r))],
+        "the weights of links": [lambda: solver.pagerank(([0, 1], [1, 0], tensor([1.0, 2.0])))],
+        "personalization": [lambda: solver.pagerank(abs(A), personalization=tensor(abs(b)))],
+    }
+    for what, each in calls.items():
+        for call in each:
+            with pytest.raises(solver.InputError, match=f"{what} requires a gradient.*detach"):
+                call()
+            with torch.no_grad():
+                call()
+
+
+@pytest.mark.filterwarnings("ignore")  # torch warns of what it looks at itself
+def test_functions_of_torch_that_multiply_can_be_compiled(system):
+    torch, of_torch = library("torch"), library("solver.torch")
+    A = torch.from_numpy(system[0].toarray()).to_sparse_csr()
+    x, X = torch.ones(900, dtype=torch.float64, requires_grad=True), torch.ones(900, 2, dtype=torch.float64)
+    want = 2 * (A @ X) + 1
+    several = torch.compile(lambda A, X: of_torch.spmm(A, 2 * X) + 1, backend="eager")
+    assert torch.equal(several(A, X), want)
+    torch.compile(lambda A, x: of_torch.spmv(A, 2 * x).sum(), backend="eager")(A, x).backward()
+    assert torch.equal(x.grad, 2 * (A @ X[:, 0]))
+    with pytest.raises(Exception, match=r"torch\.ops\.solver\.product\(offsets"):
+        torch.compile(lambda A, X: of_torch.spmm(A, X), backend="eager", fullgraph=True)(A, X)
+    arrays = A.crow_indices(), A.col_indices(), A.values().detach()
+    form = lambda o, c, v, X: torch.ops.solver.product(o, c, v, 900, False, 2 * X) + 1
+    assert torch.equal(torch.compile(form, backend="aot_eager", fullgraph=True)(*arrays, X), want)
+
+
+def test_complex_numbers_without_imaginary_parts_are_taken(system):
+    A, b = system
+    want = solver.cg(A, b, M="jacobi")[0]
+    x, info = solver.cg(A.astype(complex), b.astype(complex), M="jacobi")
+    assert info == 0 and x.dtype == np.float64 and np.array_equal(x, want)
+    assert solver.Operator(A.astype(np.complex64)) @ b.astype(np.complex64) @ b > 0
+    for M in (np.diag(1 / A.diagonal()), sp.diags_array(1 / A.diagonal())):
+        assert np.array_equal(solver.cg(A, b, M=M.astype(complex))[0], solver.cg(A, b, M=M)[0])
+    assert np.array_equal(solver.Operator(A.toarray() + 0j) @ (b + 0j), solver.Operator(A) @ b)
+    other = b + 0j
+    other[3] += 2e-9j
+    with pytest.raises(solver.InputError, match=r"complex128.*2e-09j"):
+        solver.cg(A, other)
+
+
 def test_views_of_torch_that_are_negated_when_read_are_taken(system):
     torch, (A, b) = library("torch"), system
     view = torch.complex(torch.zeros(900, dtype=torch.float64), torch.from_numpy(b)).conj().imag
