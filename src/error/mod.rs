@@ -499,12 +499,12 @@ pub enum Error {
     },
     /// An entry of the right-hand side is NaN or infinite.
     #[error(
-        "the right-hand side is NaN or infinite, first in row {} (counted from 1): its entries must be finite numbers; \
+        "the right-hand side is NaN or infinite, first in row {} ({COUNTED}): its entries must be finite numbers; \
          find out where this value comes from",
-        row + 1
+        Index(*row)
     )]
     RightHandSideNotFinite {
-        /// The first such row, counted from 0.
+        /// The first such row.
         row: usize,
     },
     /// The residual of the start vector is not finite, or too large relative to the right-hand side.
