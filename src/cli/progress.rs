@@ -58,6 +58,16 @@ pub(super) fn target() -> ProgressDrawTarget {
     if is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(10) }
 }
 
+/// Returns how many characters a live line may have after its spinner, so that the last column of the terminal stays free.
+fn room() -> usize {
+    /// The width of a terminal that does not tell it.
+    const USUAL: u16 = 80;
+    /// The columns of the spinner, of the blank after it, and of the end of the line.
+    const OTHER: usize = 3;
+    let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(USUAL, |(width, _)| width.0);
+    usize::from(width).saturating_sub(OTHER)
+}
+
 /// Prints one line of a log, unless progress is hidden.
 pub(super) fn log_line(text: &str) {
     if !is_quiet() {
@@ -129,7 +139,7 @@ struct TaskHandle {
 
 impl TaskHandle {
     fn start(text: impl Fn() -> String + Send + 'static) -> TaskHandle {
-        let style = ProgressStyle::with_template("{spinner} {wide_msg}");
+        let style = ProgressStyle::with_template("{spinner} {msg}");
         let bar =
             ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         bar.set_draw_target(target());
@@ -177,7 +187,7 @@ fn show_tasks() {
         let tasks = tasks();
         let Some(Task { bar, text, .. }) = tasks.last() else { continue };
         if !bar.is_hidden() {
-            bar.set_message(text());
+            bar.set_message(text().chars().take(room()).collect::<String>());
             bar.tick();
         } else {
             let text = text();

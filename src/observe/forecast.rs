@@ -3,6 +3,10 @@
 //! Residuals of conjugate gradients oscillate, and fall faster towards the end. Therefore only the lowest residual of each
 //! stretch of iterations counts, and the estimate is the smaller of two: from the rate of the whole solve, and from a straight
 //! line through the logarithms of the last quarter. If that line does not fall, there is no estimate.
+//!
+//! [`Forecast::range`] returns a range instead, for a line of progress. It is none until the range contains what earlier ranges of the same
+//! solve foresaw. Its constants were chosen by replaying 91 recorded solves: CG and MINRES on generated and real matrices, PageRank, and
+//! Markov chains. The true number was in the range in 93 % of the moments that had one.
 
 /// Maximum number of stretches; at this number, pairs of stretches are merged.
 const STRETCHES: usize = 256;
@@ -10,6 +14,18 @@ const STRETCHES: usize = 256;
 const FEWEST: usize = 4;
 /// Rates that differ by less than this factor count as equal.
 const STEADY: f64 = 2.0;
+/// Minimum number of stretches for a range.
+const FEWEST_FOR_RANGE: usize = 10;
+/// A range begins at this multiple of the lowest estimate and ends at that multiple of the highest one.
+const MARGINS: [f64; 2] = [0.6, 1.3];
+/// The largest ratio of the ends of a range.
+const WIDEST: f64 = 10.0;
+/// The share of the way to the goal, in logarithms, below which there is no range.
+const LEAST_PROGRESS: f64 = 0.35;
+/// There is no range if the last eighth of the solve is slower than the whole solve by more than this factor: the rate may fall further.
+const SLOWER: f64 = 1.5;
+/// Shares of the solve after which the range must have contained the end that is expected now.
+const CONFIRMED: [f64; 2] = [0.75, 0.9];
 
 /// The residuals so far, as the lowest of each of at most 256 equally long stretches of iterations.
 #[derive(Clone, Debug)]
@@ -64,7 +80,7 @@ impl Forecast {
 
     /// Estimates the iterations left until the residual is at most `tolerance`; `None` if the residual does not fall.
     pub fn left(&self, tolerance: f64) -> Option<f64> {
-        let (recent, _) = self.at_rate_of_last(4, tolerance)?;
+        let (recent, _) = self.at_rate_of_last(4, self.lows.len(), tolerance)?;
         let (stretches, goal) = (self.lows.len(), tolerance.ln());
         let done = (stretches * self.width + self.count - 1) as f64;
         let last = &self.lows[stretches - (stretches / 8).max(1)..];
@@ -77,16 +93,54 @@ impl Forecast {
     /// Estimates as [`Forecast::left`] does, from the rate of the last quarter alone; `None` if the last half has a different
     /// rate.
     pub fn left_at_steady_rate(&self, tolerance: f64) -> Option<f64> {
-        let (left, rate) = self.at_rate_of_last(4, tolerance)?;
-        let (_, before) = self.at_rate_of_last(2, tolerance)?;
+        let (left, rate) = self.at_rate_of_last(4, self.lows.len(), tolerance)?;
+        let (_, before) = self.at_rate_of_last(2, self.lows.len(), tolerance)?;
         (rate < STEADY * before && before < STEADY * rate).then_some(left)
     }
 
-    /// Returns the iterations left at the rate of the last of `parts` equal parts of the solve, and that rate; `None` if the rate
-    /// is not positive.
-    fn at_rate_of_last(&self, parts: usize, tolerance: f64) -> Option<(f64, f64)> {
+    /// Estimates the fewest and the most iterations left until the residual is at most `tolerance`; `None` as long as the estimates are
+    /// not reliable.
+    pub fn range(&self, tolerance: f64) -> Option<[f64; 2]> {
         let stretches = self.lows.len();
-        let line = &self.lows[stretches.checked_sub((stretches / parts).max(FEWEST))?..];
+        if stretches < FEWEST_FOR_RANGE {
+            return None;
+        }
+        let [fewest, most] = self.range_after(stretches, tolerance)?;
+        let done = (stretches * self.width) as f64;
+        let lowest = self.lows.iter().copied().fold(f64::INFINITY, f64::min);
+        let progress = (self.first - lowest) / (self.first - tolerance.ln());
+        let at_rate_of_all = (1.0 - progress) / progress * done;
+        let (at_last_rate, _) = self.at_rate_of_last(8, stretches, tolerance)?;
+        let middle = done + (fewest * most).sqrt();
+        let confirmed = |share: &f64| {
+            let then = (share * stretches as f64) as usize;
+            let before = (then * self.width) as f64;
+            self.range_after(then, tolerance)
+                .is_some_and(|[fewest, most]| (before + fewest..=before + most).contains(&middle))
+        };
+        let reliable = progress >= LEAST_PROGRESS
+            && most <= WIDEST * fewest
+            && at_last_rate <= SLOWER * at_rate_of_all
+            && CONFIRMED.iter().all(confirmed);
+        // The estimates begin at the end of the last whole stretch.
+        let slack = self.width as f64 + 1.0;
+        reliable.then(|| [(fewest - slack).max(0.0), most + slack])
+    }
+
+    /// Returns the range as it was after so many stretches, from the rates of the last half, quarter and eighth.
+    fn range_after(&self, stretches: usize, tolerance: f64) -> Option<[f64; 2]> {
+        let left = |parts| self.at_rate_of_last(parts, stretches, tolerance).map(|(left, _)| left);
+        let (half, quarter, eighth) = (left(2)?, left(4)?, left(8)?);
+        // If the fall has become steeper, it may do so further.
+        let steeper = (eighth / half).min(1.0);
+        let [least, most] = MARGINS;
+        Some([least * quarter.min(eighth) * steeper, most * half.max(quarter).max(eighth)])
+    }
+
+    /// Returns the iterations left after so many stretches at the rate of the last of `parts` equal parts of these, and that rate; `None`
+    /// if the rate is not positive.
+    fn at_rate_of_last(&self, parts: usize, stretches: usize, tolerance: f64) -> Option<(f64, f64)> {
+        let line = &self.lows[stretches.checked_sub((stretches / parts).max(FEWEST))?..stretches];
         let (mean, slope) = fit(line);
         let last = (line.len() as f64 - 1.0) / 2.0 * slope + mean;
         let left = (last - tolerance.ln()) / -slope * self.width as f64;

@@ -18,6 +18,7 @@ mod columns;
 mod columns_on_devices;
 mod engine;
 mod engine_graphs;
+mod forecast;
 mod graphs_on_gpus;
 mod iterates;
 mod lent_matrices;

@@ -1,8 +1,8 @@
 //! The live line of a solve: iteration, residual, rate and the time left.
 
 use super::monitor::Monitor;
-use super::{REFRESH, TaskHandle, so_far};
-use crate::cli::{duration, thousands};
+use super::{REFRESH, TaskHandle, room, so_far};
+use crate::cli::thousands;
 use crate::observe::{Batch, Forecast, Observer};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -88,26 +88,61 @@ impl Live {
     fn text(&self, batch: &Batch<'_>, residual: f64) -> String {
         let (iteration, seconds) = (self.iteration, batch.seconds.1);
         let per_iteration = seconds / iteration.max(1) as f64;
-        let left = batch.tolerance.and_then(|t| self.forecast.left(t)).map(|left| left * per_iteration);
-        let eta = eta(left, self.limits.left(iteration, seconds, per_iteration));
-        let tolerance = batch.tolerance.map_or(String::new(), |t| format!(" (tolerance {t:.0e})"));
+        let range = batch.tolerance.and_then(|t| self.forecast.range(t));
+        let range = range.map(|range| range.map(|left| left * per_iteration));
         let rate = if per_iteration > 0.0 { 1.0 / per_iteration } else { 0.0 };
         let digits = usize::from(rate < 10.0);
-        format!(
-            "{}  iteration {}  residual {residual:.2e}{tolerance}  {rate:.digits$} iterations/s  {eta}",
-            self.name,
-            thousands(iteration as u64)
-        )
+        let room = if self.task.is_hidden() { usize::MAX } else { room() };
+        let parts = [
+            (0, self.name.to_owned()),
+            (1, format!("  iteration {}", thousands(iteration as u64))),
+            (2, format!("  residual {residual:.2e}")),
+            (4, batch.tolerance.map_or(String::new(), |t| format!(" (tolerance {t:.0e})"))),
+            (5, format!("  {rate:.digits$} iterations/s")),
+            (3, format!("  {}", eta(range, self.limits.left(iteration, seconds, per_iteration)))),
+        ];
+        fitted(parts, room)
     }
 }
 
-/// Formats the time left, which is at most the time until a limit.
-fn eta(left: Option<f64>, (limit, option): (f64, &str)) -> String {
-    match left {
-        Some(left) if left <= limit => format!("ETA {}", duration(left)),
-        Some(_) => format!("ETA {}, limited by {option}", duration(limit)),
-        None => format!("ETA unknown, {option} in {}", duration(limit)),
+/// Joins the parts of a line. Leaves out the parts with the highest numbers if the line would have more than `room` characters.
+fn fitted(parts: [(u8, String); 6], room: usize) -> String {
+    let joined = |most: u8| {
+        parts.iter().filter(|(number, _)| *number <= most).map(|(_, part)| &part[..]).collect::<String>()
+    };
+    (1..=5).rev().map(joined).find(|line| line.chars().count() <= room).unwrap_or_else(|| joined(1))
+}
+
+/// Formats the range of the time left, which is at most the time until a limit. Without a range, formats that time alone.
+fn eta(range: Option<[f64; 2]>, (limit, option): (f64, &str)) -> String {
+    match range {
+        Some([least, most]) if most <= limit => format!("ETA {}", between(least, most)),
+        Some([least, _]) if least < limit => format!("ETA {}, limited by {option}", between(least, limit)),
+        Some(_) => format!("ETA {}, limited by {option}", rough(limit)),
+        None => format!("at most {} ({option})", rough(limit)),
     }
+}
+
+/// Formats a range of times.
+fn between(least: f64, most: f64) -> String {
+    match (rough(least), rough(most)) {
+        (least, most) if least == most => most,
+        (least, most) => match (least.split_once(' '), most.split_once(' ')) {
+            (Some((number, unit)), Some((_, same))) if unit == same => format!("{number} to {most}"),
+            _ => format!("{least} to {most}"),
+        },
+    }
+}
+
+/// Formats a time in seconds, minutes or hours; below ten with one decimal.
+fn rough(seconds: f64) -> String {
+    let (number, unit) = match seconds {
+        s if s >= 2.0 * 3600.0 => (s / 3600.0, "h"),
+        s if s >= 120.0 => (s / 60.0, "min"),
+        s => (s, "s"),
+    };
+    let digits = usize::from(number < 9.95);
+    format!("{number:.digits$} {unit}")
 }
 
 impl Observer for Live {
@@ -146,12 +181,34 @@ mod tests {
         assert_eq!(limits.left(900, 9.0, 0.01), (1.0, "--max-iters"));
         assert_eq!(limits.left(100, 29.0, 0.29), (1.0, "--time-limit"));
         assert_eq!(limits.left(1200, 40.0, 0.01), (0.0, "--max-iters"));
-        assert_eq!(eta(Some(0.5), (1.0, "--max-iters")), "ETA 0.50 s");
-        assert_eq!(eta(Some(50.0), (1.0, "--max-iters")), "ETA 1.00 s, limited by --max-iters");
+        let limit = (1.0, "--max-iters");
+        assert_eq!(eta(Some([0.2, 0.5]), limit), "ETA 0.2 to 0.5 s");
+        assert_eq!(eta(Some([0.2, 50.0]), limit), "ETA 0.2 to 1.0 s, limited by --max-iters");
+        assert_eq!(eta(Some([20.0, 50.0]), limit), "ETA 1.0 s, limited by --max-iters");
+        assert_eq!(eta(Some([20.0, 200.0]), (900.0, "--max-iters")), "ETA 20 s to 3.3 min");
+        assert_eq!(eta(Some([7000.0, 20000.0]), (9e4, "--max-iters")), "ETA 117 min to 5.6 h");
     }
 
     #[test]
-    fn the_time_left_is_unknown_if_the_residual_does_not_fall() {
-        assert_eq!(eta(None, (30.0, "--time-limit")), "ETA unknown, --time-limit in 30.00 s");
+    fn without_a_forecast_only_the_limit_is_shown() {
+        assert_eq!(eta(None, (30.0, "--time-limit")), "at most 30 s (--time-limit)");
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_whole_parts_the_most_important_first() {
+        let parts = || {
+            let parts = ["cg", "  iteration 12", "  residual 1e-3", " (tolerance 1e-8)", "  9 iterations/s", "  ETA 2 s"];
+            [0, 1, 2, 4, 5, 3].into_iter().zip(parts.map(str::to_owned)).collect::<Vec<_>>().try_into().unwrap()
+        };
+        let whole = fitted(parts(), usize::MAX);
+        assert_eq!(whole, "cg  iteration 12  residual 1e-3 (tolerance 1e-8)  9 iterations/s  ETA 2 s");
+        assert_eq!(fitted(parts(), whole.len()), whole);
+        assert_eq!(
+            fitted(parts(), whole.len() - 1),
+            "cg  iteration 12  residual 1e-3 (tolerance 1e-8)  ETA 2 s"
+        );
+        assert_eq!(fitted(parts(), 40), "cg  iteration 12  residual 1e-3  ETA 2 s");
+        assert_eq!(fitted(parts(), 39), "cg  iteration 12  residual 1e-3");
+        assert_eq!(fitted(parts(), 20), "cg  iteration 12");
     }
 }
