@@ -3,13 +3,14 @@
 
   scripts/bench_python.py [GRAPH]        GRAPH: a web graph, such as cnr-2000.graph; without it a generated graph is ranked
 
-Needs the package itself, scipy and igraph.
+Needs the package itself, scipy, pandas and igraph.
 """
 import sys
 import time
 
 import igraph
 import numpy as np
+import pandas
 import scipy
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
@@ -72,6 +73,23 @@ def ranks(name):
     print(f"PageRank of {name.split('/')[-1]}, seconds:", show(seconds))
 
 
+def labels(links=950_000, vertices=100_000):
+    """Times how links between names become a matrix, beside the same links between numbers."""
+    numbers = np.random.default_rng(1).integers(vertices, size=(2, links))
+    names = [[f"page{number}" for number in side] for side in numbers.tolist()]
+    kinds = {
+        "integers": tuple(numbers), "lists": tuple(names), "tuples": list(zip(*names)), "arrays": tuple(map(np.array, names)),
+        "objects": pandas.DataFrame(dict(zip(("source", "target"), names)), dtype=object),
+        "strings": pandas.DataFrame(dict(zip(("source", "target"), names)), dtype="string"),
+        "categories": pandas.DataFrame(dict(zip(("source", "target"), names)), dtype="category"),
+    }
+
+    def made(given):
+        return lambda: solver._graphs.graph(solver._graphs.links(given), "weight")
+    seconds, _ = in_turns(**{kind: made(given) for kind, given in kinds.items()})
+    print(f"{links} links between {vertices} names as a matrix with labels, seconds:", show(seconds))
+
+
 def power(A, tol):
     n, degrees = A.shape[0], np.asarray(A.sum(axis=1)).ravel()
     into, inverse = A.T.tocsr(), np.divide(1, degrees, out=np.zeros(A.shape[0]), where=degrees > 0)
@@ -91,4 +109,5 @@ if __name__ == "__main__":
     print(f"solver {solver.__version__}, SciPy {scipy.__version__}, igraph {igraph.__version__}")
     systems()
     products()
+    labels()
     ranks(sys.argv[1] if len(sys.argv) > 1 else "rmat:scale=16,factor=16")

@@ -5,18 +5,21 @@ from . import _graphs, _inputs, _report, _solver
 from ._errors import InputError
 
 
-def markov(P, *, tol=1e-10, maxiter=10_000, normalize=False, weight="weight", x0=None, top=10, **settings):
+def markov(
+    P, *, tol=1e-10, maxiter=10_000, normalize=False, weight="weight", x0=None, method="power", top=10, **settings,
+):
     """Find the stationary distribution of each closed class of a Markov chain, from rows that sum to 1.
 
     P is a matrix of probabilities, which may be a list of lists, or a graph as in `pagerank`, whose weights are probabilities, or are
-    divided by their sums with `normalize`. `Markov` prepares a chain for several solves.
+    divided by their sums with `normalize`. `method` can be power, gauss-seidel or aggregation. `Markov` prepares a chain for several solves.
 
     >>> import numpy as np, solver
     >>> chain = solver.markov(np.array([[0.5, 0.5], [0.25, 0.75]]))
     >>> chain.classes[0].probabilities.round(6).tolist()
     [0.333333, 0.666667]
     """
-    return Markov(P, tol=tol, maxiter=maxiter, normalize=normalize, weight=weight, top=top, **settings).solve(x0)
+    prepared = Markov(P, tol=tol, maxiter=maxiter, normalize=normalize, weight=weight, method=method, top=top, **settings)
+    return prepared.solve(x0)
 
 
 class Markov(_report.Prepared):
@@ -30,8 +33,11 @@ class Markov(_report.Prepared):
     [0.285714, 0.714286]
     """
 
-    def __init__(self, P, *, tol=1e-10, maxiter=10_000, normalize=False, weight="weight", top=10, **settings):
+    def __init__(
+        self, P, *, tol=1e-10, maxiter=10_000, normalize=False, weight="weight", method="power", top=10, **settings,
+    ):
         own = {
+            "method": _inputs.text(method, "method"),
             "tol": _inputs.number(tol, "tol"), "maxiter": _inputs.count(maxiter, "maxiter", 0),
             "normalize": _inputs.flag(normalize, "normalize"), "top": _inputs.count(top, "top", 0),
         }
@@ -41,25 +47,25 @@ class Markov(_report.Prepared):
     def update(self, P):
         """Prepares another chain with the same settings."""
         is_matrix = isinstance(P, list) and all(isinstance(row, list) for row in P)
-        chain, labels = _graphs.graph(P if is_matrix else _graphs.links(P), self._weight)
+        chain, states = _graphs.graph(P if is_matrix else _graphs.links(P), self._weight)
         # One assignment, so that a solve of another thread has states and labels of the same chain.
-        self._state = _solver.PreparedChain(chain, *self._settings), labels, chain.shape[0]
+        self._state = _solver.PreparedChain(chain, *self._settings), states
 
     def solve(self, x0=None):
         """Finds the distribution of each closed class, from a number for each state: a dictionary by state, or an array."""
-        prepared, labels, states = self._state
-        start = None if x0 is None else _graphs.weights(x0, labels, states, "x0")
-        return _report.answer(lambda: prepared.solve(start), lambda inner: Distributions(inner, labels))
+        prepared, states = self._state
+        start = None if x0 is None else states.weights(x0, "x0")
+        return _report.answer(lambda: prepared.solve(start), lambda inner: Distributions(inner, states.labels))
 
     def __repr__(self):
-        return f"Markov({self._state[2]} states)"
+        return f"Markov({len(self._state[1])} states)"
 
 
 class Distribution:
     """The distribution of a closed class: `states` by number, their `labels` and `probabilities`, whether it `converged`."""
 
-    def __init__(self, states, probabilities, converged, reason, labels=None):
-        self.labels = states if labels is None else [labels[state] for state in states]
+    def __init__(self, states, probabilities, converged, reason, labels):
+        self.labels = states if isinstance(labels, range) else [labels[state] for state in states]
         self.states, self.probabilities, self.converged, self.reason = states, probabilities, converged, reason
 
     def __repr__(self):

@@ -1,17 +1,72 @@
 """Graphs of other packages as matrices, with the labels of their vertices."""
+import functools
+import operator
 import os
 
 import numpy as np
 
 from . import _arrays, _inputs, _solver
-from ._errors import InputError, TooLargeError
+from ._errors import InputError
 
-# A graph without labels may have so many vertices, and so many more for each link, as one in a file may.
-_FREE_VERTICES, _VERTICES_PER_LINK = 1 << 24, 64
+# Ids of this size and more are labels for the library.
+_LARGE_ID = 2**32 - 2
+
+
+class Vertices:
+    """The vertices of a graph: `labels` in the order of the ranks, which are the numbers from 0 if None is passed."""
+
+    def __init__(self, labels, count):
+        self.labels = range(count) if labels is None else labels
+
+    def __len__(self):
+        return len(self.labels)
+
+    @functools.cached_property
+    def _rows(self):
+        return {label: row for row, label in enumerate(self.labels)}
+
+    def row(self, label):
+        """Returns the row of a label, or None."""
+        if isinstance(self.labels, range):
+            try:
+                number = operator.index(label)
+            except TypeError:
+                return None
+            return number if 0 <= number < len(self.labels) else None
+        try:
+            return self._rows.get(label)
+        except TypeError:  # no key of a dictionary
+            return None
+
+    def weights(self, given, what):
+        """Returns a number for each vertex, from a dictionary or an array."""
+        if hasattr(given, "items"):
+            numbers = np.zeros(len(self))
+            for label, value in given.items():
+                row = self.row(label)
+                if row is None:
+                    raise InputError(f"{what} names {label!r}, which is no vertex of the graph")
+                numbers[row] = _inputs.number(value, f"{what} of {label!r}")
+            return numbers
+        if isinstance(given, (str, bytes, set, frozenset)) or (isinstance(given, (list, tuple)) and any(isinstance(v, str) for v in given)):
+            raise InputError(
+                f"{what} is {given!r}; it must be a dictionary with a number for each vertex that it names, such as {{'a': 1.0}}, or an "
+                "array with a number for every vertex"
+            )
+        numbers, _ = _inputs.vector(given, len(self), what)
+        if numbers.ndim != 1:
+            raise InputError(f"{what} has the shape {numbers.shape}, and must be ({len(self)},)")
+        return numbers
 
 
 def graph(g, weight, chosen=None):
-    """Returns the matrix of a graph, and the labels of its vertices if they are not the numbers from 0. `chosen` is as for a matrix."""
+    """Returns the matrix of a graph, and its vertices. `chosen` is as for a matrix."""
+    matrix, labels = _labelled(g, weight, chosen)
+    return matrix, Vertices(labels, matrix.shape[0])
+
+
+def _labelled(g, weight, chosen):
+    """Returns the matrix of a graph, and the labels of its vertices if they are not the numbers from 0."""
     if isinstance(g, (str, os.PathLike)):
         found = _solver.Matrix.open(g, True)
         return found, found.names()
@@ -52,25 +107,25 @@ def links(g):
 
 
 def _vertices(given):
-    """Returns vertices as an array of integers, or of objects that are labels."""
+    """Returns vertices as an array of integers, or as a list of labels."""
     given = _arrays.on_host(given, "the vertices")
-    try:
-        array = np.asarray(given)
-    except ValueError:  # labels of different lengths
-        array = np.empty(0, object)
-    if isinstance(given, (list, tuple)) and any(not isinstance(one, (int, float, np.number)) for one in given):
-        array = np.empty(0, object)
-    if array.dtype.kind in "iu" or (array.dtype.kind == "f" and array.size == 0):
-        return array.astype(np.int64) if array.dtype.kind != "u" or array.size == 0 or array.max() < 2**63 else array
-    if array.dtype.kind in "fcb":
+    if isinstance(given, (str, bytes)) or not hasattr(given, "__len__"):
+        raise InputError(f"vertices are {type(given).__name__}; they must be an array or a list")
+    array = None if isinstance(given, (list, tuple)) else np.asarray(given)
+    if array is None or array.dtype.kind not in "iufcb":
+        labels = list(given) if array is None else array.tolist()
+        if any(not isinstance(one, (int, float, np.number)) for one in labels):
+            return labels
+        array = np.asarray(labels)
+        if array.dtype == object:  # integers beyond those of NumPy
+            return labels
+    if array.dtype.kind in "fcb" and array.size:
         raise InputError(
             f"vertices are of type {array.dtype}; they must be whole numbers or labels. Pass the rows of a matrix as an array of NumPy"
         )
-    if not hasattr(given, "__len__"):
-        raise InputError(f"vertices are {type(given).__name__}; they must be an array or a list")
-    labels = np.empty(len(given), object)
-    labels[:] = list(given)
-    return labels
+    if array.dtype.kind == "u" and array.size and array.max() >= 2**63:
+        return array.tolist()
+    return array.astype(np.int64, copy=False)
 
 
 def _numbers(weights):
@@ -84,43 +139,34 @@ def _numbers(weights):
         raise InputError(f"the weights of links must be numbers: {reason}") from None
 
 
-def _of_edges(sources, targets, weights=None, labels=None, vertices=None):
-    """Returns the matrix of links between numbers, or between labels, which are numbered in the order in which they appear."""
-    if sources.shape != targets.shape or sources.ndim != 1 or (weights is not None and weights.shape != sources.shape):
-        raise InputError("sources, targets and weights must be arrays of one dimension and equal lengths")
-    if labels is None and (sources.dtype == object or targets.dtype == object):
-        numbers, all = {}, [*sources.tolist(), *targets.tolist()]
-        try:
-            for label in all:
-                numbers.setdefault(label, len(numbers))
-        except TypeError as reason:
-            raise InputError(f"the label {label!r} cannot be the key of a dictionary: {reason}") from None
-        found = np.array([numbers[label] for label in all], np.int64)
-        sources, targets, labels, vertices = found[: len(sources)], found[len(sources):], list(numbers), len(numbers)
+def _of_edges(sources, targets, weights=None):
+    """Returns the matrix of links between ids or labels, and the labels. What no link names is no vertex, as in a file with a list of links.
+
+    Ids are in their order, and labels in the order in which they appear.
+    """
+    for array in sources, targets, weights:
+        if array is not None and (getattr(array, "ndim", 1) != 1 or len(array) != len(sources)):
+            raise InputError("sources, targets and weights must be arrays of one dimension and equal lengths")
+    if isinstance(sources, list) or isinstance(targets, list):
+        sources, targets, labels = _solver.numbered(*(one if isinstance(one, list) else one.tolist() for one in (sources, targets)))
+        return _of_numbers(sources, targets, weights, labels)
     if len(sources) and min(sources.min(), targets.min()) < 0:
         raise InputError("the number of a vertex is negative")
-    if vertices is None:
-        vertices = 1 + max((int(array.max()) for array in (sources, targets) if len(array)), default=-1)
-        if vertices > min(_FREE_VERTICES + _VERTICES_PER_LINK * len(sources), 2**32 - 2):
-            raise TooLargeError(
-                f"the largest vertex is {vertices - 1}, and there are {len(sources)} links; vertices are numbered from 0 without gaps, so "
-                "pass such ids as labels: map(str, ...) of the sources and of the targets, as lists"
-            )
-    order = np.lexsort((targets, sources))
-    offsets = np.zeros(vertices + 1, np.int64)
-    np.cumsum(np.bincount(sources, minlength=vertices), out=offsets[1:])
-    values = None if weights is None else np.ascontiguousarray(weights[order])
-    columns = np.ascontiguousarray(targets[order], np.int64)
-    found = _solver.Matrix.from_csr((vertices, vertices), offsets, columns, values)
-    if labels is not None and labels != list(range(vertices)):
-        found = found.with_labels([_text(label) for label in labels])
-    return found, labels
+    if len(sources) and max(sources.max(), targets.max()) >= _LARGE_ID:
+        labels, numbers = np.unique(np.concatenate([sources, targets]), return_inverse=True)
+        return _of_numbers(numbers[: len(sources)], numbers[len(sources):], weights, labels.tolist())
+    found = _solver.Matrix.from_links(None, *map(_inputs.in_rows, (sources, targets)), _doubles(weights))
+    return found, found.names()
 
 
-def _text(label):
-    """Returns a label as reports show it: in one line."""
-    text = str(label)
-    return text if text.isprintable() else repr(text)[1:-1]
+def _of_numbers(sources, targets, weights, labels):
+    """Returns the matrix of links between vertices by their numbers, and the labels of the vertices."""
+    found = _solver.Matrix.from_links(len(labels), *map(_inputs.in_rows, (sources, targets)), _doubles(weights))
+    return (found, labels) if labels == list(range(len(labels))) else (found.with_labels(labels), labels)
+
+
+def _doubles(weights):
+    return None if weights is None else _inputs.in_rows(weights, np.float64)
 
 
 # The name of weights that links need not have.
@@ -165,16 +211,23 @@ def _both_ways(sources, targets, weights, directed, labels):
         other = sources != targets
         sources, targets = np.concatenate([sources, targets[other]]), np.concatenate([targets, sources[other]])
         weights = None if weights is None else np.concatenate([weights, weights[other]])
-    return _of_edges(sources, targets, weights, labels, len(labels))
+    return _of_numbers(sources, targets, weights, labels)
 
 
 def _of_table(table, weight):
-    for name in ("source", "target"):
-        if name not in table.columns:
-            raise InputError(f"the table has no column {name}; its columns are {', '.join(map(str, table.columns))}")
+    names = [str(name) for name in table.columns]
+    roles = _solver.columns_of_links(names)
+    if roles is None:
+        raise InputError(
+            f"the columns of the table are {', '.join(names)}; two must be called source and target, or from and to, or another pair "
+            "that a file may have. Rename them, or pass (sources, targets) as a tuple"
+        )
+    source, target, by_role = roles
+    if weight == _DEFAULT:
+        weight = None if by_role is None else table.columns[by_role]
     _refuse_unknown(weight, table.columns, "the table has no such column")
-    weights = _numbers(table[weight].to_numpy()) if weight in table.columns else None
-    return _of_edges(_column(table, "source"), _column(table, "target"), weights)
+    weights = None if weight is None else _numbers(table[weight].to_numpy())
+    return _of_edges(_column(table, table.columns[source]), _column(table, table.columns[target]), weights)
 
 
 def _column(table, name):
@@ -184,19 +237,3 @@ def _column(table, name):
     if missing.any():
         raise InputError(f"{int(missing.sum())} vertices in the column {name} are missing; remove their rows, for example by dropna()")
     return _vertices(column.to_numpy())
-
-
-def weights(given, labels, vertices, what):
-    """Returns a number for each vertex, from a dictionary or an array."""
-    if hasattr(given, "items"):
-        number = {label: index for index, label in enumerate(range(vertices) if labels is None else labels)}
-        numbers = np.zeros(vertices)
-        for label, value in given.items():
-            if label not in number:
-                raise InputError(f"{what} names {label!r}, which is no vertex of the graph")
-            numbers[number[label]] = _inputs.number(value, f"{what} of {label!r}")
-        return numbers
-    numbers, _ = _inputs.vector(given, vertices, what)
-    if numbers.ndim != 1:
-        raise InputError(f"{what} has the shape {numbers.shape}, and must be ({vertices},)")
-    return numbers

@@ -1,4 +1,6 @@
 """PageRank, once and prepared."""
+import collections.abc
+
 import numpy as np
 
 from . import _graphs, _inputs, _report, _solver
@@ -13,8 +15,9 @@ def pagerank(
 
     G: a file or a name; a square matrix of SciPy, CuPy, torch or JAX, whose entry (i, j) is the weight of the link from i to j; arrays
     (sources, targets) or (sources, targets, weights); a list of links, each a tuple (source, target) or (source, target, weight); a
-    graph of networkx or igraph; a DataFrame of pandas with the columns source, target and perhaps weight. `weight` names the attribute
-    of links with their weight; links without it have the weight 1, and with None all have. Labels of vertices come back in the answer.
+    graph of networkx or igraph; a DataFrame of pandas with the columns source, target and perhaps weight, or others that a file may have,
+    such as from and to. Vertices of links are ids or labels, which come back in the answer; an id that no link names is no vertex.
+    `weight` names the attribute of links with their weight; links without it have the weight 1, and with None all have.
     A surfer at a vertex without links jumps as `personalization` says, as in networkx; `dangling` can be uniform, personalisation,
     self-loop or drop. `PageRank` prepares a graph for several rankings.
 
@@ -69,47 +72,46 @@ class PageRank(_report.Chosen):
     @property
     def shape(self):
         """The number of vertices, twice, as that of a matrix."""
-        return self._state[2], self._state[2]
+        return len(self._state[1]), len(self._state[1])
 
     @property
     def labels(self):
         """The vertices in the order of the ranks."""
-        _, labels, vertices = self._state
-        return range(vertices) if labels is None else labels
+        return self._state[1].labels
 
     def update(self, G):
         """Prepares another graph with the same settings."""
-        graph, labels = _graphs.graph(_graphs.links(G), self._weight, _inputs.gpu(self._settings[2]))
+        graph, vertices = _graphs.graph(_graphs.links(G), self._weight, _inputs.gpu(self._settings[2]))
         # One assignment, so that a solve of another thread has ranks and labels of the same graph.
-        self._state = _solver.PreparedRanks(graph, *self._settings), labels, graph.shape[0]
+        self._state = _solver.PreparedRanks(graph, *self._settings), vertices
 
     def solve(self, personalization=None, x0=None):
         """Ranks the vertices for one personalisation: a dictionary by vertex, or an array; without it jumps are uniform."""
-        prepared, labels, vertices = self._state
-        jumps = None if personalization is None else _graphs.weights(personalization, labels, vertices, "personalization")
-        start = None if x0 is None else _graphs.weights(x0, labels, vertices, "x0")
-        return _report.answer(lambda: prepared.solve(jumps, start), lambda inner: Ranks(inner, labels))
+        prepared, vertices = self._state
+        jumps = None if personalization is None else vertices.weights(personalization, "personalization")
+        start = None if x0 is None else vertices.weights(x0, "x0")
+        return _report.answer(lambda: prepared.solve(jumps, start), lambda inner: Ranks(inner, vertices))
 
     def solve_each(self, personalizations):
         """Ranks the vertices for each of several personalisations at once: one product with all of them in an iteration.
 
         `personalizations` is a sequence of dictionaries and arrays, or an array with a column for each.
         """
-        prepared, labels, vertices = self._state
+        prepared, vertices = self._state
         if hasattr(personalizations, "items") or isinstance(personalizations, (str, bytes)):
             raise InputError("personalizations must be a sequence; solve takes one personalisation")
         if hasattr(personalizations, "shape"):
-            array, _ = _inputs.vector(personalizations, vertices, "personalizations")
+            array, _ = _inputs.vector(personalizations, len(vertices), "personalizations")
             if array.ndim != 2:
-                raise InputError(f"personalizations has the shape {array.shape}, and must be ({vertices}, k)")
+                raise InputError(f"personalizations has the shape {array.shape}, and must be ({len(vertices)}, k)")
             personalizations = array.T
         if not hasattr(personalizations, "__iter__"):
             raise InputError(f"personalizations is {type(personalizations).__name__}; it must be a sequence, or an array with columns")
         jumps = [
-            (_name(one, number), np.ascontiguousarray(_graphs.weights(one, labels, vertices, f"personalization {number}")))
+            (_name(one, number), np.ascontiguousarray(vertices.weights(one, f"personalization {number}")))
             for number, one in enumerate(personalizations)
         ]
-        return _report.answer(lambda: prepared.solve_each(jumps), lambda inner: RanksEach(inner, labels))
+        return _report.answer(lambda: prepared.solve_each(jumps), lambda inner: RanksEach(inner, vertices))
 
     def __repr__(self):
         return f"PageRank({self.shape[0]} vertices, backend {self.backend} on {self.device})"
@@ -123,17 +125,23 @@ def _name(personalization, number):
     return ", ".join(first[:3] + ["..."] * (len(first) > 3)) or str(number)
 
 
-class Ranks(_report.Iterated):
-    """The ranks of a graph."""
+class Ranks(_report.Iterated, collections.abc.Mapping):
+    """The ranks of a graph: a mapping from vertices to ranks, as the dictionary of networkx.
 
-    def __init__(self, inner, labels):
-        self._inner, self._labels = inner, labels
+    >>> import solver
+    >>> ranks = solver.pagerank([("ann", "bob"), ("cid", "bob"), ("bob", "ann")], tol=1e-12)
+    >>> round(ranks["bob"], 4), list(ranks), max(ranks, key=ranks.get)
+    (0.4865, ['ann', 'bob', 'cid'], 'bob')
+    """
+
+    def __init__(self, inner, vertices):
+        self._inner, self._vertices = inner, vertices
         self.ranks = inner.ranks
 
     @property
     def labels(self):
         """The vertices in the order of `ranks`."""
-        return range(len(self.ranks)) if self._labels is None else self._labels
+        return self._vertices.labels
 
     @property
     def error_bound(self):
@@ -149,16 +157,34 @@ class Ranks(_report.Iterated):
         """The ranks by vertex, as networkx returns them."""
         return dict(zip(self.labels, self.ranks.tolist()))
 
+    def to_series(self):
+        """The ranks as a Series of pandas, with the vertices as its index."""
+        import pandas
+        return pandas.Series(self.ranks, pandas.Index(self.labels, name="vertex", tupleize_cols=False), name="rank")
+
+    def to_frame(self):
+        """The ranks as a DataFrame of pandas with the columns vertex and rank."""
+        return self.to_series().reset_index()
+
     def __len__(self):
         return len(self.ranks)
+
+    def __iter__(self):
+        return iter(self.labels)
+
+    def __getitem__(self, vertex):
+        row = self._vertices.row(vertex)
+        if row is None:
+            raise KeyError(vertex)
+        return float(self.ranks[row])
 
 
 class RanksEach(_report.Reported):
     """The ranks for each of several personalisations: a sequence of `Ranks`."""
 
-    def __init__(self, inner, labels):
+    def __init__(self, inner, vertices):
         self._inner = inner
-        self._columns = [Ranks(column, labels) for column in inner.columns()]
+        self._columns = [Ranks(column, vertices) for column in inner.columns()]
 
     @property
     def ranks(self):
@@ -193,6 +219,11 @@ class RanksEach(_report.Reported):
     def history(self):
         """The bounds on the error of each."""
         return [column.history for column in self._columns]
+
+    def to_frame(self):
+        """The ranks as a DataFrame of pandas, with the vertices as its index and a column for each personalisation."""
+        import pandas
+        return pandas.concat([column.to_series() for column in self._columns], axis=1, keys=range(len(self)))
 
     def __len__(self):
         return len(self._columns)

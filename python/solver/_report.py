@@ -1,22 +1,26 @@
 """What answers have in common: report, text and plot."""
 import functools
-import html
 import json
 import os
 import tempfile
 
+from . import _notebook
 from ._errors import InputError
 
 
 def answer(solve, wrap):
     """Returns the answer of a solve. An exception that ended it gets what was reached as its attribute `answer`."""
+    block, found = _notebook.block(), None
     try:
-        inner = solve()
+        found = wrap(solve())
     except BaseException as error:
         if hasattr(error, "answer"):
-            error.answer = wrap(error.answer)
+            error.answer = found = wrap(error.answer)
         raise
-    return wrap(inner)
+    finally:
+        if block is not None:
+            block.end(found)
+    return found
 
 
 class Held:
@@ -87,7 +91,7 @@ class Reported(Held):
         return f"<{type(self).__name__}: {self.reason}>"
 
     def _repr_html_(self):
-        return f"<pre>{html.escape(str(self))}</pre>{self.plot()}"
+        return f"{_notebook.monospaced(str(self))}{self.plot()}"
 
 
 class Iterated(Reported):

@@ -2,6 +2,7 @@
 
 use crate::errors::exception;
 use numpy::{PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use solver::engine::{Indices, Numbers};
 
@@ -17,6 +18,19 @@ impl<'py> IndexArray<'py> {
             return Ok(IndexArray::I32(array));
         }
         array.extract().map(IndexArray::I64).map_err(|_| refused(array, "int32 or int64"))
+    }
+
+    /// Copies the indices as those of vertices.
+    pub fn narrow(&self) -> PyResult<Vec<u32>> {
+        let found: Option<Vec<u32>> = match self {
+            IndexArray::I32(array) => {
+                array.as_slice()?.iter().map(|&index| u32::try_from(index).ok()).collect()
+            }
+            IndexArray::I64(array) => {
+                array.as_slice()?.iter().map(|&index| u32::try_from(index).ok()).collect()
+            }
+        };
+        found.ok_or_else(|| PyValueError::new_err("the number of a vertex is negative or too large"))
     }
 
     pub fn indices(&self) -> PyResult<Indices<'_>> {

@@ -7,11 +7,13 @@
 mod arrays;
 mod errors;
 mod interrupt;
+mod labels;
 mod linear;
 mod matrix;
 mod names;
 mod owned;
 mod products;
+mod progress;
 mod ranks;
 mod settings;
 mod stationary;
@@ -75,6 +77,9 @@ fn _solver(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(backends, m)?)?;
     m.add_function(wrap_pyfunction!(instead_of, m)?)?;
     m.add_function(wrap_pyfunction!(settings::chosen_gpu, m)?)?;
+    m.add_function(wrap_pyfunction!(progress::on_progress, m)?)?;
+    m.add_function(wrap_pyfunction!(labels::numbered, m)?)?;
+    m.add_function(wrap_pyfunction!(labels::columns_of_links, m)?)?;
     m.add_function(wrap_pyfunction!(_panic, m)?)?;
     Ok(())
 }

@@ -99,7 +99,7 @@ impl Prepared {
             ..Stopping::default()
         };
         let look = raised_here.clone();
-        let settings = settings.stopping(stopping).on_progress(move |_| look.look());
+        let settings = settings.stopping(stopping).on_progress(move |now| crate::progress::tell(now, &look));
         let inner = detached(py, || settings.prepare());
         // Products of the caller, if they are checked, may have raised.
         let inner = raised_here.take().map_or(inner, Err)?;

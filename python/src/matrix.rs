@@ -2,12 +2,13 @@
 
 use crate::arrays::{IndexArray, ValueArray};
 use crate::errors::detached;
+use crate::labels::text;
 use crate::names::as_argument;
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use solver::engine::{self, LentIndices, LentNumbers, LentRows};
-use solver::format::{Csr, Offsets, Values};
+use solver::format::{Coo, Csr, Offsets, Values};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -72,10 +73,34 @@ impl Matrix {
         .map(Matrix)
     }
 
+    /// Builds the adjacency matrix of a graph from links. If `vertices` is None, sources and targets are ids, and ids that no link names
+    /// are not vertices. With None as weights, every link weighs 1.
+    #[staticmethod]
+    fn from_links(
+        py: Python<'_>,
+        vertices: Option<usize>,
+        sources: &Bound<'_, PyAny>,
+        targets: &Bound<'_, PyAny>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+    ) -> PyResult<Matrix> {
+        let (sources, targets) = (IndexArray::of(sources)?.narrow()?, IndexArray::of(targets)?.narrow()?);
+        let weights = weights.map_or_else(|| Ok(Vec::new()), |weights| weights.to_vec())?;
+        detached(py, || {
+            let size = vertices.unwrap_or(u32::MAX as usize);
+            let links = Coo::new(size, size, sources, targets, weights)?;
+            match vertices {
+                Some(_) => engine::Matrix::from_links(links),
+                None => engine::Matrix::from_links_of_ids(links),
+            }
+        })
+        .map(Matrix)
+    }
+
     /// Returns the same matrix with a label for each row.
-    fn with_labels(&self, py: Python<'_>, labels: Vec<String>) -> PyResult<Matrix> {
+    fn with_labels(&self, py: Python<'_>, labels: &Bound<'_, PyList>) -> PyResult<Matrix> {
+        let texts: Vec<String> = labels.iter().map(|label| text(&label)).collect::<PyResult<_>>()?;
         let matrix = self.0.clone();
-        detached(py, || matrix.with_labels(labels)).map(Matrix)
+        detached(py, || matrix.with_labels(texts)).map(Matrix)
     }
 
     #[getter]

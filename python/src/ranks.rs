@@ -27,7 +27,7 @@ pub struct Settings {
 }
 
 /// Returns the choice of this name.
-fn choice<T: Copy>(py: Python<'_>, setting: &'static str, name: &str, all: &[(&str, T)]) -> PyResult<T> {
+pub fn choice<T: Copy>(py: Python<'_>, setting: &'static str, name: &str, all: &[(&str, T)]) -> PyResult<T> {
     let found = all.iter().find(|(other, _)| *other == name).map(|(_, value)| *value);
     found.ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();

@@ -75,7 +75,8 @@ macro_rules! with_watching {
     ($builder:expr, $running:expr, $raised:expr, $py:expr) => {{
         let look = $raised.clone();
         let builder = $crate::settings::with_running!($builder, $running, $py);
-        let builder = builder.cancel(&$raised.ended).on_progress(move |_| look.look());
+        let builder =
+            builder.cancel(&$raised.ended).on_progress(move |now| $crate::progress::tell(now, &look));
         match $running.time_limit($py)? {
             Some(limit) => builder.time_limit(limit),
             None => builder,

@@ -5,10 +5,11 @@ use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
 use crate::names::as_argument;
 use crate::owned::Owned;
-use crate::ranks::weights;
+use crate::ranks::{choice, weights};
 use crate::settings::{Running, with_watching};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use solver::engine::markov::ChainMethod;
 use solver::engine::{self, markov as engine_chains};
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Settings {
+    method: String,
     tol: f64,
     maxiter: usize,
     normalize: bool,
@@ -34,7 +36,13 @@ impl PreparedChain {
     /// Finds the closed classes of a chain.
     #[new]
     fn new(py: Python<'_>, chain: &Matrix, settings: Settings, running: Running) -> PyResult<PreparedChain> {
+        let methods = [
+            ("power", ChainMethod::Power),
+            ("gauss-seidel", ChainMethod::GaussSeidel),
+            ("aggregation", ChainMethod::Aggregation),
+        ];
         let own = engine_chains::Settings {
+            method: choice(py, "method", &settings.method, &methods)?,
             tol: settings.tol,
             max_iters: settings.maxiter,
             normalize: settings.normalize,

@@ -120,7 +120,9 @@ def test_a_list_of_tuples_has_the_links():
 
 @pytest.mark.parametrize("sources, targets, labels", [
     (["a", 1], [1, "a"], ["a", 1]), ([(1, 2), "x"], ["x", (1, 2)], [(1, 2), "x"]),
-    (np.array([3, 0], np.uint32), np.array([0, 3], np.uint64), [0, 1, 2, 3]),
+    (np.array([3, 0], np.uint32), np.array([0, 3], np.uint64), [0, 3]),
+    (np.array(["a", "b"]), np.array(["b", "a"], object), ["a", "b"]), (["a", "\udc80"], ["\udc80", "a"], ["a", "\udc80"]),
+    ([2**70, 1], [1, 2**70], [2**70, 1]), (np.array(["b", "a"], "S1"), ["a", b"b"], [b"b", "a", b"a"]),
 ])
 def test_labels_of_any_kind_keep_their_type(sources, targets, labels):
     assert list(solver.pagerank((sources, targets)).labels) == labels
@@ -188,7 +190,6 @@ def test_every_answer_has_a_short_form():
 
 @pytest.mark.parametrize("make, words", [
     (lambda: solver.pagerank(([1.7, 0.0], [0, 1])), "whole numbers"),
-    (lambda: solver.pagerank(([0], [10**13])), "labels"),
     (lambda: solver.pagerank(([0, 1], [1, 0]), personalization=np.ones((2, 2))), "shape"),
     (lambda: solver.pagerank(([0, 1], [1, 0])).top(-1), "count"),
     (lambda: solver.pagerank(np.ones((2, 3))), "square|2 x 3"),
@@ -223,15 +224,90 @@ def test_what_cannot_be_ranked_is_refused_in_words(make, words):
         make()
 
 
-@pytest.mark.parametrize("largest", [2**24 + 64, 3 * 10**9, 2**32, 2**63 - 1])
-def test_an_id_that_would_need_memory_for_many_vertices_is_refused_before_any_is_taken(largest, monkeypatch):
-    for name in ("zeros", "bincount"):
-        monkeypatch.setattr(solver._graphs.np, name, lambda *_, **__: pytest.fail("memory is taken"))
-    for call in (solver.pagerank, solver.markov):
-        with pytest.raises(solver.TooLargeError, match=f"largest vertex is {largest}.* as labels"):
-            call((np.array([largest]), np.array([0])))
-    monkeypatch.undo()
-    assert solver.pagerank(([str(largest)], ["0"])).labels == [str(largest), "0"]
+@pytest.mark.parametrize("make", [
+    lambda sources, targets: (sources, targets), lambda *both: list(zip(*both)), lambda *both: tuple(map(np.array, both)),
+    lambda *both: pytest.importorskip("pandas").DataFrame(dict(zip(("source", "target"), both))),
+])
+def test_ids_that_no_link_names_are_no_vertices_as_in_a_file_and_in_networkx(make, tmp_path):
+    sources, targets = [7, 1000, 1000], [1000, 7, 12]
+    (tmp_path / "ids.csv").write_text("source,target\n7,1000\n1000,7\n1000,12\n")
+    file, ours = solver.pagerank(tmp_path / "ids.csv", tol=1e-12), solver.pagerank(make(sources, targets), tol=1e-12)
+    theirs = nx.pagerank(nx.DiGraph(list(zip(sources, targets))), tol=1e-15, max_iter=10_000)
+    assert ours.labels == file.labels == [7, 12, 1000] and ours.to_dict() == file.to_dict()
+    assert ours.report["top"] == file.report["top"] and ours.report["top"][0]["id"] == 1000
+    assert all(abs(ours[vertex] - rank) < 1e-10 for vertex, rank in theirs.items())
+    chain = solver.markov(make([7, 1000], [1000, 7]))
+    assert list(chain.classes[0].labels) == [7, 1000] and chain.distribution(2).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("largest", [2**24 + 64, 3 * 10**9, 2**32 - 2, 2**32, 2**63 - 1])
+def test_an_id_of_any_size_is_one_vertex(largest):
+    for call in (solver.PageRank, solver.Markov):
+        prepared = call((np.array([largest, 0]), np.array([0, largest])))
+        assert "2 vertices" in repr(prepared) or "2 states" in repr(prepared)
+    assert solver.pagerank((np.array([largest, 0]), np.array([0, largest]))).labels == [0, largest]
+
+
+@pytest.mark.parametrize("names", [("from", "to", "value"), ("Source Id", "Target_ID", "Weight"), ("dst", "src", "w"), ("u", "v", "weight")])
+def test_a_table_may_have_the_columns_of_a_file(names, tmp_path):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"note": ["x"] * 4} | dict(zip(names, ([1, 1, 2, 3], [2, 3, 1, 1], [9.0, 1.0, 1.0, 3.0]))))
+    table.to_csv(tmp_path / "links.csv", index=False)
+    ours, file = solver.pagerank(table, tol=1e-12), solver.pagerank(tmp_path / "links.csv", tol=1e-12)
+    assert ours.to_dict() == file.to_dict() and ours.to_dict() != solver.pagerank(table, weight=None, tol=1e-12).to_dict()
+    both = table.rename(columns={"note": "source"}).assign(target="x")
+    assert solver.pagerank(both, weight=None).labels == ["x"], "source and target come before other names"
+    with pytest.raises(solver.InputError, match="columns of the table are a, b.* from and to"):
+        solver.pagerank(pd.DataFrame({"a": [1], "b": [2]}))
+
+
+def test_columns_of_text_of_every_kind_give_the_same_ranks():
+    pd = pytest.importorskip("pandas")
+    sources, targets = ["ann", "ann", "bob", "cid", "Zoë"], ["bob", "cid", "ann", "Zoë", "ann"]
+    want = solver.pagerank((sources, targets), tol=1e-12)
+    assert want.labels == ["ann", "bob", "cid", "Zoë"], "in the order of the links, a source before its target"
+    for kind in (object, "string", "category"):
+        table = pd.DataFrame({"source": pd.Series(sources, dtype=kind), "target": pd.Series(targets, dtype=kind)})
+        assert solver.pagerank(table, tol=1e-12).to_dict() == want.to_dict(), kind
+    links = list(zip(sources, targets))
+    for given in (tuple(map(np.array, (sources, targets))), links, nx.DiGraph(links)):
+        assert solver.pagerank(given, tol=1e-12).to_dict() == pytest.approx(want.to_dict(), abs=1e-12)
+
+
+def test_ranks_are_a_mapping_and_go_to_pandas():
+    pd = pytest.importorskip("pandas")
+    ranks = solver.pagerank((["ann", "ann", "bob"], ["bob", "cid", "ann"]), tol=1e-12)
+    assert ranks["ann"] == ranks.ranks[0] and list(ranks) == ranks.labels and dict(ranks) == ranks.to_dict() and len(ranks) == 3
+    assert "bob" in ranks and "dan" not in ranks and [] not in ranks and ranks.get("dan") is None
+    assert max(ranks, key=ranks.get) == ranks.top(1)[0][0]
+    with pytest.raises(KeyError, match="dan"):
+        ranks["dan"]
+    series, frame = ranks.to_series(), ranks.to_frame()
+    assert series["bob"] == ranks["bob"] and series.name == "rank" and list(frame.columns) == ["vertex", "rank"]
+    assert frame["vertex"].tolist() == ranks.labels and frame["rank"].tolist() == ranks.ranks.tolist()
+    numbered = solver.pagerank(sp.csr_array([[0, 1.0], [1.0, 0]]))
+    assert numbered[np.int64(1)] == 0.5 and 2 not in numbered and -1 not in numbered and "1" not in numbered
+    assert list(numbered.to_series().index) == [0, 1]
+    paired = solver.pagerank(([(1, 2), "x"], ["x", (1, 2)]))
+    assert paired[(1, 2)] == paired.to_series().iloc[0] and paired.to_frame()["vertex"][0] == (1, 2)
+    each = solver.PageRank((["ann", "bob"], ["bob", "ann"])).solve_each([{"ann": 1.0}, {"bob": 1.0}])
+    assert each.to_frame().to_numpy().tolist() == each.ranks.tolist() and list(each.to_frame().index) == ["ann", "bob"]
+    assert isinstance(frame, pd.DataFrame)
+
+
+@pytest.mark.parametrize("method", ["power", "gauss-seidel", "aggregation"])
+def test_a_chain_is_solved_by_each_method(method):
+    found = solver.markov(np.array([[0.5, 0.5], [0.25, 0.75]]), method=method)
+    assert np.allclose(found.distribution(2), [1 / 3, 2 / 3]) and found.report["method"] == method
+    with pytest.raises(solver.BadSettingError, match="power, gauss-seidel, aggregation"):
+        solver.Markov(np.eye(2), method="fast")
+
+
+@pytest.mark.parametrize("given", [["a"], ("a", "b"), "a", {"a"}])
+def test_labels_without_numbers_are_refused_as_personalization(given):
+    for what in ("personalization", "x0"):
+        with pytest.raises(solver.InputError, match=rf"{what} is .*a dictionary with a number .* such as \{{'a': 1.0\}}"):
+            solver.pagerank((["a", "b"], ["b", "a"]), **{what: given})
 
 
 LABELLED = ["ann", "ann", "bob", "cid"], ["bob", "cid", "ann", "ann"]

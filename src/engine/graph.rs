@@ -4,7 +4,7 @@ use super::matrix::{Matrix, Metadata};
 use crate::error::{Error, Result};
 use crate::format::{Coo, Duplicates};
 use crate::observe::profile::{self, Phase};
-use crate::source::{LabelIndex, Labels, Options};
+use crate::source::{LabelIndex, Labels, Options, close_gaps};
 use crate::spelling::{did_you_mean, nearest};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -26,9 +26,26 @@ impl Matrix {
             to.push(narrow(j)?);
             vertices = vertices.max(i.max(j) + 1);
         }
-        let edges = Coo::new(vertices, vertices, from, to, Vec::new())?;
-        let mut graph = Matrix::from(edges.into_csr_with(Duplicates::Keep)?);
+        Matrix::from_links(Coo::new(vertices, vertices, from, to, Vec::new())?)
+    }
+
+    /// Builds the adjacency matrix of a graph from links, of which each entry (i, j) is one from vertex i to vertex j; vertices are counted
+    /// from 0. Parallel links are kept.
+    pub fn from_links(links: Coo) -> Result<Matrix> {
+        let mut graph = Matrix::from(links.into_csr_with(Duplicates::Keep)?);
         Arc::make_mut(&mut graph.metadata).first_id = Some(0);
+        Ok(graph)
+    }
+
+    /// Builds the same from links between ids. As in a file with a list of edges, ids that no link names are not vertices, and the
+    /// vertices are in the order of their ids.
+    pub fn from_links_of_ids(mut links: Coo) -> Result<Matrix> {
+        let ids = close_gaps(&mut links)?;
+        let largest = links.row_indices.iter().chain(&links.col_indices).max();
+        let vertices = largest.map_or(0, |largest| *largest as usize + 1);
+        (links.rows, links.cols) = (vertices, vertices);
+        let mut graph = Matrix::from_links(links)?;
+        Arc::make_mut(&mut graph.metadata).ids = ids;
         Ok(graph)
     }
 

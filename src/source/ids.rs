@@ -12,7 +12,7 @@ const PIECE: usize = 1 << 16;
 
 /// Numbers the vertices that edges name consecutively from 0 and returns the id of each vertex. Returns `None` and changes
 /// no edge if the ids have no gaps.
-pub(super) fn close_gaps(edges: &mut Coo) -> Result<Option<Vec<u32>>> {
+pub(crate) fn close_gaps(edges: &mut Coo) -> Result<Option<Vec<u32>>> {
     let Some(&largest) = edges.row_indices.iter().chain(&edges.col_indices).max() else { return Ok(None) };
     let range = largest as usize + 1;
     if largest as usize / DENSE > edges.row_indices.len() {

@@ -185,15 +185,20 @@ impl LabelIndex<'_> {
 
 /// A table that numbers names consecutively from 0, in the order of their first occurrence.
 #[derive(Default)]
-pub(super) struct Interner {
-    pub labels: Labels,
+pub struct Interner {
+    pub(super) labels: Labels,
     table: Table,
 }
 
 impl Interner {
+    /// Returns the number of a name.
+    pub fn number_of(&mut self, name: &str) -> Result<u32> {
+        self.number(name.as_bytes(), hash(name.as_bytes()))
+    }
+
     /// Returns the number of a name, which is already [`checked`].
     #[inline]
-    pub fn number(&mut self, name: &[u8], hash: u32) -> Result<u32> {
+    pub(super) fn number(&mut self, name: &[u8], hash: u32) -> Result<u32> {
         self.table.make_room()?;
         match self.table.find(hash, |row| self.labels.bytes(row) == name) {
             Lookup::Row(row) => Ok(row as u32),
@@ -208,14 +213,14 @@ impl Interner {
 
     /// Prefetches the first slot that a search for this hash reads.
     #[inline]
-    pub fn expect(&self, hash: u32) {
+    pub(super) fn expect(&self, hash: u32) {
         fetch(&self.table.slots, hash as usize & self.table.slots.len().wrapping_sub(1));
     }
 
     /// Prefetches the position of the label that a search for this hash compares; call it some time after
     /// [`Interner::expect`].
     #[inline]
-    pub fn expect_slot(&self, hash: u32) {
+    pub(super) fn expect_slot(&self, hash: u32) {
         if let Some(row) = self.first_row(hash) {
             fetch(&self.labels.ends, row.saturating_sub(1));
         }
@@ -223,7 +228,7 @@ impl Interner {
 
     /// Prefetches that label's text; call it some time after [`Interner::expect_slot`].
     #[inline]
-    pub fn expect_label(&self, hash: u32) {
+    pub(super) fn expect_label(&self, hash: u32) {
         if let Some(row) = self.first_row(hash) {
             fetch(&self.labels.text, row.checked_sub(1).map_or(0, |before| self.labels.ends[before]));
         }

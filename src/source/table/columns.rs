@@ -103,6 +103,21 @@ impl Columns {
         }
     }
 
+    /// Finds the columns of a table by the names of its columns, as in the header of a file. Columns called source, target and weight come
+    /// before others with the same role. Returns `None` unless exactly one is the source, one the target, and at most one the weight.
+    pub fn named(names: &[&str]) -> Option<Columns> {
+        let mut names = names.to_vec();
+        for (_, words) in WORDS {
+            if names.contains(&words[0]) {
+                let rivals = names
+                    .iter_mut()
+                    .filter(|name| **name != words[0] && words.contains(&plain(name).as_str()));
+                rivals.for_each(|name| *name = "");
+            }
+        }
+        Columns::of_header(&names, |_| true)
+    }
+
     /// Returns the indices of the columns that are not read.
     pub(super) fn unread(&self) -> impl Iterator<Item = usize> {
         let read = [Some(self.source), Some(self.target), self.weight];
@@ -128,6 +143,15 @@ impl fmt::Display for Columns {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_called_source_target_and_weight_come_before_others() {
+        let named =
+            |text: &str| Columns::named(&text.split(',').collect::<Vec<_>>()).map(|found| found.to_string());
+        assert_eq!(named("from,to,source,target,value,weight").unwrap(), "-,-,source,target,-,weight");
+        assert_eq!(named("v,u,w").unwrap(), "target,source,weight");
+        assert_eq!(named("from,src,to"), None);
+    }
 
     #[test]
     fn a_header_must_name_source_and_target_once_each() {
