@@ -66,7 +66,8 @@ fn lines_of_the_monitor_are_complete_above_the_live_line() {
 fn the_live_line_fits_into_the_terminal_and_has_whole_parts() {
     for columns in [80, 40] {
         let text = shown_in(columns, &[], &[]);
-        let lines: Vec<&str> = text.split(['\r', '\n', '\u{1b}']).map(|line| line.trim_start_matches("[2K")).collect();
+        let lines: Vec<&str> =
+            text.split(['\r', '\n', '\u{1b}']).map(|line| line.trim_start_matches("[2K")).collect();
         for line in &lines {
             assert!(line.chars().count() < columns.into(), "{columns} columns: '{line}'");
         }

@@ -54,7 +54,8 @@ fn the_range_of_an_ordinary_solve_is_right_and_comes_in_its_last_half() {
     }
     let graph = Matrix::open_graph("rmat:scale=10,factor=8").unwrap();
     for damping in [0.9, 0.99] {
-        let ranks = Pagerank::new(&graph).device("cpu").damping(damping).tol(tolerance::RTOL).solve().unwrap();
+        let ranks =
+            Pagerank::new(&graph).device("cpu").damping(damping).tol(tolerance::RTOL).solve().unwrap();
         let late = replays.add(ranks.residuals(), tolerance::RTOL);
         assert!(late > 0.8, "damping {damping}: a range in {late} of the last half");
     }
@@ -68,7 +69,8 @@ fn the_range_of_an_ordinary_solve_is_right_and_comes_in_its_last_half() {
 fn a_range_is_right_or_absent_while_residuals_stall() {
     let folder = real::folder();
     let mut replays = Replays::default();
-    let names = ["nos3", "494_bus", "1138_bus", "bcsstk06", "bcsstk15", "bcsstk16", "ex3", "msc01050", "nopoly"];
+    let names =
+        ["nos3", "494_bus", "1138_bus", "bcsstk06", "bcsstk15", "bcsstk16", "ex3", "msc01050", "nopoly"];
     for name in names {
         let path = folder.join(format!("{name}.mtx.gz"));
         for (minres, precond) in [(false, "jacobi"), (false, "ic0"), (true, "jacobi")] {

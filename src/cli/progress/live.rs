@@ -197,8 +197,20 @@ mod tests {
     #[test]
     fn a_narrow_terminal_shows_whole_parts_the_most_important_first() {
         let parts = || {
-            let parts = ["cg", "  iteration 12", "  residual 1e-3", " (tolerance 1e-8)", "  9 iterations/s", "  ETA 2 s"];
-            [0, 1, 2, 4, 5, 3].into_iter().zip(parts.map(str::to_owned)).collect::<Vec<_>>().try_into().unwrap()
+            let parts = [
+                "cg",
+                "  iteration 12",
+                "  residual 1e-3",
+                " (tolerance 1e-8)",
+                "  9 iterations/s",
+                "  ETA 2 s",
+            ];
+            [0, 1, 2, 4, 5, 3]
+                .into_iter()
+                .zip(parts.map(str::to_owned))
+                .collect::<Vec<_>>()
+                .try_into()
+                .unwrap()
         };
         let whole = fitted(parts(), usize::MAX);
         assert_eq!(whole, "cg  iteration 12  residual 1e-3 (tolerance 1e-8)  9 iterations/s  ETA 2 s");
