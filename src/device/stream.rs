@@ -64,7 +64,7 @@ const FULL: Effort = Effort {
 
 /// For a diagnosis of the machine, which may begin while the threads of the CPU sleep and other programs run.
 const PATIENT: Effort =
-    Effort { warm_up: Duration::from_millis(50), stable: 25, longest: Duration::from_secs(1), ..FULL };
+    Effort { warm_up: Duration::from_millis(100), stable: 25, longest: Duration::from_millis(500), ..FULL };
 
 /// For reports of solves, which the measurement must not delay much.
 const BRIEF: Effort = Effort {
@@ -260,7 +260,7 @@ mod tests {
             }
         }
         // In the middle of the repetitions, too.
-        let each = microseconds(&PATIENT, waking(100, 350, 80_000, 10));
+        let each = microseconds(&PATIENT, waking(100, 350, 120_000, 10));
         assert!((each - 10.0).abs() < 0.1, "{each}");
     }
 
