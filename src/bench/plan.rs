@@ -30,7 +30,7 @@ const RIVAL: f64 = 5.0;
 /// Copies of the matrix that a rival needs, with its file.
 const RIVAL_COPIES: u64 = 3;
 /// Bytes of the streams that measure this machine.
-const STREAM: u64 = 256 << 20;
+const STREAM: u64 = 128 << 20;
 
 /// What a run would measure, and what it would take.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,6 +3,7 @@
 use crate::common::process::{project, refused, run};
 
 use serde_json::Value;
+use solver::bench::Study;
 use std::fs;
 use std::path::Path;
 
@@ -271,8 +272,8 @@ fn every_study_of_the_project_can_be_read() {
     let mut studies = 0;
     for entry in fs::read_dir(project("configs/bench")).unwrap() {
         let path = entry.unwrap().path();
-        let done = run(&["bench", path.to_str().unwrap(), "--dry-run"]);
-        assert!(String::from_utf8_lossy(&done.stdout).contains(" cases"), "{}", path.display());
+        let study = Study::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        assert!(!study.cases(&[]).is_empty(), "{}", path.display());
         studies += 1;
     }
     assert!(studies >= 7);

@@ -315,7 +315,8 @@ pub fn size(what: &str) -> Result<Option<(u64, u64)>> {
 pub fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
     let Some(recipe) = unchecked_plan(what) else { return Ok(None) };
     let recipe = recipe?;
-    let equal = recipe.equal.as_ref().map(|equal| (equal.rows as u64, equal.rows as u64 * equal.entries as u64));
+    let equal =
+        recipe.equal.as_ref().map(|equal| (equal.rows as u64, equal.rows as u64 * equal.entries as u64));
     let by_memory = || (0, u64::try_from(recipe.bytes / ENTRY).unwrap_or(u64::MAX));
     Ok(Some(recipe.size.or(equal).unwrap_or_else(by_memory)))
 }
