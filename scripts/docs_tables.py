@@ -375,6 +375,7 @@ def whole_solve(machine, sweep, matrix):
 
 FIGURES = {
     "solve-cpu": lambda: whole_solve("cpu", "cg on the CPU", "poisson2d:1000x1000"),
+    "date-pagerank-cpu": lambda: load("cpu/bench/pagerank.json")["started"][:10],
     "cg-times-cusparse": lambda: "{:.1f} to {:.1f}".format(*ratios("cusparse")),
     "cg-times-cupy": lambda: "{:.0f} to {:.0f}".format(*ratios("CuPy")),
     "libraries-cpu": lambda: versions(("cpu", "cg", "cpu"), ("cpu", "spmv", "cpu"), ("cpu", "markov", "cpu")),
