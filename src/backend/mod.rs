@@ -18,7 +18,7 @@ pub mod timing;
 
 use crate::device::{Cpu, Cuda, Device, Kept, LentRows};
 use crate::error::{Error, GpuError, Result, in_words};
-use crate::format::{Csr, Values};
+use crate::format::{Csr, DiagonalBlocks, Values};
 use crate::operator::{Inflow, Residuals};
 pub use crate::operator::{Operator, SharedOperator};
 use crate::scalar::{Precision, Scalar};
@@ -244,6 +244,13 @@ pub trait Host: Device {
     /// Builds the operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal and D on it; L has a unit
     /// diagonal, and every row ends with its diagonal entry.
     fn triangles<T: Scalar>(&self, precond: &'static str, factor: Csr) -> Result<SharedOperator<Self, T>>;
+    /// Builds the operator of symmetric blocks along the diagonal; none if the device multiplies them like other matrices.
+    fn diagonal_blocks<T: Scalar>(
+        &self,
+        _blocks: &DiagonalBlocks,
+    ) -> Result<Option<SharedOperator<Self, T>>> {
+        Ok(None)
+    }
 }
 
 impl Host for Cpu {
@@ -263,6 +270,9 @@ impl Host for Cpu {
     }
     fn triangles<T: Scalar>(&self, _precond: &'static str, factor: Csr) -> Result<SharedOperator<Cpu, T>> {
         cpu::triangular::build(self, factor)
+    }
+    fn diagonal_blocks<T: Scalar>(&self, blocks: &DiagonalBlocks) -> Result<Option<SharedOperator<Cpu, T>>> {
+        cpu::diagonal::build(self, blocks).map(Some)
     }
 }
 

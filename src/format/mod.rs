@@ -11,6 +11,8 @@
 //! | [`Bsr`] | zeros that fill blocks | without stored +0, which looks like fill; ones stored |
 //! | [`Dense`] | all zeros | without stored +0; f32 and ones as f64 |
 //!
+//! [`DiagonalBlocks`] are what a preconditioner computes; they are not built from CSR.
+//!
 //! "The same" means bit for bit, including explicit zeros, the sign of zero and the payload of a NaN.
 
 pub(crate) mod assemble;
@@ -25,6 +27,7 @@ mod coo;
 pub mod csr;
 pub mod dcsr;
 pub mod dense;
+mod diagonal_blocks;
 pub mod ell;
 pub(crate) mod finish;
 mod join;
@@ -46,6 +49,7 @@ pub use coo::Coo;
 pub use csr::Csr;
 pub use dcsr::Dcsr;
 pub use dense::Dense;
+pub use diagonal_blocks::DiagonalBlocks;
 pub use ell::Ell;
 pub use finish::Duplicates;
 pub use pattern::{Offset, Offsets, Pattern};

@@ -2,16 +2,16 @@
 //!
 //! # Method
 //! Each block has `block` consecutive rows; the last block has the remaining ones. Each block B = L L^T is factored in double
-//! precision and its inverse L^-T L^-1 is stored, with equal triangles. The inverses are small dense matrices, so together they
-//! form a sparse matrix, for which a backend builds the operator: a backend that stores blocks, if there is one.
+//! precision and its inverse L^-T L^-1 is stored, with equal triangles. On the CPU the inverses are stored without indices and have
+//! a product of their own. On a GPU they form a sparse matrix, for which a backend builds the operator.
 //!
 //! # Block size
 //! If no size is given, the square block size that moves the fewest bytes in a product with the matrix itself: the number of
 //! unknowns per mesh point. If no size moves fewer bytes than single entries would, [`UNBLOCKED`].
 //!
 //! # Cost
-//! One product with a matrix of `block` entries per row: 8 bytes per entry, and 4 per block if the backend supports blocks of
-//! that size.
+//! One product with a matrix of `block` entries per row: 8 bytes per entry, and on a GPU 4 per block if the backend supports blocks
+//! of that size.
 //!
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 12.2.
@@ -22,11 +22,10 @@ use super::{beyond, holds};
 use crate::backend::{Operator, Pick};
 use crate::error::{Error, GpuError, Result};
 use crate::format::stats::Blocks;
-use crate::format::{Csr, Offsets, Values};
-use crate::parallel::{room, zeros};
+use crate::format::{Csr, DiagonalBlocks};
+use crate::parallel::zeros;
 use crate::scalar::Scalar;
 use rayon::prelude::*;
-use std::sync::Arc;
 
 const PRECOND: &str = "block-jacobi";
 /// The size for matrices without a natural block size.
@@ -66,7 +65,7 @@ impl entry::Family for Family {
         values
     }
 
-    /// Assumes compressed rows: a backend may need half of that, or a third more.
+    /// Assumes compressed rows: the CPU needs two thirds of that; a backend of a GPU may need half, or a third more.
     fn bytes(values: Numbers, size: Size, width: u64) -> u64 {
         size.rows * (about(values) * (4 + width) + 4)
     }
@@ -79,8 +78,7 @@ impl entry::Family for Family {
     /// Builds the operator; every block must be positive definite.
     fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>> {
         let inverses = inverses::<T>(given.matrix, given.values[0] as usize)?;
-        let inverses = if size_of::<T>() == size_of::<f32>() { inverses.to_f32() } else { inverses };
-        given.operator(&Arc::new(inverses)).map_err(|e| match e {
+        given.diagonal_blocks(inverses).map_err(|e| match e {
             Error::Gpu(GpuError::DeviceMemory { needed, reserved, free, .. }) => {
                 let hint = "preconditioner jacobi stores one number per row; smaller blocks need less (block-jacobi:block=2)";
                 let (what, hint) = ("preconditioner block-jacobi", Some(hint.to_owned()));
@@ -110,8 +108,8 @@ struct Fault {
     pivot: f64,
 }
 
-/// Computes the matrix of inverted blocks and checks that `T` can represent its values.
-fn inverses<T: Scalar>(matrix: &Csr, block: usize) -> Result<Csr> {
+/// Computes the inverted blocks and checks that `T` can represent its values.
+fn inverses<T: Scalar>(matrix: &Csr, block: usize) -> Result<DiagonalBlocks> {
     let n = matrix.rows();
     let height = |first: usize| block.min(n - first);
     let (whole, rest) = (n / block, n % block);
@@ -141,16 +139,7 @@ fn inverses<T: Scalar>(matrix: &Csr, block: usize) -> Result<Csr> {
     if let Some((_, fault)) = fault {
         return Err(fault);
     }
-    let mut columns = room::<u32>(values.len())?;
-    let mut offsets = room::<u64>(n + 1)?;
-    offsets.push(0);
-    for first in (0..n).step_by(block) {
-        for _ in 0..height(first) {
-            columns.extend(first as u32..(first + height(first)) as u32);
-            offsets.push(columns.len() as u64);
-        }
-    }
-    Csr::new(n, n, Offsets::narrowest(offsets), columns, Values::F64(values))
+    Ok(DiagonalBlocks { rows: n, block, values })
 }
 
 /// Copies the lower triangle of the block with first row `first` to `values`, which must be zero.

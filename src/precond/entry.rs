@@ -4,7 +4,7 @@ use super::params::{Numbers, Param};
 use crate::backend::{Both, Choice, Each, Operator, Pick, TableKind};
 use crate::device::{Device, Dot, Op, Sweep};
 use crate::error::Result;
-use crate::format::Csr;
+use crate::format::{Csr, DiagonalBlocks};
 use crate::operator::{DotInto, LinearOperator};
 use crate::scalar::Scalar;
 use std::sync::Arc;
@@ -48,13 +48,19 @@ impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
         Ok(Operator::new(self.device, self.device.triangles(precond, factor)?))
     }
 
-    /// Builds the operator of another matrix, with the backend that `auto` chooses for it.
-    pub fn operator(&self, matrix: &Arc<Csr>) -> Result<Operator<D, T>> {
+    /// Builds the operator of symmetric blocks along the diagonal: by code of the device for such blocks if it has any, else with
+    /// the backend that `auto` chooses for them.
+    pub fn diagonal_blocks(&self, blocks: DiagonalBlocks) -> Result<Operator<D, T>> {
+        if let Some(operator) = self.device.diagonal_blocks(&blocks)? {
+            return Ok(Operator::new(self.device, operator));
+        }
+        let matrix = blocks.into_csr()?;
+        let matrix = Arc::new(if size_of::<T>() == size_of::<f32>() { matrix.to_f32() } else { matrix });
         let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
         // Iterations share a launch only if the method's matrix is the only operator.
         let size = self.device.gpu_size().without_shared_launches();
-        let choice = auto.settle_columns(matrix, size_of::<T>(), &size, self.columns)?;
-        choice.build_for(self.device, matrix, self.reserve, self.columns)
+        let choice = auto.settle_columns(&matrix, size_of::<T>(), &size, self.columns)?;
+        choice.build_for(self.device, &matrix, self.reserve, self.columns)
     }
 }
 

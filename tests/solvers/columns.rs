@@ -345,6 +345,24 @@ fn the_triangles_of_a_preconditioner_are_solved_for_each_column_with_the_bits_of
 }
 
 #[test]
+fn blocks_of_any_size_give_a_column_the_bits_of_a_separate_solve() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    let matrix = zoo::generated("elasticity3d:5x4x4");
+    for block in ["2", "3", "4", "5", "6", "7", "8", "9", "16", "31", "100", "256"] {
+        let precond = format!("block-jacobi:block={block}").parse().unwrap();
+        for k in [2, 5] {
+            for backend in ["rows", "serial"] {
+                let way = Way { precond, backend, ..Way::cg(&cpu) };
+                way.compare::<f64>(&matrix, &right_hand_sides(&matrix, k), &StoppingRule::MaxIterations(9));
+            }
+        }
+    }
+    let way = Way { precond: "block-jacobi".parse().unwrap(), ..Way::cg(&cpu) };
+    let found = way.compare::<f32>(&matrix, &right_hand_sides(&matrix, 5), &to(1e-6));
+    assert!(found.iter().all(|one| one.outcome.reason == StopReason::Converged));
+}
+
+#[test]
 fn no_right_hand_side_is_refused() {
     let cpu = Cpu::new(Some(1)).unwrap();
     let none = refused_none(&cpu, &zoo::generated("poisson2d:8x8"));

@@ -7,6 +7,7 @@ pub(super) use chunked::chunk_height;
 #[cfg(target_arch = "x86_64")]
 mod columns;
 pub mod dense;
+pub(super) mod diagonal;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 pub mod merge;
