@@ -29,7 +29,7 @@ use aligned::Aligned;
 pub use block::CpuScratch;
 use pool::Pool;
 pub(crate) use pool::crowded;
-use shares::Stretch;
+pub(crate) use shares::Stretch;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -216,7 +216,7 @@ impl Cpu {
     }
 
     /// Runs `work` on ranges of neighbouring chunks that cover every chunk once.
-    fn for_each_stretch(&self, chunks: usize, cuts: Option<&[usize]>, work: &Stretch<'_>) {
+    pub(crate) fn for_each_stretch(&self, chunks: usize, cuts: Option<&[usize]>, work: &Stretch<'_>) {
         let threads = self.threads();
         if threads == 1 || chunks <= 1 {
             return work(0..chunks);

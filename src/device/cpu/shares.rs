@@ -9,7 +9,7 @@ use super::sync::{AtomicU64, Ordering};
 use std::ops::Range;
 
 /// The work on a range of neighbouring chunks.
-pub(super) type Stretch<'a> = dyn Fn(Range<usize>) + Sync + 'a;
+pub(crate) type Stretch<'a> = dyn Fn(Range<usize>) + Sync + 'a;
 
 /// A thread takes the remaining range divided by this, rounded up.
 const DIVISOR: usize = 4;

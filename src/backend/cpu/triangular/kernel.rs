@@ -8,7 +8,7 @@ use super::pack::{LANES, Packed, Segment};
 use crate::scalar::Scalar;
 use std::ops::Range;
 
-/// The read positions of a thread in its arrays, and the vectors that it shares with other threads. Loops work on a copy, which
+/// The read positions in the arrays of a strand, and the vectors, which all strands share. Loops work on a copy, which
 /// can stay in registers.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<T> {
@@ -19,8 +19,16 @@ pub(super) struct Cursor<T> {
 }
 
 impl<T: Scalar> Cursor<T> {
-    pub fn new(packed: &Packed<T>, x: *const T, z: *mut T) -> Cursor<T> {
-        Cursor { columns: packed.columns.as_ptr(), values: packed.values.as_ptr(), x, z }
+    /// Makes a cursor at the given column and value of a thread's arrays.
+    pub fn new(packed: &Packed<T>, (column, value): (usize, usize), x: *const T, z: *mut T) -> Cursor<T> {
+        let columns = packed.columns[column..].as_ptr();
+        Cursor { columns, values: packed.values[value..].as_ptr(), x, z }
+    }
+
+    /// Returns the numbers of the next column and value.
+    pub fn place(&self, packed: &Packed<T>) -> (usize, usize) {
+        let column = (self.columns.addr() - packed.columns.as_ptr().addr()) / size_of::<u32>();
+        (column, (self.values.addr() - packed.values.as_ptr().addr()) / size_of::<T>())
     }
 }
 

@@ -1,0 +1,159 @@
+//! Whether one thread or several take less time for the strands, by measurement.
+//!
+//! Threads that wait for each other take longer than one thread alone if tasks are short, if cores are far apart, or if other
+//! programs use the cores. So after some applications on several threads, a few on one thread are a trial, and the faster way
+//! continues. Trials of the other way follow after more and more applications. The results have the same bits.
+
+use std::time::{Duration, Instant};
+
+/// Applications before the first trial, and before the next one after a change.
+const FIRST: u32 = 16;
+/// The interval grows by this factor after a trial that changes nothing, by [`SLOWLY`] if the times are uneven...
+const GROWTH: u32 = 8;
+const SLOWLY: u32 = 2;
+/// ...up to this many applications.
+const MOST: u32 = 4096;
+/// Applications of a trial: the first one loads the caches.
+const TRIAL: u32 = 3;
+/// The other way is used if its time is below this share.
+const WORTH: f64 = 0.9;
+/// An application of a trial on one thread continues on several after this multiple of their mean time.
+const SLOW: f64 = 1.5;
+/// Times are uneven if the mean is above this multiple of the least: other programs use the cores.
+const UNEVEN: f64 = 1.5;
+/// The time on one thread after which a warning says so.
+const WORTH_SAYING: Duration = Duration::from_millis(500);
+
+/// The measured times of one operator.
+#[derive(Default)]
+pub(super) struct Pace {
+    /// Whether one thread runs all strands, apart from trials.
+    alone: bool,
+    /// The applications since the last trial, and their times.
+    count: u32,
+    total: Duration,
+    least: Duration,
+    interval: u32,
+    /// The applications that are left of a trial, and the least time of those that have ended.
+    trial: u32,
+    best: Option<Duration>,
+    /// The times of all applications on one thread and on several.
+    times: [Duration; 2],
+    busy: bool,
+    said: bool,
+}
+
+/// How the next application runs.
+#[derive(Clone, Copy)]
+pub(super) enum Way {
+    /// On all threads that have a core.
+    Together,
+    /// On the calling thread; from this time on, if there is one, on all threads.
+    Alone(Option<Instant>),
+}
+
+impl Pace {
+    pub fn way(&self) -> Way {
+        match (self.alone, self.trial > 0) {
+            (true, false) => Way::Alone(None),
+            (false, true) => Way::Alone(Some(Instant::now() + self.mean().mul_f64(SLOW))),
+            _ => Way::Together,
+        }
+    }
+
+    fn mean(&self) -> Duration {
+        self.total / self.count.max(1)
+    }
+
+    fn uneven(&self) -> bool {
+        self.mean() > self.least.mul_f64(UNEVEN)
+    }
+
+    /// Records the time of an application. `alone`: one thread has run all strands; `cut`: it did not in time.
+    pub fn record(&mut self, time: Duration, alone: bool, cut: bool) {
+        self.times[usize::from(!alone)] += time;
+        if self.trial > 0 {
+            self.best = Some(self.best.map_or(time, |best| best.min(time)));
+            // If one thread is too slow, another attempt shows nothing new.
+            self.trial = if cut && !self.uneven() { 0 } else { self.trial - 1 };
+            if self.trial == 0 {
+                self.judge();
+            }
+        } else {
+            // Workers without a core rest.
+            self.busy |= alone && !self.alone;
+            self.least = if self.count == 0 { time } else { self.least.min(time) };
+            self.count += 1;
+            self.total += time;
+            if self.count >= self.interval.max(FIRST) {
+                (self.trial, self.best) = (TRIAL, None);
+            }
+        }
+        let [alone, together] = self.times;
+        if self.busy && !self.said && alone >= WORTH_SAYING && alone > together {
+            self.said = true;
+            log::warn!(
+                "other programs use the cores: triangular solves continue on one thread while that takes less time"
+            );
+        }
+    }
+
+    /// Ends a trial: continues with the faster way.
+    fn judge(&mut self) {
+        let (mean, best) = (self.mean(), self.best.unwrap_or(Duration::MAX));
+        let better = best < mean.mul_f64(WORTH);
+        if better {
+            self.busy |= !self.alone && self.uneven();
+            self.alone = !self.alone;
+            let threads = if self.alone { "one thread" } else { "all threads" };
+            log::info!("triangular solves continue on {threads}: they take {best:.1?} there, and took {mean:.1?}");
+        }
+        let growth = if self.uneven() { SLOWLY } else { GROWTH };
+        self.interval = if better { FIRST } else { (self.interval.max(FIRST) * growth).min(MOST) };
+        (self.count, self.total, self.best) = (0, Duration::ZERO, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs applications that take these microseconds on one thread and on several; returns how many ran on one thread.
+    fn alone_of(pace: &mut Pace, applications: u32, [one, several]: [u64; 2]) -> u32 {
+        let mut count = 0;
+        for _ in 0..applications {
+            let alone = matches!(pace.way(), Way::Alone(_));
+            count += u32::from(alone);
+            pace.record(Duration::from_micros(if alone { one } else { several }), alone, false);
+        }
+        count
+    }
+
+    #[test]
+    fn the_faster_way_continues_and_trials_of_the_other_are_rare() {
+        let mut pace = Pace::default();
+        assert!(alone_of(&mut pace, 10_000, [20, 10]) < 20);
+        let mut pace = Pace::default();
+        assert!(alone_of(&mut pace, 10_000, [10, 20]) > 9_900);
+        // A difference within the noise changes nothing.
+        let mut pace = Pace::default();
+        assert!(alone_of(&mut pace, 1_000, [10, 11]) < 20);
+    }
+
+    #[test]
+    fn the_solve_returns_to_several_threads_when_that_pays_again() {
+        let mut pace = Pace::default();
+        assert!(alone_of(&mut pace, 1_000, [10, 50]) > 900);
+        assert!(alone_of(&mut pace, 10_000, [10, 6]) < 5_000);
+        assert!(alone_of(&mut pace, 1_000, [10, 6]) < 20);
+    }
+
+    #[test]
+    fn a_trial_ends_at_once_if_one_thread_is_too_slow() {
+        let mut pace = Pace::default();
+        alone_of(&mut pace, FIRST, [90, 10]);
+        assert!(matches!(pace.way(), Way::Alone(Some(_))));
+        pace.record(Duration::from_micros(20), false, true);
+        assert_eq!(alone_of(&mut pace, FIRST * GROWTH, [90, 10]), 0);
+    }
+}
