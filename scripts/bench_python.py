@@ -2,13 +2,13 @@
 """Times the Python package beside SciPy and python-igraph, best of three in turns, and checks the answers.
 
   scripts/bench_python.py [GRAPH]        GRAPH: a web graph, such as cnr-2000.graph; without it a generated graph is ranked
+  scripts/bench_python.py --calls        only functions of the caller, and small systems
 
-Needs the package itself, scipy, pandas and igraph.
+Needs the package itself, scipy, pandas and igraph; with --calls instead of the last two pyamg.
 """
 import sys
 import time
 
-import igraph
 import numpy as np
 import pandas
 import scipy
@@ -58,7 +58,75 @@ def products():
         print(f"A @ x of poisson2d:{n}x{n}, microseconds:", show({k: 1e6 * v / count for k, v in seconds.items()}))
 
 
+def calls(n=250):
+    A = solver.generate(f"poisson2d:{n}x{n}")
+    b = np.random.default_rng(0).standard_normal(n * n)
+
+    def stencil(x):
+        u = x.reshape(n, n)
+        y = 4 * u
+        y[1:] -= u[:-1]
+        y[:-1] -= u[1:]
+        y[:, 1:] -= u[:, :-1]
+        y[:, :-1] -= u[:, 1:]
+        return y.reshape(-1)
+
+    import pyamg
+    operator = sla.LinearOperator(A.shape, stencil, dtype=float)
+    multigrid = pyamg.ruge_stuben_solver(sp.csr_matrix(A)).aspreconditioner()
+    cases = {
+        "a LinearOperator": (operator, {}), "a callback": (A, {"callback": lambda x: None}), "M of PyAMG": (A, {"M": multigrid}),
+        "nothing of the caller": (A, {}),
+    }
+    for what, (a, settings) in cases.items():
+        seconds, found = in_turns(
+            5, solver=lambda: solver.cg(a, b, rtol=1e-8, **settings), SciPy=lambda: sla.cg(a, b, rtol=1e-8, **settings))
+        assert all(info == 0 and np.linalg.norm(A @ x - b) <= 2e-8 * np.linalg.norm(b) for x, info in found.values())
+        print(f"cg of poisson2d:{n}x{n} with {what}, seconds:", show(seconds))
+
+
+def overheads():
+    # What an iteration takes longer than one without the function, less the time of the function alone.
+    for n in (10, 250):
+        A = solver.generate(f"poisson2d:{n}x{n}")
+        b = np.random.default_rng(0).standard_normal(n * n)
+        keep = np.empty(n * n)
+        operator = sla.LinearOperator(A.shape, lambda x: A @ x, dtype=float)
+        solves = {
+            "stored": solver.Cg(A, rtol=1e-10), "jacobi": solver.Cg(A, rtol=1e-10, M="jacobi"), "operator": solver.Cg(operator, rtol=1e-10),
+            "M": solver.Cg(A, rtol=1e-10, M=lambda r: np.divide(r, 4, out=keep)), "callback": solver.Cg(A, rtol=1e-10, callback=lambda x: None),
+        }
+        times, found = in_turns(5, **{name: (lambda one=one: one.solve(b)) for name, one in solves.items()})
+        each = {name: 1e6 * times[name] / found[name].iterations for name in solves}
+        count = 200
+        alone, _ = in_turns(5, A=lambda: [A @ b for _ in range(count)], M=lambda: [np.divide(b, 4, out=keep) for _ in range(count)])
+        alone = {name: 1e6 * seconds / count for name, seconds in alone.items()}
+        over = {
+            "LinearOperator": each["operator"] - each["stored"] - alone["A"], "M": each["M"] - each["jacobi"] - alone["M"],
+            "callback": each["callback"] - each["stored"],
+        }
+        print(f"a call from cg of poisson2d:{n}x{n}, over the function and over an iteration without it, microseconds:", show(over))
+
+
+def small():
+    # The examples of the documentation of SciPy.
+    P = np.array([[4.0, 0, 1, 0], [0, 5, 0, 0], [1, 0, 3, 2], [0, 0, 2, 4]])
+    c = np.array([-1, -0.5, -1, 2])
+    Q = sp.csc_matrix([[6.0, 3, 0], [3, -2, 5], [0, 5, 2]])
+    systems = {
+        "cg of 4 x 4": ("cg", sp.csc_matrix(P), c, {"atol": 1e-5}), "cg of 4 x 4, dense": ("cg", P, c, {"atol": 1e-5}),
+        "cg of 4 x 4, LinearOperator": ("cg", sla.LinearOperator(P.shape, lambda x: P @ x, dtype=float), c, {"atol": 1e-5}),
+        "minres of 3 x 3": ("minres", Q, np.array([2.0, 4, -1]), {}),
+    }
+    for what, (method, a, b, settings) in systems.items():
+        def many(library):
+            return lambda: [getattr(library, method)(a, b, **settings) for _ in range(100)]
+        seconds, _ = in_turns(7, solver=many(solver), SciPy=many(sla))
+        print(f"{what}, microseconds:", show({k: 1e4 * v for k, v in seconds.items()}))
+
+
 def ranks(name):
+    import igraph
     matrix = solver._solver.Matrix.open(name, True)
     offsets, columns, values = matrix.arrays()
     A = sp.csr_array((values, columns, offsets), shape=matrix.shape)
@@ -106,8 +174,13 @@ def show(seconds):
 
 
 if __name__ == "__main__":
-    print(f"solver {solver.__version__}, SciPy {scipy.__version__}, igraph {igraph.__version__}")
-    systems()
-    products()
-    labels()
-    ranks(sys.argv[1] if len(sys.argv) > 1 else "rmat:scale=16,factor=16")
+    print(f"solver {solver.__version__}, SciPy {scipy.__version__}")
+    if sys.argv[1:] == ["--calls"]:
+        calls()
+        overheads()
+        small()
+    else:
+        systems()
+        products()
+        labels()
+        ranks(sys.argv[1] if len(sys.argv) > 1 else "rmat:scale=16,factor=16")

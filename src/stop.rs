@@ -465,7 +465,7 @@ impl StoppingRule {
                 let growth = now.residual / now.norms.initial;
                 (growth >= *factor).then_some(StopReason::Diverged { iteration: now.iteration, growth })
             }
-            StoppingRule::Interrupt(flag) => flag.load(Ordering::Relaxed).then_some(StopReason::Interrupted),
+            StoppingRule::Interrupt(_) => self.is_interrupted().then_some(StopReason::Interrupted),
             StoppingRule::Any(rules) => rules.iter().find_map(|r| r.check(now)),
             StoppingRule::All(rules) => rules.iter().map(|r| r.check(now)).collect::<Option<Vec<_>>>()?.pop(),
         }
@@ -493,6 +493,15 @@ impl StoppingRule {
             StoppingRule::Any(rules) => rules.iter().filter_map(|r| r.goal(norms)).reduce(f64::max),
             StoppingRule::All(rules) => rules.iter().filter_map(|r| r.goal(norms)).reduce(f64::min),
             other => other.residual_tolerance(norms),
+        }
+    }
+
+    /// Returns whether a flag is set that alone suffices to stop.
+    pub fn is_interrupted(&self) -> bool {
+        match self {
+            StoppingRule::Interrupt(flag) => flag.load(Ordering::Relaxed),
+            StoppingRule::Any(rules) => rules.iter().any(StoppingRule::is_interrupted),
+            _ => false,
         }
     }
 

@@ -1,5 +1,7 @@
 """cg, minres, and prepared solves."""
+import functools
 import inspect
+import operator
 import warnings
 
 import numpy as np
@@ -73,7 +75,7 @@ def _as_scipy(method, A, b, x0, rtol, atol, maxiter, M, callback, settings, show
     if isinstance(x0, str):
         if x0 != "Mb":
             raise InputError(f"x0 is {x0!r}; it must be an array, or 'Mb' for M times b")
-        x0 = b if M is None else _own(M)(_inputs.vector(b, prepared.shape[0], "b")[0])
+        x0 = b if M is None else _times(M, _inputs.vector(b, prepared.shape[0], "b")[0])
     answer = prepared.solve(b, None if x0 is None else _one_vector(x0, "x0"))
     if show:
         print(answer)
@@ -84,10 +86,12 @@ def _as_scipy(method, A, b, x0, rtol, atol, maxiter, M, callback, settings, show
     return _arrays.alike(answer.x, like), info
 
 
-def _own(m):
+def _times(m, b):
+    """Returns M b."""
     if isinstance(m, str):
         raise InputError("x0='Mb' needs M as a matrix or an operator")
-    return _preconditioner(m, m.shape[0] if hasattr(m, "shape") else None)
+    function, convert = _preconditioner(m, m.shape[0] if hasattr(m, "shape") else None)
+    return convert(function(b))
 
 
 def _one_vector(v, what):
@@ -162,7 +166,8 @@ class Cg(_report.Chosen):
         assume_symmetric, check = _inputs.flag(assume_symmetric, "assume_symmetric"), _inputs.flag(check, "check")
         partition = _inputs.text(partition, "partition")
         self._prepared = _solver.Prepared(
-            method, self._matrix, apply, rows, named, own, columns, assume_symmetric, partition, check, callback, tolerances, settings,
+            method, self._matrix, apply, rows, named, own, columns, assume_symmetric, partition, check,
+            None if callback is None else (callback, None), tolerances, settings,
         )
 
     def _chosen(self):
@@ -206,23 +211,27 @@ class Minres(Cg):
         super().__init__(A, method="minres", **settings)
 
 
+# A function that the library calls with a vector is a pair: itself, and what makes a vector of the array that it returns. The library
+# reads an array of NumPy in double precision itself.
+
+
 def _product(a):
     """Returns the product of an operator as a function from array to array."""
     if getattr(a, "dtype", None) is not None and np.dtype(a.dtype).kind == "c":
         raise InputError(f"the operator is complex ({a.dtype}); the methods are for real numbers")
-
-    return lambda x: _returned(a.matvec(x), "the product of the operator")
+    return a.matvec, functools.partial(_returned, what="the product of the operator")
 
 
 def _returned(y, what):
     """Returns an array that a function of the caller has returned, as a vector in double precision."""
-    return np.ascontiguousarray(_inputs.values(np.asarray(_arrays.on_host(y, what))).reshape(-1), np.float64)
+    return _inputs.in_rows(_inputs.values(np.asarray(_arrays.on_host(y, what))).reshape(-1), np.float64)
 
 
 def _preconditioner(m, rows):
     """Returns z = M r as a function, for a LinearOperator, a matrix or a function."""
+    convert = functools.partial(_returned, what="the array that M returned")
     if callable(m) and not hasattr(m, "shape"):
-        return lambda r: _returned(m(r), "the array that M returned")
+        return m, convert
     shape = getattr(m, "shape", None)
     if shape is None or len(shape) != 2:
         raise InputError(f"M is {type(m).__name__}; it must be a name, a matrix, a LinearOperator or a function")
@@ -234,7 +243,7 @@ def _preconditioner(m, rows):
     m = m if hasattr(m, "tocsr") else np.asarray(m)
     _inputs.values(m if isinstance(m, np.ndarray) else m.tocsr().data)
     m = m.real if m.dtype.kind == "c" else m
-    return lambda r: np.ascontiguousarray(np.asarray(m @ r).reshape(-1), np.float64)
+    return functools.partial(operator.matmul, m), convert
 
 
 class Answer(_report.Iterated):

@@ -1,17 +1,22 @@
-//! Python code that a solve calls: the check for Ctrl-C, products and preconditioners of the caller. What they raise ends the
-//! solve and is raised again after it.
+//! Exceptions of Python code that a solve calls: the check for Ctrl-C, and functions of the caller. What they raise ends the solve and
+//! is raised again after it.
 
-use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::{PyClass, PyClassInitializer};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The time between two looks for signals: to look waits for the other threads of Python, which let go of the interpreter every 5 ms.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What Python code has raised during a solve, and the flag that ends the solve.
 #[derive(Clone, Default)]
 pub struct Raised {
     error: Arc<Mutex<Option<PyErr>>>,
     pub ended: Arc<AtomicBool>,
+    /// When it last looked for signals.
+    looked: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Raised {
@@ -27,47 +32,21 @@ impl Raised {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Looks for signals. Returns whether the solve continues.
+    /// Looks for signals, if it has not done so for a while. Returns whether the solve continues.
     pub fn look(&self) -> bool {
-        if let Err(error) = Python::attach(|py| py.check_signals()) {
-            self.keep(error);
-        }
-        !self.ended.load(Ordering::Relaxed)
-    }
-
-    /// Calls `function` with an array of x.
-    pub fn tell(&self, function: &Py<PyAny>, x: &[f64]) {
-        if self.ended.load(Ordering::Relaxed) {
-            return;
-        }
-        let call = |py: Python<'_>| function.bind(py).call1((PyArray1::from_slice(py, x),)).map(drop);
-        if let Err(error) = Python::attach(call) {
-            self.keep(error);
-        }
-    }
-
-    /// Calls `function` with an array of x, and copies the array that it returns to y.
-    pub fn call(&self, function: &Py<PyAny>, x: &[f64], y: &mut [f64]) {
-        if self.ended.load(Ordering::Relaxed) {
-            y.fill(f64::NAN);
-            return;
-        }
-        let outcome = Python::attach(|py| -> PyResult<()> {
-            let returned = function.bind(py).call1((PyArray1::from_slice(py, x),))?;
-            let returned: PyReadonlyArray1<'_, f64> = returned.extract()?;
-            let values = returned.as_slice()?;
-            if values.len() != y.len() {
-                let message =
-                    format!("the function returned {} numbers for a vector of {}", values.len(), y.len());
-                return Err(crate::errors::exception(py, "DimensionError", message));
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if looked.is_none_or(|at| at.elapsed() >= PAUSE) {
+            if let Err(error) = Python::attach(|py| py.check_signals()) {
+                self.keep(error);
             }
-            y.copy_from_slice(values);
-            py.check_signals()
-        });
-        if let Err(error) = outcome {
-            self.keep(error);
-            y.fill(f64::NAN);
+            *looked = Some(Instant::now());
         }
+        !self.has_ended()
+    }
+
+    /// Returns whether the solve is to end.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
     }
 }
 

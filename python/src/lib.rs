@@ -6,6 +6,7 @@
 
 mod arrays;
 mod errors;
+mod function;
 mod interrupt;
 mod labels;
 mod linear;

@@ -1,6 +1,7 @@
 //! Conjugate gradients and MINRES.
 
 use crate::errors::{detached, exception, raised};
+use crate::function::{Function, Given};
 use crate::interrupt::{Raised, answered};
 use crate::matrix::{Matrix, json};
 use crate::names::as_argument;
@@ -30,14 +31,19 @@ struct Tolerances {
 }
 
 /// Returns a product of the library that calls a Python function.
-fn product(rows: usize, function: Py<PyAny>, raised: &Raised) -> impl solver::solve::Product + 'static {
-    let raised = raised.clone();
-    (rows, move |x: &[f64], y: &mut [f64]| raised.call(&function, x, y))
+fn product(rows: usize, function: Given, raised: &Raised) -> impl solver::solve::Product + 'static {
+    let function = Function::new(function, raised);
+    (rows, move |x: &[f64], y: &mut [f64]| function.call(x, y))
 }
+
+/// Rows below which a solve with a Python operator or preconditioner runs on one thread, unless the caller asks for a number of threads:
+/// the other threads fall asleep while Python works, and to wake them takes longer than their part of the work.
+const ALONE: usize = 100_000;
 
 #[pymethods]
 impl Prepared {
     /// Prepares a solve by `method` (cg, pipelined-cg, block-cg, minres) with a matrix, or with the product of `apply` on `rows` rows.
+    /// A function is a pair: itself, and what makes a vector of the array that it returns.
     #[new]
     #[pyo3(signature = (method, matrix, apply, rows, precond, custom_precond, columns, assume_symmetric, partition, check, callback, tolerances, running))]
     #[allow(clippy::too_many_arguments)]
@@ -45,19 +51,22 @@ impl Prepared {
         py: Python<'_>,
         method: &str,
         matrix: Option<&Matrix>,
-        apply: Option<Py<PyAny>>,
+        apply: Option<Given>,
         rows: usize,
         precond: Option<String>,
-        custom_precond: Option<Py<PyAny>>,
+        custom_precond: Option<Given>,
         columns: usize,
         assume_symmetric: bool,
         partition: &str,
         check: bool,
-        callback: Option<Py<PyAny>>,
+        callback: Option<Given>,
         tolerances: Tolerances,
-        running: Running,
+        mut running: Running,
     ) -> PyResult<Prepared> {
         let raised_here = Raised::default();
+        if rows < ALONE && (apply.is_some() || custom_precond.is_some()) {
+            running.threads.get_or_insert(1);
+        }
         let settings = match (matrix, apply) {
             (Some(Matrix(matrix)), _) => match method {
                 "minres" => engine::Minres::new(matrix),
@@ -87,8 +96,8 @@ impl Prepared {
             settings = settings.custom_precond(product(rows, function, &raised_here));
         }
         if let Some(callback) = callback {
-            let raised = raised_here.clone();
-            settings = settings.on_iterate(move |_, x| raised.tell(&callback, x));
+            let callback = Function::new(callback, &raised_here);
+            settings = settings.on_iterate(move |_, x| callback.tell(x));
         }
         let stopping = Stopping {
             rtol: tolerances.rtol,

@@ -10,7 +10,7 @@ use crate::device::stream::Limit;
 use crate::observe::report::{Measure, Parts, Report};
 use crate::observe::{History, Profile, Recorder, profile};
 use crate::scalar::Precision;
-use crate::solve::{Method, Outcome};
+use crate::solve::{Method, Outcome, Product};
 use crate::stop::StopReason;
 use std::path::PathBuf;
 use std::sync::Arc;

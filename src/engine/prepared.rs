@@ -22,6 +22,7 @@ use crate::observe::{Observer, Recorder};
 use crate::parallel::zeros;
 use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
+use crate::solve::given::Guarded;
 use crate::solve::{Outcome, System};
 use crate::stop::StoppingRule;
 use crate::text::thousands;
@@ -192,7 +193,24 @@ impl Prepared {
     fn rule(&self, stopping: &Stopping) -> Result<StoppingRule> {
         let rule =
             stopping.rule(self.matrix.total_rows(), self.facts.precision, self.facts.method.stride())?;
-        Ok(StoppingRule::any([rule, StoppingRule::Interrupt(Arc::clone(&self.ended))]))
+        let flags = self.own_products().map(|product| product.broken()).chain([&self.ended]);
+        let interrupts = flags.map(|flag| StoppingRule::Interrupt(Arc::clone(flag)));
+        Ok(StoppingRule::any([rule].into_iter().chain(interrupts)))
+    }
+
+    /// Returns the products and preconditioners of the caller.
+    fn own_products(&self) -> impl Iterator<Item = &Arc<Guarded>> {
+        let matrix = match &self.matrix {
+            Input::Applied(product) => Some(product),
+            Input::Stored(_) | Input::OfRank(_) => None,
+        };
+        matrix.into_iter().chain(&self.recipe.custom_precond)
+    }
+
+    /// Forgets that an observer or a product of the caller has ended the solve before.
+    fn begin_solve(&self) {
+        self.ended.store(false, Ordering::Relaxed);
+        self.own_products().for_each(|product| product.begin());
     }
 
     /// Returns the facts of a solve for `k` columns.
@@ -357,7 +375,7 @@ impl Prepared {
         self.prepare_columns(b.k)?;
         self.label_checkpoints(b.k);
         self.check_right_hand_sides(b.b)?;
-        self.ended.store(false, Ordering::Relaxed);
+        self.begin_solve();
         let rows = self.matrix.rows();
         let entries = rows.checked_mul(b.k).filter(|entries| *entries == b.b.len());
         let Some(entries) = entries.filter(|_| b.k > 0) else {
@@ -414,7 +432,7 @@ impl Prepared {
             self.label_checkpoints(1);
         }
         self.check_right_hand_sides(b.b)?;
-        self.ended.store(false, Ordering::Relaxed);
+        self.begin_solve();
         let system = System { matrix: self.matrix.reference(), b: b.b, x0: b.x0 };
         let mut observer = FanOut { recorders, prepared: &mut self.observers, passed: observers };
         let _span = profile::begin(Phase::Build);

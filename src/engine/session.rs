@@ -17,7 +17,8 @@ use crate::parallel::start_scoped;
 use crate::precond::Preconditioner;
 use crate::scalar::{Precision, Scalar};
 use crate::solve::checkpoint::Checkpoints;
-use crate::solve::{self, Method, Outcome, Product, System, given};
+use crate::solve::given::Guarded;
+use crate::solve::{self, Method, Outcome, System, given};
 use crate::stop::StoppingRule;
 use std::any::Any;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub(super) struct Recipe {
     pub method: Method,
     pub backend: SettledChoice,
     pub precond: Preconditioner,
-    pub custom_precond: Option<Arc<dyn Product>>,
+    pub custom_precond: Option<Arc<Guarded>>,
     pub precision: Precision,
     /// Number of right-hand sides for which memory is kept free.
     pub columns: usize,
@@ -120,8 +121,8 @@ impl<D: Pick<T>, T: Scalar> Session for DeviceSession<D, T> {
 }
 
 /// Returns the operator of a caller's product. Fails unless the device is the CPU and the precision f64.
-fn product_operator<D: Pick<T>, T: Scalar>(device: &D, product: &Arc<dyn Product>) -> Result<Operator<D, T>> {
-    let operator: Box<dyn Any> = Box::new(given::operator(Arc::clone(product)));
+fn product_operator<D: Pick<T>, T: Scalar>(device: &D, product: &Arc<Guarded>) -> Result<Operator<D, T>> {
+    let operator: Box<dyn Any> = Box::new(given::operator(Arc::<Guarded>::clone(product)));
     operator.downcast::<SharedOperator<D, T>>().map(|shared| Operator::new(device, *shared)).map_err(|_| {
         let reason = "products and preconditioners of the caller run on the CPU in double precision only";
         Error::setting("device", D::KIND, reason)

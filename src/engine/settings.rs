@@ -12,6 +12,7 @@ use crate::observe::{Observer, Phase};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
+use crate::solve::given::Guarded;
 use crate::solve::problem::random;
 use crate::solve::{MatrixRef, Method, Product};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ const SEED: u64 = 1;
 #[derive(Clone)]
 pub(super) enum Input {
     Stored(Matrix),
-    Applied(Arc<dyn Product>),
+    Applied(Arc<Guarded>),
     OfRank(RankMatrix),
 }
 
@@ -67,7 +68,7 @@ pub(super) struct Settings {
     pub request: Request,
     pub settled: Option<Settled>,
     pub device: Option<DeviceHandle>,
-    pub custom_precond: Option<Arc<dyn Product>>,
+    pub custom_precond: Option<Arc<Guarded>>,
     pub assume_symmetric: bool,
     pub partition: Partition,
     /// The name of the stored matrix, whose mesh the partition `coordinates` takes.

@@ -16,6 +16,7 @@ use crate::observe::Observer;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
+use crate::solve::given::Guarded;
 use crate::solve::{Method, Product};
 use std::fmt;
 use std::path::PathBuf;
@@ -73,8 +74,21 @@ impl Cg {
     /// Creates the settings of a solve with a matrix given only by its product: `(rows, |x, y| ...)` sets y = A x. The solve runs
     /// on the CPU in double precision. The symmetry of the matrix is not checked. The final residual is computed with the
     /// caller's product, whose rounding is estimated, not bounded.
+    ///
+    /// A product that cannot be computed ends the solve, with the x of the last finished iteration:
+    ///
+    /// ```
+    /// # fn main() -> solver::Result<()> {
+    /// use solver::prelude::*;
+    /// use std::ops::ControlFlow;
+    /// let fails = |_: &[f64], _: &mut [f64]| ControlFlow::Break(());
+    /// let answer = Cg::with_product((2, fails)).solve(&[1.0, 1.0])?;
+    /// assert!(answer.reason() == solver::stop::StopReason::Interrupted && answer.x() == [0.0, 0.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn with_product(product: impl Product + 'static) -> Solver {
-        Solver::with_product(Method::Cg, Arc::new(product))
+        Solver::with_product(Method::Cg, Guarded::new(product))
     }
 }
 
@@ -87,7 +101,7 @@ impl Minres {
 
     /// Creates the settings of a solve with a matrix given only by its product, as for [`Cg::with_product`].
     pub fn with_product(product: impl Product + 'static) -> Solver {
-        Solver::with_product(Method::Minres, Arc::new(product))
+        Solver::with_product(Method::Minres, Guarded::new(product))
     }
 }
 
@@ -114,7 +128,7 @@ impl Solver {
         Solver(Settings::new(method, Input::OfRank(a.clone())))
     }
 
-    fn with_product(method: Method, product: Arc<dyn Product>) -> Solver {
+    fn with_product(method: Method, product: Arc<Guarded>) -> Solver {
         Solver(Settings::new(method, Input::Applied(product)))
     }
 
@@ -131,9 +145,10 @@ impl Solver {
     }
 
     /// Sets a preconditioner that the caller implements: `(rows, |r, z| ...)` sets z = M r. M approximates the inverse of A and
-    /// must be symmetric positive definite. The solve runs on the CPU in double precision.
+    /// must be symmetric positive definite. The solve runs on the CPU in double precision. `Break` ends it, as in
+    /// [`Cg::with_product`].
     pub fn custom_precond(mut self, precond: impl Product + 'static) -> Solver {
-        self.0.custom_precond = Some(Arc::new(precond));
+        self.0.custom_precond = Some(Guarded::new(precond));
         self
     }
 

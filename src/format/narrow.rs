@@ -41,7 +41,11 @@ fn all_fit(values: &[f64]) -> bool {
     use rayon::prelude::*;
     // Without an early exit the loop over a group is vectorised.
     let group_fits = |group: &[f64]| group.iter().fold(true, |all, value| all & fits(value));
-    may_narrow(values) && values.par_chunks(PIECE).all(|piece| piece.chunks(GROUP).all(group_fits))
+    let piece_fits = |piece: &[f64]| piece.chunks(GROUP).all(group_fits);
+    // A single piece does not wake the pool.
+    let all =
+        || if values.len() <= PIECE { piece_fits(values) } else { values.par_chunks(PIECE).all(piece_fits) };
+    may_narrow(values) && all()
 }
 
 /// Returns whether single precision represents a sample of the values exactly.

@@ -2,7 +2,7 @@
 
 use super::pieces::{each, each_row};
 use crate::error::Result;
-use crate::parallel::copied;
+use crate::parallel::{copied, threads_for};
 use bytemuck::Zeroable;
 use rayon::prelude::*;
 
@@ -15,6 +15,14 @@ pub enum Values {
     F32(Vec<f32>),
     /// Double precision.
     F64(Vec<f64>),
+}
+
+/// Finds the first value with a property, on the pool if there are many.
+fn first_of<V: Sync>(values: &[V], has: impl Fn(&V) -> bool + Send + Sync) -> Option<usize> {
+    match threads_for(values.len()) {
+        1 => values.iter().position(has),
+        _ => values.par_iter().position_first(has),
+    }
 }
 
 impl Values {
@@ -44,8 +52,8 @@ impl Values {
     pub(crate) fn first_not_finite(&self) -> Option<usize> {
         match self {
             Values::Ones => None,
-            Values::F32(values) => values.par_iter().position_first(|value| !value.is_finite()),
-            Values::F64(values) => values.par_iter().position_first(|value| !value.is_finite()),
+            Values::F32(values) => first_of(values, |value| !value.is_finite()),
+            Values::F64(values) => first_of(values, |value| !value.is_finite()),
         }
     }
 

@@ -21,6 +21,11 @@ pub(super) fn reason<D: Device>(device: &D, here: Option<StopReason>) -> Option<
     }
 }
 
+/// Returns whether the caller of the first rank that knows has ended the solve: on one device, whether `here` is set.
+pub(super) fn interrupted<D: Device>(device: &D, here: bool) -> bool {
+    reason(device, here.then_some(StopReason::Interrupted)).is_some()
+}
+
 /// Writes a stop as three numbers; the first is zero without one. A rule gives only these reasons.
 fn to_numbers(stop: Option<Stop>) -> [f64; 3] {
     match stop {

@@ -28,6 +28,8 @@ pub(super) struct Truth {
 impl Truth {
     /// The measures of x = 0, whose residual is b.
     pub const OF_ZERO: Truth = Truth { residual: 1.0, at_most: 1.0, backward_error: 1.0 };
+    /// The measures of an x whose residual is not known.
+    pub const UNKNOWN: Truth = Truth { residual: f64::NAN, at_most: f64::NAN, backward_error: f64::NAN };
 }
 
 /// The goal and the norms that the measurement of a residual needs.

@@ -156,6 +156,7 @@ impl Recurrence for Block {
         zero: [&[v::x, v::s]; 2],
         residual: [&[v::q]; 2],
         carried: [&[v::x, v::q, v::s]; 2],
+        unfinished: [&[]; 2],
         suspects: [
             &[("the direction s", v::s), ("A s", v::t), ("the residual", v::q)],
             &[

@@ -115,6 +115,7 @@ impl Recurrence for Cg {
         zero: [&[v::x]; 2],
         residual: [&[v::r]; 2],
         carried: [&[v::x, v::r, v::p]; 2],
+        unfinished: [&[]; 2],
         suspects: [
             &[("the direction p", v::p), ("A p", v::q), ("the residual", v::r)],
             &[

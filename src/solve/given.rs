@@ -8,6 +8,8 @@ use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, LinearOperator};
 use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A caller-defined square matrix of which only products with vectors are available, or a caller-defined approximation of an
@@ -16,18 +18,84 @@ pub trait Product: Send + Sync {
     /// Returns the number of rows, which is also that of columns.
     fn rows(&self) -> usize;
 
-    /// Sets y = A x. The previous contents of y must not be read.
-    fn multiply(&self, x: &[f64], y: &mut [f64]);
+    /// Sets y = A x. The previous contents of y must not be read. `Break` ends the solve as interrupted, with the x of the last
+    /// finished iteration: y is then not read, and the product is not called again in this solve.
+    fn multiply(&self, x: &[f64], y: &mut [f64]) -> ControlFlow<()>;
+}
+
+/// What the closure of a product returns: nothing, or whether the solve continues.
+pub trait Continues {
+    /// Returns `Break` if the solve ends.
+    fn flow(self) -> ControlFlow<()>;
+}
+
+impl Continues for () {
+    fn flow(self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+impl Continues for ControlFlow<()> {
+    fn flow(self) -> ControlFlow<()> {
+        self
+    }
 }
 
 /// A pair of a number of rows and a closure is a product.
-impl<F: Fn(&[f64], &mut [f64]) + Send + Sync> Product for (usize, F) {
+impl<R: Continues, F: Fn(&[f64], &mut [f64]) -> R + Send + Sync> Product for (usize, F) {
     fn rows(&self) -> usize {
         self.0
     }
 
-    fn multiply(&self, x: &[f64], y: &mut [f64]) {
-        self.1(x, y);
+    fn multiply(&self, x: &[f64], y: &mut [f64]) -> ControlFlow<()> {
+        self.1(x, y).flow()
+    }
+}
+
+/// Sets y = A x, and y to NaN if the product ends the solve.
+pub(super) fn multiply_or_nan(product: &dyn Product, x: &[f64], y: &mut [f64]) {
+    if product.multiply(x, y).is_break() {
+        y.fill(f64::NAN);
+    }
+}
+
+/// A product of the caller that is not called again in a solve that it has ended.
+pub(crate) struct Guarded {
+    product: Arc<dyn Product>,
+    /// Whether the product has ended the solve.
+    broken: Arc<AtomicBool>,
+}
+
+impl Guarded {
+    pub fn new(product: impl Product + 'static) -> Arc<Guarded> {
+        Arc::new(Guarded { product: Arc::new(product), broken: Arc::default() })
+    }
+
+    /// Returns the flag that is set once the product has ended the solve.
+    pub fn broken(&self) -> &Arc<AtomicBool> {
+        &self.broken
+    }
+
+    /// Begins another solve.
+    pub fn begin(&self) {
+        self.broken.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Product for Guarded {
+    fn rows(&self) -> usize {
+        self.product.rows()
+    }
+
+    fn multiply(&self, x: &[f64], y: &mut [f64]) -> ControlFlow<()> {
+        if self.broken.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        let flow = self.product.multiply(x, y);
+        if flow.is_break() {
+            self.broken.store(true, Ordering::Relaxed);
+        }
+        flow
     }
 }
 
@@ -102,7 +170,7 @@ impl<'a> MatrixRef<'a> {
             MatrixRef::Stored(matrix) => matrix.multiply_reference(x),
             MatrixRef::Applied(product) => {
                 let mut y = vec![0.0; product.rows()];
-                product.multiply(x, &mut y);
+                multiply_or_nan(product, x, &mut y);
                 y
             }
             MatrixRef::OfRank(rows) => {
@@ -136,7 +204,8 @@ struct Applied {
     scratch: Mutex<Vec<f64>>,
 }
 
-/// Makes the operator of a product.
+/// Makes the operator of a product. If the product breaks, the operator returns NaN. The solve then ends as interrupted if the product
+/// has also set the flag of a rule [`Interrupt`](crate::stop::StoppingRule::Interrupt).
 pub fn operator(product: Arc<dyn Product>) -> SharedOperator<Cpu, f64> {
     Arc::new(Applied { product, scratch: Mutex::default() })
 }
@@ -156,7 +225,7 @@ impl LinearOperator<Cpu, f64> for Applied {
     ) -> Result<()> {
         let (n, k) = (x.n(), x.k());
         if k == 1 && (alpha, beta) == (1.0, 0.0) {
-            self.product.multiply(x.data(), y.data_mut());
+            multiply_or_nan(&*self.product, x.data(), y.data_mut());
             return Ok(());
         }
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,7 +240,7 @@ impl LinearOperator<Cpu, f64> for Applied {
                     &*of_x
                 }
             };
-            self.product.multiply(x, product);
+            multiply_or_nan(&*self.product, x, product);
             for (y, product) in y.data_mut().iter_mut().skip(column).step_by(k).zip(&*product) {
                 let rest = if beta == 0.0 { 0.0 } else { beta * *y };
                 *y = if (alpha, beta) == (1.0, 0.0) { *product } else { alpha * product + rest };

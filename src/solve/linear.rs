@@ -37,7 +37,6 @@ mod saving;
 mod showing;
 mod steps;
 
-use super::agree;
 use super::answer::{Answer, Host, Memory};
 use super::checkpoint::Checkpoints;
 use super::recurrence::{CEILING, FIRST, Operators, RR, Recurrence, SECOND, TARGET};
@@ -108,6 +107,8 @@ struct Solve<'a, A, M, D, T> {
     sigma: f64,
     /// Saves checkpoints, if requested.
     saver: Option<Saver>,
+    /// Vectors that are restored after x has been shown.
+    kept: Vec<Vec<T>>,
     marker: PhantomData<(M, D, T)>,
 }
 
@@ -161,7 +162,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         let answer = Host::new(device, system, (n, k), memory)?;
         let (coefficients_of_a, sigma) = (operators.m.is_none(), 1.0);
         let mut solve: Solve<'_, _, M, D, T> =
-            Solve { answer, columns, coefficients_of_a, sigma, saver, marker: PhantomData };
+            Solve { answer, columns, coefficients_of_a, sigma, saver, kept: Vec::new(), marker: PhantomData };
         for column in 0..k {
             solve.start(&mut run, column, saved.is_some())?;
         }
@@ -239,6 +240,11 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         }
         column.begin(&run.rule, norm_b);
         let truth = match self.answer.start(index, &column.aim(0.0)) {
+            // The caller's product has ended the solve before the residual of its start is known.
+            Err(Error::StartScale { .. }) if self.answer.needs_norm() && run.rule.is_interrupted() => {
+                self.columns[index].end_unsolved(run, index, StopReason::Interrupted);
+                return Ok(());
+            }
             Err(Error::StartScale { row, norm, .. }) if self.columns.len() > 1 => {
                 self.answer.clear(index);
                 self.columns[index].end_unsolved(run, index, StopReason::NotSolved { row, norm });
@@ -394,9 +400,8 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
             }
         }
         let mut again = false;
-        let agree = |reason| agree::reason(operators.a.device(), reason);
         for column in 0..run.tracks.len() {
-            again |= self.judge_column(run, column, &agree);
+            again |= self.judge_column(run, column, operators.a.device());
         }
         drop(span);
         if again {

@@ -82,6 +82,7 @@ impl Recurrence for Minres {
             &[v::x, v::y, v::old, v::w2, v::w1],
             &[v::x, v::y, v::old, v::w2, v::w1, v::z, v::z_next, v::r],
         ],
+        unfinished: [&[v::x, v::w2, v::w1], &[]],
         suspects: [
             &[("A v", v::q), ("v", v::y), ("v", v::old)],
             &[("A v", v::q), ("M v", v::z), ("M v", v::z_next), ("v", v::y), ("v", v::old)],

@@ -36,7 +36,7 @@ use crate::scalar::Scalar;
 use crate::spectrum::Spectrum;
 use crate::stop::{StopReason, StoppingRule};
 use checkpoint::Checkpoints;
-pub use given::{MatrixRef, Product};
+pub use given::{Continues, MatrixRef, Product};
 use linear::{Linear, Solves, Task};
 use recurrence::{Facts, Operators, Recurrence};
 use std::ops::Deref;
@@ -125,7 +125,8 @@ pub struct Outcome {
     pub block_rank: Option<usize>,
     /// Norm of the recursive residual divided by that of the right-hand side.
     pub residual: f64,
-    /// Norm of b - A x divided by that of the right-hand side (see [`verdict`]).
+    /// Norm of b - A x divided by that of the right-hand side (see [`verdict`]). NaN if the caller's product has ended the solve
+    /// before it was computed.
     pub residual_true: f64,
     /// An upper bound on the true residual that includes the rounding of its computation. The solve compares this bound with the
     /// goal.

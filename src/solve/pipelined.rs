@@ -175,6 +175,7 @@ impl Recurrence for Pipelined {
         zero: [&[v::x, v::p, v::s, v::z], &[v::x, v::p, v::s, v::z, v::q]],
         residual: [&[v::r]; 2],
         carried: [&[v::x, v::r, v::w, v::p, v::s, v::z], &[v::x, v::r, v::w, v::p, v::s, v::z, v::u, v::q]],
+        unfinished: [&[]; 2],
         suspects: [
             &[("A p", v::n), ("A u", v::w), ("the residual", v::r)],
             &[

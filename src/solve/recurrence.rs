@@ -103,6 +103,9 @@ pub(super) struct Facts {
     /// The vectors that one step passes to the next, and that [`finish`](Recurrence::finish) reads. With the scalars they are all
     /// that a solve needs to resume.
     pub carried: Either<&'static [Name]>,
+    /// The vectors that [`finish`](Recurrence::finish) changes between two steps. Empty if d is complete there: `finish` then changes
+    /// vectors only after a step that has ended the run.
+    pub unfinished: Either<&'static [Name]>,
     /// The vectors that may contain NaN, in the order in which an iteration computes them, with their names in messages.
     pub suspects: Either<&'static [(&'static str, Name)]>,
     /// The vector d.

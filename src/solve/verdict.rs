@@ -29,7 +29,7 @@
 //! J. L. Rigal and J. Gaches, On the compatibility of a given solution with the data of a linear system,
 //! J. ACM 14, 1967 (the backward error).
 
-use super::given::Product;
+use super::given::{Product, multiply_or_nan};
 use super::norms::{Norm, joined_norm, larger, largest_in, largest_magnitude, norm};
 use crate::device::Device;
 use crate::error::Result;
@@ -192,7 +192,7 @@ pub(super) fn of_product(
 ) -> Measured {
     // If a product reads its output, the NaN shows it.
     r.fill(f64::NAN);
-    product.multiply(x, r);
+    multiply_or_nan(product, x, r);
     let mut error = Norm::default();
     for (r, b) in r.iter_mut().zip(b) {
         error.add(4.0 * U * (b.abs() + r.abs()));

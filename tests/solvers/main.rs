@@ -26,6 +26,7 @@ mod many;
 mod markov;
 mod minres;
 mod multiply;
+mod own_operators;
 mod pagerank;
 mod pipelined;
 mod preconditioner_faults;

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, GpuError, Result};
 use cudarc::driver::{CudaContext, DriverError, sys};
+use std::sync::OnceLock;
 
 /// The oldest driver that has all functions this program calls, by the CUDA version that it supports.
 const OLDEST_DRIVER: (i32, i32) = (12, 4);
@@ -25,8 +26,13 @@ pub(super) fn fault(call: &'static str) -> impl Fn(DriverError) -> Error {
 
 /// Fails if the driver is missing, unusable or too old.
 pub fn require_driver() -> Result<()> {
-    // SAFETY: the call only tries to open the library.
-    if !unsafe { sys::is_culib_present() } {
+    // The loader tries dozens of file names, which takes 1 ms, and a process finds the same each time.
+    static PRESENT: OnceLock<bool> = OnceLock::new();
+    let look = || {
+        // SAFETY: the call only tries to open the library.
+        unsafe { sys::is_culib_present() }
+    };
+    if !*PRESENT.get_or_init(look) {
         return Err(Error::Gpu(GpuError::LibraryMissing {
             library: DRIVER,
             tried: "libcuda.so, libcuda.so.1 through the system's loader".to_owned(),

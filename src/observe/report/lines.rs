@@ -17,9 +17,14 @@ impl Report {
         let (residual, tolerance) = (r.residual_true, short(r.rtol));
         lines.extend(columns(r));
         let largest = if r.columns.is_empty() { "" } else { "largest " };
+        // A caller's product that has ended the solve is not called to recompute the residual.
+        let (residual, how) = match residual.is_nan() && r.residual_recursive.is_finite() {
+            true => (r.residual_recursive, "of the recurrence; not recomputed"),
+            false => (residual, "recomputed"),
+        };
         lines.push((
             "residual",
-            format!("{largest}relative residual {residual:.3e} (recomputed; tolerance {tolerance})"),
+            format!("{largest}relative residual {residual:.3e} ({how}; tolerance {tolerance})"),
         ));
         if let Some(error) = r.error_max {
             lines.push(("error", format!("max error {error:.3e} (against the known solution)")));

@@ -115,9 +115,7 @@ impl Column {
     /// Ends a column that cannot be solved.
     pub fn end_unsolved(&mut self, run: &mut Run<'_, '_>, index: usize, reason: StopReason) {
         run.tracks[index].begin(at_start(Norms { b: 1.0, initial: 1.0 }, 1.0), None);
-        let all = f64::NAN;
-        self.truth = Truth { residual: all, at_most: all, backward_error: all };
-        self.recursive = all;
+        (self.truth, self.recursive) = (Truth::UNKNOWN, f64::NAN);
         self.end_before_iterating(run, index, reason);
     }
 

@@ -5,7 +5,8 @@ use crate::device::{Device, SlotState, Work};
 use crate::error::Result;
 use crate::observe::Phase;
 use crate::scalar::Scalar;
-use crate::solve::answer::Answer;
+use crate::solve::agree;
+use crate::solve::answer::{Aim, Answer, Truth};
 use crate::solve::recurrence::{Operators, Recurrence};
 use crate::solve::run::{Run, Stop};
 use crate::stop::{Progress, StopCode, StopReason};
@@ -44,6 +45,12 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
                 Stop::Code(StopCode::Diverged) => {
                     let growth = now.residual / now.norms.initial;
                     StopReason::Diverged { iteration: now.iteration, growth }
+                }
+                // NaN of an operator that has ended the solve is no evidence.
+                Stop::Code(StopCode::NotFinite)
+                    if agree::interrupted(operators.a.device(), run.rule.is_interrupted()) =>
+                {
+                    StopReason::Interrupted
                 }
                 Stop::Code(code) => M::reason(operators, work, code, state, index, now.run_began)?,
             };
@@ -101,25 +108,26 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         })
     }
 
-    /// Judges the result of a run for a column. Returns whether the column starts again. `agree` is
-    /// [`agree::reason`](crate::solve::agree::reason).
-    pub(super) fn judge_column(
-        &mut self,
-        run: &Run<'_, '_>,
-        index: usize,
-        agree: &dyn Fn(Option<StopReason>) -> Option<StopReason>,
-    ) -> bool {
+    /// Judges the result of a run for a column. Returns whether the column starts again.
+    pub(super) fn judge_column(&mut self, run: &Run<'_, '_>, index: usize, device: &D) -> bool {
         if self.columns[index].end.is_some() {
             return false;
         }
         let now = &run.tracks[index].now;
         let before = self.columns[index].truth.residual;
-        let (reason, better) = self.accept_result(index, now);
-        let reason = self.with_measurements(index, reason);
+        let interrupted = || agree::interrupted(device, run.rule.is_interrupted());
+        let (reason, better) = self.accept_result(index, now, &interrupted);
+        let reason = match self.with_measurements(index, reason) {
+            StopReason::LeastSquares { normal, .. } if normal.is_nan() && interrupted() => {
+                StopReason::Interrupted
+            }
+            reason => reason,
+        };
         let column = &mut self.columns[index];
         let gained = better && (column.restarts == 0 || column.truth.residual <= GAIN * before);
         let restart = (gained || column.idle) && column.may_restart(&reason);
-        let forbidden_by = if restart { agree(run.rule.check(&column.next_run(now))) } else { None };
+        let next = || agree::reason(device, run.rule.check(&column.next_run(now)));
+        let forbidden_by = if restart { next() } else { None };
         if restart && forbidden_by.is_none() {
             column.restarts += 1;
             return true;
@@ -129,8 +137,13 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
     }
 
     /// Measures the result of a run, and accepts it if it is better than the previous x. Returns the reason, corrected by the
-    /// measurement, and whether the result is better.
-    fn accept_result(&mut self, index: usize, now: &Progress) -> (StopReason, bool) {
+    /// measurement, and whether the result is better. `interrupted` returns whether the caller has ended the solve.
+    fn accept_result(
+        &mut self,
+        index: usize,
+        now: &Progress,
+        interrupted: &dyn Fn() -> bool,
+    ) -> (StopReason, bool) {
         let norm_a = self.norm_of_a(index);
         let column = &mut self.columns[index];
         if column.idle {
@@ -139,11 +152,15 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         let (aim, reason) = (column.aim(norm_a), column.reason);
         let truth = self.answer.propose(index, self.sigma, &aim);
         if !truth.is_finite() {
+            let found = self.answer.out_of_range();
+            if interrupted() && found.is_some_and(|(vector, _)| vector != "x") {
+                self.accept_unmeasured(index, now.residual, &aim);
+                return (StopReason::Interrupted, false);
+            }
             // If a vector of the method became non-finite earlier, it is the better evidence.
             if matches!(reason, StopReason::NotFinite { .. }) {
                 return (reason, false);
             }
-            let found = self.answer.out_of_range();
             let (vector, row) = found.map_or(("", None), |(vector, row)| (vector, Some(row)));
             return (StopReason::NotFinite { iteration: now.iteration, vector, row }, false);
         }
@@ -156,6 +173,16 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             column.truth = self.answer.accept(index, &aim);
         }
         (reason, better)
+    }
+
+    /// Accepts an x whose residual is not known, because the caller's product has ended the solve: in the first run, and later if the
+    /// recursive residual is below the residual of the previous x.
+    fn accept_unmeasured(&mut self, index: usize, residual: f64, aim: &Aim) {
+        let column = &mut self.columns[index];
+        if column.restarts == 0 || residual < column.truth.residual {
+            self.answer.accept(index, aim);
+            (column.truth, column.recursive) = (Truth::UNKNOWN, residual);
+        }
     }
 
     /// Returns the largest eigenvalue of A found, if measuring a residual requires it.
