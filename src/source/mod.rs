@@ -62,7 +62,7 @@ pub use rows::{RowFile, webgraph_part};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
-pub use table::ChosenColumns;
+pub use table::{ChosenColumns, Columns};
 pub(crate) use tokens::fields;
 pub use unsaid::UnsaidIndex;
 pub use vector::{read_vector, read_vectors, write_vector, write_vectors};

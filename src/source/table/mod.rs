@@ -24,7 +24,7 @@ use super::{Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::Coo;
 pub use chosen::ChosenColumns;
-use columns::Columns;
+pub use columns::Columns;
 use links::Links;
 use shape::{Shape, is_text};
 use std::ops::Range;

@@ -106,7 +106,9 @@ impl Pace {
             self.busy |= !self.alone && self.uneven();
             self.alone = !self.alone;
             let threads = if self.alone { "one thread" } else { "all threads" };
-            log::info!("triangular solves continue on {threads}: they take {best:.1?} there, and took {mean:.1?}");
+            log::info!(
+                "triangular solves continue on {threads}: they take {best:.1?} there, and took {mean:.1?}"
+            );
         }
         let growth = if self.uneven() { SLOWLY } else { GROWTH };
         self.interval = if better { FIRST } else { (self.interval.max(FIRST) * growth).min(MOST) };
