@@ -37,7 +37,7 @@ fn product(rows: usize, function: Given, raised: &Raised) -> impl solver::solve:
 }
 
 /// Rows below which a solve with a Python operator or preconditioner runs on one thread, unless the caller asks for a number of threads:
-/// the other threads fall asleep while Python works, and to wake them takes longer than their part of the work.
+/// the other threads fall asleep while Python works, and must be woken for each pass over the vectors.
 const ALONE: usize = 100_000;
 
 #[pymethods]
