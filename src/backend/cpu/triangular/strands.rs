@@ -150,6 +150,7 @@ impl<T: Scalar> Strands<T> {
 
     /// Sets all strands to their beginning.
     fn begin(&self) {
+        self.left.store(false, Ordering::Relaxed);
         for strand in &self.strands {
             strand.done.0.store(0, Ordering::Relaxed);
             *lock(&strand.place.0) = Next::default();
