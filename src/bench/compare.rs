@@ -165,12 +165,12 @@ fn why(row: &Row, own: &Record, other: &Record) -> String {
         .min_by_key(|found| found.map_or(0, |found| 1 + Difference::Threads as usize - found as usize));
     let stand_in = other.rows.iter().find(|new| new.matrix == row.matrix && new.measured != row.measured);
     let Some(nearest) = nearest else { return "the other record has no cases".to_owned() };
+    if let (None | Some(Difference::Matrix), Some(new)) = (nearest, stand_in) {
+        return format!("the other record has {} instead of {}", new.measured, row.measured);
+    }
     match nearest {
         Some(Difference::What) => format!("the other record has no {}", measured(row.what)),
-        Some(Difference::Matrix) => match stand_in {
-            Some(new) => format!("the other record has {} instead of {}", new.measured, row.measured),
-            None => format!("the other record does not have {}", row.measured),
-        },
+        Some(Difference::Matrix) => format!("the other record does not have {}", row.measured),
         Some(Difference::Precision) => {
             format!("the other record does not have {} in {}", row.measured, row.precision)
         }

@@ -48,7 +48,7 @@ Measured on M
 
 ## Times
 
-Values: ms for a product. In brackets: the study, on an abacus.
+Values: time per product (ms). In brackets: the study, on an abacus.
 
 | n | rows | sell |
 |---|--:|--:|
@@ -57,7 +57,7 @@ Values: ms for a product. In brackets: the study, on an abacus.
 
 ## Speed-up
 
-Values: times as fast as rows.
+Values: speed-up over rows.
 
 | n | sell |
 |---|--:|
@@ -176,7 +176,8 @@ fn a_matrix_that_is_here_now_is_measured_instead_of_its_stand_in() {
     // The stand-in and the real matrix are different cases.
     let done = run(&["bench", "--compare", &before, word(&record)]);
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert!(text.contains("2 cases in both") && text.contains("only in the first: 1 cases"), "{text}");
+    assert!(text.contains("2 cases in both") && text.contains("only in the first: 1 case\n"), "{text}");
+    assert!(text.contains("instead of poisson2d:20x20"), "{text}");
 }
 
 #[test]
