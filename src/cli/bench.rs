@@ -298,7 +298,8 @@ fn differences(found: &Comparison) -> String {
         0 => String::new(),
         count => format!("; {count} on other devices or in other sweeps, by the same method"),
     };
-    text.push_str(&format!("{} cases in both, {moved} moved beyond noise{others}\n", found.common));
+    let common = crate::observe::phrases::count(found.common as u64, "case");
+    text.push_str(&format!("{common} in both, {moved} moved beyond noise{others}\n"));
     let mut list = |title: &str, all: &[Moved]| {
         if !all.is_empty() {
             text.push_str(&format!("\n{title}\n"));

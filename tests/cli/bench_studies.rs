@@ -76,7 +76,7 @@ fn records_of_two_machines_are_compared_by_matrix_and_method() {
         row["measured"] = row["measured"].as_str().unwrap().replace("30", "40").into();
     });
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("1 cases in both") && text.contains("only in the first: 3 cases"), "{text}");
+    assert!(text.contains("1 case in both") && text.contains("only in the first: 3 cases"), "{text}");
     for (cases, why) in [
         (1, "the other record does not have the method rows"),
         (2, "has poisson2d:40x40 instead of poisson2d:30x30"),
