@@ -247,7 +247,7 @@ pub struct InfoArgs {
     #[command(flatten)]
     pub matrix: MatrixArg,
     /// Choose the columns of an edge table by name or position, as in solver pagerank
-    #[arg(long, value_name = "COLUMNS")]
+    #[arg(long, value_name = "COLUMNS", allow_hyphen_values = true)]
     pub columns: Option<ChosenColumns>,
     /// Draw the sparsity pattern, coloured by density: .svg, .png or .pdf
     #[arg(long, value_name = "FILE")]
@@ -390,7 +390,7 @@ pub struct ConvertArgs {
     #[arg(value_name = "OUT")]
     pub output: PathBuf,
     /// Choose the columns of an edge table by name or position, as in solver pagerank
-    #[arg(long, value_name = "COLUMNS")]
+    #[arg(long, value_name = "COLUMNS", allow_hyphen_values = true)]
     pub columns: Option<ChosenColumns>,
     /// Read only the stored triangle of a symmetric file
     #[arg(long)]

@@ -15,6 +15,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "rhs_count",
             "x0",
             "as_stored",
+            "first_index",
             "assume_symmetric",
             "columns",
             "labels",

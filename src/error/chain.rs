@@ -1,6 +1,6 @@
 //! Errors of graphs and Markov chains.
 
-use crate::text::{COUNTED, Index};
+use super::{COUNTED, Index};
 
 /// A graph has no ranks, or a chain has no unique stationary distribution.
 #[derive(Debug, thiserror::Error)]

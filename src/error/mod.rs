@@ -7,8 +7,8 @@ mod chain;
 mod fault;
 mod fetch;
 mod gpu;
+mod numbers;
 
-use crate::text::{COUNTED, Index, exact};
 use alternatives::for_not_square;
 pub use alternatives::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
 pub use chain::ChainError;
@@ -16,6 +16,9 @@ pub use fault::{CsrFault, FormatFault};
 pub use fetch::FetchError;
 pub use gpu::GpuError;
 pub(crate) use gpu::in_words;
+#[cfg(feature = "cli")]
+pub(crate) use numbers::count_from_one;
+pub(crate) use numbers::{COUNTED, Index, exact};
 use std::path::PathBuf;
 
 /// Formats suggested names as the end of a message.

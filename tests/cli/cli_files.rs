@@ -130,28 +130,6 @@ fn plot_rejects_a_file_that_is_not_a_history() {
     assert!(!picture.exists());
 }
 
-#[cfg(unix)]
-#[test]
-fn report_and_history_are_written_if_the_answer_cannot_be() {
-    let folder = tempfile::tempdir().unwrap();
-    let (x, history) = (folder.path().join("x.npy"), folder.path().join("h.json"));
-    // A limit on the file size simulates a full disk; the answer exceeds it.
-    let command = format!(
-        "ulimit -f 16; exec '{}' cg --device cpu --json --matrix poisson2d:200x200 --max-iters 3 \
-         --output '{}' --history '{}'",
-        crate::common::process::program().display(),
-        x.display(),
-        history.display()
-    );
-    let done = Command::new("sh").args(["-c", &command]).output().unwrap();
-    assert_eq!(done.status.code(), Some(2));
-    assert!(errors(&done).contains("x.npy"), "{}", errors(&done));
-    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(report["iterations"], 3);
-    assert!(History::load(&history).is_ok());
-    assert!(!x.exists());
-}
-
 /// Returns the message of a rejected solve, and checks that a dry run has the same message.
 fn refused_twice(args: &[&str]) -> String {
     let base = [&["cg", "--device", "cpu"], args].concat();

@@ -91,7 +91,7 @@ fn without_a_terminal_only_runs_longer_than_two_seconds_print_progress() {
         .find(|line| line.contains("  residual "))
         .unwrap_or_else(|| panic!("no line: {output}"));
     assert!(
-        line.contains("iteration ") && line.contains(" (tolerance 1e-14)") && line.contains("  ETA "),
+        line.contains("iteration ") && line.contains(" (tolerance 1e-14)") && line.contains("(--time-limit)"),
         "{line}"
     );
     assert_eq!(solve(&["poisson2d:9x9"]), "");

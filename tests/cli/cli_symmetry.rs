@@ -17,7 +17,7 @@ fn a_matrix_that_is_symmetric_to_rounding_is_solved_with_a_note() {
         assert_eq!(code, 0, "{report}");
         assert_eq!(
             report["note"],
-            "A is symmetric to rounding: 3 pairs differ, by at most 5e-16 of their size, first a(1,2)"
+            "A is symmetric to rounding: 3 pairs differ, by at most 5e-16 of their size, first a(1,2) (counted from 1)"
         );
     }
     let text = String::from_utf8(run(&["cg", "--device", "cpu", "--matrix", word(&path)]).stdout).unwrap();

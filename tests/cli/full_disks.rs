@@ -153,6 +153,7 @@ fn change_while_solving(folder: &TempDir, args: &[String], output: &Path, change
     let mut child = solver()
         .args(args)
         .args(["--device", "cpu", "--threads", "1", "--monitor", "1", "--output", word(output)])
+        .args(["--history", word(&folder.path().join("history.json"))])
         .env("SOLVER_CACHE", folder.path().join("cache"))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -179,6 +180,9 @@ fn assert_kept(folder: &TempDir, done: &Output, what: &str) {
     assert_eq!(read.len(), 3000, "{what}");
     assert!(read.iter().any(|x| *x != 0.0), "{what}");
     fs::remove_file(kept).unwrap();
+    let history = folder.path().join("history.json");
+    assert!(solver::observe::History::load(&history).is_ok(), "{what}: the history is written all the same");
+    fs::remove_file(history).unwrap();
 }
 
 #[test]
