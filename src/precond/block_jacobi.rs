@@ -65,9 +65,9 @@ impl entry::Family for Family {
         values
     }
 
-    /// Assumes compressed rows: the CPU needs two thirds of that; a backend of a GPU may need half, or a third more.
+    /// Returns a number between the blocks of a CPU, which have no indices, and compressed rows, which a GPU may need.
     fn bytes(values: Numbers, size: Size, width: u64) -> u64 {
-        size.rows * (about(values) * (4 + width) + 4)
+        size.rows * about(values) * (2 + width)
     }
 
     /// Counts the inverted blocks as compressed rows, with row offsets of 64 bits.

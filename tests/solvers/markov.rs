@@ -198,7 +198,8 @@ fn rows_that_are_no_distributions_are_refused_with_their_index_and_can_be_normal
     let error = Chain::new(matrix(2, &halves), false).unwrap_err();
     assert!(matches!(error, Error::Chain(ChainError::RowSum { row: 0, sum }) if sum == 0.5), "{error}");
     assert!(
-        error.to_string().contains("row 1 sums to 0.5") && error.to_string().contains("can be divided by it")
+        error.to_string().contains("row 0 sums to 0.5 (counted from 0)")
+            && error.to_string().contains("can be divided by it")
     );
     let divided = Chain::new(matrix(2, &halves), true).unwrap();
     let got = by(ChainMethod::Power, &divided, 0, 1e-13);

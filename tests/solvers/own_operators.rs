@@ -88,7 +88,8 @@ fn a_preconditioner_that_breaks_ends_the_solve_with_the_x_of_the_last_finished_i
             assert_eq!(answer.reason(), StopReason::Interrupted, "{method:?}, call {last}");
             assert_eq!(calls.load(Ordering::Relaxed), last, "it is not called again");
             let done = answer.outcome().iterations;
-            assert!(done.abs_diff(last) <= 1, "{method:?}, call {last}: {done}");
+            // The first call may belong to the start.
+            assert!((last.saturating_sub(2)..=last).contains(&done), "{method:?}, call {last}: {done}");
             let limited = solver().custom_precond((N, scale)).max_iters(done).solve(&b).unwrap();
             assert!(bits(answer.x()) == bits(limited.x()), "{method:?}, call {last}");
             // The matrix is stored, so the residual of x is known.

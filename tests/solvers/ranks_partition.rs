@@ -394,7 +394,7 @@ fn errors_name_rows_of_the_matrix_as_given() {
             settings(&distribute(ranks, &matrix, &purpose)?, &purpose).prepare().map(|_| ())
         });
         let messages: Vec<String> = found.into_iter().map(|found| found.unwrap_err().to_string()).collect();
-        assert!(messages.iter().any(|message| message.contains("row 18 ")), "{messages:?}");
+        assert!(messages.iter().any(|message| message.contains("row 17 ")), "{messages:?}");
     }
 }
 

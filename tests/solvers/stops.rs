@@ -470,12 +470,12 @@ fn every_reason_has_a_name_and_a_sentence_with_its_evidence() {
         (
             StopReason::NotFinite { iteration: 12, vector: "A p", row: Some(41) },
             "not_finite",
-            "iteration 12, first in row 42 of A p",
+            "iteration 12, first in row 41 of A p",
         ),
         (
             StopReason::NotFinite { iteration: 12, vector: "x", row: Some(41) },
             "not_finite",
-            "after 12 iterations x is NaN or infinite, first in row 42",
+            "after 12 iterations x is NaN or infinite, first in row 41",
         ),
         (
             StopReason::NotFinite { iteration: 12, vector: "", row: None },
