@@ -193,7 +193,7 @@ def records():
 def preprocess():
     """Prepares chapters for mdBook, and adds the tables of records as chapters below `Results`.
 
-    docs/src has symbolic links to plots/ and results/.
+    docs/src has symbolic links to plots/, results/ and python/notebooks/.
 
     In the project, `../../results/README.md` is right, on disk and on a forge. mdBook makes that file results/index.html."""
     _, book = json.load(sys.stdin)
