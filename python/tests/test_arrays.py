@@ -196,7 +196,8 @@ def test_functions_of_torch_that_multiply_can_be_compiled(system):
     assert torch.equal(several(A, X), want)
     torch.compile(lambda A, x: of_torch.spmv(A, 2 * x).sum(), backend="eager")(A, x).backward()
     assert torch.equal(x.grad, 2 * (A @ X[:, 0]))
-    with pytest.raises(Exception, match=r"torch\.ops\.solver\.product\(offsets"):
+    # An older torch refuses the sparse tensor before it comes to the product.
+    with pytest.raises(Exception, match=r"torch\.ops\.solver\.product\(offsets|does not support sparse Tensors"):
         torch.compile(lambda A, X: of_torch.spmm(A, X), backend="eager", fullgraph=True)(A, X)
     arrays = A.crow_indices(), A.col_indices(), A.values().detach()
     form = lambda o, c, v, X: torch.ops.solver.product(o, c, v, 900, False, 2 * X) + 1
