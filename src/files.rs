@@ -3,6 +3,7 @@
 mod check;
 mod output;
 mod replace;
+#[cfg(feature = "cli")]
 mod reserve;
 mod temporary;
 
@@ -15,6 +16,7 @@ pub(crate) use check::check_writable;
 use etcetera::BaseStrategy;
 pub(crate) use output::Output;
 pub(crate) use replace::{Content, follow, kept, replace};
+#[cfg(feature = "cli")]
 pub(crate) use reserve::{Reserved, reserve};
 
 /// Removes temporary files left by killed processes from the folder in which this file is written.

@@ -352,7 +352,7 @@ pub fn preview(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Option<(u64, u64)>
 
 /// Returns whether ranks can share the work of reading or making what `what` names, a graph or another matrix, so that none of them has
 /// the whole. The content of a text file may show later that one rank must read all of it.
-pub(crate) fn is_shared_by_ranks(what: &OsStr, graph: bool) -> Result<bool> {
+pub fn is_shared_by_ranks(what: &OsStr, graph: bool) -> Result<bool> {
     match name_of(what) {
         None => Ok(detect::is_shared(Path::new(what), graph)),
         Some(_) if graph => Ok(equal_rows(what)?.is_some() || draws(what)?.is_some()),
