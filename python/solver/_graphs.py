@@ -28,6 +28,8 @@ class Vertices:
     def row(self, label):
         """Returns the row of a label, or None."""
         if isinstance(self.labels, range):
+            if isinstance(label, float) and label.is_integer():  # as the key of a dictionary
+                label = int(label)
             try:
                 number = operator.index(label)
             except TypeError:

@@ -61,7 +61,9 @@ pub fn answered<A, C: PyClass + Into<PyClassInitializer<C>>>(
         (Ok(found), None) => answer(found),
         (Ok(found), Some(error)) => {
             // An exception of a class without attributes stays as it is.
-            let _ = error.value(py).setattr("answer", Bound::new(py, answer(found)?)?);
+            if let Ok(answer) = answer(found).and_then(|answer| Bound::new(py, answer)) {
+                let _ = error.value(py).setattr("answer", answer);
+            }
             Err(error)
         }
         // What Python code has raised is the cause of an error of the library.

@@ -36,7 +36,7 @@ fn product(rows: usize, function: Given, raised: &Raised) -> impl solver::solve:
     (rows, move |x: &[f64], y: &mut [f64]| function.call(x, y))
 }
 
-/// Rows below which a solve with a Python operator or preconditioner runs on one thread, unless the caller asks for a number of threads:
+/// Rows, or entries of a stored matrix, below which a solve with a Python operator or preconditioner runs on one thread, unless the caller asks for a number of threads:
 /// the other threads fall asleep while Python works, and must be woken for each pass over the vectors.
 const ALONE: usize = 100_000;
 
@@ -64,7 +64,8 @@ impl Prepared {
         mut running: Running,
     ) -> PyResult<Prepared> {
         let raised_here = Raised::default();
-        if rows < ALONE && (apply.is_some() || custom_precond.is_some()) {
+        let work = matrix.map_or(rows, |Matrix(matrix)| matrix.nnz());
+        if work < ALONE && (apply.is_some() || custom_precond.is_some()) {
             running.threads.get_or_insert(1);
         }
         let settings = match (matrix, apply) {

@@ -16,8 +16,8 @@ use crate::engine::{Ahead, Markov, Matrix, Partition, RankChain, Weights};
 use crate::error::Result;
 use crate::observe::{Batch, Observer};
 use crate::precond::Preconditioner;
-use crate::source::Options;
 use crate::source::catalog::Entry;
+use crate::source::{Options, Shared};
 use args::MarkovArgs;
 use std::time::Instant;
 
@@ -100,7 +100,7 @@ fn describe(args: &MarkovArgs, running: &Running, fetch: Option<&'static Entry>)
     plan.running(&args.run, running, args.max_iters);
     plan.kept(&args.matrix, running);
     plan.outputs(&args.run, args.output.as_deref());
-    plan.add("memory", memory::at_least(&args.matrix, args.columns.is_some(), 1, "the chain")?);
+    plan.add("memory", memory::at_least(&args.matrix, args.columns.is_some(), Shared::Chain)?);
     Ok(plan)
 }
 

@@ -7,14 +7,16 @@ use crate::device::Ranks;
 use crate::engine::{DeviceName, MemoryPlan, compressed_rows};
 use crate::error::Result;
 use crate::solve::Method;
-use crate::source;
+use crate::source::{self, Shared};
 use std::ffi::OsStr;
 
 pub(super) const UNKNOWN: &str = "known after the matrix is read";
 
-/// Describes a lower bound: the given number of copies of the matrix, without values, which graphs may lack. `columns` is whether
+/// Describes a lower bound: the copies of a graph or chain, without values, which graphs may lack. `columns` is whether
 /// the user has chosen the columns of a table.
-pub(super) fn at_least(what: &OsStr, columns: bool, copies: u64, named: &str) -> Result<String> {
+pub(super) fn at_least(what: &OsStr, columns: bool, kind: Shared) -> Result<String> {
+    let (copies, named) =
+        if kind == Shared::Graph { (2, "the graph and its transpose") } else { (1, "the chain") };
     let ranks = launch::ranks().map(Ranks::size);
     let size = size_of_rank(what, columns, ranks.unwrap_or(1) as u64)?;
     let Some((rows, entries)) = size else { return Ok(UNKNOWN.to_owned()) };
@@ -22,7 +24,7 @@ pub(super) fn at_least(what: &OsStr, columns: bool, copies: u64, named: &str) ->
     Ok(match ranks {
         None => format!("at least {least} ({named}, without values)"),
         Some(ranks) => {
-            let first = first_rank(what, source::is_shared_by_ranks(what, true)?)?;
+            let first = first_rank(what, source::is_shared_by_ranks(what, kind)?)?;
             format!("each of {ranks} ranks at least {least} (its part of {named}, without values){first}")
         }
     })
@@ -106,7 +108,7 @@ pub(super) fn describe(
     Ok(match ranks {
         None => memory,
         Some(ranks) => {
-            let shared = !whole && source::is_shared_by_ranks(matrix_name, false)?;
+            let shared = !whole && source::is_shared_by_ranks(matrix_name, Shared::System)?;
             format!("each of {ranks} ranks {memory}, without its halo{}", first_rank(matrix_name, shared)?)
         }
     })

@@ -350,14 +350,31 @@ pub fn preview(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Option<(u64, u64)>
     }
 }
 
-/// Returns whether ranks can share the work of reading or making what `what` names, a graph or another matrix, so that none of them has
-/// the whole. The content of a text file may show later that one rank must read all of it.
-pub fn is_shared_by_ranks(what: &OsStr, graph: bool) -> Result<bool> {
-    match name_of(what) {
-        None => Ok(detect::is_shared(Path::new(what), graph)),
-        Some(_) if graph => Ok(equal_rows(what)?.is_some() || draws(what)?.is_some()),
-        Some(_) => Ok(mesh(what)?.is_some()),
+/// What ranks read or make together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shared {
+    /// The matrix of a linear system.
+    System,
+    /// A graph to rank.
+    Graph,
+    /// A Markov chain.
+    Chain,
+}
+
+/// Returns whether ranks can share the work of reading or making what `what` names, so that none of them has the whole. The content of
+/// a text file may show later that one rank must read all of it.
+pub fn is_shared_by_ranks(what: &OsStr, kind: Shared) -> Result<bool> {
+    let Some(name) = name_of(what) else {
+        return Ok(detect::is_shared(Path::new(what), kind != Shared::System));
+    };
+    if catalog::find(name).is_some() {
+        return Ok(false);
     }
+    Ok(match kind {
+        Shared::System => generate::mesh(name)?.is_some(),
+        Shared::Graph => generate::is_drawn(name)?,
+        Shared::Chain => generate::is_drawn(name)? || generate::equal_rows(name)?.is_some(),
+    })
 }
 
 /// Returns rows and entries as [`preview`] does, or else an estimate for a generator; `None` for a file whose head does not show them.

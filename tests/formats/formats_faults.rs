@@ -12,7 +12,10 @@ use std::sync::Arc;
 /// Returns the fault, and checks that the message names the format.
 fn fault<M: Debug>(format: &str, result: Result<M, Error>) -> FormatFault {
     let error = result.unwrap_err();
-    assert!(error.to_string().starts_with(&format!("invalid {format} matrix: ")), "{error}");
+    assert!(
+        error.to_string().starts_with(&format!("invalid {format} matrix (indices count from 0): ")),
+        "{error}"
+    );
     match error {
         Error::InvalidFormat { fault, .. } => fault,
         other => panic!("{other:?}"),

@@ -10,6 +10,7 @@ use crate::engine::pagerank::{RankMethod, Repeated, SelfLoops, Settings, check_o
 use crate::engine::{Partition, Weights};
 use crate::error::Result;
 use crate::precond::Preconditioner;
+use crate::source::Shared;
 use crate::source::catalog::Entry;
 use crate::source::fields::{Field, Fields, Separator};
 use std::ffi::OsStr;
@@ -94,10 +95,7 @@ impl Plan {
         plan.running(&args.run, &self.running, args.max_iters);
         plan.kept(&args.graph, &self.running);
         plan.outputs(&args.run, args.output.as_deref());
-        plan.add(
-            "memory",
-            memory::at_least(&args.graph, args.columns.is_some(), 2, "the graph and its transpose")?,
-        );
+        plan.add("memory", memory::at_least(&args.graph, args.columns.is_some(), Shared::Graph)?);
         Ok(plan)
     }
 }

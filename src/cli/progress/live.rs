@@ -12,20 +12,21 @@ use std::time::{Duration, Instant};
 pub struct Limits {
     /// Maximum number of iterations.
     pub iterations: usize,
-    /// Maximum time.
-    pub time: Option<Duration>,
+    /// The moment at which the time limit ends the solve.
+    pub until: Option<Instant>,
 }
 
 impl Limits {
-    /// Makes the limits of iterations that begin now, in a solve whose setup began at this moment.
+    /// Makes the limits of a solve whose setup began at this moment.
     pub fn new(iterations: usize, time_limit: Option<Duration>, began: Instant) -> Limits {
-        Limits { iterations, time: time_limit.map(|limit| limit.saturating_sub(began.elapsed())) }
+        Limits { iterations, until: time_limit.and_then(|limit| began.checked_add(limit)) }
     }
 
     /// Returns the seconds until the first limit is reached, and the option that sets this limit.
-    fn left(self, iteration: usize, seconds: f64, per_iteration: f64) -> (f64, &'static str) {
+    fn left(self, iteration: usize, per_iteration: f64) -> (f64, &'static str) {
         let iterations = self.iterations.saturating_sub(iteration) as f64 * per_iteration;
-        let time = self.time.map_or(f64::INFINITY, |limit| limit.as_secs_f64() - seconds).max(0.0);
+        let left = |until: Instant| until.saturating_duration_since(Instant::now()).as_secs_f64();
+        let time = self.until.map_or(f64::INFINITY, left);
         if time < iterations { (time, "--time-limit") } else { (iterations, "--max-iters") }
     }
 }
@@ -99,7 +100,7 @@ impl Live {
             (2, format!("  residual {residual:.2e}")),
             (4, batch.tolerance.map_or(String::new(), |t| format!(" (tolerance {t:.0e})"))),
             (5, format!("  {rate:.digits$} iterations/s")),
-            (3, format!("  {}", eta(range, self.limits.left(iteration, seconds, per_iteration)))),
+            (3, format!("  {}", eta(range, self.limits.left(iteration, per_iteration)))),
         ];
         fitted(parts, room)
     }
@@ -177,10 +178,13 @@ mod tests {
 
     #[test]
     fn the_time_left_is_limited_by_the_first_limit() {
-        let limits = Limits { iterations: 1000, time: Some(Duration::from_secs(30)) };
-        assert_eq!(limits.left(900, 9.0, 0.01), (1.0, "--max-iters"));
-        assert_eq!(limits.left(100, 29.0, 0.29), (1.0, "--time-limit"));
-        assert_eq!(limits.left(1200, 40.0, 0.01), (0.0, "--max-iters"));
+        let limits = Limits::new(1000, Some(Duration::from_secs(3000)), Instant::now());
+        assert_eq!(limits.left(900, 0.01), (1.0, "--max-iters"));
+        assert_eq!(limits.left(1200, 0.01), (0.0, "--max-iters"));
+        let (left, by) = limits.left(100, 10.0);
+        assert!(by == "--time-limit" && (2900.0..=3000.0).contains(&left), "{left}");
+        let past = Limits::new(1000, Some(Duration::ZERO), Instant::now());
+        assert_eq!(past.left(100, 10.0), (0.0, "--time-limit"));
         let limit = (1.0, "--max-iters");
         assert_eq!(eta(Some([0.2, 0.5]), limit), "ETA 0.2 to 0.5 s");
         assert_eq!(eta(Some([0.2, 50.0]), limit), "ETA 0.2 to 1.0 s, limited by --max-iters");

@@ -87,8 +87,14 @@ impl RanksEach {
         match writer {
             Writer::Array => self.write_array(path, first),
             Writer::ByRank(write, _) => {
-                let all = self.columns.iter().map(Ranks::of_all).collect::<Result<Option<Vec<_>>>>()?;
+                // Every rank takes part in collecting every column.
+                let all = self.columns.iter().map(Ranks::of_all).collect::<Result<Vec<_>>>()?;
+                let all: Option<Vec<_>> = all.into_iter().collect();
                 first.agreed(all.map_or(Ok(()), |all| {
+                    files::check_finite(
+                        path,
+                        all.iter().all(|ranks| ranks.iter().all(|rank| rank.is_finite())),
+                    )?;
                     let seeds = self.seeds.iter().map(|seed| Some(seed.as_str()));
                     let columns = seeds.zip(&all).map(|(seed, ranks)| files::Column { seed, ranks });
                     write(path, &columns.collect::<Vec<_>>(), first.names())

@@ -113,7 +113,13 @@ fn write_json(path: &Path, columns: &[Column<'_>], vertices: &Names) -> Result<(
             for vertex in by_rank(ranks) {
                 write!(out, "{before}\n{{")?;
                 before = ",";
-                seed.iter().try_for_each(|seed| write!(out, "\"seed\":{seed},"))?;
+                if let Some(seed) = &seed {
+                    let vertex = match vertices.label(vertex) {
+                        Some(label) => serde_json::to_string(label)?,
+                        None => vertices.id(vertex).map_or_else(|| vertex.to_string(), |id| id.to_string()),
+                    };
+                    write!(out, "\"seed\":{seed},\"vertex\":{vertex},")?;
+                }
                 if let Some(id) = vertices.id(vertex) {
                     write!(out, "\"id\":{id},")?;
                 }

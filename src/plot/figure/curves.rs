@@ -5,11 +5,9 @@ use super::grid::{Area, LABEL};
 use super::key::Key;
 use super::labels::spread;
 use super::scale::Scale;
-use crate::plot::letters::text_width;
 use crate::plot::scene::{Anchor, Point, Scene};
 
-/// The most room for names at the ends, as a share of the width.
-const WIDEST_NAME: f64 = 0.3;
+/// Height of a name at the end of a curve.
 const NAME_LINE: f64 = 13.0;
 
 /// Returns all x coordinates, or all y coordinates.
@@ -25,17 +23,6 @@ pub(super) fn scale(values: &[f64], logarithmic: bool, vertical: bool) -> Scale 
         true => Scale { low: 0.0, ..scale }.extended(0.0, 0.06),
         false => scale.extended(0.05, 0.06),
     }
-}
-
-/// Returns the room for the names at the ends of the curves.
-pub(super) fn room_of_names(curves: &Curves) -> f64 {
-    let widths = curves.series.iter().map(|series| text_width(&series.name, LABEL));
-    widths.fold(0.0, f64::max) + 16.0
-}
-
-/// Checks whether a panel of this width has room for the names at the ends of the curves.
-pub(super) fn names_fit(curves: &Curves, width: f64) -> bool {
-    room_of_names(curves) <= WIDEST_NAME * width
 }
 
 /// Draws the curves, references first.

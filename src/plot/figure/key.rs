@@ -1,6 +1,6 @@
 //! The legend that all panels of a figure share: a sample of each series, limit and reference.
 
-use super::curves;
+use super::ends;
 use super::{Bars, Content, CurveSeries, Figure};
 use crate::plot::captions::fit_names;
 use crate::plot::letters::text_width;
@@ -153,7 +153,7 @@ impl Key {
         key.at_points = points > MOST_NAMED && width >= ROOMY;
         key.at_ends = match &figure.panels[..] {
             [panel] if key.entries.len() > MOST_NAMED => match &panel.content {
-                Content::Curves(curves) => curves::names_fit(curves, width),
+                Content::Curves(curves) => ends::names_fit(curves, width),
                 _ => false,
             },
             _ => false,

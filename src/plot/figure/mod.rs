@@ -4,6 +4,7 @@
 mod bars;
 mod check;
 mod curves;
+mod ends;
 mod grid;
 mod heat;
 mod key;

@@ -5,7 +5,7 @@ use super::grid::{AXIS, AXIS_TITLE, Area, below_axis, horizontal, label_room, ve
 use super::heat::Colours;
 use super::key::Key;
 use super::scale::Scale;
-use super::{Content, Figure, Panel, bars, curves, heat, roofline};
+use super::{Content, Figure, Panel, bars, curves, ends, heat, roofline};
 use crate::plot::captions::{fit, wrap};
 use crate::plot::scene::{Anchor, GREY, INK, Lettering, Scene};
 use crate::plot::style::Style;
@@ -123,7 +123,7 @@ impl Layout {
         });
         let left = left.fold(0.0, f64::max);
         let right = figure.panels.iter().map(|panel| match &panel.content {
-            Content::Curves(content) if key.at_ends => curves::room_of_names(content),
+            Content::Curves(content) if key.at_ends => ends::room_of_names(content),
             _ => END_LABEL,
         });
         let right = right.fold(0.0, f64::max);

@@ -298,6 +298,11 @@ pub fn equal_rows(what: &str) -> Result<Option<EqualRows>> {
     unchecked_plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.equal))
 }
 
+/// Returns whether `what` names a generator whose matrix consists of draws.
+pub fn is_drawn(what: &str) -> Result<bool> {
+    unchecked_plan(what).map_or(Ok(false), |recipe| recipe.map(|recipe| recipe.draws.is_some()))
+}
+
 /// Returns the draws of a generator whose matrix consists of draws; `None` if `what` names no such generator.
 pub fn draws(what: &str) -> Result<Option<Draws>> {
     let Some(recipe) = unchecked_plan(what) else { return Ok(None) };
