@@ -175,8 +175,11 @@ fn cause(messages: &[Option<String>]) -> String {
     }
 }
 
-/// Refuses commands that run in one process only.
+/// Refuses commands that run in one process only, and without MPI all commands but the description of the machine and the program.
 pub(super) fn check(command: &Command) -> Result<()> {
+    if !matches!(command, Command::Doctor(_)) {
+        started::check()?;
+    }
     let over_ranks =
         matches!(command, Command::Cg(_) | Command::Minres(_) | Command::Pagerank(_) | Command::Markov(_));
     let predicts = matches!(command, Command::Info(args) if args.ranks.is_some());

@@ -122,7 +122,9 @@ fn run_command(arguments: Vec<OsString>) -> u8 {
         log::set_max_level(log::LevelFilter::Off);
     }
     if let Err(error) = launch::check(&cli.command) {
-        return could_not_run(&error);
+        // Processes that are no ranks have the same error.
+        let prints = launch::ranks().is_some() || launch::is_first_process();
+        return if prints { could_not_run(&error) } else { COULD_NOT_RUN };
     }
     let outcome = match cli.command {
         Command::Cg(args) => cg::run(args, false),

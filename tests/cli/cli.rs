@@ -193,4 +193,5 @@ fn a_program_without_mpi_refuses_to_solve_one_system_in_each_of_several_processe
         assert!(first.stdout.is_empty() && second.stdout.is_empty() && second.stderr.is_empty());
     }
     assert!(with("1", "0", &[]).status.success(), "one process needs no MPI");
+    assert!(with("2", "0", &["--help"]).status.success(), "help solves nothing");
 }

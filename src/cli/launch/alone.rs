@@ -6,11 +6,15 @@ use crate::error::{Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Fails if a launcher has started several processes: each of them would do all of the work.
 pub(super) fn start() -> Result<Option<Ranks>> {
+    Ok(None)
+}
+
+/// Fails if a launcher has started several processes: each of them would do all of the work.
+pub(super) fn check() -> Result<()> {
     let processes = launcher::processes();
     if processes < 2 {
-        return Ok(None);
+        return Ok(());
     }
     let message = format!(
         "a launcher has started {processes} processes, and each of them would run the whole command, because this program was built \
