@@ -6,6 +6,7 @@ use crate::backend::{Choice, Pick};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::{Precision, Scalar};
+use crate::text::{COUNTED, Index};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -131,7 +132,8 @@ impl Measure<'_> {
         let checked = check(self.matrix, x, &y, 1);
         if !checked.is_right() {
             let [found, expected] = checked.values;
-            return Err(format!("wrong: row {} of y is {found:e} instead of {expected:e}", checked.row + 1));
+            let row = Index(checked.row);
+            return Err(format!("wrong: row {row} of y ({COUNTED}) is {found:e} instead of {expected:e}"));
         }
         let mut held = Held { index: 0, timer, samples: Vec::new() };
         for _ in 0..FIRST {
