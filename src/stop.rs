@@ -360,8 +360,6 @@ pub enum StoppingRule {
     AbsoluteResidual(f64),
     /// This number of iterations is done.
     MaxIterations(usize),
-    /// The iterations have taken this time, those before a checkpoint included.
-    TimeLimit(Duration),
     /// The moment has passed; see [`StoppingRule::within`].
     Deadline {
         /// The moment.
@@ -376,6 +374,8 @@ pub enum StoppingRule {
     Divergence(f64),
     /// The flag is set.
     Interrupt(Arc<AtomicBool>),
+    /// The flag is set: a product of the caller has ended the solve, and its result is NaN.
+    ProductEnded(Arc<AtomicBool>),
     /// The first of these rules that holds.
     Any(Vec<StoppingRule>),
     /// All of these rules hold at once; the reason is the last one's.
@@ -449,9 +449,6 @@ impl StoppingRule {
             StoppingRule::MaxIterations(limit) => {
                 (now.iteration >= *limit).then_some(StopReason::IterationLimit { limit: *limit })
             }
-            StoppingRule::TimeLimit(limit) => {
-                (now.elapsed >= *limit).then_some(StopReason::TimeLimit { seconds: limit.as_secs_f64() })
-            }
             StoppingRule::Deadline { at, limit } => {
                 (Instant::now() >= *at).then_some(StopReason::TimeLimit { seconds: limit.as_secs_f64() })
             }
@@ -465,7 +462,9 @@ impl StoppingRule {
                 let growth = now.residual / now.norms.initial;
                 (growth >= *factor).then_some(StopReason::Diverged { iteration: now.iteration, growth })
             }
-            StoppingRule::Interrupt(_) => self.is_interrupted().then_some(StopReason::Interrupted),
+            StoppingRule::Interrupt(flag) | StoppingRule::ProductEnded(flag) => {
+                flag.load(Ordering::Relaxed).then_some(StopReason::Interrupted)
+            }
             StoppingRule::Any(rules) => rules.iter().find_map(|r| r.check(now)),
             StoppingRule::All(rules) => rules.iter().map(|r| r.check(now)).collect::<Option<Vec<_>>>()?.pop(),
         }
@@ -496,11 +495,11 @@ impl StoppingRule {
         }
     }
 
-    /// Returns whether a flag is set that alone suffices to stop.
-    pub fn is_interrupted(&self) -> bool {
+    /// Returns whether a product of the caller has ended the solve, so that NaN is its result and no evidence.
+    pub fn product_has_ended(&self) -> bool {
         match self {
-            StoppingRule::Interrupt(flag) => flag.load(Ordering::Relaxed),
-            StoppingRule::Any(rules) => rules.iter().any(StoppingRule::is_interrupted),
+            StoppingRule::ProductEnded(flag) => flag.load(Ordering::Relaxed),
+            StoppingRule::Any(rules) => rules.iter().any(StoppingRule::product_has_ended),
             _ => false,
         }
     }

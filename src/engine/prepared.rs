@@ -193,9 +193,10 @@ impl Prepared {
     fn rule(&self, stopping: &Stopping) -> Result<StoppingRule> {
         let rule =
             stopping.rule(self.matrix.total_rows(), self.facts.precision, self.facts.method.stride())?;
-        let flags = self.own_products().map(|product| product.broken()).chain([&self.ended]);
-        let interrupts = flags.map(|flag| StoppingRule::Interrupt(Arc::clone(flag)));
-        Ok(StoppingRule::any([rule].into_iter().chain(interrupts)))
+        let products = self.own_products();
+        let ended = products.map(|product| StoppingRule::ProductEnded(Arc::clone(product.broken())));
+        let interrupt = StoppingRule::Interrupt(Arc::clone(&self.ended));
+        Ok(StoppingRule::any([rule].into_iter().chain(ended).chain([interrupt])))
     }
 
     /// Returns the products and preconditioners of the caller.

@@ -241,7 +241,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         column.begin(&run.rule, norm_b);
         let truth = match self.answer.start(index, &column.aim(0.0)) {
             // The caller's product has ended the solve before the residual of its start is known.
-            Err(Error::StartScale { .. }) if self.answer.needs_norm() && run.rule.is_interrupted() => {
+            Err(Error::StartScale { .. }) if self.answer.needs_norm() && run.rule.product_has_ended() => {
                 self.columns[index].end_unsolved(run, index, StopReason::Interrupted);
                 return Ok(());
             }

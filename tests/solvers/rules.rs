@@ -1,7 +1,7 @@
 //! Unit tests of stopping rules: what they report at a moment of a solve.
 
 use solver::stop::{Norms, Progress, StopReason, StoppingRule, stagnation_window};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Returns the progress after this many iterations of the first run.
 fn after(iteration: usize) -> Progress {
@@ -12,7 +12,7 @@ fn after(iteration: usize) -> Progress {
 
 #[test]
 fn rules_return_how_many_iterations_may_run_until_the_next_check() {
-    use StoppingRule::{MaxIterations, RelativeResidual, Stagnation, TimeLimit};
+    use StoppingRule::{MaxIterations, RelativeResidual, Stagnation};
     let left = |rule: &StoppingRule, done| rule.iterations_left(&after(done));
     let all = StoppingRule::all([MaxIterations(5), RelativeResidual(0.1)]);
     assert_eq!(left(&MaxIterations(10), 4), 6);
@@ -20,7 +20,8 @@ fn rules_return_how_many_iterations_may_run_until_the_next_check() {
     let any = StoppingRule::any([MaxIterations(10), MaxIterations(7), RelativeResidual(0.1)]);
     assert_eq!((left(&any, 4), any.most_iterations()), (3, Some(7)));
     assert_eq!(left(&StoppingRule::any([MaxIterations(10), all.clone()]), 4), 1);
-    assert_eq!(left(&TimeLimit(Duration::from_secs(1)), 4), usize::MAX);
+    let deadline = StoppingRule::within(Duration::from_secs(1), Instant::now()).unwrap();
+    assert_eq!(left(&deadline, 4), usize::MAX);
     // A stagnation window starts at the beginning of the run.
     assert_eq!((left(&Stagnation(10), 0), left(&Stagnation(10), 14), left(&Stagnation(10), 20)), (10, 6, 10));
     assert_eq!(Stagnation(10).iterations_left(&Progress { run_began: 13, ..after(14) }), 9);

@@ -48,7 +48,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
                 }
                 // NaN of an operator that has ended the solve is no evidence.
                 Stop::Code(StopCode::NotFinite)
-                    if agree::interrupted(operators.a.device(), run.rule.is_interrupted()) =>
+                    if agree::interrupted(operators.a.device(), run.rule.product_has_ended()) =>
                 {
                     StopReason::Interrupted
                 }
@@ -115,12 +115,10 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         }
         let now = &run.tracks[index].now;
         let before = self.columns[index].truth.residual;
-        let interrupted = || agree::interrupted(device, run.rule.is_interrupted());
-        let (reason, better) = self.accept_result(index, now, &interrupted);
+        let ended = || agree::interrupted(device, run.rule.product_has_ended());
+        let (reason, better) = self.accept_result(index, now, &ended);
         let reason = match self.with_measurements(index, reason) {
-            StopReason::LeastSquares { normal, .. } if normal.is_nan() && interrupted() => {
-                StopReason::Interrupted
-            }
+            StopReason::LeastSquares { normal, .. } if normal.is_nan() && ended() => StopReason::Interrupted,
             reason => reason,
         };
         let column = &mut self.columns[index];
@@ -137,12 +135,13 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
     }
 
     /// Measures the result of a run, and accepts it if it is better than the previous x. Returns the reason, corrected by the
-    /// measurement, and whether the result is better. `interrupted` returns whether the caller has ended the solve.
+    /// measurement, and whether the result is better. `ended` returns whether a product of the caller has ended
+    /// the solve.
     fn accept_result(
         &mut self,
         index: usize,
         now: &Progress,
-        interrupted: &dyn Fn() -> bool,
+        ended: &dyn Fn() -> bool,
     ) -> (StopReason, bool) {
         let norm_a = self.norm_of_a(index);
         let column = &mut self.columns[index];
@@ -153,7 +152,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         let truth = self.answer.propose(index, self.sigma, &aim);
         if !truth.is_finite() {
             let found = self.answer.out_of_range();
-            if interrupted() && found.is_some_and(|(vector, _)| vector != "x") {
+            if ended() && found.is_some_and(|(vector, _)| vector != "x") {
                 self.accept_unmeasured(index, now.residual, &aim);
                 return (StopReason::Interrupted, false);
             }
