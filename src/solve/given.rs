@@ -2,11 +2,11 @@
 
 use crate::backend::SharedOperator;
 use crate::backend::distributed::RankRows;
-use crate::device::Cpu;
-use crate::device::cpu::CpuVector;
+use crate::device::cpu::{CpuSlots, CpuVector};
+use crate::device::{Cpu, Op};
 use crate::error::Result;
 use crate::format::Csr;
-use crate::operator::{Cost, LinearOperator};
+use crate::operator::{Cost, DotInto, LinearOperator, dot_after_product};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -205,7 +205,7 @@ struct Applied {
 }
 
 /// Makes the operator of a product. If the product breaks, the operator returns NaN. The solve then ends as interrupted if the product
-/// has also set the flag of a rule [`Interrupt`](crate::stop::StoppingRule::Interrupt).
+/// has also set the flag of a rule [`ProductEnded`](crate::stop::StoppingRule::ProductEnded).
 pub fn operator(product: Arc<dyn Product>) -> SharedOperator<Cpu, f64> {
     Arc::new(Applied { product, scratch: Mutex::default() })
 }
@@ -247,6 +247,22 @@ impl LinearOperator<Cpu, f64> for Applied {
             }
         }
         Ok(())
+    }
+
+    /// A function of the caller is not called for nothing, if all columns are done.
+    fn apply_dot(
+        &self,
+        device: &Cpu,
+        x: &CpuVector<f64>,
+        y: &mut CpuVector<f64>,
+        slots: &mut CpuSlots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        if slots.all_done() {
+            return Ok(());
+        }
+        dot_after_product(self, device, (x, y), slots, dot, then)
     }
 
     /// Counts the vectors alone: what else a product reads is not known.

@@ -7,7 +7,7 @@ use solver::solve::{Method, Product};
 use solver::stop::StopReason;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Rows of the systems.
 const N: usize = 60;
@@ -124,6 +124,26 @@ fn a_solve_after_a_broken_one_begins_anew() {
 }
 
 #[test]
+fn nan_of_a_product_is_reported_also_if_the_caller_interrupts_at_the_same_time() {
+    let b = reals(35, N);
+    for method in [Method::Cg, Method::Minres] {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&cancel);
+        let calls = AtomicUsize::new(0);
+        let product = move |x: &[f64], y: &mut [f64]| {
+            chain(x, y);
+            if calls.fetch_add(1, Ordering::Relaxed) == 3 {
+                flag.store(true, Ordering::Relaxed);
+                y[7] = f64::NAN;
+            }
+        };
+        let answer = with_product(method, (N, product)).cancel(&cancel).solve(&b).unwrap();
+        let reason = answer.reason();
+        assert!(matches!(reason, StopReason::NotFinite { .. }), "{method:?}: {reason}");
+    }
+}
+
+#[test]
 fn a_product_is_called_once_in_an_iteration_and_once_by_the_verdict() {
     let b = reals(34, N);
     for method in [Method::Cg, Method::Minres] {
@@ -133,4 +153,14 @@ fn a_product_is_called_once_in_an_iteration_and_once_by_the_verdict() {
         let steps = answer.outcome().iterations.next_multiple_of(method.stride());
         assert_eq!(calls.load(Ordering::Relaxed), steps + 1, "{method:?}");
     }
+}
+
+#[test]
+fn a_preconditioner_is_called_once_in_an_iteration_and_once_to_estimate_the_error() {
+    let (b, matrix) = (reals(36, N), stored());
+    let (precond, calls) = breaking(scale, usize::MAX);
+    let answer = Cg::new(&matrix).rtol(1e-6).custom_precond(precond).solve(&b).unwrap();
+    assert!(answer.converged() && answer.outcome().restarts == 0, "{}", answer.reason());
+    // The last iteration needs no new direction.
+    assert_eq!(calls.load(Ordering::Relaxed), answer.outcome().iterations + 1);
 }

@@ -88,6 +88,11 @@ pub struct CpuSlots {
 }
 
 impl CpuSlots {
+    /// Returns whether all columns are done, so that nothing needs to be computed.
+    pub(crate) fn all_done(&self) -> bool {
+        self.state.done.iter().all(|&code| code != 0)
+    }
+
     /// Returns the buffer for `width` partial sums of each of `chunks` chunks. The buffer grows when needed and is kept.
     pub(crate) fn partials(&mut self, chunks: usize, width: usize) -> &mut [f64] {
         let needed = chunks * width;

@@ -82,7 +82,7 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
     let shapes = (writes.iter().map(|v| shape(v)), reads.iter().map(|v| shape(v)));
     let bank = (slots.state.values.len() / k, k);
     let n = check_operands(sweep, (unstored + writes.len(), reads.len()), bank, shapes)?;
-    if slots.state.done.iter().all(|&code| code != 0) {
+    if slots.all_done() {
         return Ok(false);
     }
     let chunks = Cpu::chunks(n);
