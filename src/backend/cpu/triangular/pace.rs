@@ -7,17 +7,20 @@
 use std::time::{Duration, Instant};
 
 /// Applications before the first trial, and before the next one after a change.
-const FIRST: u32 = 16;
+const FIRST: u32 = 4;
 /// The interval grows by this factor after a trial that changes nothing, by [`SLOWLY`] if the times are uneven...
 const GROWTH: u32 = 8;
 const SLOWLY: u32 = 2;
 /// ...up to this many applications.
 const MOST: u32 = 4096;
 /// Applications of a trial: the first one loads the caches.
-const TRIAL: u32 = 3;
-/// The other way is used if its time is below this share.
+const TRIAL: u32 = 4;
+/// The other way is used if its time is below this share. One thread replaces several if its least time is below that share of their
+/// mean. Several replace one if their mean is below that share of its least time: a program that takes a core delays them often, and
+/// may spare a short trial.
 const WORTH: f64 = 0.9;
-/// An application of a trial on one thread continues on several after this multiple of their mean time.
+/// An application of a trial on one thread continues on several after this multiple of their mean time, and a trial on several
+/// threads ends after an application that takes this multiple of the least time on one.
 const SLOW: f64 = 1.5;
 /// Times are uneven if the mean is above this multiple of the least: other programs use the cores.
 const UNEVEN: f64 = 1.5;
@@ -34,9 +37,10 @@ pub(super) struct Pace {
     total: Duration,
     least: Duration,
     interval: u32,
-    /// The applications that are left of a trial, and the least time of those that have ended.
+    /// The applications that are left of a trial, the least time of those that have ended, and the sum of all but the first.
     trial: u32,
     best: Option<Duration>,
+    sum: Duration,
     /// The times of all applications on one thread and on several.
     times: [Duration; 2],
     busy: bool,
@@ -73,11 +77,15 @@ impl Pace {
     pub fn record(&mut self, time: Duration, alone: bool, cut: bool) {
         self.times[usize::from(!alone)] += time;
         if self.trial > 0 {
+            self.sum += if self.best.is_some() { time } else { Duration::ZERO };
             self.best = Some(self.best.map_or(time, |best| best.min(time)));
+            let first = self.trial == TRIAL;
+            let delayed = self.alone && !first && time > self.least.mul_f64(SLOW);
             // If one thread is too slow, another attempt shows nothing new.
-            self.trial = if cut && !self.uneven() { 0 } else { self.trial - 1 };
+            let over = delayed || (cut && !self.uneven());
+            self.trial = if over { 0 } else { self.trial - 1 };
             if self.trial == 0 {
-                self.judge();
+                self.judge(delayed);
             }
         } else {
             // Workers without a core rest.
@@ -86,7 +94,7 @@ impl Pace {
             self.count += 1;
             self.total += time;
             if self.count >= self.interval.max(FIRST) {
-                (self.trial, self.best) = (TRIAL, None);
+                (self.trial, self.best, self.sum) = (TRIAL, None, Duration::ZERO);
             }
         }
         let [alone, together] = self.times;
@@ -98,19 +106,20 @@ impl Pace {
         }
     }
 
-    /// Ends a trial: continues with the faster way.
-    fn judge(&mut self) {
-        let (mean, best) = (self.mean(), self.best.unwrap_or(Duration::MAX));
-        let better = best < mean.mul_f64(WORTH);
+    /// Ends a trial: continues with the faster way. `delayed`: an application on several threads took too long.
+    fn judge(&mut self, delayed: bool) {
+        let there = if self.alone { self.sum / (TRIAL - 1) } else { self.best.unwrap_or(Duration::MAX) };
+        let here = if self.alone { self.least } else { self.mean() };
+        let better = !delayed && there < here.mul_f64(WORTH);
         if better {
             self.busy |= !self.alone && self.uneven();
             self.alone = !self.alone;
             let threads = if self.alone { "one thread" } else { "all threads" };
             log::info!(
-                "triangular solves continue on {threads}: they take {best:.1?} there, and took {mean:.1?}"
+                "triangular solves continue on {threads}: they take {there:.1?} there, and took {here:.1?}"
             );
         }
-        let growth = if self.uneven() { SLOWLY } else { GROWTH };
+        let growth = if self.uneven() && !self.alone { SLOWLY } else { GROWTH };
         self.interval = if better { FIRST } else { (self.interval.max(FIRST) * growth).min(MOST) };
         (self.count, self.total, self.best) = (0, Duration::ZERO, None);
     }
@@ -148,6 +157,21 @@ mod tests {
         assert!(alone_of(&mut pace, 1_000, [10, 50]) > 900);
         assert!(alone_of(&mut pace, 10_000, [10, 6]) < 5_000);
         assert!(alone_of(&mut pace, 1_000, [10, 6]) < 20);
+    }
+
+    #[test]
+    fn several_threads_that_are_delayed_often_do_not_replace_one() {
+        let mut pace = Pace::default();
+        let mut count = 0;
+        for application in 0..10_000_u64 {
+            let alone = matches!(pace.way(), Way::Alone(_));
+            count += u64::from(alone);
+            // A program takes a core for three of ten applications on several threads, and for one of ten on one thread.
+            let [one, several] =
+                [if application % 10 == 0 { 60 } else { 20 }, if application % 10 < 3 { 90 } else { 12 }];
+            pace.record(Duration::from_micros(if alone { one } else { several }), alone, false);
+        }
+        assert!(count > 8_500, "{count} of 10,000 applications on one thread");
     }
 
     #[test]
