@@ -1,8 +1,10 @@
 //! What a run would take: estimates of its time and its memory before anything is made or measured.
 
 use super::cases::Case;
+use super::machine::Machine;
 use super::product::{TURNS, counts};
-use super::record::{Record, Row};
+use super::record::Row;
+use super::resume::begin;
 use super::settings::Settings;
 use super::solves::{SECONDS, SOLVES};
 use super::study::{Study, Sweep, What};
@@ -113,8 +115,8 @@ impl Speeds {
 
 /// Estimates what a run of a study would take on this machine. Measures the bandwidths of its memories, and nothing of the study.
 pub fn plan(study: &Study, settings: &Settings) -> Result<Plan> {
-    let cases: Vec<Case> =
-        study.cases(&settings.sweeps).into_iter().filter(|case| settings.asks_for(&case.row)).collect();
+    let all = study.cases(&[]);
+    let cases: Vec<Case> = all.iter().filter(|case| settings.asks_for(&case.row)).cloned().collect();
     let on_gpu = cases.iter().filter(|case| case.row.device == "cuda").count();
     let gpu = (on_gpu > 0).then(|| cuda::usable(0).and_then(|()| Cuda::new(0)));
     let (gpu, why_not) = match gpu {
@@ -123,22 +125,21 @@ pub fn plan(study: &Study, settings: &Settings) -> Result<Plan> {
         None => (None, None),
     };
     let speeds = Speeds::measure(gpu.as_ref())?;
-    let record = settings.file.as_ref().filter(|_| !settings.afresh).and_then(|file| Record::read(file).ok());
+    let record = begin(study, &all, settings, Machine::here(gpu.as_ref()))?;
     let mut plan = Plan { left_out: why_not, ..Plan::default() };
     for group in cases.chunk_by(|a, b| a.sweep == b.sweep && a.row.measured == b.row.measured) {
-        plan.add(group, &study.sweeps[group[0].sweep], &speeds, record.as_ref());
+        plan.add(group, &study.sweeps[group[0].sweep], &speeds, &|row| settings.keeps(&record, row));
     }
     Ok(plan)
 }
 
 impl Plan {
     /// Adds the cases of one matrix in one sweep.
-    fn add(&mut self, group: &[Case], sweep: &Sweep, speeds: &Speeds, record: Option<&Record>) {
+    fn add(&mut self, group: &[Case], sweep: &Sweep, speeds: &Speeds, kept: &dyn Fn(&Row) -> bool) {
         let measured = &group[0].row.measured;
         if self.sweeps.last().is_none_or(|last| last.name != sweep.name) {
             self.sweeps.push(PlannedSweep { name: sweep.name.clone(), ..PlannedSweep::default() });
         }
-        let kept = |row: &Row| record.is_some_and(|record| record.find(row).is_some());
         let runs = |case: &&Case| (case.row.device == "cpu" || speeds.gpu.is_some()) && !kept(&case.row);
         self.kept += group.iter().filter(|case| kept(&case.row)).count();
         let cases: Vec<&Case> = group.iter().filter(runs).collect();

@@ -96,21 +96,6 @@ pub fn run(study: &Study, settings: &Settings, on_progress: &mut dyn FnMut(&Prog
     Ok(run.record)
 }
 
-impl Settings {
-    /// Returns whether a case is of the sweeps and the device that were asked for.
-    pub(super) fn asks_for(&self, row: &Row) -> bool {
-        self.asks_for_sweep(&row.sweep) && self.asks_for_device(&row.device)
-    }
-
-    fn asks_for_sweep(&self, sweep: &String) -> bool {
-        self.sweeps.is_empty() || self.sweeps.contains(sweep)
-    }
-
-    fn asks_for_device(&self, device: &String) -> bool {
-        self.device.as_ref().is_none_or(|wanted| wanted == device)
-    }
-}
-
 fn same_matrix(a: &Row, b: &Row) -> bool {
     a.sweep == b.sweep && a.measured == b.measured && a.as_stored == b.as_stored
 }
@@ -172,8 +157,7 @@ impl Run<'_> {
 
     /// Returns whether the record has the case, so that it is not measured again.
     fn has(&self, case: &Case) -> bool {
-        let retry = |row: &&Row| row.error.is_none() || !self.settings.retry;
-        self.record.find(&case.row).filter(retry).is_some()
+        self.settings.keeps(&self.record, &case.row)
     }
 
     fn save(&mut self) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Studies by name and without tables, their plans, and records of two machines.
 
 use crate::bench::{STUDY, json, masked, write};
-use crate::common::process::{errors, run, solver};
+use crate::common::process::{errors, run, solver, word};
 use serde_json::Value;
 use std::fs;
 
@@ -14,7 +14,7 @@ fn a_study_without_tables_has_the_times_by_matrix_and_backend() {
     let text = masked(&String::from_utf8_lossy(&done.stdout));
     let table = text.split("## sizes: time per product").nth(1).unwrap_or_else(|| panic!("{text}"));
     for line in [
-        "**threads 2**",
+        "**2 threads**",
         "| matrix | rows | sell |",
         "| poisson2d:20x20 | T | T |",
         "| poisson2d:30x30 | T | T |",
@@ -90,4 +90,33 @@ fn records_of_two_machines_are_compared_by_matrix_and_method() {
         text.contains("0 cases in both") && text.contains("does not have poisson2d:20x20 in f64"),
         "{text}"
     );
+}
+
+#[test]
+fn a_plan_counts_what_the_run_would_keep() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = write(folder.path(), "small.toml", STUDY);
+    let out = folder.path().join("out");
+    let with = |more: &[&str]| run(&[&["bench", &study, "-o", word(&out), "--device", "cpu"], more].concat());
+    let planned = |more: &[&str]| {
+        let done = with(&[&["--dry-run"], more].concat());
+        (done.status.code(), [String::from_utf8_lossy(&done.stdout).as_ref(), &errors(&done)].concat())
+    };
+    with(&[]);
+    let (_, text) = planned(&[]);
+    assert!(text.contains("4 cases in the record already"), "{text}");
+    // A failed case is measured again on request.
+    let file = out.join("small.json");
+    let mut record = json(&file);
+    record["rows"][0]["error"] = "it failed".into();
+    fs::write(&file, record.to_string()).unwrap();
+    assert!(planned(&[]).1.contains("4 cases in the record already"));
+    let (_, text) = planned(&["--retry"]);
+    assert!(text.contains("3 cases in the record already"), "{text}");
+    assert!(!planned(&["--afresh"]).1.contains("in the record already"));
+    // A record of another machine is refused, as by the run.
+    record["machine"]["cores"] = 999.into();
+    fs::write(&file, record.to_string()).unwrap();
+    let (code, text) = planned(&[]);
+    assert!(code == Some(2) && text.contains("measurements of another machine"), "{text}");
 }
