@@ -1,10 +1,10 @@
 //! Draws groups of measurements, a lane for each series: bars from zero on a linear axis, dots on a logarithmic one, which has no zero
 //! for bars to begin at. Spreads are lines with caps, and limits are strokes across a group.
 
-use super::Bars;
 use super::grid::{Area, LABEL, names_beside};
 use super::key::{Key, bar, bar_colour, ceiling, missing, sample};
 use super::scale::{Scale, short, uniform};
+use super::{BarSeries, Bars};
 use crate::plot::captions::fit;
 use crate::plot::letters::text_width;
 use crate::plot::marks::Mark;
@@ -26,16 +26,42 @@ const WIDEST_NAME: f64 = 0.36;
 /// Heights of all lanes as a share of the width, in a narrow picture and in others, and the width of a narrow one.
 const TALL: (f64, f64) = (1.3, 0.9);
 const NARROW: f64 = 480.0;
+/// The fewest values beside an outlier.
+const FEWEST: usize = 8;
+/// Distance between the edge and the dot of an outlier: its arrow is between them.
+const ARROW: f64 = 22.0;
 /// Distance between a bar or dot and its value.
 const SPACE: f64 = 4.0;
 
-/// Returns all values that the axis must contain.
+/// Returns all values that the axis must contain: all but those of one measurement that is so far from the others that they would
+/// have less than half of a logarithmic axis. An arrow at the edge shows such a measurement.
 pub(super) fn values(bars: &Bars) -> Vec<f64> {
-    let ends =
-        bars.series.iter().flat_map(|series| series.values.iter().chain(&series.low).chain(&series.high));
-    let limits = bars.ceiling.iter().flat_map(|ceiling| &ceiling.values);
+    let mut measured: Vec<Vec<f64>> = bars.series.iter().flat_map(of_groups).collect();
+    let limits = bars.ceiling.iter().flat_map(|ceiling| ceiling.values.iter().flatten());
     let zero = (!bars.logarithmic).then_some(0.0);
-    ends.chain(limits).flatten().copied().chain(bars.line_at).chain(zero).collect()
+    let fixed: Vec<f64> = limits.copied().chain(bars.line_at).chain(zero).collect();
+    if bars.logarithmic && measured.len() > FEWEST {
+        let length = |measured: &[Vec<f64>]| {
+            let all = || measured.iter().flatten().chain(&fixed).copied();
+            (all().fold(0.0, f64::max) / all().fold(f64::INFINITY, f64::min)).ln()
+        };
+        measured.sort_by(|a, b| a[0].total_cmp(&b[0]));
+        let half = length(&measured) / 2.0;
+        if length(&measured[1..]) < half {
+            measured.remove(0);
+        } else if length(&measured[..measured.len() - 1]) < half {
+            measured.pop();
+        }
+    }
+    measured.into_iter().flatten().chain(fixed).collect()
+}
+
+/// Returns, for each group that a series has a value for, the value and the ends of its spread.
+fn of_groups(series: &BarSeries) -> impl Iterator<Item = Vec<f64>> {
+    let ends = [&series.values, &series.low, &series.high];
+    (0..series.values.len())
+        .map(move |group| ends.iter().filter_map(|list| list.get(group).copied().flatten()).collect())
+        .filter(|values: &Vec<f64>| !values.is_empty())
 }
 
 /// Returns the axis, with room for values beyond bars and dots.
@@ -178,6 +204,9 @@ fn texts(bars: &Bars) -> Box<dyn Fn(f64) -> String> {
 impl Look {
     /// Draws a bar or a dot with its spread and its value.
     fn draw(&self, scene: &mut Scene, one: One) {
+        if !(self.scale.low..=self.scale.high).contains(&one.value) {
+            return self.outlier(scene, one);
+        }
         let at = self.area.across(self.scale, one.value);
         let (mut left, mut right) = (at.min(self.base), at.max(self.base));
         if self.scale.logarithmic {
@@ -197,6 +226,19 @@ impl Look {
         let ends = one.ends.iter().flatten().map(|&end| self.area.across(self.scale, end));
         let (left, right) = ends.fold((left, right), |(left, right), x| (left.min(x), right.max(x)));
         self.value(scene, one, (left, right));
+    }
+
+    /// Draws a dot near the edge with an arrow to its value beyond the axis, and prints the value.
+    fn outlier(&self, scene: &mut Scene, one: One) {
+        let (low, y) = (one.value < self.scale.low, one.y);
+        let (edge, inwards) = if low { (self.area.from.0, 1.0) } else { (self.area.to.0, -1.0) };
+        let at = |distance: f64| edge + inwards * distance;
+        let colour = bar_colour(one.nth);
+        scene.line(vec![(at(3.0), y), (at(ARROW - 6.0), y)], colour, 1.2);
+        scene.line(vec![(at(7.0), y - 3.0), (at(3.0), y), (at(7.0), y + 3.0)], colour, 1.2);
+        Mark::nth(one.nth).sized(scene, (at(ARROW), y), SMALLEST_MARK);
+        let (text, anchor) = ((self.text)(one.value), if low { Anchor::Start } else { Anchor::End });
+        scene.text((at(ARROW + 7.0), y), text, LABEL, anchor);
     }
 
     /// Draws the line from the low to the high end of a spread.
