@@ -254,9 +254,8 @@ fn unpack_edges(file: Text, options: &Options) -> Result<Option<Loaded>> {
     }
     let Some(head) = gzip::first_lines(file)? else { return Ok(None) };
     let head = Text { path: file.path, bytes: without_mark(&head), meter: None, lines: 0 };
-    if recognise(head).is_none_or(|kind| kind.name != kinds::EDGES) {
-        return Ok(None);
-    }
+    let Some(kind) = recognise(head).filter(|kind| kind.name == kinds::EDGES) else { return Ok(None) };
+    kind.check_first_index(head, options)?;
     let loaded = edges::read_unpacking(file, head, options)?;
     Ok(loaded.map(|loaded| Loaded { kind: Some(kinds::EDGES), ..loaded }))
 }

@@ -202,11 +202,13 @@ pub(super) fn refuse_sizes(text: Text, first: &str) -> Error {
 /// Locates the first edge with the node number that is too large.
 #[cold]
 fn locate(portions: Portions, lines: impl Lines, node: u32, error: Error) -> Error {
-    let expected =
-        "nodes numbered from 0 with few gaps, at most 2^24 and 64 more for each edge; number them anew";
+    let expected = format!(
+        "nodes numbered from {} with few gaps, at most 2^24 and 64 more for each edge; number them anew",
+        lines.first()
+    );
     let shown = format!("node {}", u64::from(node) + u64::from(lines.first()));
     let found = find(portions, lines, |edge| {
-        (edge.from == [node] || edge.to == [node]).then(|| (expected.to_owned(), shown.clone()))
+        (edge.from == [node] || edge.to == [node]).then(|| (expected.clone(), shown.clone()))
     });
     found.unwrap_or(error)
 }

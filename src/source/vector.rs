@@ -5,7 +5,7 @@ pub(crate) use super::pieces::Take;
 pub use super::pieces::{Next, Pieces};
 use super::{column, market, npy, read_dense};
 use crate::error::{Error, Result};
-use crate::files::by_ending;
+use crate::files::{HEADER, by_ending};
 use crate::format::Dense;
 use crate::observe::profile::{self, Phase};
 use std::path::Path;
@@ -24,8 +24,6 @@ const WRITERS: &[(&str, (Write, u64))] = &[
     (".txt", (column::write_vectors, TEXT)),
     (".txt.gz", (column::write_vectors, PACKED)),
 ];
-/// The most bytes of a file besides its numbers.
-const HEADER: u64 = 1 << 10;
 
 /// A function that writes vectors of n rows and k columns, which come in pieces, to a file.
 pub type Write = fn(&Path, [usize; 2], &mut Pieces<'_>) -> Result<()>;

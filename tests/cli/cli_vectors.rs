@@ -43,7 +43,11 @@ fn a_vector_that_is_one_short_asks_whether_a_list_of_entries_is_counted_from_1()
     let done =
         run(&[&matrix[..], &["--rhs", word(&b), "--first-index", "1", "--output", word(&out)]].concat());
     assert!(done.status.success() && errors(&done).is_empty(), "{}", errors(&done));
-    assert_eq!(std::fs::read_to_string(&out).unwrap().lines().count(), 3);
+    let same = "%%MatrixMarket matrix coordinate real general\n3 3 5\n1 1 4\n2 2 4\n1 2 1\n2 1 1\n3 3 2\n";
+    let (same, expected) = (file(&folder, "a.mtx", same), folder.path().join("expected.txt"));
+    run(&["cg", "--device", "cpu", word(&same), "--rhs", word(&b), "--output", word(&expected)]);
+    let [x, expected] = [out, expected].map(|path| std::fs::read_to_string(path).unwrap());
+    assert_eq!((x.lines().count(), &x), (3, &expected));
     let silent = run(&[&matrix[..], &["--first-index", "0"]].concat());
     assert!(!errors(&silent).contains("counted from 1"), "{}", errors(&silent));
     // Other lengths have another cause.

@@ -141,9 +141,11 @@ fn a_list_is_counted_from_the_first_index() {
             other => panic!("{text:?}: {other:?}"),
         }
     }
-    for (first, text) in
-        [(2, "1 2\n2 1\n"), (1, "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 4\n")]
-    {
+    for (first, text) in [
+        (2, "1 2\n2 1\n"),
+        (1, "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 4\n"),
+        (1, "source,target\nann,bob\n"),
+    ] {
         assert!(matches!(from(first, text), Err(Error::BadSetting { setting: "first-index", .. })));
     }
 }

@@ -28,6 +28,10 @@ struct Names {
 }
 
 pub(super) fn read(text: Text, shape: &Shape, options: &Options, mixed: Vec<String>) -> Result<Loaded> {
+    if let Some(first) = options.first_index {
+        let reason = format!("the vertices of {} have names, which are not counted", text.path.display());
+        return Err(Error::setting("first-index", first, reason));
+    }
     let portions = Portions::of(text, shape.body);
     let rows = Rows::new(shape, 0);
     let mut interner = Interner::default();
