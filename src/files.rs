@@ -26,6 +26,9 @@ pub(crate) fn remove_leftovers(path: &Path) {
     }
 }
 
+/// The most bytes of a file with an answer, besides its numbers and names.
+pub(crate) const HEADER: u64 = 1 << 10;
+
 static CACHE_FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
 /// Sets the cache folder of this process, for fetched matrices, parsed matrices and compiled kernels. Only the first call has an
@@ -38,15 +41,23 @@ pub fn set_cache_folder(folder: PathBuf) {
 /// (`$XDG_CACHE_HOME`, or `~/.cache`). Fails if other users can put files into its subfolder `part`, because kernels from the
 /// cache are executed, and matrices from it are not checked again.
 pub(crate) fn cache_folder(part: &str) -> std::result::Result<PathBuf, NoCache> {
-    let folder = CACHE_FOLDER.get().cloned().or_else(|| {
-        let user = etcetera::choose_base_strategy().ok().map(|folders| folders.cache_dir());
-        choose_cache_folder(std::env::var_os("SOLVER_CACHE"), user)
-    });
-    let folder = folder.ok_or(NoCache::NoHome)?;
+    let folder = named_cache_folder().ok_or(NoCache::NoHome)?;
     match trust::others_can_write(&folder.join(part)) {
         Some(reason) => Err(NoCache::Unsafe(reason)),
         None => Ok(folder),
     }
+}
+
+/// Returns whether the cache folder has this subfolder, with a single question to the system.
+pub(crate) fn cache_has(part: &str) -> bool {
+    named_cache_folder().is_some_and(|folder| folder.join(part).is_dir())
+}
+
+fn named_cache_folder() -> Option<PathBuf> {
+    CACHE_FOLDER.get().cloned().or_else(|| {
+        let user = etcetera::choose_base_strategy().ok().map(|folders| folders.cache_dir());
+        choose_cache_folder(std::env::var_os("SOLVER_CACHE"), user)
+    })
 }
 
 /// The reason why there is no cache folder.

@@ -4,7 +4,7 @@ use super::distribution::Distribution;
 use crate::engine::graph::Names;
 use crate::engine::running::by_rank;
 use crate::error::{Error, Result};
-use crate::files::{Content, by_ending};
+use crate::files::{Content, HEADER, by_ending};
 use crate::format::Dense;
 use crate::observe::write_file_with;
 use crate::parallel::zeros;
@@ -20,8 +20,6 @@ type Size = fn(&Names, usize) -> u64;
 /// The file extensions of distributions, with their writers and sizes.
 const WRITERS: &[(&str, (Writer, Size))] =
     &[(".npy", (write_columns, bytes_of_columns)), (".csv", (write_table, bytes_of_table))];
-/// The most bytes of a file besides its numbers and rows.
-const HEADER: u64 = 1 << 10;
 
 fn writer(path: &Path) -> Result<(Writer, Size)> {
     by_ending(path, WRITERS).map_err(|reason| Error::setting("output", path.display(), reason))

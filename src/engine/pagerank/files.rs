@@ -4,7 +4,7 @@ use crate::engine::graph::Names;
 use crate::engine::running::by_rank;
 use crate::engine::weights::Weights;
 use crate::error::{Error, Result};
-use crate::files::{Content, by_ending};
+use crate::files::{Content, HEADER, by_ending};
 use crate::observe::write_file_with;
 use crate::source::fields::quoted;
 use std::io::Write;
@@ -26,9 +26,6 @@ pub(super) enum Writer {
     /// bytes besides the names.
     ByRank(fn(&Path, &[Column<'_>], &Names) -> Result<()>, u64),
 }
-
-/// The most bytes of a file besides its rows.
-const HEADER: u64 = 1 << 10;
 
 /// The file extensions of ranks, with their writers.
 const WRITERS: &[(&str, Writer)] = &[

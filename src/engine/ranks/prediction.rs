@@ -152,7 +152,11 @@ impl Matrix {
         within("ranks-per-machine", cluster.per_machine, cluster.ranks)?;
         let symmetric = !matches!(self.symmetry()?, crate::format::stats::Verdict::No(_));
         let transposed = if symmetric { None } else { Some(self.csr().transposed()?) };
-        let (matrix, method) = transposed.as_ref().map_or((self.csr(), CG), |matrix| (matrix, PAGERANK));
+        let (matrix, method) = match transposed {
+            Some(transposed) => (Arc::new(transposed), PAGERANK),
+            None => (Arc::clone(&self.csr), CG),
+        };
+        let matrix = &matrix;
         if !symmetric && !cluster.partition.is_in_order() {
             let reason = "the matrix is not symmetric, so the prediction is that of pagerank, which divides its vertices by entries";
             return Err(Error::setting(SETTING, &cluster.partition, reason));
@@ -175,16 +179,14 @@ struct Times {
 }
 
 impl Times {
-    fn measure(matrix: &Csr, method: &Method, division: &Division, per_machine: usize) -> Result<Times> {
+    fn measure(matrix: &Arc<Csr>, method: &Method, division: &Division, per_machine: usize) -> Result<Times> {
         let cpu = Cpu::new(None)?;
         let bytes = |matrix: &Csr| {
             Cost::of_csr(matrix, WIDTH).bytes + (method.vectors * WIDTH * matrix.rows()) as u64
         };
         let time = |matrix: &Arc<Csr>| speed::measure(&cpu, matrix, method.iteration, bytes(matrix));
-        let whole = Arc::new(match matrix.values() {
-            values if values.are_ones() && method.iteration == Iteration::Pagerank => matrix.without_values(),
-            _ => matrix.clone(),
-        });
+        let links_only = matrix.values().are_ones() && method.iteration == Iteration::Pagerank;
+        let whole = if links_only { Arc::new(matrix.without_values()) } else { Arc::clone(matrix) };
         let (alone, timed) = time(&whole)?;
         let alone = (alone, bytes(&whole));
         let rows = division.rows_of_first(per_machine);

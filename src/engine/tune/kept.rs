@@ -125,6 +125,10 @@ fn folder() -> Result<PathBuf, String> {
 
 /// Returns the files of choices.
 fn entries() -> Vec<PathBuf> {
+    // Most users have none, and the folder's owners need not be asked then.
+    if !files::cache_has(FOLDER) {
+        return Vec::new();
+    }
     let listed = folder().ok().and_then(|folder| fs::read_dir(folder).ok());
     let paths = listed.into_iter().flatten().flatten().map(|entry| entry.path());
     let mut paths: Vec<PathBuf> =
