@@ -77,6 +77,17 @@ fn labels_jumps_and_tables_are_those_of_the_whole_graph_and_printed_once() {
         let sum: f64 = columns.column(column).unwrap().iter().sum();
         assert!((sum - 1.0).abs() < 1e-12);
     }
+    // A table has all personalisations, also those that other ranks than the first computed.
+    let [one, several] = ["one.csv", "several.csv"].map(|name| folder.path().join(name));
+    let args = ["pagerank", word(&graph), "--personalise-each", word(&each), "--output"];
+    assert_eq!(alone(&[&args[..], &[word(&one)]].concat()).0, 0);
+    assert_eq!(solve(2, &[&args[..], &[word(&several)]].concat()).0, 0);
+    let [one, several] = [one, several].map(|file| {
+        let text = fs::read_to_string(file).unwrap();
+        let names = text.lines().map(|line| line.rsplit_once(',').unwrap().0.to_owned());
+        names.collect::<Vec<_>>()
+    });
+    assert_eq!((one.len(), &one), (9, &several));
 }
 
 #[test]
