@@ -95,17 +95,20 @@ def links(g):
     """Returns a list of links as a tuple of sources, targets and perhaps weights, and all other objects as they are."""
     if not isinstance(g, list) or not g:
         return g
-    widths = {len(one) if isinstance(one, (tuple, list)) else None for one in g}
+    kinds = set(map(type, g))
+    if not all(issubclass(kind, (tuple, list)) for kind in kinds):
+        return g
+    widths = set(map(len, g))
     if not widths <= {2, 3}:
         return g
-    if any(isinstance(one, list) for one in g):
+    if any(issubclass(kind, list) for kind in kinds):
         raise InputError(
             "a list of lists may have the links of a graph or the rows of a matrix; pass each link as a tuple, or the matrix as an "
             "array of NumPy"
         )
     if len(widths) > 1:
         raise InputError("some links are (source, target) and some (source, target, weight); give all links a weight, or none")
-    return tuple(map(list, zip(*g)))
+    return tuple([one[part] for one in g] for part in range(*widths))
 
 
 def _vertices(given):

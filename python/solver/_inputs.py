@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from . import _arrays, _solver
-from ._errors import BadSettingError, DimensionError, InputError, InvalidCsrError
+from ._errors import BadSettingError, DimensionError, InputError, InvalidCsrError, TooLargeError
 
 
 def matrix(a, chosen=None):
@@ -25,6 +25,8 @@ def matrix(a, chosen=None):
         return of_rows_on_gpu(*there)
     a = _arrays.on_host(a, "the matrix")
     if hasattr(a, "tocsr"):
+        if _is_scipy(a) and a.format == "csc":
+            return _of_columns(a)
         _check_indices(a)
         return _of_rows(a.tocsr())
     if hasattr(a, "matvec") and hasattr(a, "shape"):
@@ -37,21 +39,27 @@ def matrix(a, chosen=None):
             raise InputError(f"the matrix is no array: {reason}") from None
         if dense.ndim != 2:
             raise InputError(f"the matrix has {dense.ndim} dimensions, and must have two")
-        import scipy.sparse
-        return _of_rows(scipy.sparse.csr_array(values(dense)))
+        dense = values(dense)
+        entries = dense.nonzero()
+        offsets = np.append(0, np.count_nonzero(dense, axis=1).cumsum())
+        return _solver.Matrix.from_csr(dense.shape, offsets, in_rows(entries[1]), dense[entries], False)
     raise InputError(
         f"a matrix cannot be made of {type(a).__name__}; pass a matrix of SciPy, CuPy, torch or JAX, an array of two dimensions, a "
         "LinearOperator, or the name of a file, of a matrix of the catalog or of a generator"
     )
 
 
+def _is_scipy(a):
+    sparse = sys.modules.get("scipy.sparse")  # loaded, if the matrix is one of SciPy
+    return sparse is not None and sparse.issparse(a)
+
+
 def _check_indices(a):
     """Refuses indices that a matrix of SciPy does not have: its conversion to rows would write behind its arrays."""
-    sparse = sys.modules.get("scipy.sparse")  # loaded, if the matrix is one of SciPy
-    if sparse is None or not sparse.issparse(a):
+    if not _is_scipy(a):
         return
     try:
-        if a.format in ("csc", "bsr"):
+        if a.format == "bsr":
             # A shell of the same arrays: the check removes spare room from the matrix that it is called on.
             shell = type(a)((a.data, a.indices, a.indptr), shape=a.shape, copy=False)
             shell.check_format(full_check=True)
@@ -80,7 +88,18 @@ def _of_rows(rows):
         raise InputError(f"the matrix has {rows.ndim} dimensions, and must have two")
     data = in_rows(values(rows.data))
     offsets, columns = _indices(rows.indptr, "the offsets of rows"), _indices(rows.indices, "the columns of entries")
-    return _solver.Matrix.from_csr(rows.shape, offsets, columns, data)
+    return _solver.Matrix.from_csr(rows.shape, offsets, columns, data, False)
+
+
+def _of_columns(a):
+    offsets, rows = _indices(a.indptr, "the offsets of columns"), _indices(a.indices, "the rows of entries")
+    # There may be spare room behind the entries.
+    stored = max(int(offsets[-1]), 0) if offsets.size else 0
+    data = in_rows(values(a.data[:stored]))
+    try:
+        return _solver.Matrix.from_csr(a.shape, offsets, rows[:stored], data, True)
+    except (InvalidCsrError, TooLargeError) as reason:
+        raise InvalidCsrError(f"the arrays of the matrix do not fit, read as rows of its transpose: {reason}") from None
 
 
 def _indices(array, what):

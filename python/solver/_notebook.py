@@ -9,9 +9,24 @@ from . import _solver
 _EVERY = 0.5
 
 
+def _cell():
+    """Returns the number of the cell that runs, or None outside of a notebook."""
+    shell = _shell()
+    return shell and shell.execution_count
+
+
+def _shell():
+    return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+
+
+def shows(answer):
+    """Returns whether a block of the cell that runs shows the verdict of the answer."""
+    return answer._shown_by is not None and answer._shown_by == _cell()
+
+
 def block():
     """Returns the block of a solve, or None outside of a notebook."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    shell = _shell()
     if getattr(shell, "kernel", None) is None or threading.current_thread() is not threading.main_thread():
         return None
     return Block()
@@ -39,6 +54,8 @@ class Block:
         _solver.on_progress(None, 0.0)
         if self._handle is not None:
             self._show("ended by an exception" if answer is None else str(answer))
+            if answer is not None:
+                answer._shown_by = _cell()
 
     def _show(self, text):
         from IPython.display import HTML, display

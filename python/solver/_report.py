@@ -57,6 +57,8 @@ class Reported(Held):
     """An answer with a report. In a notebook it shows its verdict and a plot of its convergence."""
 
     _instead = "pickle its arrays and its report"
+    # The cell of a notebook that shows its verdict already.
+    _shown_by = None
 
     @property
     def converged(self):
@@ -91,7 +93,8 @@ class Reported(Held):
         return f"<{type(self).__name__}: {self.reason}>"
 
     def _repr_html_(self):
-        return f"{_notebook.monospaced(str(self))}{self.plot()}"
+        verdict = "" if _notebook.shows(self) else _notebook.monospaced(str(self))
+        return f"{verdict}{self.plot()}"
 
 
 class Iterated(Reported):

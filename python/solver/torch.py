@@ -81,7 +81,12 @@ _WHY = (
     "A.col_indices(), A.values().detach(), and call torch.ops.solver.product(offsets, columns, values, A.shape[1], False, B) in the function"
 )
 # Returns what compiles the functions that this thread calls, or None.
-_compiler = getattr(torch._C._dynamo.eval_frame, "get_eval_frame_callback", lambda: None)
+try:
+    _compiler = torch._C._dynamo.eval_frame.get_eval_frame_callback
+except AttributeError:
+    # It is not part of torch's interface, and other versions may lack it.
+    def _compiler():
+        return None
 
 
 def _multiply(A, B):

@@ -1,10 +1,11 @@
 //! Exceptions of Python code that a solve calls: the check for Ctrl-C, and functions of the caller. What they raise ends the solve and
 //! is raised again after it.
 
+use crate::progress::Listener;
 use pyo3::prelude::*;
 use pyo3::{PyClass, PyClassInitializer};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The time between two looks for signals: to look waits for the other threads of Python, which let go of the interpreter every 5 ms.
@@ -17,24 +18,46 @@ pub struct Raised {
     pub ended: Arc<AtomicBool>,
     /// When it last looked for signals.
     looked: Arc<Mutex<Option<Instant>>>,
+    listener: Arc<Mutex<Option<Listener>>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Raised {
     /// Keeps the first exception, and ends the solve.
     pub fn keep(&self, error: PyErr) {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        locked(&self.error).get_or_insert(error);
         self.ended.store(true, Ordering::Relaxed);
     }
 
     /// Returns the exception and forgets it.
     pub fn take(&self) -> Option<PyErr> {
         self.ended.store(false, Ordering::Relaxed);
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+        locked(&self.error).take()
+    }
+
+    /// Sets the function that the solve tells its progress.
+    pub fn set_listener(&self, listener: Option<Listener>) {
+        let before = std::mem::replace(&mut *locked(&self.listener), listener);
+        // Dropped without the lock, because this may run code of Python.
+        drop(before);
+    }
+
+    /// Returns whether it is time to tell the progress.
+    pub fn is_listener_due(&self) -> bool {
+        locked(&self.listener).as_ref().is_some_and(Listener::is_due)
+    }
+
+    /// Returns the function that is to be told the progress now, if it is time.
+    pub fn due_listener(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        locked(&self.listener).as_mut()?.due(py)
     }
 
     /// Looks for signals, if it has not done so for a while. Returns whether the solve continues.
     pub fn look(&self) -> bool {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looked = locked(&self.looked);
         if looked.is_none_or(|at| at.elapsed() >= PAUSE) {
             if let Err(error) = Python::attach(|py| py.check_signals()) {
                 self.keep(error);

@@ -5,6 +5,8 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use solver::source::{Columns, Interner};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// The labels so far, numbered in the order of their first occurrence.
 struct Numbering<'py> {
@@ -15,19 +17,85 @@ struct Numbering<'py> {
     of_texts: Vec<i64>,
     /// The numbers of labels that are no strings.
     others: Bound<'py, PyDict>,
+    objects: Objects,
+}
+
+/// The numbers of the string objects seen so far, by their addresses: a table often has one object for all equal strings, and then its
+/// text need not be read again. The lists of labels keep the objects alive, so addresses stay valid.
+#[derive(Default)]
+struct Objects {
+    numbers: HashMap<usize, i64, BuildHasherDefault<Address>>,
+    /// Lookups that found nothing.
+    missed: usize,
+    found: usize,
+}
+
+/// After this many lookups without a result, objects are looked up only if at least as many others had one.
+const TRIED: usize = 1 << 16;
+
+impl Objects {
+    fn pays(&self) -> bool {
+        self.missed < TRIED || self.found >= self.missed
+    }
+
+    fn get(&mut self, object: usize) -> Option<i64> {
+        let number = self.numbers.get(&object).copied();
+        self.found += usize::from(number.is_some());
+        self.missed += usize::from(number.is_none());
+        number
+    }
+}
+
+/// Hashes an address by a multiplication.
+#[derive(Default)]
+struct Address(u64);
+
+impl Hasher for Address {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only addresses are hashed");
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        // The table uses the low bits and the highest seven.
+        self.0 = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    }
 }
 
 impl<'py> Numbering<'py> {
     fn new(py: Python<'py>) -> Numbering<'py> {
         let (texts, of_texts) = (Interner::default(), Vec::new());
-        Numbering { labels: PyList::empty(py), count: 0, texts, of_texts, others: PyDict::new(py) }
+        Numbering {
+            labels: PyList::empty(py),
+            count: 0,
+            texts,
+            of_texts,
+            others: PyDict::new(py),
+            objects: Objects::default(),
+        }
     }
 
     /// Returns the number of a label.
     fn number(&mut self, label: &Bound<'py, PyAny>) -> PyResult<i64> {
+        let Ok(text) = label.cast::<PyString>() else { return self.number_of_other(label) };
+        let address = label.as_ptr() as usize;
+        let pays = self.objects.pays();
+        if pays && let Some(number) = self.objects.get(address) {
+            return Ok(number);
+        }
         // A string with half of a surrogate pair has no text.
-        let text = label.cast::<PyString>().ok().and_then(|text| text.to_str().ok());
-        let Some(text) = text else { return self.number_of_other(label) };
+        let Ok(text) = text.to_str() else { return self.number_of_other(label) };
+        let number = self.number_of_text(label, text)?;
+        if pays {
+            self.objects.numbers.insert(address, number);
+        }
+        Ok(number)
+    }
+
+    fn number_of_text(&mut self, label: &Bound<'py, PyAny>, text: &str) -> PyResult<i64> {
         let place = self.texts.number_of(text).map_err(|error| raised(label.py(), &error))? as usize;
         if place == self.of_texts.len() {
             let number = self.add(label)?;

@@ -24,8 +24,8 @@ use solver::backend::{Param, REGISTRY};
 
 /// Runs the program `solver` with these arguments and returns its exit code.
 #[pyfunction]
-fn run_program(py: Python<'_>, arguments: Vec<String>) -> u8 {
-    py.detach(|| solver::cli::run_with(arguments.into_iter().map(Into::into).collect()))
+fn run_program(py: Python<'_>, arguments: Vec<String>) -> PyResult<u8> {
+    errors::detached(py, || Ok(solver::cli::run_with(arguments.into_iter().map(Into::into).collect())))
 }
 
 /// Returns the backends: device, name, format, origin, summary, parameters, whether results are reproducible, whether several

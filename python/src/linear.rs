@@ -39,6 +39,8 @@ fn product(rows: usize, function: Given, raised: &Raised) -> impl solver::solve:
 /// Rows, or entries of a stored matrix, below which a solve with a Python operator or preconditioner runs on one thread, unless the caller asks for a number of threads:
 /// the other threads fall asleep while Python works, and must be woken for each pass over the vectors.
 const ALONE: usize = 100_000;
+/// The same without functions of the caller: starting other threads takes longer than they would save.
+const TINY: usize = 10_000;
 
 #[pymethods]
 impl Prepared {
@@ -65,7 +67,8 @@ impl Prepared {
     ) -> PyResult<Prepared> {
         let raised_here = Raised::default();
         let work = matrix.map_or(rows, |Matrix(matrix)| matrix.nnz());
-        if work < ALONE && (apply.is_some() || custom_precond.is_some()) {
+        let calls_python = apply.is_some() || custom_precond.is_some();
+        if work < if calls_python { ALONE } else { TINY } {
             running.threads.get_or_insert(1);
         }
         let settings = match (matrix, apply) {

@@ -27,7 +27,7 @@ impl Matrix {
         detached(py, open).map(Matrix)
     }
 
-    /// Copies compressed rows. With None as values, every value is 1.
+    /// Copies compressed rows, or compressed columns of a matrix of the same shape if `by_columns`. With None as values, every value is 1.
     #[staticmethod]
     fn from_csr(
         py: Python<'_>,
@@ -35,12 +35,17 @@ impl Matrix {
         offsets: &Bound<'_, PyAny>,
         columns: &Bound<'_, PyAny>,
         values: &Bound<'_, PyAny>,
+        by_columns: bool,
     ) -> PyResult<Matrix> {
         let (offsets, columns) = (IndexArray::of(offsets)?, IndexArray::of(columns)?);
         let values = ValueArray::of(values)?;
         let (offsets, columns, values) = (offsets.indices()?, columns.indices()?, values.numbers()?);
-        let (rows, cols) = shape;
-        detached(py, || engine::Matrix::from_csr(rows, cols, offsets, columns, values)).map(Matrix)
+        let (rows, cols) = if by_columns { (shape.1, shape.0) } else { shape };
+        detached(py, || {
+            let matrix = engine::Matrix::from_csr(rows, cols, offsets, columns, values)?;
+            if by_columns { Ok(matrix.csr().transposed()?.into()) } else { Ok(matrix) }
+        })
+        .map(Matrix)
     }
 
     /// Copies compressed rows in memory of a GPU: addresses, each with the bytes of an element (4 or 8; 0 if every value is 1). The caller

@@ -2,6 +2,7 @@
 
 use crate::errors::{detached, exception, is_forked, refuse_forked};
 use crate::interrupt::Raised;
+use crate::progress::{self, Listener};
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{ThreadId, current};
@@ -29,14 +30,24 @@ impl<T: Send> Owned<T> {
         py: Python<'_>,
         work: impl FnOnce(&mut T) -> solver::Result<R> + Send,
     ) -> PyResult<R> {
-        self.raising(py, &Raised::default(), work).0
+        self.run(py, &Raised::default(), None, work).0
     }
 
-    /// Does the same for work that may call Python; also returns what that has raised.
+    /// Runs a solve, which may call Python; also returns what that has raised.
     pub fn raising<R: Send>(
         &self,
         py: Python<'_>,
         raised: &Raised,
+        work: impl FnOnce(&mut T) -> solver::Result<R> + Send,
+    ) -> (PyResult<R>, Option<PyErr>) {
+        self.run(py, raised, progress::listener(), work)
+    }
+
+    fn run<R: Send>(
+        &self,
+        py: Python<'_>,
+        raised: &Raised,
+        listener: Option<Listener>,
         work: impl FnOnce(&mut T) -> solver::Result<R> + Send,
     ) -> (PyResult<R>, Option<PyErr>) {
         if let Err(refused) = refuse_forked(py) {
@@ -51,9 +62,11 @@ impl<T: Send> Owned<T> {
             let Some(value) = &self.value else { unreachable!("it is not dropped yet") };
             let mut value = value.lock().unwrap_or_else(PoisonError::into_inner);
             self.set_user(Some(current().id()));
+            raised.set_listener(listener);
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&mut value)));
             // Taken before another thread begins.
             error = raised.take();
+            raised.set_listener(None);
             self.set_user(None);
             outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
