@@ -234,6 +234,7 @@ fn measured(what: What) -> &'static str {
     match what {
         What::Product => "products",
         What::Cg => "solves by CG",
+        What::Minres => "solves by MINRES",
         What::Pagerank => "rankings by PageRank",
         What::Markov => "Markov chains",
     }
