@@ -113,8 +113,7 @@ fn a_study_varies_the_preconditioner_and_a_solve_at_its_limit_has_only_the_time_
     assert!(limited["seconds"]["median"].as_f64().unwrap() > 0.0, "{limited}");
     assert!(whole["converged"] == true && whole["total_seconds"].is_f64(), "{whole}");
     let text = fs::read_to_string(folder.path().join("solves.md")).unwrap();
-    for line in
-        ["| matrix | none | jacobi | ssor |", "bytes per iteration (MB)", "| poisson2d:20x20 | - | "]
+    for line in ["| matrix | none | jacobi | ssor |", "bytes per iteration (MB)", "| poisson2d:20x20 | - | "]
     {
         assert!(text.contains(line), "{line} is not in {text}");
     }
