@@ -39,6 +39,18 @@ PLOTS = {
     # COLUMNS=90 solver cg poisson2d:300x300 --plot plots/cg.svg --history plots/cg.json >plots/first.txt; mv plots/cg.json plots/first.json
     "plots/first.svg": ["plots/first.json"],
     "plots/poisson2d-h200.svg": ["plots/poisson2d-h200-vector.json", "plots/poisson2d-h200-cusparse.json"],
+    # The histories of these are made by scripts/convergence.py.
+    "plots/band.svg": [
+        "plots/band-cg.json", "plots/band-pagerank.json", "plots/band-markov.json",
+        "--label", "CG", "--label", "PageRank", "--label", "Markov chain",
+        "--title", "CG, PageRank and a Markov chain on a block band of 32,000 rows and 51 million entries",
+    ],
+    "plots/cnr-2000.svg": [
+        "plots/cnr-2000-power.json", "plots/cnr-2000-extrapolated.json", "plots/cnr-2000-gauss-seidel.json",
+        "--label", "power iteration", "--label", "extrapolated", "--label", "Gauss-Seidel",
+        "--title", "PageRank of the web graph cnr-2000",
+    ],
+    "plots/F1-h200.svg": ["plots/F1-hybrid.json", "plots/F1-cusparse.json", "plots/F1-auto.json"],
 }
 
 # --- Commands of this script ---------------------------------------------------------------------------------------------
@@ -69,10 +81,10 @@ def filled(text, solver, made, absent):
     return re.sub(r"<!-- figure: ([\w-]+) -->.*?<!-- end -->", figure, text, flags=re.S)
 
 
-def drawn(solver, scratch):
+def drawn(solver, scratch, absent):
     """Draws every plot, and every table and figure of a record, into a scratch folder; yields the file and the new one.
 
-    What README or book shows has a narrow form, too."""
+    What README or book shows has a narrow form, too. Plots without their histories are added to `absent`."""
     plots, shown = dict(PLOTS), set()
     for page in pages():
         shown.update(in_project(os.path.normpath(os.path.join(os.path.dirname(page), target))) for target in pictures(read(page)))
@@ -95,6 +107,10 @@ def drawn(solver, scratch):
             plot = in_project(os.path.join(folder, name))
             plots[plot] = [plot.removesuffix(".svg") + ".json"]
     for plot, inputs in plots.items():
+        missing = [name for name in inputs if name.endswith(".json") and not os.path.exists(os.path.join(ROOT, name))]
+        if missing:
+            absent.append(f"{plot} ({', '.join(missing)})")
+            continue
         made = os.path.join(scratch, os.path.basename(plot))
         run_quietly(solver, "plot", *inputs, "-o", made)
         yield plot, made
@@ -125,7 +141,7 @@ def tables(solver, check):
                 with open(page, "w") as f:
                     f.write(after)
     with tempfile.TemporaryDirectory() as scratch:
-        for path, new in drawn(os.path.abspath(solver), scratch):
+        for path, new in drawn(os.path.abspath(solver), scratch, absent):
             old = os.path.join(ROOT, path)
             if not os.path.exists(old) or read(new) != read(old):
                 stale.append(path)

@@ -3,10 +3,11 @@
 
   scripts/rival.py LIBRARY WHAT MATRIX.npz VECTOR.npy ANSWER.npy PRECISION [THREADS [TOLERANCE]]
 
-WHAT is product, cg, pagerank or markov. LIBRARY is one of these; rivals.py says what must be installed for them:
+WHAT is product, cg, minres, pagerank or markov. LIBRARY is one of these; rivals.py says what must be installed for them:
 
   product, cg, pagerank, markov   scipy, scipy-blocks, cupy, mkl, mkl-blocks
   product, cg                     eigen, petsc, petsc-blocks
+  minres                          scipy, cupy
   product                         numpy-rows (a Python loop over rows), numpy-dense
   pagerank                        graphblas, networkit, igraph, gap:pr, gap:pr-spmv, gap:pr-f32
 
@@ -56,6 +57,8 @@ def measured(rival, a, b):
         return rivals.products(rival, a, rival.to_device(b))
     if WHAT == "cg" and hasattr(rival, "solve"):
         return rival.solve(a, b, TOLERANCE)
+    if WHAT == "minres" and hasattr(rival, "minimal_residuals"):
+        return rival.minimal_residuals(a, b, TOLERANCE)
     if WHAT == "pagerank" and hasattr(rival, "ranks"):
         return rival.ranks(a, TOLERANCE)
     if WHAT in ("pagerank", "markov") and hasattr(rival, "operator"):

@@ -1,5 +1,6 @@
 //! The cases of a sweep: all combinations of its values.
 
+use super::located::located;
 use super::record::Row;
 use super::study::{Study, Sweep, Text};
 use crate::source::{self, catalog};
@@ -43,7 +44,7 @@ fn choose(alternatives: &str) -> (String, String) {
     let names: Vec<&str> = alternatives.split('|').map(str::trim).collect();
     let here = |name: &&&str| match catalog::find(name) {
         Some(entry) => entry.fetched().is_some(),
-        None => source::check(**name).is_ok(),
+        None => source::check(&located(name)).is_ok(),
     };
     let last = names.last().copied().unwrap_or_default();
     (names[0].to_owned(), names.iter().find(here).copied().unwrap_or(last).to_owned())
@@ -92,11 +93,12 @@ impl Sweep {
         cases
     }
 
-    /// Returns the cases of all backends and rivals for one matrix, device, precision and number of threads.
+    /// Returns the cases of all backends, preconditioners and rivals for one matrix, device, precision and number of threads.
     fn of_backends(&self, sweep: usize, row: &Row) -> Vec<Case> {
         let mut cases = Vec::new();
         for backend in &self.backend {
-            for more in combinations(&self.vary, backend) {
+            let texts = format!("{backend} {}", self.precond.as_deref().unwrap_or_default());
+            for more in combinations(&self.vary, &texts) {
                 // A variable that the matrix has, too, has one value in both.
                 if more.iter().any(|(name, value)| row.vary.get(name).is_some_and(|old| old != value)) {
                     continue;

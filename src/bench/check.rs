@@ -7,6 +7,7 @@ use super::study::{Study, Sweep, Table, Value, What};
 use crate::backend::{Choice, Host};
 use crate::device::{Cpu, Cuda};
 use crate::error::{Error, Result};
+use crate::precond::Preconditioner;
 use crate::solve::markov::ChainMethod;
 use crate::solve::pagerank::RankMethod;
 use crate::spelling::{did_you_mean, nearest};
@@ -94,7 +95,7 @@ fn check(study: &Study) -> std::result::Result<(), Fault> {
             return Err(within((format!("\"{}\"", sweep.name), what)));
         }
         lists(sweep).and_then(|()| settings(sweep)).and_then(|()| variables(sweep)).map_err(within)?;
-        rivals(sweep).and_then(|()| backends(sweep)).map_err(within)?;
+        preconditioners(sweep).and_then(|()| rivals(sweep)).and_then(|()| backends(sweep)).map_err(within)?;
     }
     for (index, table) in study.tables.iter().enumerate() {
         fields(study, table).map_err(|(word, what)| {
@@ -159,6 +160,12 @@ fn settings(sweep: &Sweep) -> Checked {
         };
         return at_text(method, format!("method {method}; {known}"));
     }
+    if sweep.max_iters == Some(0) {
+        return at_key("max_iters", "max_iters is at least 1");
+    }
+    if sweep.max_iters.is_some() && sweep.what == What::Product {
+        return at_key("max_iters", "only solves have iterations");
+    }
     let protocol = &sweep.protocol;
     if protocol.rounds == 0 || protocol.samples == Some(0) || protocol.products == Some(0) {
         return at_key("protocol", "rounds, samples and products are at least 1");
@@ -168,10 +175,10 @@ fn settings(sweep: &Sweep) -> Checked {
 
 /// Checks that every variable has values and is used, and that every used one exists.
 fn variables(sweep: &Sweep) -> Checked {
-    let texts = || sweep.matrix.iter().chain(&sweep.backend);
+    let texts = || sweep.matrix.iter().chain(&sweep.backend).chain(&sweep.precond);
     let unused = |name: &&String| !texts().any(|text| text.contains(&format!("{{{name}}}")));
     if let Some(name) = sweep.vary.keys().find(unused) {
-        return at_key(name, format!("variable {name} is in no matrix and no backend"));
+        return at_key(name, format!("variable {name} is in no matrix, no backend and no precond"));
     }
     if let Some((name, _)) = sweep.vary.iter().find(|(_, values)| values.is_empty()) {
         return at_key(name, format!("variable {name} has no values"));
@@ -180,6 +187,20 @@ fn variables(sweep: &Sweep) -> Checked {
         let inside = text.split('{').skip(1).map(|rest| rest.split('}').next().unwrap_or_default());
         if let Some(name) = inside.into_iter().find(|name| !sweep.vary.contains_key(*name)) {
             return at_text(text, format!("{text} has the variable {name}, which has no values"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the preconditioners exist, and that the sweep measures a method that has them.
+fn preconditioners(sweep: &Sweep) -> Checked {
+    let Some(text) = &sweep.precond else { return Ok(()) };
+    if !matches!(sweep.what, What::Cg | What::Minres) {
+        return at_key("precond", "only cg and minres have preconditioners");
+    }
+    for values in combinations(&sweep.vary, text) {
+        if let Err(error) = fill(text, &values).parse::<Preconditioner>() {
+            return at_key("precond", error.to_string());
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! Compares two records, and tells changes from noise. Cases are the same, or of the same matrix and method on other devices.
 
+use super::cases::fill;
 use super::record::{Record, Row, Spread};
 use super::resume::differing;
 use super::study::What;
@@ -139,7 +140,10 @@ enum Difference {
 fn first_difference(a: &Row, b: &Row, of_a: &Record, of_b: &Record) -> Option<Difference> {
     let settings = |row: &Row, record: &Record| {
         let sweep = record.study.sweep(&row.sweep);
-        sweep.map(|sweep| (sweep.precond.clone(), sweep.method.clone(), sweep.tolerance.map(f64::to_bits)))
+        sweep.map(|sweep| {
+            let precond = sweep.precond.as_ref().map(|precond| fill(precond, &row.vary));
+            (precond, sweep.method.clone(), sweep.tolerance.map(f64::to_bits))
+        })
     };
     // One device has no numbers of threads.
     let threads = matches!((a.threads, b.threads), (Some(a), Some(b)) if a != b);
@@ -234,6 +238,7 @@ fn measured(what: What) -> &'static str {
     match what {
         What::Product => "products",
         What::Cg => "solves by CG",
+        What::Minres => "solves by MINRES",
         What::Pagerank => "rankings by PageRank",
         What::Markov => "Markov chains",
     }

@@ -14,6 +14,7 @@ mod compare;
 mod defaults;
 #[cfg(feature = "plot")]
 mod figures;
+mod located;
 mod machine;
 mod named;
 mod pivot;

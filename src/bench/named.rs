@@ -14,11 +14,13 @@ macro_rules! studies {
 const STUDIES: &[(&str, &str)] = studies![
     "auto",
     "block-band",
+    "block-band-solves",
     "cg",
     "end-to-end",
     "four-kernels",
     "markov",
     "pagerank",
+    "real",
     "serial-vs-cuda",
     "seven-strategies",
     "spmm",

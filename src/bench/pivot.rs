@@ -223,7 +223,9 @@ impl Maker<'_> {
             Value::Gflops => Some(row.useful_flops() as f64 / time / 1e9).filter(|&v| v > 0.0),
             Value::Bandwidth => Some(row.gigabytes_per_second(time)).filter(|&v| v > 0.0),
             Value::PercentOfStream => row.stream.map(|s| 100.0 * row.gigabytes_per_second(time) / s),
-            Value::Iterations => row.iterations.map(|n| n as f64),
+            // A solve that ended at its limit says nothing about the iterations that the tolerance needs.
+            Value::Iterations => row.iterations.filter(|_| row.converged != Some(false)).map(|n| n as f64),
+            Value::Bytes => Some(row.bytes as f64 / 1e6).filter(|&megabytes| megabytes > 0.0),
             Value::Registers => row.registers.map(f64::from),
             Value::Resident => row.resident.map(f64::from),
             Value::Blocks => row.blocks.map(f64::from),

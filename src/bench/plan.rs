@@ -1,6 +1,7 @@
 //! What a run would take: estimates of its time and its memory before anything is made or measured.
 
 use super::cases::Case;
+use super::located::located;
 use super::machine::Machine;
 use super::product::{TURNS, counts};
 use super::record::Row;
@@ -143,7 +144,7 @@ impl Plan {
         let runs = |case: &&Case| (case.row.device == "cpu" || speeds.gpu.is_some()) && !kept(&case.row);
         self.kept += group.iter().filter(|case| kept(&case.row)).count();
         let cases: Vec<&Case> = group.iter().filter(runs).collect();
-        let size = source::estimate(measured).ok().flatten();
+        let size = source::estimate(&located(measured).to_string_lossy()).ok().flatten();
         let mut seconds = 0.0;
         match size {
             Some((rows, entries)) => {
@@ -211,6 +212,7 @@ fn seconds_of(case: &Case, sweep: &Sweep, (rows, entries): (u64, u64), speeds: &
                 What::Markov => STEPS,
                 _ => ITERATIONS,
             };
+            let iterations = sweep.max_iters.map_or(iterations, |limit| iterations.min(limit as f64));
             let solve = one * iterations;
             let most = (SECONDS / solve).ceil().max(1.0);
             let solves = (sweep.protocol.samples.unwrap_or(SOLVES) as f64).min(most);

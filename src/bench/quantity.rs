@@ -20,6 +20,7 @@ pub(super) fn quantity(
         Value::Bandwidth => return ("bandwidth (GB/s)".to_owned(), 1.0),
         Value::PercentOfStream => return ("share of the measured stream (%)".to_owned(), 1.0),
         Value::Iterations => return ("iterations".to_owned(), 1.0),
+        Value::Bytes => return (format!("bytes per {each} (MB)"), 1.0),
         Value::Registers => return ("registers per thread".to_owned(), 1.0),
         Value::Resident => return ("blocks that fit a multiprocessor".to_owned(), 1.0),
         Value::Blocks => return ("blocks launched".to_owned(), 1.0),

@@ -95,7 +95,8 @@ fn changed(row: &Row, old: &Study, new: &Study) -> Option<&'static str> {
         ("solver", What::Product) => protocol(old) != protocol(new),
         ("solver", _) => {
             let key = |sweep: &Sweep| (sweep.precond.clone(), sweep.method.clone(), sweep.protocol.samples);
-            key(old) != key(new) || old.tolerance != new.tolerance
+            let ends = |sweep: &Sweep| (sweep.tolerance, sweep.max_iters);
+            key(old) != key(new) || ends(old) != ends(new)
         }
         (name, _) => {
             let of = |sweep: &Sweep| sweep.rival.iter().find(|rival| rival.name == name).cloned();

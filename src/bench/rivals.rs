@@ -136,6 +136,7 @@ impl Exchange {
                     match row.what {
                         What::Product => "product",
                         What::Cg => "cg",
+                        What::Minres => "minres",
                         What::Pagerank => "pagerank",
                         What::Markov => "markov",
                     },
@@ -195,7 +196,7 @@ fn verify(
             product::<f32>(matrix.csr(), vector, found, k).map_err(fault)
         }
         What::Product => product::<f64>(matrix.csr(), vector, found, k).map_err(fault),
-        What::Cg => {
+        What::Cg | What::Minres => {
             let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
             let product = matrix.csr().multiply_reference(found);
             let residual = norm(&mut vector.iter().zip(&product).map(|(b, y)| b - y))

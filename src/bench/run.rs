@@ -1,6 +1,7 @@
 //! Measures a study, matrix by matrix.
 
 use super::cases::Case;
+use super::located::{located, without_folder};
 use super::machine::Machine;
 use super::product;
 use super::record::{LeftOut, Record, Row};
@@ -12,7 +13,7 @@ use super::study::{Study, Sweep, What};
 use crate::device::{Cpu, Cuda, cuda};
 use crate::engine::Matrix;
 use crate::error::Result;
-use crate::format::Csr;
+use crate::format::{Csr, Duplicates};
 use crate::source::Options;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -100,6 +101,13 @@ fn same_matrix(a: &Row, b: &Row) -> bool {
     a.sweep == b.sweep && a.measured == b.measured && a.as_stored == b.as_stored
 }
 
+/// Returns how the matrix of a case is read: a graph keeps parallel links, and has no vertices that a list of edges does not name.
+fn reading(row: &Row) -> Options {
+    let is_graph = row.what == What::Pagerank;
+    let duplicates = if is_graph { Duplicates::Keep } else { Duplicates::Sum };
+    Options { as_stored: row.as_stored, duplicates, close_gaps: is_graph, ..Options::default() }
+}
+
 fn same_device(a: &Case, b: &Case) -> bool {
     let key = |case: &Case| {
         let row = &case.row;
@@ -179,16 +187,16 @@ impl Run<'_> {
 
     fn put(&mut self, row: Row) {
         self.done += 1;
-        self.record.put(row);
+        let error = row.error.as_deref().map(without_folder);
+        self.record.put(Row { error, ..row });
     }
 
     /// Measures the cases of one matrix.
     fn matrix(&mut self, cases: &[Case]) -> Result<()> {
         let Some(first) = cases.first() else { return Ok(()) };
         self.announce(&Row { backend: "being read".to_owned(), ..first.row.clone() });
-        let options = Options { as_stored: first.row.as_stored, ..Options::default() };
-        let opened = self.settings.matrix.clone();
-        let opened = opened.map_or_else(|| Matrix::open_with(&first.row.measured, &options), Ok);
+        let open = || Matrix::open_with(located(&first.row.measured), &reading(&first.row));
+        let opened = self.settings.matrix.clone().map_or_else(open, Ok);
         let matrix = match opened {
             Ok(matrix) => matrix,
             Err(e) => {

@@ -1,9 +1,10 @@
 //! Measures whole solves through the engine.
 
+use super::cases::fill;
 use super::product::describe;
 use super::record::{Row, Spread};
 use super::study::{Sweep, What};
-use crate::engine::{Cg, Markov, Matrix, Pagerank};
+use crate::engine::{Cg, Markov, Matrix, Minres, Pagerank};
 use crate::error::{Error, Result};
 use crate::scalar::Precision;
 use crate::solve::markov::ChainMethod;
@@ -20,6 +21,8 @@ pub(super) const SECONDS: f64 = 20.0;
 
 /// What one solve measured.
 struct Solved {
+    /// The time from the right-hand side to the verdict, without the measurement of the limit.
+    seconds: f64,
     converged: bool,
     message: String,
     iterations: u64,
@@ -28,6 +31,18 @@ struct Solved {
     checked: f64,
     stream: Option<f64>,
     label: String,
+}
+
+impl Solved {
+    /// Returns whether the solve ended at the limit that the sweep sets.
+    fn is_limited(&self, sweep: &Sweep) -> bool {
+        !self.converged && sweep.max_iters.is_some_and(|limit| self.iterations >= limit as u64)
+    }
+
+    /// Returns whether the solve failed: it neither met the tolerance nor ended at the limit of the sweep.
+    fn failed(&self, sweep: &Sweep) -> bool {
+        !self.converged && !self.is_limited(sweep)
+    }
 }
 
 /// Solves repeatedly what is prepared once, and enters the results; after a cancelled solve the row stays without them.
@@ -42,7 +57,6 @@ fn repeat(
     let samples = sweep.protocol.samples.unwrap_or(SOLVES);
     let began = Instant::now();
     for sample in 0..samples {
-        let started = Instant::now();
         // The limit is measured once, after the last solve.
         let ends = sample + 1 == samples || began.elapsed().as_secs_f64() > SECONDS;
         let solved = solve(ends)?;
@@ -50,16 +64,16 @@ fn repeat(
             return Ok(());
         }
         each.push(solved.seconds_per_iteration);
-        if !ends || samples == 1 {
-            whole.push(started.elapsed().as_secs_f64());
-        }
-        row.first_seconds = row.first_seconds.or(Some(started.elapsed().as_secs_f64()));
+        whole.push(solved.seconds);
+        row.first_seconds = row.first_seconds.or(Some(solved.seconds));
+        let ends = ends || solved.failed(sweep);
         last = Some(solved);
         if ends {
             break;
         }
     }
     let Some(solved) = last else { return Ok(()) };
+    let failed = solved.failed(sweep);
     row.converged = Some(solved.converged);
     row.iterations = Some(solved.iterations);
     row.checked = Some(solved.checked);
@@ -67,12 +81,13 @@ fn repeat(
     row.stream = solved.stream;
     row.label = solved.label;
     row.build_seconds = Some(preparing);
-    if !solved.converged {
+    if failed {
         row.error = Some(solved.message);
         return Ok(());
     }
     row.seconds = Spread::of(&each, solved.iterations as usize);
-    row.total_seconds = Spread::of(&whole, 1).map(|spread| preparing + spread.min);
+    let whole = Spread::of(&whole, 1).filter(|_| solved.converged);
+    row.total_seconds = whole.map(|spread| preparing + spread.min);
     Ok(())
 }
 
@@ -98,37 +113,45 @@ fn precision(row: &Row) -> Precision {
 pub(super) fn measure(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -> Result<()> {
     describe(row, matrix.csr());
     match row.what {
-        What::Cg => cg(matrix, sweep, row, cancel),
+        What::Cg | What::Minres => symmetric(matrix, sweep, row, cancel),
         What::Pagerank => pagerank(matrix, sweep, row, cancel),
         What::Markov => markov(matrix, sweep, row, cancel),
         What::Product => Ok(()),
     }
 }
 
-fn cg(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -> Result<()> {
+/// Measures a solve of a symmetric system by CG or MINRES.
+fn symmetric(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -> Result<()> {
     let system = problem::with_known_answer(matrix.csr());
     let prepare = || {
-        let solver = Cg::new(matrix).by_model().cancel(cancel);
+        let solver = if row.what == What::Minres { Minres::new(matrix) } else { Cg::new(matrix) };
+        let solver = solver.by_model().cancel(cancel);
         let mut solver = solver.device(&row.device).backend(&row.backend).precision(precision(row));
         if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
             solver = solver.threads(threads);
         }
         if let Some(precond) = &sweep.precond {
-            solver = solver.precond(precond)?;
+            solver = solver.precond(&fill(precond, &row.vary))?;
         }
         if let Some(tolerance) = sweep.tolerance {
             solver = solver.rtol(tolerance);
+        }
+        if let Some(limit) = sweep.max_iters {
+            solver = solver.max_iters(limit);
         }
         solver.prepare()
     };
     let Some((mut prepared, preparing)) = timed(cancel, prepare)? else { return Ok(()) };
     repeat(row, sweep, preparing, cancel, |ends| {
+        let began = Instant::now();
         let mut answer = prepared.solve(&system.b)?;
+        let seconds = began.elapsed().as_secs_f64();
         if ends {
             answer.measure_limit(prepared.device(), Some(&**cancel));
         }
         let report = answer.report();
         Ok(Solved {
+            seconds,
             converged: report.converged,
             message: report.message,
             iterations: report.iterations,
@@ -151,6 +174,9 @@ fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBoo
         if let Some(tolerance) = sweep.tolerance {
             solver = solver.tol(tolerance);
         }
+        if let Some(limit) = sweep.max_iters {
+            solver = solver.max_iters(limit);
+        }
         if let Some(method) = RankMethod::ALL.into_iter().find(|m| Some(m.name()) == sweep.method.as_deref())
         {
             solver = solver.method(method);
@@ -159,13 +185,16 @@ fn pagerank(graph: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBoo
     };
     let Some((mut prepared, preparing)) = timed(cancel, prepare)? else { return Ok(()) };
     repeat(row, sweep, preparing, cancel, |ends| {
+        let began = Instant::now();
         let mut ranks = prepared.solve()?;
+        let seconds = began.elapsed().as_secs_f64();
         if ends {
             ranks.measure_limit(prepared.device(), Some(&**cancel));
         }
         let report = ranks.report();
         let bytes = report.bytes_per_iteration;
         Ok(Solved {
+            seconds,
             converged: report.converged,
             message: report.message,
             iterations: report.iterations,
@@ -188,6 +217,9 @@ fn markov(chain: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>
         if let Some(tolerance) = sweep.tolerance {
             solver = solver.tol(tolerance);
         }
+        if let Some(limit) = sweep.max_iters {
+            solver = solver.max_iters(limit);
+        }
         if let Some(method) = ChainMethod::ALL.into_iter().find(|m| Some(m.name()) == sweep.method.as_deref())
         {
             solver = solver.method(method);
@@ -196,7 +228,9 @@ fn markov(chain: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>
     };
     let Some((mut prepared, preparing)) = timed(cancel, prepare)? else { return Ok(()) };
     repeat(row, sweep, preparing, cancel, |ends| {
+        let began = Instant::now();
         let mut found = prepared.solve()?;
+        let seconds = began.elapsed().as_secs_f64();
         if ends {
             found.measure_limit(prepared.device(), Some(&**cancel));
         }
@@ -207,6 +241,7 @@ fn markov(chain: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>
         })?;
         let bytes = report.bytes_per_iteration;
         Ok(Solved {
+            seconds,
             converged: report.converged,
             message: class.message.clone(),
             iterations: report.iterations,

@@ -35,6 +35,8 @@ pub enum What {
     Product,
     /// Conjugate gradients.
     Cg,
+    /// Minimal residuals.
+    Minres,
     /// PageRank.
     Pagerank,
     /// A stationary distribution.
@@ -50,7 +52,8 @@ pub struct Sweep {
     /// What is measured.
     #[serde(default)]
     pub what: What,
-    /// Matrices: files, names or generators. `F1 | F1-like` is the first that is on this machine. `{n}` is a variable.
+    /// Matrices: files, names or generators. `F1 | F1-like` is the first that is on this machine. `{n}` is a variable. A file is
+    /// in the working folder or in that of `SOLVER_REAL_DATA`.
     pub matrix: Vec<String>,
     /// Kinds of devices: `cpu`, `cuda`.
     #[serde(default = "on_the_cpu")]
@@ -73,7 +76,7 @@ pub struct Sweep {
     /// Variables and their values.
     #[serde(default)]
     pub vary: BTreeMap<String, Vec<Text>>,
-    /// The preconditioner of a solve.
+    /// The preconditioner of a solve by CG or MINRES, possibly with variables: `{precond}`.
     #[serde(default)]
     pub precond: Option<String>,
     /// The method of PageRank or of a chain; by default power iteration.
@@ -82,6 +85,10 @@ pub struct Sweep {
     /// The tolerance of a solve.
     #[serde(default)]
     pub tolerance: Option<f64>,
+    /// The iteration limit of a solve; by default that of the method. A solve that ends there has the time of an iteration, and
+    /// none of the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iters: Option<usize>,
     /// Programs outside of `solver`: see `Rival`.
     #[serde(default)]
     pub rival: Vec<Rival>,
@@ -249,8 +256,10 @@ pub enum Value {
     Bandwidth,
     /// Percent of the bandwidth of a stream.
     PercentOfStream,
-    /// Iterations.
+    /// Iterations of a solve that met its tolerance.
     Iterations,
+    /// Megabytes that a product or an iteration moves.
+    Bytes,
     /// Registers of a thread.
     Registers,
     /// Blocks that a multiprocessor holds.
@@ -362,6 +371,7 @@ impl Sweep {
             precond: None,
             method: None,
             tolerance: None,
+            max_iters: None,
             rival: Vec::new(),
             protocol,
         }

@@ -32,6 +32,10 @@ fn faults_of_a_study_are_named_with_their_line() {
             11,
             "power, extrapolated, gauss-seidel",
         ),
+        ("threads = [1]", "threads = [1]\nprecond = \"jacobi\"", 10, "only cg and minres have"),
+        ("threads = [1]", "threads = [1]\nwhat = \"cg\"\nprecond = \"jacbi\"", 11, "did you mean jacobi?"),
+        ("threads = [1]", "threads = [1]\nmax_iters = 9", 10, "only solves have iterations"),
+        ("threads = [1]", "threads = [1]\nwhat = \"minres\"\nmax_iters = 0", 11, "max_iters is at least 1"),
         (
             "rows = \"n\"\ncolumns = \"backend\"\nplot",
             "rows = \"n\"\ncolums = \"backend\"\nplot",
@@ -119,7 +123,7 @@ fn what_is_wrong_with_an_option_is_named() {
         (&["bench", "cg", "--only", "gpuu"], "did you mean gpu? the sweeps of cg are cpu, gpu"),
         (
             &["bench", "nofile.toml"],
-            "name a study (.toml), a record (.json), or one of auto, block-band, cg,",
+            "name a study (.toml), a record (.json), or one of auto, block-band, block-band-solves,",
         ),
         (&["bench", "serial-cuda"], "did you mean serial-vs-cuda?"),
         (&["bench", "Cargo.toml"], "Cargo.toml"),

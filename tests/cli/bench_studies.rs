@@ -3,6 +3,7 @@
 use crate::bench::{STUDY, json, masked, write};
 use crate::common::process::{errors, run, solver, word};
 use serde_json::Value;
+use solver::bench::{Study, studies};
 use std::fs;
 
 #[test]
@@ -41,6 +42,111 @@ fn a_study_of_the_project_is_found_by_its_name_in_any_folder_with_its_time_and_m
     assert!(line("memory").contains("density:n=16384,sparsity=0.5 needs most"), "{text}");
     assert!(line("memory").contains("at most about 3.2"), "{text}");
     assert!(line("time").starts_with("time    about "), "{text}");
+}
+
+#[test]
+fn every_study_of_the_project_can_be_planned_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let names: Vec<&str> = studies().collect();
+    let arguments = [&["bench", "--dry-run"], &names[..]].concat();
+    let done = solver().current_dir(folder.path()).args(arguments).output().unwrap();
+    assert!(done.status.success(), "{}", errors(&done));
+    let text = String::from_utf8(done.stdout).unwrap();
+    for name in names {
+        let title = Study::named(name).unwrap().unwrap().title;
+        assert!(text.lines().any(|line| line.starts_with(&format!("{title}: "))), "{name}: {text}");
+    }
+}
+
+/// Solves with two preconditioners, and one that ends at its limit.
+const SOLVES: &str = r#"
+title = "Solves"
+
+[[sweep]]
+name = "cg"
+what = "cg"
+matrix = ["poisson2d:20x20"]
+precond = "{precond}"
+vary = { precond = ["none", "jacobi", "ssor"] }
+tolerance = 1e-8
+protocol = { samples = 2 }
+
+[[sweep]]
+name = "minres"
+what = "minres"
+matrix = ["poisson2d:20x20", "poisson2d:6x6"]
+max_iters = 20
+protocol = { samples = 1 }
+
+[[table]]
+title = "Iterations"
+sweep = ["cg"]
+rows = "matrix"
+columns = "precond"
+value = "iterations"
+
+[[table]]
+title = "Limited"
+sweep = ["minres"]
+rows = "matrix"
+values = ["iterations", "bytes", "total"]
+"#;
+
+#[test]
+fn a_study_varies_the_preconditioner_and_a_solve_at_its_limit_has_only_the_time_of_an_iteration() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = write(folder.path(), "solves.toml", SOLVES);
+    let done = run(&["bench", &study, "-o", word(folder.path())]);
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+    let record = json(&folder.path().join("solves.json"));
+    let [none, jacobi, ssor, limited, whole] = record["rows"].as_array().unwrap().as_slice() else {
+        panic!("{record}")
+    };
+    for (row, precond) in [(none, "none"), (jacobi, "jacobi"), (ssor, "ssor")] {
+        assert_eq!(row["vary"]["precond"], precond);
+        assert!(row["converged"] == true && row["total_seconds"].is_f64(), "{row}");
+    }
+    assert!(ssor["iterations"].as_u64() < none["iterations"].as_u64(), "{record}");
+    // Neither a failure nor a whole solve.
+    assert!(limited["error"].is_null() && limited["total_seconds"].is_null(), "{limited}");
+    assert!(limited["converged"] == false && limited["iterations"] == 20, "{limited}");
+    assert!(limited["seconds"]["median"].as_f64().unwrap() > 0.0, "{limited}");
+    assert!(whole["converged"] == true && whole["total_seconds"].is_f64(), "{whole}");
+    let text = fs::read_to_string(folder.path().join("solves.md")).unwrap();
+    for line in ["| matrix | none | jacobi | ssor |", "bytes per iteration (MB)", "| poisson2d:20x20 | - | "]
+    {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+}
+
+#[test]
+fn files_of_real_matrices_are_found_by_name_and_the_record_names_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let header = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 4\n";
+    write(&data, "good.mtx", &format!("{header}2 2 4\n"));
+    write(&data, "bad.mtx", &format!("{header}2 2 nan\n"));
+    let sweep = "name = \"real\"\nwhat = \"cg\"\nmatrix = [\"good.mtx | poisson2d:3x3\", \"bad.mtx\"]\n";
+    let study = write(folder.path(), "real.toml", &format!("title = \"Real\"\n[[sweep]]\n{sweep}"));
+    let out = folder.path().join("out");
+    let measured = |data: &str| {
+        let done = solver()
+            .env("SOLVER_REAL_DATA", data)
+            .args(["bench", &study, "-o", word(&out), "--afresh"])
+            .output()
+            .unwrap();
+        assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+        fs::read_to_string(out.join("real.json")).unwrap()
+    };
+    let text = measured(word(&data));
+    assert!(!text.contains(word(&data)), "{text}");
+    let record: Value = serde_json::from_str(&text).unwrap();
+    let [good, bad] = record["rows"].as_array().unwrap().as_slice() else { panic!("{record}") };
+    assert!(good["measured"] == "good.mtx" && good["converged"] == true, "{good}");
+    assert!(bad["error"].as_str().unwrap().contains("bad.mtx:4:"), "{bad}");
+    // Without the folder the stand-in is measured.
+    assert!(measured("").contains("\"measured\":\"poisson2d:3x3\""));
 }
 
 #[test]

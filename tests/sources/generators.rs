@@ -103,7 +103,7 @@ fn hash_of(matrix: &Csr) -> u64 {
 fn random_chains_have_the_same_bits_in_every_release() {
     for (what, hash) in [
         ("blockband:n=300,block=5,density=0.2", 0x668a_2c4c_5a47_15b1),
-        ("blockband:n=60,block=4,density=0.4,symmetric", 0xca51_05b5_d139_665b),
+        ("blockband:n=60,block=4,density=0.4,symmetric", 0xcd8c_500b_84d7_3316),
         ("uniform:n=100,row=5", 0xfd86_1d00_7936_01d6),
         ("uniform:n=50,cols=70,row=6,seed=2", 0x6a4b_3533_c243_8d3e),
     ] {

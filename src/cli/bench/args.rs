@@ -22,7 +22,8 @@ Examples:
   solver bench --compare old/cg.json bench/cg.json";
 
 const RUNS: &str = "\
-A study without a [[table]] has tables of the times by matrix and backend. A run that was interrupted continues with the same command. Cases for a GPU are left out, and named, on a machine without \
+A study without a [[table]] has tables of the times by matrix and backend. Its files are in the working folder or in that of \
+SOLVER_REAL_DATA. A run that was interrupted continues with the same command. Cases for a GPU are left out, and named, on a machine without \
 one. Cases that the study measures in another way now, or of another matrix than the record has, are measured again. auto is the \
 choice of its model; choices that solver tune keeps do not count. Every result is verified before it is timed. With --from, or with a record \
 (.json) instead of a study, tables and figures are made again without measuring. Rivals of the project's studies are run by \

@@ -3,9 +3,13 @@
 //! Block row `i` contains its diagonal block, the two adjacent blocks, and random blocks within the band. At the borders the band
 //! is shifted inside. With `contiguous`, all blocks are packed around the diagonal. The diagonal block and its two neighbours are
 //! always present: the neighbours make the chain irreducible, the diagonal makes it aperiodic. Values S are uniform between 0 and
-//! 1; P = D^-1 S with D the row sums. With `symmetric`, pattern and values of S are symmetric and P = D^-1/2 S D^-1/2. This P is
-//! similar to D^-1 S, so its eigenvalues lie between -1 and 1. With `shift=d` the matrix is I - d P, positive definite for a
-//! symmetric P and d below 1.
+//! 1; P = D^-1 S with D the row sums. With `shift=d` the matrix is I - d P.
+//!
+//! With `symmetric`, pattern and values of S are symmetric, P = D^-1/2 S D^-1/2, and the matrix is always I - d P, with d = 0.9 by
+//! default. This P is similar to D^-1 S, whose entries are not negative and whose rows sum to 1. So the eigenvalues of P lie between
+//! -1 and 1, those of I - d P between 1 - d and 1 + d, whatever pattern, density and block size are. The default is therefore
+//! positive definite, with a condition number of at most 19. Rounding of its entries moves eigenvalues by about 1e-16 times the
+//! length of a row.
 
 use super::assemble::{Shape, pattern_from, valued, valued_from};
 use super::random::Random;
@@ -15,6 +19,9 @@ use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::format::Csr;
 use std::ops::Range;
+
+/// The factor d of a symmetric matrix I - d P.
+const SHIFT: f64 = 0.9;
 
 /// The described band, measured in blocks.
 #[derive(Clone)]
@@ -50,7 +57,7 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
         let whole = move || make(0..n).map(|matrix| Loaded::new(matrix, (n * row) as u64, false));
         return Ok(Recipe::new(bytes, whole).by_equal_rows([n, row], some));
     };
-    Ok(Recipe::new(bytes, move || make_symmetric(n, size, pairs, shift)))
+    Ok(Recipe::new(bytes, move || make_symmetric(n, size, pairs, shift.unwrap_or(SHIFT))))
 }
 
 /// Makes some of the `n` rows of the matrix of blocks of `size` rows.
@@ -67,15 +74,15 @@ fn some_rows(rows: Range<usize>, n: usize, size: usize, band: &Band, shift: Opti
     })
 }
 
-/// Makes the symmetric matrix of blocks of `size` rows, with the blocks of `pairs`.
-fn make_symmetric(n: usize, size: usize, pairs: Pairs, shift: Option<f64>) -> Result<Loaded> {
+/// Makes the symmetric matrix I - d P of blocks of `size` rows, with the blocks of `pairs` and the shift d.
+fn make_symmetric(n: usize, size: usize, pairs: Pairs, shift: f64) -> Result<Loaded> {
     let entries = filled(0..n, n, size, (&pairs.pattern()?, 0))?;
     let raw = |i: usize, j: u32| 1.0 - Pairs::random(n, pairs.seed, i, j as usize).unit();
     let sums = entries.map_rows(|i| entries.row_columns(i).iter().map(|&j| raw(i, j)).sum::<f64>());
     let roots: Vec<f64> = sums.iter().map(|sum| sum.sqrt()).collect();
     let matrix = valued(&entries, |i, columns, values| {
         for (&j, value) in columns.iter().zip(values) {
-            *value = shifted(raw(i, j) / (roots[i] * roots[j as usize]), i == j as usize, shift);
+            *value = shifted(raw(i, j) / (roots[i] * roots[j as usize]), i == j as usize, Some(shift));
         }
     })?;
     let stored = matrix.nnz() as u64;

@@ -63,7 +63,7 @@ const GENERATORS: &[Generator] = &[
     },
     Generator {
         name: "blockband",
-        form: "blockband:n=N[,block=5][,density=0.05][,band=0.25|,contiguous][,symmetric][,shift=D][,seed=1], \
+        form: "blockband:n=N[,block=5][,density=0.05][,band=0.25|,contiguous][,shift=D|,symmetric[,shift=0.9]][,seed=1], \
                for example blockband:n=32000,contiguous",
         plan: blockband::make,
     },
