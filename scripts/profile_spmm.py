@@ -4,7 +4,7 @@
 usage: scripts/profile_spmm.py [--solver PATH] [-o results/h200/spmm-profile.json]
 
 It needs ncu and a GPU whose performance counters may be read. The matrix and the columns are those of the study's profile. A value is
-the mean over a few launches of one kernel; docs_tables.py combines the kernels of a product. ncu empties the caches before each launch
+the mean over a few launches of one kernel; docs_spmm.py combines the kernels of a product. ncu empties the caches before each launch
 and fixes the clocks, so the times are longer than those of a benchmark. A counter that ncu does not have or does not know on this GPU is
 null in the record, and the script ends with its name and exit code 1.
 """
