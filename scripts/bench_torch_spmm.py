@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Times `solver.torch.spmm` with each backend beside `torch.sparse.mm` and `torch.addmm` on a GPU, over the grid of the study spmm.
+"""Times `solver.torch.spmm` with each backend beside those of torch, over the grid of the study spmm.
 
 usage: scripts/bench_torch_spmm.py [-o results/h200/torch-spmm.json]
 
-Every product is compared with that of the dense matrix first. A product is timed by the clock, over many calls in a row from Python, and
-by events, in a CUDA graph of several products. Each time is the smallest of a few rounds, in which the products take turns.
+It needs a GPU. Every product is compared with that of the dense matrix first. A product is timed by the clock, over
+many calls in a row from Python, and by events, in a CUDA graph of several products. Each time is the smallest of a few
+rounds, in which the products take turns.
 """
 import argparse
 import datetime
@@ -62,7 +63,10 @@ def products(a, b):
     """Returns the products by name."""
     zero = torch.zeros(a.shape[0], b.shape[1], device="cuda")
     ours = {name: lambda name=name: solver.torch.spmm(a, b, backend=name) for name in BACKENDS}
-    theirs = {"torch.sparse.mm": lambda: torch.sparse.mm(a, b), "torch.addmm": lambda: torch.addmm(zero, a, b, beta=0)}
+    theirs = {
+        "torch.sparse.mm": lambda: torch.sparse.mm(a, b),
+        "torch.addmm": lambda: torch.addmm(zero, a, b, beta=0),
+    }
     return {**ours, **theirs}
 
 
@@ -73,10 +77,12 @@ def measured(rows, cols, k, sparsity):
     a, b = dense.to_sparse_csr(), torch.randn(cols, k, device="cuda", generator=generator)
     works, expected = products(a, b), dense @ b
     for name, work in works.items():
-        torch.testing.assert_close(work(), expected, rtol=1e-3, atol=1e-3, msg=lambda text, name=name: f"{name}: {text}")
+        message = lambda text, name=name: f"{name}: {text}"
+        torch.testing.assert_close(work(), expected, rtol=1e-3, atol=1e-3, msg=message)
     torch.cuda.synchronize()
     graphs = {name: graph_of(work) for name, work in works.items()}
-    rounds = [{name: (by_clock(works[name]), by_events(graphs[name])) for name in works} for _ in range(ROUNDS)]
+    turn = lambda: {name: (by_clock(works[name]), by_events(graphs[name])) for name in works}
+    rounds = [turn() for _ in range(ROUNDS)]
     least = {name: [min(times) for times in zip(*(one[name] for one in rounds))] for name in works}
     case = {"rows": rows, "cols": cols, "columns": k, "sparsity": sparsity, "entries": a.values().numel()}
     return [{**case, "product": name, "called_seconds": called, "graph_seconds": replayed}
@@ -96,8 +102,9 @@ def main():
             solver.torch.forget()
             print(f"{size}, sparsity {sparsity}", flush=True)
     record = {
-        "command": "scripts/bench_torch_spmm.py", "date": str(datetime.date.today()), "gpu": torch.cuda.get_device_name(),
-        "solver": solver.__version__, "torch": torch.__version__, "precision": "f32", "rows": cases,
+        "command": "scripts/bench_torch_spmm.py", "date": str(datetime.date.today()),
+        "gpu": torch.cuda.get_device_name(), "solver": solver.__version__, "torch": torch.__version__,
+        "precision": "f32", "rows": cases,
     }
     with open(output, "w") as f:
         json.dump(record, f, indent=1)

@@ -1,6 +1,7 @@
 """The tables and figures of README and book about the study spmm, for docs.py.
 
-The study's values are those that it prints: means over its grid of four sizes and several densities, and one profile.
+The study's values are those that it prints: means over its grid of four sizes and several densities, and one
+profile.
 """
 import os
 import statistics
@@ -15,9 +16,9 @@ BEST = "cuSPARSE, the fastest algorithm of each case"
 # GFLOP/s and the speed-up over cuSPARSE, and those through Python with the speed-up over torch.sparse.mm.
 STUDY = {"spmm-warp-vec4": (727, 1.483), "spmm-warp-smem-vec4": (595, 1.294), "spmm-naive": (531, 1.161),
          "spmm-warp-smem": (520, 1.134), DEFAULT: (488, 1.000), "spmm-warp": (444, 0.964)}
-STUDY_IN_PYTHON = {"spmm-warp-smem-vec4": (479, 2.297), "spmm-warp-vec4": (466, 2.267), "torch.addmm": (347, 1.547),
-                   "spmm-warp-smem": (324, 1.702), "spmm-naive": (310, 1.633), "spmm-warp": (275, 1.553),
-                   "torch.sparse.mm": (240, 1.000)}
+STUDY_IN_PYTHON = {"spmm-warp-smem-vec4": (479, 2.297), "spmm-warp-vec4": (466, 2.267),
+                   "torch.addmm": (347, 1.547), "spmm-warp-smem": (324, 1.702), "spmm-naive": (310, 1.633),
+                   "spmm-warp": (275, 1.553), "torch.sparse.mm": (240, 1.000)}
 # The study's profile, with its kernels in this order.
 PROFILED = ("spmm-naive", "spmm-warp", "spmm-warp-smem", "spmm-warp-vec4", "spmm-warp-smem-vec4")
 STUDY_PROFILE = {
@@ -50,7 +51,7 @@ def gflops(row):
     return 2 * row["entries"] * row["columns"] / median(row) / 1e9
 
 
-# --- Means over the grid ------------------------------------------------------------------------------------------------
+# --- Means over the grid ------------------------------------------------------------------------------------
 
 def sweep_of(*sweeps):
     """The timed cases of some sweeps by matrix, and by backend or program."""
@@ -63,7 +64,7 @@ def fastest(cells):
 
 
 def products():
-    """For each kernel, and for cuSPARSE, its rows over the grid, each with those of the default and of the fastest algorithm of cuSPARSE."""
+    """For each product its rows over the grid, each with those of cuSPARSE's default and fastest algorithm."""
     found = {}
     for cells in sweep_of(*GRID).values():
         best = fastest(cells)
@@ -88,12 +89,15 @@ def means_table():
         wins = sum(value > 1 for value in over_best(rows))
         lines.append([
             "cuSPARSE, its default" if name == DEFAULT else code(name), speed, f"{ratio:.2f}" if ratio else "",
-            f"{statistics.mean(gflops(row) for row, *_ in rows):,.0f}", f"{statistics.mean(over_default(rows)):.2f}",
-            f"{statistics.geometric_mean(over_default(rows)):.2f}", f"{statistics.geometric_mean(over_best(rows)):.2f}",
+            f"{statistics.mean(gflops(row) for row, *_ in rows):,.0f}",
+            f"{statistics.mean(over_default(rows)):.2f}",
+            f"{statistics.geometric_mean(over_default(rows)):.2f}",
+            f"{statistics.geometric_mean(over_best(rows)):.2f}",
             "" if name in (BEST, DEFAULT) else f"{wins} of {len(rows)}",
         ])
-    return markdown(["kernel", "GFLOP/s, study", "speed-up over cuSPARSE, study", "GFLOP/s", "speed-up over the default, mean",
-                     "geometric mean", "over the fastest algorithm, geometric mean", "faster than that"], lines)
+    return markdown(["kernel", "GFLOP/s, study", "speed-up over cuSPARSE, study", "GFLOP/s",
+                     "speed-up over the default, mean", "geometric mean",
+                     "over the fastest algorithm, geometric mean", "faster than that"], lines)
 
 
 def faster_than_default(name):
@@ -105,7 +109,7 @@ def mean_of(name, ratios=over_default, mean=statistics.mean):
     return f"{mean(ratios(products()[name])):.2f}"
 
 
-# --- Through Python -----------------------------------------------------------------------------------------------------
+# --- Through Python -----------------------------------------------------------------------------------------
 
 def in_python():
     """The rows of each product through Python, in the order of the matrices."""
@@ -116,7 +120,8 @@ def in_python():
 
 
 def over(found, name, rival, key):
-    return statistics.geometric_mean(theirs[key] / ours[key] for ours, theirs in zip(found[name], found[rival]))
+    pairs = zip(found[name], found[rival])
+    return statistics.geometric_mean(theirs[key] / ours[key] for ours, theirs in pairs)
 
 
 def python_table():
@@ -125,20 +130,22 @@ def python_table():
         speed, ratio = STUDY_IN_PYTHON.get(name, ("", ""))
         line = [code(name), speed, f"{ratio:.2f}" if ratio else ""]
         for key in ("called_seconds", "graph_seconds"):
-            mean = statistics.mean(2 * row["entries"] * row["columns"] / row[key] / 1e9 for row in found[name])
-            line += [f"{mean:,.0f}", *(f"{over(found, name, rival, key):.2f}" for rival in ("torch.sparse.mm", "torch.addmm"))]
+            speeds = [2 * row["entries"] * row["columns"] / row[key] / 1e9 for row in found[name]]
+            ratios = [f"{over(found, name, rival, key):.2f}" for rival in ("torch.sparse.mm", "torch.addmm")]
+            line += [f"{statistics.mean(speeds):,.0f}", *ratios]
         lines.append(line)
-    return markdown(["product", "GFLOP/s, study", "over `sparse.mm`, study", "GFLOP/s, called", "over `sparse.mm`", "over `addmm`",
-                     "GFLOP/s, in a CUDA graph", "over `sparse.mm`", "over `addmm`"], lines)
+    return markdown(["product", "GFLOP/s, study", "over `sparse.mm`, study", "GFLOP/s, called", "over `sparse.mm`",
+                     "over `addmm`", "GFLOP/s, in a CUDA graph", "over `sparse.mm`", "over `addmm`"], lines)
 
 
-# --- The profile --------------------------------------------------------------------------------------------------------
+# --- The profile --------------------------------------------------------------------------------------------
 
 def combined(kernels):
-    """The counters of a product: sums over its kernels, and means weighted by time. None where a kernel has no value."""
+    """The counters of a product: sums over its kernels, and means weighted by time; none without a value."""
     seconds = sum(kernel["seconds"] for kernel in kernels)
     # What is counted adds up; rates do not.
-    is_count = lambda key: key in ("seconds", "dram_bytes", "instructions") or key.endswith(("sectors", "requests", "wavefronts", "_hit"))
+    sums = "seconds", "dram_bytes", "instructions", "sectors", "requests", "wavefronts", "_hit"
+    is_count = lambda key: key.endswith(sums)
 
     def value(key):
         values = [(kernel[key], kernel["seconds"]) for kernel in kernels]
@@ -213,13 +220,14 @@ def profile_table(metrics, study):
     for metric, value in metrics.items():
         line = [metric]
         for name, counters in found.items():
-            printed = f" ({rounded(study[metric][PROFILED.index(name)])})" if study and name in PROFILED else ""
+            is_printed = study and name in PROFILED
+            printed = f" ({rounded(study[metric][PROFILED.index(name)])})" if is_printed else ""
             line.append(rounded(value(counters)) + printed)
         lines.append(line)
     return markdown(["", *(code(name) for name in found)], lines)
 
 
-# --- Irregular matrices, parameters, factors, empty rows ----------------------------------------------------------------
+# --- Irregular matrices, parameters, factors, empty rows ----------------------------------------------------
 
 def time_of(cells, name):
     return time_in_words(median(cells[name])) if name in cells else ""
@@ -245,13 +253,15 @@ def parameters_table():
             rows = [row for row in cells.values() if row["vary"]["kernel"] == kernel]
             if not rows:
                 continue
-            whole = [time_of(cells, f"{kernel}:schedule={schedule},tile=all") for schedule in ("static", "dynamic")]
+            schedules = "static", "dynamic"
+            whole = [time_of(cells, f"{kernel}:schedule={schedule},tile=all") for schedule in schedules]
             line = [f"`{matrix}`", f"`{kernel}`", *whole]
-            for schedule in ("static", "dynamic"):
+            for schedule in schedules:
                 best = min((row for row in rows if row["vary"]["schedule"] == schedule), key=median)
                 line.append(f"{time_in_words(median(best))}, tile {best['vary']['tile']}")
             lines.append(line)
-    return markdown(["matrix", "kernel", "as in the study", "dynamic", "static, the fastest tile", "dynamic, the fastest tile"], lines)
+    return markdown(["matrix", "kernel", "as in the study", "dynamic", "static, the fastest tile",
+                     "dynamic, the fastest tile"], lines)
 
 
 def factors_table():
@@ -264,7 +274,8 @@ def factors_table():
     def cell(matrix, cells, name):
         if name not in cells or name not in plain.get(matrix, {}):
             return ""
-        return f"{time_in_words(median(cells[name]))} ({median(cells[name]) / median(plain[matrix][name]):.2f})"
+        ratio = median(cells[name]) / median(plain[matrix][name])
+        return f"{time_in_words(median(cells[name]))} ({ratio:.2f})"
     lines = [[f"`{name}`", *(cell(matrix, cells, name) for matrix, cells in grouped.items())] for name in names]
     return markdown(["backend", *(f"`{matrix}`" for matrix in grouped)], lines)
 

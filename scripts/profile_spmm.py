@@ -3,10 +3,11 @@
 
 usage: scripts/profile_spmm.py [--solver PATH] [-o results/h200/spmm-profile.json]
 
-It needs ncu and a GPU whose performance counters may be read. The matrix and the columns are those of the study's profile. A value is
-the mean over a few launches of one kernel; docs_spmm.py combines the kernels of a product. ncu empties the caches before each launch
-and fixes the clocks, so the times are longer than those of a benchmark. A counter that ncu does not have or does not know on this GPU is
-null in the record, and the script ends with its name and exit code 1.
+It needs ncu and a GPU whose performance counters may be read. The matrix and the columns are those of the study's
+profile. A value is the mean over a few launches of one kernel; docs_spmm.py combines the kernels of a product. ncu
+empties the caches before each launch and fixes the clocks, so the times are longer than those of a benchmark. A counter
+that ncu does not have or does not know on this GPU is null in the record, and the script ends with its name and exit
+code 1.
 """
 import argparse
 import csv
@@ -20,9 +21,10 @@ import subprocess
 import sys
 import tempfile
 
-# The kernels of the study, our plan for any matrix, the choice of auto, and two algorithms of cuSPARSE: its default, and its fastest here.
-BACKENDS = ["spmm-naive", "spmm-warp", "spmm-warp-smem", "spmm-warp-vec4", "spmm-warp-smem-vec4", "spmm:plan=rows", "auto",
-            "cusparse-spmm", "cusparse-spmm:alg=csr3"]
+# The kernels of the study, our plan for any matrix, the choice of auto, and two algorithms of cuSPARSE: its default,
+# and its fastest here.
+BACKENDS = ["spmm-naive", "spmm-warp", "spmm-warp-smem", "spmm-warp-vec4", "spmm-warp-smem-vec4", "spmm:plan=rows",
+            "auto", "cusparse-spmm", "cusparse-spmm:alg=csr3"]
 MATRIX, COLUMNS = "density:n=8192,cols=4096,sparsity=0.9", 256
 # Kernels of products; others fill and copy arrays.
 KERNELS = "spmm|csrmm|csr_|cusparse|partition|merge|gemm|cutlass"
@@ -49,13 +51,16 @@ COUNTERS = {
     # Turns of the data stage of the first-level cache and shared memory.
     "wavefronts": ("l1tex__data_pipe_lsu_wavefronts.sum", 1),
     "shared_wavefronts": ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", 1),
-    # Warps that wait for data from the caches, and for room in the queue of memory instructions, for each instruction issued.
+    # Warps that wait for data from the caches, and for room in the queue of memory instructions, for each
+    # instruction issued.
     "warps_waiting_for_data": ("smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio", 1),
     "warps_waiting_for_queue": ("smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio", 1),
 }
 # Launches that are skipped, as the first ones verify the product, and launches that are profiled.
 SKIPPED, PROFILED = 4, 4
 SECONDS = 120
+# Why a counter has no value on any product.
+UNKNOWN = "unknown to ncu"
 
 
 class Missing(Exception):
@@ -67,8 +72,8 @@ def launches_of(solver, backend, counters, record):
     command = [
         "ncu", "--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(counters),
         "-k", f"regex:{KERNELS}", "-s", str(SKIPPED), "-c", str(PROFILED),
-        solver, "spmm", MATRIX, "--columns", str(COLUMNS), "--precision", "f32", "--device", "cuda", "--backend", backend,
-        "--rounds", "1", "--output", record,
+        solver, "spmm", MATRIX, "--columns", str(COLUMNS), "--precision", "f32", "--device", "cuda",
+        "--backend", backend, "--rounds", "1", "--output", record,
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
     lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
@@ -76,7 +81,8 @@ def launches_of(solver, backend, counters, record):
     if launches:
         return launches
     said = (done.stdout + done.stderr).splitlines()
-    refused = [counter for counter in counters if any(line.startswith("==") and counter in line for line in said)]
+    complaints = [line for line in said if line.startswith("==")]
+    refused = [counter for counter in counters if any(counter in line for line in complaints)]
     if refused:
         raise Missing(*refused)
     sys.exit(f"ncu has profiled no kernel of {backend}:\n" + "\n".join(said[-40:]))
@@ -94,14 +100,14 @@ def mean(values):
 
 
 def profile(solver, backend, missing):
-    """Returns the profile of a product. Adds counters without a value to `missing`."""
-    counters = {name: counter for name, (counter, _) in COUNTERS.items() if counter not in missing}
+    """Returns the profile of a product. Adds counters without a value to `missing`, each with the reason."""
+    counters = {name: counter for name, (counter, _) in COUNTERS.items() if missing.get(counter) != UNKNOWN}
     with tempfile.TemporaryDirectory() as folder:
         record = os.path.join(folder, "record.json")
         try:
             launches = launches_of(solver, backend, list(counters.values()), record)
         except Missing as refused:
-            missing.update(dict.fromkeys(refused.args, "unknown to ncu"))
+            missing.update(dict.fromkeys(refused.args, UNKNOWN))
             return profile(solver, backend, missing)
         with open(record) as f:
             row, = json.load(f)["rows"]
@@ -117,8 +123,10 @@ def profile(solver, backend, missing):
                 continue
             values[key] = None if value is None else value * COUNTERS[key][1]
         kernels.setdefault(name, []).append(values)
-    means = [{"kernel": name, "launches": len(each), **{key: mean(one[key] for one in each) for key in COUNTERS}}
-             for name, each in kernels.items()]
+    means = []
+    for name, each in kernels.items():
+        values = {key: mean(one[key] for one in each) for key in COUNTERS}
+        means.append({"kernel": name, "launches": len(each), **values})
     return {"backend": backend, "plan": row.get("plan"), "entries": row["entries"], "kernels": means}
 
 
@@ -134,7 +142,8 @@ def main():
     missing, products = {}, []
     for backend in BACKENDS:
         products.append(profile(args.solver, backend, missing))
-        print(backend, *(f"{kernel['kernel']} {kernel['launches']}" for kernel in products[-1]["kernels"]), sep=", ", flush=True)
+        named = [f"{kernel['kernel']} {kernel['launches']}" for kernel in products[-1]["kernels"]]
+        print(backend, *named, sep=", ", flush=True)
     record = {
         "command": "scripts/profile_spmm.py", "date": str(datetime.date.today()),
         "gpu": lines_of("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")[0],
@@ -146,7 +155,8 @@ def main():
         json.dump(record, f, indent=1)
         f.write("\n")
     if missing:
-        sys.exit("counters without a value:\n" + "\n".join(f"  {counter}: {why}" for counter, why in missing.items()))
+        lines = [f"  {counter}: {why}" for counter, why in missing.items()]
+        sys.exit("\n".join(["counters without a value:", *lines]))
 
 
 if __name__ == "__main__":

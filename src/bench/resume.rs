@@ -49,8 +49,8 @@ pub(super) fn begin(study: &Study, cases: &[Case], settings: &Settings, machine:
     Ok(Record { program, started, rows, machine, ..fresh })
 }
 
-/// Returns whether two lists name the same libraries. A machine may not tell the release of its driver, which is then compared by its
-/// version of CUDA alone.
+/// Returns whether two lists name the same libraries. A machine may not tell the release of its driver, which
+/// is then compared by its version of CUDA alone.
 fn agree(old: &[String], new: &[String]) -> bool {
     let is_without_release = |name: &str, other: &str| {
         let cuda = name.strip_prefix("driver for ");
