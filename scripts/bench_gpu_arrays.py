@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Times the Python package on arrays of CuPy and torch on a GPU, beside CuPy's CG and torch's sparse products.
+"""Times the Python package on arrays of CuPy on a GPU, beside CuPy's products and its CG.
 
 usage: scripts/bench_gpu_arrays.py
 
-Every result is compared with that of the other library first. All times are by the clock, of many calls in a row or of a CUDA graph
-with many products; each figure is the best of three rounds, in turns.
+Every result is compared with that of the other library first. All times are by the clock, of many calls in a row;
+each figure is the best of three rounds, in turns. bench_torch_spmm.py has the products of torch.
 """
-import statistics
 import time
 
 import cupy
@@ -15,7 +14,6 @@ import cupyx.scipy.sparse.linalg
 import torch
 
 import solver
-import solver.torch
 
 
 def clock(work, calls):
@@ -26,17 +24,6 @@ def clock(work, calls):
         work()
     torch.cuda.synchronize()
     return (time.perf_counter() - began) / calls
-
-
-def graph_of(work, calls):
-    for _ in range(3):
-        work()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(calls):
-            work()
-    return lambda: graph.replay()
 
 
 def best(works, measure):
@@ -80,30 +67,6 @@ def systems():
           f"CuPy {cupys:.4f} s for {iterations} iterations, {1e6 * cupys / iterations:.1f} us each")
 
 
-def columns():
-    ratios = {"clock": [], "graph": [], "addmm clock": [], "addmm graph": []}
-    for rows, cols, k in ((512, 1024, 64), (1024, 2048, 128), (4096, 4096, 128), (8192, 4096, 256)):
-        for sparsity in (0.99, 0.95, 0.9, 0.8, 0.7):
-            generator = torch.Generator("cuda").manual_seed(3)
-            dense = torch.rand(rows, cols, device="cuda", generator=generator)
-            dense *= torch.rand(rows, cols, device="cuda", generator=generator) >= sparsity
-            a, b = dense.to_sparse_csr(), torch.randn(cols, k, device="cuda", generator=generator)
-            torch.testing.assert_close(solver.torch.spmm(a, b), dense @ b, rtol=1e-3, atol=1e-3)
-            zero = torch.zeros(rows, k, device="cuda")
-            works = [lambda: solver.torch.spmm(a, b), lambda: torch.sparse.mm(a, b), lambda: torch.addmm(zero, a, b, beta=0)]
-            called = best(works, lambda w: clock(w, 50))
-            replayed = best([graph_of(work, 20) for work in works], lambda w: clock(w, 5) / 20)
-            for name, times in ("clock", called), ("graph", replayed):
-                ratios[name].append(times[1] / times[0])
-                ratios[f"addmm {name}"].append(times[2] / times[0])
-            print(f"spmm {rows}x{cols} k={k} sparsity {sparsity}: called {', '.join(f'{1e6 * t:.1f}' for t in called)} us, "
-                  f"in a graph {', '.join(f'{1e6 * t:.1f}' for t in replayed)} us (ours, sparse.mm, addmm)")
-    means = {name: statistics.geometric_mean(values) for name, values in ratios.items()}
-    print(f"geometric means: sparse.mm {means['clock']:.2f} called, {means['graph']:.2f} in graphs; "
-          f"addmm {means['addmm clock']:.2f} called, {means['addmm graph']:.2f} in graphs")
-
-
 print(f"solver {solver.__version__}, CuPy {cupy.__version__}, torch {torch.__version__}, {torch.cuda.get_device_name()}")
 products()
 systems()
-columns()

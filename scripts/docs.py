@@ -8,8 +8,8 @@
   scripts/docs.py words            # check that no sentence is too long
   scripts/docs.py preprocess       # called by mdBook: prepares the chapters (docs_book.py)
 
-A table is generated between the lines `<!-- table: NAME -->` and `<!-- end -->`; NAME is a key of TABLES in docs_tables.py. In the
-same way, a figure within a sentence is generated between `<!-- figure: NAME -->` and `<!-- end -->`; NAME is a key of FIGURES.
+A table is generated between the lines `<!-- table: NAME -->` and `<!-- end -->`; NAME is a key of TABLES in docs_tables.py or
+docs_spmm.py. In the same way, a figure within a sentence is generated between `<!-- figure: NAME -->` and `<!-- end -->`; NAME is a key of FIGURES.
 A table whose measurements are not in results/ stays as it is, with a message; with --check it is an error.
 In an `sh` block each line is one command of `solver`. The blocks of one file run in order, in a scratch folder with copies of
 data/ and configs/, and with a file NAME for each block below `<!-- file: NAME -->`. A command must exit with 0, or with the code that its comment names: `# exit 1`.
@@ -25,10 +25,14 @@ import tempfile
 import time
 
 import docs_checks
+import docs_spmm
 import scaling_plot
 from docs_book import NARROW_MM, for_the_book, narrow, pictures
 from docs_checks import BOOK, ROOT, in_project, pages, read
 from docs_tables import FIGURES, TABLES, Absent
+
+TABLES.update(docs_spmm.TABLES)
+FIGURES.update(docs_spmm.FIGURES)
 
 COMMAND_SECONDS = 120
 

@@ -23,18 +23,21 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _prepared = collections.OrderedDict()
 # Those whose products CUDA graphs contain; they stay when others are prepared.
 _captured = {}
-# The last products with matrices on GPUs, by the identity of the matrix, without what would be checked again.
+# The last products with matrices on GPUs, by the identity of the matrix and by backend, without what would be checked again.
 _ready = {}
 _lock = threading.Lock()
 
 
-def spmm(A, B):
+def spmm(A, B, *, backend="auto"):
     """Returns A B for a sparse matrix A of any layout and a dense matrix B of torch, on the CPU or on a GPU, in single or double precision.
+
+    `backend` names what multiplies, with its parameters: `spmm-warp-vec4` or `spmm-warp:schedule=dynamic` on a GPU, `rows` on the CPU. Each
+    backend prepares the matrix for itself. The gradient for B takes the same backend with the transpose.
 
     The first product with a matrix prepares it: in the order of the entries of `torch.sparse_csr`, on the device of A. A matrix of another
     layout is converted and prepared anew in each product. Later products with `torch.sparse_csr` use what was prepared, until an operation
     of torch changes the values in place. A change that torch does not count, as through `.data`, is not seen: call `forget()` after it. Of values that require a gradient on a GPU, only the pattern is prepared, and each
-    product takes the values as they are; on the CPU they are prepared anew for each product.
+    product takes the values as they are; on the CPU, and with a named backend, they are prepared anew for each product.
 
     A function of `torch.compile` may call `spmm`, but torch compiles no function that passes a sparse tensor: the function runs as it
     is, and what it calls without sparse tensors is compiled. With `fullgraph=True` torch refuses it. The operator itself takes the arrays
@@ -49,13 +52,15 @@ def spmm(A, B):
     tensor([[1., 1.],
             [1., 1.],
             [1., 1.]])
+    >>> solver.torch.spmm(A, torch.ones(3, 2), backend="rows")[0]
+    tensor([1., 1.])
     """
     if not isinstance(B, torch.Tensor) or B.layout != torch.strided or B.ndim != 2:
         raise InputError("B must be a dense tensor of two dimensions; spmv multiplies a vector")
-    return _multiply(A, B)
+    return _multiply(A, B, backend)
 
 
-def spmv(A, x):
+def spmv(A, x, *, backend="auto"):
     """Returns A x for a sparse matrix A and a vector x of torch; see `spmm`.
 
     >>> import torch, solver.torch
@@ -64,7 +69,7 @@ def spmv(A, x):
     """
     if not isinstance(x, torch.Tensor) or x.layout != torch.strided or x.ndim != 1:
         raise InputError("x must be a dense tensor of one dimension; spmm multiplies a matrix")
-    return _multiply(A, x)
+    return _multiply(A, x, backend)
 
 
 def forget():
@@ -89,17 +94,18 @@ except AttributeError:
         return None
 
 
-def _multiply(A, B):
+def _multiply(A, B, backend):
+    _inputs.text(backend, "backend")
     is_traced = torch.compiler.is_dynamo_compiling()
     if is_traced:
         torch._dynamo.graph_break(msg=_WHY)
     if is_traced or _compiler() is not None:
-        return torch.compiler.disable(_product_with)(A, B)
-    return _product_with(A, B)
+        return torch.compiler.disable(_product_with)(A, B, backend)
+    return _product_with(A, B, backend)
 
 
-def _product_with(A, B):
-    ready = _ready.get(id(A))
+def _product_with(A, B, backend):
+    ready = _ready.get((id(A), backend))
     if ready is not None and ready.fits(A, B):
         return ready.product(B)
     if not isinstance(A, torch.Tensor) or A.ndim != 2:
@@ -113,9 +119,9 @@ def _product_with(A, B):
         raise DimensionError(f"A has the shape {tuple(A.shape)} and B {tuple(B.shape)}: they do not fit")
     arrays = A.crow_indices(), A.col_indices(), A.values()
     if _is_observed(arrays[2], B):
-        return _product(*arrays, width, False, B)
-    product = _product_of(*arrays, width, False, B)
-    _Ready.note(A, arrays, B)
+        return _product(*arrays, width, False, B, backend)
+    product = _product_of(*arrays, width, False, B, backend)
+    _Ready.note(A, arrays, B, backend)
     return product
 
 
@@ -136,7 +142,7 @@ class _Ready:
 
     def __init__(self, A, arrays, operator, key):
         offsets, columns, values = arrays
-        self._matrix = weakref.ref(A, lambda _, at=id(A): _ready.pop(at, None))
+        self._matrix = weakref.ref(A, lambda _, at=(id(A), key[-2]): _ready.pop(at, None))
         self._operator, self._key = operator, key
         # Each call of A for one of its arrays takes more than a microsecond. Changes in place of these two are counted here, too, and
         # nothing but an assignment to `.data` replaces them without the values.
@@ -163,17 +169,17 @@ class _Ready:
                 _ready.pop(at, None)
 
     @staticmethod
-    def note(A, arrays, B):
+    def note(A, arrays, B, backend):
         """Keeps what the next product with the matrix needs, if it is prepared."""
         values = arrays[2]
         plain = type(A) in _PLAIN and type(B) in _PLAIN and not any(tensor.is_inference() for tensor in arrays)
         if not (plain and values.is_cuda and A.shape[0] and not values.requires_grad):
             return
-        key = *_state(arrays), values.device, A.shape[1], False, B.ndim == 2 and B.shape[1] > 1
+        key = *_state(arrays), values.device, A.shape[1], False, backend, B.ndim == 2 and B.shape[1] > 1
         with _lock:
             found = _prepared.get(key) or _captured.get(key)
             if found is not None:
-                _ready[id(A)] = _Ready(A, arrays, found[0], key)
+                _ready[id(A), backend] = _Ready(A, arrays, found[0], key)
 
     def fits(self, A, B):
         """Returns whether A is the same matrix as before, and B an array that the GPU reads where it lies."""
@@ -226,13 +232,14 @@ def _is_observed(values, b):
     return not plain or torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
 
 
-def _operator(offsets, columns, values, width, transposed, k):
+def _operator(offsets, columns, values, width, transposed, k, backend):
     """Returns the prepared matrix, or prepares it."""
     tensors = offsets, columns, values
     if values.requires_grad or any(tensor.is_inference() for tensor in tensors):
         # Torch does not count all changes of these tensors: `gradcheck` and some optimisers change values through `.data`.
-        return _prepare(*tensors, width, transposed, k)
-    return _kept(tensors, (values.device, width, transposed, k > 1), lambda: _prepare(*tensors, width, transposed, k))
+        return _prepare(*tensors, width, transposed, k, backend)
+    settings = values.device, width, transposed, backend, k > 1
+    return _kept(tensors, settings, lambda: _prepare(*tensors, width, transposed, k, backend))
 
 
 def _kept(tensors, settings, prepare):
@@ -262,12 +269,12 @@ def _is_capturing(tensor):
     return tensor.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
-def _prepare(offsets, columns, values, width, transposed, k):
+def _prepare(offsets, columns, values, width, transposed, k, backend):
     precision = "f32" if values.dtype == torch.float32 else "f64"
     arrays = offsets, columns, values.detach()
     matrix = _on_gpu(*arrays, width, transposed) if values.is_cuda else None
     matrix = _on_host(*arrays, width, transposed) if matrix is None else matrix
-    return Operator(matrix, device=str(values.device), precision=precision, columns=k)
+    return Operator(matrix, device=str(values.device), backend=backend, precision=precision, columns=k)
 
 
 def _on_host(offsets, columns, values, width, transposed):
@@ -380,30 +387,32 @@ def _pattern(offsets, columns, values, width, transposed, k):
 @torch.library.custom_op("solver::product", mutates_args=())
 def _product(
     offsets: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, width: int, transposed: bool, b: torch.Tensor,
+    backend: str = "auto",
 ) -> torch.Tensor:
     """Returns A b, or the product of A's transpose and b."""
-    return _product_of(offsets, columns, values, width, transposed, b)
+    return _product_of(offsets, columns, values, width, transposed, b, backend)
 
 
-def _product_of(offsets, columns, values, width, transposed, b):
+def _product_of(offsets, columns, values, width, transposed, b, backend):
     _check_types(offsets, columns, values, b)
     k = b.shape[1] if b.ndim == 2 else 1
     if k == 0:
-        return _shaped(offsets, columns, values, width, transposed, b)
+        return _shaped(offsets, columns, values, width, transposed, b, backend)
     b = b.detach() if b.requires_grad else b
-    pattern = _pattern(offsets, columns, values, width, transposed, k)
-    return pattern.product(values, b) if pattern else _operator(offsets, columns, values, width, transposed, k) @ b
+    # Only the backends of patterns take values that change.
+    pattern = _pattern(offsets, columns, values, width, transposed, k) if backend == "auto" else None
+    return pattern.product(values, b) if pattern else _operator(offsets, columns, values, width, transposed, k, backend) @ b
 
 
 @_product.register_fake
-def _shaped(offsets, columns, values, width, transposed, b):
+def _shaped(offsets, columns, values, width, transposed, b, backend="auto"):
     _check_types(offsets, columns, values, b)
     rows = width if transposed else offsets.shape[0] - 1
     return b.new_empty((rows, *b.shape[1:]))
 
 
 def _keep(ctx, inputs, output):
-    offsets, columns, values, ctx.width, ctx.transposed, b = inputs
+    offsets, columns, values, ctx.width, ctx.transposed, b, ctx.backend = inputs
     ctx.save_for_backward(offsets, columns, values, b)
 
 
@@ -415,8 +424,8 @@ def _gradients(ctx, c):
         left, right = (columns, rows) if ctx.transposed else (rows, columns)
         of_values = _at_entries(c, left, b, right)
     if ctx.needs_input_grad[5]:
-        of_b = _product(offsets, columns, values, ctx.width, not ctx.transposed, c.contiguous())
-    return None, None, of_values, None, None, of_b
+        of_b = _product(offsets, columns, values, ctx.width, not ctx.transposed, c.contiguous(), ctx.backend)
+    return None, None, of_values, None, None, of_b, None
 
 
 def _at_entries(c, left, b, right):

@@ -203,6 +203,63 @@ def test_products_of_torch_have_the_values_of_dense_products():
             solver.torch.spmv(a, x.int())
 
 
+def backends_of(a):
+    """Backends that multiply several columns on the device of a matrix."""
+    return ["spmm-naive", "spmm-warp:schedule=dynamic", "spmm-warp-vec4", "cusparse-spmm"] if a.is_cuda else ["rows", "serial", "sell"]
+
+
+@pytest.fixture
+def prepared(monkeypatch):
+    """The operators that products of torch prepare during a test, in order."""
+    library("torch")
+    import solver.torch
+    prepare, made = solver.torch._prepare, []
+    monkeypatch.setattr(solver.torch, "_prepare", lambda *given: made.append(prepare(*given)) or made[-1])
+    solver.torch.forget()
+    return made
+
+
+def test_each_named_backend_prepares_a_matrix_once_and_multiplies_it(prepared):
+    torch = library("torch")
+    import solver.torch
+    for a in cases(torch):
+        prepared.clear()
+        b, names = torch.randn(50, 8, device=a.device, dtype=a.dtype), ["auto", *backends_of(a)]
+        for _ in range(3):
+            for name in names:
+                close(torch, solver.torch.spmm(a, b, backend=name), a.to_dense() @ b)
+        assert [operator.backend for operator in prepared[1:]] == names[1:]
+        # The backends of vectors are others.
+        close(torch, solver.torch.spmv(a, b[:, 0].contiguous(), backend="csr" if a.is_cuda else "rows"), a.to_dense() @ b[:, 0])
+
+
+def test_the_gradient_for_b_takes_the_named_backend(prepared):
+    torch = library("torch")
+    import solver.torch
+    for a in cases(torch):
+        for name in backends_of(a):
+            prepared.clear()
+            b = torch.randn(50, 3, device=a.device, dtype=a.dtype, requires_grad=True)
+            solver.torch.spmm(a, b, backend=name).sum().backward()
+            close(torch, b.grad, a.to_dense().T @ torch.ones(70, 3, device=a.device, dtype=a.dtype))
+            assert [operator.backend for operator in prepared] == [name, name]  # the matrix and its transpose
+
+
+def test_a_backend_that_does_not_multiply_the_columns_is_refused_in_words():
+    torch = library("torch")
+    import solver.torch
+    for a in cases(torch):
+        b = torch.ones(50, 3, device=a.device, dtype=a.dtype)
+        for name, error, words in (
+            ("csr" if a.is_cuda else "bsr-rows", solver.UnsupportedError, "3 columns: it multiplies one vector at a time"),
+            ("spmm-wrap", solver.UnknownBackendError, "spmm-wrap"),
+            ("rows:tile=32" if not a.is_cuda else "spmm-warp:tile=33", ValueError, "tile"),
+            (3, solver.InputError, "backend is 3; it must be of type str"),
+        ):
+            with pytest.raises(error, match=words):
+                solver.torch.spmm(a, b, backend=name)
+
+
 def test_a_change_of_values_in_place_is_seen():
     torch = library("torch")
     import solver.torch

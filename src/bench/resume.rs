@@ -28,7 +28,7 @@ pub(super) fn begin(study: &Study, cases: &[Case], settings: &Settings, machine:
     let saved = Record::read(file)?;
     check_machine(&saved.machine, &fresh.machine, file)?;
     let [old, new] = [&saved.machine, &fresh.machine].map(|machine| &machine.libraries);
-    let other_libraries = !old.is_empty() && !new.is_empty() && old != new;
+    let other_libraries = !old.is_empty() && !new.is_empty() && !agree(old, new);
     let libraries = if new.is_empty() { old } else { new }.clone();
     let gpu = saved.machine.gpu.clone().or(fresh.machine.gpu.clone());
     let machine = Machine { gpu, libraries, ..fresh.machine.clone() };
@@ -47,6 +47,17 @@ pub(super) fn begin(study: &Study, cases: &[Case], settings: &Settings, machine:
     let started = if rows.is_empty() { fresh.started.clone() } else { saved.started.clone() };
     let program = if rows.is_empty() { fresh.program.clone() } else { program };
     Ok(Record { program, started, rows, machine, ..fresh })
+}
+
+/// Returns whether two lists name the same libraries. A machine may not tell the release of its driver, which
+/// is then compared by its version of CUDA alone.
+fn agree(old: &[String], new: &[String]) -> bool {
+    let is_without_release = |name: &str, other: &str| {
+        let cuda = name.strip_prefix("driver for ");
+        cuda.is_some_and(|cuda| other.starts_with("driver ") && other.ends_with(&format!(" for {cuda}")))
+    };
+    let is_same = |a: &String, b: &String| a == b || is_without_release(a, b) || is_without_release(b, a);
+    old.len() == new.len() && old.iter().zip(new).all(|(a, b)| is_same(a, b))
 }
 
 /// Refuses a record of another machine.
@@ -160,6 +171,16 @@ mod tests {
         assert!(error.contains("another machine (H100; ") && error.contains("measure afresh"), "{error}");
         let more_cores = Machine { cores: 4, ..machine(None, &[]) };
         assert!(check_machine(&machine(None, &[]), &more_cores, file).is_err());
+    }
+
+    #[test]
+    fn a_driver_without_a_release_agrees_with_every_release_of_its_version_of_cuda() {
+        let names = |driver: &str| vec![driver.to_owned(), "NVRTC 13.0".to_owned()];
+        let [old, new] = ["driver for CUDA 13.0", "driver 580.159.04 for CUDA 13.0"].map(names);
+        assert!(agree(&old, &new) && agree(&new, &old) && agree(&old, &old) && agree(&new, &new));
+        assert!(!agree(&old, &names("driver 590.10 for CUDA 13.1")));
+        assert!(!agree(&new, &names("driver 590.10 for CUDA 13.0")));
+        assert!(!agree(&old, &new[..1]));
     }
 
     #[test]

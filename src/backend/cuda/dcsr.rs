@@ -4,10 +4,12 @@
 
 use super::arrays::Arrays;
 use super::compressed::check_size;
-use super::form::{AnyForm, Form, Format, Grid, Types};
+use super::form::{AnyForm, Form, Format, Grid, Kind, Real, Types};
 use super::product::{Pass, Product};
+use super::spmm::product::{Launch, Schedule, SeveralColumns, grid, source_of};
 use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cuda;
+use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::error::Result;
 use crate::format::{Csr, Dcsr};
 use crate::scalar::Scalar;
@@ -15,6 +17,9 @@ use std::sync::Arc;
 
 /// The family of the backend `dcsr`.
 pub struct DcsrFamily;
+
+/// The family of the backend `spmm-dcsr`, for several columns.
+pub struct SpmmDcsr;
 
 /// Entries that each thread of a row loads at once.
 const UNROLL: u32 = 3;
@@ -25,6 +30,23 @@ const THREADS: [u32; 3] = [2, 8, 32];
 struct Stored {
     dcsr: Dcsr,
     filled: Vec<u32>,
+}
+
+impl Stored {
+    /// Compresses a matrix; refuses matrices that kernels cannot count in 32 bits.
+    fn of(matrix: &Arc<Csr>) -> Result<Stored> {
+        check_size(matrix)?;
+        let dcsr = Dcsr::from_csr(Csr::clone(matrix))?;
+        let mut filled = vec![0_u32; matrix.rows().div_ceil(32)];
+        dcsr.row_indices().iter().for_each(|&row| filled[row as usize / 32] |= 1 << (row % 32));
+        Ok(Stored { dcsr, filled })
+    }
+
+    /// Returns the number of rows with entries.
+    fn count(&self) -> u32 {
+        // `check_size` refuses more rows.
+        self.dcsr.row_indices().len() as u32
+    }
 }
 
 impl Format for Stored {
@@ -53,9 +75,7 @@ impl Format for Stored {
     }
 
     fn numbers(&self) -> Vec<(&'static str, u32)> {
-        // `check_size` refuses more rows.
-        let (stored, rows) = (self.dcsr.row_indices().len(), self.dcsr.rows());
-        vec![("count", stored as u32), ("rows_of_y", rows as u32)]
+        vec![("count", self.count()), ("rows_of_y", self.dcsr.rows() as u32)]
     }
 }
 
@@ -77,18 +97,59 @@ impl Family<Cuda> for DcsrFamily {
         _: &Params,
         reserve: u64,
     ) -> Result<SharedOperator<Cuda, T>> {
-        check_size(matrix)?;
-        let dcsr = Dcsr::from_csr(Csr::clone(matrix))?;
-        let rows = dcsr.row_indices();
-        let mut filled = vec![0_u32; matrix.rows().div_ceil(32)];
-        rows.iter().for_each(|&row| filled[row as usize / 32] |= 1 << (row % 32));
-        let mean = dcsr.nnz().div_ceil(rows.len().max(1));
+        let stored = Stored::of(matrix)?;
+        let mean = matrix.nnz().div_ceil((stored.count() as usize).max(1));
         // As few as cover a row of mean length in about one round.
         let wanted = mean.div_ceil(UNROLL as usize) as u32;
         let threads = THREADS.into_iter().find(|&threads| threads >= wanted).unwrap_or(32);
-        let most = (rows.len() as u64 * u64::from(threads)).max(matrix.rows() as u64);
+        let most = (u64::from(stored.count()) * u64::from(threads)).max(matrix.rows() as u64);
         let pass = Pass::new(device, form(threads), Grid::Resident(most), &())?;
-        let stored = Stored { dcsr, filled };
         Ok(Arc::new(Product::<T>::new("dcsr", device, &stored, [pass], reserve)?))
     }
+}
+
+/// The numbers that the kernel for several columns takes.
+const NUMBERS: [&str; 3] = ["count", "rows", "columns"];
+
+fn several_kind() -> Kind {
+    let text = include_str!("../../../kernels/spmm/dcsr.cu");
+    Kind { name: "spmm_dcsr", text, defines: Vec::new(), block: BLOCK, owns_all_rows: false }
+}
+
+/// A warp for each row with entries.
+struct ByStoredRows {
+    count: u32,
+    rows: u32,
+}
+
+impl Schedule for ByStoredRows {
+    fn launches(&self, _: &Cuda, k: usize, _: usize) -> Result<Vec<Launch>> {
+        let ByStoredRows { count, rows } = *self;
+        let columns = k as u32;
+        // A thread for each element of C clears the empty rows.
+        let threads = (u64::from(count) * 32).max(u64::from(rows) * u64::from(columns));
+        let numbers = NUMBERS.into_iter().zip([count, rows, columns]).collect();
+        Ok(vec![Launch::new(several_kind(), numbers, grid(threads.div_ceil(u64::from(BLOCK))))])
+    }
+}
+
+impl Family<Cuda> for SpmmDcsr {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<SharedOperator<Cuda, T>> {
+        let stored = Stored::of(matrix)?;
+        let schedule = ByStoredRows { count: stored.count(), rows: matrix.rows() as u32 };
+        Ok(Arc::new(SeveralColumns::<T, _>::new(device, &stored, schedule, 1, reserve)?))
+    }
+}
+
+/// Returns the kernel for several columns in every form.
+pub(super) fn sources() -> Vec<KernelSource> {
+    use Real::{F32, F64};
+    let types = [(F64, Some(F64), false), (F32, None, true), (F64, Some(F32), true), (F32, Some(F32), false)];
+    let types = types.map(|(scalar, value, wide)| Types::new(scalar, value, wide));
+    types.map(|types| source_of::<Stored, ()>(&several_kind(), types, &NUMBERS)).into()
 }

@@ -72,6 +72,7 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     all.extend(certificate::sources());
     all.extend(csr::sources(endings, sweeps));
     all.extend(spmm::sources());
+    all.extend(dcsr::sources());
     all.extend(studies::spmm::sources().into_iter().map(|(_, source)| source));
     all
 }
