@@ -171,7 +171,10 @@ impl Maker<'_> {
 
     fn is_larger_better(&self) -> bool {
         !self.table.over.is_empty()
-            || matches!(self.table.value, Value::Gflops | Value::Bandwidth | Value::PercentOfStream)
+            || matches!(
+                self.table.value,
+                Value::Gflops | Value::Bandwidth | Value::PercentOfPeak | Value::PercentOfStream
+            )
     }
 
     /// Returns the time of a row that the table shows.
@@ -223,6 +226,11 @@ impl Maker<'_> {
             Value::Gflops => Some(row.useful_flops() as f64 / time / 1e9).filter(|&v| v > 0.0),
             Value::Bandwidth => Some(row.gigabytes_per_second(time)).filter(|&v| v > 0.0),
             Value::PercentOfStream => row.stream.map(|s| 100.0 * row.gigabytes_per_second(time) / s),
+            Value::PercentOfPeak => {
+                let peaks = self.record.machine.peaks.filter(|_| row.device == "cuda")?;
+                Some(100.0 * row.gigabytes_per_second(time) / peaks.bandwidth as f64)
+            }
+            Value::Intensity => row.flops_per_byte(),
             Value::Iterations => row.iterations.map(|n| n as f64),
             Value::Registers => row.registers.map(f64::from),
             Value::Resident => row.resident.map(f64::from),
@@ -299,8 +307,8 @@ impl Maker<'_> {
 
     /// Returns the fewest products or iterations that were timed for a value, if they are too few to average noise out.
     fn few(&self) -> Option<usize> {
-        use Value::{Bandwidth, Gflops, PercentOfStream, Time};
-        if !matches!(self.table.value, Time | Gflops | Bandwidth | PercentOfStream) {
+        use Value::{Bandwidth, Gflops, PercentOfPeak, PercentOfStream, Time};
+        if !matches!(self.table.value, Time | Gflops | Bandwidth | PercentOfPeak | PercentOfStream) {
             return None;
         }
         let timed = |row: &Row| row.seconds.map(|spread| spread.samples * spread.each);
@@ -357,7 +365,46 @@ fn parameter(row: &Row, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::{matches, pivot};
+    use crate::bench::{Machine, Peaks, Record, Row, Spread, Study};
+    use std::path::Path;
+
+    #[test]
+    fn the_share_of_the_peak_and_the_intensity_follow_from_bytes_entries_and_time() {
+        let text = "title = \"t\"\n\
+                    [[sweep]]\nname = \"gpu\"\ndevice = [\"cuda\"]\nmatrix = [\"poisson2d:3x3\"]\nbackend = [\"csr\"]\n\
+                    [[table]]\ntitle = \"t\"\nrows = \"backend\"\nvalues = [\"percent_of_peak\", \"intensity\"]\n";
+        let study = Study::of(text, Path::new("study.toml")).unwrap();
+        let row = Row {
+            // 4 GB/s.
+            bytes: 400,
+            seconds: Spread::of(&[1e-7], 1),
+            // Twice the entries are useful; other operations are of zeros that fill blocks.
+            entries: 25,
+            flops: 80,
+            ..study.cases(&[])[0].row.clone()
+        };
+        let machine = |peaks| Machine { peaks, ..Machine::default() };
+        let record = |machine| Record {
+            schema: 1,
+            study: study.clone(),
+            program: String::new(),
+            command: String::new(),
+            started: String::new(),
+            machine,
+            rows: vec![row.clone()],
+            left_out: Vec::new(),
+            unfinished: 0,
+        };
+        let cells = |machine| {
+            let record = record(machine);
+            let pivots = pivot(&record, &record.study.tables[0]);
+            pivots[0].cells[0].iter().map(|cell| cell.value).collect::<Vec<_>>()
+        };
+        let peaks = Peaks { bandwidth: 8, single: 2, double: 1 };
+        assert_eq!(cells(machine(Some(peaks))), [Some(50.0), Some(0.125)]);
+        assert_eq!(cells(machine(None)), [None, Some(0.125)]);
+    }
 
     #[test]
     fn patterns_have_alternatives_and_open_ends() {

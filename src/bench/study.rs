@@ -249,6 +249,10 @@ pub enum Value {
     Bandwidth,
     /// Percent of the bandwidth of a stream.
     PercentOfStream,
+    /// Percent of the bandwidth of the GPU's memory by its clock and its width.
+    PercentOfPeak,
+    /// Additions and multiplications for each byte: the operational intensity.
+    Intensity,
     /// Iterations.
     Iterations,
     /// Registers of a thread.
