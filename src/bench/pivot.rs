@@ -371,17 +371,25 @@ mod tests {
 
     #[test]
     fn the_share_of_the_peak_and_the_intensity_follow_from_bytes_entries_and_time() {
-        let text = "title = \"t\"\n\
-                    [[sweep]]\nname = \"gpu\"\ndevice = [\"cuda\"]\nmatrix = [\"poisson2d:3x3\"]\nbackend = [\"csr\"]\n\
-                    [[table]]\ntitle = \"t\"\nrows = \"backend\"\nvalues = [\"percent_of_peak\", \"intensity\"]\n";
+        let text = r#"
+            title = "t"
+            [[sweep]]
+            name = "gpu"
+            device = ["cuda"]
+            matrix = ["poisson2d:3x3"]
+            backend = ["csr"]
+            [[table]]
+            title = "t"
+            rows = "backend"
+            values = ["percent_of_peak", "intensity"]"#;
         let study = Study::of(text, Path::new("study.toml")).unwrap();
         let row = Row {
             // 4 GB/s.
-            bytes: 400,
-            seconds: Spread::of(&[1e-7], 1),
+            bytes: 4_000_000_000,
+            seconds: Spread::of(&[1.0], 1),
             // Twice the entries are useful; other operations are of zeros that fill blocks.
-            entries: 25,
-            flops: 80,
+            entries: 250_000_000,
+            flops: 800_000_000,
             ..study.cases(&[])[0].row.clone()
         };
         let machine = |peaks| Machine { peaks, ..Machine::default() };
