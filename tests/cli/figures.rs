@@ -148,11 +148,7 @@ fn a_roofline_shows_its_peak_and_its_ridge_far_to_the_right_of_its_points() {
         points: vec![RoofPoint { name: "csr".into(), flops_per_byte: 0.25, gflops: 500.0 }],
     });
     let drawn = svg(&figure([content]), Style::default());
-    assert!(
-        texts(&drawn).contains(&"peak: 64,000 GFLOP/s, ridge: 16 flops/byte"),
-        "{:?}",
-        texts(&drawn)
-    );
+    assert!(texts(&drawn).contains(&"peak: 64,000 GFLOP/s, ridge: 16 flops/byte"), "{:?}", texts(&drawn));
 }
 
 #[test]
