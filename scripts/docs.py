@@ -6,10 +6,12 @@
   scripts/docs.py commands         # run every `sh` block of README.md and of the book
   scripts/docs.py links            # check every relative link, anchor and name of a file, and the links of the built book if there is one
   scripts/docs.py words            # check that no sentence is too long
+  scripts/docs.py figures          # check that no figure of the chapter on the studies is typed, and that its tables name their record
   scripts/docs.py preprocess       # called by mdBook: prepares the chapters (docs_book.py)
 
-A table is generated between the lines `<!-- table: NAME -->` and `<!-- end -->`; NAME is a key of TABLES in docs_tables.py or
-docs_spmm.py. In the same way, a figure within a sentence is generated between `<!-- figure: NAME -->` and `<!-- end -->`; NAME is a key of FIGURES.
+A table is generated between the lines `<!-- table: NAME -->` and `<!-- end -->`; NAME is a key of TABLES in docs_tables.py,
+docs_spmm.py or docs_studies.py, which have lists of findings, too. In the same way, a figure within a sentence is generated
+between `<!-- figure: NAME -->` and `<!-- end -->`; NAME is a key of FIGURES.
 A table whose measurements are not in results/ stays as it is, with a message; with --check it is an error.
 In an `sh` block each line is one command of `solver`. The blocks of one file run in order, in a scratch folder with copies of
 data/ and configs/, and with a file NAME for each block below `<!-- file: NAME -->`. A command must exit with 0, or with the code that its comment names: `# exit 1`.
@@ -26,15 +28,17 @@ import time
 
 import docs_checks
 import docs_spmm
+import docs_studies
+import docs_tables
 import scaling_plot
 from docs_book import NARROW_MM, for_the_book, narrow, pictures
 from docs_checks import BOOK, ROOT, in_project, pages, read
-from docs_tables import FIGURES, TABLES, Absent
+from docs_tables import FIGURES, Absent
 
-TABLES.update(docs_spmm.TABLES)
 FIGURES.update(docs_spmm.FIGURES)
 
 COMMAND_SECONDS = 120
+TABLES = {**docs_tables.TABLES, **docs_spmm.TABLES, **{name: lambda _, make=make: make() for name, make in docs_studies.TABLES.items()}}
 
 # Plots that are drawn from results: the plot, and the arguments of `solver plot`. In addition, each results/**/X.svg is drawn from
 # the X.json in its folder, the tables and figures in results/*/bench from the records there, and plots/scaling.svg by scaling_plot.py.
@@ -242,12 +246,12 @@ def preprocess():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["tables", "commands", "links", "words", "preprocess"])
+    parser.add_argument("what", choices=["tables", "commands", "links", "words", "figures", "preprocess"])
     parser.add_argument("question", nargs="*", help=argparse.SUPPRESS)  # mdBook asks: supports html
     parser.add_argument("--check", action="store_true", help="fail where a table or plot differs, and write nothing")
     parser.add_argument("--solver", default=os.path.join(ROOT, "target", "release", "solver"), help="the program")
     args = parser.parse_args()
-    if args.what in ("links", "words"):
+    if args.what in ("links", "words", "figures"):
         return getattr(docs_checks, args.what)()
     if args.what == "preprocess":
         return None if args.question else preprocess()

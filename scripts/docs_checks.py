@@ -1,4 +1,4 @@
-"""Checks of README and book without the program, for docs.py: links, names of files, and the length of sentences."""
+"""Checks of README and book without the program, for docs.py: links, names of files, the length of sentences, and typed figures."""
 import glob
 import os
 import re
@@ -154,3 +154,47 @@ def words():
     if wrong:
         raise SystemExit("\n".join(wrong))
     print(f"no sentence has more than {MOST_WORDS} words")
+
+
+# --- Figures of the studies ----------------------------------------------------------------------------------------------
+
+STUDIES = os.path.join(BOOK, "studies.md")
+NUMBER = r"\d[\d,]*(?:\.\d+)?"
+# Numbers with a unit, ranges and lists of them included, and numbers with decimals.
+UNIT = r"(?:%|[mnuµ]?s|[GT]B/s|[GT]FLOP/s|[KMG]i?B|times)(?![\w/])"
+FIGURE = re.compile(rf"{NUMBER}(?:(?:\sto\s|\sand\s|\sor\s|,\s){NUMBER})*\s{UNIT}|\d[\d,]*\.\d+")
+# What the studies and the program themselves set.
+CONSTANTS = ("more than 5 %", "sparsities of 0.5 to 0.99", "51.2 million entries")
+# What is not prose: generated tables and figures, blocks of code, code, and the targets of links.
+NO_PROSE = (r"<!-- (?:table|figure): .*?<!-- end -->", r"^```.*?^```", r"`[^`\n]*`", r"\]\([^)]*\)")
+BLOCK = re.compile(r"<!-- table: ([\w-]+) -->(.*?)<!-- end -->", flags=re.S)
+
+
+def without(text, pattern):
+    """The text without what matches, with as many lines."""
+    return re.sub(pattern, lambda match: "\n" * match.group(0).count("\n"), text, flags=re.S | re.M)
+
+
+def typed_figures(text):
+    """The figures in prose, with the numbers of their lines."""
+    constants = (re.escape(constant).replace(r"\ ", r"\s") for constant in CONSTANTS)
+    for pattern in (*NO_PROSE, *constants):
+        text = without(text, pattern)
+    for match in FIGURE.finditer(text):
+        yield text.count("\n", 0, match.start()) + 1, " ".join(match.group(0).split())
+
+
+def names_its_record(block):
+    return "results/" in block and ("`solver " in block or "`scripts/" in block)
+
+
+def figures():
+    """Names the typed figures of the chapter on the studies, and its tables without a record and a command."""
+    text, page = read(STUDIES), in_project(STUDIES)
+    wrong = [f"{page}:{line}: {figure} is typed; generate it in scripts/docs_studies.py"
+             for line, figure in typed_figures(text)]
+    wrong += [f"{page}: table {name} does not name its record and the command"
+              for name, block in BLOCK.findall(text) if block.strip() and not names_its_record(block)]
+    if wrong:
+        raise SystemExit("\n".join(wrong))
+    print("no figure of the studies is typed, and each table names its record and the command")

@@ -8,7 +8,7 @@ WHAT is product, cg, minres, pagerank or markov. LIBRARY is one of these; rivals
   product, cg, pagerank, markov   scipy, scipy-blocks, cupy, mkl, mkl-blocks
   product, cg                     eigen, petsc, petsc-blocks
   minres                          scipy, cupy
-  product                         numpy-rows (a Python loop over rows), numpy-dense
+  product                         numpy-rows (a Python loop over rows), numpy-dense, numba:scalar, numba:vector (on a GPU)
   pagerank                        graphblas, networkit, igraph, gap:pr, gap:pr-spmv, gap:pr-f32
 
 The size of blocks is found, or named: scipy-blocks:5. The output is one JSON object: seconds (a list, for one product or
@@ -37,6 +37,7 @@ LIBRARIES = {
     "cupy": lambda _: rivals.CuPy(THREADS),
     "numpy-rows": lambda _: rivals.NumpyRows(THREADS),
     "numpy-dense": lambda _: rivals.NumpyDense(THREADS),
+    "numba": lambda kernel: rivals.Numba(THREADS, kernel),
     "mkl": lambda _: rivals.Mkl(THREADS),
     "mkl-blocks": lambda size: rivals.Mkl(THREADS, size),
     "eigen": lambda _: rivals_compiled.Eigen(THREADS),

@@ -243,6 +243,66 @@ class CuPy(SciPy):
         return a, b, time.perf_counter() - began
 
 
+def numba_kernels(cuda):
+    """Kernels of the study seven-strategies in Python, with the threads that share a row. Sums are in double precision, as a sum
+    that begins with 0.0 is for Numba."""
+    @cuda.jit
+    def scalar(values, columns, offsets, x, y):
+        row = cuda.grid(1)
+        if row < y.size:
+            total = 0.0
+            for j in range(offsets[row], offsets[row + 1]):
+                total += values[j] * x[columns[j]]
+            y[row] = total
+
+    @cuda.jit
+    def vector(values, columns, offsets, x, y):
+        row, lane = cuda.grid(1) >> 5, cuda.threadIdx.x & 31
+        if row < y.size:
+            total = 0.0
+            for j in range(offsets[row] + lane, offsets[row + 1], 32):
+                total += values[j] * x[columns[j]]
+            distance = 16
+            while distance > 0:
+                total += cuda.shfl_down_sync(0xFFFFFFFF, total, distance)
+                distance >>= 1
+            if lane == 0:
+                y[row] = total
+    return {"scalar": (scalar, 1), "vector": (vector, 32)}
+
+
+class Numba:
+    """Kernels in Python that Numba compiles for a GPU: a thread or a warp for each row. Times include the launches."""
+    BLOCK = 256
+
+    def __init__(self, threads, kernel):
+        self.cuda = module("numba.cuda", "numba-cuda[cu13]")
+        kernels = numba_kernels(self.cuda)
+        if kernel not in kernels:
+            raise Missing(f"there is no kernel {kernel!r}; the kernels are {', '.join(kernels)}")
+        self.kernel, self.threads_of_row = kernels[kernel]
+        from importlib.metadata import version
+        self.version = f"Numba CUDA {version('numba-cuda')}, {kernel}"
+
+    def to_host(self, y):
+        return y.copy_to_host()
+
+    def products(self, a, x):
+        began = time.perf_counter()
+        arrays = [self.cuda.to_device(part) for part in (a.data, a.indices, a.indptr, x)]
+        y = self.cuda.device_array(a.shape[0], a.dtype)
+        launch = self.kernel[-(-a.shape[0] * self.threads_of_row // self.BLOCK), self.BLOCK]
+
+        def work():
+            launch(*arrays, y)
+            return y
+        # The first launch compiles the kernel.
+        work()
+        self.cuda.synchronize()
+        built = time.perf_counter() - began
+        return {"build_seconds": built, **samples(work, self.cuda.synchronize)}
+
+
 class NumpyRows(Numpy):
     """A Python loop over rows."""
 

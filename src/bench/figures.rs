@@ -250,15 +250,16 @@ fn roofline(record: &Record, table: &Table) -> Content {
     let rows: Vec<&Row> = rows_of(record, table).into_iter().filter(|row| row.seconds.is_some()).collect();
     let streams = || rows.iter().filter_map(|row| row.stream);
     let (slow, fast) = (streams().fold(f64::INFINITY, f64::min), streams().fold(0.0, f64::max));
+    let is_one_matrix = rows.windows(2).all(|pair| pair[0].measured == pair[1].measured);
     let point = |row: &&Row| {
         let seconds = row.seconds?.median;
         Some(RoofPoint {
-            name: format!("{} {}", row.measured, row.label),
-            flops_per_byte: row.useful_flops() as f64 / row.bytes as f64,
+            name: if is_one_matrix { row.label.clone() } else { format!("{} {}", row.measured, row.label) },
+            flops_per_byte: row.flops_per_byte()?,
             gflops: row.useful_flops() as f64 / seconds / 1e9,
         })
     };
-    let points = rows.iter().filter_map(point).filter(|point| point.gflops > 0.0).collect();
+    let points = rows.iter().filter_map(point).collect();
     let roof = |name: &str, speed| Roof { name: name.to_owned(), gigabytes_per_second: speed };
     // Streams over few bytes run from a cache.
     let bandwidth = if fast > CACHED * slow {
@@ -266,5 +267,13 @@ fn roofline(record: &Record, table: &Table) -> Content {
     } else {
         vec![roof("measured stream", fast)]
     };
-    Content::Roofline(Roofline { bandwidth, peak_gflops: None, points })
+    Content::Roofline(Roofline { bandwidth, peak_gflops: peak_gflops(record, &rows), points })
+}
+
+/// Returns the most GFLOP/s of the GPU in the precision of the rows; none if rows are of a CPU or of several precisions.
+fn peak_gflops(record: &Record, rows: &[&Row]) -> Option<f64> {
+    let precision = &rows.first()?.precision;
+    let is_alike = |row: &&Row| row.device == "cuda" && row.precision == *precision;
+    let peaks = record.machine.peaks.filter(|_| rows.iter().all(is_alike))?;
+    Some(peaks.gflops(precision) as f64)
 }

@@ -21,6 +21,34 @@ pub struct Machine {
     /// The versions of driver and libraries.
     #[serde(default)]
     pub libraries: Vec<String>,
+    /// The limits of the GPU by its clocks, if the driver reports them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peaks: Option<Peaks>,
+}
+
+/// The limits of a GPU by its clocks, its width and its number of multiprocessors. No program reaches them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peaks {
+    /// The bandwidth of the memory in GB/s.
+    pub bandwidth: u64,
+    /// Additions and multiplications in single precision, in GFLOP/s.
+    pub single: u64,
+    /// Additions and multiplications in double precision, in GFLOP/s.
+    pub double: u64,
+}
+
+impl Peaks {
+    /// Returns the limits of a GPU.
+    fn of(gpu: &Cuda) -> Option<Peaks> {
+        let giga = |value: f64| (value / 1e9).round() as u64;
+        let [single, double] = gpu.arithmetic_peak()?.map(giga);
+        Some(Peaks { bandwidth: giga(gpu.memory_peak()?), single, double })
+    }
+
+    /// Returns the most GFLOP/s in a precision of records.
+    pub fn gflops(&self, precision: &str) -> u64 {
+        if precision == "f32" { self.single } else { self.double }
+    }
 }
 
 /// Returns the release of the driver of the GPU, such as 580.159.04, if the system reports it.
@@ -57,6 +85,7 @@ impl Machine {
             system: std::env::consts::OS.to_owned(),
             gpu: gpu.map(Device::hardware),
             libraries,
+            peaks: gpu.and_then(Peaks::of),
         }
     }
 

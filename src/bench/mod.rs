@@ -36,7 +36,7 @@ pub use cells::{Cell, Pivot};
 pub use compare::{Alone, Comparison, Moved, compare};
 #[cfg(feature = "plot")]
 pub use figures::draw;
-pub use machine::Machine;
+pub use machine::{Machine, Peaks};
 pub use named::studies;
 pub use pivot::pivot;
 pub use plan::{ITERATIONS, Plan, PlannedSweep, STEPS, plan};

@@ -171,7 +171,10 @@ impl Maker<'_> {
 
     fn is_larger_better(&self) -> bool {
         !self.table.over.is_empty()
-            || matches!(self.table.value, Value::Gflops | Value::Bandwidth | Value::PercentOfStream)
+            || matches!(
+                self.table.value,
+                Value::Gflops | Value::Bandwidth | Value::PercentOfPeak | Value::PercentOfStream
+            )
     }
 
     /// Returns the time of a row that the table shows.
@@ -226,6 +229,11 @@ impl Maker<'_> {
             // A solve that ended at its limit says nothing about the iterations that the tolerance needs.
             Value::Iterations => row.iterations.filter(|_| row.converged != Some(false)).map(|n| n as f64),
             Value::Bytes => Some(row.bytes as f64 / 1e6).filter(|&megabytes| megabytes > 0.0),
+            Value::PercentOfPeak => {
+                let peaks = self.record.machine.peaks.filter(|_| row.device == "cuda")?;
+                Some(100.0 * row.gigabytes_per_second(time) / peaks.bandwidth as f64)
+            }
+            Value::Intensity => row.flops_per_byte(),
             Value::Registers => row.registers.map(f64::from),
             Value::Resident => row.resident.map(f64::from),
             Value::Blocks => row.blocks.map(f64::from),
@@ -301,8 +309,8 @@ impl Maker<'_> {
 
     /// Returns the fewest products or iterations that were timed for a value, if they are too few to average noise out.
     fn few(&self) -> Option<usize> {
-        use Value::{Bandwidth, Gflops, PercentOfStream, Time};
-        if !matches!(self.table.value, Time | Gflops | Bandwidth | PercentOfStream) {
+        use Value::{Bandwidth, Gflops, PercentOfPeak, PercentOfStream, Time};
+        if !matches!(self.table.value, Time | Gflops | Bandwidth | PercentOfPeak | PercentOfStream) {
             return None;
         }
         let timed = |row: &Row| row.seconds.map(|spread| spread.samples * spread.each);
@@ -359,7 +367,54 @@ fn parameter(row: &Row, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::{matches, pivot};
+    use crate::bench::{Machine, Peaks, Record, Row, Spread, Study};
+    use std::path::Path;
+
+    #[test]
+    fn the_share_of_the_peak_and_the_intensity_follow_from_bytes_entries_and_time() {
+        let text = r#"
+            title = "t"
+            [[sweep]]
+            name = "gpu"
+            device = ["cuda"]
+            matrix = ["poisson2d:3x3"]
+            backend = ["csr"]
+            [[table]]
+            title = "t"
+            rows = "backend"
+            values = ["percent_of_peak", "intensity"]"#;
+        let study = Study::of(text, Path::new("study.toml")).unwrap();
+        let row = Row {
+            // 4 GB/s.
+            bytes: 4_000_000_000,
+            seconds: Spread::of(&[1.0], 1),
+            // Twice the entries are useful; other operations are of zeros that fill blocks.
+            entries: 250_000_000,
+            flops: 800_000_000,
+            ..study.cases(&[])[0].row.clone()
+        };
+        let machine = |peaks| Machine { peaks, ..Machine::default() };
+        let record = |machine| Record {
+            schema: 1,
+            study: study.clone(),
+            program: String::new(),
+            command: String::new(),
+            started: String::new(),
+            machine,
+            rows: vec![row.clone()],
+            left_out: Vec::new(),
+            unfinished: 0,
+        };
+        let cells = |machine| {
+            let record = record(machine);
+            let pivots = pivot(&record, &record.study.tables[0]);
+            pivots[0].cells[0].iter().map(|cell| cell.value).collect::<Vec<_>>()
+        };
+        let peaks = Peaks { bandwidth: 8, single: 2, double: 1 };
+        assert_eq!(cells(machine(Some(peaks))), [Some(50.0), Some(0.125)]);
+        assert_eq!(cells(machine(None)), [None, Some(0.125)]);
+    }
 
     #[test]
     fn patterns_have_alternatives_and_open_ends() {

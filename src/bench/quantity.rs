@@ -19,6 +19,8 @@ pub(super) fn quantity(
         Value::Gflops => return ("performance (GFLOP/s)".to_owned(), 1.0),
         Value::Bandwidth => return ("bandwidth (GB/s)".to_owned(), 1.0),
         Value::PercentOfStream => return ("share of the measured stream (%)".to_owned(), 1.0),
+        Value::PercentOfPeak => return ("share of the peak bandwidth (%)".to_owned(), 1.0),
+        Value::Intensity => return ("flops per byte".to_owned(), 1.0),
         Value::Iterations => return ("iterations".to_owned(), 1.0),
         Value::Bytes => return (format!("bytes per {each} (MB)"), 1.0),
         Value::Registers => return ("registers per thread".to_owned(), 1.0),

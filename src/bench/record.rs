@@ -236,6 +236,12 @@ impl Row {
         if self.flops == 0 { 0 } else { 2 * self.entries * self.columns.unwrap_or(1) as u64 }
     }
 
+    /// Returns the useful additions and multiplications for each byte; none for solves.
+    pub fn flops_per_byte(&self) -> Option<f64> {
+        let flops = self.useful_flops();
+        (flops > 0 && self.bytes > 0).then(|| flops as f64 / self.bytes as f64)
+    }
+
     /// Returns the GB/s of a time.
     pub fn gigabytes_per_second(&self, seconds: f64) -> f64 {
         self.bytes as f64 / seconds / 1e9

@@ -31,7 +31,8 @@ pub(super) fn begin(study: &Study, cases: &[Case], settings: &Settings, machine:
     let other_libraries = !old.is_empty() && !new.is_empty() && !agree(old, new);
     let libraries = if new.is_empty() { old } else { new }.clone();
     let gpu = saved.machine.gpu.clone().or(fresh.machine.gpu.clone());
-    let machine = Machine { gpu, libraries, ..fresh.machine.clone() };
+    let peaks = fresh.machine.peaks.or(saved.machine.peaks);
+    let machine = Machine { gpu, libraries, peaks, ..fresh.machine.clone() };
     let program = match saved.program.ends_with(&fresh.program) {
         true => saved.program.clone(),
         false => format!("{}, continued with {}", saved.program, fresh.program),

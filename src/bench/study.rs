@@ -256,6 +256,10 @@ pub enum Value {
     Bandwidth,
     /// Percent of the bandwidth of a stream.
     PercentOfStream,
+    /// Percent of the bandwidth of the GPU's memory by its clock and its width.
+    PercentOfPeak,
+    /// Additions and multiplications for each byte: the operational intensity.
+    Intensity,
     /// Iterations of a solve that met its tolerance.
     Iterations,
     /// Megabytes that a product or an iteration moves.

@@ -141,6 +141,17 @@ fn a_figure_has_its_titles_names_and_values_as_text() {
 }
 
 #[test]
+fn a_roofline_shows_its_peak_and_its_ridge_far_to_the_right_of_its_points() {
+    let content = Content::Roofline(Roofline {
+        bandwidth: vec![Roof { name: "stream".into(), gigabytes_per_second: 4000.0 }],
+        peak_gflops: Some(64_000.0),
+        points: vec![RoofPoint { name: "csr".into(), flops_per_byte: 0.25, gflops: 500.0 }],
+    });
+    let drawn = svg(&figure([content]), Style::default());
+    assert!(texts(&drawn).contains(&"peak: 64,000 GFLOP/s, ridge: 16 flops/byte"), "{:?}", texts(&drawn));
+}
+
+#[test]
 fn negative_values_are_drawn_below_zero() {
     let drawn = svg(&figure([percents()]), Style::default());
     assert!(texts(&drawn).contains(&"−12.5") && texts(&drawn).contains(&"40.0"), "{:?}", texts(&drawn));

@@ -141,6 +141,16 @@ fn memory_limit() -> Result<Option<u64>> {
     }
 }
 
+/// Returns the fused multiplications and additions in single precision that a multiprocessor of an architecture completes in a
+/// cycle, by the table of throughputs of the CUDA C++ Programming Guide; none for an unknown architecture.
+fn fused_per_cycle(arch: u32) -> Option<u32> {
+    match arch {
+        60 | 70..=80 => Some(64),
+        50..=62 | 86..=129 => Some(128),
+        _ => None,
+    }
+}
+
 impl Cuda {
     /// Opens the GPU with that index, with a context and a dedicated stream.
     pub fn new(index: usize) -> Result<Cuda> {
@@ -255,10 +265,25 @@ impl Cuda {
 
     fn reported_bandwidth(&self) -> Option<f64> {
         const REACHED: f64 = 0.905;
+        self.memory_peak().map(|peak| REACHED * peak)
+    }
+
+    /// Returns the most bytes per second that the memory can transfer, if the driver reports its clock and its width.
+    pub fn memory_peak(&self) -> Option<f64> {
         let kilohertz = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
         let bits = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
         // Memory transfers twice in each cycle.
-        Some(REACHED * 2.0 * 1e3 * kilohertz * bits / 8.0)
+        Some(2.0 * 1e3 * kilohertz * bits / 8.0)
+    }
+
+    /// Returns the most additions and multiplications per second, in single and in double precision, at the highest clock and
+    /// without tensor cores; none if the driver does not report the clock, or for an unknown architecture.
+    pub fn arithmetic_peak(&self) -> Option<[f64; 2]> {
+        let kilohertz = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;
+        let ratio = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO;
+        let lanes = f64::from(self.multiprocessors() * fused_per_cycle(self.arch())?);
+        let single = 2.0 * lanes * 1e3 * kilohertz;
+        Some([single, single / self.positive(ratio)?])
     }
 
     fn positive(&self, attribute: sys::CUdevice_attribute) -> Option<f64> {

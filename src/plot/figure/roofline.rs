@@ -13,7 +13,7 @@ const ROOF: Lettering = Lettering { colour: GREY, ..LABEL };
 /// A label farther from its point than this has a line to it.
 const FAR: f64 = 9.0;
 /// The axis contains the ridge up to this multiple of the greatest intensity.
-const FAR_RIGHT: f64 = 12.0;
+const FAR_RIGHT: f64 = 300.0;
 
 /// Returns the intensities, and the speeds, that the axes must contain.
 pub(super) fn values(roofline: &Roofline) -> (Vec<f64>, Vec<f64>) {
@@ -68,7 +68,11 @@ pub(super) fn draw(scene: &mut Scene, roofline: &Roofline, area: Area, (x, y): (
         let (a, b) = (at((peak / fastest).max(x.low), peak), at(x.high, peak));
         scene.line(vec![a, b], INK, 1.6);
         placer.line(a, b);
-        courses.push((format!("peak: {} GFLOP/s", short(peak)), a, b));
+        let ridge = match roofline.bandwidth.len() {
+            1 => format!(", ridge: {} flops/byte", short(peak / fastest)),
+            _ => String::new(),
+        };
+        courses.push((format!("peak: {} GFLOP/s{ridge}", short(peak)), a, b));
     }
     let bounds = ((area.from.0 + 3.0, area.from.1 + 2.0), (area.to.0 - 3.0, area.to.1 - 2.0));
     for peak in outside {

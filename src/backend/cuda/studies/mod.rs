@@ -3,7 +3,7 @@
 //! | study | strategies |
 //! |---|---|
 //! | four-kernels (A. Messa, GPU Computing, deliverables 1 and 2, University of Trento 2025) | `thread`, `warp`, `bins`, `hybrid`, and the first version of each |
-//! | seven-strategies (sparse kernels in Numba for a Tesla P100) | `scalar`, `adaptive`, `vector-smem`, `binned`, and `vector` with `threads=32` |
+//! | seven-strategies (sparse kernels in Numba for a Tesla P100) | `scalar`, `adaptive`, `vector-smem`, `binned`, and `vector` with `threads=32,unroll=1` |
 //! | serial-vs-cuda | `thread` in blocks of several sizes |
 //! | block-band | the four of `bsr_tasks` |
 //! | spmm (A. Tran, A. Agarwal and R. Ramana, 2025) | the five of `spmm`, for several columns |
