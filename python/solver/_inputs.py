@@ -41,7 +41,8 @@ def matrix(a, chosen=None):
             raise InputError(f"the matrix has {dense.ndim} dimensions, and must have two")
         dense = values(dense)
         entries = dense.nonzero()
-        offsets = np.append(0, np.count_nonzero(dense, axis=1).cumsum())
+        offsets = np.zeros(dense.shape[0] + 1, np.int64)
+        np.cumsum((dense != 0).sum(axis=1), out=offsets[1:])
         return _solver.Matrix.from_csr(dense.shape, offsets, in_rows(entries[1]), dense[entries], False)
     raise InputError(
         f"a matrix cannot be made of {type(a).__name__}; pass a matrix of SciPy, CuPy, torch or JAX, an array of two dimensions, a "
