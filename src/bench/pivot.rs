@@ -171,7 +171,10 @@ impl Maker<'_> {
 
     fn is_larger_better(&self) -> bool {
         !self.table.over.is_empty()
-            || matches!(self.table.value, Value::Gflops | Value::Bandwidth | Value::PercentOfStream)
+            || matches!(
+                self.table.value,
+                Value::Gflops | Value::Bandwidth | Value::PercentOfStream | Value::PercentOfPeak
+            )
     }
 
     /// Returns the time of a row that the table shows.
@@ -223,11 +226,15 @@ impl Maker<'_> {
             Value::Gflops => Some(row.useful_flops() as f64 / time / 1e9).filter(|&v| v > 0.0),
             Value::Bandwidth => Some(row.gigabytes_per_second(time)).filter(|&v| v > 0.0),
             Value::PercentOfStream => row.stream.map(|s| 100.0 * row.gigabytes_per_second(time) / s),
+            Value::PercentOfPeak => row.peak.map(|peak| 100.0 * row.gigabytes_per_second(time) / peak),
             Value::Iterations => row.iterations.map(|n| n as f64),
             Value::Registers => row.registers.map(f64::from),
             Value::Resident => row.resident.map(f64::from),
             Value::Blocks => row.blocks.map(f64::from),
-            Value::Workers => threads(row).map(|threads| threads - threads % VALUES),
+            Value::Occupancy => row.occupancy,
+            Value::Workers => workers(row),
+            Value::WorkerShare => Some(100.0 * workers(row)? / threads(row)?),
+            Value::WorkersPerMultiprocessor => Some(workers(row)? * f64::from(row.resident?)),
             Value::Contention => threads(row).map(|threads| (threads / VALUES).floor() * VALUES.sqrt()),
             _ => Some(time * factor),
         }
@@ -299,8 +306,8 @@ impl Maker<'_> {
 
     /// Returns the fewest products or iterations that were timed for a value, if they are too few to average noise out.
     fn few(&self) -> Option<usize> {
-        use Value::{Bandwidth, Gflops, PercentOfStream, Time};
-        if !matches!(self.table.value, Time | Gflops | Bandwidth | PercentOfStream) {
+        use Value::{Bandwidth, Gflops, PercentOfPeak, PercentOfStream, Time};
+        if !matches!(self.table.value, Time | Gflops | Bandwidth | PercentOfStream | PercentOfPeak) {
             return None;
         }
         let timed = |row: &Row| row.seconds.map(|spread| spread.samples * spread.each);
@@ -338,6 +345,11 @@ const VALUES: f64 = 25.0;
 /// Returns the threads of a block of the kernel, from the name of the backend.
 fn threads(row: &Row) -> Option<f64> {
     parameter(row, "threads")?.parse().ok()
+}
+
+/// Returns the threads of a block that have a position in a block of the matrix: those of whole teams.
+fn workers(row: &Row) -> Option<f64> {
+    threads(row).map(|threads| threads - threads % VALUES)
 }
 
 /// Returns the name of a value in the tables of a publication's values.

@@ -167,6 +167,9 @@ pub struct Row {
     pub storage: u64,
     /// GB/s of a stream over as many bytes, measured in the same run.
     pub stream: Option<f64>,
+    /// GB/s that the clock and the width of the GPU's memory give, if the driver reports them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak: Option<f64>,
     /// The largest error of a row of y as a multiple of the bound on rounding errors, or the relative residual of a solve.
     pub checked: Option<f64>,
     /// Whether the answer of a solve met the tolerance.
@@ -187,6 +190,9 @@ pub struct Row {
     /// Blocks that were launched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u32>,
+    /// Percent of the threads that a multiprocessor can hold which run there at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub occupancy: Option<f64>,
 }
 
 /// The fields by which rows are grouped, besides the variables of a sweep.

@@ -89,10 +89,10 @@ fn slices<'a>(pivot: &'a Pivot, table: &'a Table) -> Vec<Slice<'a>> {
 
 /// Returns whether larger values are faster; none for a quantity that is no speed.
 fn larger_is_faster(value: &Value) -> Option<bool> {
-    use Value::{Bandwidth, Build, Cold, Dot, Gflops, PercentOfStream, Speedup, Time, Total};
+    use Value::{Bandwidth, Build, Cold, Dot, Gflops, PercentOfPeak, PercentOfStream, Speedup, Time, Total};
     match value {
         Time | Cold | Dot | Build | Total => Some(false),
-        Gflops | Bandwidth | PercentOfStream | Speedup => Some(true),
+        Gflops | Bandwidth | PercentOfStream | PercentOfPeak | Speedup => Some(true),
         _ => None,
     }
 }

@@ -255,10 +255,20 @@ impl Cuda {
 
     fn reported_bandwidth(&self) -> Option<f64> {
         const REACHED: f64 = 0.905;
+        self.peak_bandwidth().map(|peak| REACHED * peak)
+    }
+
+    /// Returns the bytes per second that the clock and the width of the memory give, if the driver reports both.
+    pub fn peak_bandwidth(&self) -> Option<f64> {
         let kilohertz = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
         let bits = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
         // Memory transfers twice in each cycle.
-        Some(REACHED * 2.0 * 1e3 * kilohertz * bits / 8.0)
+        Some(2.0 * 1e3 * kilohertz * bits / 8.0)
+    }
+
+    /// Returns the most threads that a multiprocessor holds, if the driver reports them.
+    pub fn threads_per_multiprocessor(&self) -> Option<f64> {
+        self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
     }
 
     fn positive(&self, attribute: sys::CUdevice_attribute) -> Option<f64> {
