@@ -231,6 +231,9 @@ impl Maker<'_> {
             Value::Registers => row.registers.map(f64::from),
             Value::Resident => row.resident.map(f64::from),
             Value::Blocks => row.blocks.map(f64::from),
+            Value::BlocksPerMultiprocessor => {
+                Some(f64::from(row.resident?) * ratio(&parameter(row, "over")?)?)
+            }
             Value::Occupancy => row.occupancy,
             Value::Workers => workers(row),
             Value::WorkerShare => Some(100.0 * workers(row)? / threads(row)?),
@@ -347,6 +350,12 @@ fn threads(row: &Row) -> Option<f64> {
     parameter(row, "threads")?.parse().ok()
 }
 
+/// Returns the value of `a/b` or of a number.
+fn ratio(text: &str) -> Option<f64> {
+    let (above, below) = text.split_once('/').unwrap_or((text, "1"));
+    Some(above.parse::<f64>().ok()? / below.parse::<f64>().ok()?)
+}
+
 /// Returns the threads of a block that have a position in a block of the matrix: those of whole teams.
 fn workers(row: &Row) -> Option<f64> {
     threads(row).map(|threads| threads - threads % VALUES)
@@ -369,7 +378,21 @@ fn parameter(row: &Row, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::matches;
+    use super::super::record::Row;
+    use super::{matches, ratio, workers};
+
+    #[test]
+    fn threads_with_work_are_those_of_whole_teams() {
+        let of = |backend: &str| workers(&Row { backend: backend.to_owned(), ..Row::default() });
+        assert_eq!(of("bsr-team:threads=64,over=1"), Some(50.0));
+        assert_eq!(of("bsr-team:over=1,threads=1024"), Some(1000.0));
+        assert_eq!(of("bsr-team"), None);
+    }
+
+    #[test]
+    fn launches_relative_to_what_fits_are_numbers_or_fractions() {
+        assert_eq!([ratio("16"), ratio("1/4"), ratio("all")], [Some(16.0), Some(0.25), None]);
+    }
 
     #[test]
     fn patterns_have_alternatives_and_open_ends() {

@@ -99,6 +99,15 @@ pub(super) fn describe(row: &mut Row, matrix: &Csr) {
     row.longest = (0..matrix.rows()).map(|i| matrix.row_range(i).len() as u64).max().unwrap_or(0);
 }
 
+/// Returns the largest error of a product as a multiple of its bound. A product that is off by more than rounding is an error.
+pub(super) fn judged(checked: &Checked) -> Result<f64> {
+    if checked.is_right() {
+        return Ok(checked.worst);
+    }
+    let &Checked { row, column, worst: bounds, values: [found, expected] } = checked;
+    Err(Error::WrongProduct { row, column, found, expected, bounds })
+}
+
 /// Returns the number of bytes of the stream that represents this many bytes.
 fn size(bytes: u64) -> u64 {
     let steps = ((bytes.clamp(1, stream::LARGEST) as f64).log2() * SIZES).floor();
@@ -154,13 +163,7 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
     }
 
     fn verify_as(&self, y: &[T], repeated: &Repeated<'_, T>) -> Result<f64> {
-        let checked = check_repeated(self.matrix, &self.x, y, self.k, repeated);
-        if checked.is_right() {
-            return Ok(checked.worst);
-        }
-        let [found, expected] = checked.values;
-        let Checked { row, column, worst: bounds, .. } = checked;
-        Err(Error::WrongProduct { row, column, found, expected, bounds })
+        judged(&check_repeated(self.matrix, &self.x, y, self.k, repeated))
     }
 
     /// Measures runners in turns, verifies what their products left, and passes on their rows.

@@ -259,6 +259,8 @@ pub enum Value {
     Resident,
     /// Blocks launched.
     Blocks,
+    /// Blocks launched for each multiprocessor, from the parameter `over`.
+    BlocksPerMultiprocessor,
     /// Percent of the threads of a multiprocessor that run at once.
     Occupancy,
     /// Threads of a block that have a position in one of its 5 x 5 blocks of the matrix.
