@@ -213,12 +213,12 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
     fn verify_last(&self, timer: &ProductTimer<D, T>, timed: Timed) -> Result<()> {
         let mut y = vec![T::default(); self.matrix.rows() * self.k];
         timer.result(&mut y)?;
-        match timed {
-            // A product with a dot product is not scaled.
+        // A product with a dot product is not scaled.
+        let worst = match timed {
             Timed::Dot => self.verify_as(&y, &Repeated::once()),
             _ => self.verify(timer, &y),
-        }
-        .map(|_| ())
+        };
+        worst.map(|_| ())
     }
 
     /// Takes the samples of one round, until the run is cancelled, and verifies the y that they leave: that of the last product, and in

@@ -45,6 +45,23 @@ fn remarks(text: &str) -> Vec<&str> {
 }
 
 #[test]
+fn shares_of_the_peak_and_occupancy_are_columns() {
+    let values = r#"
+[[table]]
+title = "Values"
+rows = "backend"
+values = ["percent_of_peak", "occupancy", "time"]
+"#;
+    let text = tables(values, 20, 2, |row| {
+        row["peak"] = json!(8e-5);
+        row["occupancy"] = json!(75.0);
+    });
+    assert!(text.contains("| backend | share of the peak bandwidth (%) | occupancy (%) | time"), "{text}");
+    // 400 bytes in 10 ms, and 200 in 20 ms.
+    assert!(text.contains("| rows | 50") && text.contains("| sell | 12.5 | 75 |"), "{text}");
+}
+
+#[test]
 fn remarks_compare_backends_not_threads() {
     let by_rows = r#"
 [[table]]
