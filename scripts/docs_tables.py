@@ -322,6 +322,27 @@ def real_products_table(machine, sweep):
     return markdown(["matrix", "rows", "entries", *map(title, columns)], lines)
 
 
+def record_table(machine, study, title, panel=None, device="cuda"):
+    """A table, or one panel of it, of results/MACHINE/bench/STUDY.md, with what its values are and where they come from."""
+    name = f"{machine}/bench/{study}"
+    path = os.path.join(RESULTS, f"{name}.md")
+    if not os.path.exists(path):
+        raise Absent(f"results/{name}.md")
+    with open(path) as f:
+        sections = f.read().split("\n## ")
+    section = next((section for section in sections if section.split("\n", 1)[0] == title), None)
+    if section is None:
+        raise Absent(f"{title!r} in results/{name}.md")
+    values = next((line for line in section.splitlines() if line.startswith("Values: ")), "")
+    body = section.split(f"**{panel}**", 1)[-1].split("\n**")[0] if panel else section
+    table = [line for line in body.splitlines() if line.startswith("|")]
+    if not table or (panel and f"**{panel}**" not in section):
+        raise Absent(f"{panel or title!r} in results/{name}.md")
+    command = f"solver bench {study} --device {device} -o results/{machine}/bench"
+    source = f"{values} Record: [`results/{name}.md`](../../results/{name}.md), by `{command}`."
+    return "\n".join([*table, "", source])
+
+
 # --- Others -------------------------------------------------------------------------------------------------------------
 
 def reading_table():
@@ -410,6 +431,44 @@ def speed_table():
     return markdown(["computation", "machine", "solver", "best rival", "speed-up", "of the limit"], rows)
 
 
+SCATTERED = f"matrix {CHAIN}"
+# Tables of studies in the book: machine, study, title in the record, and a panel.
+OF_STUDIES = {
+    "four-kernels-gained": ("h200", "four-kernels", "Time saved by the second versions, timed as in the study", {}),
+    "four-kernels-first": ("h200", "four-kernels", "Bandwidth of the first versions by matrix, timed as in the study", {}),
+    "four-kernels-second": ("h200", "four-kernels", "Bandwidth by matrix, timed as in the study", {}),
+    "four-kernels-fit": ("h200", "four-kernels", "hybrid with registers for this many threads on a multiprocessor, as stored, many "
+                         "products in a row", {}),
+    "four-kernels-fit-occupancy": ("h200", "four-kernels", "Occupancy of hybrid with registers for this many threads on a "
+                                   "multiprocessor", {}),
+    "four-kernels-fit-bandwidth": ("h200", "four-kernels", "Bandwidth of hybrid with registers for this many threads on a "
+                                   "multiprocessor, as stored, many products in a row", {}),
+    "four-kernels-thread-occupancy": ("h200", "four-kernels", "Occupancy of thread with registers for this many threads on a "
+                                      "multiprocessor", {}),
+    "four-kernels-thread-bandwidth": ("h200", "four-kernels", "Bandwidth of thread with registers for this many threads on a "
+                                      "multiprocessor, as stored, many products in a row", {}),
+    "four-kernels-short": ("h200", "four-kernels", "hybrid by the longest row that one thread takes, as stored, many products in a row",
+                           {}),
+    "four-kernels-long": ("h200", "four-kernels", "hybrid by the longest row that one warp takes, as stored, many products in a row", {}),
+    "four-kernels-entries": ("h200", "four-kernels", "bins by the entries of a bin, as stored, many products in a row", {}),
+    "block-band-1": ("cpu16", "block-band", "Table 1: the CPU strategies by threads", {"device": "cpu"}),
+    "block-band-2": ("cpu16", "block-band", "Tables 2 and 3: chunks per thread", {"device": "cpu", "panel": "threads 32"}),
+    "block-band-3": ("cpu16", "block-band", "Tables 2 and 3: chunks per thread", {"device": "cpu", "panel": "threads 16"}),
+    "block-band-5": ("cpu16", "block-band", "Tables 5 and 6: the loop over blocks and the flat loop that a GPU needs", {"device": "cpu"}),
+    "block-band-cpu-sizes": ("cpu16", "block-band", "CPU: sizes of blocks at run time and compiled",
+                             {"device": "cpu", "panel": "threads 16"}),
+    "block-band-kernels": ("h200", "block-band", "Tables 7, 8, 10 and 12: the four kernels by threads of a block, each with its best "
+                           "number of blocks", {}),
+    "block-band-11": ("h200", "block-band", "Table 11: threads with work, and contention, of teams", {}),
+    "block-band-13": ("h200", "block-band", "Table 13: the kernels with their best launch compared with the libraries",
+                      {"panel": SCATTERED}),
+    "block-band-sizes": ("h200", "block-band", "Sizes of blocks at run time and compiled, each kernel with its best launch", {}),
+    "block-band-shapes": ("h200", "block-band", "Blocks of other shapes", {}),
+    "block-band-rows": ("h200", "block-band", "Rows of a block that a thread of the last kernel sums at once", {}),
+    "block-band-registers": ("h200", "block-band", "Limits on the registers of a thread: time", {}),
+    "block-band-occupancy": ("h200", "block-band", "Limits on the registers of a thread: occupancy", {}),
+}
+
 TABLES = {
     "report": lambda _: file_block("text", "plots/first.txt"),
     "example-kernel": lambda _: file_block("cpp", "kernels/pairs.cu"),
@@ -444,6 +503,7 @@ TABLES = {
     "real-ranks-h200": lambda _: real_solves_table("h200", "pagerank-gpu"),
     "real-products-cpu": lambda _: real_products_table("cpu", "products-cpu"),
     "real-products-h200": lambda _: real_products_table("h200", "products-gpu"),
+    **{name: lambda _, make=make: record_table(*make[:3], **make[3]) for name, make in OF_STUDIES.items()},
     "reading-cpu": lambda _: reading_table(),
     "preconditioners-cpu": lambda _: preconditioners_table(),
     "backends-cpu": lambda solver: backends_table(solver, ("cpu",), False),

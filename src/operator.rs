@@ -24,6 +24,19 @@ impl Cost {
     }
 }
 
+/// How the kernel of a product occupies a GPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Occupancy {
+    /// Registers of a thread, as compiled.
+    pub registers: u32,
+    /// Thread blocks that a multiprocessor holds at once.
+    pub resident: u32,
+    /// Thread blocks launched.
+    pub blocks: u32,
+    /// The threads of these resident blocks in percent of those that a multiprocessor can hold, if the driver reports their number.
+    pub percent: Option<f64>,
+}
+
 /// The dot product of [`LinearOperator::apply_dot`]: `<x, y>` into a slot.
 pub type DotInto = [Dot; 1];
 
@@ -148,6 +161,11 @@ impl<D: Device, T: Scalar> Operator<D, T> {
         self.map.plan_of(k)
     }
 
+    /// Returns how the kernel of y = A x occupies the device; see [`LinearOperator::occupancy`].
+    pub fn occupancy(&self) -> Result<Option<Occupancy>> {
+        self.device.in_turn(|| self.map.occupancy(&self.device))
+    }
+
     /// Returns the bytes that [`apply_sweep`](Operator::apply_sweep) moves for one column.
     pub fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
         self.map.bytes_with(sweep)
@@ -214,6 +232,12 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
     /// Returns how the operator multiplies `k` columns, in words, if it chooses between several ways.
     fn plan_of(&self, _k: usize) -> Option<String> {
         None
+    }
+
+    /// Returns how the kernel of y = A x, the last one of several, occupies a GPU; none on a CPU, and if the operator is no launch of
+    /// kernels over one format.
+    fn occupancy(&self, _device: &D) -> Result<Option<Occupancy>> {
+        Ok(None)
     }
 
     /// Computes y = alpha A x + beta y. With beta = 0 the old y is never read, so a NaN in it does not matter.

@@ -1,6 +1,6 @@
 //! Block sizes as parameters of backends.
 
-use super::{Params, UnlistedValues};
+use super::{Param, Params, UnlistedValues};
 use crate::format::Csr;
 use crate::format::blocked::cheapest;
 
@@ -16,6 +16,19 @@ pub const ANY_SIZE: UnlistedValues = UnlistedValues {
     has: any_size,
     examples: &["1x1", "1x7", "4x1", "7x3", "2x16", "9x10", "64x5", "17x64"],
 };
+
+/// The parameter `size` of the task strategies.
+pub const SIZE: Param = Param {
+    name: "size",
+    values: &["compiled", "runtime"],
+    summary: "whether the product is compiled for the size of a block, or takes it as numbers, as the study's products do",
+    unlisted: None,
+};
+
+/// Returns whether the product of a task strategy is compiled for the size of a block.
+pub fn is_compiled(params: &Params) -> bool {
+    params.get(SIZE.name) != Some("runtime")
+}
 
 /// The largest height and width of a block.
 pub const MOST: usize = 64;

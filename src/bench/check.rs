@@ -170,6 +170,9 @@ fn settings(sweep: &Sweep) -> Checked {
     if protocol.rounds == 0 || protocol.samples == Some(0) || protocol.products == Some(0) {
         return at_key("protocol", "rounds, samples and products are at least 1");
     }
+    if protocol.dot && protocol.scaling[1] != 0.0 {
+        return at_key("protocol", "a product with a dot product is y = A x; use the scaling [1, 0]");
+    }
     Ok(())
 }
 

@@ -237,7 +237,13 @@ impl Maker<'_> {
             Value::Registers => row.registers.map(f64::from),
             Value::Resident => row.resident.map(f64::from),
             Value::Blocks => row.blocks.map(f64::from),
-            Value::Workers => threads(row).map(|threads| threads - threads % VALUES),
+            Value::BlocksPerMultiprocessor => {
+                Some(f64::from(row.resident?) * ratio(&parameter(row, "over")?)?)
+            }
+            Value::Occupancy => row.occupancy,
+            Value::Workers => workers(row),
+            Value::WorkerShare => Some(100.0 * workers(row)? / threads(row)?),
+            Value::WorkersPerMultiprocessor => Some(workers(row)? * f64::from(row.resident?)),
             Value::Contention => threads(row).map(|threads| (threads / VALUES).floor() * VALUES.sqrt()),
             _ => Some(time * factor),
         }
@@ -350,6 +356,17 @@ fn threads(row: &Row) -> Option<f64> {
     parameter(row, "threads")?.parse().ok()
 }
 
+/// Returns the value of `a/b` or of a number.
+fn ratio(text: &str) -> Option<f64> {
+    let (above, below) = text.split_once('/').unwrap_or((text, "1"));
+    Some(above.parse::<f64>().ok()? / below.parse::<f64>().ok()?)
+}
+
+/// Returns the threads of a block that have a position in a block of the matrix: those of whole teams.
+fn workers(row: &Row) -> Option<f64> {
+    threads(row).map(|threads| threads - threads % VALUES)
+}
+
 /// Returns the name of a value in the tables of a publication's values.
 fn key(value: &Value) -> String {
     match value {
@@ -367,9 +384,22 @@ fn parameter(row: &Row, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{matches, pivot};
+    use super::{matches, pivot, ratio, workers};
     use crate::bench::{Machine, Peaks, Record, Row, Spread, Study};
     use std::path::Path;
+
+    #[test]
+    fn threads_with_work_are_those_of_whole_teams() {
+        let of = |backend: &str| workers(&Row { backend: backend.to_owned(), ..Row::default() });
+        assert_eq!(of("bsr-team:threads=64,over=1"), Some(50.0));
+        assert_eq!(of("bsr-team:over=1,threads=1024"), Some(1000.0));
+        assert_eq!(of("bsr-team"), None);
+    }
+
+    #[test]
+    fn launches_relative_to_what_fits_are_numbers_or_fractions() {
+        assert_eq!([ratio("16"), ratio("1/4"), ratio("all")], [Some(16.0), Some(0.25), None]);
+    }
 
     #[test]
     fn the_share_of_the_peak_and_the_intensity_follow_from_bytes_entries_and_time() {

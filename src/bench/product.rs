@@ -3,10 +3,11 @@
 use super::cases::Case;
 use super::record::{Row, Spread};
 use super::study::Protocol;
-use crate::backend::cuda::studies::bsr_tasks::{self, Launch};
-use crate::backend::timing::{Checked, ProductTimer, Timed, check, operand, rest};
-use crate::backend::{Choice, Host, Pick};
-use crate::device::{Cuda, stream};
+use crate::backend::timing::{
+    Checked, ProductTimer, Repeated, Timed, check_repeated, distributions, operands, rest,
+};
+use crate::backend::{Choice, Pick};
+use crate::device::stream;
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::scalar::Scalar;
@@ -47,6 +48,8 @@ struct Group<'a, D: Pick<T>, T: Scalar> {
     protocol: &'a Protocol,
     cancel: &'a AtomicBool,
     x: Vec<T>,
+    /// y before the first product.
+    start: Vec<T>,
     /// The number of columns of x and y.
     k: usize,
     /// GB/s by the number of bytes.
@@ -65,12 +68,10 @@ pub(super) fn measure<D: Pick<T>, T: Scalar>(
     done: &mut dyn FnMut(Row) -> Result<()>,
 ) -> Result<()> {
     let k = cases.first().and_then(|case| case.row.columns).unwrap_or(1);
-    let x = if protocol.stochastic {
-        vec![T::from_f64(1.0 / matrix.cols() as f64); matrix.cols() * k]
-    } else {
-        operand(matrix.cols() * k)
-    };
-    let mut group = Group { device, matrix, protocol, cancel, x, k, streams: BTreeMap::new() };
+    // With beta = 0 no product reads y.
+    let shape = [matrix.cols(), if protocol.scaling[1] == 0.0 { 0 } else { matrix.rows() }];
+    let [x, start] = if protocol.stochastic { distributions(shape, k) } else { operands(shape, k) };
+    let mut group = Group { device, matrix, protocol, cancel, x, start, k, streams: BTreeMap::new() };
     let mut runners: Vec<Runner<D, T>> = Vec::new();
     for case in cases {
         let mut row = case.row.clone();
@@ -98,6 +99,15 @@ pub(super) fn describe(row: &mut Row, matrix: &Csr) {
     row.longest = (0..matrix.rows()).map(|i| matrix.row_range(i).len() as u64).max().unwrap_or(0);
 }
 
+/// Returns the largest error of a product as a multiple of its bound. A product that is off by more than rounding is an error.
+pub(super) fn judged(checked: &Checked) -> Result<f64> {
+    if checked.is_right() {
+        return Ok(checked.worst);
+    }
+    let &Checked { row, column, worst: bounds, values: [found, expected] } = checked;
+    Err(Error::WrongProduct { row, column, found, expected, bounds })
+}
+
 /// Returns the number of bytes of the stream that represents this many bytes.
 fn size(bytes: u64) -> u64 {
     let steps = ((bytes.clamp(1, stream::LARGEST) as f64).log2() * SIZES).floor();
@@ -109,7 +119,7 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
         self.cancel.load(Ordering::Relaxed)
     }
 
-    /// Builds the operator of a case and verifies its first product.
+    /// Builds the operator of a case, and verifies its first product.
     fn prepare(&self, mut row: Row) -> Result<Runner<D, T>> {
         let (device, matrix, protocol, k) = (self.device, self.matrix, self.protocol, self.k);
         let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &row.backend)?;
@@ -121,43 +131,43 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
         row.build_seconds = Some(began.elapsed().as_secs_f64());
         row.label = settled.label();
         row.plan = operator.plan_of(k);
-        let (cost, [alpha, beta]) = (operator.cost_of(k), protocol.scaling);
+        let (cost, [_, beta]) = (operator.cost_of(k), protocol.scaling);
         let read = if beta == 0.0 { 0 } else { matrix.rows() * k * size_of::<T>() };
         (row.bytes, row.flops, row.storage) = (cost.bytes + read as u64, cost.flops, operator.storage());
         let cold = protocol.cold && D::BATCH > 1 && cost.bytes < crate::backend::timing::FLUSH as u64;
-        let mut timer = ProductTimer::new(operator, &self.x, k, cold)?.scaled(alpha, beta);
+        let mut timer =
+            ProductTimer::new(operator, &self.x, k, cold)?.scaled(protocol.scaling, &self.start)?;
         let began = Instant::now();
         timer.seconds(Timed::Plain, 1)?;
         row.first_seconds = Some(began.elapsed().as_secs_f64());
         let mut y = vec![T::default(); matrix.rows() * k];
         row.transfer_seconds = Some(timer.transfer(&self.x, &mut y)?);
-        row.checked = Some(self.verify(&y, alpha)?);
+        row.checked = Some(self.verify(&timer, &y)?);
         let mut one = timer.seconds(Timed::Plain, 1)?;
         for _ in 2..protocol.warm_up {
             one = timer.seconds(Timed::Plain, 1)?;
         }
+        if let Some(occupancy) = timer.operator().occupancy()? {
+            row.registers = Some(occupancy.registers);
+            row.resident = Some(occupancy.resident);
+            row.blocks = Some(occupancy.blocks);
+            row.occupancy = occupancy.percent;
+        }
         Ok(Runner { row, timer, plain: vec![], dot: vec![], cold: vec![], each: 1, one })
     }
 
-    /// Returns the largest error as a multiple of its bound. A product that is off by more than rounding is an error.
-    fn verify(&self, y: &[T], alpha: f64) -> Result<f64> {
-        let scaled: Vec<T>;
-        let x = if alpha == 1.0 {
-            &self.x
-        } else {
-            scaled = self.x.iter().map(|x| T::from_f64(alpha * x.to_f64())).collect();
-            &scaled
-        };
-        let checked = check(self.matrix, x, y, self.k);
-        if checked.is_right() {
-            return Ok(checked.worst);
-        }
-        let [found, expected] = checked.values;
-        let Checked { row, column, worst: bounds, .. } = checked;
-        Err(Error::WrongProduct { row, column, found, expected, bounds })
+    /// Returns the largest error of y = alpha A x + beta y, after all products so far, as a multiple of its bound. A y that is off by
+    /// more than rounding is an error.
+    fn verify(&self, timer: &ProductTimer<D, T>, y: &[T]) -> Result<f64> {
+        let (scaling, products) = (self.protocol.scaling, timer.products());
+        self.verify_as(y, &Repeated { scaling, products, start: &self.start })
     }
 
-    /// Measures runners in turns, verifies their last products, and passes on their rows.
+    fn verify_as(&self, y: &[T], repeated: &Repeated<'_, T>) -> Result<f64> {
+        judged(&check_repeated(self.matrix, &self.x, y, self.k, repeated))
+    }
+
+    /// Measures runners in turns, verifies what their products left, and passes on their rows.
     fn finish(
         &mut self,
         mut runners: Vec<Runner<D, T>>,
@@ -166,7 +176,7 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
         let sizes: std::collections::BTreeSet<u64> =
             runners.iter().map(|runner| size(runner.row.bytes)).collect();
         let mut failed = vec![None; runners.len()];
-        for _ in 0..self.protocol.rounds {
+        for round in 1..=self.protocol.rounds {
             for &bytes in &sizes {
                 if self.is_cancelled() {
                     return Ok(());
@@ -179,16 +189,16 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
             }
             for (runner, failed) in runners.iter_mut().zip(&mut failed).filter(|(_, failed)| failed.is_none())
             {
-                *failed = runner.round(self.protocol, self.cancel).err().map(|e| e.to_string());
+                let is_last = round == self.protocol.rounds;
+                *failed = self.round(runner, is_last).err().map(|e| e.to_string());
             }
         }
         if self.is_cancelled() {
             return Ok(());
         }
         for (mut runner, failed) in runners.into_iter().zip(failed) {
-            let last = if failed.is_none() { self.verify_last(&runner) } else { Ok(()) };
             let row = &mut runner.row;
-            row.error = failed.or_else(|| last.err().map(|e| e.to_string()));
+            row.error = failed;
             if row.error.is_none() {
                 row.seconds = Spread::of(&runner.plain, runner.each);
                 row.dot_seconds = Spread::of(&runner.dot, runner.each);
@@ -200,36 +210,44 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
         Ok(())
     }
 
-    /// Verifies the product that the last sample left. With beta, y has the sum of all products, and only the first was verified.
-    fn verify_last(&self, runner: &Runner<D, T>) -> Result<()> {
-        let [alpha, beta] = self.protocol.scaling;
-        if beta != 0.0 {
-            return Ok(());
-        }
+    /// Verifies the y that products of this kind left on the device.
+    fn verify_last(&self, timer: &ProductTimer<D, T>, timed: Timed) -> Result<()> {
         let mut y = vec![T::default(); self.matrix.rows() * self.k];
-        runner.timer.result(&mut y)?;
-        self.verify(&y, alpha).map(|_| ())
+        timer.result(&mut y)?;
+        // A product with a dot product is not scaled.
+        let worst = match timed {
+            Timed::Dot => self.verify_as(&y, &Repeated::once()),
+            _ => self.verify(timer, &y),
+        };
+        worst.map(|_| ())
     }
-}
 
-impl<D: Pick<T>, T: Scalar> Runner<D, T> {
-    /// Takes the samples of one round, until `cancel` is set.
-    fn round(&mut self, protocol: &Protocol, cancel: &AtomicBool) -> Result<()> {
-        let goes_on = |_: &usize| !cancel.load(Ordering::Relaxed);
-        if self.one < ROUND_SECONDS && goes_on(&0) {
-            self.one = self.timer.seconds(Timed::Plain, 2)?;
+    /// Takes the samples of one round, until the run is cancelled, and verifies the y that they leave: that of the last product, and in
+    /// every round if y has a part of every product, because of beta.
+    fn round(&self, runner: &mut Runner<D, T>, is_last: bool) -> Result<()> {
+        let protocol = self.protocol;
+        let goes_on = |_: &usize| !self.is_cancelled();
+        let verifies = is_last || protocol.scaling[1] != 0.0;
+        if runner.one < ROUND_SECONDS && goes_on(&0) {
+            runner.one = runner.timer.seconds(Timed::Plain, 2)?;
         }
-        let one = self.one;
+        let one = runner.one;
         let samples;
-        (self.each, samples) = counts(protocol, one, D::BATCH);
+        (runner.each, samples) = counts(protocol, one, D::BATCH);
         let most = most_products(one);
-        let Runner { timer, plain, dot, cold, each, row, .. } = self;
+        let Runner { timer, plain, dot, cold, each, row, .. } = runner;
         for _ in (0..samples).take_while(goes_on) {
             plain.push(sample::<D, T>(timer, Timed::Plain, *each)?);
+        }
+        if verifies {
+            self.verify_last(timer, Timed::Plain)?;
         }
         if protocol.dot && row.rows == row.cols {
             for _ in (0..samples).take_while(goes_on) {
                 dot.push(sample::<D, T>(timer, Timed::Dot, *each)?);
+            }
+            if verifies && !dot.is_empty() {
+                self.verify_last(timer, Timed::Dot)?;
             }
         }
         let makes_cold = protocol.cold && D::BATCH > 1 && row.bytes < crate::backend::timing::FLUSH as u64;
@@ -264,10 +282,4 @@ fn sample<D: Pick<T>, T: Scalar>(timer: &mut ProductTimer<D, T>, timed: Timed, t
     let seconds = timer.seconds(timed, times)?;
     rest::<D>(seconds * times as f64);
     Ok(seconds)
-}
-
-/// Returns the launch of a kernel of the block-band study; none for other backends.
-pub(super) fn launch(gpu: &Cuda, matrix: &Csr, backend: &str) -> Result<Option<Launch>> {
-    let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend)?;
-    bsr_tasks::launch::<f64>(gpu, matrix, &choice)
 }

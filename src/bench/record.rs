@@ -187,6 +187,9 @@ pub struct Row {
     /// Blocks that were launched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u32>,
+    /// Percent of the threads that a multiprocessor can hold which run there at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub occupancy: Option<f64>,
 }
 
 /// The fields by which rows are grouped, besides the variables of a sweep.

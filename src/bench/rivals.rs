@@ -8,7 +8,7 @@
 use super::product::describe;
 use super::record::{Row, Spread};
 use super::study::{Rival, Sweep, What};
-use crate::backend::timing::{Checked, check, operand};
+use crate::backend::timing::{Checked, check, distributions, operand};
 use crate::engine::{Markov, Matrix, Pagerank, VectorFile};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Dense};
@@ -94,6 +94,11 @@ impl Exchange {
         self.write(matrix.csr(), row)?;
         let k = row.columns.unwrap_or(1);
         let vector: Vec<f64> = match row.what {
+            // The x of the backends of the sweep.
+            What::Product if sweep.protocol.stochastic => {
+                let [x, _] = distributions([matrix.cols(), 0], k);
+                x
+            }
             What::Product => operand(matrix.cols() * k),
             _ => problem::with_known_answer(matrix.csr()).b,
         };
@@ -232,8 +237,8 @@ fn near(found: &[f64], expected: &[f64], most: f64) -> std::result::Result<f64, 
     }
 }
 
-/// Returns the largest error of a product as a multiple of its bound, or what is wrong.
-fn product<T: Scalar>(matrix: &Csr, x: &[f64], y: &[f64], k: usize) -> std::result::Result<f64, String> {
+/// Compares a product of a program that works in the precision `T` with the reference.
+pub(super) fn compared<T: Scalar>(matrix: &Csr, x: &[f64], y: &[f64], k: usize) -> Checked {
     let narrow = |v: &[f64]| v.iter().map(|&v| T::from_f64(v)).collect::<Vec<T>>();
     let narrowed;
     let matrix = if size_of::<T>() == 4 {
@@ -242,7 +247,12 @@ fn product<T: Scalar>(matrix: &Csr, x: &[f64], y: &[f64], k: usize) -> std::resu
     } else {
         matrix
     };
-    let checked = check(matrix, &narrow(x), &narrow(y), k);
+    check(matrix, &narrow(x), &narrow(y), k)
+}
+
+/// Returns the largest error of a product as a multiple of its bound, or what is wrong.
+fn product<T: Scalar>(matrix: &Csr, x: &[f64], y: &[f64], k: usize) -> std::result::Result<f64, String> {
+    let checked = compared::<T>(matrix, x, y, k);
     match checked.is_right() {
         true => Ok(checked.worst),
         false => {

@@ -264,10 +264,7 @@ impl Run<'_> {
                 product::measure::<D, f64>(device, csr, cases, &protocol, &cancel, &mut before, &mut done)
             }
         };
-        for mut row in rows {
-            self.add_launch(&mut row, csr);
-            self.put(row);
-        }
+        rows.into_iter().for_each(|row| self.put(row));
         outcome
     }
 
@@ -277,18 +274,6 @@ impl Run<'_> {
         self.done = (done + ahead).min(self.total);
         self.announce(row);
         self.done = done;
-    }
-
-    /// Enters the launch of a kernel of the block-band study.
-    fn add_launch(&self, row: &mut Row, csr: &Csr) {
-        let Some(gpu) = self.gpu.as_ref().filter(|_| row.device == "cuda" && row.precision == "f64") else {
-            return;
-        };
-        if let Ok(Some(launch)) = product::launch(gpu, csr, &row.backend) {
-            row.registers = Some(launch.registers);
-            row.resident = Some(launch.resident);
-            row.blocks = Some(launch.blocks);
-        }
     }
 
     /// Measures solves and rivals.

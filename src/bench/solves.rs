@@ -1,10 +1,12 @@
 //! Measures whole solves through the engine.
 
 use super::cases::fill;
-use super::product::describe;
+use super::product::{describe, judged};
 use super::record::{Row, Spread};
+use super::rivals;
 use super::study::{Sweep, What};
-use crate::engine::{Cg, Markov, Matrix, Minres, Pagerank};
+use crate::backend::timing::operand;
+use crate::engine::{Cg, Markov, Matrix, Minres, Multiply, Pagerank};
 use crate::error::{Error, Result};
 use crate::scalar::Precision;
 use crate::solve::markov::ChainMethod;
@@ -120,8 +122,26 @@ pub(super) fn measure(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Ar
     }
 }
 
+/// Verifies a product of the backend of a case with an x that differs from entry to entry. The system of a solve has ones as its answer,
+/// for which a product that gathers from wrong columns may be right.
+fn check_product(matrix: &Matrix, row: &Row) -> Result<()> {
+    let products = Multiply::new(matrix).by_model().device(&row.device).backend(&row.backend);
+    let mut products = products.precision(precision(row));
+    if let (Some(threads), "cpu") = (row.threads, row.device.as_str()) {
+        products = products.threads(threads);
+    }
+    let x: Vec<f64> = operand(matrix.cols());
+    let y = products.prepare()?.product(&x, 1)?;
+    let checked = match precision(row) {
+        Precision::F32 => rivals::compared::<f32>(matrix.csr(), &x, &y, 1),
+        _ => rivals::compared::<f64>(matrix.csr(), &x, &y, 1),
+    };
+    judged(&checked).map(|_| ())
+}
+
 /// Measures a solve of a symmetric system by CG or MINRES.
 fn symmetric(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -> Result<()> {
+    check_product(matrix, row)?;
     let system = problem::with_known_answer(matrix.csr());
     let prepare = || {
         let solver = if row.what == What::Minres { Minres::new(matrix) } else { Cg::new(matrix) };

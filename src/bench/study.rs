@@ -149,9 +149,9 @@ pub struct Protocol {
     pub dot: bool,
     /// Whether the product with cold caches is measured as well, on a GPU.
     pub cold: bool,
-    /// Whether x is a probability vector, as in Markov chains, instead of numbers of both signs.
+    /// Whether x, and y before the first product, are probability vectors, as in Markov chains, instead of numbers of both signs.
     pub stochastic: bool,
-    /// The factors of y = alpha A x + beta y.
+    /// The factors of y = alpha A x + beta y. A product with beta reads the y that the product before it wrote.
     pub scaling: [f64; 2],
 }
 
@@ -270,8 +270,16 @@ pub enum Value {
     Resident,
     /// Blocks launched.
     Blocks,
+    /// Blocks launched for each multiprocessor, from the parameter `over`.
+    BlocksPerMultiprocessor,
+    /// Percent of the threads of a multiprocessor that run at once.
+    Occupancy,
     /// Threads of a block that have a position in one of its 5 x 5 blocks of the matrix.
     Workers,
+    /// The same in percent of the threads of a block.
+    WorkerShare,
+    /// The same on a multiprocessor, for the blocks that run there at once.
+    WorkersPerMultiprocessor,
     /// Threads that add to one sum in shared memory, if every thread has a position in a 5 x 5 block.
     Contention,
     /// How many times as fast as the case of `over`.

@@ -90,6 +90,12 @@ macro_rules! device_settings {
             self
         }
 
+        /// Chooses the backend by the model, so that a measurement does not depend on the choices kept on this machine.
+        pub(crate) fn by_model(mut self) -> Self {
+            self.running.choosing = $crate::engine::tune::Choosing::Model;
+            self
+        }
+
         /// Calls `callback` with the name of each phase of the preparation, such as `building backend sell`.
         pub fn on_phase(mut self, callback: impl FnMut(&str) + Send + 'static) -> Self {
             self.running.phases = Phases::new(callback);
@@ -102,12 +108,6 @@ macro_rules! device_settings {
 macro_rules! running_settings {
     () => {
         $crate::engine::running::device_settings!();
-
-        /// Chooses the backend by the model, so that a measurement does not depend on the choices kept on this machine.
-        pub(crate) fn by_model(mut self) -> Self {
-            self.running.choosing = $crate::engine::tune::Choosing::Model;
-            self
-        }
 
         /// Stops once a solve has taken this long. The clock is read between batches of iterations, so a long setup
         /// is not interrupted: the solve then ends before its first iteration. For `solve` the time begins with the

@@ -18,6 +18,7 @@ fn faults_of_a_study_are_named_with_their_line() {
         ("\"rows\", \"sell\"", "\"rows\", \"bsr:blok=2\"", 8, "no parameter 'blok'"),
         ("threads = [1]", "threads = [0]", 9, "threads are at least 1"),
         ("samples = 3", "samples = 0", 11, "at least 1"),
+        ("samples = 3", "samples = 3, dot = true, scaling = [1.0, 0.5]", 11, "use the scaling [1, 0]"),
         ("device = [\"cuda\"]", "device = [\"tpu\"]", 15, "the devices are cpu and cuda"),
         (first, "[[sweep]]\nname = \"sizes\"", 14, "another sweep has this name"),
         (

@@ -346,3 +346,20 @@ mod interrupted {
         check(sweep, libc::SIGTERM);
     }
 }
+
+#[test]
+fn products_that_add_to_y_are_verified_with_all_that_came_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "title = \"Chains\"\n[[sweep]]\nname = \"added\"\nmatrix = [\"blockband:n=200,block=5,density=0.1\"]\n\
+                backend = [\"bsr-rows:size=runtime\", \"bsr-flat\", \"rows\", \"sell\"]\nprecision = [\"f64\", \"f32\"]\n\
+                protocol = { samples = 3, products = 40, rounds = 2, stochastic = true, scaling = [1.5, 0.5] }\n";
+    let study = write(folder.path(), "added.toml", text);
+    let done = run(&["bench", &study, "-o", word(folder.path()), "--device", "cpu", "--no-tables"]);
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+    let all = rows(&folder.path().join("added.json"));
+    assert_eq!(all.len(), 8);
+    for row in all {
+        assert!(row["error"].is_null() && row["seconds"]["samples"] == 6, "{row}");
+        assert!(row["checked"].as_f64().is_some_and(|worst| worst <= 1.0), "{row}");
+    }
+}

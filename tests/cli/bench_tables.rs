@@ -45,6 +45,21 @@ fn remarks(text: &str) -> Vec<&str> {
 }
 
 #[test]
+fn occupancy_is_a_column() {
+    let values = r#"
+[[table]]
+title = "Values"
+rows = "backend"
+values = ["occupancy", "time"]
+"#;
+    let text = tables(values, 20, 2, |row| {
+        row["occupancy"] = json!(75.0);
+    });
+    assert!(text.contains("| backend | occupancy (%) | time"), "{text}");
+    assert!(text.contains("| rows | 75 |") && text.contains("| sell | 75 |"), "{text}");
+}
+
+#[test]
 fn remarks_compare_backends_not_threads() {
     let by_rows = r#"
 [[table]]

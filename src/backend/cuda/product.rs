@@ -20,7 +20,7 @@ use crate::device::cuda::{CudaSlots, CudaVector};
 use crate::device::sweep::MAX_NUMBERS;
 use crate::device::{Cuda, Device, Op, Sweep};
 use crate::error::Result;
-use crate::operator::{Cost, DotInto, LinearOperator, dot_after_product};
+use crate::operator::{Cost, DotInto, LinearOperator, Occupancy, dot_after_product};
 use crate::scalar::Scalar;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
@@ -210,6 +210,19 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Product<T> {
             Some(entries) => place(device, &self.matrix, None, (values, entries)),
             None => Ok(false),
         }
+    }
+
+    fn occupancy(&self, device: &Cuda) -> Result<Option<Occupancy>> {
+        let Some(launch) = self.launches.last() else { return Ok(None) };
+        let kernel = self.kernel(device, launch, Ending::Plain)?;
+        let resident = device.blocks_for(&kernel, u64::MAX) / device.multiprocessors();
+        let threads = f64::from(resident * launch.kind.block);
+        Ok(Some(Occupancy {
+            registers: kernel.registers(),
+            resident,
+            blocks: launch.grid.blocks(device, &kernel),
+            percent: device.threads_per_multiprocessor().map(|most| 100.0 * threads / most),
+        }))
     }
 
     fn apply(

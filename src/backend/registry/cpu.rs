@@ -10,18 +10,18 @@ const TASK_BLOCK: Param = Param {
     summary: "rows x columns of a block; auto takes the size that moves the fewest bytes",
     unlisted: Some(blocks::ANY_SIZE),
 };
+const CHUNKS: Param = Param {
+    name: "chunks",
+    values: bsr_tasks::CHUNKS,
+    summary: "pieces of work for each thread",
+    unlisted: None,
+};
 /// Parameters of the strategies that distribute whole block rows.
-const BLOCK_ROWS: &[Param] = &[TASK_BLOCK];
+const BLOCK_ROWS: &[Param] = &[TASK_BLOCK, blocks::SIZE];
 /// Parameters of the strategies that cut work into pieces.
-const BLOCK_TASKS: &[Param] = &[
-    TASK_BLOCK,
-    Param {
-        name: "chunks",
-        values: bsr_tasks::CHUNKS,
-        summary: "pieces of work for each thread",
-        unlisted: None,
-    },
-];
+const BLOCK_TASKS: &[Param] = &[TASK_BLOCK, CHUNKS, blocks::SIZE];
+/// Parameters of the strategy whose product takes every size as numbers.
+const FLAT_TASKS: &[Param] = &[TASK_BLOCK, CHUNKS];
 
 /// Returns the row of a strategy for tasks of blocks.
 const fn tasks<S: bsr_tasks::Strategy>(
@@ -122,7 +122,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     tasks::<bsr_tasks::Flat>(
         "like bsr-fixed-tasks-pre with one loop over values, as on a GPU: rows and columns by division",
-        BLOCK_TASKS,
+        FLAT_TASKS,
         false,
     ),
     Entry {

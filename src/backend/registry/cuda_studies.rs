@@ -64,6 +64,12 @@ const SUMS: Param = Param {
     summary: "where a thread keeps its part of a row's sum; four-kernels tried shared memory and found it slower",
     unlisted: None,
 };
+const FIT: Param = Param {
+    name: "fit",
+    values: studies::FIT,
+    summary: "threads that must fit on a multiprocessor and share its registers; auto decides by the lengths of rows",
+    unlisted: None,
+};
 const LISTS: &str = "csr and lists of rows";
 const HYBRID_SHORT: Param = Param {
     name: "short",
@@ -86,7 +92,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         "a thread per column of a block, several rows at once in registers: the fastest of the study",
     ),
     Entry {
-        params: &[THREADS, SUMS],
+        params: &[THREADS, FIT, SUMS],
         ..cuda_csr::<thread::Thread>(
             ("thread", "thread"),
             "four-kernels; serial-vs-cuda",
@@ -149,12 +155,7 @@ pub(super) const ENTRIES: &[Entry] = &[
                 summary: "longest row, in entries, that one warp takes",
                 unlisted: None,
             },
-            Param {
-                name: "fit",
-                values: hybrid::FIT,
-                summary: "threads that must fit on a multiprocessor and share its registers; auto decides by the mean row",
-                unlisted: None,
-            },
+            FIT,
             SUMS,
         ],
         ..cuda_csr::<hybrid::Hybrid>(

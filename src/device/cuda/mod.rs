@@ -286,6 +286,11 @@ impl Cuda {
         Some([single, single / self.positive(ratio)?])
     }
 
+    /// Returns the most threads that a multiprocessor holds, if the driver reports them.
+    pub fn threads_per_multiprocessor(&self) -> Option<f64> {
+        self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
+    }
+
     fn positive(&self, attribute: sys::CUdevice_attribute) -> Option<f64> {
         self.0.context.attribute(attribute).ok().filter(|&value| value > 0).map(f64::from)
     }

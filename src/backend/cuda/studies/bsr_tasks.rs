@@ -10,15 +10,16 @@
 //! A separate kernel scales y, and tasks add to it atomically, so bits may differ from run to run. The kernels are implemented as
 //! the study describes them, costs included. The launch has as many thread blocks as the GPU holds at once (from the registers of
 //! the compiled kernel) times `over`; each gets `chunks` tasks. The study limits a thread to 32 registers, except in the last
-//! kernel.
+//! kernel. Its kernels take the size of a block as numbers, which is `size=runtime`; by default the size is compiled. Indices within
+//! a block row have 32 bits, as in the study.
 
-use crate::backend::blocks::{ANY_SIZE, named_or_found};
+use crate::backend::blocks::{ANY_SIZE, SIZE, is_compiled, named_or_found};
 use crate::backend::cuda::arrays::Arrays;
 use crate::backend::cuda::compressed::check_size;
 use crate::backend::cuda::form::{AnyForm, Ending, Form, Format, Grid, Real, Types};
 use crate::backend::cuda::product::{Pass, Product};
 use crate::backend::cuda::{number, numbers};
-use crate::backend::{Choice, Family, Param, Params, Refusal, SharedOperator, UnlistedValues};
+use crate::backend::{Family, Param, Params, Refusal, SharedOperator, UnlistedValues};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::blocked::stored_bytes;
@@ -87,6 +88,7 @@ impl Variant for RowMajor {
         threads(&["32", "64", "128", "256", "512", "1024"]),
         over(&["1", "2", "4", "8", "16", "1/2", "1/4"]),
         CHUNKS,
+        SIZE,
         registers(&["32", "64", "any"]),
     ];
 }
@@ -99,6 +101,7 @@ impl Variant for Private {
         threads(&["32", "64", "128", "256", "512", "1024"]),
         over(&["1/2", "1/4", "1", "2", "4", "8", "16"]),
         CHUNKS,
+        SIZE,
         registers(&["32", "64", "any"]),
     ];
 }
@@ -111,6 +114,7 @@ impl Variant for Team {
         threads(&["128", "32", "64", "256", "512", "1024"]),
         over(&["1", "2", "4", "8", "16", "1/2", "1/4"]),
         CHUNKS,
+        SIZE,
         registers(&["32", "64", "any"]),
     ];
     fn least_threads(values: usize) -> usize {
@@ -126,6 +130,7 @@ impl Variant for Unrolled {
         threads(&["128", "32", "64", "256", "512", "1024"]),
         over(&["8", "1", "2", "4", "16", "1/2", "1/4"]),
         CHUNKS,
+        SIZE,
         registers(&["any", "32", "64"]),
         Param {
             name: "rows",
@@ -157,8 +162,8 @@ fn form(name: &'static str, variant: &'static str, block: (usize, usize), thread
     Form::new(name, include_str!("../../../../kernels/studies/bsr_tasks.cu"))
         .in_blocks_of(threads)
         .without_dots()
-        .with("R", block.0 as u32)
-        .with("C", block.1 as u32)
+        .with("HEIGHT", block.0 as u32)
+        .with("WIDTH", block.1 as u32)
         .with(variant, 1)
 }
 
@@ -166,11 +171,13 @@ fn form(name: &'static str, variant: &'static str, block: (usize, usize), thread
 fn products(
     variant: &'static str,
     block: (usize, usize),
+    compiled: bool,
     threads: u32,
     registers: u32,
     rows: u32,
 ) -> Form<BlockTasks> {
     let form = form("spmv_bsr_tasks", variant, block, threads).with("ROWS_AT_ONCE", rows);
+    let form = if compiled { form } else { form.with("RUN_TIME_SIZE", 1) };
     if registers == 0 { form } else { form.with("REGISTERS", registers) }
 }
 
@@ -179,10 +186,13 @@ fn scale(threads: u32) -> Form<BlockTasks> {
     form("spmv_bsr_scale", Unrolled::DEFINE, (1, 1), threads).with("ROWS_AT_ONCE", 1)
 }
 
-/// Returns every variant with a block size that the study describes and with a size that needs the general code.
+/// Returns every variant with a block size that the study describes and with a size that needs the general code, and with sizes that
+/// are compiled and that are not.
 pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
     let both = |name, variant, threads, registers, rows| {
-        [(5, 5), (13, 3)].map(|block| (name, products(variant, block, threads, registers, rows).any()))
+        [((5, 5), true), ((13, 3), true), ((5, 5), false)].map(|(block, compiled)| {
+            (name, products(variant, block, compiled, threads, registers, rows).any())
+        })
     };
     let forms = [
         both(RowMajor::NAME, RowMajor::DEFINE, 32, 32, 8),
@@ -255,7 +265,14 @@ impl Format for BlockTasks {
     fn numbers(&self) -> Vec<(&'static str, u32)> {
         // `build` refuses matrices with more rows; there are few tasks for each thread block of the GPU.
         let tasks = self.task_blocks.len() - 1;
-        let shape = [("rows_of_y", self.parts.rows), ("columns_of_x", self.parts.cols), ("tasks", tasks)];
+        let (height, width) = self.parts.block;
+        let shape = [
+            ("rows_of_y", self.parts.rows),
+            ("columns_of_x", self.parts.cols),
+            ("tasks", tasks),
+            ("height", height),
+            ("width", width),
+        ];
         shape.map(|(name, number)| (name, number as u32)).into()
     }
 }
@@ -280,45 +297,19 @@ impl Request {
         let registers = value_or_default::<V>(params, "registers").parse().unwrap_or(0);
         let rows = number(params, "rows", ROWS_AT_ONCE);
         Ok(Request {
-            products: products(V::DEFINE, block, threads, registers, rows),
+            products: products(V::DEFINE, block, is_compiled(params), threads, registers, rows),
             block,
             over: ratio(value_or_default::<V>(params, "over")),
             chunks: ratio(value_or_default::<V>(params, "chunks")).0 as usize,
         })
     }
 
-    fn launch(&self, device: &Cuda, types: Types) -> Result<Launch> {
+    /// Returns the number of thread blocks to launch.
+    fn blocks(&self, device: &Cuda, types: Types) -> Result<u32> {
         let kernel = device.kernel(&self.products.source(types, Ending::Plain))?;
-        let resident = device.blocks_for(&kernel, u64::MAX);
         let (above, below) = self.over;
-        let blocks = (resident * above / below).max(1);
-        Ok(Launch { registers: kernel.registers(), resident: resident / device.multiprocessors(), blocks })
+        Ok((device.blocks_for(&kernel, u64::MAX) * above / below).max(1))
     }
-}
-
-/// The launch configuration of a kernel of the study.
-#[derive(Clone, Copy, Debug)]
-pub struct Launch {
-    /// Registers of a thread, as compiled.
-    pub registers: u32,
-    /// Thread blocks that a multiprocessor holds at once with these registers.
-    pub resident: u32,
-    /// Thread blocks in total.
-    pub blocks: u32,
-}
-
-/// Returns the launch configuration of a choice for a matrix in double precision; none if it is not one of the study's backends.
-pub fn launch<T: Scalar>(device: &Cuda, matrix: &Csr, choice: &Choice) -> Result<Option<Launch>> {
-    choice.entry.check(matrix, &choice.params, size_of::<T>())?;
-    let request = match choice.entry.name {
-        RowMajor::NAME => Request::read::<RowMajor>(matrix, &choice.params),
-        Private::NAME => Request::read::<Private>(matrix, &choice.params),
-        Team::NAME => Request::read::<Team>(matrix, &choice.params),
-        Unrolled::NAME => Request::read::<Unrolled>(matrix, &choice.params),
-        _ => return Ok(None),
-    };
-    let types = Types::new(Real::of::<T>(), Some(Real::F64), false);
-    request?.launch(device, types).map(Some)
 }
 
 impl<V: Variant> Family<Cuda> for Tasks<V> {
@@ -359,7 +350,7 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
             Values::F64(_) => Some(Real::F64),
         };
         let wide = matches!(bsr.block_offsets(), Offsets::U64(_));
-        let blocks = request.launch(device, Types::new(Real::of::<T>(), value, wide))?.blocks;
+        let blocks = request.blocks(device, Types::new(Real::of::<T>(), value, wide))?;
         let tasks = BlockTasks::of(bsr, blocks as usize * request.chunks);
         let scale = scale(request.products.kind.block);
         let scale = Pass::new(device, scale, Grid::Resident(matrix.rows() as u64), &())?;

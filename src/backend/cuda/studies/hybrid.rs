@@ -3,8 +3,8 @@
 //! `auto` chooses `hybrid` for long uneven rows.
 
 use super::{
-    LIGHT, THREADS_HEAVY, THREADS_LIGHT, UNROLL, WARP_UNROLL, first_version, in_shared_memory, schedule,
-    with_sums, with_sums_of,
+    FIT, LIGHT, THREADS_HEAVY, THREADS_LIGHT, UNROLL, WARP_UNROLL, first_version, fit_or, in_shared_memory,
+    schedule, with_sums, with_sums_of,
 };
 use crate::backend::cuda::arrays::Arrays;
 use crate::backend::cuda::compressed::{self, Compressed};
@@ -27,9 +27,6 @@ pub struct HybridFirst;
 pub const SHORT: &[&str] = &["16", "4", "8", "32"];
 /// The longest row that a warp of `hybrid` takes.
 pub const LONG: &[&str] = &["1024", "256", "4096"];
-/// Threads of `hybrid` that must fit on a multiprocessor at once, which limits the registers of a thread.
-pub const FIT: &[&str] = &["auto", "1024", "1280", "1536", "2048"];
-
 /// Threads that must fit if a warp sums most rows in a round or two: 32 registers are enough, and twice as many rows are in
 /// flight as with 64.
 const THREADS_WARPS: u32 = 2048;
@@ -37,14 +34,45 @@ const THREADS_WARPS: u32 = 2048;
 const THREADS_ROUNDS: u32 = 1280;
 /// Mean row length up to which a warp sums a row in few rounds.
 const FEW_ROUNDS: usize = 128;
+/// A row of more than this multiple of the mean length, summed by one block, takes longer than the other rows.
+const UNEVEN: usize = 16;
 
-/// Returns the threads of `hybrid` that must fit, by the mean row length. Measured on an H200 with 1024, 1280, 1536 and 2048:
-/// rows of 5 entries took 21.5, 19.7, 19.7 and 20.8 us, rows of 80 on average 166, 134, 125 and 105, rows of 199 42.3, 37.8, 39.9
-/// and 43.4; the thresholds between these lengths are guesses.
-fn fit_for(mean: usize) -> u32 {
-    match mean {
-        mean if mean <= LIGHT => THREADS_LIGHT,
-        mean if mean <= FEW_ROUNDS => THREADS_WARPS,
+/// The lengths of the rows of a matrix.
+#[derive(Clone, Copy)]
+struct Lengths {
+    mean: usize,
+    longest: usize,
+}
+
+impl Lengths {
+    fn of(matrix: &Csr) -> Lengths {
+        let longest = (0..matrix.rows()).map(|row| matrix.row_range(row).len()).max().unwrap_or(0);
+        Lengths { mean: matrix.nnz() / matrix.rows().max(1), longest }
+    }
+}
+
+/// Returns the threads of `hybrid` that must fit, for rows of which blocks take those of more than `long` entries. Measured on an
+/// H200 with 1024, 1280, 1536 and 2048 threads, in microseconds:
+///
+/// | mean | longest | 1024 | 1280 | 1536 | 2048 |
+/// |---|---|---|---|---|---|
+/// | 1 | 7,392,576 | 3,459 | 3,904 | 5,482 | 7,680 |
+/// | 13 | 38,597 | 372 | 370 | 386 | 425 |
+/// | 2 | 3 | 15.8 | 14.5 | 14.1 | 13.5 |
+/// | 4 | 5 | 21.5 | 19.7 | 19.7 | 20.8 |
+/// | 38 | 843 | 134 | 112 | 102 | 84.7 |
+/// | 40 | 306 | 97.8 | 81.2 | 73.6 | 63.1 |
+/// | 79 | 435 | 166 | 134 | 125 | 105 |
+/// | 100 | 262 | 29.7 | 27.1 | 25.7 | 25.3 |
+/// | 199 | 2,703 | 42.3 | 37.8 | 39.9 | 43.4 |
+///
+/// If the time is that of one long row, whose block has no other work, the registers for most loads in flight are best. The
+/// thresholds between these lengths are guesses.
+fn fit_for(rows: Lengths, long: usize) -> u32 {
+    match rows {
+        Lengths { mean, longest } if longest > long.max(UNEVEN * mean) => THREADS_HEAVY,
+        Lengths { mean, .. } if mean <= LIGHT => THREADS_LIGHT,
+        Lengths { mean, .. } if mean <= FEW_ROUNDS => THREADS_WARPS,
         _ => THREADS_ROUNDS,
     }
 }
@@ -124,10 +152,9 @@ impl Family<Cuda> for Hybrid {
         params: &Params,
         reserve: u64,
     ) -> Result<SharedOperator<Cuda, T>> {
-        let (short, long) = (number(params, "short", SHORT), number(params, "long", LONG));
-        let mean = matrix.nnz() / matrix.rows().max(1);
-        let fit = params.get("fit").and_then(|fit| fit.parse().ok()).unwrap_or_else(|| fit_for(mean));
-        let pass = by_length(device, with_sums_of(params, form(fit)), matrix, short, long as usize)?;
+        let (short, long) = (number(params, "short", SHORT), number(params, "long", LONG) as usize);
+        let fit = fit_or(params, || fit_for(Lengths::of(matrix), long));
+        let pass = by_length(device, with_sums_of(params, form(fit)), matrix, short, long)?;
         compressed::operator::<T>("hybrid", device, matrix, [pass], reserve)
     }
 }
@@ -148,6 +175,27 @@ impl Family<Cuda> for HybridFirst {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_fit_as_measured_fastest_to_within_six_percent() {
+        // Mean and longest row, and the times of the table above.
+        for (mean, longest, times) in [
+            (1, 7_392_576, [3459.0, 3904.0, 5482.0, 7680.0]),
+            (13, 38_597, [372.0, 370.0, 386.0, 425.0]),
+            (2, 3, [15.8, 14.5, 14.1, 13.5]),
+            (4, 5, [21.5, 19.7, 19.7, 20.8]),
+            (38, 843, [134.0, 112.0, 102.0, 84.7]),
+            (40, 306, [97.8, 81.2, 73.6, 63.1]),
+            (79, 435, [166.0, 134.0, 125.0, 105.0]),
+            (100, 262, [29.7, 27.1, 25.7, 25.3]),
+            (199, 2703, [42.3, 37.8, 39.9, 43.4]),
+        ] {
+            let fit = fit_for(Lengths { mean, longest }, 1024);
+            let at = numbers(FIT).position(|listed| listed == fit).unwrap();
+            let best = times.into_iter().fold(f64::INFINITY, f64::min);
+            assert!(times[at] <= 1.06 * best, "mean {mean}: {fit} takes {} instead of {best}", times[at]);
+        }
+    }
 
     #[test]
     fn a_tile_is_a_long_row_or_a_medium_row_per_warp_or_a_short_row_per_thread() {

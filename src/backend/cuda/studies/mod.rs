@@ -54,6 +54,13 @@ const THREADS_LIGHT: u32 = 1536;
 const THREADS_HEAVY: u32 = 1024;
 /// Mean row length up to which rows are short.
 const LIGHT: usize = 8;
+/// Threads of `thread` and `hybrid` that must fit on a multiprocessor at once, which limits the registers of a thread.
+pub const FIT: &[&str] = &["auto", "1024", "1280", "1536", "2048"];
+
+/// Returns the threads that must fit, as the user set them or else by `found`.
+fn fit_or(params: &Params, found: impl FnOnce() -> u32) -> u32 {
+    params.get("fit").and_then(|fit| fit.parse().ok()).unwrap_or_else(found)
+}
 
 /// Where a thread keeps its part of the sum of a row. four-kernels tried shared memory with each of its kernels and found it slower.
 pub const SUMS: &[&str] = &["registers", "shared"];

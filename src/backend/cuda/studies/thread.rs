@@ -1,7 +1,8 @@
 //! One thread per row: `thread` and its first version of four-kernels, and `scalar` of seven-strategies.
 
 use super::{
-    LIGHT, THREADS_HEAVY, THREADS_LIGHT, UNROLL, first_version, in_shared_memory, with_sums, with_sums_of,
+    FIT, LIGHT, THREADS_HEAVY, THREADS_LIGHT, UNROLL, first_version, fit_or, in_shared_memory, with_sums,
+    with_sums_of,
 };
 use crate::backend::cuda::compressed::{self, AllRows, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
@@ -43,6 +44,8 @@ pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
             [THREADS_LIGHT, THREADS_HEAVY].map(|fit| ("thread", form_of(UNROLL, block, fit).any()))
         })
         .collect();
+    let others = numbers(FIT).filter(|fit| ![THREADS_LIGHT, THREADS_HEAVY].contains(fit));
+    forms.extend(others.map(|fit| ("thread", form_of(UNROLL, 256, fit).any())));
     forms.extend(numbers(BLOCKS).map(|block| ("thread-v1", first(block).any())));
     forms.push(("thread", in_shared_memory(form_of(UNROLL, 256, THREADS_HEAVY)).any()));
     forms.push(("scalar", scalar().any()));
@@ -57,7 +60,7 @@ impl Family<Cuda> for Thread {
         reserve: u64,
     ) -> Result<SharedOperator<Cuda, T>> {
         let light = matrix.nnz() <= LIGHT * matrix.rows();
-        let fit = if light { THREADS_LIGHT } else { THREADS_HEAVY };
+        let fit = fit_or(params, || if light { THREADS_LIGHT } else { THREADS_HEAVY });
         let form = form_of(UNROLL, number(params, "block", BLOCKS), fit);
         let pass = AllRows::pass(device, with_sums_of(params, form), matrix, 1)?;
         compressed::operator::<T>("thread", device, matrix, [pass], reserve)

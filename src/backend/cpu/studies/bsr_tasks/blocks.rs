@@ -13,12 +13,14 @@ pub(super) type Sums = [f64; MOST];
 /// A matrix in blocks.
 pub struct Arrays {
     pub(super) parts: BsrParts,
+    /// Whether common sizes of blocks have a compiled product.
+    compiled: bool,
 }
 
 impl Arrays {
-    pub(super) fn new(parts: BsrParts) -> Arrays {
+    pub(super) fn new(parts: BsrParts, compiled: bool) -> Arrays {
         assert!(parts.block.0 <= MOST, "blocks of {} rows", parts.block.0);
-        Arrays { parts }
+        Arrays { parts, compiled }
     }
 
     pub(super) fn block_rows(&self) -> usize {
@@ -50,6 +52,7 @@ impl Arrays {
 
     fn add_of<T: Scalar, V: Scalar>(&self, values: &[V], blocks: Range<usize>, x: &[T], sums: &mut Sums) {
         match self.parts.block {
+            _ if !self.compiled => blocks.for_each(|block| self.add_any(values, block, x, sums)),
             (2, 2) => self.add_sized::<T, V, 2, 2>(values, blocks, x, sums),
             (3, 3) => self.add_sized::<T, V, 3, 3>(values, blocks, x, sums),
             (4, 4) => self.add_sized::<T, V, 4, 4>(values, blocks, x, sums),

@@ -13,6 +13,9 @@
 //! | `bsr-fixed-tasks-pre` | the same tasks, made once beforehand |
 //! | `bsr-flat` | the same tasks over single values: their row and column are found by division |
 //!
+//! By default the product of a block is compiled for the common sizes; with `size=runtime` it takes every size as numbers, as in the
+//! study, and `bsr-flat` always does.
+//!
 //! y is scaled first. Each piece of a row adds its sums to y at its end, atomically if other threads may add to the same row. The
 //! order of these additions depends on the threads, so bits may differ from run to run if more than one thread works.
 
@@ -20,7 +23,7 @@ mod blocks;
 mod strategies;
 mod team;
 
-use crate::backend::blocks::named_or_found;
+use crate::backend::blocks::{is_compiled, named_or_found};
 use crate::backend::cpu::chunked::check_shapes;
 use crate::backend::{Family, Params, SharedOperator};
 use crate::device::Cpu;
@@ -77,7 +80,7 @@ impl<S: Strategy> Family<Cpu> for Shared<S> {
         let chunks = params.get("chunks").and_then(|chunks| chunks.parse().ok()).unwrap_or(8);
         let bsr = Bsr::from_csr(matrix, block)?;
         let bytes = bsr.storage_bytes();
-        let arrays = Arrays::new(bsr.into_parts());
+        let arrays = Arrays::new(bsr.into_parts(), is_compiled(params));
         let state = Mutex::new(S::prepare(&arrays, device.threads(), chunks));
         Ok(Arc::new(Tasks::<S> { arrays, bytes, state }))
     }
