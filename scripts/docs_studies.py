@@ -6,7 +6,7 @@ import os
 import tomllib
 
 from docs_program import markdown
-from docs_tables import ROOT, Absent, backend, cases, load, median, share, time_in_words
+from docs_tables import CHAIN, ROOT, Absent, backend, cases, load, median, record_table, share, time_in_words
 
 
 def holds(condition, finding):
@@ -17,8 +17,10 @@ def holds(condition, finding):
 
 def source(machine, study):
     """The line that names the record of a table and its command."""
-    day = load(f"{machine}/bench/{study}.json")["started"][:10]
-    return (f"From [the record](../../results/{machine}/bench/{study}.md) of {day}, measured by "
+    record = load(f"{machine}/bench/{study}.json")
+    day = record["started"][:10]
+    of = f"begun on {day} and continued later" if "continued with" in record["program"] else f"of {day}"
+    return (f"From [the record](../../results/{machine}/bench/{study}.md) {of}, measured by "
             f"`solver bench {study} -o results/{machine}/bench`.")
 
 
@@ -50,6 +52,20 @@ def by_measured(rows):
     for row in rows:
         grouped.setdefault(row["measured"], {})[backend(row)] = row
     return grouped
+
+
+def mean(row):
+    """The statistic of the sweeps that time as their study does."""
+    return row["seconds"]["mean"]
+
+
+def saved(slow, fast):
+    """The time saved in percent."""
+    return 100 * (1 - fast / slow)
+
+
+def codes(names):
+    return listed(f"`{name}`" for name in names)
 
 
 def once(row):
@@ -337,6 +353,572 @@ def strategies_findings():
     ) + "\n\n" + source("h200", "seven-strategies")
 
 
+# --- four-kernels -------------------------------------------------------------------------------------------------------
+
+FOUR = ("thread", "warp", "bins", "hybrid")
+CRANKSEG, ECOLOGY, MAWI, STACKOVERFLOW = (f"{name}-like" for name in ("crankseg_1", "ecology1", "mawi", "stackoverflow"))
+# Threads on a multiprocessor for which `fit` leaves registers.
+FITS = (1024, 1280, 1536, 2048)
+# A kernel beats cuSPARSE if it is faster by more percent.
+AHEAD = 1
+
+
+def kernel_rows(sweep):
+    """The rows of a sweep of four-kernels by matrix and backend."""
+    grouped = by_measured(cases("h200", "four-kernels", sweep))
+    if not grouped:
+        raise Absent(f"sweep {sweep} in results/h200/bench/four-kernels.json")
+    return grouped
+
+
+def second_versions():
+    rows = kernel_rows("as-stored")
+    times = published("four-kernels", "Time saved by the second versions")
+    gains = published("four-kernels", "Bandwidth gained by the second versions")
+    gained = {(matrix, kernel): saved(mean(cells[f"{kernel}-v1"]), mean(cells[kernel]))
+              for matrix, cells in rows.items() for kernel in FOUR}
+    slower = [place for place, percent in gained.items() if percent < 0]
+    longer = lambda matrix, kernel: mean(rows[matrix][kernel]) / mean(rows[matrix][f"{kernel}-v1"])
+    ratio = {matrix: mean_bandwidth(cells["hybrid"]) / mean_bandwidth(cells["hybrid-v1"]) for matrix, cells in rows.items()}
+    others = [100 * (value - 1) for matrix, value in ratio.items() if matrix != MAWI]
+    holds(slower == [(ECOLOGY, "bins"), (MAWI, "bins")], "only bins loses, on ecology1-like and mawi-like")
+    holds(max(ratio, key=ratio.get) == MAWI, "hybrid gains most on mawi-like")
+    ranges = listed(f"`{kernel}` {span([gained[m, kernel] for m in rows])} %" for kernel in ("thread", "warp", "hybrid"))
+    return [
+        f"*Reproduced:* {len(gained) - len(slower)} of {len(gained)} second versions save time: {ranges}. `bins` takes "
+        f"{100 * (longer(ECOLOGY, 'bins') - 1):.0f} % longer on `{ECOLOGY}` (study {-times['ecology1']['bins']} %). "
+        f"`hybrid` gains most on `{MAWI}`, as in the study: {ratio[MAWI]:.0f} times the bandwidth (study "
+        f"{1 + gains['mawi_201512012345']['hybrid'] / 100:.2f} times), because a block, not a warp, sums the row of "
+        f"{rows[MAWI]['hybrid']['longest'] / 1e6:.1f} million entries. On the other matrices it gains "
+        f"{span(others)} % (study about 10 % on most).",
+        f"*Not reproduced:* on `{STACKOVERFLOW}`, `bins` and `warp` save {gained[STACKOVERFLOW, 'bins']:.0f} and "
+        f"{gained[STACKOVERFLOW, 'warp']:.0f} % (the study lost {-times['sx-stackoverflow']['bins']} % with `bins`, and "
+        f"lost with `warp`, too). On `{ECOLOGY}`, `thread` saves {gained[ECOLOGY, 'thread']:.0f} % (the study gained "
+        f"nothing). On `{MAWI}`, `bins` takes {digits(longer(MAWI, 'bins'))} times as long as its first version, because a "
+        "warp sums whole rows and no longer single entries. The study does not name this loss.",
+    ]
+
+
+def mean_bandwidth(row):
+    return row["bytes"] / mean(row)
+
+
+def ahead_of_cusparse(sweep, time):
+    """Each kernel that is faster than the fastest cuSPARSE product: by matrix, the percent of its speed."""
+    found = {}
+    for matrix, cells in kernel_rows(sweep).items():
+        rival = min(time(row) for name, row in cells.items() if name.startswith("cusparse"))
+        speeds = {kernel: 100 * rival / time(cells[kernel]) for kernel in FOUR}
+        winners = {kernel: speed for kernel, speed in speeds.items() if speed > 100 + AHEAD}
+        if winners:
+            found[matrix] = winners
+    return found
+
+
+def compared_with_cusparse():
+    stored, in_a_row = ahead_of_cusparse("as-stored", mean), ahead_of_cusparse("as-stored-in-a-row", median)
+    full = ahead_of_cusparse("full", median)
+    kernels_of = lambda found: {matrix: tuple(winners) for matrix, winners in found.items()}
+    holds(kernels_of(stored) == {CRANKSEG: ("warp", "hybrid"), ECOLOGY: ("thread", "hybrid")}, "the study's four winners")
+    holds(kernels_of(stored) == kernels_of(in_a_row), "the same kernels win with many products in a row")
+    cells = kernel_rows("as-stored")[MAWI]
+    rival = min(mean(row) for name, row in cells.items() if name.startswith("cusparse"))
+
+    def named(found):
+        return listed(f"{codes(winners)} on `{matrix}` ({listed(f'{speed:.0f}' for speed in winners.values())} %)"
+                      for matrix, winners in found.items())
+    return [
+        f"*Reproduced:* as stored, the kernels faster than each CSR product of cuSPARSE are {named(stored)}, as in the "
+        "study, and none on the other four matrices. Many products in a row give the same list. With both triangles it "
+        f"is {named(full)}. On `{MAWI}`, `hybrid` has {100 * rival / mean(cells['hybrid']):.0f} % of cuSPARSE's speed: "
+        "its one long row takes one block.",
+    ]
+
+
+def bins_and_warp():
+    rows = kernel_rows("as-stored")
+    gain = lambda matrix: saved(mean(rows[matrix]["warp"]), mean(rows[matrix]["bins"]))
+    extra = {matrix: cells["bins"]["build_seconds"] - cells["warp"]["build_seconds"] for matrix, cells in rows.items()}
+    products = {matrix: extra[matrix] / mean(cells["bins"]) for matrix, cells in rows.items()}
+    repaid = extra[ECOLOGY] / (mean(rows[ECOLOGY]["warp"]) - mean(rows[ECOLOGY]["bins"]))
+    faster = [matrix for matrix in rows if gain(matrix) > 0]
+    others = [-gain(matrix) for matrix in rows if matrix not in (ECOLOGY, STACKOVERFLOW)]
+    holds(faster == [ECOLOGY], "bins beats warp on ecology1-like only")
+    holds(min(extra.values()) > 0, "bins take longer to build")
+    return [
+        f"*Partly reproduced:* the study says that `bins` beats `warp` on ecology1 and sx-stackoverflow. Here it saves "
+        f"{gain(ECOLOGY):.0f} % on `{ECOLOGY}`, and takes {-gain(STACKOVERFLOW):.0f} % longer on `{STACKOVERFLOW}`, and "
+        f"{span(others)} % longer on the other four. The setup with bins takes "
+        f"{1e3 * min(extra.values()):.1f} to {1e3 * max(extra.values()):.0f} ms longer, measured once for each matrix: as "
+        f"long as {digits(min(products.values()))} to {max(products.values()):.0f} products. On `{ECOLOGY}`, "
+        f"{repaid:.0f} products repay it.",
+    ]
+
+
+def shared_sums():
+    rows = kernel_rows("shared-memory")
+    gain = {kernel: {matrix: saved(mean(cells[f"{kernel}:sums=shared"]), mean(cells[f"{kernel}:sums=registers"]))
+                     for matrix, cells in rows.items()} for kernel in FOUR}
+    faster = {kernel: [percent for percent in gain[kernel].values() if percent > 0] for kernel in FOUR}
+    count = lambda kernel: f"{len(faster[kernel])} of {len(rows)} matrices"
+    holds(len(faster["warp"]) == len(rows), "sums in registers are faster for warp on all matrices")
+    most = max(abs(percent) for percent in gain["thread"].values())
+    return [
+        "*Partly reproduced:* sums in shared memory (`sums=shared`) slowed down every kernel of the study except the "
+        "second version of `hybrid`, which combines the warps of a block there. Here `hybrid` combines them there in "
+        f"both cases. Sums in registers save `warp` {span(faster['warp'])} % on all matrices, `bins` "
+        f"{span(faster['bins'])} % on {count('bins')}, and `hybrid` up to {max(faster['hybrid']):.0f} % on "
+        f"{count('hybrid')}. For `thread` the two differ by at most {most:.0f} %, and shared memory is faster on "
+        f"{len(rows) - len(faster['thread'])} of {len(rows)}.",
+    ]
+
+
+def fits(sweep, kernel):
+    """The times by matrix and by the threads for which registers are left."""
+    rows = kernel_rows(sweep).items()
+    return {matrix: {fit: median(cells[f"{kernel}:fit={fit}"]) for fit in FITS} for matrix, cells in rows}
+
+
+def fastest_fit(times):
+    return min(times, key=times.get)
+
+
+def microseconds(seconds):
+    return f"{1e6 * seconds:,.0f}" if seconds > 1e-4 else f"{1e6 * seconds:.1f}"
+
+
+def registers_of_hybrid():
+    bounds, classes = fits("launch-bounds", "hybrid"), kernel_rows("classes")
+    meshes = [matrix for matrix in bounds if matrix not in (MAWI, STACKOVERFLOW)]
+    half_to_full = [saved(bounds[matrix][1024], bounds[matrix][2048]) for matrix in meshes]
+    holds(all(fastest_fit(bounds[matrix]) == 2048 for matrix in meshes), "full occupancy is best on the meshes")
+    best_on = lambda matrix, fit: apart(bounds[matrix][fit], min(bounds[matrix].values())) < CLOSE
+    holds(best_on(MAWI, 1024) and best_on(STACKOVERFLOW, 1024), "half the occupancy is best on the graphs")
+    default = {matrix: median(cells["hybrid:short=16"]) for matrix, cells in classes.items()}
+    # The mean row length alone selects these.
+    by_mean = {MAWI: bounds[MAWI][1536], STACKOVERFLOW: bounds[STACKOVERFLOW][2048]}
+    change = lambda matrix: f"{microseconds(default[matrix])} us on `{matrix}` instead of {microseconds(by_mean[matrix])}"
+    behind = lambda matrix: f"{apart(default[matrix], min(bounds[matrix].values())):.1f}"
+    return [
+        "Registers of `hybrid`: occupancy decides on the four meshes, where registers for 2,048 threads (100 %) save "
+        f"{span(half_to_full)} % of the time with 1,024 threads (50 %). On the two graphs with long rows 1,024 are best: "
+        f"on `{MAWI}` 2,048 take {bounds[MAWI][2048] / bounds[MAWI][1024]:.1f} times as long. By default `hybrid` "
+        "chooses by the mean row length, and 1,024 if one row is far longer than the mean. Without this rule for the "
+        f"longest row it would choose 1,536 and 2,048; with it, it takes {change(MAWI)}, and {change(STACKOVERFLOW)}. "
+        f"The default is {behind(CRANKSEG)} % slower than the fastest on `{CRANKSEG}`, {behind(STACKOVERFLOW)} % on "
+        f"`{STACKOVERFLOW}`, and {behind(ECOLOGY)} % on `{ECOLOGY}`.",
+    ]
+
+
+def registers_of_thread():
+    bounds = fits("launch-bounds-of-thread", "thread")
+    spread = {matrix: apart(max(times.values()), min(times.values())) for matrix, times in bounds.items()}
+    flat = [matrix for matrix in bounds if spread[matrix] < 3]
+    others = [f"{fastest_fit(bounds[matrix]):,} on `{matrix}` (the slowest takes {spread[matrix]:.0f} % longer)"
+              for matrix in bounds if matrix not in flat]
+    return [
+        "Registers of `thread`: no occupancy is best everywhere, so the study chooses by the mean row length, and so does "
+        f"`thread`. The fastest are registers for {listed(others)}. On {codes(flat)} the four choices differ by at most "
+        f"{max(spread[matrix] for matrix in flat):.1f} %.",
+    ]
+
+
+def classes_of_rows():
+    rows = kernel_rows("classes")
+    time = lambda matrix, name: median(rows[matrix][name])
+    ratio = lambda matrix, slow, fast: time(matrix, slow) / time(matrix, fast)
+    longs = [apart(max(times), min(times)) for times in
+             ([time(matrix, f"hybrid:long={long}") for long in (256, 1024, 4096)] for matrix in rows)]
+    bins = lambda matrix: {entries: time(matrix, f"bins:entries={entries}") for entries in (64, 256, 1024, 4096)}
+    fastest_bin = {matrix: min(bins(matrix), key=bins(matrix).get) for matrix in rows}
+    shorter = saved(time(CRANKSEG, "hybrid:short=16"), time(CRANKSEG, "hybrid:short=4"))
+    holds(fastest_bin[CRANKSEG] == fastest_bin[ECOLOGY] == 64, "small bins are fastest on the meshes")
+    return [
+        f"Limits of the classes: `short=4` saves {shorter:.0f} % on `{CRANKSEG}`, and takes "
+        f"{ratio(STACKOVERFLOW, 'hybrid:short=4', 'hybrid:short=16'):.1f} times as long on `{STACKOVERFLOW}` as the "
+        f"default, 16. The limits `long` differ by {span(longs)} %. Bins of 64 entries are fastest on the meshes: those "
+        f"of 4,096 take {ratio(CRANKSEG, 'bins:entries=4096', 'bins:entries=64'):.1f} and "
+        f"{ratio(ECOLOGY, 'bins:entries=4096', 'bins:entries=64'):.1f} times as long, because few bins leave warps idle. "
+        f"On `{STACKOVERFLOW}` bins of {fastest_bin[STACKOVERFLOW]:,} are fastest.",
+    ]
+
+
+def four_kernels():
+    findings = [*second_versions(), *compared_with_cusparse(), *bins_and_warp(), *shared_sums(), *registers_of_hybrid(),
+                *registers_of_thread(), *classes_of_rows()]
+    return bullets(*findings) + "\n\n" + source("h200", "four-kernels")
+
+
+def four_kernels_cg():
+    cells = kernel_rows("cg")["F1-like"]
+    time = lambda name: f"{1e6 * median(cells[name]):.0f}"
+    chosen = cells["auto"]["label"].split(":")[0]
+    return (f"An iteration of CG on `F1-like`, with the preconditioner `jacobi` to a relative residual of 1e-6, takes "
+            f"{time('hybrid')} us with `hybrid`, {time('cusparse')} with cuSPARSE, and {time('auto')} with `auto`, which "
+            "chooses "
+            f"`{chosen}`.\n\n" + source("h200", "four-kernels"))
+
+
+# --- block-band ---------------------------------------------------------------------------------------------------------
+
+STRATEGIES = ("bsr-rows", "bsr-split", "bsr-max-tasks", "bsr-fixed-tasks", "bsr-fixed-tasks-pre")
+GPU_KERNELS = ("bsr-row-major", "bsr-private", "bsr-team", "bsr-unrolled")
+THREADS = (1, 2, 4, 8, 16, 32, 64)
+PIECES = (1, 8, 32, 64, 128, 256, 512, 1024, 2048)
+# Table 6 of the study: the speed-up by twice the threads of the loop over blocks, and of the flat loop.
+DOUBLING = ((1.850, 1.999), (1.807, 1.998), (1.668, 1.940), (1.523, 1.931), (1.128, 1.004), (0.967, 0.966))
+EARLIER = "`results/cpu16/blocks/`"
+
+
+def run(row):
+    """The time of 200 products, which are a run of the study."""
+    return 200 * mean(row)
+
+
+def band_rows(machine, *sweeps):
+    rows = cases(machine, "block-band", *sweeps)
+    if not rows:
+        raise Absent(f"sweeps {', '.join(sweeps)} in results/{machine}/bench/block-band.json")
+    return rows
+
+
+def kernel_of(row):
+    return row["backend"].split(":")[0]
+
+
+def on_threads():
+    """The times of Table 1 by backend or program, and by threads."""
+    rows = band_rows("cpu16", "threads", "serial", "libraries")
+    return {(backend(row), row["threads"]): run(row) for row in rows}
+
+
+def spread(row):
+    """The difference of the samples in percent of the shortest."""
+    return apart(row["seconds"]["max"], row["seconds"]["min"])
+
+
+def block_band_setting():
+    """What is stored, how often it is timed, and by how many threads."""
+    cpu, libraries, kernels = band_rows("cpu16", "threads"), band_rows("h200", "gpu"), band_rows("h200", "kernels")
+    megabytes = lambda row: f"{row['storage'] / 1e6:.1f} MB"
+    stored = {backend(row): megabytes(row) for row in libraries if row["measured"] == CHAIN}
+    ours = megabytes(cpu[0])
+    holds(ours == "417.8 MB" == stored["cusparse-bsrmv:block=5"], "blocks take the bytes of the study")
+    holds(all(one_run(row) for row in kernels), "each launch is timed by one run")
+    five = {row["seconds"]["samples"] for row in (*cpu, *libraries)}
+    holds(five == {5}, "strategies and libraries are timed by five runs")
+    products = span([row["seconds"]["each"] for row in cpu], "{:,}")
+    return (
+        f"Blocks take {ours}, as in the study. CSR takes {stored['cusparse']}, and `bsr` on the GPU "
+        f"{stored['bsr:block=5x5']}, because its indices of columns have 16 bits. The study times five runs of 200 "
+        "products, which differ typically by less than 1 %. Here cuSPARSE and `bsr` are timed so, and differ by at most "
+        f"{max(spread(row) for row in libraries):.1f} %. Each launch of the study's kernels is timed by one run. The "
+        f"five runs of a CPU strategy take about half a second each, so they have {products} products, and differ by "
+        f"{span([spread(row) for row in cpu])} %. The study's 16 cores "
+        "have 32 hardware threads; the machine here reports 16 cores, which 32 and 64 threads share.\n\n"
+        + source("h200", "block-band") + " " + source("cpu16", "block-band"))
+
+
+def one_run(row):
+    """Whether a run of 200 products was timed once."""
+    return row["seconds"]["samples"] == 1 and row["seconds"]["each"] == 200
+
+
+# Tables 2 and 3 are measured by an earlier script, which the study of `solver bench` replaces.
+def series_of(table):
+    """The times of a table in results/cpu16/blocks/ by backend and by the value of its axis."""
+    result = load(f"cpu16/blocks/table{table}.json")
+    name = lambda series: series["name"].rstrip(")").split("(")[-1]
+    return {name(series): dict(zip(result["x"]["values"], series["values"])) for series in result["series"]}
+
+
+def of_pieces(threads):
+    return {strategy: times for strategy, times in series_of({32: 2, 16: 3}[threads]).items() if strategy in STRATEGIES}
+
+
+def earlier_source(*tables):
+    day = load(f"cpu16/blocks/table{tables[0]}.json")["date"]
+    return (f"From {EARLIER} of {day}, by a script that `solver bench block-band -o results/cpu16/bench` replaces; "
+            "its sweep `pieces` has these cases.")
+
+
+def pieces_table(threads):
+    """The time of 200 products by chunks for each thread, with the study's."""
+    study = published("block-band", "Tables 2 and 3")
+    theirs = lambda strategy, chunks: study[f"{threads}/{strategy}"][str(chunks)]
+    lines = [[f"`{strategy}`", *(f"{times[chunks]:.2f} ({theirs(strategy, chunks):.2f})" for chunks in PIECES)]
+             for strategy, times in of_pieces(threads).items()]
+    head = [f"{threads} threads", *(f"{chunks:,}" for chunks in PIECES)]
+    return markdown(head, lines) + "\n\nTime for 200 products in seconds. " + earlier_source({32: 2, 16: 3}[threads])
+
+
+def flat_table():
+    """Tables 5 and 6: the loop over blocks and the flat loop, with the speed-up by twice the threads."""
+    time, study = on_threads(), published("block-band", "Tables 5 and 6")
+    names, earlier = ("bsr-fixed-tasks-pre", "bsr-flat"), series_of(6)
+    lines = []
+    for at, threads in enumerate(THREADS):
+        line = [threads, *(f"{time[name, threads]:.2f} ({study[str(threads)][name]:.2f})" for name in names)]
+        for name, theirs in zip(names, DOUBLING[at - 1]):
+            line.append(f"{time[name, threads // 2] / time[name, threads]:.2f} ({theirs:.2f})" if at else "")
+        lines.append(line)
+    holds(time["bsr-flat", 1] / time["bsr-flat", 16] < time["bsr-fixed-tasks-pre", 1] / time["bsr-fixed-tasks-pre", 16],
+          "the flat loop does not scale better")
+    ratio = [time["bsr-flat", threads] / time["bsr-fixed-tasks-pre", threads] for threads in THREADS]
+    theirs = [study[str(threads)]["bsr-flat"] / study[str(threads)]["bsr-fixed-tasks-pre"] for threads in THREADS]
+    gain = lambda name: f"{time[name, 1] / time[name, 16]:.1f}"
+    gain_of_study = lambda name: f"{study['1'][name] / study['16'][name]:.1f}"
+    finding = (
+        f"The flat loop takes {span(ratio, '{:.1f}')} times as long as the loop over blocks (study "
+        f"{span(theirs, '{:.1f}')}). On 16 threads the flat loop is {gain('bsr-flat')} times as fast as on one (study "
+        f"{gain_of_study('bsr-flat')}), and the loop over blocks {gain('bsr-fixed-tasks-pre')} times "
+        f"({gain_of_study('bsr-fixed-tasks-pre')}): it does not scale better here. The times up to 16 threads are from "
+        f"an earlier call than the others, so the step to 32 compares two calls. Within one call, in {EARLIER}, this "
+        f"step is {earlier['bsr-fixed-tasks-pre']['16 to 32']:.2f} and {earlier['bsr-flat']['16 to 32']:.2f}.")
+    head = ["threads", *(f"`{name}`" for name in names), *(f"`{name}`, by twice the threads" for name in names)]
+    return "\n\n".join([markdown(head, lines), "Time for 200 products in seconds. " + finding, source("cpu16", "block-band")])
+
+
+def cpu_sizes():
+    return {(kernel_of(row), row["vary"]["size"], row["threads"]): run(row) for row in band_rows("cpu16", "sizes")}
+
+
+def cpu_sizes_table():
+    """The cost of sizes of blocks at run time on the CPU."""
+    times = cpu_sizes()
+    kernels = dict.fromkeys(kernel for kernel, _, _ in times)
+
+    def cells(kernel, threads):
+        runtime, compiled = (times[kernel, size, threads] for size in ("runtime", "compiled"))
+        return [f"{runtime:.2f}", f"{compiled:.2f}", f"{saved(runtime, compiled):.0f} %"]
+    lines = [[f"`{kernel}`", *cells(kernel, 1), *cells(kernel, 16)] for kernel in kernels]
+    head = ["strategy", *(f"{name}, {threads} thread{'s' * (threads > 1)}" for threads in (1, 16)
+                          for name in ("at run time", "compiled", "saved"))]
+    return markdown(head, lines) + "\n\nTime for 200 products in seconds. " + source("cpu16", "block-band")
+
+
+def strategies_on_16(time):
+    """Table 1 at 16 threads, and how sure it is."""
+    study = published("block-band", "Table 1")
+    ours = {strategy: time[strategy, 16] for strategy in STRATEGIES}
+    theirs = [study[strategy]["16"] for strategy in STRATEGIES]
+    within = apart(max(ours.values()), min(ours.values()))
+    naive = lambda threads: time["bsr-split-naive", threads]
+    again = {kernel: seconds for (kernel, *place), seconds in cpu_sizes().items() if place == ["compiled", 16]}
+    less = [saved(ours[kernel], again[kernel]) for kernel in again]
+    stream = lambda sweep: next(row["stream"] for row in band_rows("cpu16", sweep) if row["threads"] == 16)
+    holds(naive(4) < naive(8) < naive(16), "bsr-split-naive gets slower beyond four threads")
+    holds(time["bsr", 16] < min(ours.values()), "bsr is the fastest on 16 threads")
+    return [
+        f"*Not reproduced:* on 16 threads, five of the six strategies are within {within:.0f} % of each other "
+        f"({span(ours.values(), '{:.2f}')} s; study {span(theirs, '{:.2f}')}). This record does not rank them: in the "
+        f"later call that compares sizes of blocks, four of them took {span(less)} % less time, with a stream of "
+        f"{stream('sizes'):.0f} instead of {stream('threads'):.0f} GB/s. `bsr` of this project takes "
+        f"{time['bsr', 16]:.2f} s. *Reproduced:* `bsr-split-naive`, with a barrier in every row, gets slower beyond four "
+        f"threads: {naive(4):.1f} s on 4 and {naive(16):.1f} s on 16 (study {study['bsr-split-naive']['4']} and "
+        f"{study['bsr-split-naive']['16']}).",
+    ]
+
+
+def more_threads_than_cores(time):
+    study, earlier = published("block-band", "Table 1"), series_of(1)
+    ours = [100 * (time[strategy, 64] / time[strategy, 32] - 1) for strategy in STRATEGIES]
+    theirs = [100 * (study[strategy]["64"] / study[strategy]["32"] - 1) for strategy in STRATEGIES]
+    step = [100 * (earlier[strategy][32] / earlier[strategy][16] - 1) for strategy in STRATEGIES]
+    naive = earlier["bsr-split-naive"]
+    holds(min(ours) > 0, "64 threads are slower than 32")
+    return [
+        f"*Reproduced:* more threads than cores cost the five strategies little. 64 threads take {span(ours)} % longer "
+        f"than 32 (study {span(theirs)} %). From 16 to 32 threads, times within one earlier call ({EARLIER}) change by "
+        f"{min(step):.0f} to {max(step):+.0f} %. There `bsr-split-naive` ran on more threads than cores, too: "
+        f"{naive[32]:.0f} s on 32 and {naive[64]:.0f} s on 64 (study {study['bsr-split-naive']['32']:.0f} and "
+        f"{study['bsr-split-naive']['64']:.0f}). It no longer does, so its cells are empty.",
+    ]
+
+
+def rivals_on_the_cpu(time):
+    study = published("block-band", "Table 1")
+    slowest = {threads: max(time[name, threads] for name in (*STRATEGIES, "bsr-split-naive") if (name, threads) in time)
+               for threads in THREADS}
+    holds(all(time["NumPy", threads] > slowest[threads] for threads in THREADS), "NumPy is slower than every strategy")
+    return [
+        f"SciPy's product of blocks takes {time['SciPy', 1]:.1f} s on its one thread (study {study['SciPy']['1']}), and "
+        f"`bsr-serial` {time['bsr-serial', 1]:.1f}. NumPy's dense product, which reads all zeros, takes "
+        f"{time['NumPy', 1]:.0f} s on one thread and {time['NumPy', 16]:.1f} s on 16 (study {study['NumPy']['1']:.1f} "
+        f"and {study['NumPy']['16']}). It is slower than every strategy on every number of threads; in the study "
+        "`bsr-split-naive` was slower from eight threads on.",
+    ]
+
+
+def granularity():
+    """Tables 2 and 3."""
+    study = published("block-band", "Tables 2 and 3")
+    times = {threads: of_pieces(threads) for threads in (16, 32)}
+    time = lambda threads, chunks: f"{times[threads]['bsr-fixed-tasks'][chunks]:.1f}"
+    theirs = lambda threads, chunks: f"{study[f'{threads}/bsr-fixed-tasks'][str(chunks)]:.1f}"
+    made = [times[threads]["bsr-fixed-tasks-pre"][chunks] for threads in times for chunks in PIECES[:7]]
+    most = times[32]["bsr-fixed-tasks-pre"][2048]
+    holds(max(made) < 1.2, "tasks made beforehand stay fast up to 512 chunks")
+    return [
+        "*Reproduced:* many small tasks cost the strategy that makes them during the product. `bsr-fixed-tasks` takes "
+        f"{time(32, 128)} s with 128 chunks for each of 32 threads, {time(32, 512)} with 512 and {time(32, 2048)} with "
+        f"2,048 (study {theirs(32, 128)}, {theirs(32, 512)} and {theirs(32, 2048)}). With 16 threads it takes "
+        f"{time(16, 512)} s with 512 and {time(16, 2048)} s with 2,048 (study {theirs(16, 512)} and {theirs(16, 2048)}). "
+        f"`bsr-fixed-tasks-pre` takes {span(made, '{:.2f}')} s with up to 512 chunks, and {most:.1f} s with 2,048 for "
+        f"each of 32 threads (study {study['32/bsr-fixed-tasks-pre']['2048']}).",
+    ]
+
+
+def block_band_cpu():
+    time = on_threads()
+    findings = [*strategies_on_16(time), *more_threads_than_cores(time), *rivals_on_the_cpu(time), *granularity()]
+    return bullets(*findings) + "\n\n" + source("cpu16", "block-band")
+
+
+class Launches:
+    """The runs of the four kernels by threads of a block and by blocks over those that fit, with both kinds of sizes."""
+
+    def __init__(self):
+        self.times = {}
+        for row in band_rows("h200", "kernels", "kernels-compiled", "low-occupancy"):
+            place = (kernel_of(row), int(row["vary"]["threads"]), row["vary"]["over"])
+            self.times.setdefault(row["sweep"], {})[place] = run(row)
+
+    def by_threads(self, kernel, sweep="kernels"):
+        """The fastest number of blocks and its time, by threads of a block."""
+        found = {}
+        for (name, threads, over), time in self.times[sweep].items():
+            if name == kernel and (threads not in found or time < found[threads][1]):
+                found[threads] = (over, time)
+        return found
+
+    def best(self, kernel, sweep="kernels"):
+        return min(time for _, time in self.by_threads(kernel, sweep).values())
+
+    def compiled_saves(self, kernel):
+        """The percent that compiled sizes save, for each launch."""
+        compiled = self.times["kernels-compiled"]
+        return [saved(time, compiled[place]) for place, time in self.times["kernels"].items() if place[0] == kernel]
+
+
+def gpu_sizes_table():
+    """The cost of sizes of blocks at run time on the GPU."""
+    launches = Launches()
+    ms = lambda kernel, sweep: f"{1e3 * launches.best(kernel, sweep):.1f}"
+    equal = {kernel: launches.compiled_saves(kernel) for kernel in GPU_KERNELS}
+    lines = [[f"`{kernel}`", ms(kernel, "kernels"), ms(kernel, "kernels-compiled"),
+              f"{round(saved(launches.best(kernel), launches.best(kernel, 'kernels-compiled')))} %",
+              f"{min(equal[kernel]):.0f} to {max(equal[kernel]):.0f} %"] for kernel in GPU_KERNELS]
+    head = ["kernel", "at run time, ms", "compiled, ms", "saved", "saved with equal launches"]
+    best = {kernel: saved(launches.best(kernel), launches.best(kernel, "kernels-compiled")) for kernel in GPU_KERNELS}
+    holds(max(abs(best["bsr-row-major"]), abs(best["bsr-private"])) < 1, "sizes at run time cost row-major and private nothing")
+    finding = (f"Time for 200 products, each kernel with its best launch. Compiled sizes save `bsr-team` and `bsr-unrolled` "
+               f"{best['bsr-team']:.0f} and {best['bsr-unrolled']:.0f} %, and the other two less than 1 %.")
+    return "\n\n".join([markdown(head, lines), finding, source("h200", "block-band")])
+
+
+def ladder(launches):
+    """Table 13: the order of the kernels, and the libraries."""
+    study = {name.split("/")[1]: row for name, row in published("block-band", "Table 13").items()}
+    rows = {kernel_of(row): row for row in band_rows("h200", "gpu") if row["measured"] == CHAIN}
+    peak = load("h200/bench/block-band.json")["machine"]["peaks"]["bandwidth"]
+    legacy, csr = run(rows["cusparse-bsrmv"]), run(rows["cusparse"])
+    times = {**{kernel: launches.best(kernel) for kernel in GPU_KERNELS}, "bsr": run(rows["bsr"])}
+    # The last row of a kernel is the one of its fastest launch.
+    sample = {kernel_of(row): row for row in sorted(band_rows("h200", "kernels"), key=run, reverse=True)}
+    of_peak = lambda name: 100 * 200 * {**sample, **rows}[name]["bytes"] / times[name] / 1e9 / peak
+    times_as_fast = lambda name: f"{legacy / times[name]:.2f}"
+    holds(csr < legacy < run(rows["cusparse-bsr"]), "cuSPARSE's CSR product is faster than both of its block products")
+    holds(times["bsr-unrolled"] < times["bsr-team"] < csr, "team and unrolled are faster than CSR")
+    return [
+        "*Reproduced:* `bsr-team` and `bsr-unrolled` beat cuSPARSE's legacy product of blocks: "
+        f"{times_as_fast('bsr-team')} and {times_as_fast('bsr-unrolled')} times as fast (study "
+        f"{study['bsr-team']['speedup']} and {study['bsr-unrolled']['speedup']}), with {of_peak('bsr-team'):.0f} and "
+        f"{of_peak('bsr-unrolled'):.0f} % of the peak bandwidth (study {study['bsr-team']['percentofpeak']} and "
+        f"{study['bsr-unrolled']['percentofpeak']}). `bsr-unrolled` reaches "
+        f"{share_of_stream(times['bsr-unrolled'], sample['bsr-unrolled']):.0f} % of the stream. `bsr` of this project "
+        f"has {times_as_fast('bsr')} times the speed of the legacy product, {of_peak('bsr'):.0f} % of the peak and "
+        f"{share(rows['bsr']):.0f} % of the stream. Both block products of cuSPARSE are weak rivals: its CSR product "
+        f"takes {1e3 * csr:.1f} ms, the legacy one {1e3 * legacy:.1f} and the generic one "
+        f"{1e3 * run(rows['cusparse-bsr']):.1f}. `bsr-unrolled` is {csr / times['bsr-unrolled']:.2f} times as fast as "
+        "CSR.",
+    ]
+
+
+def share_of_stream(time, row):
+    return 100 * 200 * row["bytes"] / time / 1e9 / row["stream"]
+
+
+def launch_findings(launches):
+    """Tables 7 to 12: what the threads and the number of blocks do."""
+    row_major, private, team, unrolled = (launches.by_threads(kernel) for kernel in GPU_KERNELS)
+    low = launches.by_threads("bsr-private", "low-occupancy")
+    study, study_low = published("block-band", "Tables 7, 8, 10 and 12"), published("block-band", "Table 9")
+    faster = {threads: row_major[threads][1] / private[threads][1] for threads in private}
+    lower = [100 * (low[threads][1] / private[threads][1] - 1) for threads in low]
+    study_lower = [100 * (1 - study_low[str(t)]["time"] / study[str(t)]["bsr-private"]) for t in low]
+    grown = lambda found, ends: found[ends[1]][1] / found[ends[0]][1]
+    grown_study = lambda kernel, ends: study[str(ends[1])][kernel] / study[str(ends[0])][kernel]
+    sixteen = lambda threads: launches.times["kernels"]["bsr-unrolled", threads, "16"]
+    many = [100 * (sixteen(threads) / unrolled[threads][1] - 1) for threads in unrolled]
+    registers = [row["registers"] for row in band_rows("h200", "kernels") if kernel_of(row) == "bsr-unrolled"]
+    holds(min(faster.values()) > 1, "bsr-private is faster than bsr-row-major with every size of thread blocks")
+    holds(min(lower) > 0, "fewer blocks than fit make bsr-private slower")
+    holds(all(over == "1" for over, _ in unrolled.values()), "bsr-unrolled is fastest with blocks that fill the GPU once")
+    holds(min(team, key=lambda threads: team[threads][1]) == 128, "bsr-team is fastest with 128 threads")
+    return [
+        "*Reproduced:* large thread blocks suffer from additions to one sum. With 1,024 threads, `bsr-row-major` takes "
+        f"{grown(row_major, (32, 1024)):.1f} times as long as with 32 (study "
+        f"{grown_study('bsr-row-major', (32, 1024)):.0f}), and `bsr-team` {grown(team, (128, 1024)):.1f} times as long "
+        f"as with 128, its best as in the study ({grown_study('bsr-team', (128, 1024)):.1f}).",
+        f"*Not reproduced:* `bsr-private` is {span(faster.values(), '{:.1f}')} times as fast as `bsr-row-major` with "
+        "equal thread blocks; the study's was slower up to 128 threads. Half or a quarter of the blocks that fit take "
+        f"{span(lower)} % longer than its best launch (in the study {span(study_lower)} % less). A possible reason: the "
+        "first-level cache is ten times as large. `bsr-unrolled` is fastest with as many blocks as fit, and "
+        f"{span(many)} % slower with 16 times as many; the study's was fastest with 4 or 8 times as many. It has "
+        f"{span(registers)} registers (study 77), so blocks of 1,024 threads fit, too.",
+    ]
+
+
+def shape_findings():
+    shapes = {(kernel_of(row), row["vary"]["block"]): run(row) for row in band_rows("h200", "shapes")}
+    ms = lambda kernel, block: f"{1e3 * shapes[kernel, block]:.1f}"
+    ends = lambda kernel: sorted((time, block) for (name, block), time in shapes.items() if name == kernel)
+    rows = {int(row["vary"]["rows"]): row for row in band_rows("h200", "rows-at-once")}
+    time = {count: run(row) for count, row in rows.items()}
+    fastest = min(time, key=time.get)
+    (_, best), (_, worst) = ends("bsr-unrolled")[0], ends("bsr-unrolled")[-1]
+    holds(time[1] > time[2] > time[4] > time[8] > time[5], "fewer rows at once than a block has are slower")
+    return [
+        f"*Not reproduced:* shapes matter to `bsr-unrolled`, from {ms('bsr-unrolled', best)} ms with blocks of `{best}` "
+        f"to {ms('bsr-unrolled', worst)} with `{worst}`; `bsr-team` takes {1e3 * ends('bsr-team')[0][0]:.1f} to "
+        f"{1e3 * ends('bsr-team')[-1][0]:.1f}, slowest with `{ends('bsr-team')[-1][1]}`. The study found its last kernel "
+        f"independent of shapes. As there, fewer rows at once than a block has are slower. {fastest} at once are "
+        f"fastest, and 8, the study's compromise, take {100 * (time[8] / time[fastest] - 1):.0f} % longer (study: no "
+        "difference).",
+    ]
+
+
+def occupancy_table():
+    """Limits on registers: the occupancy, and what it does."""
+    limits = {(kernel_of(row), row["vary"]["registers"]): row for row in band_rows("h200", "registers")}
+    times = {kernel: {limit: run(limits[kernel, limit]) for limit in ("32", "64", "any")} for kernel in GPU_KERNELS}
+    differ = {kernel: apart(max(found.values()), min(found.values())) for kernel, found in times.items()}
+    occupancy = lambda registers: f"{limits['bsr-unrolled', registers]['occupancy']:.0f}"
+    finding = (
+        f"Occupancy decides little. A limit of 32 registers raises that of `bsr-unrolled` from {occupancy('any')} to "
+        f"{occupancy('32')} %, and its three times differ by {differ['bsr-unrolled']:.0f} %. Without a limit `bsr-team` "
+        f"saves {saved(times['bsr-team']['32'], times['bsr-team']['any']):.0f} % at equal occupancy. The times of the "
+        f"other two differ by {span([differ['bsr-row-major'], differ['bsr-private']])} %.")
+    return record_table("h200", "block-band", "Limits on the registers of a thread: occupancy") + "\n\n" + finding
+
+
+def block_band_gpu():
+    launches = Launches()
+    findings = [*ladder(launches), *launch_findings(launches), *shape_findings()]
+    return bullets(*findings) + "\n\n" + source("h200", "block-band")
+
+
 TABLES = {
     "study-serial-vs-cuda": serial_vs_cuda,
     "study-optimisations": optimisations,
@@ -345,4 +927,15 @@ TABLES = {
     "study-strategies": strategies_findings,
     "study-factors": factors,
     "study-ell": ell,
+    "four-kernels-findings": four_kernels,
+    "four-kernels-cg": four_kernels_cg,
+    "block-band-setting": block_band_setting,
+    "block-band-2": lambda: pieces_table(32),
+    "block-band-3": lambda: pieces_table(16),
+    "block-band-5": flat_table,
+    "block-band-cpu-sizes": cpu_sizes_table,
+    "block-band-cpu-findings": block_band_cpu,
+    "block-band-sizes": gpu_sizes_table,
+    "block-band-occupancy": occupancy_table,
+    "block-band-findings": block_band_gpu,
 }

@@ -452,21 +452,14 @@ OF_STUDIES = {
     "four-kernels-long": ("h200", "four-kernels", "hybrid by the longest row that one warp takes, as stored, many products in a row", {}),
     "four-kernels-entries": ("h200", "four-kernels", "bins by the entries of a bin, as stored, many products in a row", {}),
     "block-band-1": ("cpu16", "block-band", "Table 1: the CPU strategies by threads", {"device": "cpu"}),
-    "block-band-2": ("cpu16", "block-band", "Tables 2 and 3: chunks per thread", {"device": "cpu", "panel": "threads 32"}),
-    "block-band-3": ("cpu16", "block-band", "Tables 2 and 3: chunks per thread", {"device": "cpu", "panel": "threads 16"}),
-    "block-band-5": ("cpu16", "block-band", "Tables 5 and 6: the loop over blocks and the flat loop that a GPU needs", {"device": "cpu"}),
-    "block-band-cpu-sizes": ("cpu16", "block-band", "CPU: sizes of blocks at run time and compiled",
-                             {"device": "cpu", "panel": "threads 16"}),
     "block-band-kernels": ("h200", "block-band", "Tables 7, 8, 10 and 12: the four kernels by threads of a block, each with its best "
                            "number of blocks", {}),
     "block-band-11": ("h200", "block-band", "Table 11: threads with work, and contention, of teams", {}),
     "block-band-13": ("h200", "block-band", "Table 13: the kernels with their best launch compared with the libraries",
                       {"panel": SCATTERED}),
-    "block-band-sizes": ("h200", "block-band", "Sizes of blocks at run time and compiled, each kernel with its best launch", {}),
     "block-band-shapes": ("h200", "block-band", "Blocks of other shapes", {}),
     "block-band-rows": ("h200", "block-band", "Rows of a block that a thread of the last kernel sums at once", {}),
     "block-band-registers": ("h200", "block-band", "Limits on the registers of a thread: time", {}),
-    "block-band-occupancy": ("h200", "block-band", "Limits on the registers of a thread: occupancy", {}),
 }
 
 TABLES = {
