@@ -3,7 +3,6 @@
 use super::cells::{Cell, Pivot};
 use super::pivot::{pivot, rows_of};
 use super::record::{Record, Row};
-use super::remarks::named;
 use super::study::{Plot, Show, Table};
 use crate::error::Result;
 use crate::plot::{
@@ -276,4 +275,14 @@ fn peak_gflops(record: &Record, rows: &[&Row]) -> Option<f64> {
     let is_alike = |row: &&Row| row.device == "cuda" && row.precision == *precision;
     let peaks = record.machine.peaks.filter(|_| rows.iter().all(is_alike))?;
     Some(peaks.gflops(precision) as f64)
+}
+
+/// Writes the field before a number, and a number of threads or columns before its noun.
+fn named(field: &str, value: &str) -> String {
+    match (field, value.parse::<f64>()) {
+        (_, Err(_)) => value.to_owned(),
+        ("threads" | "columns", Ok(1.0)) => format!("{value} {}", field.trim_end_matches('s')),
+        ("threads" | "columns", Ok(_)) => format!("{value} {field}"),
+        _ => format!("{field} {value}"),
+    }
 }

@@ -142,14 +142,9 @@ fn against(cell: &Cell, table: &Table, labels: &BTreeMap<String, String>) -> Opt
     }
 }
 
-/// Writes the field before a number, and a number of threads or columns before its noun.
-pub(super) fn named(field: &str, value: &str) -> String {
-    match (field, value.parse::<f64>()) {
-        (_, Err(_)) => value.to_owned(),
-        ("threads" | "columns", Ok(1.0)) => format!("{value} {}", field.trim_end_matches('s')),
-        ("threads" | "columns", Ok(_)) => format!("{value} {field}"),
-        _ => format!("{field} {value}"),
-    }
+/// Writes the field before a number.
+fn named(field: &str, value: &str) -> String {
+    if value.parse::<f64>().is_ok() { format!("{field} {value}") } else { value.to_owned() }
 }
 
 /// Names the cases that others are compared with, as the labels of the study call them.

@@ -15,7 +15,7 @@ fn a_study_without_tables_has_the_times_by_matrix_and_backend() {
     let text = masked(&String::from_utf8_lossy(&done.stdout));
     let table = text.split("## sizes: time per product").nth(1).unwrap_or_else(|| panic!("{text}"));
     for line in [
-        "**2 threads**",
+        "**threads 2**",
         "| matrix | rows | sell |",
         "| poisson2d:20x20 | T | T |",
         "| poisson2d:30x30 | T | T |",

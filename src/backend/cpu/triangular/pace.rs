@@ -36,7 +36,10 @@ pub(super) struct Pace {
     count: u32,
     total: Duration,
     least: Duration,
+    /// Applications on several threads before a trial of one, and on one thread before a trial of several. The latter grows in the
+    /// whole solve, so that the ways do not alternate.
     interval: u32,
+    patience: u32,
     /// The applications that are left of a trial, the least time of those that have ended, and the sum of all but the first.
     trial: u32,
     best: Option<Duration>,
@@ -93,7 +96,7 @@ impl Pace {
             self.least = if self.count == 0 { time } else { self.least.min(time) };
             self.count += 1;
             self.total += time;
-            if self.count >= self.interval.max(FIRST) {
+            if self.count >= if self.alone { self.patience } else { self.interval.max(FIRST) } {
                 (self.trial, self.best, self.sum) = (TRIAL, None, Duration::ZERO);
             }
         }
@@ -119,8 +122,14 @@ impl Pace {
                 "triangular solves continue on {threads}: they take {there:.1?} there, and took {here:.1?}"
             );
         }
-        let growth = if self.uneven() && !self.alone { SLOWLY } else { GROWTH };
-        self.interval = if better { FIRST } else { (self.interval.max(FIRST) * growth).min(MOST) };
+        let grown = |interval: u32, growth: u32| (interval.max(FIRST) * growth).min(MOST);
+        let growth = if self.uneven() { SLOWLY } else { GROWTH };
+        match better {
+            // This was a trial of several threads that failed, or one of one thread that won.
+            _ if self.alone => self.patience = grown(self.patience, GROWTH),
+            true => self.interval = FIRST,
+            false => self.interval = grown(self.interval, growth),
+        }
         (self.count, self.total, self.best) = (0, Duration::ZERO, None);
     }
 }
@@ -143,7 +152,7 @@ mod tests {
     #[test]
     fn the_faster_way_continues_and_trials_of_the_other_are_rare() {
         let mut pace = Pace::default();
-        assert!(alone_of(&mut pace, 10_000, [20, 10]) < 20);
+        assert!(alone_of(&mut pace, 10_000, [20, 10]) < 40);
         let mut pace = Pace::default();
         assert!(alone_of(&mut pace, 10_000, [10, 20]) > 9_900);
         // A difference within the noise changes nothing.
