@@ -10,7 +10,7 @@
   scripts/docs.py preprocess       # called by mdBook: prepares the chapters (docs_book.py)
 
 A table is generated between the lines `<!-- table: NAME -->` and `<!-- end -->`; NAME is a key of TABLES in docs_tables.py,
-docs_spmm.py or docs_studies.py, which have lists of findings, too. In the same way, a figure within a sentence is generated
+docs_studies.py, docs_spmm_findings.py or docs_solves.py, which have lists of findings, too. In the same way, a figure within a sentence is generated
 between `<!-- figure: NAME -->` and `<!-- end -->`; NAME is a key of FIGURES.
 A table whose measurements are not in results/ stays as it is, with a message; with --check it is an error.
 In an `sh` block each line is one command of `solver`. The blocks of one file run in order, in a scratch folder with copies of
@@ -27,7 +27,9 @@ import tempfile
 import time
 
 import docs_checks
+import docs_solves
 import docs_spmm
+import docs_spmm_findings
 import docs_studies
 import docs_tables
 import scaling_plot
@@ -38,7 +40,9 @@ from docs_tables import FIGURES, Absent
 FIGURES.update(docs_spmm.FIGURES)
 
 COMMAND_SECONDS = 120
-TABLES = {**docs_tables.TABLES, **docs_spmm.TABLES, **{name: lambda _, make=make: make() for name, make in docs_studies.TABLES.items()}}
+# The tables that need no program.
+OF_RECORDS = {**docs_studies.TABLES, **docs_spmm_findings.TABLES, **docs_solves.TABLES}
+TABLES = {**docs_tables.TABLES, **{name: lambda _, make=make: make() for name, make in OF_RECORDS.items()}}
 
 # Plots that are drawn from results: the plot, and the arguments of `solver plot`. In addition, each results/**/X.svg is drawn from
 # the X.json in its folder, the tables and figures in results/*/bench from the records there, and plots/scaling.svg by scaling_plot.py.

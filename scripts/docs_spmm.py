@@ -1,4 +1,4 @@
-"""The tables and figures of README and book about the study spmm, for docs.py.
+"""The tables and figures of README and book about the study spmm, for docs.py; docs_spmm_findings.py adds the findings.
 
 The study's values are those that it prints: means over its grid of four sizes and several densities, and one
 profile.
@@ -103,10 +103,6 @@ def means_table():
 def faster_than_default(name):
     ratios = over_default(products()[name])
     return f"{sum(value > 1 for value in ratios)} of {len(ratios)}"
-
-
-def mean_of(name, ratios=over_default, mean=statistics.mean):
-    return f"{mean(ratios(products()[name])):.2f}"
 
 
 # --- Through Python -----------------------------------------------------------------------------------------
@@ -280,24 +276,7 @@ def factors_table():
     return markdown(["backend", *(f"`{matrix}`" for matrix in grouped)], lines)
 
 
-TABLES = {
-    "spmm-means": lambda _: means_table(),
-    "spmm-python": lambda _: python_table(),
-    "spmm-profile": lambda _: profile_table(METRICS, STUDY_PROFILE),
-    "spmm-counters": lambda _: profile_table(COUNTERS, None),
-    "spmm-irregular": lambda _: times_table("irregular"),
-    "spmm-parameters": lambda _: parameters_table(),
-    "spmm-factors": lambda _: factors_table(),
-    "spmm-empty-rows": lambda _: times_table("empty-rows"),
-}
 FIGURES = {
-    "spmm-vec4": lambda: mean_of("spmm-warp-vec4"),
-    "spmm-vec4-geometric": lambda: mean_of("spmm-warp-vec4", mean=statistics.geometric_mean),
-    "spmm-smem-vec4": lambda: mean_of("spmm-warp-smem-vec4"),
-    "spmm-smem-vec4-best": lambda: mean_of("spmm-warp-smem-vec4", over_best, statistics.geometric_mean),
-    "spmm-naive": lambda: mean_of("spmm-naive"),
-    "spmm-csr3-faster": lambda: faster_than_default("cusparse-spmm:alg=csr3"),
-    "spmm-auto-best": lambda: mean_of("auto", over_best, statistics.geometric_mean),
     "torch-spmm-graph": lambda: f"{over(in_python(), 'auto', 'torch.sparse.mm', 'graph_seconds'):.2f}",
     "torch-spmm-called": lambda: f"{over(in_python(), 'auto', 'torch.sparse.mm', 'called_seconds'):.2f}",
 }

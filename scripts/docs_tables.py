@@ -154,9 +154,8 @@ def spmv_h200_table(precision="f64"):
 
 # --- PageRank and Markov chains -----------------------------------------------------------------------------------------
 
-# The record's rows of Gauss-Seidel are left out: the method has changed since, and takes a fifth of their iterations.
-RANKERS = {"same-rule": "solver, to the rule of the rivals", "cpu": "solver, certified",
-           "extrapolated": "solver, extrapolated, certified"}
+RANKERS = {"same-rule": "solver, with the stopping rule of the rivals", "cpu": "solver, certified",
+           "extrapolated": "solver, extrapolated, certified", "gauss-seidel": "solver, Gauss-Seidel, certified"}
 
 
 def rankers():
@@ -239,87 +238,6 @@ def auto_table(machine, *sweeps):
             lines.append([f"`{matrix}`", auto["label"], time_in_words(median(auto)), f"`{best['backend']}`",
                           time_in_words(median(best)), f"{100 * median(best) / median(auto):.0f} %"])
     return markdown(["matrix", "`auto` chooses", "time", "fastest backend", "time", "speed of auto"], lines)
-
-
-SOLVES = {"cg": "CG", "pagerank": "PageRank", "markov": "Markov chain"}
-BANDS = {"band=0.25": "scattered", "contiguous": "contiguous"}
-
-
-def band_solves(machine, device):
-    """The rows of the solves on block bands with every backend, by solve, band and backend."""
-    rows = timed(cases(machine, "block-band-solves", *(f"{what}-{device}" for what in SOLVES)))
-    return {(row["what"], row["vary"]["band"], row["backend"]): row for row in rows}
-
-
-def band_backends_table(machine, device):
-    """The time of an iteration with each backend, and its share of the stream."""
-    rows = band_solves(machine, device)
-    columns = [(what, band) for what in SOLVES for band in BANDS]
-
-    def cell(row):
-        if not row:
-            return ""
-        return time_in_words(median(row)) + (f", {share(row):.0f} %" if row["stream"] else "")
-    backends = dict.fromkeys(backend for _, _, backend in rows)
-    lines = [[f"`{backend}`", *(cell(rows.get((*column, backend))) for column in columns)] for backend in backends]
-    return markdown(["backend", *(f"{SOLVES[what]}, {BANDS[band]}" for what, band in columns)], lines)
-
-
-def band_solves_table(machine, device):
-    """Whole solves by the choice of auto; the contiguous chain has a sweep of its own, because it takes thousands of products."""
-    rows = band_solves(machine, device)
-    chosen = [rows.get((what, band, "auto")) for what in SOLVES for band in BANDS]
-    lines = []
-    for row in [*chosen, *timed(cases(machine, "block-band-solves", f"markov-whole-{device}"))]:
-        if row and row.get("converged"):
-            lines.append([SOLVES[row["what"]], f"`{row['measured']}`", row["label"], f"{row['iterations']:,}",
-                          time_in_words(median(row)), f"{row['bytes'] / 1e6:,.0f} MB", f"{share(row):.0f} %" if row["stream"] else "",
-                          time_in_words(row["total_seconds"])])
-    return markdown(["solve", "matrix", "`auto` chooses", "iterations", "iteration", "bytes", "of the stream", "whole solve"], lines)
-
-
-# --- Real matrices ------------------------------------------------------------------------------------------------------
-
-def shape(row):
-    return [f"`{row['measured'].removesuffix('.gz')}`", f"{row['rows']:,}", f"{row['entries']:,}"]
-
-
-def real_preconditioners_table(machine, device):
-    """The whole solve by CG with each preconditioner, with iterations; empty where the tolerance is not met."""
-    grouped = {}
-    for row in cases(machine, "real", f"cg-{device}"):
-        grouped.setdefault(row["measured"], {})[row["vary"]["precond"]] = row
-    names = list(dict.fromkeys(name for cells in grouped.values() for name in cells))
-    cell = lambda row: f"{time_in_words(row['total_seconds'])} ({row['iterations']:,})" if row and row.get("converged") else ""
-    lines = [[*shape(next(iter(cells.values()))), *(cell(cells.get(name)) for name in names)] for cells in grouped.values()]
-    return markdown(["matrix", "rows", "entries", *(f"`{name}`" for name in names)], lines)
-
-
-def real_solves_table(machine, *sweeps):
-    """Iterations, time of an iteration and of the whole solve, for each program."""
-    grouped = by_matrix(cases(machine, "real", *sweeps))
-    columns = columns_of(grouped)
-
-    def cell(row):
-        if not row or row.get("converged") is False:
-            return ""
-        whole = time_in_words(row["total_seconds"])
-        return f"{time_in_words(median(row))}, whole {whole}" if row["seconds"] else f"whole {whole}"
-    lines = []
-    for cells in grouped.values():
-        first = next(iter(cells.values()))
-        iterations = cells["auto"]["iterations"] if "auto" in cells else None
-        lines.append([*shape(first), f"{iterations:,}" if iterations else "", *(cell(cells.get(name)) for name in columns)])
-    return markdown(["matrix", "rows", "entries", "iterations of `auto`", *map(title, columns)], lines)
-
-
-def real_products_table(machine, sweep):
-    """The time of a product with each program."""
-    grouped = by_matrix(timed(cases(machine, "real", sweep)))
-    columns = columns_of(grouped)
-    cell = lambda row: time_in_words(median(row)) if row else ""
-    lines = [[*shape(next(iter(cells.values()))), *(cell(cells.get(name)) for name in columns)] for cells in grouped.values()]
-    return markdown(["matrix", "rows", "entries", *map(title, columns)], lines)
 
 
 def record_table(machine, study, title, panel=None, device="cuda"):
@@ -482,20 +400,6 @@ TABLES = {
     "chains-h200": lambda _: chains_h200_table(),
     "auto-cpu": lambda _: auto_table("cpu", "cpu"),
     "auto-h200": lambda _: auto_table("h200", "gpu", "gpu-held-out"),
-    "band-backends-cpu": lambda _: band_backends_table("cpu", "cpu"),
-    "band-backends-h200": lambda _: band_backends_table("h200", "gpu"),
-    "band-solves-cpu": lambda _: band_solves_table("cpu", "cpu"),
-    "band-solves-h200": lambda _: band_solves_table("h200", "gpu"),
-    "real-preconditioners-cpu": lambda _: real_preconditioners_table("cpu", "cpu"),
-    "real-preconditioners-h200": lambda _: real_preconditioners_table("h200", "gpu"),
-    "real-cg-cpu": lambda _: real_solves_table("cpu", "cg-libraries-cpu"),
-    "real-cg-h200": lambda _: real_solves_table("h200", "cg-libraries-gpu"),
-    "real-minres-cpu": lambda _: real_solves_table("cpu", "minres-cpu"),
-    "real-minres-h200": lambda _: real_solves_table("h200", "minres-gpu"),
-    "real-ranks-cpu": lambda _: real_solves_table("cpu", "pagerank-cpu"),
-    "real-ranks-h200": lambda _: real_solves_table("h200", "pagerank-gpu"),
-    "real-products-cpu": lambda _: real_products_table("cpu", "products-cpu"),
-    "real-products-h200": lambda _: real_products_table("h200", "products-gpu"),
     **{name: lambda _, make=make: record_table(*make[:3], **make[3]) for name, make in OF_STUDIES.items()},
     "reading-cpu": lambda _: reading_table(),
     "preconditioners-cpu": lambda _: preconditioners_table(),
