@@ -47,7 +47,7 @@ TABLES = {**docs_tables.TABLES, **{name: lambda _, make=make: make() for name, m
 # Plots that are drawn from results: the plot, and the arguments of `solver plot`. In addition, each results/**/X.svg is drawn from
 # the X.json in its folder, the tables and figures in results/*/bench from the records there, and plots/scaling.svg by scaling_plot.py.
 PLOTS = {
-    # The first example of the book, whose report is in plots/first.txt. Measured on two cores that other programs used, too:
+    # The first example of the book, whose report is in plots/first.txt:
     # COLUMNS=90 solver cg poisson2d:300x300 --plot plots/cg.svg --history plots/cg.json >plots/first.txt; mv plots/cg.json plots/first.json
     "plots/first.svg": ["plots/first.json"],
     "plots/poisson2d-h200.svg": ["plots/poisson2d-h200-vector.json", "plots/poisson2d-h200-cusparse.json"],
