@@ -11,7 +11,7 @@
 //   UNROLLED   a thread per column of a block, ROWS_AT_ONCE of its rows at once in registers; one atomic addition per warp
 //
 // Task i has the blocks from task_blocks[i] to task_blocks[i + 1]; the first is in block row task_rows[i], or in the first
-// nonempty block row after it; it has fewer than 2^32 values. Grid: any number of blocks, striding over `tasks`. Never with DOTS.
+// nonempty block row after it; a block row has fewer than 2^32 values. Grid: any number of blocks, striding over `tasks`. Never with DOTS.
 // Defined by the launcher: HEIGHT and WIDTH (rows and columns of a block), the variant, ROWS_AT_ONCE for UNROLLED, optionally
 // RUN_TIME_SIZE, and REGISTERS, the most registers of a thread.
 // In the last variant each round starts at the row where the previous round ended; the study's bounds would leave the block if R

@@ -153,7 +153,7 @@ def _of_edges(sources, targets, weights=None):
         if array is not None and (getattr(array, "ndim", 1) != 1 or len(array) != len(sources)):
             raise InputError("sources, targets and weights must be arrays of one dimension and equal lengths")
     if isinstance(sources, list) or isinstance(targets, list):
-        sources, targets, labels = _solver.numbered(*(one if isinstance(one, list) else one.tolist() for one in (sources, targets)))
+        sources, targets, labels = _solver.numbered(*(list(one) if isinstance(one, list) else one.tolist() for one in (sources, targets)))
         return _of_numbers(sources, targets, weights, labels)
     if len(sources) and min(sources.min(), targets.min()) < 0:
         raise InputError("the number of a vertex is negative")

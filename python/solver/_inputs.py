@@ -100,6 +100,8 @@ def _of_columns(a):
     try:
         return _solver.Matrix.from_csr(a.shape, offsets, rows[:stored], data, True)
     except (InvalidCsrError, TooLargeError) as reason:
+        if isinstance(reason, TooLargeError) and stored and 0 <= rows[:stored].min() <= rows[:stored].max() < a.shape[0]:
+            raise
         raise InvalidCsrError(f"the arrays of the matrix do not fit, read as rows of its transpose: {reason}") from None
 
 

@@ -66,7 +66,7 @@ impl Prepared {
         mut running: Running,
     ) -> PyResult<Prepared> {
         let raised_here = Raised::default();
-        let work = matrix.map_or(rows, |Matrix(matrix)| matrix.nnz());
+        let work = matrix.map_or(rows, |Matrix(matrix)| matrix.nnz()).saturating_mul(columns.max(1));
         let calls_python = apply.is_some() || custom_precond.is_some();
         if work < if calls_python { ALONE } else { TINY } {
             running.threads.get_or_insert(1);

@@ -43,6 +43,7 @@ impl<T: Send> Owned<T> {
         self.run(py, raised, progress::listener(), work)
     }
 
+    /// Runs work with the value, for one thread at a time, and passes the progress to `listener`.
     fn run<R: Send>(
         &self,
         py: Python<'_>,

@@ -276,15 +276,14 @@ pub fn operands<T: Scalar>([cols, rows]: [usize; 2], k: usize) -> [Vec<T>; 2] {
     [operand(cols * k), of_units(rows * k, SEEDS[1], |unit| unit - 0.4)]
 }
 
-/// Returns two distributions, as x and as the y before the first product: positive random numbers of sum 1 in each of `k` columns, of
-/// which no two are equal. The largest is at most three times the smallest.
+/// Returns two distributions, as x and as the y before the first product: positive random numbers, all drawn anew, of sum 1 in each of `k`
+/// columns. The largest is at most three times the smallest.
 pub fn distributions<T: Scalar>([cols, rows]: [usize; 2], k: usize) -> [Vec<T>; 2] {
     [(cols, SEEDS[0]), (rows, SEEDS[1])].map(|(n, seed)| {
-        let weights: Vec<f64> = of_units(n, seed, |unit| unit + 0.5);
-        let sum: f64 = weights.iter().sum();
-        // Every column has the same numbers, in places of its own.
-        let of = |i: usize| T::from_f64(weights[(i / k + i % k) % n] / sum);
-        (0..n * k).map(of).collect()
+        let weights: Vec<f64> = of_units(n * k, seed, |unit| unit + 0.5);
+        let sum = |column: usize| -> f64 { weights.iter().skip(column).step_by(k).sum() };
+        let sums: Vec<f64> = (0..k).map(sum).collect();
+        weights.iter().enumerate().map(|(i, weight)| T::from_f64(weight / sums[i % k])).collect()
     })
 }
 

@@ -11,7 +11,7 @@ use super::solves::{SECONDS, SOLVES};
 use super::study::{Study, Sweep, What};
 use crate::device::{Cpu, Cuda, Device, cuda, stream};
 use crate::engine::compressed_rows;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source;
 
 /// Assumed iterations of a solve by CG, which depend on the matrix.
@@ -129,14 +129,20 @@ pub fn plan(study: &Study, settings: &Settings) -> Result<Plan> {
     let record = begin(study, &all, settings, Machine::here(gpu.as_ref()))?;
     let mut plan = Plan { left_out: why_not, ..Plan::default() };
     for group in cases.chunk_by(|a, b| a.sweep == b.sweep && a.row.measured == b.row.measured) {
-        plan.add(group, &study.sweeps[group[0].sweep], &speeds, &|row| settings.keeps(&record, row));
+        plan.add(group, &study.sweeps[group[0].sweep], &speeds, &|row| settings.keeps(&record, row))?;
     }
     Ok(plan)
 }
 
 impl Plan {
     /// Adds the cases of one matrix in one sweep.
-    fn add(&mut self, group: &[Case], sweep: &Sweep, speeds: &Speeds, kept: &dyn Fn(&Row) -> bool) {
+    fn add(
+        &mut self,
+        group: &[Case],
+        sweep: &Sweep,
+        speeds: &Speeds,
+        kept: &dyn Fn(&Row) -> bool,
+    ) -> Result<()> {
         let measured = &group[0].row.measured;
         if self.sweeps.last().is_none_or(|last| last.name != sweep.name) {
             self.sweeps.push(PlannedSweep { name: sweep.name.clone(), ..PlannedSweep::default() });
@@ -144,7 +150,7 @@ impl Plan {
         let runs = |case: &&Case| (case.row.device == "cpu" || speeds.gpu.is_some()) && !kept(&case.row);
         self.kept += group.iter().filter(|case| kept(&case.row)).count();
         let cases: Vec<&Case> = group.iter().filter(runs).collect();
-        let size = source::estimate(&located(measured).to_string_lossy()).ok().flatten();
+        let size = size_of(measured)?;
         let mut seconds = 0.0;
         match size {
             Some((rows, entries)) => {
@@ -168,6 +174,7 @@ impl Plan {
                 last.matrices.push(measured.clone());
             }
         }
+        Ok(())
     }
 
     /// Raises the memory to that of a matrix.
@@ -177,6 +184,21 @@ impl Plan {
         }
         self.host = self.host.max(host);
         self.gpu = self.gpu.max(gpu);
+    }
+}
+
+/// Returns rows and entries of a matrix, if they are known before it is read. A file that is not here has none,
+/// nor has a matrix larger than the memory; a name that no file,
+/// catalog or generator has is an error.
+fn size_of(measured: &str) -> Result<Option<(u64, u64)>> {
+    let name = located(measured);
+    let size = source::estimate(&name.to_string_lossy()).and_then(|size| match size {
+        None => source::check(&name).map(|()| None),
+        known => Ok(known),
+    });
+    match size {
+        Err(Error::Io { .. } | Error::Fetch(_) | Error::OutOfMemory { .. }) => Ok(None),
+        other => other,
     }
 }
 

@@ -256,6 +256,9 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
             let both = sample::<D, T>(timer, Timed::Cold, PRODUCTS.min(most))?;
             cold.push(both - sample::<D, T>(timer, Timed::Flush, PRODUCTS.min(most))?);
         }
+        if verifies && !cold.is_empty() {
+            self.verify_last(timer, Timed::Cold)?;
+        }
         Ok(())
     }
 }

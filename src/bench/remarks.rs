@@ -33,15 +33,16 @@ pub(super) fn remarks(pivot: &Pivot, table: &Table, labels: &BTreeMap<String, St
                     let by_row = (&table.rows, name, &table.columns, column);
                     let (field, subject, other, place) =
                         if is_ranked(&table.rows) { by_row } else { by_column };
-                    say(format!("{} is {what}", named(field, subject)), other, Some(place));
+                    say(format!("{} is {what}", field_before(field, subject)), other, Some(place));
                 }
             }
         }
     }
-    let panel = table.panels.as_ref().zip(pivot.panel.as_ref()).map(|(field, panel)| named(field, panel));
+    let panel =
+        table.panels.as_ref().zip(pivot.panel.as_ref()).map(|(field, panel)| field_before(field, panel));
     let whole = |(what, field, mut places): (String, &str, Vec<String>)| {
         if let Some(first) = places.first_mut() {
-            *first = named(field, first);
+            *first = field_before(field, first);
         }
         let places: Vec<String> = panel.clone().into_iter().chain(places).collect();
         if places.is_empty() { what } else { format!("{}: {what}", places.join(", ")) }
@@ -143,7 +144,7 @@ fn against(cell: &Cell, table: &Table, labels: &BTreeMap<String, String>) -> Opt
 }
 
 /// Writes the field before a number.
-fn named(field: &str, value: &str) -> String {
+fn field_before(field: &str, value: &str) -> String {
     if value.parse::<f64>().is_ok() { format!("{field} {value}") } else { value.to_owned() }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn begin(study: &Study, cases: &[Case], settings: &Settings, machine:
     check_machine(&saved.machine, &fresh.machine, file)?;
     let [old, new] = [&saved.machine, &fresh.machine].map(|machine| &machine.libraries);
     let other_libraries = !old.is_empty() && !new.is_empty() && !agree(old, new);
-    let libraries = if new.is_empty() { old } else { new }.clone();
+    let libraries = if new.is_empty() || tells_less(new, old) { old } else { new }.clone();
     let gpu = saved.machine.gpu.clone().or(fresh.machine.gpu.clone());
     let peaks = fresh.machine.peaks.or(saved.machine.peaks);
     let machine = Machine { gpu, libraries, peaks, ..fresh.machine.clone() };
@@ -48,6 +48,11 @@ pub(super) fn begin(study: &Study, cases: &[Case], settings: &Settings, machine:
     let started = if rows.is_empty() { fresh.started.clone() } else { saved.started.clone() };
     let program = if rows.is_empty() { fresh.program.clone() } else { program };
     Ok(Record { program, started, rows, machine, ..fresh })
+}
+
+/// Returns whether a list lacks the release of the driver that another one, otherwise equal, has.
+fn tells_less(list: &[String], other: &[String]) -> bool {
+    agree(list, other) && list.iter().zip(other).any(|(a, b)| a.len() < b.len())
 }
 
 /// Returns whether two lists name the same libraries. A machine may not tell the release of its driver, which

@@ -115,9 +115,7 @@ impl Exchange {
         row.flops = 2 * (matrix.nnz() * k) as u64;
         // The bytes of compressed rows: what most rivals store.
         if row.what == What::Product {
-            let width = if row.precision == "f32" { 4 } else { 8 };
-            let more = (k - 1) * (matrix.rows() + matrix.cols()) * width;
-            row.bytes = Cost::of_csr(matrix.csr(), width).bytes + more as u64;
+            row.bytes = bytes_of_rows(matrix.csr(), if row.precision == "f32" { 4 } else { 8 }, k);
         }
         Ok(())
     }
@@ -259,5 +257,25 @@ fn product<T: Scalar>(matrix: &Csr, x: &[f64], y: &[f64], k: usize) -> std::resu
             let Checked { row, column, worst, .. } = checked;
             Err(format!("row {row} of column {column} of its product is wrong by {worst:.2e} bounds"))
         }
+    }
+}
+/// Returns the bytes of a product with `k` columns: compressed rows with values of `width` bytes, x and y.
+fn bytes_of_rows(matrix: &Csr, width: usize, k: usize) -> u64 {
+    let wider = matrix.values().width().saturating_sub(width) * matrix.nnz();
+    let more = (k - 1) * (matrix.rows() + matrix.cols()) * width;
+    Cost::of_csr(matrix, width).bytes - wider as u64 + more as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rival_in_single_precision_moves_as_many_bytes_as_our_rows_do() {
+        let matrix = crate::source::load("poisson2d:9x9").unwrap().matrix;
+        for (width, narrow) in [(8, matrix.clone()), (4, matrix.to_f32())] {
+            assert_eq!(bytes_of_rows(&matrix, width, 1), Cost::of_csr(&narrow, width).bytes);
+        }
+        assert_eq!(bytes_of_rows(&matrix, 4, 3), bytes_of_rows(&matrix, 4, 1) + 2 * 2 * 81 * 4);
     }
 }

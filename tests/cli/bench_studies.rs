@@ -58,6 +58,20 @@ fn every_study_of_the_project_can_be_planned_by_its_name() {
     }
 }
 
+#[test]
+fn a_plan_refuses_a_matrix_that_no_generator_makes() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, fault) in [("poison2d:20x20", "poisson2d"), ("poisson2d:0x20", "poisson2d:0x20")] {
+        let text = format!(
+            "title = \"Wrong\"\n[[sweep]]\nname = \"one\"\nmatrix = [\"{name}\"]\nbackend = [\"rows\"]\n"
+        );
+        let study = write(folder.path(), "wrong.toml", &text);
+        let done = run(&["bench", &study, "--dry-run"]);
+        assert_eq!(done.status.code(), Some(2), "{name}: {}", String::from_utf8_lossy(&done.stdout));
+        assert!(errors(&done).contains(fault), "{}", errors(&done));
+    }
+}
+
 /// Solves with two preconditioners, and one that ends at its limit.
 const SOLVES: &str = r#"
 title = "Solves"

@@ -125,7 +125,7 @@ fn folder() -> Result<PathBuf, String> {
 
 /// Returns the files of choices.
 fn entries() -> Vec<PathBuf> {
-    // Most users have none, and the folder's owners need not be asked then.
+    // Most users have none, and the permissions of the folder need not be checked then.
     if !files::cache_has(FOLDER) {
         return Vec::new();
     }

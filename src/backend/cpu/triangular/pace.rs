@@ -32,7 +32,8 @@ const WORTH_SAYING: Duration = Duration::from_millis(500);
 pub(super) struct Pace {
     /// Whether one thread runs all strands, apart from trials.
     alone: bool,
-    /// The applications since the last trial, and their times.
+    /// Whether an application has run since the last trial; the later ones, and their times.
+    warm: bool,
     count: u32,
     total: Duration,
     least: Duration,
@@ -93,6 +94,11 @@ impl Pace {
         } else {
             // Workers without a core rest.
             self.busy |= alone && !self.alone;
+            // The first one loads the caches.
+            if !self.warm {
+                self.warm = true;
+                return;
+            }
             self.least = if self.count == 0 { time } else { self.least.min(time) };
             self.count += 1;
             self.total += time;
@@ -124,13 +130,15 @@ impl Pace {
         }
         let grown = |interval: u32, growth: u32| (interval.max(FIRST) * growth).min(MOST);
         let growth = if self.uneven() { SLOWLY } else { GROWTH };
-        match better {
-            // This was a trial of several threads that failed, or one of one thread that won.
-            _ if self.alone => self.patience = grown(self.patience, GROWTH),
-            true => self.interval = FIRST,
-            false => self.interval = grown(self.interval, growth),
+        if self.alone {
+            // A trial of several threads has failed, or one of one thread has won.
+            self.patience = grown(self.patience, GROWTH);
+        } else if better {
+            self.interval = FIRST;
+        } else {
+            self.interval = grown(self.interval, growth);
         }
-        (self.count, self.total, self.best) = (0, Duration::ZERO, None);
+        (self.warm, self.count, self.total, self.best) = (false, 0, Duration::ZERO, None);
     }
 }
 
@@ -184,9 +192,16 @@ mod tests {
     }
 
     #[test]
+    fn a_slow_first_application_does_not_count() {
+        let mut pace = Pace::default();
+        alone_of(&mut pace, 1, [20, 60]);
+        assert!(alone_of(&mut pace, 200, [20, 10]) < 20);
+    }
+
+    #[test]
     fn a_trial_ends_at_once_if_one_thread_is_too_slow() {
         let mut pace = Pace::default();
-        alone_of(&mut pace, FIRST, [90, 10]);
+        alone_of(&mut pace, FIRST + 1, [90, 10]);
         assert!(matches!(pace.way(), Way::Alone(Some(_))));
         pace.record(Duration::from_micros(20), false, true);
         assert_eq!(alone_of(&mut pace, FIRST * GROWTH, [90, 10]), 0);

@@ -21,7 +21,7 @@ use crate::backend::cuda::product::{Pass, Product};
 use crate::backend::cuda::{number, numbers};
 use crate::backend::{Family, Param, Params, Refusal, SharedOperator, UnlistedValues};
 use crate::device::Cuda;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::blocked::stored_bytes;
 use crate::format::bsr::BsrParts;
 use crate::format::{Bsr, Csr, Offsets, Values};
@@ -343,6 +343,7 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
     ) -> Result<SharedOperator<Cuda, T>> {
         check_size(matrix)?;
         let request = Request::read::<V>(matrix, params)?;
+        check_row(matrix, request.block)?;
         let bsr = Bsr::from_csr(matrix, request.block)?;
         let value = match bsr.values() {
             Values::Ones => None,
@@ -357,6 +358,22 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
         let products = Pass::new(device, request.products, Grid::Blocks(blocks), &())?;
         Ok(Arc::new(Product::<T>::new(V::NAME, device, &tasks, [scale, products], reserve)?))
     }
+}
+
+/// Refuses blocks so high that the kernels could not count the values of a block row.
+fn check_row(matrix: &Csr, (height, width): (usize, usize)) -> Result<()> {
+    // A thread adds the number of threads of its block to the last index.
+    const MOST: u64 = u32::MAX as u64 - 1024;
+    let values = height as u64 * (matrix.cols() + width) as u64;
+    if values <= MOST {
+        return Ok(());
+    }
+    Err(Error::TooLarge {
+        what: "the number of values of a block row",
+        value: u128::from(values),
+        limit: u128::from(MOST),
+        container: "the 32-bit indices of kernels over tasks",
+    })
 }
 
 #[cfg(test)]
