@@ -30,12 +30,13 @@ SOLVES = {
 
 
 def solved(solver, device, name, command):
-    """Saves the history of a solve, and returns its file in the project."""
+    """Saves the history of a solve, and returns its file in the project. A first solve compiles the kernels of the second."""
     file = f"plots/{name}.json"
     # A history names the matrix as the command does, so the web graph is named without its folder.
     folder = os.environ.get("SOLVER_REAL_DATA", ROOT) if WEB in command else ROOT
-    options = ["--device", device, "--history", os.path.join(ROOT, file)]
-    subprocess.run([solver, *command, *options], cwd=folder, check=True)
+    solve = [solver, *command, "--device", device]
+    subprocess.run(solve, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*solve, "--history", os.path.join(ROOT, file)], cwd=folder, check=True)
     return file
 
 

@@ -62,7 +62,11 @@ PLOTS = {
         "--label", "power iteration", "--label", "extrapolated", "--label", "Gauss-Seidel",
         "--title", "PageRank of the web graph cnr-2000",
     ],
-    "plots/F1-h200.svg": ["plots/F1-hybrid.json", "plots/F1-cusparse.json", "plots/F1-auto.json"],
+    "plots/F1-h200.svg": [
+        "plots/F1-hybrid.json", "plots/F1-cusparse.json", "plots/F1-auto.json",
+        "--label", "hybrid", "--label", "cuSPARSE", "--label", "auto",
+        "--title", "CG on F1-like with the preconditioner jacobi on an H200",
+    ],
 }
 
 # --- Commands of this script ---------------------------------------------------------------------------------------------

@@ -3,8 +3,8 @@
 A finding whose condition does not hold any more ends the script, so that a new record cannot contradict the text.
 """
 from docs_program import markdown
-from docs_studies import bullets, holds, listed, source, span
-from docs_tables import backend, by_matrix, cases, columns_of, median, rankers, share, time_in_words, timed, title
+from docs_studies import CLOSE, apart, bullets, holds, listed, source, span
+from docs_tables import CHAIN, backend, by_matrix, cases, columns_of, median, rankers, share, time_in_words, timed, title
 
 # --- Solves on block bands ----------------------------------------------------------------------------------------------
 
@@ -148,6 +148,72 @@ def band_kernels_h200(d):
             f"{span(d.ratios(('bsr-row-major',)) + d.ratios(('bsr-private',)), '{:.1f}')} times. `auto` chooses `bsr`.")
 
 
+def band_sizes(machine, device):
+    """For each size and each size of blocks, by solve and band, the rows by backend."""
+    found = {}
+    for kind in ("", "size-", "block-"):
+        for row in timed(cases(machine, "block-band-solves", *(f"{what}-{kind}{device}" for what in SOLVES))):
+            place = ("block" if kind == "block-" else "size", int(row["vary"]["n"]), int(row["vary"]["block"]), row["what"],
+                     row["vary"]["band"])
+            found.setdefault(place, {})[row["backend"].split(":")[0]] = row
+    return found
+
+
+def band_ratios(found, kind, name, wanted=lambda size: True):
+    """The times with a backend relative to those with auto, for sizes (of bands or of blocks) that are wanted."""
+    return [median(cells[name]) / median(cells["auto"]) for (of, n, block, *_), cells in found.items()
+            if of == kind and wanted(n if kind == "size" else block)]
+
+
+def band_sizes_h200(d):
+    found = band_sizes("h200", "gpu")
+    sizes = sorted({n for kind, n, *_ in found if kind == "size"})
+    blocks = sorted({block for kind, _, block, *_ in found if kind == "block"})
+    small, large = sizes[0], sizes[-1]
+    csr = lambda size: band_ratios(found, "size", "csr", lambda n: n == size)
+    library, of_blocks = band_ratios(found, "size", "cusparse"), band_ratios(found, "block", "cusparse-bsr")
+    of_bsr = [median(cells["auto"]) / median(cells["csr"]) for (kind, n, *_), cells in found.items()
+              if kind == "size" and n < large and cells["auto"]["label"].startswith("bsr")]
+    slower = [ratio for ratio in of_bsr if apart(ratio, 1) > CLOSE and ratio > 1]
+    holds(min(library) > 1 and min(csr(large)) > 1, "auto is faster than cuSPARSE at every size, and than csr at the largest")
+    holds(slower and min(csr(small)) < 0.8, "auto chooses bsr for some small bands where csr is faster")
+    holds(min(of_blocks) > 2, "cuSPARSE's product of blocks is slower for every size of blocks")
+    form = "{:.2f}"
+    return (f"Sizes: with {listed(f'{n:,}' for n in sizes)} rows, an iteration with cuSPARSE takes {span(library, form)} times as long "
+            f"as with `auto`. On bands with fewer than {large:,} rows `auto` chooses `bsr` in {len(of_bsr)} cases. In {len(slower)} "
+            f"of them `csr` is more than {CLOSE} % faster, and `auto` takes up to {max(slower):.2f} times as long. With {large:,} rows `csr` takes "
+            f"{span(csr(large), form)} times as long as `auto`. Sizes of blocks from {blocks[0]} to {blocks[-1]}: cuSPARSE's product "
+            f"of blocks takes {span(of_blocks, '{:.1f}')} times as long as `auto`.")
+
+
+def band_sizes_cpu(d):
+    found = band_sizes("cpu", "cpu")
+    sizes = sorted({n for kind, n, *_ in found if kind == "size"})
+    blocks = sorted({block for kind, _, block, *_ in found if kind == "block"})
+    small, large = (lambda n: n < 8000), (lambda n: n >= 8000)
+    rows, of_blocks = band_ratios(found, "size", "rows", large), band_ratios(found, "block", "rows")
+    holds(min(rows) > 1 and min(of_blocks) > 1, "rows is slower than auto from 8,000 rows on")
+    uncertain = band_ratios(found, "size", "rows", small)
+    samples = [row["seconds"]["max"] / row["seconds"]["min"] for (kind, n, *_), cells in found.items()
+               if kind == "size" and small(n) for row in cells.values()]
+    holds(min(uncertain) < 1 < max(uncertain), "small bands have no clear order")
+    form = "{:.2f}"
+    return (f"Sizes: from 8,000 to {sizes[-1]:,} rows, an iteration with `rows` takes {span(rows, form)} times as long as with "
+            f"`auto`. On smaller bands, with {listed(f'{n:,}' for n in sizes if small(n))} rows, it takes {span(uncertain, form)} "
+            f"times as long; the two samples of one case differ there by a factor of up to {max(samples):.1f}. Sizes of blocks "
+            f"from {blocks[0]} to {blocks[-1]}: {span(of_blocks, form)} times as long.")
+
+
+def band_cells_cpu(d):
+    """Why cells of the table have no share, or are empty."""
+    without = [place for place, row in d.rows.items() if not row["stream"]]
+    streams = [row["stream"] for row in d.rows.values() if row["stream"]]
+    holds(without and all(name == "rows" for *_, name in without), "cells without a stream are those of rows")
+    holds({what for what, _, name in d.rows if name == "sbsr"} == {"cg"}, "sbsr is measured with CG only")
+    return (f"The stream is measured beside each case, {span(streams)} GB/s here; {len(without)} cells of `rows` have no share, because "
+            "the record has no stream for them. `sbsr` takes symmetric matrices only, so it has times with CG only.")
+
+
 def outside(row):
     """The seconds of a solve that are not iterations."""
     return row["total_seconds"] - row["iterations"] * median(row)
@@ -188,9 +254,9 @@ def band_kernels_cpu(d):
     holds(d.time(("cg", CONTIGUOUS), "sbsr") < d.time(("cg", CONTIGUOUS), "bsr"), "sbsr is faster on the contiguous band")
     holds(d.time(("cg", SCATTERED), "sbsr") > d.time(("cg", SCATTERED), "bsr"), "sbsr is slower on the scattered band")
     sbsr = [d.time(("cg", band), "sbsr") / d.time(("cg", band), "bsr") for band in BANDS]
-    apart = max(row["seconds"]["max"] / row["seconds"]["min"] for row in d.rows.values())
+    differ = max(row["seconds"]["max"] / row["seconds"]["min"] for row in d.rows.values())
     return (f"On two cores the fastest strategy of the study takes {span(ratios, '{:.2f}')} times the time of `bsr`, and "
-            f"`{NAIVE}` {span(naive, '{:.2f}')} times. The two samples of a time differ by up to {100 * (apart - 1):.0f} %, so that "
+            f"`{NAIVE}` {span(naive, '{:.2f}')} times. The two samples of a time differ by up to {100 * (differ - 1):.0f} %, so that "
             "the order of the strategies is not certain. `sbsr`, which stores one triangle, takes "
             f"{sbsr[1]:.2f} times the time of `bsr` on the contiguous band, and {sbsr[0]:.2f} times on the scattered one.")
 
@@ -361,11 +427,37 @@ def ranks_findings():
     )
 
 
+def chain_findings():
+    """Which program is the fastest for the chain on the CPU, in an iteration and as a whole."""
+    rows = {backend(row): row for row in timed(cases("cpu", "markov", "cpu")) if row["measured"] == CHAIN}
+    ours, rivals = rows["auto"], [row for row in rows.values() if row["program"] != "solver"]
+    label = lambda row: row["label"].split(",")[0]
+    fastest, shortest = min(rivals, key=median), min(rivals, key=lambda row: row["total_seconds"])
+    ratio = median(fastest) / median(ours)
+    overlap = (ours["seconds"]["min"] <= fastest["seconds"]["max"] and fastest["seconds"]["min"] <= ours["seconds"]["max"])
+    if overlap:
+        verdict = f"{label(fastest)} and `auto` take equally long within the differences of their samples"
+    elif ratio < 1:
+        verdict = f"{label(fastest)} is faster than `auto`, which takes {1 / ratio:.2f} times as long"
+    else:
+        verdict = f"`auto` is the fastest; {label(fastest)} takes {ratio:.2f} times as long"
+    whole = lambda row: time_in_words(row["total_seconds"])
+    if ours["total_seconds"] < shortest["total_seconds"]:
+        total = f"`auto` is the fastest, with {whole(ours)}; {label(shortest)} takes {whole(shortest)}"
+    else:
+        total = f"{label(shortest)} is the fastest, with {whole(shortest)}; `auto` takes {whole(ours)}"
+    if shortest is not fastest:
+        total += f" and {label(fastest)} {whole(fastest)}"
+    return bullets(f"In an iteration {verdict} ({time_in_words(median(ours))} and {time_in_words(median(fastest))}).",
+                   f"For the whole solve, with setup, {total}.")
+
+
 TABLES = {
+    "chains-findings-cpu": chain_findings,
     "band-solves-h200": lambda: band_solves_block("h200", "gpu", band_iterations, band_wholes_h200, band_setups_h200),
-    "band-backends-h200": lambda: band_backends_block("h200", "gpu", band_kernels_h200),
+    "band-backends-h200": lambda: band_backends_block("h200", "gpu", band_kernels_h200, band_sizes_h200),
     "band-solves-cpu": lambda: band_solves_block("cpu", "cpu", band_wholes_cpu, band_chain_cpu),
-    "band-backends-cpu": lambda: band_backends_block("cpu", "cpu", band_kernels_cpu),
+    "band-backends-cpu": lambda: band_backends_block("cpu", "cpu", band_kernels_cpu, band_sizes_cpu, band_cells_cpu),
     "real-preconditioners-cpu": lambda: real_preconditioners_table("cpu", "cpu"),
     "real-preconditioners-h200": lambda: real_preconditioners_table("h200", "gpu"),
     "real-preconditioners-findings": lambda: real_preconditioners_findings() + "\n" + real_preconditioners_h200(),
