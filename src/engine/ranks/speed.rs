@@ -103,26 +103,30 @@ fn choice(matrix: &Csr) -> Result<crate::backend::SettledChoice> {
     auto.settle(matrix, size_of::<f64>(), &Default::default())
 }
 
-/// Repeats solves of some iterations; `solve` returns the iterations that it has done, and their seconds. The first round, in which the threads
-/// wake up, decides how many iterations a round has, and does not count.
+/// Repeats solves of some iterations; `solve` returns the iterations that it has done, and their seconds. A round has a solve of n
+/// iterations and one of 2n: the difference has no costs of the start. The first solve, in which the threads wake up, decides n, and
+/// does not count.
 fn rounds(mut solve: impl FnMut(&StoppingRule) -> Result<(usize, f64)>) -> Result<Option<Spread>> {
     /// Iterations of the first round.
     const FIRST: usize = 4;
     const ROUNDS: usize = 7;
-    /// The time of a round, and of all rounds.
-    const ROUND: Duration = Duration::from_millis(10);
-    const ALL: Duration = Duration::from_millis(250);
+    /// The time of n iterations, and of all rounds.
+    const PART: Duration = Duration::from_millis(25);
+    const ALL: Duration = Duration::from_secs(1);
     let began = Instant::now();
-    let mut solve = |iterations: usize| -> Result<Option<f64>> {
-        let (done, seconds) = solve(&StoppingRule::MaxIterations(iterations))?;
-        Ok((done > 0).then(|| seconds / done as f64))
-    };
-    let Some(first) = solve(FIRST)? else { return Ok(None) };
-    let iterations = ((ROUND.as_secs_f64() / first.max(1e-9)) as usize).clamp(1, 1000);
+    let mut solve = |iterations: usize| solve(&StoppingRule::MaxIterations(iterations));
+    let (done, seconds) = solve(FIRST)?;
+    if done == 0 {
+        return Ok(None);
+    }
+    let each = seconds / done as f64;
+    let iterations = ((PART.as_secs_f64() / each.max(1e-9)) as usize).clamp(4, 1000);
     let mut all = Vec::new();
     while all.len() < ROUNDS && (all.is_empty() || began.elapsed() < ALL) {
-        let Some(each) = solve(iterations)? else { break };
-        all.push(each);
+        let ((fewer, short), (more, long)) = (solve(iterations)?, solve(2 * iterations)?);
+        // A solve that converges early has no difference, or none above the noise.
+        let difference = (long - short) / more.saturating_sub(fewer).max(1) as f64;
+        all.push(if more > fewer && difference > 0.0 { difference } else { long / more.max(1) as f64 });
     }
     Ok(Spread::of(all))
 }
