@@ -156,19 +156,21 @@ mod tests {
     }
 
     #[test]
-    fn the_first_round_does_not_count_and_sets_the_length_of_the_others() {
+    fn the_first_solve_sets_the_length_of_the_others_and_no_start_counts() {
         let mut lengths = Vec::new();
         let spread = rounds(|rule| {
             let StoppingRule::MaxIterations(length) = rule else { panic!("{rule:?}") };
             lengths.push(*length);
-            let each = if lengths.len() == 1 { 1e-3 } else { lengths.len() as f64 * 1e-6 };
-            Ok((*length, *length as f64 * each))
+            // Both solves of a round take the number of the round in microseconds for an iteration, and their start 5 ms.
+            let round = lengths.len() / 2;
+            let seconds = if lengths.len() == 1 { 4e-3 } else { 5e-3 + *length as f64 * round as f64 * 1e-6 };
+            Ok((*length, seconds))
         });
         let spread = spread.unwrap().unwrap();
-        assert_eq!(lengths, [4, 10, 10, 10, 10, 10, 10, 10]);
+        assert_eq!(lengths, [&[4][..], &[25, 50].repeat(7)].concat());
         let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
         assert!(
-            close(spread.least, 2e-6) && close(spread.median, 5e-6) && close(spread.most, 8e-6),
+            close(spread.least, 1e-6) && close(spread.median, 4e-6) && close(spread.most, 7e-6),
             "{spread:?}"
         );
         assert!(rounds(|_| Ok((0, 0.0))).unwrap().is_none());
