@@ -33,7 +33,8 @@ pub struct Occupancy {
     pub resident: u32,
     /// Thread blocks launched.
     pub blocks: u32,
-    /// The threads of these resident blocks in percent of those that a multiprocessor can hold, if the driver reports their number.
+    /// The threads of these resident blocks in percent of those that a multiprocessor can hold, if the driver
+    /// reports their number.
     pub percent: Option<f64>,
 }
 
@@ -234,8 +235,8 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
         None
     }
 
-    /// Returns how the kernel of y = A x, the last one of several, occupies a GPU; none on a CPU, and if the operator is no launch of
-    /// kernels over one format.
+    /// Returns how the kernel of y = A x, the last one of several, occupies a GPU; none on a CPU, and if the
+    /// operator is no launch of kernels over one format.
     fn occupancy(&self, _device: &D) -> Result<Option<Occupancy>> {
         Ok(None)
     }

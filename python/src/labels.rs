@@ -20,8 +20,9 @@ struct Numbering<'py> {
     objects: Objects,
 }
 
-/// The numbers of the string objects seen so far, by their addresses: a table often has one object for all equal strings, and then its
-/// text need not be read again. The lists of labels keep the objects alive, so addresses stay valid.
+/// The numbers of the string objects seen so far, by their addresses: a table often has one object for all
+/// equal strings, and then its text need not be read again. The lists of labels keep the objects alive, so
+/// addresses stay valid.
 #[derive(Default)]
 struct Objects {
     numbers: HashMap<usize, i64, BuildHasherDefault<Address>>,

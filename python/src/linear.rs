@@ -36,8 +36,9 @@ fn product(rows: usize, function: Given, raised: &Raised) -> impl solver::solve:
     (rows, move |x: &[f64], y: &mut [f64]| function.call(x, y))
 }
 
-/// Rows, or entries of a stored matrix, below which a solve with a Python operator or preconditioner runs on one thread, unless the caller asks for a number of threads:
-/// the other threads fall asleep while Python works, and must be woken for each pass over the vectors.
+/// Rows, or entries of a stored matrix, below which a solve with a Python operator or preconditioner runs on
+/// one thread, unless the caller asks for a number of threads: the other threads fall asleep while Python
+/// works, and must be woken for each pass over the vectors.
 const ALONE: usize = 100_000;
 /// The same without functions of the caller: starting other threads takes longer than they would save.
 const TINY: usize = 10_000;

@@ -27,7 +27,8 @@ impl Matrix {
         detached(py, open).map(Matrix)
     }
 
-    /// Copies compressed rows, or compressed columns of a matrix of the same shape if `by_columns`. With None as values, every value is 1.
+    /// Copies compressed rows, or compressed columns of a matrix of the same shape if `by_columns`. With None
+    /// as values, every value is 1.
     #[staticmethod]
     fn from_csr(
         py: Python<'_>,

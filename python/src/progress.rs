@@ -32,8 +32,8 @@ thread_local! {
     static NEXT: RefCell<Option<Listener>> = const { RefCell::new(None) };
 }
 
-/// Sets the function that the next solve of this thread calls with iteration, residual, tolerance (or None) and seconds, first after
-/// `every` seconds and then at such intervals. None removes it.
+/// Sets the function that the next solve of this thread calls with iteration, residual, tolerance (or None)
+/// and seconds, first after `every` seconds and then at such intervals. None removes it.
 #[pyfunction]
 pub fn on_progress(function: Option<Py<PyAny>>, every: f64) {
     let every = Duration::try_from_secs_f64(every).unwrap_or(Duration::MAX);

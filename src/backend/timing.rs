@@ -84,8 +84,8 @@ impl<D: Device, T: Scalar> ProductTimer<D, T> {
         Ok(ProductTimer { device, data, graphs: Vec::new(), products: 0 })
     }
 
-    /// Times y = alpha A x + beta y instead, with this y before the first product; it is not read if beta is 0. Call this before the
-    /// first product.
+    /// Times y = alpha A x + beta y instead, with this y before the first product; it is not read if beta is
+    /// 0. Call this before the first product.
     pub fn scaled(mut self, scaling: [f64; 2], y: &[T]) -> Result<ProductTimer<D, T>> {
         self.data.scaling = scaling;
         if scaling[1] != 0.0 {
@@ -94,7 +94,8 @@ impl<D: Device, T: Scalar> ProductTimer<D, T> {
         Ok(self)
     }
 
-    /// Returns the number of products, except those with a dot product. With beta = 0 y has the last of them, otherwise all.
+    /// Returns the number of products, except those with a dot product. With beta = 0 y has the last of them,
+    /// otherwise all.
     pub fn products(&self) -> usize {
         self.products
     }
@@ -204,13 +205,14 @@ pub fn check<T: Scalar>(matrix: &Csr, x: &[T], y: &[T], k: usize) -> Checked {
 ///
 /// y = alpha s A x + beta^n y0, where s = 1 + beta + ... + beta^(n-1),
 ///
-/// so y has a part of every product: an error in one of them is multiplied by beta in each later one. Each product rounds at most
-/// entries + 2 times in a row, and backends add in different orders. The bound of a row is therefore
+/// so y has a part of every product: an error in one of them is multiplied by beta in each later one. Each
+/// product rounds at most entries + 2 times in a row, and backends add in different orders. The bound of a
+/// row is therefore
 ///
 /// 4 (entries + 2) eps (|alpha| S^2 (|A| |x|) + n |beta|^n |y0|), where S is s for |beta|,
 ///
-/// with 1 for S and without the last term if beta is 0. The reference walks through the rows of the matrix as given, which no backend
-/// does.
+/// with 1 for S and without the last term if beta is 0. The reference walks through the rows of the matrix as
+/// given, which no backend does.
 pub fn check_repeated<T: Scalar>(
     matrix: &Csr,
     x: &[T],
@@ -254,7 +256,8 @@ pub fn check_repeated<T: Scalar>(
         .reduce(|| Checked::NONE, Checked::larger)
 }
 
-/// What is left of y0 after many products may be smaller than the normal numbers of single precision, with fewer digits.
+/// What is left of y0 after many products may be smaller than the normal numbers of single precision, with
+/// fewer digits.
 const SMALLEST: f64 = 1e-30;
 
 /// Returns 1 + beta + ... + beta^(n-1), and beta^n.
@@ -265,8 +268,9 @@ fn geometric(beta: f64, n: usize) -> (f64, f64) {
 /// The seeds of x and of y before the first product.
 const SEEDS: [u64; 2] = [0x5EED, 0xFEED];
 
-/// Returns the x of measured products: random numbers from -0.4 to 0.6. They differ from entry to entry, because a product that
-/// gathers from wrong columns is right for a constant x, and they have no period, by which columns could be wrong.
+/// Returns the x of measured products: random numbers from -0.4 to 0.6. They differ from entry to entry,
+/// because a product that gathers from wrong columns is right for a constant x, and they have no period, by
+/// which columns could be wrong.
 pub fn operand<T: Scalar>(n: usize) -> Vec<T> {
     of_units(n, SEEDS[0], |unit| unit - 0.4)
 }
@@ -276,8 +280,8 @@ pub fn operands<T: Scalar>([cols, rows]: [usize; 2], k: usize) -> [Vec<T>; 2] {
     [operand(cols * k), of_units(rows * k, SEEDS[1], |unit| unit - 0.4)]
 }
 
-/// Returns two distributions, as x and as the y before the first product: positive random numbers, all drawn anew, of sum 1 in each of `k`
-/// columns. The largest is at most three times the smallest.
+/// Returns two distributions, as x and as the y before the first product: positive random numbers, all drawn
+/// anew, of sum 1 in each of `k` columns. The largest is at most three times the smallest.
 pub fn distributions<T: Scalar>([cols, rows]: [usize; 2], k: usize) -> [Vec<T>; 2] {
     [(cols, SEEDS[0]), (rows, SEEDS[1])].map(|(n, seed)| {
         let weights: Vec<f64> = of_units(n * k, seed, |unit| unit + 0.5);
@@ -287,7 +291,8 @@ pub fn distributions<T: Scalar>([cols, rows]: [usize; 2], k: usize) -> [Vec<T>; 
     })
 }
 
-/// Returns numbers that a function makes of random ones from 0 up to 1, which depend only on the seed and their index.
+/// Returns numbers that a function makes of random ones from 0 up to 1, which depend only on the seed and
+/// their index.
 fn of_units<T: Scalar>(n: usize, seed: u64, make: impl Fn(f64) -> f64 + Sync) -> Vec<T> {
     (0..n).into_par_iter().map(|i| T::from_f64(make(Random::at(seed, i as u64).unit()))).collect()
 }

@@ -93,7 +93,8 @@ impl Sweep {
         cases
     }
 
-    /// Returns the cases of all backends, preconditioners and rivals for one matrix, device, precision and number of threads.
+    /// Returns the cases of all backends, preconditioners and rivals for one matrix, device, precision and
+    /// number of threads.
     fn of_backends(&self, sweep: usize, row: &Row) -> Vec<Case> {
         let mut cases = Vec::new();
         for backend in &self.backend {

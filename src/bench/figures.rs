@@ -3,6 +3,7 @@
 use super::cells::{Cell, Pivot};
 use super::pivot::{pivot, rows_of};
 use super::record::{Record, Row};
+use super::remarks::field_before;
 use super::study::{Plot, Show, Table};
 use crate::error::Result;
 use crate::plot::{
@@ -269,7 +270,8 @@ fn roofline(record: &Record, table: &Table) -> Content {
     Content::Roofline(Roofline { bandwidth, peak_gflops: peak_gflops(record, &rows), points })
 }
 
-/// Returns the most GFLOP/s of the GPU in the precision of the rows; none if rows are of a CPU or of several precisions.
+/// Returns the most GFLOP/s of the GPU in the precision of the rows; none if rows are of a CPU or of several
+/// precisions.
 fn peak_gflops(record: &Record, rows: &[&Row]) -> Option<f64> {
     let precision = &rows.first()?.precision;
     let is_alike = |row: &&Row| row.device == "cuda" && row.precision == *precision;
@@ -277,12 +279,11 @@ fn peak_gflops(record: &Record, rows: &[&Row]) -> Option<f64> {
     Some(peaks.gflops(precision) as f64)
 }
 
-/// Writes the field before a number, and a number of threads or columns before its noun.
+/// Writes a number of threads or columns before its noun, and other fields before a number.
 fn named(field: &str, value: &str) -> String {
     match (field, value.parse::<f64>()) {
-        (_, Err(_)) => value.to_owned(),
         ("threads" | "columns", Ok(1.0)) => format!("{value} {}", field.trim_end_matches('s')),
         ("threads" | "columns", Ok(_)) => format!("{value} {field}"),
-        _ => format!("{field} {value}"),
+        _ => field_before(field, value),
     }
 }

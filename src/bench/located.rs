@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 /// The variable that names the folder of these files.
 const VARIABLE: &str = "SOLVER_REAL_DATA";
 
-/// Returns what to open for a matrix of a study: the file of this name in the folder of real matrices, or else the name itself.
-/// A file that the name leads to from the working folder comes first.
+/// Returns what to open for a matrix of a study: the file of this name in the folder of real matrices, or
+/// else the name itself. A file that the name leads to from the working folder comes first.
 pub(super) fn located(name: &str) -> PathBuf {
     within(folder().as_deref(), name)
 }

@@ -5,8 +5,8 @@
 //! every matrix, so that an interrupted run can be continued. A case that fails keeps its row, with the error.
 //!
 //! No time counts unless the answer was verified by a different computation: products by a sum of each row in double precision on
-//! the host ([`check`](crate::backend::timing::check)), solves by the verdict that recomputes the residual. x differs from entry to
-//! entry, because a product that gathers from wrong columns is right for a constant x.
+//! the host ([`check`](crate::backend::timing::check)), solves by the verdict that recomputes the residual. x
+//! differs from entry to entry, because a product that gathers from wrong columns is right for a constant x.
 
 mod cases;
 mod cells;

@@ -99,7 +99,8 @@ pub(super) fn describe(row: &mut Row, matrix: &Csr) {
     row.longest = (0..matrix.rows()).map(|i| matrix.row_range(i).len() as u64).max().unwrap_or(0);
 }
 
-/// Returns the largest error of a product as a multiple of its bound. A product that is off by more than rounding is an error.
+/// Returns the largest error of a product as a multiple of its bound. A product that is off by more than
+/// rounding is an error.
 pub(super) fn judged(checked: &Checked) -> Result<f64> {
     if checked.is_right() {
         return Ok(checked.worst);
@@ -156,8 +157,8 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
         Ok(Runner { row, timer, plain: vec![], dot: vec![], cold: vec![], each: 1, one })
     }
 
-    /// Returns the largest error of y = alpha A x + beta y, after all products so far, as a multiple of its bound. A y that is off by
-    /// more than rounding is an error.
+    /// Returns the largest error of y = alpha A x + beta y, after all products so far, as a multiple of its
+    /// bound. A y that is off by more than rounding is an error.
     fn verify(&self, timer: &ProductTimer<D, T>, y: &[T]) -> Result<f64> {
         let (scaling, products) = (self.protocol.scaling, timer.products());
         self.verify_as(y, &Repeated { scaling, products, start: &self.start })
@@ -222,8 +223,8 @@ impl<D: Pick<T>, T: Scalar> Group<'_, D, T> {
         worst.map(|_| ())
     }
 
-    /// Takes the samples of one round, until the run is cancelled, and verifies the y that they leave: that of the last product, and in
-    /// every round if y has a part of every product, because of beta.
+    /// Takes the samples of one round, until the run is cancelled, and verifies the y that they leave: that
+    /// of the last product, and in every round if y has a part of every product, because of beta.
     fn round(&self, runner: &mut Runner<D, T>, is_last: bool) -> Result<()> {
         let protocol = self.protocol;
         let goes_on = |_: &usize| !self.is_cancelled();

@@ -144,7 +144,7 @@ fn against(cell: &Cell, table: &Table, labels: &BTreeMap<String, String>) -> Opt
 }
 
 /// Writes the field before a number.
-fn field_before(field: &str, value: &str) -> String {
+pub(super) fn field_before(field: &str, value: &str) -> String {
     if value.parse::<f64>().is_ok() { format!("{field} {value}") } else { value.to_owned() }
 }
 

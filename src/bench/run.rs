@@ -101,7 +101,8 @@ fn same_matrix(a: &Row, b: &Row) -> bool {
     a.sweep == b.sweep && a.measured == b.measured && a.as_stored == b.as_stored
 }
 
-/// Returns how the matrix of a case is read: a graph keeps parallel links, and has no vertices that a list of edges does not name.
+/// Returns how the matrix of a case is read: a graph keeps parallel links, and has no vertices that a list of
+/// edges does not name.
 fn reading(row: &Row) -> Options {
     let is_graph = row.what == What::Pagerank;
     let duplicates = if is_graph { Duplicates::Keep } else { Duplicates::Sum };

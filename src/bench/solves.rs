@@ -128,8 +128,9 @@ pub(super) fn measure(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Ar
     }
 }
 
-/// Verifies a product of the backend of a case with an x that differs from entry to entry, so that also solves that end at their
-/// limit are verified. The system of a solve has ones as its answer, for which a product that gathers from wrong columns may be right.
+/// Verifies a product of the backend of a case with an x that differs from entry to entry, so that also
+/// solves that end at their limit are verified. The system of a solve has ones as its answer, for which a
+/// product that gathers from wrong columns may be right.
 fn check_product(matrix: &Matrix, row: &Row) -> Result<()> {
     let products = Multiply::new(matrix).by_model().device(&row.device).backend(&row.backend);
     let mut products = products.precision(precision(row));

@@ -52,8 +52,8 @@ pub struct Sweep {
     /// What is measured.
     #[serde(default)]
     pub what: What,
-    /// Matrices: files, names or generators. `F1 | F1-like` is the first that is on this machine. `{n}` is a variable. A file is
-    /// in the working folder or in that of `SOLVER_REAL_DATA`.
+    /// Matrices: files, names or generators. `F1 | F1-like` is the first that is on this machine. `{n}` is a
+    /// variable. A file is in the working folder or in that of `SOLVER_REAL_DATA`.
     pub matrix: Vec<String>,
     /// Kinds of devices: `cpu`, `cuda`.
     #[serde(default = "on_the_cpu")]
@@ -85,8 +85,8 @@ pub struct Sweep {
     /// The tolerance of a solve.
     #[serde(default)]
     pub tolerance: Option<f64>,
-    /// The iteration limit of a solve; by default that of the method. A solve that ends there has the time of an iteration, and
-    /// none of the whole.
+    /// The iteration limit of a solve; by default that of the method. A solve that ends there has the time of
+    /// an iteration, and none of the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iters: Option<usize>,
     /// Programs outside of `solver`: see `Rival`.
@@ -149,7 +149,8 @@ pub struct Protocol {
     pub dot: bool,
     /// Whether the product with cold caches is measured as well, on a GPU.
     pub cold: bool,
-    /// Whether x, and y before the first product, are probability vectors, as in Markov chains, instead of numbers of both signs.
+    /// Whether x, and y before the first product, are probability vectors, as in Markov chains, instead of
+    /// numbers of both signs.
     pub stochastic: bool,
     /// The factors of y = alpha A x + beta y. A product with beta reads the y that the product before it wrote.
     pub scaling: [f64; 2],

@@ -175,7 +175,8 @@ fn cause(messages: &[Option<String>]) -> String {
     }
 }
 
-/// Refuses commands that run in one process only, and without MPI all commands but the description of the machine and the program.
+/// Refuses commands that run in one process only, and without MPI all commands but the description of the
+/// machine and the program.
 pub(super) fn check(command: &Command) -> Result<()> {
     if !matches!(command, Command::Doctor(_)) {
         started::check()?;

@@ -12,8 +12,8 @@ use std::ffi::OsStr;
 
 pub(super) const UNKNOWN: &str = "known after the matrix is read";
 
-/// Describes a lower bound: the copies of a graph or chain, without values, which graphs may lack. `columns` is whether
-/// the user has chosen the columns of a table.
+/// Describes a lower bound: the copies of a graph or chain, without values, which graphs may lack. `columns`
+/// is whether the user has chosen the columns of a table.
 pub(super) fn at_least(what: &OsStr, columns: bool, kind: Shared) -> Result<String> {
     let (copies, named) =
         if kind == Shared::Graph { (2, "the graph and its transpose") } else { (1, "the chain") };

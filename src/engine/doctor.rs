@@ -230,7 +230,8 @@ fn test_with_ranks<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bo
 }
 
 fn self_test<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bool, String)> {
-    /// The seed of the answer, which differs from entry to entry: a constant one hides products that gather from wrong columns.
+    /// The seed of the answer, which differs from entry to entry: a constant one hides products that gather
+    /// from wrong columns.
     const SEED: u64 = 1;
     let matrix = Arc::new(crate::source::load("poisson2d:64x64")?.matrix);
     let b = matrix.multiply_reference(&problem::random(matrix.cols(), SEED));

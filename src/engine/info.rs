@@ -13,8 +13,8 @@ use crate::format::stats::{
 use crate::format::{Csr, Stats, Values};
 use crate::source::{Labels, is_list};
 
-/// A description of a matrix: its statistics, and hints for solving with it. Rows and columns are counted from 1, as in the program's
-/// messages.
+/// A description of a matrix: its statistics, and hints for solving with it. Rows and columns are counted
+/// from 1, as in the program's messages.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {

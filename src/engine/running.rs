@@ -90,7 +90,8 @@ macro_rules! device_settings {
             self
         }
 
-        /// Chooses the backend by the model, so that a measurement does not depend on the choices kept on this machine.
+        /// Chooses the backend by the model, so that a measurement does not depend on the choices kept on
+        /// this machine.
         pub(crate) fn by_model(mut self) -> Self {
             self.running.choosing = $crate::engine::tune::Choosing::Model;
             self

@@ -361,8 +361,8 @@ pub enum Shared {
     Chain,
 }
 
-/// Returns whether ranks can share the work of reading or making what `what` names, so that none of them has the whole. The content of
-/// a text file may show later that one rank must read all of it.
+/// Returns whether ranks can share the work of reading or making what `what` names, so that none of them has
+/// the whole. The content of a text file may show later that one rank must read all of it.
 pub fn is_shared_by_ranks(what: &OsStr, kind: Shared) -> Result<bool> {
     let Some(name) = name_of(what) else {
         return Ok(detect::is_shared(Path::new(what), kind != Shared::System));

@@ -141,8 +141,9 @@ fn memory_limit() -> Result<Option<u64>> {
     }
 }
 
-/// Returns the fused multiplications and additions in single precision that a multiprocessor of an architecture completes in a
-/// cycle, by the table of throughputs of the CUDA C++ Programming Guide; none for an unknown architecture.
+/// Returns the fused multiplications and additions in single precision that a multiprocessor of an
+/// architecture completes in a cycle, by the table of throughputs of the CUDA C++ Programming Guide; none for
+/// an unknown architecture.
 fn fused_per_cycle(arch: u32) -> Option<u32> {
     match arch {
         60 | 70..=80 => Some(64),
@@ -276,8 +277,9 @@ impl Cuda {
         Some(2.0 * 1e3 * kilohertz * bits / 8.0)
     }
 
-    /// Returns the most additions and multiplications per second, in single and in double precision, at the highest clock and
-    /// without tensor cores; none if the driver does not report the clock, or for an unknown architecture.
+    /// Returns the most additions and multiplications per second, in single and in double precision, at the
+    /// highest clock and without tensor cores; none if the driver does not report the clock, or for an
+    /// unknown architecture.
     pub fn arithmetic_peak(&self) -> Option<[f64; 2]> {
         let kilohertz = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;
         let ratio = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO;

@@ -103,9 +103,9 @@ fn choice(matrix: &Csr) -> Result<crate::backend::SettledChoice> {
     auto.settle(matrix, size_of::<f64>(), &Default::default())
 }
 
-/// Repeats solves of some iterations; `solve` returns the iterations that it has done, and their seconds. A round has a solve of n
-/// iterations and one of 2n: the difference has no costs of the start. The first solve, in which the threads wake up, decides n, and
-/// does not count.
+/// Repeats solves of some iterations; `solve` returns the iterations that it has done, and their seconds. A
+/// round has a solve of n iterations and one of 2n: the difference has no costs of the start. The first
+/// solve, in which the threads wake up, decides n, and does not count.
 fn rounds(mut solve: impl FnMut(&StoppingRule) -> Result<(usize, f64)>) -> Result<Option<Spread>> {
     /// Iterations of the first round.
     const FIRST: usize = 4;
@@ -161,7 +161,8 @@ mod tests {
         let spread = rounds(|rule| {
             let StoppingRule::MaxIterations(length) = rule else { panic!("{rule:?}") };
             lengths.push(*length);
-            // Both solves of a round take the number of the round in microseconds for an iteration, and their start 5 ms.
+            // Both solves of a round take the number of the round in microseconds for an iteration, and their
+            // start 5 ms.
             let round = lengths.len() / 2;
             let seconds = if lengths.len() == 1 { 4e-3 } else { 5e-3 + *length as f64 * round as f64 * 1e-6 };
             Ok((*length, seconds))

@@ -33,8 +33,9 @@ const ARROW: f64 = 22.0;
 /// Distance between a bar or dot and its value.
 const SPACE: f64 = 4.0;
 
-/// Returns all values that the axis must contain: all but those of one measurement that is so far from the others that they would
-/// have less than half of a logarithmic axis. An arrow at the edge shows such a measurement.
+/// Returns all values that the axis must contain: all but those of one measurement that is so far from the
+/// others that they would have less than half of a logarithmic axis. An arrow at the edge shows such a
+/// measurement.
 pub(super) fn values(bars: &Bars) -> Vec<f64> {
     let mut measured: Vec<Vec<f64>> = bars.series.iter().flat_map(of_groups).collect();
     let limits = bars.ceiling.iter().flat_map(|ceiling| ceiling.values.iter().flatten());

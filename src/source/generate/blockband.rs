@@ -5,11 +5,12 @@
 //! always present: the neighbours make the chain irreducible, the diagonal makes it aperiodic. Values S are uniform between 0 and
 //! 1; P = D^-1 S with D the row sums. With `shift=d` the matrix is I - d P.
 //!
-//! With `symmetric`, pattern and values of S are symmetric, P = D^-1/2 S D^-1/2, and the matrix is always I - d P, with d = 0.9 by
-//! default. This P is similar to D^-1 S, whose entries are not negative and whose rows sum to 1. So the eigenvalues of P lie between
-//! -1 and 1, those of I - d P between 1 - d and 1 + d, whatever pattern, density and block size are. The default is therefore
-//! positive definite, with a condition number of at most 19. Rounding of its entries moves eigenvalues by about 1e-16 times the
-//! length of a row.
+//! With `symmetric`, pattern and values of S are symmetric, P = D^-1/2 S D^-1/2, and the matrix is always I -
+//! d P, with d = 0.9 by default. This P is similar to D^-1 S, whose entries are not negative and whose rows
+//! sum to 1. So the eigenvalues of P lie between
+//! -1 and 1, those of I - d P between 1 - d and 1 + d, whatever pattern, density and block size are. The
+//! default is therefore positive definite, with a condition number of at most 19. Rounding of its entries
+//! moves eigenvalues by about 1e-16 times the length of a row.
 
 use super::assemble::{Shape, pattern_from, valued, valued_from};
 use super::random::Random;

@@ -15,12 +15,12 @@ const SLOWLY: u32 = 2;
 const MOST: u32 = 4096;
 /// Applications of a trial: the first one loads the caches.
 const TRIAL: u32 = 4;
-/// The other way is used if its time is below this share. One thread replaces several if its least time is below that share of their
-/// mean. Several replace one if their mean is below that share of its least time: a program that takes a core delays them often, and
-/// may spare a short trial.
+/// The other way is used if its time is below this share. One thread replaces several if its least time is
+/// below that share of their mean. Several replace one if their mean is below that share of its least time: a
+/// program that takes a core delays them often, and may spare a short trial.
 const WORTH: f64 = 0.9;
-/// An application of a trial on one thread continues on several after this multiple of their mean time, and a trial on several
-/// threads ends after an application that takes this multiple of the least time on one.
+/// An application of a trial on one thread continues on several after this multiple of their mean time, and a
+/// trial on several threads ends after an application that takes this multiple of the least time on one.
 const SLOW: f64 = 1.5;
 /// Times are uneven if the mean is above this multiple of the least: other programs use the cores.
 const UNEVEN: f64 = 1.5;
@@ -37,11 +37,12 @@ pub(super) struct Pace {
     count: u32,
     total: Duration,
     least: Duration,
-    /// Applications on several threads before a trial of one, and on one thread before a trial of several. The latter grows in the
-    /// whole solve, so that the ways do not alternate.
+    /// Applications on several threads before a trial of one, and on one thread before a trial of several.
+    /// The latter grows in the whole solve, so that the ways do not alternate.
     interval: u32,
     patience: u32,
-    /// The applications that are left of a trial, the least time of those that have ended, and the sum of all but the first.
+    /// The applications that are left of a trial, the least time of those that have ended, and the sum of all
+    /// but the first.
     trial: u32,
     best: Option<Duration>,
     sum: Duration,
@@ -183,7 +184,8 @@ mod tests {
         for application in 0..10_000_u64 {
             let alone = matches!(pace.way(), Way::Alone(_));
             count += u64::from(alone);
-            // A program takes a core for three of ten applications on several threads, and for one of ten on one thread.
+            // A program takes a core for three of ten applications on several threads, and for one of ten on
+            // one thread.
             let [one, several] =
                 [if application % 10 == 0 { 60 } else { 20 }, if application % 10 < 3 { 90 } else { 12 }];
             pace.record(Duration::from_micros(if alone { one } else { several }), alone, false);

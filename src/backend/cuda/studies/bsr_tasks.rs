@@ -10,8 +10,8 @@
 //! A separate kernel scales y, and tasks add to it atomically, so bits may differ from run to run. The kernels are implemented as
 //! the study describes them, costs included. The launch has as many thread blocks as the GPU holds at once (from the registers of
 //! the compiled kernel) times `over`; each gets `chunks` tasks. The study limits a thread to 32 registers, except in the last
-//! kernel. Its kernels take the size of a block as numbers, which is `size=runtime`; by default the size is compiled. Indices within
-//! a block row have 32 bits, as in the study.
+//! kernel. Its kernels take the size of a block as numbers, which is `size=runtime`; by default the size is
+//! compiled. Indices within a block row have 32 bits, as in the study.
 
 use crate::backend::blocks::{ANY_SIZE, SIZE, is_compiled, named_or_found};
 use crate::backend::cuda::arrays::Arrays;
@@ -186,8 +186,8 @@ fn scale(threads: u32) -> Form<BlockTasks> {
     form("spmv_bsr_scale", Unrolled::DEFINE, (1, 1), threads).with("ROWS_AT_ONCE", 1)
 }
 
-/// Returns every variant with a block size that the study describes and with a size that needs the general code, and with sizes that
-/// are compiled and that are not.
+/// Returns every variant with a block size that the study describes and with a size that needs the general
+/// code, and with sizes that are compiled and that are not.
 pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
     let both = |name, variant, threads, registers, rows| {
         [((5, 5), true), ((13, 3), true), ((5, 5), false)].map(|(block, compiled)| {

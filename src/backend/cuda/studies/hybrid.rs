@@ -51,8 +51,8 @@ impl Lengths {
     }
 }
 
-/// Returns the threads of `hybrid` that must fit, for rows of which blocks take those of more than `long` entries. Measured on an
-/// H200 with 1024, 1280, 1536 and 2048 threads, in microseconds:
+/// Returns the threads of `hybrid` that must fit, for rows of which blocks take those of more than `long`
+/// entries. Measured on an H200 with 1024, 1280, 1536 and 2048 threads, in microseconds:
 ///
 /// | mean | longest | 1024 | 1280 | 1536 | 2048 |
 /// |---|---|---|---|---|---|
@@ -66,8 +66,8 @@ impl Lengths {
 /// | 100 | 262 | 29.7 | 27.1 | 25.7 | 25.3 |
 /// | 199 | 2,703 | 42.3 | 37.8 | 39.9 | 43.4 |
 ///
-/// If the time is that of one long row, whose block has no other work, the registers for most loads in flight are best. The
-/// thresholds between these lengths are guesses.
+/// If the time is that of one long row, whose block has no other work, the registers for most loads in flight
+/// are best. The thresholds between these lengths are guesses.
 fn fit_for(rows: Lengths, long: usize) -> u32 {
     match rows {
         Lengths { mean, longest } if longest > long.max(UNEVEN * mean) => THREADS_HEAVY,

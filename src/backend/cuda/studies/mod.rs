@@ -54,7 +54,8 @@ const THREADS_LIGHT: u32 = 1536;
 const THREADS_HEAVY: u32 = 1024;
 /// Mean row length up to which rows are short.
 const LIGHT: usize = 8;
-/// Threads of `thread` and `hybrid` that must fit on a multiprocessor at once, which limits the registers of a thread.
+/// Threads of `thread` and `hybrid` that must fit on a multiprocessor at once, which limits the registers of
+/// a thread.
 pub const FIT: &[&str] = &["auto", "1024", "1280", "1536", "2048"];
 
 /// Returns the threads that must fit, as the user set them or else by `found`.

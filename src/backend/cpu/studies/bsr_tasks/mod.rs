@@ -13,8 +13,8 @@
 //! | `bsr-fixed-tasks-pre` | the same tasks, made once beforehand |
 //! | `bsr-flat` | the same tasks over single values: their row and column are found by division |
 //!
-//! By default the product of a block is compiled for the common sizes; with `size=runtime` it takes every size as numbers, as in the
-//! study, and `bsr-flat` always does.
+//! By default the product of a block is compiled for the common sizes; with `size=runtime` it takes every
+//! size as numbers, as in the study, and `bsr-flat` always does.
 //!
 //! y is scaled first. Each piece of a row adds its sums to y at its end, atomically if other threads may add to the same row. The
 //! order of these additions depends on the threads, so bits may differ from run to run if more than one thread works.
