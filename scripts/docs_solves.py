@@ -2,6 +2,8 @@
 
 A finding whose condition does not hold any more ends the script, so that a new record cannot contradict the text.
 """
+from statistics import geometric_mean
+
 from docs_program import markdown
 from docs_studies import CLOSE, apart, bullets, holds, listed, source, span
 from docs_tables import CHAIN, backend, by_matrix, cases, columns_of, median, rankers, share, time_in_words, timed, title
@@ -43,6 +45,53 @@ def band_solves_table(machine, device):
                           time_in_words(median(row)), f"{row['bytes'] / 1e6:,.0f} MB", f"{share(row):.0f} %" if row["stream"] else "",
                           time_in_words(row["total_seconds"])])
     return markdown(["solve", "matrix", "`auto` chooses", "iterations", "iteration", "bytes", "of the stream", "whole solve"], lines)
+
+
+# --- Products on bands of other densities, and with all entries in one row of blocks ---------------------------------------
+
+def by_density(machine, sweep):
+    """The time of a product by backend and density."""
+    found = {}
+    for row in timed(cases(machine, "block-band", sweep)):
+        found.setdefault(row["backend"].split(":")[0], {})[float(row["vary"]["density"])] = row["seconds"]["mean"]
+    return found
+
+
+def densities_block(machine, sweep, finding):
+    found = by_density(machine, sweep)
+    densities = sorted(found["bsr"])
+    lines = [[f"`{name}`", *(time_in_words(times[density]) for density in densities)] for name, times in found.items()]
+    heads = [f"{100 * density:.1f} %" for density in densities]
+    return "\n\n".join([markdown(["backend", *heads], lines), finding(found), source(machine, "block-band")])
+
+
+def densities_h200(found):
+    team = {density: found["bsr-team"][density] / found["bsr-unrolled"][density] for density in found["bsr"]}
+    ours = [found["csr"][density] / found["bsr"][density] for density in found["bsr"]]
+    least, most = min(team), max(team)
+    holds(team[least] < 0.6 and team[most] > 1.05, "bsr-unrolled needs dense bands")
+    holds(ours[0] < 1 < min(ours[1:]), "bsr is faster than csr except at the lowest density")
+    form = "{:.2f}"
+    return (f"The order of the last two kernels depends on the density: `bsr-team` takes {team[least]:.2f} times the time of `bsr-unrolled` "
+            f"at {100 * least:.1f} %, and {team[most]:.2f} times at {100 * most:.0f} %. `csr` is faster than `bsr` at {100 * least:.1f} %, where "
+            f"rows have 30 entries, and takes {span(ours[1:], form)} times as long at the others.")
+
+
+def densities_cpu(found):
+    rows = [row for row in timed(cases("cpu", "block-band", "one-row"))]
+    time = {row["backend"].split(":")[0]: row["seconds"]["mean"] for row in rows}
+    split = [time[name] for name in ("bsr-split", "bsr-max-tasks", "bsr-fixed-tasks", "bsr-fixed-tasks-pre", NAIVE)]
+    fixed = {density: found["bsr-rows"][density] / found["bsr-fixed-tasks-pre"][density] for density in found["bsr"]}
+    least, most = min(fixed), max(fixed)
+    worst = [time["bsr-rows"] / seconds for seconds in split]
+    holds(min(worst) > 1.2, "bsr-rows is slower where one row has all entries")
+    holds(fixed[least] > 1.5 > fixed[most], "fixed tasks gain most at low densities")
+    form = "{:.2f}"
+    return (f"Fixed tasks gain most at low densities: at {100 * least:.1f} % `bsr-rows` takes {fixed[least]:.1f} times as long as "
+            f"`bsr-fixed-tasks-pre`, at {100 * most:.0f} % {fixed[most]:.2f} times.\n\nThe study names a worst case of `bsr-rows`, and does not measure "
+            f"it: all entries in one row of blocks. On `{rows[0]['measured']}` it takes {time_in_words(time['bsr-rows'])} on two cores, one of which "
+            f"has all the work, and {span(worst, form)} times as long as the strategies that divide a row. `bsr` does not divide a row either: "
+            f"{time_in_words(time['bsr'])}.")
 
 
 # --- Real matrices ------------------------------------------------------------------------------------------------------
@@ -159,49 +208,89 @@ def band_sizes(machine, device):
     return found
 
 
-def band_ratios(found, kind, name, wanted=lambda size: True):
-    """The times with a backend relative to those with auto, for sizes (of bands or of blocks) that are wanted."""
-    return [median(cells[name]) / median(cells["auto"]) for (of, n, block, *_), cells in found.items()
-            if of == kind and wanted(n if kind == "size" else block)]
+def mean_ratios(found, kind):
+    """For each backend and each size (of bands or of blocks) the geometric mean, over solves and bands, of the time of an iteration
+    divided by that with bsr."""
+    ratios = {}
+    for (of, n, block, *_), cells in found.items():
+        for name, row in cells.items() if of == kind else ():
+            size = n if kind == "size" else block
+            ratios.setdefault(name, {}).setdefault(size, []).append(median(row) / median(cells["bsr"]))
+    return {name: {size: geometric_mean(values) for size, values in by_size.items()} for name, by_size in ratios.items()}
+
+
+def band_sizes_table(machine, device):
+    """Every backend at every size of bands and of blocks, relative to bsr."""
+    found = band_sizes(machine, device)
+    bands, blocks = mean_ratios(found, "size"), mean_ratios(found, "block")
+    sizes = sorted(next(iter(bands.values()))), sorted(next(iter(blocks.values())))
+    cell = lambda ratios, name, size: f"{ratios[name][size]:.2f}" if size in ratios.get(name, {}) else ""
+    lines = [[f"`{name}`", *(cell(bands, name, n) for n in sizes[0]), *(cell(blocks, name, block) for block in sizes[1])]
+             for name in bands if name != "bsr"]
+    heads = [f"{n:,} rows" for n in sizes[0]] + [f"{block} x {block}" for block in sizes[1]]
+    return markdown(["backend", *heads], lines)
+
+
+def band_sizes_block(machine, device, finding):
+    return "\n\n".join([band_sizes_table(machine, device), bullets(*finding(Band(machine, device))), source(machine, "block-band-solves")])
+
+
+def every_ratio(found, names, of="bsr"):
+    """The times with each of some backends relative to those with another one, for all sizes of bands and of blocks."""
+    return [median(cells[name]) / median(cells[of]) for cells in found.values() for name in names if name in cells]
 
 
 def band_sizes_h200(d):
     found = band_sizes("h200", "gpu")
     sizes = sorted({n for kind, n, *_ in found if kind == "size"})
     blocks = sorted({block for kind, _, block, *_ in found if kind == "block"})
+    means = mean_ratios(found, "size")
     small, large = sizes[0], sizes[-1]
-    csr = lambda size: band_ratios(found, "size", "csr", lambda n: n == size)
-    library, of_blocks = band_ratios(found, "size", "cusparse"), band_ratios(found, "block", "cusparse-bsr")
-    of_bsr = [median(cells["auto"]) / median(cells["csr"]) for (kind, n, *_), cells in found.items()
-              if kind == "size" and n < large and cells["auto"]["label"].startswith("bsr")]
-    slower = [ratio for ratio in of_bsr if apart(ratio, 1) > CLOSE and ratio > 1]
-    holds(min(library) > 1 and min(csr(large)) > 1, "auto is faster than cuSPARSE at every size, and than csr at the largest")
-    holds(slower and min(csr(small)) < 0.8, "auto chooses bsr for some small bands where csr is faster")
-    holds(min(of_blocks) > 2, "cuSPARSE's product of blocks is slower for every size of blocks")
+    of_study = every_ratio(found, STUDY_KERNELS["h200"])
+    library = every_ratio(found, [name for name in means if name.startswith("cusparse")])
+    chosen_bsr = {place: median(cells["auto"]) / median(cells["csr"]) for place, cells in found.items()
+                  if cells["auto"]["label"].startswith("bsr") and place[:2] != ("size", large)}
+    slower = [ratio for ratio in chosen_bsr.values() if apart(ratio, 1) > CLOSE and ratio > 1]
+    holds(min(of_study) > 1, "bsr is faster than the kernels of the study at every size")
+    holds(min(library) > 1, "bsr is faster than cuSPARSE at every size")
+    holds(means["csr"][small] < 0.9 and means["csr"][large] > 1.1 and slower, "csr is faster on small bands only")
+    holds(means["bsr-unrolled"][small] > 2 * means["bsr-unrolled"][large], "bsr-unrolled needs large bands")
     form = "{:.2f}"
-    return (f"Sizes: with {listed(f'{n:,}' for n in sizes)} rows, an iteration with cuSPARSE takes {span(library, form)} times as long "
-            f"as with `auto`. On bands with fewer than {large:,} rows `auto` chooses `bsr` in {len(of_bsr)} cases. In {len(slower)} "
-            f"of them `csr` is more than {CLOSE} % faster, and `auto` takes up to {max(slower):.2f} times as long. With {large:,} rows `csr` takes "
-            f"{span(csr(large), form)} times as long as `auto`. Sizes of blocks from {blocks[0]} to {blocks[-1]}: cuSPARSE's product "
-            f"of blocks takes {span(of_blocks, '{:.1f}')} times as long as `auto`.")
+    return (
+        f"`bsr` is faster than the four kernels of the study and than cuSPARSE at every size, on both bands and in all three solves: "
+        f"the kernels of the study take {span(of_study, form)} times as long, the products of cuSPARSE {span(library, form)} times.",
+        f"`bsr-unrolled` has the launch that is best for 32,000 rows. With {small:,} rows it takes {means['bsr-unrolled'][small]:.1f} "
+        f"times as long as `bsr`, with {large:,} rows {means['bsr-unrolled'][large]:.2f} times.",
+        f"`csr` is faster than `bsr` on small bands, which fit into the second-level cache: {means['csr'][small]:.2f} times its time with "
+        f"{small:,} rows, {means['csr'][sizes[-2]]:.2f} with {sizes[-2]:,} and {means['csr'][large]:.2f} with {large:,}. Below "
+        f"{large:,} rows `auto` chooses `bsr` in {len(chosen_bsr)} of the {sum(place[:2] != ('size', large) for place in found)} cases; in "
+        f"{len(slower)} of them `csr` is more than {CLOSE} % faster, by a factor of up to {max(slower):.2f}.",
+        f"The size of blocks, from {blocks[0]} to {blocks[-1]}, changes the order of the backends little.",
+    )
 
 
 def band_sizes_cpu(d):
     found = band_sizes("cpu", "cpu")
     sizes = sorted({n for kind, n, *_ in found if kind == "size"})
-    blocks = sorted({block for kind, _, block, *_ in found if kind == "block"})
-    small, large = (lambda n: n < 8000), (lambda n: n >= 8000)
-    rows, of_blocks = band_ratios(found, "size", "rows", large), band_ratios(found, "block", "rows")
-    holds(min(rows) > 1 and min(of_blocks) > 1, "rows is slower than auto from 8,000 rows on")
-    uncertain = band_ratios(found, "size", "rows", small)
+    means, of_blocks = mean_ratios(found, "size"), mean_ratios(found, "block")
+    small, large = sizes[0], sizes[-1]
+    rows = [means["rows"][n] for n in sizes] + list(of_blocks["rows"].values())
+    tasks = ("bsr-fixed-tasks", "bsr-fixed-tasks-pre")
     samples = [row["seconds"]["max"] / row["seconds"]["min"] for (kind, n, *_), cells in found.items()
-               if kind == "size" and small(n) for row in cells.values()]
-    holds(min(uncertain) < 1 < max(uncertain), "small bands have no clear order")
+               if kind == "size" and n < large for row in cells.values()]
+    holds(min(rows) > 1.2, "rows is slower than bsr at every size")
+    holds(means[NAIVE][small] > 4 * means[NAIVE][large], "the naive split has a cost that does not depend on the size")
+    holds(all(max(of_blocks[name][block] for name in tasks) <= min(of_blocks[name][block] for name in STUDY_KERNELS["cpu"][:3])
+              for block in of_blocks["bsr"]), "fixed tasks are the fastest strategy for every size of blocks")
     form = "{:.2f}"
-    return (f"Sizes: from 8,000 to {sizes[-1]:,} rows, an iteration with `rows` takes {span(rows, form)} times as long as with "
-            f"`auto`. On smaller bands, with {listed(f'{n:,}' for n in sizes if small(n))} rows, it takes {span(uncertain, form)} "
-            f"times as long; the two samples of one case differ there by a factor of up to {max(samples):.1f}. Sizes of blocks "
-            f"from {blocks[0]} to {blocks[-1]}: {span(of_blocks, form)} times as long.")
+    return (
+        f"`rows` takes {span(rows, form)} times as long as `bsr`, at every size of bands and of blocks.",
+        f"The strategies of the study pay on large bands, because a part of their time does not depend on the size: `{NAIVE}` takes {means[NAIVE][small]:.1f} times as "
+        f"long as `bsr` with {small:,} rows and {means[NAIVE][large]:.2f} times with {large:,}, `bsr-max-tasks` {means['bsr-max-tasks'][small]:.1f} "
+        f"and {means['bsr-max-tasks'][large]:.2f}. Fixed tasks are the fastest of them for every size of blocks, "
+        f"{span([of_blocks[name][block] for name in tasks for block in of_blocks[name]], form)} times.",
+        f"The samples of one case differ by a factor of up to {max(samples):.1f} on bands below {large:,} rows, so that small differences are noise.",
+    )
 
 
 def band_cells_cpu(d):
@@ -455,9 +544,13 @@ def chain_findings():
 TABLES = {
     "chains-findings-cpu": chain_findings,
     "band-solves-h200": lambda: band_solves_block("h200", "gpu", band_iterations, band_wholes_h200, band_setups_h200),
-    "band-backends-h200": lambda: band_backends_block("h200", "gpu", band_kernels_h200, band_sizes_h200),
+    "band-backends-h200": lambda: band_backends_block("h200", "gpu", band_kernels_h200),
+    "band-sizes-h200": lambda: band_sizes_block("h200", "gpu", band_sizes_h200),
     "band-solves-cpu": lambda: band_solves_block("cpu", "cpu", band_wholes_cpu, band_chain_cpu),
-    "band-backends-cpu": lambda: band_backends_block("cpu", "cpu", band_kernels_cpu, band_sizes_cpu, band_cells_cpu),
+    "band-backends-cpu": lambda: band_backends_block("cpu", "cpu", band_kernels_cpu, band_cells_cpu),
+    "densities-h200": lambda: densities_block("h200", "densities-gpu", densities_h200),
+    "densities-cpu": lambda: densities_block("cpu", "densities-cpu", densities_cpu),
+    "band-sizes-cpu": lambda: band_sizes_block("cpu", "cpu", band_sizes_cpu),
     "real-preconditioners-cpu": lambda: real_preconditioners_table("cpu", "cpu"),
     "real-preconditioners-h200": lambda: real_preconditioners_table("h200", "gpu"),
     "real-preconditioners-findings": lambda: real_preconditioners_findings() + "\n" + real_preconditioners_h200(),
