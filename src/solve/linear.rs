@@ -37,7 +37,7 @@ mod saving;
 mod showing;
 mod steps;
 
-use super::answer::{Answer, Host, Memory};
+use super::answer::{Answer, Memory};
 use super::checkpoint::Checkpoints;
 use super::recurrence::{CEILING, FIRST, Operators, RR, Recurrence, SECOND, TARGET};
 use super::run::{Family, Run, Track, Tracks};
@@ -98,8 +98,8 @@ pub(super) struct Task<'a> {
 }
 
 /// A solve in progress: the family of the loop for linear systems.
-struct Solve<'a, A, M, D, T> {
-    answer: A,
+struct Solve<'a, M, D, T> {
+    answer: Answer<'a, D, T>,
     columns: &'a mut [Column],
     /// Whether the coefficients of iterations belong to A, and not to M A.
     coefficients_of_a: bool,
@@ -159,9 +159,9 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         if recorded.is_none() {
             device.require_memory("the vectors of a solve", common.vector_bytes)?;
         }
-        let answer = Host::new(device, system, (n, k), memory)?;
+        let answer = Answer::new(device, system, (n, k), memory)?;
         let (coefficients_of_a, sigma) = (operators.m.is_none(), 1.0);
-        let mut solve: Solve<'_, _, M, D, T> =
+        let mut solve: Solve<'_, M, D, T> =
             Solve { answer, columns, coefficients_of_a, sigma, saver, kept: Vec::new(), marker: PhantomData };
         for column in 0..k {
             solve.start(&mut run, column, saved.is_some())?;
@@ -214,7 +214,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
     }
 }
 
-impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T> {
+impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
     /// Measures the residual of a column's start, to which tolerances may be relative. Ends the column if the start meets the
     /// goal, unless it `resumes`: then the x of the checkpoint is judged.
     fn start(&mut self, run: &mut Run<'_, '_>, index: usize, resumes: bool) -> Result<()> {
@@ -350,9 +350,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
     }
 }
 
-impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s, D, T>>
-    for Solve<'_, A, M, D, T>
-{
+impl<'s, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s, D, T>> for Solve<'_, M, D, T> {
     fn counted(&mut self, column: usize, iteration: usize, state: &SlotState) -> (f64, bool) {
         let coefficients = (state.noted(FIRST, iteration, column), state.noted(SECOND, iteration, column));
         let residual = state.counted(iteration, column).sqrt();

@@ -1,7 +1,7 @@
 //! Iterative methods. They depend only on operators, a device's vector algebra, stopping rules and observers.
 //!
 //! Each method for linear systems is a `Recurrence` (`recurrence.rs`) in a separate file. One loop (`run.rs`) iterates for all
-//! methods. `linear.rs` judges the results of linear systems through the interface of `answer.rs`, and restarts the methods when
+//! methods. `linear.rs` judges the results of linear systems, which `answer.rs` holds and measures, and restarts the methods when
 //! rounding has misled them; `fixed.rs` does this for fixed points.
 
 mod agree;

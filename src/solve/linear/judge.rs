@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::observe::Phase;
 use crate::scalar::Scalar;
 use crate::solve::agree;
-use crate::solve::answer::{Aim, Answer, Truth};
+use crate::solve::answer::{Aim, Truth};
 use crate::solve::recurrence::{Operators, Recurrence};
 use crate::solve::run::{Run, Stop};
 use crate::stop::{Progress, StopCode, StopReason};
@@ -19,7 +19,7 @@ const LOST: f64 = 10.0;
 /// The normal residual below which a least-squares solution is accepted.
 const NORMAL: f64 = 1e-6;
 
-impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T> {
+impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
     /// Determines the reason for which each column has ended, with its evidence, and marks all columns as done.
     pub(super) fn find_reasons(
         &mut self,

@@ -6,7 +6,6 @@ use crate::device::{Device, Recorded, SlotState, Workspace};
 use crate::error::Result;
 use crate::observe::Batch;
 use crate::scalar::Scalar;
-use crate::solve::answer::Answer;
 use crate::solve::checkpoint::{Reader, Saved};
 use crate::solve::pace::Pace;
 use crate::solve::recurrence::{Operators, Recurrence, rest_of_step};
@@ -35,7 +34,7 @@ fn replay(run: &mut Run<'_, '_>, column: usize) -> std::result::Result<(), Strin
     if done == log.residuals.len() { Ok(()) } else { Err("its history is incomplete".to_owned()) }
 }
 
-impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T> {
+impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
     /// Restores a workspace, and the host's copy of its scalars, from a checkpoint.
     pub(super) fn resume(
         &mut self,

@@ -6,7 +6,6 @@ use crate::error::Result;
 use crate::files;
 use crate::observe::profile::{self, Phase};
 use crate::scalar::Scalar;
-use crate::solve::answer::Answer;
 use crate::solve::checkpoint::{Identity, Saved, Writer, identity};
 use crate::solve::recurrence::{Operators, Recurrence};
 use crate::solve::run::{Log, Run, Stop, Track};
@@ -172,7 +171,7 @@ fn worth_saving(stop: Option<Stop>) -> bool {
     }
 }
 
-impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T> {
+impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
     /// Returns whether the solve must be saved between two batches, because an interval has passed.
     pub(super) fn is_due(&self, run: &Run<'_, '_>, state: &SlotState) -> bool {
         let running = state.done.iter().any(|done| StopCode::from_device(*done) == StopCode::Running);

@@ -9,12 +9,11 @@ use super::saving::carried;
 use crate::device::{Device, SlotState, Work};
 use crate::error::Result;
 use crate::scalar::Scalar;
-use crate::solve::answer::Answer;
 use crate::solve::recurrence::{Operators, Recurrence};
 use crate::solve::run::Run;
 use crate::stop::StopCode;
 
-impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T> {
+impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
     /// Passes x after the last iteration to the observers that want it, in a solve of one right-hand side.
     pub(super) fn show(
         &mut self,
