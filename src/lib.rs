@@ -43,6 +43,7 @@
 //! | [`precond`] | preconditioners: builders of operators that approximate an inverse |
 //! | [`backend`] | strategies for y = A x on a CPU or a GPU, and their registry |
 //! | [`operator`] | a matrix prepared by a backend |
+//! | [`params`] | the parameters of backends, preconditioners and generators |
 //! | [`source`] | files, the catalog and the generators that matrices come from |
 //! | [`mod@format`] | how matrices are stored, and their statistics |
 //! | [`device`] | vectors and their algebra: the CPU, CUDA |
@@ -83,6 +84,7 @@ mod memory;
 pub mod observe;
 pub mod operator;
 mod parallel;
+pub mod params;
 #[cfg(feature = "plot")]
 pub mod plot;
 pub mod precond;

@@ -20,7 +20,8 @@ mod settings;
 mod stationary;
 
 use pyo3::prelude::*;
-use solver::backend::{Param, REGISTRY};
+use solver::backend::REGISTRY;
+use solver::params::Param;
 
 /// Runs the program `solver` with these arguments and returns its exit code.
 #[pyfunction]
@@ -40,7 +41,7 @@ fn backends(py: Python<'_>) -> PyResult<Vec<Bound<'_, pyo3::types::PyDict>>> {
         row.set_item("format", entry.format)?;
         row.set_item("origin", entry.from)?;
         row.set_item("summary", entry.summary)?;
-        let named = |param: &Param| (param.name, param.values.to_vec());
+        let named = |param: &Param| (param.name, param.words().to_vec());
         row.set_item("parameters", entry.params.iter().map(named).collect::<Vec<_>>())?;
         row.set_item("deterministic", entry.deterministic)?;
         row.set_item("columns", entry.columns)?;

@@ -11,7 +11,6 @@ pub mod decision;
 pub mod distributed;
 mod each;
 mod names;
-mod params;
 pub(crate) mod processor;
 mod registry;
 pub mod timing;
@@ -21,13 +20,13 @@ use crate::error::{Error, GpuError, Result, in_words};
 use crate::format::{Csr, DiagonalBlocks, Values};
 use crate::operator::{Inflow, Residuals};
 pub use crate::operator::{Operator, SharedOperator};
+use crate::params::{Param, Params, split_name};
 use crate::scalar::{Precision, Scalar};
 use crate::spelling::{did_you_mean, nearest};
 pub use cuda::Taken;
 pub use decision::{Candidate, Decision, GpuSize};
 pub use each::{Both, Each, TableKind};
 pub use names::{auto_entries, backend_names, nearest_on_cpu, recommended};
-pub use params::{Param, Params, UnlistedValues};
 use registry::ALL_PRECISIONS;
 pub use registry::REGISTRY;
 use std::sync::Arc;
@@ -379,18 +378,20 @@ pub struct SettledChoice {
 impl Choice {
     /// Resolves `name` or `name:param=value,...` on a kind of device; `auto` is that device's default.
     pub fn resolve(kind: &'static str, default: &'static str, typed: &str) -> Result<Choice> {
-        let (name, rest) = match typed.split_once(':') {
-            Some((name, rest)) => (name, Some(rest)),
-            None => (typed, None),
-        };
+        let (name, rest) = split_name(typed);
         let name = if name == "auto" { default } else { name };
         if name == auto::ENTRY.name {
             let entry = if kind == Cuda::KIND { &cuda::auto::ENTRY } else { &auto::ENTRY };
-            return Ok(Choice { entry, params: Params::parse(entry.name, &[], rest)? });
+            return Choice::of(entry, rest);
         }
         let entry = REGISTRY.iter().find(|e| e.device() == kind && e.name == name);
-        let entry = entry.ok_or_else(|| unknown(kind, name))?;
-        Ok(Choice { entry, params: Params::parse(entry.name, entry.params, rest)? })
+        Choice::of(entry.ok_or_else(|| unknown(kind, name))?, rest)
+    }
+
+    fn of(entry: &'static Entry, parameters: Option<&str>) -> Result<Choice> {
+        let params = Params::parse(entry.params, parameters);
+        let params = params.map_err(|reason| Error::BadParameter { backend: entry.name, reason })?;
+        Ok(Choice { entry, params })
     }
 
     /// Returns the backend to use for a matrix: `auto` chooses one, any other backend is returned as it is. `size` is

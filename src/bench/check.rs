@@ -7,6 +7,7 @@ use super::study::{Study, Sweep, Table, Value, What};
 use crate::backend::{Choice, Host};
 use crate::device::{Cpu, Cuda};
 use crate::error::{Error, Result};
+use crate::params;
 use crate::precond::Preconditioner;
 use crate::solve::markov::ChainMethod;
 use crate::solve::pagerank::RankMethod;
@@ -314,8 +315,7 @@ fn fields(study: &Study, table: &Table) -> Checked {
     occur("where", &table.only, study, table)?;
     occur("over", &table.over, study, table)?;
     let backends = || sweeps().flat_map(|sweep| &sweep.backend);
-    let parameters =
-        backends().filter_map(|backend| backend.split_once(':')).flat_map(|(_, all)| all.split(','));
+    let parameters = backends().filter_map(|backend| params::split_name(backend).1).flat_map(params::items);
     known.extend(parameters.filter_map(|parameter| parameter.split_once('=')).map(|(name, _)| name));
     for value in table.values.iter().chain([&table.value]) {
         if let Value::Best(name) = value {

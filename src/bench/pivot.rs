@@ -5,6 +5,7 @@ use super::quantity::quantity;
 use super::record::{Record, Row};
 use super::remarks::remarks;
 use super::study::{Show, Statistic, Table, Value, What};
+use crate::params;
 use std::collections::BTreeMap;
 
 /// Returns whether a pattern matches: alternatives separated by `|`, each possibly with `*` at its end.
@@ -377,8 +378,9 @@ fn key(value: &Value) -> String {
 
 /// Returns a field of a row, or a parameter in the name of its backend.
 fn parameter(row: &Row, name: &str) -> Option<String> {
-    let parameters = row.backend.split_once(':').map_or("", |(_, rest)| rest);
-    let found = parameters.split(',').filter_map(|item| item.split_once('=')).find(|(key, _)| *key == name);
+    let parameters = params::split_name(&row.backend).1.unwrap_or_default();
+    let found =
+        params::items(parameters).filter_map(|item| item.split_once('=')).find(|(key, _)| *key == name);
     found.map(|(_, value)| value.to_owned()).or_else(|| row.field(name))
 }
 

@@ -47,15 +47,15 @@ struct Parameter {
     name: &'static str,
     values: &'static [&'static str],
     #[serde(skip_serializing_if = "Option::is_none")]
-    others: Option<&'static str>,
+    others: Option<String>,
     summary: &'static str,
 }
 
 fn row(entry: &Entry) -> Row {
-    let parameter = |p: &crate::backend::Param| Parameter {
+    let parameter = |p: &crate::params::Param| Parameter {
         name: p.name,
-        values: p.values,
-        others: p.unlisted.as_ref().map(|unlisted| unlisted.what),
+        values: p.words(),
+        others: p.others(),
         summary: p.summary,
     };
     Row {
@@ -131,7 +131,7 @@ fn details(row: &Row) -> String {
         text.push_str(&wrapped(&format!("  {label:<11} "), value));
     }
     for p in &row.parameters {
-        let allowed: Vec<_> = p.values.iter().copied().chain(p.others).collect();
+        let allowed: Vec<_> = p.values.iter().copied().chain(p.others.as_deref()).collect();
         let value = format!("{}:{}={}  {}", row.name, p.name, allowed.join("|"), p.summary);
         text.push_str(&wrapped("  parameter   ", &value));
     }

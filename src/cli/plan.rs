@@ -128,7 +128,7 @@ impl Plan {
         plan.ranks(&self.matrix, false, &self.partition)?;
         plan.add("rhs", &self.rhs);
         plan.add_if("x0", self.x0.as_ref());
-        plan.add("preconditioner", self.running.request.precond);
+        plan.add("preconditioner", &self.running.request.precond);
         plan.add_if("partition", Some(&self.partition).filter(|partition| !partition.is_in_order()));
         for tolerance in &self.stopping.tolerances(self.run.precision)? {
             match tolerance {

@@ -12,6 +12,7 @@ use crate::engine::tune::{TuneRequest, Tuning, explain, forget, forget_all, tune
 use crate::engine::{Matrix, Request};
 use crate::error::Result;
 use crate::parallel::start_pool;
+use crate::params;
 use crate::precond::Preconditioner;
 use crate::source::Options;
 use crate::text::{duration, thousands};
@@ -74,9 +75,10 @@ fn load(args: &TuneArgs, what: &OsStr) -> Result<Matrix> {
 /// Splits a list of backends. A parameter after a comma belongs to the backend before it.
 pub(super) fn backends(typed: &str) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
-    for item in typed.split(',') {
+    for item in params::items(typed) {
+        let is_parameter = item.split_once('=').is_some_and(|(name, _)| !name.contains(':'));
         match names.last_mut() {
-            Some(last) if last.contains(':') && item.contains('=') && !item.contains(':') => {
+            Some(last) if last.contains(':') && is_parameter => {
                 last.push_str(&format!(",{item}"));
             }
             _ if item.is_empty() => {
@@ -128,6 +130,7 @@ mod tests {
         assert_eq!(split("rows,sell"), ["rows", "sell"]);
         assert_eq!(split("vector:threads=8,unroll=4,csr"), ["vector:threads=8,unroll=4", "csr"]);
         assert_eq!(split("bsr:block=2x2,bsr:block=3x3"), ["bsr:block=2x2", "bsr:block=3x3"]);
+        assert_eq!(split("a:b=(c:d=1,e=2),f=3,g"), ["a:b=(c:d=1,e=2),f=3", "g"]);
         assert!(backends("rows,,sell").is_err());
         assert!(backends("").is_err());
     }

@@ -273,7 +273,7 @@ impl Matrix {
         &self,
         solver: &'static str,
         assume: bool,
-        precond: Preconditioner,
+        precond: &Preconditioner,
     ) -> Result<Option<String>> {
         let (rows, cols) = (self.rows(), self.cols());
         if rows != cols {
@@ -300,7 +300,7 @@ impl Matrix {
 pub(super) fn judged(
     known: bool,
     assume: bool,
-    precond: Preconditioner,
+    precond: &Preconditioner,
     verdict: impl FnOnce() -> Result<Verdict>,
 ) -> Result<Option<String>> {
     let lower = match precond.reads_lower_triangle() {

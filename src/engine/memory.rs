@@ -151,12 +151,12 @@ pub(super) struct Reserve {
 /// `width` bytes.
 pub(super) fn reserve(
     method: Method,
-    precond: Preconditioner,
+    precond: &Preconditioner,
     matrix: &Csr,
     (columns, width): (usize, usize),
 ) -> Reserve {
     let (rows, width) = (matrix.rows() as u64, width as u64);
-    let count = (method.vectors(precond != Preconditioner::NONE) as u64).saturating_mul(columns as u64);
+    let count = (method.vectors(*precond != Preconditioner::NONE) as u64).saturating_mul(columns as u64);
     let vectors = count.saturating_mul(rows * width);
     // The bytes of a block preconditioner are only an estimate, which must not refuse a backend.
     let rest =

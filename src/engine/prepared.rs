@@ -460,7 +460,7 @@ impl Prepared {
             return Err(Error::setting("matrix", matrix.name(), reason));
         }
         let (method, began) = (self.facts.method.name(), Instant::now());
-        let note = matrix.require_symmetric(method, self.assume_symmetric, self.recipe.precond)?;
+        let note = matrix.require_symmetric(method, self.assume_symmetric, &self.recipe.precond)?;
         if self.facts.precision.narrow_values() {
             let values = matrix.csr.values();
             check_range(self.facts.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;

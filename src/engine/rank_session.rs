@@ -114,7 +114,8 @@ impl<D: Local + Pick<T>, T: Scalar> Own<D, T> {
         let selected = choose::<D, T>(device, backend, &csr, &context, &mut |_| ())?;
         drop(choosing);
         let (explanation, backend) = (selected.explanation(), selected.backend);
-        let reserve = memory::reserve(settings.method, matrix.facts.precond, &csr, (columns, size_of::<T>()));
+        let reserve =
+            memory::reserve(settings.method, &matrix.facts.precond, &csr, (columns, size_of::<T>()));
         let _building = phases.begin(Phase::Build, &format!("building backend {}", backend.label()));
         let operator = backend.build_for::<D, T>(device, &csr, reserve.all, columns)?;
         Ok(Own { exact, backend, explanation, operator, reserve: reserve.vectors })
@@ -137,7 +138,7 @@ fn build<D: Local + Pick<T>, T: Scalar>(
     let a =
         distributed::operator(&distributed, &matrix.rows, own.operator.clone(), precision.narrow_values());
     let a = matrix.ranks().agreed(a)?;
-    let precond = matrix.facts.precond;
+    let precond = matrix.facts.precond.clone();
     let m = precondition(&a, matrix, &own, columns, &mut settings.phases)?;
     finish_work(&*held)?;
     let prepared = settings.method.prepare(a, m);
@@ -165,7 +166,7 @@ fn precondition<D: Local + Pick<T>, T: Scalar>(
     columns: usize,
     phases: &mut Phases,
 ) -> Result<Option<Operator<Distributed<D>, T>>> {
-    let precond = matrix.facts.precond;
+    let precond = &matrix.facts.precond;
     let _building = phases.begin(Phase::Build, &format!("building preconditioner {precond}"));
     let given = OfRank { rows: &matrix.rows, own: (&own.exact, &own.operator), a };
     precond.build_over_ranks(&given, own.reserve, columns)
@@ -184,7 +185,7 @@ pub(super) fn session(
     }
     if settings.request.precond.name() != matrix.facts.precond.name() || settings.custom_precond.is_some() {
         let reason = format!("the matrix is distributed for preconditioner {}", matrix.facts.precond);
-        return Err(Error::setting("precond", settings.request.precond, reason));
+        return Err(Error::setting("precond", &settings.request.precond, reason));
     }
     let (session, recipe) = match (&device.0, settings.request.precision) {
         (Opened::Cpu(held), Precision::F32) => build::<_, f32>(held, matrix, settings, backend),

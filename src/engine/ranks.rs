@@ -98,8 +98,8 @@ struct Plan {
 impl Plan {
     /// Checks the matrix and plans its parts.
     fn of(matrix: &Matrix, parts: usize, purpose: &Purpose) -> Result<Plan> {
-        let Purpose { method, precond, assume_symmetric, .. } = *purpose;
-        let note = matrix.require_symmetric(method.name(), assume_symmetric, precond)?;
+        let Purpose { method, precond, assume_symmetric, .. } = purpose;
+        let note = matrix.require_symmetric(method.name(), *assume_symmetric, precond)?;
         Plan::check_values(&matrix.csr, purpose)?;
         let precond = precond.settle(&matrix.csr);
         let together = common_multiple(precond.together().max(1), unknowns_of_a_node(&matrix.csr));

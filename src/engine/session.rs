@@ -108,7 +108,7 @@ impl<D: Pick<T>, T: Scalar> Session for DeviceSession<D, T> {
         device.enter()?;
         // The old operators are freed first: memory need not hold both.
         *prepared = None;
-        let Recipe { method, precond, precision, columns, .. } = self.recipe;
+        let Recipe { method, ref precond, precision, columns, .. } = self.recipe;
         let narrow = narrowed(precision, matrix);
         let reserve = memory::reserve(method, precond, &matrix.csr, (columns, size_of::<T>()));
         // The operator comes next.
@@ -174,7 +174,7 @@ fn build<D: Pick<T>, T: Scalar>(
         Input::Applied(product) => (product_operator::<D, T>(device, product)?, None),
         Input::Stored(exact) => {
             let csr = narrow.unwrap_or_else(|| Arc::clone(&exact.csr));
-            let reserve = memory::reserve(*method, *precond, &csr, (*columns, size_of::<T>()));
+            let reserve = memory::reserve(*method, precond, &csr, (*columns, size_of::<T>()));
             let building = phases.begin(Phase::Build, &format!("building backend {}", backend.label()));
             let build = || backend.build_for::<D, T>(device, &csr, reserve.all, *columns);
             let a = match build() {
@@ -249,7 +249,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
             let precond = settings.request.precond.settle(&exact.csr);
             let phases = &mut settings.phases;
             let choose = || choose::<D, T>(&held, backend, csr, &context, &mut |what| phases.announce(what));
-            let reserve = memory::reserve(method, precond, csr, (columns, size_of::<T>()));
+            let reserve = memory::reserve(method, &precond, csr, (columns, size_of::<T>()));
             let (selected, there) = meanwhile(choose, D::ON_HOST, || {
                 // Copies the matrix to the device, which then tests its symmetry.
                 let reserve = reserve.all.saturating_add(exact.csr.storage_bytes());

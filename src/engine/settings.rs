@@ -122,12 +122,12 @@ impl Settings {
             return Ok(());
         }
         let why = "products and preconditioners of the caller run on the CPU in double precision only";
-        let named = self.request.precond;
-        if named != Preconditioner::NONE && applied {
+        let named = &self.request.precond;
+        if *named != Preconditioner::NONE && applied {
             let reason = "it is made of entries, and the matrix is given only by its product; pass your own preconditioner";
             return Err(Error::setting("precond", named, reason));
         }
-        if named != Preconditioner::NONE {
+        if *named != Preconditioner::NONE {
             return Err(Error::setting(
                 "precond",
                 named,
@@ -177,7 +177,7 @@ impl Settings {
             Input::OfRank(matrix) => return Ok(matrix.facts.note.clone()),
         };
         let _span = self.phases.begin(Phase::Analyse, "checking the matrix");
-        let Request { precond, precision, .. } = self.request;
+        let Request { ref precond, precision, .. } = self.request;
         let note = matrix.require_symmetric(self.method.name(), self.assume_symmetric, precond)?;
         if precision.narrow_values() {
             let values = matrix.csr.values();

@@ -83,7 +83,7 @@ impl Order {
         phases: Phases,
     ) -> Result<OfRank> {
         let Order { method, request, backend, assume_symmetric, partition, named } = self;
-        let (precond, precision) = (request.precond, request.precision);
+        let (precond, precision) = (request.precond.clone(), request.precision);
         let (method, assume_symmetric, partition) = (*method, *assume_symmetric, partition.clone());
         let purpose = Purpose { method, precond, precision, assume_symmetric, partition };
         let matrix = RankMatrix::of_shared(ranks, (matrix, named), &purpose)?;

@@ -311,35 +311,13 @@ pub enum Error {
         /// The device that has it, or similar names.
         hint: String,
     },
-    /// A parameter of a backend is empty.
-    #[error(
-        "backend '{backend}': a parameter is missing after ':' or ','; add a parameter, or remove the ':' or ','"
-    )]
-    EmptyParameter {
-        /// The backend.
-        backend: &'static str,
-    },
-    /// A backend has no parameter of this name.
-    #[error("backend '{backend}' has no parameter '{name}'; {known}")]
-    UnknownParameter {
-        /// The backend.
-        backend: &'static str,
-        /// What was typed.
-        name: String,
-        /// The parameters that exist.
-        known: String,
-    },
-    /// A backend's parameter is out of range.
-    #[error("backend '{backend}': {name}={value} is not one of {allowed}")]
+    /// The parameters of a backend are invalid.
+    #[error("backend '{backend}': {reason}")]
     BadParameter {
         /// The backend.
         backend: &'static str,
-        /// The parameter.
-        name: String,
-        /// What was typed.
-        value: String,
-        /// What is allowed.
-        allowed: String,
+        /// What is wrong, what was typed, and what is allowed.
+        reason: String,
     },
     /// A backend does not support this matrix, precision or number of columns.
     #[error("backend '{backend}' on {device} does not support {what}; {hint}")]

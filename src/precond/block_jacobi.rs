@@ -16,68 +16,60 @@
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 12.2.
 
-use super::entry::{self, Given, OverRanks, Size};
-use super::params::{Numbers, Param};
+use super::entry::{Construction, Given, OverRanks, Size};
 use super::{beyond, holds};
 use crate::backend::{Operator, Pick};
 use crate::error::{Error, GpuError, Result};
 use crate::format::stats::Blocks;
 use crate::format::{Csr, DiagonalBlocks};
 use crate::parallel::zeros;
+use crate::params::{Kind, Param, Params, Value};
 use crate::scalar::Scalar;
 use rayon::prelude::*;
 
 const PRECOND: &str = "block-jacobi";
 /// The size for matrices without a natural block size.
-const UNBLOCKED: f64 = 4.0;
-/// Marks the size as to be chosen for the matrix.
-const BEST: f64 = 0.0;
+const UNBLOCKED: u64 = 4;
 
 /// The preconditioner's row in the table.
-pub(super) struct Family;
+pub(super) struct Row;
 
-impl entry::Family for Family {
+impl Construction for Row {
     const NAME: &'static str = PRECOND;
     const SYNONYMS: &'static [&'static str] = &["bjacobi"];
     const SUMMARY: &'static str = "the inverses of square blocks along the diagonal";
-    const PARAMS: &'static [Param] = &[Param {
-        name: "block",
-        letter: "B",
-        summary: "rows of a block, 2 to 256; left out: the size that fits the matrix",
-        allowed: "a whole number from 2 to 256; blocks of one row are preconditioner jacobi",
-        is_integer: true,
-        has: |block| (2.0..=256.0).contains(&block),
-        default: BEST,
-        always_printed: false,
-    }];
+    const PARAMS: &'static [Param] = &[Param::new(
+        "block",
+        Kind::Whole(2, 256),
+        "rows of a block; left out: the size that fits the matrix",
+    )];
     const READS_LOWER_TRIANGLE: bool = true;
     const BYTES_ARE_ESTIMATED: bool = true;
     const OVER_RANKS: OverRanks = OverRanks::Same;
 
-    fn together(values: Numbers) -> usize {
-        values[0] as usize
+    fn together(params: &Params) -> usize {
+        size(params).unwrap_or(0) as usize
     }
 
-    fn settle(matrix: &Csr, mut values: Numbers) -> Numbers {
-        if values[0] == BEST {
-            values[0] = best_size(matrix);
+    fn settle(matrix: &Csr, params: &mut Params) {
+        if size(params).is_none() {
+            params.set("block", Value::Whole(best_size(matrix)));
         }
-        values
     }
 
     /// Returns a number between the blocks of a CPU, which have no indices, and compressed rows, which a GPU may need.
-    fn bytes(values: Numbers, size: Size, width: u64) -> u64 {
-        size.rows * about(values) * (2 + width)
+    fn bytes(params: &Params, size: Size, width: u64) -> u64 {
+        size.rows * about(params) * (2 + width)
     }
 
     /// Counts the inverted blocks as compressed rows, with row offsets of 64 bits.
-    fn bytes_to_build(values: Numbers, size: Size) -> u64 {
-        size.rows * (12 * about(values) + 12)
+    fn bytes_to_build(params: &Params, size: Size) -> u64 {
+        size.rows * (12 * about(params) + 12)
     }
 
     /// Builds the operator; every block must be positive definite.
     fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>> {
-        let inverses = inverses::<T>(given.matrix, given.values[0] as usize)?;
+        let inverses = inverses::<T>(given.matrix, Row::together(&given.params))?;
         given.diagonal_blocks(inverses).map_err(|e| match e {
             Error::Gpu(GpuError::DeviceMemory { needed, reserved, free, .. }) => {
                 let hint = "preconditioner jacobi stores one number per row; smaller blocks need less (block-jacobi:block=2)";
@@ -90,15 +82,20 @@ impl entry::Family for Family {
 }
 
 /// Chooses the block size for the matrix; see the module.
-fn best_size(matrix: &Csr) -> f64 {
+fn best_size(matrix: &Csr) -> u64 {
     let blocks = Blocks::sampled(matrix);
     let square = blocks.all.iter().filter(|b| b.size[0] == b.size[1] && b.bytes < blocks.csr_bytes);
-    square.min_by_key(|b| b.bytes).map_or(UNBLOCKED, |b| b.size[0] as f64)
+    square.min_by_key(|b| b.bytes).map_or(UNBLOCKED, |b| b.size[0] as u64)
 }
 
 /// Returns the number of rows of a block, estimated if it depends on the matrix.
-fn about(values: Numbers) -> u64 {
-    (if values[0] == BEST { UNBLOCKED } else { values[0] }) as u64
+fn about(params: &Params) -> u64 {
+    size(params).unwrap_or(UNBLOCKED)
+}
+
+/// Returns the number of rows of a block, if it does not depend on the matrix.
+fn size(params: &Params) -> Option<u64> {
+    params.find_whole("block")
 }
 
 /// A block that has no Cholesky factor.

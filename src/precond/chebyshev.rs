@@ -34,9 +34,8 @@
 
 mod estimate;
 
-use super::entry::{self, DotSweep, Given, OverRanks, Program, Size};
+use super::entry::{Construction, DotSweep, Given, OverRanks, Program, Size};
 use super::jacobi::inverse_diagonal;
-use super::params::{Numbers, Param};
 use crate::backend::{Operator, Pick};
 use crate::device::formula::{names, sweep};
 use crate::device::{Device, Dot, Formula, Op, Sweep};
@@ -44,12 +43,16 @@ use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::parallel::lock;
+use crate::params::{Kind, Param, Params};
 use crate::scalar::Scalar;
 use estimate::{CURVATURE, largest_eigenvalue};
+use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 
+const RATIO: Kind = Kind::Real(Bound::Excluded(1.0), Bound::Included(1e6));
+
 /// The preconditioner's row in the table.
-pub(super) struct Family;
+pub(super) struct Row;
 
 names! {
     /// `d` is D^-1.
@@ -74,31 +77,15 @@ pub const fn chebyshev_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> 
     FINISH_DOT.ending_in(dots, then)
 }
 
-impl entry::Family for Family {
+impl Construction for Row {
     const NAME: &'static str = "chebyshev";
     const SYNONYMS: &'static [&'static str] = &["polynomial"];
     const SUMMARY: &'static str = "a polynomial of the matrix scaled by its diagonal";
     const PARAMS: &'static [Param] = &[
-        Param {
-            name: "degree",
-            letter: "K",
-            summary: "products with the matrix, 1 to 100; 4",
-            allowed: "a whole number from 1 to 100",
-            is_integer: true,
-            has: |degree| (1.0..=100.0).contains(&degree),
-            default: 4.0,
-            always_printed: true,
-        },
-        Param {
-            name: "ratio",
-            letter: "R",
-            summary: "largest eigenvalue over the smallest it is made for, above 1; 30",
-            allowed: "a number above 1, at most 1e6",
-            is_integer: false,
-            has: |ratio| ratio > 1.0 && ratio <= 1e6,
-            default: 30.0,
-            always_printed: true,
-        },
+        Param::new("degree", Kind::Whole(1, 100), "products with the matrix").or("4").always_printed(),
+        Param::new("ratio", RATIO, "largest eigenvalue over the smallest it is made for")
+            .or("30")
+            .always_printed(),
     ];
     const DOT_SWEEP: Option<DotSweep> = Some(chebyshev_dot);
     /// The values of the numbers do not affect compilation.
@@ -115,19 +102,19 @@ impl entry::Family for Family {
     const OVER_RANKS: OverRanks = OverRanks::Products;
 
     /// D^-1, e and s.
-    fn bytes(_: Numbers, size: Size, width: u64) -> u64 {
+    fn bytes(_: &Params, size: Size, width: u64) -> u64 {
         3 * size.rows * width
     }
 
     /// Counts the vectors for the estimate of the largest eigenvalue.
-    fn bytes_to_build(_: Numbers, size: Size) -> u64 {
+    fn bytes_to_build(_: &Params, size: Size) -> u64 {
         6 * 8 * size.rows
     }
 
     /// Builds the operator from that of the matrix; every diagonal entry must be positive and finite.
     fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>> {
         let inverse = inverse_diagonal::<T>(Self::NAME, given.matrix)?;
-        of_diagonal(given.matrix, given.a, &inverse, given.values)
+        of_diagonal(given.matrix, given.a, &inverse, &given.params)
     }
 }
 
@@ -136,8 +123,9 @@ pub(super) fn of_diagonal<D: Device, T: Scalar>(
     rows: &Csr,
     a: &Operator<D, T>,
     inverse: &[f64],
-    [degree, ratio, ..]: Numbers,
+    params: &Params,
 ) -> Result<Operator<D, T>> {
+    let (degree, ratio) = (params.whole("degree"), params.real("ratio"));
     let (device, n) = (a.device(), rows.rows());
     let host: Vec<T> = inverse.iter().map(|&d| T::from_f64(d)).collect();
     let mut diagonal = device.vector(n, 1)?;

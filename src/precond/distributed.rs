@@ -27,7 +27,7 @@ impl Preconditioner {
     /// Builds the operator for vectors of `columns` columns; `None` if there is no operator to apply. All ranks call this
     /// together. `reserve` bytes of device memory stay free.
     pub fn build_over_ranks<D: Local + Pick<T>, T: Scalar>(
-        self,
+        &self,
         given: &OfRank<'_, D, T>,
         reserve: u64,
         columns: usize,
@@ -38,7 +38,7 @@ impl Preconditioner {
         if self.over_ranks() == OverRanks::Products {
             let inverse = inverse_diagonal::<T>(self.name(), block).map_err(in_matrix);
             let inverse = ranks.agreed(inverse)?;
-            return chebyshev::of_diagonal(rows.matrix(), a, &inverse, self.values).map(Some);
+            return chebyshev::of_diagonal(rows.matrix(), a, &inverse, &self.params).map(Some);
         }
         let built = self.build_for(block, own, reserve, columns).map_err(in_matrix);
         Ok(ranks.agreed(built)?.map(|operator| of_each_rank(device, operator)))

@@ -1,11 +1,11 @@
 //! The description of a preconditioner, and its construction.
 
-use super::params::{Numbers, Param};
 use crate::backend::{Both, Choice, Each, Operator, Pick, TableKind};
 use crate::device::{Device, Dot, Op, Sweep};
 use crate::error::Result;
 use crate::format::{Csr, DiagonalBlocks};
 use crate::operator::{DotInto, LinearOperator};
+use crate::params::{Param, Params};
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ pub(super) struct Given<'a, D: Device, T: Scalar> {
     pub matrix: &'a Arc<Csr>,
     /// The operator that a backend has built from the matrix.
     pub a: &'a Operator<D, T>,
-    /// The parameters, completed for the matrix, in the order of their rows.
-    pub values: Numbers,
+    /// The parameters, completed for the matrix.
+    pub params: Params,
     /// Bytes of device memory that must stay free.
     pub reserve: u64,
     /// The number of columns of most vectors.
@@ -76,7 +76,7 @@ pub enum OverRanks {
 }
 
 /// The description and construction of a preconditioner. Omitted items have defaults.
-pub(super) trait Family {
+pub(super) trait Construction {
     /// The name that users type.
     const NAME: &'static str;
     /// Names of the same or a similar preconditioner in other programs.
@@ -101,27 +101,25 @@ pub(super) trait Family {
     const OVER_RANKS: OverRanks = OverRanks::Schwarz;
 
     /// Returns the number of consecutive rows that belong together and must not be separated.
-    fn together(_values: Numbers) -> usize {
+    fn together(_params: &Params) -> usize {
         1
     }
 
     /// Sets the parameters that depend on the matrix.
-    fn settle(_matrix: &Csr, values: Numbers) -> Numbers {
-        values
-    }
+    fn settle(_matrix: &Csr, _params: &mut Params) {}
 
     /// Estimates the bytes that the operator stores, with numbers of `width` bytes.
-    fn bytes(values: Numbers, size: Size, width: u64) -> u64;
+    fn bytes(params: &Params, size: Size, width: u64) -> u64;
 
     /// Returns the maximum of bytes used temporarily during construction, in addition to the stored ones.
-    fn bytes_to_build(_values: Numbers, _size: Size) -> u64 {
+    fn bytes_to_build(_params: &Params, _size: Size) -> u64 {
         0
     }
 
     fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>>;
 }
 
-/// The builders of a family.
+/// The builders of a preconditioner.
 pub(super) struct Builder;
 
 impl TableKind for Builder {
@@ -146,10 +144,10 @@ pub struct Entry {
     pub(super) sweeps: &'static [Sweep<'static>],
     pub(super) programs: &'static [Program],
     pub(super) over_ranks: OverRanks,
-    pub(super) together: fn(Numbers) -> usize,
-    pub(super) settle: fn(&Csr, Numbers) -> Numbers,
-    pub(super) bytes: fn(Numbers, Size, u64) -> u64,
-    pub(super) bytes_to_build: fn(Numbers, Size) -> u64,
+    pub(super) together: fn(&Params) -> usize,
+    pub(super) settle: fn(&Csr, &mut Params),
+    pub(super) bytes: fn(&Params, Size, u64) -> u64,
+    pub(super) bytes_to_build: fn(&Params, Size) -> u64,
     /// `None` if there is no operator to apply.
     pub(super) build: Option<Each<Builder>>,
 }
@@ -170,13 +168,13 @@ impl Entry {
         programs: &[],
         over_ranks: OverRanks::Same,
         together: |_| 1,
-        settle: |_, values| values,
+        settle: |_, _| {},
         bytes: |_, _, _| 0,
         bytes_to_build: |_, _| 0,
         build: None,
     };
 
-    pub(super) const fn of<F: Family>() -> Entry {
+    pub(super) const fn of<F: Construction>() -> Entry {
         Entry {
             name: F::NAME,
             synonyms: F::SYNONYMS,

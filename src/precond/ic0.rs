@@ -20,54 +20,48 @@
 //! matrix is a symmetric M-matrix, Math. Comp. 31, 1977; T. A. Manteuffel, An incomplete factorization technique for
 //! positive definite linear systems, Math. Comp. 34, 1980.
 
-use super::entry::{self, Given, Size};
-use super::params::{Numbers, Param};
+use super::entry::{Construction, Given, Size};
 use super::triangle::{self, Triangle};
 use crate::backend::{Operator, Pick};
 use crate::error::{Error, Result};
 use crate::parallel::zeros;
+use crate::params::{Kind, Param, Params};
 use crate::scalar::Scalar;
 use crate::text::{COUNTED, Index};
+use std::ops::Bound;
 
 /// The first shift after a breakdown; each following shift is twice as large.
 const FIRST_SHIFT: f64 = 1e-3;
 /// Larger shifts result in factors that hardly approximate the matrix.
 const LARGEST_SHIFT: f64 = 10.0;
+const SHIFT: Kind = Kind::Real(Bound::Included(0.0), Bound::Included(LARGEST_SHIFT));
 /// A pivot below this fraction of its diagonal entry consists of rounding alone.
 const TINY: f64 = 64.0 * f64::EPSILON;
 
 /// The preconditioner's row in the table.
-pub(super) struct Family;
+pub(super) struct Row;
 
-impl entry::Family for Family {
+impl Construction for Row {
     const NAME: &'static str = "ic0";
     const SYNONYMS: &'static [&'static str] = &["ic", "icc", "ichol", "cholesky", "ilu", "ilu0"];
     const SUMMARY: &'static str = "incomplete Cholesky factors on the pattern of the matrix; CPU only so far";
-    const PARAMS: &'static [Param] = &[Param {
-        name: "shift",
-        letter: "S",
-        summary: "add S times the diagonal to it first; 0",
-        allowed: "a number from 0 to 10",
-        is_integer: false,
-        has: |shift| (0.0..=LARGEST_SHIFT).contains(&shift),
-        default: 0.0,
-        always_printed: false,
-    }];
+    const PARAMS: &'static [Param] =
+        &[Param::new("shift", SHIFT, "multiple of the diagonal that is added to it first").or("0")];
     const NEEDS_CPU: bool = true;
     const READS_LOWER_TRIANGLE: bool = true;
 
-    fn bytes(_: Numbers, size: Size, width: u64) -> u64 {
+    fn bytes(_: &Params, size: Size, width: u64) -> u64 {
         triangle::bytes(size, width)
     }
 
-    fn bytes_to_build(_: Numbers, size: Size) -> u64 {
+    fn bytes_to_build(_: &Params, size: Size) -> u64 {
         triangle::bytes_to_build(size)
     }
 
     /// Builds the operator; every diagonal entry must be positive and finite.
     fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>> {
         let triangle = Triangle::of(given.matrix, Self::NAME)?;
-        let values = factors(&triangle, given.values[0])?;
+        let values = factors(&triangle, given.params.real("shift"))?;
         given.triangles(Self::NAME, triangle.with_values::<T>(values, Self::NAME)?)
     }
 }

@@ -1,7 +1,6 @@
 //! The inverse of the diagonal, applied as one sweep with the same source on every device.
 
-use super::entry::{self, DotSweep, Given, OverRanks, Size};
-use super::params::Numbers;
+use super::entry::{Construction, DotSweep, Given, OverRanks, Size};
 use super::{beyond, holds};
 use crate::backend::{Operator, Pick};
 use crate::device::formula::{names, sweep};
@@ -10,13 +9,14 @@ use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::parallel::lock;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::sync::Mutex;
 
 /// The preconditioner's row in the table.
-pub(super) struct Family;
+pub(super) struct Row;
 
-impl entry::Family for Family {
+impl Construction for Row {
     const NAME: &'static str = "jacobi";
     const SYNONYMS: &'static [&'static str] = &["diagonal", "diag"];
     const SUMMARY: &'static str = "the inverse of the diagonal";
@@ -24,7 +24,7 @@ impl entry::Family for Family {
     const DOT_SWEEP: Option<DotSweep> = Some(jacobi_dot);
     const OVER_RANKS: OverRanks = OverRanks::Same;
 
-    fn bytes(_: Numbers, size: Size, width: u64) -> u64 {
+    fn bytes(_: &Params, size: Size, width: u64) -> u64 {
         size.rows * width
     }
 

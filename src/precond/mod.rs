@@ -8,7 +8,6 @@ pub mod distributed;
 mod entry;
 mod ic0;
 mod jacobi;
-mod params;
 mod ssor;
 mod triangle;
 mod typed;
@@ -17,34 +16,39 @@ use crate::backend::{Operator, Pick};
 use crate::device::Sweep;
 use crate::error::{Error, Result};
 use crate::format::Csr;
+use crate::params::Params;
 use crate::scalar::Scalar;
 pub use entry::{DotSweep, Entry, OverRanks, Program};
 use entry::{Given, Size};
-pub use params::Param;
-use params::{Numbers, defaults};
 use std::sync::Arc;
 
 /// All preconditioners.
 pub static ROWS: &[Entry] = &[
     Entry::NONE,
-    Entry::of::<jacobi::Family>(),
-    Entry::of::<block_jacobi::Family>(),
-    Entry::of::<chebyshev::Family>(),
-    Entry::of::<ic0::Family>(),
-    Entry::of::<ssor::Family>(),
+    Entry::of::<jacobi::Row>(),
+    Entry::of::<block_jacobi::Row>(),
+    Entry::of::<chebyshev::Row>(),
+    Entry::of::<ic0::Row>(),
+    Entry::of::<ssor::Row>(),
 ];
 
 /// A preconditioner with its parameters, in the syntax `jacobi` or `name:parameter=value,...`.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Preconditioner {
     entry: &'static Entry,
-    values: Numbers,
+    /// In their normal form.
+    params: Params,
 }
 
 impl Entry {
     /// Returns the preconditioner with the defaults of its parameters.
-    pub const fn default(&'static self) -> Preconditioner {
-        Preconditioner { entry: self, values: defaults(self.params) }
+    pub fn default(&'static self) -> Preconditioner {
+        Preconditioner { entry: self, params: Params::of(self.params).normal() }
+    }
+
+    /// Returns a preconditioner without parameters.
+    const fn plain(&'static self) -> Preconditioner {
+        Preconditioner { entry: self, params: Params::of(self.params) }
     }
 }
 
@@ -83,9 +87,9 @@ fn beyond<T: Scalar>(precond: &'static str, row: usize, value: f64) -> Error {
 
 impl Preconditioner {
     /// No preconditioner.
-    pub const NONE: Preconditioner = const { &Entry::NONE }.default();
+    pub const NONE: Preconditioner = const { &Entry::NONE }.plain();
     /// The inverse of the diagonal.
-    pub const JACOBI: Preconditioner = const { &Entry::of::<jacobi::Family>() }.default();
+    pub const JACOBI: Preconditioner = const { &Entry::of::<jacobi::Row>() }.plain();
 
     /// Returns all preconditioners, with the defaults of their parameters.
     pub fn all() -> impl Iterator<Item = Preconditioner> {
@@ -93,59 +97,61 @@ impl Preconditioner {
     }
 
     /// Returns the name, without parameters.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         self.entry.name
     }
 
     /// Returns whether applying it consists of sweeps only.
-    pub fn is_sweeps(self) -> bool {
+    pub fn is_sweeps(&self) -> bool {
         self.entry.is_sweeps
     }
 
     /// Returns whether [`Preconditioner::bytes`] is an estimate, which must not be used to refuse a solve.
-    pub fn bytes_are_estimated(self) -> bool {
+    pub fn bytes_are_estimated(&self) -> bool {
         self.entry.bytes_are_estimated
     }
 
     /// Returns whether it runs on the CPU only.
-    pub fn needs_cpu(self) -> bool {
+    pub fn needs_cpu(&self) -> bool {
         self.entry.needs_cpu
     }
 
     /// Returns whether it reads only the lower triangle of the matrix and uses its transpose as the upper one.
-    pub fn reads_lower_triangle(self) -> bool {
+    pub fn reads_lower_triangle(&self) -> bool {
         self.entry.reads_lower_triangle
     }
 
     /// Returns how it is made for a matrix whose rows are distributed over ranks.
-    pub fn over_ranks(self) -> OverRanks {
+    pub fn over_ranks(&self) -> OverRanks {
         self.entry.over_ranks
     }
 
     /// Returns the number of consecutive rows that belong together; 0 if [`settle`](Preconditioner::settle) chooses it.
-    pub fn together(self) -> usize {
-        (self.entry.together)(self.values)
+    pub fn together(&self) -> usize {
+        (self.entry.together)(&self.params)
     }
 
     /// Sets the parameters that depend on the matrix, as the construction does.
-    pub fn settle(self, matrix: &Csr) -> Preconditioner {
-        Preconditioner { values: (self.entry.settle)(matrix, self.values), ..self }
+    pub fn settle(&self, matrix: &Csr) -> Preconditioner {
+        let mut settled = self.clone();
+        (self.entry.settle)(matrix, &mut settled.params);
+        settled
     }
 
     /// Estimates the bytes that it stores for a matrix of `rows` rows and `entries` entries, with numbers of `width` bytes.
-    pub fn bytes(self, rows: u64, entries: u64, width: u64) -> u64 {
-        (self.entry.bytes)(self.values, Size { rows, entries }, width)
+    pub fn bytes(&self, rows: u64, entries: u64, width: u64) -> u64 {
+        (self.entry.bytes)(&self.params, Size { rows, entries }, width)
     }
 
     /// Returns the maximum of bytes used temporarily during construction, in addition to the stored ones.
-    pub fn bytes_to_build(self, rows: u64, entries: u64) -> u64 {
-        (self.entry.bytes_to_build)(self.values, Size { rows, entries })
+    pub fn bytes_to_build(&self, rows: u64, entries: u64) -> u64 {
+        (self.entry.bytes_to_build)(&self.params, Size { rows, entries })
     }
 
     /// Builds the operator; `None` if there is no operator to apply. `matrix` is in full precision, and `a` is the operator that
     /// a backend has built from it. `reserve` bytes of device memory stay free.
     pub fn build<D: Pick<T>, T: Scalar>(
-        self,
+        &self,
         matrix: &Arc<Csr>,
         a: &Operator<D, T>,
         reserve: u64,
@@ -155,15 +161,15 @@ impl Preconditioner {
 
     /// Builds the same operator with a backend for vectors of `columns` columns, if it needs one.
     pub fn build_for<D: Pick<T>, T: Scalar>(
-        self,
+        &self,
         matrix: &Arc<Csr>,
         a: &Operator<D, T>,
         reserve: u64,
         columns: usize,
     ) -> Result<Option<Operator<D, T>>> {
         let Some(each) = &self.entry.build else { return Ok(None) };
-        let values = self.settle(matrix).values;
+        let params = self.settle(matrix).params;
         let device = a.device();
-        D::one(D::both(each))(&Given { device, matrix, a, values, reserve, columns }).map(Some)
+        D::one(D::both(each))(&Given { device, matrix, a, params, reserve, columns }).map(Some)
     }
 }

@@ -7,45 +7,39 @@
 //! # Reference
 //! O. Axelsson, A generalized SSOR method, BIT 12, 1972.
 
-use super::entry::{self, Given, Size};
-use super::params::{Numbers, Param};
+use super::entry::{Construction, Given, Size};
 use super::triangle::{self, Triangle};
 use crate::backend::{Operator, Pick};
 use crate::error::Result;
 use crate::parallel::room;
+use crate::params::{Kind, Param, Params};
 use crate::scalar::Scalar;
+use std::ops::Bound;
+
+const OMEGA: Kind = Kind::Real(Bound::Excluded(0.0), Bound::Excluded(2.0));
 
 /// The preconditioner's row in the table.
-pub(super) struct Family;
+pub(super) struct Row;
 
-impl entry::Family for Family {
+impl Construction for Row {
     const NAME: &'static str = "ssor";
     const SYNONYMS: &'static [&'static str] = &["sor", "gauss-seidel", "sgs"];
     const SUMMARY: &'static str = "a forward and a backward sweep of over-relaxation; CPU only so far";
-    const PARAMS: &'static [Param] = &[Param {
-        name: "omega",
-        letter: "W",
-        summary: "the relaxation, between 0 and 2; 1",
-        allowed: "a number above 0 and below 2",
-        is_integer: false,
-        has: |omega| omega > 0.0 && omega < 2.0,
-        default: 1.0,
-        always_printed: false,
-    }];
+    const PARAMS: &'static [Param] = &[Param::new("omega", OMEGA, "the relaxation").or("1")];
     const NEEDS_CPU: bool = true;
     const READS_LOWER_TRIANGLE: bool = true;
 
-    fn bytes(_: Numbers, size: Size, width: u64) -> u64 {
+    fn bytes(_: &Params, size: Size, width: u64) -> u64 {
         triangle::bytes(size, width)
     }
 
-    fn bytes_to_build(_: Numbers, size: Size) -> u64 {
+    fn bytes_to_build(_: &Params, size: Size) -> u64 {
         triangle::bytes_to_build(size)
     }
 
     /// Builds the operator; every diagonal entry must be positive and finite.
     fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>> {
-        let omega = given.values[0];
+        let omega = given.params.real("omega");
         let triangle = Triangle::of(given.matrix, Self::NAME)?;
         let rows = triangle.matrix.rows();
         let ends = |row: usize| triangle.matrix.row_range(row).end - 1;

@@ -573,7 +573,7 @@ fn auto_chooses_by_estimated_time_and_gives_the_reason() {
     }
     assert!(matches!(
         Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, "auto:block=3x3"),
-        Err(Error::UnknownParameter { backend: "auto", .. })
+        Err(Error::BadParameter { backend: "auto", .. })
     ));
 }
 

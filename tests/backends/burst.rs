@@ -60,7 +60,7 @@ fn every_method_takes_as_many_iterations_as_on_the_cpu() {
         let system = System::generated(what);
         for method in Method::ALL.into_iter().filter(|method| method.is_recorded()) {
             for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
-                let [got, want] = both(&gpu, &system, method, precond, &to(tolerance::RTOL));
+                let [got, want] = both(&gpu, &system, method, precond.clone(), &to(tolerance::RTOL));
                 let label = format!("{what}, {}, {precond}", method.name());
                 assert_eq!(got.reason, StopReason::Converged, "{label}");
                 let gap = got.iterations.abs_diff(want.iterations);

@@ -12,7 +12,7 @@ use solver::precond::Preconditioner;
 use std::sync::Arc;
 
 /// A kind of operator: a backend or a preconditioner.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum OperatorKind {
     Backend(&'static str),
     Precond(Preconditioner),
@@ -25,7 +25,7 @@ impl OperatorKind {
     }
 
     /// Builds the operator; none if the backend refuses the matrix, or if the device has no such preconditioner.
-    fn build<D: Pick<f64>>(self, device: &D, matrix: &Arc<Csr>) -> Option<Operator<D, f64>> {
+    fn build<D: Pick<f64>>(&self, device: &D, matrix: &Arc<Csr>) -> Option<Operator<D, f64>> {
         match self {
             OperatorKind::Backend(name) => {
                 let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, name).unwrap();
@@ -99,9 +99,9 @@ fn recorded_steps_move_between_threads<D: Pick<f64>>(mut device: D) {
         let work = recorded.work;
         on_a_thread(move || drop(work));
 
-        let matrix = Arc::clone(&matrix);
+        let (matrix, kind_there) = (Arc::clone(&matrix), kind.clone());
         let (there, recorded) = on_a_thread(move || {
-            let recorded = record(&device, kind.build(&device, &matrix).unwrap());
+            let recorded = record(&device, kind_there.build(&device, &matrix).unwrap());
             (device, recorded)
         });
         let replayed = |(device, mut recorded): (D, Steps<D, Work<D>>), times| {

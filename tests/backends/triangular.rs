@@ -100,7 +100,7 @@ where
     let device = cpu(threads);
     let r = reals(3, matrix.rows());
     let r: Vec<f64> = r.iter().map(|&r| T::from_f64(r).to_f64()).collect();
-    let m = build::<T>(&device, matrix, precond);
+    let m = build::<T>(&device, matrix, precond.clone());
     let what = format!("{precond}, {} rows, {threads} threads, {}", matrix.rows(), T::NAME);
     assert_near(&applied(&device, &m, &r), &solved(k, &r), T::EPSILON, &what);
 }
@@ -179,7 +179,7 @@ fn any_number_of_threads_gives_the_same_bits() {
         for precond in [preconditioner("ic0"), preconditioner("ssor")] {
             let run = |threads| {
                 let device = cpu(threads);
-                let m = build::<f64>(&device, &matrix, precond);
+                let m = build::<f64>(&device, &matrix, precond.clone());
                 let first = bits(&applied(&device, &m, &r));
                 assert_eq!(bits(&applied(&device, &m, &r)), first, "again, {threads} threads");
                 first
@@ -210,7 +210,7 @@ fn ic0_and_ssor_are_symmetric_and_positive() {
     for matrix in cut_among_threads() {
         let (x, y) = (reals(1, matrix.rows()), reals(2, matrix.rows()));
         for precond in [preconditioner("ic0"), preconditioner("ssor"), preconditioner("ssor:omega=1.7")] {
-            let m = build::<f64>(&device, &matrix, precond);
+            let m = build::<f64>(&device, &matrix, precond.clone());
             let (mx, my) = (applied(&device, &m, &x), applied(&device, &m, &y));
             let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
             let (scale, off) = ((dot(&x, &mx) * dot(&y, &my)).sqrt(), dot(&x, &my) - dot(&mx, &y));
@@ -229,7 +229,7 @@ fn iteration_counts_equal_those_of_other_implementations() {
     for (precond, expected) in
         [(preconditioner("ic0"), 51), (preconditioner("ssor"), 60), (preconditioner("ssor:omega=1.5"), 39)]
     {
-        let outcome = system.solve_with(&cpu(2), precond, &to(tolerance::RTOL));
+        let outcome = system.solve_with(&cpu(2), precond.clone(), &to(tolerance::RTOL));
         assert_eq!((outcome.reason, outcome.iterations), (StopReason::Converged, expected), "{precond}");
     }
 }
@@ -292,12 +292,15 @@ fn empty_and_diagonal_systems_are_solved_in_one_iteration() {
     let device = cpu(3);
     for precond in [preconditioner("ic0"), preconditioner("ssor")] {
         let empty = zoo::symmetric(0, &[]);
-        assert!(applied(&device, &build::<f64>(&device, &empty, precond), &[]).is_empty());
+        assert!(applied(&device, &build::<f64>(&device, &empty, precond.clone()), &[]).is_empty());
         let one = zoo::diagonal(&[4.0]);
-        assert_eq!(applied(&device, &build::<f64>(&device, &one, precond), &[8.0]), [2.0]);
+        assert_eq!(applied(&device, &build::<f64>(&device, &one, precond.clone()), &[8.0]), [2.0]);
         let many = zoo::diagonal(&(0..5000).map(|i| f64::from(1 << (i % 9))).collect::<Vec<_>>());
         let expected: Vec<f64> = (0..5000).map(|i| 1.0 / f64::from(1 << (i % 9))).collect();
-        assert_eq!(applied(&device, &build::<f64>(&device, &many, precond), &vec![1.0; 5000]), expected);
+        assert_eq!(
+            applied(&device, &build::<f64>(&device, &many, precond.clone()), &vec![1.0; 5000]),
+            expected
+        );
         let outcome = System::random(many).solve_with(&device, precond, &to(tolerance::RTOL));
         assert_eq!((outcome.reason, outcome.iterations), (StopReason::Converged, 1));
     }

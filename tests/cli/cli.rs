@@ -44,7 +44,7 @@ fn backends_lists_the_registry() {
         }
         let one = text(&["backends", entry.name]);
         assert!(one.contains(entry.format) && one.contains(entry.summary), "{one}");
-        let parameter = |p: &solver::backend::Param| one.contains(&format!("{}:{}=", entry.name, p.name));
+        let parameter = |p: &solver::params::Param| one.contains(&format!("{}:{}=", entry.name, p.name));
         assert!(entry.params.iter().all(parameter), "{one}");
     }
     assert!(!few.contains("  thread-v1 "), "{few}");
@@ -152,7 +152,7 @@ fn help_and_preconditioners_list_the_preconditioners_with_their_parameters() {
     assert_eq!(found, names.collect::<Vec<_>>());
     for args in [&["cg", "--help"][..], &["minres", "--help"], &["preconditioners"]] {
         let text = String::from_utf8(run(args).stdout).unwrap();
-        for words in ["  block-jacobi ", ":block=B", "  chebyshev ", ":degree=K", ":ratio=R"] {
+        for words in ["  block-jacobi ", ":block=B", "  chebyshev ", ":degree=4", ":ratio=30"] {
             assert!(text.contains(words), "{args:?}: {words}: {text}");
         }
     }

@@ -7,6 +7,7 @@ use solver::Error;
 use solver::backend::{Choice, Host, Operator, Pick, REGISTRY};
 use solver::device::Cuda;
 use solver::format::Csr;
+use solver::params::{Kind, items};
 use solver::scalar::{Precision, Scalar};
 use std::cell::Cell;
 use std::sync::{Arc, Once};
@@ -127,13 +128,17 @@ pub fn choices_for<D: Host>(backend: &str, matrix: &Csr) -> Vec<Choice> {
 /// Returns the backends of a device that are tested, including `auto`.
 fn backends<D: Host>() -> Vec<&'static str> {
     let only = std::env::var("SOLVER_TEST_BACKENDS").unwrap_or_default();
-    for name in only.split(',').filter_map(|typed| typed.split(':').next()).filter(|name| !name.is_empty()) {
+    for name in items(&only).filter_map(|typed| typed.split(':').next()).filter(|name| !name.is_empty()) {
         let known = name == "auto" || REGISTRY.iter().any(|e| e.name == name);
         assert!(known, "SOLVER_TEST_BACKENDS: there is no backend {name}");
     }
     let names = REGISTRY.iter().filter(|e| e.device() == D::KIND).map(|e| e.name).chain(["auto"]);
     names.filter(|name| !plans::<D>(name).is_empty()).collect()
 }
+
+/// Sizes of blocks that parameters do not list.
+const SIZES: &[&str] = &["1x1", "1x7", "4x1", "7x3", "2x16", "9x10", "64x5", "17x64"];
+const FEW_SIZES: &[&str] = &["1x7", "13x2", "64x5", "9x10"];
 
 /// Returns a backend with its defaults, and with each value of each parameter; each with whether it is tested on the whole zoo.
 fn plans<D: Host>(backend: &str) -> Vec<(Choice, bool)> {
@@ -142,15 +147,20 @@ fn plans<D: Host>(backend: &str) -> Vec<(Choice, bool)> {
     let only = std::env::var("SOLVER_TEST_BACKENDS").unwrap_or_default();
     let mut add = |params: String, whole: bool| {
         let typed = format!("{backend}{params}");
-        if only.is_empty() || only.split(',').any(|only| only == backend || only == typed) {
+        if only.is_empty() || items(&only).any(|only| only == backend || only == typed) {
             choices.push((Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &typed).unwrap(), whole));
         }
     };
     add(String::new(), true);
     let entry = REGISTRY.iter().find(|e| e.device() == D::KIND && e.name == backend);
     for param in entry.map_or(&[][..], |entry| entry.params) {
-        let examples = param.unlisted.as_ref().map_or(&[][..], |unlisted| unlisted.examples);
-        let values: Vec<_> = param.values.iter().chain(examples).collect();
+        let examples = match param.kind {
+            // Each size is a compilation of a study's kernel.
+            Kind::WordOr(_, Kind::Extents(..)) if D::KIND == "cuda" && backend != "bsr" => FEW_SIZES,
+            Kind::WordOr(_, Kind::Extents(..)) => SIZES,
+            _ => &[],
+        };
+        let values: Vec<_> = param.words().iter().chain(examples).collect();
         for (i, value) in values.iter().enumerate() {
             let whole = values.len() <= MANY || i % THOROUGH == 0;
             add(format!(":{}={value}", param.name), whole);

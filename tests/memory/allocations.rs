@@ -93,13 +93,15 @@ fn iterations_allocate_no_memory() {
             {
                 for precond in Preconditioner::all() {
                     let what = format!("{}, {backend}, {}, {threads} threads", method.name(), precond.name());
-                    same(what, early, &|iterations| allocations(&cpu, method, backend, precond, iterations));
+                    same(what, early, &|iterations| {
+                        allocations(&cpu, method, backend, precond.clone(), iterations)
+                    });
                 }
             }
             let backends = REGISTRY.iter().filter(|e| e.device() == "cpu" && !EXCLUDED.contains(&e.name));
             for backend in backends.map(|e| e.name) {
                 let none = Preconditioner::NONE;
-                let count = |iterations| allocations(&cpu, Method::Cg, backend, none, iterations);
+                let count = |iterations| allocations(&cpu, Method::Cg, backend, none.clone(), iterations);
                 same(format!("cg, {backend}, {threads} threads"), early, &count);
             }
             for (backend, extrapolate) in [("pull", false), ("merge", false), ("sell", true)] {
@@ -123,8 +125,12 @@ fn a_second_solve_allocates_only_its_answer_and_solve_into_no_memory() {
             for method in Method::ALL {
                 for precond in Preconditioner::all() {
                     let solver = Solver::new(method, &matrix).device("cpu").threads(threads);
-                    let mut solve =
-                        solver.preconditioner(precond).backend("sell").max_iters(3000).prepare().unwrap();
+                    let mut solve = solver
+                        .preconditioner(precond.clone())
+                        .backend("sell")
+                        .max_iters(3000)
+                        .prepare()
+                        .unwrap();
                     let mut x = vec![0.0; matrix.rows()];
                     solve.solve_into(&b, &mut x).unwrap();
                     // Each thread allocates once, when it first sleeps.

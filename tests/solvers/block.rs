@@ -95,7 +95,7 @@ fn one_column_takes_the_iterations_of_the_classic_form<D: Host>(device: &D) {
     for what in ["poisson2d:64x64", "hex27:6x6x6,dof=3", "poisson2d:1x1"] {
         let system = System::random(zoo::generated(what));
         for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
-            let solve = |method| system.solve_by(device, method, precond, &to(tolerance::RTOL));
+            let solve = |method| system.solve_by(device, method, precond.clone(), &to(tolerance::RTOL));
             let (classic, block) = (solve(Method::Cg), solve(Method::BlockCg));
             assert_eq!(block.reason, StopReason::Converged, "{what}: {block:?}");
             let off = block.iterations.abs_diff(classic.iterations);
@@ -268,7 +268,7 @@ fn a_limit_of_iterations_is_kept_exactly<D: Host>(device: &D) {
     let system = System::generated("poisson2d:40x40");
     for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
         for limit in [0, 1, 8, 33] {
-            let outcome = system.solve_by(device, Method::BlockCg, precond, &at_most(limit));
+            let outcome = system.solve_by(device, Method::BlockCg, precond.clone(), &at_most(limit));
             assert_eq!(outcome.reason, StopReason::IterationLimit { limit });
             assert_eq!(outcome.iterations, limit);
         }

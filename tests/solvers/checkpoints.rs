@@ -29,7 +29,7 @@ on_each_device! {
 const LATE: Duration = Duration::from_secs(1_000_000);
 const MOST: usize = 3000;
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Case {
     method: Method,
     precond: Preconditioner,
@@ -51,22 +51,22 @@ impl Case {
     fn with(preconds: &[Preconditioner]) -> Vec<Case> {
         let mut all = Vec::new();
         for method in Method::ALL {
-            for &precond in preconds {
+            for precond in preconds {
                 for precision in [Precision::F64, Precision::F32, Precision::Mixed] {
-                    all.push(Case { method, precond, precision });
+                    all.push(Case { method, precond: precond.clone(), precision });
                 }
             }
         }
         all
     }
 
-    fn name(self) -> String {
+    fn name(&self) -> String {
         format!("{}, {}, {}", self.method.name(), self.precond, self.precision.name())
     }
 
     /// Returns the solution and the residual of every iteration.
     fn try_solve<D: Host>(
-        self,
+        &self,
         device: &D,
         system: &System,
         rule: &StoppingRule,
@@ -80,7 +80,7 @@ impl Case {
     }
 
     fn run<D: Pick<T>, T: Scalar>(
-        self,
+        &self,
         device: &D,
         system: &System,
         rule: &StoppingRule,
@@ -99,7 +99,7 @@ impl Case {
     }
 
     fn solve<D: Host>(
-        self,
+        &self,
         device: &D,
         system: &System,
         rule: &StoppingRule,
@@ -234,10 +234,10 @@ fn a_solve_resumed_after_its_end_returns_the_same_verdict<D: Host>(device: &D) {
     let minres = Case { method: Method::Minres, precond: Preconditioner::NONE, ..case };
     let stagnant = StoppingRule::any([StoppingRule::RelativeResidual(1e-9), StoppingRule::Stagnation(2)]);
     for (case, system, rule, reason) in [
-        (case, system(), to(1e-9, MOST), "converged"),
+        (case.clone(), system(), to(1e-9, MOST), "converged"),
         (minres, singular, to(1e-9, MOST), "least_squares"),
         (
-            case,
+            case.clone(),
             self::system(),
             StoppingRule::any([to(1e-40, MOST), StoppingRule::Stagnation(300)]),
             "stagnated",
@@ -311,16 +311,22 @@ fn a_checkpoint_of_another_run_is_refused_with_the_differences<D: Host>(device: 
     let other_b = System { b: vec![1.0; given.b.len()], matrix: Arc::clone(&given.matrix) };
     let other_matrix = System { b: given.b.clone(), matrix: zoo::diagonal(&vec![2.0; given.b.len()]) };
     for (names, message) in [
-        (vec!["matrix"], refused(case, &other_matrix, "one")),
-        (vec!["right-hand side"], refused(case, &other_b, "one")),
+        (vec!["matrix"], refused(case.clone(), &other_matrix, "one")),
+        (vec!["right-hand side"], refused(case.clone(), &other_b, "one")),
         (
             vec!["method: cg in the checkpoint, minres here"],
-            refused(Case { method: Method::Minres, ..case }, &given, "one"),
+            refused(Case { method: Method::Minres, ..case.clone() }, &given, "one"),
         ),
-        (vec!["vectors: f64", "f32"], refused(Case { precision: Precision::F32, ..case }, &given, "one")),
-        (vec!["preconditioner: one in the checkpoint, two here"], refused(case, &given, "two")),
+        (
+            vec!["vectors: f64", "f32"],
+            refused(Case { precision: Precision::F32, ..case.clone() }, &given, "one"),
+        ),
+        (vec!["preconditioner: one in the checkpoint, two here"], refused(case.clone(), &given, "two")),
         (vec!["preconditioned"], refused(Case { precond: Preconditioner::JACOBI, ..case }, &given, "one")),
-        (vec!["matrix", "right-hand side"], refused(case, &System::generated("poisson2d:9x9"), "one")),
+        (
+            vec!["matrix", "right-hand side"],
+            refused(case.clone(), &System::generated("poisson2d:9x9"), "one"),
+        ),
     ] {
         for name in names.iter().chain(&["another run", "start again", "/c:"]) {
             assert!(message.contains(name), "no {name} in: {message}");

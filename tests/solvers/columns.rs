@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A configuration in which a system is solved.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Way<'a> {
     cpu: &'a Cpu,
     method: Method,
@@ -99,7 +99,7 @@ impl Way<'_> {
         let together = self.together::<T>(matrix, columns, rule, &Checkpoints::default()).unwrap();
         for (column, (one, b)) in together.iter().zip(columns).enumerate() {
             let alone = self.alone::<T>(matrix, b, rule);
-            let (method, precond, k) = (self.method.name(), self.precond, columns.len());
+            let (method, precond, k) = (self.method.name(), &self.precond, columns.len());
             assert_same(
                 one,
                 &alone,
@@ -193,7 +193,7 @@ fn columns_in_single_precision_restart_together_and_keep_their_bits() {
         let matrix = zoo::generated(what);
         for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
             for method in [Method::Cg, Method::Minres] {
-                let way = Way { precond, method, ..Way::cg(&cpu) };
+                let way = Way { precond: precond.clone(), method, ..Way::cg(&cpu) };
                 let columns: Vec<_> = right_hand_sides(&matrix, 3).into_iter().step_by(2).collect();
                 let found = way.compare::<f32>(&matrix, &columns, &to(1e-11));
                 let counts: Vec<_> = found.iter().map(|one| one.outcome.iterations).collect();
@@ -275,7 +275,7 @@ fn a_rule_on_the_host_ends_one_column_while_other_columns_continue() {
     for rule in rules {
         for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
             for method in [Method::Cg, Method::PipelinedCg, Method::Minres] {
-                let way = Way { precond, method, ..Way::cg(&cpu) };
+                let way = Way { precond: precond.clone(), method, ..Way::cg(&cpu) };
                 let found = way.compare::<f64>(&matrix, &columns, &rule);
                 let counts: Vec<_> = found.iter().map(|one| one.outcome.iterations).collect();
                 let limited = matches!(rule, StoppingRule::MaxIterations(_));
@@ -349,10 +349,10 @@ fn blocks_of_any_size_give_a_column_the_bits_of_a_separate_solve() {
     let cpu = Cpu::new(Some(2)).unwrap();
     let matrix = zoo::generated("elasticity3d:5x4x4");
     for block in ["2", "3", "4", "5", "6", "7", "8", "9", "16", "31", "100", "256"] {
-        let precond = format!("block-jacobi:block={block}").parse().unwrap();
+        let precond: Preconditioner = format!("block-jacobi:block={block}").parse().unwrap();
         for k in [2, 5] {
             for backend in ["rows", "serial"] {
-                let way = Way { precond, backend, ..Way::cg(&cpu) };
+                let way = Way { precond: precond.clone(), backend, ..Way::cg(&cpu) };
                 way.compare::<f64>(&matrix, &right_hand_sides(&matrix, k), &StoppingRule::MaxIterations(9));
             }
         }
@@ -463,7 +463,7 @@ fn a_solve_of_two_columns_resumes_from_its_checkpoint_with_the_same_bits() {
     let matrix = zoo::generated("poisson2d:30x31");
     for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
         for method in [Method::Cg, Method::PipelinedCg, Method::Minres] {
-            let way = Way { precond, method, ..Way::cg(&cpu) };
+            let way = Way { precond: precond.clone(), method, ..Way::cg(&cpu) };
             cut::<f64>(way, &matrix, &right_hand_sides(&matrix, 2), tolerance::RTOL, &[1, 20, 61]);
         }
     }

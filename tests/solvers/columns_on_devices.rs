@@ -48,7 +48,7 @@ fn near(got: &[f64], want: &[f64], what: &str) {
 fn compare<D: Host>(what: &str, method: Method, precond: Preconditioner, counts: &[usize]) {
     let matrix = Matrix::open(what).unwrap();
     let solver = || {
-        let solver = Solver::new(method, &matrix).device(D::KIND).preconditioner(precond);
+        let solver = Solver::new(method, &matrix).device(D::KIND).preconditioner(precond.clone());
         solver.rtol(tolerance::RTOL)
     };
     let mut single = solver().prepare().unwrap();
@@ -181,8 +181,12 @@ fn columns_that_are_done_leave_and_all_have_their_answers<D: Host>(_: &D) {
                 answers[c].clone_from(&eigenvector);
                 image.iter().enumerate().for_each(|(row, image)| b[row * k + c] = *image);
             }
-            let solver =
-                || Solver::new(method, &matrix).device(D::KIND).preconditioner(precond).rtol(tolerance::RTOL);
+            let solver = || {
+                Solver::new(method, &matrix)
+                    .device(D::KIND)
+                    .preconditioner(precond.clone())
+                    .rtol(tolerance::RTOL)
+            };
             let mut prepared = solver().columns(k).prepare().unwrap();
             let found = prepared.solve_many(RightHandSides::new(&b, k)).unwrap();
             assert!(found.converged());

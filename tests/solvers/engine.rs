@@ -39,8 +39,8 @@ fn a_second_solve_has_the_same_bits_as_the_first<D: Host>(_: &D) {
     let (first, second) = (reals(11, matrix.rows()), reals(12, matrix.rows()));
     for method in METHODS {
         for precond in preconds::<D>() {
-            let mut many = prepared::<D>(&matrix, method, precond);
-            let one = |b: &Vec<f64>| prepared::<D>(&matrix, method, precond).solve(b).unwrap();
+            let mut many = prepared::<D>(&matrix, method, precond.clone());
+            let one = |b: &Vec<f64>| prepared::<D>(&matrix, method, precond.clone()).solve(b).unwrap();
             for b in [&first, &second, &first] {
                 let (again, alone) = (many.solve(b).unwrap(), one(b));
                 assert!(again.converged(), "{}, {precond}: {}", method.name(), again.reason());
@@ -85,14 +85,14 @@ fn a_prepared_solver_accepts_new_values_on_the_same_pattern<D: Host>(_: &D) {
         Matrix::from_csr(csr.rows(), csr.cols(), offsets, columns, values.collect::<Vec<f64>>()).unwrap()
     };
     for precond in preconds::<D>() {
-        let mut solve = prepared::<D>(&before, Method::Cg, precond);
+        let mut solve = prepared::<D>(&before, Method::Cg, precond.clone());
         solve.solve(&b).unwrap();
         for by in [1.0, 0.25] {
             let matrix = shifted(by);
             solve.update(&matrix).unwrap();
             let updated = solve.solve(&b).unwrap();
             assert!(updated.converged(), "{precond}, {by}: {}", updated.reason());
-            let fresh = prepared::<D>(&matrix, Method::Cg, precond).solve(&b).unwrap();
+            let fresh = prepared::<D>(&matrix, Method::Cg, precond.clone()).solve(&b).unwrap();
             assert_eq!(bits(updated.x()), bits(fresh.x()), "{precond}, {by}");
         }
         let other = Matrix::open("poisson2d:20x30").unwrap();

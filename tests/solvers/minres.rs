@@ -117,7 +117,7 @@ fn a_positive_definite_preconditioner_helps_an_indefinite_system<D: Host>(device
 fn a_singular_but_consistent_system_converges<D: Host>(device: &D) {
     let system = System::random(zoo::generated("poisson2d:40x30,boundary=neumann"));
     for precond in BOTH {
-        let outcome = minres(device, &system, precond, &to(tolerance::RTOL));
+        let outcome = minres(device, &system, precond.clone(), &to(tolerance::RTOL));
         assert_eq!(outcome.reason, StopReason::Converged, "{}: {outcome:?}", precond.name());
     }
 }
@@ -156,7 +156,7 @@ fn an_exact_answer_after_few_iterations_ends_the_solve<D: Host>(device: &D) {
     assert_eq!((outcome.reason, outcome.iterations), (StopReason::Converged, 3));
     let twice = System::ones(zoo::diagonal(&[2.0; 600]));
     for precond in BOTH {
-        let outcome = minres(device, &twice, precond, &StoppingRule::MaxIterations(9));
+        let outcome = minres(device, &twice, precond.clone(), &StoppingRule::MaxIterations(9));
         assert_eq!((outcome.reason, outcome.iterations), (StopReason::Converged, 1), "{}", precond.name());
     }
 }
@@ -165,7 +165,7 @@ fn the_iteration_limit_is_kept_exactly_though_a_step_is_two_iterations<D: Host>(
     let system = System::random(zoo::generated("poisson2d:40x40"));
     for precond in BOTH {
         for limit in [0, 1, 2, 7, 8, 9, 17, 34] {
-            let outcome = minres(device, &system, precond, &at_most(limit));
+            let outcome = minres(device, &system, precond.clone(), &at_most(limit));
             assert_eq!(outcome.reason, StopReason::IterationLimit { limit });
             assert_eq!(outcome.iterations, limit);
             assert_eq!(outcome.x.iter().all(|&x| x == 0.0), limit == 0);
@@ -253,7 +253,8 @@ fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
     let system = System::random(indefinite(3000));
     for precond in BOTH {
         let run = |threads| {
-            let outcome = minres(&Cpu::new(Some(threads)).unwrap(), &system, precond, &to(tolerance::RTOL));
+            let outcome =
+                minres(&Cpu::new(Some(threads)).unwrap(), &system, precond.clone(), &to(tolerance::RTOL));
             (outcome.iterations, bits(&outcome.x), outcome.residual.to_bits())
         };
         let expected = run(1);
@@ -270,7 +271,8 @@ fn on_real_matrices<D: Host>(device: &D) {
         let path = std::path::Path::new(&folder).join(format!("{name}.mtx.gz"));
         let matrix = Arc::new(solver::source::load(path.to_str().unwrap()).unwrap().matrix);
         for precond in BOTH {
-            let outcome = minres(device, &System::random(matrix.clone()), precond, &to(tolerance::RTOL));
+            let outcome =
+                minres(device, &System::random(matrix.clone()), precond.clone(), &to(tolerance::RTOL));
             assert_eq!(outcome.reason, StopReason::Converged, "{name}, {}: {outcome:?}", precond.name());
         }
     }

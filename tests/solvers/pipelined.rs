@@ -30,7 +30,7 @@ fn it_takes_as_many_iterations_as_the_classic_form<D: Host>(device: &D) {
     for what in ["poisson2d:64x64", "hex27:6x6x6,dof=3", "poisson2d:1x1"] {
         let system = System::random(zoo::generated(what));
         for precond in BOTH {
-            let solve = |method| system.solve_by(device, method, precond, &to(tolerance::RTOL));
+            let solve = |method| system.solve_by(device, method, precond.clone(), &to(tolerance::RTOL));
             let (classic, pipelined) = (solve(Method::Cg), solve(Method::PipelinedCg));
             assert_eq!(pipelined.reason, StopReason::Converged, "{what}, {}: {pipelined:?}", precond.name());
             let off = pipelined.iterations.abs_diff(classic.iterations);
@@ -55,7 +55,7 @@ fn the_iteration_limit_is_kept_exactly<D: Host>(device: &D) {
     let system = System::generated("poisson2d:40x40");
     for precond in BOTH {
         for limit in [0, 1, 8, 9, 33] {
-            let outcome = system.solve_by(device, Method::PipelinedCg, precond, &at_most(limit));
+            let outcome = system.solve_by(device, Method::PipelinedCg, precond.clone(), &at_most(limit));
             assert_eq!(outcome.reason, StopReason::IterationLimit { limit });
             assert_eq!(outcome.iterations, limit);
         }
@@ -203,7 +203,7 @@ fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
     for precond in BOTH {
         let run = |threads| {
             let cpu = Cpu::new(Some(threads)).unwrap();
-            let outcome = system.solve_by(&cpu, Method::PipelinedCg, precond, &to(tolerance::RTOL));
+            let outcome = system.solve_by(&cpu, Method::PipelinedCg, precond.clone(), &to(tolerance::RTOL));
             (outcome.iterations, bits(&outcome.x), outcome.residual.to_bits())
         };
         let expected = run(1);

@@ -32,11 +32,11 @@ fn rows_with_values_out_of_range_are_named<D: Host>(device: &D) {
             _ => precond,
         };
         assert!(
-            refusal::<D, f64>(device, precond, &single).is_none(),
+            refusal::<D, f64>(device, precond.clone(), &single).is_none(),
             "{precond}: double precision can represent it"
         );
-        let in_single = refusal::<D, f32>(device, precond, &single).unwrap();
-        let in_double = refusal::<D, f64>(device, precond, &double).unwrap();
+        let in_single = refusal::<D, f32>(device, precond.clone(), &single).unwrap();
+        let in_double = refusal::<D, f64>(device, precond.clone(), &double).unwrap();
         for (error, range, hint) in
             [(in_single, "range of f32", "precision f64"), (in_double, "range of f64", "scale the system")]
         {
@@ -110,7 +110,7 @@ fn invalid_diagonals_and_entries_are_refused_with_their_row() {
     for (precond, name) in [(preconditioner("ic0"), "ic0"), (preconditioner("ssor"), "ssor")] {
         for (value, found) in [(0.0, "0"), (-3.5, "-3.5"), (f64::NAN, "NaN"), (f64::INFINITY, "inf")] {
             let matrix = zoo::symmetric(3, &[(0, 0, 1.0), (1, 1, 2.0), (2, 1, 0.5), (2, 2, value)]);
-            let error = refused(&matrix, precond);
+            let error = refused(&matrix, precond.clone());
             assert!(
                 matches!(error, Error::BadDiagonal { precond, row: 2, .. } if precond == name),
                 "{error}"
@@ -118,7 +118,7 @@ fn invalid_diagonals_and_entries_are_refused_with_their_row() {
             assert!(error.to_string().contains(&format!("is {found};")), "{error}");
         }
         for lower in [vec![(0, 0, 1.0), (1, 1, 1.0)], vec![(0, 0, 1.0), (1, 1, 1.0), (2, 0, 0.5)]] {
-            let error = refused(&zoo::symmetric(3, &lower), precond);
+            let error = refused(&zoo::symmetric(3, &lower), precond.clone());
             assert!(
                 error.to_string().contains("row 2 (counted from 0)")
                     && error.to_string().contains("not stored"),
@@ -127,7 +127,7 @@ fn invalid_diagonals_and_entries_are_refused_with_their_row() {
         }
         for value in [f64::NAN, f64::INFINITY] {
             let matrix = zoo::symmetric(2, &[(0, 0, 1.0), (1, 0, value), (1, 1, 2.0)]);
-            let error = refused(&matrix, precond);
+            let error = refused(&matrix, precond.clone());
             assert!(matches!(error, Error::Breakdown { precond, row: 1, .. } if precond == name), "{error}");
             assert!(error.to_string().contains("column 0"), "{error}");
         }
@@ -164,8 +164,8 @@ fn invalid_names_and_parameters_are_refused_with_the_valid_ones() {
             assert!(refused(&synonym.to_uppercase()).contains(&meant), "{synonym} means {}", row.name);
         }
     }
-    assert!(refused("jacobi:block=3").contains("it has no parameters"));
-    assert!(refused("block-jacobi:size=3").contains("block=B"));
+    assert!(refused("jacobi:block=3").contains("there are none"));
+    assert!(refused("block-jacobi:size=3").contains("there are: block"));
     assert!(refused("block-jacobi:block=3,block=4").contains("given twice"));
     for value in ["0", "1", "257", "-3", "3x3", ""] {
         assert!(refused(&format!("block-jacobi:block={value}")).contains("from 2 to 256"), "{value}");
@@ -186,11 +186,14 @@ fn every_parameter_refuses_invalid_values_and_names_the_valid_ones() {
             for value in ["", "x", "-1", "NaN", "1e300"] {
                 let typed = format!("{}:{}={value}", row.name, param.name);
                 let message = typed.parse::<Preconditioner>().unwrap_err().to_string();
-                assert!(message.contains(&format!("{} must be {}", param.name, param.allowed)), "{message}");
+                assert!(
+                    message.contains(&format!("{} '{value}' is not {}", param.name, param.kind)),
+                    "{message}"
+                );
             }
             let unknown = format!("{}:no-such-parameter=1", row.name);
             let message = unknown.parse::<Preconditioner>().unwrap_err().to_string();
-            assert!(message.contains(&param.to_string()), "{message}");
+            assert!(message.contains(param.name), "{message}");
         }
     }
 }

@@ -45,7 +45,8 @@ fn every_definite_real_matrix_is_solved_to_1e_8_with_jacobi_or_ic0() {
     assert!(files.len() >= 10, "{files:?}");
     let tried: Vec<_> = Preconditioner::all().filter(|p| ["jacobi", "ic0"].contains(&p.name())).collect();
     for file in &files {
-        let ends: Vec<_> = tried.iter().map(|&precond| (precond.name(), solve(file, precond))).collect();
+        let ends: Vec<_> =
+            tried.iter().map(|precond| (precond.name(), solve(file, precond.clone()))).collect();
         println!("{}: {ends:?}", file.display());
         assert!(ends.iter().any(|(_, end)| end.is_ok()), "{}: {ends:?}", file.display());
     }

@@ -35,7 +35,7 @@ fn distribute(ranks: &Ranks, matrix: &Matrix, purpose: &Purpose) -> Result<RankM
 
 fn settings(rows: &RankMatrix, purpose: &Purpose) -> Solver {
     let solver = Solver::over_ranks(purpose.method, rows).device("cpu").threads(1);
-    solver.preconditioner(purpose.precond)
+    solver.preconditioner(purpose.precond.clone())
 }
 
 /// Solves over ranks; returns the report and the x of all ranks.
@@ -52,7 +52,8 @@ fn solve(size: usize, matrix: &Matrix, purpose: &Purpose, rhs: &str) -> (Report,
 }
 
 fn one_process(matrix: &Matrix, purpose: &Purpose, rhs: &str) -> Answer {
-    let solver = Solver::new(purpose.method, matrix).device("cpu").threads(1).preconditioner(purpose.precond);
+    let solver =
+        Solver::new(purpose.method, matrix).device("cpu").threads(1).preconditioner(purpose.precond.clone());
     solver.solve(&matrix.problem(rhs).unwrap()).unwrap()
 }
 

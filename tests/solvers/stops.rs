@@ -66,7 +66,7 @@ fn the_iteration_limit_is_kept_exactly<D: Host>(device: &D) {
     let system = System::generated("poisson2d:40x40");
     for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
         for limit in [0, 1, 2, 7, 8, 9, 17, 33] {
-            let outcome = system.solve_with(device, precond, &at_most(limit));
+            let outcome = system.solve_with(device, precond.clone(), &at_most(limit));
             assert_eq!(outcome.reason, StopReason::IterationLimit { limit });
             assert_eq!(outcome.iterations, limit);
             assert!(!outcome.reason.is_success());

@@ -168,7 +168,7 @@ fn a_faulty_description_is_refused_with_the_fault_and_the_correct_form() {
         ("inline_1-like:scale=0.0001", "scale '0.0001'"),
         ("crankseg_1-like:scale", "scale ''"),
         ("ecology1-like:n=10", "no parameter 'n'"),
-        ("ecology1-like:10", "no parameter 'n'"),
+        ("ecology1-like:10", "no parameter '10'"),
         ("mawi-like:seed=-1", "seed '-1'"),
         ("stackoverflow-like:weighted", "no parameter 'weighted'"),
     ];

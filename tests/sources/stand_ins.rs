@@ -315,7 +315,7 @@ fn structural_stand_ins_are_positive_definite_with_dense_blocks() {
 fn conjugate_gradients_converge_on_a_small_f1_like() {
     let system = System::generated("F1-like:scale=0.01");
     for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
-        let outcome = serial(&system, precond, &to(tolerance::RTOL));
+        let outcome = serial(&system, precond.clone(), &to(tolerance::RTOL));
         assert_eq!(outcome.reason, StopReason::Converged, "{}", precond.name());
     }
 }

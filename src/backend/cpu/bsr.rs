@@ -18,7 +18,7 @@ use super::columns::BlockRow;
 #[cfg(target_arch = "x86_64")]
 use super::lanes;
 use crate::backend::blocks::named_or_found;
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::blocked::blocked;
@@ -26,6 +26,7 @@ use crate::format::bsr::BsrParts;
 use crate::format::narrow::value_bytes;
 use crate::format::{Csr, Values};
 use crate::operator::Cost;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::ops::Range;
 use std::sync::Arc;

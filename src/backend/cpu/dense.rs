@@ -4,11 +4,12 @@
 //! x is not finite there, the row becomes NaN. Refuses matrices beyond [`Dense::MAX_VALUES`] values.
 
 use super::chunked::{Chunked, Product, RowRanges};
-use crate::backend::{Family, Params, Refusal, SharedOperator};
+use crate::backend::{Family, Refusal, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::{Csr, Dense};
 use crate::operator::Cost;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::ops::Range;
 use std::sync::Arc;

@@ -12,7 +12,7 @@
 use super::chunked::{Product, Shared, check_shapes};
 use super::row_values::{Ones, RowValues};
 use super::rows::Rows;
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Op;
 use crate::device::cpu::sweep::dot_tile;
 use crate::device::cpu::{Cpu, CpuSlots, CpuVector};
@@ -20,6 +20,7 @@ use crate::error::Result;
 use crate::format::{Csr, Offset, Offsets, Values};
 use crate::operator::{Cost, DotInto, LinearOperator, dot_after_product};
 use crate::parallel::lock;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};

@@ -1,10 +1,11 @@
 //! The product of the crate `nalgebra-sparse`: one thread, CSR with columns as wide as addresses.
 
 use super::yardstick::{Foreign, arrays, operator, refused};
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use nalgebra_sparse::CsrMatrix;
 use nalgebra_sparse::na::{DMatrixView, DMatrixViewMut};

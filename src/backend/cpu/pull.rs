@@ -5,11 +5,12 @@
 //! long. So four partial sums share a row and are added in fixed order at its end. Rows are cut and shared as in `rows`.
 
 use super::chunked::{Chunked, Product, RowRanges};
-use crate::backend::{Family, Params, Refusal, SharedOperator};
+use crate::backend::{Family, Refusal, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::{Csr, Offset, Offsets, Values};
 use crate::operator::Cost;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::ops::Range;
 use std::sync::Arc;

@@ -9,11 +9,12 @@ use super::chunked::{Chunked, Product, RowRanges};
 #[cfg(target_arch = "x86_64")]
 use super::columns::Entries;
 use super::row_values::{Ones, RowValues};
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::{Csr, Offset, Offsets, Values};
 use crate::operator::Cost;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::ops::Range;
 use std::sync::Arc;

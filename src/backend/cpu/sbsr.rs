@@ -16,7 +16,7 @@ use super::aligned::AlignedValues;
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
 #[cfg(target_arch = "x86_64")]
 use super::lanes;
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cpu;
 use crate::device::cpu::aligned::Aligned;
 use crate::error::Result;
@@ -25,6 +25,7 @@ use crate::format::stats::{Block, Blocks};
 use crate::format::{Bsr, Csr, Offsets, Values};
 use crate::operator::Cost;
 use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, threads_for, zeros};
+use crate::params::Params;
 use crate::scalar::Scalar;
 use bytemuck::Zeroable;
 use std::ops::Range;
@@ -52,7 +53,7 @@ impl Family<Cpu> for SbsrFamily {
         _: u64,
     ) -> Result<SharedOperator<Cpu, T>> {
         let found = || best_square(&Blocks::sampled(matrix)).map_or(ANY_SIZE, |block| block.size[0]);
-        let size = params.get("block").and_then(|typed| typed.parse().ok()).unwrap_or_else(found);
+        let size = params.word("block").and_then(|typed| typed.parse().ok()).unwrap_or_else(found);
         let bsr = Bsr::from_csr(&narrowest(matrix), (size, size))?;
         let mirrors = mirrors(&bsr)?;
         let blocks = match bsr.values() {

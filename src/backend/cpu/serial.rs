@@ -2,12 +2,13 @@
 //! precision of the vectors.
 
 use super::chunked::check_shapes;
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cpu;
 use crate::device::cpu::CpuVector;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, LinearOperator};
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 

@@ -1,10 +1,11 @@
 //! The product of the crate `sprs`: one thread, CSR with 32-bit columns.
 
 use super::yardstick::{Foreign, arrays, operator, refused};
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use sprs::CsMatI;
 use std::sync::Arc;

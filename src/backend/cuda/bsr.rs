@@ -20,8 +20,8 @@ use super::form::{AnyForm, Form, Format, Grid, Share, Types};
 use super::number;
 use super::product::{Pass, Product};
 use super::resident::{MADE, made_there};
-use crate::backend::blocks::{ANY_SIZE, TASK_SIZES, named_or_found};
-use crate::backend::{Family, Param, Params, SharedOperator};
+use crate::backend::blocks::{TASK_SIZES, any_block, named_or_found};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cuda;
 use crate::device::cuda::modules::KernelSource;
 use crate::error::{Error, Result};
@@ -30,6 +30,7 @@ use crate::format::bsr::BsrParts;
 use crate::format::narrow::value_bytes;
 use crate::format::{Csr, Offsets, Values};
 use crate::parallel::{run_all, split_front, zeros};
+use crate::params::{Param, Params};
 use crate::scalar::Scalar;
 use build::Built;
 use bytemuck::Zeroable;
@@ -50,24 +51,17 @@ const WARPS: usize = 32;
 /// The parameters of the backend.
 pub const PARAMS: &[Param] = &[
     MADE,
-    Param {
-        name: "block",
-        values: TASK_SIZES,
-        summary: "rows x columns of a block; auto takes the size that moves the fewest bytes",
-        unlisted: Some(ANY_SIZE),
-    },
-    Param {
-        name: "threads",
-        values: &["auto", "2", "4", "8", "16", "32"],
-        summary: "threads that share a block row; always 32 if long rows are cut into pieces",
-        unlisted: None,
-    },
-    Param {
-        name: "zeros",
-        values: &["multiplied", "skipped"],
-        summary: "a zero, fill included, times an x that is not finite: NaN if multiplied, no effect if skipped",
-        unlisted: None,
-    },
+    any_block(TASK_SIZES),
+    Param::word(
+        "threads",
+        &["auto", "2", "4", "8", "16", "32"],
+        "threads that share a block row; always 32 if long rows are cut into pieces",
+    ),
+    Param::word(
+        "zeros",
+        &["multiplied", "skipped"],
+        "a zero, fill included, times an x that is not finite: NaN if multiplied, no effect if skipped",
+    ),
 ];
 
 /// The family of the backend `bsr`.
@@ -331,12 +325,12 @@ impl Plan {
         let piece = blocks_of_piece(offsets, block.1, device.multiprocessors() as usize);
         let (block_rows, blocks) = (offsets.len() - 1, offsets.get(offsets.len() - 1));
         let mean = (blocks * block.1).div_ceil(block_rows.max(1));
-        let threads = match params.get("threads") {
+        let threads = match params.word("threads") {
             _ if piece.is_some() => 32,
             None | Some("auto") => self::threads(mean),
             Some(_) => number(params, "threads", &["32"]),
         };
-        let skip_zeros = params.get("zeros") == Some("skipped");
+        let skip_zeros = params.word("zeros") == Some("skipped");
         Plan { shape: Shape { block, threads, cut: !cols.is_multiple_of(block.1), skip_zeros }, piece }
     }
 

@@ -18,13 +18,14 @@ use super::form::{AnyForm, Ending, Form, Format, Real, Share, Types};
 use super::product::{Pass, Product, Stored};
 use super::resident::{MADE, Resident};
 use super::{MATRIX, mean_row};
-use crate::backend::{Family, Param, Params, Refusal, SharedOperator};
+use crate::backend::{Family, Refusal, SharedOperator};
 use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::device::sweep::MAX_DOTS;
 use crate::device::{Cuda, Op, Sweep};
 use crate::error::{Error, GpuError, Result};
 use crate::format::{Csr, Values};
 use crate::operator::DotInto;
+use crate::params::{Param, Params};
 use crate::scalar::Scalar;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -37,12 +38,11 @@ pub struct CsrFamily;
 pub struct Pull;
 
 /// How the work is divided.
-pub const CUT: Param = Param {
-    name: "cut",
-    values: &["auto", "rows", "windows"],
-    summary: "rows: equally many threads per row; windows: equally many entries per block; auto decides by the longest row",
-    unlisted: None,
-};
+pub const CUT: Param = Param::word(
+    "cut",
+    &["auto", "rows", "windows"],
+    "rows: equally many threads per row; windows: equally many entries per block; auto decides by the longest row",
+);
 
 /// The differences between the two strategies.
 struct Strategy {
@@ -157,7 +157,7 @@ impl Strategy {
         params: &Params,
         reserve: u64,
     ) -> Result<SharedOperator<Cuda, T>> {
-        let threads = self.threads(matrix, params.get(CUT.name));
+        let threads = self.threads(matrix, params.word(CUT.name));
         let columns = match threads {
             // Columns that are on the device only are not read.
             Some(_) if matrix.pattern().has_columns() => Columns::for_rows(matrix),
@@ -210,7 +210,7 @@ fn arrays_there(
     params: &Params,
     reserve: u64,
 ) -> Result<(Columns, Option<DeviceArrays>)> {
-    let resident = match params.get(MADE.name) {
+    let resident = match params.word(MADE.name) {
         Some("host") => None,
         Some("device") if matrix.nnz() > 0 => Some(Resident::of(device, matrix, reserve)?),
         _ => Resident::existing(device, matrix),

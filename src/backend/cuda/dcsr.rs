@@ -7,11 +7,12 @@ use super::compressed::check_size;
 use super::form::{AnyForm, Form, Format, Grid, Kind, Real, Types};
 use super::product::{Pass, Product};
 use super::spmm::product::{Launch, Schedule, SeveralColumns, grid, source_of};
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cuda;
 use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::error::Result;
 use crate::format::{Csr, Dcsr};
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@
 
 use super::arrays::{Arrays, DeviceArrays};
 use super::check_columns;
-use crate::backend::{Family, Param, Params, Refusal, SharedOperator, UnlistedValues};
+use crate::backend::{Family, Refusal, SharedOperator};
 use crate::device::cuda::libraries::{GetProperty, Hint, Wanted, describe, hint};
 use crate::device::cuda::{CudaVector, between_captures};
 use crate::device::{Cuda, Device};
@@ -15,6 +15,7 @@ use crate::error::{Error, GpuError, Result};
 use crate::format::{Csr, Dense};
 use crate::operator::{Cost, LinearOperator};
 use crate::parallel::lock;
+use crate::params::{Kind, Param, Params};
 use crate::scalar::Scalar;
 use cudarc::driver::CudaStream;
 use libloading::os::unix::Library;
@@ -46,12 +47,12 @@ const TRANSPOSED: c_int = 1;
 const TF32: c_int = 3;
 
 /// The arithmetic of products in single precision.
-pub const MATH: Param = Param {
-    name: "math",
-    values: &["full"],
-    summary: "arithmetic in single precision: full, or tf32, which rounds factors to 11 bits",
-    unlisted: Some(UnlistedValues { what: "tf32", has: |typed| typed == "tf32", examples: &[] }),
-};
+pub const MATH: Param = Param::new(
+    "math",
+    Kind::WordOr(&["full"], &Kind::Word(&["tf32"])),
+    "arithmetic in single precision: full, or tf32, which rounds factors to 11 bits",
+)
+.or("full");
 
 /// The most rows times columns: 512 MiB in double precision.
 pub(super) const MOST: u128 = 1 << 26;
@@ -199,7 +200,7 @@ impl Family<Cuda> for DenseFamily {
 
     fn check(matrix: &Csr, params: &Params, width: usize) -> std::result::Result<(), Refusal> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
-        if width != size_of::<f32>() && params.get(MATH.name) == Some("tf32") {
+        if width != size_of::<f32>() && params.word(MATH.name) == Some("tf32") {
             return Err(Refusal::new("tf32 in double precision", "use precision f32, or math=full"));
         }
         if rows as u128 * cols as u128 > MOST {
@@ -236,7 +237,7 @@ impl Family<Cuda> for DenseFamily {
         };
         let values = arrays.upload(device, reserve)?;
         let handle = Handle::on(device)?;
-        if params.get(MATH.name) == Some("tf32") {
+        if params.word(MATH.name) == Some("tf32") {
             // SAFETY: the handle is valid, and the mode is one of the library's.
             check("cublasSetMathMode", unsafe { (handle.functions.set_math)(handle.raw, TF32) })?;
         }

@@ -11,13 +11,14 @@ use super::csr::longest_row;
 use super::form::{AnyForm, Form, Format, Grid, Real, Types};
 use super::product::{Pass, Product, Stored};
 use super::resident::{Reader, Resident, made_there};
-use crate::backend::{Family, Params, Refusal, SharedOperator};
+use crate::backend::{Family, Refusal, SharedOperator};
 use crate::device::cuda::memory::CudaArray;
 use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::device::cuda::parameters::Parameter;
 use crate::device::{Cuda, Device};
 use crate::error::Result;
 use crate::format::{Csr, Ell, Values};
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 

@@ -10,10 +10,11 @@ use super::arrays::Arrays;
 use super::compressed::check_size;
 use super::form::{AnyForm, Form, Format, Grid, Types};
 use super::product::{Pass, Product};
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cuda;
 use crate::error::{Error, Result};
 use crate::format::Csr;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 

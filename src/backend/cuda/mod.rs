@@ -31,7 +31,7 @@ mod taken;
 mod transpose;
 pub mod vector;
 
-use super::{Params, Transposed};
+use super::Transposed;
 use crate::device::Cuda;
 use crate::device::cuda::modules::KernelSource;
 use crate::device::cuda::{CudaSlots, CudaVector};
@@ -40,6 +40,7 @@ use crate::device::{Op, Sweep};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::operator::{DotInto, Inflow, Residuals};
+use crate::params::Params;
 use crate::scalar::Scalar;
 use form::{AnyForm, Ending, Real, Types};
 pub use resident::MADE;
@@ -169,7 +170,7 @@ pub(super) fn residuals(
 
 /// Returns the value of a numeric parameter; the first of `values` if the user set none.
 fn number(params: &Params, name: &str, values: &[&'static str]) -> u32 {
-    let typed = params.get(name).unwrap_or(values[0]);
+    let typed = params.word(name).unwrap_or(values[0]);
     typed.parse().unwrap_or_else(|_| unreachable!("{name} takes numbers"))
 }
 

@@ -2,10 +2,11 @@
 
 use super::compressed::{self, AllRows, Compressed};
 use super::form::{AnyForm, Form};
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 

@@ -6,7 +6,6 @@
 use super::arrays::{Arrays, DeviceArrays};
 use super::columns::Columns;
 use super::form::{Real, Types};
-use crate::backend::{Param, Params};
 use crate::device::Cuda;
 use crate::device::cuda::launch::Arguments;
 use crate::device::cuda::memory::CudaArray;
@@ -16,6 +15,7 @@ use crate::error::{Error, GpuError, Result};
 use crate::format::narrow::may_narrow;
 use crate::format::{Csr, Pattern, Values};
 use crate::parallel::lock;
+use crate::params::{Param, Params};
 use bytemuck::Pod;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -279,12 +279,11 @@ impl Resident {
 }
 
 /// The parameter of a backend that says where its format is made.
-pub const MADE: Param = Param {
-    name: "made",
-    values: &["auto", "device", "host"],
-    summary: "where the format is made from compressed sparse rows: auto takes the device for large matrices if its memory suffices",
-    unlisted: None,
-};
+pub const MADE: Param = Param::word(
+    "made",
+    &["auto", "device", "host"],
+    "where the format is made from compressed sparse rows: auto takes the device for large matrices if its memory suffices",
+);
 
 /// Entries below which the host makes a format in less time than the launches take.
 const FEW: usize = 1 << 16;
@@ -296,7 +295,7 @@ pub(super) fn made_there<R>(
     params: &Params,
     make: impl FnOnce() -> Result<R>,
 ) -> Result<Option<R>> {
-    match params.get(MADE.name) {
+    match params.word(MADE.name) {
         Some("device") if matrix.nnz() > 0 => make().map(Some),
         Some("host") | Some("device") => Ok(None),
         _ if matrix.nnz() < FEW => Ok(None),

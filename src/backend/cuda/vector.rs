@@ -4,10 +4,11 @@ use super::compressed::{self, AllRows, Compressed};
 use super::csr::threads_for;
 use super::form::{AnyForm, Form};
 use super::{mean_row, number, numbers};
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl Family<Cuda> for Vector {
         reserve: u64,
     ) -> Result<SharedOperator<Cuda, T>> {
         let (unroll, block) = (number(params, "unroll", UNROLLS), number(params, "block", BLOCKS));
-        let threads = match params.get("threads").and_then(|v| v.parse().ok()) {
+        let threads = match params.word("threads").and_then(|v| v.parse().ok()) {
             Some(threads) => threads,
             None => threads_for(mean_row(matrix), unroll as usize),
         };

@@ -2,20 +2,11 @@
 
 use super::ALL_PRECISIONS;
 use crate::backend::cpu::studies::bsr_tasks;
-use crate::backend::{Build, Builder, Entry, Param, blocks, cpu};
+use crate::backend::{Build, Builder, Entry, blocks, cpu};
+use crate::params::Param;
 
-const TASK_BLOCK: Param = Param {
-    name: "block",
-    values: blocks::TASK_SIZES,
-    summary: "rows x columns of a block; auto takes the size that moves the fewest bytes",
-    unlisted: Some(blocks::ANY_SIZE),
-};
-const CHUNKS: Param = Param {
-    name: "chunks",
-    values: bsr_tasks::CHUNKS,
-    summary: "pieces of work for each thread",
-    unlisted: None,
-};
+const TASK_BLOCK: Param = blocks::any_block(blocks::TASK_SIZES);
+const CHUNKS: Param = Param::word("chunks", bsr_tasks::CHUNKS, "pieces of work for each thread");
 /// Parameters of the strategies that distribute whole block rows.
 const BLOCK_ROWS: &[Param] = &[TASK_BLOCK, blocks::SIZE];
 /// Parameters of the strategies that cut work into pieces.
@@ -78,12 +69,11 @@ pub(super) const ENTRIES: &[Entry] = &[
         format: "bsr",
         from: "textbook",
         summary: "for dense blocks of 2x2 to 8x8: compiled AVX2 code for each size; zeros that fill blocks are multiplied",
-        params: &[Param {
-            name: "block",
-            values: cpu::bsr::SIZES,
-            summary: "rows x columns of a block; auto takes the size that moves the fewest bytes",
-            unlisted: None,
-        }],
+        params: &[Param::word(
+            "block",
+            cpu::bsr::SIZES,
+            "rows x columns of a block; auto takes the size that moves the fewest bytes",
+        )],
         deterministic: true,
         columns: true,
         values: true,
@@ -132,12 +122,11 @@ pub(super) const ENTRIES: &[Entry] = &[
         format: "bsr of one triangle",
         from: "textbook",
         summary: "for symmetric matrices of square blocks: of two mirrored blocks one is stored, and read twice",
-        params: &[Param {
-            name: "block",
-            values: blocks::SQUARES,
-            summary: "rows and columns of a block; auto takes the size that moves the fewest bytes",
-            unlisted: None,
-        }],
+        params: &[Param::word(
+            "block",
+            blocks::SQUARES,
+            "rows and columns of a block; auto takes the size that moves the fewest bytes",
+        )],
         deterministic: true,
         columns: true,
         values: true,

@@ -1,7 +1,8 @@
 //! Registry rows of the backends on NVIDIA GPUs.
 
 use super::ALL_PRECISIONS;
-use crate::backend::{Build, Builder, Entry, Param, blocks, cuda};
+use crate::backend::{Build, Builder, Entry, blocks, cuda};
+use crate::params::Param;
 use crate::scalar::Precision;
 
 /// Appends to the summary of a cuSPARSE algorithm what all of them refuse.
@@ -53,21 +54,20 @@ const fn cusparse_spmm<F: cuda::cusparse::spmm::Format>(
     }
 }
 
-const SQUARES: &[Param] = &[Param {
-    name: "block",
-    values: blocks::SQUARES,
-    summary: "rows and columns of a block; auto takes the size that moves the fewest bytes",
-    unlisted: None,
-}];
+const SQUARES: &[Param] = &[Param::word(
+    "block",
+    blocks::SQUARES,
+    "rows and columns of a block; auto takes the size that moves the fewest bytes",
+)];
 
-pub(super) const UNROLL: Param = Param {
-    name: "unroll",
-    values: &[],
-    summary: "entries that a thread loads before it uses the first",
-    unlisted: None,
-};
-pub(super) const BLOCK: Param =
-    Param { name: "block", values: &[], summary: "threads in a block", unlisted: None };
+pub(super) const fn unroll(values: &'static [&'static str]) -> Param {
+    Param::word("unroll", values, "entries that a thread loads before it uses the first")
+}
+
+pub(super) const fn block(values: &'static [&'static str]) -> Param {
+    Param::word("block", values, "threads in a block")
+}
+
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "csr",
@@ -129,14 +129,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         from: "Bell and Garland 2008; seven-strategies",
         summary: "for rows of similar length: 1 to 32 threads per row, by the mean row length; dot products fused",
         params: &[
-            Param {
-                name: "threads",
-                values: &["auto", "1", "2", "4", "8", "16", "32"],
-                summary: "threads that share a row; seven-strategies uses a warp, 32",
-                unlisted: None,
-            },
-            Param { values: cuda::vector::UNROLLS, ..UNROLL },
-            Param { values: cuda::vector::BLOCKS, ..BLOCK },
+            Param::word(
+                "threads",
+                &["auto", "1", "2", "4", "8", "16", "32"],
+                "threads that share a row; seven-strategies uses a warp, 32",
+            ),
+            unroll(cuda::vector::UNROLLS),
+            block(cuda::vector::BLOCKS),
         ],
         deterministic: true,
         columns: false,

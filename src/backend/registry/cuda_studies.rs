@@ -1,12 +1,13 @@
 //! Registry rows of the studies' backends on NVIDIA GPUs.
 
 use super::ALL_PRECISIONS;
-use super::cuda::{BLOCK, UNROLL};
+use super::cuda::{block, unroll};
 use crate::backend::cuda::studies::{
     self, adaptive, binned, bins, bsr_tasks, entries, hybrid, spmm, thread, vector_smem, warp,
 };
-use crate::backend::{Build, Builder, Entry, Family, Param};
+use crate::backend::{Build, Builder, Entry, Family};
 use crate::device::Cuda;
+use crate::params::Param;
 
 /// Returns the row of a deterministic CUDA kernel over CSR without parameters.
 const fn cuda_csr<F: Family<Cuda>>(
@@ -52,31 +53,21 @@ const fn spmm<V: spmm::Variant>(summary: &'static str, params: &'static [Param])
     Entry { columns: true, params, ..row }
 }
 
-const THREADS: Param = Param {
-    name: "block",
-    values: thread::BLOCKS,
-    summary: "threads in a block; serial-vs-cuda compares these sizes",
-    unlisted: None,
-};
-const SUMS: Param = Param {
-    name: "sums",
-    values: studies::SUMS,
-    summary: "where a thread keeps its part of a row's sum; four-kernels tried shared memory and found it slower",
-    unlisted: None,
-};
-const FIT: Param = Param {
-    name: "fit",
-    values: studies::FIT,
-    summary: "threads that must fit on a multiprocessor and share its registers; auto decides by the lengths of rows",
-    unlisted: None,
-};
+const THREADS: Param =
+    Param::word("block", thread::BLOCKS, "threads in a block; serial-vs-cuda compares these sizes");
+const SUMS: Param = Param::word(
+    "sums",
+    studies::SUMS,
+    "where a thread keeps its part of a row's sum; four-kernels tried shared memory and found it slower",
+);
+const FIT: Param = Param::word(
+    "fit",
+    studies::FIT,
+    "threads that must fit on a multiprocessor and share its registers; auto decides by the lengths of rows",
+);
 const LISTS: &str = "csr and lists of rows";
-const HYBRID_SHORT: Param = Param {
-    name: "short",
-    values: hybrid::SHORT,
-    summary: "longest row, in entries, that one thread takes",
-    unlisted: None,
-};
+const HYBRID_SHORT: Param =
+    Param::word("short", hybrid::SHORT, "longest row, in entries, that one thread takes");
 
 pub(super) const ENTRIES: &[Entry] = &[
     bsr_tasks::<bsr_tasks::RowMajor>(
@@ -108,7 +99,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
     },
     Entry {
-        params: &[Param { values: warp::UNROLLS, ..UNROLL }, SUMS],
+        params: &[unroll(warp::UNROLLS), SUMS],
         ..cuda_csr::<warp::Warp>(
             ("warp", "warp"),
             "four-kernels",
@@ -123,12 +114,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         format: "csr and bounds of bins",
         params: &[
-            Param {
-                name: "entries",
-                values: bins::ENTRIES,
-                summary: "entries that fill a bin; a row counts as one more entry",
-                unlisted: None,
-            },
+            Param::word("entries", bins::ENTRIES, "entries that fill a bin; a row counts as one more entry"),
             SUMS,
         ],
         ..cuda_csr::<bins::Bins>(
@@ -149,12 +135,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         format: LISTS,
         params: &[
             HYBRID_SHORT,
-            Param {
-                name: "long",
-                values: hybrid::LONG,
-                summary: "longest row, in entries, that one warp takes",
-                unlisted: None,
-            },
+            Param::word("long", hybrid::LONG, "longest row, in entries, that one warp takes"),
             FIT,
             SUMS,
         ],
@@ -181,21 +162,15 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         format: "csr and bounds of pieces",
         params: &[
-            Param {
-                name: "short",
-                values: adaptive::SHORT,
-                summary: "longest row, in entries, that one thread takes",
-                unlisted: None,
-            },
-            Param { values: adaptive::BLOCKS, ..BLOCK },
-            Param { values: adaptive::UNROLLS, ..UNROLL },
-            Param {
-                name: "set",
-                values: adaptive::SETS,
-                summary: "the study's named sets; it does not give their contents, so this is our interpretation: \
+            Param::word("short", adaptive::SHORT, "longest row, in entries, that one thread takes"),
+            block(adaptive::BLOCKS),
+            unroll(adaptive::UNROLLS),
+            Param::word(
+                "set",
+                adaptive::SETS,
+                "the study's named sets; it does not give their contents, so this is our interpretation: \
                           combined is block=512,unroll=4, p100 a grid of the 114688 threads that a P100 holds at once",
-                unlisted: None,
-            },
+            ),
         ],
         ..cuda_csr::<adaptive::Adaptive>(
             ("adaptive", "adaptive"),
@@ -204,12 +179,11 @@ pub(super) const ENTRIES: &[Entry] = &[
         )
     },
     Entry {
-        params: &[Param {
-            name: "scan",
-            values: vector_smem::SCANS,
-            summary: "entries scanned in each segment: all of the row, as in the study, or onwards from the last",
-            unlisted: None,
-        }],
+        params: &[Param::word(
+            "scan",
+            vector_smem::SCANS,
+            "entries scanned in each segment: all of the row, as in the study, or onwards from the last",
+        )],
         ..cuda_csr::<vector_smem::VectorSmem>(
             ("vector-smem", "vector-smem"),
             "seven-strategies",
@@ -219,18 +193,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         format: LISTS,
         params: &[
-            Param {
-                name: "short",
-                values: binned::FIRST_CLASS,
-                summary: "longest row, in entries, that one thread takes",
-                unlisted: None,
-            },
-            Param {
-                name: "long",
-                values: binned::SECOND_CLASS,
-                summary: "longest row, in entries, that eight threads share",
-                unlisted: None,
-            },
+            Param::word("short", binned::FIRST_CLASS, "longest row, in entries, that one thread takes"),
+            Param::word("long", binned::SECOND_CLASS, "longest row, in entries, that eight threads share"),
         ],
         ..cuda_csr::<binned::Binned>(
             ("binned", "vector"),

@@ -55,7 +55,7 @@ fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, 
 pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
     let purpose = Purpose {
         method: plan.method,
-        precond: plan.running.request.precond,
+        precond: plan.running.request.precond.clone(),
         precision: plan.run.precision,
         assume_symmetric: plan.assume_symmetric,
         partition: plan.partition.clone(),

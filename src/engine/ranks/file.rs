@@ -84,7 +84,7 @@ impl RankMatrix {
         let own = file.read(starts[ranks.rank()]..starts[ranks.rank() + 1]);
         let own = ranks.agreed(own.and_then(|rows| Plan::check_values(&rows, purpose).map(|()| rows)))?;
         let verdict = || symmetry::symmetry(ranks, &starts, &own);
-        let note = judged(file.symmetric, purpose.assume_symmetric, purpose.precond, verdict)?;
+        let note = judged(file.symmetric, purpose.assume_symmetric, &purpose.precond, verdict)?;
         let name = what.to_string_lossy().into_owned();
         let held = Held { starts: &starts, together, name: &name, shared: None };
         let rows = Arc::new(held.divide(ranks, own, &purpose.partition)?);
@@ -112,7 +112,7 @@ impl RankMatrix {
         let solver = purpose.method.name();
         let Some(text) = text::read(ranks, what, solver, Duplicates::Sum, meter)? else { return Ok(None) };
         let verdict = || symmetry::symmetry(ranks, &text.starts, &text.rows);
-        let note = judged(text.symmetric, purpose.assume_symmetric, purpose.precond, verdict)?;
+        let note = judged(text.symmetric, purpose.assume_symmetric, &purpose.precond, verdict)?;
         ranks.agreed(Plan::check_values(&text.rows, purpose))?;
         let sample = text.head(ranks, SAMPLE)?;
         let precond = sample.as_ref().map(|sample| purpose.precond.settle(sample).to_string());

@@ -15,14 +15,27 @@
 use super::assemble::{Shape, pattern_from, valued, valued_from};
 use super::random::Random;
 use super::sample::distinct;
+use super::spec::{ORDER, SEED, SHARE, flag};
 use super::symmetric::{Pairs, within};
 use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::{Kind, Param};
 use std::ops::Range;
 
 /// The factor d of a symmetric matrix I - d P.
 const SHIFT: f64 = 0.9;
+
+pub(super) const PARAMS: &[Param] = &[
+    ORDER,
+    Param::new("block", Kind::Whole(1, 64), "rows of a block").or("5"),
+    Param::new("density", SHARE, "the share of blocks in a block row").or("0.05"),
+    Param::new("band", SHARE, "the half-width of the band as a share of the rows; left out: 0.25"),
+    flag("contiguous", "the blocks are packed around the diagonal"),
+    flag("symmetric", "pattern and values are symmetric"),
+    Param::new("shift", SHARE, "d of I - d P; left out: P itself, or 0.9 if symmetric"),
+    SEED,
+];
 
 /// The described band, measured in blocks.
 #[derive(Clone)]
@@ -37,11 +50,10 @@ struct Band {
 }
 
 pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
-    spec.allow(&["n", "block", "density", "band", "contiguous", "symmetric", "shift", "seed"])?;
     let n = spec.order()?;
-    let size = spec.integer("block", 1..=n.min(64))?.unwrap_or(5);
-    let symmetric = spec.flag("symmetric")?;
-    let shift = spec.number("shift", "above 0 and at most 1", |d| d > 0.0 && d <= 1.0)?;
+    let size = spec.within("block", 1..=n.min(64))?.unwrap_or(5);
+    let symmetric = spec.has("symmetric");
+    let shift = spec.find_real("shift");
     if !n.is_multiple_of(size) {
         return Err(spec.fault(format!("n, {n}, is not a multiple of the block size {size}")));
     }
@@ -115,11 +127,8 @@ fn shifted(p: f64, diagonal: bool, shift: Option<f64>) -> f64 {
 
 impl Band {
     fn of(spec: &Spec<'_>, rows: usize) -> Result<Band> {
-        let share = "above 0 and at most 1";
-        let fits = |v: f64| v > 0.0 && v <= 1.0;
-        let density = spec.number("density", share, fits)?.unwrap_or(0.05);
-        let width = spec.number("band", share, fits)?;
-        let contiguous = spec.flag("contiguous")?;
+        let (density, width) = (spec.real("density"), spec.find_real("band"));
+        let contiguous = spec.has("contiguous");
         if contiguous && width.is_some() {
             return Err(spec.fault(
                 "band and contiguous exclude each other: contiguous blocks already form the narrowest band",
@@ -134,7 +143,7 @@ impl Band {
                 "density {density} is less than the diagonal block and its neighbours need, {needed:.2e}"
             )));
         }
-        Ok(Band { rows, row, half, seed: spec.seed()? })
+        Ok(Band { rows, row, half, seed: spec.whole("seed") })
     }
 
     /// Returns the columns that block row `i` may use.

@@ -3,20 +3,27 @@
 use super::assemble::{Shape, pattern};
 use super::random::Random;
 use super::sample::thinned;
+use super::spec::{COLUMNS, ORDER, SEED};
 use super::uniform::random_values;
 use super::{Recipe, Spec};
 use crate::error::Result;
+use crate::params::{Kind, Param};
+use std::ops::Bound;
 
-/// The default share of positions without an entry.
-const SPARSITY: f64 = 0.99;
+const BELOW_1: Kind = Kind::Real(Bound::Included(0.0), Bound::Excluded(1.0));
+
+pub(super) const PARAMS: &[Param] = &[
+    ORDER,
+    Param::new("sparsity", BELOW_1, "the share of positions without an entry").or("0.99"),
+    COLUMNS,
+    SEED,
+];
 
 pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
-    spec.allow(&["n", "sparsity", "cols", "seed"])?;
     let rows = spec.order()?;
     let cols = spec.columns(rows)?;
-    let sparsity = spec.number("sparsity", "from 0 to below 1", |s| (0.0..1.0).contains(&s))?;
-    let chance = 1.0 - sparsity.unwrap_or(SPARSITY);
-    let seed = spec.seed()?;
+    let chance = 1.0 - spec.real("sparsity");
+    let seed = spec.whole("seed");
     let shape = Shape { rows, cols, entries: (rows as f64 * cols as f64 * chance) as u128 };
     let row_columns = move |i: usize| thinned(Random::at(seed, 2 * i as u64), cols, chance);
     Ok(Recipe::new(shape.bytes(), move || {

@@ -12,10 +12,12 @@ use super::assemble::{Shape, valued_from};
 use super::grid::Grid;
 use super::hex27::node_blocks;
 use super::random::Random;
+use super::spec::{SEED, VOLUME, from_to};
 use super::{Loaded, Mesh, Recipe, Spec};
 use crate::error::Result;
 use crate::format::{Csr, Dense};
 use crate::parallel::zeros;
+use crate::params::Param;
 use crate::source::Attached;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -78,18 +80,22 @@ struct AdjacentElement {
     corner: usize,
 }
 
+pub(super) const PARAMS: &[Param] = &[
+    VOLUME,
+    Param::new("contrast", from_to(1.0, 1e12), "the ratio of the largest and the least stiffness").or("1"),
+    SEED,
+];
+
 pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
-    spec.allow(&["n", "contrast", "seed"])?;
     let free @ [nx, ny, nz] = spec.extents()?;
     if ny < 2 || nz < 2 {
         return Err(spec.fault("elements need two nodes or more along y and z"));
     }
-    let contrast = spec.number("contrast", "from 1 to 1e12", |c| (1.0..=1e12).contains(&c))?;
-    let seed = spec.seed()?;
+    let contrast = spec.real("contrast");
+    let seed = spec.whole("seed");
     let n = spec.rows(&[nx, ny, nz, 3])?;
     let grid = Grid::new([nz, ny, nx], 3);
     let (entries, bytes) = (grid.entries() * 9, Shape::square(n, grid.points() * 3).bytes());
-    let contrast = contrast.unwrap_or(1.0);
     let of_mesh = grid.clone();
     let mesh = Mesh::new(n, 3, grid.clone(), move |rows| {
         stiffness(rows, &of_mesh, n, &Body::new(free, contrast, seed)?)

@@ -4,9 +4,11 @@
 
 use super::assemble::{Shape, pattern_from, valued_from};
 use super::grid::Grid;
+use super::spec::VOLUME;
 use super::{Loaded, Mesh, Recipe, Spec};
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::{Kind, Param};
 use std::ops::Range;
 
 /// Returns the off-diagonal value at a position, the same on both sides of the diagonal.
@@ -16,10 +18,12 @@ fn value(row: usize, col: usize) -> f64 {
     -(hash as f64 / 1000.0 + 0.05)
 }
 
+pub(super) const PARAMS: &[Param] =
+    &[VOLUME, Param::new("dof", Kind::Whole(1, 64), "unknowns at each point").or("1")];
+
 pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
-    spec.allow(&["n", "dof"])?;
     let [nx, ny, nz] = spec.extents()?;
-    let dof = spec.integer("dof", 1..=64)?.unwrap_or(1);
+    let dof = spec.whole("dof") as usize;
     let n = spec.rows(&[nx, ny, nz, dof])?;
     let grid = Grid::new([nx, ny, nz], 3);
     let entries = grid.entries() * (dof * dof) as u64;

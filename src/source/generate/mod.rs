@@ -27,6 +27,7 @@ use super::catalog::Entry;
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::parallel::room;
+use crate::params::{Param, split_name};
 pub use distinct::Draws;
 use spec::Spec;
 use std::ops::Range;
@@ -36,7 +37,8 @@ struct Generator {
     name: &'static str,
     /// The syntax of the description: parts in brackets are optional and show their defaults.
     form: &'static str,
-    /// Checks the description and plans the matrix.
+    params: &'static [Param],
+    /// Checks the values that depend on each other and plans the matrix.
     plan: fn(&Spec<'_>) -> Result<Recipe>,
 }
 
@@ -44,98 +46,117 @@ const GENERATORS: &[Generator] = &[
     Generator {
         name: "poisson2d",
         form: "poisson2d:NXxNY[,boundary=dirichlet|neumann], for example poisson2d:1000x1000",
+        params: poisson::PARAMS_2D,
         plan: poisson::make_2d,
     },
     Generator {
         name: "poisson3d",
         form: "poisson3d:NXxNYxNZ[,points=7|27][,boundary=dirichlet|neumann], for example poisson3d:100x100x100",
+        params: poisson::PARAMS_3D,
         plan: poisson::make_3d,
     },
     Generator {
         name: "hex27",
         form: "hex27:NXxNYxNZ[,dof=1], for example hex27:48x48x50,dof=3",
+        params: hex27::PARAMS,
         plan: hex27::make,
     },
     Generator {
         name: "elasticity3d",
         form: "elasticity3d:NXxNYxNZ[,contrast=1][,seed=1], for example elasticity3d:32x32x32,contrast=100",
+        params: elasticity3d::PARAMS,
         plan: elasticity3d::make,
     },
     Generator {
         name: "blockband",
         form: "blockband:n=N[,block=5][,density=0.05][,band=0.25|,contiguous][,shift=D|,symmetric[,shift=0.9]][,seed=1], \
                for example blockband:n=32000,contiguous",
+        params: blockband::PARAMS,
         plan: blockband::make,
     },
     Generator {
         name: "uniform",
         form: "uniform:n=N[,row=16][,cols=N][,seed=1], for example uniform:n=100000,row=100",
+        params: uniform::PARAMS,
         plan: uniform::make,
     },
     Generator {
         name: "density",
         form: "density:n=N[,sparsity=0.99][,cols=N][,seed=1], for example density:n=16384,sparsity=0.7",
+        params: density::PARAMS,
         plan: density::make,
     },
     Generator {
         name: "banded",
         form: "banded:n=N[,half=10][,fill=1][,seed=1], for example banded:n=1000000,half=15",
+        params: banded::PARAMS,
         plan: banded::make,
     },
     Generator {
         name: "spd-random",
         form: "spd-random:n=N[,row=16][,shift=1][,seed=1], for example spd-random:n=100000,row=30",
+        params: spd_random::PARAMS,
         plan: spd_random::make,
     },
     Generator {
         name: "rmat",
         form: "rmat:scale=S|n=N,edges=M|factor=M/N[,a=0.57][,b=0.19][,c=0.19][,weighted][,permuted][,loopless][,seed=1], \
                for example rmat:scale=22,edges=64000000",
+        params: rmat::PARAMS,
         plan: rmat::make,
     },
     Generator {
         name: "star",
         form: "star:n=N,hub=H[,edges=E][,seed=1], for example star:n=18571154,hub=7397164",
+        params: star::PARAMS,
         plan: star::make,
     },
     Generator {
         name: "F1-like",
         form: "F1-like[:scale=1][,seed=1], a stand-in for Koutsovasilis/F1, for example F1-like:scale=0.01",
+        params: like::PARAMS,
         plan: like::f1,
     },
     Generator {
         name: "inline_1-like",
         form: "inline_1-like[:scale=1][,seed=1], a stand-in for GHS_psdef/inline_1, for example inline_1-like:scale=0.01",
+        params: like::PARAMS,
         plan: like::inline_1,
     },
     Generator {
         name: "crankseg_1-like",
         form: "crankseg_1-like[:scale=1][,seed=1], a stand-in for GHS_psdef/crankseg_1, for example crankseg_1-like:scale=0.01",
+        params: like::PARAMS,
         plan: like::crankseg_1,
     },
     Generator {
         name: "ecology1-like",
         form: "ecology1-like[:scale=1][,seed=1], a stand-in for McRae/ecology1, for example ecology1-like:scale=0.01",
+        params: like::PARAMS,
         plan: like::ecology1,
     },
     Generator {
         name: "mawi-like",
         form: "mawi-like[:scale=1][,seed=1], a stand-in for MAWI/mawi_201512012345, for example mawi-like:scale=0.01",
+        params: like::PARAMS,
         plan: like::mawi,
     },
     Generator {
         name: "mawi_201512012345-like",
         form: "mawi_201512012345-like[:scale=1][,seed=1], the same as mawi-like, for example mawi_201512012345-like:scale=0.01",
+        params: like::PARAMS,
         plan: like::mawi,
     },
     Generator {
         name: "stackoverflow-like",
         form: "stackoverflow-like[:scale=1][,seed=1], a stand-in for SNAP/sx-stackoverflow, for example stackoverflow-like:scale=0.01",
+        params: like::PARAMS,
         plan: like::stackoverflow,
     },
     Generator {
         name: "sx-stackoverflow-like",
         form: "sx-stackoverflow-like[:scale=1][,seed=1], the same as stackoverflow-like, for example sx-stackoverflow-like:scale=0.01",
+        params: like::PARAMS,
         plan: like::stackoverflow,
     },
 ];
@@ -262,9 +283,9 @@ impl Recipe {
     }
 }
 
-/// Returns the generator that a description names, and the text after its name.
-fn find(description: &str) -> Option<(&'static Generator, &str)> {
-    let (name, rest) = description.split_once(':').unwrap_or((description, ""));
+/// Returns the generator that a description names, and the text after the colon.
+fn find(description: &str) -> Option<(&'static Generator, Option<&str>)> {
+    let (name, rest) = split_name(description);
     GENERATORS.iter().find(|g| g.name == name).map(|g| (g, rest))
 }
 
@@ -285,7 +306,7 @@ fn plan(what: &str) -> Option<Result<Recipe>> {
 /// Returns the recipe, even if the whole matrix does not fit into the memory.
 fn unchecked_plan(what: &str) -> Option<Result<Recipe>> {
     let (generator, rest) = find(what)?;
-    Some((generator.plan)(&Spec::new(what, rest, generator.form)))
+    Some(Spec::new(what, rest, generator).and_then(|spec| (generator.plan)(&spec)))
 }
 
 /// Returns the mesh of a generator whose rows can be made separately; `None` if `what` names no such generator.

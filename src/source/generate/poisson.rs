@@ -6,28 +6,33 @@
 
 use super::assemble::{Shape, pattern_from, valued_from};
 use super::grid::Grid;
+use super::spec::{PLANE, VOLUME};
 use super::{Loaded, Mesh, Recipe, Spec};
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::Param;
 use std::ops::Range;
 
+const BOUNDARY: Param = Param::word("boundary", &["dirichlet", "neumann"], "the condition at the boundary");
+const POINTS: Param = Param::word("points", &["7", "27"], "the points of the stencil");
+pub(super) const PARAMS_2D: &[Param] = &[PLANE, BOUNDARY];
+pub(super) const PARAMS_3D: &[Param] = &[VOLUME, POINTS, BOUNDARY];
+
 pub(super) fn make_2d(spec: &Spec<'_>) -> Result<Recipe> {
-    spec.allow(&["n", "boundary"])?;
     let [nx, ny] = spec.extents()?;
     make(spec, [nx, ny, 1], 1, 5)
 }
 
 pub(super) fn make_3d(spec: &Spec<'_>) -> Result<Recipe> {
-    spec.allow(&["n", "points", "boundary"])?;
     let extents = spec.extents()?;
-    match spec.choice("points", &["7", "27"])? {
-        "7" => make(spec, extents, 1, 7),
+    match spec.word(POINTS.name) {
+        Some("7") => make(spec, extents, 1, 7),
         _ => make(spec, extents, 3, 27),
     }
 }
 
 fn make(spec: &Spec<'_>, extents: [usize; 3], apart: usize, points: usize) -> Result<Recipe> {
-    let neumann = spec.choice("boundary", &["dirichlet", "neumann"])? == "neumann";
+    let neumann = spec.word(BOUNDARY.name) == Some("neumann");
     let n = spec.rows(&extents)?;
     let grid = Grid::new(extents, apart);
     let (shape, entries) = (Shape::square(n, grid.points()), grid.entries());

@@ -8,9 +8,11 @@
 
 use super::distinct::{self, Draws, Position};
 use super::random::Random;
+use super::spec::{ORDER, SEED, flag, from_to};
 use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::parallel::zeros;
+use crate::params::{Kind, Param};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -51,17 +53,31 @@ struct Graph {
     weighted: bool,
 }
 
+const fn share(name: &'static str, default: &'static str) -> Param {
+    Param::new(name, from_to(0.0, 1.0), "the probability of a quarter of the matrix").or(default)
+}
+
+pub(super) const PARAMS: &[Param] = &[
+    Param::new("scale", Kind::Whole(1, 31), "the logarithm of the number of rows, to base 2"),
+    ORDER,
+    Param::new("edges", Kind::Whole(0, u64::MAX), "edges that are drawn"),
+    Param::new("factor", Kind::Whole(0, u32::MAX as u64), "edges that are drawn for each row"),
+    share("a", "0.57"),
+    share("b", "0.19"),
+    share("c", "0.19"),
+    SEED,
+    flag("weighted", "edges have weights"),
+    flag("permuted", "the rows are numbered at random"),
+    flag("loopless", "there are no edges from a vertex to itself"),
+];
+
 pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
-    spec.allow(&[
-        "scale", "n", "edges", "factor", "a", "b", "c", "seed", "weighted", "permuted", "loopless",
-    ])?;
     let (n, levels) = size(spec)?;
     let edges = edges(spec, n)?;
     let quarters = quarters(spec, levels)?;
-    let seed = spec.seed()?;
-    let [permuted, loopless, weighted] = ["permuted", "loopless", "weighted"].map(|name| spec.flag(name));
-    let graph =
-        Graph { n, edges, quarters, seed, permuted: permuted?, loopless: loopless?, weighted: weighted? };
+    let seed = spec.whole("seed");
+    let [permuted, loopless, weighted] = ["permuted", "loopless", "weighted"].map(|name| spec.has(name));
+    let graph = Graph { n, edges, quarters, seed, permuted, loopless, weighted };
     let graph = Arc::new(graph);
     let drawn = Arc::clone(&graph);
     let make = move || {
@@ -92,25 +108,23 @@ impl Graph {
 
 /// Returns the number of rows, and the number of halvings that reach each row.
 fn size(spec: &Spec<'_>) -> Result<(usize, u32)> {
-    let scale = spec.integer("scale", 1..=31)?;
-    let n = if spec.get("n").is_some() { Some(spec.order()?) } else { None };
+    let scale = spec.find_whole("scale").map(|scale| scale as u32);
+    let n = if spec.has("n") { Some(spec.order()?) } else { None };
     match (scale, n) {
         (None, None) => Err(spec.fault("neither 'scale' nor 'n' is given")),
-        (Some(scale), None) => Ok((1 << scale, scale as u32)),
+        (Some(scale), None) => Ok((1 << scale, scale)),
         (None, Some(n)) => Ok((n, n.next_power_of_two().trailing_zeros())),
         (Some(scale), Some(n)) if n > 1 << scale => {
             Err(spec.fault(format!("n={n} is more than 2^{scale}, the most rows that scale={scale} allows")))
         }
-        (Some(scale), Some(n)) => Ok((n, scale as u32)),
+        (Some(scale), Some(n)) => Ok((n, scale)),
     }
 }
 
 fn edges(spec: &Spec<'_>, n: usize) -> Result<u64> {
-    let edges = spec.integer("edges", 0..=usize::MAX)?;
-    let factor = spec.integer("factor", 0..=u32::MAX as usize)?;
-    let edges = match (edges, factor) {
-        (Some(edges), None) => edges as u64,
-        (None, Some(factor)) => factor as u64 * n as u64,
+    let edges = match (spec.find_whole("edges"), spec.find_whole("factor")) {
+        (Some(edges), None) => edges,
+        (None, Some(factor)) => factor * n as u64,
         (None, None) => return Err(spec.fault("neither 'edges' nor 'factor' (edges a row) is given")),
         (Some(_), Some(_)) => return Err(spec.fault("both 'edges' and 'factor' are given")),
     };
@@ -123,10 +137,7 @@ fn edges(spec: &Spec<'_>, n: usize) -> Result<u64> {
 }
 
 fn quarters(spec: &Spec<'_>, levels: u32) -> Result<Quarters> {
-    let share = |name, default| -> Result<f64> {
-        Ok(spec.number(name, "from 0 to 1", |share| (0.0..=1.0).contains(&share))?.unwrap_or(default))
-    };
-    let (a, b, c) = (share("a", 0.57)?, share("b", 0.19)?, share("c", 0.19)?);
+    let [a, b, c] = ["a", "b", "c"].map(|name| spec.real(name));
     let sum = a + b + c;
     if sum > 1.0 + 1e-9 {
         return Err(spec.fault(format!("a + b + c is {sum}, more than 1")));

@@ -1,130 +1,69 @@
-//! Parses a description of a matrix: `name:SIZE,parameter=value,flag,...`.
+//! The parameters of a generator, with what their table cannot describe: ranges that depend on other parameters, and sizes.
 
+use super::Generator;
 use crate::error::{Error, Result};
-use std::ops::RangeInclusive;
+use crate::params::{Kind, Param, Params, Value};
+use std::ops::{Bound, Deref, RangeInclusive};
 
-/// The parsed text after the name of a generator, with methods that report what is wrong with it.
+/// A parsed description of a matrix.
 pub(super) struct Spec<'a> {
     text: &'a str,
     form: &'static str,
-    /// Names with their values; flags have no value. A first item that does not begin like a name is the value of `n`.
-    items: Vec<(&'a str, Option<&'a str>)>,
+    params: Params,
+}
+
+impl Deref for Spec<'_> {
+    type Target = Params;
+
+    fn deref(&self) -> &Params {
+        &self.params
+    }
 }
 
 impl<'a> Spec<'a> {
-    /// Parses `rest`, the part of `text` after the name and the colon.
-    pub(super) fn new(text: &'a str, rest: &'a str, form: &'static str) -> Spec<'a> {
-        let mut items: Vec<_> = rest
-            .split(',')
-            .map(|item| item.split_once('=').map_or((item, None), |(name, value)| (name, Some(value))))
-            .collect();
-        let (first, value) = items[0];
-        if rest.is_empty() {
-            items.clear();
-        } else if value.is_none() && !first.starts_with(|c: char| c.is_ascii_alphabetic()) {
-            items[0] = ("n", Some(first));
-        }
-        Spec { text, form, items }
+    /// Parses `parameters`, the part of `text` after the colon.
+    pub(super) fn new(text: &'a str, parameters: Option<&str>, generator: &Generator) -> Result<Spec<'a>> {
+        let Generator { form, params, .. } = *generator;
+        let fault = |reason| Error::Generator { spec: text.to_owned(), reason, form };
+        Ok(Spec { text, form, params: Params::parse(params, parameters).map_err(fault)? })
     }
 
     pub(super) fn fault(&self, reason: impl Into<String>) -> Error {
         Error::Generator { spec: self.text.to_owned(), reason: reason.into(), form: self.form }
     }
 
-    /// Checks that every parameter is one of `names` and is given once.
-    pub(super) fn allow(&self, names: &[&str]) -> Result<()> {
-        for (i, (name, _)) in self.items.iter().enumerate() {
-            if !names.contains(name) {
-                let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-                return Err(self.fault(format!("there is no parameter '{name}'; there are: {known}")));
+    /// Returns an integer; it must be within a range that the table does not know.
+    pub(super) fn within(&self, name: &str, range: RangeInclusive<usize>) -> Result<Option<usize>> {
+        match self.find_whole(name).map(|number| number as usize) {
+            Some(number) if !range.contains(&number) => {
+                let kind = Kind::Whole(*range.start() as u64, *range.end() as u64);
+                Err(self.fault(format!("{name} '{number}' is not {kind}")))
             }
-            if self.items[..i].iter().any(|(earlier, _)| earlier == name) {
-                return Err(self.fault(format!("parameter '{name}' is given twice")));
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the value of a parameter as typed, empty if the parameter has no value.
-    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
-        self.items.iter().find(|(n, _)| *n == name).map(|(_, value)| value.unwrap_or_default())
-    }
-
-    /// Checks whether a flag is given; a flag has no value.
-    pub(super) fn flag(&self, name: &str) -> Result<bool> {
-        match self.items.iter().find(|(n, _)| *n == name) {
-            None => Ok(false),
-            Some((_, None)) => Ok(true),
-            Some((_, Some(value))) => Err(self.fault(format!("{name} takes no value; '{value}' was given"))),
+            number => Ok(number),
         }
     }
 
-    /// Returns the value of a parameter that must be one of `words`; the first word if it is not given.
-    pub(super) fn choice(&self, name: &str, words: &[&'static str]) -> Result<&'static str> {
-        let Some(typed) = self.get(name) else { return Ok(words[0]) };
-        let found = words.iter().find(|&&word| word == typed).copied();
-        found.ok_or_else(|| self.fault(format!("{name} '{typed}' is not one of {}", words.join(", "))))
-    }
-
-    /// Returns an integer within the range.
-    pub(super) fn integer(&self, name: &str, range: RangeInclusive<usize>) -> Result<Option<usize>> {
-        let Some(typed) = self.get(name) else { return Ok(None) };
-        let number = typed.parse().ok().filter(|number| range.contains(number));
-        let (low, high) = (range.start(), range.end());
-        let fault = || self.fault(format!("{name} '{typed}' is not a whole number from {low} to {high}"));
-        number.ok_or_else(fault).map(Some)
-    }
-
-    /// Returns a number for which `fits` is true; `range` describes the condition in words.
-    pub(super) fn number(&self, name: &str, range: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {
-        let Some(typed) = self.get(name) else { return Ok(None) };
-        let number = typed.parse().ok().filter(|&number: &f64| number.is_finite() && fits(number));
-        let fault = || self.fault(format!("{name} '{typed}' is not a number {range}"));
-        number.ok_or_else(fault).map(Some)
-    }
-
-    /// Returns the parameter `seed`; 1 if it is not given.
-    pub(super) fn seed(&self) -> Result<u64> {
-        let Some(typed) = self.get("seed") else { return Ok(1) };
-        let fault = || self.fault(format!("seed '{typed}' is not a whole number from 0 to {}", u64::MAX));
-        typed.parse().map_err(|_| fault())
-    }
-
-    /// Parses the size as exactly N positive numbers separated by `x`.
+    /// Returns the size, of N extents.
     pub(super) fn extents<const N: usize>(&self) -> Result<[usize; N]> {
-        let Some(size) = self.get("n") else {
-            return Err(self.fault(format!("there is no size: it has {N} extents")));
+        let extents = match self.find("n") {
+            Some(Value::Extents(extents)) => extents.iter().map(|&extent| extent as usize).collect(),
+            _ => Vec::new(),
         };
-        let parts: Vec<&str> = size.split('x').collect();
-        if parts.len() != N {
-            return Err(self.fault(format!("size '{size}' has {} extents, not {N}", parts.len())));
-        }
-        let mut extents = [0; N];
-        for (extent, part) in extents.iter_mut().zip(parts) {
-            *extent = part
-                .parse()
-                .ok()
-                .filter(|&e| e > 0)
-                .ok_or_else(|| self.fault(format!("'{part}' is not a positive number")))?;
-        }
-        Ok(extents)
+        let missing = |_| self.fault(format!("there is no size: it has {N} extents"));
+        extents.try_into().map_err(missing)
     }
 
-    /// Parses the size as a number of rows.
+    /// Returns the size as a number of rows.
     pub(super) fn order(&self) -> Result<usize> {
-        if self.get("n").is_none() {
-            return Err(self.fault("there is no size: n, the number of rows"));
+        match self.find_whole("n") {
+            Some(n) => self.rows(&[n as usize]),
+            None => Err(self.fault("there is no size: n, the number of rows")),
         }
-        let [n] = self.extents()?;
-        self.rows(&[n])
     }
 
     /// Returns the number of columns, by default the number of rows.
     pub(super) fn columns(&self, rows: usize) -> Result<usize> {
-        match self.integer("cols", 1..=usize::MAX)? {
-            None => Ok(rows),
-            Some(cols) => self.rows(&[cols]),
-        }
+        self.find_whole("cols").map_or(Ok(rows), |cols| self.rows(&[cols as usize]))
     }
 
     /// Returns the product of `factors`, a number of rows or columns. Fails if it exceeds the limit of 32-bit column indices.
@@ -140,4 +79,32 @@ impl<'a> Spec<'a> {
         }
         Ok(product as usize)
     }
+}
+
+/// The number of rows.
+pub(super) const ORDER: Param = Param::new("n", Kind::Whole(1, u64::MAX), "the number of rows");
+/// The points of a plane.
+pub(super) const PLANE: Param =
+    Param::new("n", Kind::Extents("NXxNY", 1, u64::MAX), "the points of each axis");
+/// The points of a box.
+pub(super) const VOLUME: Param =
+    Param::new("n", Kind::Extents("NXxNYxNZ", 1, u64::MAX), "the points of each axis");
+/// The number of entries of a row.
+pub(super) const ENTRIES_OF_ROW: Param =
+    Param::new("row", Kind::Whole(1, u64::MAX), "entries of a row, on average if random; left out: 16");
+pub(super) const COLUMNS: Param =
+    Param::new("cols", Kind::Whole(1, u64::MAX), "the number of columns; left out: that of rows");
+pub(super) const SEED: Param =
+    Param::new("seed", Kind::Whole(0, u64::MAX), "selects the random numbers").or("1");
+/// Above 0 and at most 1.
+pub(super) const SHARE: Kind = Kind::Real(Bound::Excluded(0.0), Bound::Included(1.0));
+
+/// Describes a number from `low` to `high`.
+pub(super) const fn from_to(low: f64, high: f64) -> Kind {
+    Kind::Real(Bound::Included(low), Bound::Included(high))
+}
+
+/// Describes a flag.
+pub(super) const fn flag(name: &'static str, summary: &'static str) -> Param {
+    Param::new(name, Kind::Flag, summary)
 }

@@ -7,25 +7,37 @@
 
 use super::distinct::{self, Positions, distinct};
 use super::random::Random;
+use super::spec::{ORDER, SEED};
 use super::{Loaded, Recipe, Spec, rmat};
 use crate::error::Result;
+use crate::params::{Kind, Param};
 
 /// Every background coupling has one end below this row.
 const BUSY: u64 = 200_000;
 
+pub(super) const PARAMS: &[Param] = &[
+    ORDER,
+    Param::new("hub", Kind::Whole(1, u64::MAX), "couplings of row 0"),
+    Param::new(
+        "edges",
+        Kind::Whole(0, u64::MAX),
+        "all couplings; left out: as in the trace that this imitates",
+    ),
+    SEED,
+];
+
 pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
-    spec.allow(&["n", "hub", "edges", "seed"])?;
     let n = spec.order()? as u64;
     if n < 2 {
         return Err(spec.fault("a star needs two rows or more"));
     }
     let fault = || spec.fault("'hub', the number of couplings of row 0, is not given");
-    let hub = spec.integer("hub", 1..=n as usize)?.ok_or_else(fault)? as u64;
+    let hub = spec.within("hub", 1..=n as usize)?.ok_or_else(fault)? as u64;
     // The default keeps the ratio of couplings to rows of the trace that this imitates.
     let usual = (u128::from(n) * 19_020_160 / 18_571_154) as usize;
-    let edges = spec.integer("edges", 0..=(n * (n - 1) / 2) as usize)?.unwrap_or(usual) as u64;
+    let edges = spec.within("edges", 0..=(n * (n - 1) / 2) as usize)?.unwrap_or(usual) as u64;
     let background = edges.saturating_sub(distinct_among(n - 1, hub)) / 2;
-    let seed = spec.seed()?;
+    let seed = spec.whole("seed");
     let draws = hub + background;
     Ok(Recipe::new(distinct::bytes(draws), move || star(n, hub, draws, seed)))
 }

@@ -3,20 +3,23 @@
 use super::assemble::{Shape, pattern_from, valued, valued_from};
 use super::random::Random;
 use super::sample::distinct;
+use super::spec::{COLUMNS, ENTRIES_OF_ROW, ORDER, SEED};
 use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::Param;
 use std::ops::Range;
 
 /// The default number of entries of a row.
 const ROW: usize = 16;
 
+pub(super) const PARAMS: &[Param] = &[ORDER, ENTRIES_OF_ROW, COLUMNS, SEED];
+
 pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
-    spec.allow(&["n", "row", "cols", "seed"])?;
     let rows = spec.order()?;
     let cols = spec.columns(rows)?;
-    let row = spec.integer("row", 1..=cols)?.unwrap_or(ROW.min(cols));
-    let seed = spec.seed()?;
+    let row = spec.within("row", 1..=cols)?.unwrap_or(ROW.min(cols));
+    let seed = spec.whole("seed");
     let shape = Shape { rows, cols, entries: rows as u128 * row as u128 };
     let some = move |rows: Range<usize>| some_rows(rows, cols, row, seed);
     let recipe = Recipe::new(shape.bytes(), move || some(0..rows).map(loaded));

@@ -19,11 +19,12 @@ mod pack;
 
 use super::aligned::AlignedValues;
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::Cost;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use pack::{Packed, Slice};
 pub(in crate::backend) use pack::{Sample, sampled};

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::backend::cuda::arrays::{Arrays, DeviceArrays};
 use crate::backend::cuda::check_shapes;
-use crate::backend::{Family, Params, Refusal, SharedOperator};
+use crate::backend::{Family, Refusal, SharedOperator};
 use crate::device::cuda::CudaVector;
 use crate::device::{Cuda, Device};
 use crate::error::Result;
@@ -17,6 +17,7 @@ use crate::format::stats::Blocks;
 use crate::format::{Bsr, Csr, Offsets};
 use crate::operator::{Cost, LinearOperator};
 use crate::parallel::lock;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex};
@@ -81,7 +82,7 @@ fn divides(matrix: &Csr, size: usize) -> bool {
 
 /// Returns the size of square blocks that the user named.
 fn named(params: &Params) -> Option<usize> {
-    params.get("block").and_then(|typed| typed.parse().ok())
+    params.word("block").and_then(|typed| typed.parse().ok())
 }
 
 /// Refuses matrices that the library cannot store in square blocks.

@@ -10,7 +10,7 @@ pub mod spmm;
 
 use super::arrays::{Arrays, DeviceArrays};
 use super::check_shapes;
-use crate::backend::{Family, Params, Refusal, SharedOperator};
+use crate::backend::{Family, Refusal, SharedOperator};
 use crate::device::cuda::CudaVector;
 use crate::device::cuda::memory::{CudaArray, address};
 use crate::device::{Cuda, Device};
@@ -18,6 +18,7 @@ use crate::error::{Error, GpuError, Result};
 use crate::format::{Csr, Offsets, Values};
 use crate::operator::{Cost, LinearOperator};
 use crate::parallel::lock;
+use crate::params::Params;
 use crate::scalar::Scalar;
 pub use blocks::Legacy;
 use cudarc::cusparse::sys;

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::backend::cuda::arrays::DeviceArrays;
 use crate::backend::cuda::check_columns;
-use crate::backend::{Family, Param, Params, Refusal, SharedOperator};
+use crate::backend::{Family, Refusal, SharedOperator};
 use crate::device::cuda::CudaVector;
 use crate::device::cuda::memory::{CudaArray, address};
 use crate::device::{Cuda, Device};
@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, LinearOperator};
 use crate::parallel::lock;
+use crate::params::{Param, Params};
 use crate::scalar::Scalar;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -49,15 +50,14 @@ impl Format for Squares {
 pub struct CusparseSpmm<F>(PhantomData<F>);
 
 /// The algorithm over CSR.
-pub const ALGORITHM: Param = Param {
-    name: "alg",
-    values: &["default", "csr1", "csr2", "csr3"],
-    summary: "the algorithm of the library; its documentation recommends csr2 for row-major columns",
-    unlisted: None,
-};
+pub const ALGORITHM: Param = Param::word(
+    "alg",
+    &["default", "csr1", "csr2", "csr3"],
+    "the algorithm of the library; its documentation recommends csr2 for row-major columns",
+);
 
 fn algorithm(params: &Params) -> sys::cusparseSpMMAlg_t {
-    match params.get(ALGORITHM.name) {
+    match params.word(ALGORITHM.name) {
         Some("csr1") => sys::cusparseSpMMAlg_t::CUSPARSE_SPMM_CSR_ALG1,
         Some("csr2") => sys::cusparseSpMMAlg_t::CUSPARSE_SPMM_CSR_ALG2,
         Some("csr3") => sys::cusparseSpMMAlg_t::CUSPARSE_SPMM_CSR_ALG3,

@@ -27,7 +27,7 @@ use crate::backend::cuda::check_columns;
 use crate::backend::cuda::dense;
 use crate::backend::cuda::form::{Ending, Real, Types};
 use crate::backend::cuda::placed::Places;
-use crate::backend::{Family, Host, Param, Params, Refusal, SharedOperator};
+use crate::backend::{Family, Host, Refusal, SharedOperator};
 use crate::device::cuda::modules::KernelSource;
 use crate::device::cuda::nvrtc::Nvrtc;
 use crate::device::cuda::{CudaSlots, CudaVector};
@@ -38,6 +38,7 @@ use crate::format::blocked::blocked;
 use crate::format::narrow::narrowest;
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::parallel::lock;
+use crate::params::{Param, Params};
 use crate::scalar::Scalar;
 use elements::Elements;
 use fragments::Fragments;
@@ -51,12 +52,11 @@ use std::sync::{Arc, Mutex};
 use tiles::Tiles;
 
 /// Parameters of the backend.
-pub const PARAMS: &[Param] = &[Param {
-    name: "plan",
-    values: &["auto", "rows", "staged", "blocks", "tensor", "tf32x3", "dense"],
-    summary: "rows: B from the caches; staged: B in shared memory; blocks: dense blocks; tensor: 8 x 4 for tensor cores, f64; tf32x3: all elements, f32; dense: cuBLAS; auto estimates",
-    unlisted: None,
-}];
+pub const PARAMS: &[Param] = &[Param::word(
+    "plan",
+    &["auto", "rows", "staged", "blocks", "tensor", "tf32x3", "dense"],
+    "rows: B from the caches; staged: B in shared memory; blocks: dense blocks; tensor: 8 x 4 for tensor cores, f64; tf32x3: all elements, f32; dense: cuBLAS; auto estimates",
+)];
 
 /// The family of the backend `spmm`.
 pub struct SpmmFamily;
@@ -80,7 +80,7 @@ impl Family<Cuda> for SpmmFamily {
     const ADDS_REPEATS: bool = false;
 
     fn check(matrix: &Csr, params: &Params, width: usize) -> std::result::Result<(), Refusal> {
-        match params.get("plan") {
+        match params.word("plan") {
             Some("dense") => dense::DenseFamily::check(matrix, &Params::default(), width),
             Some("tf32x3") if width != size_of::<f32>() => {
                 Err(Refusal::new("double precision by plan tf32x3", "use plan auto, or precision f32"))
@@ -105,13 +105,13 @@ impl Family<Cuda> for SpmmFamily {
         params: &Params,
         reserve: u64,
     ) -> Result<SharedOperator<Cuda, T>> {
-        let named = params.get("plan").filter(|&plan| plan != "auto").map(str::to_owned);
+        let named = params.word("plan").filter(|&plan| plan != "auto").map(str::to_owned);
         let fits = dense::DenseFamily::check(matrix, &Params::default(), size_of::<T>()).is_ok();
         let traits = Traits::of(matrix, fits && dense::require_library().is_ok());
         // Other GPUs have few tensor cores for double precision, or none.
         let tensor = matches!(device.arch(), 80 | 90 | 100);
         let (shared, tf32) = (device.shared_memory()? as usize, has_tf32(device));
-        if params.get("plan") == Some("tf32x3") && !tf32 {
+        if params.word("plan") == Some("tf32x3") && !tf32 {
             return Err(Error::Unsupported {
                 backend: "spmm",
                 device: "cuda",

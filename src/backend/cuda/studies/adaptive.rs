@@ -8,10 +8,11 @@ use crate::backend::cuda::compressed::{self, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::cuda::product::Pass;
 use crate::backend::cuda::{number, numbers};
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
@@ -38,13 +39,13 @@ fn form_of(unroll: u32, block: u32) -> Form<Compressed, Ranges> {
 
 /// Returns the form of `adaptive` for these parameters, and the most threads of its grid. Explicit parameters override the set.
 fn requested(params: &Params) -> (Form<Compressed, Ranges>, u64) {
-    let (block, unroll, threads) = match params.get("set") {
+    let (block, unroll, threads) = match params.word("set") {
         Some("combined") => (512, 4, u64::MAX),
         Some("p100") => (256, 1, P100_THREADS),
         _ => (256, 1, u64::MAX),
     };
-    let block = params.get("block").map_or(block, |_| number(params, "block", BLOCKS));
-    let unroll = params.get("unroll").map_or(unroll, |_| number(params, "unroll", UNROLLS));
+    let block = if params.has("block") { number(params, "block", BLOCKS) } else { block };
+    let unroll = if params.has("unroll") { number(params, "unroll", UNROLLS) } else { unroll };
     (form_of(unroll, block), threads)
 }
 
@@ -90,7 +91,7 @@ mod tests {
             forms().into_iter().map(|(_, form)| (form.kind.block, form.kind.defines)).collect();
         let entry = REGISTRY.iter().find(|entry| entry.name == "adaptive").unwrap();
         for param in entry.params {
-            for value in param.values {
+            for value in param.words() {
                 let choice =
                     Choice::resolve("cuda", "vector", &format!("adaptive:{}={value}", param.name)).unwrap();
                 let (form, _) = requested(&choice.params);

@@ -5,10 +5,11 @@ use crate::backend::cuda::compressed::{self, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::cuda::product::Pass;
 use crate::backend::cuda::{number, vector};
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 

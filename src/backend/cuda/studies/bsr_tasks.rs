@@ -13,48 +13,34 @@
 //! kernel. Its kernels take the size of a block as numbers, which is `size=runtime`; by default the size is
 //! compiled. Indices within a block row have 32 bits, as in the study.
 
-use crate::backend::blocks::{ANY_SIZE, SIZE, is_compiled, named_or_found};
+use crate::backend::blocks::{SIZE, any_block, is_compiled, named_or_found};
 use crate::backend::cuda::arrays::Arrays;
 use crate::backend::cuda::compressed::check_size;
 use crate::backend::cuda::form::{AnyForm, Ending, Form, Format, Grid, Real, Types};
 use crate::backend::cuda::product::{Pass, Product};
 use crate::backend::cuda::{number, numbers};
-use crate::backend::{Family, Param, Params, Refusal, SharedOperator, UnlistedValues};
+use crate::backend::{Family, Refusal, SharedOperator};
 use crate::device::Cuda;
 use crate::error::{Error, Result};
 use crate::format::blocked::stored_bytes;
 use crate::format::bsr::BsrParts;
 use crate::format::{Bsr, Csr, Offsets, Values};
+use crate::params::{Param, Params};
 use crate::scalar::Scalar;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-const BLOCK: Param = Param {
-    name: "block",
-    values: &["auto", "5x5", "3x3", "8x8"],
-    summary: "rows x columns of a block; auto takes the size that moves the fewest bytes",
-    unlisted: Some(UnlistedValues { examples: &["1x7", "13x2", "64x5", "9x10"], ..ANY_SIZE }),
-};
+const BLOCK: Param = any_block(&["auto", "5x5", "3x3", "8x8"]);
 const fn threads(values: &'static [&'static str]) -> Param {
-    Param { name: "threads", values, summary: "threads in a thread block", unlisted: None }
+    Param::word("threads", values, "threads in a thread block")
 }
 const fn over(values: &'static [&'static str]) -> Param {
     let summary = "thread blocks launched, relative to those that the GPU holds at once";
-    Param { name: "over", values, summary, unlisted: None }
+    Param::word("over", values, summary)
 }
-const CHUNKS: Param = Param {
-    name: "chunks",
-    values: &["1", "2", "8"],
-    summary: "tasks for each thread block",
-    unlisted: None,
-};
+const CHUNKS: Param = Param::word("chunks", &["1", "2", "8"], "tasks for each thread block");
 const fn registers(values: &'static [&'static str]) -> Param {
-    Param {
-        name: "registers",
-        values,
-        summary: "the most registers of a thread; any: no limit",
-        unlisted: None,
-    }
+    Param::word("registers", values, "the most registers of a thread; any: no limit")
 }
 
 /// A variant of the kernel.
@@ -132,12 +118,7 @@ impl Variant for Unrolled {
         CHUNKS,
         SIZE,
         registers(&["any", "32", "64"]),
-        Param {
-            name: "rows",
-            values: ROWS_AT_ONCE,
-            summary: "rows of a block that a thread sums at once",
-            unlisted: None,
-        },
+        Param::word("rows", ROWS_AT_ONCE, "rows of a block that a thread sums at once"),
     ];
 }
 
@@ -148,8 +129,8 @@ pub struct Tasks<V>(PhantomData<V>);
 
 /// Returns the value of a parameter that the user set, or its default.
 fn value_or_default<'a, V: Variant>(params: &'a Params, name: &str) -> &'a str {
-    let default = || V::PARAMS.iter().find(|param| param.name == name).map_or("", |param| param.values[0]);
-    params.get(name).unwrap_or_else(default)
+    let default = || V::PARAMS.iter().find(|param| param.name == name).map_or("", |param| param.words()[0]);
+    params.word(name).unwrap_or_else(default)
 }
 
 /// Parses `a/b` into numbers.
@@ -319,7 +300,7 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
         let threads = threads_of::<V>(params);
         let fits = |(height, width): (usize, usize)| V::least_threads(height * width) <= threads as usize;
         // Without a size from the user, the search is skipped if even its largest size fits.
-        if params.get("block").is_none() && fits((8, 8)) {
+        if !params.has("block") && fits((8, 8)) {
             return Ok(());
         }
         let block @ (height, width) = named_or_found(matrix, params, stored_bytes(matrix));

@@ -60,7 +60,7 @@ pub const FIT: &[&str] = &["auto", "1024", "1280", "1536", "2048"];
 
 /// Returns the threads that must fit, as the user set them or else by `found`.
 fn fit_or(params: &Params, found: impl FnOnce() -> u32) -> u32 {
-    params.get("fit").and_then(|fit| fit.parse().ok()).unwrap_or_else(found)
+    params.word("fit").and_then(|fit| fit.parse().ok()).unwrap_or_else(found)
 }
 
 /// Where a thread keeps its part of the sum of a row. four-kernels tried shared memory with each of its kernels and found it slower.
@@ -73,7 +73,7 @@ fn in_shared_memory<F, S>(form: Form<F, S>) -> Form<F, S> {
 
 /// Returns the form that keeps sums where the parameters say.
 fn with_sums_of<F, S>(params: &Params, form: Form<F, S>) -> Form<F, S> {
-    if params.get("sums") == Some("shared") { in_shared_memory(form) } else { form }
+    if params.word("sums") == Some("shared") { in_shared_memory(form) } else { form }
 }
 
 /// Turns a form into the first version: plain loads, and no fused dot product.

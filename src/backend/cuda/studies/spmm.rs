@@ -12,11 +12,12 @@ use crate::backend::cuda::columns::Columns;
 use crate::backend::cuda::compressed::Compressed;
 use crate::backend::cuda::form::{Kind, Real, Types};
 use crate::backend::cuda::spmm::product::{ExtraArrays, Launch, Schedule, SeveralColumns, grid, source_of};
-use crate::backend::{Family, Param, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cuda;
 use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::{Param, Params};
 use crate::scalar::Scalar;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -67,18 +68,16 @@ impl Variant for WarpSmemVec4 {
 
 /// Parameters of the kernels with a warp for each row.
 pub const PARAMS: &[Param] = &[
-    Param {
-        name: "schedule",
-        values: &["static", "dynamic"],
-        summary: "static: warps stride over the rows; dynamic: a warp takes the next row when it is free",
-        unlisted: None,
-    },
-    Param {
-        name: "tile",
-        values: &["all", "32", "64", "128", "256"],
-        summary: "columns of B that a warp takes at once; all of them, as in the study, or a tile",
-        unlisted: None,
-    },
+    Param::word(
+        "schedule",
+        &["static", "dynamic"],
+        "static: warps stride over the rows; dynamic: a warp takes the next row when it is free",
+    ),
+    Param::word(
+        "tile",
+        &["all", "32", "64", "128", "256"],
+        "columns of B that a warp takes at once; all of them, as in the study, or a tile",
+    ),
 ];
 
 /// The family of a kernel of the study.
@@ -148,8 +147,8 @@ impl<V: Variant> Family<Cuda> for Spmm<V> {
         let schedule = ByRows::<V> {
             // `Compressed::of` refuses matrices with more rows.
             rows: matrix.rows() as u32,
-            tile: params.get("tile").and_then(|tile| tile.parse().ok()),
-            dynamic: params.get("schedule") == Some("dynamic"),
+            tile: params.word("tile").and_then(|tile| tile.parse().ok()),
+            dynamic: params.word("schedule") == Some("dynamic"),
             variant: PhantomData,
         };
         Ok(Arc::new(SeveralColumns::<T, _>::new(device, &compressed, schedule, 1, reserve)?))

@@ -7,10 +7,11 @@ use super::{
 use crate::backend::cuda::compressed::{self, AllRows, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::cuda::{number, numbers};
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 

@@ -3,10 +3,11 @@
 use super::with_sums;
 use crate::backend::cuda::compressed::{self, AllRows, Compressed};
 use crate::backend::cuda::form::{AnyForm, Form};
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ impl Family<Cuda> for VectorSmem {
         params: &Params,
         reserve: u64,
     ) -> Result<SharedOperator<Cuda, T>> {
-        let form = form_of(params.get("scan") == Some("onwards"));
+        let form = form_of(params.word("scan") == Some("onwards"));
         let pass = AllRows::pass(device, form, matrix, 32)?;
         compressed::operator::<T>("vector-smem", device, matrix, [pass], reserve)
     }

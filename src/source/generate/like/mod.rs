@@ -12,9 +12,11 @@ mod numbering;
 mod traffic;
 
 use super::assemble::Shape;
+use super::spec::{SEED, from_to};
 use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::format::Csr;
+use crate::params::Param;
 use crate::source::catalog;
 use element::Element;
 use mesh::Body;
@@ -26,11 +28,12 @@ struct Wanted {
     seed: u64,
 }
 
+pub(super) const PARAMS: &[Param] =
+    &[Param::new("scale", from_to(0.001, 1.0), "the share of the rows of the real matrix").or("1"), SEED];
+
 impl Wanted {
-    fn read(spec: &Spec<'_>) -> Result<Wanted> {
-        spec.allow(&["scale", "seed"])?;
-        let scale = spec.number("scale", "from 0.001 to 1", |scale| (0.001..=1.0).contains(&scale))?;
-        Ok(Wanted { scale: scale.unwrap_or(1.0), seed: spec.seed()? })
+    fn read(spec: &Spec<'_>) -> Wanted {
+        Wanted { scale: spec.real("scale"), seed: spec.whole("seed") }
     }
 
     /// Returns the wanted share of a number.
@@ -46,7 +49,7 @@ fn stand_in(
     real: &'static str,
     make: impl FnOnce(Wanted) -> Result<Csr> + 'static,
 ) -> Result<Recipe> {
-    let wanted = Wanted::read(spec)?;
+    let wanted = Wanted::read(spec);
     let imitated = catalog::find(real);
     let size = imitated.map(|real| [real.rows, real.entries].map(|full| wanted.scaled(full as usize)));
     let shape = size.map(|[n, entries]| Shape { rows: n, cols: n, entries: entries as u128 });

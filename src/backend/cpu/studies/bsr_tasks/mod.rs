@@ -25,7 +25,7 @@ mod team;
 
 use crate::backend::blocks::{is_compiled, named_or_found};
 use crate::backend::cpu::chunked::check_shapes;
-use crate::backend::{Family, Params, SharedOperator};
+use crate::backend::{Family, SharedOperator};
 use crate::device::Cpu;
 use crate::device::cpu::CpuVector;
 use crate::error::{Error, Result};
@@ -33,6 +33,7 @@ use crate::format::blocked::stored_bytes;
 use crate::format::{Bsr, Csr};
 use crate::operator::{Cost, LinearOperator};
 use crate::parallel::lock;
+use crate::params::Params;
 use crate::scalar::Scalar;
 use blocks::Arrays;
 use std::marker::PhantomData;
@@ -77,7 +78,7 @@ impl<S: Strategy> Family<Cpu> for Shared<S> {
         _: u64,
     ) -> Result<SharedOperator<Cpu, T>> {
         let block = named_or_found(matrix, params, stored_bytes(matrix));
-        let chunks = params.get("chunks").and_then(|chunks| chunks.parse().ok()).unwrap_or(8);
+        let chunks = params.word("chunks").and_then(|chunks| chunks.parse().ok()).unwrap_or(8);
         let bsr = Bsr::from_csr(matrix, block)?;
         let bytes = bsr.storage_bytes();
         let arrays = Arrays::new(bsr.into_parts(), is_compiled(params));
