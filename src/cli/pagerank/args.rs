@@ -50,11 +50,11 @@ pub struct PagerankArgs {
     /// Set where the surfer jumps to: vertices by id or label, separated by commas, with equal probabilities, or a file of
     /// weights, which are divided by their sum: .npy, .mtx or .txt (also .gz) with one for each vertex in order, .csv with
     /// lines id,weight or label,weight, or a .csv or .json file of --output [default: every vertex]
-    #[arg(long, alias = "personalize", value_name = "FILE|VERTICES")]
+    #[arg(long, value_name = "FILE|VERTICES")]
     pub personalise: Option<OsString>,
     /// Rank once for each line of this file, all in one run: a line is a personalisation, vertices by id or label separated by
     /// commas, each with its weight after a blank, as in 3,17 or alice 0.5,bob 2
-    #[arg(long, alias = "personalize-each", value_name = "FILE", conflicts_with_all = ["personalise", "x0"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["personalise", "x0"])]
     pub personalise_each: Option<PathBuf>,
     /// Start from the ranks in this file: .npy, .mtx or .txt (also .gz) of the same vertices, or a .csv or .json file of
     /// --output, also of an older graph: new vertices start with an equal share
