@@ -38,6 +38,7 @@ mod summary;
 mod tune;
 mod unknown;
 mod vectors;
+mod words;
 
 use crate::error::{Error, Result};
 use crate::text::{count_from_one, duration, thousands};

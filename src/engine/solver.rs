@@ -217,6 +217,8 @@ impl Solver {
     }
 
     /// Sets device, backend, preconditioner, precision and threads at once. `settled` is the result of `request.settle()`.
+    // For the program, which settles a request before it reads the matrix.
+    #[doc(hidden)]
     pub fn settled(mut self, request: Request, settled: Settled) -> Solver {
         (self.0.request, self.0.settled, self.0.precond_fault) = (request, Some(settled), None);
         self

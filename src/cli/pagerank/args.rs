@@ -4,8 +4,7 @@ use crate::cli::matrix_arg::MatrixArg;
 use crate::cli::running::RunArgs;
 use crate::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
 use crate::source::ChosenColumns;
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -86,21 +85,4 @@ pub struct PagerankArgs {
     /// --personalise-each .npy has a row for each vertex and a column for each line, and .csv and .json have seed, vertex and rank
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-}
-
-// Not derived, because the help names a flag.
-impl ValueEnum for Dangling {
-    fn value_variants<'a>() -> &'a [Dangling] {
-        &Dangling::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self {
-            Dangling::Uniform => "Any vertex, with equal probability",
-            Dangling::Personalised => "The vertices of --personalise",
-            Dangling::SelfLoop => "The same vertex",
-            Dangling::Drop => "Nowhere: the ranks sum to less than 1, as in the GAP benchmark",
-        };
-        Some(PossibleValue::new(self.name()).help(help))
-    }
 }
