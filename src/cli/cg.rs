@@ -11,7 +11,7 @@ use super::profile::{Profiling, seconds_total};
 use super::progress::{Largest, Limits, Live, during, show_phases};
 use super::summary::{LABELS, verbose};
 use super::vectors::RightHandSide;
-use super::{choices, fetch, flags, interrupt, launch, print, print_json};
+use super::{choices, fetch, flags, interrupt, launch, over_ranks, print, print_json};
 use crate::engine::tune::Explanation;
 use crate::engine::{self, Ahead, Answer, Answers, DeviceHandle, Matrix, Prepared, RightHandSides, Solver};
 use crate::error::{Error, Result};
@@ -29,10 +29,10 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
     let rhs = args.rhs.as_deref().and_then(RightHandSide::file);
     let files = [("--rhs", rhs), ("--x0", args.x0.as_deref()), ("--resume", args.resume.as_deref())];
     interrupt::end_all_ranks();
-    launch::set_defaults(&mut args.run, &files)?;
+    over_ranks::set_defaults(&mut args.run, &files)?;
     let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args, minres)?;
-    launch::check_devices(&plan.running.settled)?;
+    over_ranks::check_devices(&plan.running.settled)?;
     if plan.run.dry_run {
         print(&plan.describe()?.to_string())?;
         return Ok(true);

@@ -2,9 +2,10 @@
 
 use super::args::{CgArgs, Variant};
 use super::dry_run::Decisions;
+use super::flags::bad;
 use super::interval::Interval;
 use super::matrix_arg::MatrixArg;
-use super::running::{RunArgs, Running, bad, file};
+use super::running::{RunArgs, Running, file};
 use super::summary::Line;
 use super::vectors::{FromFile, RightHandSide, writer};
 use crate::engine::{Partition, Stopping};

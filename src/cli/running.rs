@@ -1,6 +1,6 @@
 //! The options that all solves have in common: device, limits, and output files.
 
-pub(super) use super::flags::bad;
+use super::flags::bad;
 use super::paths::{Named, check_apart, check_writable};
 use super::summary::{Line, files};
 use crate::engine::{HostMethod, Request, Settled};
