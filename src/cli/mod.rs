@@ -38,7 +38,6 @@ mod spmv;
 mod summary;
 mod tune;
 mod unknown;
-mod vectors;
 mod words;
 
 use crate::error::Error;
