@@ -21,7 +21,7 @@ fn main() -> solver::Result<()> {
 
     // A second matrix on the same device.
     let stiff = Matrix::open("hex27:20x20x20,dof=3")?;
-    let answer = Cg::new(&stiff).on(cg.device()).precond("chebyshev")?.solve(&vec![1.0; stiff.rows()])?;
+    let answer = Cg::new(&stiff).on(cg.device()).precond("chebyshev").solve(&vec![1.0; stiff.rows()])?;
     println!("{}", answer.report());
 
     // A prepared solve can be moved to another thread, with its data on the GPU.

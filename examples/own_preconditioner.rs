@@ -42,7 +42,7 @@ fn main() -> solver::Result<()> {
     });
     let a = Matrix::from_triplets(N * N, N * N, entries)?;
     let b = vec![1.0; N * N];
-    let jacobi = Cg::new(&a).precond("jacobi")?.solve(&b)?;
+    let jacobi = Cg::new(&a).precond("jacobi").solve(&b)?;
     let lines = Cg::new(&a).custom_precond((N * N, along_lines)).solve(&b)?;
     println!("jacobi       {} iterations", jacobi.outcome().iterations);
     println!("along lines  {} iterations", lines.outcome().iterations);

@@ -20,7 +20,7 @@ fn step_matrix(laplacian: &Matrix, dt: f64, conductivity: f64) -> solver::Result
 fn main() -> solver::Result<()> {
     let laplacian = Matrix::open(format!("poisson2d:{N}x{N}"))?;
     let dt = 0.5;
-    let mut cg = Cg::new(&step_matrix(&laplacian, dt, 1.0)?).precond("jacobi")?.rtol(1e-9).prepare()?;
+    let mut cg = Cg::new(&step_matrix(&laplacian, dt, 1.0)?).precond("jacobi").rtol(1e-9).prepare()?;
 
     // Initial state: a hot spot in the middle.
     let mut heat = vec![0.0; N * N];

@@ -9,7 +9,7 @@
 //! use solver::prelude::*;
 //! let a = Matrix::open("data/grid3x3.mtx")?; // a file, a catalog name, a generator
 //! let b = vec![1.0; a.rows()];
-//! let answer = Cg::new(&a).precond("jacobi")?.rtol(1e-10).solve(&b)?; // chooses the best device and backend
+//! let answer = Cg::new(&a).precond("jacobi").rtol(1e-10).solve(&b)?; // chooses the best device and backend
 //! assert!(answer.converged());
 //! println!("{}", answer.report());
 //! # Ok(())

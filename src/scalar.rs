@@ -94,7 +94,6 @@ impl Scalar for f64 {
 
 /// The precision of matrix values and vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum Precision {
     /// Matrix and vectors in double precision.

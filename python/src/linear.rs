@@ -95,7 +95,7 @@ impl Prepared {
             .partition(partition.parse().map_err(|error| raised(py, &error))?)
             .check_products(check);
         if let Some(name) = precond {
-            settings = settings.precond(&name).map_err(|error| raised(py, &error))?;
+            settings = settings.precond(&name);
         }
         if let Some(function) = custom_precond {
             settings = settings.custom_precond(product(rows, function, &raised_here));

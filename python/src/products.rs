@@ -9,7 +9,7 @@ use numpy::{
 };
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use solver::engine;
+use solver::engine::{self, LentNumbers, LentProduct};
 
 /// A matrix that is ready for products, usable from any thread: products of several threads follow each other.
 #[pyclass(frozen, subclass, module = "solver._solver")]
@@ -108,13 +108,16 @@ impl Products {
         stream: u64,
         values: Option<u64>,
     ) -> PyResult<()> {
+        let ((alpha, b), (beta, c)) = (product, addend);
         self.inner.with(py, |products| {
+            let numbers = if products.is_single() { LentNumbers::F32 } else { LentNumbers::F64 };
+            let lent = LentProduct { alpha, b: numbers(b), beta, c: numbers(c), columns: k, stream };
             // SAFETY: `Operator` in Python passes addresses of arrays that it holds during the call, on the GPU of the operator, with
             // its shapes and its type; `_Changing` in `solver.torch` also passes as many values as the pattern has entries, on the
             // same GPU. Later work on all of them follows in the stream.
             unsafe {
-                values.map_or(Ok(()), |values| products.set_values_lent(values, stream))?;
-                products.update_lent(product, addend, k, stream)
+                values.map_or(Ok(()), |values| products.set_values_lent(numbers(values), stream))?;
+                products.update_lent(&lent)
             }
         })
     }

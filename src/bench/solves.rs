@@ -157,7 +157,7 @@ fn symmetric(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicB
             solver = solver.threads(threads);
         }
         if let Some(precond) = &sweep.precond {
-            solver = solver.precond(&fill(precond, &row.vary))?;
+            solver = solver.precond(&fill(precond, &row.vary));
         }
         if let Some(tolerance) = sweep.tolerance {
             solver = solver.rtol(tolerance);

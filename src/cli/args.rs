@@ -198,7 +198,7 @@ pub struct CgArgs {
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
     /// Save a checkpoint after each interval of this length: 60s, 5m, 1h, 500ms, or seconds [default: 60s]
-    #[arg(long, alias = "every", value_name = "TIME")]
+    #[arg(long, value_name = "TIME")]
     pub checkpoint_every: Option<Interval>,
     /// Continue from this checkpoint of the same solve
     #[arg(long, value_name = "FILE")]
@@ -259,11 +259,8 @@ pub struct InfoArgs {
     #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
     pub first_index: Option<u32>,
     /// Also read the vectors stored with the matrix, such as right-hand sides in an archive
-    #[arg(long = "vectors", alias = "beside")]
+    #[arg(long = "vectors")]
     pub attached: bool,
-    /// Kept for old scripts: matrices of the catalog are downloaded without it
-    #[arg(long, hide = true)]
-    pub fetch: bool,
     /// Predict the parts of the matrix over N ranks, and the time of an iteration, instead of describing the matrix
     #[arg(long, value_name = "N", conflicts_with_all = ["spy", "attached"])]
     pub ranks: Option<usize>,
@@ -398,9 +395,6 @@ pub struct ConvertArgs {
     /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
     #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
     pub first_index: Option<u32>,
-    /// Kept for old scripts: matrices of the catalog are downloaded without it
-    #[arg(long, hide = true)]
-    pub fetch: bool,
 }
 
 /// Options of `solver completions`.

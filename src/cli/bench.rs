@@ -4,7 +4,7 @@ pub(super) mod args;
 
 use super::flags::bad;
 use super::progress::bytes;
-use super::{interrupt, layout, print, progress};
+use super::{config, interrupt, layout, print, progress};
 use crate::bench::{
     Alone, Comparison, ITERATIONS, Moved, Plan, Progress, Record, STEPS, Settings, Study, compare, csv, draw,
     markdown, plan, run, studies,
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 /// Returns the command line of this process, without folders of the program.
 pub(super) fn command() -> String {
-    let typed = super::arguments().iter().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    let typed = config::arguments().iter().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     std::iter::once("solver".to_owned()).chain(typed).collect::<Vec<_>>().join(" ")
 }
 

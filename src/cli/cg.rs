@@ -10,10 +10,11 @@ use super::plan::Plan;
 use super::profile::{Profiling, seconds_total};
 use super::progress::{Largest, Limits, Live, during, show_phases};
 use super::summary::{LABELS, verbose};
-use super::vectors::RightHandSide;
-use super::{choices, fetch, flags, interrupt, launch, print, print_json};
+use super::{choices, fetch, flags, interrupt, launch, over_ranks, print, print_json};
 use crate::engine::tune::Explanation;
-use crate::engine::{self, Ahead, Answer, Answers, DeviceHandle, Matrix, Prepared, RightHandSides, Solver};
+use crate::engine::{
+    self, Ahead, Answer, Answers, DeviceHandle, Matrix, Prepared, RhsName, RightHandSides, Solver,
+};
 use crate::error::{Error, Result};
 use crate::files::Reserved;
 use crate::observe::report::ColumnReport;
@@ -26,13 +27,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
-    let rhs = args.rhs.as_deref().and_then(RightHandSide::file);
+    let rhs = args.rhs.as_deref().and_then(RhsName::file);
     let files = [("--rhs", rhs), ("--x0", args.x0.as_deref()), ("--resume", args.resume.as_deref())];
     interrupt::end_all_ranks();
-    launch::set_defaults(&mut args.run, &files)?;
+    over_ranks::set_defaults(&mut args.run, &files)?;
     let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args, minres)?;
-    launch::check_devices(&plan.running.settled)?;
+    over_ranks::check_devices(&plan.running.settled)?;
     if plan.run.dry_run {
         print(&plan.describe()?.to_string())?;
         return Ok(true);
@@ -72,7 +73,7 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
 
 /// Loads the matrix, with the vectors stored with it if the right-hand side is one of them.
 fn load_system(plan: &Plan) -> Result<Loaded> {
-    let attached = plan.rhs == RightHandSide::Attached;
+    let attached = plan.rhs == RhsName::Attached;
     let (as_stored, first_index) = (plan.as_stored, plan.first_index);
     load(&plan.matrix, Options { as_stored, attached, first_index, ..Options::default() })
 }

@@ -2,6 +2,7 @@
 //! that typed options take precedence, and every command with `--config` accepts all of its options in the file.
 
 use super::args::Cli;
+use super::launch::{self, check_printed};
 use super::layout::message;
 use crate::error::{Error, Result};
 use crate::spelling::{did_you_mean, nearest};
@@ -11,14 +12,24 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use toml::{Spanned, Value};
 
 /// The option that names the file; it is not allowed in the file.
 const OPTION: &str = "config";
 
+/// The arguments of this run.
+static ARGUMENTS: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Returns the arguments of this run, of which the first one is the name of the program.
+pub(super) fn arguments() -> &'static [OsString] {
+    ARGUMENTS.get().map_or(&[], Vec::as_slice)
+}
+
 /// Parses the typed arguments on top of the configuration file that they name. Exits as clap does if they are invalid or request
 /// help.
-pub(super) fn parse(arguments: &[OsString]) -> Result<Cli> {
+pub(super) fn parse(arguments: Vec<OsString>) -> Result<Cli> {
+    let arguments = ARGUMENTS.get_or_init(|| arguments).as_slice();
     let command = match file(arguments) {
         Some((name, path)) => with_defaults(Cli::command(), &name, &path)?,
         None => Cli::command(),
@@ -28,7 +39,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli> {
         if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
             return Err(Error::UnknownCommand { message: super::unknown::command(name) });
         }
-        if error.use_stderr() && super::launch::ranks().is_some() {
+        if error.use_stderr() && launch::ranks().is_some() {
             // The other ranks may have other arguments, so this one must not simply exit.
             let message = error.to_string();
             let message = message.trim_end().trim_start_matches("error: ").to_owned();
@@ -37,10 +48,10 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli> {
         if error.use_stderr() {
             // A failure to print an error message cannot be reported.
             let _ = write!(std::io::stderr(), "{}", message(error.to_string().trim_end()));
-        } else if super::launch::prints() {
-            super::check_printed(error.print())?;
+        } else if launch::prints() {
+            check_printed(error.print())?;
         }
-        super::launch::finish();
+        launch::finish();
         std::process::exit(error.exit_code())
     })
 }

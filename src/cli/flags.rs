@@ -86,15 +86,9 @@ fn for_gpu(error: &GpuError) -> String {
 
 fn for_fetch(error: &FetchError) -> String {
     match error {
-        FetchError::NotFetched { name, stand_in, .. } => {
-            let instead =
-                stand_in.as_ref().map_or(String::new(), |stand_in| format!("; or use --matrix {stand_in}"));
-            format!(". Download it with: solver fetch {name}{instead}")
-        }
+        FetchError::NotFetched { name, .. } => format!(". Download it with: solver fetch {name}"),
         FetchError::Offline { source } => format!(" by --offline or SOLVER_OFFLINE{}", advice(source)),
-        FetchError::Unavailable { source, stand_in } => {
-            format!(" (--matrix {stand_in}){}", advice(source))
-        }
+        FetchError::Unavailable { source, .. } => advice(source),
         FetchError::Unreadable { name, .. } | FetchError::DownloadStopped { name, .. } => {
             format!(" (solver fetch {name})")
         }
@@ -195,7 +189,7 @@ mod tests {
             hint: hint.map(str::to_owned),
         };
         let full = std::io::Error::other("no space left on device");
-        let fetch = "Download it with: solver fetch F1; or use --matrix F1-like";
+        let fetch = "Download it with: solver fetch F1";
         let errors: Vec<(Error, &str)> = vec![
             (unsupported("use backend csr"), "; use backend csr (--backend csr)"),
             (unsupported("it takes one vector at a time"), " (--backend NAME)"),

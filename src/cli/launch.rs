@@ -1,4 +1,5 @@
-//! The ranks of this run: the processes, if a launcher such as `mpirun` has started several.
+//! The ranks of this run: the processes, if a launcher such as `mpirun` has started several. Also the functions that
+//! print, which depend on the rank.
 //!
 //! Only the first rank prints. An error of any rank ends all of them, with one message.
 
@@ -7,25 +8,25 @@
 mod started;
 #[cfg(feature = "mpi")]
 mod started;
-mod stdin;
 
-use super::args::Command;
-use super::running::{RunArgs, bad};
-use super::{COULD_NOT_RUN, print_error};
+pub(super) use started::{check as check_started, number_on_this_machine};
+
+use super::flags::bad;
+use super::layout;
+use crate::device::Ranks;
 use crate::device::distributed::{is_following_thread, launcher};
-use crate::device::{Ranks, cuda};
-use crate::engine::Settled;
 use crate::error::{Error, Result};
 use crate::files::{self, Reserved};
-use crate::parallel::available_cores;
 use signal_hook::low_level::exit;
-use std::fs;
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::thread::sleep;
 use std::time::Duration;
-use xxhash_rust::xxh3::xxh3_64;
+
+/// Exit code of a command that could not run.
+pub(super) const COULD_NOT_RUN: u8 = 2;
 
 static RANKS: OnceLock<Ranks> = OnceLock::new();
 
@@ -90,19 +91,6 @@ pub(super) fn prints() -> bool {
     !is_following_thread() && ranks().is_none_or(Ranks::is_first)
 }
 
-/// Refuses a list of GPUs for a rank, which has one.
-pub(super) fn check_devices(settled: &Settled) -> Result<()> {
-    if settled.shares.is_empty() || ranks().is_none() {
-        return Ok(());
-    }
-    let reason = "each process that a launcher has started has one GPU; use --device cuda";
-    Err(bad("--device", settled.names(), reason))
-}
-
-fn device(index: usize) -> String {
-    format!("cuda:{index}")
-}
-
 /// Reads a file of which only the first rank uses the content; the other ranks get none. Without ranks, reads it.
 pub(super) fn read_on_first<T>(read: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
     match ranks() {
@@ -149,18 +137,18 @@ pub(super) fn then_on_first(
 }
 
 /// Returns the message that this process prints about a failure, if it prints one. Ends all ranks if some of them have not
-/// failed, after the message is printed by `print`.
-pub(super) fn failed(error: &Error, message: String, code: u8, print: impl Fn(&str)) {
-    let Some(ranks) = ranks() else { return print(&message) };
+/// failed, after the message is printed.
+pub(super) fn failed(error: &Error, message: String) {
+    let Some(ranks) = ranks() else { return print_error(&message) };
     let follows = matches!(error, Error::OtherRank { .. });
     let sent = if follows { format!("{FOLLOWS}{message}") } else { message.clone() };
     let messages = started::fail(&sent);
     let all = messages.iter().all(Option::is_some);
     if ranks.is_first() || !all {
-        print(&cause(&messages));
+        print_error(&cause(&messages));
     }
     if !all {
-        started::end_all(i32::from(code));
+        started::end_all(i32::from(COULD_NOT_RUN));
     }
 }
 
@@ -175,65 +163,34 @@ fn cause(messages: &[Option<String>]) -> String {
     }
 }
 
-/// Refuses commands that run in one process only, and without MPI all commands but the description of the
-/// machine and the program.
-pub(super) fn check(command: &Command) -> Result<()> {
-    if !matches!(command, Command::Doctor(_)) {
-        started::check()?;
-    }
-    let over_ranks =
-        matches!(command, Command::Cg(_) | Command::Minres(_) | Command::Pagerank(_) | Command::Markov(_));
-    let predicts = matches!(command, Command::Info(args) if args.ranks.is_some());
-    if ranks().is_none() || over_ranks || predicts {
+/// Prints a message about an error to standard error.
+fn print_error(message: &str) {
+    let _ = write!(io::stderr(), "{}", layout::message(&format!("error: {message}")));
+}
+
+/// Prints to standard output.
+pub(super) fn print(text: &str) -> Result<()> {
+    if !prints() {
         return Ok(());
     }
-    let message = "this command runs in one process; start it without a launcher. Over ranks run solver cg, minres, \
-                   pagerank, markov and info --ranks";
-    Err(Error::UnknownCommand { message: message.to_owned() })
+    let mut out = io::stdout().lock();
+    check_printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Sets the defaults of a rank: the CPU, with its share of the cores of this machine. For `cuda` each rank of a machine has a GPU.
-/// Refuses what ranks cannot do. `files` are those of vectors and weights, which are read more than once or by each rank.
-pub(super) fn set_defaults(run: &mut RunArgs, files: &[(&'static str, Option<&Path>)]) -> Result<()> {
-    let Some(ranks) = ranks() else { return Ok(()) };
-    let threads = threads(ranks);
-    if run.tune {
-        let reason =
-            "over ranks nothing is measured: the model chooses the backend of each rank; leave it out";
-        return Err(bad("--tune", "", reason));
-    }
-    for (option, path) in files {
-        if let Some(path) = path.filter(|path| stdin::is_named_by(path)) {
-            let reason = "a launcher passes standard input to the first rank alone; name a file";
-            return Err(bad(option, path.display(), reason));
+/// Converts the outcome of printing; a closed pipe is not an error.
+pub(super) fn check_printed(outcome: io::Result<()>) -> Result<()> {
+    match outcome {
+        Err(source) if source.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::Io { action: "write to", path: "standard output".into(), source })
         }
+        _ => Ok(()),
     }
-    if run.device == "auto" {
-        run.device = "cpu".to_owned();
-    }
-    if run.device == "cuda" {
-        // Schedulers may show each rank only its own GPU.
-        let alone = cuda::count().is_ok_and(|count| count < 2);
-        run.device = device(started::number_on_this_machine().filter(|_| !alone).unwrap_or(0));
-    }
-    run.threads.get_or_insert(threads);
-    Ok(())
 }
 
-/// Returns the threads of a rank: its share of the cores that this process may use. Launchers bind each rank to cores of its own, all ranks
-/// of a socket to its cores, or none. All ranks call this together.
-fn threads(ranks: &Ranks) -> usize {
-    let mine = cores();
-    let sharing = ranks.all_of(mine).into_iter().filter(|cores| *cores == mine).count();
-    (available_cores() / sharing).max(1)
-}
-
-/// Identifies the machine and the cores that this process may use.
-fn cores() -> u64 {
-    let of = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let status = of("/proc/self/status");
-    let allowed = status.lines().find(|line| line.starts_with("Cpus_allowed_list:"));
-    xxh3_64(format!("{} {}", of("/proc/sys/kernel/random/boot_id"), allowed.unwrap_or_default()).as_bytes())
+/// Prints a value as indented JSON.
+pub(super) fn print_json(value: &impl serde::Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value).unwrap_or_else(|e| format!("{{\"error\": \"{e}\"}}"));
+    print(&format!("{text}\n"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::profile::{Profiling, seconds_total};
 use super::progress::{Limits, Live, during, show_phases};
 use super::running::{Running, file};
 use super::summary::{LABELS, verbose};
-use super::{choices, fetch, interrupt, launch, memory, print, print_json};
+use super::{choices, fetch, interrupt, launch, memory, over_ranks, print, print_json};
 use crate::device::Ranks;
 use crate::engine::markov::{Classes, MarkovReport, Settings, check_output};
 use crate::engine::tune::Explanation;
@@ -25,7 +25,7 @@ pub(super) mod args;
 
 pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
     interrupt::end_all_ranks();
-    launch::set_defaults(&mut args.run, &[("--x0", args.x0.as_deref())])?;
+    over_ranks::set_defaults(&mut args.run, &[("--x0", args.x0.as_deref())])?;
     let args = &args;
     let profiling = Profiling::start(args.run.profile);
     let settings = Settings {
@@ -47,7 +47,7 @@ pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
     )?;
     args.output.as_deref().map(check_output).transpose()?;
     let running = args.run.resolve(settings.host_method(), Preconditioner::NONE, 1)?;
-    launch::check_devices(&running.settled)?;
+    over_ranks::check_devices(&running.settled)?;
     // Over ranks, the first one sends each rank its part.
     let x0 = |path| launch::read_on_first(|| Weights::read_in_order("x0", path));
     let x0 = args.x0.as_deref().map(x0).transpose()?;

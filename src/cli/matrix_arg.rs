@@ -63,9 +63,7 @@ impl FromArgMatches for MatrixArg {
 pub(super) fn graph(option: Arg) -> Arg {
     match option.get_id().as_str() {
         "what" => option.value_name("GRAPH"),
-        "matrix" => {
-            option.long("graph").alias("matrix").value_name("GRAPH").help("Same as the argument GRAPH")
-        }
+        "matrix" => option.long("graph").value_name("GRAPH").help("Same as the argument GRAPH"),
         _ => option,
     }
 }

@@ -25,6 +25,7 @@ mod markov;
 mod matrices;
 mod matrix_arg;
 mod memory;
+mod over_ranks;
 mod pagerank;
 mod paths;
 mod plan;
@@ -37,33 +38,23 @@ mod spmv;
 mod summary;
 mod tune;
 mod unknown;
-mod vectors;
+mod words;
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::text::{count_from_one, duration, thousands};
 use crate::{files, signals};
 use args::Command;
+use launch::{COULD_NOT_RUN, print, print_json};
 use std::ffi::OsString;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::process::ExitCode;
-use std::sync::OnceLock;
 
 /// Exit code of a solve that ended without meeting its tolerance.
 const NOT_CONVERGED: u8 = 1;
-/// Exit code of a command that could not run.
-const COULD_NOT_RUN: u8 = 2;
 
 /// Runs the program with the arguments of this process.
 pub fn run() -> ExitCode {
     ExitCode::from(run_with(std::env::args_os().collect()))
-}
-
-/// The arguments of this run.
-static ARGUMENTS: OnceLock<Vec<OsString>> = OnceLock::new();
-
-/// Returns the arguments of this run, of which the first one is the name of the program.
-fn arguments() -> &'static [OsString] {
-    ARGUMENTS.get().map_or(&[], Vec::as_slice)
 }
 
 /// Runs the program with these arguments, of which the first one is its name, and returns its exit code. A process may call this
@@ -83,7 +74,7 @@ pub fn run_with(arguments: Vec<OsString>) -> u8 {
 }
 
 fn run_command(arguments: Vec<OsString>) -> u8 {
-    let cli = match config::parse(ARGUMENTS.get_or_init(|| arguments)) {
+    let cli = match config::parse(arguments) {
         Ok(cli) => cli,
         Err(error) => return could_not_run(&error),
     };
@@ -121,7 +112,7 @@ fn run_command(arguments: Vec<OsString>) -> u8 {
     if !launch::prints() {
         log::set_max_level(log::LevelFilter::Off);
     }
-    if let Err(error) = launch::check(&cli.command) {
+    if let Err(error) = over_ranks::check(&cli.command) {
         // Processes that are no ranks have the same error.
         let prints = launch::ranks().is_some() || launch::is_first_process();
         return if prints { could_not_run(&error) } else { COULD_NOT_RUN };
@@ -154,35 +145,6 @@ fn run_command(arguments: Vec<OsString>) -> u8 {
 }
 
 fn could_not_run(error: &Error) -> u8 {
-    launch::failed(error, flags::message(error), COULD_NOT_RUN, print_error);
+    launch::failed(error, flags::message(error));
     COULD_NOT_RUN
-}
-
-fn print_error(message: &str) {
-    let _ = write!(std::io::stderr(), "{}", layout::message(&format!("error: {message}")));
-}
-
-/// Prints to standard output.
-fn print(text: &str) -> Result<()> {
-    if !launch::prints() {
-        return Ok(());
-    }
-    let mut out = std::io::stdout().lock();
-    check_printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
-}
-
-/// Converts the outcome of printing; a closed pipe is not an error.
-fn check_printed(outcome: std::io::Result<()>) -> Result<()> {
-    match outcome {
-        Err(source) if source.kind() != ErrorKind::BrokenPipe => {
-            Err(Error::Io { action: "write to", path: "standard output".into(), source })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Prints a value as indented JSON.
-fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(value).unwrap_or_else(|e| format!("{{\"error\": \"{e}\"}}"));
-    print(&format!("{text}\n"))
 }

@@ -9,7 +9,7 @@ use super::load::{load, shown};
 use super::profile::{Profiling, seconds_total};
 use super::progress::{Largest, Limits, Live, during, show_phases};
 use super::summary::{LABELS, verbose};
-use super::{choices, fetch, interrupt, launch, print, print_json};
+use super::{choices, fetch, interrupt, launch, over_ranks, print, print_json};
 use crate::device::Ranks;
 use crate::engine::pagerank::{Prepared, RankReport};
 use crate::engine::tune::Explanation;
@@ -28,14 +28,14 @@ pub(super) fn run(mut args: PagerankArgs) -> Result<bool> {
     let personalise = args.personalise.as_deref().map(Path::new);
     let each = args.personalise_each.as_deref();
     interrupt::end_all_ranks();
-    launch::set_defaults(
+    over_ranks::set_defaults(
         &mut args.run,
         &[("--personalise", personalise), ("--personalise-each", each), ("--x0", args.x0.as_deref())],
     )?;
     let args = &args;
     let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args)?;
-    launch::check_devices(&plan.running.settled)?;
+    over_ranks::check_devices(&plan.running.settled)?;
     if args.run.dry_run {
         print(&plan.describe(args)?.to_string())?;
         return Ok(true);

@@ -2,19 +2,19 @@
 
 use super::args::{CgArgs, Variant};
 use super::dry_run::Decisions;
+use super::flags::bad;
 use super::interval::Interval;
 use super::matrix_arg::MatrixArg;
-use super::running::{RunArgs, Running, bad, file};
+use super::running::{RunArgs, Running, file};
 use super::summary::Line;
-use super::vectors::{FromFile, RightHandSide, writer};
-use crate::engine::{Partition, Stopping};
-use crate::error::Result;
+use crate::engine::{Partition, RhsName, Stopping, VectorFile};
+use crate::error::{Error, Result};
 use crate::files::Reserved;
 use crate::observe::phrases::count;
 use crate::solve::Method;
 use crate::solve::checkpoint::{self, Checkpoints, Saved};
 use crate::source::catalog::Entry;
-use crate::source::vector::most_bytes;
+use crate::source::vector::{most_bytes, writer};
 use crate::stop::StoppingRule;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -26,9 +26,9 @@ pub struct Plan {
     /// The matrix as typed.
     pub matrix: MatrixArg,
     /// The right-hand side.
-    pub rhs: RightHandSide,
+    pub rhs: RhsName,
     /// The start vector.
-    pub x0: Option<FromFile>,
+    pub x0: Option<VectorFile>,
     /// Whether only the stored triangle of a symmetric file is read.
     pub as_stored: bool,
     /// The index of the first row in a list of entries.
@@ -69,20 +69,20 @@ impl Plan {
         stopping.tolerances(args.run.precision)?;
         let inputs = [
             ("--matrix", file(&matrix)),
-            ("--rhs", args.rhs.as_deref().and_then(RightHandSide::file)),
+            ("--rhs", args.rhs.as_deref().and_then(RhsName::file)),
             ("--x0", args.x0.as_deref()),
             ("--resume", args.resume.as_deref()),
         ];
         let outputs = [("--output", args.output.as_deref()), ("--checkpoint", args.checkpoint.as_deref())];
         args.run.check_files(&inputs, &outputs)?;
         let checkpoints = checkpoints(&args)?;
-        args.output.as_deref().map(writer).transpose()?;
+        args.output.as_deref().map_or(Ok(()), check_ending)?;
         let over_ranks = super::launch::ranks().is_some();
-        let resolve = if over_ranks { RightHandSide::resolve_on_rank } else { RightHandSide::resolve };
+        let resolve = if over_ranks { RhsName::resolve_on_rank } else { RhsName::resolve };
         let rhs = args.rhs.as_deref().map(resolve).transpose()?;
         let rhs = match args.rhs_count {
             None => rhs.unwrap_or_default(),
-            Some(count) => RightHandSide::with_count(rhs, count)?,
+            Some(count) => RhsName::with_count(rhs, count)?,
         };
         let running = args.run.resolve(None, args.precond, rhs.columns())?;
         let x0 = args.x0.as_deref().map(|path| start(path, rhs.columns(), over_ranks)).transpose()?;
@@ -166,12 +166,12 @@ impl Plan {
 
     /// Returns whether one process must read the whole matrix, also over ranks.
     pub fn needs_whole_matrix(&self) -> bool {
-        self.rhs == RightHandSide::Attached || self.as_stored || self.first_index.is_some()
+        self.rhs == RhsName::Attached || self.as_stored || self.first_index.is_some()
     }
 
     /// Checks that the vectors of files fit a matrix with this number of rows.
     fn check_lengths(&self, rows: usize) -> Result<()> {
-        if let RightHandSide::File(b) = &self.rhs {
+        if let RhsName::File(b) = &self.rhs {
             b.check_rows(rows, None)?;
         }
         self.x0.as_ref().map_or(Ok(()), |x0| x0.check_rows(rows, None))
@@ -185,11 +185,11 @@ pub(super) fn check_partition(partition: &Partition, matrix: &OsStr) -> Result<(
 }
 
 /// Reads the start, which has as many columns as there are right-hand sides. Over ranks, only checks it.
-fn start(path: &Path, columns: usize, over_ranks: bool) -> Result<FromFile> {
+fn start(path: &Path, columns: usize, over_ranks: bool) -> Result<VectorFile> {
     let x0 = match (over_ranks, columns) {
-        (true, _) => FromFile::check("x0", path, columns > 1)?,
-        (false, 1) => FromFile::read("x0", path)?,
-        (false, _) => FromFile::read_columns("x0", path)?,
+        (true, _) => VectorFile::check("x0", path, columns > 1)?,
+        (false, 1) => VectorFile::read("x0", path)?,
+        (false, _) => VectorFile::read_columns("x0", path)?,
     };
     match x0.columns() {
         found if found == columns => Ok(x0),
@@ -199,6 +199,14 @@ fn start(path: &Path, columns: usize, over_ranks: bool) -> Result<FromFile> {
             format!("it has {}, but there are {columns} right-hand sides", count(found as u64, "column")),
         )),
     }
+}
+
+/// Checks that answers can be written to files with the ending of `--output`.
+fn check_ending(path: &Path) -> Result<()> {
+    writer(path).map(drop).map_err(|error| match error {
+        Error::Unwritable { path, reason } => bad("--output", path.display(), reason),
+        other => other,
+    })
 }
 
 /// Resolves the checkpoint options, and checks the checkpoint to resume from before the matrix is read.

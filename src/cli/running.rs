@@ -1,6 +1,6 @@
 //! The options that all solves have in common: device, limits, and output files.
 
-pub(super) use super::flags::bad;
+use super::flags::bad;
 use super::paths::{Named, check_apart, check_writable};
 use super::summary::{Line, files};
 use crate::engine::{HostMethod, Request, Settled};
@@ -41,9 +41,6 @@ pub struct RunArgs {
     /// interrupted
     #[arg(long, value_name = "SECONDS")]
     pub time_limit: Option<f64>,
-    /// Kept for old scripts: matrices of the catalog are downloaded without it
-    #[arg(long, hide = true)]
-    pub fetch: bool,
     /// Write the report and the residual history to this file: .json (read by solver plot) or .csv
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,

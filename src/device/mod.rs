@@ -19,7 +19,7 @@ pub use cpu::Cpu;
 pub use cuda::Cuda;
 pub use distributed::{Distributed, Ranks, RowNumbers};
 pub use formula::{Formula, Name, Product};
-pub use lent::{LentIndices, LentNumbers, LentRows};
+pub use lent::{LentIndices, LentNumbers, LentProduct, LentRows};
 use rayon::prelude::*;
 use std::any::Any;
 use std::sync::Arc;

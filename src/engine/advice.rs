@@ -14,7 +14,7 @@ use crate::text::{duration, thousands};
 pub type Naming<'a> = &'a dyn Fn(&str, &str) -> String;
 
 /// Formats a setting as a method of the library: `max_iters(1300)`.
-pub fn as_method(setting: &str, value: &str) -> String {
+pub(crate) fn as_method(setting: &str, value: &str) -> String {
     match (setting, value) {
         ("method", "minres") => "Minres::new".to_owned(),
         ("method", "cg") | ("variant", "classic") => "Cg::new".to_owned(),

@@ -32,11 +32,10 @@ use std::time::Duration;
 
 /// The treatment of a chain with several closed classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Classes {
-    /// Refuse the chain, with the number of classes
+    /// Refuse the chain, with the number of classes.
     Refuse,
-    /// Compute the distribution of each class
+    /// Compute the distribution of each class.
     #[default]
     Each,
 }

@@ -46,8 +46,8 @@ mod vector_file;
 mod watch;
 mod weights;
 
-pub use crate::device::{LentIndices, LentNumbers, LentRows};
-pub use advice::{Naming, as_method, instead_of};
+pub use crate::device::{LentIndices, LentNumbers, LentProduct, LentRows};
+pub use advice::{Naming, instead_of};
 pub use answer::Answer;
 pub use arrays::{Indices, Numbers};
 pub use device::{DeviceHandle, DeviceName, HostMethod, Request, Settled};

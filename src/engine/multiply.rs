@@ -9,7 +9,7 @@ use super::shared::{DeviceGuard, DeviceValue, Shared};
 use super::tune::{Choosing, Explanation};
 use super::watch::Phases;
 use crate::backend::{Choice, Operator, Pick};
-use crate::device::Device;
+use crate::device::{Device, LentNumbers, LentProduct};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::operator::Cost;
@@ -133,33 +133,27 @@ impl Products {
         self.held_for(k)?.update((alpha, b), (beta, c), k, order)
     }
 
-    /// Computes C = alpha A B + beta C on the device, for B and C in row-major order in memory of the device. The work begins after
-    /// that of `stream` and is done before its later work; the call may return earlier. The elements have the precision of the
-    /// vectors: single with [`Precision::F32`], double otherwise.
+    /// Computes C = alpha A B + beta C on the device, for B and C in memory of the device. The work begins after that of the
+    /// stream of `lent` and is done before its later work; the call may return earlier. Fails unless the elements have the
+    /// precision of the vectors: single with [`Precision::F32`], double otherwise.
     ///
     /// # Safety
-    /// At the addresses are `cols * k` and `rows * k` elements of the device's memory, at a multiple of 16 bytes. They do not overlap,
-    /// and work on them is ordered with `stream`, which is a stream of the device, or 0 for the default stream. On the CPU, nothing
-    /// else uses them during the call.
-    pub unsafe fn update_lent(
-        &mut self,
-        (alpha, b): (f64, u64),
-        (beta, c): (f64, u64),
-        k: usize,
-        stream: u64,
-    ) -> Result<()> {
+    /// At the addresses are as many elements of the device's memory as `lent` says, at a multiple of 16 bytes. B and C do not
+    /// overlap, and work on them is ordered with the stream, which is a stream of the device, or 0 for the default stream. On the
+    /// CPU, nothing else uses them during the call.
+    pub unsafe fn update_lent(&mut self, lent: &LentProduct) -> Result<()> {
         // SAFETY: as the caller promises.
-        unsafe { self.held_for(k)?.update_lent((alpha, b), (beta, c), k, stream) }
+        unsafe { self.held_for(lent.columns)?.update_lent(lent) }
     }
 
-    /// Replaces the values of the matrix by those at an address in memory of the device, in the order of the entries and the precision of
-    /// the vectors. The copy begins after the work of `stream` and is done before its later work; the call may return earlier. Fails
+    /// Replaces the values of the matrix by those in memory of the device, in the order of the entries and the precision of the
+    /// vectors. The copy begins after the work of `stream` and is done before its later work; the call may return earlier. Fails
     /// without [`changing_values`](Multiply::changing_values).
     ///
     /// # Safety
     /// At the address are as many values as the matrix has entries, at a multiple of 16 bytes. Work on them is ordered with `stream`,
     /// which is a stream of the device, or 0 for the default stream.
-    pub unsafe fn set_values_lent(&mut self, values: u64, stream: u64) -> Result<()> {
+    pub unsafe fn set_values_lent(&mut self, values: LentNumbers, stream: u64) -> Result<()> {
         if !self.changing {
             let reason = "only the values of products that were prepared with changing_values change";
             return Err(Error::setting("values", "", reason));
@@ -239,19 +233,13 @@ trait Held: Send {
 
     /// # Safety
     /// See [`Products::update_lent`].
-    unsafe fn update_lent(
-        &mut self,
-        product: (f64, u64),
-        addend: (f64, u64),
-        k: usize,
-        stream: u64,
-    ) -> Result<()>;
+    unsafe fn update_lent(&mut self, lent: &LentProduct) -> Result<()>;
 
     /// Returns whether the operator takes values.
     ///
     /// # Safety
     /// See [`Products::set_values_lent`].
-    unsafe fn set_values_lent(&mut self, values: (u64, usize), stream: u64) -> Result<bool>;
+    unsafe fn set_values_lent(&mut self, values: (LentNumbers, usize), stream: u64) -> Result<bool>;
 
     fn cost(&self, k: usize) -> Cost;
 }
@@ -312,8 +300,9 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
     ) -> Result<()> {
         if D::ON_HOST && is_stored_alike::<T>(order) {
             let [b, c] = [b.as_ptr().expose_provenance(), c.as_mut_ptr().expose_provenance()];
-            // SAFETY: the slices have as many elements as the product, of the type T, and only this call uses them; b is only read.
-            return unsafe { self.update_lent((alpha, b as u64), (beta, c as u64), k, 0) };
+            let [b, c] = [b, c].map(|address| LentNumbers::F64(address as u64));
+            // SAFETY: the slices have as many elements as the product, and only this call uses them; b is only read.
+            return unsafe { self.update_lent(&LentProduct { alpha, b, beta, c, columns: k, stream: 0 }) };
         }
         let (device, Parts { operator, vectors, host, .. }) = ready(self, k)?;
         let (rows, cols) = operator.shape();
@@ -331,13 +320,9 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
         download(&*device, y, c, (k, order), host)
     }
 
-    unsafe fn update_lent(
-        &mut self,
-        (alpha, b): (f64, u64),
-        (beta, c): (f64, u64),
-        k: usize,
-        stream: u64,
-    ) -> Result<()> {
+    unsafe fn update_lent(&mut self, lent: &LentProduct) -> Result<()> {
+        let LentProduct { alpha, b, beta, c, columns: k, stream } = *lent;
+        let (b, c) = (b.address::<T>()?, c.address::<T>()?);
         let (device, Parts { operator, .. }) = ready(self, k)?;
         let (rows, cols) = operator.shape();
         // SAFETY: the caller promises that the elements are there, that they do not overlap, and that the stream orders all work
@@ -351,7 +336,8 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
         }
     }
 
-    unsafe fn set_values_lent(&mut self, (values, len): (u64, usize), stream: u64) -> Result<bool> {
+    unsafe fn set_values_lent(&mut self, (values, len): (LentNumbers, usize), stream: u64) -> Result<bool> {
+        let values = values.address::<T>()?;
         let (shared, parts) = self.parts();
         let device = shared.acquire()?;
         device.enter()?;

@@ -31,23 +31,21 @@ use std::time::Duration;
 
 /// The treatment of links from a vertex to itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum SelfLoops {
-    /// Self-loops count like all other links
+    /// Self-loops count like all other links.
     #[default]
     Keep,
-    /// Self-loops are removed
+    /// Self-loops are removed.
     Remove,
 }
 
 /// The treatment of repeated links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Repeated {
-    /// Each repetition counts; weights add up
+    /// Each repetition counts; weights add up.
     #[default]
     Keep,
-    /// Each link counts once, with the weight of the first
+    /// Each link counts once, with the weight of the first.
     Once,
 }
 

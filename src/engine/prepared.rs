@@ -37,7 +37,7 @@ use std::time::Instant;
 /// # fn main() -> solver::Result<()> {
 /// use solver::prelude::*;
 /// let a = Matrix::open("poisson2d:50x50")?;
-/// let mut cg = Cg::new(&a).precond("ic0")?.prepare()?;
+/// let mut cg = Cg::new(&a).precond("ic0").prepare()?;
 /// let mut x = vec![0.0; a.rows()];
 /// for step in 1..=3 {
 ///     let b = vec![f64::from(step); a.rows()];
@@ -105,6 +105,7 @@ fn open_session(devices: &[DeviceHandle], settings: &mut Settings, backend: &Cho
 
 impl Prepared {
     pub(super) fn new(mut settings: Settings) -> Result<Prepared> {
+        settings.precond_fault.take().map_or(Ok(()), Err)?;
         settings.check_own()?;
         settings.stopping.tolerances(settings.request.precision)?;
         if let Some(device) = &settings.device {

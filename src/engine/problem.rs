@@ -19,8 +19,6 @@ const FORMS: &str = "a right-hand side is A*ones, ones, random:SEED, included (s
                      column, or of several right-hand sides: numbers as text, .mtx or .npy, plain or compressed with gzip";
 /// The name of the right-hand side stored with the matrix.
 const INCLUDED: &str = "included";
-/// The former name of [`INCLUDED`].
-const FORMER: &str = "beside";
 
 /// A right-hand side by name.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,7 +48,7 @@ impl RhsName {
         match typed {
             "A*ones" => return Ok(Some(RhsName::TimesOnes)),
             "ones" => return Ok(Some(RhsName::Ones)),
-            INCLUDED | FORMER => return Ok(Some(RhsName::Attached)),
+            INCLUDED => return Ok(Some(RhsName::Attached)),
             _ => {}
         }
         let Some(seed) = typed.strip_prefix("random:") else { return Ok(None) };

@@ -85,6 +85,8 @@ macro_rules! device_settings {
 
         /// Sets device, backend, precision and threads at once. `settled` is the result of `request.settle()`. For a method that runs
         /// on the CPU alone, such as Gauss-Seidel, it is that of [`Request::settle_on_host`].
+        // For the program, which settles a request before it reads the graph.
+        #[doc(hidden)]
         pub fn settled(mut self, request: Request, settled: Settled) -> Self {
             (self.running.request, self.running.settled) = (request, Some(settled));
             self

@@ -69,6 +69,8 @@ pub(super) struct Settings {
     pub settled: Option<Settled>,
     pub device: Option<DeviceHandle>,
     pub custom_precond: Option<Arc<Guarded>>,
+    /// The fault of the name of the preconditioner, if there is one.
+    pub precond_fault: Option<Error>,
     pub assume_symmetric: bool,
     pub partition: Partition,
     /// The name of the stored matrix, whose mesh the partition `coordinates` takes.
@@ -96,6 +98,7 @@ impl Settings {
             settled: None,
             device: None,
             custom_precond: None,
+            precond_fault: None,
             assume_symmetric: false,
             partition: Partition::default(),
             named,

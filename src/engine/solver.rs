@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// use solver::prelude::*;
 /// let a = Matrix::open("data/grid3x3.mtx")?; // a file, a catalog name, a generator
 /// let b = vec![1.0; a.rows()];
-/// let answer = Cg::new(&a).precond("jacobi")?.rtol(1e-10).solve(&b)?; // device and backend are chosen automatically
+/// let answer = Cg::new(&a).precond("jacobi").rtol(1e-10).solve(&b)?; // device and backend are chosen automatically
 /// assert!(answer.converged());
 /// println!("{}", answer.report());
 /// # Ok(())
@@ -132,15 +132,21 @@ impl Solver {
         Solver(Settings::new(method, Input::Applied(product)))
     }
 
-    /// Sets the preconditioner by name, with parameters: `jacobi`, `block-jacobi:block=3`, `ic0`.
-    pub fn precond(mut self, name: &str) -> Result<Solver> {
-        self.0.request.precond = name.parse()?;
-        Ok(self)
+    /// Sets the preconditioner by name, with parameters: `jacobi`, `block-jacobi:block=3`, `ic0`. Preparing the solve
+    /// fails if there is none of this name.
+    pub fn precond(mut self, name: &str) -> Solver {
+        match name.parse() {
+            Ok(precond) => self.preconditioner(precond),
+            Err(fault) => {
+                self.0.precond_fault = Some(fault);
+                self
+            }
+        }
     }
 
     /// Sets the preconditioner.
     pub fn preconditioner(mut self, precond: Preconditioner) -> Solver {
-        self.0.request.precond = precond;
+        (self.0.request.precond, self.0.precond_fault) = (precond, None);
         self
     }
 
@@ -211,8 +217,10 @@ impl Solver {
     }
 
     /// Sets device, backend, preconditioner, precision and threads at once. `settled` is the result of `request.settle()`.
+    // For the program, which settles a request before it reads the matrix.
+    #[doc(hidden)]
     pub fn settled(mut self, request: Request, settled: Settled) -> Solver {
-        (self.0.request, self.0.settled) = (request, Some(settled));
+        (self.0.request, self.0.settled, self.0.precond_fault) = (request, Some(settled), None);
         self
     }
 

@@ -31,14 +31,13 @@ use std::time::Instant;
 
 /// A method for the stationary distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum ChainMethod {
-    /// Power iteration
+    /// Power iteration.
     Power,
-    /// Updates one state after the other
+    /// Updates one state after the other.
     GaussSeidel,
-    /// For chains of groups that are seldom left: solves the chain of the groups, with Gauss-Seidel passes in between
+    /// For chains of groups that are seldom left: solves the chain of the groups, with Gauss-Seidel passes in between.
     Aggregation,
 }
 

@@ -50,14 +50,13 @@ pub enum Dangling {
 
 /// A method for the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum RankMethod {
-    /// Power iteration
+    /// Power iteration.
     Power,
-    /// Power iteration with periodic extrapolation from its last steps
+    /// Power iteration with periodic extrapolation from its last steps.
     Extrapolated,
-    /// Gauss-Seidel in a fixed order, on the CPU
+    /// Gauss-Seidel in a fixed order, on the CPU.
     GaussSeidel,
 }
 

@@ -254,7 +254,7 @@ fn options_of_checkpoints_are_checked_before_the_matrix_is_read() {
     let with = |options: &[&str]| refused(&[&["cg", "--matrix", "no-such-matrix"], options].concat());
     let there = word(files.folder.path()).to_owned();
     assert!(with(&["--checkpoint-every", "60s"]).contains("--checkpoint FILE"));
-    assert!(with(&["--every", "soon", "--checkpoint", "c"]).contains("60s, 5m, 1h or 500ms"));
+    assert!(with(&["--checkpoint-every", "soon", "--checkpoint", "c"]).contains("60s, 5m, 1h or 500ms"));
     assert!(with(&["--checkpoint", "/dev/null/c"]).contains("/dev/null is not a folder"));
     assert!(with(&["--checkpoint", &there]).contains("it is a folder"));
 }

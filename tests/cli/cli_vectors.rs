@@ -219,7 +219,7 @@ fn included_uses_the_right_hand_side_stored_with_the_matrix() {
     let (code, report) = cg(&["--matrix", "elasticity3d:4x4x4", "--rhs", "included"]);
     assert_eq!((code, report["right_hand_side"].as_str()), (0, Some("b stored with the matrix")), "{report}");
     assert_eq!(report["error_max"], serde_json::Value::Null);
-    // An archive and a `.slv` file give the same answer; `beside` is the former name.
+    // An archive and a `.slv` file give the same answer.
     let columns = Dense::from_columns(9, &[B.to_vec(), vec![1.0; 9]]).unwrap();
     let mut archive = tar::Builder::new(Vec::new());
     let numbers = [B, [1.0; 9]].concat();
@@ -237,7 +237,8 @@ fn included_uses_the_right_hand_side_stored_with_the_matrix() {
     let slv = with_vectors(&folder, &[("b", columns)]);
     let x = folder.path().join("x.npy");
     let mut answers = Vec::new();
-    for (matrix, rhs) in [(MATRIX.as_str(), word(&b)), (word(&packed), "included"), (word(&slv), "beside")] {
+    for (matrix, rhs) in [(MATRIX.as_str(), word(&b)), (word(&packed), "included"), (word(&slv), "included")]
+    {
         let (code, report) = cg(&["--matrix", matrix, "--rhs", rhs, "--output", word(&x)]);
         assert_eq!(code, 0, "{report}");
         if rhs != word(&b) {

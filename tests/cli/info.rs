@@ -134,7 +134,7 @@ fn vectors_stored_with_a_matrix_are_named_and_read_with_vectors() {
     let mut bytes = std::fs::read(path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&broken, bytes).unwrap();
-    let done = info(&["--matrix", broken.to_str().unwrap(), "--beside"]);
+    let done = info(&["--matrix", broken.to_str().unwrap(), "--vectors"]);
     let (output, warnings) =
         (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
     assert!(output.contains("coord: invalid, skipped") && output.contains("b, "), "{output}");

@@ -34,7 +34,7 @@ fn solved(what: &str, minres: bool, precond: &str) -> Vec<f64> {
     let matrix = Matrix::open(what).unwrap();
     let b = matrix.csr().multiply_reference(&vec![1.0; matrix.cols()]);
     let solver = if minres { Minres::new(&matrix) } else { Cg::new(&matrix) };
-    let answer = solver.device("cpu").precond(precond).unwrap().rtol(tolerance::RTOL).solve(&b).unwrap();
+    let answer = solver.device("cpu").precond(precond).rtol(tolerance::RTOL).solve(&b).unwrap();
     answer.residuals().to_vec()
 }
 

@@ -176,7 +176,7 @@ fn products_with_values_that_change_have_the_bits_of_those_prepared_with_the_val
                 let want = prepare(&pattern.with_values(&values).unwrap(), false).product(&b, k).unwrap();
                 let lent = gpu.allocate_from("values", &values).unwrap();
                 // SAFETY: as many values as entries, which live until the product is done.
-                unsafe { changing.set_values_lent(address(&lent), stream).unwrap() };
+                unsafe { changing.set_values_lent(LentNumbers::F64(address(&lent)), stream).unwrap() };
                 assert_eq!(bits(&changing.product(&b, k).unwrap()), bits(&want), "{what}, {backend}");
             }
         }
@@ -191,7 +191,8 @@ fn values_that_change_are_refused_by_a_backend_that_chooses_its_plan_for_the_col
     let mut products = settings.changing_values(true).prepare().unwrap();
     let lent = gpu.allocate_from("values", &reals(1, pattern.nnz())).unwrap();
     // SAFETY: as many values as entries.
-    let refused = unsafe { products.set_values_lent(address(&lent), 0) }.unwrap_err().to_string();
+    let refused =
+        unsafe { products.set_values_lent(LentNumbers::F64(address(&lent)), 0) }.unwrap_err().to_string();
     assert!(refused.contains("spmm:plan=rows"), "{refused}");
 }
 
@@ -209,7 +210,7 @@ fn values_that_change_are_refused_where_no_backend_takes_them() {
     for (changing, says) in [(true, "backend rows"), (false, "changing_values")] {
         let mut products = settings().backend("rows").changing_values(changing).prepare().unwrap();
         // SAFETY: the matrix has 460 entries.
-        let refused = unsafe { products.set_values_lent(at, 0) }.unwrap_err().to_string();
+        let refused = unsafe { products.set_values_lent(LentNumbers::F64(at), 0) }.unwrap_err().to_string();
         assert!(refused.contains(says), "{refused}");
     }
 }

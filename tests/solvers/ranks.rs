@@ -49,7 +49,7 @@ impl Case<'_> {
         RankMatrix::distribute(ranks, ranks.is_first().then_some(matrix), &purpose)
     }
 
-    fn settings(&self, solver: Solver) -> Result<Solver> {
+    fn settings(&self, solver: Solver) -> Solver {
         let solver = solver.device("cpu").threads(self.threads).precision(self.precision);
         solver.backend(self.backend).precond(self.precond)
     }
@@ -61,7 +61,7 @@ impl Case<'_> {
             let rows = self.distribute(ranks, matrix)?;
             let problem = rows.problem(ranks.is_first().then_some(&whole))?;
             let cancel = Arc::new(AtomicBool::new(self.cancelled_rank == Some(ranks.rank())));
-            let solver = self.settings(Solver::over_ranks(self.method, &rows))?.cancel(&cancel);
+            let solver = self.settings(Solver::over_ranks(self.method, &rows)).cancel(&cancel);
             let answer = solver.solve(&problem)?;
             let x = rows.collect(answer.x())?;
             Ok((answer, x))
@@ -80,7 +80,7 @@ impl Case<'_> {
         let mut answers = over_ranks(size, |ranks| {
             let rows = self.distribute(ranks, matrix)?;
             let problem = rows.problem(ranks.is_first().then_some(&whole))?;
-            let solver = self.settings(Solver::over_ranks(self.method, &rows))?;
+            let solver = self.settings(Solver::over_ranks(self.method, &rows));
             let answers = solver.solve_many(RightHandSides::from(&problem))?;
             let x = rows.collect(answers.x())?;
             Ok((answers, x))
@@ -95,7 +95,7 @@ impl Case<'_> {
 /// Checks that solves over 1 to 4 ranks take about the iterations of one process and give its answer.
 fn check_like_one_process(case: &Case<'_>, name: &str) {
     let matrix = Matrix::open(name).unwrap();
-    let one = case.settings(Solver::new(case.method, &matrix)).unwrap();
+    let one = case.settings(Solver::new(case.method, &matrix));
     let one = one.solve(&matrix.problem("random:7").unwrap()).unwrap();
     assert!(one.converged(), "{name}: {}", one.report());
     for size in 1..=4 {
@@ -198,7 +198,7 @@ fn columns_that_leave_the_products_leave_them_on_all_ranks() {
     let all = over_ranks(2, |ranks| {
         let rows = case.distribute(ranks, &matrix).unwrap();
         let problem = rows.problem(ranks.is_first().then_some(&mixed)).unwrap();
-        let solver = case.settings(Solver::over_ranks(Method::Cg, &rows)).unwrap();
+        let solver = case.settings(Solver::over_ranks(Method::Cg, &rows));
         let answers = solver.solve_many(&problem).unwrap();
         assert!(answers.converged(), "{}", answers.report());
         answers.outcomes().map(|outcome| outcome.iterations).collect::<Vec<_>>()
@@ -310,7 +310,7 @@ fn an_indefinite_matrix_ends_all_ranks_with_the_same_evidence() {
 fn a_singular_system_has_the_least_squares_solution_of_one_process() {
     let matrix = Matrix::open("poisson2d:20x15,boundary=neumann").unwrap();
     let case = Case { method: Method::Minres, ..Case::default() };
-    let one = case.settings(Solver::new(Method::Minres, &matrix)).unwrap();
+    let one = case.settings(Solver::new(Method::Minres, &matrix));
     let one = one.solve(&matrix.problem("random:1").unwrap()).unwrap();
     let (answer, _) = case.solve(3, &matrix, "random:1").unwrap();
     let StopReason::LeastSquares { residual, normal } = answer.reason() else {
@@ -335,7 +335,7 @@ fn a_preconditioner_that_fails_on_one_rank_fails_on_all_and_names_the_row_of_the
     let all = over_ranks(3, |ranks| {
         let case = Case { precond: "jacobi", ..Case::default() };
         let rows = case.distribute(ranks, &matrix)?;
-        case.settings(Solver::over_ranks(Method::Cg, &rows))?.prepare().map(|_| ())
+        case.settings(Solver::over_ranks(Method::Cg, &rows)).prepare().map(|_| ())
     });
     let all: Vec<Error> = all.into_iter().map(|result| result.unwrap_err()).collect();
     assert!(matches!(all[2], Error::BadDiagonal { row: 45, .. }), "{:?}", all[2]);
@@ -364,7 +364,7 @@ fn meshes_that_each_rank_makes_are_those_that_the_first_rank_distributes() {
                     let problem = RhsName::resolve(rhs.as_ref()).unwrap().make_rows(&rows).unwrap();
                     assert_eq!(problem.answer.is_some(), whole.answer.is_some());
                     let b = rows.collect(&problem.b).unwrap();
-                    let settings = case.settings(Solver::over_ranks(case.method, &rows)).unwrap();
+                    let settings = case.settings(Solver::over_ranks(case.method, &rows));
                     let answer = settings.max_iters(40).solve(&problem).unwrap();
                     (rows.total_rows(), b, rows.collect(answer.x()).unwrap())
                 });
@@ -373,7 +373,7 @@ fn meshes_that_each_rank_makes_are_those_that_the_first_rank_distributes() {
                 let distributed = over_ranks(size, |ranks| {
                     let rows = case.distribute(ranks, &matrix).unwrap();
                     let problem = rows.problem(ranks.is_first().then_some(&whole)).unwrap();
-                    let settings = case.settings(Solver::over_ranks(case.method, &rows)).unwrap();
+                    let settings = case.settings(Solver::over_ranks(case.method, &rows));
                     rows.collect(settings.max_iters(40).solve(&problem).unwrap().x()).unwrap()
                 });
                 assert_eq!(
@@ -398,7 +398,7 @@ fn a_solve_over_ranks_resumes_on_any_number_of_ranks_and_in_one_process() {
             let mut all = over_ranks(size, |ranks| {
                 let rows = case.distribute(ranks, &matrix)?;
                 let problem = rows.problem(ranks.is_first().then_some(&whole))?;
-                let solver = case.settings(Solver::over_ranks(method, &rows))?.max_iters(most);
+                let solver = case.settings(Solver::over_ranks(method, &rows)).max_iters(most);
                 let solver = match resume {
                     true => solver.resume(&file),
                     false => solver.checkpoint(&file, Duration::from_secs(1000)),
@@ -424,11 +424,11 @@ fn a_solve_over_ranks_resumes_on_any_number_of_ranks_and_in_one_process() {
                 assert_eq!(bits(&x), bits(expected), "{method:?}");
             }
         }
-        let one = case.settings(Solver::new(method, &matrix)).unwrap().resume(&file);
+        let one = case.settings(Solver::new(method, &matrix)).resume(&file);
         let one = one.solve(&whole).unwrap();
         assert!(one.converged() && one.outcome().iterations.abs_diff(straight) <= 2);
         // And the other way round.
-        let one = case.settings(Solver::new(method, &matrix)).unwrap().max_iters(11);
+        let one = case.settings(Solver::new(method, &matrix)).max_iters(11);
         one.checkpoint(&file, Duration::from_secs(1000)).solve(&whole).unwrap();
         let (iterations, converged, _) = solve(2, true, 1000);
         assert!(converged && iterations.abs_diff(straight) <= 2);

@@ -71,7 +71,7 @@ impl Case<'_> {
         RankMatrix::distribute(ranks, ranks.is_first().then_some(matrix), &purpose)
     }
 
-    fn settings(&self, solver: Solver, device: &str) -> Result<Solver> {
+    fn settings(&self, solver: Solver, device: &str) -> Solver {
         let solver = solver.device(device).precision(self.precision).backend(self.backend);
         solver.precond(self.precond)
     }
@@ -83,7 +83,7 @@ impl Case<'_> {
             let rows = self.distribute(ranks, matrix).unwrap();
             let problem = rows.problem(ranks.is_first().then_some(&whole)).unwrap();
             let device = format!("cuda:{}", ranks.rank());
-            let solver = self.settings(Solver::over_ranks(self.method, &rows), &device).unwrap();
+            let solver = self.settings(Solver::over_ranks(self.method, &rows), &device);
             let answers = solver.solve_many(RightHandSides::from(&problem)).unwrap();
             let report = answers.report();
             assert!(answers.converged(), "{report}");
@@ -100,7 +100,7 @@ impl Case<'_> {
         let (_alone, sizes) = sizes();
         let matrix = Matrix::open(name).unwrap();
         let cpu = Case { backend: "auto", ..*self };
-        let one = cpu.settings(Solver::new(self.method, &matrix), "cpu").unwrap();
+        let one = cpu.settings(Solver::new(self.method, &matrix), "cpu");
         let whole = matrix.problems("random:7", self.columns).unwrap();
         let one = one.solve_many(RightHandSides::from(&whole)).unwrap();
         assert!(one.converged());
@@ -232,7 +232,7 @@ fn a_list_of_gpus_is_a_device_of_one_call() {
         let matrix = Matrix::open(name).unwrap();
         let b = matrix.problem("random:7").unwrap().b;
         let solve = |device: &str| {
-            let solver = Solver::new(method, &matrix).device(device).precond(precond).unwrap();
+            let solver = Solver::new(method, &matrix).device(device).precond(precond);
             solver.solve(&b).unwrap()
         };
         let (one, several) = (solve("cuda:0"), solve(&list));
@@ -252,7 +252,7 @@ fn the_rows_of_a_list_of_gpus_are_divided_by_coordinates() {
     for (name, precond) in [(GRID, "jacobi"), (NODES, "block-jacobi"), (NODES, "chebyshev")] {
         let matrix = Matrix::open(name).unwrap();
         let b = matrix.problem("random:7").unwrap().b;
-        let solver = |device: &str| Cg::new(&matrix).device(device).precond(precond).unwrap();
+        let solver = |device: &str| Cg::new(&matrix).device(device).precond(precond);
         let prepare = || solver(&list).partition(Partition::Coordinates).prepare().unwrap();
         let one = solver("cuda:0").solve(&b).unwrap();
         let mut cg = prepare();
@@ -346,7 +346,7 @@ fn a_checkpoint_of_a_list_of_gpus_resumes_there_and_on_one_gpu() {
     for (method, columns) in [(Method::Cg, 1), (Method::Minres, 1), (Method::Cg, 3)] {
         let file = folder.path().join(format!("{method:?}{columns}"));
         let problem = matrix.problems("random:7", columns).unwrap();
-        let solver = |device: &str| Solver::new(method, &matrix).device(device).precond("jacobi").unwrap();
+        let solver = |device: &str| Solver::new(method, &matrix).device(device).precond("jacobi");
         let whole = solver(&list).solve_many(&problem).unwrap();
         let hour = Duration::from_secs(3600);
         let cut = solver(&list).max_iters(50).checkpoint(&file, hour).solve_many(&problem).unwrap();

@@ -51,7 +51,7 @@ fn methods_take_the_iterations_of_one_device_and_give_its_answer() {
     ] {
         let matrix = Matrix::open(name).unwrap();
         let problem = matrix.problem("A*ones").unwrap();
-        let one = Solver::new(method, &matrix).device("cpu").threads(1).precond(precond).unwrap();
+        let one = Solver::new(method, &matrix).device("cpu").threads(1).precond(precond);
         let one = one.solve(&problem).unwrap();
         for count in 2..=4 {
             let [answer, again] = [(); 2].map(|()| {
@@ -460,7 +460,7 @@ fn what_several_devices_cannot_do_is_refused_in_words() {
     let custom = (25, copy);
     let message = refused(Cg::new(&matrix).device("cuda:0,1").custom_precond(custom).solve(&b));
     assert!(message.contains("run on the CPU"), "{message}");
-    let message = refused(Cg::new(&matrix).device("cuda:0,1").precond("ic0").and_then(|cg| cg.solve(&b)));
+    let message = refused(Cg::new(&matrix).device("cuda:0,1").precond("ic0").solve(&b));
     assert!(message.contains("runs on the CPU only"), "{message}");
     let message = refused(Multiply::new(&matrix).device("cuda:0,1").prepare());
     assert!(message.contains("cuda:0, cuda:1") && message.contains("on one device"), "{message}");

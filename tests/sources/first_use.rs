@@ -24,7 +24,7 @@ fn a_matrix_of_the_catalog_is_fetched_on_first_use_and_its_size_url_and_path_are
     assert!(parts.iter().all(|part| stderr.contains(part)), "{stderr}");
     assert!(archive.is_file());
     let requests = run.server.requests().len();
-    for args in [&["info", "1138_bus"][..], &["cg", "1138_bus", "--device", "cpu", "--fetch"]] {
+    for args in [&["info", "1138_bus"][..], &["cg", "1138_bus", "--device", "cpu"]] {
         let done = run.run(args);
         assert!(done.status.success() && errors(&done).is_empty(), "{}", text(&done));
     }
@@ -81,7 +81,7 @@ fn the_error_for_a_forbidden_download_names_the_size_and_the_alternatives() {
                 "26837113 entries",
                 "MB",
                 "solver fetch F1",
-                "--matrix F1-like",
+                "the stand-in F1-like needs no download",
                 "SOLVER_OFFLINE",
             ];
             assert!(alternatives.iter().all(|part| message.contains(part)), "{message}");

@@ -6,9 +6,8 @@ use crate::cli::launch;
 use crate::cli::load::shown;
 use crate::cli::plan::Plan;
 use crate::cli::progress::{Limits, Live, show_phases};
-use crate::cli::vectors::RightHandSide;
 use crate::device::Ranks;
-use crate::engine::{Matrix, Purpose, RankMatrix, Solver};
+use crate::engine::{Matrix, Purpose, RankMatrix, RhsName, Solver};
 use crate::error::Result;
 use crate::observe::Meter;
 use crate::solve::problem::Problem;
@@ -21,7 +20,7 @@ fn read(plan: &Plan) -> Result<(Matrix, Option<Problem>)> {
     let loaded = load_system(plan)?;
     let seconds = began.elapsed().as_secs_f64();
     let problem = match &plan.rhs {
-        RightHandSide::File(file) => {
+        RhsName::File(file) => {
             file.check_rows(loaded.matrix.rows(), loaded.unsaid_index.as_deref())?;
             None
         }
@@ -45,7 +44,7 @@ fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, 
     let matrix = RankMatrix::distribute(ranks, whole.as_ref(), purpose)?;
     drop(whole);
     let problem = match plan.rhs {
-        RightHandSide::File(_) => plan.rhs.make_rows(&matrix)?,
+        RhsName::File(_) => plan.rhs.make_rows(&matrix)?,
         _ => matrix.problem(problem.flatten().as_ref())?,
     };
     Ok((matrix, problem))

@@ -11,7 +11,7 @@ pub(super) fn start() -> Result<Option<Ranks>> {
 }
 
 /// Fails if a launcher has started several processes: each of them would do all of the work.
-pub(super) fn check() -> Result<()> {
+pub(in crate::cli) fn check() -> Result<()> {
     let processes = launcher::processes();
     if processes < 2 {
         return Ok(());
@@ -37,6 +37,6 @@ pub(super) fn fail(_: &str) -> Vec<Option<String>> {
 
 pub(super) fn end_all(_: i32) {}
 
-pub(super) fn number_on_this_machine() -> Option<usize> {
+pub(in crate::cli) fn number_on_this_machine() -> Option<usize> {
     None
 }

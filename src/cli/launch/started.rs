@@ -30,7 +30,7 @@ pub(super) fn start() -> Result<Option<Ranks>> {
 }
 
 /// Fails never: the processes share the work.
-pub(super) fn check() -> Result<()> {
+pub(in crate::cli) fn check() -> Result<()> {
     Ok(())
 }
 
@@ -64,6 +64,6 @@ pub(super) fn end_all(code: i32) {
     }
 }
 
-pub(super) fn number_on_this_machine() -> Option<usize> {
+pub(in crate::cli) fn number_on_this_machine() -> Option<usize> {
     launcher::number_on_this_machine()
 }

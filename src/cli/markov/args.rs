@@ -38,7 +38,7 @@ pub struct MarkovArgs {
     #[arg(long, value_enum, default_value = "power")]
     pub method: ChainMethod,
     /// Divide each row by its sum, instead of rejecting rows that do not sum to 1
-    #[arg(long, alias = "normalise")]
+    #[arg(long)]
     pub normalize: bool,
     /// Choose what to do if the chain has several closed classes of states
     #[arg(long, value_enum, default_value = "refuse")]

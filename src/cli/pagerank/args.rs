@@ -4,8 +4,7 @@ use crate::cli::matrix_arg::MatrixArg;
 use crate::cli::running::RunArgs;
 use crate::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
 use crate::source::ChosenColumns;
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -50,11 +49,11 @@ pub struct PagerankArgs {
     /// Set where the surfer jumps to: vertices by id or label, separated by commas, with equal probabilities, or a file of
     /// weights, which are divided by their sum: .npy, .mtx or .txt (also .gz) with one for each vertex in order, .csv with
     /// lines id,weight or label,weight, or a .csv or .json file of --output [default: every vertex]
-    #[arg(long, alias = "personalize", value_name = "FILE|VERTICES")]
+    #[arg(long, value_name = "FILE|VERTICES")]
     pub personalise: Option<OsString>,
     /// Rank once for each line of this file, all in one run: a line is a personalisation, vertices by id or label separated by
     /// commas, each with its weight after a blank, as in 3,17 or alice 0.5,bob 2
-    #[arg(long, alias = "personalize-each", value_name = "FILE", conflicts_with_all = ["personalise", "x0"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["personalise", "x0"])]
     pub personalise_each: Option<PathBuf>,
     /// Start from the ranks in this file: .npy, .mtx or .txt (also .gz) of the same vertices, or a .csv or .json file of
     /// --output, also of an older graph: new vertices start with an equal share
@@ -86,21 +85,4 @@ pub struct PagerankArgs {
     /// --personalise-each .npy has a row for each vertex and a column for each line, and .csv and .json have seed, vertex and rank
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-}
-
-// Not derived, because the help names a flag.
-impl ValueEnum for Dangling {
-    fn value_variants<'a>() -> &'a [Dangling] {
-        &Dangling::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self {
-            Dangling::Uniform => "Any vertex, with equal probability",
-            Dangling::Personalised => "The vertices of --personalise",
-            Dangling::SelfLoop => "The same vertex",
-            Dangling::Drop => "Nowhere: the ranks sum to less than 1, as in the GAP benchmark",
-        };
-        Some(PossibleValue::new(self.name()).help(help))
-    }
 }

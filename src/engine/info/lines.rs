@@ -60,7 +60,7 @@ impl Info {
     }
 
     /// Returns the lines with settings named by `naming`.
-    pub fn lines_naming(&self, naming: Naming<'_>) -> Vec<(&'static str, String)> {
+    pub(crate) fn lines_naming(&self, naming: Naming<'_>) -> Vec<(&'static str, String)> {
         let mut lines = vec![("matrix", self.matrix.clone())];
         if let Some(real) = self.stand_in {
             lines.push(("stand-in", format!("generated to resemble {real}; not the real matrix")));

@@ -218,7 +218,7 @@ impl Distributions {
     }
 
     /// Returns the same history; `naming` spells the settings in its advice.
-    pub fn history_naming(&self, naming: Naming<'_>) -> History {
+    pub(crate) fn history_naming(&self, naming: Naming<'_>) -> History {
         let (all, class) = (self.report_naming(naming), &self.classes[self.worst()]);
         let outcome = &class.outcome;
         let report = Report {

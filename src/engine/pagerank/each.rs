@@ -173,7 +173,7 @@ impl RanksEach {
     }
 
     /// Returns the same history; `naming` spells the settings in its advice.
-    pub fn history_naming(&self, naming: Naming<'_>) -> History {
+    pub(crate) fn history_naming(&self, naming: Naming<'_>) -> History {
         let recorders = self.columns.iter().map(|ranks| ranks.recorder().clone()).collect();
         History::of_columns(self.report_naming(naming).for_history(), recorders)
     }

@@ -354,7 +354,7 @@ impl Ranks {
     }
 
     /// Returns the same history; `naming` spells the settings in its advice.
-    pub fn history_naming(&self, naming: Naming<'_>) -> History {
+    pub(crate) fn history_naming(&self, naming: Naming<'_>) -> History {
         History::new(self.report_naming(naming).for_history(), self.recorder.clone())
     }
 
