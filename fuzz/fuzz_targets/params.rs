@@ -1,4 +1,5 @@
-//! Parses backends and preconditioners with their parameters; what is accepted has a printed form with the same meaning.
+//! Parses backends and preconditioners with their parameters; what is accepted has a printed form with the
+//! same meaning.
 
 #![no_main]
 

@@ -1,9 +1,10 @@
 //! The language of parameters of backends, preconditioners and generators:
 //! `name:key=value,key=word,flag,key=(name:key=value,...)`.
 //!
-//! A table of [`Param`] describes the parameters that can follow a name. The parser, the printed form, the messages and the
-//! help texts come from the table. Parentheses enclose a name with its own parameters, to any depth. A first item that is no
-//! name, such as `100x100`, is the value of [`UNNAMED`], if the table has that parameter.
+//! A table of [`Param`] describes the parameters that can follow a name. The parser, the printed form, the
+//! messages and the help texts come from the table. Parentheses enclose a name with its own parameters, to
+//! any depth. A first item that is no name, such as `100x100`, is the value of [`UNNAMED`], if the table has
+//! that parameter.
 
 mod parse;
 
@@ -23,7 +24,8 @@ pub struct Param {
     pub kind: Kind,
     /// One line that describes the parameter.
     pub summary: &'static str,
-    /// The value if the parameter is omitted, as typed. `None` if there is none, or if it depends on the matrix.
+    /// The value if the parameter is omitted, as typed. `None` if there is none, or if it depends on the
+    /// matrix.
     pub default: Option<&'static str>,
     /// Whether [`Params::normal`] keeps a value that equals the default.
     pub always_printed: bool,
@@ -270,8 +272,8 @@ impl Params {
         self.set.push((name, value));
     }
 
-    /// Returns the same parameters in the order of the table, without those that equal their defaults and need not be printed,
-    /// so that parameters with the same meaning are equal and have one printed form.
+    /// Returns the same parameters in the order of the table, without those that equal their defaults and
+    /// need not be printed, so that parameters with the same meaning are equal and have one printed form.
     #[must_use]
     pub fn normal(&self) -> Params {
         let mut normal = Params::of(self.known);

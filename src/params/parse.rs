@@ -35,7 +35,8 @@ fn is_balanced(text: &str) -> bool {
     depth == 0
 }
 
-/// Returns the text between a first parenthesis and its counterpart at the end; `None` if the text has no such parentheses.
+/// Returns the text between a first parenthesis and its counterpart at the end; `None` if the text has no
+/// such parentheses.
 fn enclosed(text: &str) -> Option<&str> {
     text.strip_prefix('(')?.strip_suffix(')').filter(|inside| is_balanced(inside))
 }

@@ -176,7 +176,7 @@ fn a_dry_run_estimates_the_memory_if_sizes_are_known() {
     assert!(memory(&["ecology1"]).starts_with("about 254.3 MB"));
     assert_eq!(memory(&["rmat:scale=5,edges=20"]), "known after the matrix is read");
     let message = refused(&["cg", "--device", "cpu", "--dry-run", "--matrix", "poisson2d:0x5"]);
-    assert!(message.contains("'0' is not a positive number"), "{message}");
+    assert!(message.contains("n '0x5' is not NXxNY"), "{message}");
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn invalid_input_is_rejected_with_the_fault_and_the_alternatives() {
         (&["poisson2d:3x3", "--precond", "ic"], &["did you mean ic0?"]),
         (&["poisson2d:3x3", "--precond", "jacobbi"], &["did you mean jacobi"]),
         (&["--matrix", "no/such.mtx"], &["cannot read no/such.mtx"]),
-        (&["--matrix", "poisson2d:0x5"], &["'0' is not a positive number"]),
+        (&["--matrix", "poisson2d:0x5"], &["n '0x5' is not NXxNY with NX and NY from 1"]),
         (&["--matrix", "hex27:2x2x2,dofs=3"], &["no parameter 'dofs'", "dof=1"]),
         (&["--matrix", word(&flat)], &["2 x 3", "square"]),
         (&["--matrix", word(&broken)], &["broken.mtx:4:3", "x"]),

@@ -121,7 +121,7 @@ fn a_faulty_description_is_refused_with_the_fault_and_the_correct_form() {
         ("poisson2d:10x10,n=10x10", "'n' is given twice"),
         ("poisson2d:10", "n '10' is not NXxNY with NX and NY from 1"),
         ("poisson2d:10x10x10", "n '10x10x10' is not NXxNY"),
-        ("poisson2d:0x10", "'0'"),
+        ("poisson2d:0x10", "n '0x10'"),
         ("poisson2d:-1x10", "n '-1x10'"),
         ("poisson2d:1.5x10", "n '1.5x10'"),
         ("poisson2d:10x", "n '10x'"),

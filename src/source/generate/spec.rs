@@ -1,4 +1,5 @@
-//! The parameters of a generator, with what their table cannot describe: ranges that depend on other parameters, and sizes.
+//! The parameters of a generator, with what their table cannot describe: ranges that depend on other
+//! parameters, and sizes.
 
 use super::Generator;
 use crate::error::{Error, Result};
@@ -66,7 +67,8 @@ impl<'a> Spec<'a> {
         self.find_whole("cols").map_or(Ok(rows), |cols| self.rows(&[cols as usize]))
     }
 
-    /// Returns the product of `factors`, a number of rows or columns. Fails if it exceeds the limit of 32-bit column indices.
+    /// Returns the product of `factors`, a number of rows or columns. Fails if it exceeds the limit of 32-bit
+    /// column indices.
     pub(super) fn rows(&self, factors: &[usize]) -> Result<usize> {
         let product = factors.iter().try_fold(1u128, |p, &f| p.checked_mul(f as u128)).unwrap_or(u128::MAX);
         if product > u128::from(u32::MAX) {
