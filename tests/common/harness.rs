@@ -6,10 +6,13 @@
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::hash::Hash;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A function marked with `#[test]`.
 pub struct Test {
@@ -47,9 +50,73 @@ pub fn present<T>(required: &str, found: Result<T, impl Display>) -> T {
     }
 }
 
+/// Runs all cases of every test, not samples of them.
+const ALL: &str = "SOLVER_TEST_ALL";
+
+/// The number of slowest tests to print.
+const SLOWEST: &str = "SOLVER_TEST_SLOWEST";
+
+/// How many cases each sample has left out, and of how many. The key is the line that takes the sample.
+static LEFT_OUT: Mutex<Vec<(String, usize, usize)>> = Mutex::new(Vec::new());
+
+/// The times of the tests that have ended.
+static TIMES: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
+
+/// Returns one in `stride` cases of each kind, beginning with the first, or all cases if `SOLVER_TEST_ALL` is 1. The end of the
+/// run prints how many are left out.
+#[track_caller]
+pub fn sample<T, K: Eq + Hash>(
+    stride: usize,
+    cases: impl IntoIterator<Item = T>,
+    kind: impl Fn(&T) -> K,
+) -> Vec<T> {
+    let all = std::env::var(ALL).is_ok_and(|value| value == "1");
+    let (mut seen, mut total) = (HashMap::new(), 0);
+    let mut kept: Vec<T> = cases.into_iter().collect();
+    kept.retain(|case| {
+        let of_kind = seen.entry(kind(case)).or_insert(0_usize);
+        (total, *of_kind) = (total + 1, *of_kind + 1);
+        all || (*of_kind - 1).is_multiple_of(stride)
+    });
+    assert!(!kept.is_empty(), "there is no case");
+    let (here, left_out) = (Location::caller().to_string(), total - kept.len());
+    let mut samples = LEFT_OUT.lock().unwrap_or_else(PoisonError::into_inner);
+    match samples.iter_mut().find(|sample| sample.0 == here) {
+        Some(sample) => (sample.1, sample.2) = (sample.1 + left_out, sample.2 + total),
+        None => samples.push((here, left_out, total)),
+    }
+    kept
+}
+
+/// Prints what the samples have left out, and the slowest tests.
+#[allow(clippy::print_stdout)] // The lines follow those of the harness.
+fn print_summary() {
+    let mut samples = LEFT_OUT.lock().unwrap_or_else(PoisonError::into_inner);
+    samples.retain(|(_, left_out, _)| *left_out > 0);
+    samples.sort();
+    for (place, left_out, total) in samples.iter() {
+        println!("sample: {left_out} of {total} cases left out at {place}");
+    }
+    if !samples.is_empty() {
+        println!("{ALL}=1 runs all cases\n");
+    }
+    let most = std::env::var(SLOWEST).ok().and_then(|most| most.parse().ok()).unwrap_or(0);
+    let mut times = TIMES.lock().unwrap_or_else(PoisonError::into_inner);
+    times.sort_by(|a, b| b.cmp(a));
+    for (time, name) in times.iter().take(most) {
+        println!("{:8.2} s  {name}", time.as_secs_f64());
+    }
+}
+
 /// Makes a test with a name that is known only at run time.
 pub fn trial(name: String, run: impl FnOnce() + Send + 'static) -> Trial {
-    Trial::ignorable_test(name, || completion(run))
+    let timed = name.clone();
+    Trial::ignorable_test(name, || {
+        let began = Instant::now();
+        let ended = completion(run);
+        TIMES.lock().unwrap_or_else(PoisonError::into_inner).push((began.elapsed(), timed));
+        ended
+    })
 }
 
 thread_local! {
@@ -119,5 +186,7 @@ pub fn run(threads: Option<usize>) -> ExitCode {
         assert!(unknown.is_none(), "SOLVER_TEST_ONLY: there is no test {unknown:?}");
         trials.retain(|trial| names.contains(trial.name()));
     }
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let ended = libtest_mimic::run(&arguments, trials).exit_code();
+    print_summary();
+    ended
 }

@@ -27,6 +27,19 @@ pub fn solver() -> Command {
     command
 }
 
+/// Returns the launcher of ranks with its options.
+pub fn mpirun() -> Command {
+    for_ranks(Command::new("mpirun"))
+}
+
+/// Adds the options of the launcher. Ranks may outnumber the cores of this machine.
+pub fn for_ranks(mut command: Command) -> Command {
+    command.arg("--oversubscribe");
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.stdin(Stdio::null()).env("SOLVER_OFFLINE", "1").env("COLUMNS", "2000");
+    command
+}
+
 pub fn run(args: &[&str]) -> Output {
     solver().args(args).output().unwrap()
 }

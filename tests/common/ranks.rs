@@ -18,3 +18,12 @@ pub fn distance(a: &[f64], b: &[f64]) -> f64 {
 pub fn bits(x: &[f64]) -> Vec<u64> {
     x.iter().map(|x| x.to_bits()).collect()
 }
+
+/// Numbers below `bound` that look random.
+pub fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed | 1;
+    move |bound| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % bound
+    }
+}

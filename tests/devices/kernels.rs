@@ -1,6 +1,6 @@
 //! Every kernel and every generated sweep compiles for every supported generation of GPUs. Needs NVRTC, no GPU.
 
-use crate::common::harness::present;
+use crate::common::harness::{present, sample};
 use crate::tape;
 use solver::backend::cuda::{kernel_sources, named_kernels};
 use solver::backend::{Entry, REGISTRY};
@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use xxhash_rust::xxh3::xxh3_128;
 
 const ARCHITECTURES: [u32; 5] = [75, 80, 86, 90, 100];
+/// One in this many forms of each kernel is compiled for an architecture.
+const STRIDE: usize = 3;
 /// Two architectures of one generation, for which the sources differ only in the threads of a multiprocessor.
 const ALIKE: [u32; 2] = [80, 86];
 
@@ -48,7 +50,7 @@ fn outcome(folder: &Path, nvrtc: &Nvrtc, source: &KernelSource, arch: u32) -> Pa
 }
 
 /// Compiles all sources on two threads, equal ones once, for all architectures; of two that are alike a hash of the source selects
-/// one. Panics with the first log. Older compilers split the work if another compiler has compiled everything: a hash assigns each
+/// one. A sample has one in three forms of each kernel for each architecture. Panics with the first log. Older compilers split the work if another compiler has compiled everything: a hash assigns each
 /// source to one architecture, and SOLVER_TEST_BY_LOT gives each compiler its architectures. Returns the number of compilations of
 /// this compiler: for a handful of sources it may be 0.
 fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) -> usize {
@@ -57,11 +59,12 @@ fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) -> usize {
     let differs = |source: &&KernelSource| met.insert((source.text(), source.options()));
     let sources: Vec<_> = sources.iter().filter(differs).collect();
     let own = std::env::var("SOLVER_TEST_BY_LOT").ok();
-    let chosen = |source: &KernelSource, among: &[u32]| {
+    let lot = |source: &KernelSource, salt: u32| {
         let mut hasher = DefaultHasher::new();
-        (source.text(), source.options()).hash(&mut hasher);
-        among[hasher.finish() as usize % among.len()]
+        (source.text(), source.options(), salt).hash(&mut hasher);
+        hasher.finish() as usize
     };
+    let chosen = |source: &KernelSource, among: &[u32]| among[lot(source, 0) % among.len()];
     let is_assigned = |source, arch: u32| match &own {
         None => !ALIKE.contains(&arch) || chosen(source, &ALIKE) == arch,
         Some(own) => {
@@ -69,8 +72,13 @@ fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) -> usize {
         }
     };
     let each = |&source| architectures.iter().map(move |&arch| (source, arch));
-    let jobs: Vec<_> =
-        sources.iter().flat_map(each).filter(|(source, arch)| is_assigned(source, *arch)).collect();
+    let jobs = sources.iter().flat_map(each).filter(|(source, arch)| is_assigned(source, *arch));
+    let mut jobs: Vec<_> = jobs.collect();
+    if own.is_none() {
+        // Each architecture has other forms in its sample.
+        jobs.sort_by_cached_key(|(source, arch)| lot(source, *arch));
+        jobs = sample(STRIDE, jobs, |(source, arch)| (source.name.clone(), *arch));
+    }
     let (next, fault, known) = (AtomicUsize::new(0), Mutex::new(None), AtomicUsize::new(0));
     let folder = compiled_before();
     // Without the folder all sources are compiled.

@@ -3,8 +3,9 @@
 use super::launcher::{
     alone, messages, mpirun_for_a_minute, needs_several_processes, over, solve, with_memory,
 };
+use crate::common::jobs::Command;
+use crate::common::places::{Place, check};
 use crate::common::process::{errors, program, run, word};
-use solver::source::read_vector;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -18,29 +19,8 @@ fn convert(from: &str, to: &Path) {
 
 /// Checks that one to four ranks find the distribution of one process.
 fn check_like_one_process(chain: &[&str]) {
-    let folder = tempfile::tempdir().unwrap();
-    let single = folder.path().join("single.npy");
-    let (code, one) = alone(&[&["markov"], chain, &["--output", word(&single)]].concat());
-    assert_eq!(code, 0);
-    let expected = read_vector(&single).unwrap();
-    for ranks in 1..=4 {
-        let file = folder.path().join(format!("{ranks}.npy"));
-        let (code, report) = solve(ranks, &[&["markov"], chain, &["--output", word(&file)]].concat());
-        assert_eq!((code, &report["converged"]), (0, &true.into()), "{report}");
-        for field in ["states", "nnz", "transient", "matrix"] {
-            assert_eq!(report[field], one[field], "{field}");
-        }
-        let (class, of_one) = (&report["classes"][0], &one["classes"][0]);
-        for field in ["states", "period", "lazy"] {
-            assert_eq!(class[field], of_one[field], "{field}");
-        }
-        assert_eq!(class["top"][0]["state"], of_one["top"][0]["state"]);
-        let [got, iterations] = [&report, &one].map(|report| report["iterations"].as_f64().unwrap());
-        assert!((got - iterations).abs() <= 0.01 * iterations, "{ranks}: {got}");
-        let x = read_vector(&file).unwrap();
-        let distance: f64 = x.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
-        assert!(x.len() == expected.len() && distance < 1e-8, "{ranks}: {distance:e}");
-    }
+    let all = check(&Command::new(&[&["markov"], chain].concat()), (1..=4).map(Place::Processes));
+    assert!(all.iter().all(|found| found.report["matrix"] == all[0].report["matrix"]));
 }
 
 #[test]
@@ -94,29 +74,19 @@ fn hundreds_of_classes_are_those_of_one_process() {
 fn a_chain_whose_every_step_changes_ranks_is_gathered_after_many_exchanges() {
     const HALF: usize = 5000;
     let folder = tempfile::tempdir().unwrap();
-    let [file, single, over] = ["cycle.mtx", "single.npy", "over.npy"].map(|name| folder.path().join(name));
+    let file = folder.path().join("cycle.mtx");
     let mut text = format!("%%MatrixMarket matrix coordinate real general\n{0} {0} {0}\n", 2 * HALF);
     for state in 0..HALF {
         let back = (state + 1) % HALF;
         writeln!(text, "{} {} 1\n{} {} 1", state + 1, state + HALF + 1, state + HALF + 1, back + 1).unwrap();
     }
     fs::write(&file, text).unwrap();
-    let args = ["markov", word(&file), "--output"];
-    let (code, one) = alone(&[&args[..], &[word(&single)]].concat());
-    assert_eq!(code, 0, "{one}");
-    let (code, report) = solve(2, &[&args[..], &[word(&over)]].concat());
-    assert_eq!(code, 0, "{report}");
-    for field in ["states", "period", "lazy"] {
-        assert_eq!(report["classes"][0][field], one["classes"][0][field], "{field}");
-    }
-    let notes = report["notes"].as_array().unwrap();
+    let found = check(&Command::new(&["markov", word(&file)]), [Place::Processes(2)]).swap_remove(1);
+    let notes = found.report["notes"].as_array().unwrap();
     assert!(
         notes.iter().any(|note| note.as_str().unwrap().contains("more than 4096 exchanges")),
         "{notes:?}"
     );
-    let [x, expected] = [&over, &single].map(|file| read_vector(file).unwrap());
-    let distance: f64 = x.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
-    assert!(x.len() == expected.len() && distance < 1e-8, "{distance:e}");
 }
 
 #[test]

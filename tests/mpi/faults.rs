@@ -1,10 +1,9 @@
 //! Faults on one rank, signals and kills: all ranks end soon, with one message.
 
 use super::launcher::{
-    end_soon, messages, mpirun, mpirun_for_a_minute, over, over_patiently, ranks_of, start, wait_until,
-    with_memory,
+    end_soon, messages, mpirun_for_a_minute, over, over_patiently, ranks_of, start, wait_until, with_memory,
 };
-use crate::common::process::{errors, program, run, signal, solver, word};
+use crate::common::process::{errors, mpirun, program, run, signal, solver, word};
 use solver::source::read_vector;
 use std::time::Instant;
 

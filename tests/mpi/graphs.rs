@@ -1,7 +1,11 @@
 //! PageRank over ranks: the same command, verdict and files as in one process; predictions.
 
-use super::launcher::{alone, end_soon, messages, over, over_patiently, ranks_of, solve, start, wait_until};
-use crate::common::process::{errors, program, signal, word};
+use super::launcher::{
+    alone, check_runs, end_soon, messages, over, over_patiently, ranks_of, solve, start, wait_until,
+};
+use crate::common::jobs::Command;
+use crate::common::places::{Place, check};
+use crate::common::process::{errors, mpirun, program, signal, word};
 use serde_json::Value;
 use solver::source::{read_vector, read_vectors};
 use std::fs;
@@ -9,48 +13,23 @@ use std::path::Path;
 
 const GRAPH: &str = "rmat:scale=10,edges=12000,permuted";
 
-fn number(report: &Value, field: &str) -> f64 {
-    report[field].as_f64().unwrap()
-}
-
 #[test]
 fn one_to_four_ranks_rank_a_graph_as_one_process_does_and_write_its_ranks_once() {
     let folder = tempfile::tempdir().unwrap();
-    let single = folder.path().join("single.npy");
-    let (code, one) = alone(&["pagerank", GRAPH, "--output", word(&single)]);
-    assert_eq!(code, 0);
-    let expected = read_vector(&single).unwrap();
     for ranks in 1..=4 {
-        let [file, history] = ["npy", "json"].map(|ending| folder.path().join(format!("{ranks}.{ending}")));
-        let args = ["pagerank", GRAPH, "--output", word(&file), "--history", word(&history)];
-        let (code, report) = solve(ranks, &args);
-        assert_eq!((code, &report["converged"]), (0, &true.into()), "{report}");
-        let (iterations, got) = (number(&one, "iterations"), number(&report, "iterations"));
-        assert!((got - iterations).abs() <= 0.01 * iterations, "{ranks}: {got}");
-        let x = read_vector(&file).unwrap();
-        let distance: f64 = x.iter().zip(&expected).map(|(a, b)| (a - b).abs()).sum();
-        let bounds = number(&one, "error_bound") + number(&report, "error_bound");
-        assert!(x.len() == expected.len() && distance <= bounds, "{ranks}: {distance:e}");
-        let ids = |report: &Value| -> Vec<Value> {
-            report["top"].as_array().unwrap().iter().map(|top| top["id"].clone()).collect()
-        };
-        assert_eq!((ids(&report).len(), ids(&report)), (10, ids(&one)));
+        let history = folder.path().join(format!("{ranks}.json"));
+        let args = ["pagerank", GRAPH, "--history", word(&history)];
+        let found = check(&Command::new(&args), [Place::Processes(ranks)]).swap_remove(1);
+        assert_eq!(found.report["top"].as_array().unwrap().len(), 10);
         let saved: Value = serde_json::from_str(&fs::read_to_string(&history).unwrap()).unwrap();
-        assert_eq!(saved["residuals"].as_array().unwrap().len() as f64, got + 1.0);
+        assert_eq!(saved["residuals"].as_array().unwrap().len() as u64, found.iterations()[0] + 1);
     }
 }
 
 #[test]
 fn ranks_have_the_same_bits_in_every_run() {
-    let folder = tempfile::tempdir().unwrap();
     for method in ["power", "extrapolated"] {
-        let write = |name: &str| {
-            let file = folder.path().join(name);
-            let (code, report) = solve(3, &["pagerank", GRAPH, "--method", method, "--output", word(&file)]);
-            assert_eq!(code, 0, "{report}");
-            (fs::read(&file).unwrap(), report["error_bound"].clone(), report["iterations"].clone())
-        };
-        assert_eq!(write("first.npy"), write("second.npy"), "{method}");
+        check_runs(&["pagerank", GRAPH, "--method", method], "error_bound");
     }
 }
 
@@ -151,7 +130,7 @@ fn a_prediction_measures_the_network_under_a_launcher_and_is_printed_once() {
     let prediction = ["info", "poisson2d:60x60", "--ranks", "5"];
     let launched = |args: &[&str]| {
         // The function `over` adds an option that info does not have.
-        let done = super::launcher::mpirun().args(["-n", "3"]).arg(program()).args(args).output().unwrap();
+        let done = mpirun().args(["-n", "3"]).arg(program()).args(args).output().unwrap();
         let text = String::from_utf8_lossy(&done.stdout);
         assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
         serde_json::from_str::<Value>(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
@@ -166,8 +145,7 @@ fn a_prediction_measures_the_network_under_a_launcher_and_is_printed_once() {
     // The largest of 5 parts has 720 rows or a few more, 3,600 entries and four vectors of cg on a GPU.
     let on_gpu = measured["memory"]["on_gpu"].as_f64().unwrap();
     assert!((66e3..72e3).contains(&on_gpu), "{on_gpu}");
-    let text =
-        super::launcher::mpirun().args(["-n", "2"]).arg(program()).args(prediction).output().unwrap().stdout;
+    let text = mpirun().args(["-n", "2"]).arg(program()).args(prediction).output().unwrap().stdout;
     assert!(String::from_utf8_lossy(&text).contains("of main memory beside it"));
     let given = launched(&[&prediction[..], &["--json", "--latency", "3", "--network", "5"]].concat());
     assert_eq!(given["network"], serde_json::json!({"latency": 3e-6, "bandwidth": 5e9}));

@@ -1,6 +1,9 @@
 //! Starts the program with `mpirun`.
 
-use crate::common::process::{errors, program, run};
+use crate::common::jobs::Command as Run;
+use crate::common::places::{Job, Place};
+use crate::common::process::{errors, for_ranks, mpirun, program, run};
+use crate::common::ranks::bits;
 use serde_json::Value;
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
@@ -9,23 +12,11 @@ use std::time::{Duration, Instant};
 /// The time within which all ranks must have ended after a failure.
 pub const SOON: Duration = Duration::from_secs(10);
 
-/// Returns the launcher with its options. Ranks may outnumber the cores of this machine.
-pub fn mpirun() -> Command {
-    with_options(Command::new("mpirun"))
-}
-
 /// Returns the launcher, which is ended with exit code 124 if it takes longer than a minute.
 pub fn mpirun_for_a_minute() -> Command {
     let mut command = Command::new("timeout");
     command.args(["60", "mpirun"]);
-    with_options(command)
-}
-
-fn with_options(mut command: Command) -> Command {
-    command.arg("--oversubscribe");
-    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    command.stdin(Stdio::null()).env("SOLVER_OFFLINE", "1").env("COLUMNS", "2000");
-    command
+    for_ranks(command)
 }
 
 /// Returns the command over ranks.
@@ -59,6 +50,14 @@ pub fn alone(args: &[&str]) -> (i32, Value) {
     let text = String::from_utf8_lossy(&done.stdout);
     let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {}", errors(&done)));
     (done.status.code().unwrap(), report)
+}
+
+/// Checks that two runs over three ranks have the same bits, iterations and number in the report.
+pub fn check_runs(args: &[&str], number: &str) {
+    let [first, second] = [(); 2].map(|()| Run::new(args).run(Place::Processes(3)));
+    assert_eq!(bits(&first.x), bits(&second.x), "{args:?}");
+    assert_eq!(first.iterations(), second.iterations(), "{args:?}");
+    assert_eq!(first.report[number], second.report[number], "{args:?}");
 }
 
 /// Returns the words before a command that give it at most `kilobytes` of memory.

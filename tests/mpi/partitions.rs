@@ -1,8 +1,10 @@
 //! Solves over ranks whose rows are divided by coordinates or by the graph of the matrix.
 
 use super::launcher::{messages, over, solve};
+use crate::common::jobs::Command;
+use crate::common::places::{Place, check};
 use crate::common::process::{cg, errors, run, word};
-use solver::source::{read_vector, read_vectors, write_vectors};
+use solver::source::write_vectors;
 use std::fs;
 use std::path::Path;
 
@@ -11,13 +13,6 @@ const MESH: &str = "hex27:9x8x7,dof=3";
 /// The partitions of this build that need no file.
 fn partitions() -> &'static [&'static str] {
     if cfg!(feature = "metis") { &["coordinates", "graph"] } else { &["coordinates"] }
-}
-
-/// Returns the largest difference of two vectors, relative to the largest entry.
-fn distance(a: &[f64], b: &[f64]) -> f64 {
-    let largest = b.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-    assert_eq!(a.len(), b.len());
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / largest
 }
 
 /// Writes a right-hand side or a start of the mesh.
@@ -29,40 +24,16 @@ fn vector(path: &Path, columns: usize) {
 #[test]
 fn files_are_in_the_order_of_the_matrix_over_two_to_four_ranks() {
     let folder = tempfile::tempdir().unwrap();
-    let [b, x0, single, many] =
-        ["b.npy", "x0.npy", "single.npy", "many.npy"].map(|name| folder.path().join(name));
+    let [b, x0, many] = ["b.npy", "x0.npy", "many.npy"].map(|name| folder.path().join(name));
     vector(&b, 1);
     vector(&x0, 1);
+    let args = ["cg", "--matrix", MESH, "--rhs", word(&b), "--x0", word(&x0), "--precond", "block-jacobi"];
     vector(&many, 3);
-    let args = ["--matrix", MESH, "--rhs", word(&b), "--x0", word(&x0), "--precond", "block-jacobi"];
-    let (code, one) = cg(&[&args[..], &["--output", word(&single)]].concat());
-    assert_eq!(code, 0);
-    let expected = read_vector(&single).unwrap();
+    let columns = ["cg", "--matrix", MESH, "--rhs", word(&many)];
     for partition in partitions() {
-        for ranks in 2..=4 {
-            let file = folder.path().join("x.npy");
-            let more = ["--partition", partition, "--output", word(&file)];
-            let (code, report) = solve(ranks, &[&["cg"], &args[..], &more].concat());
-            assert_eq!((code, &report["converged"]), (0, &true.into()), "{report}");
-            let [got, wanted] = [&report, &one].map(|report| report["iterations"].as_f64().unwrap());
-            assert!(
-                (got - wanted).abs() <= (0.01 * wanted).max(1.0),
-                "{partition}, {ranks}: {got} for {wanted}"
-            );
-            assert!(distance(&read_vector(&file).unwrap(), &expected) < 1e-6, "{partition}, {ranks}");
-            let device = report["device"].as_str().unwrap();
-            assert!(device.starts_with(&format!("{ranks} ranks by {partition}, each ")), "{device}");
-        }
-        let file = folder.path().join("columns.npy");
-        let columns =
-            ["cg", "--matrix", MESH, "--rhs", word(&many), "--partition", partition, "--output", word(&file)];
-        let (code, _) = solve(3, &columns);
-        assert_eq!(code, 0);
-        let (code, _) = cg(&["--matrix", MESH, "--rhs", word(&many), "--output", word(&single)]);
-        assert_eq!(code, 0);
-        let [got, wanted] = [&file, &single].map(|path| read_vectors(path).unwrap());
-        assert!(distance(got.values(), wanted.values()) < 1e-6, "{partition}");
-        vector(&single, 1);
+        let (over, within) = (&["--partition", *partition][..], Some(1e-6));
+        check(&Command { over, within, ..Command::new(&args) }, (2..=4).map(Place::Processes));
+        check(&Command { over, within, ..Command::new(&columns) }, [Place::Processes(3)]);
     }
 }
 
@@ -187,7 +158,7 @@ fn shuffled(path: &Path) {
 #[test]
 fn the_graph_of_a_shuffled_grid_has_parts_that_exchange_few_numbers() {
     let folder = tempfile::tempdir().unwrap();
-    let [matrix, x, graph] = ["shuffled.mtx", "x.npy", "graph.npy"].map(|name| folder.path().join(name));
+    let matrix = folder.path().join("shuffled.mtx");
     shuffled(&matrix);
     let received = |partition: &str| {
         let done = run(&["info", word(&matrix), "--ranks", "4", "--partition", partition, "--json"]);
@@ -199,12 +170,9 @@ fn the_graph_of_a_shuffled_grid_has_parts_that_exchange_few_numbers() {
     let [entries, by_graph] = ["entries", "graph"].map(received);
     // Two lines of 60 points cut a grid into four squares.
     assert!(entries > 5000 && by_graph < 320, "{entries}, {by_graph}");
-    let args = ["--matrix", word(&matrix), "--rhs", "random:2", "--rtol", "1e-10", "--output"];
-    assert_eq!(cg(&[&args[..], &[word(&x)]].concat()).0, 0);
-    let more = [word(&graph), "--partition", "graph"];
-    assert_eq!(solve(4, &[&["cg"], &args[..], &more].concat()).0, 0);
-    let [got, expected] = [&graph, &x].map(|path| read_vector(path).unwrap());
-    assert!(distance(&got, &expected) < 1e-8);
+    let args = ["cg", "--matrix", word(&matrix), "--rhs", "random:2", "--rtol", "1e-10"];
+    let (over, within) = (&["--partition", "graph"][..], Some(1e-8));
+    check(&Command { over, within, ..Command::new(&args) }, [Place::Processes(4)]);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Solves over ranks: the same command, verdict and files as in one process.
 
-use super::launcher::{messages, needs_several_processes, over, solve};
+use super::launcher::{check_runs, messages, needs_several_processes, over, solve};
+use crate::common::jobs::Command;
+use crate::common::places::{Place, check};
 use crate::common::process::{cg, errors, project, run, word};
 use solver::source::read_vector;
 use std::fs;
@@ -13,21 +15,8 @@ fn iterations(report: &serde_json::Value) -> f64 {
 
 #[test]
 fn one_to_four_ranks_take_about_the_iterations_of_one_process_and_write_its_answer_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let single = folder.path().join("single.npy");
-    let (code, one) = cg(&["--matrix", GRID, "--output", word(&single)]);
-    assert_eq!(code, 0);
-    let expected = read_vector(&single).unwrap();
-    for ranks in 1..=4 {
-        let file = folder.path().join(format!("{ranks}.npy"));
-        let (code, report) = solve(ranks, &["cg", "--matrix", GRID, "--output", word(&file)]);
-        assert_eq!((code, &report["converged"]), (0, &true.into()), "{report}");
-        let (expected_iterations, got) = (iterations(&one), iterations(&report));
-        assert!((got - expected_iterations).abs() <= 0.01 * expected_iterations, "{ranks}: {got}");
-        assert!(report["residual_at_most"].as_f64().unwrap() <= 1e-8);
-        let x = read_vector(&file).unwrap();
-        let error = x.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        assert!(x.len() == expected.len() && error < 1e-5, "{ranks}: {error:e}");
+    for found in check(&Command::new(&["cg", "--matrix", GRID]), (1..=4).map(Place::Processes)) {
+        assert!(found.report["residual_at_most"].as_f64().unwrap() <= 1e-8);
     }
 }
 
@@ -36,29 +25,14 @@ fn every_method_takes_about_the_iterations_of_one_process_on_one_to_four_ranks()
     let block_jacobi = ["cg", "--precond", "block-jacobi:block=4"];
     for args in [&block_jacobi[..], &["minres"], &["cg", "--variant", "pipelined"]] {
         let args = [args, &["--matrix", "poisson2d:120x120", "--rhs", "random:1"]].concat();
-        let (code, one) = solve(1, &args);
-        assert_eq!(code, 0, "{one}");
-        for ranks in 2..=4 {
-            let (code, report) = solve(ranks, &args);
-            assert_eq!((code, &report["converged"]), (0, &true.into()), "{args:?}: {report}");
-            let (expected, got) = (iterations(&one), iterations(&report));
-            assert!((got - expected).abs() <= 0.01 * expected, "{args:?}, {ranks}: {got} and {expected}");
-        }
+        check(&Command::new(&args), (1..=4).map(Place::Processes));
     }
 }
 
 #[test]
 fn bits_are_the_same_in_every_run_with_the_same_number_of_ranks() {
-    let folder = tempfile::tempdir().unwrap();
     for args in [&["cg", "--precond", "jacobi"][..], &["minres"], &["cg", "--variant", "pipelined"]] {
-        let write = |name: &str| {
-            let file = folder.path().join(name);
-            let matrix = ["--matrix", "poisson3d:20x20x20", "--output", word(&file)];
-            let (code, report) = solve(3, &[args, &matrix].concat());
-            assert_eq!(code, 0, "{report}");
-            (fs::read(&file).unwrap(), report["iterations"].clone(), report["residual_true"].clone())
-        };
-        assert_eq!(write("first.npy"), write("second.npy"), "{args:?}");
+        check_runs(&[args, &["--matrix", "poisson3d:20x20x20"]].concat(), "residual_true");
     }
 }
 
@@ -181,17 +155,12 @@ fn a_file_larger_than_the_memory_of_a_rank_is_read_by_rows_or_in_batches() {
 fn systems_in_files_that_no_rank_reads_as_a_whole_are_those_of_one_process() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a.slv", "a.mtx", "a.mtx.gz"] {
-        let [file, single, several] = [name, "1.npy", "3.npy"].map(|name| folder.path().join(name));
+        let file = folder.path().join(name);
         let done = run(&["convert", "elasticity3d:6x7x5", word(&file)]);
         assert!(done.status.success(), "{}", errors(&done));
-        let args = ["--matrix", word(&file), "--precond", "block-jacobi", "--rhs", "random:3", "--output"];
-        let (code, one) = cg(&[&args[..], &[word(&single)]].concat());
-        assert_eq!(code, 0);
-        let (code, report) = solve(3, &[&["cg"], &args[..], &[word(&several)]].concat());
-        assert_eq!((code, &report["preconditioner"]), (0, &one["preconditioner"]), "{report}");
-        assert!((iterations(&one) - iterations(&report)).abs() <= 0.01 * iterations(&one) + 1.0);
-        let [x, y] = [single, several].map(|file| read_vector(&file).unwrap());
-        assert!(x.len() == y.len() && x.iter().zip(&y).all(|(a, b)| (a - b).abs() < 1e-5));
+        let args = ["cg", "--matrix", word(&file), "--precond", "block-jacobi", "--rhs", "random:3"];
+        let all = check(&Command::new(&args), [Place::Processes(3)]);
+        assert_eq!(all[1].report["preconditioner"], all[0].report["preconditioner"]);
         let damaged = fs::read(&file).map(|mut bytes| (bytes.truncate(bytes.len() - 40), bytes).1).unwrap();
         fs::write(&file, damaged).unwrap();
         let done = over(3, &["cg", "--matrix", word(&file)]).output().unwrap();

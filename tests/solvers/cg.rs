@@ -1,6 +1,7 @@
 //! Conjugate gradients on every backend: answers, iterations, bits and costs.
 
 use crate::common::each_backend::{Case, Check, build, choices_for, for_each};
+use crate::common::places::check_threads;
 use crate::common::solves::{System, at_most, operator, refused, serial, to};
 use crate::common::vectors::bits;
 use crate::common::{on_each_backend, on_each_device, tolerance, zoo};
@@ -290,10 +291,7 @@ fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
             let outcome = system.solve_with(&cpu, precond.clone(), &to(tolerance::RTOL));
             (outcome.iterations, bits(&outcome.x), outcome.residual.to_bits())
         };
-        let expected = run(1);
-        for threads in [2, 3, 7] {
-            assert!(run(threads) == expected, "{threads} threads, {}", precond.name());
-        }
+        check_threads(precond.name(), &[2, 3, 7], run);
     }
 }
 
@@ -305,12 +303,7 @@ fn on_the_cpu_work_stealing_keeps_the_same_bits() {
         let outcome = system.solve_with(&cpu, Preconditioner::JACOBI, &at_most(12));
         (bits(&outcome.x), outcome.residual.to_bits())
     };
-    let expected = run(1);
-    for threads in [2, 3] {
-        for _ in 0..3 {
-            assert!(run(threads) == expected, "{threads} threads");
-        }
-    }
+    check_threads("work stealing", &[2, 2, 2, 3, 3, 3], run);
 }
 
 /// Loads a real matrix.

@@ -2,7 +2,8 @@
 //! code.
 
 use crate::common::harness::skip;
-use crate::common::process;
+use crate::common::jobs::{Chain, Command, Ranking, ranking};
+use crate::common::places::{Job, Place, check};
 use crate::common::ranks::{bits, distance, over_ranks};
 use crate::ranks_graphs::{GRAPH, links_of, multiplied, with_repeats};
 use crate::ranks_on_gpus::{list, sizes};
@@ -12,7 +13,7 @@ use solver::device::{Cpu, Cuda, Device, Ranks};
 use solver::engine::markov::ChainMethod;
 use solver::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
 use solver::engine::{RankChain, RankGraph};
-use solver::error::{Error, Result};
+use solver::error::Error;
 use solver::prelude::*;
 use solver::scalar::Precision;
 use solver::stop::StopReason;
@@ -26,47 +27,10 @@ fn gpu_of(ranks: &Ranks) -> String {
     format!("cuda:{}", ranks.rank())
 }
 
-/// The ranking of the first rank, with the ranks of all vertices.
-type Found = (pagerank::Ranks, Vec<f64>);
-
-fn joined(found: Vec<Result<pagerank::Ranks>>) -> Found {
-    let found: Vec<_> = found.into_iter().map(Result::unwrap).collect();
-    let bounds: Vec<_> = found.iter().map(|ranks| ranks.error_bound().to_bits()).collect();
-    assert!(bounds.iter().all(|bound| *bound == bounds[0]), "all ranks have the same bound");
-    let all = found.iter().flat_map(|ranks| ranks.ranks().to_vec()).collect();
-    (found.into_iter().next().unwrap(), all)
-}
-
-/// Ranks a graph on GPUs.
-fn ranked(size: usize, graph: &Matrix, settings: &(impl Fn(Pagerank) -> Pagerank + Sync)) -> Found {
-    joined(over_ranks(size, |ranks| {
-        let part = RankGraph::distribute(ranks, ranks.is_first().then_some(graph)).unwrap();
-        settings(Pagerank::over_ranks(&part).device(&gpu_of(ranks))).solve()
-    }))
-}
-
-/// Checks a ranking on GPUs against one of one process on the CPU.
-fn check_ranking(what: &str, (first, all): &Found, one: &pagerank::Ranks) {
-    assert!(first.converged() && one.converged(), "{what}: {}", first.report());
-    let (expected, got) = (one.outcome().iterations as f64, first.outcome().iterations as f64);
-    assert!((got - expected).abs() <= (0.01 * expected).max(1.0), "{what}: {got} for {expected} iterations");
-    let distance: f64 = all.iter().zip(one.ranks()).map(|(a, b)| (a - b).abs()).sum();
-    assert!(distance <= one.error_bound() + first.error_bound(), "{what}: {distance:e}");
-    assert!(first.outcome().bytes_per_iteration > 0);
-}
-
-/// Checks that GPUs take about the iterations of the CPU, give its ranks, and have the same bits in every run.
-fn check(what: &str, graph: &Matrix, settings: impl Fn(Pagerank) -> Pagerank + Sync) {
+/// Checks that ranks on GPUs take about the iterations of the CPU, give its ranks, and have the same bits in every run.
+fn check_on_gpus(job: &impl Job) {
     let (_alone, sizes) = sizes();
-    let one = settings(Pagerank::new(graph)).device("cpu").backend("auto").solve().unwrap();
-    for size in sizes {
-        let what = format!("{what}, {size} ranks");
-        let [found, again] = [(); 2].map(|()| ranked(size, graph, &settings));
-        assert_eq!(bits(&found.1), bits(&again.1), "{what}");
-        check_ranking(&what, &found, &one);
-        let device = found.0.report().device;
-        assert!(device.starts_with(&format!("{size} ranks, each a GPU (")), "{device}");
-    }
+    check(job, sizes.into_iter().map(Place::RanksOnGpus));
 }
 
 fn graph() -> Matrix {
@@ -90,13 +54,15 @@ fn rankings_on_gpus_take_the_iterations_of_the_cpu_and_give_its_ranks() {
     for dangling in Dangling::ALL {
         for method in [RankMethod::Power, RankMethod::Extrapolated] {
             let what = format!("{} {}", dangling.name(), method.name());
-            check(&what, &graph(), |p| p.dangling(dangling).method(method).damping(0.9));
+            let settings = |p: Pagerank| p.dangling(dangling).method(method).damping(0.9);
+            check_on_gpus(&ranking(what, &graph(), settings));
         }
     }
     for precision in [Precision::F32, Precision::Mixed] {
-        check(precision.name(), &graph(), |p| p.precision(precision).tol(1e-4));
+        check_on_gpus(&Ranking { precision, ..ranking("narrow", &graph(), |p| p.tol(1e-4)) });
     }
-    check("jumps", &graph(), |p| p.personalise(Weights::from_vertices(["3", "400"])));
+    let jumps = |p: Pagerank| p.personalise(Weights::from_vertices(["3", "400"]));
+    check_on_gpus(&ranking("jumps", &graph(), jumps));
 }
 
 #[test]
@@ -104,68 +70,52 @@ fn weights_self_loops_and_repeated_links_count_on_gpus() {
     for loops in [SelfLoops::Keep, SelfLoops::Remove] {
         for repeated in [Repeated::Keep, Repeated::Once] {
             let what = format!("{loops:?} {repeated:?}");
-            check(&what, &with_repeats(), |p| p.self_loops(loops).duplicates(repeated));
+            let settings = |p: Pagerank| p.self_loops(loops).duplicates(repeated);
+            check_on_gpus(&ranking(what, &with_repeats(), settings));
         }
     }
     // With so many links, the GPUs compute the sums of the certificate over them.
     let links = (0..400_000_usize).map(|i| (i * 7 % 30_000, i * i % 29_989, (1 + i % 13) as f64 / 7.0));
     let heavy = Matrix::from_triplets(30_000, 30_000, links).unwrap();
-    check("many links with weights", &heavy, |p| p);
+    check_on_gpus(&ranking("many links with weights", &heavy, |p| p));
 }
 
 #[test]
 fn every_kind_of_backend_multiplies_the_links_of_a_gpu() {
     for backend in ["pull", "csr", "vector", "merge", "sell", "burst", "cusparse"] {
-        check(backend, &graph(), |p| p.backend(backend));
+        check_on_gpus(&ranking(backend, &graph(), |p| p.backend(backend)));
     }
 }
 
 #[test]
 fn each_of_several_personalisations_is_ranked_on_gpus() {
-    let (_alone, sizes) = sizes();
     let each = || {
         let named = ["3", "17", "400"].map(|vertex| Weights::from_vertices([vertex]));
         named.into_iter().chain([Weights::from(vec![1.0; 512])])
     };
     let graph = graph();
-    let one = Pagerank::new(&graph).device("cpu").personalise_each(each()).solve_each().unwrap();
-    for size in sizes {
-        let found = over_ranks(size, |ranks| {
-            let part = RankGraph::distribute(ranks, ranks.is_first().then_some(&graph)).unwrap();
-            let pagerank = Pagerank::over_ranks(&part).device(&gpu_of(ranks));
-            pagerank.personalise_each(each()).solve_each().unwrap()
-        });
-        assert!(found[0].converged());
-        for (column, expected) in one.columns().iter().enumerate() {
-            let all = found.iter().flat_map(|of_rank| of_rank.columns()[column].ranks());
-            let distance: f64 = all.zip(expected.ranks()).map(|(a, b)| (a - b).abs()).sum();
-            let bounds = expected.error_bound() + found[0].columns()[column].error_bound();
-            assert!(distance <= bounds, "{size} ranks: {distance:e}");
-        }
-    }
+    let job = ranking("each", &graph, |p| p.personalise_each(each()));
+    check_on_gpus(&Ranking { each: true, ..job });
 }
 
 #[test]
 fn a_generated_graph_keeps_its_order_and_is_certified_on_gpus() {
     let (_alone, sizes) = sizes();
     let name = "rmat:scale=18,edges=2000000";
-    let one = Pagerank::new(&Matrix::open_graph(name).unwrap()).device("cpu").tol(1e-8).solve().unwrap();
-    for size in sizes {
-        let found = joined(over_ranks(size, |ranks| {
-            let part = RankGraph::generate(ranks, OsStr::new(name)).unwrap().unwrap();
-            Pagerank::over_ranks(&part).device(&gpu_of(ranks)).tol(1e-8).solve()
-        }));
-        assert!(!found.0.report().reordered);
-        check_ranking(&format!("{size} ranks"), &found, &one);
+    let graph = Matrix::open_graph(name).unwrap();
+    let part = |ranks: &Ranks| Ok(RankGraph::generate(ranks, OsStr::new(name))?.unwrap());
+    let job = Ranking { part: Some(&part), ..ranking(name, &graph, |p| p.tol(1e-8)) };
+    for found in &check(&job, sizes.into_iter().map(Place::RanksOnGpus))[1..] {
+        assert_eq!(found.report["reordered"], false);
     }
 }
 
 #[test]
 fn graphs_that_leave_ranks_without_vertices_are_ranked_on_gpus() {
     let few = Matrix::from_edges([(0, 1), (1, 2), (2, 0)]).unwrap();
-    check("a cycle", &few, |p| p);
-    check("one vertex", &Matrix::from_triplets(1, 1, [(0, 0, 1.0)]).unwrap(), |p| p);
-    check("no links", &Matrix::from_triplets(4, 4, []).unwrap(), |p| p);
+    check_on_gpus(&ranking("a cycle", &few, |p| p));
+    check_on_gpus(&ranking("one vertex", &Matrix::from_triplets(1, 1, [(0, 0, 1.0)]).unwrap(), |p| p));
+    check_on_gpus(&ranking("no links", &Matrix::from_triplets(4, 4, []).unwrap(), |p| p));
 }
 
 #[test]
@@ -181,26 +131,10 @@ fn chains_on_gpus_have_the_distributions_of_the_cpu() {
         (&two_classes, Precision::F64, 1e-10),
     ];
     for (chain, precision, tol) in cases {
-        let settings = |markov: Markov| markov.normalize(true).precision(precision).tol(tol);
-        let one = settings(Markov::new(chain).device("cpu")).solve().unwrap();
-        for &size in &sizes {
-            let run = || {
-                let mut found = over_ranks(size, |ranks| {
-                    let markov =
-                        Markov::over_ranks(&RankChain::distribute(ranks, ranks.is_first().then_some(chain)));
-                    settings(markov.device(&gpu_of(ranks))).solve().unwrap()
-                });
-                found.swap_remove(0)
-            };
-            let (found, again) = (run(), run());
-            assert!(found.converged(), "{}", found.report());
-            for ((got, again), expected) in found.classes().iter().zip(again.classes()).zip(one.classes()) {
-                assert_eq!(bits(got.probabilities()), bits(again.probabilities()));
-                let pairs = got.probabilities().iter().zip(expected.probabilities());
-                let distance: f64 = pairs.map(|(a, b)| (a - b).abs()).sum();
-                assert!(distance < 100.0 * tol, "{size} ranks: {distance:e}");
-            }
-        }
+        let settings = |markov: Markov| markov.normalize(true).tol(tol);
+        let within = Some(100.0 * tol);
+        let job = Chain { precision, within, ..Chain::of("a chain", chain, settings) };
+        check(&job, sizes.iter().copied().map(Place::RanksOnGpus));
     }
 }
 
@@ -250,7 +184,7 @@ fn apart(a: &[f64], b: &[f64]) -> f64 {
 
 #[test]
 fn a_list_of_gpus_is_a_device_of_rankings() {
-    let (_alone, list, count) = list();
+    let (_alone, _, count) = list();
     type Set = fn(Pagerank) -> Pagerank;
     let cases: [(Matrix, Set); 4] = [
         (graph(), |p| p),
@@ -259,15 +193,7 @@ fn a_list_of_gpus_is_a_device_of_rankings() {
         (Matrix::open_graph("rmat:scale=18,edges=2000000").unwrap(), |p| p.tol(1e-8)),
     ];
     for (graph, settings) in cases {
-        let one = settings(Pagerank::new(&graph).device("cpu")).solve().unwrap();
-        let [found, again] = [(); 2].map(|()| settings(Pagerank::new(&graph).device(&list)).solve().unwrap());
-        assert_eq!(bits(found.ranks()), bits(again.ranks()));
-        let all = found.ranks().to_vec();
-        assert_eq!(found.rows(), 0..graph.rows());
-        let (report, expected) = (found.report(), one.report());
-        assert!(report.device.starts_with(&format!("{count} ranks, each a GPU (")), "{}", report.device);
-        assert_eq!((report.links, report.sinks), (expected.links, expected.sinks));
-        check_ranking("a list", &(found, all), &one);
+        check(&ranking("a list", &graph, settings), [Place::Gpus(count)]);
     }
 }
 
@@ -313,21 +239,17 @@ fn a_list_of_gpus_is_a_device_of_chains_once_and_prepared() {
     let (_alone, list, count) = list();
     for classes in [1, 2] {
         let chain = chain(classes);
-        let one = Markov::new(&chain).device("cpu").solve().unwrap();
+        let expected =
+            check(&Chain::of("a list", &chain, |markov| markov), [Place::Gpus(count)]).swap_remove(1);
         let mut prepared = Markov::new(&chain).device(&list).prepare().unwrap();
         assert_eq!((prepared.devices().len(), prepared.classes().len()), (count, classes));
-        let mut before: Vec<Vec<u64>> = Vec::new();
         // Each solve prepares each of two classes again.
         for _ in 0..3 {
             let found = thread::scope(|scope| scope.spawn(|| prepared.solve().unwrap()).join().unwrap());
             assert!(found.converged() && found.report().device.contains("each a GPU"), "{}", found.report());
-            for (class, alone) in found.classes().iter().zip(one.classes()) {
-                assert_eq!(class.states(), alone.states());
-                assert!(apart(class.probabilities(), alone.probabilities()) < 1e-8);
-            }
-            let now: Vec<_> = found.classes().iter().map(|class| bits(class.probabilities())).collect();
-            assert!(before.is_empty() || before == now);
-            before = now;
+            let all: Vec<f64> =
+                found.classes().iter().flat_map(|class| class.probabilities().to_vec()).collect();
+            assert_eq!(bits(&all), bits(&expected.x));
         }
         let solved = Markov::new(&chain).device(&list).precision(Precision::F32).tol(1e-5).solve().unwrap();
         assert!(solved.converged(), "{}", solved.report());
@@ -336,25 +258,11 @@ fn a_list_of_gpus_is_a_device_of_chains_once_and_prepared() {
 
 #[test]
 fn the_program_ranks_and_finds_distributions_on_a_list_of_gpus() {
-    let (_alone, list, count) = list();
-    let folder = tempfile::tempdir().unwrap();
-    let chain = "blockband:n=300,block=5,density=0.2";
-    for (args, name) in [(&["pagerank", GRAPH][..], "ranks"), (&["markov", chain, "--normalize"], "pi")] {
-        let path = |device: &str| folder.path().join(format!("{name}-{device}.npy"));
-        let run = |device: &str| {
-            let output = path(device);
-            let done = process::solver()
-                .args(args)
-                .args(["--device", device, "--json", "--output", output.to_str().unwrap()])
-                .output()
-                .unwrap();
-            assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
-            serde_json::from_slice::<serde_json::Value>(&done.stdout).unwrap()
-        };
-        let report = run(&list);
-        assert!(report["device"].as_str().unwrap().starts_with(&format!("{count} ranks")), "{report}");
-        run("cpu");
-        let [several, one] = [&list, "cpu"].map(|device| solver::source::read_vector(path(device)).unwrap());
-        assert!(apart(&several, &one) < 1e-8 && (several.iter().sum::<f64>() - 1.0).abs() < 1e-8);
+    let (_alone, _, count) = list();
+    for args in [&["pagerank", GRAPH][..], &["markov", "blockband:n=300,block=5,density=0.2", "--normalize"]]
+    {
+        let all = check(&Command { within: Some(1e-8), ..Command::new(args) }, [Place::Gpus(count)]);
+        let (several, one) = (&all[1].x, &all[0].x);
+        assert!(apart(several, one) < 1e-8 && (several.iter().sum::<f64>() - 1.0).abs() < 1e-8);
     }
 }

@@ -4,6 +4,7 @@
 use crate::common::each_backend::Builds;
 use crate::common::each_backend::gpu;
 use crate::common::on_each_device;
+use crate::common::places::check_threads;
 use crate::common::solves::operator;
 use crate::common::vectors::{Numbers, bits};
 use crate::common::zoo;
@@ -325,12 +326,10 @@ fn extrapolation_saves_iterations_if_groups_are_seldom_left<D: Pick<f64>>(device
 #[test]
 fn any_number_of_threads_gives_the_same_bits() {
     let links = Links::new(&zoo::generated("rmat:scale=11,edges=30000")).unwrap();
-    let by = |threads| on::<Cpu, f64>(&Cpu::new(Some(threads)).unwrap(), &plain(&links), 1e-10);
-    let one = by(1);
-    for threads in [2, 3, 8] {
-        let many = by(threads);
-        assert_eq!((many.iterations, &many.ranks), (one.iterations, &one.ranks));
-    }
+    check_threads("a ranking", &[2, 3, 8], |threads| {
+        let ranking = on::<Cpu, f64>(&Cpu::new(Some(threads)).unwrap(), &plain(&links), 1e-10);
+        (ranking.iterations, ranking.ranks)
+    });
 }
 
 #[test]

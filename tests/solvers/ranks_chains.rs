@@ -1,57 +1,18 @@
 //! Markov chains over ranks have the distributions of one process, with the same bits in every run.
 
+use crate::common::jobs::Chain;
+use crate::common::places::{Job, Place, check, check_threads};
 use crate::common::ranks::over_ranks;
 use crate::common::vectors::bits;
-use solver::device::Ranks;
 use solver::engine::RankChain;
-use solver::engine::markov::{ChainMethod, Classes, Distributions};
-use solver::error::{Error, Result};
+use solver::engine::markov::{ChainMethod, Classes};
+use solver::error::Error;
 use solver::prelude::*;
 use solver::stop::StopReason;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 const CHAIN: &str = "blockband:n=300,block=5,density=0.2";
-
-/// Solves a chain that the first rank has; returns the distributions of the first rank.
-fn solved(
-    size: usize,
-    chain: &Matrix,
-    settings: &(impl Fn(&Ranks, Markov) -> Markov + Sync),
-) -> Result<Distributions> {
-    let found = over_ranks(size, |ranks| {
-        let markov = Markov::over_ranks(&RankChain::distribute(ranks, ranks.is_first().then_some(chain)));
-        settings(ranks, markov.device("cpu").threads(1)).solve()
-    });
-    let mut found = found.into_iter().collect::<Result<Vec<_>>>()?;
-    let residuals =
-        |found: &Distributions| found.classes().iter().map(|c| c.outcome().residual.to_bits()).collect();
-    let all: Vec<Vec<u64>> = found.iter().map(residuals).collect();
-    assert!(all.iter().all(|residuals| *residuals == all[0]), "all ranks have the same residuals");
-    Ok(found.swap_remove(0))
-}
-
-fn check_like_one_process(what: &str, chain: &Matrix, settings: impl Fn(Markov) -> Markov + Sync) {
-    let one = settings(Markov::new(chain).device("cpu")).solve().unwrap();
-    assert!(one.converged(), "{what}");
-    for size in 1..=4 {
-        let found = solved(size, chain, &|_, markov| settings(markov)).unwrap();
-        assert!(found.converged(), "{what}, {size} ranks: {}", found.report());
-        assert_eq!(found.classes().len(), one.classes().len());
-        for (got, expected) in found.classes().iter().zip(one.classes()) {
-            assert_eq!(got.states(), expected.states());
-            let (iterations, of_one) =
-                (got.outcome().iterations as f64, expected.outcome().iterations as f64);
-            assert!((iterations - of_one).abs() <= 0.01 * of_one, "{what}, {size} ranks: {iterations}");
-            let pairs = got.probabilities().iter().zip(expected.probabilities());
-            let distance: f64 = pairs.map(|(a, b)| (a - b).abs()).sum();
-            assert!(distance < 1e-8 && got.probabilities().len() == got.states().len(), "{distance:e}");
-        }
-        let (a, b) = (found.report(), one.report());
-        assert_eq!((a.states, a.nnz, a.transient), (b.states, b.nnz, b.transient));
-        assert!(a.device.starts_with(&format!("{size} ranks, each cpu")), "{}", a.device);
-    }
-}
 
 /// A cycle of states, which has a period, and states that lead to it or to a state that is never left.
 fn two_classes() -> Matrix {
@@ -63,35 +24,35 @@ fn two_classes() -> Matrix {
 #[test]
 fn chains_take_the_iterations_of_one_process_and_give_its_distributions() {
     let chain = Matrix::open(CHAIN).unwrap();
-    check_like_one_process("one class", &chain, |markov| markov.normalize(true));
-    check_like_one_process("two classes", &two_classes(), |markov| markov);
+    let places = || (1..=4).map(Place::Ranks);
+    check(&Chain::of("one class", &chain, |markov| markov.normalize(true)), places());
+    check(&Chain::of("two classes", &two_classes(), |markov| markov), places());
     let start: Vec<f64> = (0..300).map(|state| f64::from(state % 3)).collect();
-    check_like_one_process("start", &chain, |markov| markov.normalize(true).x0(start.clone()));
-    let narrow = |markov: Markov| markov.normalize(true).precision(Precision::F32).tol(1e-5);
-    check_like_one_process("f32", &chain, narrow);
+    check(&Chain::of("start", &chain, |markov| markov.normalize(true).x0(start.clone())), places());
+    let narrow = Chain::of("narrow", &chain, |markov| markov.normalize(true).tol(1e-5));
+    check(&Chain { precision: Precision::F32, ..narrow }, places());
 }
 
 #[test]
 fn bits_are_the_same_in_every_run_and_for_any_number_of_threads() {
     let chain = Matrix::open(CHAIN).unwrap();
-    let run = |threads: usize| {
-        let found = solved(3, &chain, &|_, m: Markov| m.normalize(true).threads(threads)).unwrap();
-        (bits(found.classes()[0].probabilities()), found.classes()[0].outcome().residual.to_bits())
-    };
-    let once = run(1);
-    assert_eq!(once, run(1));
-    assert_eq!(once, run(3));
+    check_threads("a chain", &[1, 3], |threads| {
+        let job = Chain::of("a chain", &chain, |markov| markov.normalize(true).threads(threads));
+        let found = job.run(Place::Ranks(3));
+        (bits(&found.x), found.report["classes"][0]["residual"].clone())
+    });
 }
 
 #[test]
 fn a_flag_of_one_rank_ends_all() {
     let chain = Matrix::open(CHAIN).unwrap();
-    let cancelled = |ranks: &Ranks, markov: Markov| {
+    let reasons = over_ranks(3, |ranks| {
+        let markov = Markov::over_ranks(&RankChain::distribute(ranks, ranks.is_first().then_some(&chain)));
         let flag = Arc::new(AtomicBool::new(ranks.rank() == 1));
-        markov.normalize(true).tol(1e-300).cancel(&flag)
-    };
-    let found = solved(3, &chain, &cancelled).unwrap();
-    assert_eq!(found.classes()[0].reason(), StopReason::Interrupted);
+        let markov = markov.device("cpu").threads(1).normalize(true).tol(1e-300);
+        markov.cancel(&flag).solve().unwrap().classes()[0].reason()
+    });
+    assert_eq!(reasons, [StopReason::Interrupted; 3]);
 }
 
 #[test]

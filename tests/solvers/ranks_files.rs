@@ -1,12 +1,14 @@
 //! Files of which each rank reads its own rows: the matrices, verdicts and answers of one process.
 
-use crate::common::ranks::over_ranks;
-use solver::engine::{Matrix, Partition, Purpose, RankGraph, RankMatrix, Solver};
+use crate::common::jobs::{Ranking, System, of_all, ranking};
+use crate::common::places::{Place, check};
+use crate::common::ranks::{numbers, over_ranks};
+use solver::device::Ranks;
+use solver::engine::{Matrix, Purpose, RankGraph, RankMatrix};
 use solver::error::{Error, Result};
 use solver::format::stats::{PartRows, PartVerdict, Verdict, symmetry_of};
 use solver::format::{Coo, Csr, Offsets, Values};
 use solver::prelude::*;
-use solver::solve::Method;
 use solver::source::{Loaded, binary};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,15 +21,6 @@ fn rows_of(matrix: &Csr, rows: std::ops::Range<usize>) -> Csr {
         offsets.push(columns.len() as u64);
     }
     Csr::new(rows.len(), matrix.cols(), Offsets::narrowest(offsets), columns, Values::F64(values)).unwrap()
-}
-
-/// Numbers below `bound` that look random.
-fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
-    let mut state = seed | 1;
-    move |bound| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % bound
-    }
 }
 
 /// Makes a matrix that is symmetric but for `rounded` pairs that differ by rounding, `wrong` that differ by more, `missing` whose
@@ -115,33 +108,15 @@ fn write(folder: &Path, name: &str, matrix: Csr, symmetric: bool) -> std::path::
 /// Solves a system with a matrix in a file; returns the report and x of all ranks.
 fn solved(size: usize, path: &Path, precond: &str, assume_symmetric: bool) -> Result<(Answer, Vec<f64>)> {
     let found = over_ranks(size, |ranks| {
-        let (method, precision) = (Method::Cg, Precision::F64);
-        let purpose = Purpose {
-            method,
-            precond: precond.parse()?,
-            precision,
-            assume_symmetric,
-            partition: Partition::Entries,
-        };
+        let system = System { precond, ..System::default() };
+        let purpose = Purpose { assume_symmetric, ..system.purpose() };
         let matrix = RankMatrix::read(ranks, path.as_os_str(), &purpose)?.expect("a binary file");
         let problem = solver::engine::RhsName::Ones.make_rows(&matrix)?;
-        let solver = Solver::over_ranks(method, &matrix).device("cpu").threads(1).precond(precond);
-        let answer = solver.solve(&problem)?;
+        let answer = system.over(&matrix).solve(&problem)?;
         let x = answer.x().to_vec();
         Ok((answer, x))
     });
-    let mut answers = Vec::new();
-    let mut causes = Vec::new();
-    for outcome in found {
-        match outcome {
-            Ok(answer) => answers.push(answer),
-            Err(Error::OtherRank { .. }) => {}
-            Err(error) => causes.push(error),
-        }
-    }
-    if let Some(cause) = causes.into_iter().next() {
-        return Err(cause);
-    }
+    let mut answers = of_all(found)?;
     let x = answers.iter().flat_map(|(_, x)| x.clone()).collect();
     Ok((answers.swap_remove(0).0, x))
 }
@@ -185,13 +160,7 @@ fn files_that_cannot_be_read_by_rows_are_left_to_the_first_rank() {
     let folder = tempfile::tempdir().unwrap();
     let text = folder.path().join("a.mtx");
     std::fs::write(&text, "%%MatrixMarket matrix array real symmetric\n2 2\n1\n0\n1\n").unwrap();
-    let purpose = Purpose {
-        method: Method::Cg,
-        precond: "none".parse().unwrap(),
-        precision: Precision::F64,
-        assume_symmetric: false,
-        partition: Partition::Entries,
-    };
+    let purpose = System::default().purpose();
     for name in [text.as_os_str(), "no-such-file".as_ref(), "poisson2d:3x3".as_ref()] {
         let read = over_ranks(2, |ranks| {
             let matrix = RankMatrix::read(ranks, name, &purpose).unwrap().is_none();
@@ -206,18 +175,11 @@ fn graphs_in_files_have_the_ranks_of_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let graph = solver::source::load("rmat:scale=9,edges=5000,weighted").unwrap().matrix;
     let path = write(folder.path(), "graph.slv", graph, false);
-    let one = Pagerank::new(&Matrix::open_graph(&path).unwrap()).device("cpu").solve().unwrap();
-    for size in 1..=4 {
-        let found = over_ranks(size, |ranks| {
-            let graph = RankGraph::read(ranks, path.as_os_str()).unwrap().expect("a binary file");
-            Pagerank::over_ranks(&graph).device("cpu").threads(1).solve().unwrap()
-        });
-        assert!(found[0].converged());
-        assert_eq!(found[0].outcome().iterations, one.outcome().iterations);
-        let all = found.iter().flat_map(|ranks| ranks.ranks());
-        let distance: f64 = all.zip(one.ranks()).map(|(a, b)| (a - b).abs()).sum();
-        assert!(distance <= one.error_bound() + found[0].error_bound(), "{distance:e}");
-    }
+    let graph = Matrix::open_graph(&path).unwrap();
+    let part = |ranks: &Ranks| Ok(RankGraph::read(ranks, path.as_os_str())?.expect("a binary file"));
+    let all =
+        check(&Ranking { part: Some(&part), ..ranking("a file", &graph, |p| p) }, (1..=4).map(Place::Ranks));
+    assert!(all.iter().all(|found| found.iterations() == all[0].iterations()));
     let wide = Matrix::from_triplets(2, 3, [(0, 1, 1.0)]).unwrap();
     let path = write(folder.path(), "wide.slv", wide.csr().clone(), false);
     let refused =
@@ -237,13 +199,7 @@ fn ranks_that_find_different_files_of_a_name_refuse_them() {
     {
         write(folder.path(), name, matrix, symmetric);
     }
-    let purpose = Purpose {
-        method: Method::Cg,
-        precond: "none".parse().unwrap(),
-        precision: Precision::F64,
-        assume_symmetric: false,
-        partition: Partition::Entries,
-    };
+    let purpose = System::default().purpose();
     for other in ["values.slv", "flag.slv"] {
         let of_rank = |rank: usize| path(if rank == 1 { other } else { "a.slv" });
         let matrices = over_ranks(3, |ranks| {

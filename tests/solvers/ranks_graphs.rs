@@ -1,6 +1,8 @@
 //! PageRank over ranks gives the ranks of one process, with the same bits in every run.
 
 use crate::common::each_backend::Builds;
+use crate::common::jobs::{Ranking, ranking};
+use crate::common::places::{Found, Place, check, check_threads};
 use crate::common::ranks::{distance, over_ranks};
 use crate::common::vectors::bits;
 use solver::backend::distributed::complete_operator;
@@ -23,59 +25,11 @@ use std::time::Duration;
 
 pub const GRAPH: &str = "rmat:scale=9,edges=5000";
 
-/// The ranking of the first rank, with the ranks of all vertices.
-type Found = (pagerank::Ranks, Vec<f64>);
+const PLACES: [Place; 4] = [Place::Ranks(1), Place::Ranks(2), Place::Ranks(3), Place::Ranks(4)];
 
-/// Ranks a graph that the first rank has over `size` ranks.
-fn ranked(
-    size: usize,
-    graph: &Matrix,
-    settings: &(impl Fn(&Ranks, Pagerank) -> Pagerank + Sync),
-) -> Result<Found> {
-    let found = over_ranks(size, |ranks| {
-        let part = RankGraph::distribute(ranks, ranks.is_first().then_some(graph))?;
-        settings(ranks, Pagerank::over_ranks(&part).device("cpu").threads(1)).solve()
-    });
-    let found = found.into_iter().collect::<Result<Vec<_>>>()?;
-    let all: Vec<f64> = found.iter().flat_map(|ranks| ranks.ranks().to_vec()).collect();
-    let bounds: Vec<_> = found.iter().map(|ranks| ranks.error_bound().to_bits()).collect();
-    assert!(bounds.iter().all(|bound| *bound == bounds[0]), "all ranks have the same bound");
-    let rows: Vec<usize> = found.iter().flat_map(pagerank::Ranks::rows).collect();
-    assert_eq!(rows, (0..graph.rows()).collect::<Vec<_>>());
-    let tops: Vec<_> =
-        found.iter().map(|ranks| ranks.top(5).iter().map(|t| t.row).collect::<Vec<_>>()).collect();
-    assert!(tops.iter().all(|top| *top == tops[0]));
-    Ok((found.into_iter().next().unwrap(), all))
-}
-
-/// Checks that 1 to 4 ranks take about the iterations of one process, and give its ranks within the bounds of both.
-fn check_like_one_process(
-    what: &str,
-    graph: &Matrix,
-    settings: impl Fn(&Ranks, Pagerank) -> Pagerank + Sync,
-    alone: impl Fn(Pagerank) -> Pagerank,
-) {
-    let one = alone(Pagerank::new(graph).device("cpu")).solve().unwrap();
-    assert!(one.converged(), "{what}: {}", one.report());
-    for size in 1..=4 {
-        let (first, all) = ranked(size, graph, &settings).unwrap();
-        let what = format!("{what}, {size} ranks");
-        assert!(first.converged(), "{what}: {}", first.report());
-        let (expected, got) = (one.outcome().iterations as f64, first.outcome().iterations as f64);
-        assert!((got - expected).abs() <= 0.01 * expected, "{what}: {got} for {expected} iterations");
-        let distance: f64 = all.iter().zip(one.ranks()).map(|(a, b)| (a - b).abs()).sum();
-        assert!(distance <= one.error_bound() + first.error_bound(), "{what}: {distance:e}");
-        let rows = |top: Vec<pagerank::Top>| top.iter().map(|t| t.row).collect::<Vec<_>>();
-        let certain = one.top(5).iter().all(|t| t.above_next_is_certain);
-        assert!(!certain || rows(first.top(5)) == rows(one.top(5)), "{what}");
-        let (a, b) = (first.report(), one.report());
-        assert_eq!(
-            (a.vertices, a.links, a.sinks, a.self_loops, a.duplicates, a.top.len()),
-            (b.vertices, b.links, b.sinks, b.self_loops, b.duplicates, b.top.len()),
-            "{what}"
-        );
-        assert!((a.sum - b.sum).abs() < 1e-14 && a.device.starts_with(&format!("{size} ranks, each cpu")));
-    }
+/// Ranks a graph that the first rank has.
+fn ranked(size: usize, graph: &Matrix, settings: impl Fn(Pagerank) -> Pagerank + Sync) -> Result<Found> {
+    ranking("a graph", graph, settings).try_run(Place::Ranks(size))
 }
 
 fn graph() -> Matrix {
@@ -185,12 +139,11 @@ fn policies_methods_and_precisions_take_the_iterations_of_one_process_and_give_i
         for method in [RankMethod::Power, RankMethod::Extrapolated] {
             let settings = move |p: Pagerank| p.dangling(dangling).method(method).damping(0.9);
             let what = format!("{} {}", dangling.name(), method.name());
-            check_like_one_process(&what, &graph(), |_, p| settings(p), settings);
+            check(&ranking(what, &graph(), settings), PLACES);
         }
     }
     for precision in [Precision::F32, Precision::Mixed] {
-        let settings = move |p: Pagerank| p.precision(precision).tol(1e-4);
-        check_like_one_process(precision.name(), &graph(), |_, p| settings(p), settings);
+        check(&Ranking { precision, ..ranking("narrow", &graph(), |p| p.tol(1e-4)) }, PLACES);
     }
 }
 
@@ -200,7 +153,7 @@ fn weights_self_loops_and_repeated_links_count_as_in_one_process() {
     for loops in [SelfLoops::Keep, SelfLoops::Remove] {
         for repeated in [Repeated::Keep, Repeated::Once] {
             let settings = move |p: Pagerank| p.self_loops(loops).duplicates(repeated);
-            check_like_one_process(&format!("{loops:?} {repeated:?}"), &graph, |_, p| settings(p), settings);
+            check(&ranking(format!("{loops:?} {repeated:?}"), &graph, settings), PLACES);
         }
     }
 }
@@ -213,11 +166,11 @@ fn links_that_all_weigh_1_are_ranked_without_weights_on_all_ranks() {
         open.with_values([ones, vec![last]].concat()).unwrap()
     };
     // The backend refuses weights. Five ranks have a graph of three links, so two of them have none.
-    let pull = |size: usize, graph: &Matrix| ranked(size, graph, &|_, p| p.backend("pull"));
-    let (_, expected) = pull(3, &open).unwrap();
-    assert_eq!(bits(&pull(3, &weighing(1.0)).unwrap().1), bits(&expected));
+    let pull = |size: usize, graph: &Matrix| ranked(size, graph, |p| p.backend("pull"));
+    let expected = pull(3, &open).unwrap().x;
+    assert_eq!(bits(&pull(3, &weighing(1.0)).unwrap().x), bits(&expected));
     let few = Matrix::from_triplets(3, 3, [(0, 1, 1.0), (1, 2, 1.0), (2, 0, 1.0)]).unwrap();
-    assert!(pull(5, &few).unwrap().0.converged());
+    assert_eq!(pull(5, &few).unwrap().report["converged"], true);
     // All ranks keep the weights if one of them has a weight other than 1.
     let errors = over_ranks(3, |ranks| {
         let part = RankGraph::distribute(ranks, ranks.is_first().then_some(&weighing(1.5))).unwrap();
@@ -235,9 +188,9 @@ fn jumps_and_starts_are_those_of_one_process() {
     for dangling in Dangling::ALL {
         let vertices =
             move |p: Pagerank| p.dangling(dangling).personalise(Weights::from_vertices(["3", "400"]));
-        check_like_one_process("vertices", &graph(), |_, p| vertices(p), vertices);
+        check(&ranking("vertices", &graph(), vertices), PLACES);
         let weights = |p: Pagerank| p.dangling(dangling).personalise(even.clone()).x0(earlier.clone());
-        check_like_one_process("weights", &graph(), |_, p| weights(p), weights);
+        check(&ranking("weights", &graph(), weights), PLACES);
     }
 }
 
@@ -248,35 +201,19 @@ fn each_of_several_personalisations_is_ranked_as_in_one_process() {
         named.into_iter().chain([Weights::from(vec![1.0; 512])])
     };
     let graph = graph();
-    let one = Pagerank::new(&graph).device("cpu").personalise_each(each()).solve_each().unwrap();
-    for size in 1..=4 {
-        let found = over_ranks(size, |ranks| {
-            let part = RankGraph::distribute(ranks, ranks.is_first().then_some(&graph)).unwrap();
-            let pagerank = Pagerank::over_ranks(&part).device("cpu").threads(1).personalise_each(each());
-            pagerank.solve_each().unwrap()
-        });
-        assert!(found[0].converged());
-        for (column, expected) in one.columns().iter().enumerate() {
-            let all = found.iter().flat_map(|of_rank| of_rank.columns()[column].ranks());
-            let distance: f64 = all.zip(expected.ranks()).map(|(a, b)| (a - b).abs()).sum();
-            let got = &found[0].columns()[column];
-            assert!(distance <= expected.error_bound() + got.error_bound(), "{size} ranks: {distance:e}");
-            assert_eq!(got.outcome().iterations, expected.outcome().iterations);
-        }
-    }
+    let job = ranking("each", &graph, |p| p.personalise_each(each()));
+    let all = check(&Ranking { each: true, ..job }, PLACES);
+    assert!(all.iter().all(|found| found.iterations() == all[0].iterations()));
 }
 
 #[test]
 fn bits_are_the_same_in_every_run_and_for_any_number_of_threads() {
     let graph = graph();
     for size in [2, 3] {
-        let run = |threads: usize| {
-            let (first, all) = ranked(size, &graph, &|_, p: Pagerank| p.threads(threads)).unwrap();
-            (bits(&all), first.error_bound().to_bits(), first.outcome().iterations)
-        };
-        let once = run(1);
-        assert_eq!(once, run(1));
-        assert_eq!(once, run(3));
+        check_threads(&format!("{size} ranks"), &[1, 3], |threads| {
+            let found = ranked(size, &graph, |p| p.threads(threads)).unwrap();
+            (bits(&found.x), found.report["error_bound"].clone(), found.iterations())
+        });
     }
 }
 
@@ -325,17 +262,12 @@ fn ranks_generate_the_graph_of_one_process() {
 #[test]
 fn a_generated_graph_whose_vertices_are_reordered_has_the_ranks_of_one_process() {
     let name = "rmat:scale=18,edges=2000000";
-    let one = Pagerank::new(&Matrix::open_graph(name).unwrap()).device("cpu").tol(1e-8).solve().unwrap();
-    assert!(one.report().reordered);
-    let found = over_ranks(3, |ranks| {
-        let part = RankGraph::generate(ranks, OsStr::new(name)).unwrap().unwrap();
-        Pagerank::over_ranks(&part).device("cpu").threads(1).tol(1e-8).solve().unwrap()
-    });
-    assert!(found[0].report().reordered && found[0].converged());
-    assert_eq!(found[0].outcome().iterations, one.outcome().iterations);
-    let all = found.iter().flat_map(|ranks| ranks.ranks());
-    let distance: f64 = all.zip(one.ranks()).map(|(a, b)| (a - b).abs()).sum();
-    assert!(distance <= one.error_bound() + found[0].error_bound(), "{distance:e}");
+    let graph = Matrix::open_graph(name).unwrap();
+    let part = |ranks: &Ranks| Ok(RankGraph::generate(ranks, OsStr::new(name))?.unwrap());
+    let all =
+        check(&Ranking { part: Some(&part), ..ranking(name, &graph, |p| p.tol(1e-8)) }, [Place::Ranks(3)]);
+    assert!(all.iter().all(|found| found.report["reordered"] == true));
+    assert_eq!(all[1].iterations(), all[0].iterations());
     // About equal work, although a few vertices have most links: a vertex counts as six more links.
     let links: Vec<u64> = over_ranks(3, |ranks| {
         let part = RankGraph::generate(ranks, OsStr::new(name)).unwrap().unwrap();
@@ -382,14 +314,14 @@ fn vertices_that_keep_their_order_have_the_ranks_of_one_process() {
 #[test]
 fn more_ranks_than_vertices_and_graphs_without_links_are_ranked_but_not_those_without_vertices() {
     let few = Matrix::from_edges([(0, 1), (1, 2), (2, 0)]).unwrap();
-    let (first, all) = ranked(5, &few, &|_, p| p).unwrap();
-    assert!(first.converged() && all.iter().all(|rank| (rank - 1.0 / 3.0).abs() < 1e-10));
+    let found = ranked(5, &few, |p| p).unwrap();
+    assert!(found.report["converged"] == true && found.x.iter().all(|rank| (rank - 1.0 / 3.0).abs() < 1e-10));
     let none = Matrix::from_triplets(4, 4, []).unwrap();
-    let (first, all) = ranked(3, &none, &|_, p| p).unwrap();
-    assert!(first.converged() && all.iter().all(|rank| (rank - 0.25).abs() < 1e-15));
+    let found = ranked(3, &none, |p| p).unwrap();
+    assert!(found.report["converged"] == true && found.x.iter().all(|rank| (rank - 0.25).abs() < 1e-15));
     let empty = Matrix::from_triplets(0, 0, []).unwrap();
     for ranks in [1, 2] {
-        let refused = ranked(ranks, &empty, &|_, p| p).unwrap_err();
+        let refused = ranked(ranks, &empty, |p| p).map(drop).unwrap_err();
         assert!(matches!(refused, Error::Chain(ChainError::NoVertices { .. })), "{refused}");
     }
 }
@@ -398,10 +330,12 @@ fn more_ranks_than_vertices_and_graphs_without_links_are_ranked_but_not_those_wi
 fn what_ends_one_rank_ends_all() {
     let graph = graph();
     let endless = |p: Pagerank| p.tol(1e-300).max_iters(usize::MAX).damping(0.9999);
-    let cancelled =
-        |ranks: &Ranks, p: Pagerank| endless(p).cancel(&Arc::new(AtomicBool::new(ranks.rank() == 2)));
-    let (first, _) = ranked(3, &graph, &cancelled).unwrap();
-    assert_eq!(first.reason(), StopReason::Interrupted);
+    let reasons = over_ranks(3, |ranks| {
+        let part = RankGraph::distribute(ranks, ranks.is_first().then_some(&graph)).unwrap();
+        let p = endless(Pagerank::over_ranks(&part).device("cpu").threads(1));
+        p.cancel(&Arc::new(AtomicBool::new(ranks.rank() == 2))).solve().unwrap().reason()
+    });
+    assert_eq!(reasons, [StopReason::Interrupted; 3]);
     // The limit of one rank is that of a clock that is ahead of the others. All ranks give the same reason.
     for ahead in 0..3 {
         let reasons = over_ranks(3, |ranks| {

@@ -2,15 +2,15 @@
 
 use crate::common::each_backend::gpu;
 use crate::common::harness::skip;
+use crate::common::jobs::System;
+use crate::common::places::{Place, check};
 use crate::common::process;
-use crate::common::ranks::{bits, distance, over_ranks};
+use crate::common::ranks::{bits, distance};
 use solver::device::distributed::{Distributed, RowNumbers, in_threads};
 use solver::device::sweep::dot_sweep;
 use solver::device::{Cuda, Device, Slot, SlotState, cuda};
-use solver::engine::{
-    Cg, Matrix, Partition, Progress, Purpose, RankMatrix, RightHandSide, RightHandSides, Solver,
-};
-use solver::error::{Error, Result};
+use solver::engine::{Cg, Matrix, Partition, Progress, RightHandSide, RightHandSides, Solver};
+use solver::error::Error;
 use solver::operator::dot_into;
 use solver::scalar::Precision;
 use solver::solve::Method;
@@ -39,92 +39,10 @@ pub fn sizes() -> (MutexGuard<'static, ()>, Vec<usize>) {
     (alone, sizes)
 }
 
-#[derive(Clone, Copy)]
-struct Case<'a> {
-    method: Method,
-    precond: &'a str,
-    backend: &'a str,
-    precision: Precision,
-    columns: usize,
-}
-
-const PLAIN: Case<'_> =
-    Case { method: Method::Cg, precond: "none", backend: "auto", precision: Precision::F64, columns: 1 };
-
-/// The answer of all ranks.
-struct Found {
-    iterations: Vec<usize>,
-    x: Vec<f64>,
-    bytes: u64,
-    device: String,
-}
-
-impl Case<'_> {
-    fn distribute(&self, ranks: &solver::device::Ranks, matrix: &Matrix) -> Result<RankMatrix> {
-        let purpose = Purpose {
-            method: self.method,
-            precond: self.precond.parse()?,
-            precision: self.precision,
-            assume_symmetric: false,
-            partition: Partition::Entries,
-        };
-        RankMatrix::distribute(ranks, ranks.is_first().then_some(matrix), &purpose)
-    }
-
-    fn settings(&self, solver: Solver, device: &str) -> Solver {
-        let solver = solver.device(device).precision(self.precision).backend(self.backend);
-        solver.precond(self.precond)
-    }
-
-    /// Solves on GPUs.
-    fn solve(&self, size: usize, matrix: &Matrix) -> Found {
-        let whole = matrix.problems("random:7", self.columns).unwrap();
-        let mut all = over_ranks(size, |ranks| {
-            let rows = self.distribute(ranks, matrix).unwrap();
-            let problem = rows.problem(ranks.is_first().then_some(&whole)).unwrap();
-            let device = format!("cuda:{}", ranks.rank());
-            let solver = self.settings(Solver::over_ranks(self.method, &rows), &device);
-            let answers = solver.solve_many(RightHandSides::from(&problem)).unwrap();
-            let report = answers.report();
-            assert!(answers.converged(), "{report}");
-            let x = rows.collect(answers.x()).unwrap().unwrap_or_default();
-            let iterations = answers.outcomes().map(|outcome| outcome.iterations).collect();
-            let bytes = answers.outcomes().next().unwrap().bytes_per_iteration;
-            Found { iterations, x, bytes, device: report.device }
-        });
-        all.swap_remove(0)
-    }
-
-    /// Checks that solves on GPUs take about the iterations of the CPU, give its answer, and have the same bits in every run.
-    fn check(&self, name: &str) {
-        let (_alone, sizes) = sizes();
-        let matrix = Matrix::open(name).unwrap();
-        let cpu = Case { backend: "auto", ..*self };
-        let one = cpu.settings(Solver::new(self.method, &matrix), "cpu");
-        let whole = matrix.problems("random:7", self.columns).unwrap();
-        let one = one.solve_many(RightHandSides::from(&whole)).unwrap();
-        assert!(one.converged());
-        for size in sizes {
-            let what = format!("{name}, {:?}, {}, {}, {size} ranks", self.method, self.precond, self.backend);
-            let [first, second] = [(); 2].map(|()| self.solve(size, &matrix));
-            assert_eq!(first.iterations, second.iterations, "{what}");
-            assert_eq!(bits(&first.x), bits(&second.x), "{what}");
-            for (got, expected) in first.iterations.iter().zip(one.outcomes()) {
-                let expected = expected.iterations as f64;
-                assert!(
-                    (*got as f64 - expected).abs() <= (0.02 * expected).max(3.0),
-                    "{what}: {got} {expected}"
-                );
-            }
-            let near = if self.precision == Precision::F64 { 1e-5 } else { 1e-2 };
-            assert!(distance(&first.x, one.x()) < near, "{what}");
-            assert!(
-                first.bytes > 0 && first.device.starts_with(&format!("{size} ranks, each a GPU (")),
-                "{}",
-                first.device
-            );
-        }
-    }
+/// Checks that ranks on GPUs take about the iterations of the CPU, give its answer, and have the same bits in every run.
+fn check_on_gpus(system: &System<'_>) {
+    let (_alone, sizes) = sizes();
+    check(system, sizes.into_iter().map(Place::RanksOnGpus));
 }
 
 const GRID: &str = "poisson2d:140x137";
@@ -134,9 +52,9 @@ const NODES: &str = "hex27:12x11x13,dof=3";
 fn methods_on_gpus_take_the_iterations_of_the_cpu_and_give_its_answer() {
     for method in [Method::Cg, Method::PipelinedCg, Method::Minres] {
         for precond in ["none", "jacobi"] {
-            let case = Case { method, precond, ..PLAIN };
-            case.check(GRID);
-            case.check(NODES);
+            for matrix in [GRID, NODES] {
+                check_on_gpus(&System { matrix, method, precond, ..System::default() });
+            }
         }
     }
 }
@@ -144,29 +62,29 @@ fn methods_on_gpus_take_the_iterations_of_the_cpu_and_give_its_answer() {
 #[test]
 fn preconditioners_on_gpus_are_those_of_one_process() {
     for precond in ["block-jacobi", "chebyshev:degree=3"] {
-        Case { precond, ..PLAIN }.check(NODES);
+        check_on_gpus(&System { matrix: NODES, precond, ..System::default() });
     }
 }
 
 #[test]
 fn every_kind_of_backend_multiplies_the_block_of_a_gpu() {
     for backend in ["csr", "vector", "merge", "sell", "bsr:block=3x3", "burst", "cusparse"] {
-        Case { backend, ..PLAIN }.check(NODES);
+        check_on_gpus(&System { matrix: NODES, backend, ..System::default() });
     }
 }
 
 #[test]
 fn several_right_hand_sides_are_solved_together_on_gpus() {
     for method in [Method::Cg, Method::PipelinedCg, Method::Minres, Method::BlockCg] {
-        Case { method, columns: 3, ..PLAIN }.check(GRID);
+        check_on_gpus(&System { matrix: GRID, method, columns: 3, ..System::default() });
     }
-    Case { columns: 8, ..PLAIN }.check(NODES);
+    check_on_gpus(&System { matrix: NODES, columns: 8, ..System::default() });
 }
 
 #[test]
 fn single_and_mixed_precision_on_gpus_converge() {
     for precision in [Precision::F32, Precision::Mixed] {
-        Case { precision, ..PLAIN }.check(NODES);
+        check_on_gpus(&System { matrix: NODES, precision, ..System::default() });
     }
 }
 
@@ -175,13 +93,14 @@ fn a_matrix_that_leaves_ranks_without_rows_is_solved_on_gpus() {
     let (_alone, sizes) = sizes();
     let size = sizes[sizes.len() - 1];
     let matrix = Matrix::from_triplets(1, 1, [(0, 0, 4.0)]).unwrap();
-    assert_eq!(PLAIN.solve(size, &matrix).x.len(), 1);
+    let found = System::default().try_run(&matrix, Place::RanksOnGpus(size)).unwrap();
+    assert!(found.report["converged"] == true && found.x.len() == 1, "{}", found.report);
 }
 
 #[test]
 fn methods_with_several_products_in_a_step_keep_the_order_of_messages() {
     for method in [Method::PipelinedCg, Method::Minres] {
-        Case { method, precond: "chebyshev:degree=4", ..PLAIN }.check(GRID);
+        check_on_gpus(&System { matrix: GRID, method, precond: "chebyshev:degree=4", ..System::default() });
     }
 }
 
@@ -222,27 +141,14 @@ pub fn list() -> (MutexGuard<'static, ()>, String, usize) {
 
 #[test]
 fn a_list_of_gpus_is_a_device_of_one_call() {
-    let (_alone, list, count) = list();
-    for (name, method, precond) in [
+    let (_alone, _, count) = list();
+    for (matrix, method, precond) in [
         (GRID, Method::Cg, "none"),
         (GRID, Method::PipelinedCg, "jacobi"),
         (NODES, Method::Cg, "block-jacobi"),
         (NODES, Method::Minres, "chebyshev"),
     ] {
-        let matrix = Matrix::open(name).unwrap();
-        let b = matrix.problem("random:7").unwrap().b;
-        let solve = |device: &str| {
-            let solver = Solver::new(method, &matrix).device(device).precond(precond);
-            solver.solve(&b).unwrap()
-        };
-        let (one, several) = (solve("cuda:0"), solve(&list));
-        assert!(several.converged() && distance(several.x(), one.x()) < 1e-5, "{name}: {}", several.report());
-        assert_eq!(bits(several.x()), bits(solve(&list).x()));
-        let (got, expected) = (several.outcome().iterations as f64, one.outcome().iterations as f64);
-        assert!((got - expected).abs() <= (0.02 * expected).max(3.0), "{name}: {got} {expected}");
-        let report = several.report();
-        assert!(report.device.starts_with(&format!("{count} ranks, each a GPU (")), "{}", report.device);
-        assert!(report.percent_of_limit.is_none() && report.nnz == matrix.nnz() as u64);
+        check(&System { matrix, method, precond, ..System::default() }, [Place::Gpus(count)]);
     }
 }
 
@@ -250,19 +156,15 @@ fn a_list_of_gpus_is_a_device_of_one_call() {
 fn the_rows_of_a_list_of_gpus_are_divided_by_coordinates() {
     let (_alone, list, count) = list();
     for (name, precond) in [(GRID, "jacobi"), (NODES, "block-jacobi"), (NODES, "chebyshev")] {
+        let partition = &Partition::Coordinates;
+        let system = System { matrix: name, precond, partition, ..System::default() };
+        let found = check(&system, [Place::Gpus(count)]).swap_remove(1);
         let matrix = Matrix::open(name).unwrap();
         let b = matrix.problem("random:7").unwrap().b;
-        let solver = |device: &str| Cg::new(&matrix).device(device).precond(precond);
-        let prepare = || solver(&list).partition(Partition::Coordinates).prepare().unwrap();
-        let one = solver("cuda:0").solve(&b).unwrap();
-        let mut cg = prepare();
-        let several = cg.solve(&b).unwrap();
-        assert!(several.converged() && distance(several.x(), one.x()) < 1e-5, "{name}: {}", several.report());
-        assert_eq!(bits(several.x()), bits(prepare().solve(&b).unwrap().x()));
-        let many = cg.solve_many(RightHandSides::new(&[&b[..], &b[..]].concat(), 2)).unwrap();
-        assert!(many.converged());
-        let expected = format!("{count} ranks by coordinates, each ");
-        assert!(several.report().device.starts_with(&expected), "{}", several.report().device);
+        let cg = Cg::new(&matrix).device(&list).precond(precond).partition(partition.clone());
+        let mut cg = cg.prepare().unwrap();
+        assert_eq!(bits(cg.solve(&b).unwrap().x()), bits(&found.x));
+        assert!(cg.solve_many(RightHandSides::new(&[&b[..], &b[..]].concat(), 2)).unwrap().converged());
     }
 }
 

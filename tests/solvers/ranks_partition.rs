@@ -1,13 +1,12 @@
 //! Solves over ranks whose rows are divided by coordinates or by the graph of the matrix.
 
 use crate::common::harness::skip;
+use crate::common::jobs::System;
+use crate::common::places::{Job, Place, check};
 use crate::common::ranks::{bits, distance, over_ranks};
 use solver::device::Ranks;
-use solver::engine::{
-    Cg, Cluster, Matrix, Network, Partition, Purpose, RankMatrix, RhsName, RightHandSides, Solver,
-};
+use solver::engine::{Cg, Cluster, Matrix, Network, Partition, Purpose, RankMatrix, RhsName, Solver};
 use solver::error::Result;
-use solver::observe::Report;
 use solver::prelude::Answer;
 use solver::scalar::Precision;
 use solver::solve::Method;
@@ -38,25 +37,6 @@ fn settings(rows: &RankMatrix, purpose: &Purpose) -> Solver {
     solver.preconditioner(purpose.precond.clone())
 }
 
-/// Solves over ranks; returns the report and the x of all ranks.
-fn solve(size: usize, matrix: &Matrix, purpose: &Purpose, rhs: &str) -> (Report, Vec<f64>) {
-    let whole = matrix.problem(rhs).unwrap();
-    let mut answers = over_ranks(size, |ranks| -> Result<_> {
-        let rows = distribute(ranks, matrix, purpose)?;
-        let problem = rows.problem(ranks.is_first().then_some(&whole))?;
-        let answer = settings(&rows, purpose).solve(&problem)?;
-        Ok((answer.report(), rows.collect(answer.x())?))
-    });
-    let (report, x) = answers.swap_remove(0).unwrap();
-    (report, x.unwrap())
-}
-
-fn one_process(matrix: &Matrix, purpose: &Purpose, rhs: &str) -> Answer {
-    let solver =
-        Solver::new(purpose.method, matrix).device("cpu").threads(1).preconditioner(purpose.precond.clone());
-    solver.solve(&matrix.problem(rhs).unwrap()).unwrap()
-}
-
 #[test]
 fn solves_over_partitions_take_about_the_iterations_of_one_process_and_give_its_answer() {
     let all = [
@@ -68,25 +48,11 @@ fn solves_over_partitions_take_about_the_iterations_of_one_process_and_give_its_
         (Method::PipelinedCg, "jacobi"),
         (Method::Minres, "none"),
     ];
-    for partition in partitions() {
-        for what in [NODES, GRID] {
-            let matrix = Matrix::open(what).unwrap();
+    for partition in &partitions() {
+        for matrix in [NODES, GRID] {
             for (method, precond) in all {
-                let purpose = purpose(method, precond, &partition);
-                let one = one_process(&matrix, &purpose, "random:7");
-                for size in [1, 2, 3, 5] {
-                    let (report, x) = solve(size, &matrix, &purpose, "random:7");
-                    let what = format!("{what}, {method:?}, {precond}, {partition}, {size} ranks");
-                    assert!(report.converged, "{what}: {report}");
-                    let (expected, got) = (one.outcome().iterations as f64, report.iterations as f64);
-                    assert!(
-                        (got - expected).abs() <= (0.01 * expected).max(2.0),
-                        "{what}: {got} for {expected}"
-                    );
-                    assert!(distance(&x, one.x()) < 1e-5, "{what}");
-                    let parts = format!("{size} ranks by {partition}, each ");
-                    assert!(report.device.starts_with(&parts), "{}", report.device);
-                }
+                let system = System { matrix, method, precond, partition, ..System::default() };
+                check(&system, [1, 2, 3, 5].map(Place::Ranks));
             }
         }
     }
@@ -94,31 +60,25 @@ fn solves_over_partitions_take_about_the_iterations_of_one_process_and_give_its_
 
 #[test]
 fn incomplete_factors_of_the_parts_converge_and_are_named_with_the_partition() {
-    for partition in partitions() {
-        let matrix = Matrix::open(NODES).unwrap();
-        let purpose = purpose(Method::Cg, "ic0", &partition);
-        let one = one_process(&matrix, &purpose, "random:7");
+    for partition in &partitions() {
+        let system = System { matrix: NODES, precond: "ic0", partition, ..System::default() };
+        let all = check(&system, [1, 4].map(Place::Ranks));
         // One part is the whole matrix in its order.
-        let (report, x) = solve(1, &matrix, &purpose, "random:7");
-        assert_eq!(report.iterations, one.outcome().iterations as u64);
-        assert!(distance(&x, one.x()) < 1e-6);
-        let (report, x) = solve(4, &matrix, &purpose, "random:7");
-        assert!(report.converged && distance(&x, one.x()) < 1e-5, "{report}");
-        assert_eq!(
-            report.preconditioner,
-            format!("ic0 in each of 4 ranks by {partition} (additive Schwarz)")
-        );
+        assert_eq!(all[1].iterations(), all[0].iterations());
+        assert!(distance(&all[1].x, &all[0].x) < 1e-6);
+        let expected = format!("ic0 in each of 4 ranks by {partition} (additive Schwarz)");
+        assert_eq!(all[2].report["preconditioner"], expected);
     }
 }
 
 #[test]
 fn the_same_partition_gives_the_same_bits_in_every_run() {
-    for partition in partitions() {
-        let matrix = Matrix::open(NODES).unwrap();
-        let purpose = purpose(Method::Cg, "block-jacobi", &partition);
+    for partition in &partitions() {
+        let (precond, rhs) = ("block-jacobi", "random:2");
+        let system = System { matrix: NODES, precond, rhs, partition, ..System::default() };
         let run = || {
-            let (report, x) = solve(4, &matrix, &purpose, "random:2");
-            (report.device, report.iterations, bits(&x))
+            let found = system.run(Place::Ranks(4));
+            (found.report["device"].clone(), found.iterations(), bits(&found.x))
         };
         assert_eq!(run(), run(), "{partition}");
     }
@@ -184,21 +144,11 @@ fn right_hand_sides_and_answers_are_in_the_order_of_the_matrix_as_given() {
 
 #[test]
 fn several_columns_are_solved_over_partitions() {
-    let matrix = Matrix::open(NODES).unwrap();
-    let whole = matrix.problems("random:4", 3).unwrap();
-    let one = Cg::new(&matrix).device("cpu").threads(1).solve_many(&whole).unwrap();
     for method in [Method::Cg, Method::BlockCg] {
-        for partition in partitions() {
-            let purpose = purpose(method, "none", &partition);
-            let found = over_ranks(3, |ranks| -> Result<_> {
-                let rows = distribute(ranks, &matrix, &purpose)?;
-                let problem = rows.problem(ranks.is_first().then_some(&whole))?;
-                let answers = settings(&rows, &purpose).solve_many(RightHandSides::from(&problem))?;
-                assert!(answers.converged());
-                rows.collect(answers.x())
-            });
-            let x = found.into_iter().next().unwrap().unwrap().unwrap();
-            assert!(distance(&x, one.x()) < 1e-5);
+        for partition in &partitions() {
+            let (rhs, columns) = ("random:4", 3);
+            let system = System { matrix: NODES, method, rhs, columns, partition, ..System::default() };
+            check(&system, [Place::Ranks(3)]);
         }
     }
 }

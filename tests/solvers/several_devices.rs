@@ -1,11 +1,13 @@
 //! Solves on several devices of one process, by the name of the device alone. CPUs stand in for GPUs: each has one thread.
 
+use crate::common::jobs::{Chain, Ranking, System, on_cpus, ranking};
+use crate::common::places::{Place, check};
 use crate::common::ranks::{bits, distance};
 use crate::ranks_graphs::with_repeats;
 use solver::engine::markov::ChainMethod;
 use solver::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
 use solver::engine::{
-    DeviceHandle, DeviceName, Matrix, Prepared, Request, RightHandSide, RightHandSides, Settled, Solver,
+    DeviceHandle, DeviceName, Matrix, Prepared, Request, RightHandSide, RightHandSides, Solver,
 };
 use solver::error::{Error, Result};
 use solver::prelude::{Cg, Markov, Minres, Multiply, Pagerank, Weights};
@@ -21,13 +23,6 @@ use std::time::Duration;
 const GRID: &str = "poisson2d:40x37";
 const NODES: &str = "hex27:6x5x7,dof=3";
 
-/// Returns a request for several CPUs.
-pub fn on_cpus(count: usize, request: Request) -> (Request, Settled) {
-    let request = Request { device: "cpu".to_owned(), threads: Some(1), ..request };
-    let settled = request.settle().unwrap();
-    (request, Settled { shares: vec![DeviceName::Cpu(Some(1)); count], ..settled })
-}
-
 fn solver(method: Method, matrix: &Matrix, count: usize, precond: &str) -> Solver {
     let (request, settled) =
         on_cpus(count, Request { precond: precond.parse().unwrap(), ..Request::default() });
@@ -42,44 +37,16 @@ fn prepared(name: &str, count: usize) -> (Matrix, Prepared) {
 
 #[test]
 fn methods_take_the_iterations_of_one_device_and_give_its_answer() {
-    for (name, method, precond) in [
+    for (matrix, method, precond) in [
         (GRID, Method::Cg, "none"),
         (GRID, Method::PipelinedCg, "jacobi"),
         (NODES, Method::Cg, "block-jacobi"),
         (NODES, Method::Cg, "ic0"),
         (NODES, Method::Minres, "jacobi"),
     ] {
-        let matrix = Matrix::open(name).unwrap();
-        let problem = matrix.problem("A*ones").unwrap();
-        let one = Solver::new(method, &matrix).device("cpu").threads(1).precond(precond);
-        let one = one.solve(&problem).unwrap();
-        for count in 2..=4 {
-            let [answer, again] = [(); 2].map(|()| {
-                solver(method, &matrix, count, precond).solve(RightHandSide::of(&problem)).unwrap()
-            });
-            let (report, what) = (answer.report(), format!("{name}, {method:?}, {precond}, {count} devices"));
-            assert!(
-                answer.converged() && report.error_max.is_some_and(|error| error < 1e-4),
-                "{what}: {report}"
-            );
-            assert_eq!(bits(answer.x()), bits(again.x()), "{what}");
-            assert!(distance(answer.x(), one.x()) < 1e-5, "{what}");
-            let (got, expected) = (answer.outcome().iterations as f64, one.outcome().iterations as f64);
-            let schwarz = precond == "ic0";
-            assert!(
-                schwarz || (got - expected).abs() <= (0.01 * expected).max(2.0),
-                "{what}: {got} for {expected}"
-            );
-            assert_eq!((report.rows, report.nnz), (matrix.rows() as u64, matrix.nnz() as u64));
-            assert!(report.device.starts_with(&format!("{count} ranks, each cpu")), "{}", report.device);
-            assert_eq!(
-                report.preconditioner.contains("additive Schwarz"),
-                schwarz,
-                "{}",
-                report.preconditioner
-            );
-            assert_eq!(answer.residuals().len(), answer.outcome().iterations + 1);
-            assert!(report.bytes_per_iteration > 0 && report.percent_of_limit.is_none());
+        let system = System { matrix, rhs: "A*ones", method, precond, ..System::default() };
+        for found in &check(&system, (2..=4).map(Place::Cpus))[1..] {
+            assert!(found.report["error_max"].as_f64().unwrap() < 1e-4, "{}", found.report);
         }
     }
 }
@@ -142,13 +109,14 @@ fn several_right_hand_sides_are_solved_with_whole_columns() {
     for method in [Method::Cg, Method::Minres, Method::BlockCg] {
         let matrix = Matrix::open(GRID).unwrap();
         let problem = matrix.problems("random:5", 3).unwrap();
-        let one = Solver::new(method, &matrix).device("cpu").solve_many(&problem).unwrap();
+        let one = System { method, rhs: "random:5", columns: 3, ..System::default() };
+        let one = check(&one, [Place::Cpus(3)]).swap_remove(0);
         // Prepared for one column and for three.
         for columns in [1, 3] {
             let mut prepared = solver(method, &matrix, 3, "none").columns(columns).prepare().unwrap();
             let answers = prepared.solve_many(&problem).unwrap();
             assert!(answers.converged() && answers.count() == 3, "{}", answers.report());
-            assert!(distance(answers.x(), one.x()) < 1e-5);
+            assert!(distance(answers.x(), &one.x) < 1e-5);
             let short = RightHandSides::new(&problem.b[1..], 3);
             assert!(prepared.solve_many(short).is_err());
             let start = prepared.solve_many(RightHandSides::from(&problem).from_start(answers.x())).unwrap();
@@ -188,6 +156,7 @@ fn observers_see_all_rows_and_end_the_solve() {
     assert_eq!(seen.len(), answer.outcome().iterations);
     let (last, x) = seen.last().unwrap();
     assert_eq!((*last, bits(x)), (answer.outcome().iterations, bits(answer.x())));
+    assert_eq!(answer.residuals().len(), answer.outcome().iterations + 1);
     let ended = solver(Method::Cg, &matrix, 3, "none")
         .on_progress(|progress| progress.iteration < 1)
         .solve(&b)
@@ -256,6 +225,7 @@ fn other_precisions_are_rounded_on_all_devices() {
 #[test]
 fn rankings_have_the_ranks_of_one_device() {
     let graph = Matrix::open_graph("rmat:scale=9,factor=8").unwrap();
+    let found = check(&ranking("a graph", &graph, |p| p), [Place::Cpus(3)]);
     let one = Pagerank::new(&graph).device("cpu").threads(1).solve().unwrap();
     let (request, settled) = on_cpus(3, Request::default());
     let pagerank = || Pagerank::new(&graph).settled(request.clone(), settled.clone());
@@ -269,17 +239,10 @@ fn rankings_have_the_ranks_of_one_device() {
         .prepare()
         .unwrap();
     let ranks = prepared.solve().unwrap();
-    let difference: f64 = ranks.ranks().iter().zip(one.ranks()).map(|(a, b)| (a - b).abs()).sum();
-    assert!(ranks.converged() && difference <= ranks.error_bound() + one.error_bound(), "{difference}");
+    assert_eq!(bits(ranks.ranks()), bits(&found[1].x));
     assert_eq!(ranks.rows(), 0..graph.rows());
     assert_eq!(ranks.residuals().len(), ranks.outcome().iterations + 1);
     assert!(*batches.lock().unwrap() > 0);
-    let (report, expected) = (ranks.report(), one.report());
-    assert!(report.device.starts_with("3 ranks, each cpu"), "{}", report.device);
-    assert_eq!(
-        (report.vertices, report.links, report.sinks),
-        (expected.vertices, expected.links, expected.sinks)
-    );
     let row = |top: &solver::engine::pagerank::Top| top.row;
     assert!(ranks.top(3).iter().map(row).eq(one.top(3).iter().map(row)));
     assert_eq!(ranks.top(100).len(), 100);
@@ -290,10 +253,8 @@ fn rankings_have_the_ranks_of_one_device() {
     assert!(refused(prepared.solve()).contains("nobody"));
     prepared.personalise(Some(Weights::from_vertices(["3"])));
     let own = prepared.solve().unwrap();
-    let alone =
-        Pagerank::new(&graph).device("cpu").personalise(Weights::from_vertices(["3"])).solve().unwrap();
-    let difference: f64 = own.ranks().iter().zip(alone.ranks()).map(|(a, b)| (a - b).abs()).sum();
-    assert!(difference <= own.error_bound() + alone.error_bound());
+    let jump = ranking("a jump", &graph, |p| p.personalise(Weights::from_vertices(["3"])));
+    assert_eq!(bits(own.ranks()), bits(&check(&jump, [Place::Cpus(3)])[1].x));
     prepared.x0(Some(Weights::from(own.ranks().to_vec())));
     assert!(prepared.solve().unwrap().outcome().iterations <= 3);
     prepared.cancel_by(&Arc::new(AtomicBool::new(true)));
@@ -308,25 +269,19 @@ fn rankings_have_the_ranks_of_one_device() {
 fn policies_precisions_and_weights_are_those_of_one_device() {
     let graph = Matrix::open_graph("rmat:scale=9,factor=8").unwrap();
     let repeated = with_repeats();
-    let check = |graph: &Matrix, request: Request, settings: &dyn Fn(Pagerank) -> Pagerank| {
-        let one = settings(Pagerank::new(graph).device("cpu").precision(request.precision)).solve().unwrap();
-        let (request, settled) = on_cpus(3, request);
-        let ranks = settings(Pagerank::new(graph).settled(request, settled)).solve().unwrap();
-        let difference: f64 = ranks.ranks().iter().zip(one.ranks()).map(|(a, b)| (a - b).abs()).sum();
-        assert!(ranks.converged() && difference <= ranks.error_bound() + one.error_bound(), "{difference:e}");
-        let (a, b) = (ranks.report(), one.report());
-        assert_eq!((a.links, a.self_loops, a.duplicates), (b.links, b.self_loops, b.duplicates));
-    };
     for dangling in Dangling::ALL {
         for method in [RankMethod::Power, RankMethod::Extrapolated] {
-            check(&graph, Request::default(), &|p| p.dangling(dangling).method(method));
+            let what = format!("{} {}", dangling.name(), method.name());
+            check(&ranking(what, &graph, |p| p.dangling(dangling).method(method)), [Place::Cpus(3)]);
         }
     }
     for precision in [Precision::F32, Precision::Mixed] {
-        check(&graph, Request { precision, ..Request::default() }, &|p| p.tol(1e-4));
+        check(&Ranking { precision, ..ranking("narrow", &graph, |p| p.tol(1e-4)) }, [Place::Cpus(3)]);
     }
     for (loops, repeats) in [(SelfLoops::Keep, Repeated::Keep), (SelfLoops::Remove, Repeated::Once)] {
-        check(&repeated, Request::default(), &|p| p.self_loops(loops).duplicates(repeats));
+        let what = format!("{loops:?} {repeats:?}");
+        let settings = |p: Pagerank| p.self_loops(loops).duplicates(repeats);
+        check(&ranking(what, &repeated, settings), [Place::Cpus(3)]);
     }
 }
 
@@ -355,17 +310,16 @@ fn a_ranking_and_a_chain_that_have_failed_say_that_they_must_be_prepared_again()
 fn several_personalisations_are_ranked_on_several_devices() {
     let graph = Matrix::open_graph("rmat:scale=9,factor=8").unwrap();
     let each = ["3", "17", "40"].map(|vertex| Weights::from_vertices([vertex]));
-    let one = Pagerank::new(&graph).device("cpu").personalise_each(each.clone()).solve_each().unwrap();
+    let job = ranking("each", &graph, |p| p.columns(3).personalise_each(each.clone()));
+    let found = check(&Ranking { each: true, ..job }, [Place::Cpus(3)]).swap_remove(1);
     let (request, settled) = on_cpus(3, Request::default());
     let pagerank = Pagerank::new(&graph).settled(request, settled).columns(3);
-    let mut prepared = pagerank.personalise_each(each).prepare().unwrap();
+    let mut prepared = pagerank.personalise_each(each.clone()).prepare().unwrap();
     assert!(refused(prepared.solve()).contains("solve_each"));
     let all = prepared.solve_each().unwrap();
     assert!(all.converged() && all.columns().len() == 3);
-    for (ranks, alone) in all.columns().iter().zip(one.columns()) {
-        let difference: f64 = ranks.ranks().iter().zip(alone.ranks()).map(|(a, b)| (a - b).abs()).sum();
-        assert!(difference <= ranks.error_bound() + alone.error_bound());
-    }
+    let ranks: Vec<f64> = all.columns().iter().flat_map(|column| column.ranks().to_vec()).collect();
+    assert_eq!(bits(&ranks), bits(&found.x));
     assert_eq!(all.report().columns.len(), 3);
     prepared.personalise_each([]);
     assert!(refused(prepared.solve_each()).contains("at least one"));
@@ -395,7 +349,8 @@ pub fn chain(classes: usize) -> Matrix {
 fn chains_have_the_distributions_of_one_device() {
     for classes in [1, 2] {
         let chain = chain(classes);
-        let one = Markov::new(&chain).device("cpu").solve().unwrap();
+        let job = Chain::of("a chain", &chain, |markov| markov);
+        let expected = check(&job, [Place::Cpus(3)]).swap_remove(1);
         let (request, settled) = on_cpus(3, Request::default());
         let markov = || Markov::new(&chain).settled(request.clone(), settled.clone());
         let mut prepared = markov().prepare().unwrap();
@@ -404,10 +359,9 @@ fn chains_have_the_distributions_of_one_device() {
         for _ in 0..2 {
             let found = prepared.solve().unwrap();
             assert!(found.converged() && found.classes().len() == classes);
-            for (class, alone) in found.classes().iter().zip(one.classes()) {
-                assert_eq!(class.states(), alone.states());
-                assert!(distance(class.probabilities(), alone.probabilities()) < 1e-8);
-            }
+            let all: Vec<f64> =
+                found.classes().iter().flat_map(|class| class.probabilities().to_vec()).collect();
+            assert_eq!(bits(&all), bits(&expected.x));
             let folder = tempfile::tempdir().unwrap();
             found.write(folder.path().join("distribution.csv")).unwrap();
             assert_eq!((found.report().states, found.report().transient), (chain.rows() as u64, 4));
