@@ -12,7 +12,7 @@ use super::{choices, fetch, interrupt, launch, memory, print, print_json};
 use crate::device::Ranks;
 use crate::engine::markov::{Classes, MarkovReport, Settings, check_output};
 use crate::engine::tune::Explanation;
-use crate::engine::{Ahead, Markov, Matrix, Partition, RankChain, Weights};
+use crate::engine::{Ahead, Markov, Matrix, Partition, RankChain, RankSource, Weights};
 use crate::error::Result;
 use crate::observe::{Batch, Observer};
 use crate::precond::Preconditioner;
@@ -119,7 +119,8 @@ fn chain(args: &MarkovArgs) -> Result<Matrix> {
 /// Makes or reads the rows of the chain on each rank, or loads the chain on the first rank.
 fn chain_over(ranks: &Ranks, args: &MarkovArgs) -> Result<RankChain> {
     if args.columns.is_none()
-        && let Some(chain) = shown(&args.matrix, |meter| RankChain::open_metered(ranks, &args.matrix, meter))?
+        && let Some(chain) =
+            shown(&args.matrix, |meter| RankChain::open(ranks, RankSource::metered(&args.matrix, meter)))?
     {
         return args.labels.iter().try_fold(chain.map_notes(flags::note), RankChain::read_labels);
     }

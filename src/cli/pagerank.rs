@@ -13,7 +13,7 @@ use super::{choices, fetch, interrupt, launch, print, print_json};
 use crate::device::Ranks;
 use crate::engine::pagerank::{Prepared, RankReport};
 use crate::engine::tune::Explanation;
-use crate::engine::{Ahead, Matrix, Pagerank, RankGraph};
+use crate::engine::{Ahead, Matrix, Pagerank, RankGraph, RankSource};
 use crate::error::Result;
 use crate::files::Reserved;
 use crate::format::Duplicates;
@@ -91,7 +91,8 @@ fn graph(args: &PagerankArgs) -> Result<Matrix> {
 /// Makes or reads the links of each rank, or loads the graph on the first rank and distributes it.
 fn graph_over(ranks: &Ranks, args: &PagerankArgs) -> Result<RankGraph> {
     if args.columns.is_none()
-        && let Some(graph) = shown(&args.graph, |meter| RankGraph::open_metered(ranks, &args.graph, meter))?
+        && let Some(graph) =
+            shown(&args.graph, |meter| RankGraph::open(ranks, RankSource::metered(&args.graph, meter)))?
     {
         return args.labels.iter().try_fold(graph.map_notes(flags::note), RankGraph::read_labels);
     }

@@ -22,6 +22,7 @@ mod memory;
 mod multiply;
 mod opening;
 mod order;
+mod origin;
 pub mod pagerank;
 #[cfg(feature = "plot")]
 mod pictures;
@@ -65,6 +66,7 @@ pub use prepared::Prepared;
 pub use problem::RhsName;
 pub use ranks::{
     Cluster, Network, Partition, Purpose, RankChain, RankGraph, RankMatrix, RankPart, RankPrediction,
+    RankSource,
 };
 pub use rhs::RightHandSide;
 pub use solver::{Cg, Minres, Solver};

@@ -126,11 +126,15 @@ enum Graph {
 impl Graph {
     /// Refuses a graph without vertices.
     fn check(&self) -> Result<()> {
-        let (vertices, name) = match self {
-            Graph::Whole(graph) => (graph.rows().max(graph.cols()), graph.title()),
-            Graph::OfRank(graph) => (graph.total_vertices(), graph.name.clone()),
+        let (vertices, origin) = match self {
+            Graph::Whole(graph) => (graph.rows().max(graph.cols()), &graph.origin),
+            Graph::OfRank(graph) => (graph.total_vertices(), &graph.names.origin),
         };
-        if vertices == 0 { Err(ChainError::NoVertices { graph: name }.into()) } else { Ok(()) }
+        if vertices == 0 {
+            Err(ChainError::NoVertices { graph: origin.title().to_owned() }.into())
+        } else {
+            Ok(())
+        }
     }
 }
 

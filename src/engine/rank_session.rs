@@ -180,7 +180,7 @@ pub(super) fn session(
 ) -> Result<(Box<dyn Session>, Recipe, Option<String>)> {
     if settings.check_products {
         let reason = "it is checked by entries when it is distributed, and not by products";
-        return Err(Error::setting("matrix", &matrix.facts.name, reason));
+        return Err(Error::setting("matrix", matrix.facts.origin.title(), reason));
     }
     if settings.request.precond.name() != matrix.facts.precond.name() || settings.custom_precond.is_some() {
         let reason = format!("the matrix is distributed for preconditioner {}", matrix.facts.precond);

@@ -8,7 +8,7 @@ use crate::cli::plan::Plan;
 use crate::cli::progress::{Limits, Live, show_phases};
 use crate::cli::vectors::RightHandSide;
 use crate::device::Ranks;
-use crate::engine::{Matrix, Purpose, RankMatrix, Solver};
+use crate::engine::{Matrix, Purpose, RankMatrix, RankSource, Solver};
 use crate::error::Result;
 use crate::observe::Meter;
 use crate::solve::problem::Problem;
@@ -33,7 +33,8 @@ fn read(plan: &Plan) -> Result<(Matrix, Option<Problem>)> {
 
 /// Makes or reads the rows of the system on each rank, or reads the system on the first rank and distributes it.
 fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, Problem)> {
-    let open = |meter: &Arc<Meter>| RankMatrix::open_metered(ranks, &plan.matrix, purpose, meter);
+    let open =
+        |meter: &Arc<Meter>| RankMatrix::open(ranks, RankSource::metered(&plan.matrix, meter), purpose);
     if !plan.needs_whole_matrix()
         && let Some(matrix) = shown(&plan.matrix, open)?
     {

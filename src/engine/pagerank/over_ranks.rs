@@ -39,7 +39,7 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
     let first = graph.vertices().start;
     let (self_loops, duplicates) = loops_and_repeats(&graph.links, first);
     let [self_loops, duplicates] = [self_loops, duplicates].map(|mine| ranks.total(mine));
-    let RankGraph { starts, links, whole, names, name, stand_in, notes, seconds_load, .. } = graph;
+    let RankGraph { starts, links, whole, names, .. } = graph;
     // As in one process, iterations of links that all weigh 1 move fewer bytes without weights. All ranks then store none.
     let weighted = ranks.any(!links.values().are_ones());
     let links = if weighted { links } else { Arc::new(links.without_values()) };
@@ -66,7 +66,7 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
         certify_there::<D, T>(held, &mut links, vectors).map(|()| prepared)
     })?;
     let facts = Facts {
-        graph: GraphFacts { names, name, stand_in, notes, self_loops, duplicates, seconds_load },
+        graph: GraphFacts { names, self_loops, duplicates },
         settings,
         vertices: links.vertices() as u64,
         links: ranks.total(links.incoming().nnz() as u64),

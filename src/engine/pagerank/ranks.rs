@@ -35,13 +35,9 @@ use std::sync::atomic::AtomicBool;
 #[derive(Clone, Debug)]
 pub(super) struct GraphFacts {
     pub names: Names,
-    pub name: String,
-    pub stand_in: Option<&'static str>,
-    pub notes: Vec<String>,
     pub self_loops: u64,
     /// Links beyond the first between the same two vertices.
     pub duplicates: u64,
-    pub seconds_load: f64,
 }
 
 impl GraphFacts {
@@ -51,15 +47,7 @@ impl GraphFacts {
             Some(loops) if !graph.csr.pattern().has_repeats() => (loops, 0),
             _ => loops_and_repeats(&graph.csr, 0),
         };
-        GraphFacts {
-            names: Names::of(graph, 0),
-            name: graph.title(),
-            stand_in: graph.stand_in(),
-            notes: graph.notes().to_vec(),
-            self_loops,
-            duplicates,
-            seconds_load: graph.metadata.seconds_load,
-        }
+        GraphFacts { names: graph.names(), self_loops, duplicates }
     }
 }
 
@@ -365,13 +353,13 @@ impl Ranks {
     /// Returns the report; `naming` spells the settings in its advice.
     pub fn report_naming(&self, naming: Naming<'_>) -> RankReport {
         let (Facts { graph, settings, chosen, .. }, ranking) = (&*self.facts, &self.ranking);
-        let each = self.seconds_each();
+        let (origin, each) = (&*graph.names.origin, self.seconds_each());
         let per_second = |amount: u64| if ranking.iterations == 0 { 0.0 } else { amount as f64 / each };
         RankReport {
             solver: "pagerank",
             method: settings.method.name(),
-            graph: graph.name.clone(),
-            stand_in: graph.stand_in,
+            graph: origin.title().to_owned(),
+            stand_in: origin.stand_in,
             vertices: self.facts.vertices,
             links: self.facts.links,
             self_loops: graph.self_loops,
@@ -396,7 +384,7 @@ impl Ranks {
             error_bound: self.error_bound(),
             error_estimate: ranking.estimate,
             sum: ranking.certificate.sum,
-            seconds_load: graph.seconds_load,
+            seconds_load: origin.seconds_load,
             seconds_setup: self.facts.seconds_setup + ranking.seconds_setup,
             seconds_total: None,
             seconds_solve: ranking.seconds_solve,
@@ -407,7 +395,7 @@ impl Ranks {
             links_per_second: per_second(self.facts.links),
             stream_gigabytes_per_second: self.limit.map(|limit| limit.stream),
             percent_of_limit: self.limit.map(|limit| 100.0 * limit.seconds / each),
-            notes: graph.notes.clone(),
+            notes: origin.notes.clone(),
             top: self.top(settings.top),
             columns: Vec::new(),
             profile: self.profile.as_ref().map(Profile::times),
