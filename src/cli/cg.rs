@@ -13,7 +13,10 @@ use super::summary::{LABELS, verbose};
 use super::vectors::RightHandSide;
 use super::{choices, fetch, flags, interrupt, launch, print, print_json};
 use crate::engine::tune::Explanation;
-use crate::engine::{self, Ahead, Answer, Answers, DeviceHandle, Matrix, Prepared, RightHandSides, Solver};
+use crate::engine::{
+    self, Ahead, Answer, Answers, DeviceHandle, DeviceSettings, Matrix, Prepared, RightHandSides,
+    RunSettings, Solver,
+};
 use crate::error::{Error, Result};
 use crate::files::Reserved;
 use crate::observe::report::ColumnReport;

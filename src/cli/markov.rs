@@ -12,7 +12,9 @@ use super::{choices, fetch, interrupt, launch, memory, print, print_json};
 use crate::device::Ranks;
 use crate::engine::markov::{Classes, MarkovReport, Settings, check_output};
 use crate::engine::tune::Explanation;
-use crate::engine::{Ahead, Markov, Matrix, Partition, RankChain, RankSource, Weights};
+use crate::engine::{
+    Ahead, DeviceSettings, Markov, Matrix, Partition, RankChain, RankSource, RunSettings, Weights,
+};
 use crate::error::Result;
 use crate::observe::{Batch, Observer};
 use crate::precond::Preconditioner;

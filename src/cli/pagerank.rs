@@ -13,7 +13,7 @@ use super::{choices, fetch, interrupt, launch, print, print_json};
 use crate::device::Ranks;
 use crate::engine::pagerank::{Prepared, RankReport};
 use crate::engine::tune::Explanation;
-use crate::engine::{Ahead, Matrix, Pagerank, RankGraph, RankSource};
+use crate::engine::{Ahead, DeviceSettings, Matrix, Pagerank, RankGraph, RankSource, RunSettings};
 use crate::error::Result;
 use crate::files::Reserved;
 use crate::format::Duplicates;

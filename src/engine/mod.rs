@@ -32,6 +32,7 @@ mod range;
 mod rank_session;
 mod ranks;
 mod rhs;
+mod run_settings;
 mod running;
 mod save;
 mod session;
@@ -69,6 +70,7 @@ pub use ranks::{
     RankSource,
 };
 pub use rhs::RightHandSide;
+pub use run_settings::{DeviceSettings, RunSettings};
 pub use solver::{Cg, Minres, Solver};
 pub use stopping::Stopping;
 pub use vector_file::VectorFile;

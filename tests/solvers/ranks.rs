@@ -4,7 +4,7 @@ use crate::common::ranks::{bits, distance, over_ranks};
 use solver::device::Ranks;
 use solver::engine::{Answers, Matrix, Partition, Purpose, RankMatrix, RhsName, RightHandSides, Solver};
 use solver::error::{Error, Result};
-use solver::prelude::Answer;
+use solver::prelude::{Answer, DeviceSettings, RunSettings};
 use solver::scalar::Precision;
 use solver::solve::Method;
 use solver::stop::StopReason;

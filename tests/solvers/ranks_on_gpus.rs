@@ -8,7 +8,8 @@ use solver::device::distributed::{Distributed, RowNumbers, in_threads};
 use solver::device::sweep::dot_sweep;
 use solver::device::{Cuda, Device, Slot, SlotState, cuda};
 use solver::engine::{
-    Cg, Matrix, Partition, Progress, Purpose, RankMatrix, RightHandSide, RightHandSides, Solver,
+    Cg, DeviceSettings, Matrix, Partition, Progress, Purpose, RankMatrix, RightHandSide, RightHandSides,
+    RunSettings, Solver,
 };
 use solver::error::{Error, Result};
 use solver::operator::dot_into;

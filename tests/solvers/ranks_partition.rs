@@ -4,7 +4,8 @@ use crate::common::harness::skip;
 use crate::common::ranks::{bits, distance, over_ranks};
 use solver::device::Ranks;
 use solver::engine::{
-    Cg, Cluster, Matrix, Network, Partition, Purpose, RankMatrix, RhsName, RightHandSides, Solver,
+    Cg, Cluster, DeviceSettings, Matrix, Network, Partition, Purpose, RankMatrix, RhsName, RightHandSides,
+    Solver,
 };
 use solver::error::Result;
 use solver::observe::Report;

@@ -4,14 +4,9 @@ use crate::common::ranks::{bits, distance};
 use crate::ranks_graphs::with_repeats;
 use solver::engine::markov::ChainMethod;
 use solver::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
-use solver::engine::{
-    DeviceHandle, DeviceName, Matrix, Prepared, Request, RightHandSide, RightHandSides, Settled, Solver,
-};
-use solver::error::{Error, Result};
-use solver::prelude::{Cg, Markov, Minres, Multiply, Pagerank, Weights};
-use solver::scalar::Precision;
+use solver::engine::{Request, Settled};
+use solver::prelude::*;
 use solver::solve::Method;
-use solver::stop::StopReason;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};

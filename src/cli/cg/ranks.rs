@@ -8,7 +8,7 @@ use crate::cli::plan::Plan;
 use crate::cli::progress::{Limits, Live, show_phases};
 use crate::cli::vectors::RightHandSide;
 use crate::device::Ranks;
-use crate::engine::{Matrix, Purpose, RankMatrix, RankSource, Solver};
+use crate::engine::{DeviceSettings, Matrix, Purpose, RankMatrix, RankSource, RunSettings, Solver};
 use crate::error::Result;
 use crate::observe::Meter;
 use crate::solve::problem::Problem;

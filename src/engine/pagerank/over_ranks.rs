@@ -9,7 +9,7 @@ use crate::device::distributed::Local;
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::memory;
 use crate::engine::ranks::{Partition, RankGraph, RankOrder, of_rows, parts_of};
-use crate::engine::running::{Chosen, Running, Watch};
+use crate::engine::running::{Chosen, Run, Watch};
 use crate::engine::shared::Shared;
 use crate::engine::watch::Phases;
 use crate::error::{Error, Result};
@@ -27,15 +27,15 @@ use std::time::Instant;
 type Ready = (Links, DeviceHandle, Iterate, (Watch, Arc<Facts>), Option<Choice>);
 
 /// Prepares the solve. All ranks call this together.
-pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running) -> Result<Ready> {
+pub(super) fn prepare(graph: RankGraph, settings: Settings, mut run: Run) -> Result<Ready> {
     if settings.method == RankMethod::GaussSeidel {
         let reason = "it runs in one process; over ranks use method power or extrapolated";
         return Err(Error::setting("method", settings.method.name(), reason));
     }
     let ranks = graph.ranks.clone();
-    let (device, backend) = ranks.agreed(running.open(None))?;
+    let (device, backend) = ranks.agreed(run.open(None))?;
     let began = Instant::now();
-    let sorting = running.phases.begin(Phase::Build, "sorting the links");
+    let sorting = run.phases.begin(Phase::Build, "sorting the links");
     let first = graph.vertices().start;
     let (self_loops, duplicates) = loops_and_repeats(&graph.links, first);
     let [self_loops, duplicates] = [self_loops, duplicates].map(|mine| ranks.total(mine));
@@ -57,12 +57,12 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
     let links = Links::of_ranks(&ranks, &starts, graph, work, reorder);
     let mut links = links.map_err(|error| named(&names, error))?;
     drop((outgoing, whole, sorting));
-    let (columns, precision) = (running.request.columns, running.request.precision);
+    let (columns, precision) = (run.request.columns, run.request.precision);
     let extrapolate = settings.method == RankMethod::Extrapolated;
     let vectors = vectors(settings.dangling, true, extrapolate) * columns;
     let order = RankOrder { backend: &backend, precision, columns, vectors };
     let (iterate, chosen) = on_device!(device, precision, |held, D, T| {
-        let prepared = by_power::<D, T>(held, &links, order, extrapolate, &mut running.phases)?;
+        let prepared = by_power::<D, T>(held, &links, order, extrapolate, &mut run.phases)?;
         certify_there::<D, T>(held, &mut links, vectors).map(|()| prepared)
     })?;
     let facts = Facts {
@@ -79,7 +79,7 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
         seconds_setup: began.elapsed().as_secs_f64(),
     };
     let auto = backend.is_auto().then_some(backend);
-    Ok((links, device, iterate, (running.watch, Arc::new(facts)), auto))
+    Ok((links, device, iterate, (run.watch, Arc::new(facts)), auto))
 }
 
 /// Lets `auto` choose again, for `k` columns. All ranks call this together.
