@@ -1,6 +1,7 @@
 //! A linear solve over ranks. The first rank reads the system, writes the results and prints the report.
 
-use super::{Found, Solved, load_system, monitored, name_start, report, warn_of_index, write_answer};
+use super::{Found, load_system, monitored, name_start, report, warn_of_index};
+use crate::cli::command::{Solved, write_output};
 use crate::cli::interrupt;
 use crate::cli::launch;
 use crate::cli::load::shown;
@@ -10,7 +11,7 @@ use crate::cli::vectors::RightHandSide;
 use crate::device::Ranks;
 use crate::engine::{DeviceSettings, Matrix, Purpose, RankMatrix, RankSource, RunSettings, Solver};
 use crate::error::Result;
-use crate::observe::Meter;
+use crate::observe::{Meter, Report};
 use crate::solve::problem::Problem;
 use std::sync::Arc;
 use std::time::Instant;
@@ -53,7 +54,7 @@ fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, 
 }
 
 /// Solves, and writes the results on the first rank.
-pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
+pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved<Report>> {
     let purpose = Purpose {
         method: plan.method,
         precond: plan.running.request.precond,
@@ -85,7 +86,7 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
     let found = Found::solve(&mut prepared, &problem, x0.as_deref().zip(name.as_deref()), live);
     let found = found.map_err(|error| name_start(plan, error))?;
     let explanation = prepared.explanation().clone();
-    let written = write_answer(plan, reserved, |path| {
+    let written = write_output("solution", plan.output.as_deref(), reserved, |path| {
         let (x, columns) = found.x();
         matrix.write_vectors(path, x, columns)
     });
