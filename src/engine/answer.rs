@@ -2,7 +2,7 @@
 
 use super::advice::{self, Ended, Naming, as_method};
 use super::device::DeviceHandle;
-use super::limit::{self, Traffic};
+use super::limit;
 use super::origin::Origin;
 use super::rhs::RightHandSide;
 use super::settings::Input;
@@ -188,15 +188,7 @@ impl Answer {
         if !self.is_limited_by_one_device() {
             return;
         }
-        let outcome = &self.outcome;
-        let traffic = Traffic {
-            operators: outcome.operator_bytes,
-            vectors: outcome.vector_bytes,
-            each: outcome.bytes_per_iteration,
-            iterations: outcome.iterations,
-            seconds: outcome.seconds_each,
-        };
-        self.limit = limit::measure_on(device, &traffic, cancel);
+        self.limit = limit::measure_on(device, &self.outcome, cancel);
     }
 
     /// Returns the report of the solve.

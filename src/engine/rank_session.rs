@@ -41,13 +41,7 @@ impl<D: Local, T: Scalar> RankSession<D, T> {
 
     /// Adds what the ranks move and hold.
     fn total(&self, outcome: Outcome) -> Outcome {
-        let ranks = self.device.ranks();
-        Outcome {
-            bytes_per_iteration: ranks.total(outcome.bytes_per_iteration),
-            operator_bytes: ranks.total(outcome.operator_bytes),
-            vector_bytes: ranks.total(outcome.vector_bytes),
-            ..outcome
-        }
+        Outcome { effort: outcome.effort.of_all(self.device.ranks()), ..outcome }
     }
 }
 

@@ -208,13 +208,7 @@ fn by_power<D: Local + Pick<T>, T: Scalar>(
         let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };
         let outcome = power(operator.clone(), problem, rule, observers)?;
         drop(device);
-        let ranks = operator.device().ranks();
-        Ok(Stationary {
-            bytes_per_iteration: ranks.total(outcome.bytes_per_iteration),
-            operator_bytes: ranks.total(outcome.operator_bytes),
-            vector_bytes: ranks.total(outcome.vector_bytes),
-            ..outcome
-        })
+        Ok(Stationary { effort: outcome.effort.of_all(operator.device().ranks()), ..outcome })
     });
     Ok((iterate, chosen))
 }

@@ -250,7 +250,7 @@ impl Prepared {
                 (prepared.iterate)(&problem, rule, observers)
             };
             let (mut outcome, recorder) = self.watch.run(limits, passed, solve)?;
-            outcome.seconds_setup += seconds;
+            outcome.effort.seconds_setup += seconds;
             if let Some(rows) = &prepared.rows {
                 outcome = over_ranks::collected(rows.halo().ranks(), outcome)?;
             }

@@ -141,7 +141,9 @@ fn by_power<D: Local + Pick<T>, T: Scalar>(
         let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };
         let found = iterate(operator.clone(), problem, (each, extrapolate), rule, observers)?;
         drop(device);
-        Ok(found.into_iter().map(|ranking| total(operator, ranking)).collect())
+        let ranks = operator.device().ranks();
+        let of_all = |ranking: Ranking| Ranking { effort: ranking.effort.of_all(ranks), ..ranking };
+        Ok(found.into_iter().map(of_all).collect())
     });
     Ok((iterate, chosen))
 }
@@ -156,17 +158,6 @@ fn iterate<D: Local, T: Scalar>(
     match each {
         None => power(operator, problem, extrapolate, rule, observers).map(|one| vec![one]),
         Some((k, teleport)) => power_each(operator, problem, k, teleport, rule, observers),
-    }
-}
-
-/// Adds what the ranks move and hold.
-fn total<D: Local, T: Scalar>(operator: &Operator<Distributed<D>, T>, ranking: Ranking) -> Ranking {
-    let ranks = operator.device().ranks();
-    Ranking {
-        bytes_per_iteration: ranks.total(ranking.bytes_per_iteration),
-        operator_bytes: ranks.total(ranking.operator_bytes),
-        vector_bytes: ranks.total(ranking.vector_bytes),
-        ..ranking
     }
 }
 

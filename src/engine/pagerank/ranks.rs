@@ -9,7 +9,7 @@ use crate::device::stream::Limit;
 use crate::engine::advice::{self, Ended, Naming, as_method};
 use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
-use crate::engine::limit::{self, Traffic};
+use crate::engine::limit;
 use crate::engine::matrix::Matrix;
 use crate::engine::ranks::write_on_first;
 use crate::engine::running::{Chosen, highest, message};
@@ -320,15 +320,7 @@ impl Ranks {
         if self.shared {
             return;
         }
-        let ranking = &self.ranking;
-        let traffic = Traffic {
-            operators: ranking.operator_bytes,
-            vectors: ranking.vector_bytes,
-            each: ranking.bytes_per_iteration,
-            iterations: ranking.iterations,
-            seconds: self.seconds_each(),
-        };
-        self.limit = limit::measure_on(device, &traffic, cancel);
+        self.limit = limit::measure_on(device, &self.ranking, cancel);
     }
 
     /// Returns the report of the solve.
@@ -346,15 +338,10 @@ impl Ranks {
         History::new(self.report_naming(naming).for_history(), self.recorder.clone())
     }
 
-    fn seconds_each(&self) -> f64 {
-        self.ranking.seconds_solve / self.ranking.iterations.max(1) as f64
-    }
-
     /// Returns the report; `naming` spells the settings in its advice.
     pub fn report_naming(&self, naming: Naming<'_>) -> RankReport {
         let (Facts { graph, settings, chosen, .. }, ranking) = (&*self.facts, &self.ranking);
-        let (origin, each) = (&*graph.names.origin, self.seconds_each());
-        let per_second = |amount: u64| if ranking.iterations == 0 { 0.0 } else { amount as f64 / each };
+        let (origin, each) = (&*graph.names.origin, ranking.seconds_each);
         RankReport {
             solver: "pagerank",
             method: settings.method.name(),
@@ -391,8 +378,8 @@ impl Ranks {
             seconds_certify: ranking.seconds_certify,
             seconds_per_iteration: each,
             bytes_per_iteration: ranking.bytes_per_iteration,
-            gigabytes_per_second: per_second(ranking.bytes_per_iteration) / 1e9,
-            links_per_second: per_second(self.facts.links),
+            gigabytes_per_second: ranking.gigabytes_per_second(),
+            links_per_second: ranking.per_second(self.facts.links),
             stream_gigabytes_per_second: self.limit.map(|limit| limit.stream),
             percent_of_limit: self.limit.map(|limit| 100.0 * limit.seconds / each),
             notes: origin.notes.clone(),
@@ -408,7 +395,7 @@ impl Ranks {
             reason: &self.ranking.reason,
             residuals: self.recorder.residuals(),
             goal: self.facts.settings.tol,
-            seconds_each: self.seconds_each(),
+            seconds_each: self.ranking.seconds_each,
             precision: self.facts.precision,
             restarts: false,
             tolerance: "tol",
