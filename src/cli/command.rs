@@ -38,7 +38,8 @@ pub(super) struct Shown<'a> {
     pub files: Option<Line>,
 }
 
-/// Checks and opens the devices, and downloads what is missing; returns none after a dry run, which prints the plan.
+/// Checks and opens the devices, and downloads what is missing; returns none after a dry run, which prints
+/// the plan.
 pub(super) fn begin(
     run: &RunArgs,
     running: &Running,

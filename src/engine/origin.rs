@@ -4,10 +4,12 @@ use crate::source::{Labels, Loaded};
 use std::ffi::OsStr;
 use std::time::Instant;
 
-/// The source of a matrix, its notes, and the names of the rows. Matrices, prepared solves and reports share it.
+/// The source of a matrix, its notes, and the names of the rows. Matrices, prepared solves and reports share
+/// it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Origin {
-    /// The name by which the matrix was opened; empty on a rank that gets its rows from the first one, and none for a matrix from memory.
+    /// The name by which the matrix was opened; empty on a rank that gets its rows from the first one, and
+    /// none for a matrix from memory.
     pub name: Option<String>,
     pub stand_in: Option<&'static str>,
     /// The kind of file that the matrix was read from.
@@ -27,7 +29,8 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    /// Moves the origin of a matrix that a source has read out of the result. `seconds` is the time that reading took.
+    /// Moves the origin of a matrix that a source has read out of the result. `seconds` is the time that
+    /// reading took.
     pub fn of_loaded(name: String, loaded: &mut Loaded, seconds: f64) -> Origin {
         Origin {
             name: Some(name).filter(|name| !name.is_empty()),

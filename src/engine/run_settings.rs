@@ -16,9 +16,9 @@ pub trait DeviceSettings: Sized {
     #[doc(hidden)]
     fn run_mut(&mut self) -> &mut Run;
 
-    /// Sets the device by name: `auto`, `cpu`, `cuda`, `cuda:1`. The default, `auto`, takes a GPU if one is usable. Several GPUs,
-    /// `cuda:0,1` or `cuda:all`, share the rows of the matrix; answers, reports and files are those of one. One such solve at a time
-    /// runs in a process. Products run on one device.
+    /// Sets the device by name: `auto`, `cpu`, `cuda`, `cuda:1`. The default, `auto`, takes a GPU if one is
+    /// usable. Several GPUs, `cuda:0,1` or `cuda:all`, share the rows of the matrix; answers, reports and
+    /// files are those of one. One such solve at a time runs in a process. Products run on one device.
     fn device(mut self, name: &str) -> Self {
         name.clone_into(&mut self.run_mut().request.device);
         self
@@ -36,13 +36,15 @@ pub trait DeviceSettings: Sized {
         self
     }
 
-    /// Measures the backends before the solve if backend is `auto` and no choice is kept from an earlier measurement.
+    /// Measures the backends before the solve if backend is `auto` and no choice is kept from an earlier
+    /// measurement.
     fn tune(mut self, tune: bool) -> Self {
         self.run_mut().choosing = Choosing::tuning(tune);
         self
     }
 
-    /// Chooses the backend by the model, so that a measurement does not depend on the choices kept on this machine.
+    /// Chooses the backend by the model, so that a measurement does not depend on the choices kept on this
+    /// machine.
     #[doc(hidden)]
     fn by_model(mut self) -> Self {
         self.run_mut().choosing = Choosing::Model;
@@ -61,8 +63,9 @@ pub trait DeviceSettings: Sized {
         self
     }
 
-    /// Sets device, backend, preconditioner, precision and threads at once. `settled` is the result of `request.settle()`. For a method
-    /// that runs on the CPU alone, such as Gauss-Seidel, it is that of [`Request::settle_on_host`].
+    /// Sets device, backend, preconditioner, precision and threads at once. `settled` is the result of
+    /// `request.settle()`. For a method that runs on the CPU alone, such as Gauss-Seidel, it is that of
+    /// [`Request::settle_on_host`].
     fn settled(mut self, request: Request, settled: Settled) -> Self {
         let run = self.run_mut();
         (run.request, run.settled) = (request, Some(settled));
@@ -78,9 +81,9 @@ pub trait DeviceSettings: Sized {
 
 /// The settings of limits and observers, which all solves have.
 pub trait RunSettings: DeviceSettings {
-    /// Stops once a solve has taken this long. The clock is read between batches of iterations, so a long setup is not interrupted: the
-    /// solve then ends before its first iteration. For `solve` the time begins with the preparation, for a prepared solve when it
-    /// is called.
+    /// Stops once a solve has taken this long. The clock is read between batches of iterations, so a long
+    /// setup is not interrupted: the solve then ends before its first iteration. For `solve` the time begins
+    /// with the preparation, for a prepared solve when it is called.
     fn time_limit(mut self, time: Duration) -> Self {
         self.run_mut().watch.time_limit = Some(time);
         self
@@ -113,7 +116,8 @@ pub trait RunSettings: DeviceSettings {
         self
     }
 
-    /// Adds an observer. It is called with the initial residual, after each batch of iterations, and when another phase begins.
+    /// Adds an observer. It is called with the initial residual, after each batch of iterations, and when
+    /// another phase begins.
     fn observer(mut self, observer: impl Observer + Send + 'static) -> Self {
         self.run_mut().watch.observers.push(Box::new(observer));
         self

@@ -31,8 +31,8 @@ pub struct Run {
     pub(super) watch: Watch,
     pub(super) choosing: Choosing,
     pub(super) phases: Phases,
-    /// Whether the device is not shared with other solves of this process. Ranks that are threads of one process must not wait for the
-    /// device of another rank.
+    /// Whether the device is not shared with other solves of this process. Ranks that are threads of one
+    /// process must not wait for the device of another rank.
     pub(super) separate: bool,
 }
 

@@ -10,8 +10,8 @@ pub struct Effort {
     pub iterations: usize,
     /// Seconds to allocate the workspace and to record the step.
     pub seconds_setup: f64,
-    /// Seconds from the first iteration to the last, restarts included; if the solve resumed from a checkpoint, of
-    /// the iterations since then.
+    /// Seconds from the first iteration to the last, restarts included; if the solve resumed from a
+    /// checkpoint, of the iterations since then.
     pub seconds_solve: f64,
     /// Seconds per iteration; if the solve resumed from a checkpoint, of the iterations since then.
     pub seconds_each: f64,

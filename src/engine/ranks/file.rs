@@ -124,8 +124,9 @@ impl RankGraph {
     }
 }
 
-/// Reads the rows of each rank of a graph from a binary matrix file or a graph in the format of WebGraph, or from a text file, which the
-/// first rank reads for all; `None` for any other graph. All ranks call this together.
+/// Reads the rows of each rank of a graph from a binary matrix file or a graph in the format of WebGraph, or
+/// from a text file, which the first rank reads for all; `None` for any other graph. All ranks call this
+/// together.
 pub(super) fn read_graph(
     ranks: &Ranks,
     source: &RankSource<'_>,

@@ -20,8 +20,9 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::{io, thread};
 
-/// Reads the rows of each rank of a matrix; `None` if the file is no coordinate file that can be read in batches. `order` has the name of
-/// the method, which needs a square matrix, and the treatment of duplicates. All ranks call this together.
+/// Reads the rows of each rank of a matrix; `None` if the file is no coordinate file that can be read in
+/// batches. `order` has the name of the method, which needs a square matrix, and the treatment of duplicates.
+/// All ranks call this together.
 pub(super) fn read(
     ranks: &Ranks,
     source: &RankSource<'_>,
