@@ -1,8 +1,9 @@
 //! The items that most programs need: `use solver::prelude::*`.
 
 pub use crate::engine::{
-    Answer, Answers, Cg, DeviceHandle, DeviceName, Markov, Matrix, Minres, Multiply, Order, Pagerank,
-    Prepared, Products, Progress, RightHandSide, RightHandSides, Solver, Stopping, Weights, markov, pagerank,
+    Answer, Answers, Cg, DeviceHandle, DeviceName, DeviceSettings, Markov, Matrix, Minres, Multiply, Order,
+    Pagerank, Prepared, Products, Progress, RightHandSide, RightHandSides, RunSettings, Solver, Stopping,
+    Weights, markov, pagerank,
 };
 pub use crate::error::{Error, Result};
 pub use crate::observe::report::Report;

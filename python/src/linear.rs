@@ -9,7 +9,7 @@ use crate::owned::Owned;
 use crate::settings::{Chosen, Running, chosen, with_running};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use solver::engine::{self, RightHandSide, RightHandSides, Stopping};
+use solver::engine::{self, RightHandSide, RightHandSides, RunSettings, Stopping};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ impl Prepared {
             }
             (None, None) => return Err(exception(py, "InputError", "there is no matrix".to_owned())),
         };
-        let mut settings = with_running!(settings, &running, py)
+        let mut settings = with_running(settings, &running, py)?
             .columns(columns)
             .assume_symmetric(assume_symmetric)
             .partition(partition.parse().map_err(|error| raised(py, &error))?)

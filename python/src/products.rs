@@ -45,7 +45,7 @@ impl Products {
         changes: bool,
         running: Running,
     ) -> PyResult<Products> {
-        let settings = with_running!(engine::Multiply::new(&matrix.0), &running, py).columns(columns);
+        let settings = with_running(engine::Multiply::new(&matrix.0), &running, py)?.columns(columns);
         let settings = settings.changing_values(changes);
         let inner = detached(py, || settings.prepare())?;
         let chosen = chosen(inner.backend(), inner.device().describe(), inner.explanation())?;

@@ -82,7 +82,7 @@ impl PreparedRanks {
     ) -> PyResult<PreparedRanks> {
         let own = settings.of_engine(py)?;
         let raised = Raised::default();
-        let builder = with_watching!(engine::Pagerank::new(&graph.0), &running, raised, py);
+        let builder = with_watching(engine::Pagerank::new(&graph.0), &running, &raised, py)?;
         let inner = detached(py, || builder.settings(own).columns(columns).prepare())?;
         let chosen = chosen(inner.backend(), inner.describe_devices(), inner.explanation())?;
         Ok(PreparedRanks { inner: Owned::new(inner), raised, chosen })

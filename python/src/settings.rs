@@ -1,10 +1,11 @@
 //! Settings that several calls share.
 
 use crate::errors::{bad_setting, detached};
+use crate::interrupt::Raised;
 use crate::matrix::json;
 use pyo3::prelude::*;
 use solver::engine::tune::Explanation;
-use solver::engine::{DeviceName, Request, Settled};
+use solver::engine::{DeviceName, DeviceSettings, Request, RunSettings, Settled};
 use solver::precond::Preconditioner;
 use solver::scalar::Precision;
 use std::time::Duration;
@@ -57,33 +58,30 @@ pub fn chosen_gpu(py: Python<'_>, running: Running, precond: Option<String>) -> 
 }
 
 /// Sets what a builder of the library has under the same names.
-macro_rules! with_running {
-    ($builder:expr, $running:expr, $py:expr) => {{
-        let running: &$crate::settings::Running = $running;
-        let mut builder = $builder.device(&running.device).backend(&running.backend).tune(running.tune);
-        builder = builder.precision(running.precision($py)?);
-        if let Some(threads) = running.threads {
-            builder = builder.threads(threads);
-        }
-        builder
-    }};
+pub fn with_running<B: DeviceSettings>(builder: B, running: &Running, py: Python<'_>) -> PyResult<B> {
+    let builder = builder.device(&running.device).backend(&running.backend).tune(running.tune);
+    let builder = builder.precision(running.precision(py)?);
+    Ok(match running.threads {
+        Some(threads) => builder.threads(threads),
+        None => builder,
+    })
 }
-pub(crate) use with_running;
 
 /// Also sets what ends a ranking or a chain: Ctrl-C, and the time limit.
-macro_rules! with_watching {
-    ($builder:expr, $running:expr, $raised:expr, $py:expr) => {{
-        let look = $raised.clone();
-        let builder = $crate::settings::with_running!($builder, $running, $py);
-        let builder =
-            builder.cancel(&$raised.ended).on_progress(move |now| $crate::progress::tell(now, &look));
-        match $running.time_limit($py)? {
-            Some(limit) => builder.time_limit(limit),
-            None => builder,
-        }
-    }};
+pub fn with_watching<B: RunSettings>(
+    builder: B,
+    running: &Running,
+    raised: &Raised,
+    py: Python<'_>,
+) -> PyResult<B> {
+    let look = raised.clone();
+    let builder = with_running(builder, running, py)?.cancel(&raised.ended);
+    let builder = builder.on_progress(move |now| crate::progress::tell(now, &look));
+    Ok(match running.time_limit(py)? {
+        Some(limit) => builder.time_limit(limit),
+        None => builder,
+    })
 }
-pub(crate) use with_watching;
 
 /// The names of backend and device, and the reasons for the backend as JSON.
 pub type Chosen = (String, String, String);

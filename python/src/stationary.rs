@@ -50,7 +50,7 @@ impl PreparedChain {
             ..engine_chains::Settings::default()
         };
         let raised = Raised::default();
-        let builder = with_watching!(engine::Markov::new(&chain.0), &running, raised, py);
+        let builder = with_watching(engine::Markov::new(&chain.0), &running, &raised, py)?;
         let inner = detached(py, || builder.settings(own).prepare())?;
         Ok(PreparedChain { inner: Owned::new(inner), raised })
     }

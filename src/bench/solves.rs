@@ -6,7 +6,7 @@ use super::record::{Row, Spread};
 use super::rivals;
 use super::study::{Sweep, What};
 use crate::backend::timing::operand;
-use crate::engine::{Cg, Markov, Matrix, Minres, Multiply, Pagerank};
+use crate::engine::{Cg, DeviceSettings, Markov, Matrix, Minres, Multiply, Pagerank, RunSettings};
 use crate::error::{Error, Result};
 use crate::scalar::Precision;
 use crate::solve::markov::ChainMethod;

@@ -3,26 +3,23 @@
 mod ranks;
 
 use super::args::CgArgs;
+use super::command::{self, Shown, Solved, write_output};
 use super::flags::as_flag;
-use super::layout::labelled;
 use super::load::load;
 use super::plan::Plan;
 use super::profile::{Profiling, seconds_total};
-use super::progress::{Largest, Limits, Live, during, show_phases};
-use super::summary::{LABELS, verbose};
-use super::{choices, fetch, flags, interrupt, launch, over_ranks, print, print_json};
-use crate::engine::tune::Explanation;
+use super::progress::{Largest, Limits, Live, show_phases};
+use super::{choices, flags, interrupt, launch, over_ranks};
 use crate::engine::{
-    self, Ahead, Answer, Answers, DeviceHandle, Matrix, Prepared, RhsName, RightHandSides, Solver,
+    self, Ahead, Answer, Answers, DeviceHandle, DeviceSettings, Matrix, Prepared, RhsName, RightHandSides,
+    RunSettings, Solver,
 };
 use crate::error::{Error, Result};
-use crate::files::Reserved;
 use crate::observe::report::ColumnReport;
-use crate::observe::{History, Phase, Report, profile};
+use crate::observe::{History, Report};
 use crate::solve::problem::Problem;
 use crate::source::{Loaded, Options, UnsaidIndex, write_vectors};
 use crate::text::duration;
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -33,42 +30,26 @@ pub(super) fn run(mut args: CgArgs, minres: bool) -> Result<bool> {
     over_ranks::set_defaults(&mut args.run, &files)?;
     let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args, minres)?;
-    over_ranks::check_devices(&plan.running.settled)?;
-    if plan.run.dry_run {
-        print(&plan.describe()?.to_string())?;
+    let ahead = (Ahead::System(plan.method), plan.fetch);
+    let Some(_opening) = command::begin(&plan.run, &plan.running, ahead, || plan.describe())? else {
         return Ok(true);
-    }
-    if let Some(why) = &plan.running.settled.device_because {
-        log::info!("device: {}", flags::note(why));
-    }
-    plan.run.start_pool();
-    let _opening = plan.running.settled.open_ahead(Ahead::System(plan.method), &plan.running.request)?;
-    fetch::on_first_use(plan.fetch)?;
-    let solved = match launch::ranks() {
+    };
+    let mut solved = match launch::ranks() {
         Some(ranks) => ranks::solve(&plan, ranks)?,
         None => read_and_solve(&plan)?,
     };
-    let Solved { mut report, explanation, written } = solved;
+    let report = &mut solved.report;
     (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
-    let explained = Some(&explanation).filter(|_| plan.run.explain);
-    let printed = match plan.run.json {
-        true => print_json(&choices::with_explanation(&report, explained, report.parts.as_ref())?),
-        false => {
-            let mut table = explained
-                .map(|reasons| choices::explained(reasons, report.parts.as_ref()))
-                .map_or(String::new(), |table| table + "\n");
-            let mut lines = report.lines();
-            lines.extend(choices::line(&explanation, report.backend_because.as_deref()));
-            lines.extend(plan.files().filter(|_| written.is_ok()));
-            if verbose() {
-                lines.extend(report.details());
-                table.push_str(&columns(&report));
-            }
-            print(&(table + &labelled(LABELS, &lines))).and_then(|()| profiling.print())
-        }
-    };
-    written.and(printed)?;
-    Ok(report.converged)
+    let converged = report.converged;
+    command::end(&plan.run, &profiling, solved, |report| Shown {
+        because: report.backend_because.as_deref(),
+        parts: report.parts.as_ref(),
+        lines: report.lines(),
+        details: (report.details(), columns(report)),
+        table: String::new(),
+        files: plan.files(),
+    })?;
+    Ok(converged)
 }
 
 /// Loads the matrix, with the vectors stored with it if the right-hand side is one of them.
@@ -86,7 +67,7 @@ fn warn_of_index(list: Option<&UnsaidIndex>) {
 }
 
 /// Reads the system and solves it in this process.
-fn read_and_solve(plan: &Plan) -> Result<Solved> {
+fn read_and_solve(plan: &Plan) -> Result<Solved<Report>> {
     let began = Instant::now();
     let loaded = load_system(plan)?;
     let seconds = began.elapsed().as_secs_f64();
@@ -95,14 +76,6 @@ fn read_and_solve(plan: &Plan) -> Result<Solved> {
     let loaded = crate::source::Loaded { attached: Vec::new(), ..loaded };
     let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);
     solve(plan, matrix, problem)
-}
-
-/// The outcome of a solve.
-struct Solved {
-    report: Report,
-    explanation: Explanation,
-    /// The outcome of writing the results.
-    written: Result<()>,
 }
 
 /// The answer for one right-hand side or several.
@@ -178,7 +151,7 @@ fn monitored(columns: usize) -> &'static str {
 }
 
 /// Solves, writes the results, and measures the stream bandwidth.
-fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
+fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved<Report>> {
     let (rows, began) = (matrix.rows(), Instant::now());
     let reserved = plan.reserve(rows, problem.columns)?;
     let x0 = plan.x0.as_ref().map(|x0| x0.values(rows, matrix.unsaid_index())).transpose()?;
@@ -202,7 +175,7 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
     let live = Live::new(plan.method.name(), limits, plan.run.monitor, monitored(problem.columns));
     let found = Found::solve(&mut prepared, &problem, x0.as_deref().zip(name.as_deref()), live);
     let mut found = found.map_err(|error| name_start(plan, error))?;
-    let written = write_answer(plan, reserved, |path| {
+    let written = write_output("solution", plan.output.as_deref(), reserved, |path| {
         let (x, columns) = found.x();
         write_vectors(path, x, columns)
     });
@@ -215,20 +188,6 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<Solved> {
     let history = found.into_history(report);
     let written = written.and(plan.run.write_results(&history));
     Ok(Solved { report: history.report, explanation, written })
-}
-
-/// Writes x with `write` into the reserved space, if `--output` names a file.
-fn write_answer(
-    plan: &Plan,
-    reserved: Option<Reserved>,
-    write: impl FnOnce(&Path) -> Result<()>,
-) -> Result<()> {
-    let Some(path) = plan.output.as_deref() else { return Ok(()) };
-    drop(reserved);
-    let _span = profile::begin(Phase::Write);
-    during(format!("writing {}", path.display()), || write(path))?;
-    log::info!("solution written to {}", path.display());
-    Ok(())
 }
 
 /// Returns the report, with hints that name flags.

@@ -1,18 +1,18 @@
 //! `solver markov`: the stationary distribution of a chain, or one for each closed class of states.
 
+use super::command::{self, Shown, Solved, write_output};
 use super::dry_run::Decisions;
 use super::flags::{self, as_flag};
-use super::layout::labelled;
 use super::load::{load, shown};
 use super::profile::{Profiling, seconds_total};
-use super::progress::{Limits, Live, during, show_phases};
+use super::progress::{Limits, Live, show_phases};
 use super::running::{Running, file};
-use super::summary::{LABELS, verbose};
-use super::{choices, fetch, interrupt, launch, memory, over_ranks, print, print_json};
+use super::{fetch, interrupt, launch, memory, over_ranks};
 use crate::device::Ranks;
 use crate::engine::markov::{Classes, MarkovReport, Settings, check_output};
-use crate::engine::tune::Explanation;
-use crate::engine::{Ahead, Markov, Matrix, Partition, RankChain, Weights};
+use crate::engine::{
+    Ahead, DeviceSettings, Markov, Matrix, Partition, RankChain, RankSource, RunSettings, Weights,
+};
 use crate::error::Result;
 use crate::observe::{Batch, Observer};
 use crate::precond::Preconditioner;
@@ -47,43 +47,27 @@ pub(super) fn run(mut args: MarkovArgs) -> Result<bool> {
     )?;
     args.output.as_deref().map(check_output).transpose()?;
     let running = args.run.resolve(settings.host_method(), Preconditioner::NONE, 1)?;
-    over_ranks::check_devices(&running.settled)?;
     // Over ranks, the first one sends each rank its part.
     let x0 = |path| launch::read_on_first(|| Weights::read_in_order("x0", path));
     let x0 = args.x0.as_deref().map(x0).transpose()?;
     let x0 = x0.map(|weights| weights.unwrap_or_else(|| Weights::from(Vec::new())));
     let missing = fetch::missing(&args.matrix)?;
-    if args.run.dry_run {
-        print(&describe(args, &running, missing)?.to_string())?;
-        return Ok(true);
-    }
-    if let Some(why) = &running.settled.device_because {
-        log::info!("device: {}", flags::note(why));
-    }
-    args.run.start_pool();
-    let _opening = running.settled.open_ahead(Ahead::Chain, &running.request)?;
-    fetch::on_first_use(missing)?;
-    let (mut report, explanation, written) = solve(args, settings, running, x0)?;
+    let ahead = (Ahead::Chain, missing);
+    let describe = || describe(args, &running, missing);
+    let Some(_opening) = command::begin(&args.run, &running, ahead, describe)? else { return Ok(true) };
+    let mut solved = solve(args, settings, running, x0)?;
+    let report = &mut solved.report;
     (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
-    let explained = Some(&explanation).filter(|_| args.run.explain);
-    let printed = match args.run.json {
-        true => print_json(&choices::with_explanation(&report, explained, report.parts.as_ref())?),
-        false => {
-            let mut lines = report.lines();
-            let files = args.run.files(&[("distribution", args.output.as_deref())]);
-            lines.extend(choices::line(&explanation, report.backend_because.as_deref()));
-            lines.extend(files.filter(|_| written.is_ok()));
-            if verbose() {
-                lines.extend(report.details());
-            }
-            let table = explained
-                .map(|reasons| choices::explained(reasons, report.parts.as_ref()))
-                .map_or(String::new(), |table| table + "\n");
-            print(&(table + &labelled(LABELS, &lines) + &report.table())).and_then(|()| profiling.print())
-        }
-    };
-    written.and(printed)?;
-    Ok(report.converged)
+    let converged = report.converged;
+    command::end(&args.run, &profiling, solved, |report| Shown {
+        because: report.backend_because.as_deref(),
+        parts: report.parts.as_ref(),
+        lines: report.lines(),
+        details: (report.details(), String::new()),
+        table: report.table(),
+        files: args.run.files(&[("distribution", args.output.as_deref())]),
+    })?;
+    Ok(converged)
 }
 
 /// Describes the plan, a line for each decision.
@@ -119,7 +103,8 @@ fn chain(args: &MarkovArgs) -> Result<Matrix> {
 /// Makes or reads the rows of the chain on each rank, or loads the chain on the first rank.
 fn chain_over(ranks: &Ranks, args: &MarkovArgs) -> Result<RankChain> {
     if args.columns.is_none()
-        && let Some(chain) = shown(&args.matrix, |meter| RankChain::open_metered(ranks, &args.matrix, meter))?
+        && let Some(chain) =
+            shown(&args.matrix, |meter| RankChain::open(ranks, RankSource::metered(&args.matrix, meter)))?
     {
         return args.labels.iter().try_fold(chain.map_notes(flags::note), RankChain::read_labels);
     }
@@ -154,14 +139,13 @@ impl Drop for ClassLine {
     }
 }
 
-/// Finds the distributions of all classes, writes the results, and measures the stream bandwidth. Returns the report, the reasons for
-/// the backend, and the outcome of writing.
+/// Finds the distributions of all classes, writes the results, and measures the stream bandwidth.
 fn solve(
     args: &MarkovArgs,
     settings: Settings,
     running: Running,
     x0: Option<Weights>,
-) -> Result<(MarkovReport, Explanation, Result<()>)> {
+) -> Result<Solved<MarkovReport>> {
     let markov = match launch::ranks() {
         Some(ranks) => Markov::over_ranks(&chain_over(ranks, args)?),
         None => Markov::new(&chain(args)?),
@@ -187,12 +171,7 @@ fn solve(
     let limits = Limits::new(max_iters, running.time_limit, began);
     let monitor = args.run.monitor;
     let mut found = prepared.solve_watched(|_| Some(Box::new(ClassLine::new(limits, monitor))))?;
-    let written = args.output.as_deref().map_or(Ok(()), |path| {
-        drop(reserved);
-        during(format!("writing {}", path.display()), || found.write(path))?;
-        log::info!("distribution written to {}", path.display());
-        Ok(())
-    });
+    let written = write_output("distribution", args.output.as_deref(), reserved, |path| found.write(path));
     let device = prepared.into_device();
     if launch::ranks().is_none() {
         interrupt::measuring_the_stream(|| found.measure_limit(&device, Some(&interrupted)));
@@ -200,5 +179,6 @@ fn solve(
     let written = launch::then_on_first(launch::ranks(), written, || {
         args.run.write_results(&found.history_naming(&as_flag))
     });
-    Ok((found.report_naming(&as_flag), found.explanation().clone(), written))
+    let explanation = found.explanation().clone();
+    Ok(Solved { report: found.report_naming(&as_flag), explanation, written })
 }

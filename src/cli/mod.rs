@@ -7,6 +7,7 @@ mod backends;
 mod bench;
 mod cg;
 mod choices;
+mod command;
 mod config;
 mod convert;
 mod doctor;

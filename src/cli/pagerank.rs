@@ -3,17 +3,15 @@
 pub(super) mod args;
 mod plan;
 
+use super::command::{self, Shown, Solved, write_output};
 use super::flags::{self, as_flag};
-use super::layout::labelled;
 use super::load::{load, shown};
 use super::profile::{Profiling, seconds_total};
-use super::progress::{Largest, Limits, Live, during, show_phases};
-use super::summary::{LABELS, verbose};
-use super::{choices, fetch, interrupt, launch, over_ranks, print, print_json};
+use super::progress::{Largest, Limits, Live, show_phases};
+use super::{interrupt, launch, over_ranks};
 use crate::device::Ranks;
 use crate::engine::pagerank::{Prepared, RankReport};
-use crate::engine::tune::Explanation;
-use crate::engine::{Ahead, Matrix, Pagerank, RankGraph};
+use crate::engine::{Ahead, DeviceSettings, Matrix, Pagerank, RankGraph, RankSource, RunSettings};
 use crate::error::Result;
 use crate::files::Reserved;
 use crate::format::Duplicates;
@@ -35,40 +33,25 @@ pub(super) fn run(mut args: PagerankArgs) -> Result<bool> {
     let args = &args;
     let profiling = Profiling::start(args.run.profile);
     let plan = Plan::resolve(args)?;
-    over_ranks::check_devices(&plan.running.settled)?;
-    if args.run.dry_run {
-        print(&plan.describe(args)?.to_string())?;
+    let ahead = (Ahead::Ranks, plan.fetch);
+    let Some(_opening) = command::begin(&args.run, &plan.running, ahead, || plan.describe(args))? else {
         return Ok(true);
-    }
-    if let Some(why) = &plan.running.settled.device_because {
-        log::info!("device: {}", flags::note(why));
-    }
+    };
     let dangling = plan.settings.dangling;
     log::info!("dangling {}: {}", dangling.name(), dangling.formula());
-    args.run.start_pool();
-    let _opening = plan.running.settled.open_ahead(Ahead::Ranks, &plan.running.request)?;
-    fetch::on_first_use(plan.fetch)?;
-    let (mut report, explanation, written) = solve(args, plan)?;
+    let mut solved = solve(args, plan)?;
+    let report = &mut solved.report;
     (report.seconds_total, report.profile) = (Some(seconds_total()), profiling.times());
-    let explained = Some(&explanation).filter(|_| args.run.explain);
-    let printed = match args.run.json {
-        true => print_json(&choices::with_explanation(&report, explained, report.parts.as_ref())?),
-        false => {
-            let mut lines = report.lines();
-            let files = args.run.files(&[("ranks", args.output.as_deref())]);
-            lines.extend(choices::line(&explanation, report.backend_because.as_deref()));
-            lines.extend(files.filter(|_| written.is_ok()));
-            if verbose() {
-                lines.extend(report.details());
-            }
-            let table = explained
-                .map(|reasons| choices::explained(reasons, report.parts.as_ref()))
-                .map_or(String::new(), |table| table + "\n");
-            print(&(table + &labelled(LABELS, &lines) + &report.table())).and_then(|()| profiling.print())
-        }
-    };
-    written.and(printed)?;
-    Ok(report.converged)
+    let converged = report.converged;
+    command::end(&args.run, &profiling, solved, |report| Shown {
+        because: report.backend_because.as_deref(),
+        parts: report.parts.as_ref(),
+        lines: report.lines(),
+        details: (report.details(), String::new()),
+        table: report.table(),
+        files: args.run.files(&[("ranks", args.output.as_deref())]),
+    })?;
+    Ok(converged)
 }
 
 /// Loads the named graph, with the labels of its vertices.
@@ -91,7 +74,8 @@ fn graph(args: &PagerankArgs) -> Result<Matrix> {
 /// Makes or reads the links of each rank, or loads the graph on the first rank and distributes it.
 fn graph_over(ranks: &Ranks, args: &PagerankArgs) -> Result<RankGraph> {
     if args.columns.is_none()
-        && let Some(graph) = shown(&args.graph, |meter| RankGraph::open_metered(ranks, &args.graph, meter))?
+        && let Some(graph) =
+            shown(&args.graph, |meter| RankGraph::open(ranks, RankSource::metered(&args.graph, meter)))?
     {
         return args.labels.iter().try_fold(graph.map_notes(flags::note), RankGraph::read_labels);
     }
@@ -99,8 +83,8 @@ fn graph_over(ranks: &Ranks, args: &PagerankArgs) -> Result<RankGraph> {
     RankGraph::distribute(ranks, whole.as_ref())
 }
 
-/// Ranks the vertices, writes the results, and measures the stream bandwidth. Returns the report, the reasons for the backend, and the outcome of writing.
-fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Result<()>)> {
+/// Ranks the vertices, writes the results, and measures the stream bandwidth.
+fn solve(args: &PagerankArgs, plan: Plan) -> Result<Solved<RankReport>> {
     let pagerank = match launch::ranks() {
         Some(ranks) => Pagerank::over_ranks(&graph_over(ranks, args)?),
         None => Pagerank::new(&graph(args)?),
@@ -136,7 +120,7 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Re
     let ranks = prepared.solve_watched(&mut [&mut live]);
     live.finish();
     let mut ranks = ranks?;
-    let written = write_ranks(args, reserved, |path| ranks.write(path));
+    let written = write_output("ranks", args.output.as_deref(), reserved, |path| ranks.write(path));
     let explanation = prepared.explanation().clone();
     let device = prepared.into_device();
     if launch::ranks().is_none() {
@@ -145,20 +129,7 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Explanation, Re
     let written = launch::then_on_first(launch::ranks(), written, || {
         args.run.write_results(&ranks.history_naming(&as_flag))
     });
-    Ok((ranks.report_naming(&as_flag), explanation, written))
-}
-
-/// Writes the ranks into the reserved space if `--output` names a file.
-fn write_ranks(
-    args: &PagerankArgs,
-    reserved: Option<Reserved>,
-    write: impl FnOnce(&Path) -> Result<()>,
-) -> Result<()> {
-    let Some(path) = args.output.as_deref() else { return Ok(()) };
-    drop(reserved);
-    during(format!("writing {}", path.display()), || write(path))?;
-    log::info!("ranks written to {}", path.display());
-    Ok(())
+    Ok(Solved { report: ranks.report_naming(&as_flag), explanation, written })
 }
 
 /// Ranks the vertices for each personalisation, as [`solve`] does for one.
@@ -167,13 +138,13 @@ fn solve_each(
     mut prepared: Prepared,
     (limits, reserved): (Limits, Option<Reserved>),
     interrupted: &AtomicBool,
-) -> Result<(RankReport, Explanation, Result<()>)> {
+) -> Result<Solved<RankReport>> {
     let what = "largest error bound from the last step of the running columns";
     let mut live = Largest::new(Live::new("pagerank", limits, args.run.monitor, what));
     let ranks = prepared.solve_each_watched(&mut [&mut live]);
     live.finish();
     let mut ranks = ranks?;
-    let written = write_ranks(args, reserved, |path| ranks.write(path));
+    let written = write_output("ranks", args.output.as_deref(), reserved, |path| ranks.write(path));
     let explanation = prepared.explanation().clone();
     let device = prepared.into_device();
     if launch::ranks().is_none() {
@@ -182,5 +153,5 @@ fn solve_each(
     let written = launch::then_on_first(launch::ranks(), written, || {
         args.run.write_results(&ranks.history_naming(&as_flag))
     });
-    Ok((ranks.report_naming(&as_flag), explanation, written))
+    Ok(Solved { report: ranks.report_naming(&as_flag), explanation, written })
 }

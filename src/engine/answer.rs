@@ -2,7 +2,8 @@
 
 use super::advice::{self, Ended, Naming, as_method};
 use super::device::DeviceHandle;
-use super::limit::{self, Traffic};
+use super::limit;
+use super::origin::Origin;
 use super::rhs::RightHandSide;
 use super::settings::Input;
 use crate::device::Ranks;
@@ -10,54 +11,32 @@ use crate::device::stream::Limit;
 use crate::observe::report::{Measure, Parts, Report};
 use crate::observe::{History, Profile, Recorder, profile};
 use crate::scalar::Precision;
-use crate::solve::{Method, Outcome, Product};
+use crate::solve::{Method, Outcome};
 use crate::stop::StopReason;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Facts about the matrix for the report of an answer.
+/// The matrix of a solve, for the report of an answer.
 #[derive(Clone, Debug)]
 pub(super) struct MatrixFacts {
-    name: String,
-    stand_in: Option<&'static str>,
+    origin: Arc<Origin>,
     rows: u64,
     nnz: u64,
-    notes: Vec<String>,
-    seconds_load: f64,
 }
 
 impl MatrixFacts {
     pub fn of(matrix: &Input) -> MatrixFacts {
-        match matrix {
-            Input::Stored(matrix) => MatrixFacts {
-                name: matrix.title(),
-                stand_in: matrix.stand_in(),
-                rows: matrix.rows() as u64,
-                nnz: matrix.nnz() as u64,
-                notes: matrix.notes().to_vec(),
-                seconds_load: matrix.metadata.seconds_load,
-            },
-            Input::OfRank(matrix) => MatrixFacts {
-                name: matrix.facts.name.clone(),
-                stand_in: matrix.facts.stand_in,
-                rows: matrix.total_rows() as u64,
-                nnz: matrix.facts.nnz,
-                notes: matrix.facts.notes.clone(),
-                seconds_load: matrix.facts.seconds_load,
-            },
-            Input::Applied(product) => MatrixFacts {
-                name: "a product of the caller".to_owned(),
-                stand_in: None,
-                rows: product.rows() as u64,
-                nnz: 0,
-                notes: vec![
-                    "the residual is computed with the caller's product, whose rounding is estimated"
-                        .to_owned(),
-                ],
-                seconds_load: 0.0,
-            },
-        }
+        let (origin, nnz) = match matrix {
+            Input::Stored(matrix) => (Arc::clone(&matrix.origin), matrix.nnz() as u64),
+            Input::OfRank(matrix) => (Arc::clone(&matrix.facts.origin), matrix.facts.nnz),
+            Input::Applied(_) => {
+                let note = "the residual is computed with the caller's product, whose rounding is estimated";
+                let (name, notes) = (Some("a product of the caller".to_owned()), vec![note.to_owned()]);
+                (Arc::new(Origin { name, notes, ..Origin::default() }), 0)
+            }
+        };
+        MatrixFacts { origin, rows: matrix.total_rows() as u64, nnz }
     }
 }
 
@@ -209,15 +188,7 @@ impl Answer {
         if !self.is_limited_by_one_device() {
             return;
         }
-        let outcome = &self.outcome;
-        let traffic = Traffic {
-            operators: outcome.operator_bytes,
-            vectors: outcome.vector_bytes,
-            each: outcome.bytes_per_iteration,
-            iterations: outcome.iterations,
-            seconds: outcome.seconds_each,
-        };
-        self.limit = limit::measure_on(device, &traffic, cancel);
+        self.limit = limit::measure_on(device, &self.outcome, cancel);
     }
 
     /// Returns the report of the solve.
@@ -245,15 +216,16 @@ impl Answer {
         let spectrum = outcome.spectrum;
         let definite = facts.method != Method::Minres && outcome.reason.name() != "indefinite_matrix";
         let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
-        let notes = facts.matrix.notes.iter().chain(&facts.note).chain(&outcome.checkpoint_fault);
+        let origin = &*facts.matrix.origin;
+        let notes = origin.notes.iter().chain(&facts.note).chain(&outcome.checkpoint_fault);
         let notes: Vec<&str> = notes.map(String::as_str).collect();
         let resumed = outcome.iterations_earlier > 0;
         let limit = self.limit;
         Report {
             solver: facts.method.name().to_owned(),
             measure: Measure::Residual,
-            matrix: facts.matrix.name.clone(),
-            stand_in: facts.matrix.stand_in.map(str::to_owned),
+            matrix: origin.title().to_owned(),
+            stand_in: origin.stand_in.map(str::to_owned),
             rows: facts.matrix.rows,
             nnz: facts.matrix.nnz,
             device: facts.device.clone(),
@@ -284,7 +256,7 @@ impl Answer {
             error_max: self.error.map(|(error, _)| error),
             caution: self.caution(naming),
             note: (!notes.is_empty()).then(|| notes.join("; ")),
-            seconds_load: facts.matrix.seconds_load,
+            seconds_load: origin.seconds_load,
             seconds_setup: facts.seconds_setup + outcome.seconds_setup,
             seconds_total: None,
             seconds_solve: outcome.seconds_solve,

@@ -1,6 +1,7 @@
 //! Matrices as graphs: edges, and the names of vertices.
 
-use super::matrix::{Matrix, Metadata};
+use super::matrix::Matrix;
+use super::origin::Origin;
 use crate::error::{Error, Result};
 use crate::format::{Coo, Duplicates};
 use crate::observe::profile::{self, Phase};
@@ -33,7 +34,7 @@ impl Matrix {
     /// from 0. Parallel links are kept.
     pub fn from_links(links: Coo) -> Result<Matrix> {
         let mut graph = Matrix::from(links.into_csr_with(Duplicates::Keep)?);
-        Arc::make_mut(&mut graph.metadata).first_id = Some(0);
+        Arc::make_mut(&mut graph.origin).first_id = Some(0);
         Ok(graph)
     }
 
@@ -45,14 +46,14 @@ impl Matrix {
         let vertices = largest.map_or(0, |largest| *largest as usize + 1);
         (links.rows, links.cols) = (vertices, vertices);
         let mut graph = Matrix::from_links(links)?;
-        Arc::make_mut(&mut graph.metadata).ids = ids;
+        Arc::make_mut(&mut graph.origin).ids = ids;
         Ok(graph)
     }
 
     /// Adds the labels from a file with one label per line: one for each row, or one for each id from 0 on.
     pub fn read_labels(mut self, path: impl AsRef<Path>) -> Result<Matrix> {
         let rows = self.rows();
-        add_labels(&mut self.metadata, rows, path.as_ref())?;
+        add_labels(&mut self.origin, rows, path.as_ref())?;
         Ok(self)
     }
 
@@ -64,7 +65,7 @@ impl Matrix {
             let reason = format!("there must be {}, one for each vertex", self.rows());
             return Err(Error::setting("labels", list.len(), reason));
         }
-        Arc::make_mut(&mut self.metadata).labels = Some(list);
+        Arc::make_mut(&mut self.origin).labels = Some(list);
         Ok(self)
     }
 
@@ -72,22 +73,17 @@ impl Matrix {
     pub fn names(&self) -> Names {
         Names::of(self, 0)
     }
-
-    /// Returns whether the matrix is a graph whose vertices have ids or labels.
-    pub(super) fn is_graph(&self) -> bool {
-        self.metadata.first_id.is_some() || self.metadata.labels.is_some()
-    }
 }
 
-/// Reads the labels of rows, and adds them to the metadata.
-fn add_labels(metadata: &mut Arc<Metadata>, rows: usize, path: &Path) -> Result<()> {
+/// Reads the labels of rows, and adds them to the origin.
+fn add_labels(origin: &mut Arc<Origin>, rows: usize, path: &Path) -> Result<()> {
     let _span = profile::begin(Phase::Read);
     let fault = |reason: String| Error::setting("labels", path.display(), reason);
-    if metadata.labels.is_some() {
+    if origin.labels.is_some() {
         return Err(fault("the vertices of the graph have labels already".to_owned()));
     }
     let labels = Labels::read(path)?;
-    let by_id = metadata.ids.as_ref().and_then(|ids| Some((*ids.last()? as usize + 1, ids)));
+    let by_id = origin.ids.as_ref().and_then(|ids| Some((*ids.last()? as usize + 1, ids)));
     let labels = match by_id {
         _ if labels.len() == rows => labels,
         Some((all, ids)) if labels.len() == all => labels.of_rows(ids)?,
@@ -100,8 +96,8 @@ fn add_labels(metadata: &mut Arc<Metadata>, rows: usize, path: &Path) -> Result<
             )));
         }
     };
-    let metadata = Arc::make_mut(metadata);
-    (metadata.labels, metadata.labels_are_added) = (Some(labels), true);
+    let origin = Arc::make_mut(origin);
+    (origin.labels, origin.labels_are_added) = (Some(labels), true);
     Ok(())
 }
 
@@ -118,7 +114,7 @@ fn narrow(vertex: usize) -> Result<u32> {
 /// The names of rows: labels, ids, or both. Ids are listed, or counted from the first one.
 #[derive(Clone, Debug)]
 pub struct Names {
-    metadata: Arc<Metadata>,
+    pub(super) origin: Arc<Origin>,
     /// The id of row 0; none if rows have labels only.
     first: Option<u32>,
     rows: usize,
@@ -127,31 +123,34 @@ pub struct Names {
 impl Names {
     /// Returns the names of the rows of a matrix. Without ids and labels, rows are counted from `first`.
     pub(super) fn of(matrix: &Matrix, first: u32) -> Names {
-        let metadata = Arc::clone(&matrix.metadata);
-        let numbered = metadata.labels.is_none() || metadata.labels_are_added;
-        Names { first: metadata.first_id.or(numbered.then_some(first)), metadata, rows: matrix.rows() }
+        let origin = Arc::clone(&matrix.origin);
+        let numbered = origin.labels.is_none() || origin.labels_are_added;
+        Names { first: origin.first_id.or(numbered.then_some(first)), origin, rows: matrix.rows() }
     }
 
-    /// Returns the numbers of rows, counted from 0.
-    pub(super) fn counted(rows: usize) -> Names {
-        Names::counted_from(0, rows)
+    /// Returns the numbers of rows of which only the first rank has the names.
+    pub(super) fn on_first_rank(rows: usize) -> Names {
+        Names::counted_from(0, rows, Origin::of_first_rank())
     }
 
     /// Returns the numbers of rows, counted from `first`.
-    pub(super) fn counted_from(first: u32, rows: usize) -> Names {
-        Names { metadata: Arc::default(), first: Some(first), rows }
+    pub(super) fn counted_from(first: u32, rows: usize, origin: Origin) -> Names {
+        Names { origin: Arc::new(origin), first: Some(first), rows }
     }
 
     /// Returns the numbers of the vertices of a list of edges: the ids, or numbers from 0 if there are no gaps.
-    pub(super) fn of_ids(ids: Option<Vec<u32>>, rows: usize) -> Names {
-        let mut metadata = Metadata::default();
-        (metadata.ids, metadata.first_id) = (ids, Some(0));
-        Names { metadata: Arc::new(metadata), first: Some(0), rows }
+    pub(super) fn of_ids(ids: Option<Vec<u32>>, rows: usize, origin: Origin) -> Names {
+        Names::counted_from(0, rows, Origin { ids, first_id: Some(0), ..origin })
+    }
+
+    /// Rewrites the notes of the reader.
+    pub(super) fn map_notes(&mut self, note: impl Fn(&str) -> String) {
+        Arc::make_mut(&mut self.origin).notes.iter_mut().for_each(|text| *text = note(text));
     }
 
     /// Adds the labels from a file; see [`Matrix::read_labels`].
     pub(super) fn read_labels(mut self, path: &Path) -> Result<Names> {
-        add_labels(&mut self.metadata, self.rows, path)?;
+        add_labels(&mut self.origin, self.rows, path)?;
         Ok(self)
     }
 
@@ -162,7 +161,7 @@ impl Names {
 
     /// Returns the id of a row; none if rows have labels only.
     pub fn id(&self, row: usize) -> Option<u64> {
-        match &self.metadata.ids {
+        match &self.origin.ids {
             Some(ids) => ids.get(row).map(|&id| id.into()),
             None => self.first.map(|first| row as u64 + u64::from(first)),
         }
@@ -170,7 +169,7 @@ impl Names {
 
     /// Returns the label of a row, if rows have labels.
     pub fn label(&self, row: usize) -> Option<&str> {
-        self.metadata.labels.as_ref()?.get(row)
+        self.origin.labels.as_ref()?.get(row)
     }
 
     /// Returns the label of a row, or else its id.
@@ -187,14 +186,14 @@ impl Names {
         let digits =
             self.rows.checked_sub(1).and_then(|last| self.id(last)).map_or(0, |id| id.to_string().len());
         // Each character of a label may need an escape.
-        let labels = self.metadata.labels.as_ref().map_or(0, Labels::bytes_of_all).saturating_mul(2);
+        let labels = self.origin.labels.as_ref().map_or(0, Labels::bytes_of_all).saturating_mul(2);
         let each = digits as u64 + if self.has_labels() { 2 } else { 0 };
         (self.rows as u64).saturating_mul(each).saturating_add(labels)
     }
 
     /// Returns whether rows have labels.
     pub fn has_labels(&self) -> bool {
-        self.metadata.labels.is_some()
+        self.origin.labels.is_some()
     }
 
     /// Returns whether rows have ids.
@@ -204,7 +203,7 @@ impl Names {
 
     /// Returns the row with that id.
     fn row(&self, id: u64) -> Option<usize> {
-        match &self.metadata.ids {
+        match &self.origin.ids {
             None => {
                 let row = id.checked_sub(self.first?.into())?;
                 usize::try_from(row).ok().filter(|row| *row < self.rows)
@@ -215,7 +214,7 @@ impl Names {
 
     /// Prepares a search for rows by their names.
     pub(super) fn search(&self) -> Result<Search<'_>> {
-        let labels = self.metadata.labels.as_ref().map(Labels::index).transpose()?;
+        let labels = self.origin.labels.as_ref().map(Labels::index).transpose()?;
         Ok(Search { names: self, labels })
     }
 }
@@ -262,7 +261,7 @@ impl Search<'_> {
     pub fn near(&self, word: &str) -> String {
         /// Comparing these takes about a second.
         const COMPARED: usize = 2_000_000;
-        let Metadata { labels, ids, .. } = &*self.names.metadata;
+        let Origin { labels, ids, .. } = &*self.names.origin;
         let near = match (labels, ids) {
             (Some(labels), _) => did_you_mean(&nearest(word, labels.iter().take(COMPARED))),
             (None, Some(ids)) => {

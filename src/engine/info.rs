@@ -159,7 +159,7 @@ pub struct AttachedShape {
 impl Info {
     /// Computes the description of a matrix. `naming` spells the settings in the hints.
     pub fn of(matrix: &Matrix, naming: Naming<'_>) -> Info {
-        let (csr, metadata) = (matrix.csr(), &*matrix.metadata);
+        let (csr, origin, metadata) = (matrix.csr(), &*matrix.origin, &*matrix.metadata);
         let stats = Stats::of(csr, metadata.symmetric);
         let auto = Auto::of(csr);
         let from_1 = |index: Option<usize>| index.map(|index| index + 1);
@@ -189,17 +189,17 @@ impl Info {
             cols: attached.values.cols(),
         });
         Info {
-            matrix: metadata.name.clone(),
-            stand_in: metadata.stand_in,
-            kind: metadata.kind,
-            notes: metadata.notes.clone(),
-            labels: metadata.labels.as_ref().map(Labels::len),
-            as_stored: metadata.as_stored,
+            matrix: matrix.name().to_owned(),
+            stand_in: origin.stand_in,
+            kind: origin.kind,
+            notes: origin.notes.clone(),
+            labels: origin.labels.as_ref().map(Labels::len),
+            as_stored: origin.as_stored,
             rows: stats.rows,
             cols: stats.cols,
             vertices: vertices(matrix),
             nnz: stats.nnz,
-            nnz_stored: metadata.stored.unwrap_or(stats.nnz as u64),
+            nnz_stored: origin.stored.unwrap_or(stats.nnz as u64),
             symmetric: stats.symmetric,
             symmetry: stats.symmetry,
             symmetric_to_rounding: rounding,
@@ -236,11 +236,11 @@ impl Info {
 
 /// Counts the vertices of a graph.
 fn vertices(matrix: &Matrix) -> Option<usize> {
-    let (csr, metadata) = (matrix.csr(), &*matrix.metadata);
-    if !matrix.is_graph() || csr.rows() != csr.cols() {
+    let (csr, origin) = (matrix.csr(), &*matrix.origin);
+    if !origin.is_graph() || csr.rows() != csr.cols() {
         return None;
     }
-    let has_gaps = metadata.kind.is_some_and(is_list) && metadata.ids.is_none() && metadata.labels.is_none();
+    let has_gaps = origin.kind.is_some_and(is_list) && origin.ids.is_none() && origin.labels.is_none();
     if !has_gaps {
         return Some(csr.rows());
     }

@@ -3,7 +3,7 @@
 use super::advice::{Naming, as_method};
 use super::answer::{Answer, Facts};
 use super::device::DeviceHandle;
-use super::limit::{self, Traffic};
+use super::limit;
 use super::rhs::RightHandSide;
 use crate::device::stream::Limit;
 use crate::observe::phrases::ends_of_columns;
@@ -144,14 +144,7 @@ impl Answers {
             return;
         }
         let outcome = self.columns[self.slowest()].outcome();
-        let traffic = Traffic {
-            operators: outcome.operator_bytes,
-            vectors: outcome.vector_bytes,
-            each: self.bytes_per_iteration(),
-            iterations: outcome.iterations,
-            seconds: outcome.seconds_each,
-        };
-        self.limit = limit::measure_on(device, &traffic, cancel);
+        self.limit = limit::measure_on(device, outcome, cancel);
     }
 
     /// Returns the report of the solve, with a record for each column. Its other fields describe all columns together:

@@ -17,18 +17,13 @@ pub use files::check_output;
 pub use report::{ClassReport, MarkovReport, State};
 pub use spread::Prepared;
 
-use super::device::{DeviceHandle, HostMethod, Request, Settled};
+use super::device::HostMethod;
 use super::matrix::Matrix;
 use super::ranks::RankChain;
-use super::running::{Running, check_tolerance, running_settings};
-use super::watch::{Closure, Phases, Progress};
+use super::run_settings::{DeviceSettings, RunSettings};
+use super::running::{Run, check_tolerance};
 use super::weights::Weights;
 use crate::error::Result;
-use crate::observe::Observer;
-use crate::scalar::Precision;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// The treatment of a chain with several closed classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,22 +101,31 @@ pub struct Markov {
     chain: Given,
     settings: Settings,
     x0: Option<Weights>,
-    running: Running,
+    run: Run,
 }
+
+impl DeviceSettings for Markov {
+    fn run_mut(&mut self) -> &mut Run {
+        &mut self.run
+    }
+}
+
+impl RunSettings for Markov {}
 
 impl Markov {
     /// Creates the settings of a solve with this chain.
     pub fn new(chain: &Matrix) -> Markov {
-        let (settings, running) = (Settings::default(), Running::default());
-        Markov { chain: Given::Whole(chain.clone()), settings, x0: None, running }
+        Markov::of(Given::Whole(chain.clone()), Run::default())
     }
 
     /// Creates the settings of a solve over ranks. The first rank gets the distributions. All ranks call the same functions in the same
     /// order.
     pub fn over_ranks(chain: &RankChain) -> Markov {
-        let running = Running { separate: true, ..Running::default() };
-        let chain = Given::OverRanks(chain.clone());
-        Markov { chain, settings: Settings::default(), x0: None, running }
+        Markov::of(Given::OverRanks(chain.clone()), Run::separate())
+    }
+
+    fn of(chain: Given, run: Run) -> Markov {
+        Markov { chain, settings: Settings::default(), x0: None, run }
     }
 
     /// Sets the method. By default power iteration.
@@ -165,8 +169,6 @@ impl Markov {
         self.x0 = Some(weights.into());
         self
     }
-
-    running_settings!();
 
     /// Finds the closed classes and chooses the device for repeated solves. For a chain with one closed class, also chooses the
     /// backend and builds the operator.

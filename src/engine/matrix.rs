@@ -2,12 +2,13 @@
 
 use super::arrays::{Indices, Numbers};
 use super::device::DeviceHandle;
+use super::origin::Origin;
 use crate::device::Kept;
 use crate::error::{Error, Result};
 use crate::format::stats::{self, Asymmetry, Rounding, Verdict};
 use crate::format::{Coo, Csr, Duplicates, Offsets, Pattern, Values};
 use crate::precond::Preconditioner;
-use crate::source::{self, Attached, Labels, Loaded, Options, UnsaidIndex};
+use crate::source::{self, Attached, Loaded, Options, UnsaidIndex};
 use crate::text::{COUNTED, Index, thousands};
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -29,34 +30,19 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Matrix {
     pub(super) csr: Arc<Csr>,
+    pub(super) origin: Arc<Origin>,
     pub(super) metadata: Arc<Metadata>,
 }
 
-/// Metadata of a matrix.
+/// What is known about the entries of a matrix, and the vectors stored with it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Metadata {
-    pub name: String,
-    pub stand_in: Option<&'static str>,
-    /// The kind of file that the matrix was read from.
-    pub kind: Option<&'static str>,
-    /// Number of entries that the source stores; none for a matrix from memory.
-    pub stored: Option<u64>,
-    /// Whether only the stored triangle of a symmetric file was read.
-    pub as_stored: bool,
-    /// Notes on choices that the reader made.
-    pub notes: Vec<String>,
     pub attached: Vec<Attached>,
     /// The names of attached vectors that were not read or are invalid.
     pub attached_unread: Vec<String>,
     pub attached_faults: Vec<String>,
-    pub labels: Option<Labels>,
-    /// Whether the labels came from a separate file, so that rows have ids too.
-    pub labels_are_added: bool,
-    pub ids: Option<Vec<u32>>,
-    pub first_id: Option<u32>,
     /// The indices of a list that may be counted from 1.
     pub unsaid_index: Option<Box<UnsaidIndex>>,
-    pub seconds_load: f64,
     pub symmetric: bool,
     /// The copies in GPU memory from which the matrix was made.
     pub on_device: Option<OnDevice>,
@@ -87,28 +73,18 @@ impl Matrix {
     }
 
     /// Wraps a matrix that a source has read. `seconds` is the time that reading took.
-    pub fn of_loaded(name: impl Into<String>, loaded: Loaded, seconds: f64) -> Matrix {
+    pub fn of_loaded(name: impl Into<String>, mut loaded: Loaded, seconds: f64) -> Matrix {
+        let origin = Origin::of_loaded(name.into(), &mut loaded, seconds);
         let metadata = Metadata {
-            name: name.into(),
-            stand_in: loaded.stand_in,
-            kind: loaded.kind,
-            stored: Some(loaded.stored),
-            as_stored: loaded.as_stored,
-            notes: loaded.notes,
             attached: loaded.attached,
             attached_unread: loaded.attached_unread,
             attached_faults: loaded.attached_faults,
-            labels: loaded.labels,
-            labels_are_added: false,
-            ids: loaded.ids,
-            first_id: loaded.first_id,
             unsaid_index: loaded.unsaid_index,
-            seconds_load: seconds,
             symmetric: loaded.symmetric,
             on_device: None,
             verdict: OnceLock::new(),
         };
-        Matrix { csr: Arc::new(loaded.matrix), metadata: Arc::new(metadata) }
+        Matrix { csr: Arc::new(loaded.matrix), origin: Arc::new(origin), metadata: Arc::new(metadata) }
     }
 
     /// Returns the indices of the list that the matrix was read from, if the list may be counted from 1.
@@ -159,21 +135,16 @@ impl Matrix {
     pub fn with_values<'a>(&self, values: impl Into<Numbers<'a>>) -> Result<Matrix> {
         let csr = Csr::with_pattern(Arc::clone(self.csr.pattern()), values.into().values()?)?;
         let on_device = self.metadata.on_device.clone().map(|there| OnDevice { values: None, ..there });
-        let metadata = Metadata {
-            name: self.metadata.name.clone(),
-            labels: self.metadata.labels.clone(),
-            ids: self.metadata.ids.clone(),
-            first_id: self.metadata.first_id,
-            on_device,
-            ..Metadata::default()
-        };
-        Ok(Matrix { csr: Arc::new(csr), metadata: Arc::new(metadata) })
+        let Origin { name, labels, ids, first_id, .. } = Origin::clone(&self.origin);
+        let origin = Origin { name, labels, ids, first_id, ..Origin::default() };
+        let metadata = Metadata { on_device, ..Metadata::default() };
+        Ok(Matrix { csr: Arc::new(csr), origin: Arc::new(origin), metadata: Arc::new(metadata) })
     }
 
     /// Wraps a matrix with its copies on a device.
     pub(super) fn with_copies(csr: Arc<Csr>, on_device: OnDevice) -> Matrix {
         let metadata = Metadata { on_device: Some(on_device), ..Metadata::default() };
-        Matrix { csr, metadata: Arc::new(metadata) }
+        Matrix { csr, origin: Arc::default(), metadata: Arc::new(metadata) }
     }
 
     /// Returns the number of rows.
@@ -193,15 +164,7 @@ impl Matrix {
 
     /// Returns the name by which the matrix was opened; empty for a matrix from memory.
     pub fn name(&self) -> &str {
-        &self.metadata.name
-    }
-
-    /// Returns the name that reports show.
-    pub(super) fn title(&self) -> String {
-        match self.name() {
-            "" => "a matrix in memory".to_owned(),
-            name => name.to_owned(),
-        }
+        self.origin.name.as_deref().unwrap_or_default()
     }
 
     /// Returns the arrays.
@@ -221,12 +184,12 @@ impl Matrix {
 
     /// Returns the name of the real matrix, if this matrix is a generated imitation of it.
     pub fn stand_in(&self) -> Option<&'static str> {
-        self.metadata.stand_in
+        self.origin.stand_in
     }
 
     /// Returns notes on choices that the reader made.
     pub fn notes(&self) -> &[String] {
-        &self.metadata.notes
+        &self.origin.notes
     }
 
     /// Returns the vectors stored with the matrix, if the options of the reader included them.
@@ -337,13 +300,13 @@ fn not_symmetric(Asymmetry { row, col, value, mirrored }: Asymmetry) -> Error {
 
 impl From<Csr> for Matrix {
     fn from(matrix: Csr) -> Matrix {
-        Matrix { csr: Arc::new(matrix), metadata: Arc::default() }
+        Matrix::from(Arc::new(matrix))
     }
 }
 
 impl From<Arc<Csr>> for Matrix {
     fn from(csr: Arc<Csr>) -> Matrix {
-        Matrix { csr, metadata: Arc::default() }
+        Matrix { csr, origin: Arc::default(), metadata: Arc::default() }
     }
 }
 

@@ -22,6 +22,7 @@ mod memory;
 mod multiply;
 mod opening;
 mod order;
+mod origin;
 pub mod pagerank;
 #[cfg(feature = "plot")]
 mod pictures;
@@ -31,6 +32,7 @@ mod range;
 mod rank_session;
 mod ranks;
 mod rhs;
+mod run_settings;
 mod running;
 mod save;
 mod session;
@@ -65,8 +67,10 @@ pub use prepared::Prepared;
 pub use problem::RhsName;
 pub use ranks::{
     Cluster, Network, Partition, Purpose, RankChain, RankGraph, RankMatrix, RankPart, RankPrediction,
+    RankSource,
 };
 pub use rhs::RightHandSide;
+pub use run_settings::{DeviceSettings, RunSettings};
 pub use solver::{Cg, Minres, Solver};
 pub use stopping::Stopping;
 pub use vector_file::VectorFile;

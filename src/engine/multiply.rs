@@ -1,10 +1,11 @@
 //! Products of a matrix with one or several vectors on any device: C = alpha A B + beta C.
 
 use super::changing::{WITH_CHANGES, without_values};
-use super::device::{DeviceHandle, Request, Settled, on_device};
+use super::device::{DeviceHandle, on_device};
 use super::matrix::Matrix;
 use super::order::{Order, from_device_order, is_stored_alike, to_device_order};
-use super::running::{BackendOrder, Chosen, Running, device_settings, operator};
+use super::run_settings::DeviceSettings;
+use super::running::{BackendOrder, Chosen, Run, operator};
 use super::shared::{DeviceGuard, DeviceValue, Shared};
 use super::tune::{Choosing, Explanation};
 use super::watch::Phases;
@@ -34,24 +35,25 @@ pub struct Multiply {
     matrix: Matrix,
     order: Order,
     changing: bool,
-    running: Running,
+    run: Run,
+}
+
+impl DeviceSettings for Multiply {
+    fn run_mut(&mut self) -> &mut Run {
+        &mut self.run
+    }
 }
 
 impl Multiply {
     /// Creates the settings of products with this matrix.
     pub fn new(matrix: &Matrix) -> Multiply {
-        Multiply {
-            matrix: matrix.clone(),
-            order: Order::RowMajor,
-            changing: false,
-            running: Running::default(),
-        }
+        Multiply { matrix: matrix.clone(), order: Order::RowMajor, changing: false, run: Run::default() }
     }
 
     /// Sets the number of columns of most products: backend `auto` chooses for it. By default 1. If `auto` has chosen a backend that
     /// multiplies one vector at a time, the first product with several columns prepares another, and the matrix is stored twice.
     pub fn columns(mut self, k: usize) -> Self {
-        self.running.request.columns = k.max(1);
+        self.run.request.columns = k.max(1);
         self
     }
 
@@ -68,21 +70,19 @@ impl Multiply {
         self
     }
 
-    device_settings!();
-
     /// Chooses device and backend, and builds the operator.
     pub fn prepare(self) -> Result<Products> {
-        let Multiply { matrix, order, changing, mut running } = self;
-        let (device, backend) = running.open(None)?;
-        let (precision, columns) = (running.request.precision, running.request.columns);
+        let Multiply { matrix, order, changing, mut run } = self;
+        let (device, backend) = run.open(None)?;
+        let (precision, columns) = (run.request.precision, run.request.columns);
         let csr = match precision.narrow_values() {
             _ if changing => without_values(&matrix.csr, &backend, precision)?,
             true => Arc::new(matrix.csr.to_f32()),
             false => Arc::clone(&matrix.csr),
         };
-        let choosing = running.choosing;
+        let choosing = run.choosing;
         let wanted = BackendOrder { backend: &backend, precision, choosing, columns, one_by_one: false };
-        let phases = &mut running.phases;
+        let phases = &mut run.phases;
         let (held, chosen) =
             on_device!(device, precision, |shared, D, T| held::<D, T>(shared, &wanted, &csr, phases))?;
         let several = None;

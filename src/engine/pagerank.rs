@@ -16,18 +16,13 @@ pub use ranks::Ranks;
 pub use report::{ColumnRanks, RankReport, Top};
 pub use spread::Prepared;
 
-use super::device::{DeviceHandle, HostMethod, Request, Settled};
+use super::device::HostMethod;
 use super::matrix::Matrix;
 use super::ranks::RankGraph;
-use super::running::{Running, check_tolerance, running_settings};
-use super::watch::{Closure, Phases, Progress};
+use super::run_settings::{DeviceSettings, RunSettings};
+use super::running::{Run, check_tolerance};
 use super::weights::Weights;
 use crate::error::{ChainError, Error, Result};
-use crate::observe::Observer;
-use crate::scalar::Precision;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// The treatment of links from a vertex to itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,11 +119,15 @@ enum Graph {
 impl Graph {
     /// Refuses a graph without vertices.
     fn check(&self) -> Result<()> {
-        let (vertices, name) = match self {
-            Graph::Whole(graph) => (graph.rows().max(graph.cols()), graph.title()),
-            Graph::OfRank(graph) => (graph.total_vertices(), graph.name.clone()),
+        let (vertices, origin) = match self {
+            Graph::Whole(graph) => (graph.rows().max(graph.cols()), &graph.origin),
+            Graph::OfRank(graph) => (graph.total_vertices(), &graph.names.origin),
         };
-        if vertices == 0 { Err(ChainError::NoVertices { graph: name }.into()) } else { Ok(()) }
+        if vertices == 0 {
+            Err(ChainError::NoVertices { graph: origin.title().to_owned() }.into())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -150,24 +149,32 @@ pub struct Pagerank {
     personalise: Option<Weights>,
     each: Vec<Weights>,
     x0: Option<Weights>,
-    running: Running,
+    run: Run,
 }
+
+impl DeviceSettings for Pagerank {
+    fn run_mut(&mut self) -> &mut Run {
+        &mut self.run
+    }
+}
+
+impl RunSettings for Pagerank {}
 
 impl Pagerank {
     /// Creates the settings of a solve with this graph. The graph is freed once the links are sorted, unless it has other clones.
     pub fn new(graph: &Matrix) -> Pagerank {
-        Pagerank::of(Graph::Whole(graph.clone()), Running::default())
+        Pagerank::of(Graph::Whole(graph.clone()), Run::default())
     }
 
     /// Creates the settings of a solve over ranks. All ranks call the same functions in the same order. Each rank gets the ranks of a
     /// range of vertices; [`Ranks::rows`] returns the range.
     pub fn over_ranks(graph: &RankGraph) -> Pagerank {
-        Pagerank::of(Graph::OfRank(graph.clone()), Running { separate: true, ..Running::default() })
+        Pagerank::of(Graph::OfRank(graph.clone()), Run::separate())
     }
 
-    fn of(graph: Graph, running: Running) -> Pagerank {
+    fn of(graph: Graph, run: Run) -> Pagerank {
         let settings = Settings::default();
-        Pagerank { graph, settings, personalise: None, each: Vec::new(), x0: None, running }
+        Pagerank { graph, settings, personalise: None, each: Vec::new(), x0: None, run }
     }
 
     /// Sets the probability that the surfer follows a link instead of jumping. By default 0.85.
@@ -240,7 +247,7 @@ impl Pagerank {
     /// ```
     pub fn personalise_each(mut self, weights: impl IntoIterator<Item = Weights>) -> Self {
         self.each = weights.into_iter().collect();
-        self.running.request.columns = self.each.len().max(1);
+        self.run.request.columns = self.each.len().max(1);
         self
     }
 
@@ -248,7 +255,7 @@ impl Pagerank {
     /// default that of [`personalise_each`](Self::personalise_each). If `auto` must choose again for more of them, the links are stored
     /// twice; without memory for that, a ranking on several devices must be prepared again.
     pub fn columns(mut self, k: usize) -> Self {
-        self.running.request.columns = k.max(1);
+        self.run.request.columns = k.max(1);
         self
     }
 
@@ -257,8 +264,6 @@ impl Pagerank {
         self.x0 = Some(ranks.into());
         self
     }
-
-    running_settings!();
 
     /// Sorts the links, chooses device and backend, and builds the operator for repeated solves.
     pub fn prepare(self) -> Result<Prepared> {

@@ -1,20 +1,20 @@
 //! A prepared solve: device, matrix and preconditioner are kept from one right-hand side to the next.
 
 use super::answer::{Answer, Facts, MatrixFacts};
-use super::device::{DeviceHandle, Opened as OpenedDevice, Request, on_device};
+use super::device::{DeviceHandle, Opened as OpenedDevice, on_device};
 use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
 use super::range::check_range;
 use super::rank_session;
-use super::ranks::{PARTITION, Partition, RankMatrix};
+use super::ranks::{PARTITION, RankMatrix};
 use super::rhs::RightHandSide;
 use super::running::HISTORY_CAPACITY;
 use super::session::{Recipe, Session, session};
 use super::settings::{Input, Settings};
 use super::spread::{self, Labels, Opened};
 use super::stopping::Stopping;
-use super::tune::{Choosing, Explanation};
-use super::watch::FanOut;
+use super::tune::Explanation;
+use super::watch::{FanOut, Phases};
 use crate::backend::Choice;
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
@@ -47,23 +47,13 @@ use std::time::Instant;
 /// # }
 /// ```
 pub struct Prepared {
-    matrix: Input,
+    settings: Settings,
     /// The device, or those that share the rows.
     devices: Vec<DeviceHandle>,
     session: Box<dyn Session>,
     facts: Arc<Facts>,
-    stopping: Stopping,
     rule: StoppingRule,
-    checkpoints: Checkpoints,
-    observers: Vec<Box<dyn Observer + Send>>,
-    ended: Arc<AtomicBool>,
-    assume_symmetric: bool,
-    partition: Partition,
-    /// The name of the matrix that was prepared. Matrices of updates may have none.
-    named: String,
     recipe: Recipe,
-    request: Request,
-    choosing: Choosing,
     /// The backend that the user named, or `auto`.
     backend: Choice,
     /// The same solve with a backend for several columns, if `backend` is `auto` and the one that it chose multiplies one vector
@@ -97,7 +87,7 @@ fn open_session(devices: &[DeviceHandle], settings: &mut Settings, backend: &Cho
         return Ok((session, recipe, note, Some(labels)));
     }
     let (session, recipe, note) =
-        on_device!(device, settings.request.precision, |held, D, T| session::<D, T>(
+        on_device!(device, settings.run.request.precision, |held, D, T| session::<D, T>(
             held, settings, backend
         ))?;
     Ok((session, recipe, note, None))
@@ -107,17 +97,17 @@ impl Prepared {
     pub(super) fn new(mut settings: Settings) -> Result<Prepared> {
         settings.precond_fault.take().map_or(Ok(()), Err)?;
         settings.check_own()?;
-        settings.stopping.tolerances(settings.request.precision)?;
-        if let Some(device) = &settings.device {
-            settings.request.device = device.instead_of(&settings.request.device)?;
+        settings.stopping.tolerances(settings.run.request.precision)?;
+        if let Some(device) = &settings.run.device {
+            settings.run.request.device = device.instead_of(&settings.run.request.device)?;
         }
-        let settled = match settings.settled.take() {
+        let settled = match settings.run.settled.take() {
             Some(settled) => settled,
-            None => settings.request.settle()?,
+            None => settings.run.request.settle()?,
         };
         settings.check_partition(&settled)?;
         settled.check_device()?;
-        let devices = match settings.device.take_if(|_| settled.shares.is_empty()) {
+        let devices = match settings.run.device.take_if(|_| settled.shares.is_empty()) {
             _ if !settled.shares.is_empty() => spread::open(&settings, &settled)?,
             Some(device) => vec![device],
             // An operator of the caller may itself solve systems on the shared device, so this solve opens another one. Ranks
@@ -128,28 +118,17 @@ impl Prepared {
             None => vec![DeviceHandle::shared(settled.device)?],
         };
         let began = Instant::now();
-        let (backend, precision) = (settled.backend, settings.request.precision);
+        let (backend, precision) = (settled.backend, settings.run.request.precision);
         let (session, recipe, note, labels) = open_session(&devices, &mut settings, &backend)?;
+        settings.stopping = settings.run.watch.stopping(settings.stopping);
+        settings.run.phases = Phases::default();
         let device = &devices[0];
-        let Settings {
-            matrix,
-            request,
-            choosing,
-            stopping,
-            checkpoints,
-            observers,
-            ended,
-            assume_symmetric,
-            partition,
-            named,
-            ..
-        } = settings;
-        let applied = matches!(matrix, Input::Applied(_));
+        let applied = matches!(settings.matrix, Input::Applied(_));
         let own = recipe.custom_precond.is_some();
         let precond = if own { "own".to_owned() } else { recipe.precond.to_string() };
         let mut facts = Facts {
             method: recipe.method,
-            matrix: MatrixFacts::of(&matrix),
+            matrix: MatrixFacts::of(&settings.matrix),
             device: device.describe().to_owned(),
             on_cpu: matches!(device.0, OpenedDevice::Cpu(_)),
             backend: if applied { "own".to_owned() } else { recipe.backend.label() },
@@ -158,7 +137,7 @@ impl Prepared {
             precond_identity: precond.clone(),
             precond,
             note,
-            checkpoint: checkpoints.save.as_ref().map(|(file, _)| file.clone()),
+            checkpoint: settings.checkpoints.save.as_ref().map(|(file, _)| file.clone()),
             seconds_setup: began.elapsed().as_secs_f64(),
             moves: !applied,
             parts: None,
@@ -167,42 +146,28 @@ impl Prepared {
             (facts.device, facts.backend, facts.precond) = (labels.device, labels.backend, labels.precond);
             (facts.precond_identity, facts.parts) = (labels.precond_identity, Some(labels.parts));
         }
-        let mut ready = Prepared {
-            matrix,
-            devices,
-            session,
-            facts: Arc::new(facts),
-            stopping,
-            rule: StoppingRule::any([]),
-            checkpoints,
-            observers,
-            ended,
-            assume_symmetric,
-            partition,
-            named,
-            recipe,
-            request,
-            choosing,
-            backend,
-            several: None,
-        };
+        let (facts, rule) = (Arc::new(facts), StoppingRule::any([]));
+        let mut ready = Prepared { settings, devices, session, facts, rule, recipe, backend, several: None };
         ready.label_checkpoints(1);
-        ready.rule = ready.rule(&ready.stopping)?;
+        ready.rule = ready.rule(&ready.settings.stopping)?;
         Ok(ready)
     }
 
     fn rule(&self, stopping: &Stopping) -> Result<StoppingRule> {
-        let rule =
-            stopping.rule(self.matrix.total_rows(), self.facts.precision, self.facts.method.stride())?;
+        let rule = stopping.rule(
+            self.settings.matrix.total_rows(),
+            self.facts.precision,
+            self.facts.method.stride(),
+        )?;
         let products = self.own_products();
         let ended = products.map(|product| StoppingRule::ProductEnded(Arc::clone(product.broken())));
-        let interrupt = StoppingRule::Interrupt(Arc::clone(&self.ended));
+        let interrupt = StoppingRule::Interrupt(Arc::clone(&self.settings.run.watch.ended));
         Ok(StoppingRule::any([rule].into_iter().chain(ended).chain([interrupt])))
     }
 
     /// Returns the products and preconditioners of the caller.
     fn own_products(&self) -> impl Iterator<Item = &Arc<Guarded>> {
-        let matrix = match &self.matrix {
+        let matrix = match &self.settings.matrix {
             Input::Applied(product) => Some(product),
             Input::Stored(_) | Input::OfRank(_) => None,
         };
@@ -211,7 +176,7 @@ impl Prepared {
 
     /// Forgets that an observer or a product of the caller has ended the solve before.
     fn begin_solve(&self) {
-        self.ended.store(false, Ordering::Relaxed);
+        self.settings.run.watch.ended.store(false, Ordering::Relaxed);
         self.own_products().for_each(|product| product.begin());
     }
 
@@ -223,14 +188,15 @@ impl Prepared {
     /// Sets what checkpoints of a solve for `k` columns say about it.
     fn label_checkpoints(&mut self, k: usize) {
         let facts = self.facts(k);
-        self.checkpoints.labels = vec![
+        self.settings.checkpoints.labels = vec![
             ("precision", facts.precision.name().to_owned()),
             ("backend", facts.backend.clone()),
             ("preconditioner", facts.precond_identity.clone()),
         ];
-        let partition = self.matrix.of_rank().map_or(&self.partition, RankMatrix::partition);
+        let partition =
+            self.settings.matrix.of_rank().map_or(&self.settings.partition, RankMatrix::partition);
         if !partition.is_in_order() {
-            self.checkpoints.labels.push((PARTITION, partition.to_string()));
+            self.settings.checkpoints.labels.push((PARTITION, partition.to_string()));
         }
     }
 
@@ -238,12 +204,12 @@ impl Prepared {
     /// preconditioner are stored once more.
     fn prepare_columns(&mut self, k: usize) -> Result<()> {
         // A product of the caller is applied column by column.
-        if k == 1 || self.several.is_some() || matches!(self.matrix, Input::Applied(_)) {
+        if k == 1 || self.several.is_some() || matches!(self.settings.matrix, Input::Applied(_)) {
             return Ok(());
         }
         let checked = self.recipe.backend.entry().check_columns(k);
         // If the backend of one rank multiplies one vector at a time, all ranks choose again.
-        let refused = match self.matrix.of_rank() {
+        let refused = match self.settings.matrix.of_rank() {
             Some(matrix) => matrix.ranks().any(checked.is_err()),
             None => checked.is_err(),
         };
@@ -253,12 +219,7 @@ impl Prepared {
             _ => {}
         }
         let began = Instant::now();
-        let mut settings = Settings::new(self.recipe.method, self.matrix.clone());
-        settings.request = Request { columns: k, ..self.request.clone() };
-        settings.custom_precond = self.recipe.custom_precond.clone();
-        settings.choosing = self.choosing;
-        settings.assume_symmetric = self.assume_symmetric;
-        (settings.partition, settings.named) = (self.partition.clone(), self.named.clone());
+        let mut settings = self.settings.for_columns(k);
         let (session, recipe, _, labels) = open_session(&self.devices, &mut settings, &self.backend)?;
         let facts = Facts {
             backend: labels.map_or_else(|| recipe.backend.label(), |labels| labels.backend),
@@ -272,29 +233,29 @@ impl Prepared {
 
     /// Sets tolerances and limits for later solves.
     pub fn set_stopping(&mut self, stopping: Stopping) -> Result<()> {
-        (self.rule, self.stopping) = (self.rule(&stopping)?, stopping);
+        (self.rule, self.settings.stopping) = (self.rule(&stopping)?, stopping);
         Ok(())
     }
 
     /// Sets a flag that ends later solves once it is true.
     pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) -> Result<()> {
-        self.set_stopping(Stopping { cancel: Some(Arc::clone(flag)), ..self.stopping.clone() })
+        self.set_stopping(Stopping { cancel: Some(Arc::clone(flag)), ..self.settings.stopping.clone() })
     }
 
     /// Sets where later solves save checkpoints, and the checkpoint from which the next solve resumes.
     pub fn set_checkpoints(&mut self, checkpoints: Checkpoints) {
-        let labels = std::mem::take(&mut self.checkpoints.labels);
-        self.checkpoints = Checkpoints { labels, ..checkpoints };
+        let labels = std::mem::take(&mut self.settings.checkpoints.labels);
+        self.settings.checkpoints = Checkpoints { labels, ..checkpoints };
     }
 
     /// Returns the tolerances and limits.
     pub fn stopping(&self) -> &Stopping {
-        &self.stopping
+        &self.settings.stopping
     }
 
     /// Returns the number of rows, which is also the length of right-hand sides and solutions; over ranks, that of this rank.
     pub fn rows(&self) -> usize {
-        self.matrix.rows()
+        self.settings.matrix.rows()
     }
 
     /// Returns the device, or the first of several.
@@ -334,12 +295,12 @@ impl Prepared {
         observers: &mut [&mut dyn Observer],
     ) -> Result<Answer> {
         let b = b.into();
-        let mut x = zeros(self.matrix.rows())?;
-        let most = self.stopping.most_iterations(self.matrix.total_rows());
+        let mut x = zeros(self.settings.matrix.rows())?;
+        let most = self.settings.stopping.most_iterations(self.settings.matrix.total_rows());
         let mut recorder = Recorder::with_capacity(most.min(HISTORY_CAPACITY));
         let outcome = self.run(&b, &mut x, std::slice::from_mut(&mut recorder), observers)?;
         let mut answer = Answer::new(x, outcome, recorder, Arc::clone(&self.facts), &b);
-        if let Some(rank) = self.matrix.of_rank() {
+        if let Some(rank) = self.settings.matrix.of_rank() {
             answer.combine_errors(rank.ranks());
         }
         Ok(answer)
@@ -378,7 +339,7 @@ impl Prepared {
         self.label_checkpoints(b.k);
         self.check_right_hand_sides(b.b)?;
         self.begin_solve();
-        let rows = self.matrix.rows();
+        let rows = self.settings.matrix.rows();
         let entries = rows.checked_mul(b.k).filter(|entries| *entries == b.b.len());
         let Some(entries) = entries.filter(|_| b.k > 0) else {
             let (length, rows) = (thousands(b.b.len() as u64), thousands(rows as u64));
@@ -387,21 +348,24 @@ impl Prepared {
             return Err(Error::setting("rhs", b.description, reason));
         };
         let mut x = zeros(entries)?;
-        let most = self.stopping.most_iterations(self.matrix.total_rows());
+        let most = self.settings.stopping.most_iterations(self.settings.matrix.total_rows());
         let most = most.min(HISTORY_CAPACITY / b.k.min(HISTORY_CAPACITY));
         let mut recorders = Recorder::of_columns(b.k, most);
-        let system = System { matrix: self.matrix.reference(), b: b.b, x0: b.x0 };
-        let mut observer =
-            FanOut { recorders: &mut recorders, prepared: &mut self.observers, passed: observers };
+        let system = System { matrix: self.settings.matrix.reference(), b: b.b, x0: b.x0 };
+        let mut observer = FanOut {
+            recorders: &mut recorders,
+            prepared: &mut self.settings.run.watch.observers,
+            passed: observers,
+        };
         let _span = profile::begin(Phase::Build);
-        let rule = self.stopping.timed(&self.rule);
-        let task = (&system, b.k, &*rule, &self.checkpoints);
+        let rule = self.settings.stopping.timed(&self.rule);
+        let task = (&system, b.k, &*rule, &self.settings.checkpoints);
         let session = match &mut self.several {
             Some((session, _)) if b.k > 1 => session,
             _ => &mut self.session,
         };
         let outcomes = session.solve_columns(task, &mut x, &mut [&mut observer])?;
-        self.checkpoints.resume = None;
+        self.settings.checkpoints.resume = None;
         Ok(Answers::new(x, outcomes, recorders, self.facts(b.k), &b))
     }
 
@@ -411,7 +375,7 @@ impl Prepared {
             Precision::F32 => check_range(self.facts.precision, "the right-hand side", b.iter().copied()),
             _ => Ok(()),
         };
-        match self.matrix.of_rank() {
+        match self.settings.matrix.of_rank() {
             Some(rank) => rank.ranks().agreed(checked),
             None => checked,
         }
@@ -435,21 +399,23 @@ impl Prepared {
         }
         self.check_right_hand_sides(b.b)?;
         self.begin_solve();
-        let system = System { matrix: self.matrix.reference(), b: b.b, x0: b.x0 };
-        let mut observer = FanOut { recorders, prepared: &mut self.observers, passed: observers };
+        let system = System { matrix: self.settings.matrix.reference(), b: b.b, x0: b.x0 };
+        let mut observer =
+            FanOut { recorders, prepared: &mut self.settings.run.watch.observers, passed: observers };
         let _span = profile::begin(Phase::Build);
-        let rule = self.stopping.timed(&self.rule);
-        let outcome = self.session.solve(&system, &rule, &self.checkpoints, x, &mut [&mut observer])?;
+        let rule = self.settings.stopping.timed(&self.rule);
+        let outcome =
+            self.session.solve(&system, &rule, &self.settings.checkpoints, x, &mut [&mut observer])?;
         // A checkpoint belongs to one system.
-        self.checkpoints.resume = None;
+        self.settings.checkpoints.resume = None;
         Ok(outcome)
     }
 
     /// Replaces the values of the matrix; the sparsity pattern must be the same. Device, backend and block sizes stay as chosen;
     /// the arrays of matrix and preconditioner are rebuilt.
     pub fn update(&mut self, matrix: &Matrix) -> Result<()> {
-        let Input::Stored(before) = &self.matrix else {
-            let reason = match self.matrix {
+        let Input::Stored(before) = &self.settings.matrix else {
+            let reason = match self.settings.matrix {
                 Input::OfRank(_) => "the prepared matrix is distributed over ranks; prepare another solve",
                 _ => "the prepared matrix is given only by its product; change what the product computes",
             };
@@ -461,7 +427,7 @@ impl Prepared {
             return Err(Error::setting("matrix", matrix.name(), reason));
         }
         let (method, began) = (self.facts.method.name(), Instant::now());
-        let note = matrix.require_symmetric(method, self.assume_symmetric, &self.recipe.precond)?;
+        let note = matrix.require_symmetric(method, self.settings.assume_symmetric, &self.recipe.precond)?;
         if self.facts.precision.narrow_values() {
             let values = matrix.csr.values();
             check_range(self.facts.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
@@ -469,9 +435,9 @@ impl Prepared {
         // Prepared again, with the new values, if another solve has several columns.
         self.several = None;
         self.session.rebuild(matrix)?;
-        self.matrix = Input::Stored(matrix.clone());
+        self.settings.matrix = Input::Stored(matrix.clone());
         self.facts = Arc::new(Facts {
-            matrix: MatrixFacts::of(&self.matrix),
+            matrix: MatrixFacts::of(&self.settings.matrix),
             note,
             seconds_setup: began.elapsed().as_secs_f64(),
             ..(*self.facts).clone()

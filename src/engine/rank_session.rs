@@ -41,13 +41,7 @@ impl<D: Local, T: Scalar> RankSession<D, T> {
 
     /// Adds what the ranks move and hold.
     fn total(&self, outcome: Outcome) -> Outcome {
-        let ranks = self.device.ranks();
-        Outcome {
-            bytes_per_iteration: ranks.total(outcome.bytes_per_iteration),
-            operator_bytes: ranks.total(outcome.operator_bytes),
-            vector_bytes: ranks.total(outcome.vector_bytes),
-            ..outcome
-        }
+        Outcome { effort: outcome.effort.of_all(self.device.ranks()), ..outcome }
     }
 }
 
@@ -104,12 +98,12 @@ impl<D: Local + Pick<T>, T: Scalar> Own<D, T> {
         settings: &mut Settings,
         backend: &Choice,
     ) -> Result<Own<D, T>> {
-        let (precision, columns) = (settings.request.precision, settings.request.columns);
+        let (precision, columns) = (settings.run.request.precision, settings.run.request.columns);
         let exact = Arc::new(matrix.rows.own_block()?);
         let csr = if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(&exact) };
         let size = device.gpu_size().without_shared_launches();
         let context = Context { precision, size, choosing: Choosing::Model, columns };
-        let phases = &mut settings.phases;
+        let phases = &mut settings.run.phases;
         let choosing = phases.begin(Phase::Analyse, "choosing a backend");
         let selected = choose::<D, T>(device, backend, &csr, &context, &mut |_| ())?;
         drop(choosing);
@@ -131,7 +125,7 @@ fn build<D: Local + Pick<T>, T: Scalar>(
 ) -> Result<(Box<dyn Session>, Recipe)> {
     let held = device.acquire()?;
     held.enter()?;
-    let (precision, columns) = (settings.request.precision, settings.request.columns);
+    let (precision, columns) = (settings.run.request.precision, settings.run.request.columns);
     let own = Own::<D, T>::build(&held, matrix, settings, backend);
     let own = matrix.ranks().agreed(own)?;
     let distributed = Distributed::new(held.clone(), matrix.ranks().clone(), matrix.rows.numbers().clone())?;
@@ -139,7 +133,7 @@ fn build<D: Local + Pick<T>, T: Scalar>(
         distributed::operator(&distributed, &matrix.rows, own.operator.clone(), precision.narrow_values());
     let a = matrix.ranks().agreed(a)?;
     let precond = matrix.facts.precond.clone();
-    let m = precondition(&a, matrix, &own, columns, &mut settings.phases)?;
+    let m = precondition(&a, matrix, &own, columns, &mut settings.run.phases)?;
     finish_work(&*held)?;
     let prepared = settings.method.prepare(a, m);
     let prepared = match residuals(&*held, matrix.rows.matrix(), matrix.rows.halo().below(), own.reserve) {
@@ -181,13 +175,14 @@ pub(super) fn session(
 ) -> Result<(Box<dyn Session>, Recipe, Option<String>)> {
     if settings.check_products {
         let reason = "it is checked by entries when it is distributed, and not by products";
-        return Err(Error::setting("matrix", &matrix.facts.name, reason));
+        return Err(Error::setting("matrix", matrix.facts.origin.title(), reason));
     }
-    if settings.request.precond.name() != matrix.facts.precond.name() || settings.custom_precond.is_some() {
+    if settings.run.request.precond.name() != matrix.facts.precond.name() || settings.custom_precond.is_some()
+    {
         let reason = format!("the matrix is distributed for preconditioner {}", matrix.facts.precond);
-        return Err(Error::setting("precond", &settings.request.precond, reason));
+        return Err(Error::setting("precond", &settings.run.request.precond, reason));
     }
-    let (session, recipe) = match (&device.0, settings.request.precision) {
+    let (session, recipe) = match (&device.0, settings.run.request.precision) {
         (Opened::Cpu(held), Precision::F32) => build::<_, f32>(held, matrix, settings, backend),
         (Opened::Cpu(held), _) => build::<_, f64>(held, matrix, settings, backend),
         (Opened::Cuda(held), Precision::F32) => build::<_, f32>(held, matrix, settings, backend),

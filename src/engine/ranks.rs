@@ -17,11 +17,13 @@ mod output;
 mod partition;
 mod parts;
 mod prediction;
+mod source;
 mod speed;
 mod symmetry;
 mod text;
 
 use super::matrix::Matrix;
+use super::origin::Origin;
 use super::range::check_range;
 use crate::backend::distributed::RankRows;
 use crate::device::Ranks;
@@ -44,6 +46,7 @@ use partition::Held;
 pub use partition::{Partition, SETTING as PARTITION};
 pub(super) use parts::parts_of;
 pub use prediction::{Cluster, RankPrediction};
+pub use source::RankSource;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -59,11 +62,9 @@ pub struct RankMatrix {
 /// What all ranks know about the matrix, and what the first rank knows for the report.
 #[derive(Debug)]
 pub(super) struct RankFacts {
-    pub name: String,
-    pub stand_in: Option<&'static str>,
+    /// On the ranks that have read or made the matrix.
+    pub origin: Arc<Origin>,
     pub nnz: u64,
-    pub notes: Vec<String>,
-    pub seconds_load: f64,
     /// A note on the symmetry of the matrix.
     pub note: Option<String>,
     /// The preconditioner that the parts are made for, settled for the whole matrix.
@@ -84,6 +85,33 @@ pub struct Purpose {
     pub assume_symmetric: bool,
     /// How the rows are divided among the ranks.
     pub partition: Partition,
+}
+
+/// Rows that all ranks have made or read together.
+struct Made {
+    /// The first row of each rank, and the number of rows.
+    starts: Vec<usize>,
+    /// Rows that belong together.
+    together: usize,
+    rows: Csr,
+    nnz: u64,
+    stand_in: Option<&'static str>,
+    /// A note on the symmetry of the matrix.
+    note: Option<String>,
+    precond: Preconditioner,
+}
+
+impl Made {
+    /// Gives each rank the rows of its part. All ranks call this together.
+    fn divide(self, ranks: &Ranks, source: &RankSource<'_>, purpose: &Purpose) -> Result<RankMatrix> {
+        let Made { starts, together, rows, nnz, stand_in, note, precond } = self;
+        let name = source.what.to_string_lossy();
+        let held = Held { starts: &starts, together, name: &name, shared: None };
+        let rows = Arc::new(held.divide(ranks, rows, &purpose.partition)?);
+        let origin = Arc::new(Origin { stand_in, ..source.origin() });
+        let facts = RankFacts { origin, nnz, note, precond, partition: purpose.partition.clone() };
+        Ok(RankMatrix { rows, facts: Arc::new(facts) })
+    }
 }
 
 /// How the first rank distributes a matrix.
@@ -176,19 +204,14 @@ impl RankMatrix {
         let numbers = ranks.from_first(vec![nnz, plan.as_ref().map_or(1, |plan| plan.together as u64)])?;
         let (nnz, together) = (numbers[0], numbers[1] as usize);
         let rows = ranks.agreed(rows(&starts))?;
-        let name = matrix.map_or_else(String::new, Matrix::title);
         let held = Held { starts: &starts, together, name: named, shared };
         let rows = Arc::new(held.divide(ranks, rows, partition)?);
-        let facts = RankFacts {
-            name,
-            stand_in: matrix.and_then(Matrix::stand_in),
-            nnz,
-            notes: matrix.map_or_else(Vec::new, |matrix| matrix.notes().to_vec()),
-            seconds_load: matrix.map_or(0.0, |matrix| matrix.metadata.seconds_load),
-            note: plan.and_then(|plan| plan.note),
-            precond,
-            partition: partition.clone(),
+        let origin = match matrix {
+            Some(matrix) => Arc::clone(&matrix.origin),
+            None => Arc::new(Origin::of_first_rank()),
         };
+        let note = plan.and_then(|plan| plan.note);
+        let facts = RankFacts { origin, nnz, note, precond, partition: partition.clone() };
         Ok(RankMatrix { rows, facts: Arc::new(facts) })
     }
 

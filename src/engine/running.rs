@@ -1,8 +1,9 @@
-//! Settings that PageRank and Markov chains share: device, limits and observers.
+//! How all solves and products run: device, backend, limits and observers.
 
 use super::device::{DeviceHandle, DeviceName, HostMethod, Request, Settled};
 use super::memory;
 use super::shared::Shared;
+use super::stopping::Stopping;
 use super::team::NO_TUNING;
 use super::tune::{Choosing, Context, Explanation, choose};
 use super::watch::{FanOut, Phases};
@@ -21,142 +22,26 @@ use std::time::{Duration, Instant};
 /// Largest number of iterations whose history is allocated before the solve.
 pub(super) const HISTORY_CAPACITY: usize = 1 << 16;
 
-/// Device, limits and observers of a solve.
-pub(super) struct Running {
-    pub request: Request,
-    pub settled: Option<Settled>,
-    pub device: Option<DeviceHandle>,
-    pub watch: Watch,
-    pub choosing: Choosing,
-    pub phases: Phases,
-    /// Whether the device is not shared with other solves of this process. Ranks that are threads of one process must not wait for the
-    /// device of another rank.
-    pub separate: bool,
+/// How a solve or a product runs: its device, backend and precision, its limits, and its observers.
+#[derive(Default)]
+pub struct Run {
+    pub(super) request: Request,
+    pub(super) settled: Option<Settled>,
+    pub(super) device: Option<DeviceHandle>,
+    pub(super) watch: Watch,
+    pub(super) choosing: Choosing,
+    pub(super) phases: Phases,
+    /// Whether the device is not shared with other solves of this process. Ranks that are threads of one
+    /// process must not wait for the device of another rank.
+    pub(super) separate: bool,
 }
 
-impl Default for Running {
-    fn default() -> Running {
-        let (request, watch) = (Request::default(), Watch::default());
-        let choosing = Choosing::default();
-        let phases = Phases::default();
-        Running { request, settled: None, device: None, watch, choosing, phases, separate: false }
+impl Run {
+    /// Creates the description of a run whose device is not shared.
+    pub(super) fn separate() -> Run {
+        Run { separate: true, ..Run::default() }
     }
-}
 
-/// Defines the builder methods that choose device and backend in the field `running`.
-macro_rules! device_settings {
-    () => {
-        /// Sets the device by name: `auto`, `cpu`, `cuda`, `cuda:1`. The default, `auto`, takes a GPU if one is usable. Products run on one
-        /// device; rankings and chains also take lists of GPUs, `cuda:0,1` or `cuda:all`.
-        pub fn device(mut self, name: &str) -> Self {
-            self.running.request.device = name.to_owned();
-            self
-        }
-
-        /// Sets an open device, which several solves can share.
-        pub fn on(mut self, device: &DeviceHandle) -> Self {
-            self.running.device = Some(device.clone());
-            self
-        }
-
-        /// Sets the SpMV backend by name, with parameters: `auto`, `sell`.
-        pub fn backend(mut self, name: &str) -> Self {
-            self.running.request.backend = name.to_owned();
-            self
-        }
-
-        /// Measures the backends before the solve if backend is `auto` and no choice is kept from an earlier measurement.
-        pub fn tune(mut self, tune: bool) -> Self {
-            self.running.choosing = $crate::engine::tune::Choosing::tuning(tune);
-            self
-        }
-
-        /// Sets the number of CPU threads. By default one per core.
-        pub fn threads(mut self, threads: usize) -> Self {
-            self.running.request.threads = Some(threads);
-            self
-        }
-
-        /// Sets the precision of matrix and vectors. By default double.
-        pub fn precision(mut self, precision: Precision) -> Self {
-            self.running.request.precision = precision;
-            self
-        }
-
-        /// Sets device, backend, precision and threads at once. `settled` is the result of `request.settle()`. For a method that runs
-        /// on the CPU alone, such as Gauss-Seidel, it is that of [`Request::settle_on_host`].
-        // For the program, which settles a request before it reads the graph.
-        #[doc(hidden)]
-        pub fn settled(mut self, request: Request, settled: Settled) -> Self {
-            (self.running.request, self.running.settled) = (request, Some(settled));
-            self
-        }
-
-        /// Chooses the backend by the model, so that a measurement does not depend on the choices kept on
-        /// this machine.
-        pub(crate) fn by_model(mut self) -> Self {
-            self.running.choosing = $crate::engine::tune::Choosing::Model;
-            self
-        }
-
-        /// Calls `callback` with the name of each phase of the preparation, such as `building backend sell`.
-        pub fn on_phase(mut self, callback: impl FnMut(&str) + Send + 'static) -> Self {
-            self.running.phases = Phases::new(callback);
-            self
-        }
-    };
-}
-
-/// Defines the builder methods that change the field `running`.
-macro_rules! running_settings {
-    () => {
-        $crate::engine::running::device_settings!();
-
-        /// Stops once a solve has taken this long. The clock is read between batches of iterations, so a long setup
-        /// is not interrupted: the solve then ends before its first iteration. For `solve` the time begins with the
-        /// preparation, for a prepared solve when it is called.
-        pub fn time_limit(mut self, time: Duration) -> Self {
-            self.running.watch.time_limit = Some(time);
-            self
-        }
-
-        /// Sets the moment from which the time limit counts.
-        pub fn time_from(mut self, began: std::time::Instant) -> Self {
-            self.running.watch.time_from = Some(began);
-            self
-        }
-
-        /// Lets the time limit include the preparation.
-        fn timed_from_here(self) -> Self {
-            let began = self.running.watch.time_from.unwrap_or_else(std::time::Instant::now);
-            self.time_from(began)
-        }
-
-        /// Stops once another thread sets this flag.
-        pub fn cancel(mut self, flag: &Arc<AtomicBool>) -> Self {
-            self.running.watch.cancel = Some(Arc::clone(flag));
-            self
-        }
-
-        /// Calls `callback` after each batch of iterations. The solve ends when `callback` returns false.
-        pub fn on_progress(mut self, callback: impl FnMut(&Progress) -> bool + Send + 'static) -> Self {
-            let closure = Closure::new(callback, Arc::clone(&self.running.watch.ended));
-            self.running.watch.observers.push(Box::new(closure));
-            self
-        }
-
-        /// Adds an observer of all iterations.
-        pub fn observer(mut self, observer: impl Observer + Send + 'static) -> Self {
-            self.running.watch.observers.push(Box::new(observer));
-            self
-        }
-    };
-}
-
-pub(super) use device_settings;
-pub(super) use running_settings;
-
-impl Running {
     /// Settles the request, unless the caller has done so. `on_host` is the method if it needs no backend.
     fn settle(&mut self, on_host: Option<HostMethod>) -> Result<Settled> {
         let given = self.settled.take();
@@ -174,7 +59,7 @@ impl Running {
 
     /// Opens the device, and returns it with the backend of the request. `on_host` is the method if it needs no
     /// backend.
-    pub fn open(&mut self, on_host: Option<HostMethod>) -> Result<(DeviceHandle, Choice)> {
+    pub(super) fn open(&mut self, on_host: Option<HostMethod>) -> Result<(DeviceHandle, Choice)> {
         if let Some(device) = &self.device {
             self.request.device = device.instead_of(&self.request.device)?;
         }
@@ -188,12 +73,10 @@ impl Running {
         };
         Ok((device, settled.backend))
     }
-}
 
-impl Running {
     /// Settles the request, and returns the devices that share the solve; none if there is one device. `on_host` is as for
     /// [`open`](Self::open).
-    pub fn shares(&mut self, on_host: Option<HostMethod>) -> Result<Vec<DeviceName>> {
+    pub(super) fn shares(&mut self, on_host: Option<HostMethod>) -> Result<Vec<DeviceName>> {
         if self.device.is_some() || self.separate {
             return Ok(Vec::new());
         }
@@ -210,11 +93,11 @@ impl Running {
     }
 
     /// Returns the settings of each device that shares the solve. Those of the first rank have the observers.
-    pub fn split(mut self, devices: &[DeviceHandle]) -> Vec<Running> {
+    pub(super) fn split(mut self, devices: &[DeviceHandle]) -> Vec<Run> {
         let settled = self.settled.take();
         let (phases, watch) = (std::mem::take(&mut self.phases), std::mem::take(&mut self.watch));
-        let mut split: Vec<Running> = (devices.iter().enumerate())
-            .map(|(rank, device)| Running {
+        let mut split: Vec<Run> = (devices.iter().enumerate())
+            .map(|(rank, device)| Run {
                 request: Request { device: device.name().to_owned(), ..self.request.clone() },
                 settled: settled.as_ref().map(|settled| settled.of_share(rank)),
                 device: Some(device.clone()),
@@ -285,6 +168,18 @@ impl Watch {
         let _span = profile::begin(Phase::Build);
         let outcome = solve(&StoppingRule::any(rules), &mut [&mut observer])?;
         Ok((outcome, recorders))
+    }
+
+    /// Sets the limits that the tolerances of a linear system come with.
+    pub fn limit(&mut self, stopping: &Stopping) {
+        let Stopping { time_limit, time_from, cancel, .. } = stopping;
+        (self.time_limit, self.time_from, self.cancel) = (*time_limit, *time_from, cancel.clone());
+    }
+
+    /// Returns tolerances with these limits.
+    pub fn stopping(&self, tolerances: Stopping) -> Stopping {
+        let Watch { time_limit, time_from, cancel, .. } = self;
+        Stopping { time_limit: *time_limit, time_from: *time_from, cancel: cancel.clone(), ..tolerances }
     }
 
     /// Starts the clock of a solve, and resets the flag by which an observer ended an earlier one.

@@ -29,16 +29,16 @@ impl Matrix {
 
     /// Does the same as [`save`](Matrix::save), and counts the written bytes in `meter`.
     pub fn save_metered(&self, to: &Destination, meter: &Meter) -> Result<Vec<PathBuf>> {
-        let metadata = &*self.metadata;
+        let (origin, metadata) = (&*self.origin, &*self.metadata);
         let content = Content {
             matrix: &self.csr,
-            stored: metadata.stored.unwrap_or(self.nnz() as u64),
+            stored: origin.stored.unwrap_or(self.nnz() as u64),
             symmetric: metadata.symmetric,
-            stand_in: metadata.stand_in,
-            kind: metadata.kind,
+            stand_in: origin.stand_in,
+            kind: origin.kind,
             attached: &metadata.attached,
             attached_unread: &metadata.attached_unread,
-            labels: metadata.labels.as_ref(),
+            labels: origin.labels.as_ref(),
         };
         to.write(&content, meter)
     }

@@ -229,7 +229,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
 ) -> Result<(Box<dyn Session>, Recipe, Option<String>)> {
     let held = device.acquire()?;
     held.enter()?;
-    let Request { precision, columns, .. } = settings.request;
+    let Request { precision, columns, .. } = settings.run.request;
     let (mut ready, mut explanation) = (Ready::default(), Explanation::default());
     let method = settings.method;
     // A device may find the matrix symmetric in less time than the host.
@@ -239,15 +239,15 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
     let (backend, precond) = match &settings.matrix {
         Input::Applied(_) | Input::OfRank(_) => (backend.without_matrix(), Preconditioner::NONE),
         Input::Stored(exact) => {
-            let plain = settings.request.precond.is_sweeps() && settings.custom_precond.is_none();
+            let plain = settings.run.request.precond.is_sweeps() && settings.custom_precond.is_none();
             let size = held.gpu_size();
             let size = if plain && columns == 1 { size } else { size.without_shared_launches() };
             ready.narrow = narrowed(precision, exact);
-            let _span = settings.phases.begin(Phase::Analyse, "choosing a backend");
+            let _span = settings.run.phases.begin(Phase::Analyse, "choosing a backend");
             let csr = ready.narrow.as_ref().unwrap_or(&exact.csr);
-            let context = Context { precision, size, choosing: settings.choosing, columns };
-            let precond = settings.request.precond.settle(&exact.csr);
-            let phases = &mut settings.phases;
+            let context = Context { precision, size, choosing: settings.run.choosing, columns };
+            let precond = settings.run.request.precond.settle(&exact.csr);
+            let phases = &mut settings.run.phases;
             let choose = || choose::<D, T>(&held, backend, csr, &context, &mut |what| phases.announce(what));
             let reserve = memory::reserve(method, &precond, csr, (columns, size_of::<T>()));
             let (selected, there) = meanwhile(choose, D::ON_HOST, || {
@@ -276,7 +276,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
     }
     let custom_precond = settings.custom_precond.clone();
     let recipe = Recipe { method, backend, precond, custom_precond, precision, columns, explanation };
-    let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, ready, &mut settings.phases)?;
+    let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, ready, &mut settings.run.phases)?;
     let session = DeviceSession { recipe: recipe.clone(), prepared: DeviceValue::new(device, prepared) };
     Ok((Box::new(session), recipe, note))
 }

@@ -1,14 +1,13 @@
 //! The settings of a solve of a symmetric system.
 
-use super::device::{DeviceHandle, Request, Settled};
+use super::device::{Request, Settled};
 use super::matrix::Matrix;
 use super::range::check_range;
 use super::ranks::{PARTITION, Partition, RankMatrix};
+use super::running::Run;
 use super::stopping::Stopping;
-use super::tune::Choosing;
-use super::watch::Phases;
 use crate::error::{Error, Result};
-use crate::observe::{Observer, Phase};
+use crate::observe::Phase;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
@@ -16,7 +15,6 @@ use crate::solve::given::Guarded;
 use crate::solve::problem::random;
 use crate::solve::{MatrixRef, Method, Product};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// The seed of the vector by which products are checked for symmetry.
 const SEED: u64 = 1;
@@ -61,13 +59,11 @@ impl Input {
     }
 }
 
-/// The matrix, method, stopping criteria, checkpoints and observers of a solve.
+/// The matrix, method, stopping criteria and checkpoints of a solve, and how it runs.
 pub(super) struct Settings {
     pub method: Method,
     pub matrix: Input,
-    pub request: Request,
-    pub settled: Option<Settled>,
-    pub device: Option<DeviceHandle>,
+    pub run: Run,
     pub custom_precond: Option<Arc<Guarded>>,
     /// The fault of the name of the preconditioner, if there is one.
     pub precond_fault: Option<Error>,
@@ -76,13 +72,8 @@ pub(super) struct Settings {
     /// The name of the stored matrix, whose mesh the partition `coordinates` takes.
     pub named: String,
     pub check_products: bool,
-    pub choosing: Choosing,
     pub stopping: Stopping,
     pub checkpoints: Checkpoints,
-    pub observers: Vec<Box<dyn Observer + Send>>,
-    /// Set by observers that end the solve.
-    pub ended: Arc<AtomicBool>,
-    pub phases: Phases,
 }
 
 impl Settings {
@@ -94,26 +85,35 @@ impl Settings {
         Settings {
             method,
             matrix,
-            request: Request::default(),
-            settled: None,
-            device: None,
+            run: Run::default(),
             custom_precond: None,
             precond_fault: None,
             assume_symmetric: false,
             partition: Partition::default(),
             named,
             check_products: false,
-            choosing: Choosing::default(),
             stopping: Stopping::default(),
             checkpoints: Checkpoints::default(),
-            observers: Vec::new(),
-            ended: Arc::default(),
-            phases: Phases::default(),
         }
     }
-}
 
-impl Settings {
+    /// Returns the settings of the same solve for `k` columns at once.
+    pub fn for_columns(&self, k: usize) -> Settings {
+        let run = &self.run;
+        Settings {
+            run: Run {
+                request: Request { columns: k, ..run.request.clone() },
+                choosing: run.choosing,
+                ..Run::default()
+            },
+            custom_precond: self.custom_precond.clone(),
+            assume_symmetric: self.assume_symmetric,
+            partition: self.partition.clone(),
+            named: self.named.clone(),
+            ..Settings::new(self.method, self.matrix.clone())
+        }
+    }
+
     pub fn has_custom_operators(&self) -> bool {
         matches!(self.matrix, Input::Applied(_)) || self.custom_precond.is_some()
     }
@@ -125,7 +125,7 @@ impl Settings {
             return Ok(());
         }
         let why = "products and preconditioners of the caller run on the CPU in double precision only";
-        let named = &self.request.precond;
+        let named = &self.run.request.precond;
         if *named != Preconditioner::NONE && applied {
             let reason = "it is made of entries, and the matrix is given only by its product; pass your own preconditioner";
             return Err(Error::setting("precond", named, reason));
@@ -137,18 +137,18 @@ impl Settings {
                 "the caller has passed a preconditioner already; use one of the two",
             ));
         }
-        if self.request.precision != Precision::F64 {
-            return Err(Error::setting("precision", self.request.precision.name(), why));
+        if self.run.request.precision != Precision::F64 {
+            return Err(Error::setting("precision", self.run.request.precision.name(), why));
         }
-        if !matches!(self.request.device.as_str(), "auto" | "cpu") {
-            return Err(Error::setting("device", &self.request.device, why));
+        if !matches!(self.run.request.device.as_str(), "auto" | "cpu") {
+            return Err(Error::setting("device", &self.run.request.device, why));
         }
         let rows = self.matrix.rows();
         if let Some(precond) = self.custom_precond.as_ref().filter(|precond| precond.rows() != rows) {
             let (what, got) = ("rows of the preconditioner", precond.rows());
             return Err(Error::Dimension { what, expected: rows, got });
         }
-        self.request.device = "cpu".to_owned();
+        self.run.request.device = "cpu".to_owned();
         Ok(())
     }
 
@@ -179,8 +179,8 @@ impl Settings {
             // Checked when it was distributed.
             Input::OfRank(matrix) => return Ok(matrix.facts.note.clone()),
         };
-        let _span = self.phases.begin(Phase::Analyse, "checking the matrix");
-        let Request { ref precond, precision, .. } = self.request;
+        let _span = self.run.phases.begin(Phase::Analyse, "checking the matrix");
+        let Request { ref precond, precision, .. } = self.run.request;
         let note = matrix.require_symmetric(self.method.name(), self.assume_symmetric, precond)?;
         if precision.narrow_values() {
             let values = matrix.csr.values();
@@ -195,7 +195,7 @@ impl Settings {
         if !self.check_products {
             return Ok(());
         }
-        let _span = self.phases.begin(Phase::Analyse, "checking symmetry by products");
+        let _span = self.run.phases.begin(Phase::Analyse, "checking symmetry by products");
         let unchecked = matches!(self.matrix, Input::Applied(_)) || self.assume_symmetric;
         let matrix = unchecked.then(|| ("matrix", self.matrix.reference()));
         let precond = self.custom_precond.as_ref().map(|m| ("preconditioner", MatrixRef::Applied(&**m)));

@@ -1,28 +1,25 @@
 //! Settings of a solve of a symmetric system, from which a prepared solve is built.
 
 use super::answer::Answer;
-use super::device::{DeviceHandle, Request, Settled};
 use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
 use super::prepared::Prepared;
 use super::ranks::{Partition, RankMatrix};
 use super::rhs::RightHandSide;
+use super::run_settings::{DeviceSettings, RunSettings};
+use super::running::Run;
 use super::settings::{Input, Settings};
 use super::stopping::Stopping;
-use super::tune::Choosing;
-use super::watch::{Closure, OnIterate, Phases, Progress};
+use super::watch::OnIterate;
 use crate::error::Result;
-use crate::observe::Observer;
 use crate::precond::Preconditioner;
-use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
 use crate::solve::given::Guarded;
 use crate::solve::{Method, Product};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Conjugate gradients, for symmetric positive definite matrices.
 ///
@@ -112,9 +109,17 @@ pub struct Solver(Settings);
 /// Prints the method, the number of rows of the matrix, and the request.
 impl fmt::Debug for Solver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} with {} rows, {:?}", self.0.method.name(), self.0.matrix.rows(), self.0.request)
+        write!(f, "{} with {} rows, {:?}", self.0.method.name(), self.0.matrix.rows(), self.0.run.request)
     }
 }
+
+impl DeviceSettings for Solver {
+    fn run_mut(&mut self) -> &mut Run {
+        &mut self.0.run
+    }
+}
+
+impl RunSettings for Solver {}
 
 impl Solver {
     /// Creates the settings of a solve of `a` by a method.
@@ -146,7 +151,7 @@ impl Solver {
 
     /// Sets the preconditioner.
     pub fn preconditioner(mut self, precond: Preconditioner) -> Solver {
-        (self.0.request.precond, self.0.precond_fault) = (precond, None);
+        (self.0.run.request.precond, self.0.precond_fault) = (precond, None);
         self
     }
 
@@ -158,14 +163,6 @@ impl Solver {
         self
     }
 
-    /// Sets the device by name: `auto`, `cpu`, `cuda`, `cuda:1`. The default, `auto`, takes a GPU if one is usable. Several GPUs,
-    /// `cuda:0,1` or `cuda:all`, share the rows of the matrix; answers, reports and files are those of one. One such solve at a time
-    /// runs in a process.
-    pub fn device(mut self, name: &str) -> Solver {
-        self.0.request.device = name.to_owned();
-        self
-    }
-
     /// Sets how several GPUs divide the rows: ranges of the rows, boxes of a mesh, or parts of the graph of the matrix. Needs several GPUs;
     /// a [`RankMatrix`] has the partition of its [`Purpose`](super::Purpose).
     pub fn partition(mut self, partition: Partition) -> Solver {
@@ -173,54 +170,10 @@ impl Solver {
         self
     }
 
-    /// Sets an open device, which several solves can share.
-    pub fn on(mut self, device: &DeviceHandle) -> Solver {
-        self.0.device = Some(device.clone());
-        self
-    }
-
-    /// Sets the SpMV backend by name, with parameters: `auto`, `sell`, `bsr:block=3x3`.
-    pub fn backend(mut self, name: &str) -> Solver {
-        self.0.request.backend = name.to_owned();
-        self
-    }
-
-    /// Measures the backends before the solve if backend is `auto` and no choice is kept from an earlier measurement.
-    pub fn tune(mut self, tune: bool) -> Solver {
-        self.0.choosing = Choosing::tuning(tune);
-        self
-    }
-
-    /// Chooses the backend by the model, so that a measurement does not depend on the choices kept on this machine.
-    pub(crate) fn by_model(mut self) -> Solver {
-        self.0.choosing = Choosing::Model;
-        self
-    }
-
-    /// Sets the number of CPU threads. By default one per core.
-    pub fn threads(mut self, threads: usize) -> Solver {
-        self.0.request.threads = Some(threads);
-        self
-    }
-
     /// Sets the number of right-hand sides that [`Prepared::solve_many`] will solve at once: backend `auto` then chooses among the
     /// backends that multiply several columns, and memory is kept free for the vectors of all columns. By default 1.
     pub fn columns(mut self, k: usize) -> Solver {
-        self.0.request.columns = k;
-        self
-    }
-
-    /// Sets the precision of matrix and vectors. By default double.
-    pub fn precision(mut self, precision: Precision) -> Solver {
-        self.0.request.precision = precision;
-        self
-    }
-
-    /// Sets device, backend, preconditioner, precision and threads at once. `settled` is the result of `request.settle()`.
-    // For the program, which settles a request before it reads the matrix.
-    #[doc(hidden)]
-    pub fn settled(mut self, request: Request, settled: Settled) -> Solver {
-        (self.0.request, self.0.settled, self.0.precond_fault) = (request, Some(settled), None);
+        self.0.run.request.columns = k;
         self
     }
 
@@ -249,34 +202,9 @@ impl Solver {
         self
     }
 
-    /// Stops once a solve has taken this long. The clock is read between batches of iterations, so a long setup is
-    /// not interrupted: the solve then ends before its first iteration. For [`solve`](Self::solve) the time begins
-    /// with the preparation, for a [`Prepared`] with each of its solves.
-    pub fn time_limit(mut self, time: Duration) -> Solver {
-        self.0.stopping.time_limit = Some(time);
-        self
-    }
-
-    /// Sets the moment from which the time limit counts.
-    pub fn time_from(mut self, began: Instant) -> Solver {
-        self.0.stopping.time_from = Some(began);
-        self
-    }
-
-    /// Lets the time limit include the preparation.
-    fn timed_from_here(self) -> Solver {
-        let began = self.0.stopping.time_from.unwrap_or_else(Instant::now);
-        self.time_from(began)
-    }
-
-    /// Stops once another thread sets this flag. The flag is read between batches of iterations.
-    pub fn cancel(mut self, flag: &Arc<AtomicBool>) -> Solver {
-        self.0.stopping.cancel = Some(Arc::clone(flag));
-        self
-    }
-
     /// Sets all tolerances and limits.
     pub fn stopping(mut self, stopping: Stopping) -> Solver {
+        self.0.run.watch.limit(&stopping);
         self.0.stopping = stopping;
         self
     }
@@ -321,13 +249,6 @@ impl Solver {
         self
     }
 
-    /// Calls `callback` after each batch of iterations. The solve ends when `callback` returns false.
-    pub fn on_progress(mut self, callback: impl FnMut(&Progress) -> bool + Send + 'static) -> Solver {
-        let closure = Closure::new(callback, Arc::clone(&self.0.ended));
-        self.0.observers.push(Box::new(closure));
-        self
-    }
-
     /// Calls `callback` with the number of iterations and x after each iteration, in solves of one right-hand side; after each second
     /// one in MINRES. Each call takes as long as several iterations.
     ///
@@ -346,19 +267,7 @@ impl Solver {
     /// # }
     /// ```
     pub fn on_iterate(mut self, callback: impl FnMut(usize, &[f64]) + Send + 'static) -> Solver {
-        self.0.observers.push(Box::new(OnIterate(callback)));
-        self
-    }
-
-    /// Adds an observer. It is called with the initial residual, after each batch of iterations, and when another phase begins.
-    pub fn observer(mut self, observer: impl Observer + Send + 'static) -> Solver {
-        self.0.observers.push(Box::new(observer));
-        self
-    }
-
-    /// Calls `callback` with the name of each phase of the preparation, such as `building backend sell`.
-    pub fn on_phase(mut self, callback: impl FnMut(&str) + Send + 'static) -> Solver {
-        self.0.phases = Phases::new(callback);
+        self.0.run.watch.observers.push(Box::new(OnIterate(callback)));
         self
     }
 

@@ -88,7 +88,7 @@ impl Order {
         let purpose = Purpose { method, precond, precision, assume_symmetric, partition };
         let matrix = RankMatrix::of_shared(ranks, (matrix, named), &purpose)?;
         let mut settings = Settings::new(method, Input::OfRank(matrix.clone()));
-        (settings.request, settings.phases) = (request.clone(), phases);
+        (settings.run.request, settings.run.phases) = (request.clone(), phases);
         let (session, recipe, note) = rank_session::session(device, &matrix, &mut settings, backend)?;
         let labels = Labels::of(&matrix, device, &recipe)?;
         Ok(OfRank { matrix, session, built: Built { recipe, note, labels } })
@@ -111,7 +111,7 @@ fn check(settings: &Settings, settled: &Settled) -> Result<()> {
         let reason = "each rank has one device, and this is a list; name one";
         return Err(Error::setting("device", settled.names(), reason));
     }
-    if settings.device.is_some() {
+    if settings.run.device.is_some() {
         let reason = "the solve has an open device already, and this is a list; leave out one of the two";
         return Err(Error::setting("device", settled.names(), reason));
     }
@@ -119,7 +119,7 @@ fn check(settings: &Settings, settled: &Settled) -> Result<()> {
         let reason = "products and preconditioners of the caller run on one device";
         return Err(Error::setting("device", settled.names(), reason));
     }
-    if settings.choosing == Choosing::Measure {
+    if settings.run.choosing == Choosing::Measure {
         return Err(Error::setting("tune", "", NO_TUNING));
     }
     Ok(())
@@ -142,14 +142,14 @@ pub(super) fn session(devices: &[DeviceHandle], settings: &mut Settings, backend
     settings.check_products()?;
     let order = Order {
         method: settings.method,
-        request: settings.request.clone(),
+        request: settings.run.request.clone(),
         backend: backend.clone(),
         assume_symmetric: settings.assume_symmetric,
         partition: settings.partition.clone(),
         named: settings.named.clone(),
     };
     let mut session = SpreadSession { devices: devices.to_vec(), order, matrix, team: None, is_stale: false };
-    let team = session.build(&turn()?, std::mem::take(&mut settings.phases))?;
+    let team = session.build(&turn()?, std::mem::take(&mut settings.run.phases))?;
     // A backend that multiplies one vector at a time limits all ranks.
     let limited = |state: &&OfRank| state.built.recipe.backend.entry().check_columns(2).is_err();
     let states = team.states();

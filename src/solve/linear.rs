@@ -157,7 +157,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
             (*state, *recorded) = (SlotState::new(M::FACTS.slots_for(k), k), None);
         }
         if recorded.is_none() {
-            device.require_memory("the vectors of a solve", common.vector_bytes)?;
+            device.require_memory("the vectors of a solve", common.effort.vector_bytes)?;
         }
         let answer = Answer::new(device, system, (n, k), memory)?;
         let (coefficients_of_a, sigma) = (operators.m.is_none(), 1.0);
@@ -196,7 +196,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         };
         drop(saved);
         device.synchronize()?;
-        common.seconds_setup = began.elapsed().as_secs_f64();
+        common.effort.seconds_setup = began.elapsed().as_secs_f64();
         common.earlier = run.earlier;
         run.start_clock();
         let mut source = Replay::of::<M>(recorded, solve.starts(&run));

@@ -22,11 +22,13 @@ use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::Observer;
 use crate::scalar::Scalar;
+use crate::solve::Effort;
 use crate::solve::fixed::{self, Found, Terms, check_distribution};
 use crate::solve::part::Part;
 use crate::solve::rounding::sum;
 use crate::stop::{StopReason, StoppingRule};
 use gauss_seidel::{Groups, leaving, scale};
+use std::ops::Deref;
 use std::time::Instant;
 
 /// A method for the stationary distribution.
@@ -63,8 +65,8 @@ pub struct Stationary {
     pub probabilities: Vec<f64>,
     /// Why iteration ended.
     pub reason: StopReason,
-    /// Iterations done.
-    pub iterations: usize,
+    /// What the solve has taken; its fields can be read directly from this type.
+    pub effort: Effort,
     /// The l1 norm of P' x - x, recomputed.
     pub residual: f64,
     /// The number that the last iteration counted: the l1 norm of P' x - x before it (power), or of the change of x (other
@@ -74,16 +76,14 @@ pub struct Stationary {
     pub lazy: bool,
     /// The number of groups of states, and the probability below which steps lead from one group to another.
     pub groups: Option<(usize, f64)>,
-    /// Seconds to allocate the workspace.
-    pub seconds_setup: f64,
-    /// Seconds from the first iteration to the last.
-    pub seconds_solve: f64,
-    /// Bytes that an iteration must move.
-    pub bytes_per_iteration: u64,
-    /// Bytes of the operator's arrays.
-    pub operator_bytes: u64,
-    /// Bytes of the vectors.
-    pub vector_bytes: u64,
+}
+
+impl Deref for Stationary {
+    type Target = Effort;
+
+    fn deref(&self) -> &Effort {
+        &self.effort
+    }
 }
 
 impl ChainMethod {
@@ -164,14 +164,9 @@ pub fn power<D: Device, T: Scalar>(
         truth = residual_of_part(problem.incoming, problem.part, &x);
         (x, truth)
     })?;
-    Ok(Stationary {
-        lazy: lazy < 1.0,
-        seconds_setup,
-        bytes_per_iteration,
-        operator_bytes,
-        vector_bytes,
-        ..stationary(found, truth)
-    })
+    let setup =
+        Effort { seconds_setup, bytes_per_iteration, operator_bytes, vector_bytes, ..Effort::default() };
+    Ok(Stationary { lazy: lazy < 1.0, ..stationary(found, truth, setup) })
 }
 
 /// Number of Gauss-Seidel passes without progress after which passes are damped. A pass makes progress if its step is less than
@@ -224,30 +219,26 @@ pub fn serial(
         (x, truth)
     })?;
     let passes = if groups.is_some() { 3 } else { 1 };
-    Ok(Stationary {
-        groups: groups.map(|groups| (groups.count(), groups.threshold)),
+    let setup = Effort {
         seconds_setup,
         bytes_per_iteration: passes * incoming.storage_bytes() + 16 * n as u64,
         operator_bytes: incoming.storage_bytes(),
         vector_bytes: 16 * n as u64,
-        ..stationary(found, truth)
-    })
+        ..Effort::default()
+    };
+    let groups = groups.map(|groups| (groups.count(), groups.threshold));
+    Ok(Stationary { groups, ..stationary(found, truth, setup) })
 }
 
 /// Converts the result of a run.
-fn stationary(found: Found, residual: f64) -> Stationary {
+fn stationary(found: Found, residual: f64, setup: Effort) -> Stationary {
     Stationary {
         probabilities: found.x,
         reason: found.reason,
-        iterations: found.iterations,
+        effort: setup.after(found.iterations, found.seconds.0),
         residual,
         residual_recursive: found.estimate,
         lazy: false,
         groups: None,
-        seconds_setup: 0.0,
-        seconds_solve: found.seconds.0,
-        bytes_per_iteration: 0,
-        operator_bytes: 0,
-        vector_bytes: 0,
     }
 }

@@ -9,6 +9,7 @@ mod answer;
 pub mod block;
 pub mod cg;
 pub mod checkpoint;
+mod effort;
 mod fixed;
 mod forward_error;
 pub mod given;
@@ -36,6 +37,7 @@ use crate::scalar::Scalar;
 use crate::spectrum::Spectrum;
 use crate::stop::{StopReason, StoppingRule};
 use checkpoint::Checkpoints;
+pub use effort::Effort;
 pub use given::{Continues, MatrixRef, Product};
 use linear::{Linear, Solves, Task};
 use recurrence::{Facts, Operators, Recurrence};
@@ -117,8 +119,8 @@ impl Deref for Solution {
 pub struct Outcome {
     /// Why the solve stopped, judged by the true residual.
     pub reason: StopReason,
-    /// Iterations done.
-    pub iterations: usize,
+    /// What the solve has taken; its fields can be read directly from this type.
+    pub effort: Effort,
     /// Number of restarts from the true residual.
     pub restarts: usize,
     /// The linearly independent residuals with which [`Method::BlockCg`] iterated in its first run: the smallest number.
@@ -140,25 +142,20 @@ pub struct Outcome {
     pub goal: Option<f64>,
     /// An estimate of the spectrum of the preconditioned matrix, from the first run.
     pub spectrum: Option<Spectrum>,
-    /// Seconds to allocate the workspace and to record the step.
-    pub seconds_setup: f64,
-    /// Seconds from the first iteration to the last, restarts included; if the solve resumed from a checkpoint, of
-    /// the iterations since then.
-    pub seconds_solve: f64,
     /// Seconds of the iterations before the checkpoint from which the solve resumed.
     pub seconds_earlier: f64,
     /// Iterations before that checkpoint; `iterations` includes them.
     pub iterations_earlier: usize,
-    /// Seconds per iteration; if the solve resumed from a checkpoint, of the iterations since then.
-    pub seconds_each: f64,
-    /// Bytes that an iteration of all columns must move.
-    pub bytes_per_iteration: u64,
-    /// Bytes of the operators' arrays, each read once in an iteration.
-    pub operator_bytes: u64,
-    /// Bytes of the vectors, each accessed several times in an iteration.
-    pub vector_bytes: u64,
     /// Why the newest checkpoint was not written, if one was to be written and was not.
     pub checkpoint_fault: Option<String>,
+}
+
+impl Deref for Outcome {
+    type Target = Effort;
+
+    fn deref(&self) -> &Effort {
+        &self.effort
+    }
 }
 
 impl Method {

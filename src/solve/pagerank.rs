@@ -25,6 +25,7 @@ use crate::device::{Cpu, Device, Recorded};
 use crate::error::{Error, Result};
 use crate::observe::Observer;
 use crate::scalar::Scalar;
+use crate::solve::Effort;
 use crate::solve::fixed::{self, Found, Terms, check_distribution, check_probabilities};
 use crate::solve::part::Part;
 use crate::stop::{StopReason, StoppingRule};
@@ -33,6 +34,7 @@ pub use certificate::{Certificate, certify};
 use gauss_seidel::{Parts, State};
 use links::Links;
 use rayon::prelude::*;
+use std::ops::Deref;
 use std::time::Instant;
 
 /// The policy for a surfer at a vertex without links (a sink).
@@ -83,26 +85,24 @@ pub struct Ranking {
     pub ranks: Vec<f64>,
     /// Why iteration ended.
     pub reason: StopReason,
-    /// Iterations done.
-    pub iterations: usize,
+    /// What the solve has taken; its fields can be read directly from this type.
+    pub effort: Effort,
     /// Number of extrapolations of the ranks.
     pub extrapolations: usize,
     /// The verified residual and error bound of the ranks.
     pub certificate: Certificate,
     /// The error estimated from the last step alone: d / (1 - d) times its l1 norm.
     pub estimate: f64,
-    /// Seconds to allocate the workspace.
-    pub seconds_setup: f64,
-    /// Seconds from the first iteration to the last.
-    pub seconds_solve: f64,
     /// Seconds to compute the certificate, or all certificates if the first exceeded the tolerance.
     pub seconds_certify: f64,
-    /// Bytes that an iteration must move.
-    pub bytes_per_iteration: u64,
-    /// Bytes of the operator's arrays.
-    pub operator_bytes: u64,
-    /// Bytes of the vectors.
-    pub vector_bytes: u64,
+}
+
+impl Deref for Ranking {
+    type Target = Effort;
+
+    fn deref(&self) -> &Effort {
+        &self.effort
+    }
 }
 
 impl Dangling {
@@ -296,7 +296,8 @@ pub fn power<D: Device, T: Scalar>(
     let power = power::Power::new(operator, problem, extrapolate);
     let bytes_per_iteration = power.bytes(1);
     if problem.links.vertices() == 0 {
-        return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..empty_ranking() });
+        let effort = Effort { bytes_per_iteration, operator_bytes, vector_bytes, ..Effort::default() };
+        return Ok(Ranking { effort, ..empty_ranking() });
     }
     device.require_memory("the vectors of a solve", vector_bytes)?;
     let (workspace, state) = power.workspace(problem)?;
@@ -308,13 +309,9 @@ pub fn power<D: Device, T: Scalar>(
     let found = fixed::on_device(recorded, state, &terms, observers, |c| {
         checked_ranks(problem, power::ranks(problem, c), &mut certificate)
     })?;
-    Ok(Ranking {
-        bytes_per_iteration,
-        operator_bytes,
-        vector_bytes,
-        seconds_setup,
-        ..ranking(problem, found, certificate)
-    })
+    let setup =
+        Effort { bytes_per_iteration, operator_bytes, vector_bytes, seconds_setup, ..Effort::default() };
+    Ok(ranking(problem, found, certificate, setup))
 }
 
 /// Computes the ranks for each of `k` distributions of the jumps by power iteration, all in one run: one product of the links with
@@ -349,7 +346,8 @@ pub fn power_each<D: Device, T: Scalar>(
     let (operator_bytes, device) = (operator.storage(), operator.device().clone());
     let power = power::Power::new(operator, &personal, false);
     if links.vertices() == 0 {
-        return Ok(vec![Ranking { operator_bytes, vector_bytes, ..empty_ranking() }; k]);
+        let effort = Effort { operator_bytes, vector_bytes, ..Effort::default() };
+        return Ok(vec![Ranking { effort, ..empty_ranking() }; k]);
     }
     device.require_memory("the vectors of a solve", vector_bytes)?;
     let (workspace, state) = power.workspace_each(&personal, k, &mut inside)?;
@@ -364,13 +362,9 @@ pub fn power_each<D: Device, T: Scalar>(
         let problem = RankProblem { teleport: Some(&v), start: None, ..*problem };
         Ok(checked_ranks(&problem, power::ranks(&problem, c), &mut certificates[column]))
     })?;
-    let column = |(found, certificate)| Ranking {
-        bytes_per_iteration,
-        operator_bytes,
-        vector_bytes,
-        seconds_setup,
-        ..ranking(problem, found, certificate)
-    };
+    let setup =
+        Effort { bytes_per_iteration, operator_bytes, vector_bytes, seconds_setup, ..Effort::default() };
+    let column = |(found, certificate)| ranking(problem, found, certificate, setup);
     Ok(found.into_iter().zip(certificates).map(column).collect())
 }
 
@@ -398,28 +392,22 @@ pub fn gauss_seidel(
     let passes = (|state: &mut State<'_>, _| state.pass(device), State::ranks);
     let found =
         fixed::on_host(state, passes, &terms, observers, |x| checked_ranks(problem, x, &mut certificate))?;
-    Ok(Ranking {
-        bytes_per_iteration,
-        operator_bytes,
-        vector_bytes,
-        seconds_setup,
-        ..ranking(problem, found, certificate)
-    })
+    let setup =
+        Effort { bytes_per_iteration, operator_bytes, vector_bytes, seconds_setup, ..Effort::default() };
+    Ok(ranking(problem, found, certificate, setup))
 }
 
 /// Converts the result of a run, with the ranks in the order of the graph.
-fn ranking(problem: &RankProblem<'_>, found: Found, certificate: Certificate) -> Ranking {
+fn ranking(problem: &RankProblem<'_>, found: Found, certificate: Certificate, setup: Effort) -> Ranking {
     let (seconds_solve, seconds_certify) = found.seconds;
     Ranking {
         ranks: problem.links.to_graph_order(found.x),
         reason: found.reason,
-        iterations: found.iterations,
+        effort: setup.after(found.iterations, seconds_solve),
         extrapolations: found.jumps,
         estimate: found.estimate,
         certificate,
-        seconds_solve,
         seconds_certify,
-        ..empty_ranking()
     }
 }
 
@@ -428,16 +416,11 @@ fn empty_ranking() -> Ranking {
     Ranking {
         ranks: Vec::new(),
         reason: StopReason::Converged,
-        iterations: 0,
+        effort: Effort::default(),
         extrapolations: 0,
         certificate: Certificate { residual: 0.0, error_bound: 0.0, sum: 0.0 },
         estimate: 0.0,
-        seconds_setup: 0.0,
-        seconds_solve: 0.0,
         seconds_certify: 0.0,
-        bytes_per_iteration: 0,
-        operator_bytes: 0,
-        vector_bytes: 0,
     }
 }
 

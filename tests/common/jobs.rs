@@ -5,6 +5,7 @@ use super::process::{errors, mpirun, program, solver, word};
 use super::ranks::over_ranks;
 use serde_json::{Value, json, to_value};
 use solver::device::Ranks;
+use solver::engine::DeviceSettings;
 use solver::engine::markov::Distributions;
 use solver::engine::{
     DeviceName, Matrix, Partition, Purpose, RankChain, RankGraph, RankMatrix, Request, RightHandSide,

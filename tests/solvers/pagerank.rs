@@ -11,7 +11,7 @@ use crate::common::zoo;
 use solver::Error;
 use solver::backend::{Choice, Host, Pick};
 use solver::device::{Cpu, Cuda, Device};
-use solver::engine::{Matrix, Pagerank};
+use solver::engine::{DeviceSettings, Matrix, Pagerank};
 use solver::error::ChainError;
 use solver::format::{Coo, Csr, Duplicates, Offsets, Values};
 use solver::operator::RankMap;

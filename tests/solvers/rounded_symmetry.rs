@@ -8,7 +8,7 @@ use crate::common::tolerance;
 use solver::Error;
 use solver::backend::{Choice, REGISTRY};
 use solver::device::Cpu;
-use solver::engine::{Cg, Matrix, Minres, Solver};
+use solver::engine::{Cg, DeviceSettings, Matrix, Minres, Solver};
 use solver::format::stats::{Verdict, symmetry_of};
 use solver::format::{Coo, Csr};
 use solver::precond::Preconditioner;

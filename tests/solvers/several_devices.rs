@@ -9,6 +9,7 @@ use solver::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
 use solver::engine::{
     DeviceHandle, DeviceName, Matrix, Prepared, Request, RightHandSide, RightHandSides, Solver,
 };
+use solver::engine::{DeviceSettings, RunSettings};
 use solver::error::{Error, Result};
 use solver::prelude::{Cg, Markov, Minres, Multiply, Pagerank, Weights};
 use solver::scalar::Precision;

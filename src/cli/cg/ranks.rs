@@ -1,15 +1,16 @@
 //! A linear solve over ranks. The first rank reads the system, writes the results and prints the report.
 
-use super::{Found, Solved, load_system, monitored, name_start, report, warn_of_index, write_answer};
+use super::{Found, load_system, monitored, name_start, report, warn_of_index};
+use crate::cli::command::{Solved, write_output};
 use crate::cli::interrupt;
 use crate::cli::launch;
 use crate::cli::load::shown;
 use crate::cli::plan::Plan;
 use crate::cli::progress::{Limits, Live, show_phases};
 use crate::device::Ranks;
-use crate::engine::{Matrix, Purpose, RankMatrix, RhsName, Solver};
+use crate::engine::{DeviceSettings, Matrix, Purpose, RankMatrix, RankSource, RhsName, RunSettings, Solver};
 use crate::error::Result;
-use crate::observe::Meter;
+use crate::observe::{Meter, Report};
 use crate::solve::problem::Problem;
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,7 +33,8 @@ fn read(plan: &Plan) -> Result<(Matrix, Option<Problem>)> {
 
 /// Makes or reads the rows of the system on each rank, or reads the system on the first rank and distributes it.
 fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, Problem)> {
-    let open = |meter: &Arc<Meter>| RankMatrix::open_metered(ranks, &plan.matrix, purpose, meter);
+    let open =
+        |meter: &Arc<Meter>| RankMatrix::open(ranks, RankSource::metered(&plan.matrix, meter), purpose);
     if !plan.needs_whole_matrix()
         && let Some(matrix) = shown(&plan.matrix, open)?
     {
@@ -51,7 +53,7 @@ fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, 
 }
 
 /// Solves, and writes the results on the first rank.
-pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
+pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved<Report>> {
     let purpose = Purpose {
         method: plan.method,
         precond: plan.running.request.precond.clone(),
@@ -83,7 +85,7 @@ pub(super) fn solve(plan: &Plan, ranks: &Ranks) -> Result<Solved> {
     let found = Found::solve(&mut prepared, &problem, x0.as_deref().zip(name.as_deref()), live);
     let found = found.map_err(|error| name_start(plan, error))?;
     let explanation = prepared.explanation().clone();
-    let written = write_answer(plan, reserved, |path| {
+    let written = write_output("solution", plan.output.as_deref(), reserved, |path| {
         let (x, columns) = found.x();
         matrix.write_vectors(path, x, columns)
     });

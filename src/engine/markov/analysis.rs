@@ -9,15 +9,13 @@ use crate::solve::markov::chain::Chain;
 
 /// Finds the classes of a chain.
 pub(super) fn analysed(matrix: Matrix, normalise: bool) -> Result<(Chain, ChainFacts)> {
-    let (names, graph) = (Names::of(&matrix, 1), matrix.is_graph());
-    let (name, notes) = (matrix.title(), matrix.notes().to_vec());
-    let seconds_load = matrix.metadata.seconds_load;
+    let names = Names::of(&matrix, 1);
     let chain = match Chain::new(matrix.csr, normalise) {
-        Err(error) if graph => return Err(named(error, |row| Ok(names.name(row)))?),
+        Err(error) if names.origin.is_graph() => return Err(named(error, |row| Ok(names.name(row)))?),
         chain => chain?,
     };
     let (nnz, transient) = (chain.steps().nnz() as u64, chain.transient() as u64);
-    Ok((chain, ChainFacts { name, notes, names, nnz, transient, seconds_load }))
+    Ok((chain, ChainFacts { names, nnz, transient }))
 }
 
 /// Refuses a chain of several classes, if the settings do.

@@ -2,7 +2,7 @@
 
 use super::class::PreparedClass;
 use crate::engine::device::DeviceHandle;
-use crate::engine::limit::{self, Traffic};
+use crate::engine::limit;
 use crate::engine::running::Chosen;
 use crate::observe::Recorder;
 use crate::observe::report::Parts;
@@ -80,27 +80,9 @@ impl Distribution {
         self.recorder.residuals()
     }
 
-    pub(super) fn seconds_each(&self) -> f64 {
-        self.outcome.seconds_solve / self.outcome.iterations.max(1) as f64
-    }
-
-    pub(super) fn gigabytes_per_second(&self) -> f64 {
-        match self.outcome.iterations {
-            0 => 0.0,
-            _ => self.outcome.bytes_per_iteration as f64 / self.seconds_each() / 1e9,
-        }
-    }
-
     /// Measures the least time of an iteration at the bandwidth of the machine, and stores it in percent of the measured time.
     pub(super) fn measure(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
-        let traffic = Traffic {
-            operators: self.outcome.operator_bytes,
-            vectors: self.outcome.vector_bytes,
-            each: self.outcome.bytes_per_iteration,
-            iterations: self.outcome.iterations,
-            seconds: self.seconds_each(),
-        };
-        let limit = limit::measure_on(device, &traffic, cancel);
-        self.percent_of_limit = limit.map(|limit| 100.0 * limit.seconds / traffic.seconds);
+        let limit = limit::measure_on(device, &self.outcome, cancel);
+        self.percent_of_limit = limit.map(|limit| 100.0 * limit.seconds / self.outcome.seconds_each);
     }
 }

@@ -23,12 +23,9 @@ use std::sync::atomic::AtomicBool;
 /// Facts about a chain.
 #[derive(Clone, Debug)]
 pub(super) struct ChainFacts {
-    pub name: String,
-    pub notes: Vec<String>,
     pub names: Names,
     pub nnz: u64,
     pub transient: u64,
-    pub seconds_load: f64,
 }
 
 /// Facts that all distributions of a prepared chain share.
@@ -136,6 +133,7 @@ impl Distributions {
     /// Returns the report; `naming` spells the settings in its advice.
     pub fn report_naming(&self, naming: Naming<'_>) -> MarkovReport {
         let (facts, largest) = (&*self.facts, &self.classes[self.largest()]);
+        let origin = &*facts.of_chain.names.origin;
         let outcomes = || self.classes.iter().map(|class| &class.outcome);
         let failed = outcomes().map(|outcome| outcome.reason).rfind(|reason| !reason.is_success());
         let iterations = outcomes().map(|outcome| outcome.iterations as u64).sum::<u64>();
@@ -143,7 +141,7 @@ impl Distributions {
         MarkovReport {
             solver: "markov",
             method: facts.settings.method.name(),
-            matrix: facts.of_chain.name.clone(),
+            matrix: origin.title().to_owned(),
             states: facts.of_chain.names.rows() as u64,
             nnz: facts.of_chain.nnz,
             transient: facts.of_chain.transient,
@@ -156,16 +154,16 @@ impl Distributions {
             reason: failed.unwrap_or(StopReason::Converged).name(),
             iterations,
             residual: outcomes().map(|outcome| outcome.residual).fold(0.0, larger),
-            seconds_load: facts.of_chain.seconds_load,
+            seconds_load: origin.seconds_load,
             seconds_setup: facts.seconds_setup + outcomes().map(|outcome| outcome.seconds_setup).sum::<f64>(),
             seconds_total: None,
             seconds_solve,
             seconds_per_iteration: seconds_solve / iterations.max(1) as f64,
             bytes_per_iteration: largest.outcome.bytes_per_iteration,
-            gigabytes_per_second: largest.gigabytes_per_second(),
+            gigabytes_per_second: largest.outcome.gigabytes_per_second(),
             percent_of_limit: largest.percent_of_limit,
             parts: largest.parts.clone(),
-            notes: facts.of_chain.notes.clone(),
+            notes: origin.notes.clone(),
             classes: self.classes.iter().map(|class| self.of_class(class, naming)).collect(),
             profile: self.profile.as_ref().map(Profile::times),
         }
@@ -202,7 +200,7 @@ impl Distributions {
             reason: &class.outcome.reason,
             residuals: class.recorder.residuals(),
             goal: self.facts.settings.tol,
-            seconds_each: class.seconds_each(),
+            seconds_each: class.outcome.seconds_each,
             precision: self.facts.precision,
             restarts: false,
             tolerance: "tol",
@@ -243,7 +241,7 @@ impl Distributions {
             seconds_load: all.seconds_load,
             seconds_setup: all.seconds_setup,
             seconds_solve: outcome.seconds_solve,
-            seconds_per_iteration: class.seconds_each(),
+            seconds_per_iteration: outcome.seconds_each,
             bytes_per_iteration: outcome.bytes_per_iteration,
             percent_of_limit: class.percent_of_limit,
             parts: class.parts.clone(),

@@ -57,14 +57,8 @@ impl OnFirst {
         let closed = if ranks.is_first() { closed } else { periods.into_iter().map(of_others).collect() };
         let states = chain.as_ref().map_or(0, |chain| chain.steps().rows() as u64);
         let states = ranks.from_first(vec![states])?[0] as usize;
-        let facts = facts.unwrap_or_else(|| ChainFacts {
-            name: String::new(),
-            notes: Vec::new(),
-            names: Names::counted(states),
-            nnz: 0,
-            transient: 0,
-            seconds_load: 0.0,
-        });
+        let names = || Names::on_first_rank(states);
+        let facts = facts.unwrap_or_else(|| ChainFacts { names: names(), nnz: 0, transient: 0 });
         Ok((OnFirst { ranks: ranks.clone(), chain, closed }, facts))
     }
 
@@ -147,9 +141,9 @@ fn found(
     steps: RankSteps,
     normalise: bool,
 ) -> Result<(std::result::Result<ByRows, Option<Chain>>, ChainFacts)> {
-    let RankSteps { starts, rows, names, graph, name, notes, seconds_load } = steps;
+    let RankSteps { starts, rows, names, graph } = steps;
     let nnz = ranks.total(rows.nnz() as u64);
-    let mut facts = ChainFacts { name, notes, names, nnz, transient: 0, seconds_load };
+    let mut facts = ChainFacts { names, nnz, transient: 0 };
     let found = match over_ranks::find(ranks, &starts, rows, normalise) {
         // All ranks have the same error; the first one knows the labels.
         Err(error) if graph => {
@@ -165,7 +159,8 @@ fn found(
         Found::Gathered { steps, why } => {
             let chain = steps.map(|steps| Chain::of_steps(Arc::new(steps)));
             facts.transient = chain.as_ref().map_or(0, |chain| chain.transient() as u64);
-            facts.notes.extend(chain.as_ref().map(|chain| gathered(chain.closed().len(), why)));
+            let note = chain.as_ref().map(|chain| gathered(chain.closed().len(), why));
+            Arc::make_mut(&mut facts.names.origin).notes.extend(note);
             Ok((Err(chain), facts))
         }
     }
@@ -213,13 +208,7 @@ fn by_power<D: Local + Pick<T>, T: Scalar>(
         let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };
         let outcome = power(operator.clone(), problem, rule, observers)?;
         drop(device);
-        let ranks = operator.device().ranks();
-        Ok(Stationary {
-            bytes_per_iteration: ranks.total(outcome.bytes_per_iteration),
-            operator_bytes: ranks.total(outcome.operator_bytes),
-            vector_bytes: ranks.total(outcome.vector_bytes),
-            ..outcome
-        })
+        Ok(Stationary { effort: outcome.effort.of_all(operator.device().ranks()), ..outcome })
     });
     Ok((iterate, chosen))
 }

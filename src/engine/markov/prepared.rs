@@ -139,18 +139,18 @@ impl Analysed {
 
 impl Prepared {
     pub(super) fn new(markov: Markov) -> Result<Prepared> {
-        let Markov { chain: given, settings, x0, mut running } = markov;
+        let Markov { chain: given, settings, x0, mut run } = markov;
         settings.check()?;
         if let Given::OverRanks(_) = given {
             over_ranks::check(&settings)?;
         }
-        let opened = running.open(settings.host_method());
+        let opened = run.open(settings.host_method());
         let (device, backend) = match &given {
             Given::OverRanks(chain) => chain.ranks.agreed(opened)?,
             Given::Whole(_) => opened?,
         };
         let began = Instant::now();
-        let finding = running.phases.begin(Phase::Analyse, "finding the classes");
+        let finding = run.phases.begin(Phase::Analyse, "finding the classes");
         let (chain, of_chain) = match given {
             Given::Whole(matrix) => {
                 let (chain, facts) = analysed(matrix, settings.normalize)?;
@@ -163,11 +163,11 @@ impl Prepared {
             }
         };
         drop(finding);
-        let (method, precision) = (settings.method, running.request.precision);
-        let choosing = running.choosing;
+        let (method, precision) = (settings.method, run.request.precision);
+        let choosing = run.choosing;
         let recipe = Recipe { method, device, backend, precision, choosing };
         let only = match chain.closed() {
-            [class] => Some(chain.prepare(&recipe, class, &mut running.phases)?),
+            [class] => Some(chain.prepare(&recipe, class, &mut run.phases)?),
             _ => None,
         };
         let device = match chain.ranks() {
@@ -176,7 +176,7 @@ impl Prepared {
         };
         let seconds_setup = began.elapsed().as_secs_f64();
         let facts = Arc::new(Facts { of_chain, settings, device, precision, seconds_setup });
-        Ok(Prepared { chain, recipe, only, x0, watch: running.watch, facts })
+        Ok(Prepared { chain, recipe, only, x0, watch: run.watch, facts })
     }
 
     /// Sets the initial distribution of later solves.
@@ -250,7 +250,7 @@ impl Prepared {
                 (prepared.iterate)(&problem, rule, observers)
             };
             let (mut outcome, recorder) = self.watch.run(limits, passed, solve)?;
-            outcome.seconds_setup += seconds;
+            outcome.effort.seconds_setup += seconds;
             if let Some(rows) = &prepared.rows {
                 outcome = over_ranks::collected(rows.halo().ranks(), outcome)?;
             }

@@ -5,7 +5,7 @@ use super::{Given, Markov, Settings, files, prepared};
 use crate::device::Ranks;
 use crate::engine::device::DeviceHandle;
 use crate::engine::ranks::RankChain;
-use crate::engine::running::Running;
+use crate::engine::running::Run;
 use crate::engine::team::{Team, broken, turn};
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::Result;
@@ -41,14 +41,14 @@ struct Several {
 
 impl Several {
     fn new(markov: Markov, devices: Vec<DeviceHandle>) -> Result<Several> {
-        let Markov { chain, settings, x0, running } = markov;
+        let Markov { chain, settings, x0, run } = markov;
         let Given::Whole(chain) = chain else { unreachable!("a rank has one device") };
-        let make = |ranks: &Ranks, _: &DeviceHandle, running: Running| {
+        let make = |ranks: &Ranks, _: &DeviceHandle, run: Run| {
             let chain = RankChain::distribute(ranks, Some(&chain).filter(|_| ranks.is_first()));
             let chain = Given::OverRanks(chain);
-            prepared::Prepared::new(Markov { chain, settings: Settings::clone(&settings), x0: None, running })
+            prepared::Prepared::new(Markov { chain, settings: Settings::clone(&settings), x0: None, run })
         };
-        let team = Team::build(&turn()?, &devices, running.split(&devices), make)?;
+        let team = Team::build(&turn()?, &devices, run.split(&devices), make)?;
         let first = &team.states()[0];
         let (facts, closed) = (first.facts().clone(), first.classes().to_vec());
         Ok(Several { devices, team: Some(team), facts, closed, x0, cancel: None })
@@ -86,7 +86,7 @@ impl Several {
 
 impl Prepared {
     pub(super) fn new(mut markov: Markov) -> Result<Prepared> {
-        let shares = markov.running.shares(markov.settings.host_method())?;
+        let shares = markov.run.shares(markov.settings.host_method())?;
         if shares.is_empty() {
             return Ok(Prepared(Kind::One(Box::new(prepared::Prepared::new(markov)?))));
         }

@@ -7,7 +7,7 @@ use crate::device::stream::Limit;
 use crate::engine::advice::{Naming, as_method};
 use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
-use crate::engine::limit::{self, Traffic};
+use crate::engine::limit;
 use crate::engine::weights::Weights;
 use crate::error::Result;
 use crate::observe::phrases::ends_of_columns;
@@ -81,7 +81,7 @@ impl RanksEach {
         let Some(first) = self.columns.first() else {
             return match writer {
                 Writer::Array => npy::write_pieces(path, &[0, 0], &mut |_, next| next(&[])),
-                Writer::ByRank(write, _) => write(path, &[], &Names::counted(0)),
+                Writer::ByRank(write, _) => write(path, &[], &Names::on_first_rank(0)),
             };
         };
         match writer {
@@ -116,14 +116,7 @@ impl RanksEach {
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         let slow = self.columns.get(self.slowest()).filter(|slow| !slow.is_shared());
         let Some(slow) = slow.map(Ranks::outcome) else { return };
-        let traffic = Traffic {
-            operators: slow.operator_bytes,
-            vectors: slow.vector_bytes,
-            each: slow.bytes_per_iteration,
-            iterations: slow.iterations,
-            seconds: slow.seconds_solve / slow.iterations.max(1) as f64,
-        };
-        self.limit = limit::measure_on(device, &traffic, cancel);
+        self.limit = limit::measure_on(device, slow, cancel);
     }
 
     /// Returns the report, with a record for each personalisation.

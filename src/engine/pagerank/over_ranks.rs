@@ -9,7 +9,7 @@ use crate::device::distributed::Local;
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::memory;
 use crate::engine::ranks::{Partition, RankGraph, RankOrder, of_rows, parts_of};
-use crate::engine::running::{Chosen, Running, Watch};
+use crate::engine::running::{Chosen, Run, Watch};
 use crate::engine::shared::Shared;
 use crate::engine::watch::Phases;
 use crate::error::{Error, Result};
@@ -27,19 +27,19 @@ use std::time::Instant;
 type Ready = (Links, DeviceHandle, Iterate, (Watch, Arc<Facts>), Option<Choice>);
 
 /// Prepares the solve. All ranks call this together.
-pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running) -> Result<Ready> {
+pub(super) fn prepare(graph: RankGraph, settings: Settings, mut run: Run) -> Result<Ready> {
     if settings.method == RankMethod::GaussSeidel {
         let reason = "it runs in one process; over ranks use method power or extrapolated";
         return Err(Error::setting("method", settings.method.name(), reason));
     }
     let ranks = graph.ranks.clone();
-    let (device, backend) = ranks.agreed(running.open(None))?;
+    let (device, backend) = ranks.agreed(run.open(None))?;
     let began = Instant::now();
-    let sorting = running.phases.begin(Phase::Build, "sorting the links");
+    let sorting = run.phases.begin(Phase::Build, "sorting the links");
     let first = graph.vertices().start;
     let (self_loops, duplicates) = loops_and_repeats(&graph.links, first);
     let [self_loops, duplicates] = [self_loops, duplicates].map(|mine| ranks.total(mine));
-    let RankGraph { starts, links, whole, names, name, stand_in, notes, seconds_load, .. } = graph;
+    let RankGraph { starts, links, whole, names, .. } = graph;
     // As in one process, iterations of links that all weigh 1 move fewer bytes without weights. All ranks then store none.
     let weighted = ranks.any(!links.values().are_ones());
     let links = if weighted { links } else { Arc::new(links.without_values()) };
@@ -57,16 +57,16 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
     let links = Links::of_ranks(&ranks, &starts, graph, work, reorder);
     let mut links = links.map_err(|error| named(&names, error))?;
     drop((outgoing, whole, sorting));
-    let (columns, precision) = (running.request.columns, running.request.precision);
+    let (columns, precision) = (run.request.columns, run.request.precision);
     let extrapolate = settings.method == RankMethod::Extrapolated;
     let vectors = vectors(settings.dangling, true, extrapolate) * columns;
     let order = RankOrder { backend: &backend, precision, columns, vectors };
     let (iterate, chosen) = on_device!(device, precision, |held, D, T| {
-        let prepared = by_power::<D, T>(held, &links, order, extrapolate, &mut running.phases)?;
+        let prepared = by_power::<D, T>(held, &links, order, extrapolate, &mut run.phases)?;
         certify_there::<D, T>(held, &mut links, vectors).map(|()| prepared)
     })?;
     let facts = Facts {
-        graph: GraphFacts { names, name, stand_in, notes, self_loops, duplicates, seconds_load },
+        graph: GraphFacts { names, self_loops, duplicates },
         settings,
         vertices: links.vertices() as u64,
         links: ranks.total(links.incoming().nnz() as u64),
@@ -79,7 +79,7 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut running: Running
         seconds_setup: began.elapsed().as_secs_f64(),
     };
     let auto = backend.is_auto().then_some(backend);
-    Ok((links, device, iterate, (running.watch, Arc::new(facts)), auto))
+    Ok((links, device, iterate, (run.watch, Arc::new(facts)), auto))
 }
 
 /// Lets `auto` choose again, for `k` columns. All ranks call this together.
@@ -141,7 +141,9 @@ fn by_power<D: Local + Pick<T>, T: Scalar>(
         let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };
         let found = iterate(operator.clone(), problem, (each, extrapolate), rule, observers)?;
         drop(device);
-        Ok(found.into_iter().map(|ranking| total(operator, ranking)).collect())
+        let ranks = operator.device().ranks();
+        let of_all = |ranking: Ranking| Ranking { effort: ranking.effort.of_all(ranks), ..ranking };
+        Ok(found.into_iter().map(of_all).collect())
     });
     Ok((iterate, chosen))
 }
@@ -156,17 +158,6 @@ fn iterate<D: Local, T: Scalar>(
     match each {
         None => power(operator, problem, extrapolate, rule, observers).map(|one| vec![one]),
         Some((k, teleport)) => power_each(operator, problem, k, teleport, rule, observers),
-    }
-}
-
-/// Adds what the ranks move and hold.
-fn total<D: Local, T: Scalar>(operator: &Operator<Distributed<D>, T>, ranking: Ranking) -> Ranking {
-    let ranks = operator.device().ranks();
-    Ranking {
-        bytes_per_iteration: ranks.total(ranking.bytes_per_iteration),
-        operator_bytes: ranks.total(ranking.operator_bytes),
-        vector_bytes: ranks.total(ranking.vector_bytes),
-        ..ranking
     }
 }
 

@@ -9,7 +9,7 @@ use crate::device::{self, Kept};
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::matrix::Matrix;
 use crate::engine::memory;
-use crate::engine::running::{BackendOrder, Chosen, Running, Watch, operator};
+use crate::engine::running::{BackendOrder, Chosen, Run, Watch, operator};
 use crate::engine::shared::{DeviceValue, Shared};
 use crate::engine::transpose::{transposed_there, with_copy};
 use crate::engine::tune::Choosing;
@@ -184,15 +184,15 @@ impl ByTarget {
 
 impl Prepared {
     pub(super) fn new(pagerank: Pagerank) -> Result<Prepared> {
-        let Pagerank { graph, settings, personalise, each, x0, running } = pagerank;
+        let Pagerank { graph, settings, personalise, each, x0, run } = pagerank;
         settings.check()?;
         check_each(&settings, each.len(), x0.is_some(), personalise.is_some())?;
         graph.check()?;
         let ready = match graph {
-            Graph::Whole(graph) => Prepared::of_graph(graph, settings, running)?,
+            Graph::Whole(graph) => Prepared::of_graph(graph, settings, run)?,
             Graph::OfRank(graph) => {
                 check_each_of_ranks(&graph.ranks, each.len())?;
-                let (links, device, iterate, watched, auto) = over_ranks::prepare(graph, settings, running)?;
+                let (links, device, iterate, watched, auto) = over_ranks::prepare(graph, settings, run)?;
                 let auto = auto.map(|backend| (backend, Choosing::Model));
                 Prepared { auto, ..Prepared::ready(links, device, iterate, watched) }
             }
@@ -201,17 +201,17 @@ impl Prepared {
     }
 
     /// Prepares the solve of a graph that this process has.
-    fn of_graph(graph: Matrix, settings: Settings, mut running: Running) -> Result<Prepared> {
-        let (device, backend) = running.open(settings.host_method())?;
+    fn of_graph(graph: Matrix, settings: Settings, mut run: Run) -> Result<Prepared> {
+        let (device, backend) = run.open(settings.host_method())?;
         let began = Instant::now();
-        let sorting = running.phases.begin(Phase::Build, "sorting the links");
+        let sorting = run.phases.begin(Phase::Build, "sorting the links");
         let extrapolate = settings.method == RankMethod::Extrapolated;
         // Includes a teleport vector, as a later solve may be personalised.
-        let vectors = vectors(settings.dangling, true, extrapolate) * running.request.columns;
-        let pulls = (backend.is_auto() && running.request.columns == 1) || backend.entry.name == "pull";
+        let vectors = vectors(settings.dangling, true, extrapolate) * run.request.columns;
+        let pulls = (backend.is_auto() && run.request.columns == 1) || backend.entry.name == "pull";
         let ByTarget { mut links, graph_facts, kept } =
             ByTarget::of(graph, &settings, &device, (vectors, pulls))?;
-        let precision = running.request.precision;
+        let precision = run.request.precision;
         let (iterate, chosen): (Iterate, Chosen) = match settings.method {
             RankMethod::GaussSeidel => {
                 let Opened::Cpu(cpu) = &device.0 else { unreachable!("the method runs on the CPU") };
@@ -224,10 +224,10 @@ impl Prepared {
             RankMethod::Power | RankMethod::Extrapolated => {
                 let exact = links.incoming();
                 drop(sorting);
-                let (choosing, columns) = (running.choosing, running.request.columns);
+                let (choosing, columns) = (run.choosing, run.request.columns);
                 let order =
                     BackendOrder { backend: &backend, precision, choosing, columns, one_by_one: false };
-                let phases = &mut running.phases;
+                let phases = &mut run.phases;
                 let (iterate, chosen, inflow) = on_device!(device, precision, |held, D, T| {
                     with_copy(kept, || {
                         let sizes = (vectors, extrapolate);
@@ -254,8 +254,8 @@ impl Prepared {
             parts: None,
             seconds_setup: began.elapsed().as_secs_f64(),
         });
-        let auto = backend.is_auto().then_some((backend, running.choosing));
-        Ok(Prepared { auto, ..Prepared::ready(links, device, iterate, (running.watch, facts)) })
+        let auto = backend.is_auto().then_some((backend, run.choosing));
+        Ok(Prepared { auto, ..Prepared::ready(links, device, iterate, (run.watch, facts)) })
     }
 
     /// Fails if the user named a backend that multiplies one vector at a time, and `k` is larger.

@@ -9,7 +9,7 @@ use crate::device::stream::Limit;
 use crate::engine::advice::{self, Ended, Naming, as_method};
 use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
-use crate::engine::limit::{self, Traffic};
+use crate::engine::limit;
 use crate::engine::matrix::Matrix;
 use crate::engine::ranks::write_on_first;
 use crate::engine::running::{Chosen, highest, message};
@@ -35,13 +35,9 @@ use std::sync::atomic::AtomicBool;
 #[derive(Clone, Debug)]
 pub(super) struct GraphFacts {
     pub names: Names,
-    pub name: String,
-    pub stand_in: Option<&'static str>,
-    pub notes: Vec<String>,
     pub self_loops: u64,
     /// Links beyond the first between the same two vertices.
     pub duplicates: u64,
-    pub seconds_load: f64,
 }
 
 impl GraphFacts {
@@ -51,15 +47,7 @@ impl GraphFacts {
             Some(loops) if !graph.csr.pattern().has_repeats() => (loops, 0),
             _ => loops_and_repeats(&graph.csr, 0),
         };
-        GraphFacts {
-            names: Names::of(graph, 0),
-            name: graph.title(),
-            stand_in: graph.stand_in(),
-            notes: graph.notes().to_vec(),
-            self_loops,
-            duplicates,
-            seconds_load: graph.metadata.seconds_load,
-        }
+        GraphFacts { names: graph.names(), self_loops, duplicates }
     }
 }
 
@@ -332,15 +320,7 @@ impl Ranks {
         if self.shared {
             return;
         }
-        let ranking = &self.ranking;
-        let traffic = Traffic {
-            operators: ranking.operator_bytes,
-            vectors: ranking.vector_bytes,
-            each: ranking.bytes_per_iteration,
-            iterations: ranking.iterations,
-            seconds: self.seconds_each(),
-        };
-        self.limit = limit::measure_on(device, &traffic, cancel);
+        self.limit = limit::measure_on(device, &self.ranking, cancel);
     }
 
     /// Returns the report of the solve.
@@ -358,20 +338,15 @@ impl Ranks {
         History::new(self.report_naming(naming).for_history(), self.recorder.clone())
     }
 
-    fn seconds_each(&self) -> f64 {
-        self.ranking.seconds_solve / self.ranking.iterations.max(1) as f64
-    }
-
     /// Returns the report; `naming` spells the settings in its advice.
     pub fn report_naming(&self, naming: Naming<'_>) -> RankReport {
         let (Facts { graph, settings, chosen, .. }, ranking) = (&*self.facts, &self.ranking);
-        let each = self.seconds_each();
-        let per_second = |amount: u64| if ranking.iterations == 0 { 0.0 } else { amount as f64 / each };
+        let (origin, each) = (&*graph.names.origin, ranking.seconds_each);
         RankReport {
             solver: "pagerank",
             method: settings.method.name(),
-            graph: graph.name.clone(),
-            stand_in: graph.stand_in,
+            graph: origin.title().to_owned(),
+            stand_in: origin.stand_in,
             vertices: self.facts.vertices,
             links: self.facts.links,
             self_loops: graph.self_loops,
@@ -396,18 +371,18 @@ impl Ranks {
             error_bound: self.error_bound(),
             error_estimate: ranking.estimate,
             sum: ranking.certificate.sum,
-            seconds_load: graph.seconds_load,
+            seconds_load: origin.seconds_load,
             seconds_setup: self.facts.seconds_setup + ranking.seconds_setup,
             seconds_total: None,
             seconds_solve: ranking.seconds_solve,
             seconds_certify: ranking.seconds_certify,
             seconds_per_iteration: each,
             bytes_per_iteration: ranking.bytes_per_iteration,
-            gigabytes_per_second: per_second(ranking.bytes_per_iteration) / 1e9,
-            links_per_second: per_second(self.facts.links),
+            gigabytes_per_second: ranking.gigabytes_per_second(),
+            links_per_second: ranking.per_second(self.facts.links),
             stream_gigabytes_per_second: self.limit.map(|limit| limit.stream),
             percent_of_limit: self.limit.map(|limit| 100.0 * limit.seconds / each),
-            notes: graph.notes.clone(),
+            notes: origin.notes.clone(),
             top: self.top(settings.top),
             columns: Vec::new(),
             profile: self.profile.as_ref().map(Profile::times),
@@ -420,7 +395,7 @@ impl Ranks {
             reason: &self.ranking.reason,
             residuals: self.recorder.residuals(),
             goal: self.facts.settings.tol,
-            seconds_each: self.seconds_each(),
+            seconds_each: self.ranking.seconds_each,
             precision: self.facts.precision,
             restarts: false,
             tolerance: "tol",

@@ -6,7 +6,7 @@ use super::{Graph, Pagerank, Settings, files, prepared};
 use crate::device;
 use crate::engine::device::DeviceHandle;
 use crate::engine::ranks::RankGraph;
-use crate::engine::running::Running;
+use crate::engine::running::Run;
 use crate::engine::team::{Team, broken, turn};
 use crate::engine::tune::Explanation;
 use crate::engine::weights::{Unmatched, Weights};
@@ -56,25 +56,19 @@ struct Several {
 
 impl Several {
     fn new(pagerank: Pagerank, devices: Vec<DeviceHandle>) -> Result<Several> {
-        let Pagerank { graph, settings, personalise, each, x0, running } = pagerank;
+        let Pagerank { graph, settings, personalise, each, x0, run } = pagerank;
         graph.check()?;
         let Graph::Whole(graph) = graph else { unreachable!("a rank has one device") };
         let graph = graph.without_ones();
-        let make = |ranks: &device::Ranks, _: &DeviceHandle, running: Running| {
+        let make = |ranks: &device::Ranks, _: &DeviceHandle, run: Run| {
             let graph = RankGraph::of_shared(ranks, &graph)?;
             let settings = Settings::clone(&settings);
             let (personalise, x0) = (None, None);
-            let own = Pagerank {
-                graph: Graph::OfRank(graph),
-                settings,
-                personalise,
-                each: Vec::new(),
-                x0,
-                running,
-            };
+            let own =
+                Pagerank { graph: Graph::OfRank(graph), settings, personalise, each: Vec::new(), x0, run };
             prepared::Prepared::new(own)
         };
-        let team = Team::build(&turn()?, &devices, running.split(&devices), make)?;
+        let team = Team::build(&turn()?, &devices, run.split(&devices), make)?;
         let facts = team.states()[0].facts().clone();
         Ok(Several { devices, team: Some(team), facts, personalise, each, x0, cancel: None })
     }
@@ -139,7 +133,7 @@ impl Several {
 
 impl Prepared {
     pub(super) fn new(mut pagerank: Pagerank) -> Result<Prepared> {
-        let shares = pagerank.running.shares(pagerank.settings.host_method())?;
+        let shares = pagerank.run.shares(pagerank.settings.host_method())?;
         if shares.is_empty() {
             return Ok(Prepared(Kind::One(Box::new(prepared::Prepared::new(pagerank)?))));
         }

@@ -1,19 +1,19 @@
 //! Markov chains that are distributed over ranks, by the states that steps lead out of.
 
-use super::file::{found_by_all, links_of, rows_of};
+use super::RankSource;
+use super::file::read_graph;
 use super::graph::drawn;
-use super::text::{self, GraphRows};
+use super::text::GraphRows;
 use crate::device::Ranks;
 use crate::engine::graph::Names;
 use crate::engine::matrix::Matrix;
+use crate::engine::origin::Origin;
 use crate::error::Result;
 use crate::format::{Csr, Duplicates, partition};
-use crate::observe::Meter;
-use crate::source::{self, RowFile};
+use crate::source;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// A Markov chain over ranks: each rank has the steps out of a range of states, or the first rank has all. Clones share the arrays.
 #[derive(Clone)]
@@ -42,10 +42,6 @@ pub(in crate::engine) struct RankSteps {
     pub names: Names,
     /// Whether errors name states by ids or labels.
     pub graph: bool,
-    pub name: String,
-    /// Notes of the reader, on the first rank.
-    pub notes: Vec<String>,
-    pub seconds_load: f64,
 }
 
 impl RankChain {
@@ -61,60 +57,22 @@ impl RankChain {
     /// of WebGraph, Matrix Market files in the coordinate format, and lists and tables of edges between ids. The first rank must read
     /// other formats and other generators, tables of names, compressed tables, compressed lists that are short or whose first id exceeds
     /// their number of edges, lists with very large ids, and lists with a fault.
-    pub fn open(ranks: &Ranks, what: &OsStr) -> Result<Option<RankChain>> {
-        RankChain::open_metered(ranks, what, &Meter::default())
-    }
-
-    /// Does the same; the meter of the first rank counts the bytes of a text file.
-    pub fn open_metered(ranks: &Ranks, what: &OsStr, meter: &Meter) -> Result<Option<RankChain>> {
-        let began = Instant::now();
-        if let Some(made) = made(ranks, what)? {
-            return Ok(Some(RankChain::by_rows(ranks, what, made, began)));
-        }
-        let file = ranks.agreed(RowFile::open(what))?;
-        let file = found_by_all(ranks, what, file);
-        if let Some(file) = file {
-            let read = rows_of(ranks, what, &file, "markov")?;
-            return Ok(Some(RankChain::by_rows(ranks, what, read, began)));
-        }
-        if let Some(links) = links_of(ranks, what)? {
-            return Ok(Some(RankChain::by_rows(ranks, what, links, began).with_ids(None)));
-        }
-        let Some(text) = text::read_graph(ranks, what, "markov", Duplicates::Sum, meter)? else {
-            return Ok(None);
+    pub fn open<'a>(ranks: &Ranks, what: impl Into<RankSource<'a>>) -> Result<Option<RankChain>> {
+        let source = what.into();
+        let found = match made(ranks, source.what)? {
+            Some(made) => Some(GraphRows::of(made)),
+            None => read_graph(ranks, &source, ("markov", Duplicates::Sum))?,
         };
-        let GraphRows { starts, rows, is_list, ids, notes } = text;
-        let chain = RankChain::by_rows(ranks, what, (starts, rows), began).with_notes(notes);
-        Ok(Some(if is_list { chain.with_ids(ids) } else { chain }))
-    }
-
-    fn by_rows(ranks: &Ranks, what: &OsStr, (starts, rows): (Vec<usize>, Csr), began: Instant) -> RankChain {
-        let steps = RankSteps {
-            names: Names::counted_from(1, starts[ranks.size()]),
-            starts,
-            rows: Arc::new(rows),
-            graph: false,
-            name: what.to_string_lossy().into_owned(),
-            notes: Vec::new(),
-            seconds_load: began.elapsed().as_secs_f64(),
-        };
-        RankChain { ranks: ranks.clone(), steps: Steps::ByRows(steps) }
-    }
-
-    /// Names the states as a graph names its vertices: by ids, or by numbers from 0.
-    fn with_ids(mut self, ids: Option<Vec<u32>>) -> RankChain {
-        if let Steps::ByRows(steps) = &mut self.steps {
-            (steps.names, steps.graph) = (Names::of_ids(ids, steps.starts[self.ranks.size()]), true);
-        }
-        self
-    }
-
-    /// Adds notes of the reader.
-    fn with_notes(mut self, notes: Vec<String>) -> RankChain {
-        if let Steps::ByRows(steps) = &mut self.steps {
-            steps.notes = notes;
-        }
-        self
+        Ok(found.map(|GraphRows { starts, rows, is_list, ids, notes, stand_in }| {
+            let (states, origin) = (starts[ranks.size()], Origin { notes, stand_in, ..source.origin() });
+            // A list names its states as a graph names its vertices.
+            let names = match is_list {
+                true => Names::of_ids(ids, states, origin),
+                false => Names::counted_from(1, states, origin),
+            };
+            let steps = RankSteps { starts, rows: Arc::new(rows), names, graph: is_list };
+            RankChain { ranks: ranks.clone(), steps: Steps::ByRows(steps) }
+        }))
     }
 
     /// Adds the labels from a file with one label per line, which the first rank reads; see [`Matrix::read_labels`].
@@ -135,14 +93,11 @@ impl RankChain {
     }
 
     /// Rewrites the notes of the reader.
-    pub fn map_notes(self, note: impl Fn(&str) -> String) -> RankChain {
-        match &self.steps {
-            Steps::ByRows(steps) => {
-                let notes = steps.notes.iter().map(|text| note(text)).collect();
-                self.with_notes(notes)
-            }
-            Steps::OnFirst(_) => self,
+    pub fn map_notes(mut self, note: impl Fn(&str) -> String) -> RankChain {
+        if let Steps::ByRows(steps) = &mut self.steps {
+            steps.names.map_notes(note);
         }
+        self
     }
 
     /// Returns the ranks.

@@ -3,20 +3,19 @@
 
 use super::text::GraphRows;
 use super::{
-    Held, Plan, Purpose, RankFacts, RankGraph, RankMatrix, common_multiple, symmetry, text,
+    Made, Plan, Purpose, RankGraph, RankMatrix, RankSource, common_multiple, symmetry, text,
     unknowns_of_a_node,
 };
 use crate::device::Ranks;
 use crate::engine::graph::Names;
 use crate::engine::matrix::judged;
+use crate::engine::origin::Origin;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Duplicates};
-use crate::observe::Meter;
 use crate::precond::Preconditioner;
 use crate::source::{RowFile, webgraph_part};
 use std::ffi::OsStr;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Rows from which the block size of a preconditioner follows.
 const SAMPLE: usize = 16_384;
@@ -30,52 +29,41 @@ fn starts_of(ranks: &Ranks, first: usize, rows: usize) -> Vec<usize> {
 impl RankMatrix {
     /// Makes or reads the rows of each rank, so that no rank has the whole matrix; `None` for a matrix that the first rank must read
     /// and [`distribute`](RankMatrix::distribute). All ranks call this together.
-    pub fn open(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
-        RankMatrix::open_metered(ranks, what, purpose, &Meter::default())
-    }
-
-    /// Does the same; the meter of the first rank counts the bytes of a text file.
-    pub fn open_metered(
+    pub fn open<'a>(
         ranks: &Ranks,
-        what: &OsStr,
+        what: impl Into<RankSource<'a>>,
         purpose: &Purpose,
-        meter: &Meter,
     ) -> Result<Option<RankMatrix>> {
-        match RankMatrix::generate(ranks, what, purpose)? {
+        let source = what.into();
+        match RankMatrix::generate(ranks, source.what, purpose)? {
             Some(matrix) => Ok(Some(matrix)),
-            None => RankMatrix::read_metered(ranks, what, purpose, meter),
+            None => RankMatrix::read(ranks, source, purpose),
         }
     }
 
     /// Reads the rows of each rank from a binary matrix file, or from a Matrix Market file in the coordinate format, which the first rank
     /// reads for all; `None` for any other matrix. All ranks call this together.
-    pub fn read(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
-        RankMatrix::read_metered(ranks, what, purpose, &Meter::default())
-    }
-
-    fn read_metered(
+    pub fn read<'a>(
         ranks: &Ranks,
-        what: &OsStr,
+        what: impl Into<RankSource<'a>>,
         purpose: &Purpose,
-        meter: &Meter,
     ) -> Result<Option<RankMatrix>> {
-        let file = ranks.agreed(RowFile::open(what))?;
-        let file = found_by_all(ranks, what, file);
-        match file {
-            Some(file) => RankMatrix::read_rows(ranks, what, &file, purpose).map(Some),
-            None => RankMatrix::read_text(ranks, what, purpose, meter),
+        let source = what.into();
+        let file = ranks.agreed(RowFile::open(source.what))?;
+        match found_by_all(ranks, source.what, file) {
+            Some(file) => RankMatrix::read_rows(ranks, &source, &file, purpose).map(Some),
+            None => RankMatrix::read_text(ranks, &source, purpose),
         }
     }
 
     /// Reads the rows of each rank from a binary matrix file.
-    fn read_rows(ranks: &Ranks, what: &OsStr, file: &RowFile, purpose: &Purpose) -> Result<RankMatrix> {
-        let began = Instant::now();
-        let (rows, cols) = file.shape;
-        ranks
-            .agree_on([rows as u64, file.fingerprint], || Error::different_files("matrix", what.display()))?;
-        if rows != cols {
-            return Err(Error::NotSquare { rows, cols, solver: purpose.method.name() });
-        }
+    fn read_rows(
+        ranks: &Ranks,
+        source: &RankSource<'_>,
+        file: &RowFile,
+        purpose: &Purpose,
+    ) -> Result<RankMatrix> {
+        let rows = agreed_rows(ranks, source.what, file, purpose.method.name())?;
         let sample = ranks.agreed(file.read(0..rows.min(SAMPLE)))?;
         let precond = purpose.precond.settle(&sample);
         let together = common_multiple(precond.together().max(1), unknowns_of_a_node(&sample));
@@ -85,32 +73,15 @@ impl RankMatrix {
         let own = ranks.agreed(own.and_then(|rows| Plan::check_values(&rows, purpose).map(|()| rows)))?;
         let verdict = || symmetry::symmetry(ranks, &starts, &own);
         let note = judged(file.symmetric, purpose.assume_symmetric, &purpose.precond, verdict)?;
-        let name = what.to_string_lossy().into_owned();
-        let held = Held { starts: &starts, together, name: &name, shared: None };
-        let rows = Arc::new(held.divide(ranks, own, &purpose.partition)?);
-        let facts = RankFacts {
-            name,
-            stand_in: file.stand_in,
-            nnz: file.entries as u64,
-            notes: Vec::new(),
-            seconds_load: began.elapsed().as_secs_f64(),
-            note,
-            precond,
-            partition: purpose.partition.clone(),
-        };
-        Ok(RankMatrix { rows, facts: Arc::new(facts) })
+        let (nnz, stand_in) = (file.entries as u64, file.stand_in);
+        let made = Made { starts, together, rows: own, nnz, stand_in, note, precond };
+        made.divide(ranks, source, purpose)
     }
 
     /// Reads the rows of each rank from a text file; `None` if the first rank must read it alone.
-    fn read_text(
-        ranks: &Ranks,
-        what: &OsStr,
-        purpose: &Purpose,
-        meter: &Meter,
-    ) -> Result<Option<RankMatrix>> {
-        let began = Instant::now();
-        let solver = purpose.method.name();
-        let Some(text) = text::read(ranks, what, solver, Duplicates::Sum, meter)? else { return Ok(None) };
+    fn read_text(ranks: &Ranks, source: &RankSource<'_>, purpose: &Purpose) -> Result<Option<RankMatrix>> {
+        let order = (purpose.method.name(), Duplicates::Sum);
+        let Some(text) = text::read(ranks, source, order)? else { return Ok(None) };
         let verdict = || symmetry::symmetry(ranks, &text.starts, &text.rows);
         let note = judged(text.symmetric, purpose.assume_symmetric, &purpose.precond, verdict)?;
         ranks.agreed(Plan::check_values(&text.rows, purpose))?;
@@ -121,74 +92,66 @@ impl RankMatrix {
         let unknowns = ranks.from_first(unknowns.into_iter().collect())?[0] as usize;
         let together = common_multiple(precond.together().max(1), unknowns);
         let text = text.cut(ranks, together)?;
-        let (name, nnz) = (what.to_string_lossy().into_owned(), ranks.total(text.rows.nnz() as u64));
-        let held = Held { starts: &text.starts, together, name: &name, shared: None };
-        let rows = Arc::new(held.divide(ranks, text.rows, &purpose.partition)?);
-        let facts = RankFacts {
-            name,
-            stand_in: None,
-            nnz,
-            notes: Vec::new(),
-            seconds_load: began.elapsed().as_secs_f64(),
-            note,
-            precond,
-            partition: purpose.partition.clone(),
-        };
-        Ok(Some(RankMatrix { rows, facts: Arc::new(facts) }))
+        let nnz = ranks.total(text.rows.nnz() as u64);
+        let made =
+            Made { starts: text.starts, together, rows: text.rows, nnz, stand_in: None, note, precond };
+        made.divide(ranks, source, purpose).map(Some)
     }
 }
 
 impl RankGraph {
     /// Makes or reads the links of each rank, so that no rank has the whole graph; `None` for a graph that the first rank must read and
     /// [`distribute`](RankGraph::distribute). All ranks call this together.
-    pub fn open(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
-        RankGraph::open_metered(ranks, what, &Meter::default())
-    }
-
-    /// Does the same; the meter of the first rank counts the bytes of a text file.
-    pub fn open_metered(ranks: &Ranks, what: &OsStr, meter: &Meter) -> Result<Option<RankGraph>> {
-        match RankGraph::generate(ranks, what)? {
+    pub fn open<'a>(ranks: &Ranks, what: impl Into<RankSource<'a>>) -> Result<Option<RankGraph>> {
+        let source = what.into();
+        match RankGraph::generate(ranks, source.what)? {
             Some(graph) => Ok(Some(graph)),
-            None => RankGraph::read_metered(ranks, what, meter),
+            None => RankGraph::read(ranks, source),
         }
     }
 
     /// Reads the links of each rank from a binary matrix file or a graph in the format of WebGraph, or from a Matrix Market file in the
     /// coordinate format or a list of edges between ids, which the first rank reads for all; `None` for any other graph. All ranks call
     /// this together.
-    pub fn read(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
-        RankGraph::read_metered(ranks, what, &Meter::default())
-    }
-
-    fn read_metered(ranks: &Ranks, what: &OsStr, meter: &Meter) -> Result<Option<RankGraph>> {
-        let began = Instant::now();
-        let file = ranks.agreed(RowFile::open(what))?;
-        let file = found_by_all(ranks, what, file);
-        let whole = |(starts, rows)| GraphRows { starts, rows, is_list: false, ids: None, notes: Vec::new() };
-        let found = match &file {
-            Some(file) => Some(whole(rows_of(ranks, what, file, "pagerank")?)),
-            None => match links_of(ranks, what)? {
-                Some(links) => Some(whole(links)),
-                None => text::read_graph(ranks, what, "pagerank", Duplicates::Keep, meter)?,
-            },
-        };
-        Ok(found.map(|GraphRows { starts, rows, ids, notes, .. }| RankGraph {
-            ranks: ranks.clone(),
-            names: Names::of_ids(ids, starts[ranks.size()]),
-            starts,
-            links: Arc::new(rows),
-            whole: None,
-            name: what.to_string_lossy().into_owned(),
-            stand_in: file.as_ref().and_then(|file| file.stand_in),
-            notes,
-            seconds_load: began.elapsed().as_secs_f64(),
+    pub fn read<'a>(ranks: &Ranks, what: impl Into<RankSource<'a>>) -> Result<Option<RankGraph>> {
+        let source = what.into();
+        let found = read_graph(ranks, &source, ("pagerank", Duplicates::Keep))?;
+        Ok(found.map(|GraphRows { starts, rows, ids, notes, stand_in, .. }| {
+            let origin = Origin { notes, stand_in, ..source.origin() };
+            let names = Names::of_ids(ids, starts[ranks.size()], origin);
+            RankGraph { ranks: ranks.clone(), names, starts, links: Arc::new(rows), whole: None }
         }))
+    }
+}
+
+/// Reads the rows of each rank of a graph from a binary matrix file or a graph in the format of WebGraph, or
+/// from a text file, which the first rank reads for all; `None` for any other graph. All ranks call this
+/// together.
+pub(super) fn read_graph(
+    ranks: &Ranks,
+    source: &RankSource<'_>,
+    order: (&'static str, Duplicates),
+) -> Result<Option<GraphRows>> {
+    let file = ranks.agreed(RowFile::open(source.what))?;
+    let found = match found_by_all(ranks, source.what, file) {
+        Some(file) => {
+            let of_file = GraphRows {
+                stand_in: file.stand_in,
+                ..GraphRows::of(rows_of(ranks, source.what, &file, order.0)?)
+            };
+            return Ok(Some(of_file));
+        }
+        None => links_of(ranks, source.what)?,
+    };
+    match found {
+        Some(links) => Ok(Some(GraphRows { is_list: true, ..GraphRows::of(links) })),
+        None => text::read_graph(ranks, source, order),
     }
 }
 
 /// Returns what this rank has found of a file that each rank reads a part of; none if a rank has not found it, and the first rank must read
 /// the whole. All ranks call this together.
-pub(super) fn found_by_all<T>(ranks: &Ranks, what: &OsStr, found: Option<T>) -> Option<T> {
+fn found_by_all<T>(ranks: &Ranks, what: &OsStr, found: Option<T>) -> Option<T> {
     let (some, missing) = (ranks.any(found.is_some()), ranks.any(found.is_none()));
     if some && missing && ranks.is_first() {
         let what = what.display();
@@ -199,25 +162,23 @@ pub(super) fn found_by_all<T>(ranks: &Ranks, what: &OsStr, found: Option<T>) -> 
     found.filter(|_| !missing)
 }
 
-/// Reads the rows of this rank of a binary matrix file. `solver` names the method that needs a square matrix.
-pub(super) fn rows_of(
-    ranks: &Ranks,
-    what: &OsStr,
-    file: &RowFile,
-    solver: &'static str,
-) -> Result<(Vec<usize>, Csr)> {
+/// Returns the number of rows of a square matrix in a binary file, if all ranks have found the same file.
+fn agreed_rows(ranks: &Ranks, what: &OsStr, file: &RowFile, solver: &'static str) -> Result<usize> {
     let (rows, cols) = file.shape;
     ranks.agree_on([rows as u64, file.fingerprint], || Error::different_files("matrix", what.display()))?;
-    if rows != cols {
-        return Err(Error::NotSquare { rows, cols, solver });
-    }
+    if rows == cols { Ok(rows) } else { Err(Error::NotSquare { rows, cols, solver }) }
+}
+
+/// Reads the rows of this rank of a binary matrix file. `solver` names the method that needs a square matrix.
+fn rows_of(ranks: &Ranks, what: &OsStr, file: &RowFile, solver: &'static str) -> Result<(Vec<usize>, Csr)> {
+    agreed_rows(ranks, what, file, solver)?;
     let starts = ranks.agreed(file.cut(ranks.size(), 1))?;
     let links = ranks.agreed(file.read(starts[ranks.rank()]..starts[ranks.rank() + 1]))?;
     Ok((starts, links))
 }
 
 /// Decodes the links of this rank of a graph in the format of WebGraph.
-pub(super) fn links_of(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>, Csr)>> {
+fn links_of(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>, Csr)>> {
     let part = ranks.agreed(webgraph_part(what, ranks.rank(), ranks.size()))?;
     let Some(part) = found_by_all(ranks, what, part) else { return Ok(None) };
     let starts = starts_of(ranks, part.first, part.vertices);

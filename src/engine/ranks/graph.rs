@@ -1,6 +1,6 @@
 //! Graphs that are distributed over ranks, by the vertices that links lead out of.
 
-use super::{scatter, starts_from_first};
+use super::{RankSource, scatter, starts_from_first};
 use crate::backend::distributed::ColumnCounts;
 use crate::device::Ranks;
 use crate::engine::graph::Names;
@@ -13,7 +13,6 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// The links out of the vertices of a rank, of a graph that is distributed over ranks. Clones share the arrays.
 #[derive(Clone)]
@@ -27,10 +26,6 @@ pub struct RankGraph {
     pub(in crate::engine) whole: Option<Arc<Csr>>,
     /// On the first rank with the labels and ids of the vertices.
     pub(in crate::engine) names: Names,
-    pub(in crate::engine) name: String,
-    pub(in crate::engine) stand_in: Option<&'static str>,
-    pub(in crate::engine) notes: Vec<String>,
-    pub(in crate::engine) seconds_load: f64,
 }
 
 impl RankGraph {
@@ -66,29 +61,21 @@ impl RankGraph {
             ranks: ranks.clone(),
             links: Arc::new(links),
             whole: None,
-            names: graph.map_or_else(|| Names::counted(vertices), Matrix::names),
+            names: graph.map_or_else(|| Names::on_first_rank(vertices), Matrix::names),
             starts,
-            name: graph.map_or_else(String::new, Matrix::title),
-            stand_in: graph.and_then(Matrix::stand_in),
-            notes: graph.map_or_else(Vec::new, |graph| graph.notes().to_vec()),
-            seconds_load: graph.map_or(0.0, |graph| graph.metadata.seconds_load),
         })
     }
 
     /// Makes the links of each rank of a generated graph that consists of draws; `None` for any other graph. Each rank makes its share of
     /// the draws, and sends each link to the rank that has its source. All ranks call this together.
     pub fn generate(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
-        let began = Instant::now();
+        let named = RankSource::from(what);
         Ok(drawn(ranks, what)?.map(|(starts, links)| RankGraph {
             ranks: ranks.clone(),
-            names: Names::counted(starts[ranks.size()]),
+            names: Names::counted_from(0, starts[ranks.size()], named.origin()),
             starts,
             links: Arc::new(links),
             whole: None,
-            name: what.to_string_lossy().into_owned(),
-            stand_in: None,
-            notes: Vec::new(),
-            seconds_load: began.elapsed().as_secs_f64(),
         }))
     }
 
@@ -105,7 +92,7 @@ impl RankGraph {
 
     /// Rewrites the notes of the reader.
     pub fn map_notes(mut self, note: impl Fn(&str) -> String) -> RankGraph {
-        self.notes.iter_mut().for_each(|text| *text = note(text));
+        self.names.map_notes(note);
         self
     }
 

@@ -1,14 +1,11 @@
 //! Matrices of meshes of which each rank makes its own rows, so that no rank has the whole matrix.
 
-use super::{Held, Plan, Purpose, RankFacts, RankMatrix, common_multiple};
+use super::{Made, Plan, Purpose, RankMatrix, RankSource, common_multiple};
 use crate::device::Ranks;
 use crate::error::{Error, Result};
 use crate::format::{Csr, partition};
-use crate::source;
-use crate::source::generate::Mesh;
+use crate::source::{self, generate::Mesh};
 use std::ffi::OsStr;
-use std::sync::Arc;
-use std::time::Instant;
 
 /// Rows whose entries are counted together.
 const CHUNK: usize = 4096;
@@ -31,7 +28,7 @@ fn entries_before_chunks(ranks: &Ranks, mesh: &Mesh) -> Result<Vec<u64>> {
 impl RankMatrix {
     /// Makes the rows of this rank of a generated mesh; `None` for any other matrix. All ranks call this together.
     pub fn generate(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
-        let began = Instant::now();
+        let named = RankSource::from(what);
         let mesh = ranks.agreed(source::mesh(what))?;
         if !ranks.any(mesh.is_some()) {
             return Ok(None);
@@ -55,19 +52,8 @@ impl RankMatrix {
         let rows = mesh.make(starts[ranks.rank()]..starts[ranks.rank() + 1]);
         let rows = rows.and_then(|rows| Plan::check_values(&rows, purpose).map(|()| rows));
         let rows: Csr = ranks.agreed(rows)?;
-        let name = what.to_string_lossy().into_owned();
-        let held = Held { starts: &starts, together, name: &name, shared: None };
-        let rows = Arc::new(held.divide(ranks, rows, &purpose.partition)?);
-        let facts = RankFacts {
-            name,
-            stand_in: None,
-            nnz: before[before.len() - 1],
-            notes: Vec::new(),
-            seconds_load: began.elapsed().as_secs_f64(),
-            note: None,
-            precond,
-            partition: purpose.partition.clone(),
-        };
-        Ok(Some(RankMatrix { rows, facts: Arc::new(facts) }))
+        let nnz = before[before.len() - 1];
+        let made = Made { starts, together, rows, nnz, stand_in: None, note: None, precond };
+        made.divide(ranks, &named, purpose).map(Some)
     }
 }

@@ -5,6 +5,7 @@
 //! ranks cut the rows by these counts into parts of about equal work. Then each rank gets the entries of its part in the order of the
 //! file, and writes them into the arrays of its rows. Before that, a list of edges is read once to find the ids of the vertices.
 
+use super::RankSource;
 use crate::backend::distributed::{RowParts, cut_lengths, moved, owner};
 use crate::device::Ranks;
 use crate::error::{Error, Result};
@@ -19,53 +20,60 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::{io, thread};
 
-/// Reads the rows of each rank of a matrix; `None` if the file is no coordinate file that can be read in batches. `solver` names the
-/// method that needs a square matrix; the meter of the first rank counts the bytes read. All ranks call this together.
+/// Reads the rows of each rank of a matrix; `None` if the file is no coordinate file that can be read in
+/// batches. `order` has the name of the method, which needs a square matrix, and the treatment of duplicates.
+/// All ranks call this together.
 pub(super) fn read(
     ranks: &Ranks,
-    what: &OsStr,
-    solver: &'static str,
-    duplicates: Duplicates,
-    meter: &Meter,
+    source: &RankSource<'_>,
+    order: (&'static str, Duplicates),
 ) -> Result<Option<RowParts>> {
     let _span = profile::begin(Phase::Read);
-    let file = if ranks.is_first() { TextFile::open(what, false, meter) } else { Ok(None) };
-    let file = ranks.agreed(file)?;
-    parts(ranks, what, file.as_ref(), (solver, duplicates))
+    let unread = Meter::default();
+    let open = || TextFile::open(source.what, false, source.meter.unwrap_or(&unread));
+    let file = ranks.agreed(if ranks.is_first() { open() } else { Ok(None) })?;
+    parts(ranks, source.what, file.as_ref(), order)
 }
 
-/// The rows of this rank of a graph in a text file.
+/// The rows of this rank of a graph.
 pub(super) struct GraphRows {
     /// The first row of each rank, and the number of rows.
     pub starts: Vec<usize>,
     pub rows: Csr,
-    /// Whether the file is a list of edges, which numbers its vertices from 0.
+    /// Whether the file is a list of links, which numbers its vertices from 0.
     pub is_list: bool,
     /// The ids of all vertices on the first rank, if they have gaps.
     pub ids: Option<Vec<u32>>,
     /// Notes of the reader, on the first rank.
     pub notes: Vec<String>,
+    pub stand_in: Option<&'static str>,
+}
+
+impl GraphRows {
+    /// Takes rows about which nothing else is known.
+    pub fn of((starts, rows): (Vec<usize>, Csr)) -> GraphRows {
+        GraphRows { starts, rows, is_list: false, ids: None, notes: Vec::new(), stand_in: None }
+    }
 }
 
 /// Does the same for a graph, which may also be a list or a table of edges between ids. Ids without an edge are not vertices.
 pub(super) fn read_graph(
     ranks: &Ranks,
-    what: &OsStr,
-    solver: &'static str,
-    duplicates: Duplicates,
-    meter: &Meter,
+    source: &RankSource<'_>,
+    order: (&'static str, Duplicates),
 ) -> Result<Option<GraphRows>> {
     let _span = profile::begin(Phase::Read);
-    let file = if ranks.is_first() { TextFile::open(what, true, meter) } else { Ok(None) };
-    let file = ranks.agreed(file)?;
-    let Some(parts) = parts(ranks, what, file.as_ref(), (solver, duplicates))? else { return Ok(None) };
+    let unread = Meter::default();
+    let open = || TextFile::open(source.what, true, source.meter.unwrap_or(&unread));
+    let file = ranks.agreed(if ranks.is_first() { open() } else { Ok(None) })?;
+    let Some(parts) = parts(ranks, source.what, file.as_ref(), order)? else { return Ok(None) };
     let is_list = ranks.any(matches!(file, Some(TextFile::Edges(_))));
     let (ids, notes) = match file {
         Some(TextFile::Edges(list)) => (list.ids(), list.notes),
         _ => (Ok(None), Vec::new()),
     };
     let ids = ranks.agreed(ids)?;
-    Ok(Some(GraphRows { starts: parts.starts, rows: parts.rows, is_list, ids, notes }))
+    Ok(Some(GraphRows { is_list, ids, notes, ..GraphRows::of((parts.starts, parts.rows)) }))
 }
 
 /// Reads the rows of each rank, if the first rank has a file.

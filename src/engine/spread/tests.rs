@@ -14,7 +14,7 @@ fn solved(matrix: &Matrix, partition: Partition, (b, x0): (&[f64], &[f64])) -> (
     let devices = Team::<OfRank>::open(&[DeviceName::Cpu(Some(1)); 3]).unwrap();
     let mut settings = Settings::new(Method::Cg, Input::Stored(matrix.clone()));
     settings.partition = partition;
-    settings.request.columns = k;
+    settings.run.request.columns = k;
     let backend = Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, "auto").unwrap();
     let (mut session, ..) = session(&devices, &mut settings, &backend).unwrap();
     let system = System { matrix: MatrixRef::Stored(matrix.csr()), b, x0: Some(x0) };

@@ -4,6 +4,7 @@ use super::Task;
 use crate::device::{Device, MOST_COMBINED};
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
+use crate::solve::Effort;
 use crate::solve::recurrence::{Facts, Operators};
 use std::time::Duration;
 
@@ -43,12 +44,8 @@ pub(super) fn check(
 /// Values that the outcomes of all columns share.
 #[derive(Default)]
 pub(super) struct Common {
-    /// Bytes that an iteration of all columns must move.
-    pub bytes_per_iteration: u64,
-    pub operator_bytes: u64,
-    /// Bytes of the vectors of all columns.
-    pub vector_bytes: u64,
-    pub seconds_setup: f64,
+    /// The memory traffic, and the seconds of the setup.
+    pub effort: Effort,
     /// Time that earlier processes have spent on the solve.
     pub earlier: Duration,
     /// Why the newest checkpoint was not written, if it was not.
@@ -67,13 +64,12 @@ impl Common {
         let m = operators.m.as_ref();
         let (preconditioned, width) = (m.is_some(), size_of::<T>());
         let bytes = operators.a.cost_of(k).bytes + m.map_or(0, |m| m.cost_of(k).bytes);
-        Common {
+        let effort = Effort {
             bytes_per_iteration: bytes + facts.sweep_bytes((n, k), width, preconditioned),
             operator_bytes: operators.a.storage() + m.map_or(0, |m| m.storage()),
             vector_bytes: (facts.vectors[usize::from(preconditioned)].len() * n * k * width) as u64,
-            seconds_setup: 0.0,
-            earlier: Duration::ZERO,
-            checkpoint_fault: None,
-        }
+            ..Effort::default()
+        };
+        Common { effort, ..Common::default() }
     }
 }

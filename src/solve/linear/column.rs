@@ -2,9 +2,9 @@
 
 use super::begin::Common;
 use super::{FLOOR, Track};
-use crate::solve::Outcome;
 use crate::solve::answer::{Aim, Truth};
 use crate::solve::run::{Run, Stop};
+use crate::solve::{Effort, Outcome};
 use crate::spectrum::{MOST_COEFFICIENTS, Spectrum, Tridiagonal};
 use crate::stop::{Norms, Progress, StopReason, StoppingRule};
 use std::time::Duration;
@@ -151,9 +151,11 @@ impl Column {
             0 => (now.elapsed, now.iteration),
             iterations => (here, iterations),
         };
+        let effort = common.effort.after(iterations, seconds.as_secs_f64());
+        let effort = Effort { iterations: now.iteration, seconds_solve: here.as_secs_f64(), ..effort };
         Outcome {
             reason: self.end.unwrap_or(StopReason::Interrupted),
-            iterations: now.iteration,
+            effort,
             restarts: self.restarts,
             block_rank: self.block_rank,
             residual: self.recursive,
@@ -163,14 +165,8 @@ impl Column {
             error_estimate: self.error_estimate,
             goal: self.rule_goal,
             spectrum: self.spectrum,
-            seconds_setup: common.seconds_setup,
-            seconds_solve: here.as_secs_f64(),
             seconds_earlier: earlier.as_secs_f64(),
             iterations_earlier: self.earlier_iterations,
-            seconds_each: seconds.as_secs_f64() / iterations.max(1) as f64,
-            bytes_per_iteration: common.bytes_per_iteration,
-            operator_bytes: common.operator_bytes,
-            vector_bytes: common.vector_bytes,
             checkpoint_fault: common.checkpoint_fault.clone(),
         }
     }

@@ -40,9 +40,11 @@ impl Part {
     fn of_matrix(matrix: &RankMatrix) -> Part {
         let facts = &matrix.facts;
         // Only the first rank needs the name, and the notes for the report.
-        let told =
-            matrix.ranks().is_first().then(|| (facts.name.clone(), facts.note.clone(), facts.notes.clone()));
-        let facts = format!("{told:?} {} {} {:?}", facts.nnz, facts.precond, facts.stand_in);
+        let told = matrix
+            .ranks()
+            .is_first()
+            .then(|| (facts.origin.name.clone(), facts.note.clone(), facts.origin.notes.clone()));
+        let facts = format!("{told:?} {} {} {:?}", facts.nnz, facts.precond, facts.origin.stand_in);
         Part::of(matrix.rows(), matrix.rows.matrix(), facts)
     }
 
