@@ -116,12 +116,9 @@ fn blocks_of_task_strategies_may_have_any_size_up_to_a_limit() {
 
 #[test]
 fn the_parameters_of_every_backend_are_checked_without_its_device() {
-    for (typed, label) in [
-        ("vector", "vector"),
-        ("auto:threads=8", "vector:threads=8"),
-        ("vector:threads=8,threads=16", "vector:threads=16"),
-        ("cusparse-alg2", "cusparse-alg2"),
-    ] {
+    for (typed, label) in
+        [("vector", "vector"), ("auto:threads=8", "vector:threads=8"), ("cusparse-alg2", "cusparse-alg2")]
+    {
         assert_eq!(Choice::resolve("cuda", "vector", typed).unwrap().label(), label);
     }
     let said = |typed| Choice::resolve("cuda", "vector", typed).map(|c| c.label()).unwrap_err().to_string();
@@ -134,6 +131,7 @@ fn the_parameters_of_every_backend_are_checked_without_its_device() {
         said("vector:blocks=2"),
         "backend 'vector': there is no parameter 'blocks'; did you mean block? there are: threads, unroll, block"
     );
+    assert_eq!(said("vector:threads=8,threads=16"), "backend 'vector': parameter 'threads' is given twice");
     let allowed = "backend 'vector': threads '3' is not one of auto, 1, 2, 4, 8, 16, 32";
     assert_eq!(said("vector:threads=3"), allowed);
     let mixed = Choice::resolve("cuda", "vector", "cusparse").unwrap().check_precision(Precision::Mixed);

@@ -236,7 +236,7 @@ fn a_failed_write_keeps_the_previous_checkpoint_and_the_solve_continues() {
     let before = std::fs::read(&checkpoint).unwrap();
     // A limit on the file size simulates a full disk.
     let command = format!(
-        "ulimit -f 16; trap '' XFSZ; exec '{}' cg --device cpu --matrix {} --checkpoint '{2}' --resume '{2}' --every 0",
+        "ulimit -f 16; trap '' XFSZ; exec '{}' cg --device cpu --matrix {} --checkpoint '{2}' --resume '{2}' --checkpoint-every 0",
         program.display(),
         MATRIX[1],
         checkpoint.display()
@@ -264,7 +264,7 @@ fn checkpoint_options_work_in_a_configuration_file_and_appear_in_the_dry_run() {
     let files = Files::new();
     let checkpoint = files.at("c");
     let text = format!(
-        "matrix = \"{}\"\ndevice = \"cpu\"\nmax-iters = 9\ncheckpoint = \"{}\"\nevery = \"5m\"\n",
+        "matrix = \"{}\"\ndevice = \"cpu\"\nmax-iters = 9\ncheckpoint = \"{}\"\ncheckpoint-every = \"5m\"\n",
         MATRIX[1],
         checkpoint.display()
     );

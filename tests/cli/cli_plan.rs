@@ -53,7 +53,8 @@ fn errors_in_a_configuration_file_name_file_line_and_key() {
         message
     };
     let with = |command: &str, line: &str| {
-        let message = rejected(command, &format!("# a comment\nmatrix = \"poisson2d:12x12\"\n{line}\n"));
+        let input = if command == "pagerank" { "graph" } else { "matrix" };
+        let message = rejected(command, &format!("# a comment\n{input} = \"poisson2d:12x12\"\n{line}\n"));
         assert!(message.contains("line 3: "), "{message}");
         message
     };
