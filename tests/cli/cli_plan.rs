@@ -71,9 +71,6 @@ fn errors_in_a_configuration_file_name_file_line_and_key() {
     assert!(with("markov", "tol = true").contains("tol: invalid value 'true'"));
     assert!(with("markov", "normalize = \"yes\"").contains("[possible values: true, false]"));
     assert!(with("pagerank", "personalise = [1, 2]").contains("must be a string, a number, true or false"));
-    assert!(
-        with("pagerank", "graph = \"poisson2d:12x12\"").contains("'graph' and 'matrix' name the same option")
-    );
     assert!(rejected("cg", "matrix = poisson2d:12x12\n").contains("TOML"));
     let message = refused(&["markov", "--config", "nowhere.toml"]);
     assert!(message.contains("cannot read nowhere.toml"), "{message}");
