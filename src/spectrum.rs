@@ -1,16 +1,18 @@
-//! Estimates of the spectrum from a solve: the extreme eigenvalues of the small tridiagonal matrix that a Krylov method builds on
-//! its way. The only cost is storing two coefficients of each iteration.
+//! Estimates of the spectrum from a solve: the extreme eigenvalues of the small tridiagonal matrix that a
+//! Krylov method builds on its way. The only cost is storing two coefficients of each iteration.
 //!
 //! # Method
-//! Lanczos' process projects the (preconditioned) matrix on the space searched so far. The projection is tridiagonal, and its
-//! extreme eigenvalues approach those of the matrix from inside. Conjugate gradients compute it implicitly: with step lengths
-//! alpha and ratios beta its diagonal is 1 / alpha_i + beta_i / alpha_(i-1), and its off-diagonal entries are sqrt(beta_(i+1)) /
-//! alpha_i. The extreme eigenvalues come from bisection over Sturm counts.
+//! Lanczos' process projects the (preconditioned) matrix on the space searched so far. The projection is
+//! tridiagonal, and its extreme eigenvalues approach those of the matrix from inside. Conjugate gradients
+//! compute it implicitly: with step lengths alpha and ratios beta its diagonal is 1 / alpha_i + beta_i /
+//! alpha_(i-1), and its off-diagonal entries are sqrt(beta_(i+1)) / alpha_i. The extreme eigenvalues come
+//! from bisection over Sturm counts.
 //!
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 6.7.3.
 
-/// The most coefficients that are kept: later ones change the extreme eigenvalues little, and a long solve takes no more memory.
+/// The most coefficients that are kept: later ones change the extreme eigenvalues little, and a long
+/// solve takes no more memory.
 pub const MOST_COEFFICIENTS: usize = 8192;
 
 /// Times that an interval is quartered, until it is as narrow as f64 can represent.
@@ -41,7 +43,8 @@ impl Tridiagonal {
         self.off_diagonal.reserve(rows.saturating_sub(self.off_diagonal.len()));
     }
 
-    /// Sets the matrix to the projection that conjugate gradients have computed, from step lengths alpha and products rho = r'z.
+    /// Sets the matrix to the projection that conjugate gradients have computed, from step lengths
+    /// alpha and products rho = r'z.
     pub fn set_to_conjugate_gradients(&mut self, steps: &[(f64, f64)]) {
         self.diagonal.clear();
         self.off_diagonal.clear();
@@ -54,7 +57,8 @@ impl Tridiagonal {
         }
     }
 
-    /// Sets the matrix to the projection of Lanczos' process, from its diagonal and the entry that follows each.
+    /// Sets the matrix to the projection of Lanczos' process, from its diagonal and the entry
+    /// that follows each.
     pub fn set_to_lanczos(&mut self, steps: &[(f64, f64)]) {
         self.diagonal.clear();
         self.off_diagonal.clear();
@@ -62,8 +66,8 @@ impl Tridiagonal {
         self.off_diagonal.extend(steps.iter().map(|s| s.1).take(steps.len().saturating_sub(1)));
     }
 
-    /// Returns the number of eigenvalues below each `x`: negative pivots of T - x. Several counts at once take hardly longer than
-    /// one, because each waits for its divisions.
+    /// Returns the number of eigenvalues below each `x`: negative pivots of T - x. Several counts at once
+    /// take hardly longer than one, because each waits for its divisions.
     fn count_below<const N: usize>(&self, x: [f64; N]) -> [usize; N] {
         let (mut pivots, mut counts) = ([1.0; N], [0; N]);
         for (i, d) in self.diagonal.iter().enumerate() {
@@ -124,8 +128,8 @@ impl Spectrum {
         (self.smallest > 0.0).then(|| (self.largest / self.smallest).max(1.0))
     }
 
-    /// Returns the number of iterations after which conjugate gradients must have reduced the energy norm of the error by
-    /// `reduction`, for any right-hand side: Chebyshev's bound for this condition number.
+    /// Returns the number of iterations after which conjugate gradients must have reduced the energy norm of
+    /// the error by `reduction`, for any right-hand side: Chebyshev's bound for this condition number.
     pub fn iterations(&self, reduction: f64) -> Option<f64> {
         let root = self.condition()?.sqrt();
         let rate = ((root + 1.0) / (root - 1.0)).ln();

@@ -43,8 +43,8 @@ pub fn size(typed: &str) -> Option<(usize, usize)> {
     Some((height.parse().ok()?, width.parse().ok()?))
 }
 
-/// Returns the size that the user typed, or else the one that moves the fewest bytes in a sample of the rows, for values of
-/// `value` bytes.
+/// Returns the size that the user typed, or else the one that moves the fewest bytes in a sample of the rows,
+/// for values of `value` bytes.
 pub fn named_or_found(matrix: &Csr, params: &Params, value: f64) -> (usize, usize) {
     let found = || cheapest(matrix, value).map_or(WITHOUT_ENTRIES, |(best, _)| (best.size[0], best.size[1]));
     params.find("block").and_then(|typed| size(&typed.to_string())).unwrap_or_else(found)

@@ -1,14 +1,15 @@
 //! Operators of matrices whose rows are distributed over ranks.
 //!
 //! # Product
-//! A rank has the rows `A x = O x + B g`: O is the square block of the rank's own columns, g are the ghosts, the entries of x that
-//! other ranks have, and B is the border. A product starts the exchange of the ghosts, multiplies by O with any backend of the
-//! rank's device meanwhile, and then adds B g in the few rows that have such entries. A dot product that the backend fuses with
-//! its product is corrected by `<x, B g>`, so that no other pass over x and y is needed.
+//! A rank has the rows `A x = O x + B g`: O is the square block of the rank's own columns, g are the ghosts,
+//! the entries of x that other ranks have, and B is the border. A product starts the exchange of the ghosts,
+//! multiplies by O with any backend of the rank's device meanwhile, and then adds B g in the few rows that
+//! have such entries. A dot product that the backend fuses with its product is corrected by `<x, B g>`, so
+//! that no other pass over x and y is needed.
 //!
 //! # Reference
-//! The split into two blocks is that of PETSc (S. Balay et al., Efficient management of parallelism in object oriented numerical
-//! software libraries, 1997).
+//! The split into two blocks is that of PETSc (S. Balay et al., Efficient management of parallelism in object
+//! oriented numerical software libraries, 1997).
 
 mod complete;
 mod ghosts;
@@ -40,7 +41,8 @@ pub struct RankRows {
 
 /// The rows of a rank with their entries in the order of the matrix as it was given.
 pub struct AsGiven {
-    /// The rows. Their columns are counted among those that occur on this rank, in the order of the matrix as given.
+    /// The rows. Their columns are counted among those that occur on this rank, in the order
+    /// of the matrix as given.
     pub matrix: Csr,
     /// The column of the matrix as given of each column.
     pub columns: Vec<u32>,
@@ -53,8 +55,8 @@ impl fmt::Debug for RankRows {
 }
 
 impl RankRows {
-    /// Plans the exchange for the rows of this rank, whose columns are those of the whole matrix. Rank i has the rows
-    /// `starts[i]..starts[i + 1]`. All ranks call this together.
+    /// Plans the exchange for the rows of this rank, whose columns are those of the whole matrix. Rank i has
+    /// the rows `starts[i]..starts[i + 1]`. All ranks call this together.
     pub fn new(ranks: &Ranks, starts: &[usize], rows: Csr) -> Result<RankRows> {
         let own = starts[ranks.rank()] as u32..starts[ranks.rank() + 1] as u32;
         let set = ranks.agreed(Ghosts::of(rows.col_indices(), &own))?;
@@ -87,7 +89,8 @@ impl RankRows {
         &self.numbers
     }
 
-    /// Returns the rows with their entries in the order of the matrix as it was given. All ranks call this together.
+    /// Returns the rows with their entries in the order of the matrix as it was given. All
+    /// ranks call this together.
     pub fn as_given(&self) -> Result<AsGiven> {
         let numbers: Vec<f64> = self.numbers.all(self.rows()).map(|number| number as f64).collect();
         // Whole numbers of 32 bits are exact.
@@ -142,8 +145,8 @@ struct Product<D: Local, T: Scalar> {
     border_entries: u64,
 }
 
-/// Makes the operator of the rows of each rank. `own` is the operator of the rank's [`own_block`](RankRows::own_block); with
-/// `narrow`, values are rounded to single precision.
+/// Makes the operator of the rows of each rank. `own` is the operator of the rank's
+/// [`own_block`](RankRows::own_block); with `narrow`, values are rounded to single precision.
 pub fn operator<D: Local, T: Scalar>(
     device: &Distributed<D>,
     rows: &Arc<RankRows>,

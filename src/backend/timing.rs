@@ -1,8 +1,8 @@
 //! Times y = A x on a device, and verifies it. x and y may have several columns, stored row by row.
 //!
-//! Products are recorded and replayed without the host, as solvers do. Repeated products of data that fits in a cache find it
-//! there ("warm"). A "cold" product follows a stream over more bytes than any cache holds; its time is that of stream and product
-//! together minus that of the stream alone.
+//! Products are recorded and replayed without the host, as solvers do. Repeated products of data that fits in
+//! a cache find it there ("warm"). A "cold" product follows a stream over more bytes than any cache holds;
+//! its time is that of stream and product together minus that of the stream alone.
 
 use crate::device::{Device, Slot, stream};
 use crate::error::Result;
@@ -105,7 +105,8 @@ impl<D: Device, T: Scalar> ProductTimer<D, T> {
         &self.data.operator
     }
 
-    /// Runs a step `times` times, after recording it on first use, and returns the seconds that the device took for each.
+    /// Runs a step `times` times, after recording it on first use, and returns the seconds that
+    /// the device took for each.
     pub fn seconds(&mut self, timed: Timed, times: usize) -> Result<f64> {
         let ProductTimer { device, data, graphs, products } = self;
         let index = match graphs.iter().position(|(recorded, _)| *recorded == timed) {
@@ -140,8 +141,8 @@ impl<D: Device, T: Scalar> ProductTimer<D, T> {
     }
 }
 
-/// Lets a GPU rest as long as it worked, and at most `LONGEST_REST`. At full memory bandwidth for a tenth of a second or more it
-/// reaches its power limit, and its clocks go down.
+/// Lets a GPU rest as long as it worked, and at most `LONGEST_REST`. At full memory bandwidth for a tenth of
+/// a second or more it reaches its power limit, and its clocks go down.
 pub fn rest<D: Device>(worked: f64) {
     if D::BATCH > 1 {
         std::thread::sleep(Duration::from_secs_f64(worked).min(LONGEST_REST));
@@ -172,8 +173,8 @@ impl<T> Repeated<'_, T> {
 /// A computed y compared with its value, summed row by row in double precision on the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Checked {
-    /// The largest difference in a row as a multiple of the bound on rounding errors of the row. The product is right if this is
-    /// at most 1.
+    /// The largest difference in a row as a multiple of the bound on rounding errors of the row. The product
+    /// is right if this is at most 1.
     pub worst: f64,
     /// The row of this difference.
     pub row: usize,

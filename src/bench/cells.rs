@@ -7,7 +7,8 @@ pub struct Cell {
     pub value: Option<f64>,
     /// A value that is a word.
     pub word: Option<String>,
-    /// The values of the shortest and the longest sample, the smaller one first; none without several samples.
+    /// The values of the shortest and the longest sample, the smaller one first; none without
+    /// several samples.
     pub spread: Option<[f64; 2]>,
     /// The value of the publication.
     pub study: Option<f64>,

@@ -1,4 +1,5 @@
-//! Reads a study, with the checks that its types do not make: empty and repeated lists, names that refer to each other, and backends.
+//! Reads a study, with the checks that its types do not make: empty and repeated lists, names that refer to
+//! each other, and backends.
 
 use super::cases::{combinations, fill};
 use super::pivot::matches;

@@ -97,8 +97,8 @@ impl Machine {
     }
 }
 
-/// Returns the version of the program and the commit that it was built from. An unoptimised program says so instead, as its times
-/// are not those of the commit.
+/// Returns the version of the program and the commit that it was built from. An unoptimised program says so
+/// instead, as its times are not those of the commit.
 pub(super) fn program() -> String {
     let version = env!("CARGO_PKG_VERSION");
     match option_env!("SOLVER_BUILT_FROM") {

@@ -50,7 +50,8 @@ pub struct Plan {
     pub gpu: u64,
     /// The matrix that needs most memory.
     pub largest: Option<String>,
-    /// Matrices of unknown size, such as files, or such that this machine cannot hold: neither their time nor their memory is counted.
+    /// Matrices of unknown size, such as files, or such that this machine cannot hold: neither their time nor
+    /// their memory is counted.
     pub unknown: Vec<String>,
     /// Whether the number of iterations of a solve is assumed.
     pub assumes_iterations: bool,
@@ -114,7 +115,8 @@ impl Speeds {
     }
 }
 
-/// Estimates what a run of a study would take on this machine. Measures the bandwidths of its memories, and nothing of the study.
+/// Estimates what a run of a study would take on this machine. Measures the bandwidths of its memories,
+/// and nothing of the study.
 pub fn plan(study: &Study, settings: &Settings) -> Result<Plan> {
     let all = study.cases(&[]);
     let cases: Vec<Case> = all.iter().filter(|case| settings.asks_for(&case.row)).cloned().collect();
@@ -187,9 +189,8 @@ impl Plan {
     }
 }
 
-/// Returns rows and entries of a matrix, if they are known before it is read. A file that is not here has none,
-/// nor has a matrix larger than the memory; a name that no file,
-/// catalog or generator has is an error.
+/// Returns rows and entries of a matrix, if they are known before it is read. A file that is not here has
+/// none, nor has a matrix larger than the memory; a name that no file, catalog or generator has is an error.
 fn size_of(measured: &str) -> Result<Option<(u64, u64)>> {
     let name = located(measured);
     let size = source::estimate(&name.to_string_lossy()).and_then(|size| match size {
@@ -206,7 +207,8 @@ fn width(row: &Row) -> u64 {
     if row.precision == "f32" { 4 } else { 8 }
 }
 
-/// Returns the seconds of a case on a matrix of so many rows and entries, and whether its number of iterations is assumed.
+/// Returns the seconds of a case on a matrix of so many rows and entries, and whether its number
+/// of iterations is assumed.
 fn seconds_of(case: &Case, sweep: &Sweep, (rows, entries): (u64, u64), speeds: &Speeds) -> (f64, bool) {
     let row = &case.row;
     let k = row.columns.unwrap_or(1) as u64;

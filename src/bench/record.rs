@@ -153,7 +153,8 @@ pub struct Row {
     /// Seconds of a product with cold caches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cold_seconds: Option<Spread>,
-    /// Seconds to convert the matrix, build its operator and upload it; for a whole solve once the device is open and kernels are compiled.
+    /// Seconds to convert the matrix, build its operator and upload it; for a whole solve once the device is
+    /// open and kernels are compiled.
     pub build_seconds: Option<f64>,
     /// Seconds of the first product: it compiles or loads kernels.
     pub first_seconds: Option<f64>,
@@ -167,7 +168,8 @@ pub struct Row {
     pub storage: u64,
     /// GB/s of a stream over as many bytes, measured in the same run.
     pub stream: Option<f64>,
-    /// The largest error of a row of y as a multiple of the bound on rounding errors, or the relative residual of a solve.
+    /// The largest error of a row of y as a multiple of the bound on rounding errors, or the
+    /// relative residual of a solve.
     pub checked: Option<f64>,
     /// Whether the answer of a solve met the tolerance.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -209,7 +211,8 @@ pub(super) const FIELDS: [&str; 12] = [
 ];
 
 impl Row {
-    /// Returns the value of a field by which rows are grouped, as text: a field of the case, or a variable of the sweep.
+    /// Returns the value of a field by which rows are grouped, as text: a field of the case, or
+    /// a variable of the sweep.
     pub fn field(&self, name: &str) -> Option<String> {
         if let Some(value) = self.vary.get(name) {
             return Some(value.clone());
@@ -233,8 +236,8 @@ impl Row {
         })
     }
 
-    /// Returns the additions and multiplications of a product by the entries of the matrix: zeros that fill blocks or slices do not
-    /// count. 0 for solves.
+    /// Returns the additions and multiplications of a product by the entries of the matrix: zeros that fill
+    /// blocks or slices do not count. 0 for solves.
     pub fn useful_flops(&self) -> u64 {
         if self.flops == 0 { 0 } else { 2 * self.entries * self.columns.unwrap_or(1) as u64 }
     }

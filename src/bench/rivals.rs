@@ -1,9 +1,11 @@
-//! Measures external programs on the same matrix and vector, and verifies their answers like those of this program.
+//! Measures external programs on the same matrix and vector, and verifies their answers like
+//! those of this program.
 //!
-//! A rival is a command. It gets the matrix as SciPy's `.npz` and the vector (x of a product, b of a system) as `.npy`, of two
-//! dimensions if x has several columns. It writes its answer as `.npy`, row by row in one dimension, and prints one JSON object:
-//! `seconds`, a list of times of one product or iteration, which is empty if the program does not tell its iterations; optionally
-//! `each` (products or iterations of a sample), `iterations`, `build_seconds`, `total_seconds` and `version`.
+//! A rival is a command. It gets the matrix as SciPy's `.npz` and the vector (x of a product, b of a system)
+//! as `.npy`, of two dimensions if x has several columns. It writes its answer as `.npy`, row by row in one
+//! dimension, and prints one JSON object: `seconds`, a list of times of one product or iteration, which is
+//! empty if the program does not tell its iterations; optionally `each` (products or iterations of a sample),
+//! `iterations`, `build_seconds`, `total_seconds` and `version`.
 
 use super::product::describe;
 use super::record::{Row, Spread};

@@ -25,7 +25,8 @@ pub struct Cli {
     /// The sub-command.
     #[command(subcommand)]
     pub command: Command,
-    /// Download nothing; a matrix of the catalog that is not on this machine is an error. SOLVER_OFFLINE=1 does the same
+    /// Download nothing; a matrix of the catalog that is not on this machine is an error.
+    /// SOLVER_OFFLINE=1 does the same
     #[arg(long, global = true, help_heading = GENERAL)]
     pub offline: bool,
     /// Print more: -v the complete report and the reasons for each choice, -vv also every kernel.
@@ -34,8 +35,8 @@ pub struct Cli {
     /// Print only results, errors and the lines of --monitor; show no progress.
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GENERAL)]
     pub quiet: bool,
-    /// Keep downloaded matrices, compiled kernels and measured choices in this folder [default: $SOLVER_CACHE, or solver in the user's cache
-    /// folder]
+    /// Keep downloaded matrices, compiled kernels and measured choices in this folder [default:
+    /// $SOLVER_CACHE, or solver in the user's cache folder]
     #[arg(long, global = true, value_name = "DIR", help_heading = GENERAL)]
     pub cache: Option<PathBuf>,
     /// Print help; -h prints a summary
@@ -73,7 +74,8 @@ pub enum Command {
     /// Measure y = A x with several backends, verified, compared with the machine's bandwidth.
     #[command(mut_args(switch))]
     Spmv(SpmvArgs),
-    /// Measure C = A B, where B has several columns, with several backends, verified, compared with the machine's bandwidth.
+    /// Measure C = A B, where B has several columns, with several backends, verified, compared with
+    /// the machine's bandwidth.
     #[command(mut_args(switch))]
     Spmm(SpmmArgs),
     /// Measure a study: its tables and figures on this machine.
@@ -145,43 +147,49 @@ pub struct CgArgs {
     /// The matrix.
     #[command(flatten)]
     pub matrix: MatrixArg,
-    /// Set the right-hand side: a file (.txt, .mtx or .npy, also .gz), ones, random:SEED, A*ones (the solution is known, so the
-    /// error is reported), or included (the one stored with the matrix); a file of several columns is several right-hand sides
-    /// [default: A*ones]
+    /// Set the right-hand side: a file (.txt, .mtx or .npy, also .gz), ones, random:SEED, A*ones (the
+    /// solution is known, so the error is reported), or included (the one stored with the matrix); a file of
+    /// several columns is several right-hand sides [default: A*ones]
     #[arg(long, value_name = "FILE|WORD")]
     pub rhs: Option<OsString>,
-    /// Solve for K random right-hand sides at once: random:SEED, random:SEED+1 and so on, with the seed of --rhs [default: the
-    /// columns of --rhs; the seed is 1 without --rhs]
+    /// Solve for K random right-hand sides at once: random:SEED, random:SEED+1 and so on, with the seed of
+    /// --rhs [default: the columns of --rhs; the seed is 1 without --rhs]
     #[arg(long, value_name = "K")]
     pub rhs_count: Option<usize>,
-    /// Start from the vector in this file, or from one for each right-hand side: .txt, .mtx or .npy, also .gz [default: x = 0]
+    /// Start from the vector in this file, or from one for each right-hand side: .txt, .mtx or .npy,
+    /// also .gz [default: x = 0]
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
     /// Read only the stored triangle of a symmetric file, as some papers measured it
     #[arg(long)]
     pub as_stored: bool,
-    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files
+    /// define it [default: 0]
     #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
     pub first_index: Option<u32>,
     /// Use this preconditioner, with parameters after a colon, as in block-jacobi:block=3; see the list below
     #[arg(long, value_name = "PRECOND", value_parser = PreconditionerParser, hide_possible_values = true, default_value = "none")]
     pub precond: Preconditioner,
-    /// Use this form of conjugate gradients: pipelined synchronises once per iteration, and moves more data; block searches in one
-    /// common space for all right-hand sides, and takes fewer but longer iterations [default: classic]
+    /// Use this form of conjugate gradients: pipelined synchronises once per iteration, and moves more
+    /// data; block searches in one common space for all right-hand sides, and takes fewer but longer
+    /// iterations [default: classic]
     #[arg(long, value_enum)]
     pub variant: Option<Variant>,
-    /// Divide the rows among the ranks of mpirun, or among several GPUs: entries (ranges of the rows), coordinates (boxes of a generated
-    /// mesh), coordinates:FILE (a point for each row, or for each node of the same number of rows: .npy, .mtx or .txt), or graph
-    /// (parts of the graph of the matrix, by METIS; needs the cargo feature metis)
+    /// Divide the rows among the ranks of mpirun, or among several GPUs: entries (ranges of the rows),
+    /// coordinates (boxes of a generated mesh), coordinates:FILE (a point for each row, or for each node of
+    /// the same number of rows: .npy, .mtx or .txt), or graph (parts of the graph of the matrix, by METIS;
+    /// needs the cargo feature metis)
     #[arg(long, value_name = "PARTITION", default_value = "entries")]
     pub partition: Partition,
     /// The options of every solve.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Stop when ||b - A x|| is at most this times ||b|| [default: 1e-8, with f32 1e-5; with --rtol-initial or --atol none]
+    /// Stop when ||b - A x|| is at most this times ||b|| [default: 1e-8, with f32 1e-5; with
+    /// --rtol-initial or --atol none]
     #[arg(long, visible_alias = "tol", value_name = "TOLERANCE")]
     pub rtol: Option<f64>,
-    /// Stop when ||b - A x|| is at most this times its initial value; the first of several tolerances that is met counts
+    /// Stop when ||b - A x|| is at most this times its initial value; the first of several
+    /// tolerances that is met counts
     #[arg(long, value_name = "TOLERANCE")]
     pub rtol_initial: Option<f64>,
     /// Stop when ||b - A x|| is at most this
@@ -190,11 +198,13 @@ pub struct CgArgs {
     /// Stop after N iterations [default: 10 per row, at least 1000 and at most 100000]
     #[arg(long, value_name = "N")]
     pub max_iters: Option<usize>,
-    /// Skip the symmetry check, which rejects pairs a(i,j) and a(j,i) that differ by more than 1e-12 of their size. The method
-    /// may fail on an unsymmetric matrix; the reported residual is always that of the matrix as given
+    /// Skip the symmetry check, which rejects pairs a(i,j) and a(j,i) that differ by more than 1e-12
+    /// of their size. The method may fail on an unsymmetric matrix; the reported residual is always
+    /// that of the matrix as given
     #[arg(long)]
     pub assume_symmetric: bool,
-    /// Save the solve to this file at intervals and at its end, for --resume; each save replaces the whole file
+    /// Save the solve to this file at intervals and at its end, for --resume; each save
+    /// replaces the whole file
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
     /// Save a checkpoint after each interval of this length: 60s, 5m, 1h, 500ms, or seconds [default: 60s]
@@ -203,8 +213,8 @@ pub struct CgArgs {
     /// Continue from this checkpoint of the same solve
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
-    /// Write the solution to this file: .mtx or .mtx.gz (Matrix Market), .npy (NumPy), .txt or .txt.gz (one row a line); several
-    /// solutions are its columns
+    /// Write the solution to this file: .mtx or .mtx.gz (Matrix Market), .npy (NumPy), .txt or .txt.gz (one
+    /// row a line); several solutions are its columns
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -255,19 +265,22 @@ pub struct InfoArgs {
     /// Read only the stored triangle of a symmetric file
     #[arg(long)]
     pub as_stored: bool,
-    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files
+    /// define it [default: 0]
     #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
     pub first_index: Option<u32>,
     /// Also read the vectors stored with the matrix, such as right-hand sides in an archive
     #[arg(long = "vectors")]
     pub attached: bool,
-    /// Predict the parts of the matrix over N ranks, and the time of an iteration, instead of describing the matrix
+    /// Predict the parts of the matrix over N ranks, and the time of an iteration, instead of
+    /// describing the matrix
     #[arg(long, value_name = "N", conflicts_with_all = ["spy", "attached"])]
     pub ranks: Option<usize>,
     /// With --ranks: R ranks share the memory bandwidth of a machine like this one
     #[arg(long, value_name = "R", default_value_t = 1, requires = "ranks")]
     pub ranks_per_machine: usize,
-    /// With --ranks: divide the rows in this way, as in solver cg --partition: entries, coordinates, coordinates:FILE or graph
+    /// With --ranks: divide the rows in this way, as in solver cg --partition: entries, coordinates,
+    /// coordinates:FILE or graph
     #[arg(long, value_name = "PARTITION", default_value = "entries", requires = "ranks")]
     pub partition: Partition,
     /// With --ranks: a message takes this long, in microseconds [default: measured under a launcher, or 2]
@@ -340,8 +353,8 @@ long as another, the axis is logarithmic.";
 #[derive(Args, Debug)]
 #[command(after_help = PLOT_EXAMPLES)]
 pub struct PlotArgs {
-    /// Histories written by --history FILE.json, or one file: a figure (an object with the key panels), or measurements
-    /// such as results/h200/studies.json
+    /// Histories written by --history FILE.json, or one file: a figure (an object with the key panels), or
+    /// measurements such as results/h200/studies.json
     #[arg(required = true, value_name = "HISTORY|FIGURE")]
     pub histories: Vec<PathBuf>,
     /// Write the plot to this file: .svg, .png or .pdf
@@ -350,15 +363,15 @@ pub struct PlotArgs {
     /// Set the title [default: what all runs have in common]
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
-    /// Name a run or a series in the legend; give one for each, in their order [default: what differs between the runs, or the
-    /// names in the file]
+    /// Name a run or a series in the legend; give one for each, in their order [default: what differs between
+    /// the runs, or the names in the file]
     #[arg(long, value_name = "TEXT")]
     pub label: Vec<String>,
     /// Draw light ink on a dark background
     #[arg(long)]
     pub dark: bool,
-    /// Make the plot this wide on paper, in millimetres, with type of at least 7 points: 89 is a column of a journal, 183 a page
-    /// [default: a size for screens]
+    /// Make the plot this wide on paper, in millimetres, with type of at least 7 points: 89 is a column of a
+    /// journal, 183 a page [default: a size for screens]
     #[arg(long, value_name = "MM")]
     pub width: Option<f64>,
 }
@@ -392,7 +405,8 @@ pub struct ConvertArgs {
     /// Read only the stored triangle of a symmetric file
     #[arg(long)]
     pub as_stored: bool,
-    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files
+    /// define it [default: 0]
     #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
     pub first_index: Option<u32>,
 }

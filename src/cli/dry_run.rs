@@ -50,8 +50,8 @@ impl Decisions {
         }
     }
 
-    /// Adds the ranks that a launcher has started, and the part of each. What they exchange depends on the pattern. `columns` is whether
-    /// the user has chosen the columns of a table.
+    /// Adds the ranks that a launcher has started, and the part of each. What they exchange depends on the
+    /// pattern. `columns` is whether the user has chosen the columns of a table.
     pub fn ranks(&mut self, what: &OsStr, columns: bool, partition: &Partition) -> Result<()> {
         let Some(ranks) = launch::ranks().map(|ranks| ranks.size() as u64) else { return Ok(()) };
         let each = match size_of_rank(what, columns, ranks)? {
@@ -80,7 +80,8 @@ impl Decisions {
         }
     }
 
-    /// Adds device, backend, precision and limits. The backend is `none` if the method runs on the CPU and needs none.
+    /// Adds device, backend, precision and limits. The backend is `none` if the method runs on
+    /// the CPU and needs none.
     pub fn running(&mut self, run: &RunArgs, running: &Running, max_iters: impl fmt::Display) {
         let several = if running.settled.shares.is_empty() { "" } else { ", each with a part of the rows" };
         let each = match (launch::ranks(), running.settled.device) {

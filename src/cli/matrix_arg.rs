@@ -59,7 +59,8 @@ impl FromArgMatches for MatrixArg {
     }
 }
 
-/// Renames the argument to GRAPH and the option to `--graph` for commands on graphs; leaves all other options unchanged.
+/// Renames the argument to GRAPH and the option to `--graph` for commands on graphs; leaves all
+/// other options unchanged.
 pub(super) fn graph(option: Arg) -> Arg {
     match option.get_id().as_str() {
         "what" => option.value_name("GRAPH"),

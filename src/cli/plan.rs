@@ -1,4 +1,5 @@
-//! The plan of a linear solve: every option resolved against the registry and this machine, before the matrix is read.
+//! The plan of a linear solve: every option resolved against the registry and this machine,
+//! before the matrix is read.
 
 use super::args::{CgArgs, Variant};
 use super::dry_run::Decisions;
@@ -52,7 +53,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Resolves the options, looks for a GPU if the device needs it, and reads the named vectors, but not the matrix.
+    /// Resolves the options, looks for a GPU if the device needs it, and reads the named
+    /// vectors, but not the matrix.
     pub fn resolve(args: CgArgs, minres: bool) -> Result<Plan> {
         let method = match (minres, args.variant) {
             (false, None | Some(Variant::Classic)) => Method::Cg,

@@ -1,4 +1,5 @@
-//! `solver preconditioners`, the list of preconditioners in help texts, and the parser of `--precond`, from one table.
+//! `solver preconditioners`, the list of preconditioners in help texts, and the parser of
+//! `--precond`, from one table.
 
 use super::layout::{wrapped, wrapped_with};
 use super::{flags, print, print_json};

@@ -1,4 +1,5 @@
-//! Progress on stderr: one live line on a terminal, or a line every few seconds in a log. Short work shows no progress.
+//! Progress on stderr: one live line on a terminal, or a line every few seconds in a log.
+//! Short work shows no progress.
 
 mod largest;
 mod live;
@@ -58,7 +59,8 @@ pub(super) fn target() -> ProgressDrawTarget {
     if is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(10) }
 }
 
-/// Returns how many characters a live line may have after its spinner, so that the last column of the terminal stays free.
+/// Returns how many characters a live line may have after its spinner, so that the last column of
+/// the terminal stays free.
 fn room() -> usize {
     /// The width of a terminal that does not tell it.
     const USUAL: u16 = 80;
@@ -75,8 +77,8 @@ pub(super) fn log_line(text: &str) {
     }
 }
 
-/// Runs `work` while a thread shows the reading of the meter: phase, share, rate and time left. Shows `phase` until the meter has
-/// one. Shows no progress if the thread cannot be started.
+/// Runs `work` while a thread shows the reading of the meter: phase, share, rate and time left. Shows `phase`
+/// until the meter has one. Shows no progress if the thread cannot be started.
 pub fn metered<R>(phase: &'static str, name: &str, meter: &Arc<Meter>, work: impl FnOnce() -> R) -> R {
     let (name, meter, began) = (name.to_owned(), Arc::clone(meter), Instant::now());
     let _task = TaskHandle::start(move || {
@@ -121,8 +123,8 @@ struct Task {
     text: Box<dyn Fn() -> String + Send>,
 }
 
-/// The work in progress; the last task is shown. One thread shows progress for the whole run, because starting a thread takes 0.1
-/// ms.
+/// The work in progress; the last task is shown. One thread shows progress for the whole run, because
+/// starting a thread takes 0.1 ms.
 static TASKS: Mutex<Vec<Task>> = Mutex::new(Vec::new());
 static THREAD: Once = Once::new();
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -180,7 +182,8 @@ impl Drop for TaskHandle {
     }
 }
 
-/// Shows the last task in a loop. Without a task it prints nothing, so that no output follows the results of the run.
+/// Shows the last task in a loop. Without a task it prints nothing, so that no output follows
+/// the results of the run.
 fn show_tasks() {
     loop {
         std::thread::sleep(REFRESH);

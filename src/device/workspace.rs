@@ -1,7 +1,8 @@
 //! The vectors and scalars of a method on a device, and steps that are recorded over them.
 //!
-//! Vectors have names. A workspace lends them to sweeps and products by name, and never gives one away as a value that a caller
-//! could replace. So a recorded step finds each vector at the address that it had when the step was recorded.
+//! Vectors have names. A workspace lends them to sweeps and products by name, and never gives one away as
+//! a value that a caller could replace. So a recorded step finds each vector at the address that it had
+//! when the step was recorded.
 
 use super::formula::{Formula, MAX_NAMES, Name};
 use super::sweep::{MAX_OPERANDS, Operand};
@@ -154,7 +155,8 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
         self.space.download(Name(self.index(name) as u8), host)
     }
 
-    /// Copies columns of all vectors that both workspaces have. A pair has the column of `from` and that of this workspace.
+    /// Copies columns of all vectors that both workspaces have. A pair has the column of `from`
+    /// and that of this workspace.
     pub fn copy_columns(&mut self, from: &Workspace<D, T>, pairs: &[[u32; 2]]) -> Result<()> {
         let Workspace { device, vectors, .. } = &mut *self.space;
         let both = vectors.iter_mut().zip(&from.vectors);
@@ -227,8 +229,8 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
         }
     }
 
-    /// Calls `work` with the vectors of a sweep that begins with y = A x: y and x, which the sweep writes, then the vectors that
-    /// it reads.
+    /// Calls `work` with the vectors of a sweep that begins with y = A x: y and x, which the sweep writes,
+    /// then the vectors that it reads.
     pub(crate) fn lend_operands<R>(
         &mut self,
         formula: &Formula,
@@ -305,7 +307,8 @@ impl<D: Device, T: Scalar, P> Recorded<D, T, P> {
         }
     }
 
-    /// Returns whether steps after the end of a run take no time, so that the host may request any number of them.
+    /// Returns whether steps after the end of a run take no time, so that the host may request
+    /// any number of them.
     pub fn stops_early(&self) -> bool {
         self.graph.as_ref().is_some_and(|graph| self.workspace.device.stops_early(graph))
     }

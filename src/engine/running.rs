@@ -57,8 +57,8 @@ impl Run {
         }
     }
 
-    /// Opens the device, and returns it with the backend of the request. `on_host` is the method if it needs no
-    /// backend.
+    /// Opens the device, and returns it with the backend of the request. `on_host` is the
+    /// method if it needs no backend.
     pub(super) fn open(&mut self, on_host: Option<HostMethod>) -> Result<(DeviceHandle, Choice)> {
         if let Some(device) = &self.device {
             self.request.device = device.instead_of(&self.request.device)?;
@@ -74,8 +74,8 @@ impl Run {
         Ok((device, settled.backend))
     }
 
-    /// Settles the request, and returns the devices that share the solve; none if there is one device. `on_host` is as for
-    /// [`open`](Self::open).
+    /// Settles the request, and returns the devices that share the solve; none if there is one device.
+    /// `on_host` is as for [`open`](Self::open).
     pub(super) fn shares(&mut self, on_host: Option<HostMethod>) -> Result<Vec<DeviceName>> {
         if self.device.is_some() || self.separate {
             return Ok(Vec::new());
@@ -134,7 +134,8 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Runs `solve` until the residual is at most `tol` or a limit is reached; returns the outcome and the history.
+    /// Runs `solve` until the residual is at most `tol` or a limit is reached; returns the
+    /// outcome and the history.
     pub fn run<R>(
         &mut self,
         limits: (f64, usize, usize),
@@ -211,7 +212,8 @@ impl Chosen {
     }
 }
 
-/// Waits for the work of the device if a profile is active, so that the work counts for the phase that requested it.
+/// Waits for the work of the device if a profile is active, so that the work counts for the
+/// phase that requested it.
 pub(super) fn finish_work<D: Device>(device: &D) -> Result<()> {
     if profile::is_active() { device.synchronize() } else { Ok(()) }
 }
@@ -257,8 +259,8 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     Ok((operator, Chosen { entry: Some(backend.entry()), backend: backend.label(), because, explanation }))
 }
 
-/// Checks a tolerance on the l1 norm of the difference of two distributions. The norm is at most 2; `largest` names that bound
-/// in the error.
+/// Checks a tolerance on the l1 norm of the difference of two distributions. The norm is at most 2; `largest`
+/// names that bound in the error.
 pub(super) fn check_tolerance(tol: f64, largest: &str) -> Result<()> {
     match tol > 0.0 && tol < 2.0 {
         true => Ok(()),

@@ -189,8 +189,8 @@ impl Settings {
         Ok(note)
     }
 
-    /// Checks by products, if that is asked for, what is not checked by entries: matrices and preconditioners of the caller that are
-    /// given by products, and a matrix whose symmetry is assumed.
+    /// Checks by products, if that is asked for, what is not checked by entries: matrices and preconditioners
+    /// of the caller that are given by products, and a matrix whose symmetry is assumed.
     pub fn check_products(&mut self) -> Result<()> {
         if !self.check_products {
             return Ok(());

@@ -15,7 +15,8 @@ pub(super) struct Shared<D> {
 }
 
 thread_local! {
-    /// The addresses of the devices that this thread has locked. The capacity allows nested solves on several devices.
+    /// The addresses of the devices that this thread has locked. The capacity allows nested
+    /// solves on several devices.
     static HELD: RefCell<Vec<usize>> = RefCell::new(Vec::with_capacity(8));
 }
 
@@ -46,8 +47,8 @@ impl<D> Shared<D> {
         HELD.with_borrow(|held| held.contains(&self.address()))
     }
 
-    /// Locks the device for one solve; waits for solves of other threads. Fails inside a solve of this thread on the same device,
-    /// as in a caller's preconditioner or observer.
+    /// Locks the device for one solve; waits for solves of other threads. Fails inside a solve of this thread
+    /// on the same device, as in a caller's preconditioner or observer.
     pub fn acquire(&self) -> Result<DeviceGuard<'_, D>> {
         if self.is_held_here() {
             let reason = "a solve on this thread has it already; open another device for the inner solve";
@@ -96,8 +97,8 @@ impl<D> Drop for DeviceGuard<'_, D> {
     }
 }
 
-/// A value on a device that is kept between solves. The device is locked while the value is dropped: freed memory must not become
-/// part of a step that another solve records.
+/// A value on a device that is kept between solves. The device is locked while the value is dropped: freed
+/// memory must not become part of a step that another solve records.
 pub(super) struct DeviceValue<D, R> {
     device: Arc<Shared<D>>,
     value: Option<R>,

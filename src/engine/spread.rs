@@ -1,4 +1,5 @@
-//! A prepared solve on several devices of this process: each has a part of the rows, of which the process has all.
+//! A prepared solve on several devices of this process: each has a part of the rows, of which
+//! the process has all.
 
 use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;
@@ -172,8 +173,8 @@ impl SpreadSession {
         })
     }
 
-    /// Solves on all ranks: `solve` gets the session, the system, the x and the observers of a rank. Returns the outcome of the first
-    /// rank.
+    /// Solves on all ranks: `solve` gets the session, the system, the x and the observers of a rank. Returns
+    /// the outcome of the first rank.
     fn solve_on_all<R: Send>(
         &mut self,
         (system, k): (&System<'_>, usize),
@@ -240,7 +241,8 @@ struct Rows<'a> {
     x: &'a mut [f64],
 }
 
-/// The rows of each rank of the vectors of a system with `k` columns: slices, or copies if the rows of the ranks are no ranges.
+/// The rows of each rank of the vectors of a system with `k` columns: slices, or copies if the rows of
+/// the ranks are no ranges.
 struct Divided<'a> {
     b: Vec<Cow<'a, [f64]>>,
     x0: Option<Vec<Cow<'a, [f64]>>>,

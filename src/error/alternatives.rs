@@ -8,7 +8,8 @@ pub const FOR_UNSYMMETRIC: &str = "Use a method for unsymmetric systems, such as
 pub const FOR_NOT_SQUARE: &str = "Use a method for least squares, such as LSQR or LSMR: \
      scipy.sparse.linalg.lsmr in SciPy";
 
-/// Returns the end of the message that a method needs a square matrix: an alternative, if the method solves linear systems.
+/// Returns the end of the message that a method needs a square matrix: an alternative, if the
+/// method solves linear systems.
 pub(super) fn for_not_square(solver: &str) -> String {
     match solver {
         "pagerank" | "markov" => String::new(),

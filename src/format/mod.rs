@@ -1,7 +1,8 @@
-//! Storage formats of matrices: plain data, validated on construction, with conversions. There is no other arithmetic here.
+//! Storage formats of matrices: plain data, validated on construction, with conversions. There is
+//! no other arithmetic here.
 //!
-//! Every format is built from [`Csr`] and converts back to it, so that any two formats convert through CSR. The round trip
-//! returns:
+//! Every format is built from [`Csr`] and converts back to it, so that any two formats convert through
+//! CSR. The round trip returns:
 //!
 //! | format | additional storage | back to CSR |
 //! |---|---|---|

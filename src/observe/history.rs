@@ -1,5 +1,5 @@
-//! The residual of every iteration, recorded and saved with the report: as JSON, from which plots are drawn, or as CSV for other
-//! programs.
+//! The residual of every iteration, recorded and saved with the report: as JSON, from which plots are drawn,
+//! or as CSV for other programs.
 
 use super::number::nan_for_nulls;
 use super::profile::{self, Phase};
@@ -43,17 +43,18 @@ pub struct History {
     pub schema: u32,
     /// The report of the solve.
     pub report: Report,
-    /// Relative residual before the first iteration and after each iteration; for PageRank and Markov chains the number that each
-    /// iteration counts, after a first number that is 2.
+    /// Relative residual before the first iteration and after each iteration; for PageRank and Markov chains
+    /// the number that each iteration counts, after a first number that is 2.
     #[serde(deserialize_with = "nan_for_nulls")]
     pub residuals: Vec<f64>,
     /// Seconds since the start for each of these residuals.
     #[serde(deserialize_with = "nan_for_nulls")]
     pub seconds: Vec<f64>,
-    /// Whether the seconds within a batch are interpolated, because the device ran the batch without the host.
+    /// Whether the seconds within a batch are interpolated, because the device ran the batch
+    /// without the host.
     pub seconds_interpolated: bool,
-    /// The residuals of each column of a solve of several right-hand sides. The fields above are then those of the column that
-    /// took the most iterations.
+    /// The residuals of each column of a solve of several right-hand sides. The fields above are then those
+    /// of the column that took the most iterations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<Curve>,
 }

@@ -1,11 +1,12 @@
 //! Wall time by phase.
 //!
-//! The work of a solve is divided into phases ([`Phase`]). Each part announces its phase by [`begin`], and the returned [`Span`]
-//! ends the phase when it is dropped. Phases are nested; time counts only for the innermost one. So the times of all phases and
-//! the time outside of every phase add up to the total.
+//! The work of a solve is divided into phases ([`Phase`]). Each part announces its phase by [`begin`], and
+//! the returned [`Span`] ends the phase when it is dropped. Phases are nested; time counts only for the
+//! innermost one. So the times of all phases and the time outside of every phase add up to the total.
 //!
-//! A [`Profile`] measures the thread that has activated it. Without an active profile, `begin` reads a variable of the thread and
-//! no clock. The same announcements are NVTX ranges, if a profiler of NVIDIA has started this process.
+//! A [`Profile`] measures the thread that has activated it. Without an active profile, `begin` reads a
+//! variable of the thread and no clock. The same announcements are NVTX ranges, if a profiler of NVIDIA
+//! has started this process.
 
 use crate::device::cuda::nvtx::{self, Ranges};
 use crate::parallel::lock;
@@ -88,8 +89,8 @@ impl Phase {
 
 /// Measures wall time by phase. Clones share the measurement.
 ///
-/// On a GPU, a profile adds synchronisations at the ends of copies and of building, so that each phase gets its own time. It adds
-/// none between iterations.
+/// On a GPU, a profile adds synchronisations at the ends of copies and of building, so that each phase gets
+/// its own time. It adds none between iterations.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -154,7 +155,8 @@ impl Profile {
         Profile(Arc::new(Mutex::new(Clock { began, changed: Instant::now(), open, spent })))
     }
 
-    /// Measures the phases of the calling thread until the result is dropped. A profile measures one thread at a time.
+    /// Measures the phases of the calling thread until the result is dropped. A profile
+    /// measures one thread at a time.
     pub fn activate(&self) -> Active {
         let before = ACTIVE.replace(Some(self.clone()));
         Active { before, here: PhantomData }
@@ -237,7 +239,8 @@ pub(crate) fn batch(iterations: usize) -> Label {
     Label::begin(CStr::from_bytes_until_nul(&text).unwrap_or(c"iterations"))
 }
 
-/// A phase in progress, which ends when this value is dropped. Spans end in the opposite order of their begin.
+/// A phase in progress, which ends when this value is dropped. Spans end in the opposite order
+/// of their begin.
 #[must_use = "the phase ends when this value is dropped"]
 #[derive(Debug)]
 pub struct Span {
@@ -281,7 +284,8 @@ impl Drop for Label {
     }
 }
 
-/// Seconds of wall time in each phase, without the phases nested in it. All numbers except `total` add up to `total`.
+/// Seconds of wall time in each phase, without the phases nested in it. All numbers except
+/// `total` add up to `total`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Times {
@@ -312,7 +316,8 @@ pub struct Times {
 }
 
 impl Times {
-    /// Returns the names of the phases with their seconds, then the time outside of every phase; the total is not included.
+    /// Returns the names of the phases with their seconds, then the time outside of every phase;
+    /// the total is not included.
     pub fn rows(&self) -> [(&'static str, f64); COUNT + 1] {
         [
             (Phase::Read.name(), self.read),

@@ -15,7 +15,8 @@ pub(super) struct Decades {
 }
 
 impl Decades {
-    /// Returns the range of decades that, with the margin, contains all values that a logarithmic axis can show.
+    /// Returns the range of decades that, with the margin, contains all values that a
+    /// logarithmic axis can show.
     pub fn around(values: impl Iterator<Item = f64>) -> Decades {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for exponent in values.filter(|&v| drawable(v)).map(f64::log10) {
@@ -62,7 +63,8 @@ pub(super) fn power_of_ten(exponent: i32) -> String {
     format!("10{}", exponent.to_string().chars().map(raised).collect::<String>())
 }
 
-/// Returns round positions from 0 up to a limit with their labels: at most nine, and fewer if labels are long.
+/// Returns round positions from 0 up to a limit with their labels: at most nine, and fewer if
+/// labels are long.
 pub(super) fn ticks(limit: f64, whole: bool) -> Vec<(f64, String)> {
     let rough = limit / if limit < 1e6 { 8.0 } else { 5.0 };
     let power = 10f64.powf(rough.log10().floor());

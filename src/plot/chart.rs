@@ -1,5 +1,5 @@
-//! Draws a table as lines: the values of several series on a logarithmic axis, over evenly spaced positions. The legend is above the
-//! panel.
+//! Draws a table as lines: the values of several series on a logarithmic axis, over evenly spaced positions.
+//! The legend is above the panel.
 
 use super::axis::drawable;
 use super::captions::wrap;
@@ -13,7 +13,8 @@ use crate::error::{Error, Result};
 use serde::Deserialize;
 use std::path::Path;
 
-/// The picture's width in pixels, the height of the panel as a share of its width with its limits, and the margins around the panel.
+/// The picture's width in pixels, the height of the panel as a share of its width with its limits, and the
+/// margins around the panel.
 const WIDTH: f64 = 820.0;
 const TALL: f64 = 0.55;
 const HEIGHTS: std::ops::RangeInclusive<f64> = 230.0..=420.0;
@@ -54,7 +55,8 @@ pub struct Places {
     pub name: String,
     /// The value of each position, printed as given.
     pub values: Vec<serde_json::Value>,
-    /// Whether the positions are separate things rather than steps of a quantity, so that no lines connect them.
+    /// Whether the positions are separate things rather than steps of a quantity, so that no
+    /// lines connect them.
     #[serde(default)]
     pub apart: bool,
 }

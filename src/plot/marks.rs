@@ -23,7 +23,8 @@ pub(super) enum Mark {
 }
 
 impl Mark {
-    /// Returns the mark of a series by its number: marks differ in colour and shape, and no two of 42 are the same.
+    /// Returns the mark of a series by its number: marks differ in colour and shape, and no
+    /// two of 42 are the same.
     pub fn nth(series: usize) -> Mark {
         let colour = PALETTE[series % PALETTE.len()];
         match series % 6 {

@@ -33,8 +33,8 @@ impl Format {
     }
 }
 
-/// Lays out a picture in a style and writes it. The format and the style are checked first. The file is written completely or not
-/// at all.
+/// Lays out a picture in a style and writes it. The format and the style are checked first. The file is
+/// written completely or not at all.
 pub(super) fn write(style: Style, path: &Path, lay_out: impl FnOnce() -> Scene) -> Result<()> {
     let fault = |message: String| Error::Plot { path: path.to_owned(), message };
     let format = Format::of(path)?;

@@ -47,8 +47,8 @@ impl Saved {
         histories.collect::<Result<_>>().map(Saved::Histories)
     }
 
-    /// Draws the results, as SVG, PNG or PDF by the ending of the path. Labels name the histories, or the series of one file of
-    /// measurements, in their order. The file is written completely or not at all.
+    /// Draws the results, as SVG, PNG or PDF by the ending of the path. Labels name the histories, or the
+    /// series of one file of measurements, in their order. The file is written completely or not at all.
     pub fn draw(&self, captions: &Captions, style: Style, path: &Path) -> Result<()> {
         let count = self.names().len();
         let labels = &captions.labels;

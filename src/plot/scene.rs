@@ -16,7 +16,8 @@ pub(super) const GRID: Colour = (225, 225, 225);
 pub(super) const FAINT: Colour = (241, 241, 241);
 /// Background.
 pub(super) const PAPER: Colour = (255, 255, 255);
-/// Okabe and Ito's colours, which colour-blind readers can distinguish, without the yellow, which is hard to see on paper.
+/// Okabe and Ito's colours, which colour-blind readers can distinguish, without the yellow, which
+/// is hard to see on paper.
 pub(super) const PALETTE: [Colour; 7] =
     [(0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233), (0, 0, 0)];
 

@@ -23,7 +23,8 @@ pub(super) struct Row {
     pub name: String,
     /// The times of all programs.
     pub times: Vec<Time>,
-    /// Seconds for the fewest bytes of these programs at the measured speed of a stream over the same number of bytes.
+    /// Seconds for the fewest bytes of these programs at the measured speed of a stream over
+    /// the same number of bytes.
     pub limit: f64,
 }
 
@@ -85,7 +86,8 @@ impl Row {
 }
 
 impl Time {
-    /// Makes a time. The choice made by `auto` is dropped from the name, so that `auto` has one name on all matrices.
+    /// Makes a time. The choice made by `auto` is dropped from the name, so that `auto` has
+    /// one name on all matrices.
     pub fn of(backend: &str, seconds: f64) -> Time {
         let program = backend.split(" = ").next().unwrap_or(backend).to_owned();
         Time { external: YARDSTICKS.iter().any(|name| program.starts_with(name)), program, seconds }
@@ -116,7 +118,8 @@ impl Peer {
 }
 
 impl Speeds {
-    /// Parses times, if the text is one: a JSON object for each matrix with its `backends`, or one object with `rows`.
+    /// Parses times, if the text is one: a JSON object for each matrix with its `backends`, or
+    /// one object with `rows`.
     pub fn of(text: &str, path: &Path) -> Result<Option<Speeds>> {
         let fault = |e: serde_json::Error| Error::History { path: path.to_owned(), message: e.to_string() };
         let mut objects = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();

@@ -24,8 +24,8 @@ pub struct OfRank<'a, D: Local, T: Scalar> {
 }
 
 impl Preconditioner {
-    /// Builds the operator for vectors of `columns` columns; `None` if there is no operator to apply. All ranks call this
-    /// together. `reserve` bytes of device memory stay free.
+    /// Builds the operator for vectors of `columns` columns; `None` if there is no operator to apply. All
+    /// ranks call this together. `reserve` bytes of device memory stay free.
     pub fn build_over_ranks<D: Local + Pick<T>, T: Scalar>(
         &self,
         given: &OfRank<'_, D, T>,

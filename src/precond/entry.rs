@@ -48,8 +48,8 @@ impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
         Ok(Operator::new(self.device, self.device.triangles(precond, factor)?))
     }
 
-    /// Builds the operator of symmetric blocks along the diagonal: by code of the device for such blocks if it has any, else with
-    /// the backend that `auto` chooses for them.
+    /// Builds the operator of symmetric blocks along the diagonal: by code of the device for such blocks if
+    /// it has any, else with the backend that `auto` chooses for them.
     pub fn diagonal_blocks(&self, blocks: DiagonalBlocks) -> Result<Operator<D, T>> {
         if let Some(operator) = self.device.diagonal_blocks(&blocks)? {
             return Ok(Operator::new(self.device, operator));
@@ -67,7 +67,8 @@ impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
 /// How a preconditioner is made for a matrix whose rows are distributed over ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverRanks {
-    /// From the entries of each rank alone; it is that of the whole matrix if no rows that belong together are separated.
+    /// From the entries of each rank alone; it is that of the whole matrix if no rows that
+    /// belong together are separated.
     Same,
     /// From the square block of each rank: an additive Schwarz method without overlap.
     Schwarz,

@@ -40,7 +40,8 @@ impl Construction for Row {
     }
 }
 
-/// Computes the inverse of each diagonal entry and checks that `T` can represent it; `precond` is the name in errors.
+/// Computes the inverse of each diagonal entry and checks that `T` can represent it; `precond`
+/// is the name in errors.
 pub(super) fn inverse_diagonal<T: Scalar>(precond: &'static str, matrix: &Csr) -> Result<Vec<f64>> {
     let inverse = |row: usize| {
         let fault = |value| Error::BadDiagonal { precond, row, value };

@@ -1,9 +1,9 @@
-//! The answer of a linear system: for each column x, b - A x, and the x that a run proposes, in host memory, in double precision,
-//! measured with the matrix as its source provides it.
+//! The answer of a linear system: for each column x, b - A x, and the x that a run proposes, in host memory,
+//! in double precision, measured with the matrix as its source provides it.
 //!
-//! The loop over iterations uses norms and reasons only and accesses no whole vector. A system of k columns has k right-hand sides
-//! and k answers. If the system is distributed over ranks, each rank has its rows of every vector. Norms are combined in the order
-//! of ranks, so all ranks have the same ones.
+//! The loop over iterations uses norms and reasons only and accesses no whole vector. A system of k columns
+//! has k right-hand sides and k answers. If the system is distributed over ranks, each rank has its rows of
+//! every vector. Norms are combined in the order of ranks, so all ranks have the same ones.
 
 mod rows;
 
@@ -137,7 +137,8 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         residual(&self.memory.columns[column], self.system.b)
     }
 
-    /// Computes the residual of the proposed x: the plain one if it certifies the goal, otherwise the compensated one.
+    /// Computes the residual of the proposed x: the plain one if it certifies the goal,
+    /// otherwise the compensated one.
     fn measure(&mut self, column: usize, aim: &Aim) -> Measured {
         let Memory { next_x: x, next_r: r, b, complete, judge, .. } = &mut *self.memory;
         let b = one_column(self.system.b, self.k, column, b);
@@ -156,7 +157,8 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         found
     }
 
-    /// Sets the proposed x to x + d for a column, with d as fetched, multiplied by `sigma` and the scale of the residual.
+    /// Sets the proposed x to x + d for a column, with d as fetched, multiplied by `sigma` and
+    /// the scale of the residual.
     fn add_d(&mut self, column: usize, sigma: f64) {
         let (k, Memory { columns, next_x, host, .. }) = (self.k, &mut *self.memory);
         let Column { x, scale, .. } = &columns[column];
@@ -187,7 +189,8 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         matches!(self.system.matrix, MatrixRef::Applied(_))
     }
 
-    /// Returns the power of two by which a method may multiply A so that squares of its entries stay in range.
+    /// Returns the power of two by which a method may multiply A so that squares of its
+    /// entries stay in range.
     pub fn matrix_scale(&self) -> f64 {
         self.system.matrix.entries().map_or(1.0, |matrix| matrix_scale::<T>(self.device, matrix))
     }
@@ -237,8 +240,8 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         Ok(truth)
     }
 
-    /// Sets vectors to the residuals of the columns for which `live` is true, each divided by a power of two near its largest
-    /// entry. Sets the other columns to zero.
+    /// Sets vectors to the residuals of the columns for which `live` is true, each divided by a power of two
+    /// near its largest entry. Sets the other columns to zero.
     pub fn upload_residuals(
         &mut self,
         live: &dyn Fn(usize) -> bool,
@@ -260,23 +263,27 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         to.iter().try_for_each(|name| work.upload(*name, host))
     }
 
-    /// Returns the power of two by which the residual of a column was divided, or will be after it is measured again.
+    /// Returns the power of two by which the residual of a column was divided, or will be
+    /// after it is measured again.
     pub fn scale(&self, column: usize) -> f64 {
         self.memory.columns[column].scale
     }
 
-    /// Copies the d that a run has computed for the scaled residuals; [`propose`](Self::propose) then uses it column by column.
+    /// Copies the d that a run has computed for the scaled residuals; [`propose`](Self::propose) then
+    /// uses it column by column.
     pub fn fetch(&mut self, work: &Work<'_, D, T>, d: Name) -> Result<()> {
         work.download(d, &mut self.memory.host)
     }
 
-    /// Proposes x + d for a column, with d multiplied by `sigma` and the scale of the residual. Returns the norm of its residual.
+    /// Proposes x + d for a column, with d multiplied by `sigma` and the scale of the residual. Returns
+    /// the norm of its residual.
     pub fn propose(&mut self, column: usize, sigma: f64, aim: &Aim) -> f64 {
         self.add_d(column, sigma);
         self.measure(column, aim).norm / aim.norm_b
     }
 
-    /// Returns the x that [`propose`](Self::propose) would propose for the first column, without measuring it.
+    /// Returns the x that [`propose`](Self::propose) would propose for the first column,
+    /// without measuring it.
     pub fn preview(&mut self, sigma: f64) -> &[f64] {
         self.add_d(0, sigma);
         &self.memory.next_x
@@ -303,7 +310,8 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         }
     }
 
-    /// Finds the first row in which the proposed x or its residual is not finite, and the name of that vector.
+    /// Finds the first row in which the proposed x or its residual is not finite, and the name
+    /// of that vector.
     pub fn out_of_range(&self) -> Option<(&'static str, usize)> {
         let Memory { next_x, next_r, .. } = &*self.memory;
         [("x", next_x), ("b - A x", next_r)]
@@ -329,7 +337,8 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
             return normal_residual(self.device, matrix, r, &product);
         }
         let (product, r) = (norm(&product), norm(r));
-        // With a preconditioner, the eigenvalues of A are unknown; the quotient is then a lower bound of the norm.
+        // With a preconditioner, the eigenvalues of A are unknown; the quotient is then a
+        // lower bound of the norm.
         product / norm_a.unwrap_or(product / r) / r
     }
 
@@ -345,7 +354,8 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         Ok(first_row(self.device, host.iter().skip(column).step_by(self.k).map(|v| v.to_f64())))
     }
 
-    /// Returns whether the curvature along a column of `direction` is positive but below the range of numbers.
+    /// Returns whether the curvature along a column of `direction` is positive but below the
+    /// range of numbers.
     pub fn has_underflown(&mut self, work: &Work<'_, D, T>, direction: Name, column: usize) -> Result<bool> {
         let host = &mut self.memory.host;
         work.download(direction, host)?;
@@ -353,8 +363,8 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         Ok(has_underflown::<T>(self.device, self.system.matrix, p))
     }
 
-    /// Estimates the largest relative error of an entry of x. `m` is the preconditioner, with two vectors for its input and
-    /// output; `smallest` is the smallest eigenvalue of M A found so far.
+    /// Estimates the largest relative error of an entry of x. `m` is the preconditioner, with two vectors for
+    /// its input and output; `smallest` is the smallest eigenvalue of M A found so far.
     pub fn error_estimate(
         &mut self,
         column: usize,
@@ -420,7 +430,8 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         to.rows(host)
     }
 
-    /// Reads a vector of the device from a checkpoint. The outer error concerns the file, the inner one the device.
+    /// Reads a vector of the device from a checkpoint. The outer error concerns the file, the
+    /// inner one the device.
     pub fn load_vector(
         &mut self,
         work: &mut Work<'_, D, T>,
@@ -435,7 +446,8 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 }
 
-/// Returns the residual b - A x of a column. If `is_b` is set, the solve has one column, and the residual is b.
+/// Returns the residual b - A x of a column. If `is_b` is set, the solve has one column, and
+/// the residual is b.
 fn residual<'a>(column: &'a Column, b: &'a [f64]) -> &'a [f64] {
     if column.is_b { b } else { &column.r }
 }

@@ -12,14 +12,15 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A caller-defined square matrix of which only products with vectors are available, or a caller-defined approximation of an
-/// inverse.
+/// A caller-defined square matrix of which only products with vectors are available, or a caller-defined
+/// approximation of an inverse.
 pub trait Product: Send + Sync {
     /// Returns the number of rows, which is also that of columns.
     fn rows(&self) -> usize;
 
-    /// Sets y = A x. The previous contents of y must not be read. `Break` ends the solve as interrupted, with the x of the last
-    /// finished iteration: y is then not read, and the product is not called again in this solve.
+    /// Sets y = A x. The previous contents of y must not be read. `Break` ends the solve as
+    /// interrupted, with the x of the last finished iteration: y is then not read, and the product is
+    /// not called again in this solve.
     fn multiply(&self, x: &[f64], y: &mut [f64]) -> ControlFlow<()>;
 }
 
@@ -147,7 +148,8 @@ impl<'a> MatrixRef<'a> {
         }
     }
 
-    /// Returns the entries that this process has; the columns of a rank's rows are those of a complete vector.
+    /// Returns the entries that this process has; the columns of a rank's rows are those of a
+    /// complete vector.
     pub fn entries(self) -> Option<&'a Csr> {
         match self {
             MatrixRef::Stored(matrix) => Some(matrix),
@@ -183,8 +185,9 @@ impl<'a> MatrixRef<'a> {
 }
 
 impl MatrixRef<'_> {
-    /// Multiplies a vector y twice with A, and returns <A y, A y> and <y, A (A y)> if they differ: they are equal if A is symmetric.
-    /// The tolerance is that of SciPy's `minres`. Products with NaN do not count as different.
+    /// Multiplies a vector y twice with A, and returns <A y, A y> and <y, A (A y)> if they differ:
+    /// they are equal if A is symmetric. The tolerance is that of SciPy's `minres`. Products with NaN
+    /// do not count as different.
     pub fn asymmetry(self, y: &[f64]) -> Option<(f64, f64)> {
         let w = self.multiply(y);
         let (square, mixed) = (dot(&w, &w), dot(y, &self.multiply(&w)));
@@ -204,8 +207,9 @@ struct Applied {
     scratch: Mutex<Vec<f64>>,
 }
 
-/// Makes the operator of a product. If the product breaks, the operator returns NaN. The solve then ends as interrupted if the product
-/// has also set the flag of a rule [`ProductEnded`](crate::stop::StoppingRule::ProductEnded).
+/// Makes the operator of a product. If the product breaks, the operator returns NaN. The solve then ends as
+/// interrupted if the product has also set the flag of a rule
+/// [`ProductEnded`](crate::stop::StoppingRule::ProductEnded).
 pub fn operator(product: Arc<dyn Product>) -> SharedOperator<Cpu, f64> {
     Arc::new(Applied { product, scratch: Mutex::default() })
 }

@@ -1,4 +1,5 @@
-//! Norms of vectors that neither overflow nor underflow, and whose bits do not depend on the number of threads.
+//! Norms of vectors that neither overflow nor underflow, and whose bits do not depend on the
+//! number of threads.
 
 use rayon::prelude::*;
 
@@ -44,8 +45,9 @@ pub(super) fn norm(values: &[f64]) -> f64 {
 const PARTS: usize = 128;
 const LONG: usize = 1 << 15;
 
-/// Returns the largest magnitude of the values and their Euclidean norm. The squares are added in order, those of a long vector
-/// in each of [`PARTS`] parts, so that the bits do not depend on the number of threads.
+/// Returns the largest magnitude of the values and their Euclidean norm. The squares are added
+/// in order, those of a long vector in each of [`PARTS`] parts, so that the bits do not depend
+/// on the number of threads.
 pub(super) fn largest_and_norm(values: &[f64]) -> (f64, f64) {
     let largest = largest_in(values);
     if largest == 0.0 || !largest.is_finite() {

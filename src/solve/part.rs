@@ -1,4 +1,5 @@
-//! The part of a vector that this process has: all of it, or the rows of a rank. Sums over all ranks, and the entries of other ranks.
+//! The part of a vector that this process has: all of it, or the rows of a rank. Sums over all ranks, and
+//! the entries of other ranks.
 
 use super::rounding::{sum_and_lost, sum_in_parts, sums_in_parts};
 use crate::device::distributed::Halo;
@@ -55,12 +56,14 @@ impl<'a> Part<'a> {
         sums_in_parts(count, terms).map(|sum| self.join(sum))
     }
 
-    /// Adds the sums of the parts of this process, which a device has computed, as [`sum_of`](Part::sum_of) does.
+    /// Adds the sums of the parts of this process, which a device has computed, as
+    /// [`sum_of`](Part::sum_of) does.
     pub fn sum_of_parts(self, parts: PartSums) -> f64 {
         self.join(sum_and_lost(parts.into_iter().flatten()))
     }
 
-    /// Adds the sum of this process and its rounding errors to those of the other ranks, in the order of ranks.
+    /// Adds the sum of this process and its rounding errors to those of the other ranks, in
+    /// the order of ranks.
     fn join(self, [sum, lost]: [f64; 2]) -> f64 {
         let Some(halo) = self.0 else { return sum + lost };
         let [sums, lost] = [sum, lost].map(|mine| halo.ranks().all_of(mine.to_bits()));

@@ -27,8 +27,9 @@ const SEED: u64 = 0x5EED;
 /// A row sum below this times the sum of magnitudes is rounding.
 const ROUNDING: f64 = 1e-13;
 
-/// Computes b = A times ones. If that vanishes, as for the Laplacian of a graph, computes b = A times a random vector; the matrix
-/// is singular then, and so is a matrix with an empty row, so the answer is not unique.
+/// Computes b = A times ones. If that vanishes, as for the Laplacian of a graph, computes b = A
+/// times a random vector; the matrix is singular then, and so is a matrix with an empty row, so
+/// the answer is not unique.
 pub fn with_known_answer(matrix: &Csr) -> Problem {
     let (b, scale, empty_row) = row_sums(matrix);
     // Written so that NaN counts as not vanishing.
@@ -63,7 +64,8 @@ pub fn with_known_answer_over_ranks(rows: &RankRows) -> Result<Problem> {
     Ok(Problem { b, columns: 1, answer: None, description: "A*random, since A*ones vanishes".to_owned() })
 }
 
-/// Returns A times ones, with each row summed in order, the largest sum of magnitudes in a row, and whether such a sum is 0.
+/// Returns A times ones, with each row summed in order, the largest sum of magnitudes in a row, and
+/// whether such a sum is 0.
 fn row_sums(matrix: &Csr) -> (Vec<f64>, f64, bool) {
     /// Rows that a thread sums as one task.
     const ROWS: usize = 4096;

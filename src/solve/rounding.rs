@@ -37,7 +37,8 @@ pub(super) fn sum_and_lost(terms: impl Iterator<Item = f64>) -> [f64; 2] {
     [total.sum, total.lost]
 }
 
-/// Computes a sum of `count` terms on all threads, and the sum of its rounding errors. The bits do not depend on the number of threads.
+/// Computes a sum of `count` terms on all threads, and the sum of its rounding errors. The bits do not depend
+/// on the number of threads.
 pub(super) fn sum_in_parts(count: usize, term: impl Fn(usize) -> f64 + Sync) -> [f64; 2] {
     sums_in_parts(count, |i| [term(i)])[0]
 }

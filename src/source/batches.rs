@@ -16,8 +16,8 @@ pub enum TextFile<'a> {
 }
 
 impl<'a> TextFile<'a> {
-    /// Opens the file that `what` names; the meter counts the bytes of each reading. `None` if the reader of whole files must read it: so
-    /// are lists of edges, unless a `graph` is wanted.
+    /// Opens the file that `what` names; the meter counts the bytes of each reading. `None` if the reader of
+    /// whole files must read it: so are lists of edges, unless a `graph` is wanted.
     pub fn open(what: &OsStr, graph: bool, meter: &'a Meter) -> Result<Option<TextFile<'a>>> {
         match EntryFile::open(what, meter)? {
             Some(file) => Ok(Some(TextFile::Market(file))),
@@ -42,7 +42,8 @@ impl<'a> TextFile<'a> {
         }
     }
 
-    /// Returns the sign of the mirror image of an entry off the diagonal; `None` if there are no mirror images.
+    /// Returns the sign of the mirror image of an entry off the diagonal; `None` if there are
+    /// no mirror images.
     pub fn mirror(&self) -> Option<f64> {
         match self {
             TextFile::Market(file) => file.mirror,
@@ -50,8 +51,8 @@ impl<'a> TextFile<'a> {
         }
     }
 
-    /// Calls `visit` with the rows and columns of all entries, in batches, until it returns an error. If there are no mirror images, a column
-    /// may be given as its row.
+    /// Calls `visit` with the rows and columns of all entries, in batches, until it returns an error. If
+    /// there are no mirror images, a column may be given as its row.
     pub fn places(&self, visit: impl FnMut(Vec<[u32; 2]>) -> Result<()>) -> Result<()> {
         match self {
             TextFile::Market(file) => file.places(visit),
@@ -59,8 +60,9 @@ impl<'a> TextFile<'a> {
         }
     }
 
-    /// Calls `visit` with all entries, in batches, until it returns an error. Returns the faults and warnings that result from all
-    /// entries; [`finish`](Judge::finish) reports them, once no duplicates have a sum that overflows.
+    /// Calls `visit` with all entries, in batches, until it returns an error. Returns the faults and
+    /// warnings that result from all entries; [`finish`](Judge::finish) reports them, once no duplicates
+    /// have a sum that overflows.
     pub fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<Judge> {
         match self {
             TextFile::Market(file) => file.entries(visit),

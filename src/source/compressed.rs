@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 use crate::format::{Coo, Csr, Duplicates, Offsets, Values, assemble};
 use crate::parallel::room;
 
-/// Compressed rows. The reader that builds them guarantees that offsets never decrease and column indices are in range.
+/// Compressed rows. The reader that builds them guarantees that offsets never decrease and
+/// column indices are in range.
 pub(super) struct Compressed {
     pub rows: usize,
     pub cols: usize,
@@ -33,8 +34,8 @@ impl Compressed {
         rows?.transposed()
     }
 
-    /// Converts one triangle, stored by rows or by columns, to the full matrix. An entry's mirror image across the diagonal
-    /// is `sign` times the entry.
+    /// Converts one triangle, stored by rows or by columns, to the full matrix. An entry's mirror image
+    /// across the diagonal is `sign` times the entry.
     pub fn into_mirrored(self, sign: f64, duplicates: Duplicates) -> Result<Csr> {
         self.into_triplets(Some(sign), duplicates)
     }

@@ -1,7 +1,8 @@
-//! Lists and tables of edges between ids that are read in batches, so that a process can pass the edges on without having all of them.
+//! Lists and tables of edges between ids that are read in batches, so that a process can pass the edges on
+//! without having all of them.
 //!
-//! A first reading finds the ids. A file with a fault, or one that may be of another kind, is left to the reader of whole files, which
-//! reads it or reports the fault.
+//! A first reading finds the ids. A file with a fault, or one that may be of another kind, is left to the
+//! reader of whole files, which reads it or reports the fault.
 
 use super::graph::{Edges, Layout, Lines, locate_sum, parse_piece};
 use super::ids::{Collected, Seen};
@@ -160,7 +161,8 @@ struct Survey {
 }
 
 impl Survey {
-    /// Reads all edges. At a fault, or if the ids are far larger than the file, returns why the file is read as a whole.
+    /// Reads all edges. At a fault, or if the ids are far larger than the file, returns why the
+    /// file is read as a whole.
     fn of(file: Text, format: Format) -> Result<std::result::Result<Survey, &'static str>> {
         let portions = format.portions(file);
         portions.begin(PHASES[0]);
@@ -231,8 +233,8 @@ fn as_a_whole<T>(path: &Path, why: impl Display) -> Option<T> {
 }
 
 impl<'a> EdgeFile<'a> {
-    /// Opens the file that `what` names, and finds the ids; the meter counts the bytes of each reading. `None` if the reader of whole files
-    /// must read the file.
+    /// Opens the file that `what` names, and finds the ids; the meter counts the bytes of each reading.
+    /// `None` if the reader of whole files must read the file.
     pub fn open(what: &OsStr, meter: &'a Meter) -> Result<Option<EdgeFile<'a>>> {
         let path = Path::new(what);
         // A pipe can be read only once.
@@ -307,7 +309,8 @@ impl<'a> EdgeFile<'a> {
         self.pass(PHASES[2], entry, visit)
     }
 
-    /// Returns the error for parallel edges the sum of whose weights overflows f64, with the line at which it does.
+    /// Returns the error for parallel edges the sum of whose weights overflows f64, with the
+    /// line at which it does.
     pub fn overflow(&self, (row, col): (usize, usize)) -> Error {
         let located: Result<Infallible> = self.with(|portions| {
             let ids = self.ids()?;

@@ -1,4 +1,5 @@
-//! Renumbers the vertices of a graph whose ids have gaps: consecutive numbers from 0, in the order of the ids.
+//! Renumbers the vertices of a graph whose ids have gaps: consecutive numbers from 0, in the
+//! order of the ids.
 
 use crate::error::Result;
 use crate::format::Coo;
@@ -10,8 +11,8 @@ const DENSE: usize = 64;
 /// Elements per parallel task.
 const PIECE: usize = 1 << 16;
 
-/// Numbers the vertices that edges name consecutively from 0 and returns the id of each vertex. Returns `None` and changes
-/// no edge if the ids have no gaps.
+/// Numbers the vertices that edges name consecutively from 0 and returns the id of each vertex. Returns
+/// `None` and changes no edge if the ids have no gaps.
 pub(crate) fn close_gaps(edges: &mut Coo) -> Result<Option<Vec<u32>>> {
     let Some(&largest) = edges.row_indices.iter().chain(&edges.col_indices).max() else { return Ok(None) };
     let range = largest as usize + 1;
@@ -35,8 +36,8 @@ fn renumber(edges: &mut Coo, number: impl Fn(u32) -> u32 + Sync) {
     }
 }
 
-/// Sorts the distinct ids. Each step adds at most as many ids as were found before, so the buffer stays small if edges
-/// repeat ids.
+/// Sorts the distinct ids. Each step adds at most as many ids as were found before, so the buffer stays
+/// small if edges repeat ids.
 fn sorted(edges: &Coo) -> Result<Vec<u32>> {
     let mut ids = Vec::new();
     for mut indices in [&edges.row_indices[..], &edges.col_indices] {
@@ -102,7 +103,8 @@ impl Bits {
 pub(super) struct Collected(Vec<u64>);
 
 impl Collected {
-    /// Returns one more than the largest id that is collected from a file of this size: the bitmap takes at most as many bytes.
+    /// Returns one more than the largest id that is collected from a file of this size: the bitmap
+    /// takes at most as many bytes.
     pub fn most(bytes: usize) -> u64 {
         /// Bytes of a bitmap for any file.
         const FREE: usize = 64 << 20;

@@ -1,7 +1,7 @@
 //! Sources of matrices: files, the catalog and generators.
 //!
-//! The name of a matrix is a path if such a file exists, else a name of the catalog, else a generator; `-` is standard
-//! input. The kind of a file is detected from its content.
+//! The name of a matrix is a path if such a file exists, else a name of the catalog, else a generator; `-` is
+//! standard input. The kind of a file is detected from its content.
 
 mod archive;
 mod ascii;
@@ -104,7 +104,8 @@ pub struct Loaded {
     pub unsaid_index: Option<Box<UnsaidIndex>>,
 }
 
-/// One or more dense columns stored with a matrix: `b` is a right-hand side, `coord` the coordinates of the nodes.
+/// One or more dense columns stored with a matrix: `b` is a right-hand side, `coord` the
+/// coordinates of the nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attached {
     /// The columns' name.
@@ -193,28 +194,29 @@ impl<'a> From<&'a Loaded> for Content<'a> {
 /// Options of reading.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Read a symmetric matrix as the triangle that its file stores; the lower one if the source stores both triangles or is
-    /// a generator.
+    /// Read a symmetric matrix as the triangle that its file stores; the lower one if the source stores both
+    /// triangles or is a generator.
     pub as_stored: bool,
-    /// Also read the vectors stored with the matrix. Faulty vectors are skipped with a warning and reported in
-    /// [`Loaded::attached_faults`]. Generators always provide theirs.
+    /// Also read the vectors stored with the matrix. Faulty vectors are skipped with a warning and reported
+    /// in [`Loaded::attached_faults`]. Generators always provide theirs.
     pub attached: bool,
-    /// Sum duplicate entries, or keep them for a graph with parallel edges. Generators make no duplicates, and a binary file
-    /// holds none.
+    /// Sum duplicate entries, or keep them for a graph with parallel edges. Generators make no duplicates,
+    /// and a binary file holds none.
     pub duplicates: Duplicates,
     /// Make rows only of the nodes that the edges of an edge list name: see [`Loaded::ids`].
     pub close_gaps: bool,
     /// The columns of a table of edges, by position or by name. Other kinds of files are refused.
     pub columns: Option<ChosenColumns>,
-    /// The index of the first row and column in a list or table of edges: 0, or 1. None stands for 0, with a note if no line has the index
+    /// The index of the first row and column in a list or table of edges: 0, or 1. None stands for 0, with a
+    /// note if no line has the index
     /// 0. Other kinds of files are refused, because they define where they count from.
     pub first_index: Option<u32>,
     /// Counts the bytes read, to display progress.
     pub meter: Option<Arc<Meter>>,
 }
 
-/// Reads the file or runs the generator that `what` names. A file may have any name that the system allows; all other names
-/// are UTF-8.
+/// Reads the file or runs the generator that `what` names. A file may have any name that the system allows;
+/// all other names are UTF-8.
 pub fn load(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Loaded> {
     load_with(what, &Options::default())
 }
@@ -242,7 +244,8 @@ pub fn mesh(what: &OsStr) -> Result<Option<generate::Mesh>> {
     }
 }
 
-/// Returns the rows of what `what` names, if it is a generator of equally many entries in each row, which can be made separately.
+/// Returns the rows of what `what` names, if it is a generator of equally many entries in each row,
+/// which can be made separately.
 pub fn equal_rows(what: &OsStr) -> Result<Option<generate::EqualRows>> {
     match what.to_str().filter(|name| !is_file(what) && catalog::find(name).is_none()) {
         Some(name) => generate::equal_rows(name),
@@ -318,8 +321,8 @@ pub fn check(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<()> {
     if generate::exists(name) { Ok(()) } else { Err(unknown(what)) }
 }
 
-/// Returns the matrix of the catalog that must be fetched before `what` can be read; `None` if `what` exists. Any other
-/// missing matrix is an error.
+/// Returns the matrix of the catalog that must be fetched before `what` can be read; `None` if `what` exists.
+/// Any other missing matrix is an error.
 pub fn missing(what: &OsStr) -> Result<Option<&'static catalog::Entry>> {
     match check(what) {
         Err(Error::Fetch(FetchError::NotFetched { name, .. })) => catalog::get(&name).map(Some),
@@ -332,9 +335,10 @@ fn name_of(what: &OsStr) -> Option<&str> {
     what.to_str().filter(|name| *name != STDIN && !is_file(what))
 }
 
-/// Returns the exact number of rows and the exact or approximate number of entries of a matrix, if they are known before it is loaded.
-/// Refuses a matrix that [`load`] refuses, if the head of the file or the description of the generator shows the fault. Reads no
-/// more than the heads of a file and of the arrays in it, and no data from a pipe.
+/// Returns the exact number of rows and the exact or approximate number of entries of a matrix, if they are
+/// known before it is loaded. Refuses a matrix that [`load`] refuses, if the head of the file or the
+/// description of the generator shows the fault. Reads no more than the heads of a file and of the arrays in
+/// it, and no data from a pipe.
 pub fn preview(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Option<(u64, u64)>> {
     let what = what.as_ref();
     let Some(name) = name_of(what) else {
@@ -377,7 +381,8 @@ pub fn is_shared_by_ranks(what: &OsStr, kind: Shared) -> Result<bool> {
     })
 }
 
-/// Returns rows and entries as [`preview`] does, or else an estimate for a generator; `None` for a file whose head does not show them.
+/// Returns rows and entries as [`preview`] does, or else an estimate for a generator; `None` for a file whose
+/// head does not show them.
 pub fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
     match preview(what)? {
         None if !is_file(OsStr::new(what)) => generate::estimate(what),

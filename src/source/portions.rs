@@ -1,5 +1,5 @@
-//! Splits texts into portions of complete lines. At most two portions of a compressed text are in memory: the one being
-//! parsed and the next one, which another thread decompresses meanwhile.
+//! Splits texts into portions of complete lines. At most two portions of a compressed text are in memory: the
+//! one being parsed and the next one, which another thread decompresses meanwhile.
 
 use super::gzip::{PORTION, Unpacking};
 use super::text::{Text, without_mark};
@@ -8,8 +8,9 @@ use crate::parallel::threads_for;
 use memchr::{memchr, memchr_iter};
 use std::mem::swap;
 
-/// Approximate maximum number of portions of a text in memory: enough that the parsed edges of one portion take little
-/// memory compared with the whole graph, and few enough that threads seldom wait for each other at the end of a portion.
+/// Approximate maximum number of portions of a text in memory: enough that the parsed edges of one portion
+/// take little memory compared with the whole graph, and few enough that threads seldom wait for each other
+/// at the end of a portion.
 const MAX_PORTIONS: usize = 32;
 
 /// A text that can be traversed more than once, in portions.
@@ -58,14 +59,15 @@ impl<'a> Portions<'a> {
         self.file.begin(phase, self.file.bytes.len() - before);
     }
 
-    /// Calls `visit` for each portion in turn until one returns an error. A portion is the part of the passed text that
-    /// begins at the passed offset.
+    /// Calls `visit` for each portion in turn until one returns an error. A portion is the part of the passed
+    /// text that begins at the passed offset.
     pub fn each(&self, visit: impl FnMut(Text, usize) -> Result<()> + Send) -> Result<()> {
         self.each_then(visit, |()| Ok(()))
     }
 
-    /// Does the same, and calls `then` with the result of each portion. A thread of rayon's pool may run `visit`, so that must not wait
-    /// for a thread that uses the pool; `then` may, because it runs on the calling thread.
+    /// Does the same, and calls `then` with the result of each portion. A thread of rayon's pool may
+    /// run `visit`, so that must not wait for a thread that uses the pool; `then` may, because it
+    /// runs on the calling thread.
     pub fn each_then<R: Send>(
         &self,
         visit: impl FnMut(Text, usize) -> Result<R> + Send,

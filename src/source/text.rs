@@ -8,18 +8,20 @@ use std::path::Path;
 
 /// Maximum number of characters of an offending word in an error message.
 const LONGEST_WORD: usize = 40;
-/// Number of rows that any file may have. Together with [`ROWS_PER_ENTRY`], this limits the memory that a header can
-/// claim.
+/// Number of rows that any file may have. Together with [`ROWS_PER_ENTRY`], this limits the memory
+/// that a header can claim.
 const FREE_ROWS: u64 = 1 << 24;
 /// Number of additional rows for each entry.
 const ROWS_PER_ENTRY: u64 = 64;
 
-/// Refuses a number of rows that is implausibly large for the number of entries, before memory for it is allocated.
+/// Refuses a number of rows that is implausibly large for the number of entries, before memory
+/// for it is allocated.
 pub(super) fn check_rows(rows: usize, entries: u64) -> Result<()> {
     check_size("the number of rows", rows as u64, entries)
 }
 
-/// Refuses an implausibly large size of any other array that is allocated independently of the number of entries.
+/// Refuses an implausibly large size of any other array that is allocated independently of the
+/// number of entries.
 pub(super) fn check_size(what: &'static str, size: u64, entries: u64) -> Result<()> {
     let limit = FREE_ROWS.saturating_add(ROWS_PER_ENTRY.saturating_mul(entries));
     if size <= limit {

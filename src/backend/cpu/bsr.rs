@@ -1,15 +1,18 @@
 //! Blocks of R x C; each size from 2 x 2 to 8 x 8 has its own compiled product.
 //!
-//! A block costs one column index where CSR has R C of them, and its part of x is loaded once for R rows. Each row of a block row
-//! has one accumulator of four lanes in double precision, so that sums of different rows do not wait for each other; if C is
-//! above four, a row takes a second load. A row of three values is loaded with the value that follows it in the block; the sum
-//! leaves that value out. No load reaches past the end of a block. If C does not divide the columns, the last block column
-//! reaches past the end of x and is read from a small copy.
+//! A block costs one column index where CSR has R C of them, and its part of x is loaded once for R rows.
+//! Each row of a block row has one accumulator of four lanes in double precision, so that sums of different
+//! rows do not wait for each other; if C is above four, a row takes a second load. A row of three values is
+//! loaded with the value that follows it in the block; the sum leaves that value out. No load reaches past
+//! the end of a block. If C does not divide the columns, the last block column reaches past the end of x and
+//! is read from a small copy.
 //!
-//! Values that single precision represents exactly are stored in single precision. Products and sums are in double precision all
-//! the same, so no bit changes. Fill is multiplied like any other zero: if x is not finite there, the row becomes NaN.
+//! Values that single precision represents exactly are stored in single precision. Products and sums are in
+//! double precision all the same, so no bit changes. Fill is multiplied like any other zero: if x is not
+//! finite there, the row becomes NaN.
 //!
-//! The size is the parameter `block`; `auto` takes the size that moves the fewest bytes in a sample of the rows.
+//! The size is the parameter `block`; `auto` takes the size that moves the fewest bytes in a
+//! sample of the rows.
 
 use super::aligned::AlignedValues;
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
@@ -91,8 +94,8 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
         offsets.get(block_row)..offsets.get(block_row + 1)
     }
 
-    /// Multiplies a block row for any number of columns, on any processor. The size of a block is not a constant here: a copy for
-    /// each of the 49 sizes would enlarge the program by a hundredth.
+    /// Multiplies a block row for any number of columns, on any processor. The size of a block is not a
+    /// constant here: a copy for each of the 49 sizes would enlarge the program by a hundredth.
     fn plain(&self, block_row: usize, y: &mut [T]) {
         let Product { x, k, .. } = *self.product;
         let (height, width) = self.parts.block;
@@ -133,9 +136,10 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
         for (block_row, y) in block_rows.zip(y.chunks_mut(R)) {
             let mut sums = [_mm256_setzero_pd(); R];
             for block in self.blocks(block_row) {
-                // SAFETY: the blocks of a block row lie below the number of blocks, so their columns and R x C values are stored.
-                // A load reaches past the end of a row of a block only if another row of the block follows. A block column below
-                // `whole` has C numbers of x; any other block column is `whole` itself.
+                // SAFETY: the blocks of a block row lie below the number of blocks, so their columns and
+                // R x C values are stored. A load reaches past the end of a row of a block only if another
+                // row of the block follows. A block column below `whole` has C numbers of x; any other block
+                // column is `whole` itself.
                 unsafe {
                     let column = *columns.get_unchecked(block) as usize;
                     let x = if column < whole { x.as_ptr().add(column * C) } else { end.as_ptr() };
@@ -143,7 +147,8 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
                     _mm_prefetch::<_MM_HINT_T0>(values.wrapping_add(AHEAD).cast());
                     let (low, high) = lanes::row::<T, C>(x);
                     for (r, sum) in sums.iter_mut().enumerate() {
-                        // For width 3 the sum leaves out the fourth lane; for width 7 the eighth lane would be in the sum.
+                        // For width 3 the sum leaves out the fourth lane; for width 7 the eighth
+                        // lane would be in the sum.
                         let (value_low, value_high) = match C {
                             3 if r + 1 < R => lanes::row_over::<V, C>(values.add(r * C)),
                             _ => lanes::row::<V, C>(values.add(r * C)),

@@ -1,5 +1,5 @@
-//! One thread, row by row, straight from the definition: the reference that other backends are tested against. Sums run in the
-//! precision of the vectors.
+//! One thread, row by row, straight from the definition: the reference that other backends are tested
+//! against. Sums run in the precision of the vectors.
 
 use super::chunked::check_shapes;
 use crate::backend::{Family, SharedOperator};

@@ -11,7 +11,8 @@ use crate::scalar::Scalar;
 use bytemuck::Pod;
 use std::borrow::Cow;
 
-/// Arrays on the host, in the order of a kernel's parameters. Their total size is known before the first is copied.
+/// Arrays on the host, in the order of a kernel's parameters. Their total size is known before
+/// the first is copied.
 pub(super) struct Arrays<'a> {
     what: &'static str,
     list: Vec<(Parameter, Upload<'a>)>,
@@ -187,12 +188,14 @@ impl DeviceArrays {
         self.list.get(index)?.array_of()
     }
 
-    /// Returns the array of a parameter under another name, for kernels that write it; none if its elements are not of type `T`.
+    /// Returns the array of a parameter under another name, for kernels that write it; none if its
+    /// elements are not of type `T`.
     pub fn written_as<T: Scalar>(&self, parameter: &'static str, name: &'static str) -> Option<Stored> {
         self.list.iter().find(|stored| stored.parameter().is_named(parameter))?.written_as::<T>(name)
     }
 
-    /// Appends an array of another list under another name, and defines a macro as the type of its elements if it has an array.
+    /// Appends an array of another list under another name, and defines a macro as the type of its
+    /// elements if it has an array.
     pub fn with_shared(
         mut self,
         of: &DeviceArrays,

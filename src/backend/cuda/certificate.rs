@@ -1,5 +1,5 @@
-//! PageRank's certificate on the GPU, in the arithmetic of the host (`solve/pagerank/certificate.rs`): by code of its own, whatever
-//! backend has multiplied.
+//! PageRank's certificate on the GPU, in the arithmetic of the host (`solve/pagerank/certificate.rs`): by
+//! code of its own, whatever backend has multiplied.
 
 use super::form::{Real, Types};
 use super::resident::{Reader, Resident};

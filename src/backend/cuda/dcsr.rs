@@ -1,6 +1,7 @@
 //! Doubly compressed rows: only rows with entries are visited, for matrices with mostly empty rows.
 //!
-//! A bitmap with one bit per row marks the rows with entries; the same kernel writes the empty rows with a sum of zero.
+//! A bitmap with one bit per row marks the rows with entries; the same kernel writes the empty
+//! rows with a sum of zero.
 
 use super::arrays::Arrays;
 use super::compressed::check_size;

@@ -1,7 +1,8 @@
 //! Forms of kernels: the source file, its macros, and the types of its data.
 //!
-//! A [`Form`] names the format whose arrays its kernel takes, and the share of the rows that a launch covers. The kernel's
-//! parameter list is derived from these, so that a form can only be launched with matching arguments.
+//! A [`Form`] names the format whose arrays its kernel takes, and the share of the rows that a launch
+//! covers. The kernel's parameter list is derived from these, so that a form can only be launched
+//! with matching arguments.
 
 use super::arrays::{Arrays, Signature};
 use super::columns::Columns;
@@ -18,8 +19,8 @@ use std::sync::Arc;
 
 const ROWS: &str = include_str!("../../../kernels/rows.cuh");
 
-/// A format in the layout of kernels, built from a validated matrix: kernels stay within its arrays, and its columns are columns
-/// of the matrix.
+/// A format in the layout of kernels, built from a validated matrix: kernels stay within its arrays, and its
+/// columns are columns of the matrix.
 pub(super) trait Format: Sized {
     /// Returns a matrix without rows in these types; its parameters are those of any matrix in these types.
     fn empty(types: Types) -> Self;
@@ -41,7 +42,8 @@ pub(super) trait Share {
     fn none() -> Self;
     /// Returns the arrays of the share.
     fn arrays(&self) -> Arrays<'_>;
-    /// Returns the pieces of work, which kernels take as `count`; none for kernels that derive it from the format.
+    /// Returns the pieces of work, which kernels take as `count`; none for kernels that derive
+    /// it from the format.
     fn count(&self) -> Option<u32>;
 }
 
@@ -230,8 +232,8 @@ impl Ending<'_> {
 }
 
 impl Kind {
-    /// Returns the source of the kernel over vectors of `T`, with the parameters of a format and of a share of the rows. The
-    /// launch in `product` adds arguments in the same order.
+    /// Returns the source of the kernel over vectors of `T`, with the parameters of a format and of a share
+    /// of the rows. The launch in `product` adds arguments in the same order.
     pub fn source<T: Scalar>(
         &self,
         matrix: Signature,
@@ -289,8 +291,8 @@ fn source<F: Format, S: Share>(kind: &Kind, types: Types, ending: Ending<'_>) ->
     }
 }
 
-/// Returns the types of scalars, values and offsets that a kernel may be compiled for, in two halves that differ in their
-/// offsets. The first two of a half differ in all three types.
+/// Returns the types of scalars, values and offsets that a kernel may be compiled for, in two halves that
+/// differ in their offsets. The first two of a half differ in all three types.
 fn all_types() -> [Vec<Types>; 2] {
     use Real::{F32, F64};
     let half = |wide: [bool; 2]| {
@@ -301,9 +303,10 @@ fn all_types() -> [Vec<Types>; 2] {
     [half([false, true]), half([true, false])]
 }
 
-/// Returns the sources of the forms, plain and with these fused dot products. The first form of a kernel is compiled for all
-/// combinations of types, but for the dot products only with the first half, because these do not depend on offsets. The macros
-/// of the other forms hardly depend on types, so two combinations represent all.
+/// Returns the sources of the forms, plain and with these fused dot products. The first form of a kernel
+/// is compiled for all combinations of types, but for the dot products only with the first half, because
+/// these do not depend on offsets. The macros of the other forms hardly depend on types, so two
+/// combinations represent all.
 pub(super) fn sources(forms: &[AnyForm], endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
     let [types, others] = all_types();
     let (mut all, mut met) = (Vec::new(), HashSet::new());

@@ -58,8 +58,9 @@ pub(super) fn sources() -> Vec<KernelSource> {
     vec![source::<f32>(false), source::<f64>(false), source::<f32>(true), source::<f64>(true)]
 }
 
-/// Replaces the stored values of a matrix of `entries` entries by `values`, in the order of the stream; false if the array has values of
-/// another type. Without `places`, the values are stored in the order of the entries.
+/// Replaces the stored values of a matrix of `entries` entries by `values`, in the order of the
+/// stream; false if the array has values of another type. Without `places`, the values are stored in
+/// the order of the entries.
 pub(super) fn place<T: Scalar>(
     device: &Cuda,
     arrays: &DeviceArrays,

@@ -1,14 +1,15 @@
 //! Products as launches of one or more kernels over the arrays of one format.
 //!
-//! A backend defines which kernels run, in which form, over which rows; this module does the rest. A single launch that owns all
-//! rows fuses the dot product of `apply_dot`: each block stores its part of `<x, A x>`, and the last block to finish adds the
-//! parts in order and runs the scalar program, so that alpha is ready when the kernel ends. Several launches, and kernels that
-//! add atomically, use a separate pass for the dot product.
+//! A backend defines which kernels run, in which form, over which rows; this module does the rest. A single
+//! launch that owns all rows fuses the dot product of `apply_dot`: each block stores its part of
+//! `<x, A x>`, and the last block to finish adds the parts in order and runs the scalar program, so that
+//! alpha is ready when the kernel ends. Several launches, and kernels that add atomically, use a separate
+//! pass for the dot product.
 //!
-//! A sweep can be fused with the end of each row in the same way. It replaces x, which other rows still gather; so the new x is
-//! written to the memory of y, and the two are swapped. The product is then never stored, and x is read once. That saves 4 of
-//! the 7 vectors that an iteration of PageRank moves, and one launch, and costs one more graph if a step is recorded (see
-//! `Cuda::swap`).
+//! A sweep can be fused with the end of each row in the same way. It replaces x, which other rows still
+//! gather; so the new x is written to the memory of y, and the two are swapped. The product is then never
+//! stored, and x is read once. That saves 4 of the 7 vectors that an iteration of PageRank moves, and one
+//! launch, and costs one more graph if a step is recorded (see `Cuda::swap`).
 
 use super::arrays::DeviceArrays;
 use super::form::{Ending, Form, Format, Grid, Kind, Share};
@@ -63,8 +64,9 @@ impl<F> Pass<F> {
         self
     }
 
-    /// Launches as many blocks as there is work for, so that no thread strides to a second piece. Not for forms that fuse dot
-    /// products: their partial sums have room only for the blocks that a GPU holds at once.
+    /// Launches as many blocks as there is work for, so that no thread strides to a second piece.
+    /// Not for forms that fuse dot products: their partial sums have room only for the blocks
+    /// that a GPU holds at once.
     pub fn without_stride(mut self) -> Pass<F> {
         let Launch { kind, grid, .. } = &mut self.launch;
         debug_assert!(!kind.owns_all_rows, "{}", kind.name);
@@ -101,8 +103,8 @@ pub(super) struct Product<T> {
 }
 
 impl<T: Scalar> Product<T> {
-    /// Uploads the matrix. Launches without work are dropped; together the launches must write every row. All uploaded arrays are
-    /// read once in a product.
+    /// Uploads the matrix. Launches without work are dropped; together the launches must write every row. All
+    /// uploaded arrays are read once in a product.
     pub fn new<F: Format>(
         backend: &'static str,
         device: &Cuda,
@@ -116,7 +118,8 @@ impl<T: Scalar> Product<T> {
         Ok(Product::of(backend, stored, format.numbers(), passes))
     }
 
-    /// Makes the product of a matrix whose arrays are on the device already; otherwise like [`new`](Self::new).
+    /// Makes the product of a matrix whose arrays are on the device already; otherwise like
+    /// [`new`](Self::new).
     pub fn of<F: Format>(
         backend: &'static str,
         stored: Stored,

@@ -1,7 +1,8 @@
-//! Matrices in GPU memory as the host has them, in compressed sparse rows: what formats are built from on the device, and what
-//! residuals are computed with.
+//! Matrices in GPU memory as the host has them, in compressed sparse rows: what formats are built from on the
+//! device, and what residuals are computed with.
 //!
-//! A matrix is copied once for all its users: the copy lives as long as one of them. Matrices with one pattern share its copy.
+//! A matrix is copied once for all its users: the copy lives as long as one of them. Matrices with
+//! one pattern share its copy.
 
 use super::arrays::{Arrays, DeviceArrays};
 use super::columns::Columns;
@@ -146,7 +147,8 @@ fn mirrored_entries() -> Reader {
     }
 }
 
-/// Returns the kernel that writes columns in 16 bits: distances from their rows if `from_row` is set, as numbers of type `E`.
+/// Returns the kernel that writes columns in 16 bits: distances from their rows if `from_row` is
+/// set, as numbers of type `E`.
 fn narrow_columns<E: InKernels>(from_row: bool) -> Reader {
     Reader {
         name: "narrow_columns",
@@ -174,7 +176,8 @@ pub(super) fn sources() -> Vec<KernelSource> {
 const MOST_BLOCKS: usize = 4096;
 
 impl Resident {
-    /// Returns the copy of a matrix on a device, and makes it at the first call. Fails if `reserve` bytes do not stay free.
+    /// Returns the copy of a matrix on a device, and makes it at the first call. Fails if
+    /// `reserve` bytes do not stay free.
     pub fn of(device: &Cuda, matrix: &Arc<Csr>, reserve: u64) -> Result<Resident> {
         let pattern = PATTERNS.get(device, matrix.pattern(), || {
             let values = value_arrays(matrix.values()).bytes();
@@ -194,7 +197,8 @@ impl Resident {
         Some(Resident { device: device.clone(), matrix: Arc::clone(matrix), pattern, values })
     }
 
-    /// Returns an array of the pattern: 0 for the offsets, 1 for the columns; none if its elements are of another type.
+    /// Returns an array of the pattern: 0 for the offsets, 1 for the columns; none if its
+    /// elements are of another type.
     pub fn array<E: InKernels>(&self, index: usize) -> Option<CudaArray<E>> {
         self.pattern.array(index)
     }
@@ -204,8 +208,8 @@ impl Resident {
         self.values.array(0)
     }
 
-    /// Returns the arrays under the names that the kernels of `csr` have for them. They are shared, not copied, except for narrow
-    /// columns. Fails if `reserve` bytes do not stay free.
+    /// Returns the arrays under the names that the kernels of `csr` have for them. They are shared, not
+    /// copied, except for narrow columns. Fails if `reserve` bytes do not stay free.
     pub fn compressed(&self, columns: Columns, reserve: u64) -> Result<DeviceArrays> {
         let arrays = DeviceArrays::written().with_shared(&self.pattern, 0, "row_offsets", "OFFSET");
         let (name, define) = ("col_indices", "COLUMN");
@@ -259,7 +263,8 @@ impl Resident {
         Ok(flag.to_host()?[0] == 0)
     }
 
-    /// Returns the precision in which formats store the values: single if this is exact for all of them. None if all are ones.
+    /// Returns the precision in which formats store the values: single if this is exact for all of
+    /// them. None if all are ones.
     pub fn narrowest(&self) -> Result<Option<Real>> {
         match self.matrix.values() {
             Values::Ones => Ok(None),
@@ -288,8 +293,8 @@ pub const MADE: Param = Param::word(
 /// Entries below which the host makes a format in less time than the launches take.
 const FEW: usize = 1 << 16;
 
-/// Makes a format on the device with `make` if the parameter [`MADE`] says so; `None` if the host makes it: by the parameter,
-/// because the matrix is small, or because the memory of the device does not suffice.
+/// Makes a format on the device with `make` if the parameter [`MADE`] says so; `None` if the host makes it:
+/// by the parameter, because the matrix is small, or because the memory of the device does not suffice.
 pub(super) fn made_there<R>(
     matrix: &Csr,
     params: &Params,

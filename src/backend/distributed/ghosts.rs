@@ -4,8 +4,8 @@ use crate::error::Result;
 use crate::parallel::{run_all, threads_for, zeros};
 use std::ops::Range;
 
-/// A set of columns, as bits from the lowest to the highest. A column's number in the set is found without a search: in a graph, most
-/// entries are in columns of the set.
+/// A set of columns, as bits from the lowest to the highest. A column's number in the set is found without a
+/// search: in a graph, most entries are in columns of the set.
 pub(super) struct Ghosts {
     lowest: u32,
     words: Vec<u64>,
@@ -15,8 +15,8 @@ pub(super) struct Ghosts {
 }
 
 impl Ghosts {
-    /// Collects the columns outside `own`, on all threads. Each thread has a set of its own, and the sets take at most as much memory as
-    /// the columns.
+    /// Collects the columns outside `own`, on all threads. Each thread has a set of its own, and the sets
+    /// take at most as much memory as the columns.
     pub fn of(columns: &[u32], own: &Range<u32>) -> Result<Ghosts> {
         fn others(piece: &[u32], own: &Range<u32>) -> impl Iterator<Item = u32> {
             piece.iter().copied().filter(|column| !own.contains(column))

@@ -89,7 +89,8 @@ pub struct BenchArgs {
     /// Give the tables and figures this title instead of that of the study
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
-    /// Call a backend, a matrix or another value of the tables and figures by this text; may be given several times
+    /// Call a backend, a matrix or another value of the tables and figures by this text; may
+    /// be given several times
     #[arg(long, value_name = "NAME=TEXT")]
     pub label: Vec<String>,
     /// Draw figures in this format

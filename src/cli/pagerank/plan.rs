@@ -68,8 +68,8 @@ impl Plan {
         Ok(Plan { settings, personalise, each, x0, fetch, running })
     }
 
-    /// Lists the resolved settings as labelled lines for `--dry-run`, with the files that `args` names. Reads the beginning of
-    /// the graph to estimate the memory, and fails if it cannot be read.
+    /// Lists the resolved settings as labelled lines for `--dry-run`, with the files that `args` names. Reads
+    /// the beginning of the graph to estimate the memory, and fails if it cannot be read.
     pub fn describe(&self, args: &PagerankArgs) -> Result<Decisions> {
         let Settings { method, damping, dangling, self_loops, duplicates, tol, .. } = self.settings;
         let mut plan = Decisions::default();

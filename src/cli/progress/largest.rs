@@ -1,4 +1,5 @@
-//! The progress of several columns as one line: in each iteration the largest residual of the columns that still run.
+//! The progress of several columns as one line: in each iteration the largest residual of the
+//! columns that still run.
 
 use super::Live;
 use crate::observe::{Batch, Observer};

@@ -48,8 +48,8 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts with the preparation of the first iteration. `monitor` is the number of iterations from one printed residual to the
-    /// next, and `what` describes the residuals.
+    /// Starts with the preparation of the first iteration. `monitor` is the number of iterations from one
+    /// printed residual to the next, and `what` describes the residuals.
     pub fn new(name: &'static str, limits: Limits, monitor: Option<usize>, what: &'static str) -> Live {
         let shown: Arc<Mutex<Shown>> =
             Arc::new(Mutex::new((format!("{name}: preparing the first iteration"), Some(Instant::now()))));
@@ -106,7 +106,8 @@ impl Live {
     }
 }
 
-/// Joins the parts of a line. Leaves out the parts with the highest numbers if the line would have more than `room` characters.
+/// Joins the parts of a line. Leaves out the parts with the highest numbers if the line would have
+/// more than `room` characters.
 fn fitted(parts: [(u8, String); 6], room: usize) -> String {
     let joined = |most: u8| {
         parts.iter().filter(|(number, _)| *number <= most).map(|(_, part)| &part[..]).collect::<String>()
@@ -114,7 +115,8 @@ fn fitted(parts: [(u8, String); 6], room: usize) -> String {
     (1..=5).rev().map(joined).find(|line| line.chars().count() <= room).unwrap_or_else(|| joined(1))
 }
 
-/// Formats the range of the time left, which is at most the time until a limit. Without a range, formats that time alone.
+/// Formats the range of the time left, which is at most the time until a limit. Without a range,
+/// formats that time alone.
 fn eta(range: Option<[f64; 2]>, (limit, option): (f64, &str)) -> String {
     match range {
         Some([least, most]) if most <= limit => format!("ETA {}", between(least, most)),

@@ -21,7 +21,8 @@ pub struct SpmvArgs {
     /// The matrix.
     #[command(flatten)]
     pub matrix: MatrixArg,
-    /// Measure these backends, with parameters after a colon, or all [default: auto and those that solver backends lists]
+    /// Measure these backends, with parameters after a colon, or all [default: auto and those
+    /// that solver backends lists]
     #[arg(long, value_name = "A,B,...")]
     pub backend: Option<String>,
     /// Run on this device: auto, cpu, cuda or cuda:0
@@ -36,7 +37,8 @@ pub struct SpmvArgs {
     /// Measure only the stored triangle of a symmetric matrix, as some papers did
     #[arg(long)]
     pub as_stored: bool,
-    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files
+    /// define it [default: 0]
     #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
     pub first_index: Option<u32>,
     /// Measure in N rounds, in which the backends take turns

@@ -45,7 +45,8 @@ pub struct TuneArgs {
     /// Read only the stored triangle of a symmetric file
     #[arg(long)]
     pub as_stored: bool,
-    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files
+    /// define it [default: 0]
     #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
     pub first_index: Option<u32>,
     /// Measure nothing: print what auto chooses, and the candidates with their estimates

@@ -1,9 +1,10 @@
 //! Rests of workers: for some time a worker that the system does not schedule gets no part of a job.
 //!
-//! If other programs use the cores, a worker may lose its core in the middle of its part. The caller then waits for as long as
-//! the system runs the other program: a few milliseconds, in which the caller alone would run a hundred small jobs. A worker that
-//! waits for a core also takes a share of the program's CPU time from the caller, even if the caller runs the worker's parts. So
-//! such a worker rests for a multiple of the time that it had no core.
+//! If other programs use the cores, a worker may lose its core in the middle of its part. The caller then
+//! waits for as long as the system runs the other program: a few milliseconds, in which the caller alone
+//! would run a hundred small jobs. A worker that waits for a core also takes a share of the program's CPU
+//! time from the caller, even if the caller runs the worker's parts. So such a worker rests for a multiple of
+//! the time that it had no core.
 
 use std::time::{Duration, Instant};
 
@@ -70,7 +71,8 @@ impl Rest {
         self.absent = None;
     }
 
-    /// Begins a rest if the worker had no core for long enough between `before` and `now`, when its part was needed.
+    /// Begins a rest if the worker had no core for long enough between `before` and `now`,
+    /// when its part was needed.
     pub fn waited(&mut self, before: Moment, now: Moment) {
         let lost = now.lost_since(before);
         if lost >= COUNTS {
@@ -79,8 +81,8 @@ impl Rest {
         }
     }
 
-    /// Begins a rest. The multiple grows fourfold if the worker has worked for less time than its last rest took, and is halved
-    /// otherwise.
+    /// Begins a rest. The multiple grows fourfold if the worker has worked for less time than its last rest
+    /// took, and is halved otherwise.
     pub fn rest(&mut self, lost: Duration, now: Instant) {
         let again = self.end.is_some_and(|end| now.saturating_duration_since(end) < self.length);
         self.multiple = if again { self.multiple * 4 } else { self.multiple / 2 }.clamp(LEAST, MOST);

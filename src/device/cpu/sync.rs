@@ -1,6 +1,7 @@
 //! The synchronization primitives of the thread pool's protocol, from the standard library.
 //!
-//! `tests/pool_model` compiles `handover.rs` and `shares.rs` with loom's primitives of the same names instead.
+//! `tests/pool_model` compiles `handover.rs` and `shares.rs` with loom's primitives of the
+//! same names instead.
 
 pub(super) use crate::parallel::lock;
 pub(super) use std::hint::spin_loop;

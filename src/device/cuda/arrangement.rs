@@ -1,10 +1,11 @@
 //! The threads of a sweep over vectors of several columns.
 //!
-//! A thread has one column and strides over rows, so that the threads of a block take elements that follow each other; see
-//! kernels/columns.cuh. Up to 512 columns are one tile. More columns are divided into tiles of equal width, with separate blocks.
+//! A thread has one column and strides over rows, so that the threads of a block take elements that follow
+//! each other; see kernels/columns.cuh. Up to 512 columns are one tile. More columns are divided into tiles
+//! of equal width, with separate blocks.
 //!
-//! Each block stores one sum for each dot product and column of its tile, so that the memory for these sums is at most
-//! `MAX_DOTS` numbers for each thread that the GPU holds at once, whatever the number of columns.
+//! Each block stores one sum for each dot product and column of its tile, so that the memory for these sums
+//! is at most `MAX_DOTS` numbers for each thread that the GPU holds at once, whatever the number of columns.
 
 use super::modules::Kernel;
 use crate::device::sweep::MAX_DOTS;
@@ -41,7 +42,8 @@ impl Arrangement {
         Arrangement { width, rows, tiles, block: (width * rows).next_multiple_of(WARP) }
     }
 
-    /// Returns the most blocks of a tile, on a GPU with this number of multiprocessors that each hold `resident` blocks.
+    /// Returns the most blocks of a tile, on a GPU with this number of multiprocessors that
+    /// each hold `resident` blocks.
     fn most_parts(self, multiprocessors: u32, resident: u32) -> u32 {
         let fits = (RESIDENT / self.block).max(1);
         (multiprocessors * resident.clamp(1, fits) / self.tiles).max(1)

@@ -1,10 +1,11 @@
 //! Many steps of a solver in one launch, for systems whose vectors fit into the registers of a GPU.
 //!
-//! A step on a small system is bound by kernel launches and by the memory latency of its vectors. So if a step consists only of
-//! sweeps, and of products with one matrix whose operator supports this, it is recorded as a [`Trace`], and one kernel is
-//! generated from the trace, on top of kernels/burst.cuh. Every thread keeps its rows from step to step, the blocks synchronise
-//! when a sum or a gathered vector needs it, and scalars never leave the multiprocessor. To a solver, recording and replaying
-//! such a step is the same as for any other step. All other steps are recorded as graphs.
+//! A step on a small system is bound by kernel launches and by the memory latency of its vectors. So if a
+//! step consists only of sweeps, and of products with one matrix whose operator supports this, it is recorded
+//! as a [`Trace`], and one kernel is generated from the trace, on top of kernels/burst.cuh. Every thread
+//! keeps its rows from step to step, the blocks synchronise when a sum or a gathered vector needs it, and
+//! scalars never leave the multiprocessor. To a solver, recording and replaying such a step is the same as
+//! for any other step. All other steps are recorded as graphs.
 
 mod run;
 mod text;
@@ -17,7 +18,8 @@ use crate::scalar::Scalar;
 pub(super) use run::Burst;
 use std::collections::BTreeSet;
 
-/// The last parameters of the kernel: the words by which blocks exchange sums, the scalars, and the numbers of rows and steps.
+/// The last parameters of the kernel: the words by which blocks exchange sums, the scalars, and the
+/// numbers of rows and steps.
 const WORDS: &str = "words";
 const LAST_ROUND: &str = "last_round";
 const HOME: &str = "home";
@@ -28,8 +30,8 @@ const TEXT: &str = include_str!("../../../kernels/burst.cuh");
 
 /// Threads in a block. A multiprocessor has one block.
 const BLOCKS: [u32; 2] = [512, 1024];
-/// The most blocks of the smaller size. Blocks wait for each other: on an H200 an iteration on 65,536 rows took 7.2 us with 128
-/// of these blocks, and 6.2 us with 64 of the larger ones.
+/// The most blocks of the smaller size. Blocks wait for each other: on an H200 an iteration on 65,536 rows
+/// took 7.2 us with 128 of these blocks, and 6.2 us with 64 of the larger ones.
 const MOST_SMALL: u32 = 32;
 /// The most rows that a thread of the largest block keeps.
 const MOST_ROWS: u32 = 4;
@@ -47,7 +49,8 @@ pub struct Slices {
     pub value: Option<(&'static str, usize)>,
 }
 
-/// `struct Matrix` of burst.cuh: the addresses of the lengths of rows, the offsets, the columns and the values.
+/// `struct Matrix` of burst.cuh: the addresses of the lengths of rows, the offsets, the
+/// columns and the values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MatrixPointers(pub [u64; 4]);
@@ -292,8 +295,8 @@ impl Trace {
         all
     }
 
-    /// Returns the kernel, the number of its blocks, and the bytes of shared memory that each block takes for the matrix, for a
-    /// GPU with this number of multiprocessors and bytes of shared memory for a block.
+    /// Returns the kernel, the number of its blocks, and the bytes of shared memory that each block takes for
+    /// the matrix, for a GPU with this number of multiprocessors and bytes of shared memory for a block.
     pub fn kernel(
         &self,
         slots: usize,

@@ -12,9 +12,9 @@ pub(super) struct Graph {
     stream: Arc<CudaStream>,
 }
 
-// SAFETY: the driver does not tie a graph to a thread. It requires that calls on one graph do not overlap and that the graph's
-// context is current. Every call here binds the context first. The type is not `Sync`, so that only the thread that owns the
-// graph makes calls.
+// SAFETY: the driver does not tie a graph to a thread. It requires that calls on one graph do not overlap and
+// that the graph's context is current. Every call here binds the context first. The type is not `Sync`, so
+// that only the thread that owns the graph makes calls.
 unsafe impl Send for Graph {}
 
 impl Graph {

@@ -1,11 +1,12 @@
 //! Launches of kernels with typed, named arguments.
 //!
-//! A kernel's parameters are a list of names and types. [`KernelSource`](super::modules::KernelSource) writes the list into the
-//! text of the kernel, as the macro `PARAMETERS`. A launch takes values, whose names and types come from the arrays and the
-//! numbers themselves, and compares the two lists. So no argument can reach a kernel at another position or with another type.
+//! A kernel's parameters are a list of names and types. [`KernelSource`](super::modules::KernelSource) writes
+//! the list into the text of the kernel, as the macro `PARAMETERS`. A launch takes values, whose names and
+//! types come from the arrays and the numbers themselves, and compares the two lists. So no argument can
+//! reach a kernel at another position or with another type.
 //!
-//! The types cannot express how far a kernel reads. Backends make their arrays from validated formats, and one function compares
-//! the lengths of x and y with the shape of the matrix.
+//! The types cannot express how far a kernel reads. Backends make their arrays from validated formats, and
+//! one function compares the lengths of x and y with the shape of the matrix.
 
 use super::driver::{bind, call};
 use super::memory::{CudaArray, address};
@@ -65,8 +66,8 @@ impl Stored {
         Stored { parameter, bytes: self.bytes.as_ref().map(CudaArray::shared) }
     }
 
-    /// Returns the same array for a parameter that kernels write, with elements of the type of the vectors; none if there is no array, or
-    /// one of other elements.
+    /// Returns the same array for a parameter that kernels write, with elements of the type of the vectors;
+    /// none if there is no array, or one of other elements.
     pub(crate) fn written_as<T: Scalar>(&self, name: &'static str) -> Option<Stored> {
         let parameter = Parameter::written::<T>(name);
         let same = self.parameter.type_name() == parameter.type_name();
@@ -175,10 +176,12 @@ impl<'a> Arguments<'a> {
         self.words.extend(numbers.iter().map(|number| number.to_bits()).chain(rest));
     }
 
-    /// Adds memory that a recording keeps, by its addresses: pointers, or the members of a structure of pointers.
+    /// Adds memory that a recording keeps, by its addresses: pointers, or the members of a
+    /// structure of pointers.
     ///
     /// # Safety
-    /// The addresses are those of arrays that the parameter's kernel takes, and the memory lives as long as the recording.
+    /// The addresses are those of arrays that the parameter's kernel takes, and the memory lives
+    /// as long as the recording.
     pub(super) unsafe fn kept(&mut self, parameter: Parameter, addresses: &[u64]) {
         self.add(parameter, addresses);
     }
@@ -196,8 +199,8 @@ impl<'a> Arguments<'a> {
         self.launch_with(kernel, blocks, 0)
     }
 
-    /// Enqueues a kernel in `blocks` blocks, each with `shared` bytes of dynamic shared memory, which [`Kernel::allow_shared`] has
-    /// permitted.
+    /// Enqueues a kernel in `blocks` blocks, each with `shared` bytes of dynamic shared memory, which
+    /// [`Kernel::allow_shared`] has permitted.
     pub(crate) fn launch_with(self, kernel: &Kernel, blocks: u32, shared: u32) -> Result<()> {
         let early = kernel.launches_early.then_some(sys::CUlaunchAttribute {
             id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
@@ -223,8 +226,8 @@ impl<'a> Arguments<'a> {
         self.enqueue_on(side, kernel, (blocks, 0), None)
     }
 
-    /// Enqueues a kernel whose blocks wait for each other, so that all of them must be resident at once. Each block gets `shared`
-    /// bytes of dynamic shared memory.
+    /// Enqueues a kernel whose blocks wait for each other, so that all of them must be resident at once. Each
+    /// block gets `shared` bytes of dynamic shared memory.
     pub(super) fn launch_together(self, kernel: &Kernel, blocks: u32, shared: u32) -> Result<()> {
         let together = sys::CUlaunchAttribute {
             id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
@@ -235,7 +238,8 @@ impl<'a> Arguments<'a> {
         self.enqueue(kernel, (blocks, shared), Some(together))
     }
 
-    /// Panics if the arguments are not the kernel's parameters: a bug in the backend, not an error in its input.
+    /// Panics if the arguments are not the kernel's parameters: a bug in the backend, not an
+    /// error in its input.
     fn check(&self, kernel: &Kernel) {
         let given = self.list.iter().map(|(parameter, _)| parameter);
         if let Some(difference) = difference(&kernel.parameters, given) {
@@ -279,9 +283,9 @@ impl<'a> Arguments<'a> {
             numAttrs: u32::from(attribute.is_some()),
             attrs: attribute.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut),
         };
-        // SAFETY: `check` has compared the arguments with the parameters from which the kernel's text was made; the memory that
-        // the arguments point to is borrowed by `self` and freed in the order of the stream; the call copies arguments and
-        // configuration.
+        // SAFETY: `check` has compared the arguments with the parameters from which the kernel's text was
+        // made; the memory that the arguments point to is borrowed by `self` and freed in the order of the
+        // stream; the call copies arguments and configuration.
         let status = unsafe {
             sys::cuLaunchKernelEx(
                 &config,

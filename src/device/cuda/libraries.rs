@@ -1,4 +1,5 @@
-//! The search for NVIDIA's libraries: by the system's loader, in toolkits, and among the pip wheels of Python installations.
+//! The search for NVIDIA's libraries: by the system's loader, in toolkits, and among the pip wheels
+//! of Python installations.
 
 mod places;
 
@@ -94,8 +95,8 @@ impl Wanted {
         Err(format!("{} by name, {PLACES}", self.names.join(", ")))
     }
 
-    /// Loads the library on the first call, and returns its functions, which `bind` finds. The errors say how to install it;
-    /// `reinstall` is the advice for one without the functions.
+    /// Loads the library on the first call, and returns its functions, which `bind` finds. The errors say how
+    /// to install it; `reinstall` is the advice for one without the functions.
     pub fn functions<F>(
         &self,
         loaded: &'static OnceLock<F>,
@@ -159,7 +160,8 @@ pub unsafe fn describe(property: GetProperty) -> String {
     }
 }
 
-/// Returns the file whose code is at `address` of this process: a name alone does not show where the loader found the file.
+/// Returns the file whose code is at `address` of this process: a name alone does not show where
+/// the loader found the file.
 pub(super) fn file_at(address: usize) -> Option<PathBuf> {
     mapped_file(&std::fs::read_to_string("/proc/self/maps").ok()?, address)
 }
@@ -178,8 +180,9 @@ fn mapped_file(maps: &str, address: usize) -> Option<PathBuf> {
 }
 
 fn open(path: &Path) -> Result<Library, String> {
-    // SAFETY: opening runs the library's initialisers, which in NVIDIA's libraries have no requirements on their caller. Like any
-    // search of a loader, this trusts its folders: a file of this name is one of these libraries.
+    // SAFETY: opening runs the library's initialisers, which in NVIDIA's libraries have no
+    // requirements on their caller. Like any search of a loader, this trusts its folders: a file of
+    // this name is one of these libraries.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
         std::error::Error::source(&error).map_or_else(|| error.to_string(), |e| e.to_string())
     })

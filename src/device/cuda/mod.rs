@@ -1,9 +1,10 @@
 //! An NVIDIA GPU as a device.
 //!
-//! All work runs on one dedicated stream (the default stream cannot be captured), without event tracking. Kernels are generated
-//! from sweeps or embedded as sources, compiled at run time by NVRTC for this GPU and kept on disk. A recorded step is a CUDA
-//! graph, in which scalars are never copied to the host. CUDA is not needed to build or to start this program: every library is
-//! searched at run time, and a missing one is an error that says what to do.
+//! All work runs on one dedicated stream (the default stream cannot be captured), without event tracking.
+//! Kernels are generated from sweeps or embedded as sources, compiled at run time by NVRTC for this GPU and
+//! kept on disk. A recorded step is a CUDA graph, in which scalars are never copied to the host. CUDA is not
+//! needed to build or to start this program: every library is searched at run time, and a missing one is an
+//! error that says what to do.
 
 mod arrangement;
 mod beside;
@@ -70,8 +71,8 @@ pub const MEMORY_LIMIT: &str = "SOLVER_GPU_MEMORY_LIMIT";
 /// The most blocks that a multiprocessor of any GPU holds at once.
 const MOST_RESIDENT: u32 = 32;
 
-/// One NVIDIA GPU, its stream and its kernels. Clones are handles of the same device. Threads that share the device take turns,
-/// one operation at a time; a recording is one operation.
+/// One NVIDIA GPU, its stream and its kernels. Clones are handles of the same device. Threads that share the
+/// device take turns, one operation at a time; a recording is one operation.
 #[derive(Clone)]
 pub struct Cuda(Arc<Gpu>);
 
@@ -94,8 +95,8 @@ struct Gpu {
     state: ReentrantMutex<State>,
 }
 
-/// The state that changes while a device is used. The thread that has the lock may take it again: recording a step runs
-/// operations.
+/// The state that changes while a device is used. The thread that has the lock may take it again:
+/// recording a step runs operations.
 #[derive(Default)]
 struct State {
     /// While set, launches are left out: a step then compiles its kernels and launches none.
@@ -161,7 +162,8 @@ impl Cuda {
         let context_ready = began.elapsed();
         compiler()?;
         log::debug!("context ready after {context_ready:.1?}, NVRTC after {:.1?}", began.elapsed());
-        // SAFETY: there is no allocation yet, and all work of the device runs on one stream, so that its order needs no events.
+        // SAFETY: there is no allocation yet, and all work of the device runs on one stream, so that
+        // its order needs no events.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().map_err(fault("cuStreamCreate"))?;
         let (major, minor) = context.compute_capability().map_err(fault("cuDeviceGetAttribute"))?;
@@ -185,7 +187,8 @@ impl Cuda {
         })))
     }
 
-    /// Returns whether an error has ended all work on the GPU, such as an access to memory that does not exist.
+    /// Returns whether an error has ended all work on the GPU, such as an access to memory
+    /// that does not exist.
     pub fn has_failed(&self) -> bool {
         let stream = self.0.stream.cu_stream();
         // SAFETY: the stream lives as long as the device.
@@ -236,8 +239,9 @@ impl Cuda {
         self.0.modules.arch()
     }
 
-    /// Returns the numbers of sums and of tickets that any kernel over vectors of `k` columns needs. A kernel over one column has
-    /// at most as many blocks as the GPU holds at once, and no multiprocessor holds more than 32.
+    /// Returns the numbers of sums and of tickets that any kernel over vectors of `k` columns needs. A
+    /// kernel over one column has at most as many blocks as the GPU holds at once, and no
+    /// multiprocessor holds more than 32.
     fn room_for_sums(&self, k: usize) -> (usize, usize) {
         let multiprocessors = self.0.multiprocessors;
         if k == 1 {
@@ -258,8 +262,8 @@ impl Cuda {
         self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
     }
 
-    /// Returns the bytes per second of a stream that is only read, if the driver reports the clock and width of the memory: on an
-    /// H200 it reaches 90.5 % of their product.
+    /// Returns the bytes per second of a stream that is only read, if the driver reports the clock and width
+    /// of the memory: on an H200 it reaches 90.5 % of their product.
     pub fn bandwidth(&self) -> Option<f64> {
         *self.0.bandwidth.get_or_init(|| self.reported_bandwidth())
     }
@@ -269,7 +273,8 @@ impl Cuda {
         self.memory_peak().map(|peak| REACHED * peak)
     }
 
-    /// Returns the most bytes per second that the memory can transfer, if the driver reports its clock and its width.
+    /// Returns the most bytes per second that the memory can transfer, if the driver reports
+    /// its clock and its width.
     pub fn memory_peak(&self) -> Option<f64> {
         let kilohertz = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
         let bits = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
@@ -302,15 +307,16 @@ impl Cuda {
         self.0.multiprocessors
     }
 
-    /// Returns the number of blocks of a kernel for `threads` threads: no more than the GPU holds at once, so that no block
-    /// starts late.
+    /// Returns the number of blocks of a kernel for `threads` threads: no more than the GPU holds at once, so
+    /// that no block starts late.
     pub fn blocks_for(&self, kernel: &Kernel, threads: u64) -> u32 {
         let resident = self.0.multiprocessors * kernel.blocks_resident.clamp(1, MOST_RESIDENT);
         threads.div_ceil(u64::from(kernel.block)).clamp(1, u64::from(resident)) as u32
     }
 
-    /// Returns whether launches are left out (see [`Device::record`]). Every launch must call this first. It also marks a step
-    /// that is being traced as unsuitable for one launch, because the step runs a kernel other than a sweep or a product.
+    /// Returns whether launches are left out (see [`Device::record`]). Every launch must call this first. It
+    /// also marks a step that is being traced as unsuitable for one launch, because the step runs a kernel
+    /// other than a sweep or a product.
     pub fn skips_launch(&self) -> bool {
         self.trace_with(|trace| trace.mark_unsuitable("a kernel other than a sweep or a product"));
         self.turn().rehearsing.get()
@@ -339,22 +345,24 @@ impl Cuda {
         let _turn = self.turn();
         bind(&self.0.context)?;
         let event = self.0.order.cu_event();
-        // SAFETY: event and streams are of this device. A wait is for the last record before it, so that one event serves all.
+        // SAFETY: event and streams are of this device. A wait is for the last record before it, so
+        // that one event serves all.
         unsafe {
             call("cuEventRecord", sys::cuEventRecord(event, first))?;
             call("cuStreamWaitEvent", sys::cuStreamWaitEvent(then, event, 0))
         }
     }
 
-    /// Swaps two vectors. A recorded step may swap the same two vectors every time, so that two steps restore them; its recording
-    /// then follows the swaps (see `steps`).
+    /// Swaps two vectors. A recorded step may swap the same two vectors every time, so that two steps restore
+    /// them; its recording then follows the swaps (see `steps`).
     pub fn swap<T: Scalar>(&self, a: &mut CudaVector<T>, b: &mut CudaVector<T>) {
         std::mem::swap(a, b);
         let turn = self.turn();
         turn.swaps.set(turn.swaps.get() + 1);
     }
 
-    /// Returns the number of kernels that this process has loaded for the device, whether compiled or found in the cache on disk.
+    /// Returns the number of kernels that this process has loaded for the device, whether compiled or
+    /// found in the cache on disk.
     pub fn kernels_loaded(&self) -> usize {
         self.0.modules.loaded()
     }
@@ -382,7 +390,8 @@ impl<T: Scalar> CudaVector<T> {
     }
 }
 
-/// Rows that a thread of a sweep over vectors of one column takes at once: two keep enough loads in flight (four were no faster).
+/// Rows that a thread of a sweep over vectors of one column takes at once: two keep enough loads in
+/// flight (four were no faster).
 const UNROLL: u32 = 2;
 
 /// Returns the kernel of a sweep over vectors of `T` in `k` columns.
@@ -390,8 +399,8 @@ pub fn sweep_kernel<T: Scalar>(sweep: &Sweep<'_>, k: usize) -> KernelSource {
     sweep_kernel_with::<T>(sweep, k, 0)
 }
 
-/// Returns the same kernel if some vectors that are only read have one column, which is used for every column: those of the bits
-/// that are set in `narrow`, counted from the lowest.
+/// Returns the same kernel if some vectors that are only read have one column, which is used for every
+/// column: those of the bits that are set in `narrow`, counted from the lowest.
 pub fn sweep_kernel_with<T: Scalar>(sweep: &Sweep<'_>, k: usize, narrow: u8) -> KernelSource {
     let (body, arranged, block) = if k == 1 {
         (generate::sweep(sweep), vec![("UNROLL", UNROLL.to_string())], BLOCK)

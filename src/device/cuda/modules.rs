@@ -22,8 +22,8 @@ pub struct Modules {
     loaded: Mutex<HashMap<KernelSource, Kernel>>,
 }
 
-/// From this architecture on, a kernel may be launched early and waits in its own code for the kernel before it; see `in_order`
-/// in common.cuh.
+/// From this architecture on, a kernel may be launched early and waits in its own code for the kernel before
+/// it; see `in_order` in common.cuh.
 const EARLY_LAUNCH: u32 = 90;
 
 /// A loaded kernel and how many of its blocks a multiprocessor holds at once.
@@ -46,8 +46,8 @@ impl Kernel {
         self.registers
     }
 
-    /// Permits launches with `bytes` bytes of dynamic shared memory for each block. All launches share the kernel, so the limit
-    /// never falls.
+    /// Permits launches with `bytes` bytes of dynamic shared memory for each block. All launches share the
+    /// kernel, so the limit never falls.
     pub fn allow_shared(&self, bytes: u32) -> Result<()> {
         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let allowed = self.function.get_attribute(attribute).map_err(fault("cuFuncGetAttribute"))?;

@@ -7,8 +7,8 @@ use std::fmt::{self, Display, Formatter, Write};
 /// A type that has the same layout in CUDA C++.
 ///
 /// # Safety
-/// The type of that name in kernels/common.cuh or in CUDA C++ has the same size and the same fields in the same order, and no
-/// alignment above 16 bytes.
+/// The type of that name in kernels/common.cuh or in CUDA C++ has the same size and the same fields in the
+/// same order, and no alignment above 16 bytes.
 pub unsafe trait InKernels: Copy {
     /// The type's name in CUDA C++.
     const NAME: &'static str;
@@ -59,7 +59,8 @@ impl Display for Name {
 /// How a kernel uses a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Access {
-    /// Loads from memory that no kernel writes meanwhile. READ_ONLY, which kernels define, declares this to the compiler.
+    /// Loads from memory that no kernel writes meanwhile. READ_ONLY, which kernels define,
+    /// declares this to the compiler.
     ReadOnly,
     /// Loads from memory that the previous kernel may have written.
     Read,

@@ -1,7 +1,7 @@
 //! Ranks: processes or threads that solve one system together, and the sums and messages that they exchange.
 //!
-//! A [`Communicator`] moves bytes; [`Ranks`] builds everything else on it. Every function of [`Ranks`] is collective: all ranks
-//! call the same functions in the same order.
+//! A [`Communicator`] moves bytes; [`Ranks`] builds everything else on it. Every function of [`Ranks`] is
+//! collective: all ranks call the same functions in the same order.
 
 use crate::error::{Error, Result};
 use crate::parallel::{copy_bytes, lock, split_front, zeros};
@@ -30,11 +30,12 @@ pub trait Communicator: Send + Sync {
     /// Collects the bytes of every rank in the order of ranks. Each rank passes the same number of bytes.
     fn all_gather(&self, mine: &[u8], all: &mut [u8]);
 
-    /// Sends messages and receives messages of lengths that both sides know. Runs `meanwhile` after all of them are started.
+    /// Sends messages and receives messages of lengths that both sides know. Runs `meanwhile` after
+    /// all of them are started.
     fn exchange(&self, sent: &[Outgoing<'_>], received: &mut [Incoming<'_>], meanwhile: &mut dyn FnMut());
 
-    /// Tells the connection, if it still exists, when a rank fails, so that no other rank waits for that rank on a device.
-    /// Communicators that end the processes of all ranks need not.
+    /// Tells the connection, if it still exists, when a rank fails, so that no other rank waits for that rank
+    /// on a device. Communicators that end the processes of all ranks need not.
     fn on_failure(&self, _connection: Weak<dyn Connection>) {}
 }
 
@@ -88,7 +89,8 @@ impl Ranks {
         work(&all)
     }
 
-    /// Replaces each value by its sum over all ranks. Every rank adds in the order of ranks, so all have the same bits.
+    /// Replaces each value by its sum over all ranks. Every rank adds in the order of ranks,
+    /// so all have the same bits.
     pub fn sum(&self, values: &mut [f64]) {
         let mut summed = [0.0; SUMMED];
         for values in values.chunks_mut(SUMMED) {
@@ -147,8 +149,8 @@ impl Ranks {
         self.all_of(mine).iter().sum()
     }
 
-    /// Returns the result if it is good on every rank. Otherwise every rank returns an error: its own, or one that names the
-    /// rank that failed.
+    /// Returns the result if it is good on every rank. Otherwise every rank returns an error: its own, or one
+    /// that names the rank that failed.
     pub fn agreed<T>(&self, result: Result<T>) -> Result<T> {
         let failed = self.all_of(u64::from(result.is_err()));
         let value = result?;
@@ -215,7 +217,8 @@ impl Ranks {
         Ok(self.swap(&sent)?.swap_remove(0))
     }
 
-    /// Fails with this error on each rank whose numbers are not those of the first rank. All ranks call this together.
+    /// Fails with this error on each rank whose numbers are not those of the first rank. All
+    /// ranks call this together.
     pub fn agree_on(&self, mine: [u64; 2], differ: impl FnOnce() -> Error) -> Result<()> {
         let first = self.from_first(mine.to_vec())?;
         self.agreed(if first == mine { Ok(()) } else { Err(differ()) })
@@ -243,8 +246,8 @@ impl Ranks {
         Ok(Some(all))
     }
 
-    /// Passes the lists of all ranks, one after the other, to `take` on the first rank, in pieces of at most `most` elements. The first rank
-    /// has no more than a piece of the other lists.
+    /// Passes the lists of all ranks, one after the other, to `take` on the first rank, in pieces of at most
+    /// `most` elements. The first rank has no more than a piece of the other lists.
     pub fn collect_in_pieces<T: Pod + Zeroable>(
         &self,
         mine: &[T],
@@ -271,7 +274,8 @@ impl Ranks {
         Ok(())
     }
 
-    /// Sends each rank its part of a list of the first rank, in the order of ranks. This rank gets `length` elements.
+    /// Sends each rank its part of a list of the first rank, in the order of ranks. This rank
+    /// gets `length` elements.
     pub fn scatter<T: Pod + Zeroable>(&self, all: Option<&[T]>, length: usize) -> Result<Vec<T>> {
         let lengths: Vec<usize> = self.all_of(length as u64).iter().map(|l| *l as usize).collect();
         let lengths = &lengths[..];

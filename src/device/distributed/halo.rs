@@ -1,8 +1,9 @@
 //! The entries of vectors that a rank needs from other ranks.
 //!
-//! Each rank has a contiguous range of rows, counted in the order of ranks. The entries of x in columns that belong to other ranks are its
-//! *ghosts*, in the order of columns, so that the ghosts of one rank are neighbours. A complete vector has the ghosts below the rank's rows, the
-//! rank's own entries, and the ghosts above: the order of columns in the whole matrix.
+//! Each rank has a contiguous range of rows, counted in the order of ranks. The entries of x in columns that
+//! belong to other ranks are its *ghosts*, in the order of columns, so that the ghosts of one rank are
+//! neighbours. A complete vector has the ghosts below the rank's rows, the rank's own entries, and the ghosts
+//! above: the order of columns in the whole matrix.
 
 use super::communicator::Ranks;
 use crate::error::Result;
@@ -34,8 +35,8 @@ pub struct Halo {
 }
 
 impl Halo {
-    /// Plans the exchange. Rank i has the rows `starts[i]..starts[i + 1]`; `ghosts` are the columns of other ranks that this one
-    /// needs, in increasing order.
+    /// Plans the exchange. Rank i has the rows `starts[i]..starts[i + 1]`; `ghosts` are the columns of other
+    /// ranks that this one needs, in increasing order.
     pub fn new(ranks: &Ranks, starts: &[usize], ghosts: &[u32]) -> Result<Halo> {
         let rank = ranks.rank();
         let rows = starts[rank]..starts[rank + 1];
@@ -113,13 +114,14 @@ impl Halo {
         self.neighbours.len()
     }
 
-    /// Returns the ranks that this rank exchanges entries with, each with the parts that are sent and received, of which one may
-    /// be empty.
+    /// Returns the ranks that this rank exchanges entries with, each with the parts that are sent and
+    /// received, of which one may be empty.
     pub fn all_parts(&self) -> impl Iterator<Item = (usize, &Range<usize>, &Range<usize>)> {
         self.neighbours.iter().map(|n| (n.rank, &n.sent, &n.received))
     }
 
-    /// Returns the ranks that this rank sends entries to, each with its part of [`sent_rows`](Halo::sent_rows).
+    /// Returns the ranks that this rank sends entries to, each with its part of
+    /// [`sent_rows`](Halo::sent_rows).
     pub fn sent_parts(&self) -> impl Iterator<Item = (usize, &Range<usize>)> {
         self.neighbours.iter().filter(|n| !n.sent.is_empty()).map(|n| (n.rank, &n.sent))
     }
@@ -145,8 +147,8 @@ impl Halo {
         self.ranks.exchange(&to.collect::<Vec<_>>(), from.collect(), meanwhile);
     }
 
-    /// Sends the entries of [`sent_rows`](Halo::sent_rows), `k` for each, and receives the ghosts in their places in a complete vector.
-    /// Meanwhile, `fill` gets the place of the rank's own entries.
+    /// Sends the entries of [`sent_rows`](Halo::sent_rows), `k` for each, and receives the ghosts in their
+    /// places in a complete vector. Meanwhile, `fill` gets the place of the rank's own entries.
     pub fn exchange_around<T: Scalar>(
         &self,
         k: usize,

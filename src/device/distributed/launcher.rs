@@ -41,7 +41,8 @@ fn is_first_in(number: impl Fn(&str) -> Option<usize>) -> bool {
 mod tests {
     use super::*;
 
-    /// The variables of the third of four processes, the second on its machine, as the manuals of these launchers describe them.
+    /// The variables of the third of four processes, the second on its machine, as the manuals of these
+    /// launchers describe them.
     const THIRD_OF_FOUR: &[(&str, &[(&str, usize)])] = &[
         (
             "Open MPI",

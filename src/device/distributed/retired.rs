@@ -1,4 +1,5 @@
-//! Resources that other ranks may still use when this rank no longer does, as memory that their processes have opened.
+//! Resources that other ranks may still use when this rank no longer does, as memory that
+//! their processes have opened.
 
 use super::communicator::Ranks;
 use crate::error::Result;
@@ -6,7 +7,8 @@ use crate::parallel::lock;
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-/// The resources of this process that have been retired and not yet returned. Each has a name, which all ranks know it by.
+/// The resources of this process that have been retired and not yet returned. Each has a name,
+/// which all ranks know it by.
 pub struct Retired<T>(Mutex<Vec<Entry<T>>>);
 
 struct Entry<T> {
@@ -33,7 +35,8 @@ impl<T> Retired<T> {
         lock(&self.0).push(Entry { rank, name, resource });
     }
 
-    /// Removes and returns the resources of this rank that every rank has retired by these names. All ranks call this together.
+    /// Removes and returns the resources of this rank that every rank has retired by these names. All
+    /// ranks call this together.
     pub fn unused(&self, ranks: &Ranks) -> Result<Vec<T>> {
         let here = ranks.rank();
         let mine: Vec<u64> =
@@ -61,7 +64,8 @@ mod tests {
             let retire =
                 |names: &[u64]| names.iter().for_each(|name| retired.push(rank, *name, (rank, *name)));
             let mut found = Vec::new();
-            // The ranks retire the resources 5, 6 and 7 in different rounds; 7 is never retired by the last rank.
+            // The ranks retire the resources 5, 6 and 7 in different rounds; 7 is never
+            // retired by the last rank.
             for round in [[&[5, 7][..], &[6]], [&[6], &[5, 7]], [&[5], &[6]]][rank] {
                 retire(round);
                 found.push(retired.unused(ranks)?);

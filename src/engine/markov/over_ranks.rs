@@ -1,5 +1,6 @@
-//! A chain over ranks. A chain that the first rank has is analysed there, and the steps into the states of a class are then distributed. A
-//! chain whose rows are distributed stays so if it has a single closed class. Otherwise the first rank gets it.
+//! A chain over ranks. A chain that the first rank has is analysed there, and the steps into the states of a
+//! class are then distributed. A chain whose rows are distributed stays so if it has a single closed class.
+//! Otherwise the first rank gets it.
 
 use super::analysis::{analysed, check_classes, named};
 use super::class::{Iterate, PreparedClass, Recipe};
@@ -134,8 +135,8 @@ impl OverRanks {
     }
 }
 
-/// Finds the closed class of a chain whose rows are distributed. If there are several, or if the search takes too long, the
-/// first rank gets the chain.
+/// Finds the closed class of a chain whose rows are distributed. If there are several, or if the search takes
+/// too long, the first rank gets the chain.
 fn found(
     ranks: &Ranks,
     steps: RankSteps,

@@ -35,8 +35,8 @@ const STAGNATION: usize = 2000;
 pub(super) struct Prepared {
     chain: Analysed,
     recipe: Recipe,
-    /// The class of a chain with a single closed class. Several classes are prepared one after the other during the solve, so
-    /// that only one of them takes memory.
+    /// The class of a chain with a single closed class. Several classes are prepared one after the other
+    /// during the solve, so that only one of them takes memory.
     only: Option<PreparedClass>,
     x0: Option<Weights>,
     watch: Watch,
@@ -107,7 +107,8 @@ impl Analysed {
     }
 }
 
-/// Returns the initial distribution within a class; none, for a uniform start, if the initial distribution is 0 there.
+/// Returns the initial distribution within a class; none, for a uniform start, if the initial
+/// distribution is 0 there.
 pub(super) fn within(start: &[f64], class: &Closed) -> Option<Vec<f64>> {
     let within = || class.states.iter().map(|&state| start[state as usize]);
     let total = sum(within());
@@ -199,7 +200,8 @@ impl Prepared {
         &self.facts
     }
 
-    /// Returns the closed classes, in the order of their first states. Over ranks, only the first rank has the states.
+    /// Returns the closed classes, in the order of their first states. Over ranks, only the
+    /// first rank has the states.
     pub fn classes(&self) -> &[Closed] {
         self.chain.closed()
     }

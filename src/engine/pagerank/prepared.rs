@@ -72,8 +72,8 @@ fn by_power<D: Pick<T>, T: Scalar>(
     Ok((iterate, chosen))
 }
 
-/// Returns what computes the sums of certificates on the device, if it has memory for it and for `vectors` vectors; none if the host does
-/// it.
+/// Returns what computes the sums of certificates on the device, if it has memory for it and for `vectors`
+/// vectors; none if the host does it.
 fn certified_there<D: Pick<T>, T: Scalar>(
     device: &Arc<Shared<D>>,
     links: &Arc<Csr>,
@@ -132,8 +132,8 @@ struct ByTarget {
 }
 
 impl ByTarget {
-    /// Sorts the links, on the device if it is faster. Leaves memory for `vectors` vectors there. `pulls` is whether the backend will be
-    /// `pull`, if the graph has no weights.
+    /// Sorts the links, on the device if it is faster. Leaves memory for `vectors` vectors there. `pulls` is
+    /// whether the backend will be `pull`, if the graph has no weights.
     fn of(
         graph: Matrix,
         settings: &Settings,
@@ -150,11 +150,11 @@ impl ByTarget {
         };
         // On a GPU, iterations are too fast for reordering to pay, unless there are many.
         let reorder = matches!(device.0, Opened::Cpu(_)) || settings.may_take_long();
-        // Backends other than `pull` read the transpose on the host, and `pull` does so for columns near the diagonal. With weights, the
-        // host has the transpose in any case.
+        // Backends other than `pull` read the transpose on the host, and `pull` does so for columns near the
+        // diagonal. With weights, the host has the transpose in any case.
         let host_reads = !(pulls && Links::are_scattered(&csr));
-        // A GPU counts the loops of the graph that it transposes. The host does the rest meanwhile, but not during the copy of the
-        // graph, whose bandwidth it would take.
+        // A GPU counts the loops of the graph that it transposes. The host does the rest meanwhile, but not
+        // during the copy of the graph, whose bandwidth it would take.
         let counts_there = Arc::ptr_eq(&csr, &graph.csr) && !csr.pattern().has_repeats();
         let (mut out, mut graph_facts) = (None, None);
         let mut meanwhile = || {
@@ -266,7 +266,8 @@ impl Prepared {
             .or_else(|error| if self.auto.is_some() { Ok(()) } else { Err(error) })
     }
 
-    /// Makes sure that a backend for `k` columns has the links: the one that has, or another choice of `auto`.
+    /// Makes sure that a backend for `k` columns has the links: the one that has, or another
+    /// choice of `auto`.
     fn prepare_columns(&mut self, k: usize) -> Result<()> {
         let checked = self.check_columns(k);
         match self.links.halo() {
@@ -319,7 +320,8 @@ impl Prepared {
         self.each = weights.into_iter().collect();
     }
 
-    /// Computes the ranks for each distribution with additional observers, which receive the batches of each column.
+    /// Computes the ranks for each distribution with additional observers, which receive the
+    /// batches of each column.
     pub fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
         let k = self.each.len();
         if let Some(halo) = self.links.halo() {

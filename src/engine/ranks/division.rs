@@ -40,7 +40,8 @@ impl Division {
         Division { starts, moved: None }
     }
 
-    /// Divides the rows of a named matrix by a partition, as ranks do; `together` neighbouring rows belong together.
+    /// Divides the rows of a named matrix by a partition, as ranks do; `together` neighbouring
+    /// rows belong together.
     pub fn by(
         partition: &Partition,
         (matrix, name): (&Csr, &str),

@@ -1,9 +1,9 @@
 //! The choice of a backend by measurement.
 //!
-//! Every candidate is built on the device and verified before its products are timed. Candidates take turns, so that
-//! disturbances of the machine affect all of them; those that are far slower than the best are dropped. The choice is kept in the
-//! cache folder and used by later solves with backend `auto` of a matrix with the same pattern, on the same hardware and in the
-//! same precision.
+//! Every candidate is built on the device and verified before its products are timed. Candidates take turns,
+//! so that disturbances of the machine affect all of them; those that are far slower than the best are
+//! dropped. The choice is kept in the cache folder and used by later solves with backend `auto` of a matrix
+//! with the same pattern, on the same hardware and in the same precision.
 
 mod candidates;
 mod choose;
@@ -32,7 +32,8 @@ pub const BUDGET: Duration = Duration::from_secs(3);
 pub struct TuneRequest {
     /// Device, precision and number of threads. The backend must be `auto`.
     pub request: Request,
-    /// The candidates by name, with parameters; `auto` stands for the default candidates. Empty for these alone.
+    /// The candidates by name, with parameters; `auto` stands for the default candidates.
+    /// Empty for these alone.
     pub candidates: Vec<String>,
     /// The time for the measurement.
     pub budget: Duration,
@@ -92,7 +93,8 @@ pub struct Tuning {
     pub why: String,
     /// Seconds of the tuning, building included.
     pub seconds: f64,
-    /// The number of products after which the tuning has paid; none if the model's choice was the best already.
+    /// The number of products after which the tuning has paid; none if the model's choice was
+    /// the best already.
     pub break_even: Option<f64>,
     /// The day of the measurement.
     pub date: String,

@@ -1,8 +1,9 @@
-//! The connected components of the pattern as an undirected graph: rows are nodes, and each entry off the diagonal is an edge.
+//! The connected components of the pattern as an undirected graph: rows are nodes, and each entry off
+//! the diagonal is an edge.
 //!
-//! A union-find forest that several threads update without locks: one compare-and-swap attaches a root to a smaller root, so that
-//! parents are smaller than their children and no cycle can form. The parents depend on the order of the updates; the sets of
-//! nodes with a common root do not.
+//! A union-find forest that several threads update without locks: one compare-and-swap attaches a root to a
+//! smaller root, so that parents are smaller than their children and no cycle can form. The parents depend on
+//! the order of the updates; the sets of nodes with a common root do not.
 
 use crate::error::Result;
 use crate::parallel::{room, zeros};
@@ -23,7 +24,8 @@ pub struct Components {
 pub(super) struct Parents(Vec<AtomicU32>);
 
 impl Parents {
-    /// Creates a forest of `n` roots. Nodes are rows of a square matrix, and fit 32 bits as its column indices do.
+    /// Creates a forest of `n` roots. Nodes are rows of a square matrix, and fit 32 bits as
+    /// its column indices do.
     pub fn new(n: usize) -> Result<Parents> {
         let mut parents = room(n)?;
         parents.extend((0..n as u32).map(AtomicU32::new));

@@ -6,7 +6,8 @@ use rayon::prelude::*;
 /// Smallest length of the shorter side relative to the longer one, so that it stays visible.
 const NARROWEST: f64 = 0.125;
 
-/// Numbers of entries in the cells of a grid over a matrix. All cells have the same size except the last ones.
+/// Numbers of entries in the cells of a grid over a matrix. All cells have the same size
+/// except the last ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Density {
     /// Rows of the matrix.
@@ -26,7 +27,8 @@ pub struct Density {
 }
 
 impl Density {
-    /// Counts the entries in the cells of a grid, in one parallel pass. The longer side has at most `most` cells.
+    /// Counts the entries in the cells of a grid, in one parallel pass. The longer side has at
+    /// most `most` cells.
     pub fn of(matrix: &Csr, most: usize) -> Density {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         let (height, width) = Density::sides(rows, cols);

@@ -70,7 +70,8 @@ pub(super) fn vertical(scene: &mut Scene, area: Area, scale: Scale) {
     }
 }
 
-/// Draws the grid, the labels and the title of a horizontal axis. The ticks are the values of the data if these are few.
+/// Draws the grid, the labels and the title of a horizontal axis. The ticks are the values of
+/// the data if these are few.
 pub(super) fn horizontal(scene: &mut Scene, area: Area, scale: Scale, title: &str, values: &[f64]) {
     for (value, label) in horizontal_ticks(scale, area.width(), values) {
         let x = area.across(scale, value);

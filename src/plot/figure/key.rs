@@ -12,7 +12,8 @@ const TEXT: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
 const LINE: f64 = 20.0;
 const SAMPLE: f64 = 26.0;
 const GAP: f64 = 22.0;
-/// Rooflines with more points have their names next to them instead of in the legend, as does a panel with more curves.
+/// Rooflines with more points have their names next to them instead of in the legend, as does
+/// a panel with more curves.
 const MOST_NAMED: usize = 7;
 /// Least width of a panel with names next to points.
 const ROOMY: f64 = 480.0;
@@ -43,7 +44,8 @@ pub(in crate::plot) enum Sample {
     Missing,
 }
 
-/// How a curve is drawn: by its colour, and by marks or a dash, so that a print without colours can be read, too.
+/// How a curve is drawn: by its colour, and by marks or a dash, so that a print without
+/// colours can be read, too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::plot) struct Look {
     pub stroke: Stroke,
@@ -65,7 +67,8 @@ impl Look {
     }
 }
 
-/// Returns the look of each curve of a figure. A reference that belongs to a series has its colour and its marks.
+/// Returns the look of each curve of a figure. A reference that belongs to a series has its
+/// colour and its marks.
 fn looks(figure: &Figure) -> Vec<(&str, Look)> {
     let all: Vec<&CurveSeries> = figure
         .panels

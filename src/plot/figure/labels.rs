@@ -30,8 +30,8 @@ impl Placer {
         self.lines.push([from, to]);
     }
 
-    /// Chooses the best place near a point for its label; the line from the point to a distant label avoids other labels and
-    /// points, too.
+    /// Chooses the best place near a point for its label; the line from the point to a distant label avoids
+    /// other labels and points, too.
     pub fn place_near(
         &mut self,
         text: &str,
@@ -93,7 +93,8 @@ impl Placer {
     }
 }
 
-/// Returns the point of a label that is nearest to its point; a label is given by its left end and its middle.
+/// Returns the point of a label that is nearest to its point; a label is given by its left end
+/// and its middle.
 pub(super) fn nearest(place: Point, width: f64, point: Point) -> Point {
     let half = HEIGHT / 2.0;
     (point.0.clamp(place.0, place.0 + width), point.1.clamp(place.1 - half, place.1 + half))

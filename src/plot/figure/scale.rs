@@ -161,8 +161,8 @@ fn decimals(value: f64, count: i32) -> String {
     signed(value, 10f64.powi(-count))
 }
 
-/// Formats the values of a panel with equally many decimals, so that the largest has three digits; small values that would be
-/// printed as zero have two digits.
+/// Formats the values of a panel with equally many decimals, so that the largest has three digits; small
+/// values that would be printed as zero have two digits.
 pub(super) fn uniform(values: &[f64]) -> impl Fn(f64) -> String + use<> {
     let largest = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
     let whole = values.iter().all(|value| value.fract() == 0.0);

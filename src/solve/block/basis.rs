@@ -9,7 +9,8 @@ use crate::scalar::Scalar;
 
 /// The most factorisations of a block: the last one leaves out every column that is still unresolved.
 const PASSES: usize = 4;
-/// A factorisation with a smaller pivot is repeated: the columns are orthogonal to about the rounding divided by the pivot.
+/// A factorisation with a smaller pivot is repeated: the columns are orthogonal to about the
+/// rounding divided by the pivot.
 const PIVOT: f64 = 1e-4;
 /// The rounding error in the norm of a column, in units of the vectors' rounding.
 const NOISE: f64 = 16.0;
@@ -39,8 +40,8 @@ pub fn small(values: &mut [f64], k: usize) -> Small<'_> {
     Small { c: next(), g: next(), alpha: next(), zeta: next(), b: next(), z: next() }
 }
 
-/// Factors the block q, or q and z = M q for a preconditioner M, as Q zeta; `zeta` receives zeta. Columns with norms below `floor`
-/// of their norm are left out. Returns the rank.
+/// Factors the block q, or q and z = M q for a preconditioner M, as Q zeta; `zeta` receives zeta. Columns
+/// with norms below `floor` of their norm are left out. Returns the rank.
 pub fn orthonormalise<D: Device, T: Scalar>(
     w: &mut Work<'_, D, T>,
     m: Option<&Operator<D, T>>,
@@ -50,12 +51,14 @@ pub fn orthonormalise<D: Device, T: Scalar>(
     let k = w.shape().1;
     let Small { g, alpha, zeta, b, z, .. } = small;
     let mut floors = Floors::new();
-    // The Gram matrix of q is that of rounded columns, in double precision. The entries of z are rounded themselves.
+    // The Gram matrix of q is that of rounded columns, in double precision. The entries of z
+    // are rounded themselves.
     let epsilon = if m.is_some() { T::EPSILON } else { f64::EPSILON };
     algebra::set_identity(zeta, k, k);
     for pass in 1..=PASSES {
         if let Some(m) = m.filter(|_| pass > 1) {
-            // What remains of a dependent column is small: combined separately, q and z would not belong together any more.
+            // What remains of a dependent column is small: combined separately, q and z would not
+            // belong together any more.
             w.product(m, &Z)?;
         }
         w.gram(v::q, if m.is_some() { v::z } else { v::q }, g)?;

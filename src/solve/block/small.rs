@@ -1,13 +1,16 @@
 //! Algebra of the small matrices of block conjugate gradients, on the host in double precision.
 //!
-//! A small matrix is k x k, row-major. Only its first rows and columns, as many as the rank of the block, are not zero.
+//! A small matrix is k x k, row-major. Only its first rows and columns, as many as the rank of
+//! the block, are not zero.
 
 use crate::device::MOST_COMBINED;
 use arrayvec::ArrayVec;
 
-/// A pivot below this part of its diagonal entry is lost in the rounding of a sum, in units of the rounding of the entries.
+/// A pivot below this part of its diagonal entry is lost in the rounding of a sum, in units of the
+/// rounding of the entries.
 const UNRESOLVED: f64 = 512.0;
-/// A pivot below minus this part of its diagonal entry is negative, and not zero with rounding; or below this many roundings.
+/// A pivot below minus this part of its diagonal entry is negative, and not zero with rounding; or
+/// below this many roundings.
 const NEGATIVE: f64 = 1e-6;
 const NEGATIVE_ROUNDINGS: f64 = 4096.0;
 
@@ -22,8 +25,8 @@ pub enum Fault {
     Lost,
 }
 
-/// Replaces the first `rank` rows and columns of a symmetric matrix by its Cholesky factor L, whose entries above the diagonal are
-/// unspecified. `epsilon` is the relative rounding error of the entries.
+/// Replaces the first `rank` rows and columns of a symmetric matrix by its Cholesky factor L, whose entries
+/// above the diagonal are unspecified. `epsilon` is the relative rounding error of the entries.
 pub fn factor(a: &mut [f64], k: usize, rank: usize, epsilon: f64) -> Result<(), Fault> {
     if !a.iter().all(|v| v.is_finite()) {
         return Err(Fault::NotFinite);
@@ -47,7 +50,8 @@ pub fn factor(a: &mut [f64], k: usize, rank: usize, epsilon: f64) -> Result<(), 
     Ok(())
 }
 
-/// Replaces the first `rank` rows of X, all of whose columns count, by the solution of L L' X = B, where B is the X before.
+/// Replaces the first `rank` rows of X, all of whose columns count, by the solution of L L' X = B,
+/// where B is the X before.
 pub fn solve(l: &[f64], x: &mut [f64], k: usize, rank: usize) {
     for i in 0..rank {
         let (above, row) = x.split_at_mut(i * k);
@@ -123,16 +127,19 @@ pub type Floors = ArrayVec<f64, MOST_COMBINED>;
 pub struct Split {
     /// Columns that are orthonormal now, up to rounding.
     pub rank: usize,
-    /// Further columns, which are nearly dependent on them: what remains of a column is explicit, and not yet normalised.
+    /// Further columns, which are nearly dependent on them: what remains of a column is
+    /// explicit, and not yet normalised.
     pub unresolved: usize,
-    /// The smallest pivot of a Gram matrix with a diagonal of ones: the smaller it is, the less orthogonal are the columns.
+    /// The smallest pivot of a Gram matrix with a diagonal of ones: the smaller it is, the less
+    /// orthogonal are the columns.
     pub smallest: f64,
 }
 
-/// From the Gram matrix G of a block W computes matrices B and Z with W = (W B) Z, where W B is orthonormal, by a Cholesky
-/// factorisation with pivots. Columns with norms below their floors are left out. If a column depends on the others so far that G
-/// does not show what remains of it, W B has the remainder as a column: another call then decides. With `last` it is left out.
-/// `floors` are those of the columns of W, and afterwards those of W B; with them comes the relative rounding error of G.
+/// From the Gram matrix G of a block W computes matrices B and Z with W = (W B) Z, where W B is orthonormal,
+/// by a Cholesky factorisation with pivots. Columns with norms below their floors are left out. If a column
+/// depends on the others so far that G does not show what remains of it, W B has the remainder as a column:
+/// another call then decides. With `last` it is left out. `floors` are those of the columns of W, and
+/// afterwards those of W B; with them comes the relative rounding error of G.
 pub fn split(
     g: &mut [f64],
     (b, z): (&mut [f64], &mut [f64]),
@@ -170,10 +177,10 @@ pub fn split(
     Ok(Split { rank, unresolved, smallest })
 }
 
-/// Computes R with P'GP = R'R for a matrix with a diagonal of ones, up to the first pivot that is lost in rounding. A column whose
-/// pivot is at most `limit` consists of rounding and gives no row. Row i of R takes the places of row `order[i]` of G; its column
-/// for `order[j]` keeps the number `order[j]`. Afterwards `order` begins with the columns that gave a row, followed by those that
-/// are unresolved.
+/// Computes R with P'GP = R'R for a matrix with a diagonal of ones, up to the first pivot that is lost in
+/// rounding. A column whose pivot is at most `limit` consists of rounding and gives no row. Row i of R takes
+/// the places of row `order[i]` of G; its column for `order[j]` keeps the number `order[j]`. Afterwards
+/// `order` begins with the columns that gave a row, followed by those that are unresolved.
 fn factor_with_pivots(
     g: &mut [f64],
     k: usize,

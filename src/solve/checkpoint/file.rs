@@ -36,8 +36,8 @@ pub(super) fn check_start(start: &[u8; START]) -> Result<(), String> {
     }
 }
 
-/// Checks the checksum of a whole file, which has this length and is read in pieces. Returns the file's length without the checksum, and the
-/// checksum.
+/// Checks the checksum of a whole file, which has this length and is read in pieces. Returns the file's
+/// length without the checksum, and the checksum.
 pub(super) fn check_sum(mut file: &File, length: u64) -> io::Result<Result<(u64, u64), String>> {
     let damaged = || Ok(Err(DAMAGED.to_owned()));
     let Some(body) = length.checked_sub(size_of::<u64>() as u64).filter(|body| *body >= START as u64) else {
@@ -57,8 +57,9 @@ pub(super) fn check_sum(mut file: &File, length: u64) -> io::Result<Result<(u64,
     if sum == hash.digest() { Ok(Ok((body, sum))) } else { damaged() }
 }
 
-/// Writes a checkpoint and computes its checksum. After an error it writes nothing more, and [`finish`](Writer::finish) returns
-/// the error: over ranks, the first rank collects the vectors of the others even if it cannot write them.
+/// Writes a checkpoint and computes its checksum. After an error it writes nothing more, and
+/// [`finish`](Writer::finish) returns the error: over ranks, the first rank collects the vectors of the
+/// others even if it cannot write them.
 pub(in crate::solve) struct Writer<W> {
     out: W,
     ranks: Option<(Ranks, RowNumbers)>,
@@ -204,7 +205,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the rows of this process, of which there are `n` with `k` columns, of a vector of `total` numbers. No other rows are kept.
+    /// Reads the rows of this process, of which there are `n` with `k` columns, of a vector of `total`
+    /// numbers. No other rows are kept.
     pub fn rows<T: Scalar>(
         &mut self,
         total: usize,

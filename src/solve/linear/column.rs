@@ -9,7 +9,8 @@ use crate::spectrum::{MOST_COEFFICIENTS, Spectrum, Tridiagonal};
 use crate::stop::{Norms, Progress, StopReason, StoppingRule};
 use std::time::Duration;
 
-/// The state of a column, in addition to the [`Track`] of the loop. Its lists are reused from one solve to the next.
+/// The state of a column, in addition to the [`Track`] of the loop. Its lists are reused from
+/// one solve to the next.
 pub(super) struct Column {
     /// The reason for the permanent end of the column.
     pub end: Option<StopReason>,
@@ -86,7 +87,8 @@ impl Column {
     pub fn begin(&mut self, rule: &StoppingRule, norm_b: f64) {
         self.coefficients.reserve(self.most_coefficients);
         self.projection.reserve(self.most_coefficients);
-        // A tolerance relative to the residual of the start is below that residual, so the start cannot meet it.
+        // A tolerance relative to the residual of the start is below that residual, so the
+        // start cannot meet it.
         let unknown = Norms { b: norm_b, initial: 0.0 };
         (self.norm_b, self.goal) = (norm_b, rule.goal(&unknown).unwrap_or(0.0));
     }

@@ -1,13 +1,15 @@
 //! Columns that are done leave: those that still iterate continue in vectors of their own.
 //!
-//! A product and a sweep take the time of all columns, done or not. Once at most half of the columns iterate, their vectors and
-//! scalars are copied to a workspace of that width, with a step recorded for it. They are copied back before anything else than
-//! iterations uses the vectors: the verdict, a restart, a checkpoint. A restart begins with all columns.
+//! A product and a sweep take the time of all columns, done or not. Once at most half of the columns iterate,
+//! their vectors and scalars are copied to a workspace of that width, with a step recorded for it. They are
+//! copied back before anything else than iterations uses the vectors: the verdict, a restart, a checkpoint. A
+//! restart begins with all columns.
 //!
-//! Narrower vectors cost a copy, a recording, and at times a format for another number of columns. So columns leave only some time
-//! after they are done, and only if half of the present ones leave together. When they leave depends on the counts of iterations
-//! alone and not on time: a product may add in another order for another number of columns, and runs shall have the same bits. A
-//! solve that resumes from a checkpoint therefore repeats the decisions from the counts.
+//! Narrower vectors cost a copy, a recording, and at times a format for another number of columns. So columns
+//! leave only some time after they are done, and only if half of the present ones leave together. When they
+//! leave depends on the counts of iterations alone and not on time: a product may add in another order for
+//! another number of columns, and runs shall have the same bits. A solve that resumes from a checkpoint
+//! therefore repeats the decisions from the counts.
 
 use super::steps::{Steps, record, workspace};
 use crate::device::{Device, Ranks, SlotState};
@@ -88,8 +90,8 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
         (state.counts[column] as usize).saturating_sub(self.starts[column])
     }
 
-    /// Returns what [`Recorded::stops_early`](crate::device::Recorded::stops_early) says of the columns that iterate in vectors of
-    /// their own, if they do.
+    /// Returns what [`Recorded::stops_early`](crate::device::Recorded::stops_early) says of the columns that
+    /// iterate in vectors of their own, if they do.
     pub fn stops_early(&self) -> Option<bool> {
         self.narrow.as_ref().map(|narrow| narrow.recorded.stops_early())
     }
@@ -99,7 +101,8 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
         self.narrow.as_mut()
     }
 
-    /// Lets columns that are done leave if that is due. Returns the number of iterations until the next check.
+    /// Lets columns that are done leave if that is due. Returns the number of iterations until
+    /// the next check.
     pub fn check(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<usize> {
         if self.members.len() <= 1 || self.failed {
             return Ok(usize::MAX);
@@ -169,7 +172,8 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
         Ok(Narrow { recorded, state: narrow_state, pairs })
     }
 
-    /// Copies the columns that iterate in vectors of their own back to the others; they continue in their own.
+    /// Copies the columns that iterate in vectors of their own back to the others; they
+    /// continue in their own.
     pub fn copy_back(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<()> {
         let Some(narrow) = &self.narrow else { return Ok(()) };
         let (mut work, _) = all.open();
@@ -191,7 +195,8 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
     }
 }
 
-/// Returns whether an error is neither a lack of memory nor the failure of another rank, which has an error of its own.
+/// Returns whether an error is neither a lack of memory nor the failure of another rank, which
+/// has an error of its own.
 fn is_fatal(error: &Error) -> bool {
     !matches!(
         error,
@@ -258,7 +263,8 @@ mod tests {
         Ok(Operators { a: operator(&device, &rows, own, false)?, m: None })
     }
 
-    /// Lets two of four columns leave on two ranks. Returns whether they stay in the products, and the number of ranks that are in step.
+    /// Lets two of four columns leave on two ranks. Returns whether they stay in the products, and the number
+    /// of ranks that are in step.
     fn leave(make: Make<Ranked, f64>) -> Vec<Result<(bool, u64)>> {
         in_threads(2, |ranks| {
             let operators = operators(ranks)?;

@@ -30,7 +30,8 @@ impl<'a, D: Device, T: Scalar> Replay<'a, D, T> {
         Replay { recorded, stride: M::FACTS.stride, with_host, narrowing }
     }
 
-    /// Copies the columns that iterate in vectors of their own back to the others; they continue in their own.
+    /// Copies the columns that iterate in vectors of their own back to the others; they
+    /// continue in their own.
     pub fn copy_back(&mut self, state: &SlotState) -> Result<()> {
         self.narrowing.copy_back(self.recorded, state)
     }

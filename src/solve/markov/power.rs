@@ -7,8 +7,8 @@
 //! ||y||_1
 //! ```
 //!
-//! Memory traffic in n-vectors, in addition to the operator: y 1 read + 1 written, x 1 + 1: 4 in all. If the sweep follows each
-//! row, y is never in memory, and these 4 with the operator's 2 become 2.
+//! Memory traffic in n-vectors, in addition to the operator: y 1 read + 1 written, x 1 + 1: 4 in all. If the
+//! sweep follows each row, y is never in memory, and these 4 with the operator's 2 become 2.
 
 use crate::backend::Operator;
 use crate::device::formula::{names, sweep};

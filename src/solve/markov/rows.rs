@@ -39,8 +39,8 @@ impl RowSums {
         RowSums { bad: first_bad, off, hopeless, sums }
     }
 
-    /// Replaces the first rows of this rank by those of the whole matrix, of which this rank has the rows from `first` on. All ranks call
-    /// this together.
+    /// Replaces the first rows of this rank by those of the whole matrix, of which this rank has the rows
+    /// from `first` on. All ranks call this together.
     pub fn over(self, ranks: &Ranks, first: usize) -> RowSums {
         let shifted = |row: f64| row + first as f64;
         let bad = self.bad.map_or([0.0; 4], |[row, col, value]| [1.0, shifted(row), col, value]);
@@ -55,8 +55,8 @@ impl RowSums {
         RowSums { bad, off, hopeless, sums: self.sums }
     }
 
-    /// Returns whether the rows must be divided by their sums. Fails if an entry is no probability, or if a row does not sum to 1 and
-    /// must not or cannot be divided.
+    /// Returns whether the rows must be divided by their sums. Fails if an entry is no probability, or if a
+    /// row does not sum to 1 and must not or cannot be divided.
     pub fn judge(&self, normalise: bool) -> Result<bool> {
         if let Some([row, col, value]) = self.bad {
             return Err(ChainError::Probability { row: row as usize, col: col as usize, value }.into());

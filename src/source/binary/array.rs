@@ -35,7 +35,8 @@ macro_rules! element {
 }
 element!(u32, u64, f32, f64);
 
-/// Copies an array out of a file and checks every block; the inner error is the number of the first damaged block.
+/// Copies an array out of a file and checks every block; the inner error is the number of the
+/// first damaged block.
 pub(super) fn read<T: Element>(
     bytes: &[u8],
     sums: &[u64],

@@ -4,7 +4,8 @@ use crate::format::{Offsets, Values};
 use crate::source::{Content, catalog, kinds};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Built like PNG's magic: a byte that is not text, a name, and line ends that any conversion of text would change.
+/// Built like PNG's magic: a byte that is not text, a name, and line ends that any conversion
+/// of text would change.
 pub(super) const MAGIC: &[u8; 8] = b"\x93SLV\r\n\x1a\n";
 /// Layout version; increment it with every change to the layout.
 const VERSION: u32 = 2;
@@ -13,8 +14,8 @@ pub(super) const ALIGNMENT: usize = 64;
 /// Bytes covered by one checksum.
 pub(super) const BLOCK: usize = 1 << 20;
 
-/// Identifies the source of a matrix: a fingerprint of the file's content, its length, and the reading options. All zeros for a
-/// file that was not made from another file.
+/// Identifies the source of a matrix: a fingerprint of the file's content, its length, and the reading
+/// options. All zeros for a file that was not made from another file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::source) struct Key {
     pub content: u128,
@@ -191,7 +192,8 @@ impl Header {
         Ok(header)
     }
 
-    /// Computes the byte range of every array, the first after `start` bytes of header; returns the end of the last one.
+    /// Computes the byte range of every array, the first after `start` bytes of header; returns
+    /// the end of the last one.
     fn lay_out(&mut self, start: usize) -> Result<usize, String> {
         let offsets = self.rows.checked_add(1);
         let mut arrays = vec![

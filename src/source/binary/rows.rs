@@ -57,7 +57,8 @@ impl<'a> FileRows<'a> {
         Error::Binary { path: self.path.to_owned(), reason: reason.into() }
     }
 
-    /// Returns the number of entries before a row, as the file says: its block is checked when the row is read.
+    /// Returns the number of entries before a row, as the file says: its block is checked when
+    /// the row is read.
     pub fn entries_before(&self, row: usize) -> usize {
         let (span, width) = (&self.header.arrays()[OFFSETS], self.header.offset_width);
         let bytes = &self.bytes[span.start + row * width..][..width];

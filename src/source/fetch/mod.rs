@@ -1,17 +1,18 @@
 //! Fetches matrices of the catalog into the cache folder.
 //!
-//! The cache keeps the archive as downloaded: it is the smallest form, its checksum can be compared at any time, and the files
-//! stored with the matrix stay available. Repeated reads are still fast, because the matrix is also kept next to the archive in
-//! the binary format after the first read. A download grows in `NAME.tar.gz.part` and is renamed only after it is complete and
-//! has been checked. An interrupted download is therefore never mistaken for the matrix, and the next one resumes where it
-//! stopped. A lock serializes processes that fetch the same matrix; the second one finds the archive in the cache.
+//! The cache keeps the archive as downloaded: it is the smallest form, its checksum can be compared at any
+//! time, and the files stored with the matrix stay available. Repeated reads are still fast, because the
+//! matrix is also kept next to the archive in the binary format after the first read. A download grows in
+//! `NAME.tar.gz.part` and is renamed only after it is complete and has been checked. An interrupted download
+//! is therefore never mistaken for the matrix, and the next one resumes where it stopped. A lock serializes
+//! processes that fetch the same matrix; the second one finds the archive in the cache.
 //!
 //! # Checks
-//! The archive must decompress (which verifies gzip's checksum) and contain the matrix file, and that file must have the
-//! dimensions and the number of entries of the catalog. The archive's SHA-256 must be the catalog's if the catalog has one.
-//! Otherwise it is pinned on first use: it is recorded in a file next to the archive, and later downloads must have the same. The
-//! archive is compared with the record again whenever it is parsed. A download is aborted if it grows longer than the text of the
-//! matrix can be.
+//! The archive must decompress (which verifies gzip's checksum) and contain the matrix file, and that file
+//! must have the dimensions and the number of entries of the catalog. The archive's SHA-256 must be the
+//! catalog's if the catalog has one. Otherwise it is pinned on first use: it is recorded in a file next to
+//! the archive, and later downloads must have the same. The archive is compared with the record again
+//! whenever it is parsed. A download is aborted if it grows longer than the text of the matrix can be.
 
 mod download;
 mod verify;
@@ -162,7 +163,8 @@ impl Paths {
     }
 }
 
-/// Fetches a matrix unless it is in the cache. `progress` receives the number of bytes present and the expected total.
+/// Fetches a matrix unless it is in the cache. `progress` receives the number of bytes present
+/// and the expected total.
 pub fn fetch(
     entry: &Entry,
     settings: &Settings,
@@ -240,7 +242,8 @@ fn already_here(paths: &Paths, entry: &Entry) -> Result<Option<(u64, String)>> {
     }
 }
 
-/// Checks a file against the catalog and the record; returns its SHA-256, or the mismatch and the source of the expectation.
+/// Checks a file against the catalog and the record; returns its SHA-256, or the mismatch and the
+/// source of the expectation.
 fn check(
     path: &Path,
     entry: &Entry,

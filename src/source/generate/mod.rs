@@ -1,7 +1,8 @@
 //! Matrices made from a description: `name:SIZE,parameter=value,...`.
 //!
-//! Every generator is a row of a table. The rows of a matrix are made in parallel and written directly to the final arrays.
-//! Random numbers depend only on a seed and an index, so the result is the same to the last bit for any number of threads.
+//! Every generator is a row of a table. The rows of a matrix are made in parallel and written directly to the
+//! final arrays. Random numbers depend only on a seed and an index, so the result is the same to the last bit
+//! for any number of threads.
 
 mod assemble;
 mod banded;
@@ -309,12 +310,14 @@ fn unchecked_plan(what: &str) -> Option<Result<Recipe>> {
     Some(Spec::new(what, rest, generator).and_then(|spec| (generator.plan)(&spec)))
 }
 
-/// Returns the mesh of a generator whose rows can be made separately; `None` if `what` names no such generator.
+/// Returns the mesh of a generator whose rows can be made separately; `None` if `what` names
+/// no such generator.
 pub fn mesh(what: &str) -> Result<Option<Mesh>> {
     unchecked_plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.mesh))
 }
 
-/// Returns the rows of a generator of equally many entries in each row; `None` if `what` names no such generator.
+/// Returns the rows of a generator of equally many entries in each row; `None` if `what` names
+/// no such generator.
 pub fn equal_rows(what: &str) -> Result<Option<EqualRows>> {
     unchecked_plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.equal))
 }
@@ -330,14 +333,14 @@ pub fn draws(what: &str) -> Result<Option<Draws>> {
     recipe?.draws.map(|draws| draws()).transpose()
 }
 
-/// Returns rows and entries of the matrix that `what` describes, if they are known before it is made. Fails where [`generate`]
-/// fails before it begins.
+/// Returns rows and entries of the matrix that `what` describes, if they are known before it is made. Fails
+/// where [`generate`] fails before it begins.
 pub fn size(what: &str) -> Result<Option<(u64, u64)>> {
     plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.size))
 }
 
-/// Returns rows and entries as [`size`] does, or else an estimate from the least memory of the matrix, in which the entries stand for
-/// the rows, too. `None` if `what` names no generator.
+/// Returns rows and entries as [`size`] does, or else an estimate from the least memory of the matrix, in
+/// which the entries stand for the rows, too. `None` if `what` names no generator.
 pub fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
     let Some(recipe) = unchecked_plan(what) else { return Ok(None) };
     let recipe = recipe?;

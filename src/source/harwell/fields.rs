@@ -1,9 +1,10 @@
 //! Numbers in fixed fields, line after line.
 //!
-//! A number without a decimal point is whole. Fortran would insert the point at the position that the format specifies, but no
-//! Fortran program writes such numbers, and programs in other languages do. A scale factor (`1P`) divides numbers without an
-//! exponent, as in Fortran. After a decimal point, an exponent needs no letter (`1.5-3`). Without a point, Fortran would insert
-//! one, so such a number is refused. Both forms are refused in a field of integers.
+//! A number without a decimal point is whole. Fortran would insert the point at the position that the format
+//! specifies, but no Fortran program writes such numbers, and programs in other languages do. A scale factor
+//! (`1P`) divides numbers without an exponent, as in Fortran. After a decimal point, an exponent needs no
+//! letter (`1.5-3`). Without a point, Fortran would insert one, so such a number is refused. Both forms are
+//! refused in a field of integers.
 
 use super::fault;
 use super::format::Field;

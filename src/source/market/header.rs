@@ -34,7 +34,8 @@ pub(super) enum Symmetry {
 }
 
 impl Symmetry {
-    /// Returns the sign of the mirror image of an entry across the diagonal, `None` if there is no mirror image.
+    /// Returns the sign of the mirror image of an entry across the diagonal, `None` if there
+    /// is no mirror image.
     pub fn mirror(self) -> Option<f64> {
         match self {
             Symmetry::General => None,

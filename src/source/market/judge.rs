@@ -9,10 +9,12 @@ use crate::source::tokens::BlankTokens;
 use memchr::memchr_iter;
 use std::sync::atomic::Ordering;
 
-/// What the notes on the entries result in. It is updated after each part of the text, while the part is in memory.
+/// What the notes on the entries result in. It is updated after each part of the text, while
+/// the part is in memory.
 #[derive(Default)]
 pub struct Judge {
-    /// The error for the first entry above the diagonal of a symmetric file, if there is also an entry below it.
+    /// The error for the first entry above the diagonal of a symmetric file, if there is also
+    /// an entry below it.
     above: Option<Error>,
     below: bool,
     /// The warning for the first integer that was rounded.

@@ -1,5 +1,5 @@
-//! The lines after the size line, one entry each: `row column value` in the coordinate format, and only a value in the array
-//! format, where the number of preceding values determines the position.
+//! The lines after the size line, one entry each: `row column value` in the coordinate format, and only a
+//! value in the array format, where the number of preceding values determines the position.
 
 use super::header::{Field, Format, Header, Symmetry};
 use super::usual::SimpleLine;
@@ -44,7 +44,8 @@ pub(super) struct Lines<'a> {
     header: &'a Header,
     /// The position of the next value of an array.
     next: (u32, u32),
-    /// For symmetric files: the offset of the first entry above the diagonal, and whether there is one below it.
+    /// For symmetric files: the offset of the first entry above the diagonal, and whether
+    /// there is one below it.
     above: usize,
     below: bool,
 }
@@ -274,16 +275,16 @@ fn array_position(header: &Header, mut number: u64) -> (u32, u32) {
     (0, header.cols as u32)
 }
 
-/// Returns whether the size line announces more entries than the text can have: an entry takes at least two bytes, a digit and a line
-/// end. This bounds the memory that a header can request.
+/// Returns whether the size line announces more entries than the text can have: an entry takes at least two
+/// bytes, a digit and a line end. This bounds the memory that a header can request.
 pub(super) fn too_many_entries(portions: &Portions, header: &Header) -> bool {
     let bytes = portions.file.bytes.len();
     let most = if portions.packed { inflate::bounded(u64::MAX, bytes) } else { (bytes - header.body) as u64 };
     header.entries > most / 2 + 1
 }
 
-/// Returns the first format violation in the order of the file, including a wrong number of entries. Only called if there is one:
-/// the threads that read only report that, and another pass locates it.
+/// Returns the first format violation in the order of the file, including a wrong number of entries. Only
+/// called if there is one: the threads that read only report that, and another pass locates it.
 #[cold]
 pub(super) fn first_fault(portions: &Portions, header: &Header) -> Error {
     let mut count = 0;

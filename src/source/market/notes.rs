@@ -28,8 +28,8 @@ impl Notes {
     /// Records an integer if `value` is not exactly equal to it.
     #[cold]
     pub fn integer(&self, at: usize, word: &[u8], value: f64) {
-        // Only plain digits count: other spellings, such as 1e20, were rounded when they were written. Integers of more than 128
-        // bits are rounded here.
+        // Only plain digits count: other spellings, such as 1e20, were rounded when they were written.
+        // Integers of more than 128 bits are rounded here.
         let digits = word.strip_prefix(b"-").or_else(|| word.strip_prefix(b"+")).unwrap_or(word);
         let exact = std::str::from_utf8(word).ok().and_then(|word| word.parse::<i128>().ok());
         if digits.iter().all(u8::is_ascii_digit) && exact != Some(value as i128) {

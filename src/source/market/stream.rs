@@ -1,7 +1,8 @@
-//! Coordinate files that are read in batches of entries, so that a process can pass the entries on without having all of them.
+//! Coordinate files that are read in batches of entries, so that a process can pass the entries on
+//! without having all of them.
 //!
-//! The entries come in the order of the file, plain or compressed. Faults are those of a file that is read at once, with the same
-//! messages.
+//! The entries come in the order of the file, plain or compressed. Faults are those of a file that is read at
+//! once, with the same messages.
 
 use super::header::{self, Format, Header};
 pub use super::judge::Judge;
@@ -44,8 +45,8 @@ pub struct EntryFile<'a> {
 }
 
 impl<'a> EntryFile<'a> {
-    /// Opens the file that `what` names; the meter counts the bytes of each pass. `None` if it is another file, or one whose first lines
-    /// have a fault: the reader of whole files reads it, or reports the fault.
+    /// Opens the file that `what` names; the meter counts the bytes of each pass. `None` if it is another
+    /// file, or one whose first lines have a fault: the reader of whole files reads it, or reports the fault.
     pub fn open(what: &OsStr, meter: &'a Meter) -> Result<Option<EntryFile<'a>>> {
         let path = Path::new(what);
         // A pipe can be read only once.
@@ -72,8 +73,8 @@ impl<'a> EntryFile<'a> {
         mmap::with(path, open).map_err(in_file(path))
     }
 
-    /// Calls `visit` with the rows and columns of all entries, in batches, until it returns an error. If there are no mirror images,
-    /// only the rows are read, and each column is given as its row.
+    /// Calls `visit` with the rows and columns of all entries, in batches, until it returns an error. If
+    /// there are no mirror images, only the rows are read, and each column is given as its row.
     pub fn places(&self, visit: impl FnMut(Vec<[u32; 2]>) -> Result<()>) -> Result<()> {
         match self.mirror {
             Some(_) => {
@@ -84,8 +85,9 @@ impl<'a> EntryFile<'a> {
         .map(drop)
     }
 
-    /// Calls `visit` with all entries, in batches, until it returns an error. Returns the faults and warnings that result from all
-    /// entries; [`finish`](Judge::finish) reports them, once no duplicates have a sum that overflows.
+    /// Calls `visit` with all entries, in batches, until it returns an error. Returns the faults and
+    /// warnings that result from all entries; [`finish`](Judge::finish) reports them, once no duplicates
+    /// have a sum that overflows.
     pub fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<Judge> {
         self.pass(PHASES[1], |lines| lines.entry(), visit)
     }
@@ -162,8 +164,8 @@ impl<'a> EntryFile<'a> {
     }
 }
 
-/// Returns the portions of text with the entries, and the header; `None` if the file is no coordinate file, or its header is faulty or
-/// far longer than usual.
+/// Returns the portions of text with the entries, and the header; `None` if the file is no coordinate file,
+/// or its header is faulty or far longer than usual.
 fn opened<'a>(path: &'a Path, bytes: &'a [u8], meter: &'a Meter) -> Result<Option<(Portions<'a>, Header)>> {
     let file = Text { path, bytes, meter: Some(meter), lines: 0 };
     let unpacked;

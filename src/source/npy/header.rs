@@ -92,7 +92,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(Header, usize), Fault> {
     Ok((header, bytes.len() - rest.len() + length))
 }
 
-/// Reads the three values by their keys. No key contains another, and none occurs within a value that describes plain numbers.
+/// Reads the three values by their keys. No key contains another, and none occurs within a value that
+/// describes plain numbers.
 fn read_dictionary(text: &str) -> Option<Header> {
     let value = |key: &str| {
         let (_, rest) = text.split_once(&format!("'{key}'"))?;

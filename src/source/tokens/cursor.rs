@@ -132,7 +132,8 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
         }
     }
 
-    /// Skips only comment lines, for formats in which a blank line has a meaning; returns false at the end of the text.
+    /// Skips only comment lines, for formats in which a blank line has a meaning; returns
+    /// false at the end of the text.
     pub fn seek_row(&mut self, comments: &[u8]) -> bool {
         while self.peek().is_some_and(|byte| comments.contains(&byte)) {
             self.skip_line();

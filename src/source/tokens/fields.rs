@@ -1,6 +1,6 @@
-//! Splits a line into fields: words separated by blanks, or columns separated by tabs, commas or semicolons. A field may be
-//! quoted as in RFC 4180, with `""` for a quotation mark in it; quotes end on their line. Blanks around a field are not part of
-//! it.
+//! Splits a line into fields: words separated by blanks, or columns separated by tabs, commas or semicolons.
+//! A field may be quoted as in RFC 4180, with `""` for a quotation mark in it; quotes end on their line.
+//! Blanks around a field are not part of it.
 
 use super::ends::is_blank;
 use memchr::memchr;
@@ -64,7 +64,8 @@ impl<'a> Field<'a> {
         if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
     }
 
-    /// Returns the bytes as they are in the text, which is sufficient for numbers: these contain no quotation marks.
+    /// Returns the bytes as they are in the text, which is sufficient for numbers: these
+    /// contain no quotation marks.
     #[inline]
     pub fn raw(&self) -> &'a [u8] {
         self.raw
@@ -83,7 +84,8 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// An iterator over the fields of one line; an error is the offset of a quotation mark not closed before a separator.
+/// An iterator over the fields of one line; an error is the offset of a quotation mark not
+/// closed before a separator.
 pub(crate) struct Fields<'a> {
     /// The text up to the end of the line.
     text: &'a [u8],

@@ -1,4 +1,5 @@
-//! Parses whole and decimal numbers in every accepted form. Uncommon forms take a slow path, which gives the same numbers.
+//! Parses whole and decimal numbers in every accepted form. Uncommon forms take a slow path,
+//! which gives the same numbers.
 
 use super::cursor::{Scan, Tokens, fault};
 use super::digits::{TENS, TENS_WHOLE, eight, not_digits, of_digits};
@@ -71,7 +72,8 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
         Ok(value)
     }
 
-    /// Reads a number that is the quotient of two integers exact in f64; the division rounds to the nearest f64.
+    /// Reads a number that is the quotient of two integers exact in f64; the division rounds
+    /// to the nearest f64.
     #[inline(always)]
     fn short_decimal(&mut self) -> Option<f64> {
         let negative = self.peek() == Some(b'-');
@@ -104,8 +106,9 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
         self.word_ends(self.at + length).then_some((value, length))
     }
 
-    /// Parses a number with the exponent letter of Fortran's double precision, or without a letter after a decimal point
-    /// (`1.5D+3`, `1.5+300`); returns it with its length. Without a point, `2015-12` is a date and not a number.
+    /// Parses a number with the exponent letter of Fortran's double precision, or without a letter after
+    /// a decimal point (`1.5D+3`, `1.5+300`); returns it with its length. Without a point, `2015-12` is
+    /// a date and not a number.
     #[cold]
     fn fortran(&self) -> Option<(f64, usize)> {
         let (_, word) = Self::new(self.bytes, self.at).word();
@@ -125,7 +128,8 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
         self.bytes.get(at).is_none_or(|&byte| Self::ends(byte))
     }
 
-    /// Parses the word at an offset as a whole number, saturated to 64 bits; returns it with the end of the word.
+    /// Parses the word at an offset as a whole number, saturated to 64 bits; returns it with
+    /// the end of the word.
     #[inline(always)]
     fn whole_at(&self, start: usize) -> Option<(u64, usize)> {
         let (mut number, end) = self.digits(start);
@@ -153,7 +157,8 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
             let other_bytes = not_digits(digits);
             if other_bytes != 0 {
                 let count = other_bytes.trailing_zeros() / 8;
-                // Shifts the other bytes out at the top and zeros in below; in two steps, as there may be no digits.
+                // Shifts the other bytes out at the top and zeros in below; in two steps, as
+                // there may be no digits.
                 return (of_digits(digits << (56 - 8 * count) << 8), at + count as usize);
             }
         }

@@ -24,7 +24,8 @@ impl<'a> Window<'a> {
         Some(window)
     }
 
-    /// Returns the start of the word after the first blank, and the mask of blanks from the end of that word on.
+    /// Returns the start of the word after the first blank, and the mask of blanks from the
+    /// end of that word on.
     #[inline(always)]
     pub fn next_word(self, mut blanks: u64) -> Option<(usize, u64)> {
         loop {
@@ -49,8 +50,8 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Parses the bytes `start..end` of the window as a whole number; `None` if there are none or more than 16, or if one is not
-    /// a digit.
+    /// Parses the bytes `start..end` of the window as a whole number; `None` if there are none or more than
+    /// 16, or if one is not a digit.
     #[inline(always)]
     pub fn whole_number(self, start: usize, end: usize) -> Option<u64> {
         match end - start {

@@ -1,4 +1,5 @@
-//! The cut of a slice into a block of eight interleaved rows and a rest of separate entries: the cut that takes the fewest bytes.
+//! The cut of a slice into a block of eight interleaved rows and a rest of separate entries: the cut
+//! that takes the fewest bytes.
 
 use super::LANES;
 use std::ops::Range;
@@ -54,7 +55,8 @@ impl Block {
         if self.near { 2.0 } else { 4.0 }
     }
 
-    /// Returns the bytes of columns and values, `value` bytes each, of a slice whose rows have `entries` entries in total.
+    /// Returns the bytes of columns and values, `value` bytes each, of a slice whose rows have
+    /// `entries` entries in total.
     fn bytes(&self, entries: usize, value: f64) -> f64 {
         let rest = entries - self.entries();
         let head = if rest > 0 { (2 * LANES * size_of::<u32>()) as f64 } else { 0.0 };
@@ -69,7 +71,8 @@ impl Block {
 
     /// Returns the block with the fewest bytes; the whole rows unless another block saves enough.
     pub fn of(columns: &[&[u32]; LANES], value: f64) -> Block {
-        /// A rest is worth it only if the bytes fall below this share: the entries of a rest are added one by one.
+        /// A rest is worth it only if the bytes fall below this share: the entries of a rest
+        /// are added one by one.
         const WORTH: f64 = 0.875;
         let whole = Block::of_whole_rows(columns);
         let (entries, padded) = (whole.entries(), whole.width * LANES);

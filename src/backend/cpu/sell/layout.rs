@@ -59,7 +59,8 @@ fn padded(lengths: impl Iterator<Item = usize>) -> usize {
     padded + widest * LANES
 }
 
-/// Returns the rows of a chunk in the order of the lanes, if sorting by length saves padding; none for the order of the matrix.
+/// Returns the rows of a chunk in the order of the lanes, if sorting by length saves padding; none for
+/// the order of the matrix.
 fn sorted(matrix: &Csr, rows: &Range<usize>) -> Option<Vec<usize>> {
     /// Rows are sorted only if padding exceeds this fraction (1/32) of the entries.
     const LITTLE: usize = 32;
@@ -121,8 +122,8 @@ impl SliceLayout<'_> {
     }
 }
 
-/// Eight neighbouring rows of equal length, the columns of each of which follow those of the row before. Most slices of a stencil
-/// are such, and they are found and written in less time than others.
+/// Eight neighbouring rows of equal length, the columns of each of which follow those of the row before. Most
+/// slices of a stencil are such, and they are found and written in less time than others.
 struct Runs<'a> {
     length: usize,
     /// The first entry.

@@ -1,7 +1,8 @@
 //! The packed storage of slices.
 //!
-//! Each chunk of rows is sorted separately: if that saves padding, its rows are sorted by length, longest first. Eight
-//! consecutive rows of the resulting order make a slice. A slice is a sequence of 32-bit words, in this order:
+//! Each chunk of rows is sorted separately: if that saves padding, its rows are sorted by length,
+//! longest first. Eight consecutive rows of the resulting order make a slice. A slice is a sequence of
+//! 32-bit words, in this order:
 //!
 //! | words | content | when |
 //! |---|---|---|
@@ -15,12 +16,13 @@
 //! | 8 | the number of further entries of each lane's row | `REST` |
 //! | their sum | their columns, lane after lane | `REST` |
 //!
-//! plus 8 width values and the values of the rest, unless all values are implicit ones. Stencils and bands consist of runs; most
-//! other matrices that come from meshes are near. Padding has the base column and the value 0, and no product reads its x.
+//! plus 8 width values and the values of the rest, unless all values are implicit ones. Stencils and bands
+//! consist of runs; most other matrices that come from meshes are near. Padding has the base column and the
+//! value 0, and no product reads its x.
 //!
-//! A few long rows would pad all lanes, and a few columns far from the other columns would store all columns in 32 bits, as in
-//! web graphs. So a slice may have a rest: the entries outside a 16-bit window around the middle of its longest row, or beyond
-//! some width, if that takes clearly fewer bytes.
+//! A few long rows would pad all lanes, and a few columns far from the other columns would store all columns
+//! in 32 bits, as in web graphs. So a slice may have a rest: the entries outside a 16-bit window around the
+//! middle of its longest row, or beyond some width, if that takes clearly fewer bytes.
 
 use super::LANES;
 use super::layout::{Count, NEAR, RAGGED, REST, RUNS, SORTED, Writer};
@@ -153,7 +155,8 @@ impl Packed {
     }
 }
 
-/// Returns the number of chunks into which the rows are cut, each of [`chunk_height`] rows; the last chunk may have fewer.
+/// Returns the number of chunks into which the rows are cut, each of [`chunk_height`] rows; the
+/// last chunk may have fewer.
 fn chunk_count(matrix: &Csr) -> usize {
     matrix.rows().div_ceil(chunk_height(matrix.rows()))
 }
@@ -174,8 +177,8 @@ struct Band<'a, V> {
     values: &'a mut [V],
 }
 
-/// Packs a matrix, with values as `convert` returns them. A first pass over the rows counts words and values, so that the second
-/// pass writes to their places.
+/// Packs a matrix, with values as `convert` returns them. A first pass over the rows counts words and values,
+/// so that the second pass writes to their places.
 fn pack<S: Copy + Sync, V: Copy + Zeroable + Send + Sync>(
     matrix: &Csr,
     values: Option<&[S]>,
@@ -238,9 +241,9 @@ impl Sample {
     }
 }
 
-/// Estimates the packed size of a matrix for values of `value` bytes, from chunks spread over the matrix. The chunk with the most
-/// entries is packed too, but counts only for itself: without this rule a single very long row would be missed, or extrapolated
-/// to the whole matrix.
+/// Estimates the packed size of a matrix for values of `value` bytes, from chunks spread over the matrix. The
+/// chunk with the most entries is packed too, but counts only for itself: without this rule a single very
+/// long row would be missed, or extrapolated to the whole matrix.
 pub(in crate::backend) fn sampled(matrix: &Csr, value: f64) -> Result<Sample> {
     /// The maximum number of sampled chunks, and the divisor of the entries that limits the sample.
     const MOST_CHUNKS: usize = 8;

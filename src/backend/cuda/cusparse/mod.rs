@@ -194,7 +194,8 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
     }
 }
 
-/// Returns the matrix with an explicit array of ones if its values are implicit, because the library has no implicit values.
+/// Returns the matrix with an explicit array of ones if its values are implicit, because the
+/// library has no implicit values.
 fn explicit<T: Scalar>(matrix: &Csr) -> Result<Option<Csr>> {
     if !matches!(matrix.values(), Values::Ones) {
         return Ok(None);
@@ -222,7 +223,8 @@ fn row_descriptor<T: Scalar>(
 ) -> Result<MatrixDescriptor> {
     let mut descriptor = std::ptr::null();
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
-    // SAFETY: the arrays belong to a validated matrix on the device, and an operator owns them together with the descriptor.
+    // SAFETY: the arrays belong to a validated matrix on the device, and an operator owns them
+    // together with the descriptor.
     let status = unsafe {
         sys::cusparseCreateConstCsr(
             &mut descriptor,
@@ -243,7 +245,8 @@ fn row_descriptor<T: Scalar>(
 }
 
 impl CusparseOperator {
-    /// Allocates the buffer that the library requires, and preprocesses the matrix if the algorithm supports that.
+    /// Allocates the buffer that the library requires, and preprocesses the matrix if the
+    /// algorithm supports that.
     fn set_up<T: Scalar>(&mut self, device: &Cuda, preprocess: bool, reserve: u64) -> Result<()> {
         let x = device.vector::<T>(self.shape.1, 1)?;
         let y = device.vector::<T>(self.shape.0, 1)?;
@@ -314,7 +317,8 @@ impl<T: Scalar> LinearOperator<Cuda, T> for CusparseOperator {
         let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
         device.enter()?;
         let (matrix, handle) = &*lock(&self.library);
-        // SAFETY: shapes are checked; all arguments live through the call; a captured launch copies its scalars.
+        // SAFETY: shapes are checked; all arguments live through the call; a captured launch
+        // copies its scalars.
         let status = unsafe {
             sys::cusparseSpMV(
                 handle.raw,

@@ -1,11 +1,11 @@
 //! The choice of a plan for k columns, from statistics of the matrix and the size of the GPU.
 //!
-//! Every plan multiplies `nnz k` pairs. What differs is where the elements of B come from: `rows` loads each from L1 or L2,
-//! `staged` copies B once for each tile of rows and loads from shared memory, `blocks` loads an element once for all rows of a
-//! block, `tensor` loads a row of B once for sixteen rows of A and multiplies fragments, zeros included, by tensor cores, and
-//! `dense` multiplies all elements of A at the speed of cuBLAS.
-//! `tf32x3` multiplies all elements in single precision by tensor cores. The estimates add up the bytes at each level and divide by its
-//! bandwidth; the constants are those of an H200.
+//! Every plan multiplies `nnz k` pairs. What differs is where the elements of B come from: `rows` loads each
+//! from L1 or L2, `staged` copies B once for each tile of rows and loads from shared memory, `blocks` loads
+//! an element once for all rows of a block, `tensor` loads a row of B once for sixteen rows of A and
+//! multiplies fragments, zeros included, by tensor cores, and `dense` multiplies all elements of A at the
+//! speed of cuBLAS. `tf32x3` multiplies all elements in single precision by tensor cores. The estimates add
+//! up the bytes at each level and divide by its bandwidth; the constants are those of an H200.
 
 use super::elements::Elements;
 use super::fragments::{Counts, FRAGMENT, GROUP, counts};
@@ -96,7 +96,8 @@ pub(in crate::backend::cuda) struct Traits {
     pub value: f64,
     /// Whether cuBLAS may multiply: it is found, and the matrix is small enough.
     pub dense: bool,
-    /// Whether `tf32x3` may multiply: the matrix is small enough, and its values are numbers of single precision.
+    /// Whether `tf32x3` may multiply: the matrix is small enough, and its values are numbers
+    /// of single precision.
     pub elements: bool,
 }
 
@@ -203,7 +204,8 @@ impl Work<'_> {
         all / self.machine.size.bandwidth
     }
 
-    /// Returns the seconds of moving `matrix` bytes of A, and B and C, that are not in L2 from the product before.
+    /// Returns the seconds of moving `matrix` bytes of A, and B and C, that are not in L2 from
+    /// the product before.
     fn streamed(&self, matrix: f64) -> f64 {
         let Traits { rows, cols, .. } = *self.traits;
         let GpuSize { bandwidth, cache, .. } = self.machine.size;
@@ -211,7 +213,8 @@ impl Work<'_> {
         all / bandwidth * (2.0 * all / cache - 1.0).clamp(0.0, 1.0)
     }
 
-    /// Returns the seconds of loading the rows of B that are not in L2, if neighbouring rows of A share few of them.
+    /// Returns the seconds of loading the rows of B that are not in L2, if neighbouring rows
+    /// of A share few of them.
     fn missed(&self) -> f64 {
         let of_b = (self.traits.cols * self.k * self.width) as f64;
         let share = (1.0 - self.machine.size.cache / of_b.max(1.0)).clamp(0.0, 0.5);

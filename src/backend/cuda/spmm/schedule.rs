@@ -105,7 +105,8 @@ pub(super) fn blocks_kind(slice: Slice, parts: usize, (height, width): (usize, u
 /// Threads of a block that multiplies fragments.
 const MULTIPLYING: u32 = 128;
 
-/// Returns the kernel over fragments, for slices of `pairs` pairs of columns; `aligned` if the number of columns is even.
+/// Returns the kernel over fragments, for slices of `pairs` pairs of columns; `aligned` if the
+/// number of columns is even.
 pub(super) fn fragments_kind(pairs: usize, aligned: bool) -> Kind {
     let text = include_str!("../../../../kernels/spmm/fragments.cu");
     let mut defines =
@@ -164,7 +165,8 @@ impl ExtraArrays for Pieces {
     }
 }
 
-/// Returns the groups of lanes that share an item: as many as fill the GPU, if each has `round` units to do, within `most` lanes.
+/// Returns the groups of lanes that share an item: as many as fill the GPU, if each has `round` units to
+/// do, within `most` lanes.
 pub(super) fn parts(
     groups: usize,
     lanes: usize,
@@ -187,9 +189,9 @@ pub(super) struct ByItems {
     pub scattered: bool,
 }
 
-/// Returns the lanes for k columns. With two packs a lane loads A half as often. Packs that are not aligned need more registers,
-/// which suffice for one. If rows gather from all of B, a slice has at most 32 packs, so that more of its part of B stays in the
-/// caches.
+/// Returns the lanes for k columns. With two packs a lane loads A half as often. Packs that are not aligned
+/// need more registers, which suffice for one. If rows gather from all of B, a slice has at most 32 packs, so
+/// that more of its part of B stays in the caches.
 fn rows_slice(k: usize, width: usize, scattered: bool) -> Slice {
     const NARROW: usize = 32;
     let aligned = (k * width).is_multiple_of(PACK);
@@ -226,8 +228,8 @@ pub(super) struct ByBlocks {
     pub shape: (usize, usize),
 }
 
-/// Returns the lanes for k columns and blocks of `height` rows: a lane has `height` sums for each of its packs, and registers for
-/// 16 of them.
+/// Returns the lanes for k columns and blocks of `height` rows: a lane has `height` sums for each of its
+/// packs, and registers for 16 of them.
 pub(super) fn blocks_slice(height: usize, k: usize, width: usize) -> Slice {
     const SUMS: usize = 16;
     let whole = Slice::of(k, width);
@@ -353,7 +355,8 @@ const SPLIT_BLOCK: u32 = 384;
 const STAGES: usize = 4;
 /// The most ranges of chunks whose sums are added.
 const MOST_RANGES: usize = 32;
-/// Seconds of a chunk of a tile, of the first and last steps of a block, and of a launch that adds sums or splits B.
+/// Seconds of a chunk of a tile, of the first and last steps of a block, and of a launch that
+/// adds sums or splits B.
 const CHUNK: f64 = 0.92e-6;
 const ENDS_OF_BLOCK: f64 = 4.5e-6;
 const SHORT_LAUNCH: f64 = 1.4e-6;

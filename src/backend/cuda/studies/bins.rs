@@ -17,7 +17,8 @@ use std::sync::Arc;
 /// The family of the backend `bins`.
 pub struct Bins;
 
-/// Entries in a bin: 8 rounds of a warp by default, so that matrices of a few million entries still keep a GPU busy.
+/// Entries in a bin: 8 rounds of a warp by default, so that matrices of a few million entries
+/// still keep a GPU busy.
 pub const ENTRIES: &[&str] = &["256", "64", "1024", "4096"];
 
 fn form() -> Form<Compressed, Ranges> {

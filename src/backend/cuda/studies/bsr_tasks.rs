@@ -1,4 +1,5 @@
-//! The four kernels of the block-band study: tasks of equally many blocks, made beforehand, each for one thread block.
+//! The four kernels of the block-band study: tasks of equally many blocks, made beforehand,
+//! each for one thread block.
 //!
 //! | backend | how a thread block sums a block row |
 //! |---|---|
@@ -7,11 +8,12 @@
 //! | `bsr-team` | R C threads per block, each with one position of the block and one sum |
 //! | `bsr-unrolled` | a thread per column of a block, several rows at once in registers: the study's fastest |
 //!
-//! A separate kernel scales y, and tasks add to it atomically, so bits may differ from run to run. The kernels are implemented as
-//! the study describes them, costs included. The launch has as many thread blocks as the GPU holds at once (from the registers of
-//! the compiled kernel) times `over`; each gets `chunks` tasks. The study limits a thread to 32 registers, except in the last
-//! kernel. Its kernels take the size of a block as numbers, which is `size=runtime`; by default the size is
-//! compiled. Indices within a block row have 32 bits, as in the study.
+//! A separate kernel scales y, and tasks add to it atomically, so bits may differ from run to run. The
+//! kernels are implemented as the study describes them, costs included. The launch has as many thread blocks
+//! as the GPU holds at once (from the registers of the compiled kernel) times `over`; each gets `chunks`
+//! tasks. The study limits a thread to 32 registers, except in the last kernel. Its kernels take the size of
+//! a block as numbers, which is `size=runtime`; by default the size is compiled. Indices within a block row
+//! have 32 bits, as in the study.
 
 use crate::backend::blocks::{SIZE, any_block, is_compiled, named_or_found};
 use crate::backend::cuda::arrays::Arrays;
@@ -185,7 +187,8 @@ pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
     forms
 }
 
-/// Cuts the blocks into tasks: returns the first block of each task and the end of the last, and the block row of each.
+/// Cuts the blocks into tasks: returns the first block of each task and the end of the last,
+/// and the block row of each.
 fn cut(offsets: &Offsets, tasks: usize) -> (Vec<u64>, Vec<u32>) {
     let rows = offsets.len() - 1;
     let blocks = offsets.get(rows);

@@ -1,11 +1,13 @@
-//! The five kernels of the study of SpMM (A. Tran, A. Agarwal and R. Ramana, Optimized CUDA kernels for CSR sparse matrix
-//! multiplication, 2025): C = alpha A B + beta C, with B and C row-major.
+//! The five kernels of the study of SpMM (A. Tran, A. Agarwal and R. Ramana, Optimized CUDA kernels for CSR
+//! sparse matrix multiplication, 2025): C = alpha A B + beta C, with B and C row-major.
 //!
-//! `spmm-naive` has a thread for each element of C, and `spmm-warp` a warp for each row, whose lanes stride over the columns. The
-//! other three stage the entries of A in shared memory, load and store four columns at once, or both. The study lists dynamic
-//! scheduling of warps and tiles of columns as future work; here they are parameters.
+//! `spmm-naive` has a thread for each element of C, and `spmm-warp` a warp for each row, whose lanes
+//! stride over the columns. The other three stage the entries of A in shared memory, load and store four
+//! columns at once, or both. The study lists dynamic scheduling of warps and tiles of columns as future
+//! work; here they are parameters.
 //!
-//! A row of columns that is no multiple of four is not aligned for packed loads; its columns are then loaded one by one.
+//! A row of columns that is no multiple of four is not aligned for packed loads; its columns
+//! are then loaded one by one.
 
 use crate::backend::cuda::arrays::Arrays;
 use crate::backend::cuda::columns::Columns;

@@ -22,10 +22,12 @@ pub struct ThreadFirst;
 /// The family of the backend `scalar`: one thread per row, without unrolling.
 pub struct ScalarRows;
 
-/// Threads in a block of `thread` and `thread-v1`: those of four-kernels, then the other sizes that serial-vs-cuda sweeps over.
+/// Threads in a block of `thread` and `thread-v1`: those of four-kernels, then the other sizes that
+/// serial-vs-cuda sweeps over.
 pub const BLOCKS: &[&str] = &["256", "32", "64", "128", "512"];
 
-/// Returns the kernel for entries loaded at once, threads in a block, and threads that must fit on a multiprocessor.
+/// Returns the kernel for entries loaded at once, threads in a block, and threads that must
+/// fit on a multiprocessor.
 fn form_of(unroll: u32, block: u32, fit: u32) -> Form<Compressed, AllRows> {
     let form = Form::new("spmv_csr_thread", with_sums!("thread.cu")).with("UNROLL", unroll);
     form.in_blocks_of(block).fitting(fit)

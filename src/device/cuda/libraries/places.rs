@@ -59,9 +59,10 @@ pub fn folders(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path, wh
     folders
 }
 
-/// Returns the prefixes of Python installations in the order of the search, whether or not they exist: $VIRTUAL_ENV,
-/// $CONDA_PREFIX, the `python3` on $PATH and the file that it links to, `usr_local` (where pip installs as root on Debian and
-/// Fedora), the versions of pyenv, and the folder where pip installs for one user.
+/// Returns the prefixes of Python installations in the order of the search, whether or not they
+/// exist: $VIRTUAL_ENV, $CONDA_PREFIX, the `python3` on $PATH and the file that it links to,
+/// `usr_local` (where pip installs as root on Debian and Fedora), the versions of pyenv, and the
+/// folder where pip installs for one user.
 fn prefixes(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path) -> Vec<PathBuf> {
     let active =
         ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(|name| variable(name).map(PathBuf::from));
@@ -79,8 +80,8 @@ fn prefixes(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path) -> Ve
     prefixes
 }
 
-/// Returns the Python installations of pyenv, of which the search path shows only a script: first those chosen for this shell or
-/// this user, then the newest.
+/// Returns the Python installations of pyenv, of which the search path shows only a script: first those
+/// chosen for this shell or this user, then the newest.
 fn versions_of_pyenv(root: &Path, chosen: Option<String>) -> Vec<PathBuf> {
     let chosen = chosen.or_else(|| std::fs::read_to_string(root.join("version")).ok()).unwrap_or_default();
     let is_chosen = |version: &Path| {
@@ -100,9 +101,9 @@ fn wheels_in(prefix: &Path) -> Vec<PathBuf> {
     wheels.filter(|wheels| wheels.is_dir()).collect()
 }
 
-/// Returns the prefix of the `python3` of a search path, which is the parent of the file's folder, and the prefixes of the files
-/// that it links to, as in virtual environments. A relative entry names another folder in each working directory, which another
-/// user may have filled: it is skipped.
+/// Returns the prefix of the `python3` of a search path, which is the parent of the file's folder, and the
+/// prefixes of the files that it links to, as in virtual environments. A relative entry names another folder
+/// in each working directory, which another user may have filled: it is skipped.
 fn pythons(path: &OsString) -> Vec<PathBuf> {
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let files = folders.map(|folder| folder.join("python3"));
@@ -121,8 +122,8 @@ fn pythons(path: &OsString) -> Vec<PathBuf> {
     prefixes
 }
 
-/// Returns the entries of `parent` whose names begin with `prefix`: first the bare prefix, because it is the link to the version
-/// that was chosen on this machine, then by the numbers that follow, highest first.
+/// Returns the entries of `parent` whose names begin with `prefix`: first the bare prefix, because it is the
+/// link to the version that was chosen on this machine, then by the numbers that follow, highest first.
 fn versions_in(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut found: Vec<(bool, Vec<u32>, String)> = names_in(parent)
         .into_iter()
@@ -183,8 +184,8 @@ mod tests {
         assert_eq!(folders(variable, &at("local"), "cusparse"), expected.map(at));
     }
 
-    /// Creates wheels in each of these folders of packages, and returns those that are found with these variables, whose values
-    /// are folders too.
+    /// Creates wheels in each of these folders of packages, and returns those that are found with these
+    /// variables, whose values are folders too.
     fn wheels_found(packages: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
         let root = tempfile::tempdir().unwrap();
         for packages in packages {

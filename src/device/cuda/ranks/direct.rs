@@ -1,7 +1,8 @@
 //! GPUs of one machine that write to each other's memory.
 //!
-//! The ranks may be threads of one process, which see all memory by the same addresses, or processes, which open each other's
-//! memory by handles of the driver. A process frees memory that others have opened only when all of them have closed it.
+//! The ranks may be threads of one process, which see all memory by the same addresses, or processes, which
+//! open each other's memory by handles of the driver. A process frees memory that others have opened only
+//! when all of them have closed it.
 
 use crate::device::cuda::driver::{bind, call, identity_of};
 use crate::device::cuda::memory::CudaArray;
@@ -20,7 +21,8 @@ use std::sync::{Arc, OnceLock};
 #[repr(C)]
 pub struct Place<T>([T; 2]);
 
-/// Allocations that other processes open begin at a multiple of this, so that no two share a block of the driver.
+/// Allocations that other processes open begin at a multiple of this, so that no two share a
+/// block of the driver.
 const BLOCK: usize = 2 << 20;
 
 /// The GPUs of all ranks, of which each can write to the memory of each other.
@@ -157,8 +159,8 @@ fn obstacle(device: &Cuda, mine: &Identity, other: &Identity) -> Result<Option<S
 }
 
 impl Direct {
-    /// Connects the GPUs of all ranks, which call this together. The inner error says why GPUs cannot write to each other's
-    /// memory; it is the same decision on all ranks.
+    /// Connects the GPUs of all ranks, which call this together. The inner error says why GPUs cannot write
+    /// to each other's memory; it is the same decision on all ranks.
     pub(super) fn connect(device: &Cuda, ranks: &Ranks) -> Result<std::result::Result<Arc<Direct>, String>> {
         let mine = ranks.agreed(Identity::of(device))?;
         let all = mine.of_all(ranks);
@@ -228,7 +230,8 @@ pub(super) struct Window {
     of_ranks: Vec<u64>,
 }
 
-/// The memory of this rank, and that of the other ranks of this process, to which the work of this rank writes.
+/// The memory of this rank, and that of the other ranks of this process, to which the work of
+/// this rank writes.
 struct Held {
     own: Arc<Memory>,
     _others: Vec<Arc<Memory>>,
@@ -273,7 +276,8 @@ struct Unused {
     address: u64,
 }
 
-/// The memory of all windows that have ended on the ranks of this process, but perhaps not on those of others.
+/// The memory of all windows that have ended on the ranks of this process, but perhaps not on
+/// those of others.
 static UNUSED: Retired<Unused> = Retired::new();
 
 impl Unused {
@@ -356,7 +360,8 @@ impl Drop for Memory {
 }
 
 impl Window {
-    /// Allocates `bytes` bytes on this rank, and any number of bytes on the others. All ranks call this together.
+    /// Allocates `bytes` bytes on this rank, and any number of bytes on the others. All ranks
+    /// call this together.
     pub fn new(link: &Arc<Direct>, ranks: &Ranks, bytes: usize) -> Result<Window> {
         if !link.is_alone() {
             UNUSED.unused(ranks)?.into_iter().for_each(Unused::free);
@@ -373,7 +378,8 @@ impl Window {
             })
             .collect();
         let of_ranks = ranks.agreed(opened)?;
-        // SAFETY: the memory lives as long as the window, which also recordings keep; other ranks write it as its kernels expect.
+        // SAFETY: the memory lives as long as the window, which also recordings keep; other ranks write
+        // it as its kernels expect.
         let own = unsafe { link.device.lent(memory.address, memory.bytes / size_of::<u64>()) };
         let own = ranks.agreed(own)?;
         Ok(Window { own, held: Arc::new(Held::share(memory, ranks)), of_ranks })

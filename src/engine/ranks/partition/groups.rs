@@ -29,12 +29,14 @@ impl Groups {
         groups
     }
 
-    /// Returns the rows of a group of this rank, which has `rows` rows. Groups and rows are counted from the first of this rank.
+    /// Returns the rows of a group of this rank, which has `rows` rows. Groups and rows are counted
+    /// from the first of this rank.
     pub fn rows_of(&self, group: usize, rows: usize) -> Range<usize> {
         let start = (group * self.together).min(rows);
         start..(start + self.together).min(rows)
     }
-    /// Returns the part of each group of this rank if the groups are cut in their order into parts of about equal weight.
+    /// Returns the part of each group of this rank if the groups are cut in their order into
+    /// parts of about equal weight.
     pub fn in_order(&self, ranks: &Ranks, parts: usize) -> Vec<u32> {
         let of_ranks = ranks.all_of(self.weights.iter().sum());
         let total: u64 = of_ranks.iter().sum();

@@ -23,7 +23,8 @@ pub struct Points {
 }
 
 impl Points {
-    /// Returns the points of the generated mesh that a matrix has. The first rank passes its name. A group has the point of its first row.
+    /// Returns the points of the generated mesh that a matrix has. The first rank passes its name. A group
+    /// has the point of its first row.
     pub fn of_mesh(ranks: &Ranks, groups: &Groups, rows: usize, name: &str) -> Result<Points> {
         let name = ranks.text_from_first(name)?;
         let unknown = || Partition::unknown_coordinates(&if name.is_empty() { "this matrix" } else { &name });
@@ -74,7 +75,8 @@ impl Points {
     }
 }
 
-/// Checks the shape of a file of points for a matrix of `rows` rows in `groups` groups. Returns what is wrong.
+/// Checks the shape of a file of points for a matrix of `rows` rows in `groups` groups.
+/// Returns what is wrong.
 fn check_shape((count, axes): (usize, usize), rows: usize, groups: usize) -> std::result::Result<(), String> {
     let shape = format!("it is {} x {}", thousands(count as u64), thousands(axes as u64));
     if axes == 0 {

@@ -20,8 +20,8 @@ const ENTRIES: &str = "entries";
 const COORDINATES: &str = "coordinates";
 const GRAPH: &str = "graph";
 
-/// How the rows of a matrix are divided among ranks. Rows that belong together have the same rank: the blocks of a preconditioner, and
-/// the unknowns of a mesh node.
+/// How the rows of a matrix are divided among ranks. Rows that belong together have the same rank: the blocks
+/// of a preconditioner, and the unknowns of a mesh node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Partition {
     /// Ranges of the rows in the order of the matrix, with about equal numbers of entries.
@@ -29,9 +29,11 @@ pub enum Partition {
     Entries,
     /// Boxes of the nodes of a mesh, by recursive bisection of their coordinates.
     Coordinates,
-    /// The same, with the coordinates of a file: a point for each row, or for each node of the same number of rows.
+    /// The same, with the coordinates of a file: a point for each row, or for each node of the
+    /// same number of rows.
     CoordinatesIn(PathBuf),
-    /// Parts of the graph of the matrix that need few numbers of each other, by METIS. Needs the cargo feature `metis`.
+    /// Parts of the graph of the matrix that need few numbers of each other, by METIS. Needs
+    /// the cargo feature `metis`.
     Graph,
 }
 
@@ -89,7 +91,8 @@ impl Partition {
     }
 }
 
-/// Parses `entries`, `coordinates`, `coordinates:FILE` or `graph`. Whether this build has it is checked when it is used.
+/// Parses `entries`, `coordinates`, `coordinates:FILE` or `graph`. Whether this build has it is
+/// checked when it is used.
 impl FromStr for Partition {
     type Err = Error;
 

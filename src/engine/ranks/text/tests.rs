@@ -135,7 +135,8 @@ impl Files {
     }
 }
 
-/// Compares both ways of reading a text, plain and compressed, for systems and graphs. Returns the error of a system.
+/// Compares both ways of reading a text, plain and compressed, for systems and graphs. Returns
+/// the error of a system.
 fn both(text: &str, method: Method) -> Option<String> {
     let files = Files::new(text.as_bytes());
     let [plain, packed] = files.paths().map(|path| {
@@ -155,7 +156,8 @@ fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Returns a file with entries at random places of the lower triangle, some of them repeated and some of them 0.
+/// Returns a file with entries at random places of the lower triangle, some of them repeated
+/// and some of them 0.
 fn random(kind: &str, rows: usize, entries: usize) -> String {
     let mut next = numbers(entries as u64);
     let mut text = format!("%%MatrixMarket matrix coordinate {kind}\n% a comment\n{rows} {rows} {entries}\n");

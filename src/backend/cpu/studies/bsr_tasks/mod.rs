@@ -1,6 +1,7 @@
-//! Six ways to share the blocks of block rows among threads, with a serial baseline and a form for a GPU, as a study of
-//! block-sparse products compared them. They are implemented as the study describes them, costs included: two of them are *about*
-//! a barrier in every row, and about threads that all pass through every row.
+//! Six ways to share the blocks of block rows among threads, with a serial baseline and a form for a
+//! GPU, as a study of block-sparse products compared them. They are implemented as the study
+//! describes them, costs included: two of them are *about* a barrier in every row, and about threads
+//! that all pass through every row.
 //!
 //! | backend | how work is shared |
 //! |---|---|
@@ -16,8 +17,9 @@
 //! By default the product of a block is compiled for the common sizes; with `size=runtime` it takes every
 //! size as numbers, as in the study, and `bsr-flat` always does.
 //!
-//! y is scaled first. Each piece of a row adds its sums to y at its end, atomically if other threads may add to the same row. The
-//! order of these additions depends on the threads, so bits may differ from run to run if more than one thread works.
+//! y is scaled first. Each piece of a row adds its sums to y at its end, atomically if other threads may add
+//! to the same row. The order of these additions depends on the threads, so bits may differ from run to run
+//! if more than one thread works.
 
 mod blocks;
 mod strategies;

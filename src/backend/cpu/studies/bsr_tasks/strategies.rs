@@ -119,8 +119,8 @@ impl Strategy for WholeRows {
     }
 }
 
-/// All threads share the blocks of each row and wait at the row's end. Threads beyond the number of cores take no part: every row
-/// would wait until each of them has had a core.
+/// All threads share the blocks of each row and wait at the row's end. Threads beyond the number of cores
+/// take no part: every row would wait until each of them has had a core.
 pub struct SplitNaive;
 
 impl Strategy for SplitNaive {

@@ -27,7 +27,8 @@ impl<'a, T: Scalar> Target<'a, T> {
     /// Multiplies one thread's share of y by beta; if beta is 0, the old y is not read.
     pub fn scale(&self, beta: f64, part: usize, parts: usize) {
         let range = self.len * part / parts..self.len * (part + 1) / parts;
-        // SAFETY: the shares of threads are disjoint, and no thread adds to y before all have scaled their share.
+        // SAFETY: the shares of threads are disjoint, and no thread adds to y before all have
+        // scaled their share.
         let mine = unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) };
         if beta == 0.0 {
             mine.fill(T::default());
@@ -56,8 +57,8 @@ impl<'a, T: Scalar> Target<'a, T> {
                 align_of::<AtomicU64>() == align_of::<f64>() && align_of::<AtomicU32>() == align_of::<f32>()
             )
         }
-        // SAFETY: the row lies inside y, is aligned like the atomics of the same size, and is accessed only atomically until all
-        // threads are done.
+        // SAFETY: the row lies inside y, is aligned like the atomics of the same size, and is accessed only
+        // atomically until all threads are done.
         unsafe {
             let y = self.start.add(row);
             if size_of::<T>() == 8 {
@@ -104,7 +105,8 @@ impl Barrier {
     }
 }
 
-/// Hands out pieces of a range that shrink with the remaining range: the remainder divided by the threads, and at least `least`.
+/// Hands out pieces of a range that shrink with the remaining range: the remainder divided by the
+/// threads, and at least `least`.
 pub(super) fn guided(next: &AtomicUsize, end: usize, threads: usize, least: usize) -> Option<Range<usize>> {
     let piece = |at: usize| (end.saturating_sub(at)).div_ceil(threads).max(least);
     let take = |at: usize| (at < end).then(|| (at + piece(at)).min(end));
@@ -112,7 +114,8 @@ pub(super) fn guided(next: &AtomicUsize, end: usize, threads: usize, least: usiz
     Some(at..take(at)?)
 }
 
-/// The queue holds at most this many tasks times the number of threads. A thread that makes one more runs it at once.
+/// The queue holds at most this many tasks times the number of threads. A thread that makes
+/// one more runs it at once.
 const WAITING: usize = 64;
 
 /// Tasks that some threads make and any thread runs.
@@ -143,8 +146,9 @@ impl<J> Queue<J> {
         self.making.fetch_sub(1, Ordering::Release);
     }
 
-    /// Calls `run_task` with each task from the front of the queue. Yields while the queue is empty, and returns when it is empty
-    /// and every maker has called `stop_making`. Any number of threads may call it at once.
+    /// Calls `run_task` with each task from the front of the queue. Yields while the queue is
+    /// empty, and returns when it is empty and every maker has called `stop_making`. Any number of
+    /// threads may call it at once.
     pub fn run(&self, mut run_task: impl FnMut(J)) {
         loop {
             let over = self.making.load(Ordering::Acquire) == 0;
