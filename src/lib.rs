@@ -70,6 +70,12 @@
 //! | `metis` | the partition `graph` of a system over ranks, by METIS; needs a C compiler to build |
 //! | `mpi` | one solve over the processes that an MPI launcher starts; needs an MPI library and libclang to build |
 
+// Some code serves the program or conversions only.
+#![cfg_attr(
+    not(all(feature = "cli", feature = "nalgebra", feature = "sprs")),
+    allow(dead_code, unused_imports)
+)]
+
 pub mod backend;
 pub mod bench;
 mod bytes;
@@ -96,7 +102,7 @@ pub mod scalar;
 mod signals;
 pub mod solve;
 pub mod source;
-pub mod spectrum;
+pub(crate) mod spectrum;
 mod spelling;
 pub mod stop;
 mod text;

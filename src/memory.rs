@@ -49,13 +49,13 @@ pub(crate) fn reserved<T>(len: usize) -> Vec<T> {
 /// Prefetches an element that is soon read or written. It may be beyond the end, which affects
 /// only the cache.
 #[inline(always)]
-pub fn fetch<T>(array: &[T], at: usize) {
+pub(crate) fn fetch<T>(array: &[T], at: usize) {
     fetch_from(array.as_ptr().wrapping_add(at));
 }
 
 /// Prefetches by address.
 #[inline(always)]
-pub fn fetch_from<T>(address: *const T) {
+pub(crate) fn fetch_from<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE is part of this architecture, and the prefetch has no effect on memory that cannot be read.
     unsafe {

@@ -174,7 +174,7 @@ impl<D: Device, T: Scalar> Operator<D, T> {
     }
 
     /// Returns the bytes that [`apply_sweep`](Operator::apply_sweep) moves for one column.
-    pub fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
+    pub(crate) fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
         self.map.bytes_with(sweep)
     }
 
@@ -330,7 +330,7 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
     }
 
     /// Computes y = A x, then runs the sweep whose first updates are of y and x, in this order.
-    pub fn product_then(&mut self, a: &Operator<D, T>, formula: &Formula) -> Result<()> {
+    pub(crate) fn product_then(&mut self, a: &Operator<D, T>, formula: &Formula) -> Result<()> {
         self.lend_operands(formula, |vectors, reads, slots| {
             a.apply_sweep(vectors, reads, slots, &formula.sweep)
         })

@@ -13,7 +13,7 @@
 
 /// The most coefficients that are kept: later ones change the extreme eigenvalues little, and a long
 /// solve takes no more memory.
-pub const MOST_COEFFICIENTS: usize = 8192;
+pub(crate) const MOST_COEFFICIENTS: usize = 8192;
 
 /// Times that an interval is quartered, until it is as narrow as f64 can represent.
 const QUARTERINGS: usize = 32;
@@ -29,7 +29,7 @@ pub struct Spectrum {
 
 /// A symmetric tridiagonal matrix: the diagonal, and one entry fewer next to it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tridiagonal {
+pub(crate) struct Tridiagonal {
     /// The diagonal.
     pub diagonal: Vec<f64>,
     /// The off-diagonal entries.
@@ -38,14 +38,14 @@ pub struct Tridiagonal {
 
 impl Tridiagonal {
     /// Reserves memory for `rows` rows.
-    pub fn reserve(&mut self, rows: usize) {
+    pub(crate) fn reserve(&mut self, rows: usize) {
         self.diagonal.reserve(rows.saturating_sub(self.diagonal.len()));
         self.off_diagonal.reserve(rows.saturating_sub(self.off_diagonal.len()));
     }
 
     /// Sets the matrix to the projection that conjugate gradients have computed, from step lengths
     /// alpha and products rho = r'z.
-    pub fn set_to_conjugate_gradients(&mut self, steps: &[(f64, f64)]) {
+    pub(crate) fn set_to_conjugate_gradients(&mut self, steps: &[(f64, f64)]) {
         self.diagonal.clear();
         self.off_diagonal.clear();
         for (i, &(alpha, rho)) in steps.iter().enumerate() {
@@ -59,7 +59,7 @@ impl Tridiagonal {
 
     /// Sets the matrix to the projection of Lanczos' process, from its diagonal and the entry
     /// that follows each.
-    pub fn set_to_lanczos(&mut self, steps: &[(f64, f64)]) {
+    pub(crate) fn set_to_lanczos(&mut self, steps: &[(f64, f64)]) {
         self.diagonal.clear();
         self.off_diagonal.clear();
         self.diagonal.extend(steps.iter().map(|s| s.0));
@@ -82,7 +82,7 @@ impl Tridiagonal {
     }
 
     /// Returns the smallest and the largest eigenvalue; none for an empty matrix or one with NaN or infinity.
-    pub fn extremes(&self) -> Option<Spectrum> {
+    pub(crate) fn extremes(&self) -> Option<Spectrum> {
         let n = self.diagonal.len();
         let radius = |i: usize| {
             let left = if i == 0 { 0.0 } else { self.off_diagonal[i - 1].abs() };
@@ -119,7 +119,7 @@ impl Tridiagonal {
 
 impl Spectrum {
     /// Returns the spectrum of the matrix, if this is that of `sigma` times the matrix.
-    pub fn of_multiple(self, sigma: f64) -> Spectrum {
+    pub(crate) fn of_multiple(self, sigma: f64) -> Spectrum {
         Spectrum { smallest: self.smallest / sigma, largest: self.largest / sigma }
     }
 

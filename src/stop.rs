@@ -31,7 +31,7 @@ pub enum StopCode {
 
 impl StopCode {
     /// Converts a code to its variant; returns `None` for a number that is no code.
-    pub fn from_code(code: u32) -> Option<StopCode> {
+    pub(crate) fn from_code(code: u32) -> Option<StopCode> {
         Some(match code {
             0 => StopCode::Running,
             1 => StopCode::Converged,
@@ -436,7 +436,7 @@ impl StoppingRule {
 
     /// Returns the same rule without tolerances on the residual, except for those combined with other rules
     /// by [`StoppingRule::all`].
-    pub fn without_tolerances(&self) -> StoppingRule {
+    pub(crate) fn without_tolerances(&self) -> StoppingRule {
         match self {
             StoppingRule::RelativeResidual(_)
             | StoppingRule::InitialResidual(_)
@@ -506,7 +506,7 @@ impl StoppingRule {
 
     /// Returns whether a product of the caller has ended the solve, so that NaN is its result
     /// and no evidence.
-    pub fn product_has_ended(&self) -> bool {
+    pub(crate) fn product_has_ended(&self) -> bool {
         match self {
             StoppingRule::ProductEnded(flag) => flag.load(Ordering::Relaxed),
             StoppingRule::Any(rules) => rules.iter().any(StoppingRule::product_has_ended),

@@ -22,7 +22,7 @@ use crate::operator::Cost;
 
 /// The row that describes `auto` before the matrix is known. It is not a strategy, so the
 /// registry does not list it.
-pub static ENTRY: Entry = Entry {
+pub(crate) static ENTRY: Entry = Entry {
     name: "auto",
     // The builder of the strategy that `auto` falls back to; a choice is settled before it is built.
     builder: Builder::Cpu(Build::of::<super::cpu::rows::Rows>()),
@@ -100,30 +100,30 @@ mod work {
     use crate::backend::processor::zen;
 
     /// Starting a pass on all threads.
-    pub const PASS: f64 = 400.0;
+    pub(crate) const PASS: f64 = 400.0;
 
     /// Short rows cost an occasional branch misprediction at their end, long ones a horizontal sum of lanes.
-    pub fn of_rows(rows: f64, nnz: f64) -> f64 {
+    pub(crate) fn of_rows(rows: f64, nnz: f64) -> f64 {
         if nnz <= SHORT_ROW as f64 * rows { 0.171 * nnz + 0.59 * rows } else { 0.148 * nnz + 0.33 * rows }
     }
 
     /// The time of `pull` if x stays in the second-level cache, on Zen 5: within a tenth for graphs of
     /// 8,000 to 16,000 vertices.
-    pub fn of_pull(rows: f64, nnz: f64) -> f64 {
+    pub(crate) fn of_pull(rows: f64, nnz: f64) -> f64 {
         0.13 * nnz + 0.3 * rows
     }
 
     /// The cost of row ends that the branch predictor cannot learn. On a Xeon one graph of 8,298 rows took 27
     /// us in one program and 46 in another, depending on whether the row ends were predicted; slices, whose
     /// rows end together, took 27 in both. Zen 5 learns that many: 15.5 us, and 23.9 in slices.
-    pub fn row_end_work(rows: f64) -> f64 {
+    pub(crate) fn row_end_work(rows: f64) -> f64 {
         const LEARNT: f64 = 16_384.0;
         if rows <= LEARNT { 0.0 } else { 1.5 * rows }
     }
 
     /// Loads of x from eight rows at once take longer on Zen 5: 0.19 ns for each entry of meshes with
     /// several unknowns in a node.
-    pub fn of_slices(rows: f64, sample: Sample) -> f64 {
+    pub(crate) fn of_slices(rows: f64, sample: Sample) -> f64 {
         let gather = if zen().is_some() { 0.19 } else { 0.16 };
         gather * sample.gathered + 0.024 * (sample.padded - sample.gathered) + 0.36 * rows
     }
@@ -131,7 +131,7 @@ mod work {
     /// The additional cost of `scattered` entries, whose element of x is in another cache line than
     /// that of the entry before: on Zen 5 a dense row of every tenth column takes 0.2 ns for each
     /// entry, and rows of blocks 0.13.
-    pub fn of_scattered(scattered: f64) -> f64 {
+    pub(crate) fn of_scattered(scattered: f64) -> f64 {
         if zen().is_some() { 0.08 * scattered } else { 0.0 }
     }
 
@@ -139,7 +139,7 @@ mod work {
     /// more, and three columns cost the most, because a mask separates them from the fourth. Each row ends in
     /// a horizontal sum of lanes. Each block row costs an occasional branch misprediction at its end; higher
     /// blocks make fewer block rows.
-    pub fn of_blocks(rows: f64, blocks: f64, [height, width]: [usize; 2]) -> f64 {
+    pub(crate) fn of_blocks(rows: f64, blocks: f64, [height, width]: [usize; 2]) -> f64 {
         let rest = match width % 4 {
             0 => 0.0,
             1 => 0.15,
@@ -297,7 +297,7 @@ pub fn best_block(matrix: &Csr, vector_width: usize) -> Option<[usize; 2]> {
 }
 
 /// Chooses a backend for vectors with elements of `vector_width` bytes.
-pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
+pub(crate) fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
     let chosen = |typed: &str, why: String, candidates| {
         Ok(Decision::new(Choice::resolve("cpu", "rows", typed)?, why, candidates))
     };
@@ -340,7 +340,7 @@ const FULL: f64 = 0.85;
 /// Chooses a backend for `k` columns at once. The matrix is read once for all columns, so the arithmetic
 /// counts and not the bytes of the format: blocks load each row of x once for all rows of a block, as long as
 /// few of their values are fill.
-pub fn decide_columns(matrix: &Csr, vector_width: usize, k: usize) -> Result<Decision> {
+pub(crate) fn decide_columns(matrix: &Csr, vector_width: usize, k: usize) -> Result<Decision> {
     let chosen =
         |typed: &str, why: String| Ok(Decision::new(Choice::resolve("cpu", "rows", typed)?, why, Vec::new()));
     let facts = facts(matrix, vector_width);

@@ -81,7 +81,7 @@ impl GpuSize {
 
     /// Returns the size for choosing among products that run one by one, so that no iterations
     /// share a launch.
-    pub fn without_shared_launches(self) -> GpuSize {
+    pub(crate) fn without_shared_launches(self) -> GpuSize {
         GpuSize { resident_rows: 0, ..self }
     }
 }

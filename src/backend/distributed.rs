@@ -25,7 +25,7 @@ use crate::operator::{Cost, DotInto, LinearOperator, Operator};
 use crate::scalar::Scalar;
 pub use complete::complete_operator;
 use ghosts::Ghosts;
-pub use moves::{rows_of_parts, rows_of_shared};
+pub(crate) use moves::{rows_of_parts, rows_of_shared};
 pub use parts::{RowParts, cut_lengths, moved, owner};
 use std::fmt;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub struct RankRows {
 }
 
 /// The rows of a rank with their entries in the order of the matrix as it was given.
-pub struct AsGiven {
+pub(crate) struct AsGiven {
     /// The rows. Their columns are counted among those that occur on this rank, in the order
     /// of the matrix as given.
     pub matrix: Csr,
@@ -80,7 +80,7 @@ impl RankRows {
     }
 
     /// Returns the exchange of ghosts.
-    pub fn halo(&self) -> &Halo {
+    pub(crate) fn halo(&self) -> &Halo {
         &self.halo
     }
 
@@ -91,7 +91,7 @@ impl RankRows {
 
     /// Returns the rows with their entries in the order of the matrix as it was given. All
     /// ranks call this together.
-    pub fn as_given(&self) -> Result<AsGiven> {
+    pub(crate) fn as_given(&self) -> Result<AsGiven> {
         let numbers: Vec<f64> = self.numbers.all(self.rows()).map(|number| number as f64).collect();
         // Whole numbers of 32 bits are exact.
         let mut given = Vec::new();
@@ -112,7 +112,7 @@ impl RankRows {
     }
 
     /// Returns the square block of the columns of this rank.
-    pub fn own_block(&self) -> Result<Csr> {
+    pub(crate) fn own_block(&self) -> Result<Csr> {
         let below = self.halo.below();
         self.matrix.column_range(below..below + self.rows())
     }
@@ -147,7 +147,7 @@ struct Product<D: Local, T: Scalar> {
 
 /// Makes the operator of the rows of each rank. `own` is the operator of the rank's
 /// [`own_block`](RankRows::own_block); with `narrow`, values are rounded to single precision.
-pub fn operator<D: Local, T: Scalar>(
+pub(crate) fn operator<D: Local, T: Scalar>(
     device: &Distributed<D>,
     rows: &Arc<RankRows>,
     own: Operator<D, T>,
@@ -244,7 +244,7 @@ impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for Product<D, T> {
 struct OfEachRank<D: Local, T: Scalar>(Operator<D, T>);
 
 /// Joins the operators of all ranks, which need no entries of other ranks.
-pub fn of_each_rank<D: Local, T: Scalar>(
+pub(crate) fn of_each_rank<D: Local, T: Scalar>(
     device: &Distributed<D>,
     own: Operator<D, T>,
 ) -> Operator<Distributed<D>, T> {

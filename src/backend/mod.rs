@@ -5,15 +5,15 @@
 
 pub mod auto;
 mod blocks;
-pub mod cpu;
+pub(crate) mod cpu;
 pub mod cuda;
-pub mod decision;
+pub(crate) mod decision;
 pub mod distributed;
 mod each;
 mod names;
 pub(crate) mod processor;
 mod registry;
-pub mod timing;
+pub(crate) mod timing;
 
 use crate::device::{Cpu, Cuda, Device, Kept, LentRows};
 use crate::error::{Error, GpuError, Result, in_words};
@@ -23,7 +23,7 @@ pub use crate::operator::{Operator, SharedOperator};
 use crate::params::{Param, Params, split_name};
 use crate::scalar::{Precision, Scalar};
 use crate::spelling::{did_you_mean, nearest};
-pub use cuda::Taken;
+pub(crate) use cuda::Taken;
 pub use decision::{Candidate, Decision, GpuSize};
 pub use each::{Both, Each, TableKind};
 pub use names::{auto_entries, backend_names, nearest_on_cpu, recommended};
@@ -39,7 +39,7 @@ const _: () = {
 };
 
 /// A strategy: builds an operator from a matrix.
-pub trait Family<D: Device> {
+pub(crate) trait Family<D: Device> {
     /// Whether a product sums repeated entries (several at one row and column) itself. If false, `check` and
     /// `build` get a matrix whose repeated entries are already summed.
     const ADDS_REPEATS: bool = true;
@@ -62,7 +62,7 @@ pub trait Family<D: Device> {
 
 /// The reason that a backend refuses a matrix.
 #[derive(Debug)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// The property of the matrix that the backend does not support.
     pub what: String,
     /// What to do instead.
@@ -155,7 +155,7 @@ impl Entry {
     }
 
     /// Returns an error if the backend multiplies fewer than `k` columns at once.
-    pub fn check_columns(&self, k: usize) -> Result<()> {
+    pub(crate) fn check_columns(&self, k: usize) -> Result<()> {
         if k <= 1 || self.columns {
             return Ok(());
         }
@@ -415,7 +415,7 @@ impl Choice {
 
     /// Returns the backend to use for a matrix and `k` columns at once. `auto` chooses among the backends
     /// that multiply several columns; any other backend is returned as it is.
-    pub fn settle_columns(
+    pub(crate) fn settle_columns(
         &self,
         matrix: &Csr,
         vector_width: usize,
@@ -437,7 +437,7 @@ impl Choice {
     }
 
     /// Returns whether the backend depends on the matrix.
-    pub fn is_auto(&self) -> bool {
+    pub(crate) fn is_auto(&self) -> bool {
         std::ptr::eq(self.entry, &auto::ENTRY) || std::ptr::eq(self.entry, &cuda::auto::ENTRY)
     }
 
@@ -473,7 +473,7 @@ impl Choice {
 
 impl SettledChoice {
     /// Wraps a decision of `auto`.
-    pub fn decided(decision: Decision) -> SettledChoice {
+    pub(crate) fn decided(decision: Decision) -> SettledChoice {
         let Decision { choice, why, candidates } = decision;
         SettledChoice { choice, because: Some(why), candidates: candidates.into() }
     }
@@ -511,7 +511,7 @@ impl SettledChoice {
     }
 
     /// Builds the same operator, ready for `k` columns.
-    pub fn build_for<D: Pick<T>, T: Scalar>(
+    pub(crate) fn build_for<D: Pick<T>, T: Scalar>(
         &self,
         device: &D,
         matrix: &Arc<Csr>,

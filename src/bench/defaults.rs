@@ -10,7 +10,7 @@ const DIVIDING: [&str; 5] = ["device", "precision", "as_stored", "threads", "col
 
 impl Record {
     /// Returns the tables of the study, or those of its measured sweeps if it names none.
-    pub fn tables(&self) -> Cow<'_, [Table]> {
+    pub(crate) fn tables(&self) -> Cow<'_, [Table]> {
         if !self.study.tables.is_empty() {
             return Cow::Borrowed(&self.study.tables);
         }

@@ -26,7 +26,7 @@ pub fn draw(record: &Record, folder: &Path, ending: &str, style: Style) -> Resul
 }
 
 /// Makes the figure of a table; none if the table asks for none or has no values.
-pub fn figure(record: &Record, table: &Table) -> Option<Figure> {
+pub(crate) fn figure(record: &Record, table: &Table) -> Option<Figure> {
     let plot = table.plot?;
     // A gain has no lower bound: one slow case would flatten all others. Ratios can have a logarithmic axis.
     let gain = table.show == Show::Gain;

@@ -34,16 +34,12 @@ mod solves;
 mod study;
 mod text;
 
-pub use cases::Case;
-pub use cells::{Cell, Pivot};
 pub use compare::{Alone, Comparison, Moved, compare};
 #[cfg(feature = "plot")]
 pub use figures::draw;
-pub use machine::{Machine, Peaks};
 pub use named::studies;
-pub use pivot::pivot;
-pub use plan::{ITERATIONS, Plan, PlannedSweep, STEPS, plan};
-pub use record::{LeftOut, Record, Row, Spread};
+pub(crate) use plan::{ITERATIONS, Plan, STEPS, plan};
+pub(crate) use record::{Record, Row, Spread};
 pub use run::{Progress, run};
 pub use settings::Settings;
 pub use study::{Protocol, Show, Statistic, Study, Sweep, Table, Value, What};

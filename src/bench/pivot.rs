@@ -47,7 +47,7 @@ pub(super) fn rows_of<'a>(record: &'a Record, table: &Table) -> Vec<&'a Row> {
 }
 
 /// Makes a table; one pivot for each value of its panel field.
-pub fn pivot(record: &Record, table: &Table) -> Vec<Pivot> {
+pub(crate) fn pivot(record: &Record, table: &Table) -> Vec<Pivot> {
     let of_sweep = |row: &&Row| table.sweep.is_empty() || table.sweep.contains(&row.sweep);
     let pool: Vec<&Row> = record.rows.iter().filter(of_sweep).collect();
     let rows = rows_of(record, table);
@@ -391,7 +391,8 @@ fn parameter(row: &Row, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{matches, pivot, ratio, workers};
-    use crate::bench::{Machine, Peaks, Record, Row, Spread, Study};
+    use crate::bench::machine::{Machine, Peaks};
+    use crate::bench::{Record, Row, Spread, Study};
     use std::path::Path;
 
     #[test]

@@ -15,9 +15,9 @@ use crate::error::{Error, Result};
 use crate::source;
 
 /// Assumed iterations of a solve by CG, which depend on the matrix.
-pub const ITERATIONS: f64 = 500.0;
+pub(crate) const ITERATIONS: f64 = 500.0;
 /// Assumed iterations of a Markov chain, which depend on the chain.
-pub const STEPS: f64 = 50.0;
+pub(crate) const STEPS: f64 = 50.0;
 /// The damping of PageRank, from which its iterations follow, and the tolerance of a solve without one.
 const DAMPING: f64 = 0.85;
 const TOLERANCE: f64 = 1e-8;
@@ -37,7 +37,7 @@ const STREAM: u64 = 128 << 20;
 
 /// What a run would measure, and what it would take.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The sweeps with their cases.
     pub sweeps: Vec<PlannedSweep>,
     /// Cases that the record has already; they are not measured again.
@@ -59,7 +59,7 @@ pub struct Plan {
 
 /// A sweep of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct PlannedSweep {
+pub(crate) struct PlannedSweep {
     /// The name.
     pub name: String,
     /// The number of cases.
@@ -72,12 +72,12 @@ pub struct PlannedSweep {
 
 impl Plan {
     /// Returns the seconds of all cases that would be measured.
-    pub fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.sweeps.iter().map(|sweep| sweep.seconds).sum()
     }
 
     /// Returns the number of all cases.
-    pub fn cases(&self) -> usize {
+    pub(crate) fn cases(&self) -> usize {
         self.sweeps.iter().map(|sweep| sweep.cases).sum()
     }
 }
@@ -117,7 +117,7 @@ impl Speeds {
 
 /// Estimates what a run of a study would take on this machine. Measures the bandwidths of its memories,
 /// and nothing of the study.
-pub fn plan(study: &Study, settings: &Settings) -> Result<Plan> {
+pub(crate) fn plan(study: &Study, settings: &Settings) -> Result<Plan> {
     let all = study.cases(&[]);
     let cases: Vec<Case> = all.iter().filter(|case| settings.asks_for(&case.row)).cloned().collect();
     let on_gpu = cases.iter().filter(|case| case.row.device == "cuda").count();

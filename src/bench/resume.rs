@@ -143,7 +143,7 @@ impl Record {
     /// Returns the record with another study, and with those of its rows that the study would measure in the
     /// same way. Which of the alternatives of a matrix was measured does not matter: that is decided where
     /// the record was measured.
-    pub fn with_study(self, study: Study) -> Record {
+    pub(crate) fn with_study(self, study: Study) -> Record {
         let cases = study.cases(&[]);
         let is_case = |row: &Row| cases.iter().any(|case| case.row.is_same_but_measured(row));
         let rows = kept(&self, &study, |row| (!is_case(row)).then_some("the study has no such cases"));

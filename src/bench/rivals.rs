@@ -59,7 +59,7 @@ impl Drop for Exchange {
 
 impl Exchange {
     /// Makes the folder.
-    pub fn new() -> Result<Exchange> {
+    pub(crate) fn new() -> Result<Exchange> {
         let folder = std::env::temp_dir().join(format!("solver-bench-{}", std::process::id()));
         std::fs::create_dir_all(&folder).map_err(|source| Error::Io {
             action: "create",
@@ -84,7 +84,7 @@ impl Exchange {
     }
 
     /// Runs a rival on a matrix, and ends it once `cancel` is set. The row gets its results.
-    pub fn measure(
+    pub(crate) fn measure(
         &mut self,
         matrix: &Matrix,
         sweep: &Sweep,

@@ -345,7 +345,7 @@ fn one() -> usize {
 
 impl Study {
     /// Makes a study of one sweep, without tables.
-    pub fn of_sweep(title: String, sweep: Sweep) -> Study {
+    pub(crate) fn of_sweep(title: String, sweep: Sweep) -> Study {
         Study {
             name: sweep.name.clone(),
             title,
@@ -357,14 +357,14 @@ impl Study {
     }
 
     /// Returns the sweep of that name.
-    pub fn sweep(&self, name: &str) -> Option<&Sweep> {
+    pub(crate) fn sweep(&self, name: &str) -> Option<&Sweep> {
         self.sweeps.iter().find(|sweep| sweep.name == name)
     }
 }
 
 impl Sweep {
     /// Makes a sweep of products with several backends on one matrix.
-    pub fn products(
+    pub(crate) fn products(
         matrix: String,
         device: &str,
         backend: Vec<String>,

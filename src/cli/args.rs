@@ -21,7 +21,7 @@ use std::path::PathBuf;
 /// Solves symmetric sparse linear systems and ranks graphs, on CPUs and NVIDIA GPUs, and verifies the answer.
 #[derive(Parser, Debug)]
 #[command(name = "solver", version, max_term_width = 100, disable_help_flag = true, after_help = EXAMPLES)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// The sub-command.
     #[command(subcommand)]
     pub command: Command,
@@ -56,7 +56,7 @@ Exit codes: 0 converged, 1 not converged, 2 could not run.";
 
 /// The sub-commands.
 #[derive(Subcommand, Debug)]
-pub enum Command {
+pub(crate) enum Command {
     /// Solve A x = b by conjugate gradients, for symmetric positive definite A.
     #[command(mut_args(switch), mut_args(arranged))]
     Cg(CgArgs),
@@ -143,7 +143,7 @@ answer is a least-squares solution, and the exit code is 1.";
 /// Options of `solver cg` and `solver minres`.
 #[derive(Args, Debug)]
 #[command(after_help = listed_below(CG_EXAMPLES), args_override_self = true)]
-pub struct CgArgs {
+pub(crate) struct CgArgs {
     /// The matrix.
     #[command(flatten)]
     pub matrix: MatrixArg,
@@ -221,7 +221,7 @@ pub struct CgArgs {
 
 /// The forms of conjugate gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Variant {
+pub(crate) enum Variant {
     /// The method of Hestenes and Stiefel.
     Classic,
     /// The method of Ghysels and Vanroose.
@@ -232,7 +232,7 @@ pub enum Variant {
 
 impl Variant {
     /// Returns the name on the command line.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Variant::Classic => "classic",
             Variant::Pipelined => "pipelined",
@@ -252,7 +252,7 @@ Examples:
 /// Options of `solver info`.
 #[derive(Args, Debug)]
 #[command(after_help = INFO_EXAMPLES)]
-pub struct InfoArgs {
+pub(crate) struct InfoArgs {
     /// The matrix.
     #[command(flatten)]
     pub matrix: MatrixArg,
@@ -297,7 +297,7 @@ pub struct InfoArgs {
 /// Options of `solver matrices`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  solver matrices\n  solver matrices structural --json")]
-pub struct MatricesArgs {
+pub(crate) struct MatricesArgs {
     /// List only matrices with this text in their name, group or kind
     #[arg(value_name = "FILTER")]
     pub filter: Option<String>,
@@ -317,7 +317,7 @@ A matrix downloaded with --cache DIR is found later with --cache DIR or SOLVER_C
 /// Options of `solver fetch`.
 #[derive(Args, Debug)]
 #[command(after_help = FETCH_HELP)]
-pub struct FetchArgs {
+pub(crate) struct FetchArgs {
     /// Names of matrices of the catalog (see solver matrices)
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
@@ -329,7 +329,7 @@ pub struct FetchArgs {
 /// Options of `solver doctor`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  solver doctor\n  solver doctor --threads 2 --json")]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Use N threads on the CPU, 1 to 1024 [default: the cores this process may use]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
@@ -352,7 +352,7 @@ long as another, the axis is logarithmic.";
 /// Options of `solver plot`.
 #[derive(Args, Debug)]
 #[command(after_help = PLOT_EXAMPLES)]
-pub struct PlotArgs {
+pub(crate) struct PlotArgs {
     /// Histories written by --history FILE.json, or one file: a figure (an object with the key panels), or
     /// measurements such as results/h200/studies.json
     #[arg(required = true, value_name = "HISTORY|FIGURE")]
@@ -392,7 +392,7 @@ files of symmetric matrices contain the lower triangle.";
 /// Options of `solver convert`.
 #[derive(Args, Debug)]
 #[command(after_help = CONVERT_EXAMPLES)]
-pub struct ConvertArgs {
+pub(crate) struct ConvertArgs {
     /// The matrix: a file of any supported kind, a name, a generator, or - for standard input
     #[arg(value_name = "IN")]
     pub input: OsString,
@@ -416,7 +416,7 @@ pub struct ConvertArgs {
 #[command(
     after_help = "Example:\n  solver completions bash > ~/.local/share/bash-completion/completions/solver"
 )]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// The shell to write the script for
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
@@ -425,7 +425,7 @@ pub struct CompletionsArgs {
 /// Options of `solver man`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  solver man | man -l -\n  solver man --output ~/.local/share/man/man1")]
-pub struct ManArgs {
+pub(crate) struct ManArgs {
     /// Write solver.1, solver-cg.1 and so on into this folder
     #[arg(short, long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,

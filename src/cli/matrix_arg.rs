@@ -13,7 +13,7 @@ const EXAMPLES: &str = "a file such as A.mtx, a name such as F1, or a generator 
 
 /// The matrix as typed.
 #[derive(Clone, Debug)]
-pub struct MatrixArg(OsString);
+pub(crate) struct MatrixArg(OsString);
 
 impl Deref for MatrixArg {
     type Target = OsStr;

@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 /// Options of `solver preconditioners`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  solver preconditioners\n  solver preconditioners --json")]
-pub struct PreconditionersArgs {
+pub(crate) struct PreconditionersArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,

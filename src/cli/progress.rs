@@ -5,8 +5,8 @@ mod largest;
 mod live;
 mod monitor;
 
-pub use largest::Largest;
-pub use live::{Limits, Live};
+pub(crate) use largest::Largest;
+pub(crate) use live::{Limits, Live};
 
 use super::{duration, launch};
 use crate::observe::Meter;
@@ -45,7 +45,7 @@ fn is_due(next: &mut Option<Instant>, now: Instant) -> bool {
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Hides progress from now on.
-pub fn silence() {
+pub(crate) fn silence() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
@@ -79,7 +79,7 @@ pub(super) fn log_line(text: &str) {
 
 /// Runs `work` while a thread shows the reading of the meter: phase, share, rate and time left. Shows `phase`
 /// until the meter has one. Shows no progress if the thread cannot be started.
-pub fn metered<R>(phase: &'static str, name: &str, meter: &Arc<Meter>, work: impl FnOnce() -> R) -> R {
+pub(crate) fn metered<R>(phase: &'static str, name: &str, meter: &Arc<Meter>, work: impl FnOnce() -> R) -> R {
     let (name, meter, began) = (name.to_owned(), Arc::clone(meter), Instant::now());
     let _task = TaskHandle::start(move || {
         let mut now = meter.read();
@@ -92,14 +92,14 @@ pub fn metered<R>(phase: &'static str, name: &str, meter: &Arc<Meter>, work: imp
 }
 
 /// Runs `work` while a thread shows its name and the elapsed time.
-pub fn during<R>(what: impl Into<String>, work: impl FnOnce() -> R) -> R {
+pub(crate) fn during<R>(what: impl Into<String>, work: impl FnOnce() -> R) -> R {
     let (what, began) = (what.into(), Instant::now());
     let _task = TaskHandle::start(move || so_far(&what, began.elapsed()));
     work()
 }
 
 /// Returns a closure that shows the phase it is called with, until the next call or until it is dropped.
-pub fn show_phases() -> impl FnMut(&str) + Send + 'static {
+pub(crate) fn show_phases() -> impl FnMut(&str) + Send + 'static {
     let mut task = None;
     move |what: &str| {
         let (what, began) = (what.to_owned(), Instant::now());

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Options of every solve.
 #[derive(Args, Debug)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// Multiply the matrix with this backend, with parameters after a colon, as in vector:threads=8 [default:
     /// auto; see solver backends]
     #[arg(long, value_name = "NAME", value_parser = super::backends::BackendParser, hide_possible_values = true)]
@@ -98,7 +98,7 @@ pub(super) fn file(typed: &OsStr) -> Option<&Path> {
 impl RunArgs {
     /// Resolves the options, and looks for a GPU if the device needs it. `on_host` is a method that needs no
     /// backend, and `columns` the number of vectors that are multiplied at once.
-    pub fn resolve(
+    pub(crate) fn resolve(
         &self,
         on_host: Option<HostMethod>,
         precond: Preconditioner,
@@ -136,7 +136,7 @@ impl RunArgs {
     }
 
     /// Checks that every output can be written, and that outputs differ from each other and from the inputs.
-    pub fn check_files(&self, inputs: &[MaybeNamed<'_>], outputs: &[MaybeNamed<'_>]) -> Result<()> {
+    pub(crate) fn check_files(&self, inputs: &[MaybeNamed<'_>], outputs: &[MaybeNamed<'_>]) -> Result<()> {
         let ours = [("--history", self.history.as_deref()), ("--plot", self.plot.as_deref())];
         let inputs = given(&[inputs, &[("--config", self.config.as_deref())]].concat());
         let outputs = given(&[&ours, outputs].concat());
@@ -145,7 +145,7 @@ impl RunArgs {
     }
 
     /// Returns the report's line of written files: `outputs`, the history and the plot.
-    pub fn files(&self, outputs: &[(&str, Option<&Path>)]) -> Option<Line> {
+    pub(crate) fn files(&self, outputs: &[(&str, Option<&Path>)]) -> Option<Line> {
         let ours = [("history", self.history.as_deref()), ("plot", self.plot.as_deref())];
         files(&[outputs, &ours].concat())
     }
@@ -156,7 +156,7 @@ impl RunArgs {
     }
 
     /// Writes the history and the plot, if requested. Attempts both, and returns the first error.
-    pub fn write_results(&self, history: &History) -> Result<()> {
+    pub(crate) fn write_results(&self, history: &History) -> Result<()> {
         let saved = self.history.as_deref().map_or(Ok(()), |path| {
             history.save(path)?;
             log::info!("history written to {}", path.display());

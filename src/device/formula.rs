@@ -36,7 +36,7 @@ pub(crate) use macros::{names, product, program, sweep};
 pub struct Name(pub u8);
 
 /// The most vectors that a method can name.
-pub const MAX_NAMES: usize = 16;
+pub(crate) const MAX_NAMES: usize = 16;
 
 /// The operand of a sweep for each name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -148,7 +148,7 @@ impl Formula {
     }
 
     /// Runs another sweep over the same operands.
-    pub fn run_as<D: Device, T: Scalar, const W: usize, const R: usize>(
+    pub(crate) fn run_as<D: Device, T: Scalar, const W: usize, const R: usize>(
         &self,
         sweep: &Sweep<'_>,
         device: &D,

@@ -11,7 +11,7 @@ pub mod formula;
 mod lent;
 pub mod stream;
 pub mod sweep;
-pub mod workspace;
+pub(crate) mod workspace;
 
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
@@ -28,7 +28,7 @@ pub use sweep::{Coefficient, Dot, Factor, Op, Operand, Slot, Summand, Sweep, Ter
 pub use workspace::{Recorded, Work, Workspace};
 
 /// Memory or an operator that a recorded step uses.
-pub type Kept = Arc<dyn Any + Send + Sync>;
+pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
 
 /// The number of residuals that a device keeps for the host between two reads: the longest
 /// batch of iterations.
@@ -39,7 +39,7 @@ pub const RING: usize = 256;
 pub const TRACKS: usize = 3;
 
 /// The most columns that [`Device::gram`] and [`Device::combine`] take.
-pub const MOST_COMBINED: usize = 256;
+pub(crate) const MOST_COMBINED: usize = 256;
 
 /// The second term of [`Device::combine`]: a vector, multiplied by a small matrix if there is one.
 pub type Addend<'a, V> = (&'a V, Option<&'a [f64]>);
@@ -73,14 +73,14 @@ impl SlotState {
     }
 
     /// Sets values, codes and counts to zero.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.values.fill(0.0);
         self.done.fill(0);
         self.counts.fill(0);
     }
 
     /// Copies another state of the same shape without allocating.
-    pub fn copy_from(&mut self, other: &SlotState) {
+    pub(crate) fn copy_from(&mut self, other: &SlotState) {
         self.values.copy_from_slice(&other.values);
         self.done.copy_from_slice(&other.done);
         self.counts.copy_from_slice(&other.counts);
@@ -112,7 +112,7 @@ impl SlotState {
 
     /// Copies everything of columns of another state with as many slots. A pair has the column of
     /// `from` and that of this state.
-    pub fn copy_columns(&mut self, from: &SlotState, pairs: &[[u32; 2]]) {
+    pub(crate) fn copy_columns(&mut self, from: &SlotState, pairs: &[[u32; 2]]) {
         for (to, k, from, wide) in
             [(&mut self.values, self.k, &from.values, from.k), (&mut self.ring, self.k, &from.ring, from.k)]
         {
@@ -132,7 +132,7 @@ impl SlotState {
     }
 
     /// Returns the value on a track in iteration `i` (from 0) of a column, which the ring must still hold.
-    pub fn noted(&self, track: Track, iteration: usize, column: usize) -> f64 {
+    pub(crate) fn noted(&self, track: Track, iteration: usize, column: usize) -> f64 {
         self.ring[(track.0 as usize * RING + iteration % RING) * self.k + column]
     }
 }

@@ -18,7 +18,7 @@ const TWO: &[f64] = &[2.0];
 
 /// <b, c>: reads two vectors. If writing a cache line first fetches it, the triad moves more bytes than are
 /// counted, and reading alone is faster. Most of the memory traffic of a solve is reads.
-pub const READ: Formula = sweep!({ "stream_read": sum = <b, c>; });
+pub(crate) const READ: Formula = sweep!({ "stream_read": sum = <b, c>; });
 
 /// c = b.
 const COPY: Formula = sweep!({ "stream_copy": c = b; });
@@ -90,7 +90,7 @@ const BRIEF_ON_DEVICE: Effort = Effort {
 
 /// Returns the GB/s of the fastest repetition over a working set of `bytes`: of the triad or of reading
 /// alone, whichever is faster.
-pub fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
+pub(crate) fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
     Ok(measure_unless(device, bytes, FULLY)?.unwrap_or(0.0))
 }
 
@@ -124,7 +124,7 @@ fn measure_unless<D: Device>(device: &D, bytes: u64, limits: Limits<'_>) -> Resu
 }
 
 /// Measures reading alone, in GB/s, for a diagnosis of the machine.
-pub fn read<D: Device>(device: &D, bytes: u64) -> Result<f64> {
+pub(crate) fn read<D: Device>(device: &D, bytes: u64) -> Result<f64> {
     Ok(read_unless(device, bytes, PATIENTLY)?.unwrap_or(0.0))
 }
 
@@ -133,7 +133,7 @@ fn read_unless<D: Device>(device: &D, bytes: u64, limits: Limits<'_>) -> Result<
 }
 
 /// Measures copying, in GB/s, for a diagnosis of the machine.
-pub fn copy<D: Device>(device: &D, bytes: u64) -> Result<f64> {
+pub(crate) fn copy<D: Device>(device: &D, bytes: u64) -> Result<f64> {
     let copied = stream::<D>(device, longest(bytes), &COPY, PATIENTLY, |(), work| work.sweep(&COPY));
     Ok(copied?.unwrap_or(0.0))
 }
@@ -194,7 +194,7 @@ fn fastest(
 /// The bandwidth limit of an iteration that moves `traffic` bytes over operators of `stored` bytes and
 /// vectors of `vectors` bytes; see [`limit`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limit {
+pub(crate) struct Limit {
     /// GB/s of a stream over a working set as large as the operators and vectors together.
     pub stream: f64,
     /// GB/s of a stream over a working set as large as the vectors alone.
@@ -210,7 +210,7 @@ pub(crate) const LARGEST: u64 = 512 << 20;
 /// operators and vectors. The vectors are touched several times between two passes over the matrix and may
 /// stay in a cache, so they count at the speed of a stream over the vectors alone. Returns `None` if the
 /// flag is set before the end.
-pub fn limit<D: Device>(
+pub(crate) fn limit<D: Device>(
     device: &D,
     stored: u64,
     vectors: u64,

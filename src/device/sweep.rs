@@ -140,7 +140,7 @@ pub enum Summand {
 
 impl Summand {
     /// Returns the vectors that the sum reads.
-    pub fn operands(&self) -> impl Iterator<Item = Operand> {
+    pub(crate) fn operands(&self) -> impl Iterator<Item = Operand> {
         let operands = match *self {
             Summand::Product(a, b) | Summand::Magnitude(a, b) | Summand::Marked(a, b) => [a, b],
         };
@@ -255,13 +255,13 @@ pub struct Sweep<'a> {
 }
 
 /// The most vectors of one kind in a sweep.
-pub const MAX_OPERANDS: usize = 8;
+pub(crate) const MAX_OPERANDS: usize = 8;
 /// The most terms of an update.
-pub const MAX_TERMS: usize = 3;
+pub(crate) const MAX_TERMS: usize = 3;
 /// The most dot products in a sweep.
-pub const MAX_DOTS: usize = 4;
+pub(crate) const MAX_DOTS: usize = 4;
 /// The most numbers in a sweep.
-pub const MAX_NUMBERS: usize = 4;
+pub(crate) const MAX_NUMBERS: usize = 4;
 
 impl<'a> Sweep<'a> {
     /// Returns the same sweep with these numbers.

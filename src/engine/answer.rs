@@ -26,7 +26,7 @@ pub(super) struct MatrixFacts {
 }
 
 impl MatrixFacts {
-    pub fn of(matrix: &Input) -> MatrixFacts {
+    pub(crate) fn of(matrix: &Input) -> MatrixFacts {
         let (origin, nnz) = match matrix {
             Input::Stored(matrix) => (Arc::clone(&matrix.origin), matrix.nnz() as u64),
             Input::OfRank(matrix) => (Arc::clone(&matrix.facts.origin), matrix.facts.nnz),

@@ -138,7 +138,7 @@ impl Request {
     }
 
     /// Checks the request for a method that runs in f64 on the CPU and needs no backend.
-    pub fn settle_on_host(&self, method: HostMethod) -> Result<Settled> {
+    pub(crate) fn settle_on_host(&self, method: HostMethod) -> Result<Settled> {
         check_threads(self.threads)?;
         if !matches!(self.device.as_str(), "auto" | "cpu") {
             return Err(method.refuse("device", &self.device));
@@ -226,7 +226,7 @@ impl Settled {
     }
 
     /// Fails if there are several devices. `what` runs on one.
-    pub fn require_one(&self, what: &str) -> Result<()> {
+    pub(crate) fn require_one(&self, what: &str) -> Result<()> {
         if self.shares.is_empty() {
             return Ok(());
         }
@@ -241,7 +241,7 @@ impl Settled {
 
     /// Checks that the chosen GPUs are usable, before a matrix is read for them. The error names the
     /// most similar CPU backends.
-    pub fn check_device(&self) -> Result<()> {
+    pub(crate) fn check_device(&self) -> Result<()> {
         self.devices().iter().try_for_each(|device| {
             let DeviceName::Cuda(index) = *device else { return Ok(()) };
             usable(index).map_err(|source| {

@@ -13,7 +13,7 @@ mod spread;
 pub use crate::solve::markov::ChainMethod;
 pub use distribution::Distribution;
 pub use distributions::Distributions;
-pub use files::check_output;
+pub(crate) use files::check_output;
 pub use report::{ClassReport, MarkovReport, State};
 pub use spread::Prepared;
 
@@ -72,7 +72,7 @@ impl Settings {
     }
 
     /// Returns the method if it runs on the CPU and needs no backend.
-    pub fn host_method(&self) -> Option<HostMethod> {
+    pub(crate) fn host_method(&self) -> Option<HostMethod> {
         let method = HostMethod { name: self.method.name(), one_thread: true };
         (self.method != ChainMethod::Power).then_some(method)
     }

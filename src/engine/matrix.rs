@@ -75,7 +75,7 @@ impl Matrix {
     }
 
     /// Wraps a matrix that a source has read. `seconds` is the time that reading took.
-    pub fn of_loaded(name: impl Into<String>, mut loaded: Loaded, seconds: f64) -> Matrix {
+    pub(crate) fn of_loaded(name: impl Into<String>, mut loaded: Loaded, seconds: f64) -> Matrix {
         let origin = Origin::of_loaded(name.into(), &mut loaded, seconds);
         let metadata = Metadata {
             attached: loaded.attached,
@@ -90,7 +90,7 @@ impl Matrix {
     }
 
     /// Returns the indices of the list that the matrix was read from, if the list may be counted from 1.
-    pub fn unsaid_index(&self) -> Option<&UnsaidIndex> {
+    pub(crate) fn unsaid_index(&self) -> Option<&UnsaidIndex> {
         self.metadata.unsaid_index.as_deref()
     }
 

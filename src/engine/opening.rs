@@ -69,7 +69,7 @@ impl Settled {
     /// Checks that the devices are usable, and begins to open the GPUs among them, so that they are ready
     /// when the matrix has been read. A solve on the shared device waits for it. Kernels that are not in the
     /// cache are compiled meanwhile.
-    pub fn open_ahead(&self, ahead: Ahead, request: &Request) -> Result<Opening> {
+    pub(crate) fn open_ahead(&self, ahead: Ahead, request: &Request) -> Result<Opening> {
         self.check_device()?;
         let several = !self.shares.is_empty();
         let gpus = self.devices().iter().copied().filter_map(|name| match name {

@@ -11,7 +11,7 @@ mod spread;
 
 pub use crate::solve::pagerank::{Dangling, RankMethod};
 pub use each::RanksEach;
-pub use files::check_output;
+pub(crate) use files::check_output;
 pub use ranks::Ranks;
 pub use report::{ColumnRanks, RankReport, Top};
 pub use spread::Prepared;
@@ -90,7 +90,7 @@ impl Settings {
     }
 
     /// Returns the method if it runs on the CPU and needs no backend.
-    pub fn host_method(&self) -> Option<HostMethod> {
+    pub(crate) fn host_method(&self) -> Option<HostMethod> {
         let method = HostMethod { name: self.method.name(), one_thread: false };
         (self.method == RankMethod::GaussSeidel).then_some(method)
     }

@@ -70,7 +70,7 @@ impl RhsName {
 
     /// Does the same for a rank that will keep only its own rows: a file is checked; see
     /// [`VectorFile::check`].
-    pub fn resolve_on_rank(typed: &OsStr) -> Result<RhsName> {
+    pub(crate) fn resolve_on_rank(typed: &OsStr) -> Result<RhsName> {
         RhsName::resolve_with(typed, |setting, path| VectorFile::check(setting, path, true))
     }
 

@@ -200,7 +200,7 @@ impl RankMatrix {
         let precond = plan.as_ref().map_or_else(String::new, |plan| plan.precond.to_string());
         let precond = ranks.text_from_first(&precond)?.parse()?;
         let nnz = matrix.map_or(0, |matrix| matrix.nnz() as u64);
-        let numbers = ranks.from_first(vec![nnz, plan.as_ref().map_or(1, |plan| plan.together as u64)])?;
+        let numbers = ranks.list_of_first(vec![nnz, plan.as_ref().map_or(1, |plan| plan.together as u64)])?;
         let (nnz, together) = (numbers[0], numbers[1] as usize);
         let rows = ranks.agreed(rows(&starts))?;
         let held = Held { starts: &starts, together, name: named, shared };
@@ -228,14 +228,6 @@ impl RankMatrix {
     /// Returns the numbers of the rows of this rank in the matrix as it was given, in increasing order.
     pub fn row_numbers(&self) -> impl ExactSizeIterator<Item = usize> {
         self.rows.numbers().all(self.rows.rows())
-    }
-
-    /// Returns the most numbers that a rank receives from other ranks in a product with one vector, and the
-    /// most ranks that one exchanges numbers with. All ranks call this together.
-    pub fn largest_exchange(&self) -> (usize, usize) {
-        let mut most = [self.rows.halo().ghosts(), self.rows.halo().neighbours()].map(|number| number as f64);
-        self.ranks().fold_all(&mut most, f64::max);
-        (most[0] as usize, most[1] as usize)
     }
 
     /// Returns the partition of the rows.
@@ -269,7 +261,7 @@ impl RankMatrix {
     pub fn problem(&self, problem: Option<&Problem>) -> Result<Problem> {
         let known = problem.is_some_and(|problem| problem.answer.is_some());
         let columns = problem.map_or(0, |problem| problem.columns as u64);
-        let head = self.ranks().from_first(vec![columns, u64::from(known)])?;
+        let head = self.ranks().list_of_first(vec![columns, u64::from(known)])?;
         let columns = head[0] as usize;
         let description = self.ranks().text_from_first(problem.map_or("", |problem| &problem.description))?;
         let b = self.scatter(problem.map(|problem| &problem.b[..]), columns)?;
@@ -335,7 +327,7 @@ pub(super) fn backend_label(ranks: &Ranks, mine: &str) -> Result<String> {
 
 /// Returns the starts of the parts, which the first rank has chosen, on every rank.
 pub(super) fn starts_from_first(ranks: &Ranks, starts: Vec<usize>) -> Result<Vec<usize>> {
-    let starts = ranks.from_first(starts.into_iter().map(|start| start as u64).collect())?;
+    let starts = ranks.list_of_first(starts.into_iter().map(|start| start as u64).collect())?;
     Ok(starts.into_iter().map(|start| start as usize).collect())
 }
 
@@ -346,7 +338,7 @@ pub(super) fn scatter(ranks: &Ranks, matrix: Option<&Csr>, starts: &[usize]) -> 
         Some(Values::F64(_)) => 8,
         Some(Values::Ones) | None => 0,
     };
-    let kind = ranks.from_first(vec![kind])?[0];
+    let kind = ranks.list_of_first(vec![kind])?[0];
     let length = |matrix: &Csr, row: usize| matrix.row_range(row).len() as u32;
     let row_lengths: Option<Vec<u32>> =
         matrix.map(|matrix| (0..matrix.rows()).map(|row| length(matrix, row)).collect());

@@ -136,7 +136,7 @@ pub(super) struct Watch {
 impl Watch {
     /// Runs `solve` until the residual is at most `tol` or a limit is reached; returns the
     /// outcome and the history.
-    pub fn run<R>(
+    pub(crate) fn run<R>(
         &mut self,
         limits: (f64, usize, usize),
         passed: &mut [&mut dyn Observer],
@@ -147,7 +147,7 @@ impl Watch {
     }
 
     /// Does the same for `columns` columns; returns the history of each.
-    pub fn run_columns<R>(
+    pub(crate) fn run_columns<R>(
         &mut self,
         (tol, max_iters, stagnation): (f64, usize, usize),
         columns: usize,
@@ -172,19 +172,19 @@ impl Watch {
     }
 
     /// Sets the limits that the tolerances of a linear system come with.
-    pub fn limit(&mut self, stopping: &Stopping) {
+    pub(crate) fn limit(&mut self, stopping: &Stopping) {
         let Stopping { time_limit, time_from, cancel, .. } = stopping;
         (self.time_limit, self.time_from, self.cancel) = (*time_limit, *time_from, cancel.clone());
     }
 
     /// Returns tolerances with these limits.
-    pub fn stopping(&self, tolerances: Stopping) -> Stopping {
+    pub(crate) fn stopping(&self, tolerances: Stopping) -> Stopping {
         let Watch { time_limit, time_from, cancel, .. } = self;
         Stopping { time_limit: *time_limit, time_from: *time_from, cancel: cancel.clone(), ..tolerances }
     }
 
     /// Starts the clock of a solve, and resets the flag by which an observer ended an earlier one.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.began = Some(Instant::now());
         self.ended.store(false, Ordering::Relaxed);
     }
@@ -202,12 +202,12 @@ pub(super) struct Chosen {
 
 impl Chosen {
     /// Refuses several columns if the backend multiplies one vector at a time.
-    pub fn check_columns(&self, k: usize) -> Result<()> {
+    pub(crate) fn check_columns(&self, k: usize) -> Result<()> {
         self.entry.map_or(Ok(()), |entry| entry.check_columns(k))
     }
 
     /// Returns the value for a method that needs no backend.
-    pub fn none() -> Chosen {
+    pub(crate) fn none() -> Chosen {
         Chosen { entry: None, backend: "none".to_owned(), because: None, explanation: Explanation::default() }
     }
 }

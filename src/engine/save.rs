@@ -29,7 +29,7 @@ impl Matrix {
     }
 
     /// Does the same as [`save`](Matrix::save), and counts the written bytes in `meter`.
-    pub fn save_metered(&self, to: &Destination, meter: &Meter) -> Result<Vec<PathBuf>> {
+    pub(crate) fn save_metered(&self, to: &Destination, meter: &Meter) -> Result<Vec<PathBuf>> {
         let (origin, metadata) = (&*self.origin, &*self.metadata);
         let content = Content {
             matrix: &self.csr,

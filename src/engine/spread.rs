@@ -49,7 +49,7 @@ pub(super) struct Labels {
 
 impl Labels {
     /// Describes what the ranks of a matrix have chosen. All ranks call this together.
-    pub fn of(matrix: &RankMatrix, device: &DeviceHandle, recipe: &Recipe) -> Result<Labels> {
+    pub(crate) fn of(matrix: &RankMatrix, device: &DeviceHandle, recipe: &Recipe) -> Result<Labels> {
         let parts = match matrix.partition() {
             partition if partition.is_in_order() => String::new(),
             partition => format!(" {}", partition.describe()),

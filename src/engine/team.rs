@@ -53,7 +53,7 @@ pub(super) struct Team<S: Send + 'static> {
 
 impl<S: Send + 'static> Team<S> {
     /// Opens the devices.
-    pub fn open(names: &[DeviceName]) -> Result<Vec<DeviceHandle>> {
+    pub(crate) fn open(names: &[DeviceName]) -> Result<Vec<DeviceHandle>> {
         let threads = Threads::new(names.len());
         let open = |_: &Ranks, name: DeviceName| DeviceHandle::of_rank(name);
         let outcomes = threads.run(names.to_vec(), open, open);
@@ -61,7 +61,7 @@ impl<S: Send + 'static> Team<S> {
     }
 
     /// Makes the state of each rank, which gets its device and its part of `parts`.
-    pub fn build<P: Send>(
+    pub(crate) fn build<P: Send>(
         _: &Turn,
         devices: &[DeviceHandle],
         parts: Vec<P>,
@@ -77,7 +77,7 @@ impl<S: Send + 'static> Team<S> {
 
     /// Runs work on each rank with its state and its part of `parts`: `first` on this thread, `others` on a
     /// thread each. After an error, the team cannot be used any more.
-    pub fn run<P: Send, R: Send>(
+    pub(crate) fn run<P: Send, R: Send>(
         &mut self,
         _: &Turn,
         parts: Vec<P>,
@@ -94,7 +94,7 @@ impl<S: Send + 'static> Team<S> {
     }
 
     /// Returns the state of each rank.
-    pub fn states(&self) -> &[S] {
+    pub(crate) fn states(&self) -> &[S] {
         &self.states
     }
 

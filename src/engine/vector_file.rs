@@ -40,7 +40,7 @@ impl VectorFile {
     }
 
     /// Reads a file of one column or several.
-    pub fn read_columns(setting: &'static str, path: &Path) -> Result<VectorFile> {
+    pub(crate) fn read_columns(setting: &'static str, path: &Path) -> Result<VectorFile> {
         let dense = read_vectors(path)?;
         check_columns(setting, path, dense.cols())?;
         let (rows, columns) = (dense.rows(), dense.cols());
@@ -96,7 +96,7 @@ impl VectorFile {
 
     /// Checks that there is one entry for each row. If the matrix is a `list` that may be counted from 1, and
     /// there is one entry less, the error asks whether it is.
-    pub fn check_rows(&self, rows: usize, list: Option<&UnsaidIndex>) -> Result<()> {
+    pub(crate) fn check_rows(&self, rows: usize, list: Option<&UnsaidIndex>) -> Result<()> {
         let list = list.filter(|_| self.rows + 1 == rows);
         let question = list.map_or(String::new(), |list| format!("; {}: {list}", list.path.display()));
         if self.columns > 1 && self.rows != rows {
@@ -113,7 +113,7 @@ impl VectorFile {
 
     /// Returns the rows of this rank of a distributed matrix, row-major. All ranks call this together, and
     /// must have the same file.
-    pub fn rows_of_rank(&self, matrix: &RankMatrix) -> Result<Vec<f64>> {
+    pub(crate) fn rows_of_rank(&self, matrix: &RankMatrix) -> Result<Vec<f64>> {
         let (ranks, numbers, n) = (matrix.ranks(), matrix.rows.numbers(), matrix.rows().len());
         ranks.agreed(self.check_rows(matrix.total_rows(), None))?;
         let hash = match &self.content {

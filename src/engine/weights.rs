@@ -115,7 +115,7 @@ impl Weights {
     /// Reads a file with one distribution on each line: vertices by label or id, separated by commas, each
     /// with its number after a blank or 1 without it: `3,17` or `alice 0.5,bob 2`. Empty lines, and lines
     /// that begin with `#`, are skipped.
-    pub fn read_each(setting: &'static str, path: impl AsRef<Path>) -> Result<Vec<Weights>> {
+    pub(crate) fn read_each(setting: &'static str, path: impl AsRef<Path>) -> Result<Vec<Weights>> {
         let _span = profile::begin(Phase::Read);
         let path = path.as_ref();
         let text = text(path)?;
@@ -148,7 +148,7 @@ impl Weights {
     }
 
     /// Reads a vector in the order of the vertices. Errors name `setting`.
-    pub fn read_in_order(setting: &'static str, path: impl AsRef<Path>) -> Result<Weights> {
+    pub(crate) fn read_in_order(setting: &'static str, path: impl AsRef<Path>) -> Result<Weights> {
         let path = path.as_ref();
         let values = VectorFile::read(setting, path)?.into_values()?;
         Ok(Weights { kind: Kind::InOrder(values), source: path.display().to_string() })

@@ -10,7 +10,7 @@ mod gpu;
 mod numbers;
 
 use alternatives::for_not_square;
-pub use alternatives::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
+pub(crate) use alternatives::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
 pub use chain::ChainError;
 pub use fault::{CsrFault, FormatFault};
 pub use fetch::FetchError;

@@ -147,7 +147,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub fn new(entries: usize, valued: bool) -> Result<Slots> {
+    pub(crate) fn new(entries: usize, valued: bool) -> Result<Slots> {
         let cols = u32::counters(entries)?;
         Ok(Slots { cols, values: u64::counters(if valued { entries } else { 0 })? })
     }
@@ -155,7 +155,7 @@ impl Slots {
     /// Writes the column of an entry. An index out of range, possible if the entries differ from those
     /// counted, is ignored; later checks report the difference.
     #[inline(always)]
-    pub fn put(&self, index: usize, col: u32) {
+    pub(crate) fn put(&self, index: usize, col: u32) {
         if let Some(slot) = self.cols.get(index) {
             slot.store(col, Ordering::Relaxed);
         }
@@ -163,7 +163,7 @@ impl Slots {
 
     /// Does the same with the value.
     #[inline(always)]
-    pub fn put_valued(&self, index: usize, col: u32, value: f64) {
+    pub(crate) fn put_valued(&self, index: usize, col: u32, value: f64) {
         self.put(index, col);
         if let Some(slot) = self.values.get(index) {
             slot.store(value.to_bits(), Ordering::Relaxed);
@@ -171,7 +171,7 @@ impl Slots {
     }
 
     #[inline(always)]
-    pub fn fetch(&self, index: usize) {
+    pub(crate) fn fetch(&self, index: usize) {
         fetch(&self.cols, index);
         // A prefetch far from any memory of the program is slow.
         if !self.values.is_empty() {
@@ -179,7 +179,7 @@ impl Slots {
         }
     }
 
-    pub fn filled(self) -> (Vec<u32>, Vec<f64>) {
+    pub(crate) fn filled(self) -> (Vec<u32>, Vec<f64>) {
         let values = self.values.into_iter().map(|bits| f64::from_bits(bits.into_inner())).collect();
         (u32::counted(self.cols), values)
     }

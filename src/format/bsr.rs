@@ -111,12 +111,12 @@ impl Bsr {
     }
 
     /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
     /// Returns the number of columns.
-    pub fn cols(&self) -> usize {
+    pub(crate) fn cols(&self) -> usize {
         self.cols
     }
 
@@ -167,7 +167,7 @@ impl Bsr {
     }
 
     /// Returns the arrays, without a copy.
-    pub fn into_parts(self) -> BsrParts {
+    pub(crate) fn into_parts(self) -> BsrParts {
         let Bsr { rows, cols, block, entries, pattern, values } = self;
         let (block_offsets, block_columns) = (pattern.row_offsets, pattern.col_indices.into_vec());
         BsrParts { rows, cols, block, entries, block_offsets, block_columns, values }

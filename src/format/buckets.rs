@@ -39,13 +39,13 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    pub fn of(rows: usize) -> Buckets {
+    pub(crate) fn of(rows: usize) -> Buckets {
         let all = usize::BITS - rows.saturating_sub(1).leading_zeros();
         Buckets { rows, bits: all.saturating_sub(MOST_BUCKETS).max(FEWEST_ROWS) }
     }
 
     /// Returns the most columns of a piece, which leave room for a row in a word.
-    pub fn most_columns(self) -> usize {
+    pub(crate) fn most_columns(self) -> usize {
         1 << self.column_bits()
     }
 
@@ -75,7 +75,7 @@ impl Buckets {
 
     /// Sorts entries by row. The pieces are ranges of columns, in order. Returns the offsets, the columns,
     /// and the values if there are any.
-    pub fn sort<O: Offset>(
+    pub(crate) fn sort<O: Offset>(
         self,
         entries: &impl ByColumn,
         pieces: &[Range<usize>],

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 impl Csr {
     /// Returns the rows `columns` of the transpose.
-    pub fn transposed_columns(&self, columns: Range<usize>) -> Result<Csr> {
+    pub(crate) fn transposed_columns(&self, columns: Range<usize>) -> Result<Csr> {
         transpose(self, &InColumns { matrix: self, columns: columns.start as u32..columns.end as u32 })
     }
 }

@@ -173,7 +173,7 @@ impl Csr {
 
     /// Returns `f(row)` for every row, in order, computed on the threads of rayon's current pool. A task has
     /// about as many entries as the others.
-    pub fn map_rows<R: Send>(&self, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    pub(crate) fn map_rows<R: Send>(&self, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
         let work = |rows: usize| self.row_offsets().get(rows) + rows;
         let pieces = pieces_for(8 * work(self.rows()));
         collected_in(cut(self.rows(), pieces, work), f)

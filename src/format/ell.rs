@@ -106,12 +106,12 @@ impl Ell {
     }
 
     /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
     /// Returns the number of columns.
-    pub fn cols(&self) -> usize {
+    pub(crate) fn cols(&self) -> usize {
         self.cols
     }
 
@@ -192,7 +192,7 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Checks the `length` entries of the lane and the padding after them.
-    pub fn check<T: Stored>(
+    pub(crate) fn check<T: Stored>(
         &self,
         length: u32,
         columns: &[u32],

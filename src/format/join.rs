@@ -12,7 +12,7 @@ use std::sync::Arc;
 impl Csr {
     /// Joins matrices of the same size and with the same kind of values. Each row has the entries of all of
     /// them, one matrix after the other, and their columns must increase in this order.
-    pub fn joined(parts: &[Csr]) -> Result<Csr> {
+    pub(crate) fn joined(parts: &[Csr]) -> Result<Csr> {
         match parts.first().map(Csr::values) {
             None => Csr::new(0, 0, Offsets::U32(vec![0]), Vec::new(), Values::Ones),
             Some(Values::Ones) => {

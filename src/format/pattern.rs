@@ -237,7 +237,7 @@ impl Pattern {
 
     /// Refuses repeated column indices, for formats and libraries that do not support them. The
     /// error names the first one.
-    pub fn refuse_repeats(&self) -> Result<()> {
+    pub(crate) fn refuse_repeats(&self) -> Result<()> {
         if self.repeats {
             check(self.rows, self.cols, &self.row_offsets, &self.col_indices, false)?;
         }
@@ -245,7 +245,7 @@ impl Pattern {
     }
 
     /// Returns the bytes of the arrays.
-    pub fn storage_bytes(&self) -> u64 {
+    pub(crate) fn storage_bytes(&self) -> u64 {
         (self.row_offsets.len() * self.row_offsets.width() + self.col_indices.len() * 4) as u64
     }
 }

@@ -191,16 +191,6 @@ impl Sell {
         })
     }
 
-    /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Returns the number of columns.
-    pub fn cols(&self) -> usize {
-        self.cols
-    }
-
     /// Returns the number of entries, including explicit zeros but not padding.
     pub fn nnz(&self) -> usize {
         self.entries

@@ -22,7 +22,7 @@
 
 mod blocks;
 mod components;
-pub mod density;
+pub(crate) mod density;
 mod distinct;
 mod memory;
 mod rows;

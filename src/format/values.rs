@@ -68,7 +68,7 @@ impl Values {
 
     /// Returns the values in double precision. Values in that precision are moved. Implicit ones
     /// become `entries` stored ones.
-    pub fn into_f64(self, entries: usize) -> Result<Vec<f64>> {
+    pub(crate) fn into_f64(self, entries: usize) -> Result<Vec<f64>> {
         match self {
             Values::Ones => each_row(entries, 8 * entries, |_| Ok(1.0)),
             Values::F32(v) => each(&v, |v| Ok(f64::from(v))),
@@ -78,7 +78,7 @@ impl Values {
 
     /// Returns the values in single precision. Values in that precision are moved; double precision is
     /// rounded. Implicit ones become `entries` stored ones.
-    pub fn into_f32(self, entries: usize) -> Result<Vec<f32>> {
+    pub(crate) fn into_f32(self, entries: usize) -> Result<Vec<f32>> {
         match self {
             Values::Ones => each_row(entries, 4 * entries, |_| Ok(1.0)),
             Values::F32(v) => Ok(v),

@@ -84,7 +84,7 @@ impl Forecast {
 
     /// Estimates the iterations left until the residual is at most `tolerance`; `None` if the
     /// residual does not fall.
-    pub fn left(&self, tolerance: f64) -> Option<f64> {
+    pub(crate) fn left(&self, tolerance: f64) -> Option<f64> {
         let (recent, _) = self.at_rate_of_last(4, self.lows.len(), tolerance)?;
         let (stretches, goal) = (self.lows.len(), tolerance.ln());
         let done = (stretches * self.width + self.count - 1) as f64;
@@ -97,7 +97,7 @@ impl Forecast {
 
     /// Estimates as [`Forecast::left`] does, from the rate of the last quarter alone; `None` if the last
     /// half has a different rate.
-    pub fn left_at_steady_rate(&self, tolerance: f64) -> Option<f64> {
+    pub(crate) fn left_at_steady_rate(&self, tolerance: f64) -> Option<f64> {
         let (left, rate) = self.at_rate_of_last(4, self.lows.len(), tolerance)?;
         let (_, before) = self.at_rate_of_last(2, self.lows.len(), tolerance)?;
         (rate < STEADY * before && before < STEADY * rate).then_some(left)

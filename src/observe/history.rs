@@ -15,7 +15,7 @@ const SCHEMA: u32 = 1;
 /// The file format of a history, selected by the ending of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Layout {
+pub(crate) enum Layout {
     /// One JSON object, which can be read back.
     Json,
     /// A table with a line for each iteration, after the report in lines that begin with `#`.
@@ -24,7 +24,7 @@ pub enum Layout {
 
 impl Layout {
     /// Returns the layout for the ending of a path.
-    pub fn of(path: &Path) -> Result<Layout> {
+    pub(crate) fn of(path: &Path) -> Result<Layout> {
         match path.extension().unwrap_or_default().to_string_lossy().to_lowercase().as_str() {
             "json" => Ok(Layout::Json),
             "csv" => Ok(Layout::Csv),
@@ -84,7 +84,7 @@ impl History {
     }
 
     /// Combines the report with the recorded residuals of several columns.
-    pub fn of_columns(report: Report, recorders: Vec<Recorder>) -> History {
+    pub(crate) fn of_columns(report: Report, recorders: Vec<Recorder>) -> History {
         let longest = slowest(recorders.iter().map(|recorder| recorder.residuals.len()));
         let longest = recorders.get(longest).cloned().unwrap_or_default();
         let curve = |recorder: Recorder| Curve { residuals: recorder.residuals, seconds: recorder.seconds };
@@ -188,7 +188,7 @@ impl Recorder {
     }
 
     /// Creates a recorder for each of `k` columns, with memory for this many iterations.
-    pub fn of_columns(k: usize, iterations: usize) -> Vec<Recorder> {
+    pub(crate) fn of_columns(k: usize, iterations: usize) -> Vec<Recorder> {
         (0..k).map(|column| Recorder { column, ..Recorder::with_capacity(iterations) }).collect()
     }
 

@@ -1,17 +1,17 @@
 //! Observation of a solve: reports, histories and progress. Observers are not part of the solver loop.
 
-pub mod forecast;
-pub mod history;
-pub mod meter;
+pub(crate) mod forecast;
+pub(crate) mod history;
+pub(crate) mod meter;
 mod number;
 pub(crate) mod phrases;
-pub mod profile;
-pub mod report;
+pub(crate) mod profile;
+pub(crate) mod report;
 
 pub use forecast::Forecast;
 pub use history::{History, Recorder};
 pub use meter::Meter;
-pub use profile::{Phase, Profile};
+pub(crate) use profile::{Phase, Profile};
 pub use report::Report;
 
 use crate::error::{Error, Result};
@@ -72,7 +72,7 @@ pub trait Observer {
 /// writes directly to a pipe or device. If the file cannot be written, because the disk is full for
 /// example, the bytes are kept in the cache folder or in the system's folder of temporary files, and
 /// the error names the file.
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     write_file_with(path, files::Content::Answer, |file| file.write_all(bytes))
 }
 

@@ -72,12 +72,12 @@ pub struct Series {
 
 impl Chart {
     /// Returns the names of the lines.
-    pub fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         self.series.iter().map(|series| series.name.as_str()).collect()
     }
 
     /// Renames the lines in their order.
-    pub fn rename(&mut self, labels: &[String]) {
+    pub(crate) fn rename(&mut self, labels: &[String]) {
         self.series.iter_mut().zip(labels).for_each(|(series, label)| series.name.clone_from(label));
     }
 
@@ -186,7 +186,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// Returns the axis that contains all values that it can show, with a small margin.
-    pub fn around(values: impl Iterator<Item = f64>) -> Scale {
+    pub(crate) fn around(values: impl Iterator<Item = f64>) -> Scale {
         let logarithms = values.filter(|&v| drawable(v)).map(f64::log10);
         let (low, high) =
             logarithms.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
@@ -198,12 +198,12 @@ impl Scale {
     }
 
     /// Returns the distance of a value from the upper end, as a share of the axis.
-    pub fn share(self, value: f64) -> f64 {
+    pub(crate) fn share(self, value: f64) -> f64 {
         (self.high - value.log10()) / (self.high - self.low)
     }
 
     /// Returns round values between the ends: several per decade if there is room.
-    pub fn marks(self) -> Vec<f64> {
+    pub(crate) fn marks(self) -> Vec<f64> {
         let digits: &[i32] = match self.high - self.low {
             span if span < 0.7 => &[10, 12, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90],
             span if span < 3.0 => &[10, 20, 50],

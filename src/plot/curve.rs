@@ -28,12 +28,12 @@ pub(super) enum Against {
 
 impl Against {
     /// Returns the seconds before the first iteration that this axis includes.
-    pub fn before(self, history: &History) -> f64 {
+    pub(crate) fn before(self, history: &History) -> f64 {
         if self == Against::Seconds { setup(history) } else { 0.0 }
     }
 
     /// Returns the end of the run on this axis.
-    pub fn end(self, history: &History) -> f64 {
+    pub(crate) fn end(self, history: &History) -> f64 {
         let end = match self {
             Against::Iterations => match history.residuals.len() {
                 0 => history.report.iterations as f64,

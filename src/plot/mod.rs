@@ -34,7 +34,7 @@ pub use figure::{
     Axis, BarSeries, Bars, Ceiling, Content, CurveSeries, Curves, Figure, HeatMap, Panel, Roof, RoofPoint,
     Roofline,
 };
-pub use output::Format;
+pub(crate) use output::Format;
 pub use saved::Saved;
 pub use speeds::speeds;
 pub use spy::{CELLS, spy};

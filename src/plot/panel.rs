@@ -42,12 +42,12 @@ const SETUP: (f64, (f64, f64)) = (1.2, (1.5, 3.5));
 impl Stroke {
     /// Returns the style of a run by its number, cycling through `colours` and dashes: runs differ in their
     /// dash, too, for prints without colours.
-    pub fn nth(run: usize, colours: &[Colour], width: f64) -> Stroke {
+    pub(crate) fn nth(run: usize, colours: &[Colour], width: f64) -> Stroke {
         Stroke { colour: colours[run % colours.len()], width, dash: DASHES[run % DASHES.len()] }
     }
 
     /// Draws a line in this style.
-    pub fn draw(self, scene: &mut Scene, points: Vec<Point>) {
+    pub(crate) fn draw(self, scene: &mut Scene, points: Vec<Point>) {
         match self.dash {
             Some(dash) => scene.dashed(&points, self.colour, self.width, dash),
             None => scene.line(points, self.colour, self.width),
@@ -94,7 +94,7 @@ pub(super) struct Panel {
 impl Panel {
     /// Draws the panel with its runs. Later runs are drawn above earlier ones, and all marks
     /// above all curves.
-    pub fn draw(&self, scene: &mut Scene, traces: &[Trace], tolerances: &[f64]) {
+    pub(crate) fn draw(&self, scene: &mut Scene, traces: &[Trace], tolerances: &[f64]) {
         self.grid(scene);
         scene.frame(self.from, self.to, GREY);
         let curves: Vec<Vec<Point>> = traces.iter().map(|trace| self.curve(&trace.points)).collect();

@@ -79,7 +79,7 @@ impl Saved {
     }
 
     /// Names what labels rename.
-    pub fn labelled(&self) -> &'static str {
+    pub(crate) fn labelled(&self) -> &'static str {
         match self {
             Saved::Histories(_) => "histories",
             _ => "series",
@@ -87,7 +87,7 @@ impl Saved {
     }
 
     /// Returns what labels rename: the backends of histories, or the names of series.
-    pub fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         match self {
             Saved::Histories(histories) => histories.iter().map(|h| h.report.backend.as_str()).collect(),
             Saved::Table(table) => table.names(),

@@ -22,7 +22,7 @@ pub struct Style {
 
 impl Style {
     /// Checks that a picture fits into the width.
-    pub fn check(self) -> Result<(), String> {
+    pub(crate) fn check(self) -> Result<(), String> {
         match self.width {
             Some(width) if !WIDTHS.contains(&width) => {
                 let (least, most) = (WIDTHS.start(), WIDTHS.end());

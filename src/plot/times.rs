@@ -80,7 +80,7 @@ struct Spread {
 
 impl Row {
     /// Checks whether a program is faster than the limit.
-    pub fn has_times_beyond_limit(&self) -> bool {
+    pub(crate) fn has_times_beyond_limit(&self) -> bool {
         drawable(self.limit) && self.times.iter().any(|time| time.seconds < self.limit)
     }
 }
@@ -88,7 +88,7 @@ impl Row {
 impl Time {
     /// Makes a time. The choice made by `auto` is dropped from the name, so that `auto` has
     /// one name on all matrices.
-    pub fn of(backend: &str, seconds: f64) -> Time {
+    pub(crate) fn of(backend: &str, seconds: f64) -> Time {
         let program = backend.split(" = ").next().unwrap_or(backend).to_owned();
         Time { external: YARDSTICKS.iter().any(|name| program.starts_with(name)), program, seconds }
     }
@@ -136,7 +136,7 @@ impl Speeds {
     }
 
     /// Returns the names of the programs in the order of the legend.
-    pub fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for time in self.rows.iter().flat_map(|row| &row.times) {
             if !names.contains(&time.program.as_str()) {
@@ -147,7 +147,7 @@ impl Speeds {
     }
 
     /// Renames the programs in the order of the legend.
-    pub fn rename(&mut self, labels: &[String]) {
+    pub(crate) fn rename(&mut self, labels: &[String]) {
         let names: Vec<String> = self.names().into_iter().map(str::to_owned).collect();
         for time in self.rows.iter_mut().flat_map(|row| &mut row.times) {
             let label = names.iter().zip(labels).find(|(name, _)| **name == time.program);

@@ -75,7 +75,7 @@ const FINISH: Formula = sweep!({ "chebyshev_finish": y = y + e + d .* s; });
 const FINISH_DOT: Formula = sweep!({ "chebyshev_dot": y = y + e + d .* s; dot = <x, y>; });
 
 /// Returns the last of these sweeps with the dot product and the program of a solver.
-pub const fn chebyshev_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
+pub(crate) const fn chebyshev_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
     FINISH_DOT.ending_in(dots, then)
 }
 

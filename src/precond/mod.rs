@@ -103,12 +103,12 @@ impl Preconditioner {
     }
 
     /// Returns whether applying it consists of sweeps only.
-    pub fn is_sweeps(&self) -> bool {
+    pub(crate) fn is_sweeps(&self) -> bool {
         self.entry.is_sweeps
     }
 
     /// Returns whether [`Preconditioner::bytes`] is an estimate, which must not be used to refuse a solve.
-    pub fn bytes_are_estimated(&self) -> bool {
+    pub(crate) fn bytes_are_estimated(&self) -> bool {
         self.entry.bytes_are_estimated
     }
 
@@ -119,12 +119,12 @@ impl Preconditioner {
 
     /// Returns whether it reads only the lower triangle of the matrix and uses its transpose
     /// as the upper one.
-    pub fn reads_lower_triangle(&self) -> bool {
+    pub(crate) fn reads_lower_triangle(&self) -> bool {
         self.entry.reads_lower_triangle
     }
 
     /// Returns how it is made for a matrix whose rows are distributed over ranks.
-    pub fn over_ranks(&self) -> OverRanks {
+    pub(crate) fn over_ranks(&self) -> OverRanks {
         self.entry.over_ranks
     }
 
@@ -148,7 +148,7 @@ impl Preconditioner {
     }
 
     /// Returns the maximum of bytes used temporarily during construction, in addition to the stored ones.
-    pub fn bytes_to_build(&self, rows: u64, entries: u64) -> u64 {
+    pub(crate) fn bytes_to_build(&self, rows: u64, entries: u64) -> u64 {
         (self.entry.bytes_to_build)(&self.params, Size { rows, entries })
     }
 
@@ -164,7 +164,7 @@ impl Preconditioner {
     }
 
     /// Builds the same operator with a backend for vectors of `columns` columns, if it needs one.
-    pub fn build_for<D: Pick<T>, T: Scalar>(
+    pub(crate) fn build_for<D: Pick<T>, T: Scalar>(
         &self,
         matrix: &Arc<Csr>,
         a: &Operator<D, T>,

@@ -29,7 +29,7 @@ pub(super) struct Triangle {
 
 impl Triangle {
     /// Extracts the triangle. Its diagonal must be positive and finite, and the entries below finite.
-    pub fn of(matrix: &Csr, precond: &'static str) -> Result<Triangle> {
+    pub(crate) fn of(matrix: &Csr, precond: &'static str) -> Result<Triangle> {
         let matrix = matrix.lower_triangle()?;
         let matrix = if matrix.pattern().has_repeats() { matrix.summed()? } else { matrix };
         let entries = matrix.nnz();
@@ -43,7 +43,7 @@ impl Triangle {
     }
 
     /// Returns the pattern with the values of a factor, after checking that `T` can represent them.
-    pub fn with_values<T: Scalar>(self, values: Vec<f64>, precond: &'static str) -> Result<Csr> {
+    pub(crate) fn with_values<T: Scalar>(self, values: Vec<f64>, precond: &'static str) -> Result<Csr> {
         for row in 0..self.matrix.rows() {
             let own = &values[self.matrix.row_range(row)];
             if let Some(&value) = own.iter().find(|&&value| !holds::<T>(value)) {

@@ -35,9 +35,10 @@ pub(super) struct Truth {
 
 impl Truth {
     /// The measures of x = 0, whose residual is b.
-    pub const OF_ZERO: Truth = Truth { residual: 1.0, at_most: 1.0, backward_error: 1.0 };
+    pub(crate) const OF_ZERO: Truth = Truth { residual: 1.0, at_most: 1.0, backward_error: 1.0 };
     /// The measures of an x whose residual is not known.
-    pub const UNKNOWN: Truth = Truth { residual: f64::NAN, at_most: f64::NAN, backward_error: f64::NAN };
+    pub(crate) const UNKNOWN: Truth =
+        Truth { residual: f64::NAN, at_most: f64::NAN, backward_error: f64::NAN };
 }
 
 /// The goal and the norms that the measurement of a residual needs.
@@ -87,7 +88,7 @@ pub(super) struct Memory<T> {
 
 impl<T> Memory<T> {
     /// Lets a device compute the residuals of the systems, all of which have its matrix.
-    pub fn compute_on_device(&mut self, there: Box<dyn Residuals>) {
+    pub(crate) fn compute_on_device(&mut self, there: Box<dyn Residuals>) {
         self.judge.compute_on_device(there);
     }
 }
@@ -102,7 +103,7 @@ pub(super) struct Answer<'a, D, T> {
 
 impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     /// Creates the answer for a system of n rows and k columns.
-    pub fn new(
+    pub(crate) fn new(
         device: &'a D,
         system: &'a System<'a>,
         (n, k): (usize, usize),
@@ -169,7 +170,7 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Returns the largest magnitude in a column of b, and the norm of the column.
-    pub fn right_hand_side(&self, column: usize) -> (f64, f64) {
+    pub(crate) fn right_hand_side(&self, column: usize) -> (f64, f64) {
         let b = self.system.b;
         let (largest, norm) = match self.k {
             1 => largest_and_norm(b),
@@ -179,24 +180,24 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Finds the first row in which a column of b is not finite.
-    pub fn first_not_finite_in_b(&self, column: usize) -> Option<usize> {
+    pub(crate) fn first_not_finite_in_b(&self, column: usize) -> Option<usize> {
         let b = self.system.b.iter().skip(column).step_by(self.k);
         first_row(self.device, b.copied())
     }
 
     /// Returns whether A is known only by its products, so that measurements need an estimate of its norm.
-    pub fn needs_norm(&self) -> bool {
+    pub(crate) fn needs_norm(&self) -> bool {
         matches!(self.system.matrix, MatrixRef::Applied(_))
     }
 
     /// Returns the power of two by which a method may multiply A so that squares of its
     /// entries stay in range.
-    pub fn matrix_scale(&self) -> f64 {
+    pub(crate) fn matrix_scale(&self) -> f64 {
         self.system.matrix.entries().map_or(1.0, |matrix| matrix_scale::<T>(self.device, matrix))
     }
 
     /// Sets a column of x to zero.
-    pub fn clear(&mut self, column: usize) {
+    pub(crate) fn clear(&mut self, column: usize) {
         let Column { fresh, x, .. } = &mut self.memory.columns[column];
         // Newly allocated pages are zero; not writing them saves time.
         if !std::mem::take(fresh) {
@@ -205,12 +206,12 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Returns whether an entry of a column of x is not zero. Over ranks, the entries of all ranks count.
-    pub fn is_nonzero(&self, column: usize) -> bool {
+    pub(crate) fn is_nonzero(&self, column: usize) -> bool {
         self.device.agree(self.memory.columns[column].x.iter().any(|x| *x != 0.0))
     }
 
     /// Sets a column of x to the start and measures its residual. Fails if the residual is not finite.
-    pub fn start(&mut self, column: usize, aim: &Aim) -> Result<Truth> {
+    pub(crate) fn start(&mut self, column: usize, aim: &Aim) -> Result<Truth> {
         let k = self.k;
         let truth = match self.system.x0 {
             // Exact: b - A 0 = b.
@@ -242,7 +243,7 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
 
     /// Sets vectors to the residuals of the columns for which `live` is true, each divided by a power of two
     /// near its largest entry. Sets the other columns to zero.
-    pub fn upload_residuals(
+    pub(crate) fn upload_residuals(
         &mut self,
         live: &dyn Fn(usize) -> bool,
         work: &mut Work<'_, D, T>,
@@ -265,37 +266,37 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
 
     /// Returns the power of two by which the residual of a column was divided, or will be
     /// after it is measured again.
-    pub fn scale(&self, column: usize) -> f64 {
+    pub(crate) fn scale(&self, column: usize) -> f64 {
         self.memory.columns[column].scale
     }
 
     /// Copies the d that a run has computed for the scaled residuals; [`propose`](Self::propose) then
     /// uses it column by column.
-    pub fn fetch(&mut self, work: &Work<'_, D, T>, d: Name) -> Result<()> {
+    pub(crate) fn fetch(&mut self, work: &Work<'_, D, T>, d: Name) -> Result<()> {
         work.download(d, &mut self.memory.host)
     }
 
     /// Proposes x + d for a column, with d multiplied by `sigma` and the scale of the residual. Returns
     /// the norm of its residual.
-    pub fn propose(&mut self, column: usize, sigma: f64, aim: &Aim) -> f64 {
+    pub(crate) fn propose(&mut self, column: usize, sigma: f64, aim: &Aim) -> f64 {
         self.add_d(column, sigma);
         self.measure(column, aim).norm / aim.norm_b
     }
 
     /// Returns the x that [`propose`](Self::propose) would propose for the first column,
     /// without measuring it.
-    pub fn preview(&mut self, sigma: f64) -> &[f64] {
+    pub(crate) fn preview(&mut self, sigma: f64) -> &[f64] {
         self.add_d(0, sigma);
         &self.memory.next_x
     }
 
     /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.memory.next_x.len()
     }
 
     /// Replaces x by the proposed x.
-    pub fn accept(&mut self, column: usize, aim: &Aim) -> Truth {
+    pub(crate) fn accept(&mut self, column: usize, aim: &Aim) -> Truth {
         let Memory { columns, next_x, next_r, found, b, .. } = &mut *self.memory;
         let Column { x, r, is_b, decoupled, .. } = &mut columns[column];
         let Some(found) = found.take() else { return Truth::OF_ZERO };
@@ -312,7 +313,7 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
 
     /// Finds the first row in which the proposed x or its residual is not finite, and the name
     /// of that vector.
-    pub fn out_of_range(&self) -> Option<(&'static str, usize)> {
+    pub(crate) fn out_of_range(&self) -> Option<(&'static str, usize)> {
         let Memory { next_x, next_r, .. } = &*self.memory;
         [("x", next_x), ("b - A x", next_r)]
             .into_iter()
@@ -320,7 +321,7 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Measures the residual of the current x of a column.
-    pub fn measure_again(&mut self, column: usize, aim: &Aim) -> Truth {
+    pub(crate) fn measure_again(&mut self, column: usize, aim: &Aim) -> Truth {
         let Memory { columns, next_x, .. } = &mut *self.memory;
         next_x.copy_from_slice(&columns[column].x);
         self.measure(column, aim);
@@ -330,7 +331,7 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Returns the normal residual of a column; `norm_a` is the largest eigenvalue of A found so far.
-    pub fn normal_residual(&mut self, column: usize, norm_a: Option<f64>) -> f64 {
+    pub(crate) fn normal_residual(&mut self, column: usize, norm_a: Option<f64>) -> f64 {
         let r = self.residual(column);
         let product = self.system.matrix.multiply(r);
         if let Some(matrix) = self.system.matrix.entries() {
@@ -343,7 +344,7 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Finds the first row in which a column of a device's vector is not finite.
-    pub fn first_not_finite(
+    pub(crate) fn first_not_finite(
         &mut self,
         work: &Work<'_, D, T>,
         vector: Name,
@@ -356,7 +357,12 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
 
     /// Returns whether the curvature along a column of `direction` is positive but below the
     /// range of numbers.
-    pub fn has_underflown(&mut self, work: &Work<'_, D, T>, direction: Name, column: usize) -> Result<bool> {
+    pub(crate) fn has_underflown(
+        &mut self,
+        work: &Work<'_, D, T>,
+        direction: Name,
+        column: usize,
+    ) -> Result<bool> {
         let host = &mut self.memory.host;
         work.download(direction, host)?;
         let p = host.iter().skip(column).step_by(self.k).map(|p| p.to_f64()).collect();
@@ -365,7 +371,7 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
 
     /// Estimates the largest relative error of an entry of x. `m` is the preconditioner, with two vectors for
     /// its input and output; `smallest` is the smallest eigenvalue of M A found so far.
-    pub fn error_estimate(
+    pub(crate) fn error_estimate(
         &mut self,
         column: usize,
         m: Option<(&Operator<D, T>, [Name; 2])>,
@@ -399,19 +405,19 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Copies x to the host, n x k, row-major.
-    pub fn copy_to(&self, x: &mut [f64]) {
+    pub(crate) fn copy_to(&self, x: &mut [f64]) {
         for (index, column) in self.memory.columns.iter().enumerate() {
             each_row(self.device, x, self.k, |i, row| row[index] = column.x[i]);
         }
     }
 
     /// Writes x of a column to a checkpoint.
-    pub fn save<W: Write>(&self, column: usize, to: &mut Writer<W>) -> io::Result<()> {
+    pub(crate) fn save<W: Write>(&self, column: usize, to: &mut Writer<W>) -> io::Result<()> {
         to.rows(&self.memory.columns[column].x)
     }
 
     /// Reads x of a column from a checkpoint.
-    pub fn load(&mut self, column: usize, from: &mut Reader<'_>) -> std::result::Result<(), String> {
+    pub(crate) fn load(&mut self, column: usize, from: &mut Reader<'_>) -> std::result::Result<(), String> {
         let Column { fresh, x, .. } = &mut self.memory.columns[column];
         *fresh = false;
         *x = from.rows(self.system.matrix.rows_of_all(x.len()), (self.device.row_numbers(), x.len(), 1))?;
@@ -419,7 +425,7 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Writes a vector of the device to a checkpoint.
-    pub fn save_vector<W: Write>(
+    pub(crate) fn save_vector<W: Write>(
         &mut self,
         work: &Work<'_, D, T>,
         vector: Name,
@@ -432,7 +438,7 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
 
     /// Reads a vector of the device from a checkpoint. The outer error concerns the file, the
     /// inner one the device.
-    pub fn load_vector(
+    pub(crate) fn load_vector(
         &mut self,
         work: &mut Work<'_, D, T>,
         vector: Name,

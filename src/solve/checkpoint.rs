@@ -31,7 +31,7 @@ use crate::device::Ranks;
 use crate::error::{Error, Result};
 use crate::files;
 pub(super) use file::{Reader, Writer};
-pub use fingerprint::{of_matrix, of_vector};
+pub(crate) use fingerprint::{of_matrix, of_vector};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ fn fingerprints(system: &System<'_>) -> Result<Option<[String; 3]>> {
 }
 
 /// An open checkpoint file with a valid checksum.
-pub struct Saved {
+pub(crate) struct Saved {
     path: PathBuf,
     file: File,
     /// The offset of the state in the file.
@@ -106,7 +106,7 @@ pub struct Saved {
 
 impl Saved {
     /// Opens a checkpoint, verifies its checksum, and reads its identity.
-    pub fn read(path: &Path) -> Result<Saved> {
+    pub(crate) fn read(path: &Path) -> Result<Saved> {
         let io = |source| Error::Io { action: "read", path: path.to_owned(), source };
         let fault = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
         let mut file = File::open(path).map_err(io)?;
@@ -175,7 +175,7 @@ impl Saved {
 
 /// Checks that a checkpoint can be written to this path, before a solve spends time. The error
 /// says why it cannot.
-pub fn check_place(path: &Path) -> std::result::Result<(), String> {
+pub(crate) fn check_place(path: &Path) -> std::result::Result<(), String> {
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err("it exists already, and is no regular file".to_owned());
     }

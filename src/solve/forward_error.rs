@@ -72,7 +72,7 @@ pub(super) struct Estimator {
 impl Estimator {
     /// Estimates the largest entry of x - A^-1 b divided by that of x; infinite if A is singular to working
     /// precision. `None` if x is zero or not finite, or the estimate is NaN. `e` is overwritten.
-    pub fn estimate(&mut self, matrix: &Csr, answer: &Evidence<'_>, e: &mut [f64]) -> Option<f64> {
+    pub(crate) fn estimate(&mut self, matrix: &Csr, answer: &Evidence<'_>, e: &mut [f64]) -> Option<f64> {
         let x = largest_in(answer.x);
         if !has_size(x) {
             return None;

@@ -68,17 +68,17 @@ pub(crate) struct Guarded {
 }
 
 impl Guarded {
-    pub fn new(product: impl Product + 'static) -> Arc<Guarded> {
+    pub(crate) fn new(product: impl Product + 'static) -> Arc<Guarded> {
         Arc::new(Guarded { product: Arc::new(product), broken: Arc::default() })
     }
 
     /// Returns the flag that is set once the product has ended the solve.
-    pub fn broken(&self) -> &Arc<AtomicBool> {
+    pub(crate) fn broken(&self) -> &Arc<AtomicBool> {
         &self.broken
     }
 
     /// Begins another solve.
-    pub fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.broken.store(false, Ordering::Relaxed);
     }
 }
@@ -132,7 +132,7 @@ impl fmt::Debug for MatrixRef<'_> {
 
 impl<'a> MatrixRef<'a> {
     /// Returns the numbers of rows and columns; those of a rank, if the matrix is distributed.
-    pub fn shape(self) -> (usize, usize) {
+    pub(crate) fn shape(self) -> (usize, usize) {
         match self {
             MatrixRef::Stored(matrix) => (matrix.rows(), matrix.cols()),
             MatrixRef::Applied(product) => (product.rows(), product.rows()),
@@ -159,7 +159,7 @@ impl<'a> MatrixRef<'a> {
     }
 
     /// Returns the number of rows of all ranks, if this process has `own` rows.
-    pub fn rows_of_all(self, own: usize) -> usize {
+    pub(crate) fn rows_of_all(self, own: usize) -> usize {
         match self {
             MatrixRef::OfRank(rows) => rows.halo().total_rows(),
             MatrixRef::Stored(_) | MatrixRef::Applied(_) => own,
@@ -188,7 +188,7 @@ impl MatrixRef<'_> {
     /// Multiplies a vector y twice with A, and returns <A y, A y> and <y, A (A y)> if they differ:
     /// they are equal if A is symmetric. The tolerance is that of SciPy's `minres`. Products with NaN
     /// do not count as different.
-    pub fn asymmetry(self, y: &[f64]) -> Option<(f64, f64)> {
+    pub(crate) fn asymmetry(self, y: &[f64]) -> Option<(f64, f64)> {
         let w = self.multiply(y);
         let (square, mixed) = (dot(&w, &w), dot(y, &self.multiply(&w)));
         let allowed = (square + f64::EPSILON) * f64::EPSILON.cbrt();

@@ -116,7 +116,7 @@ struct Solve<'a, M, D, T> {
 
 impl<M: Recurrence, D: Device, T: Scalar> Linear<M, D, T> {
     /// Makes a solver, which allocates in its first solve.
-    pub fn new(operators: Operators<D, T>) -> Linear<M, D, T> {
+    pub(crate) fn new(operators: Operators<D, T>) -> Linear<M, D, T> {
         Linear {
             operators,
             recorded: None,

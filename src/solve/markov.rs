@@ -15,7 +15,7 @@
 
 pub mod chain;
 mod gauss_seidel;
-pub mod over_ranks;
+pub(crate) mod over_ranks;
 pub mod power;
 mod rows;
 

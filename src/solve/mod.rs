@@ -6,7 +6,7 @@
 
 mod agree;
 mod answer;
-pub mod block;
+pub(crate) mod block;
 pub mod cg;
 pub mod checkpoint;
 mod effort;
@@ -15,12 +15,12 @@ mod forward_error;
 pub mod given;
 mod linear;
 pub mod markov;
-pub mod minres;
+pub(crate) mod minres;
 mod norms;
-pub mod pace;
+pub(crate) mod pace;
 pub mod pagerank;
 pub mod part;
-pub mod pipelined;
+pub(crate) mod pipelined;
 pub mod problem;
 mod recurrence;
 pub(crate) mod rounding;
@@ -250,7 +250,7 @@ pub struct Prepared<D: Device, T: Scalar> {
 impl<D: Device, T: Scalar> Prepared<D, T> {
     /// Lets a device compute the residuals by which answers are judged, with the matrix of the systems
     /// as its source provides it.
-    pub fn with_residuals(mut self, residuals: Box<dyn Residuals>) -> Prepared<D, T> {
+    pub(crate) fn with_residuals(mut self, residuals: Box<dyn Residuals>) -> Prepared<D, T> {
         self.linear.compute_on_device(residuals);
         self
     }

@@ -11,17 +11,17 @@ pub(super) struct Norm {
 }
 
 impl Norm {
-    pub fn add(&mut self, value: f64) {
+    pub(crate) fn add(&mut self, value: f64) {
         *self = self.combine(&Norm { scale: value.abs(), sum: 1.0 });
     }
 
-    pub fn combine(&self, other: &Norm) -> Norm {
+    pub(crate) fn combine(&self, other: &Norm) -> Norm {
         let (large, small) = if other.scale <= self.scale { (self, other) } else { (other, self) };
         let ratio = if small.scale == 0.0 { 0.0 } else { small.scale / large.scale };
         Norm { scale: large.scale, sum: large.sum + small.sum * ratio * ratio }
     }
 
-    pub fn value(&self) -> f64 {
+    pub(crate) fn value(&self) -> f64 {
         self.scale * self.sum.sqrt()
     }
 }

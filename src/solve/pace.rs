@@ -20,7 +20,7 @@ const LONGEST_BATCH: usize = 64;
 /// Chooses the sizes of batches: long enough that the device rarely waits for the host, short enough that few
 /// iterations run past the end of the solve, which it predicts from the rate of convergence.
 #[derive(Debug, Default)]
-pub struct Pace {
+pub(crate) struct Pace {
     /// Iterations and residual at the end of the previous batch.
     before: (usize, f64),
     /// Iterations, and their time, before this object was created.
@@ -29,12 +29,12 @@ pub struct Pace {
 
 impl Pace {
     /// Creates a pace for a solve with earlier progress.
-    pub fn since(now: &Progress) -> Pace {
+    pub(crate) fn since(now: &Progress) -> Pace {
         Pace { earlier: (now.iteration, now.elapsed), ..Pace::default() }
     }
 
     /// Forgets the last residual, because a new run begins.
-    pub fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.before = (0, 0.0);
     }
 
@@ -42,7 +42,7 @@ impl Pace {
     /// has at most as many iterations as were done before, because a prediction from few iterations
     /// may be far off. If iterations past the end of the solve take no time, only the time limit of a
     /// batch and `longest` bound it.
-    pub fn next(
+    pub(crate) fn next(
         &mut self,
         now: &Progress,
         tolerance: Option<f64>,

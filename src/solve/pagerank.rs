@@ -15,7 +15,7 @@
 //! L. Page, S. Brin, R. Motwani and T. Winograd, The PageRank citation ranking: bringing order to the
 //! Web, Stanford InfoLab, 1999.
 
-pub mod certificate;
+pub(crate) mod certificate;
 pub mod gauss_seidel;
 pub mod links;
 pub mod power;
@@ -121,7 +121,7 @@ impl Dangling {
     }
 
     /// Returns the formula of the ranks for messages: `m` is the sum of the ranks of the sinks.
-    pub fn formula(self) -> &'static str {
+    pub(crate) fn formula(self) -> &'static str {
         match self {
             Dangling::Uniform => {
                 "x = d (P x + m / n) + (1 - d) v, m being the sum of x over vertices without links"
@@ -180,7 +180,7 @@ impl RankProblem<'_> {
 
 /// A distribution of the surfer's jumps.
 #[derive(Clone, Debug)]
-pub enum Jumps {
+pub(crate) enum Jumps {
     /// The probability of each of these vertices, which are all different; it is 0 for the other vertices.
     /// Over ranks, every rank has the same list.
     Few(Vec<(usize, f64)>),
@@ -320,7 +320,7 @@ pub fn power<D: Device, T: Scalar>(
 /// `teleport` returns a distribution by its number; it is called several times for each, so that the
 /// distributions need not be in memory together. The distribution and the start of the problem are not used:
 /// a column starts at its distribution.
-pub fn power_each<D: Device, T: Scalar>(
+pub(crate) fn power_each<D: Device, T: Scalar>(
     operator: Operator<D, T>,
     problem: &RankProblem<'_>,
     k: usize,

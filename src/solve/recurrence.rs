@@ -28,7 +28,7 @@ pub(super) struct Operators<D: Device, T: Scalar> {
 
 impl<D: Device, T: Scalar> Operators<D, T> {
     /// Prepares both for `k` columns.
-    pub fn prepare(&self, k: usize) -> Result<()> {
+    pub(crate) fn prepare(&self, k: usize) -> Result<()> {
         let device = self.a.device();
         device.agreed(self.a.prepare(k))?;
         self.m.as_ref().map_or(Ok(()), |m| device.agreed(m.prepare(k)))
@@ -53,7 +53,7 @@ pub(super) enum Coefficients {
 impl Coefficients {
     /// Computes the energy d'A d gained by an iteration with these coefficients; 0 if the
     /// coefficients do not determine it.
-    pub fn energy(self, (first, second): (f64, f64)) -> f64 {
+    pub(crate) fn energy(self, (first, second): (f64, f64)) -> f64 {
         match self {
             Coefficients::Conjugate => first * second,
             Coefficients::Lanczos => 0.0,
@@ -61,7 +61,7 @@ impl Coefficients {
     }
 
     /// Sets the projection of the matrix from the coefficients of the iterations.
-    pub fn project(self, coefficients: &[(f64, f64)], projection: &mut Tridiagonal) {
+    pub(crate) fn project(self, coefficients: &[(f64, f64)], projection: &mut Tridiagonal) {
         match self {
             Coefficients::Conjugate => projection.set_to_conjugate_gradients(coefficients),
             Coefficients::Lanczos => projection.set_to_lanczos(coefficients),
@@ -138,7 +138,7 @@ pub(super) struct Facts {
 impl Facts {
     /// Returns the bytes that the sweeps and the dense products of an iteration move over n
     /// elements of `width` bytes.
-    pub fn sweep_bytes(&self, (n, k): (usize, usize), width: usize, preconditioned: bool) -> u64 {
+    pub(crate) fn sweep_bytes(&self, (n, k): (usize, usize), width: usize, preconditioned: bool) -> u64 {
         let preconditioned = usize::from(preconditioned);
         let dense = self.dense.as_ref().map_or(0, |dense| dense.traffic[preconditioned]);
         let sweeps: u64 = self.sweeps[preconditioned].iter().map(|sweep| sweep.bytes(n, k, width)).sum();
@@ -146,7 +146,7 @@ impl Facts {
     }
 
     /// Returns the slots of a workspace for k columns, with room for the small matrices.
-    pub fn slots_for(&self, k: usize) -> usize {
+    pub(crate) fn slots_for(&self, k: usize) -> usize {
         self.slots + self.dense.as_ref().map_or(0, |dense| dense.matrices * k)
     }
 }

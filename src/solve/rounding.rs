@@ -17,7 +17,7 @@ pub(super) struct Total {
 }
 
 impl Total {
-    pub fn add(&mut self, term: f64) {
+    pub(crate) fn add(&mut self, term: f64) {
         let next = self.sum + term;
         let (large, small) = if self.sum.abs() >= term.abs() { (self.sum, term) } else { (term, self.sum) };
         self.lost += (large - next) + small;
@@ -25,7 +25,7 @@ impl Total {
     }
 
     /// Returns the sum, rounded about once.
-    pub fn value(&self) -> f64 {
+    pub(crate) fn value(&self) -> f64 {
         self.sum + self.lost
     }
 }

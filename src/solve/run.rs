@@ -80,7 +80,7 @@ pub(super) struct Track {
 
 impl Track {
     /// Resets the column to the state before its first iteration, and keeps its allocated memory.
-    pub fn begin(&mut self, now: Progress, tolerance: Option<f64>) {
+    pub(crate) fn begin(&mut self, now: Progress, tolerance: Option<f64>) {
         (self.now, self.lowest) = (now, now.residual);
         (self.tolerance, self.aim) = (tolerance, tolerance);
         (self.stop, self.pace) = (None, Pace::default());
@@ -140,7 +140,7 @@ pub(super) struct Tracks {
 }
 
 impl Tracks {
-    pub fn column(&self, column: usize) -> &Track {
+    pub(crate) fn column(&self, column: usize) -> &Track {
         &self.columns[column]
     }
 }
@@ -159,7 +159,7 @@ pub(super) struct Run<'a, 'o> {
 }
 
 impl<'a, 'o> Run<'a, 'o> {
-    pub fn new(
+    pub(crate) fn new(
         tracks: &'a mut Tracks,
         k: usize,
         rule: Cow<'a, StoppingRule>,
@@ -174,23 +174,23 @@ impl<'a, 'o> Run<'a, 'o> {
     }
 
     /// Starts the clock.
-    pub fn start_clock(&mut self) {
+    pub(crate) fn start_clock(&mut self) {
         self.began = Instant::now();
     }
 
     /// Returns the time on the clock.
-    pub fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         (self.earlier + self.began.elapsed()).saturating_sub(self.checking)
     }
 
     /// Begins a phase other than iterations, and notifies observers.
-    pub fn phase(&mut self, phase: Phase, what: &'static str) -> Span {
+    pub(crate) fn phase(&mut self, phase: Phase, what: &'static str) -> Span {
         self.observers.iter_mut().for_each(|o| o.phase(what));
         profile::begin(phase)
     }
 
     /// Notifies observers of the residual before the first iteration of a column.
-    pub fn notify_start(&mut self, column: usize) {
+    pub(crate) fn notify_start(&mut self, column: usize) {
         let residual = self.tracks[column].now.residual;
         self.residuals.clear();
         self.residuals.push(residual);
@@ -206,7 +206,7 @@ impl<'a, 'o> Run<'a, 'o> {
     }
 
     /// Iterates, and lets the family judge the results, until the family needs no more iterations.
-    pub fn drive<S: Iterations, F: Family<S>>(
+    pub(crate) fn drive<S: Iterations, F: Family<S>>(
         &mut self,
         source: &mut S,
         family: &mut F,

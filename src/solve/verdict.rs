@@ -49,7 +49,7 @@ const ROWS: usize = RESIDUAL_PART;
 
 /// Norms of b - A x, with a bound on their rounding error.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// The Euclidean norm of the residual as computed.
     pub norm: f64,
     /// An upper bound of the Euclidean norm of the exact b - A x. NaN or infinity if the range
@@ -66,7 +66,7 @@ pub struct Measured {
 
 impl Measured {
     /// Returns the normwise backward error of x with the residual r.
-    pub fn backward_error(&self, device: &impl Device, b: &[f64], x: &[f64], r: &[f64]) -> f64 {
+    pub(crate) fn backward_error(&self, device: &impl Device, b: &[f64], x: &[f64], r: &[f64]) -> f64 {
         let [b, x, r] = [b, x, r].map(|v| device.fold(largest_in(v), larger));
         if r == 0.0 { 0.0 } else { r / (self.matrix_norm * x + b) }
     }
@@ -145,7 +145,7 @@ pub(super) struct Judge {
 impl Judge {
     /// Writes the residual to `r`: the plain one if it certifies that the norm is at most `goal` times
     /// `norm_b`, and otherwise the compensated one.
-    pub fn measure<D: Device>(
+    pub(crate) fn measure<D: Device>(
         &mut self,
         device: &D,
         system: Rows<'_>,
@@ -167,7 +167,7 @@ impl Judge {
     }
 
     /// Lets a device compute the residuals of the systems from now on, all of which have its matrix.
-    pub fn compute_on_device(&mut self, there: Box<dyn Residuals>) {
+    pub(crate) fn compute_on_device(&mut self, there: Box<dyn Residuals>) {
         self.there = Some((there, Vec::new()));
     }
 

@@ -139,12 +139,12 @@ impl Entry {
     }
 
     /// Returns the URL of the page that describes the matrix.
-    pub fn page(&self) -> String {
+    pub(crate) fn page(&self) -> String {
         format!("{COLLECTION}/{}/{}", self.group, self.name)
     }
 
     /// Returns the path of the archive, relative to the cache folder.
-    pub fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         Path::new(FOLDER).join(format!("{}.tar.gz", self.name))
     }
 
@@ -168,13 +168,13 @@ impl Entry {
     }
 
     /// Returns the path of the archive, if the user's cache folder holds it.
-    pub fn fetched(&self) -> Option<PathBuf> {
+    pub(crate) fn fetched(&self) -> Option<PathBuf> {
         self.archive_path().filter(|path| path.is_file())
     }
 
     /// Returns the path of the archive in the user's cache folder, whether or not the archive exists; `None`
     /// if there is no cache folder or other users can write to it.
-    pub fn archive_path(&self) -> Option<PathBuf> {
+    pub(crate) fn archive_path(&self) -> Option<PathBuf> {
         files::cache_folder(FOLDER).ok().map(|folder| folder.join(self.file()))
     }
 }

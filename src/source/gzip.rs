@@ -68,7 +68,7 @@ pub(super) struct Unpacking<'a> {
 impl<'a> Unpacking<'a> {
     /// Starts at the beginning of a file whose text has at most `most` bytes; a longer text is an
     /// error as soon as that shows.
-    pub fn new(file: Text<'a>, most: u64) -> Unpacking<'a> {
+    pub(crate) fn new(file: Text<'a>, most: u64) -> Unpacking<'a> {
         let Text { bytes, meter, .. } = file;
         Unpacking { file, from: MultiGzDecoder::new(Metered { bytes, meter }), left: most, ended: false }
     }
@@ -76,7 +76,7 @@ impl<'a> Unpacking<'a> {
     /// Fills the portion with `cut`, the incomplete line at the end of the previous portion, and with the
     /// text that follows. Returns the end of the portion's last complete line, or the portion's end at the
     /// end of the text. A portion has at least one line, however long.
-    pub fn fill(&mut self, portion: &mut Vec<u8>, cut: &[u8]) -> Result<usize> {
+    pub(crate) fn fill(&mut self, portion: &mut Vec<u8>, cut: &[u8]) -> Result<usize> {
         portion.clear();
         grow(portion, cut.len() + PORTION)?;
         portion.extend_from_slice(cut);
@@ -97,7 +97,7 @@ impl<'a> Unpacking<'a> {
     }
 
     /// Decompresses the rest only to verify its checksums and its length.
-    pub fn check(&mut self) -> Result<()> {
+    pub(crate) fn check(&mut self) -> Result<()> {
         let mut rest = self.from.by_ref().take(self.left.saturating_add(1));
         let read = std::io::copy(&mut rest, &mut std::io::sink()).map_err(fail(self.file.path))?;
         self.count(read)

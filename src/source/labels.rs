@@ -71,7 +71,7 @@ impl Labels {
     }
 
     /// Selects the labels of the given rows, in the order of `rows`.
-    pub fn of_rows(&self, rows: &[u32]) -> Result<Labels> {
+    pub(crate) fn of_rows(&self, rows: &[u32]) -> Result<Labels> {
         let mut selected = Labels::default();
         rows.iter().filter_map(|&row| self.get(row as usize)).try_for_each(|label| selected.push(label))?;
         Ok(selected)

@@ -10,7 +10,7 @@ mod batches;
 pub mod binary;
 mod cache;
 pub mod catalog;
-pub mod column;
+pub(crate) mod column;
 mod compressed;
 mod detect;
 mod direction;
@@ -38,12 +38,12 @@ mod pieces;
 mod pinned;
 mod portions;
 mod rows;
-pub mod save;
+pub(crate) mod save;
 mod table;
 mod text;
 mod tokens;
 mod unsaid;
-pub mod vector;
+pub(crate) mod vector;
 mod webgraph;
 
 use crate::error::{Error, FetchError, Result};
@@ -69,7 +69,7 @@ pub use vector::{read_vector, read_vectors, write_vector, write_vectors};
 pub use webgraph::GraphPart;
 
 /// The name of standard input on the command line.
-pub const STDIN: &str = "-";
+pub(crate) const STDIN: &str = "-";
 
 /// A matrix in memory, with the facts that its source provides.
 #[derive(Clone, Debug)]
@@ -157,7 +157,7 @@ impl Loaded {
 
 /// A matrix to write, with its attached vectors and labels.
 #[derive(Clone, Copy, Debug)]
-pub struct Content<'a> {
+pub(crate) struct Content<'a> {
     /// The matrix.
     pub matrix: &'a Csr,
     /// Number of entries that the source stores.
@@ -237,7 +237,7 @@ pub fn load_with(what: &(impl AsRef<OsStr> + ?Sized), options: &Options) -> Resu
 }
 
 /// Returns the mesh that `what` names, if it is a generator whose rows can be made separately.
-pub fn mesh(what: &OsStr) -> Result<Option<generate::Mesh>> {
+pub(crate) fn mesh(what: &OsStr) -> Result<Option<generate::Mesh>> {
     match what.to_str().filter(|name| !is_file(what) && catalog::find(name).is_none()) {
         Some(name) => generate::mesh(name),
         None => Ok(None),
@@ -246,7 +246,7 @@ pub fn mesh(what: &OsStr) -> Result<Option<generate::Mesh>> {
 
 /// Returns the rows of what `what` names, if it is a generator of equally many entries in each row,
 /// which can be made separately.
-pub fn equal_rows(what: &OsStr) -> Result<Option<generate::EqualRows>> {
+pub(crate) fn equal_rows(what: &OsStr) -> Result<Option<generate::EqualRows>> {
     match what.to_str().filter(|name| !is_file(what) && catalog::find(name).is_none()) {
         Some(name) => generate::equal_rows(name),
         None => Ok(None),
@@ -254,7 +254,7 @@ pub fn equal_rows(what: &OsStr) -> Result<Option<generate::EqualRows>> {
 }
 
 /// Returns the draws of the graph that `what` names, if it is a generator whose matrix consists of draws.
-pub fn draws(what: &OsStr) -> Result<Option<generate::Draws>> {
+pub(crate) fn draws(what: &OsStr) -> Result<Option<generate::Draws>> {
     match what.to_str().filter(|name| !is_file(what) && catalog::find(name).is_none()) {
         Some(name) => generate::draws(name),
         None => Ok(None),
@@ -309,7 +309,7 @@ pub(crate) fn is_file(what: &OsStr) -> bool {
 }
 
 /// Checks that the file, fetched matrix or generator exists, without opening or running it.
-pub fn check(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<()> {
+pub(crate) fn check(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<()> {
     let what = what.as_ref();
     if what == STDIN || is_file(what) {
         return Ok(());
@@ -323,7 +323,7 @@ pub fn check(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<()> {
 
 /// Returns the matrix of the catalog that must be fetched before `what` can be read; `None` if `what` exists.
 /// Any other missing matrix is an error.
-pub fn missing(what: &OsStr) -> Result<Option<&'static catalog::Entry>> {
+pub(crate) fn missing(what: &OsStr) -> Result<Option<&'static catalog::Entry>> {
     match check(what) {
         Err(Error::Fetch(FetchError::NotFetched { name, .. })) => catalog::get(&name).map(Some),
         checked => checked.map(|()| None),
@@ -356,7 +356,7 @@ pub fn preview(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Option<(u64, u64)>
 
 /// What ranks read or make together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shared {
+pub(crate) enum Shared {
     /// The matrix of a linear system.
     System,
     /// A graph to rank.
@@ -367,7 +367,7 @@ pub enum Shared {
 
 /// Returns whether ranks can share the work of reading or making what `what` names, so that none of them has
 /// the whole. The content of a text file may show later that one rank must read all of it.
-pub fn is_shared_by_ranks(what: &OsStr, kind: Shared) -> Result<bool> {
+pub(crate) fn is_shared_by_ranks(what: &OsStr, kind: Shared) -> Result<bool> {
     let Some(name) = name_of(what) else {
         return Ok(detect::is_shared(Path::new(what), kind != Shared::System));
     };
@@ -383,7 +383,7 @@ pub fn is_shared_by_ranks(what: &OsStr, kind: Shared) -> Result<bool> {
 
 /// Returns rows and entries as [`preview`] does, or else an estimate for a generator; `None` for a file whose
 /// head does not show them.
-pub fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
+pub(crate) fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
     match preview(what)? {
         None if !is_file(OsStr::new(what)) => generate::estimate(what),
         known => Ok(known),
@@ -391,7 +391,7 @@ pub fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
 }
 
 /// Returns the real matrix that the generator `what` imitates, if it imitates one.
-pub fn imitated(what: &(impl AsRef<OsStr> + ?Sized)) -> Option<&'static catalog::Entry> {
+pub(crate) fn imitated(what: &(impl AsRef<OsStr> + ?Sized)) -> Option<&'static catalog::Entry> {
     let name = name_of(what.as_ref()).filter(|name| catalog::find(name).is_none())?;
     generate::imitated(name)
 }

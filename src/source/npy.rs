@@ -48,7 +48,7 @@ pub(super) fn recognises(text: Text) -> bool {
 
 impl<'a> Array<'a> {
     /// Parses the header and checks that the number of bytes fits the shape.
-    pub fn parse(text: Text<'a>, name: &'a str, bytes: &'a [u8]) -> Result<Array<'a>> {
+    pub(crate) fn parse(text: Text<'a>, name: &'a str, bytes: &'a [u8]) -> Result<Array<'a>> {
         let (header, start) = parse_header(text, name, bytes)?;
         text.advance(start);
         let bytes = &bytes[start..];
@@ -61,27 +61,27 @@ impl<'a> Array<'a> {
         Ok(Array { text, name, header, bytes })
     }
 
-    pub fn shape(&self) -> &[u64] {
+    pub(crate) fn shape(&self) -> &[u64] {
         &self.header.shape
     }
 
-    pub fn shape_in_words(&self) -> String {
+    pub(crate) fn shape_in_words(&self) -> String {
         self.header.shape_in_words()
     }
 
     /// Checks whether the numbers are in Fortran order and this differs from C order.
-    pub fn is_by_columns(&self) -> bool {
+    pub(crate) fn is_by_columns(&self) -> bool {
         self.header.fortran && self.header.shape.iter().filter(|&&size| size > 1).count() > 1
     }
 
     /// Returns the text of an array of one string, in either encoding.
-    pub fn string(&self) -> Option<String> {
+    pub(crate) fn string(&self) -> Option<String> {
         self.text.advance(self.bytes.len());
         self.header.string(self.bytes)
     }
 
     /// Returns an error about this array.
-    pub fn malformed(&self, expected: impl Into<String>, found: impl Into<String>) -> Error {
+    pub(crate) fn malformed(&self, expected: impl Into<String>, found: impl Into<String>) -> Error {
         malformed(self.text.path, self.name, expected.into(), found.into())
     }
 
@@ -97,7 +97,7 @@ impl<'a> Array<'a> {
     }
 
     /// Converts the numbers to f64, in the order of the file; a number that is not finite is an error.
-    pub fn values(&self) -> Result<Vec<f64>> {
+    pub(crate) fn values(&self) -> Result<Vec<f64>> {
         self.converted(false)
     }
 
@@ -134,7 +134,11 @@ impl<'a> Array<'a> {
     }
 
     /// Converts the numbers to integers; a number outside the range is an error.
-    pub fn integers<T: TryFrom<i128>>(&self, what: &str, range: RangeInclusive<i128>) -> Result<Vec<T>> {
+    pub(crate) fn integers<T: TryFrom<i128>>(
+        &self,
+        what: &str,
+        range: RangeInclusive<i128>,
+    ) -> Result<Vec<T>> {
         let mut integers = room(self.bytes.len() / self.header.width())?;
         for (first, numbers) in self.pieces()? {
             let numbers = numbers.integers();

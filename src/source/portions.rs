@@ -29,46 +29,46 @@ pub(super) struct Portions<'a> {
 
 impl<'a> Portions<'a> {
     /// Creates the portions of a text in memory that begins at `start`.
-    pub fn of(file: Text<'a>, start: usize) -> Portions<'a> {
+    pub(crate) fn of(file: Text<'a>, start: usize) -> Portions<'a> {
         Portions { file, start, packed: false, most: usize::MAX, longest: u64::MAX }
     }
 
     /// Returns the same portions of a text in memory, but none of more than about `most` bytes.
-    pub fn at_most(self, most: usize) -> Portions<'a> {
+    pub(crate) fn at_most(self, most: usize) -> Portions<'a> {
         Portions { most, ..self }
     }
 
     /// Creates the portions of a compressed text; the first one begins at `start`, an offset in its text.
-    pub fn unpacking(file: Text<'a>, start: usize) -> Portions<'a> {
+    pub(crate) fn unpacking(file: Text<'a>, start: usize) -> Portions<'a> {
         Portions { packed: true, ..Portions::of(file, start) }
     }
 
     /// Returns the same portions of a compressed text, which is refused if it has more than `longest` bytes.
-    pub fn up_to(self, longest: u64) -> Portions<'a> {
+    pub(crate) fn up_to(self, longest: u64) -> Portions<'a> {
         Portions { longest, ..self }
     }
 
     /// Returns the same portions without the meter.
-    pub fn unmetered(self) -> Portions<'a> {
+    pub(crate) fn unmetered(self) -> Portions<'a> {
         Portions { file: Text { meter: None, ..self.file }, ..self }
     }
 
     /// Starts a phase of the meter.
-    pub fn begin(&self, phase: &'static str) {
+    pub(crate) fn begin(&self, phase: &'static str) {
         let before = if self.packed { 0 } else { self.start };
         self.file.begin(phase, self.file.bytes.len() - before);
     }
 
     /// Calls `visit` for each portion in turn until one returns an error. A portion is the part of the passed
     /// text that begins at the passed offset.
-    pub fn each(&self, visit: impl FnMut(Text, usize) -> Result<()> + Send) -> Result<()> {
+    pub(crate) fn each(&self, visit: impl FnMut(Text, usize) -> Result<()> + Send) -> Result<()> {
         self.each_then(visit, |()| Ok(()))
     }
 
     /// Does the same, and calls `then` with the result of each portion. A thread of rayon's pool may
     /// run `visit`, so that must not wait for a thread that uses the pool; `then` may, because it
     /// runs on the calling thread.
-    pub fn each_then<R: Send>(
+    pub(crate) fn each_then<R: Send>(
         &self,
         visit: impl FnMut(Text, usize) -> Result<R> + Send,
         then: impl FnMut(R) -> Result<()>,

@@ -44,7 +44,7 @@ fn unwritable(path: &Path, reason: String) -> Error {
 }
 
 /// A checked path for writing a matrix, with its format.
-pub struct Destination {
+pub(crate) struct Destination {
     path: PathBuf,
     format: &'static Format,
     /// The file name without the extension.

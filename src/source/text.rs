@@ -74,27 +74,27 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    pub fn new(at: usize, expected: impl Into<String>) -> Fault {
+    pub(crate) fn new(at: usize, expected: impl Into<String>) -> Fault {
         Fault { at, expected: expected.into(), found: None }
     }
 }
 
 impl Text<'_> {
     /// Starts a phase of the meter.
-    pub fn begin(&self, phase: &'static str, bytes: usize) {
+    pub(crate) fn begin(&self, phase: &'static str, bytes: usize) {
         if let Some(meter) = self.meter {
             meter.begin(phase, bytes as u64);
         }
     }
 
     /// Advances the meter by a number of bytes.
-    pub fn advance(&self, bytes: usize) {
+    pub(crate) fn advance(&self, bytes: usize) {
         if let Some(meter) = self.meter {
             meter.add(bytes as u64);
         }
     }
 
-    pub fn error(&self, fault: Fault) -> Error {
+    pub(crate) fn error(&self, fault: Fault) -> Error {
         let before = &self.bytes[..fault.at.min(self.bytes.len())];
         let line_start = memrchr(b'\n', before).map_or(0, |newline| newline + 1);
         Error::Parse {
@@ -106,7 +106,7 @@ impl Text<'_> {
         }
     }
 
-    pub fn unsupported(&self, what: &str, hint: &'static str) -> Error {
+    pub(crate) fn unsupported(&self, what: &str, hint: &'static str) -> Error {
         Error::UnsupportedFile { path: self.path.to_owned(), what: what.to_owned(), hint }
     }
 

@@ -2,7 +2,7 @@
 
 use super::detect::{pass_dense, read_columns};
 pub(crate) use super::pieces::Take;
-pub use super::pieces::{Next, Pieces};
+pub(crate) use super::pieces::{Next, Pieces};
 use super::{column, market, npy, read_dense};
 use crate::error::{Error, Result};
 use crate::files::{HEADER, by_ending};
@@ -26,16 +26,16 @@ const WRITERS: &[(&str, (Write, u64))] = &[
 ];
 
 /// A function that writes vectors of n rows and k columns, which come in pieces, to a file.
-pub type Write = fn(&Path, [usize; 2], &mut Pieces<'_>) -> Result<()>;
+pub(crate) type Write = fn(&Path, [usize; 2], &mut Pieces<'_>) -> Result<()>;
 
 /// Returns the function that writes vectors to a file with the extension of `path`.
-pub fn writer(path: &Path) -> Result<Write> {
+pub(crate) fn writer(path: &Path) -> Result<Write> {
     Ok(format_of(path)?.0)
 }
 
 /// Returns the most bytes that a file with the extension of `path` takes for vectors of `rows`
 /// rows and `k` columns.
-pub fn most_bytes(path: &Path, rows: usize, k: usize) -> Result<u64> {
+pub(crate) fn most_bytes(path: &Path, rows: usize, k: usize) -> Result<u64> {
     let each = format_of(path)?.1;
     Ok((rows as u64).saturating_mul(k as u64).saturating_mul(each).saturating_add(HEADER))
 }

@@ -35,10 +35,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The family of the backend `bsr`.
-pub struct BsrFamily;
+pub(crate) struct BsrFamily;
 
 /// The values of the parameter `block`.
-pub const SIZES: &[&str] = &[
+pub(crate) const SIZES: &[&str] = &[
     "auto", "2x2", "2x3", "2x4", "2x5", "2x6", "2x7", "2x8", "3x2", "3x3", "3x4", "3x5", "3x6", "3x7", "3x8",
     "4x2", "4x3", "4x4", "4x5", "4x6", "4x7", "4x8", "5x2", "5x3", "5x4", "5x5", "5x6", "5x7", "5x8", "6x2",
     "6x3", "6x4", "6x5", "6x6", "6x7", "6x8", "7x2", "7x3", "7x4", "7x5", "7x6", "7x7", "7x8", "8x2", "8x3",

@@ -54,14 +54,14 @@ pub(super) struct Product<'a, T> {
 impl<T: Scalar> Product<'_, T> {
     /// Writes y for a row from the row's sum.
     #[inline(always)]
-    pub fn emit(&self, y: &mut T, sum: T) {
+    pub(crate) fn emit(&self, y: &mut T, sum: T) {
         *y = if self.beta == T::default() { self.alpha * sum } else { self.alpha * sum + self.beta * *y };
     }
 
     /// Writes y for neighbouring rows: beta is tested once for all of them, so that the loop
     /// can be vectorised.
     #[inline(always)]
-    pub fn emit_all<const N: usize>(&self, y: &mut [T; N], sums: [f64; N]) {
+    pub(crate) fn emit_all<const N: usize>(&self, y: &mut [T; N], sums: [f64; N]) {
         let sums = sums.map(|sum| self.alpha * T::from_f64(sum));
         *y = match self.beta == T::default() {
             true => sums,
@@ -104,7 +104,7 @@ impl<T> Shared<T> {
     /// # Safety
     /// The range lies inside the array; while the slice is used, no other code accesses that
     /// range and the array lives.
-    pub unsafe fn slice<'a>(self, range: Range<usize>) -> &'a mut [T] {
+    pub(crate) unsafe fn slice<'a>(self, range: Range<usize>) -> &'a mut [T] {
         // SAFETY: promised by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
     }
@@ -137,7 +137,7 @@ pub(super) struct Chunked<M> {
 }
 
 impl<M> Chunked<M> {
-    pub fn new<T: Scalar>(device: &Cpu, matrix: M) -> Chunked<M>
+    pub(crate) fn new<T: Scalar>(device: &Cpu, matrix: M) -> Chunked<M>
     where
         M: RowRanges<T>,
     {

@@ -71,7 +71,7 @@ impl<T: Scalar, V: RowValues<T>> Entries<'_, T, V> {
     /// The ranges lie inside the entries, and the processor has AVX2 and FMA.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn rows_in_order(
+    pub(crate) unsafe fn rows_in_order(
         &self,
         rows: Range<usize>,
         range: impl Fn(usize) -> Range<usize>,
@@ -165,7 +165,7 @@ impl<T: Scalar, V: RowValues<T>> Entries<'_, T, V> {
     /// T is f64, the range lies inside the entries, and the processor has AVX2 and FMA.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn row_in_eights(&self, range: Range<usize>, y: &mut [T]) {
+    pub(crate) unsafe fn row_in_eights(&self, range: Range<usize>, y: &mut [T]) {
         let k = self.product.k;
         let mut column = 0;
         // SAFETY: as promised by the caller; each call stays inside the k columns.
@@ -285,7 +285,7 @@ impl<T: Scalar, V: Scalar> BlockRow<'_, T, V> {
     /// The processor has AVX2 and FMA, the values are those of as many blocks as there are columns, and each
     /// block begins inside the matrix.
     #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn multiply<const R: usize>(&self, y: &mut [T]) {
+    pub(crate) unsafe fn multiply<const R: usize>(&self, y: &mut [T]) {
         let k = self.product.k;
         self.fetch_next();
         let mut column = 0;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 const LANES: usize = 8;
 
 /// The family of the backend `dense`.
-pub struct DenseFamily;
+pub(crate) struct DenseFamily;
 
 impl Family<Cpu> for DenseFamily {
     const ADDS_REPEATS: bool = false;

@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex};
 const ITEMS: usize = 4096;
 
 /// The family of the backend `merge`.
-pub struct Merge;
+pub(crate) struct Merge;
 
 impl Family<Cpu> for Merge {
     fn build<T: Scalar>(

@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The family of the backend `pull`.
-pub struct Pull;
+pub(crate) struct Pull;
 
 impl Family<Cpu> for Pull {
     fn check(matrix: &Csr, _: &Params, _: usize) -> std::result::Result<(), Refusal> {

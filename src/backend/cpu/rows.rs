@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The family of the backend `rows`.
-pub struct Rows;
+pub(crate) struct Rows;
 
 impl Family<Cpu> for Rows {
     fn build<T: Scalar>(

@@ -33,7 +33,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The family of the backend `sbsr`.
-pub struct SbsrFamily;
+pub(crate) struct SbsrFamily;
 
 /// The block size for a matrix without entries.
 const ANY_SIZE: usize = 2;

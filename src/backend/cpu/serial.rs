@@ -13,7 +13,7 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `serial`.
-pub struct Serial;
+pub(crate) struct Serial;
 
 impl Family<Cpu> for Serial {
     fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<SharedOperator<Cpu, T>> {

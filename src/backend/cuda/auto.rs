@@ -15,7 +15,7 @@ use crate::format::{Csr, Values};
 
 /// The row that describes `auto` before the matrix is known. It is not a strategy, so the
 /// registry does not list it.
-pub static ENTRY: Entry = Entry {
+pub(crate) static ENTRY: Entry = Entry {
     name: "auto",
     // The builder of the strategy that `auto` falls back to; a choice is settled before it is built.
     builder: Builder::Cuda(Build::of::<CsrFamily>()),
@@ -34,7 +34,7 @@ pub static ENTRY: Entry = Entry {
 pub const CHOICES: &[&str] = &["csr", "pull", "bsr", "sell", "burst", "hybrid"];
 
 /// The backend for several columns at once.
-pub const WITH_COLUMNS: &str = "spmm";
+pub(crate) const WITH_COLUMNS: &str = "spmm";
 
 /// Length of the longest row up to which iterations share a launch: each row has one thread, and all threads
 /// wait for the longest row.

@@ -51,7 +51,7 @@ const SHORTEST_PIECE: usize = 512;
 const WARPS: usize = 32;
 
 /// The parameters of the backend.
-pub const PARAMS: &[Param] = &[
+pub(crate) const PARAMS: &[Param] = &[
     MADE,
     any_block(TASK_SIZES),
     Param::word(
@@ -67,7 +67,7 @@ pub const PARAMS: &[Param] = &[
 ];
 
 /// The family of the backend `bsr`.
-pub struct BsrFamily;
+pub(crate) struct BsrFamily;
 
 /// The compile-time parameters of a kernel.
 #[derive(Clone, Copy)]

@@ -30,7 +30,7 @@ use std::sync::Arc;
 const LANES: usize = 32;
 
 /// The family of the backend `burst`.
-pub struct BurstFamily;
+pub(crate) struct BurstFamily;
 
 /// Most rows that the kernel can stride over in 32 bits.
 const MOST: usize = 1 << 31;

@@ -106,7 +106,7 @@ struct Whole {
 
 impl OnDevice {
     /// Copies the links to the device. Fails if `reserve` bytes do not stay free.
-    pub fn new(device: &Cuda, incoming: &Arc<Csr>, reserve: u64) -> Result<OnDevice> {
+    pub(crate) fn new(device: &Cuda, incoming: &Arc<Csr>, reserve: u64) -> Result<OnDevice> {
         let (rows, cols) = (incoming.rows(), incoming.cols());
         let vectors = ((3 * rows + cols) * size_of::<f64>()) as u64;
         let resident = Resident::of(device, incoming, reserve.saturating_add(vectors))?;

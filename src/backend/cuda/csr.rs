@@ -34,13 +34,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The family of the backend `csr`: any matrix.
-pub struct CsrFamily;
+pub(crate) struct CsrFamily;
 
 /// The family of the backend `pull`: graphs without values.
-pub struct Pull;
+pub(crate) struct Pull;
 
 /// How the work is divided.
-pub const CUT: Param = Param::word(
+pub(crate) const CUT: Param = Param::word(
     "cut",
     &["auto", "rows", "windows"],
     "rows: equally many threads per row; windows: equally many entries per block; auto decides by the longest row",
@@ -200,7 +200,7 @@ impl Strategy {
 }
 
 /// The parameter of `csr` and `pull` that says where their arrays come from.
-pub const MADE_OF_COPY: Param = Param {
+pub(crate) const MADE_OF_COPY: Param = Param {
     summary: "where the arrays come from: device, from a copy of the matrix on the GPU, which is made if there is none; host; auto takes a copy if there is one",
     ..MADE
 };

@@ -18,10 +18,10 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `dcsr`.
-pub struct DcsrFamily;
+pub(crate) struct DcsrFamily;
 
 /// The family of the backend `spmm-dcsr`, for several columns.
-pub struct SpmmDcsr;
+pub(crate) struct SpmmDcsr;
 
 /// Entries that each thread of a row loads at once.
 const UNROLL: u32 = 3;

@@ -24,7 +24,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The family of the backend `dense`.
-pub struct DenseFamily;
+pub(crate) struct DenseFamily;
 
 const LIBRARY: Wanted = Wanted {
     name: "cuBLAS",
@@ -47,7 +47,7 @@ const TRANSPOSED: c_int = 1;
 const TF32: c_int = 3;
 
 /// The arithmetic of products in single precision.
-pub const MATH: Param = Param::new(
+pub(crate) const MATH: Param = Param::new(
     "math",
     Kind::WordOr(&["full"], &Kind::Word(&["tf32"])),
     "arithmetic in single precision: full, or tf32, which rounds factors to 11 bits",

@@ -24,10 +24,10 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// Stored values per entry, padding included, above which a matrix is refused.
-pub const MAX_SLOTS_PER_ENTRY: usize = 3;
+pub(crate) const MAX_SLOTS_PER_ENTRY: usize = 3;
 
 /// The family of the backend `ell`.
-pub struct EllFamily;
+pub(crate) struct EllFamily;
 
 fn form() -> Form<Ell> {
     /// Loads in flight, including at the end of a row, and blocks of a multiprocessor, as in

@@ -31,13 +31,13 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Starts to count, for elements of x of `width` bytes.
-    pub fn new(width: usize) -> Lines {
+    pub(crate) fn new(width: usize) -> Lines {
         let elements = (LINE / width) as u32;
         Lines { elements, touched: Vec::with_capacity(WARP), lines: 0, entries: 0 }
     }
 
     /// Adds a load of the entries in these columns.
-    pub fn load(&mut self, columns: impl Iterator<Item = u32>) {
+    pub(crate) fn load(&mut self, columns: impl Iterator<Item = u32>) {
         self.touched.clear();
         self.touched.extend(columns.map(|column| column / self.elements));
         self.entries += self.touched.len();
@@ -47,7 +47,7 @@ impl Lines {
     }
 
     /// Returns the lines for each entry.
-    pub fn for_each_entry(&self) -> f64 {
+    pub(crate) fn for_each_entry(&self) -> f64 {
         self.lines as f64 / self.entries.max(1) as f64
     }
 }

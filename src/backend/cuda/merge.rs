@@ -31,7 +31,7 @@ const TILE: usize = BLOCK as usize * ITEMS;
 const RESIDENT: u32 = 6;
 
 /// The family of the backend `merge`.
-pub struct Merge;
+pub(crate) struct Merge;
 
 /// A matrix in CSR, cut into tiles of its merge path.
 struct Path {

@@ -3,33 +3,33 @@
 
 mod arrays;
 pub mod auto;
-pub mod bsr;
-pub mod burst;
+pub(crate) mod bsr;
+pub(crate) mod burst;
 mod certificate;
 mod columns;
 mod compressed;
-pub mod csr;
+pub(crate) mod csr;
 pub mod cusparse;
-pub mod dcsr;
+pub(crate) mod dcsr;
 pub mod dense;
-pub mod ell;
+pub(crate) mod ell;
 mod form;
 mod locality;
-pub mod merge;
+pub(crate) mod merge;
 mod model;
 // The example of the book (docs/src/adding.md): tests compile it, and the program does not contain it.
 #[cfg(test)]
-pub mod pairs;
+pub(crate) mod pairs;
 mod placed;
 mod product;
 mod resident;
 mod residual;
-pub mod sell;
-pub mod spmm;
-pub mod studies;
+pub(crate) mod sell;
+pub(crate) mod spmm;
+pub(crate) mod studies;
 mod taken;
 mod transpose;
-pub mod vector;
+pub(crate) mod vector;
 
 use super::Transposed;
 use crate::device::Cuda;
@@ -43,10 +43,10 @@ use crate::operator::{DotInto, Inflow, Residuals};
 use crate::params::Params;
 use crate::scalar::Scalar;
 use form::{AnyForm, Ending, Real, Types};
-pub use resident::MADE;
+pub(crate) use resident::MADE;
 use resident::Resident;
 use std::sync::Arc;
-pub use taken::Taken;
+pub(crate) use taken::Taken;
 pub(super) use taken::taken;
 
 /// Returns every embedded kernel in every form that a backend may request, for ahead-of-time

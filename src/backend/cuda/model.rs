@@ -93,7 +93,7 @@ fn between(points: &[[f64; 2]], x: f64) -> f64 {
 }
 
 impl<'a> Model<'a> {
-    pub fn new(matrix: &'a Csr, width: usize, size: GpuSize, longest: usize) -> Model<'a> {
+    pub(crate) fn new(matrix: &'a Csr, width: usize, size: GpuSize, longest: usize) -> Model<'a> {
         let vectors = ((matrix.rows() + matrix.cols()) * width) as f64;
         let reach = reach(matrix) * width as f64;
         Model { matrix, size, width, vectors, mean: super::mean_row(matrix), longest, reach }
@@ -165,7 +165,7 @@ impl<'a> Model<'a> {
         locality::spread(warps, WARPS).map(of_warp).sum::<f64>() * warps as f64 / sampled.max(1) as f64
     }
 
-    pub fn csr(&self) -> Candidate {
+    pub(crate) fn csr(&self) -> Candidate {
         let (matrix, nnz) = (self.matrix, self.matrix.nnz() as f64);
         let (bytes, threads) = csr::storage_and_threads(matrix);
         let gathers = self.gathers_of_rows(threads.unwrap_or(32) as usize);
@@ -182,7 +182,7 @@ impl<'a> Model<'a> {
         self.candidate("csr".to_owned(), &Parts { bytes: bytes as f64, rounds, gathers })
     }
 
-    pub fn sell(&self) -> Candidate {
+    pub(crate) fn sell(&self) -> Candidate {
         let sample = sell::sampled(self.matrix, self.width);
         let bytes = sample.padded * value_bytes(self.matrix) + sample.words;
         let short = usize::from(self.mean > sell::SHORT);
@@ -221,7 +221,7 @@ impl<'a> Model<'a> {
     }
 
     /// Returns the fastest size of blocks; none if `bsr` cannot store the matrix.
-    pub fn blocks(&self) -> Option<Candidate> {
+    pub(crate) fn blocks(&self) -> Option<Candidate> {
         let matrix = self.matrix;
         if matrix.pattern().has_repeats() || matrix.rows().max(matrix.cols()) > bsr::MOST {
             return None;
@@ -234,7 +234,7 @@ impl<'a> Model<'a> {
 
     /// Returns the estimate for rows by length; none if rows are short, about equally long, or one is
     /// far longer than the others.
-    pub fn hybrid(&self) -> Option<Candidate> {
+    pub(crate) fn hybrid(&self) -> Option<Candidate> {
         let (rows, nnz) = (self.matrix.rows(), self.matrix.nnz());
         let uneven = HYBRID_SHORTEST * nnz..=HYBRID_LONGEST * nnz;
         if nnz <= HYBRID_MEAN * rows || !uneven.contains(&(self.longest * rows)) {

@@ -25,7 +25,7 @@ pub(super) struct Places {
 
 impl Places {
     /// Wraps a function that returns the entry of each place, or [`FILL`].
-    pub fn new(make: impl Fn() -> Result<Vec<u32>> + Send + Sync + 'static) -> Places {
+    pub(crate) fn new(make: impl Fn() -> Result<Vec<u32>> + Send + Sync + 'static) -> Places {
         Places { make: Box::new(make), there: OnceLock::new() }
     }
 

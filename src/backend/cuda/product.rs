@@ -43,7 +43,7 @@ struct Launch {
 
 impl<F> Pass<F> {
     /// Creates a launch over a share of the rows and copies the share to the device.
-    pub fn new<S: Share>(device: &Cuda, form: Form<F, S>, grid: Grid, share: &S) -> Result<Pass<F>> {
+    pub(crate) fn new<S: Share>(device: &Cuda, form: Form<F, S>, grid: Grid, share: &S) -> Result<Pass<F>> {
         let (kind, count) = (form.kind, share.count());
         let share = share.arrays().upload(device, 0)?;
         let launch = Launch { kind, grid, share, count, plain: OnceLock::new() };
@@ -51,13 +51,18 @@ impl<F> Pass<F> {
     }
 
     /// Creates a launch over a share of the rows, with `threads` threads for each piece of the share.
-    pub fn over<S: Share>(device: &Cuda, form: Form<F, S>, share: &S, threads: u32) -> Result<Pass<F>> {
+    pub(crate) fn over<S: Share>(
+        device: &Cuda,
+        form: Form<F, S>,
+        share: &S,
+        threads: u32,
+    ) -> Result<Pass<F>> {
         let count = u64::from(share.count().unwrap_or(0));
         Pass::new(device, form, Grid::Resident(count * u64::from(threads)), share)
     }
 
     /// Limits the grid to `most` threads, which stride.
-    pub fn with_at_most(mut self, most: u64) -> Pass<F> {
+    pub(crate) fn with_at_most(mut self, most: u64) -> Pass<F> {
         if let Grid::Resident(threads) = &mut self.launch.grid {
             *threads = most.min(*threads);
         }
@@ -67,7 +72,7 @@ impl<F> Pass<F> {
     /// Launches as many blocks as there is work for, so that no thread strides to a second piece.
     /// Not for forms that fuse dot products: their partial sums have room only for the blocks
     /// that a GPU holds at once.
-    pub fn without_stride(mut self) -> Pass<F> {
+    pub(crate) fn without_stride(mut self) -> Pass<F> {
         let Launch { kind, grid, .. } = &mut self.launch;
         debug_assert!(!kind.owns_all_rows, "{}", kind.name);
         if let Grid::Resident(threads) = grid {
@@ -105,7 +110,7 @@ pub(super) struct Product<T> {
 impl<T: Scalar> Product<T> {
     /// Uploads the matrix. Launches without work are dropped; together the launches must write every row. All
     /// uploaded arrays are read once in a product.
-    pub fn new<F: Format>(
+    pub(crate) fn new<F: Format>(
         backend: &'static str,
         device: &Cuda,
         format: &F,
@@ -120,7 +125,7 @@ impl<T: Scalar> Product<T> {
 
     /// Makes the product of a matrix whose arrays are on the device already; otherwise like
     /// [`new`](Self::new).
-    pub fn of<F: Format>(
+    pub(crate) fn of<F: Format>(
         backend: &'static str,
         stored: Stored,
         numbers: Vec<(&'static str, u32)>,
@@ -138,19 +143,19 @@ impl<T: Scalar> Product<T> {
     }
 
     /// Declares that the values of the matrix, which has `entries` entries, are stored in their order.
-    pub fn with_values_in_order(mut self, entries: usize) -> Product<T> {
+    pub(crate) fn with_values_in_order(mut self, entries: usize) -> Product<T> {
         self.in_order = Some(entries);
         self
     }
 
     /// Fuses sweeps with the product if one kernel owns all rows.
-    pub fn with_sweeps(mut self) -> Product<T> {
+    pub(crate) fn with_sweeps(mut self) -> Product<T> {
         self.sweeps = true;
         self
     }
 
     /// Returns the arrays of the matrix.
-    pub fn matrix(&self) -> &DeviceArrays {
+    pub(crate) fn matrix(&self) -> &DeviceArrays {
         &self.matrix
     }
 

@@ -117,7 +117,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Returns the kernel for the types of the arrays of a matrix.
-    pub fn source(self, matrix: &Csr) -> KernelSource {
+    pub(crate) fn source(self, matrix: &Csr) -> KernelSource {
         let (pattern, values) = (pattern_arrays(matrix.pattern()), value_arrays(matrix.values()));
         let (pattern, values) = (pattern.signature(), values.signature());
         let parameters = [pattern.parameters, values.parameters, self.parameters].concat();
@@ -178,7 +178,7 @@ const MOST_BLOCKS: usize = 4096;
 impl Resident {
     /// Returns the copy of a matrix on a device, and makes it at the first call. Fails if
     /// `reserve` bytes do not stay free.
-    pub fn of(device: &Cuda, matrix: &Arc<Csr>, reserve: u64) -> Result<Resident> {
+    pub(crate) fn of(device: &Cuda, matrix: &Arc<Csr>, reserve: u64) -> Result<Resident> {
         let pattern = PATTERNS.get(device, matrix.pattern(), || {
             let values = value_arrays(matrix.values()).bytes();
             pattern_arrays(matrix.pattern()).upload(device, reserve.saturating_add(values))
@@ -188,7 +188,7 @@ impl Resident {
     }
 
     /// Returns the copy of a matrix, if there is one on the device.
-    pub fn existing(device: &Cuda, matrix: &Arc<Csr>) -> Option<Resident> {
+    pub(crate) fn existing(device: &Cuda, matrix: &Arc<Csr>) -> Option<Resident> {
         let pattern = PATTERNS.existing(device, matrix.pattern())?;
         let values = match matrix.values() {
             Values::Ones => Arc::new(DeviceArrays::written().without_values("values")),
@@ -199,18 +199,18 @@ impl Resident {
 
     /// Returns an array of the pattern: 0 for the offsets, 1 for the columns; none if its
     /// elements are of another type.
-    pub fn array<E: InKernels>(&self, index: usize) -> Option<CudaArray<E>> {
+    pub(crate) fn array<E: InKernels>(&self, index: usize) -> Option<CudaArray<E>> {
         self.pattern.array(index)
     }
 
     /// Returns the values; none if they are of another type, or all ones.
-    pub fn values<E: InKernels>(&self) -> Option<CudaArray<E>> {
+    pub(crate) fn values<E: InKernels>(&self) -> Option<CudaArray<E>> {
         self.values.array(0)
     }
 
     /// Returns the arrays under the names that the kernels of `csr` have for them. They are shared, not
     /// copied, except for narrow columns. Fails if `reserve` bytes do not stay free.
-    pub fn compressed(&self, columns: Columns, reserve: u64) -> Result<DeviceArrays> {
+    pub(crate) fn compressed(&self, columns: Columns, reserve: u64) -> Result<DeviceArrays> {
         let arrays = DeviceArrays::written().with_shared(&self.pattern, 0, "row_offsets", "OFFSET");
         let (name, define) = ("col_indices", "COLUMN");
         let arrays = match columns {
@@ -237,7 +237,7 @@ impl Resident {
     }
 
     /// Enqueues a kernel in `blocks` blocks; `add` adds the arguments after the arrays of the matrix.
-    pub fn launch<'a>(
+    pub(crate) fn launch<'a>(
         &'a self,
         kernel: Reader,
         blocks: usize,
@@ -253,7 +253,7 @@ impl Resident {
     }
 
     /// Returns whether the matrix, which is square and has no repeated entries, equals its transpose exactly.
-    pub fn is_symmetric(&self) -> Result<bool> {
+    pub(crate) fn is_symmetric(&self) -> Result<bool> {
         let rows = self.matrix.rows();
         let flag = self.device.allocate::<u32>(WHAT, 1)?;
         self.launch(mirrored_entries(), rows.div_ceil(BLOCK as usize / 32).min(MOST_BLOCKS), |arguments| {
@@ -265,7 +265,7 @@ impl Resident {
 
     /// Returns the precision in which formats store the values: single if this is exact for all of
     /// them. None if all are ones.
-    pub fn narrowest(&self) -> Result<Option<Real>> {
+    pub(crate) fn narrowest(&self) -> Result<Option<Real>> {
         match self.matrix.values() {
             Values::Ones => Ok(None),
             Values::F32(_) => Ok(Some(Real::F32)),
@@ -284,7 +284,7 @@ impl Resident {
 }
 
 /// The parameter of a backend that says where its format is made.
-pub const MADE: Param = Param::word(
+pub(crate) const MADE: Param = Param::word(
     "made",
     &["auto", "device", "host"],
     "where the format is made from compressed sparse rows: auto takes the device for large matrices if its memory suffices",

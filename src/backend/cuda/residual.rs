@@ -78,7 +78,7 @@ pub(super) struct OnDevice {
 impl OnDevice {
     /// Copies the matrix, whose diagonal begins in column `below`, to the device. Fails if
     /// `reserve` bytes do not stay free.
-    pub fn new(device: &Cuda, matrix: &Arc<Csr>, below: usize, reserve: u64) -> Result<OnDevice> {
+    pub(crate) fn new(device: &Cuda, matrix: &Arc<Csr>, below: usize, reserve: u64) -> Result<OnDevice> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         let vectors = ((5 * rows + cols) * size_of::<f64>()) as u64;
         let resident = Resident::of(device, matrix, reserve.saturating_add(vectors))?;

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// Moves each row to the rank of its part. This rank has the rows `starts[rank]..starts[rank + 1]`, and
 /// `parts` has the part of each. The rows of all ranks are numbered anew, part by part, in the order of their
 /// numbers within a part. All ranks call this together.
-pub fn rows_of_parts(ranks: &Ranks, starts: &[usize], rows: Csr, parts: &[u32]) -> Result<RankRows> {
+pub(crate) fn rows_of_parts(ranks: &Ranks, starts: &[usize], rows: Csr, parts: &[u32]) -> Result<RankRows> {
     let order = ranks.agreed(Order::of(ranks, parts))?;
     let numbers = ranks.agreed(order.numbers(parts))?;
     let held = RankRows::new(ranks, starts, rows)?;
@@ -36,7 +36,7 @@ pub fn rows_of_parts(ranks: &Ranks, starts: &[usize], rows: Csr, parts: &[u32]) 
 
 /// Does the same for a matrix that all ranks see, as threads of one process do: each rank
 /// copies the rows of its part.
-pub fn rows_of_shared(ranks: &Ranks, matrix: &Csr, parts: &[u32]) -> Result<RankRows> {
+pub(crate) fn rows_of_shared(ranks: &Ranks, matrix: &Csr, parts: &[u32]) -> Result<RankRows> {
     let of_all = ranks.lists_of_all(parts)?;
     let mut starts = vec![0; ranks.size() + 1];
     of_all.iter().for_each(|part| starts[*part as usize + 1] += 1);

@@ -21,12 +21,12 @@ pub struct RowParts {
 
 impl RowParts {
     /// Wraps the rows `starts[rank]..starts[rank + 1]` of this rank.
-    pub fn new(ranks: &Ranks, starts: Vec<usize>, rows: Csr) -> RowParts {
+    pub(crate) fn new(ranks: &Ranks, starts: Vec<usize>, rows: Csr) -> RowParts {
         RowParts { first: starts[ranks.rank()], starts, rows, symmetric: false }
     }
 
     /// Returns the first `most` rows of the matrix on the first rank, and nothing on the others.
-    pub fn head(&self, ranks: &Ranks, most: usize) -> Result<Option<Csr>> {
+    pub(crate) fn head(&self, ranks: &Ranks, most: usize) -> Result<Option<Csr>> {
         let mut wanted = vec![0..0; ranks.size()];
         wanted[0] = 0..most.min(self.starts[ranks.size()]);
         let mut parts = self.swap(ranks, &wanted)?;
@@ -38,7 +38,7 @@ impl RowParts {
 
     /// Cuts the rows by their entries, as [`partition::by_entries`] does, and moves those that
     /// get another rank.
-    pub fn cut(self, ranks: &Ranks, together: usize) -> Result<RowParts> {
+    pub(crate) fn cut(self, ranks: &Ranks, together: usize) -> Result<RowParts> {
         let lengths = (0..self.rows.rows()).map(|row| self.rows.row_range(row).len() as u64);
         let starts = cut_lengths(ranks, self.starts[ranks.size()], lengths, together);
         if starts == self.starts {

@@ -22,7 +22,11 @@ pub struct ColumnCounts {
 
 impl ColumnCounts {
     /// Counts the entries of all ranks, each of which passes the columns of its entries.
-    pub fn of(ranks: &Ranks, columns: usize, mine: impl IndexedParallelIterator<Item = u32>) -> ColumnCounts {
+    pub(crate) fn of(
+        ranks: &Ranks,
+        columns: usize,
+        mine: impl IndexedParallelIterator<Item = u32>,
+    ) -> ColumnCounts {
         /// The fewest entries that a thread counts in bins of its own.
         const FEWEST: usize = 1 << 20;
         let width = columns.div_ceil(MOST_BINS).max(1);
@@ -45,7 +49,7 @@ impl ColumnCounts {
 
     /// Cuts the columns into parts of about equal work; a column counts as `work` entries in addition to its
     /// own. Returns the first column of each part, and the number of columns.
-    pub fn cut(&self, parts: usize, work: usize) -> Vec<usize> {
+    pub(crate) fn cut(&self, parts: usize, work: usize) -> Vec<usize> {
         // The entries of a bin count as evenly spread.
         let entries = |column: usize| {
             let bin = column / self.width;

@@ -22,7 +22,7 @@ between groups of states are rare. History and plot show the class with the larg
 /// Options of `solver markov`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct MarkovArgs {
+pub(crate) struct MarkovArgs {
     /// The chain.
     #[command(flatten)]
     pub matrix: MatrixArg,

@@ -28,7 +28,7 @@ Exit codes: 0 the bound meets --tol, 1 it does not, 2 could not run.";
 /// Options of `solver pagerank`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct PagerankArgs {
+pub(crate) struct PagerankArgs {
     /// The graph.
     #[command(flatten)]
     pub graph: MatrixArg,

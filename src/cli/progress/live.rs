@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// The limits that end a solve that does not converge.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Maximum number of iterations.
     pub iterations: usize,
     /// The moment at which the time limit ends the solve.
@@ -18,7 +18,7 @@ pub struct Limits {
 
 impl Limits {
     /// Makes the limits of a solve whose setup began at this moment.
-    pub fn new(iterations: usize, time_limit: Option<Duration>, began: Instant) -> Limits {
+    pub(crate) fn new(iterations: usize, time_limit: Option<Duration>, began: Instant) -> Limits {
         Limits { iterations, until: time_limit.and_then(|limit| began.checked_add(limit)) }
     }
 
@@ -35,7 +35,7 @@ impl Limits {
 type Shown = (String, Option<Instant>);
 
 /// Shows the progress of a solve.
-pub struct Live {
+pub(crate) struct Live {
     name: &'static str,
     limits: Limits,
     forecast: Forecast,
@@ -50,7 +50,12 @@ pub struct Live {
 impl Live {
     /// Starts with the preparation of the first iteration. `monitor` is the number of iterations from one
     /// printed residual to the next, and `what` describes the residuals.
-    pub fn new(name: &'static str, limits: Limits, monitor: Option<usize>, what: &'static str) -> Live {
+    pub(crate) fn new(
+        name: &'static str,
+        limits: Limits,
+        monitor: Option<usize>,
+        what: &'static str,
+    ) -> Live {
         let shown: Arc<Mutex<Shown>> =
             Arc::new(Mutex::new((format!("{name}: preparing the first iteration"), Some(Instant::now()))));
         let current = Arc::clone(&shown);
@@ -71,7 +76,7 @@ impl Live {
     }
 
     /// Removes the line, and prints the last residual for `--monitor`.
-    pub fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         let last = self.monitor.as_mut().map_or(String::new(), Monitor::last);
         self.print(&last);
     }

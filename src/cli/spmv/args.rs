@@ -17,7 +17,7 @@ codes: 0 measured, 1 nothing was measured, a product was wrong or the run was in
 /// Options of `solver spmv`.
 #[derive(Args, Debug)]
 #[command(after_help = SPMV_EXAMPLES)]
-pub struct SpmvArgs {
+pub(crate) struct SpmvArgs {
     /// The matrix.
     #[command(flatten)]
     pub matrix: MatrixArg,
@@ -71,7 +71,7 @@ measured or a product was wrong, 2 could not run.";
 /// Options of `solver spmm`.
 #[derive(Args, Debug)]
 #[command(after_help = SPMM_EXAMPLES)]
-pub struct SpmmArgs {
+pub(crate) struct SpmmArgs {
     /// The options that it shares with `solver spmv`.
     #[command(flatten)]
     pub product: SpmvArgs,

@@ -20,7 +20,7 @@ Exit codes: 0 a backend was chosen, 2 could not run.";
 /// Options of `solver tune`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct TuneArgs {
+pub(crate) struct TuneArgs {
     /// A file, a name such as F1, or a generator such as poisson2d:1000x1000 (see solver matrices)
     #[arg(value_name = "MATRIX", required_unless_present_any = ["matrix", "forget"])]
     pub what: Option<OsString>,

@@ -88,7 +88,7 @@ unsafe impl Sync for Handover {}
 unsafe impl Send for Handover {}
 
 impl Handover {
-    pub fn new(workers: usize) -> Handover {
+    pub(crate) fn new(workers: usize) -> Handover {
         Handover {
             jobs: AtomicU64::new(0),
             job: UnsafeCell::new(None),
@@ -99,14 +99,14 @@ impl Handover {
     }
 
     /// Returns whether a worker sleeps until the next job.
-    pub fn asleep(&self, worker: usize) -> bool {
+    pub(crate) fn asleep(&self, worker: usize) -> bool {
         self.seats[worker].asleep.load(Ordering::Relaxed)
     }
 
     /// Runs each part of the job once and returns when all parts are done. With `team`, each part
     /// runs on a separate thread and no worker rests, so parts may wait for each other. Only one
     /// caller may run a job at a time.
-    pub fn run<W: Workers>(&self, job: &Job<'_>, team: bool, patience: Patience, workers: &mut W) {
+    pub(crate) fn run<W: Workers>(&self, job: &Job<'_>, team: bool, patience: Patience, workers: &mut W) {
         let number = self.jobs.load(Ordering::Relaxed) + 1;
         // SAFETY: only the lifetime is erased: `Finish` waits until no worker uses the job,
         // also on unwinding.
@@ -151,7 +151,7 @@ impl Handover {
     }
 
     /// Runs a worker until the pool closes. Calls `begins` when the worker begins a part.
-    pub fn serve(&self, worker: usize, before_sleep: impl Fn() -> usize, begins: impl Fn()) {
+    pub(crate) fn serve(&self, worker: usize, before_sleep: impl Fn() -> usize, begins: impl Fn()) {
         let seat = &self.seats[worker];
         let mut job_number = 0;
         loop {
@@ -179,7 +179,7 @@ impl Handover {
     }
 
     /// Ends the workers once they are unparked. No job may be running.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.jobs.store(CLOSED, Ordering::Release);
     }
 

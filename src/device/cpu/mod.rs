@@ -28,7 +28,7 @@ use crate::error::Result;
 use crate::parallel::available_cores;
 use crate::scalar::Scalar;
 use aligned::Aligned;
-pub use block::CpuScratch;
+pub(crate) use block::CpuScratch;
 use pool::Pool;
 pub(crate) use pool::crowded;
 pub(crate) use shares::Stretch;
@@ -37,7 +37,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows in a chunk, the unit of work and of summation.
-pub const CHUNK: usize = 512;
+pub(crate) const CHUNK: usize = 512;
 /// Elements that a thread clears or copies as one piece.
 const COPIED: usize = 64 * CHUNK;
 /// The fewest chunks for each thread at which threads take chunks from each other. In a pass that takes 10 us
@@ -169,7 +169,7 @@ impl Cpu {
     }
 
     /// Returns whether AVX2 is used.
-    pub fn has_avx2(&self) -> bool {
+    pub(crate) fn has_avx2(&self) -> bool {
         self.avx2
     }
 

@@ -24,24 +24,24 @@ pub(super) struct Shares(Vec<Left>);
 
 impl Shares {
     /// Makes an empty range for each thread.
-    pub fn new(threads: usize) -> Shares {
+    pub(crate) fn new(threads: usize) -> Shares {
         Shares((0..threads).map(|_| Left(AtomicU64::new(0))).collect())
     }
 
     /// Returns the number of threads.
-    pub fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.0.len()
     }
 
     /// Gives each thread its range. No thread may be at work. Chunk numbers have 32 bits.
-    pub fn deal(&self, range: impl Fn(usize) -> Range<usize>) {
+    pub(crate) fn deal(&self, range: impl Fn(usize) -> Range<usize>) {
         for (thread, left) in self.0.iter().enumerate() {
             left.0.store(packed(range(thread)), Ordering::Relaxed);
         }
     }
 
     /// Runs the share of one thread: the chunks of its own range, then chunks of other ranges.
-    pub fn work(&self, thread: usize, work: &Stretch<'_>) {
+    pub(crate) fn work(&self, thread: usize, work: &Stretch<'_>) {
         while let Some(chunks) = self.0[thread].take(|left, count| left.start..left.start + count) {
             work(chunks);
         }

@@ -34,7 +34,7 @@ pub(super) struct Arrangement {
 
 impl Arrangement {
     /// Returns the arrangement for `k` columns.
-    pub fn of(k: usize) -> Arrangement {
+    pub(crate) fn of(k: usize) -> Arrangement {
         let k = u32::try_from(k).unwrap_or(u32::MAX);
         let tiles = k.div_ceil(BLOCK);
         let width = if tiles == 1 { k } else { k.div_ceil(tiles).next_multiple_of(WARP) };
@@ -50,19 +50,19 @@ impl Arrangement {
     }
 
     /// Returns the number of partial sums of a kernel, for `k` columns.
-    pub fn sums(self, multiprocessors: u32, k: usize) -> usize {
+    pub(crate) fn sums(self, multiprocessors: u32, k: usize) -> usize {
         self.most_parts(multiprocessors, RESIDENT) as usize * MAX_DOTS * k
     }
 
     /// Returns the number of blocks of a kernel over `n` rows.
-    pub fn blocks(self, multiprocessors: u32, kernel: &Kernel, n: u64) -> u32 {
+    pub(crate) fn blocks(self, multiprocessors: u32, kernel: &Kernel, n: u64) -> u32 {
         let most = self.most_parts(multiprocessors, kernel.blocks_resident);
         let parts = n.div_ceil(u64::from(self.rows * UNROLL)).clamp(1, u64::from(most));
         parts as u32 * self.tiles
     }
 
     /// Returns the macros that kernels/columns.cuh requires.
-    pub fn defines(self) -> [(&'static str, String); 4] {
+    pub(crate) fn defines(self) -> [(&'static str, String); 4] {
         let Arrangement { width, rows, tiles, .. } = self;
         [("WIDTH", width), ("ROWS", rows), ("TILES", tiles), ("UNROLL", UNROLL)]
             .map(|(name, value)| (name, value.to_string()))

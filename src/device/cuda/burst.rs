@@ -53,7 +53,7 @@ pub struct Slices {
 /// columns and the values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MatrixPointers(pub [u64; 4]);
+pub(crate) struct MatrixPointers(pub [u64; 4]);
 
 // SAFETY: `repr(C)` with the fields of `struct Matrix`, four pointers.
 unsafe impl InKernels for MatrixPointers {
@@ -85,7 +85,7 @@ enum Action {
 }
 
 /// A vector of a trace: its address, its rows and the type of its elements in CUDA C++.
-pub type TracedVector = (u64, usize, &'static str);
+pub(crate) type TracedVector = (u64, usize, &'static str);
 
 /// The operations of a step, recorded while the step ran without launches.
 #[derive(Default)]
@@ -125,13 +125,13 @@ impl Layout {
 }
 
 /// Returns the most rows of a matrix that one launch can iterate with.
-pub fn most_rows(device: &Cuda) -> usize {
+pub(crate) fn most_rows(device: &Cuda) -> usize {
     (device.multiprocessors() * BLOCKS[1] * MOST_ROWS) as usize
 }
 
 impl Trace {
     /// Marks the step as unsuitable for one launch; the first reason is kept.
-    pub fn mark_unsuitable(&mut self, why: &'static str) {
+    pub(crate) fn mark_unsuitable(&mut self, why: &'static str) {
         self.obstacle.get_or_insert(why);
     }
 
@@ -153,7 +153,7 @@ impl Trace {
     }
 
     /// Adds y = A x, with the arrays of A at these addresses.
-    pub fn product<T: Scalar>(
+    pub(crate) fn product<T: Scalar>(
         &mut self,
         matrix: &Slices,
         pointers: MatrixPointers,
@@ -182,7 +182,7 @@ impl Trace {
     }
 
     /// Adds a sweep.
-    pub fn sweep<T: Scalar>(
+    pub(crate) fn sweep<T: Scalar>(
         &mut self,
         writes: &[&mut CudaVector<T>],
         reads: &[&CudaVector<T>],

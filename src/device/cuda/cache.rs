@@ -66,7 +66,7 @@ impl KernelCache {
     }
 
     /// Returns the folder of the files; `None` if no kernel is kept.
-    pub fn folder(&self) -> Option<&Path> {
+    pub(crate) fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 

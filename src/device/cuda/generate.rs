@@ -78,7 +78,7 @@ fn fetch(fetched: &[Slot]) -> String {
 ///
 /// Scalars that the program reads are fetched while the sums of the blocks are being combined. Scalars that
 /// it computes stay in registers and are stored as soon as they are computed.
-pub fn conclude(dots: &[Dot], program: &[Op]) -> String {
+pub(crate) fn conclude(dots: &[Dot], program: &[Op]) -> String {
     format!("#define DOTS {}\n{}", dots.len(), program_of(dots, program))
 }
 
@@ -178,7 +178,7 @@ fn read<T: Scalar>(sweep: &Sweep<'_>) -> impl Iterator<Item = Parameter> {
 /// Each thread takes `UNROLL` rows at a distance of `BLOCK`, so that several loads are in flight before the
 /// first use. The vectors are not declared read-only or disjoint: the previous kernel may still write them
 /// until `in_order` returns.
-pub fn sweep(sweep: &Sweep<'_>) -> String {
+pub(crate) fn sweep(sweep: &Sweep<'_>) -> String {
     let mut text = String::new();
     if !sweep.numbers.is_empty() {
         text.push_str(&numbers(MAX_NUMBERS));
@@ -292,7 +292,7 @@ fn stores(sweep: &Sweep<'_>) -> Vec<String> {
 }
 
 /// Returns the parameters that [`row_sweep`] takes after those of the product.
-pub fn row_sweep_parameters<T: Scalar>(sweep: &Sweep<'_>) -> Vec<Parameter> {
+pub(crate) fn row_sweep_parameters<T: Scalar>(sweep: &Sweep<'_>) -> Vec<Parameter> {
     let last = [Parameter::value::<u64>("n"), Parameter::value::<SlotPointers>("slots")];
     read::<T>(sweep).chain(last).collect()
 }
@@ -302,7 +302,7 @@ pub fn row_sweep_parameters<T: Scalar>(sweep: &Sweep<'_>) -> Vec<Parameter> {
 ///
 /// Vectors that are read or written once are marked for early eviction from the cache, so that the old x,
 /// which is gathered, stays in it.
-pub fn row_sweep(sweep: &Sweep<'_>) -> String {
+pub(crate) fn row_sweep(sweep: &Sweep<'_>) -> String {
     let mut text = if sweep.dots.is_empty() { String::new() } else { conclude(sweep.dots, sweep.then) };
     let reads = |each: &dyn Fn(u8) -> String| (0..sweep.reads).map(each).collect::<String>();
     let mut typed = reads(&|i| format!("const SCALAR *q{i}, "));

@@ -19,7 +19,7 @@ unsafe impl Send for Graph {}
 
 impl Graph {
     /// Ends the capture on a stream, and instantiates the captured graph.
-    pub fn end_capture(on: &Arc<CudaStream>) -> Result<Graph> {
+    pub(crate) fn end_capture(on: &Arc<CudaStream>) -> Result<Graph> {
         bind(on.context())?;
         // SAFETY: the stream lives through the call.
         let captured = unsafe { stream::end_capture(on.cu_stream()) }.map_err(fault("cuStreamEndCapture"))?;
@@ -40,7 +40,7 @@ impl Graph {
     }
 
     /// Enqueues the step once.
-    pub fn launch(&self) -> Result<()> {
+    pub(crate) fn launch(&self) -> Result<()> {
         bind(self.stream.context())?;
         // SAFETY: both live as long as `self`.
         unsafe { graph::launch(self.executable, self.stream.cu_stream()) }.map_err(fault("cuGraphLaunch"))

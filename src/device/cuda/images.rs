@@ -50,7 +50,7 @@ fn find(cache: &KernelCache, source: &KernelSource, arch: u32) -> Result<Image> 
 
 /// Compiles kernels for the GPU with that index, or finds them in the cache on disk, until `stop` is set.
 /// The GPU need not be open.
-pub fn compile_ahead(
+pub(crate) fn compile_ahead(
     index: usize,
     sources: impl IntoIterator<Item = KernelSource>,
     stop: &AtomicBool,

@@ -22,7 +22,7 @@ use cudarc::driver::sys;
 use std::ffi::c_void;
 
 /// An array in GPU memory with the parameter that takes it.
-pub struct Stored {
+pub(crate) struct Stored {
     parameter: Parameter,
     /// `None` if the matrix lacks an array that a kernel takes.
     bytes: Option<CudaArray<u8>>,
@@ -30,27 +30,27 @@ pub struct Stored {
 
 impl Stored {
     /// Makes an array that kernels only read.
-    pub fn array<E: InKernels + Pod>(name: impl Into<Name>, array: CudaArray<E>) -> Stored {
+    pub(crate) fn array<E: InKernels + Pod>(name: impl Into<Name>, array: CudaArray<E>) -> Stored {
         Stored { parameter: Parameter::array::<E>(name), bytes: Some(array.into_bytes()) }
     }
 
     /// Makes an array that kernels read and write.
-    pub fn scratch<E: InKernels + Pod>(name: impl Into<Name>, array: CudaArray<E>) -> Stored {
+    pub(crate) fn scratch<E: InKernels + Pod>(name: impl Into<Name>, array: CudaArray<E>) -> Stored {
         Stored { parameter: Parameter::scratch::<E>(name), bytes: Some(array.into_bytes()) }
     }
 
     /// Makes an array of the type of the vectors that kernels read and write.
-    pub fn scalars<T: Scalar>(name: impl Into<Name>, array: CudaArray<T>) -> Stored {
+    pub(crate) fn scalars<T: Scalar>(name: impl Into<Name>, array: CudaArray<T>) -> Stored {
         Stored { parameter: Parameter::scalars::<T>(name), bytes: Some(array.into_bytes()) }
     }
 
     /// Makes a parameter without an array, for kernels that are compiled without its use.
-    pub fn absent<E: InKernels>(name: impl Into<Name>) -> Stored {
+    pub(crate) fn absent<E: InKernels>(name: impl Into<Name>) -> Stored {
         Stored { parameter: Parameter::array::<E>(name), bytes: None }
     }
 
     /// Returns the parameter.
-    pub fn parameter(&self) -> Parameter {
+    pub(crate) fn parameter(&self) -> Parameter {
         self.parameter
     }
 
@@ -85,13 +85,13 @@ impl Stored {
     }
 
     /// Returns the address, or 0 without an array. While a step is recorded, the recording keeps the memory.
-    pub fn address(&self) -> u64 {
+    pub(crate) fn address(&self) -> u64 {
         self.bytes.as_ref().map_or(0, address)
     }
 }
 
 /// The arguments of a launch, which borrow the memory that they point to.
-pub struct Arguments<'a> {
+pub(crate) struct Arguments<'a> {
     device: &'a Cuda,
     /// The parameters, each with the index of its first word in `words`.
     list: Vec<(Parameter, usize)>,
@@ -102,7 +102,7 @@ pub struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     /// Makes an empty list of arguments for a launch on this device.
-    pub fn on(device: &'a Cuda) -> Arguments<'a> {
+    pub(crate) fn on(device: &'a Cuda) -> Arguments<'a> {
         /// The number of arguments of most kernels.
         const USUAL: usize = 16;
         Arguments {
@@ -119,33 +119,37 @@ impl<'a> Arguments<'a> {
     }
 
     /// Adds an array of a matrix.
-    pub fn stored(&mut self, stored: &'a Stored) {
+    pub(crate) fn stored(&mut self, stored: &'a Stored) {
         self.foreign |= !stored.is_on(self.device);
         self.add(stored.parameter, &[stored.address()]);
     }
 
     /// Adds an array that the kernel reads and writes.
-    pub fn scratch<E: InKernels>(&mut self, name: impl Into<Name>, array: &'a CudaArray<E>) {
+    pub(crate) fn scratch<E: InKernels>(&mut self, name: impl Into<Name>, array: &'a CudaArray<E>) {
         self.foreign |= !array.memory().is_on(self.device);
         self.add(Parameter::scratch::<E>(name), &[address(array)]);
     }
 
     /// Adds a vector that is only read.
-    pub fn read<T: Scalar>(&mut self, name: impl Into<Name>, vector: &'a CudaVector<T>) -> Result<()> {
+    pub(crate) fn read<T: Scalar>(&mut self, name: impl Into<Name>, vector: &'a CudaVector<T>) -> Result<()> {
         self.device.check_own(vector.data.memory())?;
         self.add(Parameter::read::<T>(name), &[vector.address()]);
         Ok(())
     }
 
     /// Adds a vector that is written.
-    pub fn written<T: Scalar>(&mut self, name: impl Into<Name>, vector: &'a mut CudaVector<T>) -> Result<()> {
+    pub(crate) fn written<T: Scalar>(
+        &mut self,
+        name: impl Into<Name>,
+        vector: &'a mut CudaVector<T>,
+    ) -> Result<()> {
         self.device.check_own(vector.data.memory())?;
         self.add(Parameter::written::<T>(name), &[vector.address()]);
         Ok(())
     }
 
     /// Adds the scalars of a solve.
-    pub fn slots(&mut self, name: impl Into<Name>, slots: &'a mut CudaSlots) -> Result<()> {
+    pub(crate) fn slots(&mut self, name: impl Into<Name>, slots: &'a mut CudaSlots) -> Result<()> {
         self.device.check_own(slots.memory())?;
         // Scalars may still be added beside the stream.
         self.device.join_side()?;
@@ -158,18 +162,18 @@ impl<'a> Arguments<'a> {
     }
 
     /// Adds a number.
-    pub fn value<V: InKernels + Pod>(&mut self, name: impl Into<Name>, value: V) {
+    pub(crate) fn value<V: InKernels + Pod>(&mut self, name: impl Into<Name>, value: V) {
         const { assert!(size_of::<V>() <= size_of::<u64>()) };
         self.add(Parameter::value::<V>(name), &[bits(value)]);
     }
 
     /// Adds a number of the type of the vectors.
-    pub fn scalar<T: Scalar>(&mut self, name: impl Into<Name>, value: T) {
+    pub(crate) fn scalar<T: Scalar>(&mut self, name: impl Into<Name>, value: T) {
         self.add(Parameter::scalar::<T>(name), &[bits(value)]);
     }
 
     /// Adds numbers as `struct Numbers`, which has room for `count` numbers.
-    pub fn numbers(&mut self, numbers: &[f64], count: usize) {
+    pub(crate) fn numbers(&mut self, numbers: &[f64], count: usize) {
         let parameter = Parameter::numbers(count);
         self.list.push((parameter, self.words.len()));
         let rest = std::iter::repeat_n(0, count - numbers.len());

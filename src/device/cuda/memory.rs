@@ -28,12 +28,12 @@ pub(super) struct Memory {
 
 impl Memory {
     /// Returns whether the memory belongs to this device.
-    pub fn is_on(&self, gpu: &Cuda) -> bool {
+    pub(crate) fn is_on(&self, gpu: &Cuda) -> bool {
         Arc::ptr_eq(&self.gpu.0, &gpu.0)
     }
 
     /// Returns the device.
-    pub fn device(&self) -> &Cuda {
+    pub(crate) fn device(&self) -> &Cuda {
         &self.gpu
     }
 
@@ -76,13 +76,8 @@ pub fn address<T>(array: &CudaArray<T>) -> u64 {
 
 impl<T> CudaArray<T> {
     /// Returns the number of elements.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
-    }
-
-    /// Returns whether there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     pub(super) fn memory(&self) -> &Memory {
@@ -180,7 +175,7 @@ impl Cuda {
     }
 
     /// Fails if `needed` bytes, and `reserve` bytes more for later use, are not free.
-    pub fn require_room(&self, what: &'static str, needed: u64, reserve: u64) -> Result<()> {
+    pub(crate) fn require_room(&self, what: &'static str, needed: u64, reserve: u64) -> Result<()> {
         let fits = |free: u64| needed.saturating_add(reserve) <= free;
         if fits(self.memory()?.0) {
             return Ok(());
@@ -196,7 +191,7 @@ impl Cuda {
 
     /// Allocates device memory for `len` elements, zeroed. Fails while a step is recorded: the memory
     /// would end with the recording.
-    pub fn allocate<T: Pod>(&self, what: &'static str, len: usize) -> Result<CudaArray<T>> {
+    pub(crate) fn allocate<T: Pod>(&self, what: &'static str, len: usize) -> Result<CudaArray<T>> {
         let turn = self.turn();
         if turn.recording.borrow().is_some() {
             return Err(GpuError::AllocatedInStep { what }.into());

@@ -17,12 +17,12 @@ pub mod cache;
 mod compiler;
 mod driver;
 #[doc(hidden)]
-pub mod generate;
+pub(crate) mod generate;
 mod graph;
 mod images;
 mod kernel_source;
 #[doc(hidden)]
-pub mod launch;
+pub(crate) mod launch;
 #[doc(hidden)]
 pub mod libraries;
 #[doc(hidden)]
@@ -32,7 +32,7 @@ pub mod modules;
 pub mod nvrtc;
 pub(crate) mod nvtx;
 #[doc(hidden)]
-pub mod parameters;
+pub(crate) mod parameters;
 #[doc(hidden)]
 pub mod ranks;
 mod slots;
@@ -45,24 +45,24 @@ use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
 use arrangement::Arrangement;
 use beside::Beside;
-pub use block::CudaScratch;
+pub(crate) use block::CudaScratch;
 use burst::Trace;
 pub use compiler::{compiler, usable};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys};
 use driver::{bind, call, fault};
 pub use driver::{count, driver_version, require_driver};
-pub use images::compile_ahead;
+pub(crate) use images::compile_ahead;
 use launch::Arguments;
 use memory::{CudaArray, Memory};
 use modules::{BLOCK, Kernel, KernelSource, Modules};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use slots::ScalarBuffer;
-pub use slots::{CudaSlots, SlotPointers};
+pub(crate) use slots::{CudaSlots, SlotPointers};
 pub(crate) use staging::Pages;
 use staging::Staging;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
-pub use steps::CudaSteps;
+pub(crate) use steps::CudaSteps;
 pub(crate) use steps::between_captures;
 
 /// The environment variable that limits the GPU memory of this program, in bytes: for shared GPUs.
@@ -189,7 +189,7 @@ impl Cuda {
 
     /// Returns whether an error has ended all work on the GPU, such as an access to memory
     /// that does not exist.
-    pub fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         let stream = self.0.stream.cu_stream();
         // SAFETY: the stream lives as long as the device.
         let status = self.0.context.bind_to_thread().map(|()| unsafe { sys::cuStreamQuery(stream) });
@@ -219,11 +219,6 @@ impl Cuda {
         if memory.is_on(self) { Ok(()) } else { Err(GpuError::OtherDevice { device: self.name() }.into()) }
     }
 
-    /// Returns the cache of compiled kernels on disk.
-    pub fn kernel_cache(&self) -> &cache::KernelCache {
-        self.0.modules.cache()
-    }
-
     /// Returns the identifier of the GPU, which no other GPU has.
     pub(super) fn identity(&self) -> Result<u128> {
         driver::identity_of(self.0.context.cu_device())
@@ -235,7 +230,7 @@ impl Cuda {
     }
 
     /// Returns the compute capability: 90 for 9.0.
-    pub fn arch(&self) -> u32 {
+    pub(crate) fn arch(&self) -> u32 {
         self.0.modules.arch()
     }
 
@@ -258,7 +253,7 @@ impl Cuda {
     }
 
     /// Returns the bytes of the second-level cache, if the driver reports them.
-    pub fn cache_bytes(&self) -> Option<f64> {
+    pub(crate) fn cache_bytes(&self) -> Option<f64> {
         self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
     }
 
@@ -275,7 +270,7 @@ impl Cuda {
 
     /// Returns the most bytes per second that the memory can transfer, if the driver reports
     /// its clock and its width.
-    pub fn memory_peak(&self) -> Option<f64> {
+    pub(crate) fn memory_peak(&self) -> Option<f64> {
         let kilohertz = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
         let bits = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
         // Memory transfers twice in each cycle.
@@ -285,7 +280,7 @@ impl Cuda {
     /// Returns the most additions and multiplications per second, in single and in double precision, at the
     /// highest clock and without tensor cores; none if the driver does not report the clock, or for an
     /// unknown architecture.
-    pub fn arithmetic_peak(&self) -> Option<[f64; 2]> {
+    pub(crate) fn arithmetic_peak(&self) -> Option<[f64; 2]> {
         let kilohertz = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;
         let ratio = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO;
         let lanes = f64::from(self.multiprocessors() * fused_per_cycle(self.arch())?);
@@ -294,7 +289,7 @@ impl Cuda {
     }
 
     /// Returns the most threads that a multiprocessor holds, if the driver reports them.
-    pub fn threads_per_multiprocessor(&self) -> Option<f64> {
+    pub(crate) fn threads_per_multiprocessor(&self) -> Option<f64> {
         self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
     }
 
@@ -303,13 +298,13 @@ impl Cuda {
     }
 
     /// Returns the number of multiprocessors of the GPU.
-    pub fn multiprocessors(&self) -> u32 {
+    pub(crate) fn multiprocessors(&self) -> u32 {
         self.0.multiprocessors
     }
 
     /// Returns the number of blocks of a kernel for `threads` threads: no more than the GPU holds at once, so
     /// that no block starts late.
-    pub fn blocks_for(&self, kernel: &Kernel, threads: u64) -> u32 {
+    pub(crate) fn blocks_for(&self, kernel: &Kernel, threads: u64) -> u32 {
         let resident = self.0.multiprocessors * kernel.blocks_resident.clamp(1, MOST_RESIDENT);
         threads.div_ceil(u64::from(kernel.block)).clamp(1, u64::from(resident)) as u32
     }
@@ -317,13 +312,13 @@ impl Cuda {
     /// Returns whether launches are left out (see [`Device::record`]). Every launch must call this first. It
     /// also marks a step that is being traced as unsuitable for one launch, because the step runs a kernel
     /// other than a sweep or a product.
-    pub fn skips_launch(&self) -> bool {
+    pub(crate) fn skips_launch(&self) -> bool {
         self.trace_with(|trace| trace.mark_unsuitable("a kernel other than a sweep or a product"));
         self.turn().rehearsing.get()
     }
 
     /// Enables step tracing from now on. An operator that can add to traces calls this.
-    pub fn enable_step_tracing(&self) {
+    pub(crate) fn enable_step_tracing(&self) {
         self.turn().expects_bursts.set(true);
     }
 
@@ -333,7 +328,7 @@ impl Cuda {
     }
 
     /// Adds to the trace of the step that is being recorded; returns whether there is a trace.
-    pub fn trace_with(&self, add: impl FnOnce(&mut Trace)) -> bool {
+    pub(crate) fn trace_with(&self, add: impl FnOnce(&mut Trace)) -> bool {
         self.turn().trace.borrow_mut().as_mut().map(add).is_some()
     }
 
@@ -355,7 +350,7 @@ impl Cuda {
 
     /// Swaps two vectors. A recorded step may swap the same two vectors every time, so that two steps restore
     /// them; its recording then follows the swaps (see `steps`).
-    pub fn swap<T: Scalar>(&self, a: &mut CudaVector<T>, b: &mut CudaVector<T>) {
+    pub(crate) fn swap<T: Scalar>(&self, a: &mut CudaVector<T>, b: &mut CudaVector<T>) {
         std::mem::swap(a, b);
         let turn = self.turn();
         turn.swaps.set(turn.swaps.get() + 1);

@@ -120,13 +120,13 @@ pub(crate) struct Ranges {
 
 impl Ranges {
     /// Begins a range on this thread.
-    pub fn push(&self, name: &CStr) {
+    pub(crate) fn push(&self, name: &CStr) {
         // SAFETY: the name ends in NUL, and the profiler copies it.
         unsafe { (self.push)(name.as_ptr()) };
     }
 
     /// Ends the innermost range of this thread.
-    pub fn pop(&self) {
+    pub(crate) fn pop(&self) {
         // SAFETY: the function has no arguments.
         unsafe { (self.pop)() };
     }

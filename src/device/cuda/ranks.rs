@@ -7,7 +7,7 @@
 mod complete;
 pub(super) mod direct;
 mod halo;
-pub mod nccl;
+pub(crate) mod nccl;
 mod sums;
 
 use super::memory::{CudaArray, address};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub use sums::{CudaGathered, sum_kernel};
 
 /// The environment variable that chooses how GPUs exchange data: `direct` or `nccl`.
-pub const LINK: &str = "SOLVER_GPU_LINK";
+pub(crate) const LINK: &str = "SOLVER_GPU_LINK";
 
 /// The connection to the GPUs of the other ranks.
 #[derive(Clone)]

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 /// The addresses that kernels take: `struct Slots` of common.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SlotPointers {
+pub(crate) struct SlotPointers {
     values: u64,
     done: u64,
     counts: u64,
@@ -121,7 +121,7 @@ impl CudaSlots {
     }
 
     /// Returns the addresses for a kernel.
-    pub fn pointers(&self) -> SlotPointers {
+    pub(crate) fn pointers(&self) -> SlotPointers {
         let at = address(&self.state);
         let done = at + 8 * (self.slots * self.k) as u64;
         SlotPointers {

@@ -33,7 +33,7 @@ pub(crate) struct Pages(MmapMut);
 
 impl Pages {
     /// Allocates the pages, and touches them.
-    pub fn new() -> Result<Pages> {
+    pub(crate) fn new() -> Result<Pages> {
         let bytes = rayon::current_num_threads().clamp(1, THREADS) * 2 * PIECE;
         let failed = |call| move |e: std::io::Error| GpuError::Cuda { call, message: e.to_string() };
         let mut pages = MmapMut::map_anon(bytes).map_err(failed("mmap"))?;
@@ -90,7 +90,7 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    pub fn new(context: &Arc<CudaContext>, pages: Pages) -> Result<Staging> {
+    pub(crate) fn new(context: &Arc<CudaContext>, pages: Pages) -> Result<Staging> {
         let memory = Locked::new(context, pages)?;
         let event = || context.new_event(None).map_err(fault("cuEventCreate"));
         let lanes = memory.pages.len() / (2 * PIECE);
@@ -102,7 +102,7 @@ impl Staging {
     ///
     /// # Safety
     /// `device` is the address of at least as many bytes.
-    pub unsafe fn upload(&mut self, stream: &CudaStream, host: &[u8], device: u64) -> Result<()> {
+    pub(crate) unsafe fn upload(&mut self, stream: &CudaStream, host: &[u8], device: u64) -> Result<()> {
         let memory = &mut self.memory.pages;
         let next = AtomicUsize::new(0);
         let lanes = memory.chunks_mut(2 * PIECE).zip(&self.free).collect();

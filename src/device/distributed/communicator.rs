@@ -77,7 +77,7 @@ impl Ranks {
     }
 
     /// Tells the connection when a rank fails; see [`Communicator::on_failure`].
-    pub fn on_failure(&self, connection: Weak<dyn Connection>) {
+    pub(crate) fn on_failure(&self, connection: Weak<dyn Connection>) {
         self.0.communicator.on_failure(connection);
     }
 
@@ -106,7 +106,7 @@ impl Ranks {
     }
 
     /// Replaces each value by the values of all ranks, combined in the order of ranks.
-    pub fn fold_all(&self, values: &mut [f64], with: fn(f64, f64) -> f64) {
+    pub(crate) fn fold_all(&self, values: &mut [f64], with: fn(f64, f64) -> f64) {
         for values in values.chunks_mut(SUMMED) {
             let mut combined = [0.0; SUMMED];
             self.with_all(values, |all| {
@@ -120,7 +120,7 @@ impl Ranks {
     }
 
     /// Combines a number of every rank, in the order of ranks.
-    pub fn fold(&self, mine: f64, with: fn(f64, f64) -> f64) -> f64 {
+    pub(crate) fn fold(&self, mine: f64, with: fn(f64, f64) -> f64) -> f64 {
         self.with_all(&[mine], |all| all[1..].iter().copied().fold(all[0], with))
     }
 
@@ -130,7 +130,7 @@ impl Ranks {
     }
 
     /// Returns the numbers of the first rank whose first number is not zero; zeros if there is none.
-    pub fn first_of<const N: usize>(&self, mine: [f64; N]) -> [f64; N] {
+    pub(crate) fn first_of<const N: usize>(&self, mine: [f64; N]) -> [f64; N] {
         self.with_all(&mine, |all| {
             let (of_ranks, _) = all.as_chunks();
             of_ranks.iter().find(|numbers| numbers[0] != 0.0).copied().unwrap_or([0.0; N])
@@ -145,7 +145,7 @@ impl Ranks {
     }
 
     /// Returns the sum of a whole number over all ranks.
-    pub fn total(&self, mine: u64) -> u64 {
+    pub(crate) fn total(&self, mine: u64) -> u64 {
         self.all_of(mine).iter().sum()
     }
 
@@ -174,7 +174,7 @@ impl Ranks {
     }
 
     /// Sends a list to each rank, and returns the list that each rank has sent to this one.
-    pub fn swap<T: Pod>(&self, sent: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
+    pub(crate) fn swap<T: Pod>(&self, sent: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
         let lengths: Vec<u64> = sent.iter().map(|list| list.len() as u64).collect();
         let mut all = vec![0_u64; self.size() * self.size()];
         self.0.communicator.all_gather(cast_slice(&lengths), cast_slice_mut(&mut all));
@@ -191,7 +191,7 @@ impl Ranks {
     }
 
     /// Returns the lists of all ranks, one after the other, on every rank.
-    pub fn lists_of_all<T: Pod>(&self, mine: &[T]) -> Result<Vec<T>> {
+    pub(crate) fn lists_of_all<T: Pod>(&self, mine: &[T]) -> Result<Vec<T>> {
         let lengths: Vec<usize> = self.all_of(mine.len() as u64).iter().map(|l| *l as usize).collect();
         let mut all: Vec<T> = self.agreed(zeros(lengths.iter().sum()))?;
         let (mut rest, mut sent, mut received) = (&mut all[..], Vec::new(), Vec::new());
@@ -209,7 +209,7 @@ impl Ranks {
     }
 
     /// Returns the list of the first rank on every rank.
-    pub fn from_first<T: Pod>(&self, list: Vec<T>) -> Result<Vec<T>> {
+    pub(crate) fn list_of_first<T: Pod>(&self, list: Vec<T>) -> Result<Vec<T>> {
         let mut sent = vec![Vec::new(); self.size()];
         if self.is_first() {
             sent = vec![list; self.size()];
@@ -219,14 +219,14 @@ impl Ranks {
 
     /// Fails with this error on each rank whose numbers are not those of the first rank. All
     /// ranks call this together.
-    pub fn agree_on(&self, mine: [u64; 2], differ: impl FnOnce() -> Error) -> Result<()> {
-        let first = self.from_first(mine.to_vec())?;
+    pub(crate) fn agree_on(&self, mine: [u64; 2], differ: impl FnOnce() -> Error) -> Result<()> {
+        let first = self.list_of_first(mine.to_vec())?;
         self.agreed(if first == mine { Ok(()) } else { Err(differ()) })
     }
 
     /// Returns the text of the first rank on every rank.
-    pub fn text_from_first(&self, text: &str) -> Result<String> {
-        let bytes = self.from_first(text.as_bytes().to_vec())?;
+    pub(crate) fn text_from_first(&self, text: &str) -> Result<String> {
+        let bytes = self.list_of_first(text.as_bytes().to_vec())?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -248,7 +248,7 @@ impl Ranks {
 
     /// Passes the lists of all ranks, one after the other, to `take` on the first rank, in pieces of at most
     /// `most` elements. The first rank has no more than a piece of the other lists.
-    pub fn collect_in_pieces<T: Pod + Zeroable>(
+    pub(crate) fn collect_in_pieces<T: Pod + Zeroable>(
         &self,
         mine: &[T],
         most: usize,
@@ -276,7 +276,7 @@ impl Ranks {
 
     /// Sends each rank its part of a list of the first rank, in the order of ranks. This rank
     /// gets `length` elements.
-    pub fn scatter<T: Pod + Zeroable>(&self, all: Option<&[T]>, length: usize) -> Result<Vec<T>> {
+    pub(crate) fn scatter<T: Pod + Zeroable>(&self, all: Option<&[T]>, length: usize) -> Result<Vec<T>> {
         let lengths: Vec<usize> = self.all_of(length as u64).iter().map(|l| *l as usize).collect();
         let lengths = &lengths[..];
         let mut mine: Vec<T> = self.agreed(zeros(length))?;

@@ -8,7 +8,7 @@
 mod communicator;
 mod cpu;
 mod halo;
-pub mod launcher;
+pub(crate) mod launcher;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod numbers;
@@ -19,11 +19,11 @@ use super::{Addend, Device, Kept, Op, Slot, SlotState, Sweep};
 use crate::error::Result;
 use crate::scalar::Scalar;
 pub use communicator::{Communicator, Connection, Incoming, Outgoing, Ranks};
-pub use halo::Halo;
+pub(crate) use halo::Halo;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use numbers::RowNumbers;
-pub use retired::Retired;
+pub(crate) use retired::Retired;
 use std::fmt;
 pub use threads::{Threads, in_threads, is_following_thread};
 
@@ -163,7 +163,7 @@ impl<D: Local> Distributed<D> {
     }
 
     /// Returns the device of this rank.
-    pub fn local(&self) -> &D {
+    pub(crate) fn local(&self) -> &D {
         &self.local
     }
 
@@ -178,7 +178,7 @@ impl<D: Local> Distributed<D> {
     }
 
     /// Adds these slots over all ranks, and then runs a program.
-    pub fn finish(
+    pub(crate) fn finish(
         &self,
         slots: &mut RankSlots<D>,
         which: impl Iterator<Item = Slot>,

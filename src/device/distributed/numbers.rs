@@ -36,7 +36,7 @@ impl RowNumbers {
     }
 
     /// Returns the list, if the rows are no range.
-    pub fn listed(&self) -> Option<&[u32]> {
+    pub(crate) fn listed(&self) -> Option<&[u32]> {
         match self {
             RowNumbers::From(_) => None,
             RowNumbers::Listed(numbers) => Some(numbers),
@@ -45,7 +45,7 @@ impl RowNumbers {
 
     /// Returns the rows of this rank, of which there are `rows`, of an array of `k` columns that has all
     /// rows as they were given.
-    pub fn pick<'a, T: Copy>(&self, all: &'a [T], rows: usize, k: usize) -> Cow<'a, [T]> {
+    pub(crate) fn pick<'a, T: Copy>(&self, all: &'a [T], rows: usize, k: usize) -> Cow<'a, [T]> {
         match self {
             RowNumbers::From(first) => Cow::Borrowed(&all[first * k..(first + rows) * k]),
             RowNumbers::Listed(numbers) => Cow::Owned(picked(all, numbers, k)),
@@ -54,7 +54,7 @@ impl RowNumbers {
 
     /// Writes the rows of this rank to their places in an array of `k` columns that has all
     /// rows as they were given.
-    pub fn put<T: Copy>(&self, mine: &[T], all: &mut [T], k: usize) {
+    pub(crate) fn put<T: Copy>(&self, mine: &[T], all: &mut [T], k: usize) {
         match self {
             RowNumbers::From(first) => all[first * k..first * k + mine.len()].copy_from_slice(mine),
             RowNumbers::Listed(numbers) => put_all(mine, numbers, all, k),
@@ -76,7 +76,7 @@ impl RowNumbers {
 
     /// Passes the rows of all ranks, as they were given, to `take` on the first rank, in pieces of about 8
     /// MiB. The first rank has no more than a piece of the rows of other ranks. All ranks call this together.
-    pub fn collect_in_pieces<T: Pod>(
+    pub(crate) fn collect_in_pieces<T: Pod>(
         &self,
         ranks: &Ranks,
         mine: &[T],
@@ -134,7 +134,7 @@ impl RowNumbers {
 
     /// Sends each rank its rows of an array of `k` columns that the first rank has, as they were given.
     /// This rank gets `rows` rows.
-    pub fn scatter<T: Pod>(
+    pub(crate) fn scatter<T: Pod>(
         &self,
         ranks: &Ranks,
         all: Option<&[T]>,

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 /// The resources of this process that have been retired and not yet returned. Each has a name,
 /// which all ranks know it by.
-pub struct Retired<T>(Mutex<Vec<Entry<T>>>);
+pub(crate) struct Retired<T>(Mutex<Vec<Entry<T>>>);
 
 struct Entry<T> {
     /// The rank that has retired the resource.
@@ -26,18 +26,18 @@ impl<T> Default for Retired<T> {
 
 impl<T> Retired<T> {
     /// Makes an empty list.
-    pub const fn new() -> Retired<T> {
+    pub(crate) const fn new() -> Retired<T> {
         Retired(Mutex::new(Vec::new()))
     }
 
     /// Adds a resource that a rank no longer uses.
-    pub fn push(&self, rank: usize, name: u64, resource: T) {
+    pub(crate) fn push(&self, rank: usize, name: u64, resource: T) {
         lock(&self.0).push(Entry { rank, name, resource });
     }
 
     /// Removes and returns the resources of this rank that every rank has retired by these names. All
     /// ranks call this together.
-    pub fn unused(&self, ranks: &Ranks) -> Result<Vec<T>> {
+    pub(crate) fn unused(&self, ranks: &Ranks) -> Result<Vec<T>> {
         let here = ranks.rank();
         let mine: Vec<u64> =
             lock(&self.0).iter().filter(|entry| entry.rank == here).map(|entry| entry.name).collect();

@@ -21,7 +21,7 @@ macro_rules! names {
             enum Order { $($scalar,)* End }
             $($(#[$sdoc])* pub const $scalar: Slot = Slot(Order::$scalar as u8);)*
             /// The number of scalars.
-            pub const COUNT: usize = Order::End as usize;
+            pub(crate) const COUNT: usize = Order::End as usize;
         }
     };
 }

@@ -143,7 +143,7 @@ impl Prepared {
 
     /// Returns the most bytes that the file of the distributions takes, in the format of the file extension.
     /// Over ranks, only the first rank knows it.
-    pub fn most_bytes(&self, path: impl AsRef<Path>) -> Result<u64> {
+    pub(crate) fn most_bytes(&self, path: impl AsRef<Path>) -> Result<u64> {
         let facts = match &self.0 {
             Kind::One(one) => one.facts(),
             Kind::Several(several) => &several.facts,

@@ -57,7 +57,7 @@ pub(super) fn most_bytes(path: &Path, vertices: &Names, each: &[Weights]) -> Res
 }
 
 /// Checks that ranks can be written to a file of this extension.
-pub fn check_output(path: &Path) -> Result<()> {
+pub(crate) fn check_output(path: &Path) -> Result<()> {
     writer(path).map(drop)
 }
 

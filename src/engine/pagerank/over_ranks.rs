@@ -181,10 +181,10 @@ pub(super) fn entries_of(links: &Links, find: impl FnOnce() -> Result<Entries>) 
     let Some(halo) = links.halo() else { return find() };
     let ranks = halo.ranks();
     let found = ranks.agreed(ranks.is_first().then(find).transpose())?.flatten();
-    let named = ranks.from_first(vec![u64::from(found.is_some())])?[0] > 0;
+    let named = ranks.list_of_first(vec![u64::from(found.is_some())])?[0] > 0;
     let found = found.unwrap_or_default();
-    let vertices = ranks.from_first(found.iter().map(|(vertex, _)| *vertex as u64).collect())?;
-    let values = ranks.from_first(found.iter().map(|(_, value)| *value).collect())?;
+    let vertices = ranks.list_of_first(found.iter().map(|(vertex, _)| *vertex as u64).collect())?;
+    let values = ranks.list_of_first(found.iter().map(|(_, value)| *value).collect())?;
     let entries = vertices.into_iter().map(|vertex| vertex as usize).zip(values).collect();
     Ok(named.then_some(entries))
 }

@@ -105,7 +105,7 @@ pub(super) fn check_each(settings: &Settings, count: usize, start: bool, persona
 
 /// Refuses numbers of personalisations that differ between ranks. All ranks call this together.
 fn check_each_of_ranks(ranks: &device::Ranks, count: usize) -> Result<()> {
-    let first = ranks.from_first(vec![count as u64])?[0];
+    let first = ranks.list_of_first(vec![count as u64])?[0];
     ranks.agreed(match first == count as u64 {
         true => Ok(()),
         false => {
@@ -259,7 +259,7 @@ impl Prepared {
     }
 
     /// Fails if the user named a backend that multiplies one vector at a time, and `k` is larger.
-    pub fn check_columns(&self, k: usize) -> Result<()> {
+    pub(crate) fn check_columns(&self, k: usize) -> Result<()> {
         self.facts
             .chosen
             .check_columns(k)
@@ -311,18 +311,18 @@ impl Prepared {
     }
 
     /// Sets the distribution of the surfer's jumps for later solves; none for a uniform one.
-    pub fn personalise(&mut self, weights: Option<Weights>) {
+    pub(crate) fn personalise(&mut self, weights: Option<Weights>) {
         self.personalise = weights;
     }
 
     /// Sets the distributions for which later calls of [`solve_each`](Self::solve_each) compute the ranks.
-    pub fn personalise_each(&mut self, weights: impl IntoIterator<Item = Weights>) {
+    pub(crate) fn personalise_each(&mut self, weights: impl IntoIterator<Item = Weights>) {
         self.each = weights.into_iter().collect();
     }
 
     /// Computes the ranks for each distribution with additional observers, which receive the
     /// batches of each column.
-    pub fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
+    pub(crate) fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
         let k = self.each.len();
         if let Some(halo) = self.links.halo() {
             check_each_of_ranks(halo.ranks(), k)?;
@@ -367,32 +367,32 @@ impl Prepared {
     }
 
     /// Sets the initial ranks of later solves.
-    pub fn x0(&mut self, ranks: Option<Weights>) {
+    pub(crate) fn x0(&mut self, ranks: Option<Weights>) {
         self.x0 = ranks;
     }
 
     /// Sets a flag that ends later solves once it is true.
-    pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
+    pub(crate) fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
         self.watch.cancel = Some(Arc::clone(flag));
     }
 
     /// Returns the device.
-    pub fn device(&self) -> &DeviceHandle {
+    pub(crate) fn device(&self) -> &DeviceHandle {
         &self.device
     }
 
     /// Returns the facts for the report.
-    pub fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &Facts {
         &self.facts
     }
 
     /// Returns the personalisations, if there are several.
-    pub fn each(&self) -> &[Weights] {
+    pub(crate) fn each(&self) -> &[Weights] {
         &self.each
     }
 
     /// Computes the ranks with additional observers.
-    pub fn solve_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Ranks> {
+    pub(crate) fn solve_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Ranks> {
         if !self.each.is_empty() {
             return Err(several_personalisations());
         }
@@ -426,7 +426,7 @@ impl Prepared {
     }
 
     /// Drops links and operator, and returns the device.
-    pub fn into_device(self) -> DeviceHandle {
+    pub(crate) fn into_device(self) -> DeviceHandle {
         self.device
     }
 }

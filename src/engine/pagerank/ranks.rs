@@ -42,7 +42,7 @@ pub(super) struct GraphFacts {
 
 impl GraphFacts {
     /// Collects the facts. `loops` is the number of links from a vertex to itself, if it is known.
-    pub fn of(graph: &Matrix, loops: Option<u64>) -> GraphFacts {
+    pub(crate) fn of(graph: &Matrix, loops: Option<u64>) -> GraphFacts {
         let (self_loops, duplicates) = match loops {
             Some(loops) if !graph.csr.pattern().has_repeats() => (loops, 0),
             _ => loops_and_repeats(&graph.csr, 0),
@@ -115,8 +115,8 @@ impl OfRank {
         let vertices = ranks.collect(&vertices)?.unwrap_or_default();
         let values = ranks.collect(&values)?.unwrap_or_default();
         let order = highest(&values, count);
-        let vertices = ranks.from_first(order.iter().map(|&at| vertices[at]).collect())?;
-        let values = ranks.from_first(order.iter().map(|&at| values[at]).collect())?;
+        let vertices = ranks.list_of_first(order.iter().map(|&at| vertices[at]).collect())?;
+        let values = ranks.list_of_first(order.iter().map(|&at| values[at]).collect())?;
         let highest = vertices.into_iter().map(|vertex| vertex as usize).zip(values).collect();
         Ok(OfRank { ranks, rows, highest })
     }

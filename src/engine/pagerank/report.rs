@@ -125,7 +125,7 @@ pub struct RankReport {
 
 impl RankReport {
     /// Converts the report to that of a history, which plots are drawn from.
-    pub fn for_history(&self) -> Report {
+    pub(crate) fn for_history(&self) -> Report {
         Report {
             solver: format!("pagerank, {}", self.method),
             matrix: self.graph.clone(),

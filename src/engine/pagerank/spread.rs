@@ -237,7 +237,7 @@ impl Prepared {
 
     /// Returns the most bytes that the file of the ranks takes, in the format of the file extension. Over
     /// ranks, only the first rank knows it.
-    pub fn most_bytes(&self, path: impl AsRef<Path>) -> Result<u64> {
+    pub(crate) fn most_bytes(&self, path: impl AsRef<Path>) -> Result<u64> {
         let each = match &self.0 {
             Kind::One(one) => one.each(),
             Kind::Several(several) => &several.each,

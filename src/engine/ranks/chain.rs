@@ -97,7 +97,7 @@ impl RankChain {
     }
 
     /// Rewrites the notes of the reader.
-    pub fn map_notes(mut self, note: impl Fn(&str) -> String) -> RankChain {
+    pub(crate) fn map_notes(mut self, note: impl Fn(&str) -> String) -> RankChain {
         if let Steps::ByRows(steps) = &mut self.steps {
             steps.names.map_notes(note);
         }

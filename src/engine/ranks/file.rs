@@ -89,7 +89,7 @@ impl RankMatrix {
         let precond = sample.as_ref().map(|sample| purpose.precond.settle(sample).to_string());
         let precond: Preconditioner = ranks.text_from_first(&precond.unwrap_or_default())?.parse()?;
         let unknowns = sample.map(|sample| unknowns_of_a_node(&sample) as u64);
-        let unknowns = ranks.from_first(unknowns.into_iter().collect())?[0] as usize;
+        let unknowns = ranks.list_of_first(unknowns.into_iter().collect())?[0] as usize;
         let together = common_multiple(precond.together().max(1), unknowns);
         let text = text.cut(ranks, together)?;
         let nnz = ranks.total(text.rows.nnz() as u64);

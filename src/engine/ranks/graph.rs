@@ -94,7 +94,7 @@ impl RankGraph {
     }
 
     /// Rewrites the notes of the reader.
-    pub fn map_notes(mut self, note: impl Fn(&str) -> String) -> RankGraph {
+    pub(crate) fn map_notes(mut self, note: impl Fn(&str) -> String) -> RankGraph {
         self.names.map_notes(note);
         self
     }

@@ -26,7 +26,7 @@ struct Rows<'a> {
 impl Rows<'_> {
     /// Sends the order of the first rank to all ranks and obeys it. Returns whether there was another pass.
     fn pass(&self, order: u64, take: impl FnMut(&[f64])) -> Result<bool> {
-        let order = self.ranks.from_first(vec![order])?[0];
+        let order = self.ranks.list_of_first(vec![order])?[0];
         match order {
             DONE => return Ok(false),
             ALL => self.numbers.collect_in_pieces(self.ranks, self.mine, take)?,

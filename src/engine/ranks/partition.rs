@@ -40,7 +40,13 @@ pub(super) struct Held<'a> {
 
 impl Held<'_> {
     /// Returns the part of each row of this rank. There are `parts` parts. All ranks call this together.
-    pub fn parts(&self, ranks: &Ranks, rows: &Csr, partition: &Partition, parts: usize) -> Result<Vec<u32>> {
+    pub(crate) fn parts(
+        &self,
+        ranks: &Ranks,
+        rows: &Csr,
+        partition: &Partition,
+        parts: usize,
+    ) -> Result<Vec<u32>> {
         ranks.agreed(partition.check())?;
         let groups = Groups::of(ranks, self.starts, rows, self.together);
         let total = self.starts[ranks.size()];
@@ -61,7 +67,7 @@ impl Held<'_> {
     }
 
     /// Gives each rank the rows of its part, and plans the exchange. All ranks call this together.
-    pub fn divide(&self, ranks: &Ranks, rows: Csr, partition: &Partition) -> Result<RankRows> {
+    pub(crate) fn divide(&self, ranks: &Ranks, rows: Csr, partition: &Partition) -> Result<RankRows> {
         if partition.is_in_order() {
             return RankRows::new(ranks, self.starts, rows);
         }

@@ -23,7 +23,7 @@ pub(super) enum Iteration {
 
 /// Seconds of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// Those of the fastest round.
     pub least: f64,
     /// The median of all rounds.
@@ -41,7 +41,7 @@ impl Spread {
     }
 
     /// Returns the spread of a multiple of the time.
-    pub fn times(self, factor: f64) -> Spread {
+    pub(crate) fn times(self, factor: f64) -> Spread {
         let Spread { least, median, most } = self;
         Spread { least: factor * least, median: factor * median, most: factor * most }
     }

@@ -52,7 +52,7 @@ pub(super) struct GraphRows {
 
 impl GraphRows {
     /// Takes rows about which nothing else is known.
-    pub fn of((starts, rows): (Vec<usize>, Csr)) -> GraphRows {
+    pub(crate) fn of((starts, rows): (Vec<usize>, Csr)) -> GraphRows {
         GraphRows { starts, rows, is_list: false, ids: None, notes: Vec::new(), stand_in: None }
     }
 }
@@ -85,7 +85,7 @@ fn parts(
     file: Option<&TextFile>,
     (solver, duplicates): (&'static str, Duplicates),
 ) -> Result<Option<RowParts>> {
-    let Some(about) = About::from_first(ranks, file)? else { return Ok(None) };
+    let Some(about) = About::list_of_first(ranks, file)? else { return Ok(None) };
     let (rows, cols) = about.shape;
     if rows != cols {
         return Err(Error::NotSquare { rows, cols, solver });
@@ -112,13 +112,13 @@ struct About {
 
 impl About {
     /// Sends the header from the first rank to all; `None` if the first rank has no file.
-    fn from_first(ranks: &Ranks, file: Option<&TextFile>) -> Result<Option<About>> {
+    fn list_of_first(ranks: &Ranks, file: Option<&TextFile>) -> Result<Option<About>> {
         let numbers = file.map_or_else(Vec::new, |file| {
             let (rows, cols) = file.shape();
             let valued = f64::from(u8::from(file.is_valued()));
             vec![rows as f64, cols as f64, valued, file.mirror().unwrap_or(0.0)]
         });
-        let numbers = ranks.from_first(numbers)?;
+        let numbers = ranks.list_of_first(numbers)?;
         let &[rows, cols, valued, mirror] = &numbers[..] else { return Ok(None) };
         Ok(Some(About {
             shape: (rows as usize, cols as usize),

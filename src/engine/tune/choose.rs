@@ -35,7 +35,7 @@ pub(in crate::engine) enum Choosing {
 
 impl Choosing {
     /// Returns how a solve chooses that measures if `tune` is set.
-    pub fn tuning(tune: bool) -> Choosing {
+    pub(crate) fn tuning(tune: bool) -> Choosing {
         if tune { Choosing::Measure } else { Choosing::Kept }
     }
 }
@@ -56,7 +56,7 @@ pub(in crate::engine) struct Selected {
 }
 
 impl Selected {
-    pub fn explanation(&self) -> Explanation {
+    pub(crate) fn explanation(&self) -> Explanation {
         Explanation { candidates: self.backend.candidates().to_vec(), kept: self.kept.clone() }
     }
 }

@@ -61,7 +61,7 @@ pub(super) struct Measure<'a> {
 
 impl Measure<'_> {
     /// Measures the candidates; the results are in the order of the candidates.
-    pub fn run<D: Pick<T>, T: Scalar>(
+    pub(crate) fn run<D: Pick<T>, T: Scalar>(
         &self,
         device: &D,
         choices: &[Choice],

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The time that a tuning takes by default, without the products of the first look at each candidate.
-pub const BUDGET: Duration = Duration::from_secs(3);
+pub(crate) const BUDGET: Duration = Duration::from_secs(3);
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -130,7 +130,11 @@ pub fn tune(matrix: &Matrix, request: &TuneRequest) -> Result<Tuning> {
 }
 
 /// Does the same, and calls `phase` with the name of each phase.
-pub fn tune_watched(matrix: &Matrix, request: &TuneRequest, phase: &mut dyn FnMut(&str)) -> Result<Tuning> {
+pub(crate) fn tune_watched(
+    matrix: &Matrix,
+    request: &TuneRequest,
+    phase: &mut dyn FnMut(&str),
+) -> Result<Tuning> {
     let (device, csr) = opened(matrix, &request.request)?;
     let precision = request.request.precision;
     if matrix.rows() == 0 || matrix.cols() == 0 || matrix.nnz() == 0 {

@@ -160,12 +160,12 @@ impl Blocks {
     }
 
     /// Returns the block of this size, if blocks were counted.
-    pub fn of_size(&self, size: [usize; 2]) -> Option<&Block> {
+    pub(crate) fn of_size(&self, size: [usize; 2]) -> Option<&Block> {
         self.all.iter().find(|block| block.size == size)
     }
 
     /// Returns the share of CSR's bytes that a block saves; negative if it moves more.
-    pub fn saving(&self, block: &Block) -> f64 {
+    pub(crate) fn saving(&self, block: &Block) -> f64 {
         1.0 - block.bytes as f64 / self.csr_bytes as f64
     }
 }
@@ -213,7 +213,7 @@ pub(super) struct Counter {
 impl Counter {
     /// Creates a counter for this matrix. Returns none if the counter would take more memory than the matrix,
     /// which then has too few entries per column to form blocks, or if memory does not suffice.
-    pub fn new(matrix: &Csr) -> Option<Counter> {
+    pub(crate) fn new(matrix: &Csr) -> Option<Counter> {
         let cols = matrix.cols();
         if Counter::bytes(cols) > Counter::most_bytes(matrix) {
             return None;
@@ -223,7 +223,7 @@ impl Counter {
     }
 
     /// Returns the bytes of a counter.
-    pub fn bytes(cols: usize) -> usize {
+    pub(crate) fn bytes(cols: usize) -> usize {
         cols.div_ceil(*SIZES.start()) * size_of::<i32>()
     }
 
@@ -233,7 +233,7 @@ impl Counter {
     }
 
     /// Counts the blocks of at most [`STRIP`] rows. The first row must be a multiple of every height.
-    pub fn strip(&mut self, matrix: &Csr, rows: Range<usize>) {
+    pub(crate) fn strip(&mut self, matrix: &Csr, rows: Range<usize>) {
         self.strip_of(matrix, rows, |_| true);
     }
 

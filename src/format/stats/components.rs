@@ -26,7 +26,7 @@ pub(super) struct Parents(Vec<AtomicU32>);
 impl Parents {
     /// Creates a forest of `n` roots. Nodes are rows of a square matrix, and fit 32 bits as
     /// its column indices do.
-    pub fn new(n: usize) -> Result<Parents> {
+    pub(crate) fn new(n: usize) -> Result<Parents> {
         let mut parents = room(n)?;
         parents.extend((0..n as u32).map(AtomicU32::new));
         Ok(Parents(parents))
@@ -52,7 +52,7 @@ impl Parents {
     }
 
     /// Joins a row with its columns.
-    pub fn join(&self, row: u32, columns: &[u32]) {
+    pub(crate) fn join(&self, row: u32, columns: &[u32]) {
         let mut root = self.root(row);
         for &col in columns {
             if self.parent(col) != root {
@@ -73,7 +73,7 @@ impl Parents {
     }
 
     /// Counts the components, once all rows are joined.
-    pub fn components(self) -> Result<Components> {
+    pub(crate) fn components(self) -> Result<Components> {
         let mut roots: Vec<u32> = self.0.into_iter().map(AtomicU32::into_inner).collect();
         let mut sizes = zeros::<u32>(roots.len())?;
         for node in 0..roots.len() {

@@ -53,7 +53,7 @@ impl Density {
     }
 
     /// Returns height and width of a picture of `rows` x `cols`, scaled so that the longer side is 1.
-    pub fn sides(rows: usize, cols: usize) -> (f64, f64) {
+    pub(crate) fn sides(rows: usize, cols: usize) -> (f64, f64) {
         let (rows, cols) = (rows.max(1) as f64, cols.max(1) as f64);
         let longer = rows.max(cols);
         ((rows / longer).max(NARROWEST), (cols / longer).max(NARROWEST))

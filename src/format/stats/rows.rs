@@ -250,7 +250,7 @@ impl Part {
     }
 
     /// Returns the statistics of the values.
-    pub fn values(&self, nnz: usize) -> ValueStats {
+    pub(crate) fn values(&self, nnz: usize) -> ValueStats {
         let distinct = self.distinct.count();
         let all = ValueStats {
             distinct,
@@ -266,7 +266,7 @@ impl Part {
 
     /// Returns the statistics of the row lengths. The sums are integers, so that only the last
     /// operations round.
-    pub fn row_length(&self, rows: usize, nnz: usize) -> RowLength {
+    pub(crate) fn row_length(&self, rows: usize, nnz: usize) -> RowLength {
         if rows == 0 {
             return RowLength::default();
         }
@@ -280,7 +280,7 @@ impl Part {
     }
 
     /// Returns the histogram of the row lengths by powers of two, up to the longest.
-    pub fn histogram(&self) -> Vec<LengthBin> {
+    pub(crate) fn histogram(&self) -> Vec<LengthBin> {
         let bins = self.by_digits.iter().rposition(|&rows| rows > 0).map_or(0, |last| last + 1);
         let bin = |digits: usize| {
             let (from, to) = match digits {

@@ -87,7 +87,7 @@ pub(super) struct Rows {
 
 impl Rows {
     /// Lays out the names for a panel of this width with its labels.
-    pub fn of(bars: &Bars, cell: f64) -> Rows {
+    pub(crate) fn of(bars: &Bars, cell: f64) -> Rows {
         let (names, room) = names_beside(&bars.groups, WIDEST_NAME * cell);
         if names == bars.groups {
             return Rows { names, left: Some(room) };
@@ -119,7 +119,7 @@ impl Rows {
     }
 
     /// Returns the height of the axes.
-    pub fn height(&self, bars: &Bars, width: f64) -> f64 {
+    pub(crate) fn height(&self, bars: &Bars, width: f64) -> f64 {
         self.band(bars, width) * bars.groups.len() as f64
     }
 }

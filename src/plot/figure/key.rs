@@ -55,12 +55,12 @@ pub(in crate::plot) struct Look {
 
 impl Look {
     /// Draws a line.
-    pub fn draw(self, scene: &mut Scene, points: Vec<Point>) {
+    pub(crate) fn draw(self, scene: &mut Scene, points: Vec<Point>) {
         self.stroke.draw(scene, points);
     }
 
     /// Draws the marks at points.
-    pub fn marks(self, scene: &mut Scene, points: &[Point]) {
+    pub(crate) fn marks(self, scene: &mut Scene, points: &[Point]) {
         if let Some((nth, size)) = self.mark {
             points.iter().for_each(|&point| Mark::nth(nth).sized(scene, point, size));
         }
@@ -128,7 +128,7 @@ pub(in crate::plot) struct Key {
 
 impl Key {
     /// Collects the entries of all panels, which have this width.
-    pub fn of(figure: &Figure, width: f64) -> Key {
+    pub(crate) fn of(figure: &Figure, width: f64) -> Key {
         let mut key = Key::default();
         let looks = looks(figure);
         for panel in &figure.panels {
@@ -165,7 +165,7 @@ impl Key {
     }
 
     /// Returns the entries of lines with marks, which have these names.
-    pub fn of_lines(names: &[&str], width: f64) -> Key {
+    pub(crate) fn of_lines(names: &[&str], width: f64) -> Key {
         let look = |nth| Look {
             stroke: Stroke { dash: None, ..Stroke::nth(nth, &PALETTE, width) },
             mark: Some((nth, MARKS.0)),
@@ -191,14 +191,14 @@ impl Key {
     }
 
     /// Returns the number of a series among the samples of its kind.
-    pub fn number(&self, name: &str, sample: impl Fn(usize) -> Sample) -> usize {
+    pub(crate) fn number(&self, name: &str, sample: impl Fn(usize) -> Sample) -> usize {
         let kind = std::mem::discriminant(&sample(0));
         let same = self.entries.iter().filter(|(_, known)| std::mem::discriminant(known) == kind);
         same.map(|(name, _)| name).position(|known| known == name).unwrap_or(0)
     }
 
     /// Returns the look of a curve.
-    pub fn look(&self, name: &str) -> Option<Look> {
+    pub(crate) fn look(&self, name: &str) -> Option<Look> {
         self.entries.iter().find_map(|(known, sample)| match sample {
             Sample::Curve(look) if known == name => Some(*look),
             _ => None,
@@ -234,12 +234,12 @@ impl Key {
     }
 
     /// Returns the height of the legend.
-    pub fn height(&self, room: f64) -> f64 {
+    pub(crate) fn height(&self, room: f64) -> f64 {
         self.rows(room).len() as f64 * LINE
     }
 
     /// Draws the legend around the middle of the picture.
-    pub fn draw(&self, scene: &mut Scene, top: f64, room: f64) {
+    pub(crate) fn draw(&self, scene: &mut Scene, top: f64, room: f64) {
         for (i, row) in self.rows(room).into_iter().enumerate() {
             let width = row.iter().map(|(name, _)| entry_width(name) + GAP).sum::<f64>() - GAP;
             let (mut x, y) = ((scene.width - width) / 2.0, top + LINE * (i as f64 + 0.5));

@@ -20,19 +20,19 @@ pub(super) struct Placer {
 
 impl Placer {
     /// Reserves the room of a point.
-    pub fn point(&mut self, (x, y): Point, reach: f64) {
+    pub(crate) fn point(&mut self, (x, y): Point, reach: f64) {
         self.points.push((x, y));
         self.taken.push(((x - reach, y - reach), (x + reach, y + reach)));
     }
 
     /// Reserves the course of a line.
-    pub fn line(&mut self, from: Point, to: Point) {
+    pub(crate) fn line(&mut self, from: Point, to: Point) {
         self.lines.push([from, to]);
     }
 
     /// Chooses the best place near a point for its label; the line from the point to a distant label avoids
     /// other labels and points, too.
-    pub fn place_near(
+    pub(crate) fn place_near(
         &mut self,
         text: &str,
         lettering: Lettering,
@@ -62,7 +62,7 @@ impl Placer {
     }
 
     /// Chooses the best of the rectangles for a label whose left ends and middles are given, within bounds.
-    pub fn place(
+    pub(crate) fn place(
         &mut self,
         text: &str,
         lettering: Lettering,

@@ -232,13 +232,13 @@ impl Figure {
     }
 
     /// Checks that the figure can be drawn: lengths agree, and values are numbers that the axes can show.
-    pub fn check(&self) -> std::result::Result<(), String> {
+    pub(crate) fn check(&self) -> std::result::Result<(), String> {
         check::figure(self)
     }
 
     /// Returns the different names of series, and of the points of rooflines, in their order.
     /// Labels replace them.
-    pub fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for name in self.panels.iter().flat_map(|panel| panel.content.names()) {
             if !names.contains(&name) {
@@ -249,7 +249,7 @@ impl Figure {
     }
 
     /// Renames the series in the order of `names`, in all panels.
-    pub fn rename(&mut self, labels: &[String]) {
+    pub(crate) fn rename(&mut self, labels: &[String]) {
         let old: Vec<String> = self.names().into_iter().map(str::to_owned).collect();
         for name in self.panels.iter_mut().flat_map(|panel| panel.content.names_mut()) {
             if let Some((_, label)) = old.iter().zip(labels).find(|(old, _)| *old == name) {

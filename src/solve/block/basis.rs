@@ -16,7 +16,7 @@ const PIVOT: f64 = 1e-4;
 const NOISE: f64 = 16.0;
 
 /// The small matrices, each k x k. Only C passes from one iteration to the next.
-pub struct Small<'a> {
+pub(crate) struct Small<'a> {
     pub c: &'a mut [f64],
     pub g: &'a mut [f64],
     /// A product with C, and a buffer.
@@ -27,10 +27,10 @@ pub struct Small<'a> {
 }
 
 /// Number of small matrices.
-pub const MATRICES: usize = 6;
+pub(crate) const MATRICES: usize = 6;
 
 /// Returns the small matrices, which follow the slots.
-pub fn small(values: &mut [f64], k: usize) -> Small<'_> {
+pub(crate) fn small(values: &mut [f64], k: usize) -> Small<'_> {
     let mut rest = &mut values[s::COUNT * k..];
     let mut next = || {
         let (one, others) = std::mem::take(&mut rest).split_at_mut(k * k);
@@ -42,7 +42,7 @@ pub fn small(values: &mut [f64], k: usize) -> Small<'_> {
 
 /// Factors the block q, or q and z = M q for a preconditioner M, as Q zeta; `zeta` receives zeta. Columns
 /// with norms below `floor` of their norm are left out. Returns the rank.
-pub fn orthonormalise<D: Device, T: Scalar>(
+pub(crate) fn orthonormalise<D: Device, T: Scalar>(
     w: &mut Work<'_, D, T>,
     m: Option<&Operator<D, T>>,
     small: &mut Small<'_>,
@@ -86,7 +86,7 @@ pub fn orthonormalise<D: Device, T: Scalar>(
 }
 
 /// Sets S = Q + S zeta', or Z + S zeta' with a preconditioner.
-pub fn next_directions<D: Device, T: Scalar>(
+pub(crate) fn next_directions<D: Device, T: Scalar>(
     w: &mut Work<'_, D, T>,
     preconditioned: bool,
     small: &mut Small<'_>,

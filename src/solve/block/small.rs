@@ -16,7 +16,7 @@ const NEGATIVE_ROUNDINGS: f64 = 4096.0;
 
 /// Why a symmetric matrix has no Cholesky factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// An entry is NaN or infinite.
     NotFinite,
     /// This pivot is not positive.
@@ -27,7 +27,7 @@ pub enum Fault {
 
 /// Replaces the first `rank` rows and columns of a symmetric matrix by its Cholesky factor L, whose entries
 /// above the diagonal are unspecified. `epsilon` is the relative rounding error of the entries.
-pub fn factor(a: &mut [f64], k: usize, rank: usize, epsilon: f64) -> Result<(), Fault> {
+pub(crate) fn factor(a: &mut [f64], k: usize, rank: usize, epsilon: f64) -> Result<(), Fault> {
     if !a.iter().all(|v| v.is_finite()) {
         return Err(Fault::NotFinite);
     }
@@ -52,7 +52,7 @@ pub fn factor(a: &mut [f64], k: usize, rank: usize, epsilon: f64) -> Result<(), 
 
 /// Replaces the first `rank` rows of X, all of whose columns count, by the solution of L L' X = B,
 /// where B is the X before.
-pub fn solve(l: &[f64], x: &mut [f64], k: usize, rank: usize) {
+pub(crate) fn solve(l: &[f64], x: &mut [f64], k: usize, rank: usize) {
     for i in 0..rank {
         let (above, row) = x.split_at_mut(i * k);
         let row = &mut row[..k];
@@ -75,7 +75,7 @@ fn subtract(row: &mut [f64], by: f64, other: &[f64]) {
 }
 
 /// Sets C to A B.
-pub fn multiply(a: &[f64], b: &[f64], c: &mut [f64], k: usize) {
+pub(crate) fn multiply(a: &[f64], b: &[f64], c: &mut [f64], k: usize) {
     c.fill(0.0);
     for (row, to) in a.chunks_exact(k).zip(c.chunks_exact_mut(k)) {
         for (by, other) in row.iter().zip(b.chunks_exact(k)).filter(|(by, _)| **by != 0.0) {
@@ -85,14 +85,14 @@ pub fn multiply(a: &[f64], b: &[f64], c: &mut [f64], k: usize) {
 }
 
 /// Sets B to the transpose of A.
-pub fn transpose(a: &[f64], b: &mut [f64], k: usize) {
+pub(crate) fn transpose(a: &[f64], b: &mut [f64], k: usize) {
     for (i, row) in a.chunks_exact(k).enumerate() {
         row.iter().enumerate().for_each(|(j, v)| b[j * k + i] = *v);
     }
 }
 
 /// Replaces a matrix by its symmetric part.
-pub fn symmetrise(a: &mut [f64], k: usize) {
+pub(crate) fn symmetrise(a: &mut [f64], k: usize) {
     for i in 0..k {
         for j in 0..i {
             let mean = 0.5 * (a[i * k + j] + a[j * k + i]);
@@ -102,29 +102,29 @@ pub fn symmetrise(a: &mut [f64], k: usize) {
 }
 
 /// Sets a matrix to the identity of this rank.
-pub fn set_identity(a: &mut [f64], k: usize, rank: usize) {
+pub(crate) fn set_identity(a: &mut [f64], k: usize, rank: usize) {
     a.fill(0.0);
     (0..rank).for_each(|i| a[i * k + i] = 1.0);
 }
 
 /// Returns the sum of squares of a column.
-pub fn column_norm_squared(a: &[f64], k: usize, column: usize) -> f64 {
+pub(crate) fn column_norm_squared(a: &[f64], k: usize, column: usize) -> f64 {
     a.iter().skip(column).step_by(k).map(|v| v * v).sum()
 }
 
 /// Returns the sum over all rows of the products of a column of A and the same column of B.
-pub fn column_product(a: &[f64], b: &[f64], k: usize, column: usize) -> f64 {
+pub(crate) fn column_product(a: &[f64], b: &[f64], k: usize, column: usize) -> f64 {
     let column =
         |a: &'_ [f64]| a.iter().skip(column).step_by(k).copied().collect::<ArrayVec<f64, MOST_COMBINED>>();
     column(a).iter().zip(&column(b)).map(|(a, b)| a * b).sum()
 }
 
 /// The norms below which the columns of a block consist of rounding alone.
-pub type Floors = ArrayVec<f64, MOST_COMBINED>;
+pub(crate) type Floors = ArrayVec<f64, MOST_COMBINED>;
 
 /// The result of [`split`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Split {
+pub(crate) struct Split {
     /// Columns that are orthonormal now, up to rounding.
     pub rank: usize,
     /// Further columns, which are nearly dependent on them: what remains of a column is
@@ -140,7 +140,7 @@ pub struct Split {
 /// depends on the others so far that G does not show what remains of it, W B has the remainder as a column:
 /// another call then decides. With `last` it is left out. `floors` are those of the columns of W, and
 /// afterwards those of W B; with them comes the relative rounding error of G.
-pub fn split(
+pub(crate) fn split(
     g: &mut [f64],
     (b, z): (&mut [f64], &mut [f64]),
     k: usize,

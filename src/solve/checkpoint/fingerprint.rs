@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const BLOCK: usize = 1 << 17;
 
 /// Returns the sizes of a matrix and the fingerprint of its arrays.
-pub fn of_matrix(matrix: &Csr) -> String {
+pub(crate) fn of_matrix(matrix: &Csr) -> String {
     let offsets = match matrix.row_offsets() {
         Offsets::U32(offsets) => of(offsets, |o| u64::from(o).to_le_bytes()),
         Offsets::U64(offsets) => of(offsets, u64::to_le_bytes),
@@ -28,7 +28,7 @@ pub fn of_matrix(matrix: &Csr) -> String {
 }
 
 /// Returns the length of a vector and its fingerprint.
-pub fn of_vector(values: &[f64]) -> String {
+pub(crate) fn of_vector(values: &[f64]) -> String {
     format!("{} numbers [{:016x}]", values.len(), of(values, f64::to_le_bytes))
 }
 

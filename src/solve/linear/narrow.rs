@@ -54,7 +54,7 @@ fn reversed(pairs: &[[u32; 2]]) -> Vec<[u32; 2]> {
 
 impl<D: Device, T: Scalar> Narrow<D, T> {
     /// Runs steps, and updates the state of all columns.
-    pub fn advance(&mut self, steps: usize, state: &mut SlotState) -> Result<()> {
+    pub(crate) fn advance(&mut self, steps: usize, state: &mut SlotState) -> Result<()> {
         self.recorded.replay(steps)?;
         self.recorded.workspace().read(&mut self.state)?;
         state.copy_columns(&self.state, &self.pairs);
@@ -62,7 +62,7 @@ impl<D: Device, T: Scalar> Narrow<D, T> {
     }
 
     /// Writes the codes of the state of all columns.
-    pub fn write(&mut self, state: &SlotState) -> Result<()> {
+    pub(crate) fn write(&mut self, state: &SlotState) -> Result<()> {
         self.state.copy_columns(state, &reversed(&self.pairs));
         self.recorded.open().0.write(&self.state)
     }
@@ -70,7 +70,7 @@ impl<D: Device, T: Scalar> Narrow<D, T> {
 
 impl<D: Device, T: Scalar> Narrowing<D, T> {
     /// All columns iterate. If there are several, they have these counts at the start of the run.
-    pub fn of<M: Recurrence>(starts: Vec<usize>) -> Narrowing<D, T> {
+    pub(crate) fn of<M: Recurrence>(starts: Vec<usize>) -> Narrowing<D, T> {
         let make = |operators: &Operators<D, T>, (n, k): (usize, usize)| {
             operators.prepare(k)?;
             record::<M, D, T>(workspace::<M, D, T>(operators, (n, k))?, operators)
@@ -81,7 +81,7 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
     }
 
     /// Begins another run, in which the columns have these counts. All of them iterate.
-    pub fn begin_run(&mut self, starts: Vec<usize>) {
+    pub(crate) fn begin_run(&mut self, starts: Vec<usize>) {
         (self.starts, self.checked) = (starts, 0);
     }
 
@@ -92,18 +92,18 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
 
     /// Returns what [`Recorded::stops_early`](crate::device::Recorded::stops_early) says of the columns that
     /// iterate in vectors of their own, if they do.
-    pub fn stops_early(&self) -> Option<bool> {
+    pub(crate) fn stops_early(&self) -> Option<bool> {
         self.narrow.as_ref().map(|narrow| narrow.recorded.stops_early())
     }
 
     /// Returns the columns that iterate in vectors of their own, if they do.
-    pub fn narrow(&mut self) -> Option<&mut Narrow<D, T>> {
+    pub(crate) fn narrow(&mut self) -> Option<&mut Narrow<D, T>> {
         self.narrow.as_mut()
     }
 
     /// Lets columns that are done leave if that is due. Returns the number of iterations until
     /// the next check.
-    pub fn check(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<usize> {
+    pub(crate) fn check(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<usize> {
         if self.members.len() <= 1 || self.failed {
             return Ok(usize::MAX);
         }
@@ -174,7 +174,7 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
 
     /// Copies the columns that iterate in vectors of their own back to the others; they
     /// continue in their own.
-    pub fn copy_back(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<()> {
+    pub(crate) fn copy_back(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<()> {
         let Some(narrow) = &self.narrow else { return Ok(()) };
         let (mut work, _) = all.open();
         work.copy_columns(narrow.recorded.workspace(), &narrow.pairs)?;
@@ -182,7 +182,7 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
     }
 
     /// Copies them back and lets all columns iterate together again.
-    pub fn widen(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<()> {
+    pub(crate) fn widen(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<()> {
         self.copy_back(all, state)?;
         if state.k > 1 {
             self.members.clear();

@@ -37,7 +37,7 @@ pub(super) struct Saver {
 
 impl Saver {
     /// Returns why the newest checkpoint was not written, if it was not.
-    pub fn into_fault(self) -> Option<String> {
+    pub(crate) fn into_fault(self) -> Option<String> {
         self.fault
     }
 

@@ -40,7 +40,7 @@ impl Chain {
     }
 
     /// Finds the classes of a chain whose rows are known to be distributions.
-    pub fn of_steps(steps: Arc<Csr>) -> Chain {
+    pub(crate) fn of_steps(steps: Arc<Csr>) -> Chain {
         let (closed, transient) = classes(&steps);
         let closed =
             closed.into_iter().map(|states| Closed { period: period(&steps, &states), states }).collect();
@@ -48,7 +48,7 @@ impl Chain {
     }
 
     /// The probabilities of the steps.
-    pub fn steps(&self) -> &Csr {
+    pub(crate) fn steps(&self) -> &Csr {
         &self.steps
     }
 
@@ -69,7 +69,7 @@ impl Chain {
     }
 
     /// Returns the steps within one closed class.
-    pub fn steps_within(&self, class: &Closed) -> Result<Arc<Csr>> {
+    pub(crate) fn steps_within(&self, class: &Closed) -> Result<Arc<Csr>> {
         match class.states.len() == self.steps.rows() {
             true => Ok(Arc::clone(&self.steps)),
             false => self.steps.submatrix(&class.states).map(Arc::new),

@@ -86,7 +86,7 @@ pub(super) struct Groups {
 impl Groups {
     /// Finds the groups that remain connected without the steps below a power of ten. Uses the highest power
     /// that results in several groups, but at most [`MOST_GROUPS`]; `None` if no power does.
-    pub fn find(incoming: &Csr) -> Option<Groups> {
+    pub(crate) fn find(incoming: &Csr) -> Option<Groups> {
         let n = incoming.rows();
         SELDOM.map(|power| 10f64.powi(-power)).find_map(|threshold| {
             let (group_of, count) = connected(incoming, threshold);
@@ -96,12 +96,12 @@ impl Groups {
     }
 
     /// The number of groups.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// Performs an aggregation, a disaggregation, and [`SMOOTHING`] Gauss-Seidel passes.
-    pub fn pass(&self, incoming: &Csr, leaving: &[f64], x: &mut [f64]) {
+    pub(crate) fn pass(&self, incoming: &Csr, leaving: &[f64], x: &mut [f64]) {
         let mut weights = vec![0.0; self.count];
         x.iter().zip(&self.group_of).for_each(|(x, &group)| weights[group as usize] += x);
         let share = |state: usize| {

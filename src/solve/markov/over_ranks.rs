@@ -37,7 +37,7 @@ const ROUNDS: usize = 4096;
 const NEW: u32 = u32::MAX;
 
 /// A chain with a single closed class, without the transient states.
-pub struct SoleClass {
+pub(crate) struct SoleClass {
     /// The steps into the states of this rank, with the exchange of the probabilities of other states.
     pub rows: Arc<RankRows>,
     /// The states of the class, on the first rank only.
@@ -49,7 +49,7 @@ pub struct SoleClass {
 }
 
 /// What the ranks find out about a chain.
-pub enum Found {
+pub(crate) enum Found {
     /// It has a single closed class.
     Sole(SoleClass),
     /// It has several closed classes, or the searches have ended before one was found.
@@ -63,7 +63,7 @@ pub enum Found {
 
 /// Why the first rank gets the steps of all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub(crate) enum Why {
     /// The chain has several closed classes.
     Classes,
     /// This number of searches from different states has not found the closed class.
@@ -75,7 +75,7 @@ pub enum Why {
 /// Checks a chain of which this rank has the rows `starts[rank]..starts[rank + 1]`, and finds its closed
 /// class. `normalise` divides rows by their sums if these differ from 1. A fault is the same error on all
 /// ranks. All ranks call this together.
-pub fn find(ranks: &Ranks, starts: &[usize], rows: Arc<Csr>, normalise: bool) -> Result<Found> {
+pub(crate) fn find(ranks: &Ranks, starts: &[usize], rows: Arc<Csr>, normalise: bool) -> Result<Found> {
     find_in_rounds(ranks, starts, rows, normalise, ROUNDS)
 }
 

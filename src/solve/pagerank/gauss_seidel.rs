@@ -197,7 +197,7 @@ impl Totals {
 
 impl<'a> State<'a> {
     /// Prepares the iteration from the start of the problem, whose links `graph` was made from.
-    pub fn new(graph: &'a Parts, problem: &'a RankProblem<'a>) -> Result<State<'a>> {
+    pub(crate) fn new(graph: &'a Parts, problem: &'a RankProblem<'a>) -> Result<State<'a>> {
         let (links, out, core) = (problem.links, problem.links.out(), &graph.core);
         if !graph.are_of(links) {
             let reason = "the parts were made from the links of another graph; make them from the links of the problem";
@@ -225,13 +225,13 @@ impl<'a> State<'a> {
     }
 
     /// Returns the bytes of the vectors.
-    pub fn vector_bytes(&self) -> u64 {
+    pub(crate) fn vector_bytes(&self) -> u64 {
         self.constants() + self.changing()
     }
 
     /// Returns the bytes that a pass moves: it reads the links, and reads and writes the
     /// vectors that it changes.
-    pub fn bytes_of_pass(&self) -> u64 {
+    pub(crate) fn bytes_of_pass(&self) -> u64 {
         let tail = if self.stranded.is_some() { self.graph.bytes_of_tail() } else { 0 };
         self.graph.bytes() + tail + self.constants() + 2 * self.changing()
     }
@@ -263,7 +263,7 @@ impl<'a> State<'a> {
     }
 
     /// Performs one pass over the core. Returns the l1 norm of the change by the updates, without scaling.
-    pub fn pass(&mut self, device: &Cpu) -> f64 {
+    pub(crate) fn pass(&mut self, device: &Cpu) -> f64 {
         let (d, from_sinks, jumps) = (self.problem.damping, self.share_of_sinks(), self.all_jumps());
         let jump = (1.0 - d) / self.problem.links.vertices() as f64;
         let terms = Terms { damping: d, from_sinks, jump };
@@ -313,7 +313,7 @@ impl<'a> State<'a> {
     }
 
     /// Returns the ranks, before they are scaled to the sum 1.
-    pub fn ranks(&self) -> Result<Vec<f64>> {
+    pub(crate) fn ranks(&self) -> Result<Vec<f64>> {
         let mut x = zeros(self.problem.links.vertices())?;
         self.compute(self.share_of_sinks(), &mut x);
         Ok(x)

@@ -90,7 +90,7 @@ impl Links {
     }
 
     /// Returns whether the neighbours of a vertex of a graph have distant numbers, estimated from a sample.
-    pub fn are_scattered(graph: &Csr) -> bool {
+    pub(crate) fn are_scattered(graph: &Csr) -> bool {
         let [near, all] = near_neighbours(graph);
         2 * near < all
     }
@@ -142,7 +142,7 @@ impl Links {
 
     /// Joins the links into the vertices of each rank: its rows, the sum of the weights of the links out of
     /// each of its vertices, and their order.
-    pub fn over_ranks(rows: Arc<RankRows>, out: Vec<f64>, order: Option<Vec<u32>>) -> Links {
+    pub(crate) fn over_ranks(rows: Arc<RankRows>, out: Vec<f64>, order: Option<Vec<u32>>) -> Links {
         Links { incoming: Arc::clone(rows.matrix()), of_rank: Some(rows), out, order, there: None }
     }
 
@@ -157,12 +157,12 @@ impl Links {
     }
 
     /// Returns the exchange between ranks, if the vertices are distributed over ranks.
-    pub fn halo(&self) -> Option<&Halo> {
+    pub(crate) fn halo(&self) -> Option<&Halo> {
         self.of_rank.as_ref().map(|rows| rows.halo())
     }
 
     /// Returns the part of the vertices that this process has.
-    pub fn part(&self) -> Part<'_> {
+    pub(crate) fn part(&self) -> Part<'_> {
         self.halo().map_or_else(Part::default, Part::of_rank)
     }
 

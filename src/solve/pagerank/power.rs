@@ -189,20 +189,20 @@ fn names(step: &'static Formula, extrapolate: bool) -> impl Iterator<Item = Name
 }
 
 /// Returns the number of vectors in a workspace.
-pub fn vectors(dangling: Dangling, personal: bool, extrapolate: bool) -> usize {
+pub(crate) fn vectors(dangling: Dangling, personal: bool, extrapolate: bool) -> usize {
     names(step_by(dangling, personal), extrapolate).count()
 }
 
 impl<D: Device, T: Scalar> Power<D, T> {
     /// Creates a power iteration with an operator that multiplies the links.
-    pub fn new(links: Operator<D, T>, problem: &RankProblem<'_>, extrapolate: bool) -> Power<D, T> {
+    pub(crate) fn new(links: Operator<D, T>, problem: &RankProblem<'_>, extrapolate: bool) -> Power<D, T> {
         let extrapolates = extrapolate.then(|| RefCell::new(SlotState::new(SLOTS, 1)));
         Power { links, step: step_of(problem), extrapolates }
     }
 
     /// Returns the bytes that an iteration of `k` columns moves. With several columns the
     /// sweep follows the product.
-    pub fn bytes(&self, k: usize) -> u64 {
+    pub(crate) fn bytes(&self, k: usize) -> u64 {
         match k {
             1 => self.links.bytes_with(&self.step.sweep),
             _ => {
@@ -214,7 +214,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
 
     /// Allocates the workspace, and the host's copy of its scalars; iteration begins at the
     /// start of the problem.
-    pub fn workspace(&self, problem: &RankProblem<'_>) -> Result<(Workspace<D, T>, SlotState)> {
+    pub(crate) fn workspace(&self, problem: &RankProblem<'_>) -> Result<(Workspace<D, T>, SlotState)> {
         let n = problem.links.rows();
         // An earlier solve may have had several columns.
         self.links.prepare(1)?;
@@ -246,7 +246,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
 
     /// Allocates the workspace for `k` distributions of the jumps, each with the vertices of the links, and
     /// the host's copy of its scalars; the iteration of a column begins at its distribution.
-    pub fn workspace_each(
+    pub(crate) fn workspace_each(
         &self,
         problem: &RankProblem<'_>,
         k: usize,
@@ -288,7 +288,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
     }
 
     /// Performs one iteration.
-    pub fn step(&self, work: &mut Work<'_, D, T>) -> Result<()> {
+    pub(crate) fn step(&self, work: &mut Work<'_, D, T>) -> Result<()> {
         // y = A c; the next x; its step; c
         work.product_then(&self.links, self.step)
     }

@@ -80,7 +80,7 @@ pub(super) struct Aligned<'a, W> {
 }
 
 impl<W: Write> Aligned<'_, W> {
-    pub fn write<T: Element>(&mut self, numbers: &[T]) -> io::Result<()> {
+    pub(crate) fn write<T: Element>(&mut self, numbers: &[T]) -> io::Result<()> {
         let start = self.written.next_multiple_of(ALIGNMENT);
         self.out.write_all(&[0; ALIGNMENT][..start - self.written])?;
         let mut bytes = Vec::with_capacity(BLOCK);

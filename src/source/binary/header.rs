@@ -87,7 +87,7 @@ pub(super) fn blocks(length: usize) -> usize {
 }
 
 impl Header {
-    pub fn of(content: &Content<'_>, key: &Key, checksums: Vec<u64>) -> Header {
+    pub(crate) fn of(content: &Content<'_>, key: &Key, checksums: Vec<u64>) -> Header {
         let matrix = content.matrix;
         let attached = content.attached.iter().map(|b| AttachedHeader {
             name: b.name.clone(),
@@ -118,11 +118,11 @@ impl Header {
     }
 
     /// Returns the byte ranges of the arrays, in the order of the file.
-    pub fn arrays(&self) -> &[Span] {
+    pub(crate) fn arrays(&self) -> &[Span] {
         &self.spans
     }
 
-    pub fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let number = |out: &mut Vec<u8>, number: u64| out.extend_from_slice(&number.to_le_bytes());
         let text = |out: &mut Vec<u8>, text: &str| {
@@ -160,7 +160,7 @@ impl Header {
     }
 
     /// Reads and checks the header of a complete file; the error message completes a sentence about the file.
-    pub fn decode(file: &[u8]) -> Result<Header, String> {
+    pub(crate) fn decode(file: &[u8]) -> Result<Header, String> {
         let mut reader = Reader { rest: file };
         if reader.bytes(MAGIC.len())? != MAGIC {
             return Err("it is not a matrix in the binary format of this program".to_owned());

@@ -34,22 +34,22 @@ use verify::Mismatch;
 const POLL: Duration = Duration::from_millis(100);
 
 /// Returns the server to use in place of the collection's: the value of `SOLVER_MIRROR`.
-pub fn default_mirror() -> Option<String> {
+pub(crate) fn default_mirror() -> Option<String> {
     std::env::var("SOLVER_MIRROR").ok().filter(|mirror| !mirror.is_empty())
 }
 
 /// Checks whether `SOLVER_OFFLINE` forbids downloads.
-pub fn is_forbidden() -> bool {
+pub(crate) fn is_forbidden() -> bool {
     std::env::var_os("SOLVER_OFFLINE").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 /// Returns the error for a matrix that is not in the cache while downloads are forbidden.
-pub fn offline(entry: &Entry) -> Error {
+pub(crate) fn offline(entry: &Entry) -> Error {
     FetchError::Offline { source: Box::new(not_fetched(entry)) }.into()
 }
 
 /// Calls `fetch` for a matrix that is used for the first time. An error names the stand-in, if there is one.
-pub fn on_first_use(entry: &Entry, fetch: impl FnOnce() -> Result<Fetched>) -> Result<Fetched> {
+pub(crate) fn on_first_use(entry: &Entry, fetch: impl FnOnce() -> Result<Fetched>) -> Result<Fetched> {
     fetch().map_err(|error| match (&error, &entry.stand_in) {
         (Error::Fetch(FetchError::DownloadStopped { .. }), _) | (_, None) => error,
         (_, Some(stand_in)) => {
@@ -299,7 +299,7 @@ fn lock(paths: &Paths, entry: &Entry, settings: &Settings) -> Result<File> {
 }
 
 /// Returns the error for a stopped download, with the number of bytes kept.
-pub fn stopped(entry: &Entry, settings: &Settings) -> Error {
+pub(crate) fn stopped(entry: &Entry, settings: &Settings) -> Error {
     stopped_at(&Paths::new(&settings.folder, entry), entry)
 }
 

@@ -20,7 +20,7 @@ pub(super) type Value<'a> = &'a (dyn Fn(Position) -> f64 + Sync);
 
 /// A square matrix made of draws, which several processes can share. A position drawn several
 /// times becomes one entry.
-pub struct Draws {
+pub(crate) struct Draws {
     rows: usize,
     count: u64,
     draw: Box<dyn Fn(u64) -> Option<Position> + Send + Sync>,
@@ -53,18 +53,18 @@ impl Draws {
     }
 
     /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
     /// Returns the number of draws.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
     /// Returns the distinct positions of some draws, sorted: the row in the upper half of each key, and
     /// the column in the lower.
-    pub fn keys(&self, draws: Range<u64>) -> Result<Vec<u64>> {
+    pub(crate) fn keys(&self, draws: Range<u64>) -> Result<Vec<u64>> {
         // Rows fit 32 bits, and are fewer than all numbers of 32 bits.
         const NONE: u64 = u64::MAX;
         let first = draws.start;
@@ -81,7 +81,7 @@ impl Draws {
     }
 
     /// Makes some rows from their keys, in any order; their columns are those of the whole matrix.
-    pub fn make_rows(&self, rows: Range<usize>, mut keys: Vec<u64>) -> Result<Csr> {
+    pub(crate) fn make_rows(&self, rows: Range<usize>, mut keys: Vec<u64>) -> Result<Csr> {
         let keys = sort_and_merge(&mut keys);
         let offset =
             |row: usize| keys.partition_point(|key| ((key >> 32) as usize) < rows.start + row) as u64;

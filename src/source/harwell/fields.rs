@@ -33,7 +33,7 @@ pub(super) struct FieldText<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub fn new(text: Text<'a>, at: usize) -> Fields<'a> {
+    pub(crate) fn new(text: Text<'a>, at: usize) -> Fields<'a> {
         Fields { text, at, reported: at }
     }
 
@@ -44,12 +44,12 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns an error at the current offset.
-    pub fn fault(&self, expected: &str, found: &str) -> Error {
+    pub(crate) fn fault(&self, expected: &str, found: &str) -> Error {
         self.text.error(*fault(self.at, expected, found))
     }
 
     /// Visits `count` numbers, which begin on this line and end with a line.
-    pub fn section(
+    pub(crate) fn section(
         &mut self,
         format: &[Field],
         count: u64,
@@ -87,7 +87,7 @@ fn field_text(line: &[u8], line_at: usize, field: Field) -> FieldText<'_> {
 
 impl FieldText<'_> {
     /// Returns a fault in this field.
-    pub fn fault(&self, expected: impl Into<String>) -> Box<Fault> {
+    pub(crate) fn fault(&self, expected: impl Into<String>) -> Box<Fault> {
         let found = if self.digits.is_empty() {
             format!("nothing in columns {} to {}", self.field.start + 1, self.field.start + self.field.width)
         } else {
@@ -97,7 +97,7 @@ impl FieldText<'_> {
     }
 
     /// Parses an integer within the range.
-    pub fn whole_number(&self, what: &str, first: u64, last: u64) -> Scan<u64> {
+    pub(crate) fn whole_number(&self, what: &str, first: u64, last: u64) -> Scan<u64> {
         let within = signed_whole(self.digits).filter(|number| (first..=last).contains(number));
         within.ok_or_else(|| {
             self.fault(if first == last {
@@ -109,7 +109,7 @@ impl FieldText<'_> {
     }
 
     /// Parses a finite number with any letter of its exponent, or none; an integer if the format says so.
-    pub fn number(&self) -> Scan<f64> {
+    pub(crate) fn number(&self) -> Scan<f64> {
         let value = self.standard_form().and_then(|number| fast_float2::parse::<f64, _>(number).ok());
         let expected = if self.field.integer { "an integer, as the format says" } else { "a number" };
         let value = value.ok_or_else(|| self.fault(expected))?;

@@ -33,7 +33,7 @@ pub(super) struct Piece {
 
 impl Piece {
     /// Converts byte ranges of the text to pieces.
-    pub fn of(pieces: Vec<Range<usize>>) -> Vec<Piece> {
+    pub(crate) fn of(pieces: Vec<Range<usize>>) -> Vec<Piece> {
         pieces.into_iter().map(|Range { start, end }| Piece { start, end, first: 0 }).collect()
     }
 }
@@ -60,30 +60,30 @@ impl Drop for Lines<'_> {
 }
 
 impl<'a> Lines<'a> {
-    pub fn new(text: Text<'a>, header: &'a Header, piece: &Piece) -> Lines<'a> {
+    pub(crate) fn new(text: Text<'a>, header: &'a Header, piece: &Piece) -> Lines<'a> {
         let next = if header.format == Format::Array { array_position(header, piece.first) } else { (0, 0) };
         let tokens = BlankTokens::new(&text.bytes[..piece.end], piece.start);
         Lines { tokens, header, next, above: usize::MAX, below: false }
     }
 
     /// Returns the offset of the next byte to read.
-    pub fn at(&self) -> usize {
+    pub(crate) fn at(&self) -> usize {
         self.tokens.at
     }
 
     /// Moves to the next entry and returns its offset, `None` at the end of the piece.
-    pub fn seek(&mut self) -> Option<usize> {
+    pub(crate) fn seek(&mut self) -> Option<usize> {
         self.tokens.seek_line(b"%").then_some(self.tokens.at)
     }
 
     /// Skips an entry that `seek` found.
-    pub fn skip(&mut self) {
+    pub(crate) fn skip(&mut self) {
         self.tokens.skip_line();
     }
 
     /// Reads the next entry; returns `None` at the end of the piece.
     #[inline(always)]
-    pub fn entry(&mut self) -> Scan<Option<Entry>> {
+    pub(crate) fn entry(&mut self) -> Scan<Option<Entry>> {
         match (self.header.format, self.header.field) {
             (Format::Coordinate, Field::Pattern) => self.coordinate::<false>(),
             (Format::Coordinate, _) => self.coordinate::<true>(),
@@ -93,7 +93,7 @@ impl<'a> Lines<'a> {
 
     /// Reads the row of the next entry in the coordinate format and skips the rest of the line unchecked.
     #[inline(always)]
-    pub fn row(&mut self) -> Scan<Option<u32>> {
+    pub(crate) fn row(&mut self) -> Scan<Option<u32>> {
         if let Some((row, length)) = self.tokens.window().and_then(Window::row)
             && row.wrapping_sub(1) < self.header.rows as u64
         {
@@ -115,7 +115,7 @@ impl<'a> Lines<'a> {
 
     /// Reads the row and the column of the next entry in the coordinate format and skips the value unchecked.
     #[inline(always)]
-    pub fn position(&mut self) -> Scan<Option<(u32, u32)>> {
+    pub(crate) fn position(&mut self) -> Scan<Option<(u32, u32)>> {
         let values = self.header.field != Field::Pattern;
         let parse = if values { Window::position::<true> } else { Window::position::<false> };
         match self.tokens.window().and_then(parse).and_then(|line| self.accept(line)) {
@@ -138,7 +138,7 @@ impl<'a> Lines<'a> {
 
     /// Reads the next entry of the coordinate format.
     #[inline(always)]
-    pub fn coordinate<const VALUES: bool>(&mut self) -> Scan<Option<Entry>> {
+    pub(crate) fn coordinate<const VALUES: bool>(&mut self) -> Scan<Option<Entry>> {
         match self.tokens.window().and_then(Window::entry::<VALUES>).and_then(|line| self.accept(line)) {
             Some(entry) => Ok(Some(entry)),
             None => self.coordinate_slow::<VALUES>(),

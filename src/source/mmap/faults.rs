@@ -29,7 +29,7 @@ static INSTALLED: Mutex<(usize, Option<libc::sigaction>)> = Mutex::new((0, None)
 pub(super) struct Watch(&'static Entry);
 
 impl Watch {
-    pub fn new(mapped: &[u8]) -> Watch {
+    pub(crate) fn new(mapped: &[u8]) -> Watch {
         let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = entries().find(|entry| entry.start.load(Ordering::Relaxed) == 0).unwrap_or_else(|| {
             let entry = Box::leak(Box::new(Entry {
@@ -52,7 +52,7 @@ impl Watch {
     }
 
     /// Checks whether pages were lost.
-    pub fn has_faulted(&self) -> bool {
+    pub(crate) fn has_faulted(&self) -> bool {
         self.0.faulted.load(Ordering::Relaxed)
     }
 }

@@ -90,13 +90,13 @@ fn sample(bytes: &[u8]) -> Vec<Line<'_>> {
 
 impl Shape {
     /// Determines the layout of a table of edges; returns `None` if the text does not look like one.
-    pub fn find(text: Text) -> Option<Shape> {
+    pub(crate) fn find(text: Text) -> Option<Shape> {
         let lines = sample(text.bytes);
         by_header(&lines).or_else(|| by_edges(&lines))
     }
 
     /// Determines the layout of a table whose columns the user has chosen.
-    pub fn for_columns(text: Text, chosen: &ChosenColumns) -> Result<Shape> {
+    pub(crate) fn for_columns(text: Text, chosen: &ChosenColumns) -> Result<Shape> {
         match &chosen.0 {
             Choice::Positions(columns) => Ok(Shape::by_position(text, *columns)),
             Choice::Names(names) => Shape::by_name(text, names),
@@ -175,7 +175,7 @@ impl Shape {
     }
 
     /// Makes links lead both ways if the first comment says that the graph is undirected.
-    pub fn linked(self, undirected: bool) -> Shape {
+    pub(crate) fn linked(self, undirected: bool) -> Shape {
         if undirected { Shape { links: Links::Comment, ..self } } else { self }
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 impl<const COMMA: bool> Tokens<'_, COMMA> {
     /// Reads a whole number within the range.
     #[inline]
-    pub fn whole_number(&mut self, what: &str, range: Range<u64>) -> Scan<u64> {
+    pub(crate) fn whole_number(&mut self, what: &str, range: Range<u64>) -> Scan<u64> {
         match self.whole_at(self.at) {
             Some((number, end)) if range.contains(&number) => {
                 self.at = end;
@@ -21,7 +21,7 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
 
     /// Reads an index from 1 to `limit`, which is below 2^32; returns it minus 1.
     #[inline(always)]
-    pub fn index(&mut self, what: &str, limit: u64) -> Scan<u32> {
+    pub(crate) fn index(&mut self, what: &str, limit: u64) -> Scan<u32> {
         match self.whole_at(self.at) {
             // 0 wraps around and is out of range too.
             Some((number, end)) if number.wrapping_sub(1) < limit => {
@@ -34,7 +34,7 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
 
     /// Reads a finite number.
     #[inline(always)]
-    pub fn number(&mut self, what: &str) -> Scan<f64> {
+    pub(crate) fn number(&mut self, what: &str) -> Scan<f64> {
         match self.short_decimal() {
             Some(value) => Ok(value),
             None => self.number_slow(what),
@@ -43,7 +43,7 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
 
     /// Reads a finite number, also with exponents of Fortran.
     #[inline(always)]
-    pub fn fortran_number(&mut self) -> Scan<f64> {
+    pub(crate) fn fortran_number(&mut self) -> Scan<f64> {
         match self.short_decimal() {
             Some(value) => Ok(value),
             None => self.fortran_number_slow(),

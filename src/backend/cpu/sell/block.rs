@@ -20,7 +20,7 @@ pub(super) struct Block {
 
 impl Block {
     /// Returns the block that holds the rows entirely.
-    pub fn of_whole_rows(columns: &[&[u32]; LANES]) -> Block {
+    pub(crate) fn of_whole_rows(columns: &[&[u32]; LANES]) -> Block {
         let low = columns.iter().filter_map(|c| c.first()).copied().min().unwrap_or(0);
         let high = columns.iter().filter_map(|c| c.last()).copied().max().unwrap_or(0);
         let lanes = columns.map(|c| 0..c.len());
@@ -47,7 +47,7 @@ impl Block {
     }
 
     /// Returns the number of entries in the block.
-    pub fn entries(&self) -> usize {
+    pub(crate) fn entries(&self) -> usize {
         self.lanes.iter().map(Range::len).sum()
     }
 
@@ -70,7 +70,7 @@ impl Block {
     }
 
     /// Returns the block with the fewest bytes; the whole rows unless another block saves enough.
-    pub fn of(columns: &[&[u32]; LANES], value: f64) -> Block {
+    pub(crate) fn of(columns: &[&[u32]; LANES], value: f64) -> Block {
         /// A rest is worth it only if the bytes fall below this share: the entries of a rest
         /// are added one by one.
         const WORTH: f64 = 0.875;

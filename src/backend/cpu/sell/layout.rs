@@ -30,13 +30,13 @@ pub(super) struct Count {
 
 impl Count {
     /// Counts the chunk of these rows. A value takes `value` bytes.
-    pub fn of(matrix: &Csr, rows: Range<usize>, value: f64) -> Result<Count> {
+    pub(crate) fn of(matrix: &Csr, rows: Range<usize>, value: f64) -> Result<Count> {
         let mut count = Count::default();
         each_slice(matrix, rows, value, |slice| count = count.plus(slice.count()))?;
         Ok(count)
     }
 
-    pub fn plus(self, other: Count) -> Count {
+    pub(crate) fn plus(self, other: Count) -> Count {
         Count {
             words: self.words + other.words,
             padded: self.padded + other.padded,
@@ -318,7 +318,7 @@ pub(super) struct Writer<'a, S, V, F> {
 
 impl<S: Copy, V: Copy + Zeroable, F: Fn(S) -> V> Writer<'_, S, V, F> {
     /// Writes the chunk of these rows, whose values were counted with `value` bytes each.
-    pub fn chunk(&mut self, rows: Range<usize>, value: f64) -> Result<()> {
+    pub(crate) fn chunk(&mut self, rows: Range<usize>, value: f64) -> Result<()> {
         let Writer { matrix, values, convert, words, packed } = self;
         each_slice(matrix, rows, value, |slice| {
             let count = slice.count();

@@ -38,7 +38,7 @@ use std::sync::Arc;
 const LANES: usize = 8;
 
 /// The family of the backend `sell`.
-pub struct SellFamily;
+pub(crate) struct SellFamily;
 
 impl Family<Cpu> for SellFamily {
     fn build<T: Scalar>(

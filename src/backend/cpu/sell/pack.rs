@@ -47,7 +47,7 @@ pub(super) enum Columns<'a> {
 impl Columns<'_> {
     /// Returns the column of entry `j` of a lane.
     #[inline(always)]
-    pub fn get(&self, j: usize, lane: usize) -> usize {
+    pub(crate) fn get(&self, j: usize, lane: usize) -> usize {
         match *self {
             Columns::Runs(first) => first[j] as usize + lane,
             Columns::Near(base, above) => (base + halves(above[j * 4 + lane / 2])[lane % 2]) as usize,
@@ -75,7 +75,7 @@ pub(super) struct Slice<'a> {
 impl<'a> Slice<'a> {
     /// Reads a slice, except its rest, and removes it from the front of the words.
     #[inline(always)]
-    pub fn take(words: &mut &'a [u32]) -> Slice<'a> {
+    pub(crate) fn take(words: &mut &'a [u32]) -> Slice<'a> {
         let mut take = |count: usize| {
             let (front, rest) = words.split_at(count);
             *words = rest;
@@ -97,7 +97,7 @@ impl<'a> Slice<'a> {
 
     /// Returns the row, within the chunk, of a lane of slice number `slice`.
     #[inline(always)]
-    pub fn row(&self, slice: usize, lane: usize) -> usize {
+    pub(crate) fn row(&self, slice: usize, lane: usize) -> usize {
         match self.order {
             Some(order) => halves(order[lane / 2])[lane % 2] as usize,
             None => slice * LANES + lane,
@@ -106,13 +106,13 @@ impl<'a> Slice<'a> {
 
     /// Returns the number of entries of a lane's row without the rest.
     #[inline(always)]
-    pub fn length(&self, lane: usize) -> usize {
+    pub(crate) fn length(&self, lane: usize) -> usize {
         self.lengths.map_or(self.width, |lengths| lengths[lane] as usize)
     }
 
     /// Returns whether the lanes hold neighbouring rows in order.
     #[inline(always)]
-    pub fn in_order(&self) -> bool {
+    pub(crate) fn in_order(&self) -> bool {
         self.order.is_none()
     }
 }
@@ -128,17 +128,17 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         (size_of_val(&self.words[..]) + size_of_val(&self.chunks[..]) + self.values.bytes()) as u64
     }
 
     /// Returns the number of values in memory; 0 if all values are an implicit 1.
-    pub fn stored(&self) -> usize {
+    pub(crate) fn stored(&self) -> usize {
         self.values.stored()
     }
 
     /// Packs a matrix; values become single precision if this is exact for all of them.
-    pub fn of(matrix: &Csr) -> Result<Packed> {
+    pub(crate) fn of(matrix: &Csr) -> Result<Packed> {
         let ((words, chunks, rests), values) = match matrix.values() {
             Values::Ones => pack(matrix, None, |value: f32| value).map(|(packed, _)| (packed, Values::Ones)),
             Values::F32(values) => {

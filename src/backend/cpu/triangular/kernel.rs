@@ -21,13 +21,18 @@ pub(super) struct Cursor<T> {
 
 impl<T: Scalar> Cursor<T> {
     /// Makes a cursor at the given column and value of a thread's arrays.
-    pub fn new(packed: &Packed<T>, (column, value): (usize, usize), x: *const T, z: *mut T) -> Cursor<T> {
+    pub(crate) fn new(
+        packed: &Packed<T>,
+        (column, value): (usize, usize),
+        x: *const T,
+        z: *mut T,
+    ) -> Cursor<T> {
         let columns = packed.columns[column..].as_ptr();
         Cursor { columns, values: packed.values[value..].as_ptr(), x, z }
     }
 
     /// Returns the numbers of the next column and value.
-    pub fn place(&self, packed: &Packed<T>) -> (usize, usize) {
+    pub(crate) fn place(&self, packed: &Packed<T>) -> (usize, usize) {
         let column = (self.columns.addr() - packed.columns.as_ptr().addr()) / size_of::<u32>();
         (column, (self.values.addr() - packed.values.as_ptr().addr()) / size_of::<T>())
     }

@@ -64,7 +64,7 @@ pub(super) enum Way {
 }
 
 impl Pace {
-    pub fn way(&self) -> Way {
+    pub(crate) fn way(&self) -> Way {
         match (self.alone, self.trial > 0) {
             (true, false) => Way::Alone(None),
             (false, true) => Way::Alone(Some(Instant::now() + self.mean().mul_f64(SLOW))),
@@ -82,7 +82,7 @@ impl Pace {
 
     /// Records the time of an application. `alone`: one thread has run all strands; `cut`: it
     /// did not in time.
-    pub fn record(&mut self, time: Duration, alone: bool, cut: bool) {
+    pub(crate) fn record(&mut self, time: Duration, alone: bool, cut: bool) {
         self.times[usize::from(!alone)] += time;
         if self.trial > 0 {
             self.sum += if self.best.is_some() { time } else { Duration::ZERO };

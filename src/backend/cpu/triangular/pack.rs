@@ -44,7 +44,7 @@ pub(super) struct Packed<T> {
 }
 
 impl<T> Packed<T> {
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         (size_of_val(&self.segments[..])
             + size_of_val(&self.tasks[..])
             + size_of_val(&self.waits[..])
@@ -79,7 +79,7 @@ impl Side {
 
 impl<'a> Triangle<'a> {
     /// Builds both triangles; the rows of `matrix` end with their diagonal block.
-    pub fn new(matrix: &'a Bsr) -> Result<Triangle<'a>> {
+    pub(crate) fn new(matrix: &'a Bsr) -> Result<Triangle<'a>> {
         let Values::F64(values) = matrix.values() else { unreachable!("factors are in double precision") };
         let n = matrix.block_rows();
         let count = matrix.blocks() - n;
@@ -100,7 +100,7 @@ impl<'a> Triangle<'a> {
         Ok(Triangle { block: matrix.block().0, values, diagonals, below, above, mirrored })
     }
 
-    pub fn dependencies(&self, direction: Direction) -> Dependencies<'_> {
+    pub(crate) fn dependencies(&self, direction: Direction) -> Dependencies<'_> {
         self.side(direction).dependencies()
     }
 
@@ -140,7 +140,7 @@ impl<'a> Triangle<'a> {
     }
 
     /// Packs the data of thread `thread` for its strand.
-    pub fn pack<T: Scalar>(&self, schedule: &Schedule, thread: usize) -> Result<Packed<T>> {
+    pub(crate) fn pack<T: Scalar>(&self, schedule: &Schedule, thread: usize) -> Result<Packed<T>> {
         let strand = &schedule.strands[thread];
         let of = |side: &Side, unit: &u32| side.offsets[*unit as usize + 1] - side.offsets[*unit as usize];
         let blocks: usize =

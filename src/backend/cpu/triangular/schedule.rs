@@ -38,7 +38,7 @@ pub(super) struct Dependencies<'a> {
 }
 
 impl Dependencies<'_> {
-    pub fn of(&self, unit: usize) -> &[u32] {
+    pub(crate) fn of(&self, unit: usize) -> &[u32] {
         &self.units[self.offsets[unit]..self.offsets[unit + 1]]
     }
 
@@ -61,11 +61,11 @@ pub(super) struct Strand {
 }
 
 impl Strand {
-    pub fn tasks(&self) -> usize {
+    pub(crate) fn tasks(&self) -> usize {
         self.ends.len()
     }
 
-    pub fn task(&self, number: usize) -> &[u32] {
+    pub(crate) fn task(&self, number: usize) -> &[u32] {
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
         &self.units[start..self.ends[number]]
     }
@@ -104,7 +104,7 @@ pub(super) enum Direction {
 
 impl Schedule {
     /// Returns the fastest schedule for at most `threads` threads; a block has `block` bytes.
-    pub fn new(dependencies: &Dependencies<'_>, threads: usize, block: usize) -> Result<Schedule> {
+    pub(crate) fn new(dependencies: &Dependencies<'_>, threads: usize, block: usize) -> Result<Schedule> {
         let model = Model { dependencies, block: block as f64 };
         let (n, threads) = (dependencies.len(), threads.min(usize::from(u16::MAX)));
         // One early check for memory, because the schedules allocate many small arrays.
@@ -146,7 +146,7 @@ impl Schedule {
     /// Appends the waits that a task of a thread needs, without those that earlier waits already cover:
     /// `waited_for` has, for every thread, the number of tasks that this thread has waited for.
     /// `dependencies` are those of the direction.
-    pub fn waits(
+    pub(crate) fn waits(
         &self,
         (thread, task): (usize, usize),
         direction: Direction,

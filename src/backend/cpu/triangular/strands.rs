@@ -94,7 +94,7 @@ enum Attempt {
 }
 
 impl<T: Scalar> Strands<T> {
-    pub fn new(device: &Cpu, block: usize, packed: Vec<Packed<T>>) -> Strands<T> {
+    pub(crate) fn new(device: &Cpu, block: usize, packed: Vec<Packed<T>>) -> Strands<T> {
         let cuts = (0..=device.threads()).map(|thread| thread.min(packed.len())).collect();
         let strand = |packed| Strand { packed, done: Progress::default(), place: Place::default() };
         Strands {
@@ -106,12 +106,12 @@ impl<T: Scalar> Strands<T> {
         }
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.strands.iter().map(|strand| strand.packed.bytes()).sum()
     }
 
     /// Runs all strands from their beginning, in the way of `pace`. One application runs at a time.
-    pub fn run(&self, device: &Cpu, vectors: &Vectors<T>, pace: &mut Pace) {
+    pub(crate) fn run(&self, device: &Cpu, vectors: &Vectors<T>, pace: &mut Pace) {
         self.begin();
         if self.strands.len() == 1 {
             self.attempt(0, 1, vectors, None);

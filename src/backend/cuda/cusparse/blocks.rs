@@ -42,12 +42,12 @@ impl Squares {
     }
 
     /// Returns the number of stored values, padding included.
-    pub fn padded_entries(&self) -> usize {
+    pub(crate) fn padded_entries(&self) -> usize {
         self.blocks * self.block * self.block
     }
 
     /// Creates a descriptor for the library's generic products, which must not outlive the arrays.
-    pub fn descriptor<T: Scalar>(&self) -> Result<MatrixDescriptor> {
+    pub(crate) fn descriptor<T: Scalar>(&self) -> Result<MatrixDescriptor> {
         let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
         let mut descriptor = std::ptr::null();
         // SAFETY: the arrays belong to a validated matrix on the device, and an operator owns them
@@ -162,7 +162,7 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
 }
 
 /// The legacy product `cusparseDbsrmv`, which the block-band study compares with.
-pub struct Legacy;
+pub(crate) struct Legacy;
 
 impl Algorithm for Legacy {
     const NAME: &'static str = "cusparse-bsrmv";

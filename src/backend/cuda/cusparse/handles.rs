@@ -23,7 +23,7 @@ pub(super) struct Handle {
 unsafe impl Send for Handle {}
 
 impl Handle {
-    pub fn on(device: &Cuda) -> Result<Handle> {
+    pub(crate) fn on(device: &Cuda) -> Result<Handle> {
         device.enter()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: the call writes one handle.
@@ -68,7 +68,7 @@ unsafe impl Send for LegacyDescriptor {}
 
 impl LegacyDescriptor {
     /// Creates the descriptor of a general matrix with zero-based indices.
-    pub fn new() -> Result<LegacyDescriptor> {
+    pub(crate) fn new() -> Result<LegacyDescriptor> {
         let mut descriptor = std::ptr::null_mut();
         // SAFETY: the call writes one descriptor.
         check("cusparseCreateMatDescr", unsafe { sys::cusparseCreateMatDescr(&mut descriptor) })?;
@@ -87,7 +87,7 @@ impl Drop for LegacyDescriptor {
 pub(super) struct VectorDescriptor(pub sys::cusparseDnVecDescr_t);
 
 impl VectorDescriptor {
-    pub fn new<T: Scalar>(v: &CudaVector<T>) -> Result<VectorDescriptor> {
+    pub(crate) fn new<T: Scalar>(v: &CudaVector<T>) -> Result<VectorDescriptor> {
         let mut descriptor = std::ptr::null_mut();
         // SAFETY: the vector has n elements of T on the device; the descriptor is used only
         // while the vector lives.
@@ -115,7 +115,7 @@ impl Drop for VectorDescriptor {
 pub(super) struct ColumnsDescriptor(pub sys::cusparseDnMatDescr_t);
 
 impl ColumnsDescriptor {
-    pub fn new<T: Scalar>(v: &CudaVector<T>) -> Result<ColumnsDescriptor> {
+    pub(crate) fn new<T: Scalar>(v: &CudaVector<T>) -> Result<ColumnsDescriptor> {
         let mut descriptor = std::ptr::null_mut();
         // SAFETY: the vector has n x k elements of T on the device, row-major; the descriptor is used
         // only while the vector lives.

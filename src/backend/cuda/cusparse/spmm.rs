@@ -25,7 +25,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 /// A format of the library's product with several columns.
-pub trait Format: Send + Sync + 'static {
+pub(crate) trait Format: Send + Sync + 'static {
     /// The backend's name.
     const NAME: &'static str;
     /// The format of the library.
@@ -33,9 +33,9 @@ pub trait Format: Send + Sync + 'static {
 }
 
 /// CSR.
-pub struct Rows;
+pub(crate) struct Rows;
 /// Square blocks.
-pub struct Squares;
+pub(crate) struct Squares;
 
 impl Format for Rows {
     const NAME: &'static str = "cusparse-spmm";
@@ -47,10 +47,10 @@ impl Format for Squares {
 }
 
 /// The library's product with several columns.
-pub struct CusparseSpmm<F>(PhantomData<F>);
+pub(crate) struct CusparseSpmm<F>(PhantomData<F>);
 
 /// The algorithm over CSR.
-pub const ALGORITHM: Param = Param::word(
+pub(crate) const ALGORITHM: Param = Param::word(
     "alg",
     &["default", "csr1", "csr2", "csr3"],
     "the algorithm of the library; its documentation recommends csr2 for row-major columns",

@@ -56,7 +56,7 @@ struct Round {
 }
 
 /// The family of the backend `sell`.
-pub struct Sell;
+pub(crate) struct Sell;
 
 fn form(round: Round) -> Form<Packed> {
     Form::new("spmv_sell", include_str!("../../../../kernels/sell.cu"))

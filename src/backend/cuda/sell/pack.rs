@@ -58,7 +58,7 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    pub fn of(matrix: &Csr) -> Result<Packed> {
+    pub(crate) fn of(matrix: &Csr) -> Result<Packed> {
         match matrix.values() {
             Values::Ones => pack(matrix, None::<&[f32]>, |_| Values::Ones),
             Values::F32(values) => pack(matrix, Some(values), Values::F32),
@@ -126,7 +126,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Computes the layout of the slices of a matrix with that many rows.
-    pub fn of(shapes: impl Iterator<Item = Shape>, rows: usize) -> Result<Layout> {
+    pub(crate) fn of(shapes: impl Iterator<Item = Shape>, rows: usize) -> Result<Layout> {
         let mut layout = Layout { slices: room(rows.div_ceil(LANES))?, words: 0, entries: 0 };
         for shape in shapes {
             if shape.width > MOST_WIDE {

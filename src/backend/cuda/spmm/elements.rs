@@ -38,7 +38,7 @@ fn place(row: usize, column: usize) -> usize {
 impl Elements {
     /// Returns whether the elements of a matrix fit: there are not too many, no entry is repeated, and single
     /// precision represents each exactly.
-    pub fn fit(matrix: &Csr) -> bool {
+    pub(crate) fn fit(matrix: &Csr) -> bool {
         let padded =
             matrix.rows().next_multiple_of(TILE) as u128 * matrix.cols().next_multiple_of(DEPTH) as u128;
         let small = |value: &f32| f64::from(*value).abs() <= LARGEST;
@@ -54,7 +54,7 @@ impl Elements {
     }
 
     /// Converts a matrix whose elements [`fit`](Elements::fit).
-    pub fn of(matrix: &Csr) -> Result<Elements> {
+    pub(crate) fn of(matrix: &Csr) -> Result<Elements> {
         let shape = (matrix.rows(), matrix.cols());
         let of_tile = shape.1.next_multiple_of(DEPTH) * TILE;
         let mut values = zeros::<f32>(shape.0.div_ceil(TILE) * of_tile)?;

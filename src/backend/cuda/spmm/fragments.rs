@@ -203,7 +203,7 @@ fn convert<V: Copy + Zeroable + AddAssign + Send + Sync>(
 
 impl Fragments {
     /// Converts a matrix. Ones are stored in single precision.
-    pub fn of(matrix: &Csr) -> Result<Fragments> {
+    pub(crate) fn of(matrix: &Csr) -> Result<Fragments> {
         fn with<V>(
             (offsets, columns, places, v): Arrangement<Vec<V>>,
             wrap: fn(Vec<V>) -> Values,

@@ -53,14 +53,14 @@ use std::sync::{Arc, Mutex};
 use tiles::Tiles;
 
 /// Parameters of the backend.
-pub const PARAMS: &[Param] = &[Param::word(
+pub(crate) const PARAMS: &[Param] = &[Param::word(
     "plan",
     &["auto", "rows", "staged", "blocks", "tensor", "tf32x3", "dense"],
     "rows: B from the caches; staged: B in shared memory; blocks: dense blocks; tensor: 8 x 4 for tensor cores, f64; tf32x3: all elements, f32; dense: cuBLAS; auto estimates",
 )];
 
 /// The family of the backend `spmm`.
-pub struct SpmmFamily;
+pub(crate) struct SpmmFamily;
 
 /// A matrix with the forms that its plans have needed so far.
 struct Spmm<T: Scalar> {

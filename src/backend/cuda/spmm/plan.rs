@@ -66,7 +66,7 @@ pub(super) enum Plan {
 
 impl Plan {
     /// Returns the name as users type it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Plan::Rows => "rows",
             Plan::Staged(_) => "staged",
@@ -133,7 +133,7 @@ fn fresh(matrix: &Csr) -> f64 {
 
 impl Traits {
     /// Returns the properties of a matrix; `dense` if cuBLAS may multiply it.
-    pub fn of(matrix: &Csr, dense: bool) -> Traits {
+    pub(crate) fn of(matrix: &Csr, dense: bool) -> Traits {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         let value = value_bytes(matrix);
         let block = best_block(matrix, value);
@@ -152,12 +152,12 @@ impl Traits {
     }
 
     /// Returns whether rows gather from all of B: neighbours share few columns.
-    pub fn scattered(&self) -> bool {
+    pub(crate) fn scattered(&self) -> bool {
         self.fresh > 0.4
     }
 
     /// Returns the share of elements that are stored.
-    pub fn density(&self) -> f64 {
+    pub(crate) fn density(&self) -> f64 {
         self.nnz as f64 / (self.rows as f64 * self.cols as f64).max(1.0)
     }
 }

@@ -43,7 +43,7 @@ pub(in crate::backend::cuda) struct Launch {
 
 impl Launch {
     /// Returns a launch without dynamic shared memory and partial sums.
-    pub fn new(kind: Kind, numbers: Numbers, blocks: u32) -> Launch {
+    pub(crate) fn new(kind: Kind, numbers: Numbers, blocks: u32) -> Launch {
         Launch { kind, numbers, blocks, shared: 0, partials: None }
     }
 }
@@ -151,7 +151,7 @@ impl ExtraArrays for () {
 
 impl<T: Scalar, S: Schedule> SeveralColumns<T, S> {
     /// Uploads the matrix, and prepares products with `k` columns.
-    pub fn new<F: Format>(
+    pub(crate) fn new<F: Format>(
         device: &Cuda,
         format: &F,
         schedule: S,
@@ -169,7 +169,7 @@ impl<T: Scalar, S: Schedule> SeveralColumns<T, S> {
     }
 
     /// Tells where the values of the matrix, which has `entries` entries, are stored.
-    pub fn with_places(mut self, entries: usize, places: Places) -> SeveralColumns<T, S> {
+    pub(crate) fn with_places(mut self, entries: usize, places: Places) -> SeveralColumns<T, S> {
         self.places = Some((entries, places));
         self
     }

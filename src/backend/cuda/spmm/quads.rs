@@ -58,12 +58,12 @@ impl Quads {
     }
 
     /// Returns the entry of each place for a value, for a matrix that [`of`](Quads::of) converts.
-    pub fn places(matrix: &Csr) -> Result<Vec<u32>> {
+    pub(crate) fn places(matrix: &Csr) -> Result<Vec<u32>> {
         filled(matrix, &Quads::offsets(matrix)?, |entry| entry as u32, placed::FILL)
     }
 
     /// Converts a matrix.
-    pub fn of(matrix: &Arc<Csr>) -> Result<Quads> {
+    pub(crate) fn of(matrix: &Arc<Csr>) -> Result<Quads> {
         check_size(matrix)?;
         let offsets = Quads::offsets(matrix)?;
         let columns = filled(matrix, &offsets, |entry| matrix.col_indices()[entry], FILL)?;

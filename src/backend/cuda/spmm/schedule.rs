@@ -50,7 +50,7 @@ pub(super) struct Slice {
 
 impl Slice {
     /// Returns the lanes for k columns of `width` bytes: all columns in one slice if registers suffice.
-    pub fn of(k: usize, width: usize) -> Slice {
+    pub(crate) fn of(k: usize, width: usize) -> Slice {
         let all = packs(k, width).max(1);
         let lanes = all.next_power_of_two().min(WARP);
         let packs = all.div_ceil(lanes).min(MOST_PACKS);
@@ -58,7 +58,7 @@ impl Slice {
     }
 
     /// Returns the number of slices.
-    pub fn count(self, k: usize, width: usize) -> usize {
+    pub(crate) fn count(self, k: usize, width: usize) -> usize {
         packs(k, width).div_ceil(self.lanes * self.packs)
     }
 
@@ -142,7 +142,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub fn of(items: &Items) -> Pieces {
+    pub(crate) fn of(items: &Items) -> Pieces {
         Pieces { cut_rows: items.cut_rows.clone(), slots: items.slots }
     }
 
@@ -275,19 +275,19 @@ pub(super) struct Stage {
 
 impl Stage {
     /// Threads of a block: as many as a block may have, as its shared memory leaves room for no other block.
-    pub const BLOCK: usize = 1024;
+    pub(crate) const BLOCK: usize = 1024;
 
     /// Returns the rows of a tile.
-    pub fn tile(self) -> usize {
+    pub(crate) fn tile(self) -> usize {
         Stage::BLOCK / (self.slice.lanes * self.parts) * self.height
     }
 
     /// Returns the bytes of the buffers, each with a row of zeros.
-    pub fn shared(self) -> usize {
+    pub(crate) fn shared(self) -> usize {
         self.buffers * (self.chunk + 1) * self.slice.lanes * self.slice.packs * PACK
     }
 
-    pub fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> Kind {
         let Stage { slice, height, parts, buffers, .. } = self;
         kind!(
             "spmm_staged",
@@ -399,7 +399,7 @@ impl BySplit {
     }
 
     /// Returns the number of ranges of chunks for which k columns take the least time, and this time.
-    pub fn ranges(&self, k: usize) -> (usize, f64) {
+    pub(crate) fn ranges(&self, k: usize) -> (usize, f64) {
         let (chunks, rows) = (self.chunks().max(1), self.shape.0);
         let seconds = |ranges: usize| {
             let blocks = self.tiles() * BySplit::slices(k) * ranges;

@@ -46,7 +46,7 @@ const fn registers(values: &'static [&'static str]) -> Param {
 }
 
 /// A variant of the kernel.
-pub trait Variant: 'static {
+pub(crate) trait Variant: 'static {
     /// The backend's name.
     const NAME: &'static str;
     /// The macro that selects the variant.
@@ -60,13 +60,13 @@ pub trait Variant: 'static {
 }
 
 /// Threads go through the values in memory order and add to shared memory.
-pub struct RowMajor;
+pub(crate) struct RowMajor;
 /// Threads go through the values in memory order with private sums.
-pub struct Private;
+pub(crate) struct Private;
 /// As many threads as a block has values.
-pub struct Team;
+pub(crate) struct Team;
 /// One thread per column of a block.
-pub struct Unrolled;
+pub(crate) struct Unrolled;
 
 impl Variant for RowMajor {
     const NAME: &'static str = "bsr-row-major";
@@ -127,7 +127,7 @@ impl Variant for Unrolled {
 const ROWS_AT_ONCE: &[&str] = &["8", "1", "2", "4", "5", "16"];
 
 /// A variant as a family of the registry.
-pub struct Tasks<V>(PhantomData<V>);
+pub(crate) struct Tasks<V>(PhantomData<V>);
 
 /// Returns the value of a parameter that the user set, or its default.
 fn value_or_default<'a, V: Variant>(params: &'a Params, name: &str) -> &'a str {

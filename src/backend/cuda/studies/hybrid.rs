@@ -21,14 +21,14 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `hybrid`: threads, warps and blocks, by row length.
-pub struct Hybrid;
+pub(crate) struct Hybrid;
 /// The family of the backend `hybrid-v1`: threads and warps.
-pub struct HybridFirst;
+pub(crate) struct HybridFirst;
 
 /// The longest row that a thread of `hybrid` takes.
-pub const SHORT: &[&str] = &["16", "4", "8", "32"];
+pub(crate) const SHORT: &[&str] = &["16", "4", "8", "32"];
 /// The longest row that a warp of `hybrid` takes.
-pub const LONG: &[&str] = &["1024", "256", "4096"];
+pub(crate) const LONG: &[&str] = &["1024", "256", "4096"];
 /// Threads that must fit if a warp sums most rows in a round or two: 32 registers are enough, and twice as
 /// many rows are in flight as with 64.
 const THREADS_WARPS: u32 = 2048;

@@ -18,17 +18,17 @@
 //! `auto` chooses one of these strategies: `hybrid`. `vector` is not in this module, because `csr`
 //! launches its kernel, too.
 
-pub mod adaptive;
-pub mod binned;
-pub mod bins;
-pub mod bsr_tasks;
-pub mod entries;
-pub mod hybrid;
+pub(crate) mod adaptive;
+pub(crate) mod binned;
+pub(crate) mod bins;
+pub(crate) mod bsr_tasks;
+pub(crate) mod entries;
+pub(crate) mod hybrid;
 mod schedule;
-pub mod spmm;
-pub mod thread;
-pub mod vector_smem;
-pub mod warp;
+pub(crate) mod spmm;
+pub(crate) mod thread;
+pub(crate) mod vector_smem;
+pub(crate) mod warp;
 
 use super::form::{AnyForm, Form};
 use crate::backend::Params;
@@ -59,7 +59,7 @@ const THREADS_HEAVY: u32 = 1024;
 const LIGHT: usize = 8;
 /// Threads of `thread` and `hybrid` that must fit on a multiprocessor at once, which limits the registers of
 /// a thread.
-pub const FIT: &[&str] = &["auto", "1024", "1280", "1536", "2048"];
+pub(crate) const FIT: &[&str] = &["auto", "1024", "1280", "1536", "2048"];
 
 /// Returns the threads that must fit, as the user set them or else by `found`.
 fn fit_or(params: &Params, found: impl FnOnce() -> u32) -> u32 {
@@ -68,7 +68,7 @@ fn fit_or(params: &Params, found: impl FnOnce() -> u32) -> u32 {
 
 /// Where a thread keeps its part of the sum of a row. four-kernels tried shared memory with each of its
 /// kernels and found it slower.
-pub const SUMS: &[&str] = &["registers", "shared"];
+pub(crate) const SUMS: &[&str] = &["registers", "shared"];
 
 /// Turns a form into the one that keeps sums in shared memory.
 fn in_shared_memory<F, S>(form: Form<F, S>) -> Form<F, S> {

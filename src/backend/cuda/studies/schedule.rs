@@ -14,7 +14,7 @@ pub(in crate::backend::cuda) struct Listed(Vec<u32>);
 impl Listed {
     /// Returns the rows of at most `short` entries, those of at most `long`, and those of
     /// more; each in order.
-    pub fn by_length(matrix: &Csr, short: usize, long: usize) -> [Listed; 3] {
+    pub(crate) fn by_length(matrix: &Csr, short: usize, long: usize) -> [Listed; 3] {
         classes(matrix, short, long).map(Listed)
     }
 }
@@ -39,12 +39,12 @@ pub(super) struct Ranges(Vec<u32>);
 
 impl Ranges {
     /// Cuts rows into bins of about `entries` entries; see [`bins`].
-    pub fn bins(matrix: &Csr, entries: usize) -> Ranges {
+    pub(crate) fn bins(matrix: &Csr, entries: usize) -> Ranges {
         Ranges(bins(matrix, entries))
     }
 
     /// Cuts rows into pieces for blocks of `block` threads; see [`pieces`].
-    pub fn pieces(matrix: &Csr, short: usize, block: usize) -> Ranges {
+    pub(crate) fn pieces(matrix: &Csr, short: usize, block: usize) -> Ranges {
         Ranges(pieces(matrix, short, block))
     }
 }

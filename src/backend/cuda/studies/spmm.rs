@@ -25,7 +25,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// A kernel of the study.
-pub trait Variant: Send + Sync + 'static {
+pub(crate) trait Variant: Send + Sync + 'static {
     /// The backend's name.
     const NAME: &'static str;
     /// Whether a warp takes a row; otherwise a thread takes an element of C.
@@ -37,15 +37,15 @@ pub trait Variant: Send + Sync + 'static {
 }
 
 /// `spmm-naive`.
-pub struct Naive;
+pub(crate) struct Naive;
 /// `spmm-warp`.
-pub struct Warp;
+pub(crate) struct Warp;
 /// `spmm-warp-smem`.
-pub struct WarpSmem;
+pub(crate) struct WarpSmem;
 /// `spmm-warp-vec4`.
-pub struct WarpVec4;
+pub(crate) struct WarpVec4;
 /// `spmm-warp-smem-vec4`.
-pub struct WarpSmemVec4;
+pub(crate) struct WarpSmemVec4;
 
 impl Variant for Naive {
     const NAME: &'static str = "spmm-naive";
@@ -69,7 +69,7 @@ impl Variant for WarpSmemVec4 {
 }
 
 /// Parameters of the kernels with a warp for each row.
-pub const PARAMS: &[Param] = &[
+pub(crate) const PARAMS: &[Param] = &[
     Param::word(
         "schedule",
         &["static", "dynamic"],
@@ -83,7 +83,7 @@ pub const PARAMS: &[Param] = &[
 ];
 
 /// The family of a kernel of the study.
-pub struct Spmm<V>(PhantomData<V>);
+pub(crate) struct Spmm<V>(PhantomData<V>);
 
 /// The numbers that the kernels take.
 const NUMBERS: [&str; 4] = ["rows", "columns", "tiles", "tile"];

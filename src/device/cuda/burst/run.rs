@@ -12,7 +12,7 @@ use crate::device::sweep::MAX_DOTS;
 use crate::error::Result;
 
 /// A step that runs many times in one launch.
-pub struct Burst {
+pub(crate) struct Burst {
     kernel: Kernel,
     blocks: u32,
     shared: u32,

@@ -4,20 +4,20 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The places that are searched in addition to the system's loader, for error messages.
-pub const PLACES: &str = "in /usr/local/cuda*/lib64, in lib64 of $CUDA_HOME and $CUDA_PATH, in lib of $CONDA_PREFIX, and \
+pub(crate) const PLACES: &str = "in /usr/local/cuda*/lib64, in lib64 of $CUDA_HOME and $CUDA_PATH, in lib of $CONDA_PREFIX, and \
                           among the pip wheels of $VIRTUAL_ENV, $CONDA_PREFIX, python3, /usr/local, pyenv and the \
                           user (~/.local)";
 
 /// Returns an environment variable; an empty one counts as not set.
-pub fn variable(name: &str) -> Option<OsString> {
+pub(crate) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// The folder of the wheels for CUDA 13, below `site-packages/nvidia`.
-pub const FOR_13: &str = "cu13/lib";
+pub(crate) const FOR_13: &str = "cu13/lib";
 
 /// Returns the files in a folder that are named `file`, with or without a version at the end, newest first.
-pub fn libraries_in(folder: &Path, file: &str) -> Vec<PathBuf> {
+pub(crate) fn libraries_in(folder: &Path, file: &str) -> Vec<PathBuf> {
     let mut found: Vec<_> = names_in(folder)
         .into_iter()
         .filter_map(|name| Some((library_version(&name, file)?, folder.join(name))))
@@ -36,7 +36,7 @@ fn library_version(name: &str, file: &str) -> Option<Vec<u32>> {
 }
 
 /// Returns the names in a folder that are valid text, sorted; none if the folder cannot be read.
-pub fn names_in(folder: &Path) -> Vec<String> {
+pub(crate) fn names_in(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<_> =
         entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -45,7 +45,11 @@ pub fn names_in(folder: &Path) -> Vec<String> {
 }
 
 /// Returns the folders to search, best first, whether or not they exist.
-pub fn folders(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path, wheel: &str) -> Vec<PathBuf> {
+pub(crate) fn folders(
+    variable: impl Fn(&str) -> Option<OsString>,
+    usr_local: &Path,
+    wheel: &str,
+) -> Vec<PathBuf> {
     let mut folders: Vec<_> =
         versions_in(usr_local, "cuda").into_iter().map(|cuda| cuda.join("lib64")).collect();
     folders.extend(["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(|name| {
@@ -139,7 +143,7 @@ fn versions_in(parent: &Path, prefix: &str) -> Vec<PathBuf> {
 
 /// Creates an empty file, and the folders above it.
 #[cfg(test)]
-pub fn touch(path: &Path) {
+pub(crate) fn touch(path: &Path) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, "").unwrap();
 }

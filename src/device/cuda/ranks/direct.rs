@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 
 /// A number of a message, as `Flagged` of kernels/direct.cuh has it.
 #[repr(C)]
-pub struct Place<T>([T; 2]);
+pub(crate) struct Place<T>([T; 2]);
 
 /// Allocations that other processes open begin at a multiple of this, so that no two share a
 /// block of the driver.
@@ -362,11 +362,11 @@ impl Drop for Memory {
 impl Window {
     /// Allocates `bytes` bytes on this rank, and any number of bytes on the others. All ranks
     /// call this together.
-    pub fn new(link: &Arc<Direct>, ranks: &Ranks, bytes: usize) -> Result<Window> {
+    pub(crate) fn new(link: &Arc<Direct>, ranks: &Ranks, bytes: usize) -> Result<Window> {
         if !link.is_alone() {
             UNUSED.unused(ranks)?.into_iter().for_each(Unused::free);
         }
-        let place = (ranks.rank(), ranks.from_first(vec![next_name()])?[0]);
+        let place = (ranks.rank(), ranks.list_of_first(vec![next_name()])?[0]);
         let memory = Memory::new(link, place, bytes).and_then(|memory| Ok((memory.handle()?, memory)));
         let (handle, mut memory) = ranks.agreed(memory)?;
         let addresses = ranks.all_of(memory.address);
@@ -386,22 +386,22 @@ impl Window {
     }
 
     /// Returns the memory of this rank.
-    pub fn own(&self) -> &CudaArray<u64> {
+    pub(crate) fn own(&self) -> &CudaArray<u64> {
         &self.own
     }
 
     /// Returns the addresses of the memory of all ranks.
-    pub fn of_ranks(&self) -> &[u64] {
+    pub(crate) fn of_ranks(&self) -> &[u64] {
         &self.of_ranks
     }
 
     /// Returns the bytes of this rank.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.held.own.bytes as u64
     }
 
     /// Returns the memory, for a recording to keep.
-    pub fn kept(&self) -> Kept {
+    pub(crate) fn kept(&self) -> Kept {
         Arc::clone(&self.held) as Kept
     }
 }

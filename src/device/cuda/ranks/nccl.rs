@@ -104,12 +104,12 @@ fn library() -> Result<&'static Functions> {
 }
 
 /// Returns the version of the library.
-pub fn describe_library() -> Result<String> {
+pub(crate) fn describe_library() -> Result<String> {
     library().map(Functions::version_text)
 }
 
 /// A piece of GPU memory that is sent to a rank or received from one.
-pub struct Piece {
+pub(crate) struct Piece {
     pub rank: usize,
     pub address: u64,
     pub elements: usize,
@@ -137,7 +137,7 @@ unsafe impl Send for Raw {}
 
 impl Nccl {
     /// Connects the GPUs of all ranks, which call this together.
-    pub fn connect(device: &Cuda, ranks: &Ranks) -> Result<Arc<Nccl>> {
+    pub(crate) fn connect(device: &Cuda, ranks: &Ranks) -> Result<Arc<Nccl>> {
         let functions = ranks.agreed(library().and_then(|functions| {
             device.enter()?;
             device.side_stream()?;
@@ -151,7 +151,7 @@ impl Nccl {
             Ok(())
         };
         ranks.agreed(made)?;
-        let first = ranks.from_first(id.0.to_vec())?;
+        let first = ranks.list_of_first(id.0.to_vec())?;
         id.0.copy_from_slice(&first);
         let mut raw = std::ptr::null_mut();
         let (size, rank) = (ranks.size() as c_int, ranks.rank() as c_int);
@@ -185,7 +185,7 @@ impl Nccl {
     /// # Safety
     /// There are `count` numbers at `from` on the device of this rank, and `count` for each rank at `to`.
     /// Both live until the work that uses them has ended.
-    pub unsafe fn all_gather(&self, from: u64, to: u64, count: usize) -> Result<()> {
+    pub(crate) unsafe fn all_gather(&self, from: u64, to: u64, count: usize) -> Result<()> {
         let (from, to) = (from as *const c_void, to as *mut c_void);
         self.with(|raw, stream| {
             // SAFETY: the caller guarantees the memory; communicator and stream live.
@@ -198,7 +198,7 @@ impl Nccl {
     ///
     /// # Safety
     /// The pieces are memory of this device, and live until the work that uses them has ended.
-    pub unsafe fn exchange(
+    pub(crate) unsafe fn exchange(
         &self,
         size: usize,
         sent: impl Iterator<Item = Piece>,

@@ -48,7 +48,12 @@ struct Cutter<'a> {
 
 /// Returns the part of each point of this rank. Its points have the numbers `first` and following. All
 /// ranks call this together.
-pub fn bisect(ranks: &Ranks, parts: usize, points: &Points, (weights, first): (&[u64], usize)) -> Vec<u32> {
+pub(crate) fn bisect(
+    ranks: &Ranks,
+    parts: usize,
+    points: &Points,
+    (weights, first): (&[u64], usize),
+) -> Vec<u32> {
     let cutter = Cutter { ranks, points, weights, first };
     let mut order: Vec<u32> = (0..weights.len() as u32).collect();
     let mut regions = vec![Region { parts: 0..parts, points: 0..weights.len() }];

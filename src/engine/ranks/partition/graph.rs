@@ -20,7 +20,7 @@ const FEWEST: usize = 8;
 const MOST_LINKS: u64 = i32::MAX as u64;
 
 /// Returns the part of each group of this rank.
-pub fn parts_of(ranks: &Ranks, groups: &Groups, rows: &Csr, parts: usize) -> Result<Vec<u32>> {
+pub(crate) fn parts_of(ranks: &Ranks, groups: &Groups, rows: &Csr, parts: usize) -> Result<Vec<u32>> {
     let total = groups.starts[ranks.size()];
     if parts > 1 && total < FEWEST * parts && ranks.is_first() {
         log::warn!(

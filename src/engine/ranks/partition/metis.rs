@@ -13,10 +13,10 @@ use std::ffi::c_int;
 use std::sync::Mutex;
 
 /// Whether this build has the graph partitioner.
-pub const AVAILABLE: bool = true;
+pub(crate) const AVAILABLE: bool = true;
 
 /// Not used: the partitioner is there.
-pub const MISSING: &str = "";
+pub(crate) const MISSING: &str = "";
 
 /// The seed of its random numbers.
 const SEED: i32 = 1;
@@ -37,7 +37,12 @@ unsafe extern "C" {
 
 /// Returns the part of each vertex of an undirected graph. The neighbours of vertex i are
 /// `offsets[i]..offsets[i + 1]` of `neighbours`. There are more vertices than parts.
-pub fn parts_of(offsets: &[usize], neighbours: &[u32], weights: &[u64], parts: usize) -> Result<Vec<u32>> {
+pub(crate) fn parts_of(
+    offsets: &[usize],
+    neighbours: &[u32],
+    weights: &[u64],
+    parts: usize,
+) -> Result<Vec<u32>> {
     let failed = |reason: String| Error::setting("partition", "graph", reason);
     let narrow = |number: usize| i32::try_from(number);
     let (Ok(_), Ok(nparts)) = (narrow(neighbours.len().max(offsets.len())), narrow(parts)) else {

@@ -39,7 +39,7 @@ pub enum Partition {
 
 impl Partition {
     /// Returns whether the ranks have ranges of the rows in the order of the matrix.
-    pub fn is_in_order(&self) -> bool {
+    pub(crate) fn is_in_order(&self) -> bool {
         *self == Partition::Entries
     }
 
@@ -55,7 +55,7 @@ impl Partition {
     }
 
     /// Refuses the partition of a solve whose rows are not divided.
-    pub fn check_divided(&self, divided: bool) -> Result<()> {
+    pub(crate) fn check_divided(&self, divided: bool) -> Result<()> {
         match divided || self.is_in_order() {
             true => Ok(()),
             false => Err(Error::setting(SETTING, self, NOT_DIVIDED)),
@@ -63,7 +63,7 @@ impl Partition {
     }
 
     /// Refuses coordinates of a matrix that is no generated mesh.
-    pub fn check_coordinates(&self, matrix: &OsStr) -> Result<()> {
+    pub(crate) fn check_coordinates(&self, matrix: &OsStr) -> Result<()> {
         match self {
             Partition::Coordinates if source::mesh(matrix)?.is_none() => {
                 Err(Partition::unknown_coordinates(&matrix.display()))

@@ -306,7 +306,7 @@ fn a_file_that_changes_between_the_two_readings_is_refused() {
                 let file = ranks
                     .is_first()
                     .then(|| TextFile::open(path.as_os_str(), false, &meter).unwrap().unwrap());
-                let about = About::from_first(ranks, file.as_ref())?.unwrap();
+                let about = About::list_of_first(ranks, file.as_ref())?.unwrap();
                 let starts = [0, 2, 4];
                 let counts = counted(ranks, file.as_ref(), about, &starts)?;
                 if ranks.is_first() {

@@ -106,7 +106,7 @@ impl Parts {
     }
 
     /// Returns the bytes of the core: its links, and the numbers of each vertex beside them.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.bytes() as u64).sum()
     }
 
@@ -232,17 +232,17 @@ impl Part {
     }
 
     /// Returns the vertices of the part.
-    pub fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }
 
     /// Returns the vertices outside that links come from, as numbers in the core.
-    pub fn outside(&self) -> &[u32] {
+    pub(crate) fn outside(&self) -> &[u32] {
         &self.outside
     }
 
     /// Returns the number of places.
-    pub fn places(&self) -> usize {
+    pub(crate) fn places(&self) -> usize {
         self.rows.len() + self.outside.len() + 1
     }
 
@@ -252,7 +252,7 @@ impl Part {
     /// # Safety
     /// `c` must have as many entries as the part has places.
     #[inline(always)]
-    pub unsafe fn sum<const WEIGHTED: bool>(&self, c: &[f64], fours: Range<usize>) -> f64 {
+    pub(crate) unsafe fn sum<const WEIGHTED: bool>(&self, c: &[f64], fours: Range<usize>) -> f64 {
         debug_assert_eq!(c.len(), self.places());
         // SAFETY: the caller guarantees the length of `c`, and `Layout::part` has checked that all
         // sources are places of the part.

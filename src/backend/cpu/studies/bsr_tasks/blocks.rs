@@ -11,7 +11,7 @@ use std::ops::Range;
 pub(super) type Sums = [f64; MOST];
 
 /// A matrix in blocks.
-pub struct Arrays {
+pub(crate) struct Arrays {
     pub(super) parts: BsrParts,
     /// Whether common sizes of blocks have a compiled product.
     compiled: bool,

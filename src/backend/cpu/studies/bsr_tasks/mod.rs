@@ -40,13 +40,16 @@ use crate::scalar::Scalar;
 use blocks::Arrays;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
-pub use strategies::{FixedTasks, FixedTasksPre, Flat, MaxTasks, Serial, Split, SplitNaive, WholeRows};
+pub(crate) use strategies::{
+    FixedTasks, FixedTasksPre, Flat, MaxTasks, Serial, Split, SplitNaive, WholeRows,
+};
 
 /// The values of the parameter `chunks`: pieces of work for each thread.
-pub const CHUNKS: &[&str] = &["8", "1", "2", "4", "16", "32", "64", "128", "256", "512", "1024", "2048"];
+pub(crate) const CHUNKS: &[&str] =
+    &["8", "1", "2", "4", "16", "32", "64", "128", "256", "512", "1024", "2048"];
 
 /// A strategy: what it prepares, and how its threads share one product.
-pub trait Strategy: 'static {
+pub(crate) trait Strategy: 'static {
     /// The backend's name.
     const NAME: &'static str;
     /// State kept from one product to the next; locked for a whole product.
@@ -60,7 +63,7 @@ pub trait Strategy: 'static {
 }
 
 /// The scalars and vectors of a product.
-pub struct Product<'a, T> {
+pub(crate) struct Product<'a, T> {
     x: &'a [T],
     alpha: f64,
     beta: f64,
@@ -68,7 +71,7 @@ pub struct Product<'a, T> {
 }
 
 /// A strategy as a family of the registry.
-pub struct Shared<S>(PhantomData<S>);
+pub(crate) struct Shared<S>(PhantomData<S>);
 
 impl<S: Strategy> Family<Cpu> for Shared<S> {
     const ADDS_REPEATS: bool = false;
