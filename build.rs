@@ -1,4 +1,5 @@
-//! Tells the program which commit it is built from, so that records of measurements name it. Compiles the error functions of METIS.
+//! Tells the program which commit it is built from, so that records of measurements name it. Compiles the
+//! error functions of METIS.
 
 #![allow(clippy::print_stdout)] // Cargo reads the output.
 
@@ -12,8 +13,8 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=SOLVER_COMMIT");
     let named = std::env::var("SOLVER_COMMIT").ok().filter(|commit| !commit.is_empty());
-    // Only optimised programs measure, and without the commit a new one does not build the others again. A package inside another
-    // repository has no commit.
+    // Only optimised programs measure, and without the commit a new one does not build the others again. A
+    // package inside another repository has no commit.
     let optimised = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
     let look = || if optimised && Path::new(".git").exists() { commit() } else { None };
     if let Some(commit) = named.or_else(look) {

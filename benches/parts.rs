@@ -1,10 +1,11 @@
-//! Times the parts of a solve separately: a product with each CPU backend, one application of each preconditioner, the residual
-//! of the verdict, and the parsing of a file.
+//! Times the parts of a solve separately: a product with each CPU backend, one application of each
+//! preconditioner, the residual of the verdict, and the parsing of a file.
 //!
 //!   cargo bench --bench parts -- [FILTER] [--sample-count N]
 //!
-//! Uses as many threads as the process may use. GB/s count the bytes that each part must move. Every result is checked before its
-//! time counts. The benchmark `spmv` compares backends in turns with each other and with a stream.
+//! Uses as many threads as the process may use. GB/s count the bytes that each part must move. Every
+//! result is checked before its time counts. The benchmark `spmv` compares backends in turns with each
+//! other and with a stream.
 
 // A benchmark panics on an error.
 #![allow(clippy::unwrap_used, missing_docs)]

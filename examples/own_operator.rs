@@ -1,4 +1,5 @@
-//! Matrix-free solve: the caller passes the product of the matrix with a vector, and the matrix is not stored.
+//! Matrix-free solve: the caller passes the product of the matrix with a vector, and the
+//! matrix is not stored.
 
 #![allow(clippy::print_stdout)] // The library itself does not print.
 

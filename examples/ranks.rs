@@ -1,4 +1,5 @@
-//! Ranks the pages of a small web from links in memory, first with uniform jumps of the surfer, then with jumps to one page.
+//! Ranks the pages of a small web from links in memory, first with uniform jumps of the surfer,
+//! then with jumps to one page.
 
 #![allow(clippy::print_stdout)] // The library itself does not print.
 

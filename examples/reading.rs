@@ -2,9 +2,10 @@
 //!
 //!   cargo run --release --example reading -- WHAT [ROUNDS] [THREADS] [graph]
 //!
-//! With `graph`, a graph is read as `solver pagerank` reads it: without vertices that have no edges, and with parallel edges
-//! kept. Prints one line of JSON: the seconds of each round, the bytes of the file (0 for a generator) and of the matrix, and
-//! the peak resident memory of the process without the pages of the mapped file. The peak memory is that of the first round.
+//! With `graph`, a graph is read as `solver pagerank` reads it: without vertices that have no edges, and with
+//! parallel edges kept. Prints one line of JSON: the seconds of each round, the bytes of the file (0 for a
+//! generator) and of the matrix, and the peak resident memory of the process without the pages of the mapped
+//! file. The peak memory is that of the first round.
 
 use solver::format::Duplicates;
 use solver::source::{Options, load_with};

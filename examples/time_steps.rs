@@ -1,5 +1,5 @@
-//! Heat conduction in a plate: one solve per time step, started at the solution of the step before. The values of the matrix
-//! change during the run; its pattern stays the same.
+//! Heat conduction in a plate: one solve per time step, started at the solution of the step before. The
+//! values of the matrix change during the run; its pattern stays the same.
 
 #![allow(clippy::print_stdout)] // The library itself does not print.
 
@@ -28,7 +28,8 @@ fn main() -> solver::Result<()> {
     let (mut next, mut cold, mut warm) = (vec![0.0; N * N], 0, 0);
     for step in 0..20 {
         if step == 10 {
-            // The conductivity increases: new values on the same pattern, without a new choice of device and backend.
+            // The conductivity increases: new values on the same pattern, without a new choice
+            // of device and backend.
             cg.update(&step_matrix(&laplacian, dt, 3.0)?)?;
         }
         cold += cg.solve_into(&heat, &mut next)?.iterations;

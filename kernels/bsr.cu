@@ -1,15 +1,18 @@
-// Blocks of R x C: THREADS lanes of a warp take a block row, or a piece of one (see rows.cuh for what happens to its sums).
+// Blocks of R x C: THREADS lanes of a warp take a block row, or a piece of one (see rows.cuh for
+// what happens to its sums).
 //
-// A block row is stored scalar row by scalar row: row r of all its blocks, one after the other, then row r + 1. So a lane keeps
-// its position in the rows, neighbouring lanes load neighbouring values for any block size, and a lane's entry of x serves R
-// rows. The rows of higher blocks are taken ROUND at a time, and x is loaded again for each round. Grid: as many blocks as are
-// resident, striding over `count` block rows or pieces. Writes each y[row] once; deterministic.
+// A block row is stored scalar row by scalar row: row r of all its blocks, one after the other, then row r +
+// 1. So a lane keeps its position in the rows, neighbouring lanes load neighbouring values for any block
+// size, and a lane's entry of x serves R rows. The rows of higher blocks are taken ROUND at a time, and x is
+// loaded again for each round. Grid: as many blocks as are resident, striding over `count` block rows or
+// pieces. Writes each y[row] once; deterministic.
 //
-// With PIECES (THREADS = 32), an element of `pieces` is a block row, the index of the piece, and the index in `scratch` of the
-// ticket (0 between kernels) of a block row with several pieces, which their sums follow, R for each; the warp that finishes last
-// adds all sums in order. A block row with a single piece has index 0.
-// Defined by the launcher: R, C, THREADS, UNROLL; CUT if block columns reach past the end of x, which has `columns_of_x` entries;
-// SKIP_ZEROS if zeros are not multiplied, so that a zero times an infinite x does not give NaN.
+// With PIECES (THREADS = 32), an element of `pieces` is a block row, the index of the piece, and the index in
+// `scratch` of the ticket (0 between kernels) of a block row with several pieces, which their sums follow, R
+// for each; the warp that finishes last adds all sums in order. A block row with a single piece has index 0.
+// Defined by the launcher: R, C, THREADS, UNROLL; CUT if block columns reach past the end of x, which
+// has `columns_of_x` entries; SKIP_ZEROS if zeros are not multiplied, so that a zero times an
+// infinite x does not give NaN.
 
 #define ALL_LANES 0xffffffffu
 #define ROUND (R < 8 ? R : 8)
@@ -27,8 +30,8 @@ struct BlockRows {
     const SCALAR* x;
     u32 columns_of_x;
 
-    // Adds a lane's products of rows first .. first + ROUND, from column position `t` on, for a block row of `places` columns
-    // whose blocks begin at `block`.
+    // Adds a lane's products of rows first .. first + ROUND, from column position `t` on, for a block row of
+    // `places` columns whose blocks begin at `block`.
     __device__ __forceinline__ void add(SCALAR (&sums)[ROUND], const u32 first, const OFFSET block, const u32 places,
                                         u32 t, const u32 end) const {
         const COLUMN* columns = block_columns + block;
@@ -71,7 +74,8 @@ struct BlockRows {
 
 // Returns, in all lanes of the warp, whether all pieces of a block row are stored, including this one.
 __device__ __forceinline__ bool complete(double* ticket, const u32 pieces, const u32 lane) {
-    // The sums of all lanes are visible before the ticket is, and the warp that draws the last ticket sees those of all pieces.
+    // The sums of all lanes are visible before the ticket is, and the warp that draws the last ticket
+    // sees those of all pieces.
     __syncwarp();
     u32 drawn = 0;
     if (lane == 0) asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(ticket) : "memory");
@@ -83,8 +87,9 @@ __device__ __forceinline__ bool complete(double* ticket, const u32 pieces, const
 
 #endif
 
-// Blocks per multiprocessor with just the registers for all loads of a round: a fused dot product would take more registers, and
-// then fewer warps load at once. Several rounds keep addresses as well, so in that case the bound is one block.
+// Blocks per multiprocessor with just the registers for all loads of a round: a fused dot product would
+// take more registers, and then fewer warps load at once. Several rounds keep addresses as well, so in that
+// case the bound is one block.
 #define THREADS_WITH_REGISTERS (65536 / (32 + 8 * ROUND))
 #if R <= 8
 #define RESIDENT ((THREADS_WITH_REGISTERS < MOST_THREADS ? THREADS_WITH_REGISTERS : MOST_THREADS) / BLOCK)
@@ -97,8 +102,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_bsr(PARAMETER
     const BlockRows matrix = {block_columns, values, x, columns_of_x};
     const u32 lane = threadIdx.x % THREADS, groups = gridDim.x * (BLOCK / THREADS);
     const u32 group = blockIdx.x * (BLOCK / THREADS) + threadIdx.x / THREADS;
-    // The last turn has work for only some of the groups. Blocks with neighbouring indices may share a multiprocessor, so the
-    // groups with work are spread evenly; the product of two such numbers is exact in double precision.
+    // The last turn has work for only some of the groups. Blocks with neighbouring indices may share a
+    // multiprocessor, so the groups with work are spread evenly; the product of two such numbers is
+    // exact in double precision.
     const u32 full = count / groups, last = count - full * groups;
     const auto before = [&](u32 g) { return u32(double(g) * double(last) / double(groups)); };
     // Whole warps stay in the loop together, so that shuffles see all lanes.
@@ -147,7 +153,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_bsr(PARAMETER
                 if (!whole) {
                     left[piece.y * R + first + r] = double(sums[r]);
 #ifdef DOTS
-                    // The dot product of a piece is taken here, so that it does not depend on which warp adds the pieces.
+                    // The dot product of a piece is taken here, so that it does not depend on
+                    // which warp adds the pieces.
                     if (row < rows_of_y)
                         rows.sums[0] += double(THREADS >= ROUND ? factor : rows.factor(row)) * double(sums[r]);
 #endif

@@ -1,7 +1,8 @@
-// SELL-32 in the order of the rows, one thread per row (see rows.cuh): the product of `burst` as a separate launch.
+// SELL-32 in the order of the rows, one thread per row (see rows.cuh): the product of `burst`
+// as a separate launch.
 //
-// A warp takes a slice of 32 rows, whose entries j are contiguous. Grid: as many blocks as are resident, striding.
-// Writes each y[row] once; deterministic.
+// A warp takes a slice of 32 rows, whose entries j are contiguous. Grid: as many blocks as are resident,
+// striding. Writes each y[row] once; deterministic.
 // Defined by the launcher: UNROLL.
 
 #define LANES 32

@@ -1,13 +1,16 @@
-// Prepended, after common.cuh, to a kernel that runs many steps of a solver in one launch (src/device/cuda/burst.rs generates
-// it): a grid barrier with sums, the scalars of each block, and the rows of a matrix.
+// Prepended, after common.cuh, to a kernel that runs many steps of a solver in one launch
+// (src/device/cuda/burst.rs generates it): a grid barrier with sums, the scalars of each block,
+// and the rows of a matrix.
 //
-// All blocks are resident at once. A thread keeps ROWS rows: their elements of every vector stay in its registers from the first
-// step to the last. A vector that products gather from is also in memory, in two copies: each new version overwrites the version
-// before the last, because other blocks may still gather from the last. Every block has its own copy of the scalars and runs
-// every program, on the same sums in the same order.
+// All blocks are resident at once. A thread keeps ROWS rows: their elements of every vector stay in
+// its registers from the first step to the last. A vector that products gather from is also in memory,
+// in two copies: each new version overwrites the version before the last, because other blocks may
+// still gather from the last. Every block has its own copy of the scalars and runs every program, on
+// the same sums in the same order.
 //
-// Defined by the launcher: SCALAR (vectors), VALUE (stored values; undefined: all ones), ROWS, SLOTS, TRACKS, UNROLL, AT_ONCE
-// (blocks for each lane of a warp), and SHARED_MATRIX if the rows of a block fit in shared memory.
+// Defined by the launcher: SCALAR (vectors), VALUE (stored values; undefined: all ones), ROWS,
+// SLOTS, TRACKS, UNROLL, AT_ONCE (blocks for each lane of a warp), and SHARED_MATRIX if the rows of
+// a block fit in shared memory.
 
 #define LANES 32
 #define MOST_SUMS 4
@@ -18,9 +21,9 @@ typedef VALUE Stored;
 typedef float Stored;  // unused: no values are stored
 #endif
 
-// The sums that blocks exchange: [round % 2][sum][block]. A word is half of a sum in the low bits and the number of the round in
-// the high bits, so that a reader can detect whether the word belongs to this round. A block reaches the round after the next
-// only when all other blocks have read this one.
+// The sums that blocks exchange: [round % 2][sum][block]. A word is half of a sum in the low bits and the
+// number of the round in the high bits, so that a reader can detect whether the word belongs to this round. A
+// block reaches the round after the next only when all other blocks have read this one.
 struct Meeting {
     ulonglong2* words;
     u32 round;
@@ -59,8 +62,9 @@ __device__ __forceinline__ void warp_sum(double (&v)[COUNT]) {
         for (int i = 0; i < COUNT; ++i) v[i] += __shfl_xor_sync(0xffffffffu, v[i], distance);
 }
 
-// Sums v over the grid, in a fixed order, and lets thread 0 of every block run conclude with the sums before the block continues.
-// All earlier writes of any block are then visible to all blocks. The first warp does this while the other warps wait for it.
+// Sums v over the grid, in a fixed order, and lets thread 0 of every block run conclude with the sums before
+// the block continues. All earlier writes of any block are then visible to all blocks. The first warp does
+// this while the other warps wait for it.
 template <int COUNT, typename Conclude>
 __device__ __forceinline__ void meet(Meeting& m, double (&v)[COUNT], Conclude conclude) {
     __shared__ double of_warps[BLOCK / 32][COUNT];
@@ -80,7 +84,8 @@ __device__ __forceinline__ void meet(Meeting& m, double (&v)[COUNT], Conclude co
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) m.store_sum(i, v[i]);
         }
-        // All lanes poll together until all have read their sums: lanes that diverged would take a round trip each.
+        // All lanes poll together until all have read their sums: lanes that diverged would
+        // take a round trip each.
         double loaded[AT_ONCE][COUNT];
         bool all;
         do {
@@ -187,8 +192,8 @@ struct OwnRows {
         }
     }
 
-    // Returns the sum of a row. The loads of a round are in flight before the first is used; at the end of a row the last entry
-    // is loaded again and left out of the sum.
+    // Returns the sum of a row. The loads of a round are in flight before the first is used; at the end of a
+    // row the last entry is loaded again and left out of the sum.
     __device__ __forceinline__ SCALAR product(const int e, const SCALAR* x) const {
         SCALAR sum = 0;
         for (u32 j = 0; j < length[e]; j += UNROLL) {

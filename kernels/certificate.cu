@@ -1,16 +1,18 @@
-// Vectors and sums of PageRank's certificate in the arithmetic of src/solve/pagerank/certificate.rs, operation by operation, so that
-// the bits are those of the host. STEP selects the kernel:
+// Vectors and sums of PageRank's certificate in the arithmetic of src/solve/pagerank/certificate.rs,
+// operation by operation, so that the bits are those of the host. STEP selects the kernel:
 //
-//   INFLOW      The sums over the rows of a graph: for each vertex the contributions of those that link to it, times the weights of the
-//               links. A warp takes a row. Its lanes load 32 contributions together, and those of the next turn before they add: in a
-//               long row, the loads would otherwise take most of the time. The host has SUMS sums of every SUMS-th term; each lane
-//               computes one.
+//   INFLOW      The sums over the rows of a graph: for each vertex the contributions of those that link
+//               to it, times the weights of the links. A warp takes a row. Its lanes load 32
+//               contributions together, and those of the next turn before they add: in a long row, the
+//               loads would otherwise take most of the time. The host has SUMS sums of every SUMS-th
+//               term; each lane computes one.
 //   CONTRIBUTE  The contribution of each vertex along a link of weight 1. A thread takes a vertex.
 //   BEFORE      Sums over x: of the vertices without links, and of all.
 //   AFTER       Sums over F(x) - x: of its magnitudes, and of the magnitudes of the terms that are rounded.
 //
-// A block of BEFORE and AFTER takes PART vertices. Two of its threads add the two sums in the order of the vertices, with the rounding
-// error of each addition, and the threads of the other warps compute the next terms meanwhile.
+// A block of BEFORE and AFTER takes PART vertices. Two of its threads add the two sums in the order of
+// the vertices, with the rounding error of each addition, and the threads of the other warps compute
+// the next terms meanwhile.
 // Defined by the launcher: PART; for INFLOW, OFFSET, and VALUE unless all weights are ones.
 
 #define CONTRIBUTE 0

@@ -1,9 +1,10 @@
-// Prepended, after common.cuh, to sweeps over vectors of several columns, which are n x K, row-major: a thread has one column and
-// strides over rows, so that a block takes elements that follow each other, and coefficients of the column stay in registers.
+// Prepended, after common.cuh, to sweeps over vectors of several columns, which are n x K, row-major: a
+// thread has one column and strides over rows, so that a block takes elements that follow each other, and
+// coefficients of the column stay in registers.
 //
-// Defined by the launcher: WIDTH (columns of a tile), ROWS (rows that a block takes at once; WIDTH * ROWS <= BLOCK), TILES (tiles
-// of columns) and UNROLL (rows of a thread that are loaded together). The blocks of a tile are its parts. Tiles do not depend on
-// each other: each has its ticket.
+// Defined by the launcher: WIDTH (columns of a tile), ROWS (rows that a block takes at once; WIDTH * ROWS <=
+// BLOCK), TILES (tiles of columns) and UNROLL (rows of a thread that are loaded together). The blocks of a
+// tile are its parts. Tiles do not depend on each other: each has its ticket.
 
 // The column and the rows of a thread.
 struct OwnColumn {
@@ -35,7 +36,8 @@ __device__ constexpr u32 power_below(u32 number) {
     return power / 2;
 }
 
-// Sums v over the threads of a block that have the same column, in a fixed order; the result is valid in the threads of row 0.
+// Sums v over the threads of a block that have the same column, in a fixed order; the result is valid
+// in the threads of row 0.
 __device__ __forceinline__ void rows_sum(const OwnColumn& own, double (&v)[DOTS]) {
     __shared__ double shared[DOTS][BLOCK];
 #pragma unroll
@@ -52,8 +54,9 @@ __device__ __forceinline__ void rows_sum(const OwnColumn& own, double (&v)[DOTS]
     for (int d = 0; d < DOTS; ++d) v[d] = shared[d][threadIdx.x];
 }
 
-// Sums v over the grid for each column, in a fixed order. The last block of a tile to finish adds the stored sums of all parts,
-// and one thread for each column calls conclude(sums, scalars) with the result of fetch(), which is loaded in the meantime.
+// Sums v over the grid for each column, in a fixed order. The last block of a tile to finish adds the stored
+// sums of all parts, and one thread for each column calls conclude(sums, scalars) with the result of fetch(),
+// which is loaded in the meantime.
 template <typename Fetch, typename Conclude>
 __device__ __forceinline__ void column_sum(const Slots& s, const OwnColumn& own, double (&v)[DOTS], Fetch fetch,
                                            Conclude conclude) {
@@ -64,7 +67,8 @@ __device__ __forceinline__ void column_sum(const Slots& s, const OwnColumn& own,
         for (int d = 0; d < DOTS; ++d) s.partials[(u64(own.part) * DOTS + d) * K + own.column] = v[d];
     __syncthreads();
     if (threadIdx.x == 0) {
-        // The sums of this block are visible before its ticket is, and the block that draws the last ticket sees the sums of all.
+        // The sums of this block are visible before its ticket is, and the block that draws the last
+        // ticket sees the sums of all.
         u32 drawn;
         asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(s.ticket + own.tile) : "memory");
         last = drawn == own.parts - 1;

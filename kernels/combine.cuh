@@ -1,7 +1,9 @@
-// Y = Y B + X C for tall vectors with K columns, row-major. B and C are K x K in `small`, one after the other.
+// Y = Y B + X C for tall vectors with K columns, row-major. B and C are K x K in `small`, one
+// after the other.
 //
-// Each block loads ROWS whole rows of both vectors, so that it may overwrite Y. A thread computes four rows of one column at once,
-// for which it loads each entry of B and C once. Grid: as many blocks as are resident, striding over the rows; deterministic.
+// Each block loads ROWS whole rows of both vectors, so that it may overwrite Y. A thread computes four rows
+// of one column at once, for which it loads each entry of B and C once. Grid: as many blocks as are resident,
+// striding over the rows; deterministic.
 // Defined by the launcher: SCALAR, ROWS (a multiple of 4), SCALED (there is B; else the first term is Y), and
 // MULTIPLIED (the second term is X C) or ADDED (it is X); without both there is none.
 

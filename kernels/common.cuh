@@ -29,18 +29,19 @@ struct Slots {
     u32* ticket;       // number of blocks that have stored their sums; 0 between kernels
 };
 
-// Waits until the kernels before this one in the stream are complete and their writes are visible. All reads and writes of a
-// kernel come after this call. A kernel could let the next one start before it ends; but the next kernel's blocks would then be
-// placed on whichever multiprocessors have free resources; the resulting imbalance costs more than the early start saves.
+// Waits until the kernels before this one in the stream are complete and their writes are visible. All reads
+// and writes of a kernel come after this call. A kernel could let the next one start before it ends; but the
+// next kernel's blocks would then be placed on whichever multiprocessors have free resources; the resulting
+// imbalance costs more than the early start saves.
 __device__ __forceinline__ void in_order() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-// Loads data that no later kernel can find in the cache anyway, such as the arrays of a matrix, with an evict-first policy in L2,
-// so that vectors can stay there. load_whole is for warps that load whole cache lines, which have no reuse in L1 either: it does
-// not allocate in L1, which leaves L1 to x.
+// Loads data that no later kernel can find in the cache anyway, such as the arrays of a matrix, with an
+// evict-first policy in L2, so that vectors can stay there. load_whole is for warps that load whole cache
+// lines, which have no reuse in L1 either: it does not allocate in L1, which leaves L1 to x.
 #if __CUDA_ARCH__ >= 800
 #define LOADS(NAME, L1, TYPE, PTX, REGISTER)                                                                 \
     __device__ __forceinline__ TYPE NAME(const TYPE* p) {                                                    \
@@ -96,9 +97,10 @@ __device__ __forceinline__ void block_sum(double (&v)[COUNT]) {
     __syncthreads();
 }
 
-// Sums v over the grid, in a fixed order. The last block to finish adds the stored sums of all blocks, and its thread 0 calls
-// conclude(sums, scalars) with the result of fetch(), which is loaded in the meantime. `late`, if it is given, points to the bits
-// of a count, followed by as many groups of sums that are stored separately from the sums of blocks.
+// Sums v over the grid, in a fixed order. The last block to finish adds the stored sums of all blocks, and
+// its thread 0 calls conclude(sums, scalars) with the result of fetch(), which is loaded in the meantime.
+// `late`, if it is given, points to the bits of a count, followed by as many groups of sums that are stored
+// separately from the sums of blocks.
 template <int COUNT, typename Fetch, typename Conclude>
 __device__ __forceinline__ void grid_sum(const Slots& s, double (&v)[COUNT], Fetch fetch, Conclude conclude,
                                          const double* late = nullptr) {
@@ -107,7 +109,8 @@ __device__ __forceinline__ void grid_sum(const Slots& s, double (&v)[COUNT], Fet
     if (threadIdx.x == 0) {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) s.partials[u64(blockIdx.x) * COUNT + i] = v[i];
-        // This block's sums are visible before its ticket is, and the block that draws the last ticket sees the sums of all.
+        // This block's sums are visible before its ticket is, and the block that draws the last
+        // ticket sees the sums of all.
         u32 drawn;
         asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(s.ticket) : "memory");
         last = drawn == gridDim.x - 1;

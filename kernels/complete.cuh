@@ -1,17 +1,18 @@
-// The complete vector of a rank: its own entries of x, between those that other ranks send. The first `copiers` blocks copy the
-// rank's own entries to `complete`; the other blocks copy the rows of x that other ranks need.
+// The complete vector of a rank: its own entries of x, between those that other ranks send. The
+// first `copiers` blocks copy the rank's own entries to `complete`; the other blocks copy the rows
+// of x that other ranks need.
 //
-// Without DIRECT, these rows go to `sent`, from which NCCL sends them. With DIRECT, they go straight to the complete vectors of the
-// ranks that need them, in coalesced stores, and two words of each pair of neighbours order the accesses, by the number of the
-// round:
+// Without DIRECT, these rows go to `sent`, from which NCCL sends them. With DIRECT, they go straight to the
+// complete vectors of the ranks that need them, in coalesced stores, and two words of each pair of neighbours
+// order the accesses, by the number of the round:
 //
-//   ready    A rank sets it in the memory of a neighbour when this kernel begins. All earlier work of the rank has ended then, so
-//            the neighbour may overwrite entries of the rank's complete vector.
-//   arrived  A rank sets it when all its blocks have stored their entries. The kernel ends when the words of all neighbours are
-//            set.
+//   ready    A rank sets it in the memory of a neighbour when this kernel begins. All earlier work of the
+//            rank has ended then, so the neighbour may overwrite entries of the rank's complete vector.
+//   arrived  A rank sets it when all its blocks have stored their entries. The kernel ends when the words
+//            of all neighbours are set.
 //
-// So no rank is more than a round ahead of a neighbour. Numbers travel without flags, unlike those of direct.cuh: a graph needs so
-// many that the link limits the time, and flags double the bytes.
+// So no rank is more than a round ahead of a neighbour. Numbers travel without flags, unlike those of
+// direct.cuh: a graph needs so many that the link limits the time, and flags double the bytes.
 //
 // All vectors are row-major with K columns. Each entry is written once; deterministic.
 //

@@ -1,6 +1,8 @@
-// Copies columns of x, which has `from_columns` columns, to columns of y, which has K; both are row-major with n rows.
+// Copies columns of x, which has `from_columns` columns, to columns of y, which has K; both
+// are row-major with n rows.
 //
-// `pairs` has, for each of `count` columns, its place in x and in y. Grid: any number of blocks, whose threads stride over rows times pairs.
+// `pairs` has, for each of `count` columns, its place in x and in y. Grid: any number of blocks, whose
+// threads stride over rows times pairs.
 // Defined by the launcher: SCALAR.
 
 extern "C" __global__ void __launch_bounds__(BLOCK) copy_columns(PARAMETERS) {

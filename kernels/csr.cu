@@ -1,16 +1,20 @@
-// Windows of CSR: consecutive rows with at most BLOCK * UNROLL entries in total, and pieces of longer rows (see rows.cuh).
+// Windows of CSR: consecutive rows with at most BLOCK * UNROLL entries in total, and pieces of
+// longer rows (see rows.cuh).
 //
-// A block takes a window. Its threads stride over the entries independently of row boundaries: neighbouring threads load
-// neighbouring entries, and UNROLL gathers of each thread are in flight at once. The products go to shared memory, where each row
-// is summed by an equal share of the block's threads; a row too long for those is summed by their whole warp. So rows of all
-// lengths end next to each other, and vectors are read and written in whole cache lines.
-// A piece of a longer row is summed by the block; the block that finishes the last piece adds all pieces in order.
+// A block takes a window. Its threads stride over the entries independently of row boundaries: neighbouring
+// threads load neighbouring entries, and UNROLL gathers of each thread are in flight at once. The products go
+// to shared memory, where each row is summed by an equal share of the block's threads; a row too long for
+// those is summed by their whole warp. So rows of all lengths end next to each other, and vectors are read
+// and written in whole cache lines. A piece of a longer row is summed by the block; the block that finishes
+// the last piece adds all pieces in order.
 //
-// `list` holds four numbers for each of `count` windows: the first row; the number of rows, or for a piece PIECE plus the index
-// of its row among the long rows; the index of the piece; the index in `scratch` of the long row's ticket (0 between kernels),
-// which the sums of its pieces follow. `scratch` begins with the number of long rows, as bits, and their contributions to dot
-// products. Grid: as many blocks as are resident, striding. Writes each y[row] once; deterministic.
-// Defined by the launcher: UNROLL; CAPACITY, the entries of a window, which leaves room for the start of a cache line.
+// `list` holds four numbers for each of `count` windows: the first row; the number of rows, or for a piece
+// PIECE plus the index of its row among the long rows; the index of the piece; the index in `scratch` of the
+// long row's ticket (0 between kernels), which the sums of its pieces follow. `scratch` begins with the
+// number of long rows, as bits, and their contributions to dot products. Grid: as many blocks as are
+// resident, striding. Writes each y[row] once; deterministic.
+// Defined by the launcher: UNROLL; CAPACITY, the entries of a window, which leaves room for
+// the start of a cache line.
 
 #define ALL_LANES 0xffffffffu
 
@@ -29,13 +33,15 @@
 // Entries that a thread sums if it has a row to itself.
 #define ALONE 16
 
-// Stores the sum of a piece, which thread 0 has. Returns whether all pieces are stored; the sum of all is then in thread 0.
+// Stores the sum of a piece, which thread 0 has. Returns whether all pieces are stored; the sum of
+// all is then in thread 0.
 __device__ __forceinline__ bool complete(double* place, const u32 piece, const u32 pieces, double (&sum)[1]) {
     __shared__ bool last;
     u32* ticket = reinterpret_cast<u32*>(place);
     if (threadIdx.x == 0) {
         place[1 + piece] = sum[0];
-        // This block's sum is visible before its ticket is, and the block that draws the last ticket sees the sums of all.
+        // This block's sum is visible before its ticket is, and the block that draws the last
+        // ticket sees the sums of all.
         u32 drawn;
         asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(ticket) : "memory");
         last = drawn == pieces - 1;
@@ -49,8 +55,8 @@ __device__ __forceinline__ bool complete(double* place, const u32 piece, const u
     return true;
 }
 
-// Emits a row that ends when the last of its pieces does, in any block: its contributions to the dot products are stored
-// separately (see grid_sum), so that their order does not depend on the block.
+// Emits a row that ends when the last of its pieces does, in any block: its contributions to the dot products
+// are stored separately (see grid_sum), so that their order does not depend on the block.
 __device__ __forceinline__ void emit_late(Rows rows, u64 row, SCALAR sum, double* place) {
 #ifdef DOTS
     constexpr int COUNT = sizeof(rows.sums) / sizeof(double);
@@ -64,8 +70,8 @@ __device__ __forceinline__ void emit_late(Rows rows, u64 row, SCALAR sum, double
 #endif
 }
 
-// Five blocks per multiprocessor if there are many loads or a sweep: without this bound the compiler uses registers for four, or
-// so few that it spills.
+// Five blocks per multiprocessor if there are many loads or a sweep: without this bound the compiler uses
+// registers for four, or so few that it spills.
 #if defined(SWEPT) || UNROLL > 4
 #define BOUNDS BLOCK, FIT(5)
 #else

@@ -1,8 +1,8 @@
 // Doubly compressed rows: the rows with entries, by THREADS neighbouring threads each (see rows.cuh).
 //
-// Stored row k of `count` is row row_indices[k] of the matrix; bit i of `filled` is set if row i is stored. Grid: as many blocks
-// as are resident, striding over the stored rows, and then over all rows for the empty ones.
-// Writes each y[row] once; deterministic.
+// Stored row k of `count` is row row_indices[k] of the matrix; bit i of `filled` is set if row i is stored.
+// Grid: as many blocks as are resident, striding over the stored rows, and then over all rows for the empty
+// ones. Writes each y[row] once; deterministic.
 // Defined by the launcher: THREADS, UNROLL, RESIDENT (as in sell.cu).
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_dcsr(PARAMETERS) {

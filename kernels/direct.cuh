@@ -1,6 +1,6 @@
-// Messages between GPUs that can write to each other's memory: each number is stored together with the number of its round, so
-// that a reader sees when it has arrived, and no other signal is needed. Rounds count from 1. A place is used again two rounds
-// later, when its reader has answered.
+// Messages between GPUs that can write to each other's memory: each number is stored together with the number
+// of its round, so that a reader sees when it has arrived, and no other signal is needed. Rounds count from
+// 1. A place is used again two rounds later, when its reader has answered.
 //
 // Reference: the protocol LL of NCCL stores data and flags in the same way.
 

@@ -1,5 +1,5 @@
-// ELLPACK from a matrix in compressed sparse rows: entry j of row i goes to j * rows + i. Shorter rows are padded with the value 0 and
-// their last column, or column 0 if they are empty. A thread takes a row.
+// ELLPACK from a matrix in compressed sparse rows: entry j of row i goes to j * rows + i. Shorter rows are
+// padded with the value 0 and their last column, or column 0 if they are empty. A thread takes a row.
 //
 // Defined by the launcher: OFFSET, and VALUE unless all values are ones.
 

@@ -1,8 +1,9 @@
 // X'Y of tall vectors with K columns, row-major, for groups of rows.
 //
-// Each block adds one tile of TILE x TILE sums over the rows of one group, which begin at ROWS times the number of the group and
-// are ROWS times the number of groups apart. A thread has EACH x EACH sums, in double precision. Grid: groups times tiles.
-// Stores sums[group][K][K]; deterministic. BLOCK is 256. Defined by the launcher: SCALAR, TILE (16 or 32), ROWS.
+// Each block adds one tile of TILE x TILE sums over the rows of one group, which begin at ROWS times the
+// number of the group and are ROWS times the number of groups apart. A thread has EACH x EACH sums, in double
+// precision. Grid: groups times tiles. Stores sums[group][K][K]; deterministic. BLOCK is 256. Defined by the
+// launcher: SCALAR, TILE (16 or 32), ROWS.
 
 #define TILES ((K + TILE - 1) / TILE)
 #define EACH (TILE / 16)

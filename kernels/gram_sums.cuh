@@ -1,6 +1,7 @@
 // Adds the K x K sums of all groups of rows, which gram.cuh has stored, in a fixed order.
 //
-// Each block has SUMS (32) neighbouring entries. Its warps stride over the groups, and the first warp adds the sums of all warps.
+// Each block has SUMS (32) neighbouring entries. Its warps stride over the groups, and the first warp
+// adds the sums of all warps.
 // Grid: K * K / SUMS blocks, rounded up. BLOCK is 256. Defined by the launcher: SUMS.
 
 extern "C" __global__ void __launch_bounds__(BLOCK) gram_sums(PARAMETERS) {

@@ -1,16 +1,17 @@
 // The entries of vectors that GPUs exchange, and the products with them. STEP selects the kernel:
 //
 //   PACK    Copies the rows of x that other ranks need to `sent`, from which NCCL sends them.
-//   SEND    Stores these rows in the memory of the ranks that need them, and a token for each neighbour; see direct.cuh.
-//   BORDER  Adds alpha B g to y for the few rows that have entries in columns of other ranks; g are the entries of x that other
-//           ranks have sent. With DOT, adds <x, B g> to the slot SLOT of the columns that are not done. With DIRECT, waits for
-//           each entry, and for a token of each neighbour.
+//   SEND    Stores these rows in the memory of the ranks that need them, and a token for each
+//           neighbour; see direct.cuh.
+//   BORDER  Adds alpha B g to y for the few rows that have entries in columns of other ranks; g are the
+//           entries of x that other ranks have sent. With DOT, adds <x, B g> to the slot SLOT of the columns
+//           that are not done. With DIRECT, waits for each entry, and for a token of each neighbour.
 //
-// All vectors are row-major with K columns. Each rank waits for each of its neighbours in every round, if only for its token: so
-// no rank is more than a round ahead of a neighbour.
+// All vectors are row-major with K columns. Each rank waits for each of its neighbours in every round, if
+// only for its token: so no rank is more than a round ahead of a neighbour.
 //
-// Defined by the launcher: SCALAR; for BORDER with K == 1: LANES, the threads that take a row, a power of two up to 32; with more
-// columns: the macros of columns.cuh.
+// Defined by the launcher: SCALAR; for BORDER with K == 1: LANES, the threads that take a row, a power of two
+// up to 32; with more columns: the macros of columns.cuh.
 
 #define PACK 0
 #define SEND 1
@@ -29,8 +30,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK) halo_pack(PARAMETERS) {
 
 #elif STEP == SEND
 
-// For each neighbour: `ends` has the end of its part of the rows; `places` has the address of its memory for this rank's token,
-// the address for its part, and the distance in bytes between the memory of even and of odd rounds.
+// For each neighbour: `ends` has the end of its part of the rows; `places` has the address of its
+// memory for this rank's token, the address for its part, and the distance in bytes between the memory
+// of even and of odd rounds.
 extern "C" __global__ void __launch_bounds__(BLOCK) halo_send(PARAMETERS) {
     in_order();
     const u32 round = rounds[0] + 1;
@@ -59,7 +61,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) halo_send(PARAMETERS) {
 #else
 
 #ifdef DIRECT
-// The entries that this round has brought: those of even and of odd rounds, each with the tokens before the entries.
+// The entries that this round has brought: those of even and of odd rounds, each with the
+// tokens before the entries.
 #define GHOSTS \
     const u32 round = rounds[0]; \
     const Flagged<SCALAR>* tokens = reinterpret_cast<const Flagged<SCALAR>*>(received) + (round & 1) * distance; \

@@ -1,10 +1,11 @@
 // CSR along its merge path: every block has the same number of rows and entries together (see rows.cuh).
 //
-// Row ends and entries are merged into one list, in which an entry precedes the end of its row; the list is cut into tiles of
-// BLOCK * ITEMS, and `cuts` holds the number of rows that end before each tile. A block has consecutive tiles. It multiplies the
-// entries of one tile at a time into shared memory. Each thread finds its ITEMS of the list by a search along their diagonal and
-// sums them; sums of open rows are carried from thread to thread and from tile to tile. For rows that continue from block to
-// block each block stores its parts, which the last block to finish adds in order.
+// Row ends and entries are merged into one list, in which an entry precedes the end of its row; the list is
+// cut into tiles of BLOCK * ITEMS, and `cuts` holds the number of rows that end before each tile. A block has
+// consecutive tiles. It multiplies the entries of one tile at a time into shared memory. Each thread finds
+// its ITEMS of the list by a search along their diagonal and sums them; sums of open rows are carried from
+// thread to thread and from tile to tile. For rows that continue from block to block each block stores its
+// parts, which the last block to finish adds in order.
 //
 // Grid: at most as many blocks as tiles, and as a tile has items. Writes each y[row] once; deterministic.
 // Defined by the launcher: ITEMS, RESIDENT (blocks of a multiprocessor).
@@ -14,9 +15,9 @@
 #define TILE (BLOCK * ITEMS)
 #define WARPS (BLOCK / 32)
 
-// Carries open sums on: each thread passes its part of the row that is open after it, and whether it ended a row. Returns the
-// open sum before the thread; `open`, the same in all threads, changes from the open sum before the block's first thread to the
-// open sum after its last.
+// Carries open sums on: each thread passes its part of the row that is open after it, and whether it ended a
+// row. Returns the open sum before the thread; `open`, the same in all threads, changes from the open sum
+// before the block's first thread to the open sum after its last.
 __device__ __forceinline__ SCALAR carry_on(const SCALAR left, const bool ended, SCALAR& open) {
     __shared__ SCALAR sums[WARPS];
     __shared__ bool ends[WARPS];
@@ -54,8 +55,8 @@ __device__ __forceinline__ u32 first_tile(u32 block, u32 tiles) { return u32(u64
 // Returns the number of entries before a tile that begins after the ends of `row` rows.
 __device__ __forceinline__ u64 entries_before(u32 tile, u32 row) { return u64(tile) * TILE - row; }
 
-// Ends the rows that continue from block to block; called by all threads of one block after all other blocks have stored their
-// parts.
+// Ends the rows that continue from block to block; called by all threads of one block after all other blocks
+// have stored their parts.
 __device__ __forceinline__ void end_open_rows(const OFFSET* __restrict__ row_offsets, const u32* __restrict__ cuts,
                                               const SCALAR* parts, const u32 tiles, SCALAR* open, Rows rows) {
     for (u32 block = threadIdx.x; block < gridDim.x; block += BLOCK) open[block] = __ldcg(parts + 2 * block + 1);

@@ -1,4 +1,5 @@
-// Rows of CSR, two neighbouring threads each (see rows.cuh): one adds the even entries of the row, the other the odd ones.
+// Rows of CSR, two neighbouring threads each (see rows.cuh): one adds the even entries of the
+// row, the other the odd ones.
 // Grid: any number of blocks, striding over the rows. Writes each y[row] once; deterministic.
 
 extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_pairs(PARAMETERS) {

@@ -1,6 +1,8 @@
-// Values of a matrix, in the order of its entries, in the places where a format stores them. Blocks stride over the places.
+// Values of a matrix, in the order of its entries, in the places where a format stores them.
+// Blocks stride over the places.
 //
-// Defined by the launcher: SCALAR, the type of a value, and PLACES if the order is another, or entries are filled up.
+// Defined by the launcher: SCALAR, the type of a value, and PLACES if the order is another, or
+// entries are filled up.
 
 #define READ_ONLY __restrict__
 #define FILL 0xffffffffu

@@ -1,11 +1,12 @@
-// Kernels over a matrix in compressed sparse rows: the columns and values of row i are those from offsets[i] to offsets[i + 1]. STEP
-// selects the kernel:
+// Kernels over a matrix in compressed sparse rows: the columns and values of row i are those from offsets[i]
+// to offsets[i + 1]. STEP selects the kernel:
 //
-//   FIT_STEP       Finds values that single precision cannot represent exactly. Blocks stride over the values.
-//   MIRRORED_STEP  Finds entries that differ from their mirrored entries, in a square matrix. A warp takes a row, blocks stride over the
-//                  rows.
-//   NARROW_STEP    Writes the columns in 16 bits, or their distances from the row if FROM_ROW is 1. A warp takes a row, blocks stride
-//                  over the rows.
+//   FIT_STEP       Finds values that single precision cannot represent exactly. Blocks stride
+//                  over the values.
+//   MIRRORED_STEP  Finds entries that differ from their mirrored entries, in a square matrix. A warp takes a
+//                  row, blocks stride over the rows.
+//   NARROW_STEP    Writes the columns in 16 bits, or their distances from the row if FROM_ROW is 1. A warp
+//                  takes a row, blocks stride over the rows.
 //
 // Defined by the launcher: OFFSET, and VALUE unless all values are ones.
 
@@ -50,7 +51,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) narrow_columns(PARAMETERS) {
 #define VALUE_OF(entry) 1.0
 #endif
 
-// Sets `flag` if an entry differs from its mirrored entry; an entry that is not stored is zero, and NaN differs from itself.
+// Sets `flag` if an entry differs from its mirrored entry; an entry that is not stored is zero, and
+// NaN differs from itself.
 extern "C" __global__ void __launch_bounds__(BLOCK) mirrored_entries(PARAMETERS) {
     in_order();
     const u64 step = u64(gridDim.x) * (BLOCK / 32);

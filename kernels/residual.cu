@@ -1,5 +1,6 @@
-// b - A x in double precision from a matrix in compressed sparse rows, with bounds on the rounding errors: the arithmetic of
-// src/solve/verdict.rs, operation by operation, so that the bits are those of the host. STEP selects the kernel:
+// b - A x in double precision from a matrix in compressed sparse rows, with bounds on the rounding errors:
+// the arithmetic of src/solve/verdict.rs, operation by operation, so that the bits are those of the host.
+// STEP selects the kernel:
 //
 //   PLAIN        Sums each row in order. A thread takes a row.
 //   COMPENSATED  Adds up the rounding errors of all operations, too. A thread takes a row.

@@ -1,20 +1,20 @@
 // Prepended, after common.cuh, to every kernel that owns rows: defines what happens to the sum of a row.
 //
-// Defined by the launcher: PARAMETERS (the arrays of the format, x, y, the share of the rows of the launch, numbers, and the
-// parameters of the ending), SCALAR (vectors), VALUE (stored values; undefined: all ones), and, if the format has them, OFFSET
-// (row offsets) and COLUMN (column indices). A kernel is
+// Defined by the launcher: PARAMETERS (the arrays of the format, x, y, the share of the rows of the launch,
+// numbers, and the parameters of the ending), SCALAR (vectors), VALUE (stored values; undefined: all ones),
+// and, if the format has them, OFFSET (row offsets) and COLUMN (column indices). A kernel is
 //   extern "C" __global__ void __launch_bounds__(BLOCK) name(PARAMETERS) {
 //       BEGIN_ROWS();
 //       ... emit(row, sum) once for each row it owns; every thread of the block must arrive at ...
 //       END_ROWS();
 //   }
-// Without DOTS it computes y = alpha A x + beta y; with DOTS it computes y = A x, then <x, y>, and runs the step's program. With
-// SWEPT a sweep follows each row's sum, in generated code that defines struct Rows and the names of its arguments: the new x is
-// written to the memory of y, because other rows still gather the old x, and the host swaps the two.
-// The vectors have no const or __restrict__ promise: the previous kernel may still write x until in_order returns.
-// Over CSR `list` and `count` define the share of the launch: rows of one class, bounds of bins, or, with no list, all rows.
-// READ_ONLY promises the compiler that no kernel writes the matrix. With PLAIN the matrix has no such promise and uses ordinary
-// loads.
+// Without DOTS it computes y = alpha A x + beta y; with DOTS it computes y = A x, then <x, y>, and runs the
+// step's program. With SWEPT a sweep follows each row's sum, in generated code that defines struct Rows and
+// the names of its arguments: the new x is written to the memory of y, because other rows still gather the
+// old x, and the host swaps the two. The vectors have no const or __restrict__ promise: the previous kernel
+// may still write x until in_order returns. Over CSR `list` and `count` define the share of the launch: rows
+// of one class, bounds of bins, or, with no list, all rows. READ_ONLY promises the compiler that no kernel
+// writes the matrix. With PLAIN the matrix has no such promise and uses ordinary loads.
 
 #ifdef VALUE
 typedef VALUE Stored;
@@ -55,8 +55,9 @@ __device__ __forceinline__ SCALAR stored_whole(const Stored* p) {
 #endif
 }
 
-// Keeps the loads of UNROLL columns ahead of the gathers that use them: otherwise the compiler waits for the first column before
-// it loads the last. No column has that value (launchers refuse matrices with that many columns), so the branch is never taken.
+// Keeps the loads of UNROLL columns ahead of the gathers that use them: otherwise the compiler waits for the
+// first column before it loads the last. No column has that value (launchers refuse matrices with that many
+// columns), so the branch is never taken.
 #define LOAD_ALL(column)                                                                \
     do {                                                                                \
         u32 most = 0;                                                                   \

@@ -1,11 +1,11 @@
 // SELL-32, and with ELL defined ELLPACK: one thread per row (see rows.cuh for what happens to its sum).
 //
 // In SELL-32 a warp takes a slice of 32 rows, whose entries j are contiguous, so that loads are coalesced;
-// src/backend/cuda/sell/pack.rs describes the layout. Grid: as many blocks as are resident, striding over `count` slices. Writes
-// each y[row] once; deterministic.
-// Defined by the launcher: UNROLL, the entries of a row that a thread loads at once; REST, the same at the end of a row; RESIDENT
-// (blocks of a multiprocessor: fewer than could fit, because for more the compiler saves registers by loading one entry after the
-// other).
+// src/backend/cuda/sell/pack.rs describes the layout. Grid: as many blocks as are resident, striding over
+// `count` slices. Writes each y[row] once; deterministic.
+// Defined by the launcher: UNROLL, the entries of a row that a thread loads at once; REST, the same at the
+// end of a row; RESIDENT (blocks of a multiprocessor: fewer than could fit, because for more the compiler
+// saves registers by loading one entry after the other).
 
 #define LANES 32
 #define SORTED (1u << 28)
@@ -14,8 +14,9 @@
 #define NEAR (1u << 31)
 #define WIDTH (SORTED - 1)
 
-// Adds COUNT entries from `j` on, or those before `end`, to a sum. All loads are in flight before the first is used. Beyond the
-// end the last entry is loaded again, which costs less than a branch, and left out of the sum.
+// Adds COUNT entries from `j` on, or those before `end`, to a sum. All loads are in flight before
+// the first is used. Beyond the end the last entry is loaded again, which costs less than a branch,
+// and left out of the sum.
 template <int COUNT, bool WHOLE, typename Column, typename Value>
 __device__ __forceinline__ void add_round(SCALAR& sum, const u32 j, const u32 end, const SCALAR* x, Column column,
                                           Value value) {
@@ -45,7 +46,8 @@ __device__ __forceinline__ SCALAR row_sum(const u32 length, const SCALAR* x, Col
 
 #ifdef ELL
 
-// ELLPACK: the entries j of all rows are contiguous. Grid: as many blocks as are resident, striding over the rows.
+// ELLPACK: the entries j of all rows are contiguous. Grid: as many blocks as are resident,
+// striding over the rows.
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_ell(PARAMETERS) {
     BEGIN_ROWS();
     const u64 step = u64(gridDim.x) * BLOCK;

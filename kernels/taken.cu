@@ -1,9 +1,12 @@
 // Compressed sparse rows of a caller in the library's types, checked meanwhile. STEP selects the kernel:
 //
-//   COLUMNS  Copies the columns, and counts those that are not larger than the one before. Blocks stride over the entries.
-//   OFFSETS  Copies the offsets, and counts the same columns again where a row begins. Blocks stride over the offsets.
+//   COLUMNS  Copies the columns, and counts those that are not larger than the one before. Blocks
+//            stride over the entries.
+//   OFFSETS  Copies the offsets, and counts the same columns again where a row begins. Blocks
+//            stride over the offsets.
 //
-// If both counts are equal, the columns increase in every row. found: whether an index is out of range, and the two counts.
+// If both counts are equal, the columns increase in every row. found: whether an index is out of
+// range, and the two counts.
 //
 // Defined by the launcher: OFFSET, the type of the offsets that are written.
 

@@ -1,14 +1,19 @@
-// The transpose of a graph in compressed sparse rows: a stable sort of its links by target, least significant digit first. Each link
-// is moved with its origin: its source, or its number if it has a weight. STEP selects the kernel:
+// The transpose of a graph in compressed sparse rows: a stable sort of its links by target, least
+// significant digit first. Each link is moved with its origin: its source, or its number if it has a weight.
+// STEP selects the kernel:
 //
-//   SOURCES  Writes the row of each entry, and counts the entries on the diagonal. A warp takes a row, blocks stride over the rows.
+//   SOURCES  Writes the row of each entry, and counts the entries on the diagonal. A warp takes a row,
+//            blocks stride over the rows.
 //   NUMBER   Writes the number of each entry. Blocks stride over the entries.
 //   COUNT    Counts the digits of the targets of each tile. A block takes a tile.
-//   ADD_UP   Replaces the numbers of each tile by the sums of those before them in the tile, and stores the sum of the tile.
+//   ADD_UP   Replaces the numbers of each tile by the sums of those before them in the tile, and
+//            stores the sum of the tile.
 //   SHIFT    Adds the sum of all tiles before to the numbers of each tile.
-//   MOVE     Moves the links of each tile to their places, those with one digit in their order. A block takes a tile.
+//   MOVE     Moves the links of each tile to their places, those with one digit in their
+//            order. A block takes a tile.
 //   OFFSETS  Finds the offset of each row in the sorted targets. Blocks stride over the rows.
-//   WEIGHTS  Writes the source and the weight of each sorted link, whose origin is its number. Blocks stride over the links.
+//   WEIGHTS  Writes the source and the weight of each sorted link, whose origin is its number.
+//            Blocks stride over the links.
 //
 // Defined by the launcher: ITEMS, the entries of a thread in a tile.
 

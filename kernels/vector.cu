@@ -1,12 +1,13 @@
 // Rows of CSR shared by THREADS neighbouring threads each (see rows.cuh).
 //
-// The threads of a row stride over its entries and add their sums by shuffles. Grid: as many blocks as are resident, striding
-// over the rows, or with LISTED over the `count` rows of `list`. Writes each y[row] once; deterministic.
-// Defined by the launcher: THREADS, UNROLL, and optionally LISTED, NEAR (columns are stored relative to their row), LONG (rows
-// take many rounds of loads), and ONCE (the compiler must not unroll several rounds).
+// The threads of a row stride over its entries and add their sums by shuffles. Grid: as many blocks as
+// are resident, striding over the rows, or with LISTED over the `count` rows of `list`. Writes each
+// y[row] once; deterministic.
+// Defined by the launcher: THREADS, UNROLL, and optionally LISTED, NEAR (columns are stored relative to their
+// row), LONG (rows take many rounds of loads), and ONCE (the compiler must not unroll several rounds).
 
-// Without this bound the compiler saves registers in a fused dot product by loading the entries of a long row one after the
-// other.
+// Without this bound the compiler saves registers in a fused dot product by loading the entries of a long
+// row one after the other.
 #if defined(LONG) && defined(DOTS)
 #define ROOM , 4
 #else

@@ -1,4 +1,5 @@
-"""Builds the package with maturin, and says before that how long it takes: pip shows nothing of a build until it ends."""
+"""Builds the package with maturin, and says before that how long it takes: pip shows nothing of
+a build until it ends."""
 import sys
 
 import maturin

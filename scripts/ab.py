@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compares two builds of the program on the same solves: the smallest setup time and the smallest time of an iteration of each.
+"""Compares two builds of the program on the same solves: the smallest setup time and the smallest time
+of an iteration of each.
 
     scripts/ab.py OLD NEW -o ab.json [--device cuda] [--rounds 5]
 
-The builds take turns. The first round warms caches and does not count. A row has the ratio of new to old, and whether both computed
-the same residual. The exit code is 1 if a run failed or residuals differ.
+The builds take turns. The first round warms caches and does not count. A row has the ratio of new to old, and
+whether both computed the same residual. The exit code is 1 if a run failed or residuals differ.
 """
 
 import argparse

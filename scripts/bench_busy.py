@@ -4,11 +4,12 @@
   scripts/bench_busy.py --solver before,target/release/solver --loops 2 --rounds 5 --real DIR
   scripts/bench_busy.py --solver target/release/solver --loops 0 --only ic0
 
-Each loop is a process in a session of its own, which Linux schedules as a group of its own. In each round, all programs run with
-one thread and with two, in turn, for a fixed number of iterations. A line has, for each program, the milliseconds of an iteration
-with one thread and with two, and their quotient: medians beside loops, and the smallest times without. --only selects lines by
-words of their names. --nice sets the priority of the loops and of the program, from -20 to 19, so that other
-users of the machine disturb less; values below 0 need root.
+Each loop is a process in a session of its own, which Linux schedules as a group of its own. In each round,
+all programs run with one thread and with two, in turn, for a fixed number of iterations. A line has, for
+each program, the milliseconds of an iteration with one thread and with two, and their quotient: medians
+beside loops, and the smallest times without. --only selects lines by words of their names. --nice sets the
+priority of the loops and of the program, from -20 to 19, so that other users of the machine disturb less;
+values below 0 need root.
 """
 import argparse, json, os, signal, statistics, subprocess
 

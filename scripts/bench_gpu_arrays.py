@@ -3,8 +3,8 @@
 
 usage: scripts/bench_gpu_arrays.py
 
-Every result is compared with that of the other library first. All times are by the clock, of many calls in a row;
-each figure is the best of three rounds, in turns. bench_torch_spmm.py has the products of torch.
+Every result is compared with that of the other library first. All times are by the clock, of many calls in a
+row; each figure is the best of three rounds, in turns. bench_torch_spmm.py has the products of torch.
 """
 import time
 

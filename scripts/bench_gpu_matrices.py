@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Times solves, products and training steps with matrices of CuPy and torch on a GPU, beside CuPy's CG and torch's products.
+"""Times solves, products and training steps with matrices of CuPy and torch on a GPU, beside CuPy's
+CG and torch's products.
 
 usage: scripts/bench_gpu_matrices.py
 
-Each figure is the least of five calls after a warm-up. Functions of the package that are not public are replaced to time the same
-work through the host.
+Each figure is the least of five calls after a warm-up. Functions of the package that are not public are
+replaced to time the same work through the host.
 """
 import inspect
 import time
@@ -29,7 +30,8 @@ import solver.torch
 
 
 def best(call, runs=5):
-    """Returns the least milliseconds of a call, all of them, and the last result; the first call is a warm-up."""
+    """Returns the least milliseconds of a call, all of them, and the last result; the first
+    call is a warm-up."""
     times = []
     for _ in range(runs + 1):
         torch.cuda.synchronize()

@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
-"""Times `solver cg` with every preconditioner that the program lists, and writes iterations and seconds as JSON.
+"""Times `solver cg` with every preconditioner that the program lists, and writes iterations
+and seconds as JSON.
 
   scripts/bench_preconditioners.py --solver target/release/solver --real DIR -o results/cpu/preconditioners.json
   scripts/bench_preconditioners.py table results/cpu/preconditioners.json      # as a Markdown table
 
-The systems are the generated ones in PETSC below and, with --real, every file that DIR/SOURCES.md lists as symmetric positive
-definite; b = A times ones, ||b - A x|| <= 1e-8 ||b||. The row of a run that does not converge has the reason. Each round runs all
-preconditioners in turn; seconds are medians. With --eigen and --petsc (see rivals.py), these solve the generated systems in the
-same rounds, with the preconditioners that they have. --only selects systems by a part of their name, and --append keeps the other
-systems of the file, so that a long table can be made in several short runs.
+The systems are the generated ones in PETSC below and, with --real, every file that DIR/SOURCES.md lists as
+symmetric positive definite; b = A times ones, ||b - A x|| <= 1e-8 ||b||. The row of a run that does not
+converge has the reason. Each round runs all preconditioners in turn; seconds are medians. With --eigen and
+--petsc (see rivals.py), these solve the generated systems in the same rounds, with the preconditioners that
+they have. --only selects systems by a part of their name, and --append keeps the other systems of the file,
+so that a long table can be made in several short runs.
 """
 import argparse, datetime, json, os, platform, re, statistics, subprocess, sys, tempfile
 
 ICC = "-pc_type bjacobi -sub_pc_type icc"
-# For each generated system: the size of its blocks, and PETSc's options for each preconditioner, in rows or in blocks.
+# For each generated system: the size of its blocks, and PETSc's options for each
+# preconditioner, in rows or in blocks.
 PETSC = {
     "poisson2d:1000x1000": (1, {
         "none": "-pc_type none", "icc(0) in each process": ICC, "ssor in each process": "-pc_type sor -pc_sor_local_symmetric"}),

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Times reading Matrix Market files with `solver` and with SciPy's mmread (fast_matrix_market), in turn, and writes medians as JSON.
+"""Times reading Matrix Market files with `solver` and with SciPy's mmread (fast_matrix_market), in turn,
+and writes medians as JSON.
 
   cargo build --release --example reading
   scripts/bench_reading.py --files DIR --reader target/release/examples/reading -o results/cpu/reading.json
 
-The files are made on the first run: the 5-point Laplacian of a 1000 x 1000 grid (5.0 M entries), with values of one digit
-and a decimal point (p5) and of 17 digits (p5r), each in four orders of its entries. The time of `solver` is that from the name of
-the file to validated compressed rows with duplicates summed. The time of SciPy is given both to triplets (mmread alone) and to
-compressed rows (mmread and tocsr). Every round runs both once. Processor time is that of all threads together, and is more
-reliable than the clock if other programs use the machine; that of `solver` includes the start of a process. Peak memory is the
-largest resident size of a fresh process that reads the file once, minus its size before and the pages of the mapped file. Needs
-numpy and scipy.
+The files are made on the first run: the 5-point Laplacian of a 1000 x 1000 grid (5.0 M entries), with values
+of one digit and a decimal point (p5) and of 17 digits (p5r), each in four orders of its entries. The time of
+`solver` is that from the name of the file to validated compressed rows with duplicates summed. The time of
+SciPy is given both to triplets (mmread alone) and to compressed rows (mmread and tocsr). Every round runs
+both once. Processor time is that of all threads together, and is more reliable than the clock if other
+programs use the machine; that of `solver` includes the start of a process. Peak memory is the largest
+resident size of a fresh process that reads the file once, minus its size before and the pages of the mapped
+file. Needs numpy and scipy.
 """
 import argparse, datetime, json, os, platform, resource, statistics, subprocess, sys, time
 

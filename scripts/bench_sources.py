@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Times each generator at about 30 million entries, and reading a binary file (.slv) from the page cache; writes JSON.
+"""Times each generator at about 30 million entries, and reading a binary file (.slv) from the
+page cache; writes JSON.
 
   cargo build --release --example reading --bin solver
   scripts/bench_sources.py --files DIR -o results/cpu/sources.json
 
-Seconds are those from the name to validated compressed rows in memory, in a separate process for each source; the file has the
-median of the rounds and the smallest. Stand-ins are made at full size, which may be fewer or more than 30 million entries.
-The binary file is that of a stand-in with 27 million entries; its speed is the bytes of the file divided by the seconds, which
-include checksums and the check of the matrix. With --only, the named sources are measured again and the output file keeps the rest.
+Seconds are those from the name to validated compressed rows in memory, in a separate process for each source;
+the file has the median of the rounds and the smallest. Stand-ins are made at full size, which may be fewer or
+more than 30 million entries. The binary file is that of a stand-in with 27 million entries; its speed is the
+bytes of the file divided by the seconds, which include checksums and the check of the matrix. With --only,
+the named sources are measured again and the output file keeps the rest.
 """
 import argparse, datetime, json, os, platform, statistics, subprocess, sys
 

@@ -3,9 +3,9 @@
 
 usage: scripts/bench_torch_spmm.py [-o results/h200/torch-spmm.json]
 
-It needs a GPU. Every product is compared with that of the dense matrix first. A product is timed by the clock, over
-many calls in a row from Python, and by events, in a CUDA graph of several products. Each time is the smallest of a few
-rounds, in which the products take turns.
+It needs a GPU. Every product is compared with that of the dense matrix first. A product is timed by the
+clock, over many calls in a row from Python, and by events, in a CUDA graph of several products. Each time is
+the smallest of a few rounds, in which the products take turns.
 """
 import argparse
 import datetime

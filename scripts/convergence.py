@@ -4,7 +4,8 @@
   scripts/convergence.py --device cpu     # CG, PageRank and a Markov chain on a block band; PageRank of the web graph cnr-2000
   scripts/convergence.py --device cuda    # CG on F1-like with the kernel hybrid, with cuSPARSE and with auto
 
-The web graph is the file cnr-2000.graph in the folder that SOLVER_REAL_DATA names. `--only band` solves those whose names begin so.
+The web graph is the file cnr-2000.graph in the folder that SOLVER_REAL_DATA names. `--only band` solves
+those whose names begin so.
 """
 import argparse
 import os
@@ -30,7 +31,8 @@ SOLVES = {
 
 
 def solved(solver, device, name, command):
-    """Saves the history of a solve, and returns its file in the project. A first solve compiles the kernels of the second."""
+    """Saves the history of a solve, and returns its file in the project. A first solve compiles the
+    kernels of the second."""
     file = f"plots/{name}.json"
     # A history names the matrix as the command does, so the web graph is named without its folder.
     folder = os.environ.get("SOLVER_REAL_DATA", ROOT) if WEB in command else ROOT

@@ -9,12 +9,13 @@
   scripts/docs.py figures          # check that no figure of the chapter on the studies is typed, and that its tables name their record
   scripts/docs.py preprocess       # called by mdBook: prepares the chapters (docs_book.py)
 
-A table is generated between the lines `<!-- table: NAME -->` and `<!-- end -->`; NAME is a key of TABLES in docs_tables.py,
-docs_studies.py, docs_spmm_findings.py or docs_solves.py, which have lists of findings, too. In the same way, a figure within a sentence is generated
-between `<!-- figure: NAME -->` and `<!-- end -->`; NAME is a key of FIGURES.
-A table whose measurements are not in results/ stays as it is, with a message; with --check it is an error.
-In an `sh` block each line is one command of `solver`. The blocks of one file run in order, in a scratch folder with copies of
-data/ and configs/, and with a file NAME for each block below `<!-- file: NAME -->`. A command must exit with 0, or with the code that its comment names: `# exit 1`.
+A table is generated between the lines `<!-- table: NAME -->` and `<!-- end -->`; NAME is a key of TABLES in
+docs_tables.py, docs_studies.py, docs_spmm_findings.py or docs_solves.py, which have lists of findings, too.
+In the same way, a figure within a sentence is generated between `<!-- figure: NAME -->` and `<!-- end -->`;
+NAME is a key of FIGURES. A table whose measurements are not in results/ stays as it is, with a message; with
+--check it is an error. In an `sh` block each line is one command of `solver`. The blocks of one file run in
+order, in a scratch folder with copies of data/ and configs/, and with a file NAME for each block below
+`<!-- file: NAME -->`. A command must exit with 0, or with the code that its comment names: `# exit 1`.
 """
 import argparse
 import json
@@ -44,11 +45,13 @@ COMMAND_SECONDS = 120
 OF_RECORDS = {**docs_studies.TABLES, **docs_spmm_findings.TABLES, **docs_solves.TABLES}
 TABLES = {**docs_tables.TABLES, **{name: lambda _, make=make: make() for name, make in OF_RECORDS.items()}}
 
-# Plots that are drawn from results: the plot, and the arguments of `solver plot`. In addition, each results/**/X.svg is drawn from
-# the X.json in its folder, the tables and figures in results/*/bench from the records there, and plots/scaling.svg by scaling_plot.py.
+# Plots that are drawn from results: the plot, and the arguments of `solver plot`. In addition, each
+# results/**/X.svg is drawn from the X.json in its folder, the tables and figures in results/*/bench from the
+# records there, and plots/scaling.svg by scaling_plot.py.
 PLOTS = {
     # The first example of the book, whose report is in plots/first.txt:
-    # COLUMNS=90 solver cg poisson2d:300x300 --plot plots/cg.svg --history plots/cg.json >plots/first.txt; mv plots/cg.json plots/first.json
+    # COLUMNS=90 solver cg poisson2d:300x300 --plot plots/cg.svg --history plots/cg.json >plots/first.txt; mv
+    # plots/cg.json plots/first.json
     "plots/first.svg": ["plots/first.json"],
     "plots/poisson2d-h200.svg": ["plots/poisson2d-h200-vector.json", "plots/poisson2d-h200-cusparse.json"],
     # The histories of these are made by scripts/convergence.py.
@@ -69,7 +72,7 @@ PLOTS = {
     ],
 }
 
-# --- Commands of this script ---------------------------------------------------------------------------------------------
+# --- Commands of this script -------------------------------------------------------------------------------
 
 def filled(text, solver, made, absent):
     """The text with its tables and figures; those without measurements stay, and are added to `absent`."""
@@ -98,7 +101,8 @@ def filled(text, solver, made, absent):
 
 
 def drawn(solver, scratch, absent):
-    """Draws every plot, and every table and figure of a record, into a scratch folder; yields the file and the new one.
+    """Draws every plot, and every table and figure of a record, into a scratch folder; yields
+    the file and the new one.
 
     What README or book shows has a narrow form, too. Plots without their histories are added to `absent`."""
     plots, shown = dict(PLOTS), set()
@@ -227,7 +231,8 @@ def preprocess():
 
     docs/src has symbolic links to plots/, results/ and python/notebooks/.
 
-    In the project, `../../results/README.md` is right, on disk and on a forge. mdBook makes that file results/index.html."""
+    In the project, `../../results/README.md` is right, on disk and on a forge. mdBook makes that
+    file results/index.html."""
     _, book = json.load(sys.stdin)
 
     def prepare(item):

@@ -1,10 +1,11 @@
-"""What mdBook gets of a chapter, for docs.py: links that stay within the book, tables whose names may be broken and whose numbers
-keep their units, and narrow pictures for narrow screens."""
+"""What mdBook gets of a chapter, for docs.py: links that stay within the book, tables whose names may be
+broken and whose numbers keep their units, and narrow pictures for narrow screens."""
 import html
 import os
 import re
 
-# A picture X.svg of README or book has a narrow form X-narrow.svg of this width, in millimetres, for screens of at most so many pixels.
+# A picture X.svg of README or book has a narrow form X-narrow.svg of this width, in millimetres, for screens
+# of at most so many pixels.
 NARROW_MM = 89
 NARROW_SCREEN = 620
 

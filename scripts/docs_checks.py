@@ -1,4 +1,5 @@
-"""Checks of README and book without the program, for docs.py: links, names of files, the length of sentences, and typed figures."""
+"""Checks of README and book without the program, for docs.py: links, names of files, the length of
+sentences, and typed figures."""
 import glob
 import os
 import re
@@ -38,7 +39,7 @@ def without_code(text):
     return re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
 
 
-# --- Links and names of files --------------------------------------------------------------------------------------------
+# --- Links and names of files -----------------------------------------------------------------------------
 
 def anchors(text):
     """The anchors that mdBook and GitHub make of headings."""
@@ -55,7 +56,8 @@ def leads_elsewhere(target):
 
 
 def is_missing(name, stems):
-    """Whether code names a file of this project that does not exist. A `*` is any text; a file `x.rs` is an example of a name."""
+    """Whether code names a file of this project that does not exist. A `*` is any text; a file `x.rs` is
+    an example of a name."""
     stem, ending = os.path.splitext(os.path.basename(name))
     if stem == "x" or re.search("[A-Z]{3}", os.path.dirname(name)):
         return False
@@ -119,7 +121,7 @@ def links():
     print("all relative links are valid, and the files that code names exist")
 
 
-# --- Sentences -----------------------------------------------------------------------------------------------------------
+# --- Sentences --------------------------------------------------------------------------------------------
 
 def paragraphs(text):
     """The paragraphs and items of lists, without code blocks, tables, pictures and headings."""
@@ -156,7 +158,7 @@ def words():
     print(f"no sentence has more than {MOST_WORDS} words")
 
 
-# --- Figures of the studies ----------------------------------------------------------------------------------------------
+# --- Figures of the studies -------------------------------------------------------------------------------
 
 STUDIES = os.path.join(BOOK, "studies.md")
 NUMBER = r"\d[\d,]*(?:\.\d+)?"
@@ -189,7 +191,8 @@ def names_its_record(block):
 
 
 def figures():
-    """Names the typed figures of the chapter on the studies, and its tables without a record and a command."""
+    """Names the typed figures of the chapter on the studies, and its tables without a record
+    and a command."""
     text, page = read(STUDIES), in_project(STUDIES)
     wrong = [f"{page}:{line}: {figure} is typed; generate it in scripts/docs_studies.py"
              for line, figure in typed_figures(text)]

@@ -1,4 +1,5 @@
-"""Tables of README and book that come from the program itself and from files of the project, for docs_tables.py."""
+"""Tables of README and book that come from the program itself and from files of the project,
+for docs_tables.py."""
 import json
 import os
 import subprocess
@@ -52,7 +53,8 @@ def catalog_table(solver):
 
 
 def file_block(language, name, part=(None, None)):
-    """A file of the project as a block of code, or its lines from the first that contains a text up to the next that is equal to another.
+    """A file of the project as a block of code, or its lines from the first that contains a text up to the
+    next that is equal to another.
 
     Attributes for tests are left out."""
     with open(os.path.join(ROOT, name)) as f:

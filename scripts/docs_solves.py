@@ -1,6 +1,8 @@
-"""The tables and findings of the book about whole solves, for docs.py: of block bands, of real matrices, and rankings on the CPU.
+"""The tables and findings of the book about whole solves, for docs.py: of block bands, of real matrices,
+and rankings on the CPU.
 
-A finding whose condition does not hold any more ends the script, so that a new record cannot contradict the text.
+A finding whose condition does not hold any more ends the script, so that a new record cannot
+contradict the text.
 """
 from statistics import geometric_mean
 
@@ -8,7 +10,7 @@ from docs_program import markdown
 from docs_studies import CLOSE, apart, bullets, holds, listed, source, span
 from docs_tables import CHAIN, backend, by_matrix, cases, columns_of, median, rankers, share, time_in_words, timed, title
 
-# --- Solves on block bands ----------------------------------------------------------------------------------------------
+# --- Solves on block bands ---------------------------------------------------------------------------------
 
 SOLVES = {"cg": "CG", "pagerank": "PageRank", "markov": "Markov chain"}
 BANDS = {"band=0.25": "scattered", "contiguous": "contiguous"}
@@ -35,7 +37,8 @@ def band_backends_table(machine, device):
 
 
 def band_solves_table(machine, device):
-    """Whole solves by the choice of auto; the contiguous chain has a sweep of its own, because it takes thousands of products."""
+    """Whole solves by the choice of auto; the contiguous chain has a sweep of its own, because it takes
+    thousands of products."""
     rows = band_solves(machine, device)
     chosen = [rows.get((what, band, "auto")) for what in SOLVES for band in BANDS]
     lines = []
@@ -47,7 +50,7 @@ def band_solves_table(machine, device):
     return markdown(["solve", "matrix", "`auto` chooses", "iterations", "iteration", "bytes", "of the stream", "whole solve"], lines)
 
 
-# --- Products on bands of other densities, and with all entries in one row of blocks ---------------------------------------
+# --- Products on bands of other densities, and with all entries in one row of blocks ----------------------
 
 def by_density(machine, sweep):
     """The time of a product by backend and density."""
@@ -94,14 +97,15 @@ def densities_cpu(found):
             f"{time_in_words(time['bsr'])}.")
 
 
-# --- Real matrices ------------------------------------------------------------------------------------------------------
+# --- Real matrices ----------------------------------------------------------------------------------------
 
 def shape(row):
     return [f"`{row['measured'].removesuffix('.gz')}`", f"{row['rows']:,}", f"{row['entries']:,}"]
 
 
 def real_preconditioners_table(machine, device):
-    """The whole solve by CG with each preconditioner, with iterations; empty where the tolerance is not met."""
+    """The whole solve by CG with each preconditioner, with iterations; empty where the
+    tolerance is not met."""
     grouped = {}
     for row in cases(machine, "real", f"cg-{device}"):
         grouped.setdefault(row["measured"], {})[row["vary"]["precond"]] = row
@@ -138,7 +142,7 @@ def real_products_table(machine, sweep):
     return markdown(["matrix", "rows", "entries", *map(title, columns)], lines)
 
 
-# --- Findings on block bands --------------------------------------------------------------------------------------------
+# --- Findings on block bands ------------------------------------------------------------------------------
 
 STUDY_KERNELS = {"h200": ("bsr-row-major", "bsr-private", "bsr-team", "bsr-unrolled"),
                  "cpu": ("bsr-rows", "bsr-split", "bsr-max-tasks", "bsr-fixed-tasks", "bsr-fixed-tasks-pre")}
@@ -209,8 +213,8 @@ def band_sizes(machine, device):
 
 
 def mean_ratios(found, kind):
-    """For each backend and each size (of bands or of blocks) the geometric mean, over solves and bands, of the time of an iteration
-    divided by that with bsr."""
+    """For each backend and each size (of bands or of blocks) the geometric mean, over solves and bands, of
+    the time of an iteration divided by that with bsr."""
     ratios = {}
     for (of, n, block, *_), cells in found.items():
         for name, row in cells.items() if of == kind else ():
@@ -236,7 +240,8 @@ def band_sizes_block(machine, device, finding):
 
 
 def every_ratio(found, names, of="bsr"):
-    """The times with each of some backends relative to those with another one, for all sizes of bands and of blocks."""
+    """The times with each of some backends relative to those with another one, for all sizes
+    of bands and of blocks."""
     return [median(cells[name]) / median(cells[of]) for cells in found.values() for name in names if name in cells]
 
 
@@ -379,7 +384,7 @@ def band_backends_block(machine, device, *findings):
                         source(machine, "block-band-solves")])
 
 
-# --- Findings on real matrices ------------------------------------------------------------------------------------------
+# --- Findings on real matrices ----------------------------------------------------------------------------
 
 def with_preconditioners(machine, device):
     """For each matrix the rows of CG by preconditioner."""
@@ -482,7 +487,7 @@ def real_block(table, findings, machine):
     return "\n\n".join([table, findings, source(machine, "real")])
 
 
-# --- Findings on rankings on the CPU -------------------------------------------------------------------------------------
+# --- Findings on rankings on the CPU ----------------------------------------------------------------------
 
 def ranks_findings():
     graphs, _, programs = rankers()

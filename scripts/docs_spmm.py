@@ -1,4 +1,5 @@
-"""The tables and figures of README and book about the study spmm, for docs.py; docs_spmm_findings.py adds the findings.
+"""The tables and figures of README and book about the study spmm, for docs.py;
+docs_spmm_findings.py adds the findings.
 
 The study's values are those that it prints: means over its grid of four sizes and several densities, and one
 profile.
@@ -51,7 +52,7 @@ def gflops(row):
     return 2 * row["entries"] * row["columns"] / median(row) / 1e9
 
 
-# --- Means over the grid ------------------------------------------------------------------------------------
+# --- Means over the grid ----------------------------------------------------------------------------------
 
 def sweep_of(*sweeps):
     """The timed cases of some sweeps by matrix, and by backend or program."""
@@ -64,7 +65,8 @@ def fastest(cells):
 
 
 def products():
-    """For each product its rows over the grid, each with those of cuSPARSE's default and fastest algorithm."""
+    """For each product its rows over the grid, each with those of cuSPARSE's default and
+    fastest algorithm."""
     found = {}
     for cells in sweep_of(*GRID).values():
         best = fastest(cells)
@@ -105,7 +107,7 @@ def faster_than_default(name):
     return f"{sum(value > 1 for value in ratios)} of {len(ratios)}"
 
 
-# --- Through Python -----------------------------------------------------------------------------------------
+# --- Through Python ---------------------------------------------------------------------------------------
 
 def in_python():
     """The rows of each product through Python, in the order of the matrices."""
@@ -134,7 +136,7 @@ def python_table():
                      "over `addmm`", "GFLOP/s, in a CUDA graph", "over `sparse.mm`", "over `addmm`"], lines)
 
 
-# --- The profile --------------------------------------------------------------------------------------------
+# --- The profile ------------------------------------------------------------------------------------------
 
 def combined(kernels):
     """The counters of a product: sums over its kernels, and means weighted by time; none without a value."""
@@ -223,7 +225,7 @@ def profile_table(metrics, study):
     return markdown(["", *(code(name) for name in found)], lines)
 
 
-# --- Irregular matrices, parameters, factors, empty rows ----------------------------------------------------
+# --- Irregular matrices, parameters, factors, empty rows --------------------------------------------------
 
 def time_of(cells, name):
     return time_in_words(median(cells[name])) if name in cells else ""

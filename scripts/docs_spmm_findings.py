@@ -1,6 +1,8 @@
-"""The tables of the study spmm with their findings and their sources, for docs.py; docs_spmm.py makes the tables.
+"""The tables of the study spmm with their findings and their sources, for docs.py;
+docs_spmm.py makes the tables.
 
-A finding whose condition does not hold any more ends the script, so that a new record cannot contradict the text.
+A finding whose condition does not hold any more ends the script, so that a new record cannot
+contradict the text.
 """
 import statistics
 
@@ -28,7 +30,7 @@ def percent(part, whole):
     return f"{100 * part / whole:.0f} %"
 
 
-# --- Means over the grid ------------------------------------------------------------------------------------------------
+# --- Means over the grid ----------------------------------------------------------------------------------
 
 def gain(name, mean=geometric, over=over_default, **where):
     """The mean speed-up of a product over the cases of a size (`sweep`) or of a sparsity."""
@@ -101,7 +103,7 @@ def means():
     return with_findings(spmm.means_table(), findings, source("h200", "spmm"))
 
 
-# --- Through Python -----------------------------------------------------------------------------------------------------
+# --- Through Python ---------------------------------------------------------------------------------------
 
 def python():
     found = spmm.in_python()
@@ -131,7 +133,7 @@ def python():
     return with_findings(spmm.python_table(), findings, script_source("h200/torch-spmm.json", "bench_torch_spmm.py"))
 
 
-# --- The profile --------------------------------------------------------------------------------------------------------
+# --- The profile ------------------------------------------------------------------------------------------
 
 def study_value(metric, name):
     return STUDY_PROFILE[metric][PROFILED.index(name)]
@@ -187,7 +189,8 @@ class Sectors:
     def __init__(self):
         record = load("h200/spmm-profile.json")
         entries, columns = record["rows"][0]["entries"], record["columns"]
-        # For each 32 columns of B, spmm-naive and spmm-warp load the column and the value of an entry, a sector each.
+        # For each 32 columns of B, spmm-naive and spmm-warp load the column and the value of
+        # an entry, a sector each.
         self.a = 2 * entries * columns / 32 / 1e6
         # A row of B has four bytes for each column, and is loaded once for each entry.
         self.b = 4 * entries * columns / 32 / 1e6
@@ -281,7 +284,7 @@ def hit_rates():
     return with_findings(spmm.profile_table(spmm.COUNTERS, None), findings, script_source(*PROFILE_SOURCE))
 
 
-# --- Irregular matrices, parameters, factors, empty rows ----------------------------------------------------------------
+# --- Irregular matrices, parameters, factors, empty rows --------------------------------------------------
 
 def irregular():
     grouped = spmm.sweep_of("irregular")

@@ -1,6 +1,8 @@
-"""The findings of docs/src/studies.md, for docs.py: sentences are here, their numbers come from records and studies.
+"""The findings of docs/src/studies.md, for docs.py: sentences are here, their numbers come
+from records and studies.
 
-A finding whose condition does not hold any more ends the script, so that a new record cannot contradict the text.
+A finding whose condition does not hold any more ends the script, so that a new record cannot
+contradict the text.
 """
 import json
 import os
@@ -73,14 +75,15 @@ def once(row):
     return row["seconds"]["samples"] * row["seconds"]["each"] == 1
 
 
-# --- serial-vs-cuda -----------------------------------------------------------------------------------------------------
+# --- serial-vs-cuda ---------------------------------------------------------------------------------------
 
 SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 SHOWN = ("0.7", "0.975")
 
 
 class Density:
-    """The times of serial-vs-cuda by size and sparsity: of serial code, and of each size of blocks of a kernel."""
+    """The times of serial-vs-cuda by size and sparsity: of serial code, and of each size of
+    blocks of a kernel."""
 
     def __init__(self):
         self.serial, self.gpu = {}, {}
@@ -216,7 +219,7 @@ def serial_vs_cuda():
     return bullets(*findings) + "\n\n" + source("h200", "serial-vs-cuda")
 
 
-# --- seven-strategies ---------------------------------------------------------------------------------------------------
+# --- seven-strategies -------------------------------------------------------------------------------------
 
 LARGEST = "uniform:n=100000,row=100"
 PLAIN, NUMBA = "vector:threads=32,unroll=1", "Numba vector"
@@ -359,7 +362,7 @@ def strategies_findings():
     ) + "\n\n" + source("h200", "seven-strategies")
 
 
-# --- four-kernels -------------------------------------------------------------------------------------------------------
+# --- four-kernels -----------------------------------------------------------------------------------------
 
 FOUR = ("thread", "warp", "bins", "hybrid")
 CRANKSEG, ECOLOGY, MAWI, STACKOVERFLOW = (f"{name}-like" for name in ("crankseg_1", "ecology1", "mawi", "stackoverflow"))
@@ -494,7 +497,8 @@ def microseconds(seconds):
 
 
 def occupancy_of_fits():
-    """What leaving registers for a number of threads does to the occupancy, which is the same on all matrices."""
+    """What leaving registers for a number of threads does to the occupancy, which is the same
+    on all matrices."""
     found = {(fit, row["occupancy"]) for kernel, sweep in (("hybrid", "launch-bounds"), ("thread", "launch-bounds-of-thread"))
              for cells in kernel_rows(sweep).values() for fit in FITS for row in [cells[f"{kernel}:fit={fit}"]]}
     holds(len(found) == len(FITS), "the occupancy depends on the registers only")
@@ -510,7 +514,8 @@ def registers_of_hybrid():
     holds(all(fastest_fit(bounds[matrix]) == 2048 for matrix in meshes), "full occupancy is best on the meshes")
     best_on = lambda matrix, fit: apart(bounds[matrix][fit], min(bounds[matrix].values())) < CLOSE
     holds(best_on(MAWI, 1024) and best_on(STACKOVERFLOW, 1024), "half the occupancy is best on the graphs")
-    # The default limits of the classes are those of launch-bounds; the occupancy shows the registers that are chosen.
+    # The default limits of the classes are those of launch-bounds; the occupancy shows the
+    # registers that are chosen.
     chosen = {matrix: round(cells["hybrid:short=16"]["occupancy"] * 2048 / 100) for matrix, cells in classes.items()}
     default = {matrix: bounds[matrix][fit] for matrix, fit in chosen.items()}
     # The mean row length alone selects these.
@@ -587,7 +592,7 @@ def four_kernels_cg():
             + source("h200", "four-kernels"))
 
 
-# --- block-band ---------------------------------------------------------------------------------------------------------
+# --- block-band -------------------------------------------------------------------------------------------
 
 STRATEGIES = ("bsr-rows", "bsr-split", "bsr-max-tasks", "bsr-fixed-tasks", "bsr-fixed-tasks-pre")
 GPU_KERNELS = ("bsr-row-major", "bsr-private", "bsr-team", "bsr-unrolled")
@@ -835,7 +840,8 @@ def block_band_cpu():
 
 
 class Launches:
-    """The runs of the four kernels by threads of a block and by blocks over those that fit, with both kinds of sizes."""
+    """The runs of the four kernels by threads of a block and by blocks over those that fit,
+    with both kinds of sizes."""
 
     def __init__(self):
         self.times = {}

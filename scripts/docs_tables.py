@@ -1,7 +1,8 @@
-"""The tables and figures of README and book, for docs.py: those of results/; docs_program.py has those of the program itself.
+"""The tables and figures of README and book, for docs.py: those of results/; docs_program.py has
+those of the program itself.
 
-Records of `solver bench` are in results/MACHINE/bench/STUDY.json; src/bench/record.rs describes them. A table whose record is not
-there raises Absent.
+Records of `solver bench` are in results/MACHINE/bench/STUDY.json; src/bench/record.rs describes them. A table
+whose record is not there raises Absent.
 """
 import json
 import os
@@ -29,7 +30,7 @@ def time_in_words(seconds):
             return f"{value:,.2f} {unit}" if value < 10 else f"{value:,.1f} {unit}"
 
 
-# --- Records of studies -------------------------------------------------------------------------------------------------
+# --- Records of studies -----------------------------------------------------------------------------------
 
 def cases(machine, study, *sweeps, precision="f64"):
     """The rows of some sweeps of a study that have a measurement."""
@@ -70,7 +71,8 @@ def timed(rows):
 
 
 def pivoted(rows, own_columns, columns=None, names=None):
-    """A table with a row for each matrix: `own_columns` of the choice of auto, then a column for each program or backend.
+    """A table with a row for each matrix: `own_columns` of the choice of auto, then a column for
+    each program or backend.
 
     A cell has the time and, except in the column of auto, its ratio to the time of auto."""
     grouped = by_matrix(timed(rows))
@@ -108,7 +110,7 @@ def versions(*records):
     return "; ".join(sorted(dict.fromkeys(labels), key=str.lower))
 
 
-# --- CG and products ----------------------------------------------------------------------------------------------------
+# --- CG and products --------------------------------------------------------------------------------------
 
 def cg_table(machine, sweep):
     def limit(row):
@@ -152,7 +154,7 @@ def spmv_h200_table(precision="f64"):
                      "cuSPARSE, blocks", "speed-up"], lines)
 
 
-# --- PageRank and Markov chains -----------------------------------------------------------------------------------------
+# --- PageRank and Markov chains ---------------------------------------------------------------------------
 
 RANKERS = {"same-rule": "solver, with the stopping rule of the rivals", "cpu": "solver, certified",
            "extrapolated": "solver, extrapolated, certified", "gauss-seidel": "solver, Gauss-Seidel, certified"}
@@ -187,7 +189,8 @@ def ranks_cpu_table():
 
 
 def ranks_preparation_table():
-    """Seconds before the first iteration, and of the whole. GAP times its iterations only, so its cells are empty."""
+    """Seconds before the first iteration, and of the whole. GAP times its iterations only, so
+    its cells are empty."""
     graphs, _, programs = rankers()
     cell = lambda row, key: time_in_words(row[key]) if row and row.get(key) is not None and not row["program"].startswith("GAP") else ""
     lines = [[name, *(cell(rows.get(graph), key) for key in ("build_seconds", "total_seconds") for graph in graphs)]
@@ -226,7 +229,7 @@ def chains_h200_table():
     return steps_h200_table("markov", ["gpu", "gpu-large"], "chain", columns)
 
 
-# --- The studies --------------------------------------------------------------------------------------------------------
+# --- The studies ------------------------------------------------------------------------------------------
 
 def auto_table(machine, *sweeps):
     """The choice of auto compared with the fastest single backend."""
@@ -241,7 +244,8 @@ def auto_table(machine, *sweeps):
 
 
 def record_table(machine, study, title, panel=None, device="cuda"):
-    """A table, or one panel of it, of results/MACHINE/bench/STUDY.md, with what its values are and where they come from."""
+    """A table, or one panel of it, of results/MACHINE/bench/STUDY.md, with what its values are and
+    where they come from."""
     name = f"{machine}/bench/{study}"
     path = os.path.join(RESULTS, f"{name}.md")
     if not os.path.exists(path):
@@ -261,10 +265,11 @@ def record_table(machine, study, title, panel=None, device="cuda"):
     return "\n".join([*table, "", source])
 
 
-# --- Others -------------------------------------------------------------------------------------------------------------
+# --- Others -----------------------------------------------------------------------------------------------
 
 def reading_table():
-    """Times relative to SciPy's reader. Several files have the same order of entries: a cell is the range over these files."""
+    """Times relative to SciPy's reader. Several files have the same order of entries: a cell is the
+    range over these files."""
     result = load("cpu/reading.json")
     rows = []
     for order, suffix in result["orders"].items():
@@ -321,7 +326,8 @@ def speed(machine, study, sweep, matrix, where, what, same=""):
 
 
 def whole(machine, sweep, matrix, where, what):
-    """The same for a whole solve, from the matrix in memory to the verified answer; other programs are the rivals."""
+    """The same for a whole solve, from the matrix in memory to the verified answer; other
+    programs are the rivals."""
     cells = by_matrix(timed(cases(machine, "end-to-end", sweep))).get(matrix)
     if cells is None:
         raise Absent(f"{matrix} in results/{machine}/bench/end-to-end.json")

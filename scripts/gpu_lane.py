@@ -5,12 +5,12 @@
     ./gpu_lane.py run --minutes 9 -o parts                    # with the GPU, in the unpacked folder; repeat until complete
     scripts/gpu_lane.py merge parts/*.jsonl -o results/h200/tests.json
 
-`run` writes a line for each test as soon as its outcome is known, so an interrupted run loses only the tests that were running.
-It runs the tests that have no outcome in the parts of the folder `-o` and of `--previous`: first all tests, then compute-sanitizer,
-each of its tools over each backend and over the suites in SUITES.
+`run` writes a line for each test as soon as its outcome is known, so an interrupted run loses only the tests
+that were running. It runs the tests that have no outcome in the parts of the folder `-o` and of `--previous`:
+first all tests, then compute-sanitizer, each of its tools over each backend and over the suites in SUITES.
 
-`merge` accepts only parts of one pack, one GPU model and one list of tests. A test that failed once counts as failed, whatever
-its later outcomes. The exit code is 0 if everything ran on a GPU and nothing failed.
+`merge` accepts only parts of one pack, one GPU model and one list of tests. A test that failed once counts as
+failed, whatever its later outcomes. The exit code is 0 if everything ran on a GPU and nothing failed.
 """
 
 import argparse
@@ -40,7 +40,8 @@ SUITES = ["backends", "block", "burst", "cg", "markov", "minres", "pagerank", "p
 OURS = ["--kernel-regex-exclude", "kns=cusparse"]
 # The summary of a tool that found no error.
 CLEAN = re.compile(r"ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards")
-# Tests per process of a tool. Outcomes are known when the process ends, so an interrupted run loses at most this number.
+# Tests per process of a tool. Outcomes are known when the process ends, so an interrupted run
+# loses at most this number.
 AT_ONCE = 4
 LINE = re.compile(r"^test (\S+) +\.\.\. (ok|FAILED|ignored)(?:[ ,]+\(?(.*?)\)?)?$")
 
@@ -176,7 +177,8 @@ class Run:
         return [line.removesuffix(": test") for line in listed.splitlines() if line.endswith(": test")]
 
     def sanitizer_pieces(self):
-        """Returns the binary and the tests of each piece. A piece is one tool over the tests of one backend or one suite."""
+        """Returns the binary and the tests of each piece. A piece is one tool over the tests of one
+        backend or one suite."""
         pieces = {}
         of_backends = {}
         for test in self.tests["backends"]:
@@ -218,8 +220,8 @@ class Run:
         threads = 1 if tool or len(todo) == 1 else self.threads
         command = [str(self.here / "bin" / name), "--test-threads", str(threads)]
         if name in ("unit", "lean"):
-            # Rust's own harness ignores the list and logs in another format: all tests run again, and the outcomes are read from
-            # its output.
+            # Rust's own harness ignores the list and logs in another format: all tests run again, and the
+            # outcomes are read from its output.
             log = output
         else:
             command += ["--logfile", str(log)]

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Profiles the kernels of the study spmm by ncu: the counters of its table, and those that explain its hit rates.
+"""Profiles the kernels of the study spmm by ncu: the counters of its table, and those that
+explain its hit rates.
 
 usage: scripts/profile_spmm.py [--solver PATH] [-o results/h200/spmm-profile.json]
 
-It needs ncu and a GPU whose performance counters may be read. The matrix and the columns are those of the study's
-profile. A value is the mean over a few launches of one kernel; docs_spmm.py combines the kernels of a product. ncu
-empties the caches before each launch and fixes the clocks, so the times are longer than those of a benchmark. A counter
-that ncu does not have or does not know on this GPU is null in the record, and the script ends with its name and exit
-code 1.
+It needs ncu and a GPU whose performance counters may be read. The matrix and the columns are those of the
+study's profile. A value is the mean over a few launches of one kernel; docs_spmm.py combines the kernels of a
+product. ncu empties the caches before each launch and fixes the clocks, so the times are longer than those of
+a benchmark. A counter that ncu does not have or does not know on this GPU is null in the record, and the
+script ends with its name and exit code 1.
 """
 import argparse
 import csv
@@ -21,8 +22,8 @@ import subprocess
 import sys
 import tempfile
 
-# The kernels of the study, our plan for any matrix, the choice of auto, and two algorithms of cuSPARSE: its default,
-# and its fastest here.
+# The kernels of the study, our plan for any matrix, the choice of auto, and two algorithms of cuSPARSE: its
+# default, and its fastest here.
 BACKENDS = ["spmm-naive", "spmm-warp", "spmm-warp-smem", "spmm-warp-vec4", "spmm-warp-smem-vec4", "spmm:plan=rows",
             "auto", "cusparse-spmm", "cusparse-spmm:alg=csr3"]
 MATRIX, COLUMNS = "density:n=8192,cols=4096,sparsity=0.9", 256
@@ -43,7 +44,8 @@ COUNTERS = {
     "occupancy_percent": ("sm__warps_active.avg.pct_of_peak_sustained_active", 1),
     "active_warps": ("sm__warps_active.avg.per_cycle_active", 1),
     "instructions_per_cycle": ("sm__inst_executed.avg.per_cycle_active", 1),
-    # Global loads in the first-level cache: instructions of warps, sectors of 32 bytes, and those found there.
+    # Global loads in the first-level cache: instructions of warps, sectors of 32 bytes, and
+    # those found there.
     "l1_requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", 1),
     "l1_sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", 1),
     "l1_sectors_hit": ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum", 1),

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the ranks that NetworkX and igraph compute for small graphs. tests/solvers/pagerank.rs compares them with ours.
+"""Writes the ranks that NetworkX and igraph compute for small graphs. tests/solvers/pagerank.rs
+compares them with ours.
 
   scripts/rank_semantics.py tests/data/ranks.json        # pip install networkx scipy igraph
 
-NetworkX iterates until changes are at the level of rounding. igraph's PRPACK uses elimination below 128 vertices, so its answer is
-exact except for rounding. A case names the policy for sinks with which we should compute the same ranks:
+NetworkX iterates until changes are at the level of rounding. igraph's PRPACK uses elimination below 128
+vertices, so its answer is exact except for rounding. A case names the policy for sinks with which we
+should compute the same ranks:
 
 - NetworkX jumps from a sink as it jumps elsewhere: to the personalisation if there is one (our default is uniform). The argument
   `dangling=` replaces this distribution.

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Runs one product or solve of another library for `solver bench`, which writes the input files and verifies the answer.
+"""Runs one product or solve of another library for `solver bench`, which writes the input files
+and verifies the answer.
 
   scripts/rival.py LIBRARY WHAT MATRIX.npz VECTOR.npy ANSWER.npy PRECISION [THREADS [TOLERANCE]]
 
-WHAT is product, cg, minres, pagerank or markov. LIBRARY is one of these; rivals.py says what must be installed for them:
+WHAT is product, cg, minres, pagerank or markov. LIBRARY is one of these; rivals.py says what
+must be installed for them:
 
   product, cg, pagerank, markov   scipy, scipy-blocks, cupy, mkl, mkl-blocks
   product, cg                     eigen, petsc, petsc-blocks
@@ -11,9 +13,9 @@ WHAT is product, cg, minres, pagerank or markov. LIBRARY is one of these; rivals
   product                         numpy-rows (a Python loop over rows), numpy-dense, numba:scalar, numba:vector (on a GPU)
   pagerank                        graphblas, networkit, igraph, gap:pr, gap:pr-spmv, gap:pr-f32
 
-The size of blocks is found, or named: scipy-blocks:5. The output is one JSON object: seconds (a list, for one product or
-iteration), each, iterations, build_seconds, total_seconds, version. A library that is not installed, or does not take the case,
-ends the script with a message.
+The size of blocks is found, or named: scipy-blocks:5. The output is one JSON object: seconds (a list, for one
+product or iteration), each, iterations, build_seconds, total_seconds, version. A library that is not
+installed, or does not take the case, ends the script with a message.
 """
 import json, os, sys
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Runs a product of PyTorch on a GPU for `solver bench`, which writes the input files and verifies the answer.
+"""Runs a product of PyTorch on a GPU for `solver bench`, which writes the input files and
+verifies the answer.
 
   scripts/rival_torch.py CALL MATRIX.npz VECTOR.npy ANSWER.npy PRECISION
 
-CALL is mm (torch.sparse.mm), addmm (torch.sparse.addmm) or dense (torch.mm of the matrix with all zeros stored, in full
-precision). The products run in a CUDA graph if the call can be captured; the version in the output says whether they do. The
-output is one JSON object: seconds (a list, for one product), each, build_seconds, version.
+CALL is mm (torch.sparse.mm), addmm (torch.sparse.addmm) or dense (torch.mm of the matrix with all
+zeros stored, in full precision). The products run in a CUDA graph if the call can be captured; the
+version in the output says whether they do. The output is one JSON object: seconds (a list, for one
+product), each, build_seconds, version.
 """
 import json
 import sys

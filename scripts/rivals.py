@@ -1,6 +1,8 @@
-"""The rivals of this project, for rival.py and bench_preconditioners.py. SciPy's or CuPy's arrays hold matrices.
+"""The rivals of this project, for rival.py and bench_preconditioners.py. SciPy's or CuPy's
+arrays hold matrices.
 
-A rival is a class with some of the methods below, each of which times with `samples` and returns a dictionary with the answer x:
+A rival is a class with some of the methods below, each of which times with `samples` and returns a
+dictionary with the answer x:
 
   operator(a)           a function from x to a x, which `products` and `power` time; x has several columns if `columns` is set
   solve(a, b, rtol)     conjugate gradients
@@ -98,7 +100,8 @@ def samples(work, wait=lambda: None):
 
 
 def solves(solve, wait=lambda: None):
-    """Times whole solves. `solve` returns an answer and its iterations, or no number where the program does not tell it."""
+    """Times whole solves. `solve` returns an answer and its iterations, or no number where the
+    program does not tell it."""
     whole = []
     while len(whole) < SOLVES and sum(whole) < 20:
         wait()
@@ -124,7 +127,8 @@ def products(rival, a, x):
 
 
 def power(rival, a, tolerance, damping):
-    """Power iteration with products of the rival: the ranks of a graph, or with damping 1 the distribution of a chain."""
+    """Power iteration with products of the rival: the ranks of a graph, or with damping 1 the
+    distribution of a chain."""
     xp, n = rival.xp, a.shape[0]
     began = time.perf_counter()
     operator = rival.operator(a.T.tocsr())
@@ -151,7 +155,8 @@ def power(rival, a, tolerance, damping):
 
 
 def block_size(a):
-    """Returns the largest size of square blocks of which at least four fifths are entries, from the first rows."""
+    """Returns the largest size of square blocks of which at least four fifths are entries,
+    from the first rows."""
     rows = a[:5040]
     i, j = rows.nonzero()
     for size in range(8, 1, -1):
@@ -188,7 +193,8 @@ class SciPy(Numpy):
         return {"build_seconds": 0.0, **solves(lambda: self.iterate("cg", a, b, rtol, atol=0.0), self.wait)}
 
     def minimal_residuals(self, a, b, rtol):
-        """MINRES. It ends by a residual relative to |A| |x|, so the weakest power of ten that meets `rtol` is found first."""
+        """MINRES. It ends by a residual relative to |A| |x|, so the weakest power of ten that meets
+        `rtol` is found first."""
         norm = self.xp.linalg.norm
         for tolerance in (10.0 ** -power for power in range(6, 17)):
             x, _ = self.iterate("minres", a, b, tolerance)
@@ -244,8 +250,8 @@ class CuPy(SciPy):
 
 
 def numba_kernels(cuda):
-    """Kernels of the study seven-strategies in Python, with the threads that share a row. Sums are in double precision, as a sum
-    that begins with 0.0 is for Numba."""
+    """Kernels of the study seven-strategies in Python, with the threads that share a row. Sums are in double
+    precision, as a sum that begins with 0.0 is for Numba."""
     @cuda.jit
     def scalar(values, columns, offsets, x, y):
         row = cuda.grid(1)
@@ -272,7 +278,8 @@ def numba_kernels(cuda):
 
 
 class Numba:
-    """Kernels in Python that Numba compiles for a GPU: a thread or a warp for each row. Times include the launches."""
+    """Kernels in Python that Numba compiles for a GPU: a thread or a warp for each row. Times
+    include the launches."""
     BLOCK = 256
 
     def __init__(self, threads, kernel):
@@ -339,7 +346,8 @@ def pointer(array, at=0):
 
 
 class Mkl(Numpy):
-    """MKL's sparse products in rows or blocks, optimised for many products, and CG with them and MKL's BLAS."""
+    """MKL's sparse products in rows or blocks, optimised for many products, and CG with them
+    and MKL's BLAS."""
     columns = True
 
     class Description(ctypes.Structure):
@@ -355,7 +363,8 @@ class Mkl(Numpy):
         self.version = f"MKL {version('mkl')} {'CSR' if blocks is None else 'BSR'}, {threads} threads"
 
     def multiplier(self, a, k=None):
-        """Returns a function that writes a x to y. With k, x and y are matrices of k columns, stored row by row."""
+        """Returns a function that writes a x to y. With k, x and y are matrices of k columns,
+        stored row by row."""
         kind, real = ("d", ctypes.c_double) if a.dtype == np.float64 else ("s", ctypes.c_float)
         size = 1 if self.blocks is None else int(self.blocks) if self.blocks else block_size(a)
         stored = a.tobsr((size, size)) if size > 1 else a

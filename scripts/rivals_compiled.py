@@ -1,4 +1,5 @@
-"""Rivals that are compiled programs (Eigen, PETSc, GAP), and graph libraries (GraphBLAS, NetworKit, igraph): see rivals.py."""
+"""Rivals that are compiled programs (Eigen, PETSc, GAP), and graph libraries (GraphBLAS, NetworKit,
+igraph): see rivals.py."""
 import json, os, shutil, time
 
 import numpy as np
@@ -64,8 +65,8 @@ class Eigen(Program):
 
 
 class Petsc(Program):
-    """PETSc with a process for each thread of other programs. Preconditioners are options, such as "-pc_type jacobi"; the matrix is
-    in rows, or in blocks of one size."""
+    """PETSc with a process for each thread of other programs. Preconditioners are options, such as "-pc_type
+    jacobi"; the matrix is in rows, or in blocks of one size."""
     none = "-pc_type none"
 
     def __init__(self, threads, blocks=None):
@@ -120,8 +121,9 @@ class Graph:
 
 
 class Gap:
-    """PageRank of the GAP Benchmark Suite: pr (Gauss-Seidel) or pr-spmv, changed to double precision, or pr-f32, which is pr as it
-    is, in single precision and to a step of 1e-4. The ranks lose the rank that reaches sinks."""
+    """PageRank of the GAP Benchmark Suite: pr (Gauss-Seidel) or pr-spmv, changed to double precision,
+    or pr-f32, which is pr as it is, in single precision and to a step of 1e-4. The ranks lose the
+    rank that reaches sinks."""
 
     def __init__(self, threads, program="pr"):
         sources = place("SOLVER_GAP", "the sources of the GAP Benchmark Suite", has="src/pr.cc")

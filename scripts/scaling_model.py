@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Prints the tables of docs/src/scaling.md: the model of an iteration over GPUs, beside measurements and carried to 1,024 GPUs.
+"""Prints the tables of docs/src/scaling.md: the model of an iteration over GPUs, beside measurements
+and carried to 1,024 GPUs.
 
 usage: scripts/scaling_model.py
 
-`scripts/docs.py tables` writes them to the book, with the plot of scaling_plot.py. Measured figures are those of
-results/h200/ranks.txt and results/cpu/ranks.txt. Figures of networks between machines are assumptions, named in the chapter.
+`scripts/docs.py tables` writes them to the book, with the plot of scaling_plot.py. Measured figures are
+those of results/h200/ranks.txt and results/cpu/ranks.txt. Figures of networks between machines are
+assumptions, named in the chapter.
 """
 import math
 from collections import namedtuple
@@ -17,28 +19,31 @@ def table(head, rows):
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
-# --- CG: one machine ------------------------------------------------------------------------------------------------------
+# --- CG: one machine --------------------------------------------------------------------------------------
 
-# Fitted to two H200s of one machine: the least time of the exchanges of an iteration of CG, the bandwidth of the link in each direction,
-# and of the kernel that multiplies entries in columns of other ranks, which have 12 bytes each.
+# Fitted to two H200s of one machine: the least time of the exchanges of an iteration of CG, the bandwidth
+# of the link in each direction, and of the kernel that multiplies entries in columns of other ranks,
+# which have 12 bytes each.
 LEAST, LINK, BORDER = 14 * US, 350e9, 0.7e12
 # By the direct link, a number with its round has 16 bytes.
 NUMBER = 16
 # The least time by NCCL, fitted to the same matrices on two GPUs.
 LEAST_NCCL = 40 * US
-# One sum over two GPUs by NCCL, measured as an all-reduce of 8 bytes within a CUDA graph; its all-gather is taken to last as long.
+# One sum over two GPUs by NCCL, measured as an all-reduce of 8 bytes within a CUDA graph; its all-gather
+# is taken to last as long.
 GATHER = 10.7 * US
 
-# matrix, microseconds on one GPU, on two, and on two by NCCL; numbers that a GPU receives, its entries in columns of the other GPU,
-# share of the matrix that each of the two has
+# matrix, microseconds on one GPU, on two, and on two by NCCL; numbers that a GPU receives, its entries in
+# columns of the other GPU, share of the matrix that each of the two has
 TWO = [
     ("poisson2d:1000x1000", 27.4, 28.0, 52.7, 1000, 1000, 0.5),
     ("poisson2d:8000x8000", 1735.8, 884.9, 918.3, 8000, 8000, 0.5),
     ("hex27:100x100x100,dof=3", 578.2, 315.8, 345.4, 30_000, 808_000, 0.5),
     ("poisson3d:256x256x512", 616.1, 633.9, None, 65_536, 65_536, 1.0),
 ]
-# The same on four H200s, which the constants were not fitted to: matrix, partition, microseconds on one GPU of the same host and on four,
-# the most numbers that a GPU receives, its entries in columns of other GPUs, and its share of the matrix of the first time.
+# The same on four H200s, which the constants were not fitted to: matrix, partition, microseconds on one GPU
+# of the same host and on four, the most numbers that a GPU receives, its entries in columns of other GPUs,
+# and its share of the matrix of the first time.
 FOUR = [
     ("poisson2d:8000x8000", "entries", 1732.6, 456.5, 16_000, 16_000, 0.25),
     ("poisson2d:8000x8000", "coordinates", 1732.6, 457.0, 8_000, 8_000, 0.25),
@@ -56,7 +61,8 @@ def direct(local, numbers, entries):
 
 
 def hidden(local):
-    """Returns the seconds during which messages between machines travel: the product, about half of an iteration."""
+    """Returns the seconds during which messages between machines travel: the product, about
+    half of an iteration."""
     return local / 2
 
 
@@ -87,11 +93,12 @@ def four():
     return table(["system", "partition", "four GPUs, measured, us", "model"], rows)
 
 
-# --- CPU ------------------------------------------------------------------------------------------------------------------
+# --- CPU --------------------------------------------------------------------------------------------------
 
 # Two ranks of one host: a message or sum, and the bandwidth of messages through memory; both assumed.
 MESSAGE, SHARED = 0.33 * US, 10e9
-# solve, milliseconds of one rank with one thread, of one process with two threads, and of two ranks; numbers that a rank receives, sums
+# solve, milliseconds of one rank with one thread, of one process with two threads, and of two ranks; numbers
+# that a rank receives, sums
 CPU = [
     ("CG, `poisson2d:1000x1000`", None, 2.116, 2.230, 1000, 2),
     ("CG, `elasticity3d:32x32x32`", 2.906, 1.465, 1.651, 3072, 2),
@@ -110,11 +117,12 @@ def cpu():
     return table(["solve", "one rank, ms", "one process, two threads", "two ranks, measured", "model"], rows)
 
 
-# --- Beyond one machine -----------------------------------------------------------------------------------------------------
+# --- Beyond one machine -----------------------------------------------------------------------------------
 
 # Assumed: a network of 50 GB/s for each GPU, 5 us for a message between machines, eight GPUs in each machine.
 NETWORK, HOP, PER_MACHINE = 50e9, 5 * US, 8
-# A step of NCCL's all-gather between GPUs of one machine, and one between machines, as NCCL itself assumes them (src/graph/tuning.cc).
+# A step of NCCL's all-gather between GPUs of one machine, and one between machines, as NCCL itself assumes
+# them (src/graph/tuning.cc).
 STEP, NCCL_HOP = 0.6 * US, 2.7 * US
 
 
@@ -123,13 +131,15 @@ def machines(gpus):
 
 
 def gather(gpus, hop=HOP):
-    """Returns the seconds of an all-gather of a number of 8 bytes round a ring; NCCL sends a flag with each."""
+    """Returns the seconds of an all-gather of a number of 8 bytes round a ring; NCCL sends a
+    flag with each."""
     between = machines(gpus) - 1
     return GATHER + (gpus - 2 - between) * STEP + between * hop + (gpus - 2) * 16 / NETWORK
 
 
 def tree(gpus):
-    """Returns the seconds of a sum that goes up and down a tree over machines, in addition to those within a machine."""
+    """Returns the seconds of a sum that goes up and down a tree over machines, in addition to
+    those within a machine."""
     return 2 * math.ceil(math.log2(machines(gpus))) * HOP
 
 
@@ -145,7 +155,8 @@ Halo = namedtuple("Halo", "within between messages")
 
 
 def bisected(sides, gpus):
-    """Returns the sides of a box, and the boxes along each side, after cuts across the longest side; `gpus` is a power of two."""
+    """Returns the sides of a box, and the boxes along each side, after cuts across the longest side;
+    `gpus` is a power of two."""
     sides, along = list(sides), [1, 1, 1]
     for _ in range(gpus.bit_length() - 1):
         longest = sides.index(max(sides))
@@ -155,7 +166,8 @@ def bisected(sides, gpus):
 
 
 def bricks(sides, gpus):
-    """Returns the halo of the GPU with the most neighbours. The GPUs of a machine have a block of 2 x 2 x 2 boxes."""
+    """Returns the halo of the GPU with the most neighbours. The GPUs of a machine have a block
+    of 2 x 2 x 2 boxes."""
     sides, along = bisected(sides, gpus)
     within = between = messages = 0
     for side, boxes in zip(sides, along):
@@ -166,7 +178,8 @@ def bricks(sides, gpus):
 
 
 def slabs(sides, gpus):
-    """Returns the same for slabs. A GPU at the end of its machine receives one of its planes from another machine."""
+    """Returns the same for slabs. A GPU at the end of its machine receives one of its planes
+    from another machine."""
     plane, far = sides[0] * sides[1], int(gpus > PER_MACHINE)
     return Halo((min(2, gpus - 1) - far) * plane, far * plane, far)
 
@@ -176,7 +189,8 @@ ROW = 616.1 * US / 256**3
 
 
 def iteration(sides, gpus, halo, future):
-    """Returns the seconds of an iteration of CG on a grid: of this program, or with sums by a tree and both links."""
+    """Returns the seconds of an iteration of CG on a grid: of this program, or with sums by a
+    tree and both links."""
     local = ROW * math.prod(sides) / gpus
     if gpus == 1:
         return local
@@ -221,7 +235,7 @@ def weak():
     return table(["GPUs", "rows, all", "today", "tree"], rows)
 
 
-# --- Memory of CG -----------------------------------------------------------------------------------------------------------
+# --- Memory of CG -----------------------------------------------------------------------------------------
 
 H200 = 141e9
 # x, r, p and q.
@@ -234,14 +248,17 @@ def compressed(rows, entries):
 
 
 def halo_bytes(gpus, halo):
-    """Returns the bytes of messages and of entries in columns of other GPUs, one for each number of a grid."""
+    """Returns the bytes of messages and of entries in columns of other GPUs, one for each
+    number of a grid."""
     numbers = halo.within + halo.between
-    # A list of what is sent; rows, columns, offsets and values of the entries; two rounds of messages, or one of NCCL's each way.
+    # A list of what is sent; rows, columns, offsets and values of the entries; two rounds of messages,
+    # or one of NCCL's each way.
     return numbers * (4 + 24 + (2 * NUMBER if gpus <= PER_MACHINE else 16))
 
 
 def verdict_bytes(rows, entries):
-    """Returns the bytes of the copy of the rows for the verdict, with its six vectors (src/backend/cuda/residual.rs)."""
+    """Returns the bytes of the copy of the rows for the verdict, with its six vectors
+    (src/backend/cuda/residual.rs)."""
     return compressed(rows, entries) + 6 * 8 * rows
 
 
@@ -267,10 +284,11 @@ def largest():
     return table(["matrix", "bytes a row", "rows on one H200", "bytes a row with the copy", "rows on one H200"], lines)
 
 
-# --- PageRank ---------------------------------------------------------------------------------------------------------------
+# --- PageRank ---------------------------------------------------------------------------------------------
 
-# What GPUs have, in millions: the links and vertices of the one that takes longest; the links, vertices, received and sent numbers of
-# the one with most memory; the most numbers that one sends or receives. Printed by scripts/scaling_rmat.py.
+# What GPUs have, in millions: the links and vertices of the one that takes longest; the links, vertices,
+# received and sent numbers of the one with most memory; the most numbers that one sends or receives. Printed
+# by scripts/scaling_rmat.py.
 Parts = namedtuple("Parts", "slowest largest most")
 SCALE_24 = {
     2: Parts((145.2, 2.9), (123.3, 13.9, 1.6, 4.5), 4.5),
@@ -288,14 +306,16 @@ SCALE_33 = {
 }
 # The vertices are in the order of the graph, where one GPU sorts them.
 UNSORTED = 1.05
-# Scattered stores to another GPU: 35 MB in 0.125 ms, the difference of iterations with and without the exchange on two GPUs.
+# Scattered stores to another GPU: 35 MB in 0.125 ms, the difference of iterations with and without
+# the exchange on two GPUs.
 STORES = 290e9
 # The copy of the own part into the complete vector, read and written.
 COPY = 4.26e12
 # The R-MAT graph of scale 24: its links, and microseconds of an iteration on one, two and four GPUs.
 LINKS_24 = 261e6
 RANKING = {1: 2272.6, 2: 1379.3, 4: 794.5}
-# Assumed: links per second of a product on one H200 whose vector does not fit the cache. A vertex takes 17 ps.
+# Assumed: links per second of a product on one H200 whose vector does not fit the cache. A
+# vertex takes 17 ps.
 EDGES, VERTEX = 40e9, 17e-12
 
 

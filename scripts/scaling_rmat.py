@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Computes what the GPUs of a PageRank of an R-MAT graph hold and exchange, for the tables of scaling_model.py.
+"""Computes what the GPUs of a PageRank of an R-MAT graph hold and exchange, for the tables of
+scaling_model.py.
 
 usage: scripts/scaling_rmat.py LEVELS GPUS...             (for example 33 16 1024; needs NumPy)
        scripts/scaling_rmat.py --check LEVELS RANKS...     (the numbers that `solver info --ranks` counts, by the ranges of CPUs)
 
-The graph has 2^LEVELS vertices and 16 links for each, drawn as the generator `rmat` draws them. Such a graph of 2^33 vertices cannot be
-made, so the figures are expected values: the probability of a link is a product over the binary digits of its ends. Repeated links,
-which the generator drops, count here. The ranges of vertices have equal work, with a vertex as two more links, as on GPUs. The
-sources of a range are sampled by their number of ones.
+The graph has 2^LEVELS vertices and 16 links for each, drawn as the generator `rmat` draws them. Such a
+graph of 2^33 vertices cannot be made, so the figures are expected values: the probability of a link is a
+product over the binary digits of its ends. Repeated links, which the generator drops, count here. The
+ranges of vertices have equal work, with a vertex as two more links, as on GPUs. The sources of a range are
+sampled by their number of ones.
 """
 import math
 import sys
@@ -20,7 +22,8 @@ OUT = (LINK[0][0] + LINK[0][1], LINK[1][0] + LINK[1][1])
 IN = (LINK[0][0] + LINK[1][0], LINK[0][1] + LINK[1][1])
 # Links for each vertex, and the links that a vertex counts as on GPUs and on CPUs.
 FACTOR, ON_GPU, ON_CPU = 16, 2, 6
-# Ends of ranges are rounded to this share of the smaller one of the two ranges, so that ranges consist of few blocks.
+# Ends of ranges are rounded to this share of the smaller one of the two ranges, so that ranges
+# consist of few blocks.
 FINE = 8
 
 

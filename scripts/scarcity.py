@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Runs `solver` under limits on its address space and its threads. Every run must end with exit code 0, 1 or 2: no panic,
-no signal, no hang.
+"""Runs `solver` under limits on its address space and its threads. Every run must end with exit code 0, 1 or
+2: no panic, no signal, no hang.
 
   scripts/scarcity.py --solver target/release/solver                    # about 4500 runs, half an hour on two cores
   scripts/scarcity.py --solver target/release/solver --runs 200         # a sample of them
 
-Limits on the address space start at the smallest at which `solver --version` runs and end at 600 MB. Limits on threads apply to users
-other than root, and only root can become another user: without root they are left out. The exit code is 1 if a run failed.
+Limits on the address space start at the smallest at which `solver --version` runs and end at 600 MB. Limits
+on threads apply to users other than root, and only root can become another user: without root they are left
+out. The exit code is 1 if a run failed.
 """
 import argparse, collections, concurrent.futures, itertools, os, resource, subprocess, sys, tempfile
 

@@ -10,9 +10,9 @@ import re
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # Lines of src/ that begin with `pub` and an item's keyword; `pub(crate)` does not count. The goal is 900.
-MOST_PUBLIC = 2775
+MOST_PUBLIC = 1387
 # Lines of comments and documentation with more than COLUMNS columns, indentation included. The goal is 0.
-MOST_LONG = 3463
+MOST_LONG = 17
 COLUMNS = 110
 
 FOLDERS = "benches examples fuzz kernels python scripts src tests".split()

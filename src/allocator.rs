@@ -1,5 +1,5 @@
-//! The program's global allocator: the system allocator with a check. If an allocation fails and its caller does not handle the
-//! failure, the program ends with an error message and exit code 2.
+//! The program's global allocator: the system allocator with a check. If an allocation fails and its caller
+//! does not handle the failure, the program ends with an error message and exit code 2.
 //!
 //! By default Rust calls `abort` after printing a backtrace, for which there may be no memory.
 
@@ -12,8 +12,8 @@ const COULD_NOT_RUN: i32 = 2;
 /// The system allocator with a check for failed allocations.
 pub struct Checked;
 
-// SAFETY: each method passes its arguments unchanged to the system allocator; if that returns null, the method returns null or
-// the process ends.
+// SAFETY: each method passes its arguments unchanged to the system allocator; if that returns null, the
+// method returns null or the process ends.
 unsafe impl GlobalAlloc for Checked {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: promised by the caller.
@@ -44,7 +44,8 @@ fn checked(memory: *mut u8, bytes: usize) -> *mut u8 {
     memory
 }
 
-/// Ends the program without allocating, taking a lock or running a destructor: any thread may hold any lock here.
+/// Ends the program without allocating, taking a lock or running a destructor: any thread may
+/// hold any lock here.
 #[cold]
 fn out_of_memory(bytes: usize) -> ! {
     let mut line = [0; 160];
@@ -65,8 +66,8 @@ fn out_of_memory(bytes: usize) -> ! {
 pub fn prepare() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        /// Arrays of at least this size are mapped one by one, and return to the system as soon as they are freed. By default the
-        /// threshold grows to 32 MB, and the program keeps smaller arrays.
+        /// Arrays of at least this size are mapped one by one, and return to the system as soon as they are
+        /// freed. By default the threshold grows to 32 MB, and the program keeps smaller arrays.
         const OWN_PAGES: libc::c_int = 1 << 18;
         /// Free bytes at the end of the heap that the program keeps.
         const KEPT: libc::c_int = 4 << 20;

@@ -1,11 +1,11 @@
 //! Tests on 64 bytes of text at once. A result has one bit for each byte, the first byte in the lowest bit.
 
 /// Bytes tested at once.
-pub const LANES: usize = 64;
+pub(crate) const LANES: usize = 64;
 
 /// Returns the bits of blanks, line ends and other control characters. Some bytes beyond ASCII count too.
 #[inline(always)]
-pub fn blanks(bytes: &[u8; LANES]) -> u64 {
+pub(crate) fn blanks(bytes: &[u8; LANES]) -> u64 {
     #[cfg(target_arch = "x86_64")]
     return sse2::bits(bytes, sse2::blanks);
     #[cfg(not(target_arch = "x86_64"))]
@@ -14,7 +14,7 @@ pub fn blanks(bytes: &[u8; LANES]) -> u64 {
 
 /// Returns the bits of newlines.
 #[inline(always)]
-pub fn newlines(bytes: &[u8; LANES]) -> u64 {
+pub(crate) fn newlines(bytes: &[u8; LANES]) -> u64 {
     #[cfg(target_arch = "x86_64")]
     return sse2::bits(bytes, sse2::newlines);
     #[cfg(not(target_arch = "x86_64"))]
@@ -35,7 +35,7 @@ mod sse2 {
     };
 
     #[inline(always)]
-    pub fn bits(bytes: &[u8; LANES], test: impl Fn(__m128i) -> __m128i) -> u64 {
+    pub(crate) fn bits(bytes: &[u8; LANES], test: impl Fn(__m128i) -> __m128i) -> u64 {
         (0..LANES).step_by(16).fold(0, |bits, at| {
             // SAFETY: SSE2 is part of this architecture, and the 16 bytes from `at` on lie in the array.
             let lanes = unsafe { _mm_movemask_epi8(test(_mm_loadu_si128(bytes.as_ptr().add(at).cast()))) };
@@ -44,13 +44,13 @@ mod sse2 {
     }
 
     #[inline(always)]
-    pub fn blanks(lanes: __m128i) -> __m128i {
+    pub(crate) fn blanks(lanes: __m128i) -> __m128i {
         // SAFETY: SSE2 is part of this architecture.
         unsafe { _mm_cmplt_epi8(lanes, _mm_set1_epi8(b'!' as i8)) }
     }
 
     #[inline(always)]
-    pub fn newlines(lanes: __m128i) -> __m128i {
+    pub(crate) fn newlines(lanes: __m128i) -> __m128i {
         // SAFETY: SSE2 is part of this architecture.
         unsafe { _mm_cmpeq_epi8(lanes, _mm_set1_epi8(b'\n' as i8)) }
     }

@@ -31,15 +31,15 @@ pub(crate) const HEADER: u64 = 1 << 10;
 
 static CACHE_FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Sets the cache folder of this process, for fetched matrices, parsed matrices and compiled kernels. Only the first call has an
-/// effect.
+/// Sets the cache folder of this process, for fetched matrices, parsed matrices and compiled kernels. Only
+/// the first call has an effect.
 pub fn set_cache_folder(folder: PathBuf) {
     let _ = CACHE_FOLDER.set(folder);
 }
 
-/// Returns the cache folder: the one set by [`set_cache_folder`], else `$SOLVER_CACHE`, else `solver` in the user's cache folder
-/// (`$XDG_CACHE_HOME`, or `~/.cache`). Fails if other users can put files into its subfolder `part`, because kernels from the
-/// cache are executed, and matrices from it are not checked again.
+/// Returns the cache folder: the one set by [`set_cache_folder`], else `$SOLVER_CACHE`, else `solver` in the
+/// user's cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). Fails if other users can put files into its
+/// subfolder `part`, because kernels from the cache are executed, and matrices from it are not checked again.
 pub(crate) fn cache_folder(part: &str) -> std::result::Result<PathBuf, NoCache> {
     let folder = named_cache_folder().ok_or(NoCache::NoHome)?;
     match trust::others_can_write(&folder.join(part)) {
@@ -69,8 +69,8 @@ pub(crate) enum NoCache {
     Unsafe(String),
 }
 
-/// Chooses the cache folder by the variable's value and the user's cache folder. A relative path means a different folder in each
-/// working directory: it is accepted only from the variable.
+/// Chooses the cache folder by the variable's value and the user's cache folder. A relative path means a
+/// different folder in each working directory: it is accepted only from the variable.
 pub(crate) fn choose_cache_folder(variable: Option<OsString>, user: Option<PathBuf>) -> Option<PathBuf> {
     match variable {
         Some(folder) if !folder.is_empty() => Some(PathBuf::from(folder)),

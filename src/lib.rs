@@ -1,8 +1,8 @@
 //! Conjugate gradients, MINRES, PageRank and Markov chains on sparse matrices, on CPUs and NVIDIA GPUs.
 //!
-//! Every iteration calls one pluggable backend for the product of the matrix with a vector. A solve ends with a verdict: the
-//! residual is recomputed from the matrix as it was given, with a bound on its rounding error, and only a solve that passes this
-//! test counts as converged.
+//! Every iteration calls one pluggable backend for the product of the matrix with a vector. A solve ends with
+//! a verdict: the residual is recomputed from the matrix as it was given, with a bound on its rounding error,
+//! and only a solve that passes this test counts as converged.
 //!
 //! ```
 //! # fn main() -> solver::Result<()> {
@@ -16,20 +16,20 @@
 //! # }
 //! ```
 //!
-//! - [`Matrix`](engine::Matrix) comes from a file or a name, from triplets, or from compressed rows of any index type; a matrix
-//!   of `sprs` or `nalgebra-sparse` converts into a [`Csr`](format::Csr), and that into a `Matrix`.
-//!   [`Cg::with_product`](engine::Cg::with_product) takes a caller's own product instead.
-//! - [`Cg`](engine::Cg) and [`Minres`](engine::Minres) begin the settings of a solve ([`Solver`](engine::Solver)). A matrix that
-//!   is not symmetric is refused.
+//! - [`Matrix`](engine::Matrix) comes from a file or a name, from triplets, or from compressed rows of any
+//!   index type; a matrix of `sprs` or `nalgebra-sparse` converts into a [`Csr`](format::Csr), and that into
+//!   a `Matrix`. [`Cg::with_product`](engine::Cg::with_product) takes a caller's own product instead.
+//! - [`Cg`](engine::Cg) and [`Minres`](engine::Minres) begin the settings of a solve
+//!   ([`Solver`](engine::Solver)). A matrix that is not symmetric is refused.
 //! - [`prepare`](engine::Solver::prepare) keeps device, matrix and preconditioner for many right-hand sides
 //!   ([`Prepared`](engine::Prepared)), on any thread.
 //! - [`Answer`](engine::Answer) has x, the verdict, the report and the history.
 //! - [`Pagerank`](engine::Pagerank) ranks the vertices of a graph, with a guaranteed bound on the error, and
-//!   [`Markov`](engine::Markov) finds the stationary distribution of each closed class of a chain. Both can be prepared for many
-//!   solves, and have reports and histories.
+//!   [`Markov`](engine::Markov) finds the stationary distribution of each closed class of a chain. Both can
+//!   be prepared for many solves, and have reports and histories.
 //! - [`Multiply`](engine::Multiply) prepares products of a matrix with one or several vectors.
-//! - A failure is an [`Error`]. A solve that did not converge is not an error: [`StopReason`](stop::StopReason) says why it
-//!   ended.
+//! - A failure is an [`Error`]. A solve that did not converge is not an error:
+//!   [`StopReason`](stop::StopReason) says why it ended.
 //!
 //! The folder `examples/` has programs to start from.
 //!
@@ -51,12 +51,14 @@
 //! | [`stop`] | tolerances, limits, and why a solve ended |
 //! | `plot` | pictures of histories, with the feature `plot` |
 //!
-//! A module calls only modules below it in this order: `engine`, `solve`, `precond`, `backend`, then the rest.
+//! A module calls only modules below it in this order: `engine`, `solve`, `precond`,
+//! `backend`, then the rest.
 //!
 //! # Features
 //!
-//! The default features build the program. `default-features = false` is the minimal library: no argument parser, no HTTP client,
-//! no plots. It has every method, device and kind of file; every build searches for a CUDA driver at run time.
+//! The default features build the program. `default-features = false` is the minimal library: no argument
+//! parser, no HTTP client, no plots. It has every method, device and kind of file; every build searches for a
+//! CUDA driver at run time.
 //!
 //! | feature | adds |
 //! |---|---|
@@ -67,6 +69,12 @@
 //! | `sprs` (default) | conversions from and to the matrices of `sprs`, and its product as the backend `sprs` |
 //! | `metis` | the partition `graph` of a system over ranks, by METIS; needs a C compiler to build |
 //! | `mpi` | one solve over the processes that an MPI launcher starts; needs an MPI library and libclang to build |
+
+// Some code serves the program or conversions only.
+#![cfg_attr(
+    not(all(feature = "cli", feature = "nalgebra", feature = "sprs")),
+    allow(dead_code, unused_imports)
+)]
 
 pub mod backend;
 pub mod bench;
@@ -94,7 +102,7 @@ pub mod scalar;
 mod signals;
 pub mod solve;
 pub mod source;
-pub mod spectrum;
+pub(crate) mod spectrum;
 mod spelling;
 pub mod stop;
 mod text;

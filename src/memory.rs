@@ -10,8 +10,8 @@ thread_local! {
     static MAY_FAIL: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether the caller of the allocation in progress on this thread handles its failure. If not, the allocator of the
-/// program ends the process.
+/// Returns whether the caller of the allocation in progress on this thread handles its failure. If not, the
+/// allocator of the program ends the process.
 pub fn allocation_may_fail() -> bool {
     MAY_FAIL.get()
 }
@@ -29,8 +29,9 @@ pub(crate) fn try_reserve<T>(vector: &mut Vec<T>, more: usize) -> bool {
     handled(|| vector.try_reserve_exact(more)).is_ok()
 }
 
-/// Allocates an array of zeros, if there is enough memory. Large arrays are put on huge pages if the system offers them: sparse
-/// products run through memory in several streams and one gather, and would miss in the TLB of small pages.
+/// Allocates an array of zeros, if there is enough memory. Large arrays are put on huge pages if the
+/// system offers them: sparse products run through memory in several streams and one gather, and would
+/// miss in the TLB of small pages.
 pub(crate) fn zeroed<T: Zeroable>(len: usize) -> Option<Vec<T>> {
     // The system provides zeroed pages when they are first touched, so no page is touched yet.
     let array = handled(|| bytemuck::try_zeroed_vec(len)).ok()?;
@@ -45,15 +46,16 @@ pub(crate) fn reserved<T>(len: usize) -> Vec<T> {
     array
 }
 
-/// Prefetches an element that is soon read or written. It may be beyond the end, which affects only the cache.
+/// Prefetches an element that is soon read or written. It may be beyond the end, which affects
+/// only the cache.
 #[inline(always)]
-pub fn fetch<T>(array: &[T], at: usize) {
+pub(crate) fn fetch<T>(array: &[T], at: usize) {
     fetch_from(array.as_ptr().wrapping_add(at));
 }
 
 /// Prefetches by address.
 #[inline(always)]
-pub fn fetch_from<T>(address: *const T) {
+pub(crate) fn fetch_from<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE is part of this architecture, and the prefetch has no effect on memory that cannot be read.
     unsafe {
@@ -73,8 +75,8 @@ fn advise_huge_pages<T>(array: &[T]) {
     }
     let start = array.as_ptr().addr().next_multiple_of(PAGE);
     let end = array.as_ptr().addr() + bytes;
-    // SAFETY: the range is whole pages inside the array, which we own. The advice changes how the pages are backed, not their
-    // contents, and a refusal does no harm.
+    // SAFETY: the range is whole pages inside the array, which we own. The advice changes how the pages are
+    // backed, not their contents, and a refusal does no harm.
     unsafe {
         let length = (end - start) / PAGE * PAGE;
         libc::madvise(array.as_ptr().with_addr(start).cast_mut().cast(), length, libc::MADV_HUGEPAGE);

@@ -41,7 +41,8 @@ pub struct Occupancy {
 /// The dot product of [`LinearOperator::apply_dot`]: `<x, y>` into a slot.
 pub type DotInto = [Dot; 1];
 
-/// Returns the dot product `<x, y>` into `slot` for [`LinearOperator::apply_dot`]: x is `Read(0)` there, y is `Read(1)`.
+/// Returns the dot product `<x, y>` into `slot` for [`LinearOperator::apply_dot`]: x is
+/// `Read(0)` there, y is `Read(1)`.
 pub const fn dot_into(slot: Slot) -> DotInto {
     [Dot::product(Operand::Read(0), Operand::Read(1), slot)]
 }
@@ -49,14 +50,16 @@ pub const fn dot_into(slot: Slot) -> DotInto {
 /// A shared linear map of a backend; [`Operator`] binds it to its device.
 pub type SharedOperator<D, T> = Arc<dyn LinearOperator<D, T>>;
 
-/// Rows whose bounds [`Residuals`] combines to one part: few, as a thread of a GPU combines them one after the other.
+/// Rows whose bounds [`Residuals`] combines to one part: few, as a thread of a GPU combines
+/// them one after the other.
 pub const RESIDUAL_PART: usize = 512;
 
-/// Computes residuals of one matrix as its source provides it, on a device, by other code than that of a backend.
+/// Computes residuals of one matrix as its source provides it, on a device, by other code than
+/// that of a backend.
 pub trait Residuals: Send {
-    /// Writes b - A x to `r`, and for each [`RESIDUAL_PART`] rows the sum of the squares of the bounds on rounding errors, as scale
-    /// and sum, the largest sum of magnitudes in a row of A, and the largest |r_i / a_ii| over the rows with a positive diagonal
-    /// entry. The bits are those of the host's computation.
+    /// Writes b - A x to `r`, and for each [`RESIDUAL_PART`] rows the sum of the squares of the bounds on
+    /// rounding errors, as scale and sum, the largest sum of magnitudes in a row of A, and the largest |r_i /
+    /// a_ii| over the rows with a positive diagonal entry. The bits are those of the host's computation.
     fn compute(
         &mut self,
         compensated: bool,
@@ -81,7 +84,8 @@ pub struct RankMap<'a> {
     pub teleport: Option<&'a [f64]>,
     /// The entry of v of every vertex, if v is not given.
     pub even: f64,
-    /// What vertices without links spread: to each vertex this number, or its product with the entry of v if `by_teleport`.
+    /// What vertices without links spread: to each vertex this number, or its product with the
+    /// entry of v if `by_teleport`.
     pub spread: f64,
     /// Whether `spread` is multiplied by v.
     pub by_teleport: bool,
@@ -89,22 +93,24 @@ pub struct RankMap<'a> {
     pub keeps: bool,
 }
 
-/// Computes the sums of PageRank's certificate for one graph, on a device, by other code than that of a backend. The bits are those of
-/// the host's computation.
+/// Computes the sums of PageRank's certificate for one graph, on a device, by other code than that of a
+/// backend. The bits are those of the host's computation.
 pub trait Inflow: Send {
-    /// Writes for each vertex the sum of the contributions of the vertices that link to it, times the weights of the links.
+    /// Writes for each vertex the sum of the contributions of the vertices that link to it, times
+    /// the weights of the links.
     fn compute(&mut self, contributions: &[f64], inflow: &mut [f64]) -> Result<()>;
 
-    /// Takes the ranks x and the sum of the weights of the links out of each vertex. Returns the sums of x over the vertices without links,
-    /// and over all.
+    /// Takes the ranks x and the sum of the weights of the links out of each vertex. Returns the sums of x
+    /// over the vertices without links, and over all.
     fn begin(&mut self, x: &[f64], out: &[f64]) -> Result<[PartSums; 2]>;
 
-    /// Returns the sums of |F(x) - x|, and of the magnitudes of the terms that are rounded, for x of the last call of `begin`.
+    /// Returns the sums of |F(x) - x|, and of the magnitudes of the terms that are rounded, for x of
+    /// the last call of `begin`.
     fn finish(&mut self, map: &RankMap<'_>) -> Result<[PartSums; 2]>;
 }
 
-/// A linear map bound to the device that it was made on: what solvers and callers apply. Clones share the map, and it may move
-/// between threads.
+/// A linear map bound to the device that it was made on: what solvers and callers apply. Clones share the
+/// map, and it may move between threads.
 pub struct Operator<D: Device, T: Scalar> {
     device: D,
     map: SharedOperator<D, T>,
@@ -168,11 +174,12 @@ impl<D: Device, T: Scalar> Operator<D, T> {
     }
 
     /// Returns the bytes that [`apply_sweep`](Operator::apply_sweep) moves for one column.
-    pub fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
+    pub(crate) fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
         self.map.bytes_with(sweep)
     }
 
-    /// Applies the linear map while no other thread uses the device. A step that is being recorded keeps the operator alive.
+    /// Applies the linear map while no other thread uses the device. A step that is being recorded
+    /// keeps the operator alive.
     fn on_device<R>(&self, apply: impl FnOnce(&D, &dyn LinearOperator<D, T>) -> R) -> R {
         self.device.in_turn(|| {
             self.device.keep(|| Arc::new(self.clone()));
@@ -180,12 +187,14 @@ impl<D: Device, T: Scalar> Operator<D, T> {
         })
     }
 
-    /// Computes y = alpha A x + beta y. With beta = 0 the old y is never read, so a NaN in it does not matter.
+    /// Computes y = alpha A x + beta y. With beta = 0 the old y is never read, so a NaN in it
+    /// does not matter.
     pub fn apply(&self, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()> {
         self.on_device(|device, a| a.apply(device, alpha, x, beta, y))
     }
 
-    /// Computes y = A x, then `<x, y>` into the slot of `dot`, then runs the program; see [`LinearOperator::apply_dot`].
+    /// Computes y = A x, then `<x, y>` into the slot of `dot`, then runs the program; see
+    /// [`LinearOperator::apply_dot`].
     pub fn apply_dot(
         &self,
         x: &D::Vector<T>,
@@ -209,23 +218,25 @@ impl<D: Device, T: Scalar> Operator<D, T> {
     }
 }
 
-/// A linear map as a backend, or a caller, implements it. It is applied through an [`Operator`], which passes the device that the
-/// map was made on.
+/// A linear map as a backend, or a caller, implements it. It is applied through an [`Operator`], which passes
+/// the device that the map was made on.
 ///
-/// An implementation that changes scratch memory during an application locks that memory for the whole application.
+/// An implementation that changes scratch memory during an application locks that memory for
+/// the whole application.
 pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
     /// Returns the numbers of rows and columns.
     fn shape(&self) -> (usize, usize);
 
-    /// Allocates and compiles what an application to `k` columns needs. A recorded step must not allocate, so callers prepare an
-    /// operator before they record a step. The builder of a backend prepares its operator for the columns that it is given. The default
-    /// does nothing.
+    /// Allocates and compiles what an application to `k` columns needs. A recorded step must not allocate, so
+    /// callers prepare an operator before they record a step. The builder of a backend prepares its operator
+    /// for the columns that it is given. The default does nothing.
     fn prepare(&self, _device: &D, _k: usize) -> Result<()> {
         Ok(())
     }
 
-    /// Replaces the values of the matrix, given in the order of its entries, in the order of the device's work; false if the operator does
-    /// not store values of the type of the vectors in places that depend on the pattern only. The default is false.
+    /// Replaces the values of the matrix, given in the order of its entries, in the order of the device's
+    /// work; false if the operator does not store values of the type of the vectors in places that depend on
+    /// the pattern only. The default is false.
     fn set_values(&self, _device: &D, _values: &D::Vector<T>) -> Result<bool> {
         Ok(false)
     }
@@ -241,11 +252,12 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
         Ok(None)
     }
 
-    /// Computes y = alpha A x + beta y. With beta = 0 the old y is never read, so a NaN in it does not matter.
+    /// Computes y = alpha A x + beta y. With beta = 0 the old y is never read, so a NaN in it
+    /// does not matter.
     fn apply(&self, device: &D, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()>;
 
-    /// Computes y = A x, then `<x, y>` into the slot of `dot`, then runs the program. The vectors of columns that are done may be
-    /// written or not; their slots do not change. The default takes two passes.
+    /// Computes y = A x, then `<x, y>` into the slot of `dot`, then runs the program. The vectors of columns
+    /// that are done may be written or not; their slots do not change. The default takes two passes.
     fn apply_dot(
         &self,
         device: &D,
@@ -258,9 +270,9 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
         dot_after_product(self, device, (x, y), slots, dot, then)
     }
 
-    /// Computes y = A x, then runs the sweep that writes y and x, in this order, and reads their old values. The contents of y
-    /// afterwards are unspecified: a backend may do both in one pass, write the new x to the memory of y, and swap the two. The
-    /// default takes two passes.
+    /// Computes y = A x, then runs the sweep that writes y and x, in this order, and reads their old values.
+    /// The contents of y afterwards are unspecified: a backend may do both in one pass, write the new x to
+    /// the memory of y, and swap the two. The default takes two passes.
     fn apply_sweep(
         &self,
         device: &D,
@@ -281,8 +293,9 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
     /// Returns the cost of one application to one column.
     fn cost(&self) -> Cost;
 
-    /// Returns the cost of one application to `k` columns at once: the only source of speeds in reports. The default counts the arrays of the matrix once, and x, y and
-    /// the operations `k` times, which suits an operator that stores one form of its matrix; others override it.
+    /// Returns the cost of one application to `k` columns at once: the only source of speeds in reports. The
+    /// default counts the arrays of the matrix once, and x, y and the operations `k` times, which suits an
+    /// operator that stores one form of its matrix; others override it.
     fn cost_of(&self, k: usize) -> Cost {
         let Cost { bytes, flops } = self.cost();
         let (rows, cols) = self.shape();
@@ -317,7 +330,7 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
     }
 
     /// Computes y = A x, then runs the sweep whose first updates are of y and x, in this order.
-    pub fn product_then(&mut self, a: &Operator<D, T>, formula: &Formula) -> Result<()> {
+    pub(crate) fn product_then(&mut self, a: &Operator<D, T>, formula: &Formula) -> Result<()> {
         self.lend_operands(formula, |vectors, reads, slots| {
             a.apply_sweep(vectors, reads, slots, &formula.sweep)
         })

@@ -1,4 +1,5 @@
-//! Helpers for work that is split into pieces, on the threads of rayon's current pool, and for allocations that may fail.
+//! Helpers for work that is split into pieces, on the threads of rayon's current pool, and for
+//! allocations that may fail.
 
 use crate::error::{Error, Result};
 use crate::memory::{reserved, try_reserve, zeroed};
@@ -24,14 +25,15 @@ const MOST_IN_POOL: usize = 1024;
 
 /// Bytes of a thread's stack.
 const STACK: usize = 2 << 20;
-/// Bytes that must be free in addition to the stack of a thread that is started: for its initial allocations, and for what the
-/// program does next.
+/// Bytes that must be free in addition to the stack of a thread that is started: for its initial allocations,
+/// and for what the program does next.
 const SPARE: usize = 32 << 20;
 /// Bytes that must be free for a thread that is started.
 pub(crate) const THREAD: usize = STACK + SPARE;
 
-/// Starts a thread and returns once it runs. A new thread that runs out of memory would end the program. To detect that early,
-/// this function first allocates as much memory as the thread needs and frees it; it returns an error if that fails.
+/// Starts a thread and returns once it runs. A new thread that runs out of memory would end the program. To
+/// detect that early, this function first allocates as much memory as the thread needs and frees it; it
+/// returns an error if that fails.
 pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let (builder, runs) = prepared_thread(name)?;
     let thread_runs = Arc::clone(&runs);
@@ -44,8 +46,9 @@ pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -
     Ok(thread)
 }
 
-/// Does the same for a thread of a scope, which may use rayon while the calling thread waits for it. If the calling thread is the
-/// only thread of its pool, the new thread becomes a pool itself: the calling thread would not run what is given to its pool.
+/// Does the same for a thread of a scope, which may use rayon while the calling thread waits for it. If the
+/// calling thread is the only thread of its pool, the new thread becomes a pool itself: the calling thread
+/// would not run what is given to its pool.
 pub(crate) fn start_scoped<'scope, R: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: String,
@@ -67,7 +70,8 @@ pub(crate) fn start_scoped<'scope, R: Send + 'scope>(
     Ok(thread)
 }
 
-/// Checks that there is memory for a thread, and returns what starts it, and the barrier at which it shows that it runs.
+/// Checks that there is memory for a thread, and returns what starts it, and the barrier at
+/// which it shows that it runs.
 fn prepared_thread(name: String) -> io::Result<(thread::Builder, Arc<Barrier>)> {
     let mut room: Vec<u8> = Vec::new();
     if !try_reserve(&mut room, THREAD) {
@@ -77,8 +81,8 @@ fn prepared_thread(name: String) -> io::Result<(thread::Builder, Arc<Barrier>)> 
     Ok((thread::Builder::new().name(name).stack_size(STACK), Arc::new(Barrier::new(2))))
 }
 
-/// Locks a mutex, also after a panic of a thread that held it: for data that is valid at any time, or overwritten before it is
-/// read.
+/// Locks a mutex, also after a panic of a thread that held it: for data that is valid at any time, or
+/// overwritten before it is read.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -89,17 +93,17 @@ pub(crate) fn available_cores() -> usize {
     *CORES
 }
 
-/// Starts rayon's global pool, whose threads read, sort and check: `threads` of them, or one for each core that this process may
-/// use. If the system grants fewer threads, the pool has fewer; a pool of one is the calling thread itself. Results do not depend
-/// on the number. A pool that is already running is kept.
+/// Starts rayon's global pool, whose threads read, sort and check: `threads` of them, or one for each core
+/// that this process may use. If the system grants fewer threads, the pool has fewer; a pool of one is the
+/// calling thread itself. Results do not depend on the number. A pool that is already running is kept.
 ///
 /// Without this, rayon starts the pool on first use, and panics if a thread cannot be started.
 pub fn start_pool(threads: Option<usize>) {
     static STARTED: Once = Once::new();
     let threads = threads.unwrap_or_else(available_cores).min(MOST_IN_POOL);
     STARTED.call_once(|| {
-        // A pool that fails to start cannot be built again. So the threads are started first, and each waits for its role in the
-        // pool.
+        // A pool that fails to start cannot be built again. So the threads are started first, and each waits
+        // for its role in the pool.
         let mut waiting = start_waiting(threads);
         let pool = match waiting.len() {
             0 => ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global(),
@@ -149,8 +153,8 @@ pub(crate) fn run_all<T: Send, R: Send>(tasks: Vec<T>, run: impl Fn(T) -> R + Sy
     if tasks.len() <= 1 {
         return tasks.into_iter().map(run).collect();
     }
-    // Only the numbers of the tasks pass through rayon, so that its generic code is compiled once and not for each caller. The
-    // loops are plain for the same reason.
+    // Only the numbers of the tasks pass through rayon, so that its generic code is compiled once and not for
+    // each caller. The loops are plain for the same reason.
     let mut cells = Vec::with_capacity(tasks.len());
     for task in tasks {
         cells.push(Mutex::new(Task::Waiting(task)));
@@ -209,8 +213,8 @@ pub(crate) fn collected_in<R: Send>(ranges: Vec<Range<usize>>, f: impl Fn(usize)
     all
 }
 
-/// Makes an array as long as `from`, and calls `fill` with pieces of `from` and the same pieces of the new array, on the pool. Returns the
-/// array and the results, in order.
+/// Makes an array as long as `from`, and calls `fill` with pieces of `from` and the same pieces of the new
+/// array, on the pool. Returns the array and the results, in order.
 pub(crate) fn in_pieces<A: Sync, B: Zeroable + Send, R: Send>(
     from: &[A],
     fill: impl Fn(&[A], &mut [B]) -> R + Sync,
@@ -251,8 +255,8 @@ pub(crate) fn split_front<'a, T>(slice: &mut &'a mut [T], n: usize) -> &'a mut [
     front
 }
 
-/// Does the same as [`zeros`], but all threads of the pool touch the pages of a long array, so that fewer threads can then fill it: the
-/// system clears a page when it is first touched.
+/// Does the same as [`zeros`], but all threads of the pool touch the pages of a long array, so that fewer
+/// threads can then fill it: the system clears a page when it is first touched.
 pub(crate) fn touched_zeros<T: Pod>(n: usize) -> Result<Vec<T>> {
     const PAGE: usize = 4096;
     /// Bytes that a thread touches as one task.
@@ -263,7 +267,8 @@ pub(crate) fn touched_zeros<T: Pod>(n: usize) -> Result<Vec<T>> {
     Ok(array)
 }
 
-/// Allocates `n` zeros, which the system provides page by page as they are touched. Fails if there is not enough memory.
+/// Allocates `n` zeros, which the system provides page by page as they are touched. Fails if
+/// there is not enough memory.
 pub(crate) fn zeros<T: Zeroable>(n: usize) -> Result<Vec<T>> {
     let bytes = affordable::<T>(0, n)?;
     zeroed(n).ok_or(Error::OutOfMemory { bytes })
@@ -280,9 +285,10 @@ pub(crate) fn room<T>(n: usize) -> Result<Vec<T>> {
     Ok(std::hint::black_box(room))
 }
 
-/// Makes room for `more` further elements. Does nothing if the capacity suffices; otherwise reserves `more` elements, or an
-/// eighth of the length if that is more. Fails if memory is short. Doubling the capacity would take up to twice the memory of the
-/// elements; small steps cost little, because the system moves large arrays without copying them.
+/// Makes room for `more` further elements. Does nothing if the capacity suffices; otherwise reserves `more`
+/// elements, or an eighth of the length if that is more. Fails if memory is short. Doubling the capacity
+/// would take up to twice the memory of the elements; small steps cost little, because the system moves large
+/// arrays without copying them.
 pub(crate) fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<()> {
     if vector.capacity() - vector.len() >= more {
         return Ok(());
@@ -292,9 +298,9 @@ pub(crate) fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<()> {
     if try_reserve(vector, step) { Ok(()) } else { Err(Error::OutOfMemory { bytes }) }
 }
 
-/// Returns the bytes of `more` elements in addition to those that are held. Fails if fewer are available: the system would grant
-/// more, and end the process once they are used. The available memory is read each time that another [`CERTAIN`] bytes are
-/// reached, so that many small steps are checked, too.
+/// Returns the bytes of `more` elements in addition to those that are held. Fails if fewer are available: the
+/// system would grant more, and end the process once they are used. The available memory is read each time
+/// that another [`CERTAIN`] bytes are reached, so that many small steps are checked, too.
 fn affordable<T>(held: usize, more: usize) -> Result<u128> {
     let bytes = |n: usize| n as u128 * size_of::<T>() as u128;
     let multiples = |bytes: u128| bytes / u128::from(CERTAIN);
@@ -305,8 +311,8 @@ fn affordable<T>(held: usize, more: usize) -> Result<u128> {
     Ok(more)
 }
 
-/// Returns the bytes of memory that this process may still take: the memory that the system reports as available, and no more
-/// than the limit of its control group; `u64::MAX` if the system reports neither.
+/// Returns the bytes of memory that this process may still take: the memory that the system reports as
+/// available, and no more than the limit of its control group; `u64::MAX` if the system reports neither.
 pub(crate) fn available() -> u64 {
     let number = |text: String| text.split_ascii_whitespace().find_map(|word| word.parse::<u64>().ok());
     let file = |path: &str| std::fs::read_to_string(path).ok();

@@ -1,6 +1,7 @@
 //! The handling of signals. Ctrl-C itself is handled in `cli/interrupt.rs`.
 
-/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with an error; by default a signal ends the process.
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with an error; by default a
+/// signal ends the process.
 pub(crate) fn ignore_file_size_limit() {
     #[cfg(unix)]
     // SAFETY: the call sets the disposition of one signal to a constant; no handler is involved.

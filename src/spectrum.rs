@@ -1,17 +1,19 @@
-//! Estimates of the spectrum from a solve: the extreme eigenvalues of the small tridiagonal matrix that a Krylov method builds on
-//! its way. The only cost is storing two coefficients of each iteration.
+//! Estimates of the spectrum from a solve: the extreme eigenvalues of the small tridiagonal matrix that a
+//! Krylov method builds on its way. The only cost is storing two coefficients of each iteration.
 //!
 //! # Method
-//! Lanczos' process projects the (preconditioned) matrix on the space searched so far. The projection is tridiagonal, and its
-//! extreme eigenvalues approach those of the matrix from inside. Conjugate gradients compute it implicitly: with step lengths
-//! alpha and ratios beta its diagonal is 1 / alpha_i + beta_i / alpha_(i-1), and its off-diagonal entries are sqrt(beta_(i+1)) /
-//! alpha_i. The extreme eigenvalues come from bisection over Sturm counts.
+//! Lanczos' process projects the (preconditioned) matrix on the space searched so far. The projection is
+//! tridiagonal, and its extreme eigenvalues approach those of the matrix from inside. Conjugate gradients
+//! compute it implicitly: with step lengths alpha and ratios beta its diagonal is 1 / alpha_i + beta_i /
+//! alpha_(i-1), and its off-diagonal entries are sqrt(beta_(i+1)) / alpha_i. The extreme eigenvalues come
+//! from bisection over Sturm counts.
 //!
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 6.7.3.
 
-/// The most coefficients that are kept: later ones change the extreme eigenvalues little, and a long solve takes no more memory.
-pub const MOST_COEFFICIENTS: usize = 8192;
+/// The most coefficients that are kept: later ones change the extreme eigenvalues little, and a long
+/// solve takes no more memory.
+pub(crate) const MOST_COEFFICIENTS: usize = 8192;
 
 /// Times that an interval is quartered, until it is as narrow as f64 can represent.
 const QUARTERINGS: usize = 32;
@@ -27,7 +29,7 @@ pub struct Spectrum {
 
 /// A symmetric tridiagonal matrix: the diagonal, and one entry fewer next to it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tridiagonal {
+pub(crate) struct Tridiagonal {
     /// The diagonal.
     pub diagonal: Vec<f64>,
     /// The off-diagonal entries.
@@ -36,13 +38,14 @@ pub struct Tridiagonal {
 
 impl Tridiagonal {
     /// Reserves memory for `rows` rows.
-    pub fn reserve(&mut self, rows: usize) {
+    pub(crate) fn reserve(&mut self, rows: usize) {
         self.diagonal.reserve(rows.saturating_sub(self.diagonal.len()));
         self.off_diagonal.reserve(rows.saturating_sub(self.off_diagonal.len()));
     }
 
-    /// Sets the matrix to the projection that conjugate gradients have computed, from step lengths alpha and products rho = r'z.
-    pub fn set_to_conjugate_gradients(&mut self, steps: &[(f64, f64)]) {
+    /// Sets the matrix to the projection that conjugate gradients have computed, from step lengths
+    /// alpha and products rho = r'z.
+    pub(crate) fn set_to_conjugate_gradients(&mut self, steps: &[(f64, f64)]) {
         self.diagonal.clear();
         self.off_diagonal.clear();
         for (i, &(alpha, rho)) in steps.iter().enumerate() {
@@ -54,16 +57,17 @@ impl Tridiagonal {
         }
     }
 
-    /// Sets the matrix to the projection of Lanczos' process, from its diagonal and the entry that follows each.
-    pub fn set_to_lanczos(&mut self, steps: &[(f64, f64)]) {
+    /// Sets the matrix to the projection of Lanczos' process, from its diagonal and the entry
+    /// that follows each.
+    pub(crate) fn set_to_lanczos(&mut self, steps: &[(f64, f64)]) {
         self.diagonal.clear();
         self.off_diagonal.clear();
         self.diagonal.extend(steps.iter().map(|s| s.0));
         self.off_diagonal.extend(steps.iter().map(|s| s.1).take(steps.len().saturating_sub(1)));
     }
 
-    /// Returns the number of eigenvalues below each `x`: negative pivots of T - x. Several counts at once take hardly longer than
-    /// one, because each waits for its divisions.
+    /// Returns the number of eigenvalues below each `x`: negative pivots of T - x. Several counts at once
+    /// take hardly longer than one, because each waits for its divisions.
     fn count_below<const N: usize>(&self, x: [f64; N]) -> [usize; N] {
         let (mut pivots, mut counts) = ([1.0; N], [0; N]);
         for (i, d) in self.diagonal.iter().enumerate() {
@@ -78,7 +82,7 @@ impl Tridiagonal {
     }
 
     /// Returns the smallest and the largest eigenvalue; none for an empty matrix or one with NaN or infinity.
-    pub fn extremes(&self) -> Option<Spectrum> {
+    pub(crate) fn extremes(&self) -> Option<Spectrum> {
         let n = self.diagonal.len();
         let radius = |i: usize| {
             let left = if i == 0 { 0.0 } else { self.off_diagonal[i - 1].abs() };
@@ -115,7 +119,7 @@ impl Tridiagonal {
 
 impl Spectrum {
     /// Returns the spectrum of the matrix, if this is that of `sigma` times the matrix.
-    pub fn of_multiple(self, sigma: f64) -> Spectrum {
+    pub(crate) fn of_multiple(self, sigma: f64) -> Spectrum {
         Spectrum { smallest: self.smallest / sigma, largest: self.largest / sigma }
     }
 
@@ -124,8 +128,8 @@ impl Spectrum {
         (self.smallest > 0.0).then(|| (self.largest / self.smallest).max(1.0))
     }
 
-    /// Returns the number of iterations after which conjugate gradients must have reduced the energy norm of the error by
-    /// `reduction`, for any right-hand side: Chebyshev's bound for this condition number.
+    /// Returns the number of iterations after which conjugate gradients must have reduced the energy norm of
+    /// the error by `reduction`, for any right-hand side: Chebyshev's bound for this condition number.
     pub fn iterations(&self, reduction: f64) -> Option<f64> {
         let root = self.condition()?.sqrt();
         let rate = ((root + 1.0) / (root - 1.0)).ln();

@@ -5,8 +5,8 @@ const LEAST_SIMILARITY: f64 = 0.84;
 /// The most suggestions for a name.
 const SUGGESTIONS: usize = 5;
 
-/// Returns the names most similar to `typed`, best first; none if no name is similar. Names that contain `typed`, or are contained in it,
-/// or differ in one letter, count as similar.
+/// Returns the names most similar to `typed`, best first; none if no name is similar. Names that contain
+/// `typed`, or are contained in it, or differ in one letter, count as similar.
 pub(crate) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let typed = typed.to_lowercase();
     let similarity = |name: &str| {
@@ -22,8 +22,8 @@ pub(crate) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> 
     scored.iter().take(SUGGESTIONS).map(|&(_, name)| name).collect()
 }
 
-/// Checks whether one letter that is added, removed, replaced or exchanged with its neighbour makes one word the other. Words of two letters
-/// are too short for that.
+/// Checks whether one letter that is added, removed, replaced or exchanged with its neighbour makes one word
+/// the other. Words of two letters are too short for that.
 fn one_edit(short: &str, long: &str) -> bool {
     long.len() > 2 && long.len() - short.len() < 2 && strsim::osa_distance(short, long) == 1
 }

@@ -31,7 +31,7 @@ pub enum StopCode {
 
 impl StopCode {
     /// Converts a code to its variant; returns `None` for a number that is no code.
-    pub fn from_code(code: u32) -> Option<StopCode> {
+    pub(crate) fn from_code(code: u32) -> Option<StopCode> {
         Some(match code {
             0 => StopCode::Running,
             1 => StopCode::Converged,
@@ -61,21 +61,24 @@ pub enum StopReason {
     Converged,
     /// The right-hand side is zero, and so is the answer.
     ZeroRightHandSide,
-    /// The recursive residual met the tolerance, the recomputed residual does not, and a restart from it did not help.
+    /// The recursive residual met the tolerance, the recomputed residual does not, and a
+    /// restart from it did not help.
     ResidualGap {
         /// The recursive residual, relative to the right-hand side.
         recursive: f64,
         /// The norm of b - A x, relative to the right-hand side.
         recomputed: f64,
     },
-    /// The recomputed residual meets the tolerance, but its bound with rounding does not: whether x meets it cannot be decided.
+    /// The recomputed residual meets the tolerance, but its bound with rounding does not: whether x
+    /// meets it cannot be decided.
     Rounding {
         /// Norm of b - A x as computed, relative to the right-hand side.
         residual: f64,
         /// An upper bound of the exact value, with rounding included.
         at_most: f64,
     },
-    /// The step lengths of an iteration met the tolerance, the recomputed value does not, and smaller steps give no information.
+    /// The step lengths of an iteration met the tolerance, the recomputed value does not, and smaller
+    /// steps give no information.
     RoundingGap {
         /// The estimate from the last step.
         estimate: f64,
@@ -89,8 +92,8 @@ pub enum StopReason {
         /// Norm of A r over the Frobenius norm of A and the norm of r.
         normal: f64,
     },
-    /// According to the recursion x minimises the residual, but the recomputed normal residual does not agree: rounding hides the
-    /// smallest eigenvalues of the matrix.
+    /// According to the recursion x minimises the residual, but the recomputed normal residual does not
+    /// agree: rounding hides the smallest eigenvalues of the matrix.
     NearlySingular {
         /// Norm of b - A x, relative to the right-hand side.
         residual: f64,
@@ -125,16 +128,17 @@ pub enum StopReason {
     NotFinite {
         /// The first iteration in which this was found.
         iteration: usize,
-        /// The vector that the value came from, in the words of the method; empty if all entries are finite and only their
-        /// products or sums are not.
+        /// The vector that the value came from, in the words of the method; empty if all entries are finite
+        /// and only their products or sums are not.
         vector: &'static str,
         /// The first row of that vector that is NaN or infinite, counted from 0.
         row: Option<usize>,
     },
-    /// A column of several right-hand sides was not solved: it, or the residual of its start, is NaN, infinite, or out of range.
+    /// A column of several right-hand sides was not solved: it, or the residual of its start, is NaN,
+    /// infinite, or out of range.
     NotSolved {
-        /// The first row that is NaN or infinite, counted from 0; none if all entries are finite but their squares are out of
-        /// range.
+        /// The first row that is NaN or infinite, counted from 0; none if all entries are finite but their
+        /// squares are out of range.
         row: Option<usize>,
         /// The norm of the right-hand side or of the residual.
         norm: f64,
@@ -151,7 +155,8 @@ pub enum StopReason {
         /// The iteration in which this was found.
         iteration: usize,
     },
-    /// Recurrences that replace products gave a curvature that is not positive; the product itself is positive.
+    /// Recurrences that replace products gave a curvature that is not positive; the product
+    /// itself is positive.
     Breakdown {
         /// The iteration in which this was found.
         iteration: usize,
@@ -318,34 +323,35 @@ pub struct Progress {
     pub residual: f64,
     /// The norms to which tolerances are relative.
     pub norms: Norms,
-    /// Iterations done when this run began: 0, or the iteration at which the solve last restarted from the true residual.
+    /// Iterations done when this run began: 0, or the iteration at which the solve last
+    /// restarted from the true residual.
     pub run_began: usize,
-    /// The last iteration that made progress: it brought the residual 1 % below all earlier ones, or the energy x'A x to 1 %
-    /// above its earlier value.
+    /// The last iteration that made progress: it brought the residual 1 % below all earlier ones, or the
+    /// energy x'A x to 1 % above its earlier value.
     pub improved_at: usize,
     /// Seconds since the first iteration began.
     pub elapsed: Duration,
 }
 
-/// The factor that counts as progress: a residual falls below this part of all earlier ones, or an energy rises above the inverse
-/// of it.
+/// The factor that counts as progress: a residual falls below this part of all earlier ones, or an energy
+/// rises above the inverse of it.
 pub(crate) const PROGRESS: f64 = 0.99;
 
-/// Returns the number of iterations without progress after which a solve with `rows` rows counts as stagnated: 5 for each row, at
-/// least 1000 and at most 20000.
+/// Returns the number of iterations without progress after which a solve with `rows` rows counts as
+/// stagnated: 5 for each row, at least 1000 and at most 20000.
 ///
-/// Residuals of conjugate gradients do not fall steadily, and on ill-conditioned matrices they stay above the initial one for
-/// thousands of iterations while the error falls. So the energy that x gains, which never falls, counts as progress too. Over 13
-/// matrices of structures, flows and networks (conditions up to 5e15, with and without jacobi, two right-hand sides each), the
-/// longest stretch without progress in a solve that later converged, or was close to it after 40000 iterations, was 2.6
-/// iterations a row, 5300 in all.
+/// Residuals of conjugate gradients do not fall steadily, and on ill-conditioned matrices they stay above the
+/// initial one for thousands of iterations while the error falls. So the energy that x gains, which never
+/// falls, counts as progress too. Over 13 matrices of structures, flows and networks (conditions up to 5e15,
+/// with and without jacobi, two right-hand sides each), the longest stretch without progress in a solve that
+/// later converged, or was close to it after 40000 iterations, was 2.6 iterations a row, 5300 in all.
 pub fn stagnation_window(rows: usize) -> usize {
     rows.saturating_mul(5).clamp(1000, 20_000)
 }
 
-/// The growth of the residual over its initial value that counts as divergence. Residuals of conjugate gradients on a positive
-/// definite matrix may rise by the root of its condition number, which is below 1e8 if f64 can distinguish the matrix from a
-/// singular one.
+/// The growth of the residual over its initial value that counts as divergence. Residuals of conjugate
+/// gradients on a positive definite matrix may rise by the root of its condition number, which is below 1e8
+/// if f64 can distinguish the matrix from a singular one.
 pub const DIVERGENCE: f64 = 1e10;
 
 /// A condition to stop. Rules combine with [`StoppingRule::any`] and [`StoppingRule::all`].
@@ -367,8 +373,8 @@ pub enum StoppingRule {
         /// The time limit from which it follows.
         limit: Duration,
     },
-    /// No progress (see [`Progress::improved_at`]) for this number of iterations. The rule is checked once in a window, at its
-    /// end, so that the answer does not depend on how a device batches iterations.
+    /// No progress (see [`Progress::improved_at`]) for this number of iterations. The rule is checked once in
+    /// a window, at its end, so that the answer does not depend on how a device batches iterations.
     Stagnation(usize),
     /// The residual is at least this many times the one that the run began with.
     Divergence(f64),
@@ -393,13 +399,14 @@ impl StoppingRule {
         StoppingRule::All(rules.into_iter().collect())
     }
 
-    /// Makes a rule that stops once this time has passed since a moment; `None` if that is beyond the range of the
-    /// clock.
+    /// Makes a rule that stops once this time has passed since a moment; `None` if that is
+    /// beyond the range of the clock.
     pub fn within(limit: Duration, since: Instant) -> Option<StoppingRule> {
         since.checked_add(limit).map(|at| StoppingRule::Deadline { at, limit })
     }
 
-    /// Returns the same rule for a method that counts `stride` iterations at a time: windows end at iterations that it checks.
+    /// Returns the same rule for a method that counts `stride` iterations at a time: windows end at
+    /// iterations that it checks.
     pub fn in_steps_of(&self, stride: usize) -> Cow<'_, StoppingRule> {
         if self.windows_fit_steps_of(stride) {
             return Cow::Borrowed(self);
@@ -427,9 +434,9 @@ impl StoppingRule {
         }
     }
 
-    /// Returns the same rule without tolerances on the residual, except for those combined with other rules by
-    /// [`StoppingRule::all`].
-    pub fn without_tolerances(&self) -> StoppingRule {
+    /// Returns the same rule without tolerances on the residual, except for those combined with other rules
+    /// by [`StoppingRule::all`].
+    pub(crate) fn without_tolerances(&self) -> StoppingRule {
         match self {
             StoppingRule::RelativeResidual(_)
             | StoppingRule::InitialResidual(_)
@@ -470,8 +477,9 @@ impl StoppingRule {
         }
     }
 
-    /// Returns the tolerance on the residual, relative to the right-hand side, that alone suffices to stop: a device may test it
-    /// inside a batch. `None` if the residual is not tested, or only together with other rules.
+    /// Returns the tolerance on the residual, relative to the right-hand side, that alone suffices to
+    /// stop: a device may test it inside a batch. `None` if the residual is not tested, or only
+    /// together with other rules.
     pub fn residual_tolerance(&self, norms: &Norms) -> Option<f64> {
         match self {
             StoppingRule::RelativeResidual(tolerance) => Some(*tolerance),
@@ -485,8 +493,9 @@ impl StoppingRule {
         }
     }
 
-    /// Returns the residual, relative to the right-hand side, at which a solve has converged: the tolerance of
-    /// [`residual_tolerance`](Self::residual_tolerance), or one that counts only together with other rules.
+    /// Returns the residual, relative to the right-hand side, at which a solve has converged: the
+    /// tolerance of [`residual_tolerance`](Self::residual_tolerance), or one that counts only
+    /// together with other rules.
     pub fn goal(&self, norms: &Norms) -> Option<f64> {
         match self {
             StoppingRule::Any(rules) => rules.iter().filter_map(|r| r.goal(norms)).reduce(f64::max),
@@ -495,8 +504,9 @@ impl StoppingRule {
         }
     }
 
-    /// Returns whether a product of the caller has ended the solve, so that NaN is its result and no evidence.
-    pub fn product_has_ended(&self) -> bool {
+    /// Returns whether a product of the caller has ended the solve, so that NaN is its result
+    /// and no evidence.
+    pub(crate) fn product_has_ended(&self) -> bool {
         match self {
             StoppingRule::ProductEnded(flag) => flag.load(Ordering::Relaxed),
             StoppingRule::Any(rules) => rules.iter().any(StoppingRule::product_has_ended),

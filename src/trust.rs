@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-/// Returns who else can put files into a folder or replace it, with a remedy; `None` if only this user and root can.
-/// A folder that does not exist yet counts as made by this user. All parent folders are checked, with and without
-/// links resolved.
+/// Returns who else can put files into a folder or replace it, with a remedy; `None` if only this user and
+/// root can. A folder that does not exist yet counts as made by this user. All parent folders are checked,
+/// with and without links resolved.
 ///
-/// The remedy changes the permissions of the folder itself only, which this program has made: the folders above it
-/// may serve others as they are.
+/// The remedy changes the permissions of the folder itself only, which this program has made: the folders
+/// above it may serve others as they are.
 #[cfg(unix)]
 pub(crate) fn others_can_write(folder: &Path) -> Option<String> {
     // SAFETY: the call takes no arguments, returns a number, and cannot fail.
@@ -56,11 +56,12 @@ fn fault(folder: &Path, last: bool, user: u32) -> Option<String> {
     Some(format!("other users can write to {shown}{remedy}"))
 }
 
-/// Returns whether a group is the private group that many systems give to each user: it has the name of the user, and no other
-/// member.
+/// Returns whether a group is the private group that many systems give to each user: it has the name of the
+/// user, and no other member.
 #[cfg(unix)]
 fn is_private_group(group: u32, user: u32) -> bool {
-    /// Returns the first and the last field of the line of a file like `/etc/passwd` whose third field is this number.
+    /// Returns the first and the last field of the line of a file like `/etc/passwd` whose
+    /// third field is this number.
     fn entry(file: &str, number: u32) -> Option<(String, String)> {
         let text = std::fs::read_to_string(file).ok()?;
         text.lines().find_map(|line| {
@@ -75,8 +76,8 @@ fn is_private_group(group: u32, user: u32) -> bool {
     })
 }
 
-/// Returns whether files of root show this owner: in a container that does not map root, the system reports one number for all
-/// users from outside.
+/// Returns whether files of root show this owner: in a container that does not map root, the system reports
+/// one number for all users from outside.
 #[cfg(unix)]
 fn is_root_unmapped(owner: u32) -> bool {
     let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Parses any bytes as numbers in text: the numbers are finite, and their count is the product of rows and columns.
+//! Parses any bytes as numbers in text: the numbers are finite, and their count is the product
+//! of rows and columns.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Generates matrices from descriptions. Descriptions of large matrices are skipped: they would take much time and memory, which
-//! is not a fault.
+//! Generates matrices from descriptions. Descriptions of large matrices are skipped: they would take much
+//! time and memory, which is not a fault.
 
 #![no_main]
 

@@ -1,6 +1,7 @@
-//! Parses any bytes as a Matrix Market file, of a matrix and of a vector: the result is that or an error, never a panic. In
-//! addition, the fast path for complete lines and the slow path for single words give the same matrix, bit for bit. A blank at
-//! the beginning of a line selects the slow path. The last byte selects the options.
+//! Parses any bytes as a Matrix Market file, of a matrix and of a vector: the result is that or an
+//! error, never a panic. In addition, the fast path for complete lines and the slow path for single
+//! words give the same matrix, bit for bit. A blank at the beginning of a line selects the slow path.
+//! The last byte selects the options.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Parses a list of edges while it is decompressed, and the same list as text: the graph, or the fault, is the same.
+//! Parses a list of edges while it is decompressed, and the same list as text: the graph, or
+//! the fault, is the same.
 #![no_main]
 
 use flate2::Compression;

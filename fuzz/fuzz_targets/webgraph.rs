@@ -1,5 +1,6 @@
-//! Parses any bits under any properties with the reader of kind 'WebGraph'. An input is six bytes of settings followed by bits.
-//! If the first byte is odd, the input is instead the text of the properties, a zero byte, and bits.
+//! Parses any bits under any properties with the reader of kind 'WebGraph'. An input is six bytes of
+//! settings followed by bits. If the first byte is odd, the input is instead the text of the
+//! properties, a zero byte, and bits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,12 +1,12 @@
-// Converts a matrix in compressed sparse rows to blocks of R x C, in the layout of src/backend/cuda/bsr.rs. The arrays are those
-// that the host makes, bit for bit. STEP selects the kernel:
+// Converts a matrix in compressed sparse rows to blocks of R x C, in the layout of src/backend/cuda/bsr.rs.
+// The arrays are those that the host makes, bit for bit. STEP selects the kernel:
 //
 //   COUNT    Counts the blocks of each block row. A thread takes a block row.
 //   COLUMNS  Writes the block columns of each block row, in increasing order. A thread takes a block row.
 //   VALUES   Writes the values of each row, to memory that is zero before. A warp takes a row.
 //
-// Defined by the launcher: R, C, OFFSET (offsets of rows), COLUMN (block columns), PACKED (stored values), and VALUE, unless
-// all values are ones.
+// Defined by the launcher: R, C, OFFSET (offsets of rows), COLUMN (block columns), PACKED (stored values),
+// and VALUE, unless all values are ones.
 
 #define COUNT 0
 #define COLUMNS 1
@@ -16,8 +16,8 @@
 
 #if STEP == COUNT || STEP == COLUMNS
 
-// Calls write(number, block column) for each block of a block row; returns the number of blocks. The block column of the next
-// block is the lowest among the next entries of the rows.
+// Calls write(number, block column) for each block of a block row; returns the number of blocks. The block
+// column of the next block is the lowest among the next entries of the rows.
 template <typename Write>
 __device__ __forceinline__ u32 each_block(const u32 block_row, const u32 rows, const OFFSET* offsets, const u32* columns,
                                           Write write) {

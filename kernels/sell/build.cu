@@ -1,12 +1,13 @@
-// Packs a matrix in compressed sparse rows into SELL-32; src/backend/cuda/sell/pack.rs describes the layout. The arrays are those
-// that the host packs, bit for bit. STEP selects the kernel:
+// Packs a matrix in compressed sparse rows into SELL-32; src/backend/cuda/sell/pack.rs describes the layout.
+// The arrays are those that the host packs, bit for bit. STEP selects the kernel:
 //
-//   ORDER  Sorts the rows of each window by length, longest first, if that saves padding. A block takes a window.
+//   ORDER  Sorts the rows of each window by length, longest first, if that saves padding. A
+//          block takes a window.
 //   SHAPE  Finds the width, the flags and the lowest column of each slice. A warp takes a slice.
 //   WRITE  Writes the words and values of each slice, to memory that is zero before. A warp takes a slice.
 //
-// Defined by the launcher: WINDOW (rows of a window, a power of two), OFFSET, VALUE (the matrix), PACKED (stored values; absent if
-// all are ones).
+// Defined by the launcher: WINDOW (rows of a window, a power of two), OFFSET, VALUE (the matrix), PACKED
+// (stored values; absent if all are ones).
 
 #define ORDER 0
 #define SHAPE 1
@@ -28,7 +29,8 @@ __device__ __forceinline__ u32 largest_in_warp(u32 v) {
 
 __device__ __forceinline__ u32 lowest_in_warp(u32 v) { return ~largest_in_warp(~v); }
 
-// Returns the length of a row. The host refuses lengths that 32 bits cannot count, by the largest one that they can.
+// Returns the length of a row. The host refuses lengths that 32 bits cannot count, by the
+// largest one that they can.
 __device__ __forceinline__ u32 length_of(const u32 row, const OFFSET* offsets) {
     return u32(min(u64(offsets[row + 1] - offsets[row]), u64(ALL)));
 }
@@ -49,7 +51,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sell_order(PARAMETERS) {
     __syncthreads();
     for (u32 at = threadIdx.x; at < WINDOW; at += BLOCK) {
         const u32 length = at < count ? length_of(first + at, offsets) : 0;
-        // In ascending order of keys, lengths fall, and rows of one length keep their order. Rows beyond the end come last.
+        // In ascending order of keys, lengths fall, and rows of one length keep their order. Rows
+        // beyond the end come last.
         keys[at] = at < count ? u64(ALL - length) << 16 | at : ~u64(0);
         const u64 all = sum_in_warp(length);
         const u32 widest = largest_in_warp(length);

@@ -1,12 +1,14 @@
-// Blocks of R x C times several columns: LANES lanes share a row of B, and PARTS such groups a block row (see packs.cuh).
+// Blocks of R x C times several columns: LANES lanes share a row of B, and PARTS such groups a
+// block row (see packs.cuh).
 //
-// A lane loads C rows of B for a block and uses each for all R rows of C, whose sums are in registers: it loads B once where CSR
-// would R times. A block is stored column by column. An item is a block row, the range of its blocks, and a slot: a block row
-// with the slot WHOLE is written to C, a piece of a long one to slots `slot` .. `slot + R` of `scratch`, which pieces.cu adds in
-// order. The groups of a block row take its blocks in turns, and their sums are added in a fixed order: deterministic.
+// A lane loads C rows of B for a block and uses each for all R rows of C, whose sums are in registers: it
+// loads B once where CSR would R times. A block is stored column by column. An item is a block row, the range
+// of its blocks, and a slot: a block row with the slot WHOLE is written to C, a piece of a long one to slots
+// `slot` .. `slot + R` of `scratch`, which pieces.cu adds in order. The groups of a block row take its blocks
+// in turns, and their sums are added in a fixed order: deterministic.
 // Grid: for each slice of SLICE columns one block after the other, `tiles` of them.
-// Defined by the launcher: R, C, PARTS (LANES * PARTS <= 32); CUT if the last block column reaches past the end of B; STEP
-// (columns of a block that are multiplied together, a divisor of C).
+// Defined by the launcher: R, C, PARTS (LANES * PARTS <= 32); CUT if the last block column reaches past the
+// end of B; STEP (columns of a block that are multiplied together, a divisor of C).
 
 #define WHOLE 0xffffffffu
 

@@ -1,9 +1,10 @@
-// Doubly compressed rows times several columns, C = alpha A B + beta C: a warp for each row with entries, whose lanes stride over
-// the columns (see rows.cuh for the types).
+// Doubly compressed rows times several columns, C = alpha A B + beta C: a warp for each row with entries,
+// whose lanes stride over the columns (see rows.cuh for the types).
 //
-// B (`x`) and C (`y`) are row-major with `columns` columns. Stored row k of `count` is row row_indices[k] of the matrix; bit i of
-// `filled` is set if row i is stored. Grid: any number of blocks, striding over the stored rows, and then over the elements of C
-// for the empty rows. Writes each element of C once, and its sum has the order of the row: deterministic.
+// B (`x`) and C (`y`) are row-major with `columns` columns. Stored row k of `count` is row row_indices[k] of
+// the matrix; bit i of `filled` is set if row i is stored. Grid: any number of blocks, striding over the
+// stored rows, and then over the elements of C for the empty rows. Writes each element of C once, and its sum
+// has the order of the row: deterministic.
 
 // Returns the new value of an element of C; with beta = 0 the old one is not read.
 __device__ __forceinline__ SCALAR scaled(const SCALAR* old, const SCALAR sum, const SCALAR alpha, const SCALAR beta) {

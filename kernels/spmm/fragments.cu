@@ -1,18 +1,20 @@
-// Fragments of 8 x 4 entries times several columns, by the tensor cores for double precision: a warp takes a group of rows, TILES
-// tiles of 8, and a slice of 16 * PAIRS columns.
+// Fragments of 8 x 4 entries times several columns, by the tensor cores for double precision: a warp takes a
+// group of rows, TILES tiles of 8, and a slice of 16 * PAIRS columns.
 //
-// A quad is four columns of A, in which the group has entries, and has a fragment for each tile that has entries there. A warp
-// loads the four rows of B for a quad once, and multiplies them by the fragments of all tiles. An element of `places` is the
-// number of the first fragment of a quad, and in its lowest TILES bits the tiles that have one. Lane 4 r + k holds element (r, k)
-// of a fragment, and multiplies two neighbouring columns of row k of B, in two products. It does not load them itself: the eight lanes
-// that the cache serves together would need four rows, in 16 lookups of 32 bytes for each load. Instead, eight neighbouring lanes load
-// 128 bytes of one row, in 4 lookups, and lanes exchange the loaded values.
+// A quad is four columns of A, in which the group has entries, and has a fragment for each tile that has
+// entries there. A warp loads the four rows of B for a quad once, and multiplies them by the fragments of all
+// tiles. An element of `places` is the number of the first fragment of a quad, and in its lowest TILES bits
+// the tiles that have one. Lane 4 r + k holds element (r, k) of a fragment, and multiplies two neighbouring
+// columns of row k of B, in two products. It does not load them itself: the eight lanes that the cache serves
+// together would need four rows, in 16 lookups of 32 bytes for each load. Instead, eight neighbouring lanes
+// load 128 bytes of one row, in 4 lookups, and lanes exchange the loaded values.
 //
-// An item is a group, the range of its quads, and a slot: a group with the slot WHOLE is written to C, a piece of a long one to
-// slots `slot` .. `slot + 8 TILES` of `scratch`, which pieces.cu adds in order: deterministic. Grid: for each slice one block
-// after the other, `tiles` of them.
-// Defined by the launcher: PAIRS, TILES, UNROLL (quads of a round), ALIGNED (the number of columns is even), and optionally
-// PARTIALS: then each block stores the sums of <x, y> over its rows, for each of its columns, to a row of `partials`.
+// An item is a group, the range of its quads, and a slot: a group with the slot WHOLE is written to C, a
+// piece of a long one to slots `slot` .. `slot + 8 TILES` of `scratch`, which pieces.cu adds in order:
+// deterministic. Grid: for each slice one block after the other, `tiles` of them.
+// Defined by the launcher: PAIRS, TILES, UNROLL (quads of a round), ALIGNED (the number of columns is
+// even), and optionally PARTIALS: then each block stores the sums of <x, y> over its rows, for each of its
+// columns, to a row of `partials`.
 
 #define WHOLE 0xffffffffu
 #define SLICE (16 * PAIRS)
@@ -35,7 +37,8 @@ __device__ __forceinline__ void multiply(double (&c)[2], const double a, const d
 #endif
 }
 
-// Loads at this point of the program: a load through the read-only path may be moved to where its result is used.
+// Loads at this point of the program: a load through the read-only path may be moved to where
+// its result is used.
 __device__ __forceinline__ u32 load_here(const u32* p) {
     u32 v;
     asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
@@ -47,8 +50,8 @@ __device__ __forceinline__ double2 from_lane(const double2 v, const u32 lane) {
     return make_double2(__shfl_sync(0xffffffffu, v.x, lane), __shfl_sync(0xffffffffu, v.y, lane));
 }
 
-// Returns elements `column` and `column + 1` of a row. Beyond its end it returns others instead, so that no load depends on a
-// condition; the sums of columns beyond the end are not stored. `column` is even.
+// Returns elements `column` and `column + 1` of a row. Beyond its end it returns others instead, so that no
+// load depends on a condition; the sums of columns beyond the end are not stored. `column` is even.
 __device__ __forceinline__ double2 load_pair(const double* row, const u32 column, const u32 columns) {
 #ifdef ALIGNED
     return *reinterpret_cast<const double2*>(row + min(column, columns - 2));
@@ -119,7 +122,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, FIT(RESIDENT)) spmm_fragment
                 }
         }
         look(quad + UNROLL);
-        // All loads are in flight before the first is used: the compiler moves no load of B beyond this point.
+        // All loads are in flight before the first is used: the compiler moves no load of B
+        // beyond this point.
         __syncwarp();
 #pragma unroll
         for (u32 u = 0; u < UNROLL; ++u) {

@@ -1,7 +1,9 @@
-// Packs of 16 bytes of a row of B (`x`) or C (`y`), which are row-major with `columns` columns (see rows.cuh for the types).
+// Packs of 16 bytes of a row of B (`x`) or C (`y`), which are row-major with `columns` columns (see
+// rows.cuh for the types).
 //
-// Defined by the launcher: LANES (neighbouring lanes that share a row of B, each with neighbouring packs), PACKS (packs of a
-// lane, LANES packs apart), optionally ALIGNED (a row of B is a whole number of packs, so that packs are aligned).
+// Defined by the launcher: LANES (neighbouring lanes that share a row of B, each with neighbouring packs),
+// PACKS (packs of a lane, LANES packs apart), optionally ALIGNED (a row of B is a whole number of packs, so
+// that packs are aligned).
 
 #define ALL_LANES 0xffffffffu
 // Elements of a pack, and of the columns that a group of lanes covers.
@@ -28,8 +30,8 @@ struct Packs {
             for (u32 e = 0; e < WIDTH; ++e) p[i].v[e] = 0;
     }
 
-    // Loads from a row of B at `row`, which begins at the lane's first column `first`; zeros if `wanted` is false and beyond the
-    // last column.
+    // Loads from a row of B at `row`, which begins at the lane's first column `first`; zeros if `wanted` is
+    // false and beyond the last column.
     __device__ __forceinline__ void load(const SCALAR* row, const u32 first, const u32 columns, const bool wanted) {
 #pragma unroll
         for (u32 i = 0; i < PACKS; ++i) {
@@ -64,7 +66,8 @@ struct Packs {
             for (u32 e = 0; e < WIDTH; ++e) p[i].v[e] += __shfl_xor_sync(ALL_LANES, p[i].v[e], distance);
     }
 
-    // Stores alpha times the packs plus beta times the old values to a row of C at `row`; with beta = 0 these are not read.
+    // Stores alpha times the packs plus beta times the old values to a row of C at `row`; with
+    // beta = 0 these are not read.
     __device__ __forceinline__ void store(SCALAR* row, const u32 first, const u32 columns, const SCALAR alpha,
                                           const SCALAR beta) const {
 #pragma unroll

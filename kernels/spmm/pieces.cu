@@ -1,7 +1,9 @@
 // Adds the pieces of long rows (see rows.cu and blocks.cu): a thread for each column of a row of pieces.
 //
-// A list element is a row, the slot of its first piece, the number of its pieces, and the number of slots between two pieces.
-// Grid: one block after the other for each element, `tiles` of them. Pieces are added in order: deterministic.
+// A list element is a row, the slot of its first piece, the number of its pieces, and the number of
+// slots between two pieces.
+// Grid: one block after the other for each element, `tiles` of them. Pieces are added in
+// order: deterministic.
 // Defined by the launcher: UNROLL (pieces that are loaded before the first is added).
 
 extern "C" __global__ void __launch_bounds__(BLOCK) spmm_pieces(PARAMETERS) {

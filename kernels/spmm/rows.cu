@@ -1,10 +1,12 @@
-// Rows of CSR in quads times several columns: LANES lanes share a row of B, and PARTS such groups a row of A (see packs.cuh).
+// Rows of CSR in quads times several columns: LANES lanes share a row of B, and PARTS such groups a
+// row of A (see packs.cuh).
 //
-// Entries are stored four by four; the last quad of a row is filled with the column FILL and the value 0, and B is not read
-// there. An item is a row, the range of its quads, and a slot: a row with the slot WHOLE is written to C, a piece of a long row
-// to slot `slot` of `scratch`, which pieces.cu adds in order. The groups of a row take its quads in turns, UNROLL at a time, and
-// load those of the next turn while B is loaded. Their sums are added in a fixed order: deterministic. Grid: for each slice of
-// SLICE columns one block after the other, `tiles` of them.
+// Entries are stored four by four; the last quad of a row is filled with the column FILL and the value 0, and
+// B is not read there. An item is a row, the range of its quads, and a slot: a row with the slot WHOLE is
+// written to C, a piece of a long row to slot `slot` of `scratch`, which pieces.cu adds in order. The groups
+// of a row take its quads in turns, UNROLL at a time, and load those of the next turn while B is loaded.
+// Their sums are added in a fixed order: deterministic. Grid: for each slice of SLICE columns one block after
+// the other, `tiles` of them.
 // Defined by the launcher: PARTS (LANES * PARTS <= BLOCK), UNROLL.
 
 #define FILL 0xffffffffu
@@ -32,7 +34,8 @@ struct Round {
     }
 };
 
-// Four resident blocks leave 64 registers to a thread. Without this bound the compiler uses fewer and keeps fewer loads in flight.
+// Four resident blocks leave 64 registers to a thread. Without this bound the compiler uses fewer and
+// keeps fewer loads in flight.
 extern "C" __global__ void __launch_bounds__(BLOCK, 4) spmm_rows(PARAMETERS) {
     in_order();
     const u32 lane = threadIdx.x % LANES, part = threadIdx.x / LANES % PARTS;

@@ -1,7 +1,9 @@
-// Splits B into sums of two TF32 numbers, in the order in which the tensor cores take them (see tf32.cuh and tf32x3.cu).
+// Splits B into sums of two TF32 numbers, in the order in which the tensor cores take them (see
+// tf32.cuh and tf32x3.cu).
 //
-// For each slice of SPAN columns of B and each chunk of DEPTH rows, `parts` holds the high parts and then the low parts: four
-// neighbouring rows of a column together, first all columns of the first four rows. Elements beyond the last row or column are zeros.
+// For each slice of SPAN columns of B and each chunk of DEPTH rows, `parts` holds the high parts and then the
+// low parts: four neighbouring rows of a column together, first all columns of the first four rows. Elements
+// beyond the last row or column are zeros.
 // Grid: a thread for four rows of a column.
 
 // Returns the low part of v, given its high part; zero if v is infinite or no number.

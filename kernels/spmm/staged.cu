@@ -1,13 +1,15 @@
 // Tiles of rows times a slice of the columns, with chunks of B in shared memory (see packs.cuh).
 //
-// A block takes a tile of rows and a slice of SLICE columns, and copies one chunk of `chunk` rows of B after the other into shared
-// memory, while it multiplies with the chunk before. Each element of B that a block copies serves all rows of its tile, from
-// shared memory, whose bandwidth is about five times that of L2. LANES lanes share a row of the tile, HEIGHT rows one after the
-// other, and PARTS such groups take the quads of a row in turns. Sums stay in registers.
+// A block takes a tile of rows and a slice of SLICE columns, and copies one chunk of `chunk` rows of B after
+// the other into shared memory, while it multiplies with the chunk before. Each element of B that a block
+// copies serves all rows of its tile, from shared memory, whose bandwidth is about five times that of L2.
+// LANES lanes share a row of the tile, HEIGHT rows one after the other, and PARTS such groups take the quads
+// of a row in turns. Sums stay in registers.
 //
-// The entries are stored by tile, chunk and row, four by four. An entry has its row of B within the chunk in 16 bits; the last
-// quad of a row is filled with the row `chunk`, which holds zeros, and the value 0. Sums are added in the order of the chunks:
-// deterministic. Grid: for each slice one block after the other, `tiles` of them.
+// The entries are stored by tile, chunk and row, four by four. An entry has its row of B within the
+// chunk in 16 bits; the last quad of a row is filled with the row `chunk`, which holds zeros, and the
+// value 0. Sums are added in the order of the chunks: deterministic. Grid: for each slice one block
+// after the other, `tiles` of them.
 // Defined by the launcher: HEIGHT, PARTS (LANES * PARTS <= 32), BUFFERS (1 if there is one chunk, else 2).
 
 #define GROUPS (BLOCK / (LANES * PARTS))

@@ -1,17 +1,20 @@
-// A dense A times several columns in single precision by tensor cores, which multiply numbers of 11 bits (see tf32.cuh).
+// A dense A times several columns in single precision by tensor cores, which multiply numbers
+// of 11 bits (see tf32.cuh).
 //
-// With a = a_high + a_low and b = b_high + b_low, a product is a_high b_high + a_high b_low + a_low b_high. What is left out,
-// a_low b_low and the last bits of the low parts, is at most 2^-21 of |a b|. The tensor cores add in single precision, but cut off
-// instead of rounding, so they add only the products of one chunk of DEPTH rows of B. Plain code adds the sums of chunks.
+// With a = a_high + a_low and b = b_high + b_low, a product is a_high b_high + a_high b_low + a_low b_high.
+// What is left out, a_low b_low and the last bits of the low parts, is at most 2^-21 of |a b|. The tensor
+// cores add in single precision, but cut off instead of rounding, so they add only the products of one chunk
+// of DEPTH rows of B. Plain code adds the sums of chunks.
 //
-// A block takes TILE rows of A, SPAN columns of B and one of `splits` ranges of the chunks. One thread copies chunks of A and of the
-// parts of B to shared memory, STAGES ahead. Two groups of 128 threads take 64 rows each, and the tensor cores in turns: while one
-// group multiplies, the other splits its elements of A and adds its sums. With several ranges, sums go to `scratch`, and pieces.cu
-// adds them in order: deterministic. Grid: the tiles of the first range of the first slice, then of the other ranges and slices.
+// A block takes TILE rows of A, SPAN columns of B and one of `splits` ranges of the chunks. One thread copies
+// chunks of A and of the parts of B to shared memory, STAGES ahead. Two groups of 128 threads take 64 rows
+// each, and the tensor cores in turns: while one group multiplies, the other splits its elements of A and
+// adds its sums. With several ranges, sums go to `scratch`, and pieces.cu adds them in order: deterministic.
+// Grid: the tiles of the first range of the first slice, then of the other ranges and slices.
 //
-// `elements` holds all elements of A by tile and chunk. In a chunk come the 16 rows of each warp, then the four steps of 8 columns,
-// then the four elements of each lane, as the instruction wants them: lane / 4 is the row, or row - 8 for the second and fourth,
-// and lane % 4 the column, or column - 4 for the last two.
+// `elements` holds all elements of A by tile and chunk. In a chunk come the 16 rows of each warp, then the
+// four steps of 8 columns, then the four elements of each lane, as the instruction wants them: lane / 4 is
+// the row, or row - 8 for the second and fourth, and lane % 4 the column, or column - 4 for the last two.
 // Defined by the launcher: STAGES, optionally ALIGNED (the number of columns is even).
 
 #define TILE 128
@@ -60,7 +63,8 @@ __device__ __forceinline__ void copy(const u32 to, const char* from, const u32 b
                  : "memory");
 }
 
-// Describes a part of B to the tensor cores: blocks of 8 columns and 4 rows, 128 bytes each, those of the same rows together.
+// Describes a part of B to the tensor cores: blocks of 8 columns and 4 rows, 128 bytes each, those
+// of the same rows together.
 __device__ __forceinline__ u64 descriptor(const u32 address) {
     return u64(address >> 4 & 0x3fff) | u64(SPAN * 16 >> 4) << 16 | u64(128 >> 4) << 32;
 }

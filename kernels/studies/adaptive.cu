@@ -1,10 +1,11 @@
-// Pieces of consecutive rows of CSR, one block each: by threads if all rows are short, by warps otherwise (see rows.cuh and
-// sums.cuh).
+// Pieces of consecutive rows of CSR, one block each: by threads if all rows are short, by warps otherwise
+// (see rows.cuh and sums.cuh).
 //
-// `list` holds the first row of each of `count` pieces and the end of the last. A piece with more rows than the block has warps
-// holds short rows only, at most one for each thread; in any other piece each row takes a warp. Grid: any number of blocks,
-// striding over the pieces. Writes each y[row] once; deterministic.
-// Defined by the launcher: UNROLL, MIN_BLOCKS (blocks that must fit on a multiprocessor, which limits registers).
+// `list` holds the first row of each of `count` pieces and the end of the last. A piece with more rows than
+// the block has warps holds short rows only, at most one for each thread; in any other piece each row takes a
+// warp. Grid: any number of blocks, striding over the pieces. Writes each y[row] once; deterministic.
+// Defined by the launcher: UNROLL, MIN_BLOCKS (blocks that must fit on a multiprocessor, which
+// limits registers).
 
 extern "C" __global__ void __launch_bounds__(BLOCK, FIT(MIN_BLOCKS)) spmv_csr_adaptive(PARAMETERS) {
     BEGIN_ROWS();

@@ -1,8 +1,9 @@
-// Bins of consecutive rows of CSR with about the same number of entries, one warp each (see rows.cuh and sums.cuh).
+// Bins of consecutive rows of CSR with about the same number of entries, one warp each (see
+// rows.cuh and sums.cuh).
 //
-// The warp goes through the rows of its bin, so that all warps have about the same work for any row lengths. `list` holds the
-// first row of each of `count` bins and the end of the last. Grid: any number of blocks, striding over the bins. Writes each
-// y[row] once; deterministic.
+// The warp goes through the rows of its bin, so that all warps have about the same work for any row lengths.
+// `list` holds the first row of each of `count` bins and the end of the last. Grid: any number of blocks,
+// striding over the bins. Writes each y[row] once; deterministic.
 // Defined by the launcher: UNROLL.
 
 extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_bins(PARAMETERS) {

@@ -1,24 +1,28 @@
-// The block-band study's kernels: tasks of equally many blocks, made beforehand, each for all threads of a thread block.
+// The block-band study's kernels: tasks of equally many blocks, made beforehand, each for all
+// threads of a thread block.
 //
-// Two kernels, one after the other: y = beta y, then every task adds alpha times its blocks to y. A task may span several block
-// rows, and a block row may belong to several tasks, so sums are added to y atomically: the order of the additions is not
-// deterministic. The variant defines how a thread block sums a block row:
+// Two kernels, one after the other: y = beta y, then every task adds alpha times its blocks to y. A task may
+// span several block rows, and a block row may belong to several tasks, so sums are added to y atomically:
+// the order of the additions is not deterministic. The variant defines how a thread block sums a block row:
 //
 //   ROW_MAJOR  a thread per value, in memory order; each product is added to shared memory atomically
-//   PRIVATE    the same with R sums per thread, which the compiler puts into local memory because of their index
-//   TEAM       R C threads per block, so that each keeps one position of the block and one sum; one atomic addition each at the
-//   end
-//   UNROLLED   a thread per column of a block, ROWS_AT_ONCE of its rows at once in registers; one atomic addition per warp
+//   PRIVATE    the same with R sums per thread, which the compiler puts into local memory
+//              because of their index
+//   TEAM       R C threads per block, so that each keeps one position of the block and one sum; one atomic
+//              addition each at the end
+//   UNROLLED   a thread per column of a block, ROWS_AT_ONCE of its rows at once in registers; one
+//              atomic addition per warp
 //
-// Task i has the blocks from task_blocks[i] to task_blocks[i + 1]; the first is in block row task_rows[i], or in the first
-// nonempty block row after it; a block row has fewer than 2^32 values. Grid: any number of blocks, striding over `tasks`. Never with DOTS.
-// Defined by the launcher: HEIGHT and WIDTH (rows and columns of a block), the variant, ROWS_AT_ONCE for UNROLLED, optionally
-// RUN_TIME_SIZE, and REGISTERS, the most registers of a thread.
-// In the last variant each round starts at the row where the previous round ended; the study's bounds would leave the block if R
-// is neither a multiple of a round nor below it.
+// Task i has the blocks from task_blocks[i] to task_blocks[i + 1]; the first is in block row task_rows[i], or
+// in the first nonempty block row after it; a block row has fewer than 2^32 values. Grid: any number of
+// blocks, striding over `tasks`. Never with DOTS.
+// Defined by the launcher: HEIGHT and WIDTH (rows and columns of a block), the variant, ROWS_AT_ONCE for
+// UNROLLED, optionally RUN_TIME_SIZE, and REGISTERS, the most registers of a thread.
+// In the last variant each round starts at the row where the previous round ended; the study's bounds would
+// leave the block if R is neither a multiple of a round nor below it.
 
-// Rows and columns of a block in loops and divisions: compiled, or, as in the study, numbers that the kernel takes. Arrays of sums
-// have HEIGHT elements in both cases.
+// Rows and columns of a block in loops and divisions: compiled, or, as in the study, numbers that the kernel
+// takes. Arrays of sums have HEIGHT elements in both cases.
 #ifdef RUN_TIME_SIZE
 #define R matrix.height
 #define C matrix.width
@@ -42,7 +46,8 @@ struct Blocks {
     u32 columns_of_x, height, width;
 };
 
-// Returns x at a column of a block; the last block columns may reach past the end of x, where they hold zeros.
+// Returns x at a column of a block; the last block columns may reach past the end of x, where
+// they hold zeros.
 __device__ __forceinline__ SCALAR factor(const Blocks& matrix, const u64 block, const u32 column) {
     const u64 at = u64(matrix.block_columns[block]) * C + column;
     return at < matrix.columns_of_x ? matrix.x[at] : SCALAR(0);

@@ -1,7 +1,7 @@
 // Entries of CSR, one thread each, independently of row boundaries (see rows.cuh).
 //
-// Two kernels, one after the other: y = beta y, then each entry searches its row and adds alpha a x to it by an atomic addition.
-// All threads have the same work, but the order of the additions is not deterministic.
+// Two kernels, one after the other: y = beta y, then each entry searches its row and adds alpha a x to it by
+// an atomic addition. All threads have the same work, but the order of the additions is not deterministic.
 // Grid: any number of blocks, striding over the `count` rows or over the entries. Never with DOTS.
 // Defined by the launcher: optionally PLAIN.
 

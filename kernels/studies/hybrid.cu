@@ -1,11 +1,12 @@
-// Rows of CSR by length: short rows by threads, medium rows by warps, long rows by blocks (see rows.cuh and sums.cuh).
+// Rows of CSR by length: short rows by threads, medium rows by warps, long rows by blocks (see
+// rows.cuh and sums.cuh).
 //
-// `list` holds the numbers of long, medium and short rows, then the rows of each class in this order. A tile is the unit of work
-// of a block: one long row, a medium row for each warp, or a short row for each thread. There are `count` tiles, those of long
-// rows first, so that none of them begins late. Grid: any number of blocks, striding over the tiles. Writes each y[row] once;
-// deterministic.
-// Defined by the launcher: UNROLL, optionally WARP_UNROLL, CLASSES (3, or 2 if no row is long), MIN_BLOCKS (blocks that must fit
-// on a multiprocessor, which limits registers), optionally PLAIN.
+// `list` holds the numbers of long, medium and short rows, then the rows of each class in this order. A tile
+// is the unit of work of a block: one long row, a medium row for each warp, or a short row for each thread.
+// There are `count` tiles, those of long rows first, so that none of them begins late. Grid: any number of
+// blocks, striding over the tiles. Writes each y[row] once; deterministic.
+// Defined by the launcher: UNROLL, optionally WARP_UNROLL, CLASSES (3, or 2 if no row is long), MIN_BLOCKS
+// (blocks that must fit on a multiprocessor, which limits registers), optionally PLAIN.
 
 // Returns the sum of a row by the whole block, all threads of which must call it; valid in thread 0.
 __device__ __forceinline__ SCALAR row_by_block(const Entries& entries, OFFSET begin, OFFSET end) {

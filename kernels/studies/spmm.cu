@@ -1,12 +1,15 @@
-// Rows of CSR times several columns, C = alpha A B + beta C, the kernels of the study of SpMM (see rows.cuh for the types).
+// Rows of CSR times several columns, C = alpha A B + beta C, the kernels of the study of SpMM (see
+// rows.cuh for the types).
 //
-// B (`x`) and C (`y`) are row-major with `columns` columns. An item is a row of C, or a tile of `tile` columns of it: item i is
-// tile i % tiles of row i / tiles. Each element of C is written once, and its sum has the order of the row: deterministic.
-// Grid: any number of blocks, striding over the items; with DYNAMIC a warp takes the next item from counter[0], and the last
-// block to finish, which counter[1] finds, resets both.
-// Defined by the launcher: VARIANT (naive: a thread for each element of C; warp: a warp for each item, whose lanes stride over
-// the columns), SMEM (a warp stages 32 entries of A in shared memory at a time), VEC4 (a lane loads and stores four columns at
-// once: 16 bytes in single precision, twice 16 in double), optionally DYNAMIC.
+// B (`x`) and C (`y`) are row-major with `columns` columns. An item is a row of C, or a tile of `tile`
+// columns of it: item i is tile i % tiles of row i / tiles. Each element of C is written once, and its sum
+// has the order of the row: deterministic.
+// Grid: any number of blocks, striding over the items; with DYNAMIC a warp takes the next item from
+// counter[0], and the last block to finish, which counter[1] finds, resets both.
+// Defined by the launcher: VARIANT (naive: a thread for each element of C; warp: a warp for each item,
+// whose lanes stride over the columns), SMEM (a warp stages 32 entries of A in shared memory at a
+// time), VEC4 (a lane loads and stores four columns at once: 16 bytes in single precision, twice 16 in
+// double), optionally DYNAMIC.
 
 #define NAIVE 0
 #define WARP 1
@@ -81,7 +84,8 @@ struct Entries {
     }
 };
 
-// Adds `count` entries to the sums of up to WIDTH columns from `column` on; `whole` if a pack can be loaded at once.
+// Adds `count` entries to the sums of up to WIDTH columns from `column` on; `whole` if a pack
+// can be loaded at once.
 __device__ __forceinline__ void add(Pack& sum, const Entries& entries, const u32 count, const SCALAR* x,
                                     const u32 columns, const u32 column, const bool whole) {
     for (u32 j = 0; j < count; ++j) {

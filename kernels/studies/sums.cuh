@@ -1,8 +1,9 @@
-// Prepended, after rows.cuh, to the kernels that give a row to one thread, to a warp or to a block: computes the row's sum.
+// Prepended, after rows.cuh, to the kernels that give a row to one thread, to a warp or to a
+// block: computes the row's sum.
 //
-// Defined by the launcher: UNROLL, the entries of a row that a thread loads before it uses the first, and WARP_UNROLL if the
-// number differs for each thread of a warp that shares the row. With SHARED a thread keeps its part of the sum in shared memory
-// instead of a register, and a warp adds the parts there.
+// Defined by the launcher: UNROLL, the entries of a row that a thread loads before it uses the first, and
+// WARP_UNROLL if the number differs for each thread of a warp that shares the row. With SHARED a thread keeps
+// its part of the sum in shared memory instead of a register, and a warp adds the parts there.
 
 #define WARPS (BLOCK / 32)
 #ifndef WARP_UNROLL
@@ -53,8 +54,9 @@ struct Entries {
     const Stored* READ_ONLY values;
     const SCALAR* x;
 
-    // Returns the part of thread `part` of THREADS in the sum of the entries from j up to end: rounds of ROUND entries while all
-    // threads have as many, then the rest one by one. The compiler may interleave rounds if registers allow it.
+    // Returns the part of thread `part` of THREADS in the sum of the entries from j up to end: rounds of
+    // ROUND entries while all threads have as many, then the rest one by one. The compiler may interleave
+    // rounds if registers allow it.
     template <int THREADS, int ROUND>
     __device__ __forceinline__ SCALAR share(OFFSET j, const OFFSET end, const u32 part) const {
         Part sum{};

@@ -1,11 +1,12 @@
 // Rows of CSR, one warp each, with x read from segments in shared memory (see rows.cuh and sums.cuh).
 //
-// A block takes as many rows as it has warps. It stages one segment of x after the other, from the first column of its rows to
-// the last, and in each segment every warp adds those entries of its row whose columns lie in the segment. Unless a few rows use
-// most of a segment, far more of x is loaded than they need. Grid: any number of blocks, striding over the rows. Writes each
-// y[row] once; deterministic.
-// Defined by the launcher: SEGMENT (a multiple of BLOCK), UNROLL (for sums.cuh) and optionally ONWARDS: columns increase in a
-// row, so a thread continues at its entry of the previous segment; otherwise it scans all its entries again.
+// A block takes as many rows as it has warps. It stages one segment of x after the other, from the first
+// column of its rows to the last, and in each segment every warp adds those entries of its row whose columns
+// lie in the segment. Unless a few rows use most of a segment, far more of x is loaded than they need. Grid:
+// any number of blocks, striding over the rows. Writes each y[row] once; deterministic.
+// Defined by the launcher: SEGMENT (a multiple of BLOCK), UNROLL (for sums.cuh) and optionally ONWARDS:
+// columns increase in a row, so a thread continues at its entry of the previous segment; otherwise it
+// scans all its entries again.
 
 extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_vector_smem(PARAMETERS) {
     BEGIN_ROWS();
@@ -33,7 +34,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_vector_smem(PARAMET
             first = min(first, firsts[w]);
             last = max(last, lasts[w]);
         }
-        // All threads have read them before the next write: of the first segment, of the next rows, or of the sums of END_ROWS.
+        // All threads have read them before the next write: of the first segment, of the next rows, or
+        // of the sums of END_ROWS.
         __syncthreads();
         SCALAR sum = 0;
         OFFSET j = begin + lane;

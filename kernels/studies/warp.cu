@@ -1,6 +1,7 @@
 // Rows of CSR, one warp each (see rows.cuh and sums.cuh).
 //
-// The lanes stride over the entries and add their sums by shuffles; rows of fewer than 32 entries leave lanes idle.
+// The lanes stride over the entries and add their sums by shuffles; rows of fewer than 32
+// entries leave lanes idle.
 // Grid: any number of blocks, striding over the rows. Writes each y[row] once; deterministic.
 // Defined by the launcher: UNROLL, optionally PLAIN.
 

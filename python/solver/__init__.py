@@ -63,7 +63,8 @@ class Info(dict):
 
 
 def info(A):
-    """Describes a matrix: size, row lengths, symmetry, blocks, bytes of each format, and what `auto` would choose.
+    """Describes a matrix: size, row lengths, symmetry, blocks, bytes of each format, and what
+    `auto` would choose.
 
     >>> import solver
     >>> solver.info("poisson2d:20x20")["rows"]

@@ -1,5 +1,5 @@
-"""Arrays of CuPy, torch, JAX and every library with DLPack or `__cuda_array_interface__`: copies to the host and back, and arrays that
-are used where they lie."""
+"""Arrays of CuPy, torch, JAX and every library with DLPack or `__cuda_array_interface__`: copies to the host
+and back, and arrays that are used where they lie."""
 import collections
 import contextlib
 import functools
@@ -21,7 +21,8 @@ _CPU_READS, _CUDA = (1, 3), 2
 _INDICES, _VALUES = frozenset(("int32", "int64")), frozenset(("float32", "float64"))
 _BYTES = {"int32": 4, "int64": 8, "float32": 4, "float64": 8}
 
-# Compressed rows on a GPU: `lent` has an address and the bytes of an element for offsets, columns and values; `arrays` hold the memory.
+# Compressed rows on a GPU: `lent` has an address and the bytes of an element for offsets, columns and values;
+# `arrays` hold the memory.
 Rows = collections.namedtuple("Rows", "shape stream entries lent arrays")
 
 
@@ -41,7 +42,8 @@ class _OnGpu:
     def compressed(self, shape, offsets, columns, values):
         """Returns compressed rows on a GPU for the library; with None as values, every value is 1.
 
-        Returns None if the library does not have the types, if the arrays do not fit, or if they are not all on one GPU.
+        Returns None if the library does not have the types, if the arrays do not fit, or if
+        they are not all on one GPU.
         """
         given = [offsets, columns] if values is None else [offsets, columns, values]
         names = [type_of(array) for array in given]
@@ -133,7 +135,8 @@ class _Torch(_OnGpu):
         return x.requires_grad and self._torch.is_grad_enabled()
 
     def has_changed(self, y):
-        # Gradients then refuse what was saved before, and products prepare values anew. Tensors of inference mode have no version.
+        # Gradients then refuse what was saved before, and products prepare values anew. Tensors of
+        # inference mode have no version.
         if not y.is_inference():
             self._torch.autograd.graph.increment_version(y)
 
@@ -197,7 +200,8 @@ class _Torch(_OnGpu):
 
 
 class _Exchanged:
-    """Any library with DLPack: arrays that the CPU reads are used where they lie, and those on a GPU through CuPy or torch."""
+    """Any library with DLPack: arrays that the CPU reads are used where they lie, and those on a GPU
+    through CuPy or torch."""
 
     def gpu(self, x):
         return None
@@ -231,14 +235,16 @@ class _Exchanged:
         return np.from_dlpack(y) if y.__dlpack_device__()[0] in _CPU_READS else None
 
     def lend(self, x, gpu):
-        """Returns an array of CuPy or torch in the memory of x, if that is on this GPU. Their current stream waits for the work on x."""
+        """Returns an array of CuPy or torch in the memory of x, if that is on this GPU. Their current stream
+        waits for the work on x."""
         borrower = _borrower()
         if borrower is None or not hasattr(x, "__dlpack_device__") or tuple(map(int, x.__dlpack_device__())) != (_CUDA, gpu):
             return None
         return borrower.from_dlpack(x)
 
     def take(self, y, like):
-        """Returns an array of CuPy or torch as an array of the library, in the same memory. Its stream waits for the work on y."""
+        """Returns an array of CuPy or torch as an array of the library, in the same memory. Its stream
+        waits for the work on y."""
         return like.__array_namespace__().from_dlpack(y) if hasattr(like, "__array_namespace__") else y
 
 
@@ -262,7 +268,8 @@ class _Interface(_Exchanged):
         return lent if library(lent).gpu(lent) == gpu else None
 
     def _borrowed(self, x):
-        """Returns an array of CuPy or torch in the memory of x, whose current stream waits for the work on x."""
+        """Returns an array of CuPy or torch in the memory of x, whose current stream waits for
+        the work on x."""
         name, interface, borrower = type(x).__name__, x.__cuda_array_interface__, _borrower()
         if interface.get("mask") is not None:
             raise InputError(f"an array of {name} has a mask; fill what is masked, and pass an array without one")
@@ -380,7 +387,8 @@ def on_host(x, what="the array"):
 
 
 def refuse_gradients(found, x, what):
-    """Refuses a tensor whose operations torch records for gradients: what is computed from it here would have none."""
+    """Refuses a tensor whose operations torch records for gradients: what is computed from it
+    here would have none."""
     if found is not None and found.is_recorded(x):
         raise InputError(
             f"{what} requires a gradient, and of this package only solver.torch.spmm and solver.torch.spmv record gradients; pass its "
@@ -389,7 +397,8 @@ def refuse_gradients(found, x, what):
 
 
 def refuse_masked(x, what):
-    """Refuses an array of NumPy with masked elements, and lists and matrices of SciPy that have some: NumPy would read what is masked."""
+    """Refuses an array of NumPy with masked elements, and lists and matrices of SciPy that have some: NumPy
+    would read what is masked."""
     if type(x) is np.ndarray:
         return
     parts = x if isinstance(x, (list, tuple)) else (x, getattr(x, "data", None))
@@ -398,7 +407,8 @@ def refuse_masked(x, what):
 
 
 def rows(a, chosen):
-    """Returns the compressed rows of a sparse matrix on the GPU whose index `chosen()` is, with that index, or else None."""
+    """Returns the compressed rows of a sparse matrix on the GPU whose index `chosen()` is, with
+    that index, or else None."""
     found = library(a)
     gpu = None if found is None else found.sparse_gpu(a)
     if gpu is None or gpu != chosen():

@@ -10,8 +10,9 @@ def markov(
 ):
     """Find the stationary distribution of each closed class of a Markov chain, from rows that sum to 1.
 
-    P is a matrix of probabilities, which may be a list of lists, or a graph as in `pagerank`, whose weights are probabilities, or are
-    divided by their sums with `normalize`. `method` can be power, gauss-seidel or aggregation. `Markov` prepares a chain for several solves.
+    P is a matrix of probabilities, which may be a list of lists, or a graph as in `pagerank`, whose weights
+    are probabilities, or are divided by their sums with `normalize`. `method` can be power, gauss-seidel or
+    aggregation. `Markov` prepares a chain for several solves.
 
     >>> import numpy as np, solver
     >>> chain = solver.markov(np.array([[0.5, 0.5], [0.25, 0.75]]))
@@ -52,7 +53,8 @@ class Markov(_report.Prepared):
         self._state = _solver.PreparedChain(chain, *self._settings), states
 
     def solve(self, x0=None):
-        """Finds the distribution of each closed class, from a number for each state: a dictionary by state, or an array."""
+        """Finds the distribution of each closed class, from a number for each state: a dictionary
+        by state, or an array."""
         prepared, states = self._state
         start = None if x0 is None else states.weights(x0, "x0")
         return _report.answer(lambda: prepared.solve(start), lambda inner: Distributions(inner, states.labels))
@@ -62,7 +64,8 @@ class Markov(_report.Prepared):
 
 
 class Distribution:
-    """The distribution of a closed class: `states` by number, their `labels` and `probabilities`, whether it `converged`."""
+    """The distribution of a closed class: `states` by number, their `labels` and `probabilities`,
+    whether it `converged`."""
 
     def __init__(self, states, probabilities, converged, reason, labels):
         self.labels = states if isinstance(labels, range) else [labels[state] for state in states]

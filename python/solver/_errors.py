@@ -1,4 +1,5 @@
-"""The exceptions of the package: a class for each cause, all of class SolverError and of the built-in class that fits."""
+"""The exceptions of the package: a class for each cause, all of class SolverError and of the
+built-in class that fits."""
 
 
 class SolverError(Exception):

@@ -13,7 +13,8 @@ _LARGE_ID = 2**32 - 2
 
 
 class Vertices:
-    """The vertices of a graph: `labels` in the order of the ranks, which are the numbers from 0 if None is passed."""
+    """The vertices of a graph: `labels` in the order of the ranks, which are the numbers from
+    0 if None is passed."""
 
     def __init__(self, labels, count):
         self.labels = range(count) if labels is None else labels
@@ -92,7 +93,8 @@ def _labelled(g, weight, chosen):
 
 
 def links(g):
-    """Returns a list of links as a tuple of sources, targets and perhaps weights, and all other objects as they are."""
+    """Returns a list of links as a tuple of sources, targets and perhaps weights, and all
+    other objects as they are."""
     if not isinstance(g, list) or not g:
         return g
     kinds = set(map(type, g))
@@ -145,7 +147,8 @@ def _numbers(weights):
 
 
 def _of_edges(sources, targets, weights=None):
-    """Returns the matrix of links between ids or labels, and the labels. What no link names is no vertex, as in a file with a list of links.
+    """Returns the matrix of links between ids or labels, and the labels. What no link names is no vertex, as
+    in a file with a list of links.
 
     Ids are in their order, and labels in the order in which they appear.
     """
@@ -179,7 +182,8 @@ _DEFAULT = "weight"
 
 
 def _refuse_unknown(weight, known, what):
-    """Refuses the name of weights that is not among the known ones; None and the default name mean weights of 1 then."""
+    """Refuses the name of weights that is not among the known ones; None and the default name
+    mean weights of 1 then."""
     if weight is not None and weight != _DEFAULT and weight not in known:
         raise InputError(
             f"weight is {weight!r}, and {what}; they are {', '.join(map(str, known)) or 'none'}. With weight=None every link weighs 1"

@@ -11,10 +11,11 @@ from ._errors import BadSettingError, DimensionError, InputError, InvalidCsrErro
 
 
 def matrix(a, chosen=None):
-    """Returns the matrix of the library for a name, a file, a matrix of SciPy, CuPy, torch or JAX, or a dense array.
+    """Returns the matrix of the library for a name, a file, a matrix of SciPy, CuPy, torch or
+    JAX, or a dense array.
 
-    Returns None for an object that only multiplies, such as a LinearOperator. A sparse matrix on the GPU whose index `chosen()` is becomes
-    a matrix of the library there.
+    Returns None for an object that only multiplies, such as a LinearOperator. A sparse matrix on the GPU
+    whose index `chosen()` is becomes a matrix of the library there.
     """
     if isinstance(a, _solver.Matrix):
         return a
@@ -56,7 +57,8 @@ def _is_scipy(a):
 
 
 def _check_indices(a):
-    """Refuses indices that a matrix of SciPy does not have: its conversion to rows would write behind its arrays."""
+    """Refuses indices that a matrix of SciPy does not have: its conversion to rows would write
+    behind its arrays."""
     if not _is_scipy(a):
         return
     try:
@@ -166,7 +168,8 @@ def dense(array, what):
 
 
 def vector(array, rows, what):
-    """Returns a vector, or a matrix of columns, in double precision in rows, and whether it came in single precision."""
+    """Returns a vector, or a matrix of columns, in double precision in rows, and whether it
+    came in single precision."""
     array = values(dense(array, what))
     single = array.dtype == np.float32
     array = in_rows(array, np.float64)
@@ -201,7 +204,8 @@ def running(function, settings):
 
 
 def gpu(settings, precond=None):
-    """Returns a function for `matrix`, which returns the index of the GPU that a call runs on, or None for the CPU."""
+    """Returns a function for `matrix`, which returns the index of the GPU that a call runs on,
+    or None for the CPU."""
     return lambda: _solver.chosen_gpu(settings, precond)
 
 

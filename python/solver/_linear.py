@@ -13,12 +13,13 @@ from ._errors import BadSettingError, DimensionError, InputError, NotConvergedWa
 def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=None, **settings):
     """Solve A x = b by conjugate gradients, with the arguments of `scipy.sparse.linalg.cg`.
 
-    Returns x and 0 if the true residual b - A x, computed anew, meets the tolerance; otherwise x, the number of iterations, and a
-    warning that says why (with maxiter=0 the number is 0, as in SciPy). Beyond SciPy: M, or `precond`, may be the name of a
-    preconditioner (`solver preconditioners` lists them), and `backend`, `device`, `precision`, `threads`, `tune` and `time_limit` select
-    where and how the solve runs; `device="cuda:0,1"` or `"cuda:all"` names several GPUs, which share the rows by `partition`:
-    `"entries"`, `"coordinates"`, `"coordinates:FILE"` or `"graph"`. A matrix that is not symmetric is refused. A and b are of SciPy,
-    NumPy, CuPy, torch, JAX or another library with DLPack; x is of the kind of b.
+    Returns x and 0 if the true residual b - A x, computed anew, meets the tolerance; otherwise x, the number
+    of iterations, and a warning that says why (with maxiter=0 the number is 0, as in SciPy). Beyond SciPy: M,
+    or `precond`, may be the name of a preconditioner (`solver preconditioners` lists them), and `backend`,
+    `device`, `precision`, `threads`, `tune` and `time_limit` select where and how the solve runs;
+    `device="cuda:0,1"` or `"cuda:all"` names several GPUs, which share the rows by `partition`: `"entries"`,
+    `"coordinates"`, `"coordinates:FILE"` or `"graph"`. A matrix that is not symmetric is refused. A and b are
+    of SciPy, NumPy, CuPy, torch, JAX or another library with DLPack; x is of the kind of b.
 
     >>> import numpy as np, scipy.sparse as sp, solver
     >>> A = sp.diags_array([-1, 2.5, -1], offsets=[-1, 0, 1], shape=(100, 100))
@@ -30,10 +31,12 @@ def cg(A, b, x0=None, *, rtol=1e-05, atol=0.0, maxiter=None, M=None, callback=No
 
 
 def minres(A, b, x0=None, *, rtol=1e-05, shift=0.0, maxiter=None, M=None, callback=None, show=False, check=False, **settings):
-    """Solve (A - shift I) x = b by MINRES, with the arguments of `scipy.sparse.linalg.minres`; otherwise as `cg`.
+    """Solve (A - shift I) x = b by MINRES, with the arguments of `scipy.sparse.linalg.minres`;
+    otherwise as `cg`.
 
-    The matrix must be symmetric, and may be indefinite or singular. The entries of a matrix are always checked; with `check`, products
-    with a LinearOperator A and with M are compared, too. `show` prints the report. `callback` is called after every second iteration.
+    The matrix must be symmetric, and may be indefinite or singular. The entries of a matrix are always
+    checked; with `check`, products with a LinearOperator A and with M are compared, too. `show` prints the
+    report. `callback` is called after every second iteration.
 
     >>> import numpy as np, solver
     >>> x, info = solver.minres(np.diag([1.0, -2.0, 4.0]), np.array([1.0, 2.0, 4.0]))
@@ -105,7 +108,8 @@ def _one_vector(v, what):
 
 
 def _tolerances(rtol, atol):
-    """Returns the tolerances of SciPy, max(rtol |b|, atol), as those of the library; one that x = 0 meets becomes stricter."""
+    """Returns the tolerances of SciPy, max(rtol |b|, atol), as those of the library; one that x = 0
+    meets becomes stricter."""
     rtol, atol = _inputs.number(rtol, "rtol"), _inputs.number(atol, "atol")
     for name, value in ("rtol", rtol), ("atol", atol):
         if not value >= 0:
@@ -211,8 +215,8 @@ class Minres(Cg):
         super().__init__(A, method="minres", **settings)
 
 
-# A function that the library calls with a vector is a pair: itself, and what makes a vector of the array that it returns. The library
-# reads an array of NumPy in double precision itself.
+# A function that the library calls with a vector is a pair: itself, and what makes a vector of the array that
+# it returns. The library reads an array of NumPy in double precision itself.
 
 
 def _product(a):

@@ -1,4 +1,5 @@
-"""What the package lacks: the compiled module beside sources, the submodule that is loaded on first use, and methods of SciPy."""
+"""What the package lacks: the compiled module beside sources, the submodule that is loaded on first use,
+and methods of SciPy."""
 import importlib
 import importlib.util
 import os
@@ -6,7 +7,8 @@ import sys
 
 
 def refuse_sources(package):
-    """Refuses to load sources without the compiled module, which hide the installed package from a Python that runs beside them."""
+    """Refuses to load sources without the compiled module, which hide the installed package from a Python
+    that runs beside them."""
     if importlib.util.find_spec(f"{package}._solver") is None:
         folder = os.path.dirname(os.path.abspath(__file__))
         raise ImportError(

@@ -50,7 +50,8 @@ class Block:
         self._show(f"iteration {iteration:,}  residual {residual:.2e}{goal}  {seconds:.1f} s")
 
     def end(self, answer):
-        """Ends the progress. If a block is shown, it shows the verdict from now on, or that the solve was ended by an exception."""
+        """Ends the progress. If a block is shown, it shows the verdict from now on, or that the solve was
+        ended by an exception."""
         _solver.on_progress(None, 0.0)
         if self._handle is not None:
             self._show("ended by an exception" if answer is None else str(answer))

@@ -6,12 +6,13 @@ from ._errors import DimensionError, InputError
 
 
 class Operator(_report.Chosen, _solver.Products):
-    """A matrix prepared by a backend: `op @ x`, `op @ X`, accepted where SciPy takes a LinearOperator that it multiplies by A only.
+    """A matrix prepared by a backend: `op @ x`, `op @ X`, accepted where SciPy takes a LinearOperator that
+    it multiplies by A only.
 
-    The arrays must not change during a call. On the CPU, arrays of float64 that are stored in rows are used where they lie: those of
-    NumPy, torch, JAX and every library with DLPack. If the operator is on a GPU, arrays of CuPy and torch on that GPU are used where
-    they lie, in the order of their current stream, and those of JAX if CuPy or torch is installed. All other arrays are copied. The
-    result is of the kind of x.
+    The arrays must not change during a call. On the CPU, arrays of float64 that are stored in rows are used
+    where they lie: those of NumPy, torch, JAX and every library with DLPack. If the operator is on a GPU,
+    arrays of CuPy and torch on that GPU are used where they lie, in the order of their current stream, and
+    those of JAX if CuPy or torch is installed. All other arrays are copied. The result is of the kind of x.
 
     >>> import numpy as np, solver
     >>> op = solver.Operator(solver.generate("poisson2d:30x30"), backend="sell")
@@ -61,7 +62,8 @@ class Operator(_report.Chosen, _solver.Products):
         return y if x.dtype == y.dtype else found.ready(y, np.dtype(_arrays.type_of(x)))
 
     def _is_here(self, found, x):
-        """Returns whether an array of another library, of a type that the operator has or converts, is on the operator's GPU."""
+        """Returns whether an array of another library, of a type that the operator has or converts, is
+        on the operator's GPU."""
         return self._gpu is not None and found.gpu(x) == self._gpu and x.dtype in found.types
 
     def _columns(self, shape):

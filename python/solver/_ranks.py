@@ -13,13 +13,14 @@ def pagerank(
 ):
     """Rank the vertices of a graph, with a proven bound on the error.
 
-    G: a file or a name; a square matrix of SciPy, CuPy, torch or JAX, whose entry (i, j) is the weight of the link from i to j; arrays
-    (sources, targets) or (sources, targets, weights); a list of links, each a tuple (source, target) or (source, target, weight); a
-    graph of networkx or igraph; a DataFrame of pandas with the columns source, target and perhaps weight, or others that a file may have,
-    such as from and to. Vertices of links are ids or labels, which come back in the answer; an id that no link names is no vertex.
-    `weight` names the attribute of links with their weight; links without it have the weight 1, and with None all have.
-    A surfer at a vertex without links jumps as `personalization` says, as in networkx; `dangling` can be uniform, personalisation,
-    self-loop or drop. `PageRank` prepares a graph for several rankings.
+    G: a file or a name; a square matrix of SciPy, CuPy, torch or JAX, whose entry (i, j) is the weight of the
+    link from i to j; arrays (sources, targets) or (sources, targets, weights); a list of links, each a tuple
+    (source, target) or (source, target, weight); a graph of networkx or igraph; a DataFrame of pandas with
+    the columns source, target and perhaps weight, or others that a file may have, such as from and to.
+    Vertices of links are ids or labels, which come back in the answer; an id that no link names is no vertex.
+    `weight` names the attribute of links with their weight; links without it have the weight 1, and with None
+    all have. A surfer at a vertex without links jumps as `personalization` says, as in networkx; `dangling`
+    can be uniform, personalisation, self-loop or drop. `PageRank` prepares a graph for several rankings.
 
     >>> import solver
     >>> ranks = solver.pagerank(([0, 1, 2, 3], [1, 2, 0, 0]), tol=1e-12)
@@ -37,7 +38,8 @@ def pagerank(
 
 
 class PageRank(_report.Chosen):
-    """A graph prepared for many personalisations, usable from any thread. The arguments are those of `pagerank`.
+    """A graph prepared for many personalisations, usable from any thread. The arguments are
+    those of `pagerank`.
 
     With `columns`, backend `auto` chooses for that many personalisations at once, as `solve_each` ranks them.
 
@@ -86,14 +88,16 @@ class PageRank(_report.Chosen):
         self._state = _solver.PreparedRanks(graph, *self._settings), vertices
 
     def solve(self, personalization=None, x0=None):
-        """Ranks the vertices for one personalisation: a dictionary by vertex, or an array; without it jumps are uniform."""
+        """Ranks the vertices for one personalisation: a dictionary by vertex, or an array; without
+        it jumps are uniform."""
         prepared, vertices = self._state
         jumps = None if personalization is None else vertices.weights(personalization, "personalization")
         start = None if x0 is None else vertices.weights(x0, "x0")
         return _report.answer(lambda: prepared.solve(jumps, start), lambda inner: Ranks(inner, vertices))
 
     def solve_each(self, personalizations):
-        """Ranks the vertices for each of several personalisations at once: one product with all of them in an iteration.
+        """Ranks the vertices for each of several personalisations at once: one product with all
+        of them in an iteration.
 
         `personalizations` is a sequence of dictionaries and arrays, or an array with a column for each.
         """
@@ -152,7 +156,8 @@ class Ranks(_report.Iterated, collections.abc.Mapping):
         return self._inner.error_bound
 
     def top(self, count=10):
-        """The highest ranks: vertex, rank, and whether the bound proves that this vertex is above the next."""
+        """The highest ranks: vertex, rank, and whether the bound proves that this vertex is
+        above the next."""
         top = self._inner.top(_inputs.count(count, "count", 0))
         return [(self.labels[row], float(self.ranks[row]), certain) for row, certain in top]
 
@@ -224,7 +229,8 @@ class RanksEach(_report.Reported):
         return [column.history for column in self._columns]
 
     def to_frame(self):
-        """The ranks as a DataFrame of pandas, with the vertices as its index and a column for each personalisation."""
+        """The ranks as a DataFrame of pandas, with the vertices as its index and a column for
+        each personalisation."""
         import pandas
         return pandas.concat([column.to_series() for column in self._columns], axis=1, keys=range(len(self)))
 

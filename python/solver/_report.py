@@ -9,7 +9,8 @@ from ._errors import InputError
 
 
 def answer(solve, wrap):
-    """Returns the answer of a solve. An exception that ended it gets what was reached as its attribute `answer`."""
+    """Returns the answer of a solve. An exception that ended it gets what was reached as its
+    attribute `answer`."""
     block, found = _notebook.block(), None
     try:
         found = wrap(solve())
@@ -49,7 +50,8 @@ class Chosen(Prepared):
         return self._chosen()[1]
 
     def explain(self):
-        """The reasons for the backend: the candidates of `auto` with their estimates, or the measurement of a kept choice."""
+        """The reasons for the backend: the candidates of `auto` with their estimates, or the
+        measurement of a kept choice."""
         return json.loads(self._chosen()[2])
 
 
@@ -76,7 +78,8 @@ class Reported(Held):
         return json.loads(self._inner.report_json())
 
     def plot(self, path=None):
-        """Draws the convergence: to a file, whose ending selects SVG, PNG or PDF; without path, returns the SVG as text."""
+        """Draws the convergence: to a file, whose ending selects SVG, PNG or PDF; without path,
+        returns the SVG as text."""
         if path is not None:
             self._inner.plot(os.fspath(path))
             return None
@@ -106,5 +109,6 @@ class Iterated(Reported):
 
     @property
     def history(self):
-        """What the tolerance limits, before the first iteration and after each: residuals relative to b, or the bound on the error."""
+        """What the tolerance limits, before the first iteration and after each: residuals relative to b, or
+        the bound on the error."""
         return self._inner.residuals

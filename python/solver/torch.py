@@ -23,28 +23,34 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _prepared = collections.OrderedDict()
 # Those whose products CUDA graphs contain; they stay when others are prepared.
 _captured = {}
-# The last products with matrices on GPUs, by the identity of the matrix and by backend, without what would be checked again.
+# The last products with matrices on GPUs, by the identity of the matrix and by backend, without
+# what would be checked again.
 _ready = {}
 _lock = threading.Lock()
 
 
 def spmm(A, B, *, backend="auto"):
-    """Returns A B for a sparse matrix A of any layout and a dense matrix B of torch, on the CPU or on a GPU, in single or double precision.
+    """Returns A B for a sparse matrix A of any layout and a dense matrix B of torch, on the CPU or on a GPU,
+    in single or double precision.
 
-    `backend` names what multiplies, with its parameters: `spmm-warp-vec4` or `spmm-warp:schedule=dynamic` on a GPU, `rows` on the CPU. Each
-    backend prepares the matrix for itself. The gradient for B takes the same backend with the transpose.
+    `backend` names what multiplies, with its parameters: `spmm-warp-vec4` or `spmm-warp:schedule=dynamic` on
+    a GPU, `rows` on the CPU. Each backend prepares the matrix for itself. The gradient for B takes the same
+    backend with the transpose.
 
-    The first product with a matrix prepares it: in the order of the entries of `torch.sparse_csr`, on the device of A. A matrix of another
-    layout is converted and prepared anew in each product. Later products with `torch.sparse_csr` use what was prepared, until an operation
-    of torch changes the values in place. A change that torch does not count, as through `.data`, is not seen: call `forget()` after it. Of values that require a gradient on a GPU, only the pattern is prepared, and each
-    product takes the values as they are; on the CPU, and with a named backend, they are prepared anew for each product.
+    The first product with a matrix prepares it: in the order of the entries of `torch.sparse_csr`, on the
+    device of A. A matrix of another layout is converted and prepared anew in each product. Later products
+    with `torch.sparse_csr` use what was prepared, until an operation of torch changes the values in place. A
+    change that torch does not count, as through `.data`, is not seen: call `forget()` after it. Of values
+    that require a gradient on a GPU, only the pattern is prepared, and each product takes the values as they
+    are; on the CPU, and with a named backend, they are prepared anew for each product.
 
-    A function of `torch.compile` may call `spmm`, but torch compiles no function that passes a sparse tensor: the function runs as it
-    is, and what it calls without sparse tensors is compiled. With `fullgraph=True` torch refuses it. The operator itself takes the arrays
-    of A, and compiles with the rest of the function: `torch.ops.solver.product(offsets, columns, values, A.shape[1], False, B)`. Its
-    values must be `A.values().detach()`, or the tensor of which A is made, because torch fails on the view that `A.values()` is. The
-    operator also serves a function that makes A of values that require a gradient: torch fills a dense matrix for the gradient of
-    `torch.sparse_csr_tensor`.
+    A function of `torch.compile` may call `spmm`, but torch compiles no function that passes a sparse tensor:
+    the function runs as it is, and what it calls without sparse tensors is compiled. With `fullgraph=True`
+    torch refuses it. The operator itself takes the arrays of A, and compiles with the rest of the function:
+    `torch.ops.solver.product(offsets, columns, values, A.shape[1], False, B)`. Its values must be
+    `A.values().detach()`, or the tensor of which A is made, because torch fails on the view that `A.values()`
+    is. The operator also serves a function that makes A of values that require a gradient: torch fills a
+    dense matrix for the gradient of `torch.sparse_csr_tensor`.
 
     >>> import torch, solver.torch
     >>> A = torch.eye(3).to_sparse_csr()
@@ -73,7 +79,8 @@ def spmv(A, x, *, backend="auto"):
 
 
 def forget():
-    """Frees all prepared matrices. CUDA graphs that contain their products must not be replayed afterwards."""
+    """Frees all prepared matrices. CUDA graphs that contain their products must not be
+    replayed afterwards."""
     with _lock:
         _prepared.clear()
         _captured.clear()
@@ -135,7 +142,8 @@ def _state_of(t):
 
 
 class _Ready:
-    """A matrix on a GPU whose product with arrays of one type has just been computed: the next one needs few checks.
+    """A matrix on a GPU whose product with arrays of one type has just been computed: the next
+    one needs few checks.
 
     A call on a small matrix takes longer on the host than on the GPU.
     """
@@ -144,8 +152,8 @@ class _Ready:
         offsets, columns, values = arrays
         self._matrix = weakref.ref(A, lambda _, at=(id(A), key[-2]): _ready.pop(at, None))
         self._operator, self._key = operator, key
-        # Each call of A for one of its arrays takes more than a microsecond. Changes in place of these two are counted here, too, and
-        # nothing but an assignment to `.data` replaces them without the values.
+        # Each call of A for one of its arrays takes more than a microsecond. Changes in place of these two
+        # are counted here, too, and nothing but an assignment to `.data` replaces them without the values.
         self._offsets, self._columns = offsets, columns
         self._versions, self._state = (offsets._version, columns._version), key[2]
         self._gpu, self._several = values.get_device(), key[-1]
@@ -155,7 +163,8 @@ class _Ready:
 
     @staticmethod
     def note_uses():
-        """Moves the matrices that were used since the last call behind all others, which are dropped first."""
+        """Moves the matrices that were used since the last call behind all others, which are
+        dropped first."""
         for ready in list(_ready.values()):
             if ready._is_used and ready._key in _prepared:
                 _prepared.move_to_end(ready._key)
@@ -222,7 +231,8 @@ def _check_types(offsets, columns, values, b):
 
 
 def _is_observed(values, b):
-    """Returns whether torch must see the product as an operator: for gradients, for its shape alone, or because it traces or compiles.
+    """Returns whether torch must see the product as an operator: for gradients, for its shape alone, or
+    because it traces or compiles.
 
     Its dispatch of an operator in Python takes about 30 us.
     """
@@ -236,7 +246,8 @@ def _operator(offsets, columns, values, width, transposed, k, backend):
     """Returns the prepared matrix, or prepares it."""
     tensors = offsets, columns, values
     if values.requires_grad or any(tensor.is_inference() for tensor in tensors):
-        # Torch does not count all changes of these tensors: `gradcheck` and some optimisers change values through `.data`.
+        # Torch does not count all changes of these tensors: `gradcheck` and some optimisers
+        # change values through `.data`.
         return _prepare(*tensors, width, transposed, k, backend)
     settings = values.device, width, transposed, backend, k > 1
     return _kept(tensors, settings, lambda: _prepare(*tensors, width, transposed, k, backend))
@@ -290,7 +301,8 @@ def _on_host(offsets, columns, values, width, transposed):
 
 
 def _on_gpu(offsets, columns, values, width, transposed):
-    """Returns the same for arrays on a GPU, or None if they do not fit; with None as values, every value is 1."""
+    """Returns the same for arrays on a GPU, or None if they do not fit; with None as values,
+    every value is 1."""
     if values is not None and values.shape != columns.shape:
         return None
     _check_offsets(offsets, columns)
@@ -303,7 +315,8 @@ def _on_gpu(offsets, columns, values, width, transposed):
 
 
 def _check_offsets(offsets, columns):
-    """Refuses offsets that are not those of rows; with them an operation of torch on a GPU would fail so that no other can follow."""
+    """Refuses offsets that are not those of rows; with them an operation of torch on a GPU would fail so
+    that no other can follow."""
     if offsets.ndim != 1 or columns.ndim != 1 or not len(offsets):
         raise InvalidCsrError(
             f"offsets of the shape {tuple(offsets.shape)} and columns of the shape {tuple(columns.shape)} are not those of a matrix; "
@@ -360,7 +373,8 @@ class _Pattern:
         _check_offsets(offsets, columns)
         self._order = _transpose(offsets, columns, width)[2] if transposed else None
         rows = _rows(offsets, columns)
-        # The library would sort columns and add those that repeat: the values would be those of other entries.
+        # The library would sort columns and add those that repeat: the values would be those
+        # of other entries.
         is_sorted = bool(((columns[1:] > columns[:-1]) | (rows[1:] > rows[:-1])).all())
         matrix = _on_gpu(offsets, columns, None, width, transposed) if is_sorted else None
         self.is_usable = matrix is not None
@@ -375,7 +389,8 @@ class _Pattern:
 
 
 def _pattern(offsets, columns, values, width, transposed, k):
-    """Returns the prepared pattern of a matrix on a GPU whose values require a gradient; None for all other matrices."""
+    """Returns the prepared pattern of a matrix on a GPU whose values require a gradient; None
+    for all other matrices."""
     trained = values.is_cuda and values.requires_grad and values.shape == columns.shape and len(columns)
     if not trained or offsets.is_inference() or columns.is_inference():
         return None

@@ -9,8 +9,8 @@ use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Returns the name of the class: that of the variant, with the ending `Error`. An error on one of several devices has the class of its
-/// cause.
+/// Returns the name of the class: that of the variant, with the ending `Error`. An error on one of several
+/// devices has the class of its cause.
 fn class_of(error: &Error) -> String {
     if let Error::OnDevice { source, .. } = error {
         return class_of(source);
@@ -67,8 +67,8 @@ pub fn bad_setting(py: Python<'_>, setting: &str, value: impl Display, reason: &
 /// The process in which the library worked first; 0 before.
 static HOME: AtomicU32 = AtomicU32::new(0);
 
-/// Returns whether this process was forked from the one in which the library worked first: its threads are not in this process, and
-/// a lock that one of them held is held forever.
+/// Returns whether this process was forked from the one in which the library worked first: its threads are
+/// not in this process, and a lock that one of them held is held forever.
 pub fn is_forked() -> bool {
     let home = HOME.load(Ordering::Relaxed);
     home != 0 && home != std::process::id()

@@ -1,9 +1,9 @@
 //! Functions of the caller that a solve calls with a vector: products, preconditioners, callbacks.
 //!
 //! # Copies
-//! A call copies x once, to memory that Python owns, and y once, from the array that the function returns. The function gets a view of
-//! that memory. As soon as nothing refers to the view any more, the next call uses the same memory; a function that keeps the
-//! array keeps its numbers, too.
+//! A call copies x once, to memory that Python owns, and y once, from the array that the function returns.
+//! The function gets a view of that memory. As soon as nothing refers to the view any more, the next call
+//! uses the same memory; a function that keeps the array keeps its numbers, too.
 
 use crate::errors::exception;
 use crate::interrupt::Raised;
@@ -43,7 +43,8 @@ impl Function {
         }
     }
 
-    /// Calls the function with an array of x, and copies the array that it returns to y. Breaks if Python code has raised an exception.
+    /// Calls the function with an array of x, and copies the array that it returns to y. Breaks if Python
+    /// code has raised an exception.
     pub fn call(&self, x: &[f64], y: &mut [f64]) -> ControlFlow<()> {
         let outcome = Python::attach(|py| -> PyResult<()> {
             let returned = self.function.bind(py).call1((self.lend(py, x)?,))?;

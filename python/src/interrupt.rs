@@ -1,5 +1,5 @@
-//! Exceptions of Python code that a solve calls: the check for Ctrl-C, and functions of the caller. What they raise ends the solve and
-//! is raised again after it.
+//! Exceptions of Python code that a solve calls: the check for Ctrl-C, and functions of the caller. What they
+//! raise ends the solve and is raised again after it.
 
 use crate::progress::Listener;
 use pyo3::prelude::*;
@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time between two looks for signals: to look waits for the other threads of Python, which let go of the interpreter every 5 ms.
+/// The time between two looks for signals: to look waits for the other threads of Python, which let go of
+/// the interpreter every 5 ms.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// What Python code has raised during a solve, and the flag that ends the solve.
@@ -73,7 +74,8 @@ impl Raised {
     }
 }
 
-/// Returns the answer of a solve, or what Python code has raised in it, with the answer so far as its attribute `answer`.
+/// Returns the answer of a solve, or what Python code has raised in it, with the answer so far
+/// as its attribute `answer`.
 pub fn answered<A, C: PyClass + Into<PyClassInitializer<C>>>(
     py: Python<'_>,
     outcome: PyResult<A>,

@@ -1,4 +1,5 @@
-//! Labels of vertices: any Python objects that can be keys of a dictionary. Most are strings, which are compared by their text.
+//! Labels of vertices: any Python objects that can be keys of a dictionary. Most are strings, which
+//! are compared by their text.
 
 use crate::errors::{exception, raised};
 use numpy::{IntoPyArray, PyArray1};
@@ -131,7 +132,8 @@ impl<'py> Numbering<'py> {
 /// The numbers of sources and of targets, and the labels in the order of their numbers.
 type Numbered<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyList>);
 
-/// Numbers the labels of links in the order of their first occurrence, the source of a link before its target.
+/// Numbers the labels of links in the order of their first occurrence, the source of a link
+/// before its target.
 #[pyfunction]
 pub fn numbered<'py>(
     py: Python<'py>,
@@ -163,8 +165,8 @@ pub fn text(label: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(quoted[1..quoted.len() - 1].to_owned())
 }
 
-/// Returns the indices of the columns of a table with the sources, the targets and the weights of links, by the names of its columns; None
-/// if no names, or several, tell them.
+/// Returns the indices of the columns of a table with the sources, the targets and the weights of links, by
+/// the names of its columns; None if no names, or several, tell them.
 #[pyfunction]
 pub fn columns_of_links(names: Vec<String>) -> Option<(usize, usize, Option<usize>)> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -1,8 +1,8 @@
-//! The module `solver._solver`: the library's calls as Python classes. The package `solver` around it converts arguments and
-//! makes the calls that users see.
+//! The module `solver._solver`: the library's calls as Python classes. The package `solver` around it
+//! converts arguments and makes the calls that users see.
 //!
-//! Nothing is computed here. The interpreter is released while the library works; a signal of Ctrl-C is looked for between batches
-//! of iterations.
+//! Nothing is computed here. The interpreter is released while the library works; a signal of Ctrl-C is
+//! looked for between batches of iterations.
 
 mod arrays;
 mod errors;
@@ -29,8 +29,8 @@ fn run_program(py: Python<'_>, arguments: Vec<String>) -> PyResult<u8> {
     errors::detached(py, || Ok(solver::cli::run_with(arguments.into_iter().map(Into::into).collect())))
 }
 
-/// Returns the backends: device, name, format, origin, summary, parameters, whether results are reproducible, whether several
-/// columns are multiplied at once.
+/// Returns the backends: device, name, format, origin, summary, parameters, whether results are reproducible,
+/// whether several columns are multiplied at once.
 #[pyfunction]
 fn backends(py: Python<'_>) -> PyResult<Vec<Bound<'_, pyo3::types::PyDict>>> {
     let row = |entry: &'static solver::backend::Entry| {

@@ -45,8 +45,9 @@ const TINY: usize = 10_000;
 
 #[pymethods]
 impl Prepared {
-    /// Prepares a solve by `method` (cg, pipelined-cg, block-cg, minres) with a matrix, or with the product of `apply` on `rows` rows.
-    /// A function is a pair: itself, and what makes a vector of the array that it returns.
+    /// Prepares a solve by `method` (cg, pipelined-cg, block-cg, minres) with a matrix, or with the
+    /// product of `apply` on `rows` rows. A function is a pair: itself, and what makes a vector of
+    /// the array that it returns.
     #[new]
     #[pyo3(signature = (method, matrix, apply, rows, precond, custom_precond, columns, assume_symmetric, partition, check, callback, tolerances, running))]
     #[allow(clippy::too_many_arguments)]

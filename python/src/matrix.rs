@@ -49,8 +49,8 @@ impl Matrix {
         .map(Matrix)
     }
 
-    /// Copies compressed rows in memory of a GPU: addresses, each with the bytes of an element (4 or 8; 0 if every value is 1). The caller
-    /// of this private function has checked lengths, types and alignment.
+    /// Copies compressed rows in memory of a GPU: addresses, each with the bytes of an element (4 or 8; 0 if
+    /// every value is 1). The caller of this private function has checked lengths, types and alignment.
     #[staticmethod]
     fn from_gpu(
         py: Python<'_>,
@@ -72,15 +72,15 @@ impl Matrix {
         let (offsets, columns) = (index(arrays[0]), index(arrays[1]));
         let given = LentRows { rows: shape.0, cols: shape.1, entries, offsets, columns, values, stream };
         detached(py, || {
-            // SAFETY: `_inputs.of_rows_on_gpu` passes addresses of arrays that it holds during the call, all on this GPU, with their
-            // lengths and types. Earlier work on them is in the order of the stream.
+            // SAFETY: `_inputs.of_rows_on_gpu` passes addresses of arrays that it holds during the call, all
+            // on this GPU, with their lengths and types. Earlier work on them is in the order of the stream.
             unsafe { engine::Matrix::from_gpu(gpu, &given) }
         })
         .map(Matrix)
     }
 
-    /// Builds the adjacency matrix of a graph from links. If `vertices` is None, sources and targets are ids, and ids that no link names
-    /// are not vertices. With None as weights, every link weighs 1.
+    /// Builds the adjacency matrix of a graph from links. If `vertices` is None, sources and targets are ids,
+    /// and ids that no link names are not vertices. With None as weights, every link weighs 1.
     #[staticmethod]
     fn from_links(
         py: Python<'_>,
@@ -125,7 +125,8 @@ impl Matrix {
         self.0.notes().to_vec()
     }
 
-    /// Reads or generates a matrix and returns its shape and arrays. Arrays that NumPy has in the same layout are moved.
+    /// Reads or generates a matrix and returns its shape and arrays. Arrays that NumPy has in
+    /// the same layout are moved.
     #[staticmethod]
     fn read(py: Python<'_>, what: PathBuf) -> PyResult<((usize, usize), Arrays<'_>)> {
         let csr = detached(py, || engine::Matrix::open(&what))?.into_csr();
@@ -156,7 +157,8 @@ impl Matrix {
     }
 }
 
-/// Returns offsets, columns and values of compressed rows. Vectors that become vectors of the same size keep their memory.
+/// Returns offsets, columns and values of compressed rows. Vectors that become vectors of the
+/// same size keep their memory.
 fn arrays(py: Python<'_>, csr: Csr) -> PyResult<Arrays<'_>> {
     if csr.cols() > 1 << 31 {
         let message = "the matrix has more than 2^31 columns".to_owned();

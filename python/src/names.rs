@@ -17,8 +17,8 @@ pub fn name_of(setting: &str) -> &str {
     NAMES.iter().find(|(name, _)| *name == setting).map_or(setting, |(_, name)| name)
 }
 
-/// Formats a setting and its value as an argument, `maxiter=1300`, and a method as a call. The package has no checkpoints: their settings
-/// have no name.
+/// Formats a setting and its value as an argument, `maxiter=1300`, and a method as a call. The package has no
+/// checkpoints: their settings have no name.
 pub fn as_argument(setting: &str, value: &str) -> String {
     match (setting, value) {
         ("method", method @ ("pagerank" | "markov")) => format!("solver.{method}(A)"),

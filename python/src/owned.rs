@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{ThreadId, current};
 
-/// A value of the library behind a lock. A thread that already uses it, as a callback does, gets an exception instead of waiting for
-/// itself.
+/// A value of the library behind a lock. A thread that already uses it, as a callback does, gets an exception
+/// instead of waiting for itself.
 pub struct Owned<T: Send> {
     /// Empty only while it is dropped.
     value: Option<Mutex<T>>,
@@ -76,15 +76,17 @@ impl<T: Send> Owned<T> {
 }
 
 impl<T: Send> Drop for Owned<T> {
-    /// Frees the value without the interpreter: memory of a device is freed only after a solve of another thread on that device, whose
-    /// callback needs the interpreter. A forked process keeps the value: the threads that the value would end are those of the parent.
+    /// Frees the value without the interpreter: memory of a device is freed only after a solve of another
+    /// thread on that device, whose callback needs the interpreter. A forked process keeps the value: the
+    /// threads that the value would end are those of the parent.
     fn drop(&mut self) {
         let value = self.value.take();
         if is_forked() {
             std::mem::forget(value);
             return;
         }
-        // While the interpreter ends, this thread cannot attach to it; the value is then dropped with the closure.
+        // While the interpreter ends, this thread cannot attach to it; the value is then
+        // dropped with the closure.
         Python::try_attach(move |py| py.detach(move || drop(value)));
     }
 }

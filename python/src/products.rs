@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use solver::engine::{self, LentNumbers, LentProduct};
 
-/// A matrix that is ready for products, usable from any thread: products of several threads follow each other.
+/// A matrix that is ready for products, usable from any thread: products of several threads
+/// follow each other.
 #[pyclass(frozen, subclass, module = "solver._solver")]
 pub struct Products {
     inner: Owned<engine::Products>,
@@ -96,8 +97,9 @@ impl Products {
         self.inner.with(py, |products| Ok(index(products.device().name())))
     }
 
-    /// Sets c to alpha A b + beta c, for arrays on the GPU of the operator, in the order of a stream. If there is an address of `values`,
-    /// they become those of A before. The caller of this private function has checked addresses, shapes, types and alignment.
+    /// Sets c to alpha A b + beta c, for arrays on the GPU of the operator, in the order of a stream. If
+    /// there is an address of `values`, they become those of A before. The caller of this private function
+    /// has checked addresses, shapes, types and alignment.
     #[pyo3(signature = (product, addend, k, stream, values=None))]
     fn update_on_gpu(
         &self,
@@ -112,9 +114,10 @@ impl Products {
         self.inner.with(py, |products| {
             let numbers = if products.is_single() { LentNumbers::F32 } else { LentNumbers::F64 };
             let lent = LentProduct { alpha, b: numbers(b), beta, c: numbers(c), columns: k, stream };
-            // SAFETY: `Operator` in Python passes addresses of arrays that it holds during the call, on the GPU of the operator, with
-            // its shapes and its type; `_Changing` in `solver.torch` also passes as many values as the pattern has entries, on the
-            // same GPU. Later work on all of them follows in the stream.
+            // SAFETY: `Operator` in Python passes addresses of arrays that it holds during the call, on
+            // the GPU of the operator, with its shapes and its type; `_Changing` in `solver.torch` also
+            // passes as many values as the pattern has entries, on the same GPU. Later work on all of
+            // them follows in the stream.
             unsafe {
                 values.map_or(Ok(()), |values| products.set_values_lent(numbers(values), stream))?;
                 products.update_lent(&lent)

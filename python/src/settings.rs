@@ -39,8 +39,8 @@ impl Running {
     }
 }
 
-/// Returns the index of the GPU that a call with these settings runs on; none for the CPU, for several GPUs, and for settings that are
-/// refused later.
+/// Returns the index of the GPU that a call with these settings runs on; none for the CPU, for several GPUs,
+/// and for settings that are refused later.
 #[pyfunction]
 pub fn chosen_gpu(py: Python<'_>, running: Running, precond: Option<String>) -> PyResult<Option<usize>> {
     let precision = running.precision(py)?;

@@ -1,4 +1,5 @@
-"""Arrays of other libraries on the CPU: JAX, torch, and all others with DLPack. Those on a GPU are in test_gpu.py."""
+"""Arrays of other libraries on the CPU: JAX, torch, and all others with DLPack. Those on a GPU
+are in test_gpu.py."""
 import importlib
 from types import SimpleNamespace
 

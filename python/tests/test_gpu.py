@@ -522,7 +522,8 @@ def test_a_cuda_graph_is_right_after_many_other_matrices(trained):
 
 
 def rows_of(name, a, index, dtype):
-    """Returns a matrix of SciPy as compressed rows of CuPy or torch on the GPU, with indices and values of these types."""
+    """Returns a matrix of SciPy as compressed rows of CuPy or torch on the GPU, with indices and
+    values of these types."""
     found = library(name)
     arrays = a.data.astype(dtype), a.indices.astype(index), a.indptr.astype(index)
     if name == "cupy":

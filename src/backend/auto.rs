@@ -1,11 +1,13 @@
 //! The choice of `auto` on the CPU: the strategy with the least estimated time on a matrix.
 //!
-//! The model takes the longer of two times: moving the bytes, and executing the instructions. Bytes move at the speed of the
-//! cache level that holds them. The bytes of CSR are known; those of blocks and of packed slices are estimated from a sample of
-//! the rows, in less than the time of a few products. On AMD's processors the third-level cache counts, too: it is about twice as
-//! fast as memory, for two cores. Instructions are counted by row, entry, padded entry or block, at their cost when all data stays
-//! in the second-level cache (measured on two cores of a Xeon; see `work`). If one chunk of rows holds more than a thread's share, rows cannot be balanced, and `merge` is chosen. The choice depends only on the matrix and the
-//! processor's caches, so the bits of a result do not depend on the number of threads.
+//! The model takes the longer of two times: moving the bytes, and executing the instructions. Bytes move at
+//! the speed of the cache level that holds them. The bytes of CSR are known; those of blocks and of packed
+//! slices are estimated from a sample of the rows, in less than the time of a few products. On AMD's
+//! processors the third-level cache counts, too: it is about twice as fast as memory, for two cores.
+//! Instructions are counted by row, entry, padded entry or block, at their cost when all data stays in the
+//! second-level cache (measured on two cores of a Xeon; see `work`). If one chunk of rows holds more than a
+//! thread's share, rows cannot be balanced, and `merge` is chosen. The choice depends only on the matrix and
+//! the processor's caches, so the bits of a result do not depend on the number of threads.
 
 use super::cpu::rows::SHORT_ROW;
 use super::cpu::{chunk_height, sell};
@@ -18,8 +20,9 @@ use crate::format::stats::{Block, Blocks};
 use crate::format::{Csr, Values};
 use crate::operator::Cost;
 
-/// The row that describes `auto` before the matrix is known. It is not a strategy, so the registry does not list it.
-pub static ENTRY: Entry = Entry {
+/// The row that describes `auto` before the matrix is known. It is not a strategy, so the
+/// registry does not list it.
+pub(crate) static ENTRY: Entry = Entry {
     name: "auto",
     // The builder of the strategy that `auto` falls back to; a choice is settled before it is built.
     builder: Builder::Cpu(Build::of::<super::cpu::rows::Rows>()),
@@ -39,37 +42,41 @@ pub const CHOICES: &[&str] = &["rows", "bsr", "sbsr", "sell", "merge", "pull"];
 
 /// Entries below which a product takes about a microsecond with any strategy, and CSR needs no building.
 const SMALL: usize = 2_000;
-/// A strategy other than `rows`, or `pull` for graphs without weights, is chosen only below this share of their time.
+/// A strategy other than `rows`, or `pull` for graphs without weights, is chosen only below
+/// this share of their time.
 const WORTH: f64 = 0.98;
 /// The largest share of the work of one chunk, relative to a thread's even share; above it `merge` is chosen.
 const UNEVEN: f64 = 1.15;
-/// Threads that the work should divide among evenly. The choice must not depend on the actual number of threads, because the bits
-/// of the result depend on the choice.
+/// Threads that the work should divide among evenly. The choice must not depend on the actual number of
+/// threads, because the bits of the result depend on the choice.
 const THREADS: usize = 4;
 
 /// Columns up to which x stays in a second-level cache.
 const CACHED_COLUMNS: usize = 1 << 17;
 
-/// Bytes that stay in second-level caches, and bytes per nanosecond from these caches and from beyond them, on two cores.
+/// Bytes that stay in second-level caches, and bytes per nanosecond from these caches and from
+/// beyond them, on two cores.
 const CACHED: f64 = 4e6;
 const CACHE_SPEED: f64 = 170.0;
 const SPEED: f64 = 57.0;
-/// Bytes per nanosecond from the third-level cache of Zen 5, and the shares of that cache up to which a matrix stays in it, and from
-/// which nothing of it does: a matrix that is read from end to end displaces itself.
+/// Bytes per nanosecond from the third-level cache of Zen 5, and the shares of that cache up to
+/// which a matrix stays in it, and from which nothing of it does: a matrix that is read from end
+/// to end displaces itself.
 const THIRD_SPEED: f64 = 100.0;
 const HELD: f64 = 0.7;
 const DISPLACED: f64 = 1.4;
-/// A value of a mirrored block is read twice, in two rows. `NEAR` is the share of a core's second-level cache that may lie
-/// between the two rows if the value is to stay in the cache until the second read. `NEAR_BYTE` and `FAR_BYTE` are the cost of a
-/// second read of a byte from the cache and from beyond it, relative to a sequential read: blocks that lie apart are not
-/// prefetched.
+/// A value of a mirrored block is read twice, in two rows. `NEAR` is the share of a core's second-level cache
+/// that may lie between the two rows if the value is to stay in the cache until the second read. `NEAR_BYTE`
+/// and `FAR_BYTE` are the cost of a second read of a byte from the cache and from beyond it, relative to a
+/// sequential read: blocks that lie apart are not prefetched.
 const NEAR: f64 = 0.75;
 const NEAR_BYTE: f64 = 0.45;
 const FAR_BYTE: f64 = 2.0;
-/// Bytes of values between two mirrored rows up to which the first-level cache still holds a block for its second read. Beyond
-/// them each second read waits for about `MIRRORED_BLOCK` nanoseconds, because blocks of other rows are not prefetched: on a core
-/// of an EPYC `hex27:24x24x24,dof=3` takes 1.43 ms with mirrored blocks of 3 x 3 and 0.99 with all blocks,
-/// `hex27:40x41x39,dof=2` 4.06 and 2.60 with blocks of 2 x 2, but a band of 19 entries a row 2.13 and 2.32.
+/// Bytes of values between two mirrored rows up to which the first-level cache still holds a block for its
+/// second read. Beyond them each second read waits for about `MIRRORED_BLOCK` nanoseconds, because blocks of
+/// other rows are not prefetched: on a core of an EPYC `hex27:24x24x24,dof=3` takes 1.43 ms with mirrored
+/// blocks of 3 x 3 and 0.99 with all blocks, `hex27:40x41x39,dof=2` 4.06 and 2.60 with blocks of 2 x 2, but a
+/// band of 19 entries a row 2.13 and 2.32.
 const CLOSE: f64 = 64e3;
 const MIRRORED_BLOCK: f64 = 1.2;
 
@@ -85,50 +92,54 @@ fn speed(bytes: f64) -> f64 {
     }
 }
 
-/// Nanoseconds of instructions on two cores: least-squares fits over small matrices of the SuiteSparse collection on a Xeon, within
-/// a tenth for most of them, and what differs on an EPYC (Zen 5).
+/// Nanoseconds of instructions on two cores: least-squares fits over small matrices of the SuiteSparse
+/// collection on a Xeon, within a tenth for most of them, and what differs on an EPYC (Zen 5).
 mod work {
     use crate::backend::cpu::rows::SHORT_ROW;
     use crate::backend::cpu::sell::Sample;
     use crate::backend::processor::zen;
 
     /// Starting a pass on all threads.
-    pub const PASS: f64 = 400.0;
+    pub(crate) const PASS: f64 = 400.0;
 
     /// Short rows cost an occasional branch misprediction at their end, long ones a horizontal sum of lanes.
-    pub fn of_rows(rows: f64, nnz: f64) -> f64 {
+    pub(crate) fn of_rows(rows: f64, nnz: f64) -> f64 {
         if nnz <= SHORT_ROW as f64 * rows { 0.171 * nnz + 0.59 * rows } else { 0.148 * nnz + 0.33 * rows }
     }
 
-    /// The time of `pull` if x stays in the second-level cache, on Zen 5: within a tenth for graphs of 8,000 to 16,000 vertices.
-    pub fn of_pull(rows: f64, nnz: f64) -> f64 {
+    /// The time of `pull` if x stays in the second-level cache, on Zen 5: within a tenth for graphs of
+    /// 8,000 to 16,000 vertices.
+    pub(crate) fn of_pull(rows: f64, nnz: f64) -> f64 {
         0.13 * nnz + 0.3 * rows
     }
 
-    /// The cost of row ends that the branch predictor cannot learn. On a Xeon one graph of 8,298 rows took 27 us in one program
-    /// and 46 in another, depending on whether the row ends were predicted; slices, whose rows end together, took 27 in both. Zen
-    /// 5 learns that many: 15.5 us, and 23.9 in slices.
-    pub fn row_end_work(rows: f64) -> f64 {
+    /// The cost of row ends that the branch predictor cannot learn. On a Xeon one graph of 8,298 rows took 27
+    /// us in one program and 46 in another, depending on whether the row ends were predicted; slices, whose
+    /// rows end together, took 27 in both. Zen 5 learns that many: 15.5 us, and 23.9 in slices.
+    pub(crate) fn row_end_work(rows: f64) -> f64 {
         const LEARNT: f64 = 16_384.0;
         if rows <= LEARNT { 0.0 } else { 1.5 * rows }
     }
 
-    /// Loads of x from eight rows at once take longer on Zen 5: 0.19 ns for each entry of meshes with several unknowns in a node.
-    pub fn of_slices(rows: f64, sample: Sample) -> f64 {
+    /// Loads of x from eight rows at once take longer on Zen 5: 0.19 ns for each entry of meshes with
+    /// several unknowns in a node.
+    pub(crate) fn of_slices(rows: f64, sample: Sample) -> f64 {
         let gather = if zen().is_some() { 0.19 } else { 0.16 };
         gather * sample.gathered + 0.024 * (sample.padded - sample.gathered) + 0.36 * rows
     }
 
-    /// The additional cost of `scattered` entries, whose element of x is in another cache line than that of the entry before: on Zen
-    /// 5 a dense row of every tenth column takes 0.2 ns for each entry, and rows of blocks 0.13.
-    pub fn of_scattered(scattered: f64) -> f64 {
+    /// The additional cost of `scattered` entries, whose element of x is in another cache line than
+    /// that of the entry before: on Zen 5 a dense row of every tenth column takes 0.2 ns for each
+    /// entry, and rows of blocks 0.13.
+    pub(crate) fn of_scattered(scattered: f64) -> f64 {
         if zen().is_some() { 0.08 * scattered } else { 0.0 }
     }
 
-    /// Each row of a block is one load and one product for each four columns; a remainder of columns costs more, and three
-    /// columns cost the most, because a mask separates them from the fourth. Each row ends in a horizontal sum of lanes. Each
-    /// block row costs an occasional branch misprediction at its end; higher blocks make fewer block rows.
-    pub fn of_blocks(rows: f64, blocks: f64, [height, width]: [usize; 2]) -> f64 {
+    /// Each row of a block is one load and one product for each four columns; a remainder of columns costs
+    /// more, and three columns cost the most, because a mask separates them from the fourth. Each row ends in
+    /// a horizontal sum of lanes. Each block row costs an occasional branch misprediction at its end; higher
+    /// blocks make fewer block rows.
+    pub(crate) fn of_blocks(rows: f64, blocks: f64, [height, width]: [usize; 2]) -> f64 {
         let rest = match width % 4 {
             0 => 0.0,
             1 => 0.15,
@@ -140,7 +151,8 @@ mod work {
     }
 }
 
-/// Returns the nanoseconds of a product that moves `bytes` and computes for `work` nanoseconds at the same time.
+/// Returns the nanoseconds of a product that moves `bytes` and computes for `work` nanoseconds
+/// at the same time.
 fn time(bytes: f64, work: f64) -> f64 {
     work::PASS + (bytes / speed(bytes)).max(work)
 }
@@ -285,7 +297,7 @@ pub fn best_block(matrix: &Csr, vector_width: usize) -> Option<[usize; 2]> {
 }
 
 /// Chooses a backend for vectors with elements of `vector_width` bytes.
-pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
+pub(crate) fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
     let chosen = |typed: &str, why: String, candidates| {
         Ok(Decision::new(Choice::resolve("cpu", "rows", typed)?, why, candidates))
     };
@@ -325,9 +337,10 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
 /// The share of stored values in blocks that are entries, above which blocks are chosen for several columns.
 const FULL: f64 = 0.85;
 
-/// Chooses a backend for `k` columns at once. The matrix is read once for all columns, so the arithmetic counts and not the bytes
-/// of the format: blocks load each row of x once for all rows of a block, as long as few of their values are fill.
-pub fn decide_columns(matrix: &Csr, vector_width: usize, k: usize) -> Result<Decision> {
+/// Chooses a backend for `k` columns at once. The matrix is read once for all columns, so the arithmetic
+/// counts and not the bytes of the format: blocks load each row of x once for all rows of a block, as long as
+/// few of their values are fill.
+pub(crate) fn decide_columns(matrix: &Csr, vector_width: usize, k: usize) -> Result<Decision> {
     let chosen =
         |typed: &str, why: String| Ok(Decision::new(Choice::resolve("cpu", "rows", typed)?, why, Vec::new()));
     let facts = facts(matrix, vector_width);
@@ -350,8 +363,8 @@ pub fn decide_columns(matrix: &Csr, vector_width: usize, k: usize) -> Result<Dec
     }
 }
 
-/// Returns the share of rows whose length differs from the row before, from a sample; 0 if rows are long, because they then have
-/// few ends.
+/// Returns the share of rows whose length differs from the row before, from a sample; 0 if rows are long,
+/// because they then have few ends.
 fn irregular(matrix: &Csr) -> f64 {
     if matrix.nnz() > SHORT_ROW * matrix.rows() {
         return 0.0;
@@ -362,7 +375,8 @@ fn irregular(matrix: &Csr) -> f64 {
     sample().filter(|&row| length(row) != length(row - 1)).count() as f64 / sample().count().max(1) as f64
 }
 
-/// Returns the share of entries whose element of x is in another cache line than that of the entry before, from a sample of rows.
+/// Returns the share of entries whose element of x is in another cache line than that of the entry
+/// before, from a sample of rows.
 fn scattered(matrix: &Csr) -> f64 {
     const ROWS: usize = 1024;
     const LINE: u32 = 8;
@@ -375,10 +389,11 @@ fn scattered(matrix: &Csr) -> f64 {
     apart as f64 / all.max(1) as f64
 }
 
-/// Returns the backend to use for CSR as it is. `pull` is for graphs without weights: it splits a row among several sums and
-/// counts row ends when it shares rows among threads, which is faster if rows are longer than a few entries or if x is larger
-/// than the second-level cache. On Zen 5 rows of 12.5 entries on average take 15.4 us with `pull` and 23.6 with `rows`; rows of
-/// 5.5 take 9.4 and 10.3; rows of 3.7 take 10.2 and 9.9.
+/// Returns the backend to use for CSR as it is. `pull` is for graphs without weights: it splits a row
+/// among several sums and counts row ends when it shares rows among threads, which is faster if rows are
+/// longer than a few entries or if x is larger than the second-level cache. On Zen 5 rows of 12.5
+/// entries on average take 15.4 us with `pull` and 23.6 with `rows`; rows of 5.5 take 9.4 and 10.3; rows
+/// of 3.7 take 10.2 and 9.9.
 fn csr_backend(matrix: &Csr) -> &'static str {
     const SHARED_ROW: usize = 4;
     let shared = matrix.nnz() > SHARED_ROW * matrix.rows();
@@ -403,14 +418,15 @@ fn largest_share(matrix: &Csr, threads: usize) -> f64 {
 struct Symmetry {
     /// Whether every sampled entry has an equal mirror image.
     symmetric: bool,
-    /// The share of entries below the diagonal that have at most `bytes` of stored values between their row and their mirror
-    /// image's row.
+    /// The share of entries below the diagonal that have at most `bytes` of stored values between their row
+    /// and their mirror image's row.
     near: f64,
     /// The same for [`CLOSE`] bytes.
     close: f64,
 }
 
-/// Samples rows spread over a square matrix. `bytes` is the size of a second-level cache, `value` the bytes of a value.
+/// Samples rows spread over a square matrix. `bytes` is the size of a second-level cache,
+/// `value` the bytes of a value.
 fn symmetry(matrix: &Csr, bytes: f64, value: f64) -> Symmetry {
     const ROWS: usize = 256;
     let (rows, offsets) = (matrix.rows(), matrix.row_offsets());

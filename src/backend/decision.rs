@@ -79,8 +79,9 @@ impl GpuSize {
     pub const H200: GpuSize =
         GpuSize { multiprocessors: 132, cache: 60e6, bandwidth: 4.45e12, resident_rows: 540_672 };
 
-    /// Returns the size for choosing among products that run one by one, so that no iterations share a launch.
-    pub fn without_shared_launches(self) -> GpuSize {
+    /// Returns the size for choosing among products that run one by one, so that no iterations
+    /// share a launch.
+    pub(crate) fn without_shared_launches(self) -> GpuSize {
         GpuSize { resident_rows: 0, ..self }
     }
 }

@@ -1,14 +1,15 @@
 //! Operators of matrices whose rows are distributed over ranks.
 //!
 //! # Product
-//! A rank has the rows `A x = O x + B g`: O is the square block of the rank's own columns, g are the ghosts, the entries of x that
-//! other ranks have, and B is the border. A product starts the exchange of the ghosts, multiplies by O with any backend of the
-//! rank's device meanwhile, and then adds B g in the few rows that have such entries. A dot product that the backend fuses with
-//! its product is corrected by `<x, B g>`, so that no other pass over x and y is needed.
+//! A rank has the rows `A x = O x + B g`: O is the square block of the rank's own columns, g are the ghosts,
+//! the entries of x that other ranks have, and B is the border. A product starts the exchange of the ghosts,
+//! multiplies by O with any backend of the rank's device meanwhile, and then adds B g in the few rows that
+//! have such entries. A dot product that the backend fuses with its product is corrected by `<x, B g>`, so
+//! that no other pass over x and y is needed.
 //!
 //! # Reference
-//! The split into two blocks is that of PETSc (S. Balay et al., Efficient management of parallelism in object oriented numerical
-//! software libraries, 1997).
+//! The split into two blocks is that of PETSc (S. Balay et al., Efficient management of parallelism in object
+//! oriented numerical software libraries, 1997).
 
 mod complete;
 mod ghosts;
@@ -24,7 +25,7 @@ use crate::operator::{Cost, DotInto, LinearOperator, Operator};
 use crate::scalar::Scalar;
 pub use complete::complete_operator;
 use ghosts::Ghosts;
-pub use moves::{rows_of_parts, rows_of_shared};
+pub(crate) use moves::{rows_of_parts, rows_of_shared};
 pub use parts::{RowParts, cut_lengths, moved, owner};
 use std::fmt;
 use std::sync::Arc;
@@ -39,8 +40,9 @@ pub struct RankRows {
 }
 
 /// The rows of a rank with their entries in the order of the matrix as it was given.
-pub struct AsGiven {
-    /// The rows. Their columns are counted among those that occur on this rank, in the order of the matrix as given.
+pub(crate) struct AsGiven {
+    /// The rows. Their columns are counted among those that occur on this rank, in the order
+    /// of the matrix as given.
     pub matrix: Csr,
     /// The column of the matrix as given of each column.
     pub columns: Vec<u32>,
@@ -53,8 +55,8 @@ impl fmt::Debug for RankRows {
 }
 
 impl RankRows {
-    /// Plans the exchange for the rows of this rank, whose columns are those of the whole matrix. Rank i has the rows
-    /// `starts[i]..starts[i + 1]`. All ranks call this together.
+    /// Plans the exchange for the rows of this rank, whose columns are those of the whole matrix. Rank i has
+    /// the rows `starts[i]..starts[i + 1]`. All ranks call this together.
     pub fn new(ranks: &Ranks, starts: &[usize], rows: Csr) -> Result<RankRows> {
         let own = starts[ranks.rank()] as u32..starts[ranks.rank() + 1] as u32;
         let set = ranks.agreed(Ghosts::of(rows.col_indices(), &own))?;
@@ -78,7 +80,7 @@ impl RankRows {
     }
 
     /// Returns the exchange of ghosts.
-    pub fn halo(&self) -> &Halo {
+    pub(crate) fn halo(&self) -> &Halo {
         &self.halo
     }
 
@@ -87,8 +89,9 @@ impl RankRows {
         &self.numbers
     }
 
-    /// Returns the rows with their entries in the order of the matrix as it was given. All ranks call this together.
-    pub fn as_given(&self) -> Result<AsGiven> {
+    /// Returns the rows with their entries in the order of the matrix as it was given. All
+    /// ranks call this together.
+    pub(crate) fn as_given(&self) -> Result<AsGiven> {
         let numbers: Vec<f64> = self.numbers.all(self.rows()).map(|number| number as f64).collect();
         // Whole numbers of 32 bits are exact.
         let mut given = Vec::new();
@@ -109,7 +112,7 @@ impl RankRows {
     }
 
     /// Returns the square block of the columns of this rank.
-    pub fn own_block(&self) -> Result<Csr> {
+    pub(crate) fn own_block(&self) -> Result<Csr> {
         let below = self.halo.below();
         self.matrix.column_range(below..below + self.rows())
     }
@@ -142,9 +145,9 @@ struct Product<D: Local, T: Scalar> {
     border_entries: u64,
 }
 
-/// Makes the operator of the rows of each rank. `own` is the operator of the rank's [`own_block`](RankRows::own_block); with
-/// `narrow`, values are rounded to single precision.
-pub fn operator<D: Local, T: Scalar>(
+/// Makes the operator of the rows of each rank. `own` is the operator of the rank's
+/// [`own_block`](RankRows::own_block); with `narrow`, values are rounded to single precision.
+pub(crate) fn operator<D: Local, T: Scalar>(
     device: &Distributed<D>,
     rows: &Arc<RankRows>,
     own: Operator<D, T>,
@@ -241,7 +244,7 @@ impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for Product<D, T> {
 struct OfEachRank<D: Local, T: Scalar>(Operator<D, T>);
 
 /// Joins the operators of all ranks, which need no entries of other ranks.
-pub fn of_each_rank<D: Local, T: Scalar>(
+pub(crate) fn of_each_rank<D: Local, T: Scalar>(
     device: &Distributed<D>,
     own: Operator<D, T>,
 ) -> Operator<Distributed<D>, T> {

@@ -1,19 +1,19 @@
 //! Strategies (backends) for y = A x, each one file and one row of the registry.
 //!
-//! Tests, `solver backends`, help texts and benchmarks read [`REGISTRY`]: a backend without a row there does not exist, and every
-//! row is tested.
+//! Tests, `solver backends`, help texts and benchmarks read [`REGISTRY`]: a backend without a row there does
+//! not exist, and every row is tested.
 
 pub mod auto;
 mod blocks;
-pub mod cpu;
+pub(crate) mod cpu;
 pub mod cuda;
-pub mod decision;
+pub(crate) mod decision;
 pub mod distributed;
 mod each;
 mod names;
 pub(crate) mod processor;
 mod registry;
-pub mod timing;
+pub(crate) mod timing;
 
 use crate::device::{Cpu, Cuda, Device, Kept, LentRows};
 use crate::error::{Error, GpuError, Result, in_words};
@@ -23,7 +23,7 @@ pub use crate::operator::{Operator, SharedOperator};
 use crate::params::{Param, Params, split_name};
 use crate::scalar::{Precision, Scalar};
 use crate::spelling::{did_you_mean, nearest};
-pub use cuda::Taken;
+pub(crate) use cuda::Taken;
 pub use decision::{Candidate, Decision, GpuSize};
 pub use each::{Both, Each, TableKind};
 pub use names::{auto_entries, backend_names, nearest_on_cpu, recommended};
@@ -39,14 +39,14 @@ const _: () = {
 };
 
 /// A strategy: builds an operator from a matrix.
-pub trait Family<D: Device> {
-    /// Whether a product sums repeated entries (several at one row and column) itself. If false, `check` and `build` get a matrix
-    /// whose repeated entries are already summed.
+pub(crate) trait Family<D: Device> {
+    /// Whether a product sums repeated entries (several at one row and column) itself. If false, `check` and
+    /// `build` get a matrix whose repeated entries are already summed.
     const ADDS_REPEATS: bool = true;
 
-    /// Refuses a matrix that the backend does not support, for vectors whose elements have `width` bytes; needs no device. It is
-    /// called before `build`, which may rely on it. `build` may still refuse what only the stored form shows: more than 2^32
-    /// stored values.
+    /// Refuses a matrix that the backend does not support, for vectors whose elements have `width` bytes;
+    /// needs no device. It is called before `build`, which may rely on it. `build` may still refuse what only
+    /// the stored form shows: more than 2^32 stored values.
     fn check(_matrix: &Csr, _params: &Params, _width: usize) -> std::result::Result<(), Refusal> {
         Ok(())
     }
@@ -62,7 +62,7 @@ pub trait Family<D: Device> {
 
 /// The reason that a backend refuses a matrix.
 #[derive(Debug)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     /// The property of the matrix that the backend does not support.
     pub what: String,
     /// What to do instead.
@@ -155,7 +155,7 @@ impl Entry {
     }
 
     /// Returns an error if the backend multiplies fewer than `k` columns at once.
-    pub fn check_columns(&self, k: usize) -> Result<()> {
+    pub(crate) fn check_columns(&self, k: usize) -> Result<()> {
         if k <= 1 || self.columns {
             return Ok(());
         }
@@ -169,7 +169,8 @@ impl Entry {
         })
     }
 
-    /// Returns an error if the backend does not support the matrix, for vectors whose elements have `width` bytes.
+    /// Returns an error if the backend does not support the matrix, for vectors whose elements
+    /// have `width` bytes.
     pub fn check(&self, matrix: &Csr, params: &Params, width: usize) -> Result<()> {
         let check = match &self.builder {
             Builder::Cpu(build) => build.check,
@@ -202,8 +203,9 @@ pub trait Host: Device {
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
     /// Returns the entries of a table that are for this device.
     fn both<S: TableKind>(each: &Each<S>) -> &Both<S, Self>;
-    /// Returns what computes residuals of a matrix, whose diagonal begins in column `below`, on the device; none if the host
-    /// computes them in less time. Fails if the device lacks memory for it and `reserve` bytes more.
+    /// Returns what computes residuals of a matrix, whose diagonal begins in column `below`, on the
+    /// device; none if the host computes them in less time. Fails if the device lacks memory for it
+    /// and `reserve` bytes more.
     fn residuals(
         &self,
         _matrix: &Arc<Csr>,
@@ -212,12 +214,14 @@ pub trait Host: Device {
     ) -> Result<Option<Box<dyn Residuals>>> {
         Ok(None)
     }
-    /// Returns whether a matrix that the device has a copy of equals its transpose exactly; none if the device cannot tell.
+    /// Returns whether a matrix that the device has a copy of equals its transpose exactly; none
+    /// if the device cannot tell.
     fn is_symmetric(&self, _matrix: &Arc<Csr>) -> Result<Option<bool>> {
         Ok(None)
     }
-    /// Returns the transpose of a graph, computed on the device; none if the host transposes it. If `host_reads` is false, the host may
-    /// have to compute the columns of the transpose when it reads them, if the graph has no weights. Calls `meanwhile` at most once, while the device works and the host
+    /// Returns the transpose of a graph, computed on the device; none if the host transposes it. If
+    /// `host_reads` is false, the host may have to compute the columns of the transpose when it reads them,
+    /// if the graph has no weights. Calls `meanwhile` at most once, while the device works and the host
     /// waits. Fails if the device lacks memory for it and `reserve` bytes more.
     fn transposed(
         &self,
@@ -227,23 +231,25 @@ pub trait Host: Device {
     ) -> Result<Option<Transposed>> {
         Ok(None)
     }
-    /// Returns what computes the sums of a certificate on the device, for the links of a graph by target; none if the host does it.
-    /// Fails if the device lacks memory for it and `reserve` bytes more.
+    /// Returns what computes the sums of a certificate on the device, for the links of a graph by target;
+    /// none if the host does it. Fails if the device lacks memory for it and `reserve` bytes more.
     fn inflow(&self, _incoming: &Arc<Csr>, _reserve: u64) -> Result<Option<Box<dyn Inflow>>> {
         Ok(None)
     }
-    /// Takes over a matrix that a caller has in memory of the device; none if the host takes it: an index is out of range, or the columns
-    /// of a row do not increase. Fails if the device lacks memory.
+    /// Takes over a matrix that a caller has in memory of the device; none if the host takes it: an index is
+    /// out of range, or the columns of a row do not increase. Fails if the device lacks memory.
     ///
     /// # Safety
-    /// The arrays are in memory of the device, and the work on them is ordered with the stream that they name, a stream of the device.
+    /// The arrays are in memory of the device, and the work on them is ordered with the stream that they
+    /// name, a stream of the device.
     unsafe fn taken(&self, _given: &LentRows) -> Result<Option<Taken>> {
         Ok(None)
     }
-    /// Builds the operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal and D on it; L has a unit
-    /// diagonal, and every row ends with its diagonal entry.
+    /// Builds the operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal and D
+    /// on it; L has a unit diagonal, and every row ends with its diagonal entry.
     fn triangles<T: Scalar>(&self, precond: &'static str, factor: Csr) -> Result<SharedOperator<Self, T>>;
-    /// Builds the operator of symmetric blocks along the diagonal; none if the device multiplies them like other matrices.
+    /// Builds the operator of symmetric blocks along the diagonal; none if the device multiplies
+    /// them like other matrices.
     fn diagonal_blocks<T: Scalar>(
         &self,
         _blocks: &DiagonalBlocks,
@@ -394,8 +400,8 @@ impl Choice {
         Ok(Choice { entry, params })
     }
 
-    /// Returns the backend to use for a matrix: `auto` chooses one, any other backend is returned as it is. `size` is
-    /// the size of the GPU.
+    /// Returns the backend to use for a matrix: `auto` chooses one, any other backend is returned as it is.
+    /// `size` is the size of the GPU.
     pub fn settle(&self, matrix: &Csr, vector_width: usize, size: &GpuSize) -> Result<SettledChoice> {
         let decision = match self.entry {
             entry if std::ptr::eq(entry, &auto::ENTRY) => auto::decide(matrix, vector_width)?,
@@ -407,9 +413,9 @@ impl Choice {
         Ok(SettledChoice::decided(decision))
     }
 
-    /// Returns the backend to use for a matrix and `k` columns at once. `auto` chooses among the backends that multiply several
-    /// columns; any other backend is returned as it is.
-    pub fn settle_columns(
+    /// Returns the backend to use for a matrix and `k` columns at once. `auto` chooses among the backends
+    /// that multiply several columns; any other backend is returned as it is.
+    pub(crate) fn settle_columns(
         &self,
         matrix: &Csr,
         vector_width: usize,
@@ -431,7 +437,7 @@ impl Choice {
     }
 
     /// Returns whether the backend depends on the matrix.
-    pub fn is_auto(&self) -> bool {
+    pub(crate) fn is_auto(&self) -> bool {
         std::ptr::eq(self.entry, &auto::ENTRY) || std::ptr::eq(self.entry, &cuda::auto::ENTRY)
     }
 
@@ -467,7 +473,7 @@ impl Choice {
 
 impl SettledChoice {
     /// Wraps a decision of `auto`.
-    pub fn decided(decision: Decision) -> SettledChoice {
+    pub(crate) fn decided(decision: Decision) -> SettledChoice {
         let Decision { choice, why, candidates } = decision;
         SettledChoice { choice, because: Some(why), candidates: candidates.into() }
     }
@@ -492,8 +498,9 @@ impl SettledChoice {
         self.because.as_deref()
     }
 
-    /// Builds the operator on a device of the entry's kind, ready for one column. Refuses an operator that does not fit into the
-    /// device's memory together with `reserve` bytes, which vectors and preconditioners take later.
+    /// Builds the operator on a device of the entry's kind, ready for one column. Refuses an operator that
+    /// does not fit into the device's memory together with `reserve` bytes, which vectors and
+    /// preconditioners take later.
     pub fn build<D: Pick<T>, T: Scalar>(
         &self,
         device: &D,
@@ -504,7 +511,7 @@ impl SettledChoice {
     }
 
     /// Builds the same operator, ready for `k` columns.
-    pub fn build_for<D: Pick<T>, T: Scalar>(
+    pub(crate) fn build_for<D: Pick<T>, T: Scalar>(
         &self,
         device: &D,
         matrix: &Arc<Csr>,
@@ -542,8 +549,8 @@ fn with_columns(kind: &str) -> impl Iterator<Item = &'static Entry> {
     REGISTRY.iter().filter(move |entry| entry.device() == kind && entry.columns)
 }
 
-/// Returns the matrix with repeated entries summed; none if there are no repeated entries. Counts of entries without values take
-/// the precision of the vectors.
+/// Returns the matrix with repeated entries summed; none if there are no repeated entries. Counts of entries
+/// without values take the precision of the vectors.
 fn summed<T: Scalar>(matrix: &Arc<Csr>) -> Result<Option<Arc<Csr>>> {
     if !matrix.pattern().has_repeats() {
         return Ok(None);
@@ -554,7 +561,8 @@ fn summed<T: Scalar>(matrix: &Arc<Csr>) -> Result<Option<Arc<Csr>>> {
     Ok(Some(Arc::new(if narrow { summed.to_f32() } else { summed })))
 }
 
-/// Returns the error for a name that is no backend of this kind of device, with the devices that have it or the nearest names.
+/// Returns the error for a name that is no backend of this kind of device, with the devices that have
+/// it or the nearest names.
 fn unknown(kind: &'static str, name: &str) -> Error {
     let names = |here: bool| REGISTRY.iter().filter(move |e| (e.device() == kind) == here).map(|e| e.name);
     let first = match REGISTRY.iter().find(|e| e.name == name) {
@@ -568,8 +576,8 @@ fn unknown(kind: &'static str, name: &str) -> Error {
     Error::UnknownBackend { name: name.to_owned(), device: kind, hint }
 }
 
-/// Returns the hint for an operator that does not fit into `free` bytes with the bytes in reserve: the first alternative that
-/// fits.
+/// Returns the hint for an operator that does not fit into `free` bytes with the bytes in reserve: the
+/// first alternative that fits.
 fn what_fits(matrix: &Csr, width: usize, free: u64, reserve: u64) -> String {
     let rows = cuda::csr::storage(matrix);
     let spared = (matrix.values().width().saturating_sub(size_of::<f32>()) * matrix.nnz()) as u64;

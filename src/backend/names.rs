@@ -21,14 +21,15 @@ pub fn recommended(entry: &Entry) -> bool {
     chosen.contains(&entry.name)
 }
 
-/// Returns the CPU backends nearest to a GPU backend: the one of the same name, or else those with the same format. None for
-/// `auto`.
+/// Returns the CPU backends nearest to a GPU backend: the one of the same name, or else those with the same
+/// format. None for `auto`.
 pub fn nearest_on_cpu(entry: &Entry) -> Vec<&'static str> {
     let on_cpu = || REGISTRY.iter().filter(|e| e.device() == Cpu::KIND);
     if let Some(same) = on_cpu().find(|e| e.name == entry.name) {
         return vec![same.name];
     }
-    // The first word of a format is its name. The reference and the backends of other crates are not meant to be fast.
+    // The first word of a format is its name. The reference and the backends of other crates
+    // are not meant to be fast.
     let format = |e: &Entry| {
         e.format.split([' ', ',']).next().map(|format| if format == "ell" { "sell" } else { format })
     };

@@ -22,7 +22,8 @@ pub(crate) fn second_level() -> f64 {
     1e6
 }
 
-/// Returns what is known of a processor of AMD; none for other processors, or if the system does not report the cache.
+/// Returns what is known of a processor of AMD; none for other processors, or if the system
+/// does not report the cache.
 pub(super) fn zen() -> Option<Zen> {
     static FOUND: LazyLock<Option<Zen>> = LazyLock::new(|| {
         // sysconf returns the sum of several caches on some machines.

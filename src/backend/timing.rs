@@ -1,8 +1,8 @@
 //! Times y = A x on a device, and verifies it. x and y may have several columns, stored row by row.
 //!
-//! Products are recorded and replayed without the host, as solvers do. Repeated products of data that fits in a cache find it
-//! there ("warm"). A "cold" product follows a stream over more bytes than any cache holds; its time is that of stream and product
-//! together minus that of the stream alone.
+//! Products are recorded and replayed without the host, as solvers do. Repeated products of data that fits in
+//! a cache find it there ("warm"). A "cold" product follows a stream over more bytes than any cache holds;
+//! its time is that of stream and product together minus that of the stream alone.
 
 use crate::device::{Device, Slot, stream};
 use crate::error::Result;
@@ -14,11 +14,11 @@ use rayon::prelude::*;
 use std::time::Duration;
 
 /// Bytes of the stream that makes caches cold: more than the L2 of any GPU.
-pub const FLUSH: usize = 256 << 20;
+pub(crate) const FLUSH: usize = 256 << 20;
 
 /// What a step of a [`ProductTimer`] does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timed {
+pub(crate) enum Timed {
     /// y = A x, or y = alpha A x + beta y.
     Plain,
     /// y = A x, and the dot product of x and y in the same pass where the backend can.
@@ -62,7 +62,7 @@ impl<D: Device, T: Scalar> Data<D, T> {
 }
 
 /// Products of one operator, recorded for timing.
-pub struct ProductTimer<D: Device, T: Scalar> {
+pub(crate) struct ProductTimer<D: Device, T: Scalar> {
     device: D,
     data: Data<D, T>,
     graphs: Vec<(Timed, D::Graph)>,
@@ -72,7 +72,7 @@ pub struct ProductTimer<D: Device, T: Scalar> {
 
 impl<D: Device, T: Scalar> ProductTimer<D, T> {
     /// Allocates the vectors of `k` columns and uploads x. Products can be cold only if `cold` is set.
-    pub fn new(operator: Operator<D, T>, x: &[T], k: usize, cold: bool) -> Result<ProductTimer<D, T>> {
+    pub(crate) fn new(operator: Operator<D, T>, x: &[T], k: usize, cold: bool) -> Result<ProductTimer<D, T>> {
         let device = operator.device().clone();
         operator.prepare(k)?;
         let (rows, cols) = operator.shape();
@@ -86,7 +86,7 @@ impl<D: Device, T: Scalar> ProductTimer<D, T> {
 
     /// Times y = alpha A x + beta y instead, with this y before the first product; it is not read if beta is
     /// 0. Call this before the first product.
-    pub fn scaled(mut self, scaling: [f64; 2], y: &[T]) -> Result<ProductTimer<D, T>> {
+    pub(crate) fn scaled(mut self, scaling: [f64; 2], y: &[T]) -> Result<ProductTimer<D, T>> {
         self.data.scaling = scaling;
         if scaling[1] != 0.0 {
             self.device.upload(y, &mut self.data.y)?;
@@ -96,17 +96,18 @@ impl<D: Device, T: Scalar> ProductTimer<D, T> {
 
     /// Returns the number of products, except those with a dot product. With beta = 0 y has the last of them,
     /// otherwise all.
-    pub fn products(&self) -> usize {
+    pub(crate) fn products(&self) -> usize {
         self.products
     }
 
     /// Returns the operator.
-    pub fn operator(&self) -> &Operator<D, T> {
+    pub(crate) fn operator(&self) -> &Operator<D, T> {
         &self.data.operator
     }
 
-    /// Runs a step `times` times, after recording it on first use, and returns the seconds that the device took for each.
-    pub fn seconds(&mut self, timed: Timed, times: usize) -> Result<f64> {
+    /// Runs a step `times` times, after recording it on first use, and returns the seconds that
+    /// the device took for each.
+    pub(crate) fn seconds(&mut self, timed: Timed, times: usize) -> Result<f64> {
         let ProductTimer { device, data, graphs, products } = self;
         let index = match graphs.iter().position(|(recorded, _)| *recorded == timed) {
             Some(index) => index,
@@ -125,7 +126,7 @@ impl<D: Device, T: Scalar> ProductTimer<D, T> {
     }
 
     /// Returns the seconds of copying x to the device and y back.
-    pub fn transfer(&mut self, x: &[T], y: &mut [T]) -> Result<f64> {
+    pub(crate) fn transfer(&mut self, x: &[T], y: &mut [T]) -> Result<f64> {
         let ProductTimer { device, data, .. } = self;
         let began = std::time::Instant::now();
         device.upload(x, &mut data.x)?;
@@ -135,14 +136,14 @@ impl<D: Device, T: Scalar> ProductTimer<D, T> {
     }
 
     /// Copies y to the host.
-    pub fn result(&self, y: &mut [T]) -> Result<()> {
+    pub(crate) fn result(&self, y: &mut [T]) -> Result<()> {
         self.device.download(&self.data.y, y)
     }
 }
 
-/// Lets a GPU rest as long as it worked, and at most `LONGEST_REST`. At full memory bandwidth for a tenth of a second or more it
-/// reaches its power limit, and its clocks go down.
-pub fn rest<D: Device>(worked: f64) {
+/// Lets a GPU rest as long as it worked, and at most `LONGEST_REST`. At full memory bandwidth for a tenth of
+/// a second or more it reaches its power limit, and its clocks go down.
+pub(crate) fn rest<D: Device>(worked: f64) {
     if D::BATCH > 1 {
         std::thread::sleep(Duration::from_secs_f64(worked).min(LONGEST_REST));
     }
@@ -153,7 +154,7 @@ const LONGEST_REST: Duration = Duration::from_millis(300);
 
 /// Products y = alpha A x + beta y, one after the other.
 #[derive(Clone, Copy, Debug)]
-pub struct Repeated<'a, T> {
+pub(crate) struct Repeated<'a, T> {
     /// The factors alpha and beta.
     pub scaling: [f64; 2],
     /// The number of products, at least 1.
@@ -164,16 +165,16 @@ pub struct Repeated<'a, T> {
 
 impl<T> Repeated<'_, T> {
     /// Returns the single product y = A x.
-    pub fn once() -> Self {
+    pub(crate) fn once() -> Self {
         Repeated { scaling: [1.0, 0.0], products: 1, start: &[] }
     }
 }
 
 /// A computed y compared with its value, summed row by row in double precision on the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Checked {
-    /// The largest difference in a row as a multiple of the bound on rounding errors of the row. The product is right if this is
-    /// at most 1.
+pub(crate) struct Checked {
+    /// The largest difference in a row as a multiple of the bound on rounding errors of the row. The product
+    /// is right if this is at most 1.
     pub worst: f64,
     /// The row of this difference.
     pub row: usize,
@@ -191,13 +192,13 @@ impl Checked {
     }
 
     /// Returns whether no row is off by more than rounding. A NaN is off.
-    pub fn is_right(&self) -> bool {
+    pub(crate) fn is_right(&self) -> bool {
         self.worst <= 1.0
     }
 }
 
 /// Compares y with A x, both of `k` columns; see [`check_repeated`].
-pub fn check<T: Scalar>(matrix: &Csr, x: &[T], y: &[T], k: usize) -> Checked {
+pub(crate) fn check<T: Scalar>(matrix: &Csr, x: &[T], y: &[T], k: usize) -> Checked {
     check_repeated(matrix, x, y, k, &Repeated::once())
 }
 
@@ -213,7 +214,7 @@ pub fn check<T: Scalar>(matrix: &Csr, x: &[T], y: &[T], k: usize) -> Checked {
 ///
 /// with 1 for S and without the last term if beta is 0. The reference walks through the rows of the matrix as
 /// given, which no backend does.
-pub fn check_repeated<T: Scalar>(
+pub(crate) fn check_repeated<T: Scalar>(
     matrix: &Csr,
     x: &[T],
     y: &[T],
@@ -271,18 +272,18 @@ const SEEDS: [u64; 2] = [0x5EED, 0xFEED];
 /// Returns the x of measured products: random numbers from -0.4 to 0.6. They differ from entry to entry,
 /// because a product that gathers from wrong columns is right for a constant x, and they have no period, by
 /// which columns could be wrong.
-pub fn operand<T: Scalar>(n: usize) -> Vec<T> {
+pub(crate) fn operand<T: Scalar>(n: usize) -> Vec<T> {
     of_units(n, SEEDS[0], |unit| unit - 0.4)
 }
 
 /// Returns x and the y before the first product, of `k` columns: such numbers in both.
-pub fn operands<T: Scalar>([cols, rows]: [usize; 2], k: usize) -> [Vec<T>; 2] {
+pub(crate) fn operands<T: Scalar>([cols, rows]: [usize; 2], k: usize) -> [Vec<T>; 2] {
     [operand(cols * k), of_units(rows * k, SEEDS[1], |unit| unit - 0.4)]
 }
 
 /// Returns two distributions, as x and as the y before the first product: positive random numbers, all drawn
 /// anew, of sum 1 in each of `k` columns. The largest is at most three times the smallest.
-pub fn distributions<T: Scalar>([cols, rows]: [usize; 2], k: usize) -> [Vec<T>; 2] {
+pub(crate) fn distributions<T: Scalar>([cols, rows]: [usize; 2], k: usize) -> [Vec<T>; 2] {
     [(cols, SEEDS[0]), (rows, SEEDS[1])].map(|(n, seed)| {
         let weights: Vec<f64> = of_units(n * k, seed, |unit| unit + 0.5);
         let sum = |column: usize| -> f64 { weights.iter().skip(column).step_by(k).sum() };

@@ -39,7 +39,8 @@ pub(super) fn combinations(vary: &BTreeMap<String, Vec<Text>>, text: &str) -> Ve
     all
 }
 
-/// Returns the matrix as the study names it, and the first of its alternatives that is on this machine; the last one if none is.
+/// Returns the matrix as the study names it, and the first of its alternatives that is on this machine;
+/// the last one if none is.
 fn choose(alternatives: &str) -> (String, String) {
     let names: Vec<&str> = alternatives.split('|').map(str::trim).collect();
     let here = |name: &&&str| match catalog::find(name) {
@@ -118,7 +119,8 @@ impl Sweep {
 }
 
 impl Study {
-    /// Returns the cases of the named sweeps, or of all, in the order of measuring: the cases of one matrix follow each other.
+    /// Returns the cases of the named sweeps, or of all, in the order of measuring: the cases of one
+    /// matrix follow each other.
     pub fn cases(&self, sweeps: &[String]) -> Vec<Case> {
         let wanted = |sweep: &&Sweep| sweeps.is_empty() || sweeps.contains(&sweep.name);
         let mut cases = Vec::new();

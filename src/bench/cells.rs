@@ -2,12 +2,13 @@
 
 /// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cell {
+pub(crate) struct Cell {
     /// The value; none if nothing was measured.
     pub value: Option<f64>,
     /// A value that is a word.
     pub word: Option<String>,
-    /// The values of the shortest and the longest sample, the smaller one first; none without several samples.
+    /// The values of the shortest and the longest sample, the smaller one first; none without
+    /// several samples.
     pub spread: Option<[f64; 2]>,
     /// The value of the publication.
     pub study: Option<f64>,
@@ -17,7 +18,7 @@ pub struct Cell {
 
 /// A table, or one panel of it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pivot {
+pub(crate) struct Pivot {
     /// The value of the field by which panels are separated.
     pub panel: Option<String>,
     /// What the values are, with their unit.

@@ -1,4 +1,5 @@
-//! Reads a study, with the checks that its types do not make: empty and repeated lists, names that refer to each other, and backends.
+//! Reads a study, with the checks that its types do not make: empty and repeated lists, names that refer to
+//! each other, and backends.
 
 use super::cases::{combinations, fill};
 use super::pivot::matches;
@@ -38,7 +39,7 @@ fn at_text(text: &str, what: impl Into<String>) -> Checked {
 
 impl Fault {
     /// Returns the fault and the line of the text at which it is, if the sections of the text have headers.
-    pub fn located(self, text: &str) -> (Option<u64>, String) {
+    pub(crate) fn located(self, text: &str) -> (Option<u64>, String) {
         let Some((section, index)) = self.section else { return (None, self.what) };
         let header = format!("[[{section}]]");
         let lines = || text.lines().map(str::trim).enumerate();
@@ -65,7 +66,7 @@ impl Study {
     }
 
     /// Parses and checks the text of a study. A study without a name has that of its file.
-    pub fn of(text: &str, path: &Path) -> Result<Study> {
+    pub(crate) fn of(text: &str, path: &Path) -> Result<Study> {
         let wrong = |(line, fault)| Error::Study { path: path.to_owned(), line, fault };
         let line = |at: usize| text.bytes().take(at).filter(|&byte| byte == b'\n').count() as u64 + 1;
         let mut study: Study = toml::from_str(text).map_err(|e| {

@@ -1,4 +1,5 @@
-//! Compares two records, and tells changes from noise. Cases are the same, or of the same matrix and method on other devices.
+//! Compares two records, and tells changes from noise. Cases are the same, or of the same matrix and
+//! method on other devices.
 
 use super::cases::fill;
 use super::record::{Record, Row, Spread};
@@ -34,7 +35,8 @@ pub struct Alone {
 pub struct Comparison {
     /// Cases in both.
     pub common: usize,
-    /// Those of them that ran on another device, or in a sweep of another name: the same matrix by the same method.
+    /// Those of them that ran on another device, or in a sweep of another name: the same
+    /// matrix by the same method.
     pub by_method: usize,
     /// Cases that take less time beyond noise, the largest change first.
     pub faster: Vec<Moved>,
@@ -56,8 +58,9 @@ pub struct Comparison {
 
 /// Compares the times of the cases that two records have in common. See `direction` for what is beyond noise.
 ///
-/// The same case has the same sweep, device and number of threads. If one of the records has no cases of that sweep on that device, as
-/// records of two machines often do, the case of the same matrix by the same method counts instead.
+/// The same case has the same sweep, device and number of threads. If one of the records has no cases of
+/// that sweep on that device, as records of two machines often do, the case of the same matrix by the
+/// same method counts instead.
 pub fn compare(before: &Record, after: &Record) -> Comparison {
     let mut found = Comparison::default();
     let partners = partners(before, after);
@@ -136,7 +139,8 @@ enum Difference {
     Threads,
 }
 
-/// Returns the most important difference between two cases; none if they are of the same matrix by the same method.
+/// Returns the most important difference between two cases; none if they are of the same
+/// matrix by the same method.
 fn first_difference(a: &Row, b: &Row, of_a: &Record, of_b: &Record) -> Option<Difference> {
     let settings = |row: &Row, record: &Record| {
         let sweep = record.study.sweep(&row.sweep);
@@ -215,8 +219,8 @@ fn grouped(reasons: impl Iterator<Item = String>) -> Vec<Alone> {
     all
 }
 
-/// Returns whether the second spread is shorter, longer, or the same within noise: the median of each lies outside of the range
-/// from minimum to median of the other, and the minima differ by more than [`LEAST`].
+/// Returns whether the second spread is shorter, longer, or the same within noise: the median of each lies
+/// outside of the range from minimum to median of the other, and the minima differ by more than [`LEAST`].
 fn direction(a: &Spread, b: &Spread) -> Ordering {
     let apart = (b.min / a.min - 1.0).abs() > LEAST;
     if apart && b.median < a.min {

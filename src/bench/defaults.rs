@@ -10,7 +10,7 @@ const DIVIDING: [&str; 5] = ["device", "precision", "as_stored", "threads", "col
 
 impl Record {
     /// Returns the tables of the study, or those of its measured sweeps if it names none.
-    pub fn tables(&self) -> Cow<'_, [Table]> {
+    pub(crate) fn tables(&self) -> Cow<'_, [Table]> {
         if !self.study.tables.is_empty() {
             return Cow::Borrowed(&self.study.tables);
         }
@@ -27,7 +27,8 @@ impl Record {
         }
         let several = |field: &&str| different(&rows, field).len() > 1;
         let mut dividing: Vec<&str> = DIVIDING.into_iter().filter(several).collect();
-        // Cases on a GPU have no number of threads: such a field is neither that of the rows nor that of the panels.
+        // Cases on a GPU have no number of threads: such a field is neither that of the rows
+        // nor that of the panels.
         let complete = |field: &str| rows.iter().all(|row| row.field(field).is_some());
         let is_one_matrix = different(&rows, "matrix").len() == 1;
         let is_down =

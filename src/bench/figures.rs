@@ -12,8 +12,8 @@ use crate::plot::{
 };
 use std::path::{Path, PathBuf};
 
-/// Draws the figures of a record, `NAME-1.svg` and so on in a folder, numbered like the tables; returns titles and files. The
-/// ending selects the format: `svg`, `png` or `pdf`.
+/// Draws the figures of a record, `NAME-1.svg` and so on in a folder, numbered like the tables; returns
+/// titles and files. The ending selects the format: `svg`, `png` or `pdf`.
 pub fn draw(record: &Record, folder: &Path, ending: &str, style: Style) -> Result<Vec<(String, PathBuf)>> {
     let mut drawn = Vec::new();
     for (index, table) in record.tables().iter().enumerate() {
@@ -26,7 +26,7 @@ pub fn draw(record: &Record, folder: &Path, ending: &str, style: Style) -> Resul
 }
 
 /// Makes the figure of a table; none if the table asks for none or has no values.
-pub fn figure(record: &Record, table: &Table) -> Option<Figure> {
+pub(crate) fn figure(record: &Record, table: &Table) -> Option<Figure> {
     let plot = table.plot?;
     // A gain has no lower bound: one slow case would flatten all others. Ratios can have a logarithmic axis.
     let gain = table.show == Show::Gain;
@@ -83,7 +83,8 @@ fn capitalised(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The ratio of the largest to the smallest value from which the axis is logarithmic, with dots: smaller bars would be flat.
+/// The ratio of the largest to the smallest value from which the axis is logarithmic, with dots:
+/// smaller bars would be flat.
 const FLAT: f64 = 30.0;
 
 /// The ratio of the longest error bar to the largest value from which the axis is logarithmic, too.

@@ -1,4 +1,5 @@
-//! The files of real matrices, which a study names without their folder: a record then names no folder of a machine.
+//! The files of real matrices, which a study names without their folder: a record then names
+//! no folder of a machine.
 
 use std::path::{Path, PathBuf};
 

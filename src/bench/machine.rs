@@ -46,7 +46,7 @@ impl Peaks {
     }
 
     /// Returns the most GFLOP/s in a precision of records.
-    pub fn gflops(&self, precision: &str) -> u64 {
+    pub(crate) fn gflops(&self, precision: &str) -> u64 {
         if precision == "f32" { self.single } else { self.double }
     }
 }
@@ -61,7 +61,7 @@ fn driver_release() -> Option<String> {
 
 impl Machine {
     /// Describes this machine; the GPU is described if it is used.
-    pub fn here(gpu: Option<&Cuda>) -> Machine {
+    pub(crate) fn here(gpu: Option<&Cuda>) -> Machine {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = info.lines().find(|line| line.starts_with("model name"));
         let cpu = model.and_then(|line| line.split(": ").nth(1)).unwrap_or(std::env::consts::ARCH).to_owned();
@@ -90,15 +90,15 @@ impl Machine {
     }
 
     /// Returns the machine in one line, the GPU first.
-    pub fn in_words(&self) -> String {
+    pub(crate) fn in_words(&self) -> String {
         let cpu = format!("{}, {} cores", self.cpu, self.cores);
         let gpu = self.gpu.iter().cloned();
         gpu.chain([cpu]).chain(self.libraries.iter().cloned()).collect::<Vec<_>>().join("; ")
     }
 }
 
-/// Returns the version of the program and the commit that it was built from. An unoptimised program says so instead, as its times
-/// are not those of the commit.
+/// Returns the version of the program and the commit that it was built from. An unoptimised program says so
+/// instead, as its times are not those of the commit.
 pub(super) fn program() -> String {
     let version = env!("CARGO_PKG_VERSION");
     match option_env!("SOLVER_BUILT_FROM") {

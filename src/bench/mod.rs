@@ -1,12 +1,14 @@
 //! Measurements: studies of products and solves, verified, timed, and compared with the machine's limits.
 //!
-//! A [`Study`] is data (`configs/bench/*.toml`): sweeps over matrices, backends, devices and precisions, and the tables and
-//! figures to make of them. [`run`](run::run) measures a study into a [`Record`], one [`Row`] for each case, and saves it after
-//! every matrix, so that an interrupted run can be continued. A case that fails keeps its row, with the error.
+//! A [`Study`] is data (`configs/bench/*.toml`): sweeps over matrices, backends, devices and precisions, and
+//! the tables and figures to make of them. [`run`](run::run) measures a study into a [`Record`], one [`Row`]
+//! for each case, and saves it after every matrix, so that an interrupted run can be continued. A case that
+//! fails keeps its row, with the error.
 //!
-//! No time counts unless the answer was verified by a different computation: products by a sum of each row in double precision on
-//! the host ([`check`](crate::backend::timing::check)), solves by the verdict that recomputes the residual. x
-//! differs from entry to entry, because a product that gathers from wrong columns is right for a constant x.
+//! No time counts unless the answer was verified by a different computation: products by a sum of each row in
+//! double precision on the host ([`check`](crate::backend::timing::check)), solves by the verdict that
+//! recomputes the residual. x differs from entry to entry, because a product that gathers from wrong columns
+//! is right for a constant x.
 
 mod cases;
 mod cells;
@@ -32,16 +34,12 @@ mod solves;
 mod study;
 mod text;
 
-pub use cases::Case;
-pub use cells::{Cell, Pivot};
 pub use compare::{Alone, Comparison, Moved, compare};
 #[cfg(feature = "plot")]
 pub use figures::draw;
-pub use machine::{Machine, Peaks};
 pub use named::studies;
-pub use pivot::pivot;
-pub use plan::{ITERATIONS, Plan, PlannedSweep, STEPS, plan};
-pub use record::{LeftOut, Record, Row, Spread};
+pub(crate) use plan::{ITERATIONS, Plan, STEPS, plan};
+pub(crate) use record::{Record, Row, Spread};
 pub use run::{Progress, run};
 pub use settings::Settings;
 pub use study::{Protocol, Show, Statistic, Study, Sweep, Table, Value, What};

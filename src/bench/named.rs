@@ -1,4 +1,5 @@
-//! The studies of the project, which are part of the program, so that an installed program has them without the project's folder.
+//! The studies of the project, which are part of the program, so that an installed program has them
+//! without the project's folder.
 
 use super::study::Study;
 use crate::error::Result;

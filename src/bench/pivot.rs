@@ -16,8 +16,8 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     })
 }
 
-/// Returns the different values of a field: numbers by size, others as the condition on the field names them, or in the order of
-/// their first appearance.
+/// Returns the different values of a field: numbers by size, others as the condition on the field names them,
+/// or in the order of their first appearance.
 fn values(rows: &[&Row], field: &str, table: &Table) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for value in rows.iter().filter_map(|row| row.field(field)) {
@@ -47,7 +47,7 @@ pub(super) fn rows_of<'a>(record: &'a Record, table: &Table) -> Vec<&'a Row> {
 }
 
 /// Makes a table; one pivot for each value of its panel field.
-pub fn pivot(record: &Record, table: &Table) -> Vec<Pivot> {
+pub(crate) fn pivot(record: &Record, table: &Table) -> Vec<Pivot> {
     let of_sweep = |row: &&Row| table.sweep.is_empty() || table.sweep.contains(&row.sweep);
     let pool: Vec<&Row> = record.rows.iter().filter(of_sweep).collect();
     let rows = rows_of(record, table);
@@ -219,8 +219,8 @@ impl Maker<'_> {
         Cell { value, spread: self.spread(fastest, factor), study, ..Cell::default() }
     }
 
-    /// Returns the value of a case for one of its times. `base` chooses the time of the case that it is compared with, given that
-    /// case and its time.
+    /// Returns the value of a case for one of its times. `base` chooses the time of the case that it is
+    /// compared with, given that case and its time.
     fn value(&self, row: &Row, time: f64, factor: f64, base: impl Fn(&Row, f64) -> f64) -> Option<f64> {
         match &self.table.value {
             _ if self.is_compared() => self.compared(row, time, base),
@@ -250,8 +250,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns the values of the shortest and the longest sample, the smaller one first; for a comparison the least and the greatest
-    /// that the samples of both cases allow.
+    /// Returns the values of the shortest and the longest sample, the smaller one first; for a comparison the
+    /// least and the greatest that the samples of both cases allow.
     fn spread(&self, row: &Row, factor: f64) -> Option<[f64; 2]> {
         let [min, max] = self.ends(row)?;
         let other =
@@ -260,7 +260,8 @@ impl Maker<'_> {
         Some([a.min(b), a.max(b)]).filter(|[low, high]| low < high)
     }
 
-    /// Returns the shortest and the longest sample of the times that the table shows; none if there are no two samples.
+    /// Returns the shortest and the longest sample of the times that the table shows; none if
+    /// there are no two samples.
     fn ends(&self, row: &Row) -> Option<[f64; 2]> {
         let spread = match self.table.value {
             Value::Cold => row.cold_seconds,
@@ -271,7 +272,8 @@ impl Maker<'_> {
         spread.filter(|spread| spread.samples > 1).map(|spread| [spread.min, spread.max])
     }
 
-    /// Returns the fastest of the cases that a case is compared with, and its time; none if none of them was measured.
+    /// Returns the fastest of the cases that a case is compared with, and its time; none if
+    /// none of them was measured.
     fn other(&self, row: &Row) -> Option<(&Row, f64)> {
         let over: BTreeMap<&String, String> = self
             .table
@@ -296,7 +298,8 @@ impl Maker<'_> {
         others.filter_map(|other| Some((*other, self.time(other)?))).min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// Returns the comparison of a case with the case that it refers to: of bandwidths if the table is of bandwidths, else of times.
+    /// Returns the comparison of a case with the case that it refers to: of bandwidths if the table is of
+    /// bandwidths, else of times.
     fn compared(&self, row: &Row, time: f64, base: impl Fn(&Row, f64) -> f64) -> Option<f64> {
         let (other, own) = self.other(row)?;
         let base = base(other, own);
@@ -314,7 +317,8 @@ impl Maker<'_> {
         })
     }
 
-    /// Returns the fewest products or iterations that were timed for a value, if they are too few to average noise out.
+    /// Returns the fewest products or iterations that were timed for a value, if they are too
+    /// few to average noise out.
     fn few(&self) -> Option<usize> {
         use Value::{Bandwidth, Gflops, PercentOfPeak, PercentOfStream, Time};
         if !matches!(self.table.value, Time | Gflops | Bandwidth | PercentOfPeak | PercentOfStream) {
@@ -387,7 +391,8 @@ fn parameter(row: &Row, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{matches, pivot, ratio, workers};
-    use crate::bench::{Machine, Peaks, Record, Row, Spread, Study};
+    use crate::bench::machine::{Machine, Peaks};
+    use crate::bench::{Record, Row, Spread, Study};
     use std::path::Path;
 
     #[test]

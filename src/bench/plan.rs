@@ -15,9 +15,9 @@ use crate::error::{Error, Result};
 use crate::source;
 
 /// Assumed iterations of a solve by CG, which depend on the matrix.
-pub const ITERATIONS: f64 = 500.0;
+pub(crate) const ITERATIONS: f64 = 500.0;
 /// Assumed iterations of a Markov chain, which depend on the chain.
-pub const STEPS: f64 = 50.0;
+pub(crate) const STEPS: f64 = 50.0;
 /// The damping of PageRank, from which its iterations follow, and the tolerance of a solve without one.
 const DAMPING: f64 = 0.85;
 const TOLERANCE: f64 = 1e-8;
@@ -37,7 +37,7 @@ const STREAM: u64 = 128 << 20;
 
 /// What a run would measure, and what it would take.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The sweeps with their cases.
     pub sweeps: Vec<PlannedSweep>,
     /// Cases that the record has already; they are not measured again.
@@ -50,7 +50,8 @@ pub struct Plan {
     pub gpu: u64,
     /// The matrix that needs most memory.
     pub largest: Option<String>,
-    /// Matrices of unknown size, such as files, or such that this machine cannot hold: neither their time nor their memory is counted.
+    /// Matrices of unknown size, such as files, or such that this machine cannot hold: neither their time nor
+    /// their memory is counted.
     pub unknown: Vec<String>,
     /// Whether the number of iterations of a solve is assumed.
     pub assumes_iterations: bool,
@@ -58,7 +59,7 @@ pub struct Plan {
 
 /// A sweep of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct PlannedSweep {
+pub(crate) struct PlannedSweep {
     /// The name.
     pub name: String,
     /// The number of cases.
@@ -71,12 +72,12 @@ pub struct PlannedSweep {
 
 impl Plan {
     /// Returns the seconds of all cases that would be measured.
-    pub fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.sweeps.iter().map(|sweep| sweep.seconds).sum()
     }
 
     /// Returns the number of all cases.
-    pub fn cases(&self) -> usize {
+    pub(crate) fn cases(&self) -> usize {
         self.sweeps.iter().map(|sweep| sweep.cases).sum()
     }
 }
@@ -114,8 +115,9 @@ impl Speeds {
     }
 }
 
-/// Estimates what a run of a study would take on this machine. Measures the bandwidths of its memories, and nothing of the study.
-pub fn plan(study: &Study, settings: &Settings) -> Result<Plan> {
+/// Estimates what a run of a study would take on this machine. Measures the bandwidths of its memories,
+/// and nothing of the study.
+pub(crate) fn plan(study: &Study, settings: &Settings) -> Result<Plan> {
     let all = study.cases(&[]);
     let cases: Vec<Case> = all.iter().filter(|case| settings.asks_for(&case.row)).cloned().collect();
     let on_gpu = cases.iter().filter(|case| case.row.device == "cuda").count();
@@ -187,9 +189,8 @@ impl Plan {
     }
 }
 
-/// Returns rows and entries of a matrix, if they are known before it is read. A file that is not here has none,
-/// nor has a matrix larger than the memory; a name that no file,
-/// catalog or generator has is an error.
+/// Returns rows and entries of a matrix, if they are known before it is read. A file that is not here has
+/// none, nor has a matrix larger than the memory; a name that no file, catalog or generator has is an error.
 fn size_of(measured: &str) -> Result<Option<(u64, u64)>> {
     let name = located(measured);
     let size = source::estimate(&name.to_string_lossy()).and_then(|size| match size {
@@ -206,7 +207,8 @@ fn width(row: &Row) -> u64 {
     if row.precision == "f32" { 4 } else { 8 }
 }
 
-/// Returns the seconds of a case on a matrix of so many rows and entries, and whether its number of iterations is assumed.
+/// Returns the seconds of a case on a matrix of so many rows and entries, and whether its number
+/// of iterations is assumed.
 fn seconds_of(case: &Case, sweep: &Sweep, (rows, entries): (u64, u64), speeds: &Speeds) -> (f64, bool) {
     let row = &case.row;
     let k = row.columns.unwrap_or(1) as u64;

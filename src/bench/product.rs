@@ -16,14 +16,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Least time of a sample without a fixed number of products: short, because a busy machine has only short idle gaps.
+/// Least time of a sample without a fixed number of products: short, because a busy machine
+/// has only short idle gaps.
 const SECONDS: f64 = 1e-4;
 /// Products of a sample on a device that runs them without the host.
 const PRODUCTS: usize = 64;
 /// Samples of a round: as many as fit into the time of a round, within these limits.
 const SAMPLES: std::ops::RangeInclusive<usize> = 3..=20;
 const ROUND_SECONDS: f64 = 0.1;
-/// Sizes of streams for each power of two: bytes are compared with a stream over as many bytes, to within 9 %, and never more.
+/// Sizes of streams for each power of two: bytes are compared with a stream over as many bytes, to
+/// within 9 %, and never more.
 const SIZES: f64 = 8.0;
 /// Bytes of operators that take turns; the operators of larger groups are measured in several groups.
 pub(super) const TURNS: u64 = 6 << 30;
@@ -56,8 +58,8 @@ struct Group<'a, D: Pick<T>, T: Scalar> {
     streams: BTreeMap<u64, f64>,
 }
 
-/// Measures cases that differ only in the backend, and passes each finished row to `done`. `before` is called with the label of
-/// a case before it is built. Once `cancel` is set, cases that lack samples have no row.
+/// Measures cases that differ only in the backend, and passes each finished row to `done`. `before` is called
+/// with the label of a case before it is built. Once `cancel` is set, cases that lack samples have no row.
 pub(super) fn measure<D: Pick<T>, T: Scalar>(
     device: &D,
     matrix: &Arc<Csr>,
@@ -269,8 +271,8 @@ fn most_products(one: f64) -> usize {
     ((ROUND_SECONDS / one) as usize).max(1)
 }
 
-/// Returns the products of a sample, and the samples of a round, of products that take `one` second each on a device that runs
-/// `batch` of them without the host.
+/// Returns the products of a sample, and the samples of a round, of products that take `one` second each on a
+/// device that runs `batch` of them without the host.
 pub(super) fn counts(protocol: &Protocol, one: f64, batch: usize) -> (usize, usize) {
     let most = most_products(one);
     let enough = ((SECONDS / one).clamp(1.0, 1000.0) as usize * batch.min(PRODUCTS)).min(most);

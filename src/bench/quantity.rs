@@ -4,7 +4,8 @@ use super::remarks::others;
 use super::study::{Show, Table, Value, What};
 use std::collections::BTreeMap;
 
-/// Returns the quantity of a table with its unit, and the factor from seconds to that unit. The unit suits the median of the times.
+/// Returns the quantity of a table with its unit, and the factor from seconds to that unit. The unit suits
+/// the median of the times.
 pub(super) fn quantity(
     table: &Table,
     what: What,

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::Path;
 
 /// The version of the schema of records.
-pub const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 /// A measured study.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ pub struct Spread {
 
 impl Spread {
     /// Returns the statistics of samples; none without samples.
-    pub fn of(samples: &[f64], each: usize) -> Option<Spread> {
+    pub(crate) fn of(samples: &[f64], each: usize) -> Option<Spread> {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (&min, &max) = (sorted.first()?, sorted.last()?);
@@ -91,7 +91,7 @@ impl Spread {
     }
 
     /// Returns one of the statistics.
-    pub fn get(&self, statistic: Statistic) -> f64 {
+    pub(crate) fn get(&self, statistic: Statistic) -> f64 {
         match statistic {
             Statistic::Min => self.min,
             Statistic::Median => self.median,
@@ -153,7 +153,8 @@ pub struct Row {
     /// Seconds of a product with cold caches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cold_seconds: Option<Spread>,
-    /// Seconds to convert the matrix, build its operator and upload it; for a whole solve once the device is open and kernels are compiled.
+    /// Seconds to convert the matrix, build its operator and upload it; for a whole solve once the device is
+    /// open and kernels are compiled.
     pub build_seconds: Option<f64>,
     /// Seconds of the first product: it compiles or loads kernels.
     pub first_seconds: Option<f64>,
@@ -167,7 +168,8 @@ pub struct Row {
     pub storage: u64,
     /// GB/s of a stream over as many bytes, measured in the same run.
     pub stream: Option<f64>,
-    /// The largest error of a row of y as a multiple of the bound on rounding errors, or the relative residual of a solve.
+    /// The largest error of a row of y as a multiple of the bound on rounding errors, or the
+    /// relative residual of a solve.
     pub checked: Option<f64>,
     /// Whether the answer of a solve met the tolerance.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -209,8 +211,9 @@ pub(super) const FIELDS: [&str; 12] = [
 ];
 
 impl Row {
-    /// Returns the value of a field by which rows are grouped, as text: a field of the case, or a variable of the sweep.
-    pub fn field(&self, name: &str) -> Option<String> {
+    /// Returns the value of a field by which rows are grouped, as text: a field of the case, or
+    /// a variable of the sweep.
+    pub(crate) fn field(&self, name: &str) -> Option<String> {
         if let Some(value) = self.vary.get(name) {
             return Some(value.clone());
         }
@@ -233,25 +236,25 @@ impl Row {
         })
     }
 
-    /// Returns the additions and multiplications of a product by the entries of the matrix: zeros that fill blocks or slices do not
-    /// count. 0 for solves.
-    pub fn useful_flops(&self) -> u64 {
+    /// Returns the additions and multiplications of a product by the entries of the matrix: zeros that fill
+    /// blocks or slices do not count. 0 for solves.
+    pub(crate) fn useful_flops(&self) -> u64 {
         if self.flops == 0 { 0 } else { 2 * self.entries * self.columns.unwrap_or(1) as u64 }
     }
 
     /// Returns the useful additions and multiplications for each byte; none for solves.
-    pub fn flops_per_byte(&self) -> Option<f64> {
+    pub(crate) fn flops_per_byte(&self) -> Option<f64> {
         let flops = self.useful_flops();
         (flops > 0 && self.bytes > 0).then(|| flops as f64 / self.bytes as f64)
     }
 
     /// Returns the GB/s of a time.
-    pub fn gigabytes_per_second(&self, seconds: f64) -> f64 {
+    pub(crate) fn gigabytes_per_second(&self, seconds: f64) -> f64 {
         self.bytes as f64 / seconds / 1e9
     }
 
     /// Returns whether two rows are the same case of the same matrix.
-    pub fn is_same_case(&self, other: &Row) -> bool {
+    pub(crate) fn is_same_case(&self, other: &Row) -> bool {
         self.measured == other.measured && self.is_same_but_measured(other)
     }
 
@@ -270,13 +273,13 @@ impl Row {
 
 impl Record {
     /// Reads a record.
-    pub fn read(path: &Path) -> Result<Record> {
+    pub(crate) fn read(path: &Path) -> Result<Record> {
         let fault = |source| Error::Io { action: "read", path: path.to_owned(), source };
         Record::of(&std::fs::read_to_string(path).map_err(fault)?, path)
     }
 
     /// Parses the text of a record.
-    pub fn of(text: &str, path: &Path) -> Result<Record> {
+    pub(crate) fn of(text: &str, path: &Path) -> Result<Record> {
         let malformed = |found: String| Error::Malformed {
             path: path.to_owned(),
             part: "the record of a study".to_owned(),
@@ -291,7 +294,7 @@ impl Record {
     }
 
     /// Writes the record as JSON, completely or not at all.
-    pub fn write(&self, path: &Path) -> Result<()> {
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
         write(path, &self.to_json())
     }
 
@@ -306,12 +309,12 @@ impl Record {
     }
 
     /// Returns the row of the same case.
-    pub fn find(&self, case: &Row) -> Option<&Row> {
+    pub(crate) fn find(&self, case: &Row) -> Option<&Row> {
         self.rows.iter().find(|row| row.is_same_case(case))
     }
 
     /// Replaces the row of the same case, or adds the row.
-    pub fn put(&mut self, row: Row) {
+    pub(crate) fn put(&mut self, row: Row) {
         match self.rows.iter_mut().find(|other| other.is_same_case(&row)) {
             Some(other) => *other = row,
             None => self.rows.push(row),

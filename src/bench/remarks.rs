@@ -60,7 +60,8 @@ fn is_ranked(field: &str) -> bool {
 /// A field, its value if not all of the panel is compared, and what is compared there.
 type Slice<'a> = (&'a str, Option<&'a str>, Ranked<'a>);
 
-/// Returns what the study ranks against each other: the cells of each row or column, or the rows by their first speed.
+/// Returns what the study ranks against each other: the cells of each row or column, or the
+/// rows by their first speed.
 fn slices<'a>(pivot: &'a Pivot, table: &'a Table) -> Vec<Slice<'a>> {
     let down = |index: usize, value: &Value| -> Ranked<'a> {
         let of = |(name, row): (&'a String, &'a Vec<Cell>)| ranked(name, &row[index], value);
@@ -119,7 +120,8 @@ fn orders(ranked: &Ranked) -> Vec<String> {
     ranked.iter().filter_map(of).collect()
 }
 
-/// Says whether a case is faster than the case that it is compared with, if the study has it the other way round.
+/// Says whether a case is faster than the case that it is compared with, if the study has it
+/// the other way round.
 fn against(cell: &Cell, table: &Table, labels: &BTreeMap<String, String>) -> Option<String> {
     let ratio = |value: f64| match (table.show, &table.value) {
         (Show::Speedup, _) => value,

@@ -8,8 +8,8 @@ use super::study::{Protocol, Statistic, Study, Sweep, What};
 use crate::error::{Error, Result};
 use std::path::Path;
 
-/// Returns the record to add to: a new one, or the saved one with those of its rows that are cases of the study. `cases` are all
-/// of the study, also those that are not asked for.
+/// Returns the record to add to: a new one, or the saved one with those of its rows that are cases of the
+/// study. `cases` are all of the study, also those that are not asked for.
 pub(super) fn begin(study: &Study, cases: &[Case], settings: &Settings, machine: Machine) -> Result<Record> {
     let fresh = Record {
         schema: SCHEMA,
@@ -82,8 +82,8 @@ fn check_machine(saved: &Machine, here: &Machine, file: &Path) -> Result<()> {
 
 const NO_CASE: &str = "the study has no such cases on this machine";
 
-/// Returns the rows of a record that the study would measure in the same way and that `why_not` accepts. Logs how many others
-/// there are, and why.
+/// Returns the rows of a record that the study would measure in the same way and that `why_not` accepts. Logs
+/// how many others there are, and why.
 fn kept(record: &Record, study: &Study, why_not: impl Fn(&Row) -> Option<&'static str>) -> Vec<Row> {
     let mut dropped: Vec<(&str, &'static str, usize)> = Vec::new();
     let mut rows = Vec::new();
@@ -103,8 +103,8 @@ fn kept(record: &Record, study: &Study, why_not: impl Fn(&Row) -> Option<&'stati
     rows
 }
 
-/// Returns why two studies measure a case in different ways; none if they do not. Titles, tables, and the statistic of the tables
-/// change nothing.
+/// Returns why two studies measure a case in different ways; none if they do not. Titles, tables, and the
+/// statistic of the tables change nothing.
 fn changed(row: &Row, old: &Study, new: &Study) -> Option<&'static str> {
     let (old, new) = (old.sweep(&row.sweep)?, new.sweep(&row.sweep));
     let Some(new) = new else { return Some(NO_CASE) };
@@ -140,9 +140,10 @@ pub(super) fn differing(rows: &[Row], old: &Study, new: &Study) -> Vec<String> {
 }
 
 impl Record {
-    /// Returns the record with another study, and with those of its rows that the study would measure in the same way. Which of
-    /// the alternatives of a matrix was measured does not matter: that is decided where the record was measured.
-    pub fn with_study(self, study: Study) -> Record {
+    /// Returns the record with another study, and with those of its rows that the study would measure in the
+    /// same way. Which of the alternatives of a matrix was measured does not matter: that is decided where
+    /// the record was measured.
+    pub(crate) fn with_study(self, study: Study) -> Record {
         let cases = study.cases(&[]);
         let is_case = |row: &Row| cases.iter().any(|case| case.row.is_same_but_measured(row));
         let rows = kept(&self, &study, |row| (!is_case(row)).then_some("the study has no such cases"));

@@ -1,9 +1,11 @@
-//! Measures external programs on the same matrix and vector, and verifies their answers like those of this program.
+//! Measures external programs on the same matrix and vector, and verifies their answers like
+//! those of this program.
 //!
-//! A rival is a command. It gets the matrix as SciPy's `.npz` and the vector (x of a product, b of a system) as `.npy`, of two
-//! dimensions if x has several columns. It writes its answer as `.npy`, row by row in one dimension, and prints one JSON object:
-//! `seconds`, a list of times of one product or iteration, which is empty if the program does not tell its iterations; optionally
-//! `each` (products or iterations of a sample), `iterations`, `build_seconds`, `total_seconds` and `version`.
+//! A rival is a command. It gets the matrix as SciPy's `.npz` and the vector (x of a product, b of a system)
+//! as `.npy`, of two dimensions if x has several columns. It writes its answer as `.npy`, row by row in one
+//! dimension, and prints one JSON object: `seconds`, a list of times of one product or iteration, which is
+//! empty if the program does not tell its iterations; optionally `each` (products or iterations of a sample),
+//! `iterations`, `build_seconds`, `total_seconds` and `version`.
 
 use super::product::describe;
 use super::record::{Row, Spread};
@@ -57,7 +59,7 @@ impl Drop for Exchange {
 
 impl Exchange {
     /// Makes the folder.
-    pub fn new() -> Result<Exchange> {
+    pub(crate) fn new() -> Result<Exchange> {
         let folder = std::env::temp_dir().join(format!("solver-bench-{}", std::process::id()));
         std::fs::create_dir_all(&folder).map_err(|source| Error::Io {
             action: "create",
@@ -82,7 +84,7 @@ impl Exchange {
     }
 
     /// Runs a rival on a matrix, and ends it once `cancel` is set. The row gets its results.
-    pub fn measure(
+    pub(crate) fn measure(
         &mut self,
         matrix: &Matrix,
         sweep: &Sweep,

@@ -50,8 +50,8 @@ struct Run<'a> {
     on_progress: &'a mut dyn FnMut(&Progress),
 }
 
-/// Measures the cases of a study that the record does not have yet, and returns the record. The record is saved after every
-/// matrix; a run that is cancelled returns what it has.
+/// Measures the cases of a study that the record does not have yet, and returns the record. The record is
+/// saved after every matrix; a run that is cancelled returns what it has.
 pub fn run(study: &Study, settings: &Settings, on_progress: &mut dyn FnMut(&Progress)) -> Result<Record> {
     let all = study.cases(&[]);
     let needs_gpu = all.iter().any(|case| settings.asks_for(&case.row) && case.row.device == "cuda");

@@ -12,7 +12,8 @@ pub struct Settings {
     pub device: Option<String>,
     /// The sweeps to run; empty for all.
     pub sweeps: Vec<String>,
-    /// The file that the record is saved to after every matrix, and continued from; none to keep it in memory only.
+    /// The file that the record is saved to after every matrix, and continued from; none to
+    /// keep it in memory only.
     pub file: Option<PathBuf>,
     /// Measures again what the file has.
     pub afresh: bool,

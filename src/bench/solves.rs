@@ -47,7 +47,8 @@ impl Solved {
     }
 }
 
-/// Solves repeatedly what is prepared once, and enters the results; after a cancelled solve the row stays without them.
+/// Solves repeatedly what is prepared once, and enters the results; after a cancelled solve
+/// the row stays without them.
 fn repeat(
     row: &mut Row,
     sweep: &Sweep,
@@ -93,8 +94,8 @@ fn repeat(
     Ok(())
 }
 
-/// Prepares a solve, and returns it with the seconds that this takes once the device is open and its kernels are compiled: the first of
-/// two is not timed. Returns nothing if the study is cancelled meanwhile.
+/// Prepares a solve, and returns it with the seconds that this takes once the device is open and its kernels
+/// are compiled: the first of two is not timed. Returns nothing if the study is cancelled meanwhile.
 fn timed<P>(cancel: &AtomicBool, prepare: impl Fn() -> Result<P>) -> Result<Option<(P, f64)>> {
     drop(prepare()?);
     if cancel.load(Ordering::Relaxed) {
@@ -110,8 +111,8 @@ fn precision(row: &Row) -> Precision {
     if row.precision == "f32" { Precision::F32 } else { Precision::F64 }
 }
 
-/// Measures a solve of this program. The row gets its results. `auto` chooses by its model, as in products: choices that are
-/// kept on this machine would make the record depend on them.
+/// Measures a solve of this program. The row gets its results. `auto` chooses by its model, as in products:
+/// choices that are kept on this machine would make the record depend on them.
 pub(super) fn measure(matrix: &Matrix, sweep: &Sweep, row: &mut Row, cancel: &Arc<AtomicBool>) -> Result<()> {
     describe(row, matrix.csr());
     match row.what {

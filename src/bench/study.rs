@@ -111,8 +111,8 @@ impl From<toml::Value> for Text {
     }
 }
 
-/// An external program that measures the same case. It gets the matrix as a file, prints one line of JSON with its times, and
-/// writes its answer to a file, which is verified like the answers of this program.
+/// An external program that measures the same case. It gets the matrix as a file, prints one line of JSON
+/// with its times, and writes its answer to a file, which is verified like the answers of this program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rival {
@@ -121,8 +121,8 @@ pub struct Rival {
     /// The device that it runs on; it is measured only with cases of that device.
     #[serde(default = "cpu")]
     pub device: String,
-    /// Program and arguments. `{matrix}`, `{vector}`, `{answer}`, `{what}`, `{threads}`, `{precision}` and `{tolerance}` are
-    /// replaced.
+    /// Program and arguments. `{matrix}`, `{vector}`, `{answer}`, `{what}`, `{threads}`, `{precision}` and
+    /// `{tolerance}` are replaced.
     pub command: Vec<String>,
     /// The largest l1 distance of its distribution from a certified one, if it is less accurate than others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,7 +152,8 @@ pub struct Protocol {
     /// Whether x, and y before the first product, are probability vectors, as in Markov chains, instead of
     /// numbers of both signs.
     pub stochastic: bool,
-    /// The factors of y = alpha A x + beta y. A product with beta reads the y that the product before it wrote.
+    /// The factors of y = alpha A x + beta y. A product with beta reads the y that the product
+    /// before it wrote.
     pub scaling: [f64; 2],
 }
 
@@ -212,8 +213,8 @@ pub struct Table {
     /// The value of a cell. Of several cases for a cell the fastest counts.
     #[serde(default)]
     pub value: Value,
-    /// The cases that a cell is compared with: values of fields as patterns, where `{backend}` and `{family}` are the values of the
-    /// cell's case. Of several cases the fastest counts.
+    /// The cases that a cell is compared with: values of fields as patterns, where `{backend}` and `{family}`
+    /// are the values of the cell's case. Of several cases the fastest counts.
     #[serde(default)]
     pub over: BTreeMap<String, String>,
     /// The form of the comparison.
@@ -344,7 +345,7 @@ fn one() -> usize {
 
 impl Study {
     /// Makes a study of one sweep, without tables.
-    pub fn of_sweep(title: String, sweep: Sweep) -> Study {
+    pub(crate) fn of_sweep(title: String, sweep: Sweep) -> Study {
         Study {
             name: sweep.name.clone(),
             title,
@@ -356,14 +357,14 @@ impl Study {
     }
 
     /// Returns the sweep of that name.
-    pub fn sweep(&self, name: &str) -> Option<&Sweep> {
+    pub(crate) fn sweep(&self, name: &str) -> Option<&Sweep> {
         self.sweeps.iter().find(|sweep| sweep.name == name)
     }
 }
 
 impl Sweep {
     /// Makes a sweep of products with several backends on one matrix.
-    pub fn products(
+    pub(crate) fn products(
         matrix: String,
         device: &str,
         backend: Vec<String>,

@@ -114,7 +114,8 @@ fn reasons(record: &Record, table: &Table) -> String {
     if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) }
 }
 
-/// Formats a record as Markdown: the machine, what stands in for real matrices, every table, and what was left out.
+/// Formats a record as Markdown: the machine, what stands in for real matrices, every table,
+/// and what was left out.
 pub fn markdown(record: &Record) -> String {
     let study = &record.study;
     let mut text = format!("# {}\n\n{}\n\n", study.title, study.about.trim());
@@ -156,7 +157,8 @@ pub fn markdown(record: &Record) -> String {
     text
 }
 
-/// Formats all rows as CSV, with times in seconds. Each row names the machine, the version of this program and the day.
+/// Formats all rows as CSV, with times in seconds. Each row names the machine, the version of
+/// this program and the day.
 pub fn csv(record: &Record) -> String {
     let mut text = "sweep,program,matrix,measured,as_stored,device,threads,columns,precision,backend,label,rows,cols,entries,longest,\
                     min,median,mean,max,samples,each,dot_median,cold_median,build,first,transfer,total,bytes,flops,storage,stream_gbs,\

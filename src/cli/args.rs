@@ -21,11 +21,12 @@ use std::path::PathBuf;
 /// Solves symmetric sparse linear systems and ranks graphs, on CPUs and NVIDIA GPUs, and verifies the answer.
 #[derive(Parser, Debug)]
 #[command(name = "solver", version, max_term_width = 100, disable_help_flag = true, after_help = EXAMPLES)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// The sub-command.
     #[command(subcommand)]
     pub command: Command,
-    /// Download nothing; a matrix of the catalog that is not on this machine is an error. SOLVER_OFFLINE=1 does the same
+    /// Download nothing; a matrix of the catalog that is not on this machine is an error.
+    /// SOLVER_OFFLINE=1 does the same
     #[arg(long, global = true, help_heading = GENERAL)]
     pub offline: bool,
     /// Print more: -v the complete report and the reasons for each choice, -vv also every kernel.
@@ -34,8 +35,8 @@ pub struct Cli {
     /// Print only results, errors and the lines of --monitor; show no progress.
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GENERAL)]
     pub quiet: bool,
-    /// Keep downloaded matrices, compiled kernels and measured choices in this folder [default: $SOLVER_CACHE, or solver in the user's cache
-    /// folder]
+    /// Keep downloaded matrices, compiled kernels and measured choices in this folder [default:
+    /// $SOLVER_CACHE, or solver in the user's cache folder]
     #[arg(long, global = true, value_name = "DIR", help_heading = GENERAL)]
     pub cache: Option<PathBuf>,
     /// Print help; -h prints a summary
@@ -55,7 +56,7 @@ Exit codes: 0 converged, 1 not converged, 2 could not run.";
 
 /// The sub-commands.
 #[derive(Subcommand, Debug)]
-pub enum Command {
+pub(crate) enum Command {
     /// Solve A x = b by conjugate gradients, for symmetric positive definite A.
     #[command(mut_args(switch), mut_args(arranged))]
     Cg(CgArgs),
@@ -73,7 +74,8 @@ pub enum Command {
     /// Measure y = A x with several backends, verified, compared with the machine's bandwidth.
     #[command(mut_args(switch))]
     Spmv(SpmvArgs),
-    /// Measure C = A B, where B has several columns, with several backends, verified, compared with the machine's bandwidth.
+    /// Measure C = A B, where B has several columns, with several backends, verified, compared with
+    /// the machine's bandwidth.
     #[command(mut_args(switch))]
     Spmm(SpmmArgs),
     /// Measure a study: its tables and figures on this machine.
@@ -141,47 +143,53 @@ answer is a least-squares solution, and the exit code is 1.";
 /// Options of `solver cg` and `solver minres`.
 #[derive(Args, Debug)]
 #[command(after_help = listed_below(CG_EXAMPLES), args_override_self = true)]
-pub struct CgArgs {
+pub(crate) struct CgArgs {
     /// The matrix.
     #[command(flatten)]
     pub matrix: MatrixArg,
-    /// Set the right-hand side: a file (.txt, .mtx or .npy, also .gz), ones, random:SEED, A*ones (the solution is known, so the
-    /// error is reported), or included (the one stored with the matrix); a file of several columns is several right-hand sides
-    /// [default: A*ones]
+    /// Set the right-hand side: a file (.txt, .mtx or .npy, also .gz), ones, random:SEED, A*ones (the
+    /// solution is known, so the error is reported), or included (the one stored with the matrix); a file of
+    /// several columns is several right-hand sides [default: A*ones]
     #[arg(long, value_name = "FILE|WORD")]
     pub rhs: Option<OsString>,
-    /// Solve for K random right-hand sides at once: random:SEED, random:SEED+1 and so on, with the seed of --rhs [default: the
-    /// columns of --rhs; the seed is 1 without --rhs]
+    /// Solve for K random right-hand sides at once: random:SEED, random:SEED+1 and so on, with the seed of
+    /// --rhs [default: the columns of --rhs; the seed is 1 without --rhs]
     #[arg(long, value_name = "K")]
     pub rhs_count: Option<usize>,
-    /// Start from the vector in this file, or from one for each right-hand side: .txt, .mtx or .npy, also .gz [default: x = 0]
+    /// Start from the vector in this file, or from one for each right-hand side: .txt, .mtx or .npy,
+    /// also .gz [default: x = 0]
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
     /// Read only the stored triangle of a symmetric file, as some papers measured it
     #[arg(long)]
     pub as_stored: bool,
-    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files
+    /// define it [default: 0]
     #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
     pub first_index: Option<u32>,
     /// Use this preconditioner, with parameters after a colon, as in block-jacobi:block=3; see the list below
     #[arg(long, value_name = "PRECOND", value_parser = PreconditionerParser, hide_possible_values = true, default_value = "none")]
     pub precond: Preconditioner,
-    /// Use this form of conjugate gradients: pipelined synchronises once per iteration, and moves more data; block searches in one
-    /// common space for all right-hand sides, and takes fewer but longer iterations [default: classic]
+    /// Use this form of conjugate gradients: pipelined synchronises once per iteration, and moves more
+    /// data; block searches in one common space for all right-hand sides, and takes fewer but longer
+    /// iterations [default: classic]
     #[arg(long, value_enum)]
     pub variant: Option<Variant>,
-    /// Divide the rows among the ranks of mpirun, or among several GPUs: entries (ranges of the rows), coordinates (boxes of a generated
-    /// mesh), coordinates:FILE (a point for each row, or for each node of the same number of rows: .npy, .mtx or .txt), or graph
-    /// (parts of the graph of the matrix, by METIS; needs the cargo feature metis)
+    /// Divide the rows among the ranks of mpirun, or among several GPUs: entries (ranges of the rows),
+    /// coordinates (boxes of a generated mesh), coordinates:FILE (a point for each row, or for each node of
+    /// the same number of rows: .npy, .mtx or .txt), or graph (parts of the graph of the matrix, by METIS;
+    /// needs the cargo feature metis)
     #[arg(long, value_name = "PARTITION", default_value = "entries")]
     pub partition: Partition,
     /// The options of every solve.
     #[command(flatten)]
     pub run: RunArgs,
-    /// Stop when ||b - A x|| is at most this times ||b|| [default: 1e-8, with f32 1e-5; with --rtol-initial or --atol none]
+    /// Stop when ||b - A x|| is at most this times ||b|| [default: 1e-8, with f32 1e-5; with
+    /// --rtol-initial or --atol none]
     #[arg(long, visible_alias = "tol", value_name = "TOLERANCE")]
     pub rtol: Option<f64>,
-    /// Stop when ||b - A x|| is at most this times its initial value; the first of several tolerances that is met counts
+    /// Stop when ||b - A x|| is at most this times its initial value; the first of several
+    /// tolerances that is met counts
     #[arg(long, value_name = "TOLERANCE")]
     pub rtol_initial: Option<f64>,
     /// Stop when ||b - A x|| is at most this
@@ -190,11 +198,13 @@ pub struct CgArgs {
     /// Stop after N iterations [default: 10 per row, at least 1000 and at most 100000]
     #[arg(long, value_name = "N")]
     pub max_iters: Option<usize>,
-    /// Skip the symmetry check, which rejects pairs a(i,j) and a(j,i) that differ by more than 1e-12 of their size. The method
-    /// may fail on an unsymmetric matrix; the reported residual is always that of the matrix as given
+    /// Skip the symmetry check, which rejects pairs a(i,j) and a(j,i) that differ by more than 1e-12
+    /// of their size. The method may fail on an unsymmetric matrix; the reported residual is always
+    /// that of the matrix as given
     #[arg(long)]
     pub assume_symmetric: bool,
-    /// Save the solve to this file at intervals and at its end, for --resume; each save replaces the whole file
+    /// Save the solve to this file at intervals and at its end, for --resume; each save
+    /// replaces the whole file
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
     /// Save a checkpoint after each interval of this length: 60s, 5m, 1h, 500ms, or seconds [default: 60s]
@@ -203,15 +213,15 @@ pub struct CgArgs {
     /// Continue from this checkpoint of the same solve
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
-    /// Write the solution to this file: .mtx or .mtx.gz (Matrix Market), .npy (NumPy), .txt or .txt.gz (one row a line); several
-    /// solutions are its columns
+    /// Write the solution to this file: .mtx or .mtx.gz (Matrix Market), .npy (NumPy), .txt or .txt.gz (one
+    /// row a line); several solutions are its columns
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
 /// The forms of conjugate gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Variant {
+pub(crate) enum Variant {
     /// The method of Hestenes and Stiefel.
     Classic,
     /// The method of Ghysels and Vanroose.
@@ -222,7 +232,7 @@ pub enum Variant {
 
 impl Variant {
     /// Returns the name on the command line.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Variant::Classic => "classic",
             Variant::Pipelined => "pipelined",
@@ -242,7 +252,7 @@ Examples:
 /// Options of `solver info`.
 #[derive(Args, Debug)]
 #[command(after_help = INFO_EXAMPLES)]
-pub struct InfoArgs {
+pub(crate) struct InfoArgs {
     /// The matrix.
     #[command(flatten)]
     pub matrix: MatrixArg,
@@ -255,19 +265,22 @@ pub struct InfoArgs {
     /// Read only the stored triangle of a symmetric file
     #[arg(long)]
     pub as_stored: bool,
-    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files
+    /// define it [default: 0]
     #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
     pub first_index: Option<u32>,
     /// Also read the vectors stored with the matrix, such as right-hand sides in an archive
     #[arg(long = "vectors")]
     pub attached: bool,
-    /// Predict the parts of the matrix over N ranks, and the time of an iteration, instead of describing the matrix
+    /// Predict the parts of the matrix over N ranks, and the time of an iteration, instead of
+    /// describing the matrix
     #[arg(long, value_name = "N", conflicts_with_all = ["spy", "attached"])]
     pub ranks: Option<usize>,
     /// With --ranks: R ranks share the memory bandwidth of a machine like this one
     #[arg(long, value_name = "R", default_value_t = 1, requires = "ranks")]
     pub ranks_per_machine: usize,
-    /// With --ranks: divide the rows in this way, as in solver cg --partition: entries, coordinates, coordinates:FILE or graph
+    /// With --ranks: divide the rows in this way, as in solver cg --partition: entries, coordinates,
+    /// coordinates:FILE or graph
     #[arg(long, value_name = "PARTITION", default_value = "entries", requires = "ranks")]
     pub partition: Partition,
     /// With --ranks: a message takes this long, in microseconds [default: measured under a launcher, or 2]
@@ -284,7 +297,7 @@ pub struct InfoArgs {
 /// Options of `solver matrices`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  solver matrices\n  solver matrices structural --json")]
-pub struct MatricesArgs {
+pub(crate) struct MatricesArgs {
     /// List only matrices with this text in their name, group or kind
     #[arg(value_name = "FILTER")]
     pub filter: Option<String>,
@@ -304,7 +317,7 @@ A matrix downloaded with --cache DIR is found later with --cache DIR or SOLVER_C
 /// Options of `solver fetch`.
 #[derive(Args, Debug)]
 #[command(after_help = FETCH_HELP)]
-pub struct FetchArgs {
+pub(crate) struct FetchArgs {
     /// Names of matrices of the catalog (see solver matrices)
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
@@ -316,7 +329,7 @@ pub struct FetchArgs {
 /// Options of `solver doctor`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  solver doctor\n  solver doctor --threads 2 --json")]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Use N threads on the CPU, 1 to 1024 [default: the cores this process may use]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
@@ -339,9 +352,9 @@ long as another, the axis is logarithmic.";
 /// Options of `solver plot`.
 #[derive(Args, Debug)]
 #[command(after_help = PLOT_EXAMPLES)]
-pub struct PlotArgs {
-    /// Histories written by --history FILE.json, or one file: a figure (an object with the key panels), or measurements
-    /// such as results/h200/studies.json
+pub(crate) struct PlotArgs {
+    /// Histories written by --history FILE.json, or one file: a figure (an object with the key panels), or
+    /// measurements such as results/h200/studies.json
     #[arg(required = true, value_name = "HISTORY|FIGURE")]
     pub histories: Vec<PathBuf>,
     /// Write the plot to this file: .svg, .png or .pdf
@@ -350,15 +363,15 @@ pub struct PlotArgs {
     /// Set the title [default: what all runs have in common]
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
-    /// Name a run or a series in the legend; give one for each, in their order [default: what differs between the runs, or the
-    /// names in the file]
+    /// Name a run or a series in the legend; give one for each, in their order [default: what differs between
+    /// the runs, or the names in the file]
     #[arg(long, value_name = "TEXT")]
     pub label: Vec<String>,
     /// Draw light ink on a dark background
     #[arg(long)]
     pub dark: bool,
-    /// Make the plot this wide on paper, in millimetres, with type of at least 7 points: 89 is a column of a journal, 183 a page
-    /// [default: a size for screens]
+    /// Make the plot this wide on paper, in millimetres, with type of at least 7 points: 89 is a column of a
+    /// journal, 183 a page [default: a size for screens]
     #[arg(long, value_name = "MM")]
     pub width: Option<f64>,
 }
@@ -379,7 +392,7 @@ files of symmetric matrices contain the lower triangle.";
 /// Options of `solver convert`.
 #[derive(Args, Debug)]
 #[command(after_help = CONVERT_EXAMPLES)]
-pub struct ConvertArgs {
+pub(crate) struct ConvertArgs {
     /// The matrix: a file of any supported kind, a name, a generator, or - for standard input
     #[arg(value_name = "IN")]
     pub input: OsString,
@@ -392,7 +405,8 @@ pub struct ConvertArgs {
     /// Read only the stored triangle of a symmetric file
     #[arg(long)]
     pub as_stored: bool,
-    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files
+    /// define it [default: 0]
     #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
     pub first_index: Option<u32>,
 }
@@ -402,7 +416,7 @@ pub struct ConvertArgs {
 #[command(
     after_help = "Example:\n  solver completions bash > ~/.local/share/bash-completion/completions/solver"
 )]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// The shell to write the script for
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
@@ -411,7 +425,7 @@ pub struct CompletionsArgs {
 /// Options of `solver man`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  solver man | man -l -\n  solver man --output ~/.local/share/man/man1")]
-pub struct ManArgs {
+pub(crate) struct ManArgs {
     /// Write solver.1, solver-cg.1 and so on into this folder
     #[arg(short, long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,

@@ -15,7 +15,7 @@ use std::ffi::OsStr;
 #[command(
     after_help = "Examples:\n  solver backends\n  solver backends hybrid\n  solver backends --all\n  solver backends --json"
 )]
-pub struct BackendsArgs {
+pub(crate) struct BackendsArgs {
     /// Show the parameters, format and precisions of this backend
     #[arg(value_name = "NAME", value_parser = BackendParser, hide_possible_values = true)]
     pub name: Option<String>,

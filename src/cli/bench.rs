@@ -53,8 +53,8 @@ enum Source {
     Record(PathBuf),
 }
 
-/// Returns the file of a study or a record, or else the study of the project with this name. Any other name is an error with similar
-/// names.
+/// Returns the file of a study or a record, or else the study of the project with this name. Any other name
+/// is an error with similar names.
 fn source(file: &Path) -> Result<Source> {
     if file.is_file() {
         let is_record = file.extension().is_some_and(|ending| ending == "json");

@@ -59,7 +59,8 @@ fn load_system(plan: &Plan) -> Result<Loaded> {
     load(&plan.matrix, Options { as_stored, attached, first_index, ..Options::default() })
 }
 
-/// Warns of a list that may be counted from 1: as it was read, its first row is empty, and the system is singular.
+/// Warns of a list that may be counted from 1: as it was read, its first row is empty, and the
+/// system is singular.
 fn warn_of_index(list: Option<&UnsaidIndex>) {
     if let Some(list) = list {
         log::warn!("{}: {}", list.path.display(), flags::note(&list.to_string()));

@@ -92,7 +92,8 @@ pub(super) fn explained(explanation: &Explanation, parts: Option<&Parts>) -> Str
     }
 }
 
-/// Returns the report's line of a backend that a measurement chose; the complete report has a line for every choice.
+/// Returns the report's line of a backend that a measurement chose; the complete report has a
+/// line for every choice.
 pub(super) fn line(explanation: &Explanation, because: Option<&str>) -> Option<Line> {
     let kept = explanation.kept.as_ref().filter(|_| !verbose())?;
     Some(("backend", format!("{}, {}", kept.tuning.winner, because.unwrap_or_default())))

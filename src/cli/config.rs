@@ -1,5 +1,6 @@
-//! Configuration files: TOML with the options of a sub-command as `key = value`. Each value becomes the default of its option, so
-//! that typed options take precedence, and every command with `--config` accepts all of its options in the file.
+//! Configuration files: TOML with the options of a sub-command as `key = value`. Each value becomes the
+//! default of its option, so that typed options take precedence, and every command with `--config` accepts
+//! all of its options in the file.
 
 use super::args::Cli;
 use super::launch::{self, check_printed};
@@ -26,8 +27,8 @@ pub(super) fn arguments() -> &'static [OsString] {
     ARGUMENTS.get().map_or(&[], Vec::as_slice)
 }
 
-/// Parses the typed arguments on top of the configuration file that they name. Exits as clap does if they are invalid or request
-/// help.
+/// Parses the typed arguments on top of the configuration file that they name. Exits as clap does if they are
+/// invalid or request help.
 pub(super) fn parse(arguments: Vec<OsString>) -> Result<Cli> {
     let arguments = ARGUMENTS.get_or_init(|| arguments).as_slice();
     let command = match file(arguments) {
@@ -92,7 +93,8 @@ fn with_defaults(command: Command, name: &str, path: &Path) -> Result<Command> {
     }))
 }
 
-/// Returns the option of the sub-command that a key names, and its value in the form typed on the command line.
+/// Returns the option of the sub-command that a key names, and its value in the form typed on
+/// the command line.
 fn default(
     command: &Command,
     name: &str,

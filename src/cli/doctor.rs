@@ -1,5 +1,5 @@
-//! `solver doctor`: lists hardware and libraries found and missing, measures the memory bandwidth, and tests every backend that
-//! can run on this machine.
+//! `solver doctor`: lists hardware and libraries found and missing, measures the memory bandwidth, and tests
+//! every backend that can run on this machine.
 
 use super::args::DoctorArgs;
 use super::layout::wrapped;

@@ -21,19 +21,19 @@ pub(super) struct Decisions(Vec<(&'static str, String)>);
 
 impl Decisions {
     /// Adds a line.
-    pub fn add(&mut self, name: &'static str, decision: impl fmt::Display) {
+    pub(crate) fn add(&mut self, name: &'static str, decision: impl fmt::Display) {
         self.0.push((name, decision.to_string()));
     }
 
     /// Adds a line if there is a decision.
-    pub fn add_if(&mut self, name: &'static str, decision: Option<impl fmt::Display>) {
+    pub(crate) fn add_if(&mut self, name: &'static str, decision: Option<impl fmt::Display>) {
         if let Some(decision) = decision {
             self.add(name, decision);
         }
     }
 
     /// Adds the matrix or graph, its file, and the download that it needs.
-    pub fn source(&mut self, name: &'static str, what: &OsStr, fetch: Option<&Entry>) {
+    pub(crate) fn source(&mut self, name: &'static str, what: &OsStr, fetch: Option<&Entry>) {
         let real = source::imitated(what);
         let stand_in = real.map_or(String::new(), |real| format!(", a stand-in for {}", real.name));
         self.add(name, format!("{}{stand_in}", what.display()));
@@ -50,9 +50,9 @@ impl Decisions {
         }
     }
 
-    /// Adds the ranks that a launcher has started, and the part of each. What they exchange depends on the pattern. `columns` is whether
-    /// the user has chosen the columns of a table.
-    pub fn ranks(&mut self, what: &OsStr, columns: bool, partition: &Partition) -> Result<()> {
+    /// Adds the ranks that a launcher has started, and the part of each. What they exchange depends on the
+    /// pattern. `columns` is whether the user has chosen the columns of a table.
+    pub(crate) fn ranks(&mut self, what: &OsStr, columns: bool, partition: &Partition) -> Result<()> {
         let Some(ranks) = launch::ranks().map(|ranks| ranks.size() as u64) else { return Ok(()) };
         let each = match size_of_rank(what, columns, ranks)? {
             Some((rows, entries)) => {
@@ -68,7 +68,7 @@ impl Decisions {
     }
 
     /// Adds the kept choices for matrices of this size; the pattern is known only after the matrix is read.
-    pub fn kept(&mut self, what: &OsStr, running: &Running) {
+    pub(crate) fn kept(&mut self, what: &OsStr, running: &Running) {
         let size = source::preview(what).ok().flatten().filter(|_| running.settled.backend.is_auto());
         let Some((rows, nnz)) = size.filter(|_| !running.on_host) else { return };
         for kept in of_size(rows, nnz) {
@@ -80,8 +80,9 @@ impl Decisions {
         }
     }
 
-    /// Adds device, backend, precision and limits. The backend is `none` if the method runs on the CPU and needs none.
-    pub fn running(&mut self, run: &RunArgs, running: &Running, max_iters: impl fmt::Display) {
+    /// Adds device, backend, precision and limits. The backend is `none` if the method runs on
+    /// the CPU and needs none.
+    pub(crate) fn running(&mut self, run: &RunArgs, running: &Running, max_iters: impl fmt::Display) {
         let several = if running.settled.shares.is_empty() { "" } else { ", each with a part of the rows" };
         let each = match (launch::ranks(), running.settled.device) {
             (None, _) => "",
@@ -105,7 +106,7 @@ impl Decisions {
     }
 
     /// Adds the output files.
-    pub fn outputs(&mut self, run: &RunArgs, output: Option<&Path>) {
+    pub(crate) fn outputs(&mut self, run: &RunArgs, output: Option<&Path>) {
         for (name, file) in
             [("output", output), ("history", run.history.as_deref()), ("plot", run.plot.as_deref())]
         {

@@ -78,8 +78,8 @@ pub(super) fn source_and_place(entry: &Entry) -> String {
 
 /// Downloads one matrix with a progress bar, or with occasional progress lines if there is no terminal.
 ///
-/// A signal ends the command within [`PATIENCE`], even if the server does not respond: the thread that waits for the server ends
-/// with the process. The bytes received so far are kept in a file.
+/// A signal ends the command within [`PATIENCE`], even if the server does not respond: the thread that waits
+/// for the server ends with the process. The bytes received so far are kept in a file.
 pub(super) fn download(entry: &'static Entry, mirror: Option<String>) -> Result<Fetched> {
     let mut settings = Settings::new(None)?;
     settings.mirror = mirror.or(settings.mirror);

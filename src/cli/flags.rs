@@ -1,4 +1,5 @@
-//! Adds flags to errors, notes and hints. The library names settings in words; this module appends the flags that set them.
+//! Adds flags to errors, notes and hints. The library names settings in words; this module appends
+//! the flags that set them.
 
 use crate::backend::REGISTRY;
 use crate::error::{ChainError, Error, FetchError, GpuError};
@@ -36,7 +37,8 @@ pub(super) fn as_flag(setting: &str, value: &str) -> String {
     format!("--{setting} {value}").trim_end().to_owned()
 }
 
-/// Returns whether a setting is a flag: flags are in lower case, operands and environment variables in upper case.
+/// Returns whether a setting is a flag: flags are in lower case, operands and environment
+/// variables in upper case.
 fn is_flag(setting: &str) -> bool {
     setting.starts_with(|c: char| c.is_ascii_lowercase())
 }

@@ -70,8 +70,8 @@ pub(super) fn arranged(arg: Arg) -> Arg {
     }
 }
 
-/// Gives a switch an optional value, so that the command line can turn off a switch that a configuration file turns on: `--json`
-/// means `--json=true`, and `--json=false` is accepted.
+/// Gives a switch an optional value, so that the command line can turn off a switch that a configuration file
+/// turns on: `--json` means `--json=true`, and `--json=false` is accepted.
 pub(super) fn switch(arg: Arg) -> Arg {
     match arg.get_action() {
         ArgAction::SetTrue => arg

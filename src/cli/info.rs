@@ -32,7 +32,8 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
     Ok(true)
 }
 
-/// Predicts the parts and the time over ranks. Under a launcher, the ranks measure their network, and the first rank does the rest.
+/// Predicts the parts and the time over ranks. Under a launcher, the ranks measure their network, and the
+/// first rank does the rest.
 fn predict(args: &InfoArgs, ranks: usize) -> Result<bool> {
     let positive = |flag: &'static str, given: Option<f64>| match given {
         Some(value) if !(value > 0.0 && value.is_finite()) => {

@@ -1,4 +1,5 @@
-//! The handling of Ctrl-C, SIGTERM and SIGHUP: they end the program immediately, unless there are results to save.
+//! The handling of Ctrl-C, SIGTERM and SIGHUP: they end the program immediately, unless there
+//! are results to save.
 
 use super::launch;
 use super::progress::during;
@@ -13,7 +14,8 @@ use std::sync::{Arc, Once, OnceLock};
 /// The exit code of a program ended by a signal is this plus the signal number, as in a shell.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
-/// The flags that signal handlers read and set. The handlers need no thread; over ranks, one watches the flags until the first iteration.
+/// The flags that signal handlers read and set. The handlers need no thread; over ranks, one watches the
+/// flags until the first iteration.
 #[derive(Default)]
 struct Flags {
     /// Whether there are no results to save.
@@ -30,7 +32,8 @@ static FLAGS: OnceLock<Flags> = OnceLock::new();
 
 /// Installs the handlers. The handlers of one signal run in the order of their registration.
 fn install(flags: &Flags) -> io::Result<()> {
-    // `timeout` and batch systems send SIGTERM to a process and again to its group, so a second SIGTERM does not end the program.
+    // `timeout` and batch systems send SIGTERM to a process and again to its group, so a second SIGTERM
+    // does not end the program.
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         // Under nohup SIGHUP stays ignored.
         if signal == SIGHUP && hangup_is_ignored() {
@@ -78,22 +81,24 @@ pub(super) fn catch() -> Arc<AtomicBool> {
     Arc::clone(&flags.stopped)
 }
 
-/// Runs the measurement of the stream bandwidth after a solve. Ctrl-C ends the measurement, and then the results are written.
+/// Runs the measurement of the stream bandwidth after a solve. Ctrl-C ends the measurement, and then
+/// the results are written.
 pub(super) fn measuring_the_stream(measure: impl FnOnce()) {
     hold();
     during("measuring the stream bandwidth", measure);
     let_go();
 }
 
-/// Stops a second Ctrl-C from ending the program while the stream bandwidth is measured: the flag of [`catch`] ends the
-/// measurement quickly, and then the results are written.
+/// Stops a second Ctrl-C from ending the program while the stream bandwidth is measured: the flag of
+/// [`catch`] ends the measurement quickly, and then the results are written.
 fn hold() {
     if let Some(exit) = FLAGS.get().and_then(|flags| flags.second_interrupt.get()) {
         signal_hook::low_level::unregister(*exit);
     }
 }
 
-/// Undoes [`hold`]: two presses of Ctrl-C end the program again, for example while a file system does not respond.
+/// Undoes [`hold`]: two presses of Ctrl-C end the program again, for example while a file
+/// system does not respond.
 fn let_go() {
     let interrupted = Arc::new(AtomicBool::new(false));
     let exit = register_conditional_shutdown(SIGINT, SIGNAL_EXIT_BASE + SIGINT, Arc::clone(&interrupted));

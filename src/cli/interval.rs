@@ -9,7 +9,7 @@ const UNITS: &[(&str, f64)] = &[("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 360
 
 /// The time between two checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval(pub Duration);
+pub(crate) struct Interval(pub Duration);
 
 impl Default for Interval {
     fn default() -> Interval {

@@ -1,5 +1,5 @@
-//! The ranks of this run: the processes, if a launcher such as `mpirun` has started several. Also the functions that
-//! print, which depend on the rank.
+//! The ranks of this run: the processes, if a launcher such as `mpirun` has started several. Also the
+//! functions that print, which depend on the rank.
 //!
 //! Only the first rank prints. An error of any rank ends all of them, with one message.
 
@@ -59,8 +59,8 @@ pub(super) fn ranks() -> Option<&'static Ranks> {
     RANKS.get()
 }
 
-/// Lets signals end all ranks with a message until [`begin_iterations`]. Returns whether there is a thread for that, which ends this process
-/// when `stop` is set.
+/// Lets signals end all ranks with a message until [`begin_iterations`]. Returns whether there is a thread
+/// for that, which ends this process when `stop` is set.
 pub(super) fn watch(stop: Arc<AtomicBool>) -> bool {
     started::watch(stop, |another_has_failed| {
         // The launcher ends the other ranks. A rank that has failed prints the cause.
@@ -77,7 +77,8 @@ pub(super) fn watch(stop: Arc<AtomicBool>) -> bool {
     })
 }
 
-/// Waits until all ranks are prepared, and ends the watch of [`watch`]. All ranks call this together, before the first iteration.
+/// Waits until all ranks are prepared, and ends the watch of [`watch`]. All ranks call this together,
+/// before the first iteration.
 pub(super) fn begin_iterations() {
     // A rank that is watched does not wait for one that no longer is, and so cannot be ended.
     if let Some(ranks) = ranks() {
@@ -86,12 +87,14 @@ pub(super) fn begin_iterations() {
     started::begin_iterations();
 }
 
-/// Returns whether this thread prints: its process is the first rank or the only one, and the thread is no other rank.
+/// Returns whether this thread prints: its process is the first rank or the only one, and the
+/// thread is no other rank.
 pub(super) fn prints() -> bool {
     !is_following_thread() && ranks().is_none_or(Ranks::is_first)
 }
 
-/// Reads a file of which only the first rank uses the content; the other ranks get none. Without ranks, reads it.
+/// Reads a file of which only the first rank uses the content; the other ranks get none.
+/// Without ranks, reads it.
 pub(super) fn read_on_first<T>(read: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
     match ranks() {
         None => read().map(Some),
@@ -99,8 +102,8 @@ pub(super) fn read_on_first<T>(read: impl FnOnce() -> Result<T>) -> Result<Optio
     }
 }
 
-/// Reserves the disk space of `--output`, if it is given, for a file of at most `bytes`. Over ranks, the first one
-/// does so; all call this together.
+/// Reserves the disk space of `--output`, if it is given, for a file of at most `bytes`. Over ranks, the
+/// first one does so; all call this together.
 pub(super) fn reserve(
     output: Option<&Path>,
     bytes: impl FnOnce(&Path) -> Result<u64>,
@@ -117,8 +120,8 @@ pub(super) fn reserve(
     }
 }
 
-/// Writes results, whatever the outcome of earlier writing: without ranks, or on the first of them. The outcome is
-/// that of both, on all ranks.
+/// Writes results, whatever the outcome of earlier writing: without ranks, or on the first of them. The
+/// outcome is that of both, on all ranks.
 pub(super) fn then_on_first(
     ranks: Option<&Ranks>,
     written: Result<()>,
@@ -136,8 +139,8 @@ pub(super) fn then_on_first(
     }
 }
 
-/// Returns the message that this process prints about a failure, if it prints one. Ends all ranks if some of them have not
-/// failed, after the message is printed.
+/// Returns the message that this process prints about a failure, if it prints one. Ends all ranks if some of
+/// them have not failed, after the message is printed.
 pub(super) fn failed(error: &Error, message: String) {
     let Some(ranks) = ranks() else { return print_error(&message) };
     let follows = matches!(error, Error::OtherRank { .. });
@@ -152,7 +155,8 @@ pub(super) fn failed(error: &Error, message: String) {
     }
 }
 
-/// Returns the message of the first rank that has failed by itself, with its number unless all ranks have failed alike.
+/// Returns the message of the first rank that has failed by itself, with its number unless all
+/// ranks have failed alike.
 fn cause(messages: &[Option<String>]) -> String {
     let failed = || messages.iter().enumerate().filter_map(|(rank, message)| Some((rank, message.as_ref()?)));
     let own = failed().find(|(_, message)| !message.starts_with(FOLLOWS));

@@ -9,16 +9,16 @@ const COLUMNS: usize = 100;
 /// The smallest width of lines, also on a narrower terminal.
 const FEWEST_COLUMNS: usize = 40;
 
-/// Returns the width of lines: that of the terminal, but at most 100. Without a terminal it is the value of the environment
-/// variable `COLUMNS`, or else 100.
+/// Returns the width of lines: that of the terminal, but at most 100. Without a terminal it is the value of
+/// the environment variable `COLUMNS`, or else 100.
 pub(super) fn columns() -> usize {
     let terminal = terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0).min(COLUMNS));
     let variable = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     terminal.or_else(variable).unwrap_or(COLUMNS).max(FEWEST_COLUMNS)
 }
 
-/// Wraps `text` between words. The first line begins with `first`, and each line after it with spaces of the same width. A word
-/// that is wider than a line is not broken.
+/// Wraps `text` between words. The first line begins with `first`, and each line after it with spaces of the
+/// same width. A word that is wider than a line is not broken.
 pub(super) fn wrapped(first: &str, text: &str) -> String {
     wrapped_with(first, &" ".repeat(first.chars().count()), text)
 }
@@ -33,7 +33,8 @@ pub(super) fn message(text: &str) -> String {
     indented_message(0, text)
 }
 
-/// Wraps as [`message`] does, for a message whose first line follows a prefix of this width; the other lines are indented by it.
+/// Wraps as [`message`] does, for a message whose first line follows a prefix of this width; the other
+/// lines are indented by it.
 pub(super) fn indented_message(width: usize, text: &str) -> String {
     let columns = match terminal_size_of(std::io::stderr()) {
         Some((columns, _)) => usize::from(columns.0),
@@ -53,8 +54,8 @@ fn wrapped_to(columns: usize, first: &str, rest: &str, text: &str) -> String {
     textwrap::fill(text, options) + "\n"
 }
 
-/// Splits a line where it may break: after spaces, before each optional parameter of a generator's form, and between
-/// alternatives.
+/// Splits a line where it may break: after spaces, before each optional parameter of a generator's form,
+/// and between alternatives.
 fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
     let breaks = |(at, found): (usize, &str)| if found == "|" { at + 1 } else { at };
     let ends = line.match_indices(['[', '|']).map(breaks).chain([line.len()]);

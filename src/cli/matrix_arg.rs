@@ -13,7 +13,7 @@ const EXAMPLES: &str = "a file such as A.mtx, a name such as F1, or a generator 
 
 /// The matrix as typed.
 #[derive(Clone, Debug)]
-pub struct MatrixArg(OsString);
+pub(crate) struct MatrixArg(OsString);
 
 impl Deref for MatrixArg {
     type Target = OsStr;
@@ -59,7 +59,8 @@ impl FromArgMatches for MatrixArg {
     }
 }
 
-/// Renames the argument to GRAPH and the option to `--graph` for commands on graphs; leaves all other options unchanged.
+/// Renames the argument to GRAPH and the option to `--graph` for commands on graphs; leaves all
+/// other options unchanged.
 pub(super) fn graph(option: Arg) -> Arg {
     match option.get_id().as_str() {
         "what" => option.value_name("GRAPH"),

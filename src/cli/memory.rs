@@ -30,9 +30,11 @@ pub(super) fn at_least(what: &OsStr, columns: bool, kind: Shared) -> Result<Stri
     })
 }
 
-/// Describes the memory that the first rank needs in addition, because it reads the whole matrix or may have to.
+/// Describes the memory that the first rank needs in addition, because it reads the whole
+/// matrix or may have to.
 fn first_rank(what: &OsStr, shared: bool) -> Result<String> {
-    // A generator of rows is shared in any case. The content of a file may show that one rank must read all of it.
+    // A generator of rows is shared in any case. The content of a file may show that one rank
+    // must read all of it.
     if shared {
         return Ok(match source::is_file(what) {
             true => "; the first rank needs more if only it can read the file".to_owned(),
@@ -48,8 +50,8 @@ fn first_rank(what: &OsStr, shared: bool) -> Result<String> {
     })
 }
 
-/// Returns the approximate rows and entries of each of several ranks, if they are known before the matrix is read. `columns` is as
-/// for [`at_least`].
+/// Returns the approximate rows and entries of each of several ranks, if they are known before the matrix is
+/// read. `columns` is as for [`at_least`].
 pub(super) fn size_of_rank(what: &OsStr, columns: bool, ranks: u64) -> Result<Option<(u64, u64)>> {
     // The head of an edge table with named columns need not show the kind of file.
     if columns {
@@ -59,8 +61,8 @@ pub(super) fn size_of_rank(what: &OsStr, columns: bool, ranks: u64) -> Result<Op
     Ok(size.map(|(rows, entries)| (rows.div_ceil(ranks), entries.div_ceil(ranks))))
 }
 
-/// Describes the estimate. `start`: the solve starts from a vector; `picture`: a plot is drawn; `whole`: one process needs the whole
-/// matrix.
+/// Describes the estimate. `start`: the solve starts from a vector; `picture`: a plot is drawn; `whole`: one
+/// process needs the whole matrix.
 pub(super) fn describe(
     method: Method,
     matrix_name: &OsStr,

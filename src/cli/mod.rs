@@ -58,8 +58,8 @@ pub fn run() -> ExitCode {
     ExitCode::from(run_with(std::env::args_os().collect()))
 }
 
-/// Runs the program with these arguments, of which the first one is its name, and returns its exit code. A process may call this
-/// once.
+/// Runs the program with these arguments, of which the first one is its name, and returns its exit code. A
+/// process may call this once.
 pub fn run_with(arguments: Vec<OsString>) -> u8 {
     profile::start_clock();
     count_from_one();

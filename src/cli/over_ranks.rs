@@ -44,8 +44,9 @@ pub(super) fn check(command: &Command) -> Result<()> {
     Err(Error::UnknownCommand { message: message.to_owned() })
 }
 
-/// Sets the defaults of a rank: the CPU, with its share of the cores of this machine. For `cuda` each rank of a machine has a GPU.
-/// Refuses what ranks cannot do. `files` are those of vectors and weights, which are read more than once or by each rank.
+/// Sets the defaults of a rank: the CPU, with its share of the cores of this machine. For `cuda` each rank of
+/// a machine has a GPU. Refuses what ranks cannot do. `files` are those of vectors and weights, which are
+/// read more than once or by each rank.
 pub(super) fn set_defaults(run: &mut RunArgs, files: &[(&'static str, Option<&Path>)]) -> Result<()> {
     let Some(ranks) = ranks() else { return Ok(()) };
     let threads = threads(ranks);
@@ -72,8 +73,8 @@ pub(super) fn set_defaults(run: &mut RunArgs, files: &[(&'static str, Option<&Pa
     Ok(())
 }
 
-/// Returns the threads of a rank: its share of the cores that this process may use. Launchers bind each rank to cores of its own, all ranks
-/// of a socket to its cores, or none. All ranks call this together.
+/// Returns the threads of a rank: its share of the cores that this process may use. Launchers bind each rank
+/// to cores of its own, all ranks of a socket to its cores, or none. All ranks call this together.
 fn threads(ranks: &Ranks) -> usize {
     let mine = cores();
     let sharing = ranks.all_of(mine).into_iter().filter(|cores| *cores == mine).count();

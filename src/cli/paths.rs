@@ -1,5 +1,5 @@
-//! Checks of the paths of a command before it starts: outputs that cannot be written or would overwrite an input are reported
-//! before hours of work, not after.
+//! Checks of the paths of a command before it starts: outputs that cannot be written or would overwrite an
+//! input are reported before hours of work, not after.
 
 use super::flags::bad;
 use crate::error::Result;
@@ -15,8 +15,8 @@ pub(super) fn check_writable((option, path): Named<'_>) -> Result<()> {
     files::check_writable(path).map_err(|reason| bad(option, path.display(), reason))
 }
 
-/// Checks that outputs overwrite neither each other nor a file that is read. `--resume` and `--checkpoint` may name the same
-/// file.
+/// Checks that outputs overwrite neither each other nor a file that is read. `--resume` and
+/// `--checkpoint` may name the same file.
 pub(super) fn check_apart(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<()> {
     let read = inputs.iter().map(|input| (input, "read"));
     for (number, (option, path)) in outputs.iter().enumerate() {
@@ -33,8 +33,8 @@ pub(super) fn check_apart(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result
     Ok(())
 }
 
-/// Returns one path for all names of a file that may not exist yet: the nearest existing folder, with links resolved, and the
-/// names below it.
+/// Returns one path for all names of a file that may not exist yet: the nearest existing folder, with links
+/// resolved, and the names below it.
 fn canonical(path: &Path) -> PathBuf {
     let target = files::follow(path).unwrap_or_else(|_| path.to_owned());
     let target = std::path::absolute(&target).unwrap_or(target);

@@ -1,4 +1,5 @@
-//! The plan of a linear solve: every option resolved against the registry and this machine, before the matrix is read.
+//! The plan of a linear solve: every option resolved against the registry and this machine,
+//! before the matrix is read.
 
 use super::args::{CgArgs, Variant};
 use super::dry_run::Decisions;
@@ -20,7 +21,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// A solve that is ready to run.
-pub struct Plan {
+pub(crate) struct Plan {
     /// The method.
     pub method: Method,
     /// The matrix as typed.
@@ -52,8 +53,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Resolves the options, looks for a GPU if the device needs it, and reads the named vectors, but not the matrix.
-    pub fn resolve(args: CgArgs, minres: bool) -> Result<Plan> {
+    /// Resolves the options, looks for a GPU if the device needs it, and reads the named
+    /// vectors, but not the matrix.
+    pub(crate) fn resolve(args: CgArgs, minres: bool) -> Result<Plan> {
         let method = match (minres, args.variant) {
             (false, None | Some(Variant::Classic)) => Method::Cg,
             (false, Some(Variant::Pipelined)) => Method::PipelinedCg,
@@ -109,19 +111,19 @@ impl Plan {
     }
 
     /// Reserves disk space for the answer.
-    pub fn reserve(&self, rows: usize, columns: usize) -> Result<Option<Reserved>> {
+    pub(crate) fn reserve(&self, rows: usize, columns: usize) -> Result<Option<Reserved>> {
         super::launch::reserve(self.output.as_deref(), |path| most_bytes(path, rows, columns))
     }
 
     /// Returns the report's line of written files. A solve that fails early writes no checkpoint.
-    pub fn files(&self) -> Option<Line> {
+    pub(crate) fn files(&self) -> Option<Line> {
         let checkpoint = self.checkpoints.save.as_ref().map(|(path, _)| path.as_path());
         let saved = checkpoint.filter(|path| path.is_file());
         self.run.files(&[("answer", self.output.as_deref()), ("checkpoint", saved)])
     }
 
     /// Describes the plan, a line for each decision.
-    pub fn describe(&self) -> Result<Decisions> {
+    pub(crate) fn describe(&self) -> Result<Decisions> {
         let mut plan = Decisions::default();
         plan.add("solver", self.method.name());
         plan.source("matrix", &self.matrix, self.fetch);
@@ -165,7 +167,7 @@ impl Plan {
     }
 
     /// Returns whether one process must read the whole matrix, also over ranks.
-    pub fn needs_whole_matrix(&self) -> bool {
+    pub(crate) fn needs_whole_matrix(&self) -> bool {
         self.rhs == RhsName::Attached || self.as_stored || self.first_index.is_some()
     }
 

@@ -1,5 +1,5 @@
-//! `solver plot`: draws saved histories in one plot, or one file: a figure, a table of measurements as lines, or the times of
-//! several libraries as marks.
+//! `solver plot`: draws saved histories in one plot, or one file: a figure, a table of measurements as lines,
+//! or the times of several libraries as marks.
 
 use super::args::PlotArgs;
 use super::flags::bad;

@@ -1,4 +1,5 @@
-//! `solver preconditioners`, the list of preconditioners in help texts, and the parser of `--precond`, from one table.
+//! `solver preconditioners`, the list of preconditioners in help texts, and the parser of
+//! `--precond`, from one table.
 
 use super::layout::{wrapped, wrapped_with};
 use super::{flags, print, print_json};
@@ -12,7 +13,7 @@ use std::ffi::OsStr;
 /// Options of `solver preconditioners`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  solver preconditioners\n  solver preconditioners --json")]
-pub struct PreconditionersArgs {
+pub(crate) struct PreconditionersArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,

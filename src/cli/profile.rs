@@ -27,7 +27,7 @@ pub(super) struct Profiling(Option<(Profile, Active)>);
 
 impl Profiling {
     /// Starts measuring this thread if `wanted`.
-    pub fn start(wanted: bool) -> Profiling {
+    pub(crate) fn start(wanted: bool) -> Profiling {
         Profiling(wanted.then(|| {
             let profile = Profile::since(*STARTED.get_or_init(Instant::now));
             let active = profile.activate();
@@ -36,12 +36,12 @@ impl Profiling {
     }
 
     /// Returns the times up to now.
-    pub fn times(&self) -> Option<Times> {
+    pub(crate) fn times(&self) -> Option<Times> {
         self.0.as_ref().map(|(profile, _)| profile.times())
     }
 
     /// Prints the table.
-    pub fn print(&self) -> Result<()> {
+    pub(crate) fn print(&self) -> Result<()> {
         self.times().map_or(Ok(()), |times| print(&table(&times)))
     }
 }

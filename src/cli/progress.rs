@@ -1,11 +1,12 @@
-//! Progress on stderr: one live line on a terminal, or a line every few seconds in a log. Short work shows no progress.
+//! Progress on stderr: one live line on a terminal, or a line every few seconds in a log.
+//! Short work shows no progress.
 
 mod largest;
 mod live;
 mod monitor;
 
-pub use largest::Largest;
-pub use live::{Limits, Live};
+pub(crate) use largest::Largest;
+pub(crate) use live::{Limits, Live};
 
 use super::{duration, launch};
 use crate::observe::Meter;
@@ -44,7 +45,7 @@ fn is_due(next: &mut Option<Instant>, now: Instant) -> bool {
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Hides progress from now on.
-pub fn silence() {
+pub(crate) fn silence() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
@@ -58,7 +59,8 @@ pub(super) fn target() -> ProgressDrawTarget {
     if is_quiet() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(10) }
 }
 
-/// Returns how many characters a live line may have after its spinner, so that the last column of the terminal stays free.
+/// Returns how many characters a live line may have after its spinner, so that the last column of
+/// the terminal stays free.
 fn room() -> usize {
     /// The width of a terminal that does not tell it.
     const USUAL: u16 = 80;
@@ -75,9 +77,9 @@ pub(super) fn log_line(text: &str) {
     }
 }
 
-/// Runs `work` while a thread shows the reading of the meter: phase, share, rate and time left. Shows `phase` until the meter has
-/// one. Shows no progress if the thread cannot be started.
-pub fn metered<R>(phase: &'static str, name: &str, meter: &Arc<Meter>, work: impl FnOnce() -> R) -> R {
+/// Runs `work` while a thread shows the reading of the meter: phase, share, rate and time left. Shows `phase`
+/// until the meter has one. Shows no progress if the thread cannot be started.
+pub(crate) fn metered<R>(phase: &'static str, name: &str, meter: &Arc<Meter>, work: impl FnOnce() -> R) -> R {
     let (name, meter, began) = (name.to_owned(), Arc::clone(meter), Instant::now());
     let _task = TaskHandle::start(move || {
         let mut now = meter.read();
@@ -90,14 +92,14 @@ pub fn metered<R>(phase: &'static str, name: &str, meter: &Arc<Meter>, work: imp
 }
 
 /// Runs `work` while a thread shows its name and the elapsed time.
-pub fn during<R>(what: impl Into<String>, work: impl FnOnce() -> R) -> R {
+pub(crate) fn during<R>(what: impl Into<String>, work: impl FnOnce() -> R) -> R {
     let (what, began) = (what.into(), Instant::now());
     let _task = TaskHandle::start(move || so_far(&what, began.elapsed()));
     work()
 }
 
 /// Returns a closure that shows the phase it is called with, until the next call or until it is dropped.
-pub fn show_phases() -> impl FnMut(&str) + Send + 'static {
+pub(crate) fn show_phases() -> impl FnMut(&str) + Send + 'static {
     let mut task = None;
     move |what: &str| {
         let (what, began) = (what.to_owned(), Instant::now());
@@ -121,8 +123,8 @@ struct Task {
     text: Box<dyn Fn() -> String + Send>,
 }
 
-/// The work in progress; the last task is shown. One thread shows progress for the whole run, because starting a thread takes 0.1
-/// ms.
+/// The work in progress; the last task is shown. One thread shows progress for the whole run, because
+/// starting a thread takes 0.1 ms.
 static TASKS: Mutex<Vec<Task>> = Mutex::new(Vec::new());
 static THREAD: Once = Once::new();
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -180,7 +182,8 @@ impl Drop for TaskHandle {
     }
 }
 
-/// Shows the last task in a loop. Without a task it prints nothing, so that no output follows the results of the run.
+/// Shows the last task in a loop. Without a task it prints nothing, so that no output follows
+/// the results of the run.
 fn show_tasks() {
     loop {
         std::thread::sleep(REFRESH);

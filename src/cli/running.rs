@@ -18,17 +18,18 @@ use std::time::Duration;
 
 /// Options of every solve.
 #[derive(Args, Debug)]
-pub struct RunArgs {
-    /// Multiply the matrix with this backend, with parameters after a colon, as in vector:threads=8 [default: auto; see solver
-    /// backends]
+pub(crate) struct RunArgs {
+    /// Multiply the matrix with this backend, with parameters after a colon, as in vector:threads=8 [default:
+    /// auto; see solver backends]
     #[arg(long, value_name = "NAME", value_parser = super::backends::BackendParser, hide_possible_values = true)]
     #[arg(default_value = "auto", hide_default_value = true)]
     pub backend: String,
-    /// Measure the backends before the solve, unless a choice is kept from an earlier measurement; see solver tune
+    /// Measure the backends before the solve, unless a choice is kept from an earlier
+    /// measurement; see solver tune
     #[arg(long)]
     pub tune: bool,
-    /// Run on this device: auto, cpu, cuda or cuda:N, or on several GPUs: cuda:0,1 or cuda:all [default: auto, a GPU if
-    /// there is one; over the ranks of a launcher the CPU]
+    /// Run on this device: auto, cpu, cuda or cuda:N, or on several GPUs: cuda:0,1 or cuda:all [default:
+    /// auto, a GPU if there is one; over the ranks of a launcher the CPU]
     #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
     pub device: String,
     /// Store matrix and vectors in this precision
@@ -37,8 +38,8 @@ pub struct RunArgs {
     /// Use N threads on the CPU, 1 to 1024 [default: the cores this process may use]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Stop when setup and iterations, after the matrix has been read, have taken this many seconds; a setup is not
-    /// interrupted
+    /// Stop when setup and iterations, after the matrix has been read, have taken this many seconds; a
+    /// setup is not interrupted
     #[arg(long, value_name = "SECONDS")]
     pub time_limit: Option<f64>,
     /// Write the report and the residual history to this file: .json (read by solver plot) or .csv
@@ -56,11 +57,12 @@ pub struct RunArgs {
     /// Print the report as JSON instead of text
     #[arg(long)]
     pub json: bool,
-    /// Print the wall time by phase after the report: reading, analysing, building, iterating, verifying, writing; in JSON
-    /// the object profile
+    /// Print the wall time by phase after the report: reading, analysing, building, iterating, verifying,
+    /// writing; in JSON the object profile
     #[arg(long)]
     pub profile: bool,
-    /// Read options from a TOML file, as key = value with the long names of the options; typed options take precedence
+    /// Read options from a TOML file, as key = value with the long names of the options; typed
+    /// options take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print the backends that auto chose from, with their estimates or measured times
@@ -94,9 +96,9 @@ pub(super) fn file(typed: &OsStr) -> Option<&Path> {
 }
 
 impl RunArgs {
-    /// Resolves the options, and looks for a GPU if the device needs it. `on_host` is a method that needs no backend,
-    /// and `columns` the number of vectors that are multiplied at once.
-    pub fn resolve(
+    /// Resolves the options, and looks for a GPU if the device needs it. `on_host` is a method that needs no
+    /// backend, and `columns` the number of vectors that are multiplied at once.
+    pub(crate) fn resolve(
         &self,
         on_host: Option<HostMethod>,
         precond: Preconditioner,
@@ -134,7 +136,7 @@ impl RunArgs {
     }
 
     /// Checks that every output can be written, and that outputs differ from each other and from the inputs.
-    pub fn check_files(&self, inputs: &[MaybeNamed<'_>], outputs: &[MaybeNamed<'_>]) -> Result<()> {
+    pub(crate) fn check_files(&self, inputs: &[MaybeNamed<'_>], outputs: &[MaybeNamed<'_>]) -> Result<()> {
         let ours = [("--history", self.history.as_deref()), ("--plot", self.plot.as_deref())];
         let inputs = given(&[inputs, &[("--config", self.config.as_deref())]].concat());
         let outputs = given(&[&ours, outputs].concat());
@@ -143,7 +145,7 @@ impl RunArgs {
     }
 
     /// Returns the report's line of written files: `outputs`, the history and the plot.
-    pub fn files(&self, outputs: &[(&str, Option<&Path>)]) -> Option<Line> {
+    pub(crate) fn files(&self, outputs: &[(&str, Option<&Path>)]) -> Option<Line> {
         let ours = [("history", self.history.as_deref()), ("plot", self.plot.as_deref())];
         files(&[outputs, &ours].concat())
     }
@@ -154,7 +156,7 @@ impl RunArgs {
     }
 
     /// Writes the history and the plot, if requested. Attempts both, and returns the first error.
-    pub fn write_results(&self, history: &History) -> Result<()> {
+    pub(crate) fn write_results(&self, history: &History) -> Result<()> {
         let saved = self.history.as_deref().map_or(Ok(()), |path| {
             history.save(path)?;
             log::info!("history written to {}", path.display());

@@ -1,4 +1,5 @@
-//! `solver spmv` and `solver spmm`: measure y = A x, or C = A B with several columns, with several backends on one matrix.
+//! `solver spmv` and `solver spmm`: measure y = A x, or C = A B with several columns, with
+//! several backends on one matrix.
 
 pub(super) mod args;
 

@@ -1,6 +1,7 @@
 //! Sweeps and products written as formulas, with names that the compiler checks.
 //!
-//! `names!` declares the vectors and scalars of a method; `sweep!` and `product!` describe computations on them:
+//! `names!` declares the vectors and scalars of a method; `sweep!` and `product!` describe
+//! computations on them:
 //!
 //! ```text
 //! names! { vectors v { x, r, p, q } scalars s { rr, target, pq, rho, alpha, beta } }
@@ -18,9 +19,9 @@
 //! | `rr = <r, r>;` | a dot product; `norm1(y)`, `norm1(y .* w)` and `sum(x if w < 0)` are sums, too |
 //! | `then { .. }` | the program on scalars that runs when all sums are complete, see `program!` |
 //!
-//! Updates come first, in their order on each element, then the sums, then the program. Vectors that are written are numbered in
-//! the order of the updates, vectors that are only read in the order of their first use. This is the order of the kernel's
-//! arguments.
+//! Updates come first, in their order on each element, then the sums, then the program. Vectors that are
+//! written are numbered in the order of the updates, vectors that are only read in the order of their first
+//! use. This is the order of the kernel's arguments.
 
 mod macros;
 
@@ -35,7 +36,7 @@ pub(crate) use macros::{names, product, program, sweep};
 pub struct Name(pub u8);
 
 /// The most vectors that a method can name.
-pub const MAX_NAMES: usize = 16;
+pub(crate) const MAX_NAMES: usize = 16;
 
 /// The operand of a sweep for each name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,8 +128,8 @@ impl Formula {
         [Dot { out: slot, ..self.sweep.dots[0] }]
     }
 
-    /// Returns the sweep with `dots` as its sums and `then` as the program on scalars after them. An operator fuses such a sweep
-    /// in [`apply_dot`](crate::operator::LinearOperator::apply_dot).
+    /// Returns the sweep with `dots` as its sums and `then` as the program on scalars after them. An operator
+    /// fuses such a sweep in [`apply_dot`](crate::operator::LinearOperator::apply_dot).
     pub const fn ending_in<'a>(&self, dots: &'a [Dot], then: &'a [Op]) -> Sweep<'a> {
         let Sweep { name, writes, reads, updates, numbers, .. } = self.sweep;
         Sweep { name, writes, reads, updates, dots, then, numbers }
@@ -147,7 +148,7 @@ impl Formula {
     }
 
     /// Runs another sweep over the same operands.
-    pub fn run_as<D: Device, T: Scalar, const W: usize, const R: usize>(
+    pub(crate) fn run_as<D: Device, T: Scalar, const W: usize, const R: usize>(
         &self,
         sweep: &Sweep<'_>,
         device: &D,
@@ -188,8 +189,8 @@ pub struct Product {
 }
 
 impl Product {
-    /// Returns the dot product `<x, y>` and the program on scalars after it, in the form in which kernels are compiled before a
-    /// solve: x is `Read(0)` and y is `Read(1)`. Panics if the product has no dot product.
+    /// Returns the dot product `<x, y>` and the program on scalars after it, in the form in which kernels are
+    /// compiled before a solve: x is `Read(0)` and y is `Read(1)`. Panics if the product has no dot product.
     pub const fn program(&self) -> ([Dot; 1], &'static [Op]) {
         match self.then {
             Some((slot, then)) => ([Dot::product(Operand::Read(0), Operand::Read(1), slot)], then),

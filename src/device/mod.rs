@@ -1,8 +1,8 @@
 //! Devices: they store vectors and run vector algebra.
 //!
-//! A [`Device`] provides vectors, a bank of scalar slots, copies to and from the host, one fused operation ([`Device::sweep`]),
-//! and the recording of a step that is then replayed without the host. Solvers use nothing else of a device, so the same source
-//! runs on a CPU and on a GPU.
+//! A [`Device`] provides vectors, a bank of scalar slots, copies to and from the host, one fused operation
+//! ([`Device::sweep`]), and the recording of a step that is then replayed without the host. Solvers use
+//! nothing else of a device, so the same source runs on a CPU and on a GPU.
 
 pub mod cpu;
 pub mod cuda;
@@ -11,7 +11,7 @@ pub mod formula;
 mod lent;
 pub mod stream;
 pub mod sweep;
-pub mod workspace;
+pub(crate) mod workspace;
 
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
@@ -28,16 +28,18 @@ pub use sweep::{Coefficient, Dot, Factor, Op, Operand, Slot, Summand, Sweep, Ter
 pub use workspace::{Recorded, Work, Workspace};
 
 /// Memory or an operator that a recorded step uses.
-pub type Kept = Arc<dyn Any + Send + Sync>;
+pub(crate) type Kept = Arc<dyn Any + Send + Sync>;
 
-/// The number of residuals that a device keeps for the host between two reads: the longest batch of iterations.
+/// The number of residuals that a device keeps for the host between two reads: the longest
+/// batch of iterations.
 pub const RING: usize = 256;
 
-/// The number of values that a device keeps of each iteration: the residual, and two coefficients of the method.
+/// The number of values that a device keeps of each iteration: the residual, and two
+/// coefficients of the method.
 pub const TRACKS: usize = 3;
 
 /// The most columns that [`Device::gram`] and [`Device::combine`] take.
-pub const MOST_COMBINED: usize = 256;
+pub(crate) const MOST_COMBINED: usize = 256;
 
 /// The second term of [`Device::combine`]: a vector, multiplied by a small matrix if there is one.
 pub type Addend<'a, V> = (&'a V, Option<&'a [f64]>);
@@ -53,8 +55,8 @@ pub struct SlotState {
     pub done: Vec<u32>,
     /// Iterations counted, for each column.
     pub counts: Vec<u32>,
-    /// [`TRACKS`] times the last [`RING`] values, `k` for each; iteration `i` (from 0) has index `i % RING`. The first track
-    /// holds the counted values.
+    /// [`TRACKS`] times the last [`RING`] values, `k` for each; iteration `i` (from 0) has index `i % RING`.
+    /// The first track holds the counted values.
     pub ring: Vec<f64>,
 }
 
@@ -71,14 +73,14 @@ impl SlotState {
     }
 
     /// Sets values, codes and counts to zero.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.values.fill(0.0);
         self.done.fill(0);
         self.counts.fill(0);
     }
 
     /// Copies another state of the same shape without allocating.
-    pub fn copy_from(&mut self, other: &SlotState) {
+    pub(crate) fn copy_from(&mut self, other: &SlotState) {
         self.values.copy_from_slice(&other.values);
         self.done.copy_from_slice(&other.done);
         self.counts.copy_from_slice(&other.counts);
@@ -108,8 +110,9 @@ impl SlotState {
         self.ring[index * self.k + column] = value;
     }
 
-    /// Copies everything of columns of another state with as many slots. A pair has the column of `from` and that of this state.
-    pub fn copy_columns(&mut self, from: &SlotState, pairs: &[[u32; 2]]) {
+    /// Copies everything of columns of another state with as many slots. A pair has the column of
+    /// `from` and that of this state.
+    pub(crate) fn copy_columns(&mut self, from: &SlotState, pairs: &[[u32; 2]]) {
         for (to, k, from, wide) in
             [(&mut self.values, self.k, &from.values, from.k), (&mut self.ring, self.k, &from.ring, from.k)]
         {
@@ -129,7 +132,7 @@ impl SlotState {
     }
 
     /// Returns the value on a track in iteration `i` (from 0) of a column, which the ring must still hold.
-    pub fn noted(&self, track: Track, iteration: usize, column: usize) -> f64 {
+    pub(crate) fn noted(&self, track: Track, iteration: usize, column: usize) -> f64 {
         self.ring[(track.0 as usize * RING + iteration % RING) * self.k + column]
     }
 }
@@ -154,8 +157,8 @@ const _: () = {
 ///
 /// Vectors are n x k, row-major: k = 1 is the plain case.
 ///
-/// A device is a handle: clones are the same device, and threads may share it. Operations of several threads take turns.
-/// Everything made on a device may move to another thread.
+/// A device is a handle: clones are the same device, and threads may share it. Operations of several threads
+/// take turns. Everything made on a device may move to another thread.
 pub trait Device: Clone + Send + Sync + Sized + 'static {
     /// A vector of n x k elements on this device.
     type Vector<T: Scalar>: Send + Sync;
@@ -165,8 +168,8 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     type Graph: Send;
     /// Memory for [`gram`](Device::gram) and [`combine`](Device::combine).
     type Scratch: Send;
-    /// The most iterations that the host may request at once and still read the value of each: 1 if the host runs every step,
-    /// [`RING`] if the device runs a batch without the host.
+    /// The most iterations that the host may request at once and still read the value of each: 1 if the host
+    /// runs every step, [`RING`] if the device runs a batch without the host.
     const BATCH: usize;
     /// Whether vectors lie in the memory of the host, so that the host's arrays can be lent.
     const ON_HOST: bool = false;
@@ -175,23 +178,25 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     fn name(&self) -> String;
     /// Returns the name with the hardware behind it: `cpu (2 threads)`.
     fn describe(&self) -> String;
-    /// Returns the hardware on which the bits of results depend: the model of a GPU, or the instructions of a CPU by which
-    /// kernels are chosen.
+    /// Returns the hardware on which the bits of results depend: the model of a GPU, or the instructions of a
+    /// CPU by which kernels are chosen.
     fn hardware(&self) -> String;
 
-    /// Prepares the calling thread to use the device. Operations of the device do this themselves; libraries that enqueue work on
-    /// it need it on each thread.
+    /// Prepares the calling thread to use the device. Operations of the device do this themselves; libraries
+    /// that enqueue work on it need it on each thread.
     fn enter(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Runs `work` while no other thread uses the device. `work` may use the device and call this function again. Take locks on
-    /// memory that operations use inside `work`, so that no two threads wait for each other.
+    /// Runs `work` while no other thread uses the device. `work` may use the device and call this
+    /// function again. Take locks on memory that operations use inside `work`, so that no two
+    /// threads wait for each other.
     fn in_turn<R>(&self, work: impl FnOnce() -> R) -> R {
         work()
     }
 
-    /// If a step is being recorded, keeps memory or an operator that an operation uses for as long as the recording exists.
+    /// If a step is being recorded, keeps memory or an operator that an operation uses for as long
+    /// as the recording exists.
     fn keep(&self, _used: impl FnOnce() -> Kept) {}
 
     /// Fails if that many bytes are not free on the device. Allocates nothing.
@@ -209,13 +214,14 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     /// Returns a vector over memory of the caller, which dropping the vector does not free.
     ///
     /// # Safety
-    /// At `address` are n x k elements, row-major, in memory that this device uses. They live as long as the vector, and nothing
-    /// else writes them meanwhile, or reads them if an operation writes to the vector.
+    /// At `address` are n x k elements, row-major, in memory that this device uses. They live as long as the
+    /// vector, and nothing else writes them meanwhile, or reads them if an operation writes to the vector.
     unsafe fn lend<T: Scalar>(&self, _address: u64, _n: usize, _k: usize) -> Result<Self::Vector<T>> {
         Err(Error::setting("device", self.name(), "it does not work on memory of the caller"))
     }
 
-    /// Lets later work of this device wait for the earlier work of a stream of the caller, or of the default stream if it is 0.
+    /// Lets later work of this device wait for the earlier work of a stream of the caller, or of the
+    /// default stream if it is 0.
     ///
     /// # Safety
     /// `stream` is a stream of this device, or 0.
@@ -248,8 +254,8 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     /// Waits for all work.
     fn synchronize(&self) -> Result<()>;
 
-    /// Runs `work`, waits for it, and returns the seconds that the device took. On a GPU these are the seconds between two events
-    /// on its stream.
+    /// Runs `work`, waits for it, and returns the seconds that the device took. On a GPU these are the
+    /// seconds between two events on its stream.
     fn timed(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
         self.synchronize()?;
         let began = Instant::now();
@@ -258,8 +264,8 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         Ok(began.elapsed().as_secs_f64())
     }
 
-    /// Runs one fused pass; see [`Sweep`]. If one of the vectors has several columns, the sweep may also read vectors of one
-    /// column, which are then used for every column.
+    /// Runs one fused pass; see [`Sweep`]. If one of the vectors has several columns, the sweep may also read
+    /// vectors of one column, which are then used for every column.
     fn sweep<T: Scalar>(
         &self,
         writes: &mut [&mut Self::Vector<T>],
@@ -268,11 +274,12 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         sweep: &Sweep<'_>,
     ) -> Result<()>;
 
-    /// Allocates memory for [`gram`](Device::gram) and [`combine`](Device::combine) of n x k vectors, with k at most
-    /// [`MOST_COMBINED`], and prepares both.
+    /// Allocates memory for [`gram`](Device::gram) and [`combine`](Device::combine) of n x k vectors, with k
+    /// at most [`MOST_COMBINED`], and prepares both.
     fn scratch<T: Scalar>(&self, n: usize, k: usize) -> Result<Self::Scratch>;
 
-    /// Computes X'Y, k x k, row-major, and waits for it. The sums are in double precision and in a fixed order.
+    /// Computes X'Y, k x k, row-major, and waits for it. The sums are in double precision and
+    /// in a fixed order.
     fn gram<T: Scalar>(
         &self,
         x: &Self::Vector<T>,
@@ -281,8 +288,8 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         into: &mut [f64],
     ) -> Result<()>;
 
-    /// Computes Y = Y B + X C with small matrices, k x k, row-major. Without B the first term is Y; without C the second term is X;
-    /// without X there is none.
+    /// Computes Y = Y B + X C with small matrices, k x k, row-major. Without B the first term is Y; without C
+    /// the second term is X; without X there is none.
     fn combine<T: Scalar>(
         &self,
         y: &mut Self::Vector<T>,
@@ -291,7 +298,8 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         scratch: &mut Self::Scratch,
     ) -> Result<()>;
 
-    /// Copies columns of a vector to columns of another one with as many rows. A pair has the column of `from` and that of `to`.
+    /// Copies columns of a vector to columns of another one with as many rows. A pair has the column of
+    /// `from` and that of `to`.
     fn copy_columns<T: Scalar>(
         &self,
         from: &Self::Vector<T>,
@@ -299,8 +307,9 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         pairs: &[[u32; 2]],
     ) -> Result<()>;
 
-    /// Calls `work(number, chunk, part)` once for each chunk of `length` elements of `data` and the element of `parts` that
-    /// belongs to the chunk, on the threads of the host that serve this device. Allocates nothing.
+    /// Calls `work(number, chunk, part)` once for each chunk of `length` elements of `data` and the
+    /// element of `parts` that belongs to the chunk, on the threads of the host that serve this
+    /// device. Allocates nothing.
     fn each_chunk<A: Send, B: Send>(
         &self,
         data: &mut [A],
@@ -324,8 +333,8 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         &RowNumbers::From(0)
     }
 
-    /// Agrees among the ranks of a distributed device on a condition that the host finds, so that no rank waits for another. Returns
-    /// whether it holds on any rank.
+    /// Agrees among the ranks of a distributed device on a condition that the host finds, so that no rank
+    /// waits for another. Returns whether it holds on any rank.
     fn agree(&self, stop: bool) -> bool {
         self.ranks().map_or(stop, |ranks| ranks.any(stop))
     }
@@ -348,18 +357,20 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         self.ranks().map_or(mine, |ranks| ranks.fold(mine, with))
     }
 
-    /// Records one step; see [`Recorded`] for steps over a workspace. The step does not run yet. The recording keeps everything
-    /// that the step uses; a step that allocates is refused. Vectors that the step swaps, as
-    /// [`apply_sweep`](crate::operator::LinearOperator::apply_sweep) may, are swapped after an odd number of steps.
+    /// Records one step; see [`Recorded`] for steps over a workspace. The step does not run yet. The
+    /// recording keeps everything that the step uses; a step that allocates is refused. Vectors that the
+    /// step swaps, as [`apply_sweep`](crate::operator::LinearOperator::apply_sweep) may, are swapped
+    /// after an odd number of steps.
     fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<Self::Graph>;
 
-    /// Returns whether steps after the end of a run take no time, so that the host may request any number of them.
+    /// Returns whether steps after the end of a run take no time, so that the host may request
+    /// any number of them.
     fn stops_early(&self, _graph: &Self::Graph) -> bool {
         false
     }
 
-    /// Runs the recorded step `times` times. On a GPU this returns before the work is done. `step` is the step itself, for
-    /// devices whose steps the host runs.
+    /// Runs the recorded step `times` times. On a GPU this returns before the work is done. `step` is the
+    /// step itself, for devices whose steps the host runs.
     fn replay(
         &self,
         graph: &mut Self::Graph,
@@ -373,7 +384,8 @@ fn check_length(what: &'static str, expected: usize, got: usize) -> Result<()> {
     if expected == got { Ok(()) } else { Err(Error::Dimension { what, expected, got }) }
 }
 
-/// Checks the shapes of the vectors of [`Device::gram`] or [`Device::combine`] and the lengths of its small matrices.
+/// Checks the shapes of the vectors of [`Device::gram`] or [`Device::combine`] and the lengths
+/// of its small matrices.
 fn check_combined(
     (n, k): (usize, usize),
     other: (usize, usize),
@@ -393,8 +405,9 @@ fn check_copied(from: (usize, usize), to: (usize, usize), pairs: &[[u32; 2]]) ->
     Ok(())
 }
 
-/// Checks that a sweep gets as many operands as it declares, that all have one shape (rows, columns), and that the bank has the
-/// slots of the sweep; returns the number of rows. If a vector has several columns, those that are only read may have one.
+/// Checks that a sweep gets as many operands as it declares, that all have one shape (rows, columns), and
+/// that the bank has the slots of the sweep; returns the number of rows. If a vector has several columns,
+/// those that are only read may have one.
 fn check_operands(
     sweep: &Sweep<'_>,
     (writes, reads): (usize, usize),

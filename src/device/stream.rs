@@ -16,9 +16,9 @@ names! {
 const TRIAD: Formula = sweep!({ "stream_triad": a = b + [0] * c; });
 const TWO: &[f64] = &[2.0];
 
-/// <b, c>: reads two vectors. If writing a cache line first fetches it, the triad moves more bytes than are counted, and reading
-/// alone is faster. Most of the memory traffic of a solve is reads.
-pub const READ: Formula = sweep!({ "stream_read": sum = <b, c>; });
+/// <b, c>: reads two vectors. If writing a cache line first fetches it, the triad moves more bytes than are
+/// counted, and reading alone is faster. Most of the memory traffic of a solve is reads.
+pub(crate) const READ: Formula = sweep!({ "stream_read": sum = <b, c>; });
 
 /// c = b.
 const COPY: Formula = sweep!({ "stream_copy": c = b; });
@@ -35,11 +35,12 @@ pub const SWEEPS: &[Sweep<'static>] =
 pub(crate) const OF_REPORTS: &[Sweep<'static>] =
     &[FILL.sweep.with(CONTENT), READ.sweep, TRIAD.sweep.with(TWO)];
 
-/// How long a measurement takes. A repetition makes enough passes that the resolution of the clock and the launch from the host do not
-/// matter.
+/// How long a measurement takes. A repetition makes enough passes that the resolution of the clock and the
+/// launch from the host do not matter.
 #[derive(Clone, Copy)]
 struct Effort {
-    /// The time of the passes before the first repetition. They wake the threads of a CPU, each of which needs some passes to get a core.
+    /// The time of the passes before the first repetition. They wake the threads of a CPU, each of which
+    /// needs some passes to get a core.
     warm_up: Duration,
     /// The least time of a repetition.
     shortest_repetition: Duration,
@@ -51,7 +52,8 @@ struct Effort {
     only_read: u64,
 }
 
-/// A repetition that takes at most this share of the least time so far shows that the measurement is not stable yet.
+/// A repetition that takes at most this share of the least time so far shows that the
+/// measurement is not stable yet.
 const FASTER: f64 = 0.99;
 
 const FULL: Effort = Effort {
@@ -75,8 +77,9 @@ const BRIEF: Effort = Effort {
     ..FULL
 };
 
-/// The same for a device whose clock counts only its own work, and which no other program interrupts: the repetitions differ
-/// little. Beyond the cache of a GPU, reading is faster than the triad: 4.5 TB/s instead of 4.0 on an H200.
+/// The same for a device whose clock counts only its own work, and which no other program interrupts: the
+/// repetitions differ little. Beyond the cache of a GPU, reading is faster than the triad: 4.5 TB/s
+/// instead of 4.0 on an H200.
 const BRIEF_ON_DEVICE: Effort = Effort {
     warm_up: Duration::ZERO,
     shortest_repetition: Duration::from_micros(500),
@@ -85,9 +88,9 @@ const BRIEF_ON_DEVICE: Effort = Effort {
     only_read: 192 << 20,
 };
 
-/// Returns the GB/s of the fastest repetition over a working set of `bytes`: of the triad or of reading alone,
-/// whichever is faster.
-pub fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
+/// Returns the GB/s of the fastest repetition over a working set of `bytes`: of the triad or of reading
+/// alone, whichever is faster.
+pub(crate) fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
     Ok(measure_unless(device, bytes, FULLY)?.unwrap_or(0.0))
 }
 
@@ -121,7 +124,7 @@ fn measure_unless<D: Device>(device: &D, bytes: u64, limits: Limits<'_>) -> Resu
 }
 
 /// Measures reading alone, in GB/s, for a diagnosis of the machine.
-pub fn read<D: Device>(device: &D, bytes: u64) -> Result<f64> {
+pub(crate) fn read<D: Device>(device: &D, bytes: u64) -> Result<f64> {
     Ok(read_unless(device, bytes, PATIENTLY)?.unwrap_or(0.0))
 }
 
@@ -130,7 +133,7 @@ fn read_unless<D: Device>(device: &D, bytes: u64, limits: Limits<'_>) -> Result<
 }
 
 /// Measures copying, in GB/s, for a diagnosis of the machine.
-pub fn copy<D: Device>(device: &D, bytes: u64) -> Result<f64> {
+pub(crate) fn copy<D: Device>(device: &D, bytes: u64) -> Result<f64> {
     let copied = stream::<D>(device, longest(bytes), &COPY, PATIENTLY, |(), work| work.sweep(&COPY));
     Ok(copied?.unwrap_or(0.0))
 }
@@ -156,8 +159,8 @@ fn stream<D: Device>(
     Ok(seconds.map(|seconds| bytes as f64 / seconds / 1e9))
 }
 
-/// Returns the least seconds of a pass, from repetitions of several passes; `time` runs passes and returns their time. Returns `None` if
-/// it is cancelled before the end.
+/// Returns the least seconds of a pass, from repetitions of several passes; `time` runs passes and returns
+/// their time. Returns `None` if it is cancelled before the end.
 fn fastest(
     effort: &Effort,
     cancelled: &dyn Fn() -> bool,
@@ -188,10 +191,10 @@ fn fastest(
     Ok(Some(fastest))
 }
 
-/// The bandwidth limit of an iteration that moves `traffic` bytes over operators of `stored` bytes and vectors of `vectors`
-/// bytes; see [`limit`].
+/// The bandwidth limit of an iteration that moves `traffic` bytes over operators of `stored` bytes and
+/// vectors of `vectors` bytes; see [`limit`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limit {
+pub(crate) struct Limit {
     /// GB/s of a stream over a working set as large as the operators and vectors together.
     pub stream: f64,
     /// GB/s of a stream over a working set as large as the vectors alone.
@@ -203,10 +206,11 @@ pub struct Limit {
 /// The largest working set that is measured, in bytes: it exceeds every cache, and a larger one is no slower.
 pub(crate) const LARGEST: u64 = 512 << 20;
 
-/// Measures the limit. The operators' arrays are read once an iteration, at the speed of a stream over operators and vectors. The
-/// vectors are touched several times between two passes over the matrix and may stay in a cache, so they count at the speed of a
-/// stream over the vectors alone. Returns `None` if the flag is set before the end.
-pub fn limit<D: Device>(
+/// Measures the limit. The operators' arrays are read once an iteration, at the speed of a stream over
+/// operators and vectors. The vectors are touched several times between two passes over the matrix and may
+/// stay in a cache, so they count at the speed of a stream over the vectors alone. Returns `None` if the
+/// flag is set before the end.
+pub(crate) fn limit<D: Device>(
     device: &D,
     stored: u64,
     vectors: u64,
@@ -228,7 +232,8 @@ pub fn limit<D: Device>(
 mod tests {
     use super::*;
 
-    /// Passes of threads that sleep at first: the first pass takes `wake`, each of the next ones `slow` until `awake` has elapsed, and then `fast`.
+    /// Passes of threads that sleep at first: the first pass takes `wake`, each of the next ones `slow` until
+    /// `awake` has elapsed, and then `fast`.
     fn waking(wake: u64, slow: u64, awake: u64, fast: u64) -> impl FnMut(usize) -> Result<Duration> {
         let mut elapsed = 0;
         move |passes| {

@@ -1,12 +1,13 @@
-//! One fused pass over vectors, described as data: updates, then dot products, then a small program on scalars.
+//! One fused pass over vectors, described as data: updates, then dot products, then a small
+//! program on scalars.
 //!
-//! A [`Sweep`] is the only operation, in addition to operators, that a solver needs from a device. The CPU runs it tile by tile
-//! in cache, and for a GPU one kernel is generated from it. The bytes that it moves follow from the same description. So a new
-//! method adds no operation to any device.
+//! A [`Sweep`] is the only operation, in addition to operators, that a solver needs from a device. The CPU
+//! runs it tile by tile in cache, and for a GPU one kernel is generated from it. The bytes that it moves
+//! follow from the same description. So a new method adds no operation to any device.
 //!
-//! Order: the updates run in their order on each element, the dot products use the updated vectors, and the program runs once
-//! when all dot products are complete. Scalars are stored in [`Slot`]s on the device. If a column is done (see [`StopCode`]), a
-//! sweep does not change its vectors and slots.
+//! Order: the updates run in their order on each element, the dot products use the updated vectors, and the
+//! program runs once when all dot products are complete. Scalars are stored in [`Slot`]s on the device. If a
+//! column is done (see [`StopCode`]), a sweep does not change its vectors and slots.
 
 use crate::stop::StopCode;
 
@@ -14,7 +15,8 @@ use crate::stop::StopCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot(pub u8);
 
-/// A track of the ring, numbered from 1 to one less than [`TRACKS`](super::TRACKS). [`Op::Count`] fills track 0.
+/// A track of the ring, numbered from 1 to one less than [`TRACKS`](super::TRACKS).
+/// [`Op::Count`] fills track 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Track(pub u8);
 
@@ -25,7 +27,8 @@ pub enum Operand {
     Write(u8),
     /// Number `i` of the vectors that the sweep only reads.
     Read(u8),
-    /// A vector of ones that takes no memory: a term with it adds a scalar, a dot product with it sums a vector.
+    /// A vector of ones that takes no memory: a term with it adds a scalar, a dot product with
+    /// it sums a vector.
     Ones,
 }
 
@@ -137,7 +140,7 @@ pub enum Summand {
 
 impl Summand {
     /// Returns the vectors that the sum reads.
-    pub fn operands(&self) -> impl Iterator<Item = Operand> {
+    pub(crate) fn operands(&self) -> impl Iterator<Item = Operand> {
         let operands = match *self {
             Summand::Product(a, b) | Summand::Magnitude(a, b) | Summand::Marked(a, b) => [a, b],
         };
@@ -206,7 +209,8 @@ pub enum Op {
     Root(Slot, Slot),
     /// Counts one iteration and appends the slot's value to the first track of the ring that the host reads.
     Count(Slot),
-    /// Stores the slot's value on another track of the ring, at the index of the iteration that is counted next.
+    /// Stores the slot's value on another track of the ring, at the index of the iteration
+    /// that is counted next.
     Note(Track, Slot),
     /// Marks the column as done with this code if the condition holds.
     StopIf(Test, StopCode),
@@ -245,18 +249,19 @@ pub struct Sweep<'a> {
     pub dots: &'a [Dot],
     /// The scalar program. If the sweep has vectors, the program needs dot products.
     pub then: &'a [Op],
-    /// Numbers that are known when the sweep runs. They are arguments of its kernel, so other numbers need no compilation.
+    /// Numbers that are known when the sweep runs. They are arguments of its kernel, so other
+    /// numbers need no compilation.
     pub numbers: &'a [f64],
 }
 
 /// The most vectors of one kind in a sweep.
-pub const MAX_OPERANDS: usize = 8;
+pub(crate) const MAX_OPERANDS: usize = 8;
 /// The most terms of an update.
-pub const MAX_TERMS: usize = 3;
+pub(crate) const MAX_TERMS: usize = 3;
 /// The most dot products in a sweep.
-pub const MAX_DOTS: usize = 4;
+pub(crate) const MAX_DOTS: usize = 4;
 /// The most numbers in a sweep.
-pub const MAX_NUMBERS: usize = 4;
+pub(crate) const MAX_NUMBERS: usize = 4;
 
 impl<'a> Sweep<'a> {
     /// Returns the same sweep with these numbers.
@@ -268,8 +273,8 @@ impl<'a> Sweep<'a> {
         Sweep { name, writes, reads, updates, dots, then, numbers }
     }
 
-    /// Returns the number of vectors that the sweep must read from memory and the number that it writes, each vector counted
-    /// once.
+    /// Returns the number of vectors that the sweep must read from memory and the number that it writes,
+    /// each vector counted once.
     pub fn vectors_moved(&self) -> (usize, usize) {
         let mut written = [false; MAX_OPERANDS];
         let mut read_w = [false; MAX_OPERANDS];
@@ -290,8 +295,8 @@ impl<'a> Sweep<'a> {
         (count(&read_w) + count(&read_r), count(&written))
     }
 
-    /// Returns the bytes that the sweep reads and writes: each vector counts once for reading and once for writing, with `n`
-    /// rows, `k` columns and elements of `width` bytes.
+    /// Returns the bytes that the sweep reads and writes: each vector counts once for reading and once for
+    /// writing, with `n` rows, `k` columns and elements of `width` bytes.
     pub fn bytes(&self, n: usize, k: usize, width: usize) -> u64 {
         let (read, written) = self.vectors_moved();
         ((read + written) * n * k * width) as u64
@@ -308,8 +313,8 @@ impl<'a> Sweep<'a> {
         coefficients.chain(sums).chain(self.then.iter().flat_map(Op::slots))
     }
 
-    /// Panics if the description contradicts itself or names a slot that a bank of `slots` slots lacks: a bug in the solver that
-    /// wrote the description, not an error in its input.
+    /// Panics if the description contradicts itself or names a slot that a bank of `slots` slots lacks: a bug
+    /// in the solver that wrote the description, not an error in its input.
     pub fn validate(&self, slots: usize) {
         assert!(
             self.slots().all(|slot| (slot.0 as usize) < slots),
@@ -352,7 +357,8 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// Returns the sweep that computes the dot product `<x, y>` of two vectors that are only read, and then runs a program.
+/// Returns the sweep that computes the dot product `<x, y>` of two vectors that are only read,
+/// and then runs a program.
 pub const fn dot_sweep<'a>(dot: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
     Sweep { name: "dot", writes: 0, reads: 2, updates: &[], dots: dot, then, numbers: &[] }
 }

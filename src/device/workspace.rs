@@ -1,7 +1,8 @@
 //! The vectors and scalars of a method on a device, and steps that are recorded over them.
 //!
-//! Vectors have names. A workspace lends them to sweeps and products by name, and never gives one away as a value that a caller
-//! could replace. So a recorded step finds each vector at the address that it had when the step was recorded.
+//! Vectors have names. A workspace lends them to sweeps and products by name, and never gives one away as
+//! a value that a caller could replace. So a recorded step finds each vector at the address that it had
+//! when the step was recorded.
 
 use super::formula::{Formula, MAX_NAMES, Name};
 use super::sweep::{MAX_OPERANDS, Operand};
@@ -59,13 +60,13 @@ impl<D: Device, T: Scalar> Workspace<D, T> {
     }
 
     /// Adds a vector of one column, which sweeps read for every column of the other vectors.
-    pub fn add_narrow(&mut self, name: Name) -> Result<()> {
+    pub(crate) fn add_narrow(&mut self, name: Name) -> Result<()> {
         self.vectors[name.0 as usize] = Some(self.device.vector(self.n, 1)?);
         Ok(())
     }
 
     /// Allocates the memory that [`Work::gram`] and [`Work::combine`] need.
-    pub fn add_scratch(&mut self) -> Result<()> {
+    pub(crate) fn add_scratch(&mut self) -> Result<()> {
         self.scratch = Some(self.device.scratch::<T>(self.n, self.k)?);
         Ok(())
     }
@@ -76,7 +77,7 @@ impl<D: Device, T: Scalar> Workspace<D, T> {
     }
 
     /// Returns the rows and the columns of the vectors.
-    pub fn shape(&self) -> (usize, usize) {
+    pub(crate) fn shape(&self) -> (usize, usize) {
         (self.n, self.k)
     }
 
@@ -112,7 +113,7 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
     }
 
     /// Returns the rows and the columns of the vectors.
-    pub fn shape(&self) -> (usize, usize) {
+    pub(crate) fn shape(&self) -> (usize, usize) {
         self.space.shape()
     }
 
@@ -122,7 +123,7 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
     }
 
     /// Returns the workspace with the names of each pair exchanged, for steps in which vectors take turns.
-    pub fn with_exchanged(&mut self, pairs: &[(Name, Name)]) -> Work<'_, D, T> {
+    pub(crate) fn with_exchanged(&mut self, pairs: &[(Name, Name)]) -> Work<'_, D, T> {
         let mut current_names = self.current_names;
         for (a, b) in pairs {
             current_names.swap(a.0 as usize, b.0 as usize);
@@ -136,14 +137,14 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
     }
 
     /// Sets a vector to zero.
-    pub fn clear(&mut self, name: Name) -> Result<()> {
+    pub(crate) fn clear(&mut self, name: Name) -> Result<()> {
         let index = self.index(name);
         let Workspace { device, vectors, .. } = &mut *self.space;
         device.clear(vectors[index].as_mut().ok_or(Error::Operands { what: "clear" })?)
     }
 
     /// Copies from the host to a vector; the lengths must agree.
-    pub fn upload(&mut self, name: Name, host: &[T]) -> Result<()> {
+    pub(crate) fn upload(&mut self, name: Name, host: &[T]) -> Result<()> {
         let index = self.index(name);
         let Workspace { device, vectors, .. } = &mut *self.space;
         device.upload(host, vectors[index].as_mut().ok_or(Error::Operands { what: "a copy" })?)
@@ -154,8 +155,9 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
         self.space.download(Name(self.index(name) as u8), host)
     }
 
-    /// Copies columns of all vectors that both workspaces have. A pair has the column of `from` and that of this workspace.
-    pub fn copy_columns(&mut self, from: &Workspace<D, T>, pairs: &[[u32; 2]]) -> Result<()> {
+    /// Copies columns of all vectors that both workspaces have. A pair has the column of `from`
+    /// and that of this workspace.
+    pub(crate) fn copy_columns(&mut self, from: &Workspace<D, T>, pairs: &[[u32; 2]]) -> Result<()> {
         let Workspace { device, vectors, .. } = &mut *self.space;
         let both = vectors.iter_mut().zip(&from.vectors);
         both.filter_map(|(to, from)| to.as_mut().zip(from.as_ref()))
@@ -178,7 +180,7 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
     }
 
     /// Runs a sweep with these numbers.
-    pub fn sweep_with(&mut self, formula: &Formula, numbers: &[f64]) -> Result<()> {
+    pub(crate) fn sweep_with(&mut self, formula: &Formula, numbers: &[f64]) -> Result<()> {
         let sweep = formula.sweep.with(numbers);
         let current_names = &self.current_names;
         let Workspace { device, vectors, slots, .. } = &mut *self.space;
@@ -187,7 +189,7 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
     }
 
     /// Computes X'Y, k x k, row-major; see [`Device::gram`].
-    pub fn gram(&mut self, x: Name, y: Name, into: &mut [f64]) -> Result<()> {
+    pub(crate) fn gram(&mut self, x: Name, y: Name, into: &mut [f64]) -> Result<()> {
         let (x, y) = (self.index(x), self.index(y));
         let Workspace { device, vectors, scratch, .. } = &mut *self.space;
         match (&vectors[x], &vectors[y], scratch) {
@@ -197,7 +199,12 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
     }
 
     /// Computes Y = Y B + X C with small matrices on the host; see [`Device::combine`].
-    pub fn combine(&mut self, y: Name, b: Option<&[f64]>, xc: Option<(Name, Option<&[f64]>)>) -> Result<()> {
+    pub(crate) fn combine(
+        &mut self,
+        y: Name,
+        b: Option<&[f64]>,
+        xc: Option<(Name, Option<&[f64]>)>,
+    ) -> Result<()> {
         let y = self.index(y);
         let xc = xc.map(|(x, c)| (self.index(x), c));
         let Workspace { device, vectors, scratch, .. } = &mut *self.space;
@@ -227,8 +234,8 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
         }
     }
 
-    /// Calls `work` with the vectors of a sweep that begins with y = A x: y and x, which the sweep writes, then the vectors that
-    /// it reads.
+    /// Calls `work` with the vectors of a sweep that begins with y = A x: y and x, which the sweep writes,
+    /// then the vectors that it reads.
     pub(crate) fn lend_operands<R>(
         &mut self,
         formula: &Formula,
@@ -270,7 +277,7 @@ fn operands<'a, V>(
 }
 
 /// One step of a method. `parts` holds the operators and other data that stays the same from step to step.
-pub type Step<D, T, P> = fn(parts: &P, work: &mut Work<'_, D, T>) -> Result<()>;
+pub(crate) type Step<D, T, P> = fn(parts: &P, work: &mut Work<'_, D, T>) -> Result<()>;
 
 /// A step that is recorded on a device, with its workspace and its operators.
 pub struct Recorded<D: Device, T: Scalar, P> {
@@ -290,12 +297,12 @@ impl<D: Device, T: Scalar, P> Recorded<D, T, P> {
     }
 
     /// Keeps a workspace and parts whose step cannot be recorded, because the host takes part in it.
-    pub fn unrecorded(workspace: Workspace<D, T>, parts: P, step: Step<D, T, P>) -> Self {
+    pub(crate) fn unrecorded(workspace: Workspace<D, T>, parts: P, step: Step<D, T, P>) -> Self {
         Recorded { graph: None, workspace, parts, step }
     }
 
     /// Runs the step `times` times. On a GPU this returns before the work is done.
-    pub fn replay(&mut self, times: usize) -> Result<()> {
+    pub(crate) fn replay(&mut self, times: usize) -> Result<()> {
         let Recorded { graph, workspace, parts, step } = self;
         let device = workspace.device.clone();
         let mut once = || step(parts, &mut workspace.work());
@@ -305,8 +312,9 @@ impl<D: Device, T: Scalar, P> Recorded<D, T, P> {
         }
     }
 
-    /// Returns whether steps after the end of a run take no time, so that the host may request any number of them.
-    pub fn stops_early(&self) -> bool {
+    /// Returns whether steps after the end of a run take no time, so that the host may request
+    /// any number of them.
+    pub(crate) fn stops_early(&self) -> bool {
         self.graph.as_ref().is_some_and(|graph| self.workspace.device.stops_early(graph))
     }
 
@@ -326,7 +334,7 @@ impl<D: Device, T: Scalar, P> Recorded<D, T, P> {
     }
 
     /// Ends the recording and returns the workspace and the parts.
-    pub fn into_parts(self) -> (Workspace<D, T>, P) {
+    pub(crate) fn into_parts(self) -> (Workspace<D, T>, P) {
         (self.workspace, self.parts)
     }
 }

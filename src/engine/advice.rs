@@ -33,7 +33,8 @@ pub(crate) fn as_method(setting: &str, value: &str) -> String {
 const FEWEST: usize = 16;
 /// Forecasts are limited to this multiple of the iterations so far.
 const FARTHEST: f64 = 20.0;
-/// The proposed limit allows this multiple of the forecast iterations. This sufficed for 95 % of recorded solves.
+/// The proposed limit allows this multiple of the forecast iterations. This sufficed for 95 %
+/// of recorded solves.
 const ROOM: f64 = 1.5;
 /// Residuals below this are near the rounding of f64, so no precision lowers them.
 const LOWEST: f64 = 1e-13;
@@ -61,8 +62,8 @@ pub(crate) struct Ended<'a> {
     pub resume: Option<String>,
 }
 
-/// Returns the hints for a solve that did not converge, joined by `; `; `None` if no hint fits the reason why it ended. `naming`
-/// writes settings as the caller types them.
+/// Returns the hints for a solve that did not converge, joined by `; `; `None` if no hint fits the reason why
+/// it ended. `naming` writes settings as the caller types them.
 pub(crate) fn hint(ended: &Ended<'_>, naming: Naming<'_>) -> Option<String> {
     let precond = ended
         .precond
@@ -114,8 +115,8 @@ enum Trend {
     Unknown,
 }
 
-/// Returns whether the residuals fall, with a sentence on the iterations that are still needed at the present rate and on a limit
-/// that allows them.
+/// Returns whether the residuals fall, with a sentence on the iterations that are still needed at the present
+/// rate and on a limit that allows them.
 fn trend(ended: &Ended<'_>, naming: Naming<'_>) -> Trend {
     let done = ended.residuals.len().saturating_sub(1);
     let Some(last) = ended.residuals.last().filter(|_| done >= FEWEST) else { return Trend::Unknown };

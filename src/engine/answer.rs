@@ -26,7 +26,7 @@ pub(super) struct MatrixFacts {
 }
 
 impl MatrixFacts {
-    pub fn of(matrix: &Input) -> MatrixFacts {
+    pub(crate) fn of(matrix: &Input) -> MatrixFacts {
         let (origin, nnz) = match matrix {
             Input::Stored(matrix) => (Arc::clone(&matrix.origin), matrix.nnz() as u64),
             Input::OfRank(matrix) => (Arc::clone(&matrix.facts.origin), matrix.facts.nnz),
@@ -162,7 +162,8 @@ impl Answer {
         &self.outcome
     }
 
-    /// Returns the recursive residual relative to the right-hand side, before the first iteration and after each iteration.
+    /// Returns the recursive residual relative to the right-hand side, before the first iteration
+    /// and after each iteration.
     pub fn residuals(&self) -> &[f64] {
         self.recorder.residuals()
     }
@@ -182,8 +183,9 @@ impl Answer {
         &self.recorder
     }
 
-    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report. This takes up to half a
-    /// second; setting `cancel` ends the measurement. Does nothing after a solve on several devices.
+    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report.
+    /// This takes up to half a second; setting `cancel` ends the measurement. Does nothing after a
+    /// solve on several devices.
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         if !self.is_limited_by_one_device() {
             return;
@@ -273,7 +275,8 @@ impl Answer {
         }
     }
 
-    /// Returns advice for a solve that did not converge: another method, or advice from the recorded residuals.
+    /// Returns advice for a solve that did not converge: another method, or advice from the
+    /// recorded residuals.
     fn hint(&self, naming: Naming<'_>) -> Option<String> {
         let (facts, outcome) = (&*self.facts, &self.outcome);
         let minres = facts.method == Method::Minres;
@@ -312,7 +315,8 @@ impl Answer {
         advice::hint(&ended, naming)
     }
 
-    /// Returns a caution if a converged answer has a large error. Uses the known error, or else the estimated one.
+    /// Returns a caution if a converged answer has a large error. Uses the known error, or
+    /// else the estimated one.
     fn caution(&self, naming: Naming<'_>) -> Option<String> {
         if self.outcome.reason != StopReason::Converged {
             return None;

@@ -114,7 +114,8 @@ impl Indices<'_> {
             Some(&last) if last > Offsets::MOST_NARROW => Ok(Offsets::U64(array)),
             _ => narrow(&array).map(Offsets::U32),
         };
-        // Decreasing offsets are refused later, with the row; here an earlier offset may exceed the last one and 32 bits.
+        // Decreasing offsets are refused later, with the row; here an earlier offset may exceed
+        // the last one and 32 bits.
         fn narrow(array: &[u64]) -> Result<Vec<u32>> {
             convert(array, WHAT, u32::MAX.into(), "32-bit row offsets")
         }

@@ -6,8 +6,8 @@ use crate::format::{Csr, Values};
 use crate::scalar::Precision;
 use std::sync::Arc;
 
-/// Returns a matrix whose values are not set yet, of the type of the vectors. They are NaN, so that no backend stores them in fewer
-/// bytes.
+/// Returns a matrix whose values are not set yet, of the type of the vectors. They are NaN, so that no
+/// backend stores them in fewer bytes.
 pub(super) fn without_values(matrix: &Csr, backend: &Choice, precision: Precision) -> Result<Arc<Csr>> {
     if backend.is_auto() {
         return Err(Error::setting("backend", "auto", WITH_CHANGES));

@@ -38,11 +38,12 @@ impl fmt::Display for DeviceName {
     }
 }
 
-/// The requested device, backend, preconditioner and precision, before [`settle`](Request::settle) checks them.
+/// The requested device, backend, preconditioner and precision, before
+/// [`settle`](Request::settle) checks them.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// `auto`, `cpu`, `cuda` or `cuda:N`; for several GPUs, which share the rows of a system, a ranking or a chain, `cuda:0,1` or
-    /// `cuda:all`.
+    /// `auto`, `cpu`, `cuda` or `cuda:N`; for several GPUs, which share the rows of a system, a ranking or a
+    /// chain, `cuda:0,1` or `cuda:all`.
     pub device: String,
     /// A backend by name, with its parameters: `auto`, `vector:threads=8`.
     pub backend: String,
@@ -120,8 +121,8 @@ impl HostMethod {
 }
 
 impl Request {
-    /// Checks the request against the backend registry, and chooses the device. Looks for a GPU only if the request leaves the
-    /// choice open.
+    /// Checks the request against the backend registry, and chooses the device. Looks for a GPU only if the
+    /// request leaves the choice open.
     pub fn settle(&self) -> Result<Settled> {
         check_threads(self.threads)?;
         let shares: Vec<_> = gpus::listed(&self.device)?.into_iter().map(DeviceName::Cuda).collect();
@@ -137,7 +138,7 @@ impl Request {
     }
 
     /// Checks the request for a method that runs in f64 on the CPU and needs no backend.
-    pub fn settle_on_host(&self, method: HostMethod) -> Result<Settled> {
+    pub(crate) fn settle_on_host(&self, method: HostMethod) -> Result<Settled> {
         check_threads(self.threads)?;
         if !matches!(self.device.as_str(), "auto" | "cpu") {
             return Err(method.refuse("device", &self.device));
@@ -174,7 +175,8 @@ impl Request {
         Ok(backend)
     }
 
-    /// Returns the requested device, or for `auto` the best device for backend and preconditioner with the reason.
+    /// Returns the requested device, or for `auto` the best device for backend and
+    /// preconditioner with the reason.
     fn choose_device(&self) -> Result<(DeviceName, Option<String>)> {
         let cpu = DeviceName::Cpu(self.threads);
         match self.device.as_str() {
@@ -224,7 +226,7 @@ impl Settled {
     }
 
     /// Fails if there are several devices. `what` runs on one.
-    pub fn require_one(&self, what: &str) -> Result<()> {
+    pub(crate) fn require_one(&self, what: &str) -> Result<()> {
         if self.shares.is_empty() {
             return Ok(());
         }
@@ -237,8 +239,9 @@ impl Settled {
         self.devices().iter().map(DeviceName::to_string).collect::<Vec<_>>().join(", ")
     }
 
-    /// Checks that the chosen GPUs are usable, before a matrix is read for them. The error names the most similar CPU backends.
-    pub fn check_device(&self) -> Result<()> {
+    /// Checks that the chosen GPUs are usable, before a matrix is read for them. The error names the
+    /// most similar CPU backends.
+    pub(crate) fn check_device(&self) -> Result<()> {
         self.devices().iter().try_for_each(|device| {
             let DeviceName::Cuda(index) = *device else { return Ok(()) };
             usable(index).map_err(|source| {
@@ -251,10 +254,10 @@ impl Settled {
 
 /// An open device. Clones share the device; one solve at a time runs on it.
 ///
-/// A solve without a handle uses the open shared device of the requested name, if there is one. GPU kernels are then loaded
-/// once, and several thread pools do not compete for the cores. A shared GPU stays open until the process ends. A solve waits
-/// while another thread solves on the same device; its limits do not end that wait. A solve inside another solve, as in an
-/// observer, needs a device from [`open`](DeviceHandle::open).
+/// A solve without a handle uses the open shared device of the requested name, if there is one. GPU kernels
+/// are then loaded once, and several thread pools do not compete for the cores. A shared GPU stays open until
+/// the process ends. A solve waits while another thread solves on the same device; its limits do not end that
+/// wait. A solve inside another solve, as in an observer, needs a device from [`open`](DeviceHandle::open).
 #[derive(Clone)]
 pub struct DeviceHandle(pub(super) Opened);
 
@@ -276,11 +279,12 @@ type SharedName = (DeviceName, bool);
 /// Where a shared device is kept while it is open.
 type Place = Arc<Mutex<Option<Kept>>>;
 
-/// The devices that may be shared. The place of each has a lock of its own, so that several GPUs open at the same time.
+/// The devices that may be shared. The place of each has a lock of its own, so that several
+/// GPUs open at the same time.
 static OPEN: Mutex<Vec<(SharedName, Place)>> = Mutex::new(Vec::new());
 
-/// A shared device. Threads of a CPU device end with its last user. A GPU stays open until the process ends: to close it and open it
-/// again, with kernels and page-locked memory, takes longer than many solves.
+/// A shared device. Threads of a CPU device end with its last user. A GPU stays open until the process ends:
+/// to close it and open it again, with kernels and page-locked memory, takes longer than many solves.
 enum Kept {
     Cpu(Weak<Shared<Cpu>>),
     Cuda(Arc<Shared<Cuda>>),
@@ -316,8 +320,8 @@ impl DeviceHandle {
         }))
     }
 
-    /// Returns the shared device of that name, and opens it first if needed. A CPU device with one thread is never shared, so
-    /// that solves on different threads run concurrently.
+    /// Returns the shared device of that name, and opens it first if needed. A CPU device with one thread is
+    /// never shared, so that solves on different threads run concurrently.
     pub fn shared(name: DeviceName) -> Result<DeviceHandle> {
         if name == DeviceName::Cpu(Some(1)) {
             return DeviceHandle::open(name);
@@ -325,8 +329,9 @@ impl DeviceHandle {
         DeviceHandle::shared_as((name, false))
     }
 
-    /// Returns the device of a rank of a solve on several devices. Such solves share a GPU among themselves, as they follow each other,
-    /// and not with other solves: a rank must not wait for a device while others wait for the rank.
+    /// Returns the device of a rank of a solve on several devices. Such solves share a GPU among
+    /// themselves, as they follow each other, and not with other solves: a rank must not wait for a device
+    /// while others wait for the rank.
     pub(super) fn of_rank(name: DeviceName) -> Result<DeviceHandle> {
         match name {
             DeviceName::Cpu(_) => DeviceHandle::open(name),
@@ -410,7 +415,8 @@ impl DeviceHandle {
     }
 }
 
-/// Evaluates an expression with the types `$D` of an open device and `$T` of the vector entries of a precision.
+/// Evaluates an expression with the types `$D` of an open device and `$T` of the vector
+/// entries of a precision.
 macro_rules! on_device {
     ($handle:expr, $precision:expr, |$device:ident, $D:ident, $T:ident| $body:expr) => {
         match (&$handle.0, $precision) {

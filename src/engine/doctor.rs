@@ -1,4 +1,5 @@
-//! Diagnosis of this machine: devices, libraries, memory bandwidth, and a verified solve by every usable backend.
+//! Diagnosis of this machine: devices, libraries, memory bandwidth, and a verified solve by
+//! every usable backend.
 
 use super::device::check_threads;
 use crate::backend::cuda::{cusparse, dense};
@@ -73,8 +74,9 @@ fn outcome(what: &str, result: Result<String>) -> Finding {
     Finding { state, error: Some(error), ..ok(what, details) }
 }
 
-/// Checks the CPU with this number of threads, the GPU libraries, the kernel cache and every GPU. Measures the memory bandwidth
-/// of each device, and tests each backend by a small verified solve. This takes some seconds.
+/// Checks the CPU with this number of threads, the GPU libraries, the kernel cache and every GPU.
+/// Measures the memory bandwidth of each device, and tests each backend by a small verified solve.
+/// This takes some seconds.
 pub fn examine(threads: Option<usize>) -> Result<Vec<Finding>> {
     check_threads(threads)?;
     start_pool(threads);
@@ -174,7 +176,8 @@ fn streams<D: Device>(device: &D, sizes: &[u64]) -> Vec<Finding> {
     sizes.iter().map(|&bytes| outcome(&format!("{} stream", device.name()), speeds(bytes))).collect()
 }
 
-/// Measures the upload bandwidth of a long vector: the best of three uploads, the first of which allocates the buffers.
+/// Measures the upload bandwidth of a long vector: the best of three uploads, the first of
+/// which allocates the buffers.
 fn upload(gpu: &Cuda) -> Result<String> {
     const NUMBERS: usize = 32 << 20;
     let host = vec![1.0_f64; NUMBERS];

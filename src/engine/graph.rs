@@ -12,14 +12,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Matrix {
-    /// Reads or generates a graph as its adjacency matrix. Parallel edges are kept. In an edge list, ids without an edge are not
-    /// vertices.
+    /// Reads or generates a graph as its adjacency matrix. Parallel edges are kept. In an edge list, ids
+    /// without an edge are not vertices.
     pub fn open_graph(what: impl AsRef<OsStr>) -> Result<Matrix> {
         let options = Options { duplicates: Duplicates::Keep, close_gaps: true, ..Options::default() };
         Matrix::open_with(what, &options)
     }
 
-    /// Builds the adjacency matrix of a graph from edges `(from, to)`; vertices are counted from 0. Parallel edges are kept.
+    /// Builds the adjacency matrix of a graph from edges `(from, to)`; vertices are counted from 0.
+    /// Parallel edges are kept.
     pub fn from_edges(edges: impl IntoIterator<Item = (usize, usize)>) -> Result<Matrix> {
         let (mut from, mut to, mut vertices) = (Vec::new(), Vec::new(), 0);
         for (i, j) in edges {
@@ -30,16 +31,16 @@ impl Matrix {
         Matrix::from_links(Coo::new(vertices, vertices, from, to, Vec::new())?)
     }
 
-    /// Builds the adjacency matrix of a graph from links, of which each entry (i, j) is one from vertex i to vertex j; vertices are counted
-    /// from 0. Parallel links are kept.
+    /// Builds the adjacency matrix of a graph from links, of which each entry (i, j) is one from vertex i to
+    /// vertex j; vertices are counted from 0. Parallel links are kept.
     pub fn from_links(links: Coo) -> Result<Matrix> {
         let mut graph = Matrix::from(links.into_csr_with(Duplicates::Keep)?);
         Arc::make_mut(&mut graph.origin).first_id = Some(0);
         Ok(graph)
     }
 
-    /// Builds the same from links between ids. As in a file with a list of edges, ids that no link names are not vertices, and the
-    /// vertices are in the order of their ids.
+    /// Builds the same from links between ids. As in a file with a list of edges, ids that no link names are
+    /// not vertices, and the vertices are in the order of their ids.
     pub fn from_links_of_ids(mut links: Coo) -> Result<Matrix> {
         let ids = close_gaps(&mut links)?;
         let largest = links.row_indices.iter().chain(&links.col_indices).max();
@@ -138,7 +139,8 @@ impl Names {
         Names { origin: Arc::new(origin), first: Some(first), rows }
     }
 
-    /// Returns the numbers of the vertices of a list of edges: the ids, or numbers from 0 if there are no gaps.
+    /// Returns the numbers of the vertices of a list of edges: the ids, or numbers from 0 if
+    /// there are no gaps.
     pub(super) fn of_ids(ids: Option<Vec<u32>>, rows: usize, origin: Origin) -> Names {
         Names::counted_from(0, rows, Origin { ids, first_id: Some(0), ..origin })
     }
@@ -256,8 +258,8 @@ impl Search<'_> {
         }
     }
 
-    /// Suggests labels, or ids, near a word that names no row: a clause that begins with a semicolon, or nothing. Of very many labels it
-    /// compares the first ones.
+    /// Suggests labels, or ids, near a word that names no row: a clause that begins with a semicolon, or
+    /// nothing. Of very many labels it compares the first ones.
     pub fn near(&self, word: &str) -> String {
         /// Comparing these takes about a second.
         const COMPARED: usize = 2_000_000;

@@ -42,7 +42,8 @@ pub struct Info {
     pub rows: usize,
     /// Number of columns.
     pub cols: usize,
-    /// Number of vertices that pagerank ranks, if the matrix is a graph: in a list of edges, ids without an edge are no vertices.
+    /// Number of vertices that pagerank ranks, if the matrix is a graph: in a list of edges, ids without
+    /// an edge are no vertices.
     pub vertices: Option<usize>,
     /// Number of entries, with both triangles of a symmetric matrix counted.
     pub nnz: usize,
@@ -50,11 +51,14 @@ pub struct Info {
     pub nnz_stored: u64,
     /// Whether the matrix equals its transpose exactly.
     pub symmetric: bool,
-    /// The pairs that differ, if the matrix is symmetric to rounding only; cg and minres accept such a matrix.
+    /// The pairs that differ, if the matrix is symmetric to rounding only; cg and minres
+    /// accept such a matrix.
     pub symmetric_to_rounding: Option<Rounding>,
-    /// Shares of the entries off the diagonal with an equal or a stored mirror entry; none unless the matrix is square.
+    /// Shares of the entries off the diagonal with an equal or a stored mirror entry; none
+    /// unless the matrix is square.
     pub symmetry: Option<Symmetry>,
-    /// The first entry that differs from its mirror entry: by rounding if the matrix is symmetric to rounding, else by more.
+    /// The first entry that differs from its mirror entry: by rounding if the matrix is symmetric
+    /// to rounding, else by more.
     pub first_asymmetry: Option<Asymmetry>,
     /// Statistics of the row lengths.
     pub row_length: RowLength,

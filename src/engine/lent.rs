@@ -8,16 +8,18 @@ use crate::device::{Cuda, Device, LentIndices, LentNumbers, LentRows};
 use crate::error::{Error, GpuError, Result};
 
 impl Matrix {
-    /// Builds a matrix from compressed sparse rows in memory of the GPU with this index. The arrays are copied there, and to the host;
-    /// solves and products on the shared device of that GPU then upload nothing. The copy begins after the earlier work of the
-    /// stream that `given` names, and the call returns once it is done. The copies in GPU memory live as long as the matrix.
+    /// Builds a matrix from compressed sparse rows in memory of the GPU with this index. The arrays are
+    /// copied there, and to the host; solves and products on the shared device of that GPU then upload
+    /// nothing. The copy begins after the earlier work of the stream that `given` names, and the call returns
+    /// once it is done. The copies in GPU memory live as long as the matrix.
     ///
     /// If the column indices of a row do not increase, or the GPU lacks memory, the host makes the matrix, as
     /// [`from_csr`](Matrix::from_csr) does.
     ///
     /// # Safety
-    /// At the addresses are as many elements as `given` says, in memory of that GPU, and nothing writes them during the call but
-    /// earlier work of the stream, which is a stream of the GPU, or 0 for the default stream.
+    /// At the addresses are as many elements as `given` says, in memory of that GPU, and nothing
+    /// writes them during the call but earlier work of the stream, which is a stream of the GPU, or
+    /// 0 for the default stream.
     pub unsafe fn from_gpu(gpu: usize, given: &LentRows) -> Result<Matrix> {
         let handle = DeviceHandle::shared(DeviceName::Cuda(gpu))?;
         let Opened::Cuda(shared) = &handle.0 else { unreachable!("the device is a GPU") };

@@ -22,9 +22,10 @@ pub(super) fn measure_on(
     }
 }
 
-/// Measures the bandwidth limit for an iteration: the time that its memory traffic takes at the measured stream bandwidth.
-/// Returns none if the iteration moves little memory, as it is then bound by latency. A limit slower than the solve is discarded:
-/// other programs used the machine during the measurement. Ends early once `cancel` is set.
+/// Measures the bandwidth limit for an iteration: the time that its memory traffic takes at the measured
+/// stream bandwidth. Returns none if the iteration moves little memory, as it is then bound by latency. A
+/// limit slower than the solve is discarded: other programs used the machine during the measurement. Ends
+/// early once `cancel` is set.
 fn measure<D: Device>(device: &D, effort: &Effort, cancel: Option<&AtomicBool>) -> Option<Limit> {
     const LITTLE: u64 = 1 << 20;
     if effort.iterations == 0 || effort.bytes_per_iteration < LITTLE {

@@ -15,8 +15,8 @@ use crate::stop::StopReason;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Several right-hand sides of one matrix, as an n x k array, row-major: the entry in `row` of `column` is number
-/// `row * k + column`.
+/// Several right-hand sides of one matrix, as an n x k array, row-major: the entry in `row` of `column` is
+/// number `row * k + column`.
 #[derive(Clone, Copy, Debug)]
 pub struct RightHandSides<'a> {
     pub(super) b: &'a [f64],
@@ -77,7 +77,8 @@ impl Answers {
         Answers { x, columns: outcomes.into_iter().zip(recorders).map(column).collect(), limit: None }
     }
 
-    /// Returns the solutions as an n x k array, row-major. The column of a right-hand side that was not solved is 0.
+    /// Returns the solutions as an n x k array, row-major. The column of a right-hand side
+    /// that was not solved is 0.
     pub fn x(&self) -> &[f64] {
         &self.x
     }
@@ -113,8 +114,8 @@ impl Answers {
         self.columns.iter().map(Answer::outcome)
     }
 
-    /// Returns the recursive residual of a column relative to its right-hand side, before the first iteration and after each
-    /// iteration, if there is such a column.
+    /// Returns the recursive residual of a column relative to its right-hand side, before the first iteration
+    /// and after each iteration, if there is such a column.
     pub fn residuals(&self, column: usize) -> Option<&[f64]> {
         self.columns.get(column).map(Answer::residuals)
     }
@@ -124,8 +125,8 @@ impl Answers {
         slowest(self.outcomes().map(|outcome| outcome.iterations))
     }
 
-    /// Returns the index of the column that the report describes: the first one that did not converge, or else the one that took
-    /// the most iterations.
+    /// Returns the index of the column that the report describes: the first one that did not converge, or
+    /// else the one that took the most iterations.
     fn decisive(&self) -> usize {
         let failed = self.columns.iter().position(|column| !column.converged());
         failed.unwrap_or_else(|| self.slowest())
@@ -147,9 +148,10 @@ impl Answers {
         self.limit = limit::measure_on(device, outcome, cancel);
     }
 
-    /// Returns the report of the solve, with a record for each column. Its other fields describe all columns together:
-    /// `converged` is true if every column converged, `iterations` and `seconds_solve` are those of the slowest column, residuals
-    /// are the largest of all columns, and `reason` is that of the first column that did not converge.
+    /// Returns the report of the solve, with a record for each column. Its other fields describe all columns
+    /// together: `converged` is true if every column converged, `iterations` and `seconds_solve` are those
+    /// of the slowest column, residuals are the largest of all columns, and `reason` is that of the first
+    /// column that did not converge.
     pub fn report(&self) -> Report {
         self.report_naming(&as_method)
     }

@@ -13,7 +13,7 @@ mod spread;
 pub use crate::solve::markov::ChainMethod;
 pub use distribution::Distribution;
 pub use distributions::Distributions;
-pub use files::check_output;
+pub(crate) use files::check_output;
 pub use report::{ClassReport, MarkovReport, State};
 pub use spread::Prepared;
 
@@ -72,7 +72,7 @@ impl Settings {
     }
 
     /// Returns the method if it runs on the CPU and needs no backend.
-    pub fn host_method(&self) -> Option<HostMethod> {
+    pub(crate) fn host_method(&self) -> Option<HostMethod> {
         let method = HostMethod { name: self.method.name(), one_thread: true };
         (self.method != ChainMethod::Power).then_some(method)
     }
@@ -84,8 +84,8 @@ enum Given {
     OverRanks(RankChain),
 }
 
-/// Settings of a solve for the stationary distributions of a chain. Entry (i, j) of the matrix is the probability of the step
-/// from state i to state j.
+/// Settings of a solve for the stationary distributions of a chain. Entry (i, j) of the matrix is the
+/// probability of the step from state i to state j.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -118,8 +118,8 @@ impl Markov {
         Markov::of(Given::Whole(chain.clone()), Run::default())
     }
 
-    /// Creates the settings of a solve over ranks. The first rank gets the distributions. All ranks call the same functions in the same
-    /// order.
+    /// Creates the settings of a solve over ranks. The first rank gets the distributions. All ranks call the
+    /// same functions in the same order.
     pub fn over_ranks(chain: &RankChain) -> Markov {
         Markov::of(Given::OverRanks(chain.clone()), Run::separate())
     }
@@ -140,13 +140,15 @@ impl Markov {
         self
     }
 
-    /// Sets the treatment of a chain with several closed classes. By default the distribution of each class is computed.
+    /// Sets the treatment of a chain with several closed classes. By default the distribution
+    /// of each class is computed.
     pub fn of_classes(mut self, classes: Classes) -> Self {
         self.settings.classes = classes;
         self
     }
 
-    /// Stops once the l1 norm of the difference between a distribution and the next is at most `tolerance`. By default 1e-10.
+    /// Stops once the l1 norm of the difference between a distribution and the next is at most
+    /// `tolerance`. By default 1e-10.
     pub fn tol(mut self, tolerance: f64) -> Self {
         self.settings.tol = tolerance;
         self
@@ -164,14 +166,15 @@ impl Markov {
         self
     }
 
-    /// Sets the initial distribution: a number for each state. By default all states of a class have the same probability.
+    /// Sets the initial distribution: a number for each state. By default all states of a class
+    /// have the same probability.
     pub fn x0(mut self, weights: impl Into<Weights>) -> Self {
         self.x0 = Some(weights.into());
         self
     }
 
-    /// Finds the closed classes and chooses the device for repeated solves. For a chain with one closed class, also chooses the
-    /// backend and builds the operator.
+    /// Finds the closed classes and chooses the device for repeated solves. For a chain with one closed
+    /// class, also chooses the backend and builds the operator.
     pub fn prepare(self) -> Result<Prepared> {
         Prepared::new(self)
     }

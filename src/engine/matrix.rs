@@ -15,7 +15,8 @@ use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// A sparse matrix, or a graph as its adjacency matrix, with the metadata of its source. Clones share the arrays.
+/// A sparse matrix, or a graph as its adjacency matrix, with the metadata of its source.
+/// Clones share the arrays.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -60,7 +61,8 @@ pub(super) struct OnDevice {
 }
 
 impl Matrix {
-    /// Reads a file or a catalog matrix, or generates a matrix: `A.mtx`, `F1`, `poisson2d:1000x1000`. Never uses the network.
+    /// Reads a file or a catalog matrix, or generates a matrix: `A.mtx`, `F1`,
+    /// `poisson2d:1000x1000`. Never uses the network.
     pub fn open(what: impl AsRef<OsStr>) -> Result<Matrix> {
         Matrix::open_with(what, &Options::default())
     }
@@ -73,7 +75,7 @@ impl Matrix {
     }
 
     /// Wraps a matrix that a source has read. `seconds` is the time that reading took.
-    pub fn of_loaded(name: impl Into<String>, mut loaded: Loaded, seconds: f64) -> Matrix {
+    pub(crate) fn of_loaded(name: impl Into<String>, mut loaded: Loaded, seconds: f64) -> Matrix {
         let origin = Origin::of_loaded(name.into(), &mut loaded, seconds);
         let metadata = Metadata {
             attached: loaded.attached,
@@ -88,7 +90,7 @@ impl Matrix {
     }
 
     /// Returns the indices of the list that the matrix was read from, if the list may be counted from 1.
-    pub fn unsaid_index(&self) -> Option<&UnsaidIndex> {
+    pub(crate) fn unsaid_index(&self) -> Option<&UnsaidIndex> {
         self.metadata.unsaid_index.as_deref()
     }
 
@@ -116,10 +118,10 @@ impl Matrix {
         coo.into_csr_with(Duplicates::Sum).map(Matrix::from)
     }
 
-    /// Builds a matrix from compressed sparse rows: the `offsets` at which rows begin and the last row ends, and the column index
-    /// and value of each entry. Owned arrays of the library's types (`u32` or `u64` offsets, `u32` columns, `f32` or `f64`
-    /// values) are moved, and arrays of all other types are converted. If the column indices of a row do not increase, the rows
-    /// are sorted and duplicate entries summed.
+    /// Builds a matrix from compressed sparse rows: the `offsets` at which rows begin and the last row ends,
+    /// and the column index and value of each entry. Owned arrays of the library's types (`u32` or `u64`
+    /// offsets, `u32` columns, `f32` or `f64` values) are moved, and arrays of all other types are converted.
+    /// If the column indices of a row do not increase, the rows are sorted and duplicate entries summed.
     pub fn from_csr<'a>(
         rows: usize,
         cols: usize,
@@ -131,7 +133,8 @@ impl Matrix {
         sorted(rows, cols, offsets, columns, values.into().values()?).map(Matrix::from)
     }
 
-    /// Returns a matrix with the same sparsity pattern and other values, given in row order. The two matrices share the pattern.
+    /// Returns a matrix with the same sparsity pattern and other values, given in row order. The two
+    /// matrices share the pattern.
     pub fn with_values<'a>(&self, values: impl Into<Numbers<'a>>) -> Result<Matrix> {
         let csr = Csr::with_pattern(Arc::clone(self.csr.pattern()), values.into().values()?)?;
         let on_device = self.metadata.on_device.clone().map(|there| OnDevice { values: None, ..there });
@@ -197,7 +200,8 @@ impl Matrix {
         &self.metadata.attached
     }
 
-    /// Returns the names of vectors stored with the matrix that were not read: excluded by the options, or invalid.
+    /// Returns the names of vectors stored with the matrix that were not read: excluded by the
+    /// options, or invalid.
     pub fn attached_unread(&self) -> &[String] {
         &self.metadata.attached_unread
     }
@@ -207,8 +211,8 @@ impl Matrix {
         &self.metadata.attached_faults
     }
 
-    /// Returns whether the matrix equals its transpose. If the source does not say so, the first call compares the entries and
-    /// later calls return the stored result.
+    /// Returns whether the matrix equals its transpose. If the source does not say so, the first call
+    /// compares the entries and later calls return the stored result.
     pub fn symmetry(&self) -> Result<Verdict> {
         if self.metadata.symmetric {
             return Ok(Verdict::Exact);
@@ -230,8 +234,9 @@ impl Matrix {
         self.metadata.verdict.get_or_init(|| Verdict::Exact);
     }
 
-    /// Refuses a matrix that is not square, not symmetric or, unless its source or the caller vouches for the symmetry, not finite.
-    /// Returns a note if the matrix is symmetric to rounding only, or if its symmetry is assumed.
+    /// Refuses a matrix that is not square, not symmetric or, unless its source or the caller vouches
+    /// for the symmetry, not finite. Returns a note if the matrix is symmetric to rounding only, or if
+    /// its symmetry is assumed.
     pub(super) fn require_symmetric(
         &self,
         solver: &'static str,
@@ -249,7 +254,8 @@ impl Matrix {
         Ok(note)
     }
 
-    /// Refuses NaN and infinity. The comparison with the transpose finds those that differ from their mirrored entry.
+    /// Refuses NaN and infinity. The comparison with the transpose finds those that differ
+    /// from their mirrored entry.
     fn require_finite(&self) -> Result<()> {
         let Some(at) = self.csr.values().first_not_finite() else { return Ok(()) };
         let (offsets, columns) = (self.csr.row_offsets(), self.csr.col_indices());
@@ -258,8 +264,8 @@ impl Matrix {
     }
 }
 
-/// Refuses a square matrix that is not symmetric; `known`: the source says that it is. Returns a note if the matrix is symmetric to
-/// rounding only, or if its symmetry is assumed.
+/// Refuses a square matrix that is not symmetric; `known`: the source says that it is. Returns a note if the
+/// matrix is symmetric to rounding only, or if its symmetry is assumed.
 pub(super) fn judged(
     known: bool,
     assume: bool,
@@ -289,7 +295,8 @@ pub(super) fn judged(
     }
 }
 
-/// Returns the error of a matrix with this pair of entries: a value that is not finite explains why the pair differs.
+/// Returns the error of a matrix with this pair of entries: a value that is not finite
+/// explains why the pair differs.
 fn not_symmetric(Asymmetry { row, col, value, mirrored }: Asymmetry) -> Error {
     match mirrored {
         _ if !value.is_finite() => Error::NotFinite { row, col, value },
@@ -333,7 +340,8 @@ from_libraries!(
     "nalgebra": nalgebra_sparse::CsrMatrix<f32>
 );
 
-/// Builds compressed rows. If the column indices of a row do not increase, the rows are sorted and duplicate entries summed.
+/// Builds compressed rows. If the column indices of a row do not increase, the rows are sorted and
+/// duplicate entries summed.
 fn sorted(rows: usize, cols: usize, offsets: Offsets, columns: Vec<u32>, values: Values) -> Result<Csr> {
     let (offsets, columns) = match Pattern::or_arrays((rows, cols), offsets, columns) {
         Ok(pattern) => return Csr::with_pattern(Arc::new(pattern), values),

@@ -8,28 +8,28 @@ use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::Method;
 
-/// Host vectors during a solve: the right-hand side and its known solution, the solution and its residual, each before and after
-/// a run, and the correction that the run found.
+/// Host vectors during a solve: the right-hand side and its known solution, the solution and its residual,
+/// each before and after a run, and the correction that the run found.
 const HOST_VECTORS: u64 = 7;
 /// Additional host vectors: the one for the verdict on the answer, and the copy that is returned.
 const JUDGING_VECTORS: u64 = 2;
 /// Host vectors while operators are built: the right-hand side and its known solution.
 const GIVEN_VECTORS: u64 = 2;
-/// Host vectors for each of several right-hand sides: the right-hand side, the solution, its residual, the copy for transfers and
-/// the copy that is returned.
+/// Host vectors for each of several right-hand sides: the right-hand side, the solution, its residual, the
+/// copy for transfers and the copy that is returned.
 const HOST_COLUMNS: u64 = 5;
 /// Host vectors for judging one of several columns at a time.
 const JUDGED_VECTORS: u64 = 4;
 /// Bytes of the program for a small system: code and iteration history.
 const PROGRAM: u64 = 20_000_000;
-/// Bytes per thread: its stack, and working memory that the allocator has not returned. On 16 threads the packing of slices takes
-/// this much on each.
+/// Bytes per thread: its stack, and working memory that the allocator has not returned. On 16 threads the
+/// packing of slices takes this much on each.
 const THREAD: u64 = 1_200_000;
 /// Largest number of bytes for drawing a plot, which is that for a bitmap.
 const DRAWING: u64 = 45_000_000;
 
-/// Estimate of the peak memory of a solve in bytes, by purpose. On several devices, operator, preconditioner and vectors are those of
-/// each device, with its share of the rows.
+/// Estimate of the peak memory of a solve in bytes, by purpose. On several devices, operator, preconditioner
+/// and vectors are those of each device, with its share of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryPlan {
@@ -54,8 +54,8 @@ pub struct MemoryPlan {
 }
 
 impl MemoryPlan {
-    /// Computes the plan for a matrix with this number of rows and entries. `start`: there is an initial guess; `picture`: a plot
-    /// is drawn.
+    /// Computes the plan for a matrix with this number of rows and entries. `start`: there is an initial
+    /// guess; `picture`: a plot is drawn.
     pub fn new(
         method: Method,
         request: &Request,
@@ -113,8 +113,8 @@ impl MemoryPlan {
         }
     }
 
-    /// Returns the phase of a run on the CPU that takes more memory than the iterations, and the additional bytes; none if no
-    /// phase does.
+    /// Returns the phase of a run on the CPU that takes more memory than the iterations, and the additional
+    /// bytes; none if no phase does.
     pub fn more(&self) -> Option<(u64, &'static str)> {
         let kept = self.given.saturating_add(self.matrix);
         // The host numbers that fill the arrays of the measurement take half as many bytes as the arrays.
@@ -147,8 +147,8 @@ pub(super) struct Reserve {
     pub vectors: u64,
 }
 
-/// Returns the bytes that a solve of `columns` right-hand sides needs on its device in addition to the matrix, with numbers of
-/// `width` bytes.
+/// Returns the bytes that a solve of `columns` right-hand sides needs on its device in addition to the
+/// matrix, with numbers of `width` bytes.
 pub(super) fn reserve(
     method: Method,
     precond: &Preconditioner,

@@ -50,21 +50,24 @@ impl Multiply {
         Multiply { matrix: matrix.clone(), order: Order::RowMajor, changing: false, run: Run::default() }
     }
 
-    /// Sets the number of columns of most products: backend `auto` chooses for it. By default 1. If `auto` has chosen a backend that
-    /// multiplies one vector at a time, the first product with several columns prepares another, and the matrix is stored twice.
+    /// Sets the number of columns of most products: backend `auto` chooses for it. By default 1. If `auto`
+    /// has chosen a backend that multiplies one vector at a time, the first product with several columns
+    /// prepares another, and the matrix is stored twice.
     pub fn columns(mut self, k: usize) -> Self {
         self.run.request.columns = k.max(1);
         self
     }
 
-    /// Sets the order of the arrays. By default row-major. Column-major arrays are copied to the other order and back.
+    /// Sets the order of the arrays. By default row-major. Column-major arrays are copied to
+    /// the other order and back.
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
     }
 
-    /// Prepares the pattern of the matrix only: [`set_values_lent`](Products::set_values_lent) sets the values, before the first product and
-    /// whenever they change. Until then all are NaN. It needs the backend `csr`, or `spmm:plan=rows`, of a GPU.
+    /// Prepares the pattern of the matrix only: [`set_values_lent`](Products::set_values_lent) sets the
+    /// values, before the first product and whenever they change. Until then all are NaN. It needs the
+    /// backend `csr`, or `spmm:plan=rows`, of a GPU.
     pub fn changing_values(mut self, changing: bool) -> Self {
         self.changing = changing;
         self
@@ -103,7 +106,8 @@ pub struct Products {
     choosing: Choosing,
     /// Whether only the pattern was prepared.
     changing: bool,
-    /// The matrix in a backend for several columns, if `auto` has chosen one that multiplies one vector at a time.
+    /// The matrix in a backend for several columns, if `auto` has chosen one that multiplies
+    /// one vector at a time.
     several: Option<Box<dyn Held>>,
 }
 
@@ -133,26 +137,27 @@ impl Products {
         self.held_for(k)?.update((alpha, b), (beta, c), k, order)
     }
 
-    /// Computes C = alpha A B + beta C on the device, for B and C in memory of the device. The work begins after that of the
-    /// stream of `lent` and is done before its later work; the call may return earlier. Fails unless the elements have the
-    /// precision of the vectors: single with [`Precision::F32`], double otherwise.
+    /// Computes C = alpha A B + beta C on the device, for B and C in memory of the device. The work
+    /// begins after that of the stream of `lent` and is done before its later work; the call may return
+    /// earlier. Fails unless the elements have the precision of the vectors: single with
+    /// [`Precision::F32`], double otherwise.
     ///
     /// # Safety
-    /// At the addresses are as many elements of the device's memory as `lent` says, at a multiple of 16 bytes. B and C do not
-    /// overlap, and work on them is ordered with the stream, which is a stream of the device, or 0 for the default stream. On the
-    /// CPU, nothing else uses them during the call.
+    /// At the addresses are as many elements of the device's memory as `lent` says, at a multiple of 16
+    /// bytes. B and C do not overlap, and work on them is ordered with the stream, which is a stream of the
+    /// device, or 0 for the default stream. On the CPU, nothing else uses them during the call.
     pub unsafe fn update_lent(&mut self, lent: &LentProduct) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe { self.held_for(lent.columns)?.update_lent(lent) }
     }
 
-    /// Replaces the values of the matrix by those in memory of the device, in the order of the entries and the precision of the
-    /// vectors. The copy begins after the work of `stream` and is done before its later work; the call may return earlier. Fails
-    /// without [`changing_values`](Multiply::changing_values).
+    /// Replaces the values of the matrix by those in memory of the device, in the order of the entries and
+    /// the precision of the vectors. The copy begins after the work of `stream` and is done before its later
+    /// work; the call may return earlier. Fails without [`changing_values`](Multiply::changing_values).
     ///
     /// # Safety
-    /// At the address are as many values as the matrix has entries, at a multiple of 16 bytes. Work on them is ordered with `stream`,
-    /// which is a stream of the device, or 0 for the default stream.
+    /// At the address are as many values as the matrix has entries, at a multiple of 16 bytes. Work on them
+    /// is ordered with `stream`, which is a stream of the device, or 0 for the default stream.
     pub unsafe fn set_values_lent(&mut self, values: LentNumbers, stream: u64) -> Result<()> {
         if !self.changing {
             let reason = "only the values of products that were prepared with changing_values change";
@@ -179,7 +184,8 @@ impl Products {
         Ok(self.several.as_mut().filter(|_| k > 1).unwrap_or(&mut self.held))
     }
 
-    /// Makes sure that a backend for `k` columns holds the matrix: the one that does, or another choice of `auto`.
+    /// Makes sure that a backend for `k` columns holds the matrix: the one that does, or
+    /// another choice of `auto`.
     fn prepare_columns(&mut self, k: usize) -> Result<()> {
         if k == 1 || self.several.is_some() {
             return Ok(());
@@ -301,7 +307,8 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
         if D::ON_HOST && is_stored_alike::<T>(order) {
             let [b, c] = [b.as_ptr().expose_provenance(), c.as_mut_ptr().expose_provenance()];
             let [b, c] = [b, c].map(|address| LentNumbers::F64(address as u64));
-            // SAFETY: the slices have as many elements as the product, and only this call uses them; b is only read.
+            // SAFETY: the slices have as many elements as the product, and only this call uses
+            // them; b is only read.
             return unsafe { self.update_lent(&LentProduct { alpha, b, beta, c, columns: k, stream: 0 }) };
         }
         let (device, Parts { operator, vectors, host, .. }) = ready(self, k)?;
@@ -325,8 +332,8 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
         let (b, c) = (b.address::<T>()?, c.address::<T>()?);
         let (device, Parts { operator, .. }) = ready(self, k)?;
         let (rows, cols) = operator.shape();
-        // SAFETY: the caller promises that the elements are there, that they do not overlap, and that the stream orders all work
-        // on them. The device's work lies between two positions of that stream.
+        // SAFETY: the caller promises that the elements are there, that they do not overlap, and that the
+        // stream orders all work on them. The device's work lies between two positions of that stream.
         unsafe {
             let (x, mut y) = (device.lend::<T>(b, cols, k)?, device.lend::<T>(c, rows, k)?);
             device.wait_for(stream)?;
@@ -342,8 +349,8 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
         let device = shared.acquire()?;
         device.enter()?;
         let Some(Parts { operator, .. }) = parts else { unreachable!("the operator is never removed") };
-        // SAFETY: the caller promises that the values are there and that the stream orders all work on them. The device's work lies
-        // between two positions of that stream.
+        // SAFETY: the caller promises that the values are there and that the stream orders all work on them.
+        // The device's work lies between two positions of that stream.
         unsafe {
             let values = device.lend::<T>(values, len, 1)?;
             device.wait_for(stream)?;

@@ -26,8 +26,9 @@ pub enum Ahead {
 }
 
 impl Ahead {
-    /// Returns kernels that most solves of this kind need, in the order of their first use. Those of the backend are not among
-    /// them, because it is chosen when the matrix is known; nor are those for several columns.
+    /// Returns kernels that most solves of this kind need, in the order of their first use. Those
+    /// of the backend are not among them, because it is chosen when the matrix is known; nor are
+    /// those for several columns.
     fn kernels(self, request: &Request) -> Vec<KernelSource> {
         if request.columns > 1 {
             return Vec::new();
@@ -56,8 +57,8 @@ fn kernels_of<T: Scalar>(sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
     sweeps.iter().map(|sweep| sweep_kernel::<T>(sweep, 1)).collect()
 }
 
-/// Devices that other threads open, and kernels that they compile. Dropping the value ends the compiling after the current kernel, and
-/// waits for those threads.
+/// Devices that other threads open, and kernels that they compile. Dropping the value ends the compiling
+/// after the current kernel, and waits for those threads.
 #[must_use = "dropping the value waits for the devices"]
 pub struct Opening {
     threads: Vec<JoinHandle<()>>,
@@ -65,9 +66,10 @@ pub struct Opening {
 }
 
 impl Settled {
-    /// Checks that the devices are usable, and begins to open the GPUs among them, so that they are ready when the matrix has been read.
-    /// A solve on the shared device waits for it. Kernels that are not in the cache are compiled meanwhile.
-    pub fn open_ahead(&self, ahead: Ahead, request: &Request) -> Result<Opening> {
+    /// Checks that the devices are usable, and begins to open the GPUs among them, so that they are ready
+    /// when the matrix has been read. A solve on the shared device waits for it. Kernels that are not in the
+    /// cache are compiled meanwhile.
+    pub(crate) fn open_ahead(&self, ahead: Ahead, request: &Request) -> Result<Opening> {
         self.check_device()?;
         let several = !self.shares.is_empty();
         let gpus = self.devices().iter().copied().filter_map(|name| match name {

@@ -31,7 +31,7 @@ pub(super) struct Origin {
 impl Origin {
     /// Moves the origin of a matrix that a source has read out of the result. `seconds` is the time that
     /// reading took.
-    pub fn of_loaded(name: String, loaded: &mut Loaded, seconds: f64) -> Origin {
+    pub(crate) fn of_loaded(name: String, loaded: &mut Loaded, seconds: f64) -> Origin {
         Origin {
             name: Some(name).filter(|name| !name.is_empty()),
             stand_in: loaded.stand_in,
@@ -48,23 +48,23 @@ impl Origin {
     }
 
     /// Returns the origin of rows that all ranks have read or made since `began`.
-    pub fn read_since(began: Instant, what: &OsStr) -> Origin {
+    pub(crate) fn read_since(began: Instant, what: &OsStr) -> Origin {
         let name = Some(what.to_string_lossy().into_owned());
         Origin { name, seconds_load: began.elapsed().as_secs_f64(), ..Origin::default() }
     }
 
     /// Returns the origin of rows that the first rank has sent, which knows more.
-    pub fn of_first_rank() -> Origin {
+    pub(crate) fn of_first_rank() -> Origin {
         Origin { name: Some(String::new()), ..Origin::default() }
     }
 
     /// Returns the name that reports show.
-    pub fn title(&self) -> &str {
+    pub(crate) fn title(&self) -> &str {
         self.name.as_deref().unwrap_or("a matrix in memory")
     }
 
     /// Returns whether the rows are vertices with ids or labels.
-    pub fn is_graph(&self) -> bool {
+    pub(crate) fn is_graph(&self) -> bool {
         self.first_id.is_some() || self.labels.is_some()
     }
 }

@@ -11,7 +11,7 @@ mod spread;
 
 pub use crate::solve::pagerank::{Dangling, RankMethod};
 pub use each::RanksEach;
-pub use files::check_output;
+pub(crate) use files::check_output;
 pub use ranks::Ranks;
 pub use report::{ColumnRanks, RankReport, Top};
 pub use spread::Prepared;
@@ -90,20 +90,20 @@ impl Settings {
     }
 
     /// Returns the method if it runs on the CPU and needs no backend.
-    pub fn host_method(&self) -> Option<HostMethod> {
+    pub(crate) fn host_method(&self) -> Option<HostMethod> {
         let method = HostMethod { name: self.method.name(), one_thread: false };
         (self.method == RankMethod::GaussSeidel).then_some(method)
     }
 
-    /// Returns the window of iterations without progress that counts as stagnation: 20 times the iterations in which the damping
-    /// reduces the error by the factor e, plus 20.
+    /// Returns the window of iterations without progress that counts as stagnation: 20 times the iterations
+    /// in which the damping reduces the error by the factor e, plus 20.
     fn stagnation(&self) -> usize {
         let each = -1.0 / self.damping.max(0.5).ln();
         (20.0 * each) as usize + 20
     }
 
-    /// Returns whether the damping allows more than `MANY` iterations before the tolerance is met. Then reordering the vertices
-    /// may pay even on a device with very fast iterations.
+    /// Returns whether the damping allows more than `MANY` iterations before the tolerance is met. Then
+    /// reordering the vertices may pay even on a device with very fast iterations.
     fn may_take_long(&self) -> bool {
         const MANY: f64 = 300.0;
         self.tol.ln() / self.damping.ln() > MANY
@@ -131,7 +131,8 @@ impl Graph {
     }
 }
 
-/// Settings of a solve for the PageRank of a graph. Entry (i, j) of the matrix is the weight of the link from i to j.
+/// Settings of a solve for the PageRank of a graph. Entry (i, j) of the matrix is the weight
+/// of the link from i to j.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -161,13 +162,14 @@ impl DeviceSettings for Pagerank {
 impl RunSettings for Pagerank {}
 
 impl Pagerank {
-    /// Creates the settings of a solve with this graph. The graph is freed once the links are sorted, unless it has other clones.
+    /// Creates the settings of a solve with this graph. The graph is freed once the links are sorted,
+    /// unless it has other clones.
     pub fn new(graph: &Matrix) -> Pagerank {
         Pagerank::of(Graph::Whole(graph.clone()), Run::default())
     }
 
-    /// Creates the settings of a solve over ranks. All ranks call the same functions in the same order. Each rank gets the ranks of a
-    /// range of vertices; [`Ranks::rows`] returns the range.
+    /// Creates the settings of a solve over ranks. All ranks call the same functions in the same order. Each
+    /// rank gets the ranks of a range of vertices; [`Ranks::rows`] returns the range.
     pub fn over_ranks(graph: &RankGraph) -> Pagerank {
         Pagerank::of(Graph::OfRank(graph.clone()), Run::separate())
     }
@@ -183,7 +185,8 @@ impl Pagerank {
         self
     }
 
-    /// Sets the treatment of vertices without links. By default the surfer jumps to a uniformly random vertex.
+    /// Sets the treatment of vertices without links. By default the surfer jumps to a
+    /// uniformly random vertex.
     pub fn dangling(mut self, dangling: Dangling) -> Self {
         self.settings.dangling = dangling;
         self
@@ -225,14 +228,15 @@ impl Pagerank {
         self
     }
 
-    /// Sets the distribution of the surfer's jumps: a number for each vertex, or vertices by name. By default uniform.
+    /// Sets the distribution of the surfer's jumps: a number for each vertex, or vertices by
+    /// name. By default uniform.
     pub fn personalise(mut self, weights: impl Into<Weights>) -> Self {
         self.personalise = Some(weights.into());
         self
     }
 
-    /// Sets several distributions of the surfer's jumps, for which [`solve_each`](Self::solve_each) computes the ranks in one run.
-    /// Backend `auto` then chooses among the backends that multiply several columns.
+    /// Sets several distributions of the surfer's jumps, for which [`solve_each`](Self::solve_each) computes
+    /// the ranks in one run. Backend `auto` then chooses among the backends that multiply several columns.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {
@@ -251,15 +255,17 @@ impl Pagerank {
         self
     }
 
-    /// Sets the number of personalisations that [`Prepared::solve_each`] will rank at once, which backend `auto` then considers. By
-    /// default that of [`personalise_each`](Self::personalise_each). If `auto` must choose again for more of them, the links are stored
-    /// twice; without memory for that, a ranking on several devices must be prepared again.
+    /// Sets the number of personalisations that [`Prepared::solve_each`] will rank at once, which backend
+    /// `auto` then considers. By default that of [`personalise_each`](Self::personalise_each). If `auto` must
+    /// choose again for more of them, the links are stored twice; without memory for that, a ranking on
+    /// several devices must be prepared again.
     pub fn columns(mut self, k: usize) -> Self {
         self.run.request.columns = k.max(1);
         self
     }
 
-    /// Sets the initial ranks, which may be those of an earlier version of the graph. By default the distribution of the jumps.
+    /// Sets the initial ranks, which may be those of an earlier version of the graph. By default the
+    /// distribution of the jumps.
     pub fn x0(mut self, ranks: impl Into<Weights>) -> Self {
         self.x0 = Some(ranks.into());
         self

@@ -15,7 +15,8 @@ impl Matrix {
 }
 
 impl Answer {
-    /// Draws the residual against iterations and against time, as SVG, PNG or PDF by the extension of the path.
+    /// Draws the residual against iterations and against time, as SVG, PNG or PDF by the
+    /// extension of the path.
     pub fn plot(&self, path: impl AsRef<Path>) -> Result<()> {
         convergence(&[self.history()], path.as_ref())
     }

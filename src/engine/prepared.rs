@@ -31,7 +31,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// A prepared solve of one matrix on one device or several GPUs, for any number of right-hand sides. It can be moved to another thread.
+/// A prepared solve of one matrix on one device or several GPUs, for any number of right-hand sides. It can
+/// be moved to another thread.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -56,8 +57,8 @@ pub struct Prepared {
     recipe: Recipe,
     /// The backend that the user named, or `auto`.
     backend: Choice,
-    /// The same solve with a backend for several columns, if `backend` is `auto` and the one that it chose multiplies one vector
-    /// at a time.
+    /// The same solve with a backend for several columns, if `backend` is `auto` and the one that it chose
+    /// multiplies one vector at a time.
     several: Option<(Box<dyn Session>, Arc<Facts>)>,
 }
 
@@ -110,8 +111,9 @@ impl Prepared {
         let devices = match settings.run.device.take_if(|_| settled.shares.is_empty()) {
             _ if !settled.shares.is_empty() => spread::open(&settings, &settled)?,
             Some(device) => vec![device],
-            // An operator of the caller may itself solve systems on the shared device, so this solve opens another one. Ranks
-            // that are threads of one process must not wait for the device of another rank.
+            // An operator of the caller may itself solve systems on the shared device, so this
+            // solve opens another one. Ranks that are threads of one process must not wait for
+            // the device of another rank.
             None if settings.has_custom_operators() || settings.matrix.of_rank().is_some() => {
                 vec![DeviceHandle::open(settled.device)?]
             }
@@ -200,8 +202,8 @@ impl Prepared {
         }
     }
 
-    /// Makes sure that a backend for `k` columns is prepared: the one that is, or another choice of `auto`, for which matrix and
-    /// preconditioner are stored once more.
+    /// Makes sure that a backend for `k` columns is prepared: the one that is, or another choice of `auto`,
+    /// for which matrix and preconditioner are stored once more.
     fn prepare_columns(&mut self, k: usize) -> Result<()> {
         // A product of the caller is applied column by column.
         if k == 1 || self.several.is_some() || matches!(self.settings.matrix, Input::Applied(_)) {
@@ -253,7 +255,8 @@ impl Prepared {
         &self.settings.stopping
     }
 
-    /// Returns the number of rows, which is also the length of right-hand sides and solutions; over ranks, that of this rank.
+    /// Returns the number of rows, which is also the length of right-hand sides and solutions; over
+    /// ranks, that of this rank.
     pub fn rows(&self) -> usize {
         self.settings.matrix.rows()
     }
@@ -306,12 +309,14 @@ impl Prepared {
         Ok(answer)
     }
 
-    /// Solves the systems of several right-hand sides at once: one product of the matrix and all columns in an iteration. Each
-    /// column has its own scalars, end and verdict; one that contains NaN or infinity ends with
-    /// [`StopReason::NotSolved`](crate::stop::StopReason::NotSolved) and does not touch the other columns.
+    /// Solves the systems of several right-hand sides at once: one product of the matrix and all columns
+    /// in an iteration. Each column has its own scalars, end and verdict; one that contains NaN or
+    /// infinity ends with [`StopReason::NotSolved`](crate::stop::StopReason::NotSolved) and does not
+    /// touch the other columns.
     ///
-    /// Prepare with [`columns`](super::Solver::columns) for backend `auto` to choose for several columns. If it has chosen a backend
-    /// that multiplies one vector at a time, the first call prepares another backend, and the matrix is stored twice.
+    /// Prepare with [`columns`](super::Solver::columns) for backend `auto` to choose for several columns. If
+    /// it has chosen a backend that multiplies one vector at a time, the first call prepares another backend,
+    /// and the matrix is stored twice.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {
@@ -381,8 +386,9 @@ impl Prepared {
         }
     }
 
-    /// Solves a system, and writes the solution to `x`. After the first solve, later solves allocate no device memory; on the
-    /// CPU, those that converge allocate no memory at all. The first solve with a doubtful error stores a factor of the matrix.
+    /// Solves a system, and writes the solution to `x`. After the first solve, later solves allocate no
+    /// device memory; on the CPU, those that converge allocate no memory at all. The first solve with a
+    /// doubtful error stores a factor of the matrix.
     pub fn solve_into<'b>(&mut self, b: impl Into<RightHandSide<'b>>, x: &mut [f64]) -> Result<Outcome> {
         self.run(&b.into(), x, &mut [], &mut [])
     }
@@ -411,8 +417,8 @@ impl Prepared {
         Ok(outcome)
     }
 
-    /// Replaces the values of the matrix; the sparsity pattern must be the same. Device, backend and block sizes stay as chosen;
-    /// the arrays of matrix and preconditioner are rebuilt.
+    /// Replaces the values of the matrix; the sparsity pattern must be the same. Device, backend and block
+    /// sizes stay as chosen; the arrays of matrix and preconditioner are rebuilt.
     pub fn update(&mut self, matrix: &Matrix) -> Result<()> {
         let Input::Stored(before) = &self.settings.matrix else {
             let reason = match self.settings.matrix {

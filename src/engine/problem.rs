@@ -30,7 +30,8 @@ pub enum RhsName {
     Ones,
     /// Random numbers that depend only on the seed.
     Random(u64),
-    /// Several columns of random numbers: the seed of the first, whose successors give the other ones, and their number.
+    /// Several columns of random numbers: the seed of the first, whose successors give the
+    /// other ones, and their number.
     Randoms(u64, usize),
     /// The right-hand side stored with the matrix.
     Attached,
@@ -67,8 +68,9 @@ impl RhsName {
         RhsName::resolve_with(typed, VectorFile::read_columns)
     }
 
-    /// Does the same for a rank that will keep only its own rows: a file is checked; see [`VectorFile::check`].
-    pub fn resolve_on_rank(typed: &OsStr) -> Result<RhsName> {
+    /// Does the same for a rank that will keep only its own rows: a file is checked; see
+    /// [`VectorFile::check`].
+    pub(crate) fn resolve_on_rank(typed: &OsStr) -> Result<RhsName> {
         RhsName::resolve_with(typed, |setting, path| VectorFile::check(setting, path, true))
     }
 
@@ -82,8 +84,8 @@ impl RhsName {
         file("rhs", Path::new(typed)).map(RhsName::File)
     }
 
-    /// Returns the name of `count` right-hand sides: random numbers with the seed of this name and its successors, or a file of
-    /// as many columns. Without a name the first seed is 1.
+    /// Returns the name of `count` right-hand sides: random numbers with the seed of this name and its
+    /// successors, or a file of as many columns. Without a name the first seed is 1.
     pub fn with_count(named: Option<RhsName>, count: usize) -> Result<RhsName> {
         let fault = |reason: String| Err(Error::setting("rhs-count", count, reason));
         if count == 0 {
@@ -121,7 +123,8 @@ impl RhsName {
         }
     }
 
-    /// Creates the right-hand side for a matrix and the vectors stored with it. `list` is as for [`VectorFile::check_rows`].
+    /// Creates the right-hand side for a matrix and the vectors stored with it. `list` is as for
+    /// [`VectorFile::check_rows`].
     pub fn make(&self, matrix: &Csr, vectors: &[Attached], list: Option<&UnsaidIndex>) -> Result<Problem> {
         let _span = profile::begin(Phase::Read);
         let n = matrix.rows();
@@ -139,7 +142,8 @@ impl RhsName {
 }
 
 impl RhsName {
-    /// Creates the rows of this rank of the right-hand side for a distributed matrix. All ranks call this together.
+    /// Creates the rows of this rank of the right-hand side for a distributed matrix. All
+    /// ranks call this together.
     pub fn make_rows(&self, matrix: &RankMatrix) -> Result<Problem> {
         let (columns, n, numbers) = (self.columns(), matrix.rows().len(), matrix.rows.numbers());
         let b = match self {
@@ -170,8 +174,9 @@ impl fmt::Display for RhsName {
 }
 
 impl Matrix {
-    /// Creates a problem with a right-hand side by name: `A*ones`, for which the solution is known, `ones`, `random:SEED`,
-    /// `included` for the one stored with the matrix, or a file, which may have several columns.
+    /// Creates a problem with a right-hand side by name: `A*ones`, for which the solution is
+    /// known, `ones`, `random:SEED`, `included` for the one stored with the matrix, or a file,
+    /// which may have several columns.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {
@@ -187,8 +192,8 @@ impl Matrix {
         named.make(self.csr(), self.attached(), self.unsaid_index())
     }
 
-    /// Creates a problem with `count` right-hand sides: `random:SEED`, whose columns are random:SEED, random:SEED+1 and so on, or a
-    /// file of `count` columns.
+    /// Creates a problem with `count` right-hand sides: `random:SEED`, whose columns are random:SEED,
+    /// random:SEED+1 and so on, or a file of `count` columns.
     pub fn problems(&self, name: impl AsRef<OsStr>, count: usize) -> Result<Problem> {
         let named = RhsName::resolve(name.as_ref())?;
         let named = RhsName::with_count(Some(named), count)?;

@@ -90,8 +90,8 @@ struct Own<D: Device, T: Scalar> {
 }
 
 impl<D: Local + Pick<T>, T: Scalar> Own<D, T> {
-    /// Chooses a backend for the block and builds its operator. The choice of each rank is that of the model, so it is the same
-    /// in every run.
+    /// Chooses a backend for the block and builds its operator. The choice of each rank is that of the model,
+    /// so it is the same in every run.
     fn build(
         device: &D,
         matrix: &RankMatrix,
@@ -166,7 +166,8 @@ fn precondition<D: Local + Pick<T>, T: Scalar>(
     precond.build_over_ranks(&given, own.reserve, columns)
 }
 
-/// Settles the backends and builds the operators on the device of each rank. Returns a note on the symmetry of the matrix, too.
+/// Settles the backends and builds the operators on the device of each rank. Returns a note on the
+/// symmetry of the matrix, too.
 pub(super) fn session(
     device: &DeviceHandle,
     matrix: &RankMatrix,

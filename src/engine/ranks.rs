@@ -1,10 +1,9 @@
 //! Matrices, right-hand sides and solutions that are distributed over ranks.
 //!
-//! Every rank calls the same functions in the same order. A rank has a part of the rows of the matrix and of all vectors; see
-//! [`Partition`].
-//! Each rank makes its rows of a generated mesh, and reads its rows of a file that allows it. The first rank reads a Matrix Market file or a
-//! list of edges and sends each entry to the rank that has its row. Any other matrix is read by the first rank, which sends the other
-//! ranks their rows.
+//! Every rank calls the same functions in the same order. A rank has a part of the rows of the matrix and of
+//! all vectors; see [`Partition`]. Each rank makes its rows of a generated mesh, and reads its rows of a file
+//! that allows it. The first rank reads a Matrix Market file or a list of edges and sends each entry to the
+//! rank that has its row. Any other matrix is read by the first rank, which sends the other ranks their rows.
 
 mod chain;
 mod division;
@@ -145,8 +144,8 @@ impl Plan {
     }
 }
 
-/// Returns the rows of the square blocks that the matrix consists of, so that backends of all ranks can store blocks; 1 if there
-/// are none.
+/// Returns the rows of the square blocks that the matrix consists of, so that backends of all ranks can store
+/// blocks; 1 if there are none.
 fn unknowns_of_a_node(matrix: &Csr) -> usize {
     let blocks = Blocks::sampled(matrix);
     let square = blocks.all.iter().filter(|b| b.size[0] == b.size[1] && b.bytes < blocks.csr_bytes);
@@ -162,8 +161,8 @@ fn common_multiple(a: usize, b: usize) -> usize {
 }
 
 impl RankMatrix {
-    /// Distributes the rows of a matrix that the first rank has; the other ranks pass none. Fails if the method cannot solve the
-    /// matrix.
+    /// Distributes the rows of a matrix that the first rank has; the other ranks pass none. Fails if the
+    /// method cannot solve the matrix.
     pub fn distribute(ranks: &Ranks, matrix: Option<&Matrix>, purpose: &Purpose) -> Result<RankMatrix> {
         let plan = matrix.map(|matrix| Plan::of(matrix, ranks.size(), purpose)).transpose();
         let plan = ranks.agreed(plan)?;
@@ -173,8 +172,8 @@ impl RankMatrix {
         })
     }
 
-    /// Distributes the rows of a matrix that every rank has, as threads of one process do. Each rank copies its rows. The partition
-    /// `coordinates` takes the mesh that `named` names.
+    /// Distributes the rows of a matrix that every rank has, as threads of one process do. Each rank copies
+    /// its rows. The partition `coordinates` takes the mesh that `named` names.
     pub(super) fn of_shared(
         ranks: &Ranks,
         (matrix, named): (&Matrix, &str),
@@ -188,8 +187,8 @@ impl RankMatrix {
         })
     }
 
-    /// Distributes the rows by the plan of the first rank, which has the matrix and passes its name. `rows` returns the rows of this
-    /// rank. All ranks may see the matrix and pass it.
+    /// Distributes the rows by the plan of the first rank, which has the matrix and passes its name. `rows`
+    /// returns the rows of this rank. All ranks may see the matrix and pass it.
     fn planned(
         ranks: &Ranks,
         (matrix, plan): (Option<&Matrix>, Option<Plan>),
@@ -201,7 +200,7 @@ impl RankMatrix {
         let precond = plan.as_ref().map_or_else(String::new, |plan| plan.precond.to_string());
         let precond = ranks.text_from_first(&precond)?.parse()?;
         let nnz = matrix.map_or(0, |matrix| matrix.nnz() as u64);
-        let numbers = ranks.from_first(vec![nnz, plan.as_ref().map_or(1, |plan| plan.together as u64)])?;
+        let numbers = ranks.list_of_first(vec![nnz, plan.as_ref().map_or(1, |plan| plan.together as u64)])?;
         let (nnz, together) = (numbers[0], numbers[1] as usize);
         let rows = ranks.agreed(rows(&starts))?;
         let held = Held { starts: &starts, together, name: named, shared };
@@ -220,8 +219,8 @@ impl RankMatrix {
         self.rows.halo().ranks()
     }
 
-    /// Returns the rows of this rank, counted in the order of ranks. With the partition `entries`, these are the rows of the matrix as it
-    /// was given.
+    /// Returns the rows of this rank, counted in the order of ranks. With the partition `entries`, these are
+    /// the rows of the matrix as it was given.
     pub fn rows(&self) -> Range<usize> {
         self.rows.halo().rows()
     }
@@ -229,14 +228,6 @@ impl RankMatrix {
     /// Returns the numbers of the rows of this rank in the matrix as it was given, in increasing order.
     pub fn row_numbers(&self) -> impl ExactSizeIterator<Item = usize> {
         self.rows.numbers().all(self.rows.rows())
-    }
-
-    /// Returns the most numbers that a rank receives from other ranks in a product with one vector, and the most ranks that one exchanges
-    /// numbers with. All ranks call this together.
-    pub fn largest_exchange(&self) -> (usize, usize) {
-        let mut most = [self.rows.halo().ghosts(), self.rows.halo().neighbours()].map(|number| number as f64);
-        self.ranks().fold_all(&mut most, f64::max);
-        (most[0] as usize, most[1] as usize)
     }
 
     /// Returns the partition of the rows.
@@ -254,12 +245,14 @@ impl RankMatrix {
         self.rows.halo().total_rows()
     }
 
-    /// Writes the rows of this rank to their places in an array of `columns` columns that has all rows as they were given.
+    /// Writes the rows of this rank to their places in an array of `columns` columns that has all
+    /// rows as they were given.
     pub(super) fn put(&self, rows: &[f64], all: &mut [f64], columns: usize) {
         self.rows.numbers().put(rows, all, columns);
     }
 
-    /// Sends each rank its rows of an array of `columns` columns that the first rank has, in the order of the matrix as given.
+    /// Sends each rank its rows of an array of `columns` columns that the first rank has, in the
+    /// order of the matrix as given.
     pub fn scatter(&self, all: Option<&[f64]>, columns: usize) -> Result<Vec<f64>> {
         self.rows.numbers().scatter(self.ranks(), all, (self.rows.rows(), columns))
     }
@@ -268,7 +261,7 @@ impl RankMatrix {
     pub fn problem(&self, problem: Option<&Problem>) -> Result<Problem> {
         let known = problem.is_some_and(|problem| problem.answer.is_some());
         let columns = problem.map_or(0, |problem| problem.columns as u64);
-        let head = self.ranks().from_first(vec![columns, u64::from(known)])?;
+        let head = self.ranks().list_of_first(vec![columns, u64::from(known)])?;
         let columns = head[0] as usize;
         let description = self.ranks().text_from_first(problem.map_or("", |problem| &problem.description))?;
         let b = self.scatter(problem.map(|problem| &problem.b[..]), columns)?;
@@ -279,7 +272,8 @@ impl RankMatrix {
         Ok(Problem { b, columns, answer, description })
     }
 
-    /// Collects the rows of all ranks on the first rank, in the order of the matrix as given; the other ranks get nothing.
+    /// Collects the rows of all ranks on the first rank, in the order of the matrix as given; the
+    /// other ranks get nothing.
     pub fn collect(&self, rows: &[f64]) -> Result<Option<Vec<f64>>> {
         self.rows.numbers().collect(self.ranks(), rows)
     }
@@ -296,8 +290,9 @@ impl RankMatrix {
         }
     }
 
-    /// Identifies the preconditioner in checkpoints. A preconditioner of the parts depends on the rows of each rank, which the name of a
-    /// partition does not determine: a file of coordinates may change. All ranks call this together.
+    /// Identifies the preconditioner in checkpoints. A preconditioner of the parts depends on the rows of
+    /// each rank, which the name of a partition does not determine: a file of coordinates may change. All
+    /// ranks call this together.
     pub(super) fn precond_identity(&self) -> String {
         let RankFacts { precond, partition, .. } = &*self.facts;
         match precond.over_ranks() {
@@ -309,7 +304,8 @@ impl RankMatrix {
         }
     }
 
-    /// Returns the fingerprint of the row numbers of all ranks, in the order of ranks. All ranks call this together.
+    /// Returns the fingerprint of the row numbers of all ranks, in the order of ranks. All
+    /// ranks call this together.
     fn parts_fingerprint(&self) -> u64 {
         let mine = self.rows.numbers().listed().map_or(0, |numbers| xxh3_64(cast_slice(numbers)));
         xxh3_64(cast_slice(&self.ranks().all_of(mine)))
@@ -331,7 +327,7 @@ pub(super) fn backend_label(ranks: &Ranks, mine: &str) -> Result<String> {
 
 /// Returns the starts of the parts, which the first rank has chosen, on every rank.
 pub(super) fn starts_from_first(ranks: &Ranks, starts: Vec<usize>) -> Result<Vec<usize>> {
-    let starts = ranks.from_first(starts.into_iter().map(|start| start as u64).collect())?;
+    let starts = ranks.list_of_first(starts.into_iter().map(|start| start as u64).collect())?;
     Ok(starts.into_iter().map(|start| start as usize).collect())
 }
 
@@ -342,7 +338,7 @@ pub(super) fn scatter(ranks: &Ranks, matrix: Option<&Csr>, starts: &[usize]) -> 
         Some(Values::F64(_)) => 8,
         Some(Values::Ones) | None => 0,
     };
-    let kind = ranks.from_first(vec![kind])?[0];
+    let kind = ranks.list_of_first(vec![kind])?[0];
     let length = |matrix: &Csr, row: usize| matrix.row_range(row).len() as u32;
     let row_lengths: Option<Vec<u32>> =
         matrix.map(|matrix| (0..matrix.rows()).map(|row| length(matrix, row)).collect());

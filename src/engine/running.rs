@@ -57,8 +57,8 @@ impl Run {
         }
     }
 
-    /// Opens the device, and returns it with the backend of the request. `on_host` is the method if it needs no
-    /// backend.
+    /// Opens the device, and returns it with the backend of the request. `on_host` is the
+    /// method if it needs no backend.
     pub(super) fn open(&mut self, on_host: Option<HostMethod>) -> Result<(DeviceHandle, Choice)> {
         if let Some(device) = &self.device {
             self.request.device = device.instead_of(&self.request.device)?;
@@ -74,8 +74,8 @@ impl Run {
         Ok((device, settled.backend))
     }
 
-    /// Settles the request, and returns the devices that share the solve; none if there is one device. `on_host` is as for
-    /// [`open`](Self::open).
+    /// Settles the request, and returns the devices that share the solve; none if there is one device.
+    /// `on_host` is as for [`open`](Self::open).
     pub(super) fn shares(&mut self, on_host: Option<HostMethod>) -> Result<Vec<DeviceName>> {
         if self.device.is_some() || self.separate {
             return Ok(Vec::new());
@@ -134,8 +134,9 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Runs `solve` until the residual is at most `tol` or a limit is reached; returns the outcome and the history.
-    pub fn run<R>(
+    /// Runs `solve` until the residual is at most `tol` or a limit is reached; returns the
+    /// outcome and the history.
+    pub(crate) fn run<R>(
         &mut self,
         limits: (f64, usize, usize),
         passed: &mut [&mut dyn Observer],
@@ -146,7 +147,7 @@ impl Watch {
     }
 
     /// Does the same for `columns` columns; returns the history of each.
-    pub fn run_columns<R>(
+    pub(crate) fn run_columns<R>(
         &mut self,
         (tol, max_iters, stagnation): (f64, usize, usize),
         columns: usize,
@@ -171,19 +172,19 @@ impl Watch {
     }
 
     /// Sets the limits that the tolerances of a linear system come with.
-    pub fn limit(&mut self, stopping: &Stopping) {
+    pub(crate) fn limit(&mut self, stopping: &Stopping) {
         let Stopping { time_limit, time_from, cancel, .. } = stopping;
         (self.time_limit, self.time_from, self.cancel) = (*time_limit, *time_from, cancel.clone());
     }
 
     /// Returns tolerances with these limits.
-    pub fn stopping(&self, tolerances: Stopping) -> Stopping {
+    pub(crate) fn stopping(&self, tolerances: Stopping) -> Stopping {
         let Watch { time_limit, time_from, cancel, .. } = self;
         Stopping { time_limit: *time_limit, time_from: *time_from, cancel: cancel.clone(), ..tolerances }
     }
 
     /// Starts the clock of a solve, and resets the flag by which an observer ended an earlier one.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.began = Some(Instant::now());
         self.ended.store(false, Ordering::Relaxed);
     }
@@ -201,17 +202,18 @@ pub(super) struct Chosen {
 
 impl Chosen {
     /// Refuses several columns if the backend multiplies one vector at a time.
-    pub fn check_columns(&self, k: usize) -> Result<()> {
+    pub(crate) fn check_columns(&self, k: usize) -> Result<()> {
         self.entry.map_or(Ok(()), |entry| entry.check_columns(k))
     }
 
     /// Returns the value for a method that needs no backend.
-    pub fn none() -> Chosen {
+    pub(crate) fn none() -> Chosen {
         Chosen { entry: None, backend: "none".to_owned(), because: None, explanation: Explanation::default() }
     }
 }
 
-/// Waits for the work of the device if a profile is active, so that the work counts for the phase that requested it.
+/// Waits for the work of the device if a profile is active, so that the work counts for the
+/// phase that requested it.
 pub(super) fn finish_work<D: Device>(device: &D) -> Result<()> {
     if profile::is_active() { device.synchronize() } else { Ok(()) }
 }
@@ -257,8 +259,8 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     Ok((operator, Chosen { entry: Some(backend.entry()), backend: backend.label(), because, explanation }))
 }
 
-/// Checks a tolerance on the l1 norm of the difference of two distributions. The norm is at most 2; `largest` names that bound
-/// in the error.
+/// Checks a tolerance on the l1 norm of the difference of two distributions. The norm is at most 2; `largest`
+/// names that bound in the error.
 pub(super) fn check_tolerance(tol: f64, largest: &str) -> Result<()> {
     match tol > 0.0 && tol < 2.0 {
         true => Ok(()),

@@ -8,9 +8,10 @@ use crate::source::save::Destination;
 use std::path::{Path, PathBuf};
 
 impl Matrix {
-    /// Writes the matrix in the format that the file extension names: `.mtx`, `.mtx.gz` (Matrix Market), `.npz` (SciPy) or
-    /// `.slv` (the library's binary format, which is read at memory speed). If the format cannot hold labels or the vectors read
-    /// with the matrix, they go into files next to it. Returns the paths of the files.
+    /// Writes the matrix in the format that the file extension names: `.mtx`, `.mtx.gz` (Matrix Market),
+    /// `.npz` (SciPy) or `.slv` (the library's binary format, which is read at memory speed). If the
+    /// format cannot hold labels or the vectors read with the matrix, they go into files next to it.
+    /// Returns the paths of the files.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {
@@ -28,7 +29,7 @@ impl Matrix {
     }
 
     /// Does the same as [`save`](Matrix::save), and counts the written bytes in `meter`.
-    pub fn save_metered(&self, to: &Destination, meter: &Meter) -> Result<Vec<PathBuf>> {
+    pub(crate) fn save_metered(&self, to: &Destination, meter: &Meter) -> Result<Vec<PathBuf>> {
         let (origin, metadata) = (&*self.origin, &*self.metadata);
         let content = Content {
             matrix: &self.csr,

@@ -26,7 +26,8 @@ use std::sync::Arc;
 /// Why a solve after a failed update is refused.
 pub(super) const UPDATE_AGAIN: &str = "rebuilding its operators failed; call update again";
 
-/// The choices by which a prepared solve builds its operators from a matrix, and rebuilds them for new values.
+/// The choices by which a prepared solve builds its operators from a matrix, and rebuilds them
+/// for new values.
 #[derive(Clone)]
 pub(super) struct Recipe {
     pub method: Method,
@@ -50,7 +51,8 @@ pub(super) trait Session: Send {
         observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome>;
 
-    /// Solves the system of several right-hand sides: the system, the number of columns, the rule and the checkpoints.
+    /// Solves the system of several right-hand sides: the system, the number of columns, the
+    /// rule and the checkpoints.
     fn solve_columns(
         &mut self,
         task: (&System<'_>, usize, &StoppingRule, &Checkpoints),
@@ -137,8 +139,8 @@ fn narrowed(precision: Precision, matrix: &Matrix) -> Option<Arc<Csr>> {
     })
 }
 
-/// Returns what computes the residuals of a matrix, whose diagonal begins in column `below`, on a device; none if the host does it.
-/// Leaves `reserve` bytes.
+/// Returns what computes the residuals of a matrix, whose diagonal begins in column `below`, on a device;
+/// none if the host does it. Leaves `reserve` bytes.
 pub(super) fn residuals<D: Host>(
     device: &D,
     matrix: &Arc<Csr>,
@@ -151,8 +153,8 @@ pub(super) fn residuals<D: Host>(
     })
 }
 
-/// What a matrix is prepared with: the matrix in single precision, if the precision narrows values, and what computes residuals
-/// on the device.
+/// What a matrix is prepared with: the matrix in single precision, if the precision narrows values, and what
+/// computes residuals on the device.
 #[derive(Default)]
 struct Ready {
     narrow: Option<Arc<Csr>>,
@@ -198,7 +200,8 @@ fn build<D: Pick<T>, T: Scalar>(
     })
 }
 
-/// Calls `there` on another thread while `here` runs; not at all if `alone` is set, or if no thread can be started.
+/// Calls `there` on another thread while `here` runs; not at all if `alone` is set, or if no
+/// thread can be started.
 fn meanwhile<A, B: Send>(
     here: impl FnOnce() -> A,
     alone: bool,
@@ -220,8 +223,8 @@ fn meanwhile<A, B: Send>(
     })
 }
 
-/// Checks the matrix, settles the backend for it and builds the operators on a device. Returns a note on the symmetry of the matrix,
-/// too.
+/// Checks the matrix, settles the backend for it and builds the operators on a device. Returns a note on the
+/// symmetry of the matrix, too.
 pub(super) fn session<D: Pick<T>, T: Scalar>(
     device: &Arc<Shared<D>>,
     settings: &mut Settings,

@@ -29,7 +29,7 @@ pub(super) enum Input {
 
 impl Input {
     /// Returns the rows of this process.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         match self {
             Input::Stored(matrix) => matrix.rows(),
             Input::Applied(product) => product.rows(),
@@ -38,19 +38,19 @@ impl Input {
     }
 
     /// Returns the rows of all ranks.
-    pub fn total_rows(&self) -> usize {
+    pub(crate) fn total_rows(&self) -> usize {
         self.of_rank().map_or_else(|| self.rows(), RankMatrix::total_rows)
     }
 
     /// Returns the rows of a rank of a distributed matrix.
-    pub fn of_rank(&self) -> Option<&RankMatrix> {
+    pub(crate) fn of_rank(&self) -> Option<&RankMatrix> {
         match self {
             Input::OfRank(matrix) => Some(matrix),
             Input::Stored(_) | Input::Applied(_) => None,
         }
     }
 
-    pub fn reference(&self) -> MatrixRef<'_> {
+    pub(crate) fn reference(&self) -> MatrixRef<'_> {
         match self {
             Input::Stored(matrix) => MatrixRef::Stored(&matrix.csr),
             Input::Applied(product) => MatrixRef::Applied(&**product),
@@ -77,7 +77,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub fn new(method: Method, matrix: Input) -> Settings {
+    pub(crate) fn new(method: Method, matrix: Input) -> Settings {
         let named = match &matrix {
             Input::Stored(matrix) => matrix.name().to_owned(),
             _ => String::new(),
@@ -98,7 +98,7 @@ impl Settings {
     }
 
     /// Returns the settings of the same solve for `k` columns at once.
-    pub fn for_columns(&self, k: usize) -> Settings {
+    pub(crate) fn for_columns(&self, k: usize) -> Settings {
         let run = &self.run;
         Settings {
             run: Run {
@@ -114,12 +114,12 @@ impl Settings {
         }
     }
 
-    pub fn has_custom_operators(&self) -> bool {
+    pub(crate) fn has_custom_operators(&self) -> bool {
         matches!(self.matrix, Input::Applied(_)) || self.custom_precond.is_some()
     }
 
     /// Checks that the request fits operators of the caller, which run on the CPU in double precision only.
-    pub fn check_own(&mut self) -> Result<()> {
+    pub(crate) fn check_own(&mut self) -> Result<()> {
         let applied = matches!(self.matrix, Input::Applied(_));
         if !self.has_custom_operators() {
             return Ok(());
@@ -153,7 +153,7 @@ impl Settings {
     }
 
     /// Refuses a partition of a matrix that is not divided, or is divided already.
-    pub fn check_partition(&self, settled: &Settled) -> Result<()> {
+    pub(crate) fn check_partition(&self, settled: &Settled) -> Result<()> {
         if self.partition.is_in_order() {
             return Ok(());
         }
@@ -166,13 +166,13 @@ impl Settings {
     }
 
     /// Returns whether [`check_matrix`](Self::check_matrix) must compare the entries of a square matrix.
-    pub fn must_compute_symmetry(&self) -> bool {
+    pub(crate) fn must_compute_symmetry(&self) -> bool {
         let Input::Stored(matrix) = &self.matrix else { return false };
         !self.assume_symmetric && matrix.csr.is_square() && matrix.symmetry_is_unknown()
     }
 
     /// Refuses a matrix that the method cannot solve; returns a note on its symmetry.
-    pub fn check_matrix(&mut self) -> Result<Option<String>> {
+    pub(crate) fn check_matrix(&mut self) -> Result<Option<String>> {
         let matrix = match &self.matrix {
             Input::Stored(matrix) => matrix,
             Input::Applied(_) => return Ok(None),
@@ -189,9 +189,9 @@ impl Settings {
         Ok(note)
     }
 
-    /// Checks by products, if that is asked for, what is not checked by entries: matrices and preconditioners of the caller that are
-    /// given by products, and a matrix whose symmetry is assumed.
-    pub fn check_products(&mut self) -> Result<()> {
+    /// Checks by products, if that is asked for, what is not checked by entries: matrices and preconditioners
+    /// of the caller that are given by products, and a matrix whose symmetry is assumed.
+    pub(crate) fn check_products(&mut self) -> Result<()> {
         if !self.check_products {
             return Ok(());
         }

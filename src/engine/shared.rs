@@ -15,7 +15,8 @@ pub(super) struct Shared<D> {
 }
 
 thread_local! {
-    /// The addresses of the devices that this thread has locked. The capacity allows nested solves on several devices.
+    /// The addresses of the devices that this thread has locked. The capacity allows nested
+    /// solves on several devices.
     static HELD: RefCell<Vec<usize>> = RefCell::new(Vec::with_capacity(8));
 }
 
@@ -25,7 +26,7 @@ pub(super) fn holds_any() -> bool {
 }
 
 impl<D: Device> Shared<D> {
-    pub fn new(device: D) -> Arc<Shared<D>> {
+    pub(crate) fn new(device: D) -> Arc<Shared<D>> {
         let (name, described) = (device.name(), device.describe());
         Arc::new(Shared { device: Mutex::new(device), name, described })
     }
@@ -33,7 +34,7 @@ impl<D: Device> Shared<D> {
 
 impl<D> Shared<D> {
     /// Wraps what is no device, but is used by one solve at a time.
-    pub fn named(value: D, name: &str) -> Shared<D> {
+    pub(crate) fn named(value: D, name: &str) -> Shared<D> {
         Shared { device: Mutex::new(value), name: name.to_owned(), described: name.to_owned() }
     }
 
@@ -42,13 +43,13 @@ impl<D> Shared<D> {
     }
 
     /// Returns whether this thread has locked it.
-    pub fn is_held_here(&self) -> bool {
+    pub(crate) fn is_held_here(&self) -> bool {
         HELD.with_borrow(|held| held.contains(&self.address()))
     }
 
-    /// Locks the device for one solve; waits for solves of other threads. Fails inside a solve of this thread on the same device,
-    /// as in a caller's preconditioner or observer.
-    pub fn acquire(&self) -> Result<DeviceGuard<'_, D>> {
+    /// Locks the device for one solve; waits for solves of other threads. Fails inside a solve of this thread
+    /// on the same device, as in a caller's preconditioner or observer.
+    pub(crate) fn acquire(&self) -> Result<DeviceGuard<'_, D>> {
         if self.is_held_here() {
             let reason = "a solve on this thread has it already; open another device for the inner solve";
             return Err(Error::setting("device", &self.name, reason));
@@ -58,7 +59,7 @@ impl<D> Shared<D> {
     }
 
     /// Locks the device if no thread has locked it.
-    pub fn try_acquire(&self) -> Option<DeviceGuard<'_, D>> {
+    pub(crate) fn try_acquire(&self) -> Option<DeviceGuard<'_, D>> {
         if self.is_held_here() {
             return None;
         }
@@ -96,30 +97,30 @@ impl<D> Drop for DeviceGuard<'_, D> {
     }
 }
 
-/// A value on a device that is kept between solves. The device is locked while the value is dropped: freed memory must not become
-/// part of a step that another solve records.
+/// A value on a device that is kept between solves. The device is locked while the value is dropped: freed
+/// memory must not become part of a step that another solve records.
 pub(super) struct DeviceValue<D, R> {
     device: Arc<Shared<D>>,
     value: Option<R>,
 }
 
 impl<D, R> DeviceValue<D, R> {
-    pub fn new(device: &Arc<Shared<D>>, value: R) -> DeviceValue<D, R> {
+    pub(crate) fn new(device: &Arc<Shared<D>>, value: R) -> DeviceValue<D, R> {
         DeviceValue { device: Arc::clone(device), value: Some(value) }
     }
 
     /// Locks the device for one solve.
-    pub fn acquire(&self) -> Result<DeviceGuard<'_, D>> {
+    pub(crate) fn acquire(&self) -> Result<DeviceGuard<'_, D>> {
         self.device.acquire()
     }
 
     /// Returns the value; none after a failed replacement.
-    pub fn value(&self) -> Option<&R> {
+    pub(crate) fn value(&self) -> Option<&R> {
         self.value.as_ref()
     }
 
     /// Returns the device, and the value for use or replacement.
-    pub fn parts(&mut self) -> (&Shared<D>, &mut Option<R>) {
+    pub(crate) fn parts(&mut self) -> (&Shared<D>, &mut Option<R>) {
         (&self.device, &mut self.value)
     }
 }

@@ -40,7 +40,8 @@ pub struct Cg;
 pub struct Minres;
 
 impl Cg {
-    /// Creates the settings of a solve with this matrix. Preparing the solve fails if the matrix is not symmetric.
+    /// Creates the settings of a solve with this matrix. Preparing the solve fails if the
+    /// matrix is not symmetric.
     #[allow(clippy::new_ret_no_self)]
     pub fn new(a: &Matrix) -> Solver {
         Solver::new(Method::Cg, a)
@@ -51,8 +52,8 @@ impl Cg {
         Solver::new(Method::PipelinedCg, a)
     }
 
-    /// Creates the settings for conjugate gradients that search in one common space for all right-hand sides of
-    /// [`solve_many`](Solver::solve_many), 256 at most. They take fewer but longer iterations.
+    /// Creates the settings for conjugate gradients that search in one common space for all right-hand sides
+    /// of [`solve_many`](Solver::solve_many), 256 at most. They take fewer but longer iterations.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {
@@ -68,9 +69,9 @@ impl Cg {
         Solver::new(Method::BlockCg, a)
     }
 
-    /// Creates the settings of a solve with a matrix given only by its product: `(rows, |x, y| ...)` sets y = A x. The solve runs
-    /// on the CPU in double precision. The symmetry of the matrix is not checked. The final residual is computed with the
-    /// caller's product, whose rounding is estimated, not bounded.
+    /// Creates the settings of a solve with a matrix given only by its product: `(rows, |x, y| ...)` sets y =
+    /// A x. The solve runs on the CPU in double precision. The symmetry of the matrix is not checked. The
+    /// final residual is computed with the caller's product, whose rounding is estimated, not bounded.
     ///
     /// A product that cannot be computed ends the solve, with the x of the last finished iteration:
     ///
@@ -90,7 +91,8 @@ impl Cg {
 }
 
 impl Minres {
-    /// Creates the settings of a solve with this matrix. Preparing the solve fails if the matrix is not symmetric.
+    /// Creates the settings of a solve with this matrix. Preparing the solve fails if the
+    /// matrix is not symmetric.
     #[allow(clippy::new_ret_no_self)]
     pub fn new(a: &Matrix) -> Solver {
         Solver::new(Method::Minres, a)
@@ -102,8 +104,8 @@ impl Minres {
     }
 }
 
-/// Settings of a solve of a symmetric system. [`solve`](Solver::solve) solves one system; [`prepare`](Solver::prepare) builds
-/// a [`Prepared`] solve for many right-hand sides.
+/// Settings of a solve of a symmetric system. [`solve`](Solver::solve) solves one system;
+/// [`prepare`](Solver::prepare) builds a [`Prepared`] solve for many right-hand sides.
 pub struct Solver(Settings);
 
 /// Prints the method, the number of rows of the matrix, and the request.
@@ -127,8 +129,8 @@ impl Solver {
         Solver(Settings::new(method, Input::Stored(a.clone())))
     }
 
-    /// Creates the settings of a solve of the rows of all ranks. Every rank passes its rows of right-hand sides and starts, and
-    /// gets its rows of the solution.
+    /// Creates the settings of a solve of the rows of all ranks. Every rank passes its rows of right-hand
+    /// sides and starts, and gets its rows of the solution.
     pub fn over_ranks(method: Method, a: &RankMatrix) -> Solver {
         Solver(Settings::new(method, Input::OfRank(a.clone())))
     }
@@ -137,8 +139,8 @@ impl Solver {
         Solver(Settings::new(method, Input::Applied(product)))
     }
 
-    /// Sets the preconditioner by name, with parameters: `jacobi`, `block-jacobi:block=3`, `ic0`. Preparing the solve
-    /// fails if there is none of this name.
+    /// Sets the preconditioner by name, with parameters: `jacobi`, `block-jacobi:block=3`, `ic0`. Preparing
+    /// the solve fails if there is none of this name.
     pub fn precond(mut self, name: &str) -> Solver {
         match name.parse() {
             Ok(precond) => self.preconditioner(precond),
@@ -155,30 +157,31 @@ impl Solver {
         self
     }
 
-    /// Sets a preconditioner that the caller implements: `(rows, |r, z| ...)` sets z = M r. M approximates the inverse of A and
-    /// must be symmetric positive definite. The solve runs on the CPU in double precision. `Break` ends it, as in
-    /// [`Cg::with_product`].
+    /// Sets a preconditioner that the caller implements: `(rows, |r, z| ...)` sets z = M r. M approximates
+    /// the inverse of A and must be symmetric positive definite. The solve runs on the CPU in double
+    /// precision. `Break` ends it, as in [`Cg::with_product`].
     pub fn custom_precond(mut self, precond: impl Product + 'static) -> Solver {
         self.0.custom_precond = Some(Guarded::new(precond));
         self
     }
 
-    /// Sets how several GPUs divide the rows: ranges of the rows, boxes of a mesh, or parts of the graph of the matrix. Needs several GPUs;
-    /// a [`RankMatrix`] has the partition of its [`Purpose`](super::Purpose).
+    /// Sets how several GPUs divide the rows: ranges of the rows, boxes of a mesh, or parts of the graph of
+    /// the matrix. Needs several GPUs; a [`RankMatrix`] has the partition of its [`Purpose`](super::Purpose).
     pub fn partition(mut self, partition: Partition) -> Solver {
         self.0.partition = partition;
         self
     }
 
-    /// Sets the number of right-hand sides that [`Prepared::solve_many`] will solve at once: backend `auto` then chooses among the
-    /// backends that multiply several columns, and memory is kept free for the vectors of all columns. By default 1.
+    /// Sets the number of right-hand sides that [`Prepared::solve_many`] will solve at once: backend `auto`
+    /// then chooses among the backends that multiply several columns, and memory is kept free for the vectors
+    /// of all columns. By default 1.
     pub fn columns(mut self, k: usize) -> Solver {
         self.0.run.request.columns = k;
         self
     }
 
-    /// Stops once the norm of the residual is at most `tolerance` times the norm of b. By default 1e-8, and 1e-5 in single
-    /// precision.
+    /// Stops once the norm of the residual is at most `tolerance` times the norm of b. By default 1e-8, and
+    /// 1e-5 in single precision.
     pub fn rtol(mut self, tolerance: f64) -> Solver {
         self.0.stopping.rtol = Some(tolerance);
         self
@@ -215,8 +218,9 @@ impl Solver {
         self
     }
 
-    /// Checks symmetry by products when the solve is prepared: that of a matrix or preconditioner of the caller of which only products
-    /// are known, and that of a matrix whose symmetry is assumed. This takes two products with each. By default it is not checked.
+    /// Checks symmetry by products when the solve is prepared: that of a matrix or preconditioner of the
+    /// caller of which only products are known, and that of a matrix whose symmetry is assumed. This takes
+    /// two products with each. By default it is not checked.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {
@@ -249,8 +253,8 @@ impl Solver {
         self
     }
 
-    /// Calls `callback` with the number of iterations and x after each iteration, in solves of one right-hand side; after each second
-    /// one in MINRES. Each call takes as long as several iterations.
+    /// Calls `callback` with the number of iterations and x after each iteration, in solves of one right-hand
+    /// side; after each second one in MINRES. Each call takes as long as several iterations.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {

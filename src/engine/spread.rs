@@ -1,4 +1,5 @@
-//! A prepared solve on several devices of this process: each has a part of the rows, of which the process has all.
+//! A prepared solve on several devices of this process: each has a part of the rows, of which
+//! the process has all.
 
 use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;
@@ -48,7 +49,7 @@ pub(super) struct Labels {
 
 impl Labels {
     /// Describes what the ranks of a matrix have chosen. All ranks call this together.
-    pub fn of(matrix: &RankMatrix, device: &DeviceHandle, recipe: &Recipe) -> Result<Labels> {
+    pub(crate) fn of(matrix: &RankMatrix, device: &DeviceHandle, recipe: &Recipe) -> Result<Labels> {
         let parts = match matrix.partition() {
             partition if partition.is_in_order() => String::new(),
             partition => format!(" {}", partition.describe()),
@@ -172,8 +173,8 @@ impl SpreadSession {
         })
     }
 
-    /// Solves on all ranks: `solve` gets the session, the system, the x and the observers of a rank. Returns the outcome of the first
-    /// rank.
+    /// Solves on all ranks: `solve` gets the session, the system, the x and the observers of a rank. Returns
+    /// the outcome of the first rank.
     fn solve_on_all<R: Send>(
         &mut self,
         (system, k): (&System<'_>, usize),
@@ -240,7 +241,8 @@ struct Rows<'a> {
     x: &'a mut [f64],
 }
 
-/// The rows of each rank of the vectors of a system with `k` columns: slices, or copies if the rows of the ranks are no ranges.
+/// The rows of each rank of the vectors of a system with `k` columns: slices, or copies if the rows of
+/// the ranks are no ranges.
 struct Divided<'a> {
     b: Vec<Cow<'a, [f64]>>,
     x0: Option<Vec<Cow<'a, [f64]>>>,

@@ -26,8 +26,8 @@ pub struct Stopping {
     pub max_iters: Option<usize>,
     /// Time limit. It is checked between batches of iterations.
     pub time_limit: Option<Duration>,
-    /// The moment from which the time limit counts, such as the beginning of the preparation. By default each solve
-    /// begins anew.
+    /// The moment from which the time limit counts, such as the beginning of the preparation. By
+    /// default each solve begins anew.
     pub time_from: Option<Instant>,
     /// Flag that ends the solve once it is set.
     pub cancel: Option<Arc<AtomicBool>>,
@@ -65,8 +65,8 @@ impl Stopping {
         self.max_iters.unwrap_or_else(|| rows.saturating_mul(10).clamp(1000, 100_000))
     }
 
-    /// Returns the stopping rule, except for the time limit, for a matrix with `rows` rows and a method that counts
-    /// `stride` iterations at a time.
+    /// Returns the stopping rule, except for the time limit, for a matrix with `rows` rows and a method that
+    /// counts `stride` iterations at a time.
     pub(super) fn rule(&self, rows: usize, precision: Precision, stride: usize) -> Result<StoppingRule> {
         let mut rules = self.tolerances(precision)?;
         rules.extend([

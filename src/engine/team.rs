@@ -1,8 +1,10 @@
-//! Several devices of this process that share one solve: a rank for each device, with state that is kept from one solve to the next.
+//! Several devices of this process that share one solve: a rank for each device, with state that is kept
+//! from one solve to the next.
 //!
-//! The ranks are threads that run during a solve only, and the first rank is the calling thread. So a prepared solve can be used from
-//! any thread, and observers are called on the thread of the solve. One solve at a time runs on several devices: kernels of ranks wait
-//! for kernels on other GPUs, and those of two solves could wait for each other.
+//! The ranks are threads that run during a solve only, and the first rank is the calling thread. So a
+//! prepared solve can be used from any thread, and observers are called on the thread of the solve. One solve
+//! at a time runs on several devices: kernels of ranks wait for kernels on other GPUs, and those of two
+//! solves could wait for each other.
 
 use super::device::{DeviceHandle, DeviceName};
 use super::shared::{DeviceGuard, Shared, holds_any};
@@ -22,7 +24,8 @@ static TURN: LazyLock<Shared<()>> = LazyLock::new(|| Shared::named((), "several 
 /// The right to run on several devices, until it is dropped.
 pub(super) struct Turn(#[expect(dead_code, reason = "dropping it ends the turn")] DeviceGuard<'static, ()>);
 
-/// Waits until no other solve runs on several devices. Fails on a thread that must not wait: one whose solve the others would wait for.
+/// Waits until no other solve runs on several devices. Fails on a thread that must not wait: one whose solve
+/// the others would wait for.
 pub(super) fn turn() -> Result<Turn> {
     let refuse = |reason: &str| Err(Error::setting("device", "several devices", reason));
     if TURN.is_held_here() {
@@ -50,7 +53,7 @@ pub(super) struct Team<S: Send + 'static> {
 
 impl<S: Send + 'static> Team<S> {
     /// Opens the devices.
-    pub fn open(names: &[DeviceName]) -> Result<Vec<DeviceHandle>> {
+    pub(crate) fn open(names: &[DeviceName]) -> Result<Vec<DeviceHandle>> {
         let threads = Threads::new(names.len());
         let open = |_: &Ranks, name: DeviceName| DeviceHandle::of_rank(name);
         let outcomes = threads.run(names.to_vec(), open, open);
@@ -58,7 +61,7 @@ impl<S: Send + 'static> Team<S> {
     }
 
     /// Makes the state of each rank, which gets its device and its part of `parts`.
-    pub fn build<P: Send>(
+    pub(crate) fn build<P: Send>(
         _: &Turn,
         devices: &[DeviceHandle],
         parts: Vec<P>,
@@ -72,9 +75,9 @@ impl<S: Send + 'static> Team<S> {
         Ok(team)
     }
 
-    /// Runs work on each rank with its state and its part of `parts`: `first` on this thread, `others` on a thread each. After an
-    /// error, the team cannot be used any more.
-    pub fn run<P: Send, R: Send>(
+    /// Runs work on each rank with its state and its part of `parts`: `first` on this thread, `others` on a
+    /// thread each. After an error, the team cannot be used any more.
+    pub(crate) fn run<P: Send, R: Send>(
         &mut self,
         _: &Turn,
         parts: Vec<P>,
@@ -91,7 +94,7 @@ impl<S: Send + 'static> Team<S> {
     }
 
     /// Returns the state of each rank.
-    pub fn states(&self) -> &[S] {
+    pub(crate) fn states(&self) -> &[S] {
         &self.states
     }
 
@@ -133,7 +136,8 @@ pub(super) fn broken(devices: &[DeviceHandle]) -> Error {
     Error::setting("device", names.join(", "), reason)
 }
 
-/// Returns the results of all ranks, or the error that is the reason of all. `name` names the device of a rank.
+/// Returns the results of all ranks, or the error that is the reason of all. `name` names the
+/// device of a rank.
 fn all_of<R>(mut outcomes: Vec<Result<R>>, name: impl Fn(usize) -> String) -> Result<Vec<R>> {
     // The first rank also finds the faults of the input, as a single device would.
     let of_device = matches!(outcomes.first(), Some(Err(Error::Gpu(_) | Error::OutOfMemory { .. })));
@@ -146,7 +150,8 @@ fn all_of<R>(mut outcomes: Vec<Result<R>>, name: impl Fn(usize) -> String) -> Re
     }
 }
 
-/// Returns the rank whose error is the reason of all: the one that others name, or else the first that has an error of its own.
+/// Returns the rank whose error is the reason of all: the one that others name, or else the first that
+/// has an error of its own.
 fn cause<R>(outcomes: &[Result<R>]) -> Option<usize> {
     let own =
         |outcome: &Result<R>| matches!(outcome, Err(error) if !matches!(error, Error::OtherRank { .. }));

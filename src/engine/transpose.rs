@@ -8,8 +8,9 @@ use crate::error::{Error, GpuError, Result};
 use crate::format::Csr;
 use std::sync::Arc;
 
-/// Returns the transpose of a matrix, computed on the device; none if the host transposes it. Leaves memory for `vectors` vectors. Unless
-/// `host_reads`, the columns of a matrix without values may stay on the device. Calls `meanwhile` at most once, while the device works.
+/// Returns the transpose of a matrix, computed on the device; none if the host transposes it. Leaves memory
+/// for `vectors` vectors. Unless `host_reads`, the columns of a matrix without values may stay on the device.
+/// Calls `meanwhile` at most once, while the device works.
 pub(super) fn transposed_there(
     device: &DeviceHandle,
     matrix: &Arc<Csr>,
@@ -33,8 +34,8 @@ pub(super) fn transposed_there(
     }
 }
 
-/// Prepares an operator with `prepare`, while `kept` keeps the copy of a transpose on the device. If the memory of the device does not
-/// suffice for both, prepares it again without the copy.
+/// Prepares an operator with `prepare`, while `kept` keeps the copy of a transpose on the device. If the
+/// memory of the device does not suffice for both, prepares it again without the copy.
 pub(super) fn with_copy<R>(kept: Option<Kept>, mut prepare: impl FnMut() -> Result<R>) -> Result<R> {
     match (prepare(), kept) {
         (Err(error @ Error::Gpu(GpuError::DeviceMemory { .. })), Some(kept)) => {

@@ -40,7 +40,7 @@ impl VectorFile {
     }
 
     /// Reads a file of one column or several.
-    pub fn read_columns(setting: &'static str, path: &Path) -> Result<VectorFile> {
+    pub(crate) fn read_columns(setting: &'static str, path: &Path) -> Result<VectorFile> {
         let dense = read_vectors(path)?;
         check_columns(setting, path, dense.cols())?;
         let (rows, columns) = (dense.rows(), dense.cols());
@@ -53,8 +53,9 @@ impl VectorFile {
         })
     }
 
-    /// Checks a file of one column, or with `several` also of several, for a rank that will keep only its own rows. The file is read in
-    /// pieces; see `pass_vectors`. A file that can be read only once, such as a pipe, is read as a whole.
+    /// Checks a file of one column, or with `several` also of several, for a rank that will keep only its own
+    /// rows. The file is read in pieces; see `pass_vectors`. A file that can be read only once, such as a
+    /// pipe, is read as a whole.
     pub fn check(setting: &'static str, path: &Path, several: bool) -> Result<VectorFile> {
         if !path.is_file() {
             let read = if several { VectorFile::read_columns } else { VectorFile::read };
@@ -83,7 +84,8 @@ impl VectorFile {
         self.setting
     }
 
-    /// Returns the vector, or several row-major, and checks that there is one entry for each row; see [`check_rows`](VectorFile::check_rows).
+    /// Returns the vector, or several row-major, and checks that there is one entry for each row; see
+    /// [`check_rows`](VectorFile::check_rows).
     pub fn values(&self, rows: usize, list: Option<&UnsaidIndex>) -> Result<Cow<'_, [f64]>> {
         self.check_rows(rows, list)?;
         match &self.content {
@@ -92,9 +94,9 @@ impl VectorFile {
         }
     }
 
-    /// Checks that there is one entry for each row. If the matrix is a `list` that may be counted from 1, and there is one entry less, the
-    /// error asks whether it is.
-    pub fn check_rows(&self, rows: usize, list: Option<&UnsaidIndex>) -> Result<()> {
+    /// Checks that there is one entry for each row. If the matrix is a `list` that may be counted from 1, and
+    /// there is one entry less, the error asks whether it is.
+    pub(crate) fn check_rows(&self, rows: usize, list: Option<&UnsaidIndex>) -> Result<()> {
         let list = list.filter(|_| self.rows + 1 == rows);
         let question = list.map_or(String::new(), |list| format!("; {}: {list}", list.path.display()));
         if self.columns > 1 && self.rows != rows {
@@ -109,8 +111,9 @@ impl VectorFile {
         check_length(self.setting, self, self.rows, rows, &question)
     }
 
-    /// Returns the rows of this rank of a distributed matrix, row-major. All ranks call this together, and must have the same file.
-    pub fn rows_of_rank(&self, matrix: &RankMatrix) -> Result<Vec<f64>> {
+    /// Returns the rows of this rank of a distributed matrix, row-major. All ranks call this together, and
+    /// must have the same file.
+    pub(crate) fn rows_of_rank(&self, matrix: &RankMatrix) -> Result<Vec<f64>> {
         let (ranks, numbers, n) = (matrix.ranks(), matrix.rows.numbers(), matrix.rows().len());
         ranks.agreed(self.check_rows(matrix.total_rows(), None))?;
         let hash = match &self.content {

@@ -25,17 +25,17 @@ pub struct Progress {
 pub(super) struct Phases(Box<dyn FnMut(&str) + Send>);
 
 impl Phases {
-    pub fn new(callback: impl FnMut(&str) + Send + 'static) -> Phases {
+    pub(crate) fn new(callback: impl FnMut(&str) + Send + 'static) -> Phases {
         Phases(Box::new(callback))
     }
 
     /// Passes a description to the closure, within a phase.
-    pub fn announce(&mut self, what: &str) {
+    pub(crate) fn announce(&mut self, what: &str) {
         (self.0)(what);
     }
 
     /// Begins a phase with a description for the closure.
-    pub fn begin(&mut self, phase: Phase, what: &str) -> Span {
+    pub(crate) fn begin(&mut self, phase: Phase, what: &str) -> Span {
         (self.0)(what);
         profile::begin(phase)
     }
@@ -56,7 +56,7 @@ pub(super) struct Closure<F> {
 }
 
 impl<F: FnMut(&Progress) -> bool + Send> Closure<F> {
-    pub fn new(callback: F, cancel: Arc<AtomicBool>) -> Closure<F> {
+    pub(crate) fn new(callback: F, cancel: Arc<AtomicBool>) -> Closure<F> {
         Closure { callback, cancel }
     }
 }

@@ -1,4 +1,5 @@
-//! A number for each vertex of a graph or state of a chain: the distribution of the surfer's jumps, or an initial vector.
+//! A number for each vertex of a graph or state of a chain: the distribution of the surfer's
+//! jumps, or an initial vector.
 
 use super::graph::{Names, Search};
 use super::vector_file::{VectorFile, check_length};
@@ -10,7 +11,8 @@ use serde::Deserialize;
 use std::fmt;
 use std::path::Path;
 
-/// A number for each vertex: in the order of the vertices, or by their ids or labels. The numbers are divided by their sum.
+/// A number for each vertex: in the order of the vertices, or by their ids or labels. The numbers
+/// are divided by their sum.
 #[derive(Clone, Debug)]
 pub struct Weights {
     kind: Kind,
@@ -61,7 +63,8 @@ impl Pair {
 pub(super) enum Unmatched {
     /// A missing vertex gets 0, and an entry that names no vertex is refused.
     Refuse,
-    /// A missing vertex gets the sum of all numbers over the number of vertices. An entry that names no vertex is skipped.
+    /// A missing vertex gets the sum of all numbers over the number of vertices. An entry that
+    /// names no vertex is skipped.
     Fill,
 }
 
@@ -78,7 +81,8 @@ impl Weights {
         self
     }
 
-    /// Returns the name of the weights in tables of ranks: the vertex, the line of the file, or else the name in reports.
+    /// Returns the name of the weights in tables of ranks: the vertex, the line of the file, or
+    /// else the name in reports.
     pub(super) fn seed(&self) -> String {
         match &self.kind {
             Kind::Vertices(fields) | Kind::Fields(fields) => match &fields[..] {
@@ -89,7 +93,8 @@ impl Weights {
         }
     }
 
-    /// Reads .csv and .json as ids or labels with numbers, and all other files as a vector. Errors name `setting`.
+    /// Reads .csv and .json as ids or labels with numbers, and all other files as a vector.
+    /// Errors name `setting`.
     pub fn read(setting: &'static str, path: impl AsRef<Path>) -> Result<Weights> {
         let _span = profile::begin(Phase::Read);
         let path = path.as_ref();
@@ -107,9 +112,10 @@ impl Weights {
         Ok(Weights { kind: Kind::ByName(pairs), source: path.display().to_string() })
     }
 
-    /// Reads a file with one distribution on each line: vertices by label or id, separated by commas, each with its number after a
-    /// blank or 1 without it: `3,17` or `alice 0.5,bob 2`. Empty lines, and lines that begin with `#`, are skipped.
-    pub fn read_each(setting: &'static str, path: impl AsRef<Path>) -> Result<Vec<Weights>> {
+    /// Reads a file with one distribution on each line: vertices by label or id, separated by commas, each
+    /// with its number after a blank or 1 without it: `3,17` or `alice 0.5,bob 2`. Empty lines, and lines
+    /// that begin with `#`, are skipped.
+    pub(crate) fn read_each(setting: &'static str, path: impl AsRef<Path>) -> Result<Vec<Weights>> {
         let _span = profile::begin(Phase::Read);
         let path = path.as_ref();
         let text = text(path)?;
@@ -142,14 +148,14 @@ impl Weights {
     }
 
     /// Reads a vector in the order of the vertices. Errors name `setting`.
-    pub fn read_in_order(setting: &'static str, path: impl AsRef<Path>) -> Result<Weights> {
+    pub(crate) fn read_in_order(setting: &'static str, path: impl AsRef<Path>) -> Result<Weights> {
         let path = path.as_ref();
         let values = VectorFile::read(setting, path)?.into_values()?;
         Ok(Weights { kind: Kind::InOrder(values), source: path.display().to_string() })
     }
 
-    /// Returns the numbers as a distribution over the rows with these names. `kind` says what a row is, such as a vertex. If
-    /// `lossy`, numbers that sum to less than 1 are not scaled.
+    /// Returns the numbers as a distribution over the rows with these names. `kind` says what a row is, such
+    /// as a vertex. If `lossy`, numbers that sum to less than 1 are not scaled.
     pub(super) fn over(
         &self,
         setting: &'static str,
@@ -187,7 +193,8 @@ impl Weights {
         Ok(values.into_iter().map(|v| v / divisor).collect())
     }
 
-    /// Returns the entries of a distribution that names its vertices, by vertex; none if it has a number for every vertex.
+    /// Returns the entries of a distribution that names its vertices, by vertex; none if it has a
+    /// number for every vertex.
     pub(super) fn entries(
         &self,
         setting: &'static str,
@@ -212,8 +219,8 @@ impl Weights {
         Ok(Some(entries))
     }
 
-    /// Returns vertices with their numbers from the fields of a line. A field that is the name of a vertex has the number 1;
-    /// otherwise its last word is the number.
+    /// Returns vertices with their numbers from the fields of a line. A field that is the name of a vertex
+    /// has the number 1; otherwise its last word is the number.
     fn by_field(
         &self,
         setting: &'static str,
@@ -374,7 +381,8 @@ impl Columns {
     }
 }
 
-/// Parses lines `id,number` or `label,number`. The first line may be a header, and then a line may have both id and label.
+/// Parses lines `id,number` or `label,number`. The first line may be a header, and then a line
+/// may have both id and label.
 fn table(text: &str) -> std::result::Result<Vec<Pair>, String> {
     /// Characters of a line in an error.
     const SHOWN: usize = 40;

@@ -1,7 +1,8 @@
-//! Faults in the arrays of a matrix: [`CsrFault`] for compressed rows, [`FormatFault`] for the formats built from them. Rows,
-//! columns and array indices count from 0.
+//! Faults in the arrays of a matrix: [`CsrFault`] for compressed rows, [`FormatFault`] for the formats built
+//! from them. Rows, columns and array indices count from 0.
 
-/// The first fault found in the arrays of a compressed sparse row matrix. Rows, columns and array indices count from 0.
+/// The first fault found in the arrays of a compressed sparse row matrix. Rows, columns and
+/// array indices count from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CsrFault {

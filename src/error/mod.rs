@@ -10,7 +10,7 @@ mod gpu;
 mod numbers;
 
 use alternatives::for_not_square;
-pub use alternatives::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
+pub(crate) use alternatives::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
 pub use chain::ChainError;
 pub use fault::{CsrFault, FormatFault};
 pub use fetch::FetchError;
@@ -41,7 +41,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error, with its location and what to do.
 ///
-/// Rows and columns count from 0 in the fields and in the messages of the library. The program writes messages that count from 1.
+/// Rows and columns count from 0 in the fields and in the messages of the library. The program writes
+/// messages that count from 1.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -545,7 +546,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns an error about rows that were counted on a rank with their numbers in the whole matrix, which `number` returns.
+    /// Returns an error about rows that were counted on a rank with their numbers in the whole
+    /// matrix, which `number` returns.
     pub(crate) fn in_rows(self, number: impl Fn(usize) -> usize) -> Error {
         match self {
             Error::BadDiagonal { precond, row, value } => {
@@ -561,12 +563,14 @@ impl Error {
         }
     }
 
-    /// Creates the error for an invalid value of a setting, which has the name of the command line's flag without dashes.
+    /// Creates the error for an invalid value of a setting, which has the name of the command
+    /// line's flag without dashes.
     pub(crate) fn setting(setting: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
         Error::BadSetting { setting, value: value.to_string(), reason: reason.into() }
     }
 
-    /// Creates the error for a file that has changed since the first rank read it, or that is another one on another machine.
+    /// Creates the error for a file that has changed since the first rank read it, or that is
+    /// another one on another machine.
     pub(crate) fn different_files(setting: &'static str, path: impl ToString) -> Error {
         let reason = "the ranks find different files of this name; give all of them the same file";
         Error::setting(setting, path, reason)

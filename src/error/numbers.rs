@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 #[cfg(feature = "cli")]
 static FROM_ONE: OnceLock<()> = OnceLock::new();
 
-/// Lets the messages of this process count rows and columns from 1, as users of the program do. The messages of the library count from
-/// 0, as its indices do.
+/// Lets the messages of this process count rows and columns from 1, as users of the program do. The messages
+/// of the library count from 0, as its indices do.
 #[cfg(feature = "cli")]
 pub(crate) fn count_from_one() {
     let _ = FROM_ONE.set(());
@@ -24,7 +24,8 @@ pub(crate) fn first_index() -> usize {
     first
 }
 
-/// A row or column, counted from 0, that is displayed as messages count. A message with one also has [`COUNTED`].
+/// A row or column, counted from 0, that is displayed as messages count. A message with one
+/// also has [`COUNTED`].
 pub(crate) struct Index(pub usize);
 
 impl fmt::Display for Index {

@@ -45,7 +45,8 @@ fn probe(folder: &Path) -> Result<Metadata, String> {
     Ok(metadata)
 }
 
-/// Refuses an existing file that can neither be replaced nor written to. `ours` is a file of this process in the same folder.
+/// Refuses an existing file that can neither be replaced nor written to. `ours` is a file of this
+/// process in the same folder.
 fn check_existing(target: &Path, existing: &Metadata, ours: &Metadata) -> Result<(), String> {
     let Some(obstacle) = obstacle(target, existing, ours) else { return Ok(()) };
     match File::options().write(true).open(target) {

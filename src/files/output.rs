@@ -1,5 +1,5 @@
-//! The file to which a result is written. If its folder cannot take an answer, the file moves to another folder, with
-//! what was written so far: the content is produced once only.
+//! The file to which a result is written. If its folder cannot take an answer, the file moves to another
+//! folder, with what was written so far: the content is produced once only.
 
 use super::{cache_folder, temporary};
 use crate::trust::create_folder;
@@ -99,15 +99,15 @@ impl Seek for Output {
     }
 }
 
-/// Returns the folders in which an answer may be kept if its own folder cannot take it: one in the cache folder, and
-/// the system's folder of temporary files.
+/// Returns the folders in which an answer may be kept if its own folder cannot take it: one in the cache
+/// folder, and the system's folder of temporary files.
 fn other_folders() -> Vec<PathBuf> {
     let cache = cache_folder(FOLDER).ok().map(|folder| folder.join(FOLDER));
     cache.into_iter().chain([std::env::temp_dir()]).collect()
 }
 
-/// Creates a file in the first of these folders in which this is possible and `fill` succeeds, and removes that
-/// folder and those before it from the list. The error names each folder with the reason.
+/// Creates a file in the first of these folders in which this is possible and `fill` succeeds, and removes
+/// that folder and those before it from the list. The error names each folder with the reason.
 fn create_in(
     folders: &mut Vec<PathBuf>,
     fill: impl Fn(&File) -> io::Result<()>,

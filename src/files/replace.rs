@@ -2,16 +2,16 @@
 //!
 //! # Steps
 //! 1. Symbolic links are followed: their target is replaced, and they stay. The target need not exist.
-//! 2. The target's folder is created if it does not exist. The content is written to a temporary file there. If the target
-//!    exists, the temporary file takes over its mode, and its owner and group as far as the system permits. A new file has the
-//!    mode that the umask gives.
+//! 2. The target's folder is created if it does not exist. The content is written to a temporary file there.
+//!    If the target exists, the temporary file takes over its mode, and its owner and group as far as the
+//!    system permits. A new file has the mode that the umask gives.
 //! 3. The temporary file is renamed over the target. Of several writers, the last one wins.
-//! 4. A rename can fail although the target can be written to: the target is a mount point, or belongs to another user and
-//!    lies in a folder with the sticky bit. A result is then copied into the target. The temporary file stays until the copy
-//!    is complete.
+//! 4. A rename can fail although the target can be written to: the target is a mount point, or belongs to
+//!    another user and lies in a folder with the sticky bit. A result is then copied into the target. The
+//!    temporary file stays until the copy is complete.
 //! 5. If the copy fails too, the temporary file stays, and the error names it.
-//! 6. If the folder of an answer cannot take it, because it is full or can no longer be written to, the answer is
-//!    kept in another folder (`output.rs`), and the error names the file.
+//! 6. If the folder of an answer cannot take it, because it is full or can no longer be written to, the
+//!    answer is kept in another folder (`output.rs`), and the error names the file.
 
 use super::output::Output;
 use super::{folder_of, temporary};
@@ -28,11 +28,12 @@ const LONGEST_ENDING: usize = 16;
 /// The kind of a file's content, which decides what happens to it if the file cannot be written or renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Numbers that took a computation: they are kept, under another name or in another folder if necessary. A pipe
-    /// or device is written to directly.
+    /// Numbers that took a computation: they are kept, under another name or in another folder if necessary.
+    /// A pipe or device is written to directly.
     Answer,
-    /// A result that can be made again, such as a converted matrix, or whose earlier version stays, such as a
-    /// checkpoint: a complete file is kept, under another name if necessary. A pipe or device is written to directly.
+    /// A result that can be made again, such as a converted matrix, or whose earlier version stays,
+    /// such as a checkpoint: a complete file is kept, under another name if necessary. A pipe or
+    /// device is written to directly.
     Result,
     /// Content that can be computed again: the temporary file is removed.
     Cache,
@@ -55,7 +56,8 @@ fn unplaced(error: io::Error, path: PathBuf) -> io::Error {
     io::Error::new(error.kind(), Unplaced { error, path })
 }
 
-/// Replaces a file in the steps of the module documentation. With `sync`, the new file and its name survive a power failure.
+/// Replaces a file in the steps of the module documentation. With `sync`, the new file and its name
+/// survive a power failure.
 pub(crate) fn replace(
     path: &Path,
     content: Content,

@@ -1,5 +1,5 @@
-//! Reserves disk space for a result before it is computed, so that a full disk is noticed before hours of work, and
-//! other programs do not take the space meanwhile.
+//! Reserves disk space for a result before it is computed, so that a full disk is noticed before hours of
+//! work, and other programs do not take the space meanwhile.
 
 use super::check::existing_folder;
 use super::replace::follow;
@@ -7,8 +7,8 @@ use super::{folder_of, temporary};
 use std::fs::{self, File};
 use std::path::Path;
 
-/// Disk space that stays reserved until this value is dropped, or the process ends in any way. It belongs to a file
-/// without a name, so nothing is left behind.
+/// Disk space that stays reserved until this value is dropped, or the process ends in any way. It belongs to
+/// a file without a name, so nothing is left behind.
 #[derive(Debug)]
 pub(crate) struct Reserved {
     _space: Option<File>,

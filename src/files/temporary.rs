@@ -1,17 +1,18 @@
 //! Temporary files: content is written to a temporary file, which is renamed when it is complete.
 //!
 //! # Leftovers
-//! A killed process leaves its temporary file behind. [`remove_leftovers`] removes such files, and must never remove the file
-//! of a live process, on this machine or on another one. Three rules ensure this:
+//! A killed process leaves its temporary file behind. [`remove_leftovers`] removes such files, and must never
+//! remove the file of a live process, on this machine or on another one. Three rules ensure this:
 //!
-//! - The creator holds an exclusive lock on its file until the file has its final name. A remover takes the lock first, and holds
-//!   it while it removes the file.
-//! - The creator cannot create and lock a file in one step. Once it has the lock, it therefore checks that the file still has its
-//!   name. From then on the lock protects the file. If the name is gone, or a remover holds the lock, the creator makes another
-//!   file.
-//! - Some network filesystems have no locks, or locks that other machines do not see. Without locks, no file is removed. For the
-//!   second case, a file that was written to within the last hour is never removed. The hour is counted by the clock that sets
-//!   the times of files in this folder, because the clocks of two machines may differ.
+//! - The creator holds an exclusive lock on its file until the file has its final name. A remover takes the
+//!   lock first, and holds it while it removes the file.
+//! - The creator cannot create and lock a file in one step. Once it has the lock, it therefore checks that
+//!   the file still has its name. From then on the lock protects the file. If the name is gone, or a remover
+//!   holds the lock, the creator makes another file.
+//! - Some network filesystems have no locks, or locks that other machines do not see. Without locks, no
+//!   file is removed. For the second case, a file that was written to within the last hour is never
+//!   removed. The hour is counted by the clock that sets the times of files in this folder, because the
+//!   clocks of two machines may differ.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -24,8 +25,8 @@ const OLD: Duration = Duration::from_secs(3600);
 /// Number of names that are tried in a folder.
 const ATTEMPTS: u32 = 16;
 
-/// Creates a file in `folder` that no other process writes to or removes while the handle is open. Other users cannot read a
-/// `private` file.
+/// Creates a file in `folder` that no other process writes to or removes while the handle is open. Other
+/// users cannot read a `private` file.
 pub(super) fn create(folder: &Path, private: bool) -> io::Result<(PathBuf, File)> {
     let mut options = File::options();
     options.read(true).write(true).create_new(true);
@@ -48,7 +49,8 @@ pub(super) fn create(folder: &Path, private: bool) -> io::Result<(PathBuf, File)
     Err(last)
 }
 
-/// Returns a new name. The process number alone is not unique: two containers may share a folder, and numbers are reused.
+/// Returns a new name. The process number alone is not unique: two containers may share a
+/// folder, and numbers are reused.
 fn new_name() -> String {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
@@ -70,7 +72,8 @@ fn is_temporary(path: &Path) -> bool {
 fn claim(path: &Path, file: &File) -> bool {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => false,
-        // Without locks no remover removes the file, but a remover with a lock on another machine may have done so.
+        // Without locks no remover removes the file, but a remover with a lock on another
+        // machine may have done so.
         Ok(()) | Err(TryLockError::Error(_)) => fs::symlink_metadata(path).is_ok(),
     }
 }
@@ -105,7 +108,8 @@ fn remove_unlocked(path: &Path) {
     // NFS grants exclusive locks only on files that are open for writing.
     let Ok(file) = File::options().read(true).write(true).open(path) else { return };
     if file.try_lock().is_ok() {
-        // The lock is still held here. A failure means that another remover was faster, or that the file cannot be removed.
+        // The lock is still held here. A failure means that another remover was faster, or that
+        // the file cannot be removed.
         let _ = fs::remove_file(path);
     }
 }

@@ -1,10 +1,12 @@
-//! Conversion of entries to compressed rows: a stable counting sort by row, then a sort of each row by column.
+//! Conversion of entries to compressed rows: a stable counting sort by row, then a sort of
+//! each row by column.
 //!
-//! The entries are cut into pieces, one per thread, and read twice: the first pass counts the entries of each row, the second
-//! moves each entry to its slot. Every piece has a cursor per row, which begins where the cursor of the piece before it ends. So
-//! no thread waits for another, entries keep their order within a row, duplicates are summed in that order, and the matrix is the
-//! same for any number of threads. The only additional memory is one cursor per row and piece. The cursors of the last piece
-//! become the row offsets. If rows are short, there are fewer pieces.
+//! The entries are cut into pieces, one per thread, and read twice: the first pass counts the entries of each
+//! row, the second moves each entry to its slot. Every piece has a cursor per row, which begins where the
+//! cursor of the piece before it ends. So no thread waits for another, entries keep their order within a row,
+//! duplicates are summed in that order, and the matrix is the same for any number of threads. The only
+//! additional memory is one cursor per row and piece. The cursors of the last piece become the row offsets.
+//! If rows are short, there are fewer pieces.
 
 use super::Csr;
 use super::finish::{Duplicates, Width, finish, narrow};
@@ -25,7 +27,8 @@ pub(crate) trait Entries: Sync {
     fn most(&self) -> usize;
     /// Cuts the entries into at most `pieces` pieces.
     fn cut(&self, pieces: usize) -> Result<Vec<Self::Piece>>;
-    /// Calls `visit(row)` for each entry of a piece. Returns the number of stored entries, including skipped ones.
+    /// Calls `visit(row)` for each entry of a piece. Returns the number of stored entries,
+    /// including skipped ones.
     fn rows(&self, piece: &Self::Piece, visit: impl FnMut(u32)) -> Result<u64>;
     /// Calls `visit(row, column)` for the same entries, and returns the same number.
     fn places(&self, piece: &Self::Piece, visit: impl FnMut(u32, u32)) -> Result<u64>;
@@ -35,8 +38,8 @@ pub(crate) trait Entries: Sync {
     fn check(&self, stored: u64) -> Result<()>;
 }
 
-/// Assembles the matrix. Duplicates are summed, or kept in their order. With `mirror`, every entry off the diagonal is also
-/// stored at its mirrored position, multiplied by that sign.
+/// Assembles the matrix. Duplicates are summed, or kept in their order. With `mirror`, every entry off the
+/// diagonal is also stored at its mirrored position, multiplied by that sign.
 pub(crate) fn assemble<E: Entries>(entries: &E, mirror: Option<f64>, duplicates: Duplicates) -> Result<Csr> {
     if narrow(entries.most(), mirror.is_some()) {
         build::<u32, E>(entries, mirror, duplicates)
@@ -80,7 +83,8 @@ pub(super) fn by_row<W: Width, E: Entries>(entries: &E, mirror: Option<f64>) -> 
     Ok(Rows { offsets: ends, columns, values })
 }
 
-/// Returns the number of pieces: one per thread, but no more than keep all cursors within two fifths of the matrix.
+/// Returns the number of pieces: one per thread, but no more than keep all cursors within two
+/// fifths of the matrix.
 fn piece_count<W: Width, E: Entries>(entries: &E, mirrored: bool) -> usize {
     let rows = entries.shape().0 as u128;
     let most = entries.most() as u128 * if mirrored { 2 } else { 1 };
@@ -120,7 +124,8 @@ fn count<W: Width, E: Entries>(
     stored
 }
 
-/// Replaces counts by the slots of first entries, row by row and within a row piece by piece. Returns the sum of the counts.
+/// Replaces counts by the slots of first entries, row by row and within a row piece by piece.
+/// Returns the sum of the counts.
 fn counts_to_starts<W: Width>(cursors: &mut [&mut [W]], rows: usize) -> usize {
     let mut total = 0;
     for row in 0..rows {
@@ -133,8 +138,8 @@ fn counts_to_starts<W: Width>(cursors: &mut [&mut [W]], rows: usize) -> usize {
     total
 }
 
-/// The entries of the matrix while threads write them. No two threads write to the same slot; relaxed atomics make the shared
-/// writes safe Rust at no cost.
+/// The entries of the matrix while threads write them. No two threads write to the same slot; relaxed atomics
+/// make the shared writes safe Rust at no cost.
 pub(super) struct Slots {
     cols: Vec<AtomicU32>,
     /// The bits of each value; empty for a pattern.
@@ -142,15 +147,15 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub fn new(entries: usize, valued: bool) -> Result<Slots> {
+    pub(crate) fn new(entries: usize, valued: bool) -> Result<Slots> {
         let cols = u32::counters(entries)?;
         Ok(Slots { cols, values: u64::counters(if valued { entries } else { 0 })? })
     }
 
-    /// Writes the column of an entry. An index out of range, possible if the entries differ from those counted, is ignored; later checks
-    /// report the difference.
+    /// Writes the column of an entry. An index out of range, possible if the entries differ from those
+    /// counted, is ignored; later checks report the difference.
     #[inline(always)]
-    pub fn put(&self, index: usize, col: u32) {
+    pub(crate) fn put(&self, index: usize, col: u32) {
         if let Some(slot) = self.cols.get(index) {
             slot.store(col, Ordering::Relaxed);
         }
@@ -158,7 +163,7 @@ impl Slots {
 
     /// Does the same with the value.
     #[inline(always)]
-    pub fn put_valued(&self, index: usize, col: u32, value: f64) {
+    pub(crate) fn put_valued(&self, index: usize, col: u32, value: f64) {
         self.put(index, col);
         if let Some(slot) = self.values.get(index) {
             slot.store(value.to_bits(), Ordering::Relaxed);
@@ -166,7 +171,7 @@ impl Slots {
     }
 
     #[inline(always)]
-    pub fn fetch(&self, index: usize) {
+    pub(crate) fn fetch(&self, index: usize) {
         fetch(&self.cols, index);
         // A prefetch far from any memory of the program is slow.
         if !self.values.is_empty() {
@@ -174,7 +179,7 @@ impl Slots {
         }
     }
 
-    pub fn filled(self) -> (Vec<u32>, Vec<f64>) {
+    pub(crate) fn filled(self) -> (Vec<u32>, Vec<f64>) {
         let values = self.values.into_iter().map(|bits| f64::from_bits(bits.into_inner())).collect();
         (u32::counted(self.cols), values)
     }
@@ -238,7 +243,8 @@ fn placing<T: Copy, W: Width>(
     }
 }
 
-/// Collects items and processes them in batches. If the items access distant memory, the cache misses of a batch then overlap.
+/// Collects items and processes them in batches. If the items access distant memory, the cache misses
+/// of a batch then overlap.
 struct Batch<T, F> {
     items: [T; BATCH],
     waiting: usize,

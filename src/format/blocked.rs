@@ -10,7 +10,8 @@ pub(crate) fn stored_bytes(matrix: &Csr) -> f64 {
     if matches!(matrix.values(), Values::F32(_)) { 4.0 } else { 8.0 }
 }
 
-/// Returns the block size with the fewest bytes, and those bytes, estimated from a sample of the rows. A value has `value` bytes.
+/// Returns the block size with the fewest bytes, and those bytes, estimated from a sample of the rows. A
+/// value has `value` bytes.
 pub(crate) fn cheapest(matrix: &Csr, value: f64) -> Option<(Block, f64)> {
     // The statistics count values in double precision.
     let bytes = |block: &Block| {

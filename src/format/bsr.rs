@@ -1,13 +1,13 @@
 //! Blocked sparse rows: dense blocks of R x C, aligned to multiples of R and C.
 //!
-//! Block row `i` holds the blocks `block_offsets[i] .. block_offsets[i + 1]`, with strictly increasing block columns. Element
-//! (r, c) of block `b` is `values[(b * R + r) * C + c]`. Elements without an entry are filled with +0. If R does not divide the
-//! rows, or C the columns, the last blocks extend beyond the matrix, and the elements outside are +0 too. The size and the number
-//! of entries of the matrix are stored.
+//! Block row `i` holds the blocks `block_offsets[i] .. block_offsets[i + 1]`, with strictly increasing block
+//! columns. Element (r, c) of block `b` is `values[(b * R + r) * C + c]`. Elements without an entry are
+//! filled with +0. If R does not divide the rows, or C the columns, the last blocks extend beyond the matrix,
+//! and the elements outside are +0 too. The size and the number of entries of the matrix are stored.
 //!
-//! Fill cannot be distinguished from an entry of +0, so the conversion back to CSR drops such entries; all other values, -0 and
-//! NaN included, are returned bit for bit. Fill is not an implicit one, so implicit ones are stored, in double precision.
-//! Matrices with repeated column indices are refused.
+//! Fill cannot be distinguished from an entry of +0, so the conversion back to CSR drops such entries; all
+//! other values, -0 and NaN included, are returned bit for bit. Fill is not an implicit one, so implicit ones
+//! are stored, in double precision. Matrices with repeated column indices are refused.
 
 use super::pieces::{cut, each_row, narrow, narrow_length, pieces_for};
 use super::rows::{build_rows, offsets_of};
@@ -111,12 +111,12 @@ impl Bsr {
     }
 
     /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
     /// Returns the number of columns.
-    pub fn cols(&self) -> usize {
+    pub(crate) fn cols(&self) -> usize {
         self.cols
     }
 
@@ -150,7 +150,8 @@ impl Bsr {
         self.pattern.cols
     }
 
-    /// Returns the offset at which each block row begins, in blocks, and the number of blocks as the last offset.
+    /// Returns the offset at which each block row begins, in blocks, and the number of blocks
+    /// as the last offset.
     pub fn block_offsets(&self) -> &Offsets {
         &self.pattern.row_offsets
     }
@@ -166,7 +167,7 @@ impl Bsr {
     }
 
     /// Returns the arrays, without a copy.
-    pub fn into_parts(self) -> BsrParts {
+    pub(crate) fn into_parts(self) -> BsrParts {
         let Bsr { rows, cols, block, entries, pattern, values } = self;
         let (block_offsets, block_columns) = (pattern.row_offsets, pattern.col_indices.into_vec());
         BsrParts { rows, cols, block, entries, block_offsets, block_columns, values }
@@ -267,7 +268,8 @@ impl Blocker<'_> {
     /// Writes the block columns of a block row to `blocks`, in increasing order.
     fn blocks_of<'b>(&self, block_row: usize, blocks: &'b mut Vec<u32>) -> &'b [u32] {
         let width = self.block.1 as u32;
-        // Compared with columns instead of dividing each column: a division takes longer than all other work for an entry.
+        // Compared with columns instead of dividing each column: a division takes longer than all
+        // other work for an entry.
         let start = |block: u32| u64::from(block) * u64::from(width);
         let mut rows = self.rows_of(block_row).map(|row| self.matrix.row_columns(row));
         let first_row = rows.next().unwrap_or_default();

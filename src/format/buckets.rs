@@ -1,12 +1,13 @@
 //! Entries sorted by row in two steps: first into buckets of neighbouring rows, then within each bucket.
 //!
-//! A sort in one step stores each entry at a distant place in memory. Here the first step moves entries to the ends of at most 1024
-//! buckets; these ends fit a cache. The second step sorts one bucket at a time, within a cache unless the bucket has very many entries.
-//! The buckets are parts of the result. Additional memory is a copy of one bucket for each thread, and a count for each piece and bucket.
+//! A sort in one step stores each entry at a distant place in memory. Here the first step moves entries to
+//! the ends of at most 1024 buckets; these ends fit a cache. The second step sorts one bucket at a time,
+//! within a cache unless the bucket has very many entries. The buckets are parts of the result. Additional
+//! memory is a copy of one bucket for each thread, and a count for each piece and bucket.
 //!
-//! Entries are read in pieces, by increasing column. Between the steps an entry is one word: its row within the bucket and its column
-//! within the piece. Each piece has a place in each bucket, after those of the pieces before it. So no thread waits for another, and
-//! entries of a row keep their order.
+//! Entries are read in pieces, by increasing column. Between the steps an entry is one word: its row within
+//! the bucket and its column within the piece. Each piece has a place in each bucket, after those of the
+//! pieces before it. So no thread waits for another, and entries of a row keep their order.
 
 use super::Offset;
 use super::assemble::Slots;
@@ -38,13 +39,13 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    pub fn of(rows: usize) -> Buckets {
+    pub(crate) fn of(rows: usize) -> Buckets {
         let all = usize::BITS - rows.saturating_sub(1).leading_zeros();
         Buckets { rows, bits: all.saturating_sub(MOST_BUCKETS).max(FEWEST_ROWS) }
     }
 
     /// Returns the most columns of a piece, which leave room for a row in a word.
-    pub fn most_columns(self) -> usize {
+    pub(crate) fn most_columns(self) -> usize {
         1 << self.column_bits()
     }
 
@@ -72,8 +73,9 @@ impl Buckets {
         ((word >> self.column_bits()) as usize, word & (u32::MAX >> self.bits))
     }
 
-    /// Sorts entries by row. The pieces are ranges of columns, in order. Returns the offsets, the columns, and the values if there are any.
-    pub fn sort<O: Offset>(
+    /// Sorts entries by row. The pieces are ranges of columns, in order. Returns the offsets, the columns,
+    /// and the values if there are any.
+    pub(crate) fn sort<O: Offset>(
         self,
         entries: &impl ByColumn,
         pieces: &[Range<usize>],
@@ -128,7 +130,8 @@ impl Buckets {
         Ok((offsets, columns, values))
     }
 
-    /// Sorts the entries of a bucket by row, and replaces their words by columns. The entries of piece p end before `ends[p]`.
+    /// Sorts the entries of a bucket by row, and replaces their words by columns. The entries of
+    /// piece p end before `ends[p]`.
     fn sort_bucket<O: Offset>(
         self,
         task: Bucket<O>,

@@ -16,12 +16,12 @@ pub(super) type Later = Box<dyn FnOnce() -> Vec<u32> + Send>;
 
 impl Columns {
     /// Wraps a function that computes `len` indices at the first use.
-    pub fn later(len: usize, later: Later) -> Columns {
+    pub(crate) fn later(len: usize, later: Later) -> Columns {
         Columns::Later(LazyLock::new(later), len)
     }
 
     /// Returns the number of indices. Computes none.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Columns::Ready(columns) => columns.len(),
             Columns::Later(_, len) => *len,
@@ -29,12 +29,12 @@ impl Columns {
     }
 
     /// Returns whether the indices are in memory from the start.
-    pub fn are_ready(&self) -> bool {
+    pub(crate) fn are_ready(&self) -> bool {
         matches!(self, Columns::Ready(_))
     }
 
     /// Returns the indices without a copy if they are in memory.
-    pub fn into_vec(self) -> Vec<u32> {
+    pub(crate) fn into_vec(self) -> Vec<u32> {
         match self {
             Columns::Ready(columns) => columns,
             Columns::Later(..) => self.to_vec(),

@@ -1,4 +1,5 @@
-//! Some rows of the transpose of a matrix: the entries in a range of its columns, sorted by column (`assemble.rs`).
+//! Some rows of the transpose of a matrix: the entries in a range of its columns, sorted by
+//! column (`assemble.rs`).
 
 use super::assemble::{Entries, Rows, by_row};
 use super::finish::{Width, narrow};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 impl Csr {
     /// Returns the rows `columns` of the transpose.
-    pub fn transposed_columns(&self, columns: Range<usize>) -> Result<Csr> {
+    pub(crate) fn transposed_columns(&self, columns: Range<usize>) -> Result<Csr> {
         transpose(self, &InColumns { matrix: self, columns: columns.start as u32..columns.end as u32 })
     }
 }
@@ -31,14 +32,16 @@ fn build<W: Width, E: Entries>(matrix: &Csr, entries: &E) -> Result<Csr> {
     Csr::with_pattern(Arc::new(pattern), from_bits(matrix.values(), values)?)
 }
 
-/// The entries in some columns of a matrix, as those of the transpose. Its rows are counted from the first of these columns.
+/// The entries in some columns of a matrix, as those of the transpose. Its rows are counted from
+/// the first of these columns.
 struct InColumns<'a> {
     matrix: &'a Csr,
     columns: Range<u32>,
 }
 
 impl InColumns<'_> {
-    /// Calls `visit` with row, column and number of each entry of these rows of the matrix. The columns within a row are sorted.
+    /// Calls `visit` with row, column and number of each entry of these rows of the matrix. The columns
+    /// within a row are sorted.
     #[inline(always)]
     fn each(&self, rows: &Range<usize>, mut visit: impl FnMut(u32, u32, usize)) {
         let Range { start, end } = self.columns;

@@ -1,11 +1,12 @@
 //! Compressed sparse rows: the format that every source produces and every backend is built from.
 //!
-//! Row `i` holds the entries `row_offsets[i] .. row_offsets[i + 1]` of `col_indices` and `values`, with strictly increasing
-//! column indices. Column indices are 32-bit. Row offsets are 32-bit if the number of entries allows it, and 64-bit otherwise.
-//! The pattern is shared, so that a copy of the matrix in another precision allocates only values.
+//! Row `i` holds the entries `row_offsets[i] .. row_offsets[i + 1]` of `col_indices` and `values`, with
+//! strictly increasing column indices. Column indices are 32-bit. Row offsets are 32-bit if the number of
+//! entries allows it, and 64-bit otherwise. The pattern is shared, so that a copy of the matrix in another
+//! precision allocates only values.
 //!
-//! A graph may keep parallel edges ([`Pattern::with_repeats`]): a row then has repeated column indices next to each other, and
-//! the values of repeated entries add up. Products and [`Csr::get`] sum them.
+//! A graph may keep parallel edges ([`Pattern::with_repeats`]): a row then has repeated column indices next
+//! to each other, and the values of repeated entries add up. Products and [`Csr::get`] sum them.
 
 use super::pieces::{cut, pieces_for};
 use super::{Offsets, Pattern, Values};
@@ -111,7 +112,8 @@ impl Csr {
         (first..end).map(|entry| self.values.get(range.start + entry)).reduce(|sum, value| sum + value)
     }
 
-    /// Returns the diagonal, with 0 for entries that are not stored. Its length is the smaller of rows and columns.
+    /// Returns the diagonal, with 0 for entries that are not stored. Its length is the smaller
+    /// of rows and columns.
     pub fn diagonal(&self) -> Vec<f64> {
         let length = self.rows().min(self.cols());
         (0..length).into_par_iter().with_min_len(4096).map(|i| self.get(i, i).unwrap_or(0.0)).collect()
@@ -162,16 +164,16 @@ impl Csr {
         self.pattern.storage_bytes() + (self.nnz() * self.values.width()) as u64
     }
 
-    /// Computes y = A x in double precision, with each row summed in order: the reference for verdicts and tests. Rows are
-    /// independent, so that the result does not depend on the number of threads.
+    /// Computes y = A x in double precision, with each row summed in order: the reference for verdicts and
+    /// tests. Rows are independent, so that the result does not depend on the number of threads.
     pub fn multiply_reference(&self, x: &[f64]) -> Vec<f64> {
         assert_eq!(x.len(), self.cols(), "x must have one entry per column");
         self.map_rows(|i| self.row(i).map(|(j, v)| v * x[j]).sum())
     }
 
-    /// Returns `f(row)` for every row, in order, computed on the threads of rayon's current pool. A task has about as many entries as
-    /// the others.
-    pub fn map_rows<R: Send>(&self, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    /// Returns `f(row)` for every row, in order, computed on the threads of rayon's current pool. A task has
+    /// about as many entries as the others.
+    pub(crate) fn map_rows<R: Send>(&self, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
         let work = |rows: usize| self.row_offsets().get(rows) + rows;
         let pieces = pieces_for(8 * work(self.rows()));
         collected_in(cut(self.rows(), pieces, work), f)

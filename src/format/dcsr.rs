@@ -1,8 +1,8 @@
 //! Doubly compressed sparse rows: only the rows that have entries are stored, with their row indices.
 //!
-//! The stored rows are a CSR matrix, so that all code for CSR applies to them: row `k` of [`Dcsr::stored_rows`] is row
-//! `row_indices[k]` of the matrix. All other rows are zero; a product has to clear or scale y there. Column indices may be
-//! repeated within a row, as in CSR.
+//! The stored rows are a CSR matrix, so that all code for CSR applies to them: row `k` of
+//! [`Dcsr::stored_rows`] is row `row_indices[k]` of the matrix. All other rows are zero; a product has to
+//! clear or scale y there. Column indices may be repeated within a row, as in CSR.
 
 use super::pieces::narrow;
 use super::{Csr, Offset, Offsets, Pattern};
@@ -45,8 +45,8 @@ impl Dcsr {
         Ok(())
     }
 
-    /// Converts a matrix by removing its empty rows. Column indices and values are moved; column indices that another matrix
-    /// shares are copied.
+    /// Converts a matrix by removing its empty rows. Column indices and values are moved; column indices that
+    /// another matrix shares are copied.
     pub fn from_csr(matrix: Csr) -> Result<Dcsr> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         let kept = |row: &usize| !matrix.row_range(*row).is_empty();

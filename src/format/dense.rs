@@ -19,7 +19,7 @@ pub struct Dense {
 
 impl Dense {
     /// Largest number of rows times columns that backends accept: 128 MiB.
-    pub const MAX_VALUES: u128 = 1 << 24;
+    pub(crate) const MAX_VALUES: u128 = 1 << 24;
 
     /// Creates a matrix from row-major values.
     pub fn new(rows: usize, cols: usize, values: Vec<f64>) -> Result<Dense> {

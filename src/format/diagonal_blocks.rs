@@ -16,7 +16,7 @@ pub struct DiagonalBlocks {
 
 impl DiagonalBlocks {
     /// Converts the blocks to compressed rows.
-    pub fn into_csr(self) -> Result<Csr> {
+    pub(crate) fn into_csr(self) -> Result<Csr> {
         let DiagonalBlocks { rows, block, values } = self;
         let height = |first: usize| block.min(rows - first);
         let mut columns = room::<u32>(values.len())?;

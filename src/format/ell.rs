@@ -1,10 +1,11 @@
 //! ELLPACK: every row padded to the length of the longest row, stored column by column.
 //!
-//! Entry `j` of row `i` is at index `j * rows + i` of `col_indices` and `values`, so that threads of adjacent rows read adjacent
-//! memory. Shorter rows are padded with the value +0 and a valid column index: the row's last one, or 0. The row lengths are
-//! stored. A product may include the padding, which is wrong only if x is not finite at the padding's column (0 times infinity is
-//! NaN). Or a product stops at each row's length, which is always right, and required if all values are implicitly 1, because
-//! padding then has no stored value 0. Matrices with repeated column indices are refused.
+//! Entry `j` of row `i` is at index `j * rows + i` of `col_indices` and `values`, so that threads of adjacent
+//! rows read adjacent memory. Shorter rows are padded with the value +0 and a valid column index: the row's
+//! last one, or 0. The row lengths are stored. A product may include the padding, which is wrong only if x is
+//! not finite at the padding's column (0 times infinity is NaN). Or a product stops at each row's length,
+//! which is always right, and required if all values are implicitly 1, because padding then has no stored
+//! value 0. Matrices with repeated column indices are refused.
 
 use super::pieces::{cut, each_row, narrow_length, pieces_for};
 use super::rows::build_rows;
@@ -26,8 +27,8 @@ pub struct Ell {
 }
 
 impl Ell {
-    /// Largest number of slots per entry that [`Ell::from_csr`] accepts. A slot holds an entry or padding. Above
-    /// this limit another format takes less memory.
+    /// Largest number of slots per entry that [`Ell::from_csr`] accepts. A slot holds an entry or padding.
+    /// Above this limit another format takes less memory.
     pub const MAX_SLOTS_PER_ENTRY: usize = 4;
 
     /// Checks the arrays and takes ownership of them. The width is the largest of `row_lengths`.
@@ -70,7 +71,8 @@ impl Ell {
         })
     }
 
-    /// Converts a matrix. Fails if the padded matrix has more than [`Ell::MAX_SLOTS_PER_ENTRY`] slots per entry.
+    /// Converts a matrix. Fails if the padded matrix has more than
+    /// [`Ell::MAX_SLOTS_PER_ENTRY`] slots per entry.
     pub fn from_csr(matrix: &Csr) -> Result<Ell> {
         Ell::with_limit(matrix, Ell::MAX_SLOTS_PER_ENTRY)
     }
@@ -104,12 +106,12 @@ impl Ell {
     }
 
     /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
     /// Returns the number of columns.
-    pub fn cols(&self) -> usize {
+    pub(crate) fn cols(&self) -> usize {
         self.cols
     }
 
@@ -133,7 +135,8 @@ impl Ell {
         &self.row_lengths
     }
 
-    /// Returns the column index of each slot: the first entries of all rows, then the second entries, and so on.
+    /// Returns the column index of each slot: the first entries of all rows, then the second
+    /// entries, and so on.
     pub fn col_indices(&self) -> &[u32] {
         &self.col_indices
     }
@@ -189,7 +192,7 @@ pub(super) struct Lane {
 
 impl Lane {
     /// Checks the `length` entries of the lane and the padding after them.
-    pub fn check<T: Stored>(
+    pub(crate) fn check<T: Stored>(
         &self,
         length: u32,
         columns: &[u32],

@@ -1,7 +1,8 @@
-//! Conversion of rows with unsorted and repeated column indices to compressed rows: each row is sorted and its duplicates are
-//! summed, in place.
+//! Conversion of rows with unsorted and repeated column indices to compressed rows: each row is sorted and
+//! its duplicates are summed, in place.
 //!
-//! Threads own contiguous bands of rows with about equally many entries each, and so disjoint parts of every array.
+//! Threads own contiguous bands of rows with about equally many entries each, and so disjoint
+//! parts of every array.
 
 use super::{Csr, Offset, Offsets, Pattern, Values};
 use crate::error::{CsrFault, Error, Result};
@@ -20,7 +21,8 @@ pub enum Duplicates {
     Keep,
 }
 
-/// Returns whether 32-bit counters suffice for `entries` and for one more, as an excess entry is counted before it is refused.
+/// Returns whether 32-bit counters suffice for `entries` and for one more, as an excess entry is
+/// counted before it is refused.
 pub(crate) fn narrow(entries: usize, mirrored: bool) -> bool {
     (entries as u128 + 1) * if mirrored { 2 } else { 1 } <= u128::from(Offsets::MOST_NARROW)
 }
@@ -79,8 +81,8 @@ impl Width for u64 {
     }
 }
 
-/// Builds the matrix from rows with unsorted and repeated column indices: sorts each row, and sums duplicates or keeps them in
-/// their order.
+/// Builds the matrix from rows with unsorted and repeated column indices: sorts each row, and sums duplicates
+/// or keeps them in their order.
 pub(crate) fn finish<W: Width>(
     cols: usize,
     offsets: Vec<W>,
@@ -195,7 +197,8 @@ impl<W: Width> Unfinished<W> {
     }
 }
 
-/// Sorts each row by column index, equal ones in the order of the entries. Returns whether any column index is repeated.
+/// Sorts each row by column index, equal ones in the order of the entries. Returns whether any
+/// column index is repeated.
 fn sort_rows<W: Width>(band: Band<W>) -> bool {
     let mut duplicates = false;
     let mut sorted: Vec<(u32, f64)> = Vec::new();
@@ -223,7 +226,8 @@ fn sort_rows<W: Width>(band: Band<W>) -> bool {
     duplicates
 }
 
-/// Sums the duplicates of each row and compacts the entries of the band. Returns the number of remaining entries.
+/// Sums the duplicates of each row and compacts the entries of the band. Returns the number of
+/// remaining entries.
 fn merge_duplicates<W: Width>(band: Band<W>) -> Result<usize> {
     let Band { rows, base, ends, cols, values } = band;
     let (mut from, mut to) = (0, 0);

@@ -10,9 +10,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl Csr {
-    /// Joins matrices of the same size and with the same kind of values. Each row has the entries of all of them, one matrix after the
-    /// other, and their columns must increase in this order.
-    pub fn joined(parts: &[Csr]) -> Result<Csr> {
+    /// Joins matrices of the same size and with the same kind of values. Each row has the entries of all of
+    /// them, one matrix after the other, and their columns must increase in this order.
+    pub(crate) fn joined(parts: &[Csr]) -> Result<Csr> {
         match parts.first().map(Csr::values) {
             None => Csr::new(0, 0, Offsets::U32(vec![0]), Vec::new(), Values::Ones),
             Some(Values::Ones) => {
@@ -33,8 +33,8 @@ impl Csr {
 }
 
 impl Csr {
-    /// Returns the rows `kept`, after those of some matrices and before those of others, which have the same columns and the same kind of
-    /// values. The arrays are changed in place.
+    /// Returns the rows `kept`, after those of some matrices and before those of others, which have the same
+    /// columns and the same kind of values. The arrays are changed in place.
     pub fn between(self, before: &[Csr], kept: Range<usize>, after: &[Csr]) -> Result<Csr> {
         let range = self.row_range_of(&kept);
         let lengths_of = |matrix: &Csr, rows: Range<usize>| -> Vec<u64> {

@@ -1,7 +1,8 @@
-//! Storage formats of matrices: plain data, validated on construction, with conversions. There is no other arithmetic here.
+//! Storage formats of matrices: plain data, validated on construction, with conversions. There is
+//! no other arithmetic here.
 //!
-//! Every format is built from [`Csr`] and converts back to it, so that any two formats convert through CSR. The round trip
-//! returns:
+//! Every format is built from [`Csr`] and converts back to it, so that any two formats convert through
+//! CSR. The round trip returns:
 //!
 //! | format | additional storage | back to CSR |
 //! |---|---|---|
@@ -19,22 +20,22 @@ pub(crate) mod assemble;
 pub(crate) mod blocked;
 pub mod bsr;
 mod buckets;
-pub mod columns;
+pub(crate) mod columns;
 mod columns_transposed;
 #[cfg(any(feature = "nalgebra", feature = "sprs"))]
-pub mod convert;
+pub(crate) mod convert;
 mod coo;
-pub mod csr;
-pub mod dcsr;
-pub mod dense;
+pub(crate) mod csr;
+pub(crate) mod dcsr;
+pub(crate) mod dense;
 mod diagonal_blocks;
-pub mod ell;
+pub(crate) mod ell;
 pub(crate) mod finish;
 mod join;
 pub(crate) mod narrow;
 mod order;
 pub mod partition;
-pub mod pattern;
+pub(crate) mod pattern;
 mod pieces;
 mod renumber;
 mod rows;
@@ -42,14 +43,14 @@ mod select;
 pub mod sell;
 pub mod stats;
 mod transpose;
-pub mod values;
+pub(crate) mod values;
 
 pub use bsr::Bsr;
 pub use coo::Coo;
 pub use csr::Csr;
 pub use dcsr::Dcsr;
 pub use dense::Dense;
-pub use diagonal_blocks::DiagonalBlocks;
+pub(crate) use diagonal_blocks::DiagonalBlocks;
 pub use ell::Ell;
 pub use finish::Duplicates;
 pub use pattern::{Offset, Offsets, Pattern};

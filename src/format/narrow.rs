@@ -1,5 +1,5 @@
-//! Storage of values in single precision if this is exact for all of them: half the bytes. Products and sums stay in their
-//! precision, so that results are bit-identical.
+//! Storage of values in single precision if this is exact for all of them: half the bytes. Products and sums
+//! stay in their precision, so that results are bit-identical.
 
 use super::{Csr, Values};
 use std::sync::Arc;
@@ -9,12 +9,14 @@ const PIECE: usize = 1 << 16;
 /// Values that are tested together.
 const GROUP: usize = 1 << 10;
 
-/// Returns whether single precision represents a value exactly. False for NaN, as its payload would be truncated.
+/// Returns whether single precision represents a value exactly. False for NaN, as its payload
+/// would be truncated.
 fn fits(value: &f64) -> bool {
     f64::from(*value as f32).to_bits() == value.to_bits() && !value.is_nan()
 }
 
-/// Returns whether the values can be stored in single precision without a change; ones and single precision can.
+/// Returns whether the values can be stored in single precision without a change; ones and
+/// single precision can.
 pub(crate) fn narrows(matrix: &Csr) -> bool {
     match matrix.values() {
         Values::F64(values) => all_fit(values),
@@ -30,8 +32,8 @@ pub(crate) fn narrowest(matrix: &Arc<Csr>) -> Arc<Csr> {
     }
 }
 
-/// Returns whether single precision represents the first values exactly. In most matrices with inexact values, one of the first is
-/// inexact.
+/// Returns whether single precision represents the first values exactly. In most matrices with inexact
+/// values, one of the first is inexact.
 pub(crate) fn may_narrow(values: &[f64]) -> bool {
     values.iter().take(64).all(fits)
 }
@@ -53,7 +55,8 @@ fn sample_fits(values: &[f64]) -> bool {
     values.iter().step_by((values.len() / 1000).max(1)).all(fits)
 }
 
-/// Estimates from a sample the bytes of a value as [`narrowest`] stores it; ones count as stored in single precision.
+/// Estimates from a sample the bytes of a value as [`narrowest`] stores it; ones count as
+/// stored in single precision.
 pub(crate) fn value_bytes(matrix: &Csr) -> f64 {
     match matrix.values() {
         Values::F64(values) if !sample_fits(values) => 8.0,

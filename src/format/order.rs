@@ -1,8 +1,8 @@
-//! In-place sort of entries without values by row: a radix sort that swaps entries into their buckets (McIlroy, Bostic and
-//! McIlroy, "Engineering Radix Sort", 1993), by eight bits of the row at a time.
+//! In-place sort of entries without values by row: a radix sort that swaps entries into their buckets
+//! (McIlroy, Bostic and McIlroy, "Engineering Radix Sort", 1993), by eight bits of the row at a time.
 //!
-//! A counting sort into separate arrays would need half as much memory in addition to that of the triplets. The first pass over
-//! all entries runs on one thread.
+//! A counting sort into separate arrays would need half as much memory in addition to that of the triplets.
+//! The first pass over all entries runs on one thread.
 
 use crate::parallel::{run_all, split_front, threads_for};
 
@@ -67,8 +67,8 @@ fn into_buckets(rows: &mut [u32], cols: &mut [u32], bucket: impl Fn(u32) -> usiz
         total += *end;
         *end = total;
     }
-    // Every swap moves one entry into its bucket. The displaced entry is processed when the loop reaches its new index: following
-    // it at once would make each swap wait for the one before.
+    // Every swap moves one entry into its bucket. The displaced entry is processed when the loop reaches its
+    // new index: following it at once would make each swap wait for the one before.
     let mut scattered = true;
     while scattered {
         scattered = false;

@@ -3,16 +3,17 @@
 use super::Csr;
 
 /// The entries that a row usually counts as, in addition to its own: its elements of the vectors of a method.
-pub const ROW: usize = 6;
+pub(crate) const ROW: usize = 6;
 
-/// Cuts the rows of a matrix into contiguous parts of about equal work, by entries. Each part except the last has a multiple of
-/// `together` rows. Returns the first row of each part, and the number of rows.
+/// Cuts the rows of a matrix into contiguous parts of about equal work, by entries. Each part except the last
+/// has a multiple of `together` rows. Returns the first row of each part, and the number of rows.
 pub fn by_entries(matrix: &Csr, parts: usize, together: usize) -> Vec<usize> {
     cut((matrix.rows(), ROW), |row| matrix.row_offsets().get(row), parts, together)
 }
 
-/// Does the same for a matrix that has `entries(row)` entries before a row; a row counts as `work` entries in addition.
-pub fn cut(
+/// Does the same for a matrix that has `entries(row)` entries before a row; a row counts as
+/// `work` entries in addition.
+pub(crate) fn cut(
     (rows, work): (usize, usize),
     entries: impl Fn(usize) -> usize,
     parts: usize,
@@ -30,8 +31,14 @@ pub fn cut(
     })
 }
 
-/// Does the same; `first(part)` returns the first row that has at least the share of `part` parts of the work before it.
-pub fn starts(rows: usize, parts: usize, together: usize, first: impl Fn(usize) -> usize) -> Vec<usize> {
+/// Does the same; `first(part)` returns the first row that has at least the share of `part`
+/// parts of the work before it.
+pub(crate) fn starts(
+    rows: usize,
+    parts: usize,
+    together: usize,
+    first: impl Fn(usize) -> usize,
+) -> Vec<usize> {
     let mut starts = vec![0];
     for part in 1..parts {
         let from = first(part).max(starts[part - 1]);

@@ -1,8 +1,9 @@
 //! The sparsity pattern of a matrix, and its validation.
 //!
-//! The check runs at memory bandwidth: over many rows at once, it counts without a branch the adjacent column indices that do not
-//! increase, and compares the count with the number of row boundaries at which this is allowed. If the counts differ, the rows
-//! are searched one by one for the first fault, so that the reported fault is the same for any number of threads.
+//! The check runs at memory bandwidth: over many rows at once, it counts without a branch the adjacent column
+//! indices that do not increase, and compares the count with the number of row boundaries at which this is
+//! allowed. If the counts differ, the rows are searched one by one for the first fault, so that the reported
+//! fault is the same for any number of threads.
 
 use super::columns::Columns;
 use super::pieces::{cut, pieces_for};
@@ -61,7 +62,8 @@ pub enum Offsets {
 }
 
 impl Offsets {
-    /// Largest number of entries with 32-bit offsets: a little below 2^32, so that a kernel may step past the end of a row.
+    /// Largest number of entries with 32-bit offsets: a little below 2^32, so that a kernel may
+    /// step past the end of a row.
     pub const MOST_NARROW: u64 = u32::MAX as u64 - 4096;
 
     /// Stores offsets in the narrowest width that holds the last (largest) one.
@@ -132,8 +134,8 @@ impl Pattern {
         }
     }
 
-    /// Does the same as [`new`](Pattern::new), but allows repeated column indices within a row, next to each other: a graph with parallel edges. The
-    /// values of repeated entries add up.
+    /// Does the same as [`new`](Pattern::new), but allows repeated column indices within a row, next to each
+    /// other: a graph with parallel edges. The values of repeated entries add up.
     pub fn with_repeats(
         rows: usize,
         cols: usize,
@@ -172,9 +174,9 @@ impl Pattern {
         Pattern::trusted(rows, cols, row_offsets, col_indices, repeats)
     }
 
-    /// Wraps a pattern whose columns the host does not need at first: `later` computes all `entries` of them at the first use, on
-    /// the thread that reads them. It must not use other threads, which may all be waiting for the columns. The caller guarantees
-    /// that they are valid.
+    /// Wraps a pattern whose columns the host does not need at first: `later` computes all `entries` of them
+    /// at the first use, on the thread that reads them. It must not use other threads, which may all be
+    /// waiting for the columns. The caller guarantees that they are valid.
     pub(crate) fn with_columns_later(
         (rows, cols): (usize, usize),
         row_offsets: Offsets,
@@ -233,8 +235,9 @@ impl Pattern {
         self.repeats
     }
 
-    /// Refuses repeated column indices, for formats and libraries that do not support them. The error names the first one.
-    pub fn refuse_repeats(&self) -> Result<()> {
+    /// Refuses repeated column indices, for formats and libraries that do not support them. The
+    /// error names the first one.
+    pub(crate) fn refuse_repeats(&self) -> Result<()> {
         if self.repeats {
             check(self.rows, self.cols, &self.row_offsets, &self.col_indices, false)?;
         }
@@ -242,7 +245,7 @@ impl Pattern {
     }
 
     /// Returns the bytes of the arrays.
-    pub fn storage_bytes(&self) -> u64 {
+    pub(crate) fn storage_bytes(&self) -> u64 {
         (self.row_offsets.len() * self.row_offsets.width() + self.col_indices.len() * 4) as u64
     }
 }

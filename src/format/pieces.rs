@@ -13,7 +13,8 @@ pub(super) fn pieces_for(bytes: usize) -> usize {
     }
 }
 
-/// Cuts `0..count` into at most `pieces` ranges of about equal weight. `before(i)` is the weight of `0..i`, and never decreases.
+/// Cuts `0..count` into at most `pieces` ranges of about equal weight. `before(i)` is the weight of
+/// `0..i`, and never decreases.
 pub(super) fn cut(count: usize, pieces: usize, before: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
     let total = before(count) as u128;
     let mut ranges = Vec::new();
@@ -52,7 +53,8 @@ pub(super) fn narrow(number: usize, what: &'static str, container: &'static str)
     })
 }
 
-/// Returns `f(row)` for every row, in order, or the first error. `bytes` is the number of bytes that all calls read.
+/// Returns `f(row)` for every row, in order, or the first error. `bytes` is the number of
+/// bytes that all calls read.
 pub(super) fn each_row<T: Copy + Zeroable + Send>(
     rows: usize,
     bytes: usize,

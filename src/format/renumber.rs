@@ -1,7 +1,7 @@
 //! The transpose of a matrix whose rows and columns are numbered anew.
 //!
-//! The rows are visited in the new order, so that the column indices of the result are sorted. The entries are sorted by row in two steps
-//! (`buckets.rs`).
+//! The rows are visited in the new order, so that the column indices of the result are sorted. The entries
+//! are sorted by row in two steps (`buckets.rs`).
 
 use super::buckets::{Buckets, ByColumn};
 use super::finish::narrow;
@@ -15,8 +15,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl Csr {
-    /// Returns the transpose of the square matrix whose entry (i, j) is entry (`order[i]`, `order[j]`) of this one. `order` is a
-    /// permutation of the rows.
+    /// Returns the transpose of the square matrix whose entry (i, j) is entry (`order[i]`, `order[j]`) of
+    /// this one. `order` is a permutation of the rows.
     pub fn transposed_in_order(&self, order: &[u32]) -> Result<Csr> {
         let (rows, cols) = (self.rows(), self.cols());
         if rows != cols {
@@ -81,8 +81,8 @@ struct Renumbered<'a> {
 }
 
 impl Renumbered<'_> {
-    /// Calls `visit` with each new number and the entries of its row. Neighbours in the new order are far apart in memory, so that rows are
-    /// fetched ahead.
+    /// Calls `visit` with each new number and the entries of its row. Neighbours in the new order are far
+    /// apart in memory, so that rows are fetched ahead.
     #[inline(always)]
     fn each_row(&self, numbers: Range<usize>, mut visit: impl FnMut(u32, Range<usize>)) {
         const AHEAD: usize = 16;

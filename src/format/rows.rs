@@ -37,7 +37,8 @@ struct Band<'a, T> {
     values: &'a mut [T],
 }
 
-/// Builds compressed rows of known lengths. `fill(row, columns, values)` writes the entries of a row, and must write a valid row.
+/// Builds compressed rows of known lengths. `fill(row, columns, values)` writes the entries of a row,
+/// and must write a valid row.
 pub(super) fn build_rows<T: Stored>(
     (rows, cols): (usize, usize),
     lengths: &[u32],

@@ -34,9 +34,9 @@ impl Csr {
         })
     }
 
-    /// Returns the submatrix of the rows and columns in `kept`, whose indices must increase. Rows and columns of the result are
-    /// numbered by their position in `kept`.
-    pub fn submatrix(&self, kept: &[u32]) -> Result<Csr> {
+    /// Returns the submatrix of the rows and columns in `kept`, whose indices must increase. Rows and columns
+    /// of the result are numbered by their position in `kept`.
+    pub(crate) fn submatrix(&self, kept: &[u32]) -> Result<Csr> {
         const NONE: u32 = u32::MAX;
         let mut new_index = vec![NONE; self.rows().max(self.cols())];
         for (number, &index) in kept.iter().enumerate() {
@@ -73,7 +73,7 @@ impl Csr {
     }
 
     /// Returns the entries in a range of columns, which are numbered from the start of the range.
-    pub fn column_range(&self, columns: Range<usize>) -> Result<Csr> {
+    pub(crate) fn column_range(&self, columns: Range<usize>) -> Result<Csr> {
         let kept = |row: usize| {
             let (all, start) = (self.row_columns(row), self.row_range(row).start);
             let before = |end: usize| start + all.partition_point(|column| (*column as usize) < end);
@@ -91,8 +91,9 @@ impl Csr {
         })
     }
 
-    /// Returns the matrix with other numbers of columns, `cols` in all. `number` must increase with the column.
-    pub fn with_columns(self, cols: usize, number: impl Fn(u32) -> u32) -> Result<Csr> {
+    /// Returns the matrix with other numbers of columns, `cols` in all. `number` must increase
+    /// with the column.
+    pub(crate) fn with_columns(self, cols: usize, number: impl Fn(u32) -> u32) -> Result<Csr> {
         let rows = self.rows();
         let (pattern, values) = self.into_parts();
         let Pattern { row_offsets, col_indices, repeats, .. } = Pattern::unshared(pattern)?;
@@ -105,7 +106,8 @@ impl Csr {
         Csr::with_pattern(Arc::new(pattern), values)
     }
 
-    /// Returns the rows in another order, with other numbers of columns, `cols` in all. Repeated entries stay in their order.
+    /// Returns the rows in another order, with other numbers of columns, `cols` in all. Repeated
+    /// entries stay in their order.
     pub fn renumbered(
         &self,
         order: &[u32],
@@ -135,9 +137,9 @@ impl Csr {
         })
     }
 
-    /// Returns the matrix without its diagonal unless `diagonal`, and with only the first of repeated entries unless `repeats`. The first
-    /// row is row `first` of a larger matrix.
-    pub fn simplified(&self, first: usize, diagonal: bool, repeats: bool) -> Result<Csr> {
+    /// Returns the matrix without its diagonal unless `diagonal`, and with only the first of repeated entries
+    /// unless `repeats`. The first row is row `first` of a larger matrix.
+    pub(crate) fn simplified(&self, first: usize, diagonal: bool, repeats: bool) -> Result<Csr> {
         let kept = |row: usize| {
             let (columns, start) = (self.row_columns(row), self.row_range(row).start);
             let is_first = move |at: usize| at == 0 || columns[at - 1] != columns[at];

@@ -1,14 +1,17 @@
-//! SELL-C-sigma: slices of C rows, each padded to the longest row of the slice, after rows of similar length have been grouped.
+//! SELL-C-sigma: slices of C rows, each padded to the longest row of the slice, after rows of similar
+//! length have been grouped.
 //!
-//! Rows are sorted by length, longest first, within windows of sigma rows; rows of equal length keep their order. sigma = 1 sorts
-//! no rows, and sigma = rows sorts all of them. `permutation[p]` is the row of the matrix at position `p`: a product computes
-//! one sum per position and stores that of position `p` in `y[permutation[p]]`; x is not permuted. Slice `s` holds the C
-//! positions from `s * C` on. Entry `j` of lane `l` of the slice is at index `slice_offsets[s] + j * C + l`, and the slice is
-//! `(slice_offsets[s + 1] - slice_offsets[s]) / C` entries wide. Lanes of the last slice beyond the last row are padding only.
-//! Padding, and its treatment in a product, are as in [ELL](super::ell).
+//! Rows are sorted by length, longest first, within windows of sigma rows; rows of equal length keep their
+//! order. sigma = 1 sorts no rows, and sigma = rows sorts all of them. `permutation[p]` is the row of the
+//! matrix at position `p`: a product computes one sum per position and stores that of position `p` in
+//! `y[permutation[p]]`; x is not permuted. Slice `s` holds the C positions from `s * C` on. Entry `j` of lane
+//! `l` of the slice is at index `slice_offsets[s] + j * C + l`, and the slice is
+//! `(slice_offsets[s + 1] - slice_offsets[s]) / C` entries wide. Lanes of the last slice beyond the last row
+//! are padding only. Padding, and its treatment in a product, are as in [ELL](super::ell).
 //!
-//! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format
-//! for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
+//! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse
+//! matrix data format for efficient general sparse matrix-vector multiplication on modern processors
+//! with wide SIMD units, 2014.
 
 use super::ell::Lane;
 use super::pieces::{cut, each_row, narrow, narrow_length, pieces_for};
@@ -60,7 +63,8 @@ pub struct SellParts {
 }
 
 impl Sell {
-    /// Checks the arrays and takes ownership of them. Rows must be in their window, but need not be sorted by length.
+    /// Checks the arrays and takes ownership of them. Rows must be in their window, but need
+    /// not be sorted by length.
     pub fn new(parts: SellParts) -> Result<Sell> {
         let SellParts { rows, cols, slice_height, sort_window, permutation, row_lengths, .. } = parts;
         let entries = row_lengths.iter().map(|&length| length as usize).sum();
@@ -136,7 +140,8 @@ impl Sell {
         checked.into_iter().collect()
     }
 
-    /// Converts a matrix to slices of `slice_height` rows (C), sorted in windows of `sort_window` rows (sigma).
+    /// Converts a matrix to slices of `slice_height` rows (C), sorted in windows of
+    /// `sort_window` rows (sigma).
     pub fn from_csr(matrix: &Csr, slice_height: usize, sort_window: usize) -> Result<Sell> {
         check_parameters(slice_height, sort_window)
             .map_err(|fault| Error::InvalidFormat { format: "SELL", fault })?;
@@ -186,16 +191,6 @@ impl Sell {
         })
     }
 
-    /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Returns the number of columns.
-    pub fn cols(&self) -> usize {
-        self.cols
-    }
-
     /// Returns the number of entries, including explicit zeros but not padding.
     pub fn nnz(&self) -> usize {
         self.entries
@@ -236,7 +231,8 @@ impl Sell {
         &self.slice_offsets
     }
 
-    /// Returns the column index of each slot, slice by slice: the first entries of all lanes, then the second entries, and so on.
+    /// Returns the column index of each slot, slice by slice: the first entries of all lanes, then the
+    /// second entries, and so on.
     pub fn col_indices(&self) -> &[u32] {
         &self.col_indices
     }

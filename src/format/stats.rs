@@ -1,26 +1,28 @@
 //! Statistics of a matrix, for the choice of a method and a backend.
 //!
 //! # Passes
-//! 1. `rows`: one parallel pass over rows, column indices and values, in pieces that stay in cache. It computes row lengths, row
-//!    sums, the diagonal, the bandwidth, statistics of the values, the components of the undirected pattern (`components`) and
-//!    the number of blocks of every size from 2 x 2 to 8 x 8 (`blocks`).
-//! 2. `symmetry`: one parallel pass that compares each pair of mirrored entries once, and others if the matrix does not equal its
-//!    transpose. It is skipped if the source guarantees symmetry.
+//! 1. `rows`: one parallel pass over rows, column indices and values, in pieces that stay in cache. It
+//!    computes row lengths, row sums, the diagonal, the bandwidth, statistics of the values, the
+//!    components of the undirected pattern (`components`) and the number of blocks of every size from
+//!    2 x 2 to 8 x 8 (`blocks`).
+//! 2. `symmetry`: one parallel pass that compares each pair of mirrored entries once, and others if the
+//!    matrix does not equal its transpose. It is skipped if the source guarantees symmetry.
 //!
-//! In addition, the row lengths are read once for the slots of SELL (`memory`), and the parents of the components once for
-//! their sizes: n numbers each.
+//! In addition, the row lengths are read once for the slots of SELL (`memory`), and the parents of the
+//! components once for their sizes: n numbers each.
 //!
 //! # Memory
-//! Four bytes per row for the components, about 16 per row for the symmetry, and for each worker up to two bytes per column for the blocks. The number of workers
-//! is limited so that their memory does not exceed that of the matrix. The matrix is not transposed.
+//! Four bytes per row for the components, about 16 per row for the symmetry, and for each worker up to two
+//! bytes per column for the blocks. The number of workers is limited so that their memory does not exceed
+//! that of the matrix. The matrix is not transposed.
 //!
 //! # Determinism
-//! The workers combine only counts, extremes and sets, so the result does not depend on their number. Floating-point sums are
-//! taken only within rows, in the order of columns.
+//! The workers combine only counts, extremes and sets, so the result does not depend on their number.
+//! Floating-point sums are taken only within rows, in the order of columns.
 
 mod blocks;
 mod components;
-pub mod density;
+pub(crate) mod density;
 mod distinct;
 mod memory;
 mod rows;
@@ -121,8 +123,8 @@ pub struct Bandwidth {
     pub lower: usize,
     /// Largest distance of an entry above the diagonal.
     pub upper: usize,
-    /// Sum over all rows of the distance from the first entry to the diagonal, if that entry is below the diagonal: the
-    /// positions that a factorization without pivoting may fill.
+    /// Sum over all rows of the distance from the first entry to the diagonal, if that entry is below the
+    /// diagonal: the positions that a factorization without pivoting may fill.
     pub profile: u64,
 }
 
@@ -155,7 +157,8 @@ pub struct Stats {
     pub symmetry: Option<Symmetry>,
     /// The pairs that differ, if the matrix is symmetric to rounding.
     pub rounding: Option<Rounding>,
-    /// The first entry that differs from its mirrored entry by more than rounding; none for rectangular matrices.
+    /// The first entry that differs from its mirrored entry by more than rounding; none for
+    /// rectangular matrices.
     pub asymmetry: Option<Asymmetry>,
     /// Statistics of the diagonal, for square matrices.
     pub diagonal: Option<Diagonal>,

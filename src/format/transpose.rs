@@ -1,9 +1,10 @@
 //! The transpose: a counting sort of the entries by column.
 //!
-//! Threads own contiguous bands of columns with about equally many entries each, and so disjoint parts of every array of the
-//! result. Each thread visits all rows in order, and finds its part of a row by bisection; as rows are visited in order, the
-//! column indices of the result are sorted. Memory is allocated only for the result and for a sample of the column indices: the
-//! offsets of the result serve as counters. The work of the bisection does not shrink with the number of threads.
+//! Threads own contiguous bands of columns with about equally many entries each, and so disjoint parts of
+//! every array of the result. Each thread visits all rows in order, and finds its part of a row by bisection;
+//! as rows are visited in order, the column indices of the result are sorted. Memory is allocated only for
+//! the result and for a sample of the column indices: the offsets of the result serve as counters. The work
+//! of the bisection does not shrink with the number of threads.
 
 use super::values::{Stored, for_stored};
 use super::{Csr, Offset, Offsets, Pattern};
@@ -40,8 +41,8 @@ fn transpose(matrix: &Csr) -> Result<Csr> {
     })
 }
 
-/// Counts the entries of each column: pieces of the entries have counters of their own, which take at most as much memory as the
-/// column indices.
+/// Counts the entries of each column: pieces of the entries have counters of their own, which take at most as
+/// much memory as the column indices.
 fn column_lengths(matrix: &Csr) -> Result<Vec<u32>> {
     /// Columns whose counters a thread adds as one task.
     const COLUMNS: usize = 1 << 15;
@@ -69,8 +70,9 @@ fn sort<O: Offset, T: Stored>(matrix: &Csr, values: &[T]) -> Result<Csr> {
     let (entries, cols) = (matrix.nnz(), matrix.cols());
     let threads = threads_for(entries * (4 + size_of::<T>()));
     let bands = bands(matrix.col_indices(), cols as u32, threads);
-    // While entries are counted and moved, element `j + 1` belongs to column `j`: first it is the number of entries, then the
-    // index of the column's next entry, and so in the end the offset at which the column ends.
+    // While entries are counted and moved, element `j + 1` belongs to column `j`: first it is the
+    // number of entries, then the index of the column's next entry, and so in the end the offset
+    // at which the column ends.
     let mut offsets: Vec<O> = zeros(cols + 1)?;
     let counters = split(&mut offsets[1..], &bands, |band| band.len());
     let tasks = bands.iter().cloned().zip(counters).collect();

@@ -66,8 +66,9 @@ impl Values {
         }
     }
 
-    /// Returns the values in double precision. Values in that precision are moved. Implicit ones become `entries` stored ones.
-    pub fn into_f64(self, entries: usize) -> Result<Vec<f64>> {
+    /// Returns the values in double precision. Values in that precision are moved. Implicit ones
+    /// become `entries` stored ones.
+    pub(crate) fn into_f64(self, entries: usize) -> Result<Vec<f64>> {
         match self {
             Values::Ones => each_row(entries, 8 * entries, |_| Ok(1.0)),
             Values::F32(v) => each(&v, |v| Ok(f64::from(v))),
@@ -75,9 +76,9 @@ impl Values {
         }
     }
 
-    /// Returns the values in single precision. Values in that precision are moved; double precision is rounded. Implicit ones
-    /// become `entries` stored ones.
-    pub fn into_f32(self, entries: usize) -> Result<Vec<f32>> {
+    /// Returns the values in single precision. Values in that precision are moved; double precision is
+    /// rounded. Implicit ones become `entries` stored ones.
+    pub(crate) fn into_f32(self, entries: usize) -> Result<Vec<f32>> {
         match self {
             Values::Ones => each_row(entries, 4 * entries, |_| Ok(1.0)),
             Values::F32(v) => Ok(v),
@@ -184,7 +185,8 @@ impl Stored for f64 {
     }
 }
 
-/// Evaluates an expression for any kind of values: `v` is a slice of a [`Stored`] type, of length `$entries` for implicit ones.
+/// Evaluates an expression for any kind of values: `v` is a slice of a [`Stored`] type, of length
+/// `$entries` for implicit ones.
 macro_rules! for_stored {
     ($values:expr, $entries:expr, |$v:ident| $body:expr) => {
         match $values {

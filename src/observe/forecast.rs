@@ -1,13 +1,15 @@
 //! Estimates how many iterations a solve still needs from the trend of its residuals.
 //!
-//! Residuals of conjugate gradients oscillate, and fall faster towards the end. Therefore only the lowest residual of each
-//! stretch of iterations counts, and the estimate is the smaller of two: from the rate of the whole solve, and from a straight
-//! line through the logarithms of the last quarter. If that line does not fall, there is no estimate.
+//! Residuals of conjugate gradients oscillate, and fall faster towards the end. Therefore only the lowest
+//! residual of each stretch of iterations counts, and the estimate is the smaller of two: from the rate of
+//! the whole solve, and from a straight line through the logarithms of the last quarter. If that line does
+//! not fall, there is no estimate.
 //!
-//! [`Forecast::range`] returns a range instead, for a line of progress. It is none until the range contains what earlier ranges of the same
-//! solve foresaw. Its constants were chosen by replaying 91 recorded solves: CG and MINRES on generated and real matrices, PageRank, and
-//! Markov chains. The true number was in the range in 94 % of the moments of these solves that had one;
-//! `tests/solvers/forecast.rs` replays some of them and new ones.
+//! [`Forecast::range`] returns a range instead, for a line of progress. It is none until the range contains
+//! what earlier ranges of the same solve foresaw. Its constants were chosen by replaying 91 recorded
+//! solves: CG and MINRES on generated and real matrices, PageRank, and Markov chains. The true number was
+//! in the range in 94 % of the moments of these solves that had one; `tests/solvers/forecast.rs` replays
+//! some of them and new ones.
 
 /// Maximum number of stretches; at this number, pairs of stretches are merged.
 const STRETCHES: usize = 256;
@@ -23,7 +25,8 @@ const MARGINS: [f64; 2] = [0.55, 1.4];
 const WIDEST: f64 = 12.0;
 /// The share of the way to the goal, in logarithms, below which there is no range.
 const LEAST_PROGRESS: f64 = 0.35;
-/// There is no range if the last eighth of the solve is slower than the whole solve by more than this factor: the rate may fall further.
+/// There is no range if the last eighth of the solve is slower than the whole solve by more than this factor:
+/// the rate may fall further.
 const SLOWER: f64 = 1.5;
 /// Shares of the solve after which the range must have contained the end that is expected now.
 const CONFIRMED: [f64; 2] = [0.75, 0.9];
@@ -79,8 +82,9 @@ impl Forecast {
         }
     }
 
-    /// Estimates the iterations left until the residual is at most `tolerance`; `None` if the residual does not fall.
-    pub fn left(&self, tolerance: f64) -> Option<f64> {
+    /// Estimates the iterations left until the residual is at most `tolerance`; `None` if the
+    /// residual does not fall.
+    pub(crate) fn left(&self, tolerance: f64) -> Option<f64> {
         let (recent, _) = self.at_rate_of_last(4, self.lows.len(), tolerance)?;
         let (stretches, goal) = (self.lows.len(), tolerance.ln());
         let done = (stretches * self.width + self.count - 1) as f64;
@@ -91,16 +95,16 @@ impl Forecast {
         left.is_finite().then_some(left)
     }
 
-    /// Estimates as [`Forecast::left`] does, from the rate of the last quarter alone; `None` if the last half has a different
-    /// rate.
-    pub fn left_at_steady_rate(&self, tolerance: f64) -> Option<f64> {
+    /// Estimates as [`Forecast::left`] does, from the rate of the last quarter alone; `None` if the last
+    /// half has a different rate.
+    pub(crate) fn left_at_steady_rate(&self, tolerance: f64) -> Option<f64> {
         let (left, rate) = self.at_rate_of_last(4, self.lows.len(), tolerance)?;
         let (_, before) = self.at_rate_of_last(2, self.lows.len(), tolerance)?;
         (rate < STEADY * before && before < STEADY * rate).then_some(left)
     }
 
-    /// Estimates the fewest and the most iterations left until the residual is at most `tolerance`; `None` as long as the estimates are
-    /// not reliable.
+    /// Estimates the fewest and the most iterations left until the residual is at most `tolerance`; `None` as
+    /// long as the estimates are not reliable.
     pub fn range(&self, tolerance: f64) -> Option<[f64; 2]> {
         let stretches = self.lows.len();
         if stretches < FEWEST_FOR_RANGE {
@@ -128,7 +132,8 @@ impl Forecast {
         reliable.then(|| [(fewest - slack).max(0.0), most + slack])
     }
 
-    /// Returns the range as it was after so many stretches, from the rates of the last half, quarter and eighth.
+    /// Returns the range as it was after so many stretches, from the rates of the last half,
+    /// quarter and eighth.
     fn range_after(&self, stretches: usize, tolerance: f64) -> Option<[f64; 2]> {
         let left = |parts| self.at_rate_of_last(parts, stretches, tolerance).map(|(left, _)| left);
         let (half, quarter, eighth) = (left(2)?, left(4)?, left(8)?);
@@ -138,8 +143,8 @@ impl Forecast {
         Some([least * quarter.min(eighth) * steeper, most * half.max(quarter).max(eighth)])
     }
 
-    /// Returns the iterations left after so many stretches at the rate of the last of `parts` equal parts of these, and that rate; `None`
-    /// if the rate is not positive.
+    /// Returns the iterations left after so many stretches at the rate of the last of `parts` equal parts of
+    /// these, and that rate; `None` if the rate is not positive.
     fn at_rate_of_last(&self, parts: usize, stretches: usize, tolerance: f64) -> Option<(f64, f64)> {
         let line = &self.lows[stretches.checked_sub((stretches / parts).max(FEWEST))?..stretches];
         let (mean, slope) = fit(line);

@@ -1,5 +1,5 @@
-//! The residual of every iteration, recorded and saved with the report: as JSON, from which plots are drawn, or as CSV for other
-//! programs.
+//! The residual of every iteration, recorded and saved with the report: as JSON, from which plots are drawn,
+//! or as CSV for other programs.
 
 use super::number::nan_for_nulls;
 use super::profile::{self, Phase};
@@ -15,7 +15,7 @@ const SCHEMA: u32 = 1;
 /// The file format of a history, selected by the ending of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Layout {
+pub(crate) enum Layout {
     /// One JSON object, which can be read back.
     Json,
     /// A table with a line for each iteration, after the report in lines that begin with `#`.
@@ -24,7 +24,7 @@ pub enum Layout {
 
 impl Layout {
     /// Returns the layout for the ending of a path.
-    pub fn of(path: &Path) -> Result<Layout> {
+    pub(crate) fn of(path: &Path) -> Result<Layout> {
         match path.extension().unwrap_or_default().to_string_lossy().to_lowercase().as_str() {
             "json" => Ok(Layout::Json),
             "csv" => Ok(Layout::Csv),
@@ -43,17 +43,18 @@ pub struct History {
     pub schema: u32,
     /// The report of the solve.
     pub report: Report,
-    /// Relative residual before the first iteration and after each iteration; for PageRank and Markov chains the number that each
-    /// iteration counts, after a first number that is 2.
+    /// Relative residual before the first iteration and after each iteration; for PageRank and Markov chains
+    /// the number that each iteration counts, after a first number that is 2.
     #[serde(deserialize_with = "nan_for_nulls")]
     pub residuals: Vec<f64>,
     /// Seconds since the start for each of these residuals.
     #[serde(deserialize_with = "nan_for_nulls")]
     pub seconds: Vec<f64>,
-    /// Whether the seconds within a batch are interpolated, because the device ran the batch without the host.
+    /// Whether the seconds within a batch are interpolated, because the device ran the batch
+    /// without the host.
     pub seconds_interpolated: bool,
-    /// The residuals of each column of a solve of several right-hand sides. The fields above are then those of the column that
-    /// took the most iterations.
+    /// The residuals of each column of a solve of several right-hand sides. The fields above are then those
+    /// of the column that took the most iterations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<Curve>,
 }
@@ -83,7 +84,7 @@ impl History {
     }
 
     /// Combines the report with the recorded residuals of several columns.
-    pub fn of_columns(report: Report, recorders: Vec<Recorder>) -> History {
+    pub(crate) fn of_columns(report: Report, recorders: Vec<Recorder>) -> History {
         let longest = slowest(recorders.iter().map(|recorder| recorder.residuals.len()));
         let longest = recorders.get(longest).cloned().unwrap_or_default();
         let curve = |recorder: Recorder| Curve { residuals: recorder.residuals, seconds: recorder.seconds };
@@ -187,7 +188,7 @@ impl Recorder {
     }
 
     /// Creates a recorder for each of `k` columns, with memory for this many iterations.
-    pub fn of_columns(k: usize, iterations: usize) -> Vec<Recorder> {
+    pub(crate) fn of_columns(k: usize, iterations: usize) -> Vec<Recorder> {
         (0..k).map(|column| Recorder { column, ..Recorder::with_capacity(iterations) }).collect()
     }
 

@@ -1,4 +1,5 @@
-//! Progress of long reads and writes: the threads that do the work count bytes, and an observer reads the counts.
+//! Progress of long reads and writes: the threads that do the work count bytes, and an
+//! observer reads the counts.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

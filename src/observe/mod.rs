@@ -1,17 +1,17 @@
 //! Observation of a solve: reports, histories and progress. Observers are not part of the solver loop.
 
-pub mod forecast;
-pub mod history;
-pub mod meter;
+pub(crate) mod forecast;
+pub(crate) mod history;
+pub(crate) mod meter;
 mod number;
 pub(crate) mod phrases;
-pub mod profile;
-pub mod report;
+pub(crate) mod profile;
+pub(crate) mod report;
 
 pub use forecast::Forecast;
 pub use history::{History, Recorder};
 pub use meter::Meter;
-pub use profile::{Phase, Profile};
+pub(crate) use profile::{Phase, Profile};
 pub use report::Report;
 
 use crate::error::{Error, Result};
@@ -48,26 +48,31 @@ pub struct Batch<'a> {
 
 /// Receives each batch of iterations.
 pub trait Observer {
-    /// Called once after each batch for each column, and once before the first with the initial residual alone and `first` = 0.
+    /// Called once after each batch for each column, and once before the first with the initial
+    /// residual alone and `first` = 0.
     fn batch(&mut self, batch: &Batch<'_>);
 
-    /// Called when a phase other than iterations begins; the phase lasts until the next batch or the end of the solve.
+    /// Called when a phase other than iterations begins; the phase lasts until the next batch
+    /// or the end of the solve.
     fn phase(&mut self, _what: &'static str) {}
 
-    /// Returns whether [`iterate`](Self::iterate) is to be called. Then a batch is one step of the method, which has two iterations
-    /// in MINRES, and x is copied to the host after each: a solve takes several times as long.
+    /// Returns whether [`iterate`](Self::iterate) is to be called. Then a batch is one step of the
+    /// method, which has two iterations in MINRES, and x is copied to the host after each: a solve
+    /// takes several times as long.
     fn wants_iterates(&self) -> bool {
         false
     }
 
-    /// Called after each batch of a solve of a linear system with one right-hand side: the number of iterations, and x after them.
+    /// Called after each batch of a solve of a linear system with one right-hand side: the number of
+    /// iterations, and x after them.
     fn iterate(&mut self, _iteration: usize, _x: &[f64]) {}
 }
 
-/// Writes a file completely or not at all. Follows links, keeps the mode of an existing file, and writes directly to
-/// a pipe or device. If the file cannot be written, because the disk is full for example, the bytes are kept in the
-/// cache folder or in the system's folder of temporary files, and the error names the file.
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+/// Writes a file completely or not at all. Follows links, keeps the mode of an existing file, and
+/// writes directly to a pipe or device. If the file cannot be written, because the disk is full for
+/// example, the bytes are kept in the cache folder or in the system's folder of temporary files, and
+/// the error names the file.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     write_file_with(path, files::Content::Answer, |file| file.write_all(bytes))
 }
 

@@ -13,7 +13,8 @@ pub(crate) fn count(n: u64, one: &str) -> String {
     format!("{} {one}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
-/// Describes how a solve ended, with the method and its iterations; the message about the iteration limit contains their number.
+/// Describes how a solve ended, with the method and its iterations; the message about the iteration
+/// limit contains their number.
 pub(crate) fn ended(message: &str, reason: &str, iterations: u64, method: &str) -> String {
     match reason {
         "iteration_limit" => format!("{message} of {method}"),
@@ -21,7 +22,8 @@ pub(crate) fn ended(message: &str, reason: &str, iterations: u64, method: &str) 
     }
 }
 
-/// Describes how several columns ended: `what` are the columns, and each that did not converge has its reason.
+/// Describes how several columns ended: `what` are the columns, and each that did not converge
+/// has its reason.
 pub(crate) fn ends_of_columns<'a>(what: &str, reasons: impl IntoIterator<Item = Option<&'a str>>) -> String {
     let reasons: Vec<_> = reasons.into_iter().collect();
     let mut failed = reasons.iter().enumerate().filter_map(|(column, reason)| Some((column, (*reason)?)));
@@ -34,8 +36,9 @@ pub(crate) fn ends_of_columns<'a>(what: &str, reasons: impl IntoIterator<Item = 
     format!("{good} of {k} {what} converged; column {}: {why}{more}", first + 1)
 }
 
-/// Describes where the iterations ran and how long they took, which is the last of the parts. If the time of the whole command is
-/// known, describes that time and all its parts. The backend of methods without one is `none`.
+/// Describes where the iterations ran and how long they took, which is the last of the parts. If
+/// the time of the whole command is known, describes that time and all its parts. The backend of
+/// methods without one is `none`.
 pub(crate) fn time(
     total: Option<f64>,
     parts: &[(&'static str, f64)],
@@ -99,7 +102,8 @@ pub(crate) fn named(id: Option<u64>, label: Option<&str>) -> String {
     }
 }
 
-/// Formats the highest-ranked rows, each a name and its text. Ids are right-aligned, other names left-aligned.
+/// Formats the highest-ranked rows, each a name and its text. Ids are right-aligned, other
+/// names left-aligned.
 pub(crate) fn ranked(rows: Vec<(String, String)>) -> String {
     /// Maximum width of the column of names.
     const WIDEST: usize = 60;

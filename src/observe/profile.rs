@@ -1,11 +1,12 @@
 //! Wall time by phase.
 //!
-//! The work of a solve is divided into phases ([`Phase`]). Each part announces its phase by [`begin`], and the returned [`Span`]
-//! ends the phase when it is dropped. Phases are nested; time counts only for the innermost one. So the times of all phases and
-//! the time outside of every phase add up to the total.
+//! The work of a solve is divided into phases ([`Phase`]). Each part announces its phase by [`begin`], and
+//! the returned [`Span`] ends the phase when it is dropped. Phases are nested; time counts only for the
+//! innermost one. So the times of all phases and the time outside of every phase add up to the total.
 //!
-//! A [`Profile`] measures the thread that has activated it. Without an active profile, `begin` reads a variable of the thread and
-//! no clock. The same announcements are NVTX ranges, if a profiler of NVIDIA has started this process.
+//! A [`Profile`] measures the thread that has activated it. Without an active profile, `begin` reads a
+//! variable of the thread and no clock. The same announcements are NVTX ranges, if a profiler of NVIDIA
+//! has started this process.
 
 use crate::device::cuda::nvtx::{self, Ranges};
 use crate::parallel::lock;
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 /// A phase of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Phase {
+pub(crate) enum Phase {
     /// Reading, downloading or generating the matrix and the vectors.
     Read,
     /// Opening the device: the driver and the context of a GPU, or the threads of the CPU.
@@ -51,7 +52,7 @@ const DEPTH: usize = 16;
 
 impl Phase {
     /// All phases, in the order in which a solve first enters them.
-    pub const ALL: [Phase; 10] = [
+    pub(crate) const ALL: [Phase; 10] = [
         Phase::Read,
         Phase::Open,
         Phase::Analyse,
@@ -65,7 +66,7 @@ impl Phase {
     ];
 
     /// Returns the name in tables and in JSON.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         self.label().to_str().unwrap_or_default()
     }
 
@@ -88,8 +89,8 @@ impl Phase {
 
 /// Measures wall time by phase. Clones share the measurement.
 ///
-/// On a GPU, a profile adds synchronisations at the ends of copies and of building, so that each phase gets its own time. It adds
-/// none between iterations.
+/// On a GPU, a profile adds synchronisations at the ends of copies and of building, so that each phase gets
+/// its own time. It adds none between iterations.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -106,7 +107,7 @@ impl Phase {
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Profile(Arc<Mutex<Clock>>);
+pub(crate) struct Profile(Arc<Mutex<Clock>>);
 
 /// The open phases, and the time of each phase up to the last change.
 #[derive(Debug)]
@@ -133,7 +134,7 @@ thread_local! {
 }
 
 /// Returns the profile that measures this thread.
-pub fn active() -> Option<Profile> {
+pub(crate) fn active() -> Option<Profile> {
     ACTIVE.with_borrow(Clone::clone)
 }
 
@@ -144,24 +145,25 @@ pub(crate) fn is_active() -> bool {
 
 impl Profile {
     /// Starts a measurement.
-    pub fn new() -> Profile {
+    pub(crate) fn new() -> Profile {
         Profile::since(Instant::now())
     }
 
     /// Starts a measurement whose total time counts from an earlier time.
-    pub fn since(began: Instant) -> Profile {
+    pub(crate) fn since(began: Instant) -> Profile {
         let (open, spent) = (Vec::with_capacity(DEPTH), [Duration::ZERO; COUNT]);
         Profile(Arc::new(Mutex::new(Clock { began, changed: Instant::now(), open, spent })))
     }
 
-    /// Measures the phases of the calling thread until the result is dropped. A profile measures one thread at a time.
-    pub fn activate(&self) -> Active {
+    /// Measures the phases of the calling thread until the result is dropped. A profile
+    /// measures one thread at a time.
+    pub(crate) fn activate(&self) -> Active {
         let before = ACTIVE.replace(Some(self.clone()));
         Active { before, here: PhantomData }
     }
 
     /// Returns the times up to now.
-    pub fn times(&self) -> Times {
+    pub(crate) fn times(&self) -> Times {
         let mut clock = lock(&self.0);
         clock.advance(Instant::now());
         let spent = |phase: Phase| clock.spent[phase as usize].as_secs_f64();
@@ -204,7 +206,7 @@ impl Default for Profile {
 /// Keeps a profile active on this thread. Dropping it activates the previous profile, if there was one.
 #[must_use = "the profile measures until this value is dropped"]
 #[derive(Debug)]
-pub struct Active {
+pub(crate) struct Active {
     before: Option<Profile>,
     /// The value belongs to one thread.
     here: PhantomData<*const ()>,
@@ -217,7 +219,7 @@ impl Drop for Active {
 }
 
 /// Begins a phase of this thread.
-pub fn begin(phase: Phase) -> Span {
+pub(crate) fn begin(phase: Phase) -> Span {
     let profile = active();
     if let Some(profile) = &profile {
         profile.enter(phase);
@@ -237,10 +239,11 @@ pub(crate) fn batch(iterations: usize) -> Label {
     Label::begin(CStr::from_bytes_until_nul(&text).unwrap_or(c"iterations"))
 }
 
-/// A phase in progress, which ends when this value is dropped. Spans end in the opposite order of their begin.
+/// A phase in progress, which ends when this value is dropped. Spans end in the opposite order
+/// of their begin.
 #[must_use = "the phase ends when this value is dropped"]
 #[derive(Debug)]
-pub struct Span {
+pub(crate) struct Span {
     profile: Option<Profile>,
     #[expect(dead_code, reason = "its drop ends the range")]
     ranges: Label,
@@ -281,7 +284,8 @@ impl Drop for Label {
     }
 }
 
-/// Seconds of wall time in each phase, without the phases nested in it. All numbers except `total` add up to `total`.
+/// Seconds of wall time in each phase, without the phases nested in it. All numbers except
+/// `total` add up to `total`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Times {
@@ -312,7 +316,8 @@ pub struct Times {
 }
 
 impl Times {
-    /// Returns the names of the phases with their seconds, then the time outside of every phase; the total is not included.
+    /// Returns the names of the phases with their seconds, then the time outside of every phase;
+    /// the total is not included.
     pub fn rows(&self) -> [(&'static str, f64); COUNT + 1] {
         [
             (Phase::Read.name(), self.read),

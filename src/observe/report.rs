@@ -55,7 +55,8 @@ pub struct Report {
     /// The file of the start vector; without one x = 0.
     #[serde(default)]
     pub start: Option<String>,
-    /// The tolerance on the residual relative to the right-hand side: the largest of all tolerances in this measure.
+    /// The tolerance on the residual relative to the right-hand side: the largest of all
+    /// tolerances in this measure.
     #[serde(deserialize_with = "nan_for_null")]
     pub rtol: f64,
     /// Whether the recomputed residual meets the tolerance.
@@ -75,11 +76,13 @@ pub struct Report {
     /// Number of restarts from the recomputed residual.
     #[serde(default)]
     pub restarts: u64,
-    /// The linearly independent residuals with which block conjugate gradients iterated in their first run: the smallest number.
+    /// The linearly independent residuals with which block conjugate gradients iterated in their first
+    /// run: the smallest number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_rank: Option<u64>,
-    /// Iterations after which conjugate gradients have reduced the energy norm of the error by `rtol` for any right-hand side, in
-    /// exact arithmetic, if the condition number equals the estimate. The residual may take more.
+    /// Iterations after which conjugate gradients have reduced the energy norm of the error by
+    /// `rtol` for any right-hand side, in exact arithmetic, if the condition number equals the
+    /// estimate. The residual may take more.
     #[serde(default)]
     pub iterations_predicted: Option<u64>,
     /// Estimate of the smallest eigenvalue of the preconditioned matrix, from above.
@@ -97,33 +100,36 @@ pub struct Report {
     /// Relative residual b - A x, recomputed in f64 by the serial reference.
     #[serde(deserialize_with = "nan_for_null")]
     pub residual_true: f64,
-    /// An upper bound on the relative residual, with the rounding errors of its computation; `converged` is decided by this
-    /// bound.
+    /// An upper bound on the relative residual, with the rounding errors of its computation; `converged`
+    /// is decided by this bound.
     #[serde(default, deserialize_with = "nan_for_null")]
     pub residual_at_most: f64,
     /// The normwise backward error, ||b - A x|| / (||A|| ||x|| + ||b||) in maximum norms.
     #[serde(default, deserialize_with = "nan_for_null")]
     pub backward_error: f64,
-    /// Maximum error against the known solution, if the right-hand side was computed from one and it is unique.
+    /// Maximum error against the known solution, if the right-hand side was computed from one
+    /// and it is unique.
     pub error_max: Option<f64>,
     /// A warning about x although the solve converged: its entries may have no correct digit; with a remedy.
     #[serde(default)]
     pub caution: Option<String>,
-    /// Notes, such as that the matrix is symmetric only to rounding, or that the newest checkpoint could not be
-    /// written.
+    /// Notes, such as that the matrix is symmetric only to rounding, or that the newest
+    /// checkpoint could not be written.
     #[serde(default)]
     pub note: Option<String>,
     /// Seconds to read or generate the matrix.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_load: f64,
-    /// Seconds to check the matrix, to choose the backend, and to set up operator, preconditioner and workspace.
+    /// Seconds to check the matrix, to choose the backend, and to set up operator,
+    /// preconditioner and workspace.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_setup: f64,
-    /// Seconds from the start of the iterations of this run to the end of the last one; after a resume, without those
-    /// before the checkpoint.
+    /// Seconds from the start of the iterations of this run to the end of the last one; after a resume,
+    /// without those before the checkpoint.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_solve: f64,
-    /// Seconds of the iterations before the checkpoint from which this run resumed; none if it did not resume.
+    /// Seconds of the iterations before the checkpoint from which this run resumed; none if it
+    /// did not resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds_earlier: Option<f64>,
     /// Seconds from the start of the command to this report; none in a program that calls the library.
@@ -137,20 +143,23 @@ pub struct Report {
     /// `bytes_per_iteration` divided by the time per iteration, in GB/s.
     #[serde(deserialize_with = "nan_for_null")]
     pub gigabytes_per_second: f64,
-    /// Measured bandwidth of a plain stream on this device over a working set of the size of the whole solve, in GB/s. This and
-    /// the following values are missing for an interrupted solve, for iterations that move less than 1 MiB, and if the stream was
-    /// slower than the solve.
+    /// Measured bandwidth of a plain stream on this device over a working set of the size of the whole solve,
+    /// in GB/s. This and the following values are missing for an interrupted solve, for iterations that move
+    /// less than 1 MiB, and if the stream was slower than the solve.
     pub stream_gigabytes_per_second: Option<f64>,
-    /// Measured bandwidth of a plain stream over a working set of the size of the vectors, which may fit in the caches.
+    /// Measured bandwidth of a plain stream over a working set of the size of the vectors,
+    /// which may fit in the caches.
     pub vector_stream_gigabytes_per_second: Option<f64>,
     /// Lower bound on the seconds per iteration: the time to move matrix and vectors at these two bandwidths.
     pub limit_seconds_per_iteration: Option<f64>,
-    /// That lower bound in percent of the measured time per iteration: at 100 the iterations run at the measured stream.
+    /// That lower bound in percent of the measured time per iteration: at 100 the iterations
+    /// run at the measured stream.
     pub percent_of_limit: Option<f64>,
     /// The parts of the ranks, if several share the solve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
-    /// A record for each right-hand side of a solve of several; the other fields then describe all of them together.
+    /// A record for each right-hand side of a solve of several; the other fields then describe
+    /// all of them together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<ColumnReport>,
     /// Seconds of wall time by phase up to this report, if a [`Profile`](crate::observe::Profile) is active.

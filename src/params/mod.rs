@@ -13,7 +13,7 @@ use std::fmt;
 use std::ops::Bound;
 
 /// The parameter whose value can be typed first and without its name.
-pub const UNNAMED: &str = "n";
+pub(crate) const UNNAMED: &str = "n";
 
 /// The description of a parameter.
 #[derive(Clone, Copy, Debug)]
@@ -241,7 +241,7 @@ impl Params {
     }
 
     /// Returns a whole number that may be absent.
-    pub fn find_whole(&self, name: &str) -> Option<u64> {
+    pub(crate) fn find_whole(&self, name: &str) -> Option<u64> {
         match self.find(name)? {
             Value::Whole(number) => Some(number),
             _ => None,
@@ -249,7 +249,7 @@ impl Params {
     }
 
     /// Returns a number that may be absent.
-    pub fn find_real(&self, name: &str) -> Option<f64> {
+    pub(crate) fn find_real(&self, name: &str) -> Option<f64> {
         match self.find(name)? {
             Value::Real(number) => Some(number),
             _ => None,
@@ -275,7 +275,7 @@ impl Params {
     /// Returns the same parameters in the order of the table, without those that equal their defaults and
     /// need not be printed, so that parameters with the same meaning are equal and have one printed form.
     #[must_use]
-    pub fn normal(&self) -> Params {
+    pub(crate) fn normal(&self) -> Params {
         let mut normal = Params::of(self.known);
         for param in self.known {
             let Some(value) = self.find(param.name) else { continue };

@@ -15,8 +15,9 @@ pub(super) struct Decades {
 }
 
 impl Decades {
-    /// Returns the range of decades that, with the margin, contains all values that a logarithmic axis can show.
-    pub fn around(values: impl Iterator<Item = f64>) -> Decades {
+    /// Returns the range of decades that, with the margin, contains all values that a
+    /// logarithmic axis can show.
+    pub(crate) fn around(values: impl Iterator<Item = f64>) -> Decades {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for exponent in values.filter(|&v| drawable(v)).map(f64::log10) {
             low = low.min(exponent);
@@ -32,7 +33,7 @@ impl Decades {
     }
 
     /// Returns the exponents that get a label, at most nine.
-    pub fn labels(self) -> Vec<i32> {
+    pub(crate) fn labels(self) -> Vec<i32> {
         let span = self.high - self.low;
         let step = [1, 2, 3, 4, 5, 10, 20, 50].into_iter().find(|step| span / step <= 8).unwrap_or(100);
         (self.low..=self.high).filter(|e| e % step == 0).collect()
@@ -62,7 +63,8 @@ pub(super) fn power_of_ten(exponent: i32) -> String {
     format!("10{}", exponent.to_string().chars().map(raised).collect::<String>())
 }
 
-/// Returns round positions from 0 up to a limit with their labels: at most nine, and fewer if labels are long.
+/// Returns round positions from 0 up to a limit with their labels: at most nine, and fewer if
+/// labels are long.
 pub(super) fn ticks(limit: f64, whole: bool) -> Vec<(f64, String)> {
     let rough = limit / if limit < 1e6 { 8.0 } else { 5.0 };
     let power = 10f64.powf(rough.log10().floor());
@@ -89,7 +91,7 @@ pub(super) type Tick = (f64, Option<String>);
 
 impl Range {
     /// Returns the position of a value, from 0 at the left to 1 at the right end.
-    pub fn share(self, value: f64) -> f64 {
+    pub(crate) fn share(self, value: f64) -> f64 {
         match self {
             Range::Even(limit) => value / limit,
             Range::Powers(low, high) => (value.log10() - low.log10()) / (high.log10() - low.log10()),
@@ -97,12 +99,12 @@ impl Range {
     }
 
     /// Checks whether a value is left of the axis.
-    pub fn is_before(self, value: f64) -> bool {
+    pub(crate) fn is_before(self, value: f64) -> bool {
         matches!(self, Range::Powers(low, _) if value < low)
     }
 
     /// Returns the ticks up to `end`, the share at which the panel ends, slightly beyond the range.
-    pub fn ticks(self, whole: bool, end: f64) -> Vec<Tick> {
+    pub(crate) fn ticks(self, whole: bool, end: f64) -> Vec<Tick> {
         let (low, high) = match self {
             Range::Even(limit) => {
                 return ticks(limit * end, whole).into_iter().map(|(at, label)| (at, Some(label))).collect();

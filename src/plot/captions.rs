@@ -1,4 +1,5 @@
-//! The texts of a picture: the title lists the fields that all runs share, the legend those in which they differ.
+//! The texts of a picture: the title lists the fields that all runs share, the legend those in
+//! which they differ.
 
 use super::axis::duration;
 use super::letters::text_width;
@@ -20,7 +21,8 @@ pub struct Captions {
     pub labels: Vec<String>,
 }
 
-/// Returns the fields that describe a run, in the order of printing. The preconditioner `none` gives an empty field.
+/// Returns the fields that describe a run, in the order of printing. The preconditioner `none`
+/// gives an empty field.
 fn fields(report: &Report, matrix: String) -> [String; 6] {
     let Report { solver, device, backend, precision, preconditioner, .. } = report;
     let precond = if preconditioner == "none" { "" } else { preconditioner };
@@ -41,7 +43,8 @@ fn all_fields(histories: &[History]) -> Vec<[String; 6]> {
     histories.iter().map(fields_of).collect()
 }
 
-/// Returns the name of a file without folders, except for those that distinguish it from other files of the same name.
+/// Returns the name of a file without folders, except for those that distinguish it from other
+/// files of the same name.
 fn shortest_unique<'a>(path: &'a str, all: &[&str]) -> &'a str {
     let parts = path.matches('/').count() + 1;
     let unique = |&parts: &usize| {
@@ -75,7 +78,8 @@ fn further_fields(report: &Report) -> [String; 3] {
     [b, start, format!("{} {:e}", named_tolerance(report.measure), report.rtol)]
 }
 
-/// Shortens a long path by its leading folders and any other long field in the middle, and replaces unprintable characters.
+/// Shortens a long path by its leading folders and any other long field in the middle, and
+/// replaces unprintable characters.
 pub(super) fn shorten(field: &str) -> String {
     let clean = printable(field);
     if clean.chars().count() <= LONGEST_FIELD {
@@ -221,8 +225,9 @@ fn measure(histories: &[History]) -> Option<Measure> {
     histories.iter().all(|history| history.report.measure == first).then_some(first)
 }
 
-/// Returns a name for each run: the user's, or one derived from the fields that differ between runs. Further fields are added if
-/// runs have the same name otherwise. A single run has no name, and runs without any difference are numbered.
+/// Returns a name for each run: the user's, or one derived from the fields that differ between runs. Further
+/// fields are added if runs have the same name otherwise. A single run has no name, and runs without any
+/// difference are numbered.
 pub(super) fn names(histories: &[History], captions: &Captions) -> Vec<String> {
     if histories.len() == captions.labels.len() {
         return captions.labels.iter().map(|label| printable(label)).collect();
@@ -257,12 +262,14 @@ pub(super) fn names(histories: &[History], captions: &Captions) -> Vec<String> {
     named.iter().enumerate().map(number).collect()
 }
 
-/// Shortens a text that is wider than `room` by an ellipsis in its middle: names often differ at their end only.
+/// Shortens a text that is wider than `room` by an ellipsis in its middle: names often differ
+/// at their end only.
 pub(super) fn fit(text: &str, lettering: Lettering, room: f64) -> String {
     cut(text, lettering, room, 0.5)
 }
 
-/// Shortens a text that is wider than `room` by an ellipsis; of the letters that remain, this share stands before it.
+/// Shortens a text that is wider than `room` by an ellipsis; of the letters that remain, this
+/// share stands before it.
 fn cut(text: &str, lettering: Lettering, room: f64, share: f64) -> String {
     if text_width(text, lettering) <= room {
         return text.to_owned();
@@ -286,8 +293,8 @@ fn cut(text: &str, lettering: Lettering, room: f64, share: f64) -> String {
     shortened(fits)
 }
 
-/// Shortens all names to `room` so that different names stay different: by an ellipsis in the middle, nearer to the beginning or
-/// to the end, or else by a number after the ellipsis.
+/// Shortens all names to `room` so that different names stay different: by an ellipsis in the middle, nearer
+/// to the beginning or to the end, or else by a number after the ellipsis.
 pub(super) fn fit_names(names: &[impl AsRef<str>], lettering: Lettering, room: f64) -> Vec<String> {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let repeats = |all: &[String], i: usize| (0..i).any(|j| names[j] != names[i] && all[j] == all[i]);
@@ -307,7 +314,8 @@ pub(super) fn fit_names(names: &[impl AsRef<str>], lettering: Lettering, room: f
     all
 }
 
-/// Breaks a text between words into at most `most` lines as wide as `room`; the lines are truncated if necessary.
+/// Breaks a text between words into at most `most` lines as wide as `room`; the lines are
+/// truncated if necessary.
 pub(super) fn wrap(text: &str, lettering: Lettering, room: f64, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

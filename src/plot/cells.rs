@@ -1,7 +1,8 @@
-//! Draws a grid of cells as an image inside an SVG: a quarter of a million rectangles would take a file of many megabytes.
+//! Draws a grid of cells as an image inside an SVG: a quarter of a million rectangles would take
+//! a file of many megabytes.
 //!
-//! The image is a PNG with a palette, embedded in base 64. A style attribute disables smoothing in viewers. Each cell is several
-//! pixels wide, so viewers that smooth anyway only soften the edges.
+//! The image is a PNG with a palette, embedded in base 64. A style attribute disables smoothing in viewers.
+//! Each cell is several pixels wide, so viewers that smooth anyway only soften the edges.
 
 use super::scene::{Cells, Colour};
 use std::fmt::Write;
@@ -37,8 +38,8 @@ fn fault(error: png::EncodingError) -> String {
     error.to_string()
 }
 
-/// Returns the levels of the cells as pixels, each cell several pixels wide so that the image has at least `PIXELS` pixels, and
-/// the width and height of the image.
+/// Returns the levels of the cells as pixels, each cell several pixels wide so that the image has at least
+/// `PIXELS` pixels, and the width and height of the image.
 pub(super) fn pixels(cells: &Cells) -> (Vec<u8>, usize, usize) {
     let down = cells.levels.len() / cells.across.max(1);
     let times = PIXELS.div_ceil(cells.across.max(down).max(1));

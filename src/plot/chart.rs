@@ -1,5 +1,5 @@
-//! Draws a table as lines: the values of several series on a logarithmic axis, over evenly spaced positions. The legend is above the
-//! panel.
+//! Draws a table as lines: the values of several series on a logarithmic axis, over evenly spaced positions.
+//! The legend is above the panel.
 
 use super::axis::drawable;
 use super::captions::wrap;
@@ -13,7 +13,8 @@ use crate::error::{Error, Result};
 use serde::Deserialize;
 use std::path::Path;
 
-/// The picture's width in pixels, the height of the panel as a share of its width with its limits, and the margins around the panel.
+/// The picture's width in pixels, the height of the panel as a share of its width with its limits, and the
+/// margins around the panel.
 const WIDTH: f64 = 820.0;
 const TALL: f64 = 0.55;
 const HEIGHTS: std::ops::RangeInclusive<f64> = 230.0..=420.0;
@@ -54,7 +55,8 @@ pub struct Places {
     pub name: String,
     /// The value of each position, printed as given.
     pub values: Vec<serde_json::Value>,
-    /// Whether the positions are separate things rather than steps of a quantity, so that no lines connect them.
+    /// Whether the positions are separate things rather than steps of a quantity, so that no
+    /// lines connect them.
     #[serde(default)]
     pub apart: bool,
 }
@@ -70,12 +72,12 @@ pub struct Series {
 
 impl Chart {
     /// Returns the names of the lines.
-    pub fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         self.series.iter().map(|series| series.name.as_str()).collect()
     }
 
     /// Renames the lines in their order.
-    pub fn rename(&mut self, labels: &[String]) {
+    pub(crate) fn rename(&mut self, labels: &[String]) {
         self.series.iter_mut().zip(labels).for_each(|(series, label)| series.name.clone_from(label));
     }
 
@@ -184,7 +186,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// Returns the axis that contains all values that it can show, with a small margin.
-    pub fn around(values: impl Iterator<Item = f64>) -> Scale {
+    pub(crate) fn around(values: impl Iterator<Item = f64>) -> Scale {
         let logarithms = values.filter(|&v| drawable(v)).map(f64::log10);
         let (low, high) =
             logarithms.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
@@ -196,12 +198,12 @@ impl Scale {
     }
 
     /// Returns the distance of a value from the upper end, as a share of the axis.
-    pub fn share(self, value: f64) -> f64 {
+    pub(crate) fn share(self, value: f64) -> f64 {
         (self.high - value.log10()) / (self.high - self.low)
     }
 
     /// Returns round values between the ends: several per decade if there is room.
-    pub fn marks(self) -> Vec<f64> {
+    pub(crate) fn marks(self) -> Vec<f64> {
         let digits: &[i32] = match self.high - self.low {
             span if span < 0.7 => &[10, 12, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90],
             span if span < 3.0 => &[10, 20, 50],

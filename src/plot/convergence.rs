@@ -47,12 +47,14 @@ const MOST_NAMES: usize = 40;
 const MOST_TOLERANCES: usize = 4;
 /// Ratio of the lengths of runs from which their axis is logarithmic.
 const FAR_APART: f64 = 20.0;
-/// The time axis omits a setup that takes more than this many times as long as the iterations of the longest run.
+/// The time axis omits a setup that takes more than this many times as long as the iterations
+/// of the longest run.
 const LONG_SETUP: f64 = 4.0;
 /// Share of the shortest run at which a logarithmic axis begins, at most.
 const BEGINNING: f64 = 0.01;
 
-/// Draws the convergence of the runs, as SVG, PNG or PDF by the ending of the path. The file is written completely or not at all.
+/// Draws the convergence of the runs, as SVG, PNG or PDF by the ending of the path. The file is written
+/// completely or not at all.
 pub fn convergence(histories: &[History], path: &Path) -> Result<()> {
     captioned(histories, &Captions::default(), Style::default(), path)
 }
@@ -71,7 +73,8 @@ pub fn captioned(histories: &[History], captions: &Captions, style: Style, path:
     write(style, path, || lay_out(histories, captions, style))
 }
 
-/// Lays out title, panels and legend, from top to bottom. The panels are side by side, or one above the other in a narrow picture.
+/// Lays out title, panels and legend, from top to bottom. The panels are side by side, or one above the
+/// other in a narrow picture.
 fn lay_out(histories: &[History], captions: &Captions, style: Style) -> Scene {
     let full = style.pixels(WIDTH);
     let stacked = full < NARROW;
@@ -139,7 +142,8 @@ fn seconds(histories: &[History]) -> Against {
     }
 }
 
-/// Returns the range of an axis and its unit: even steps if the runs have similar lengths, else powers of ten.
+/// Returns the range of an axis and its unit: even steps if the runs have similar lengths,
+/// else powers of ten.
 fn range(histories: &[History], against: Against) -> (Range, TimeUnit) {
     let ends: Vec<f64> = histories.iter().map(|history| furthest(history, against)).collect();
     let limit = ends.iter().copied().fold(0.0, f64::max);
@@ -217,7 +221,8 @@ fn traces(histories: &[History], against: Against, per_unit: f64) -> Vec<Trace> 
 /// The share of the colour scale that columns use: its light end would be hard to see.
 const COLUMN_SHADES: (f64, f64) = (0.15, 0.75);
 
-/// Returns the curves of the columns of a run, from the fewest iterations to the most, in the order of a colour scale.
+/// Returns the curves of the columns of a run, from the fewest iterations to the most, in the
+/// order of a colour scale.
 fn columns(history: &History, against: Against, per_unit: f64) -> Vec<(Vec<(f64, f64)>, Colour)> {
     let mut order: Vec<(usize, Vec<(f64, f64)>)> = history
         .columns

@@ -28,12 +28,12 @@ pub(super) enum Against {
 
 impl Against {
     /// Returns the seconds before the first iteration that this axis includes.
-    pub fn before(self, history: &History) -> f64 {
+    pub(crate) fn before(self, history: &History) -> f64 {
         if self == Against::Seconds { setup(history) } else { 0.0 }
     }
 
     /// Returns the end of the run on this axis.
-    pub fn end(self, history: &History) -> f64 {
+    pub(crate) fn end(self, history: &History) -> f64 {
         let end = match self {
             Against::Iterations => match history.residuals.len() {
                 0 => history.report.iterations as f64,
@@ -77,7 +77,8 @@ fn points_of((residuals, seconds): (&[f64], &[f64]), history: &History, against:
     if points.len() > THIN_ABOVE { thin(&points) } else { points }
 }
 
-/// Keeps the beginning and the end, and of each section the lowest and the highest point in their order, so that spikes stay.
+/// Keeps the beginning and the end, and of each section the lowest and the highest point in their
+/// order, so that spikes stay.
 fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut kept = Vec::with_capacity(WHOLE + 2 * SECTIONS + 1);
     let (begin, rest) = points.split_at(WHOLE.min(points.len()));
@@ -101,9 +102,10 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     kept
 }
 
-/// Returns the pieces of a curve that are drawn again above all other curves. Coinciding runs, such as those of two backends,
-/// become stripes of all their colours, so that the last one does not hide the rest. A curve that coincides with no other looks
-/// the same. Stripes are numbered by the sum of both coordinates, not along the curve, so that coinciding curves agree on them.
+/// Returns the pieces of a curve that are drawn again above all other curves. Coinciding runs, such as those
+/// of two backends, become stripes of all their colours, so that the last one does not hide the rest. A curve
+/// that coincides with no other looks the same. Stripes are numbered by the sum of both coordinates, not
+/// along the curve, so that coinciding curves agree on them.
 pub(super) fn stripes(curve: &[Point], run: usize, runs: usize) -> Vec<Vec<Point>> {
     let number = |sum: f64| (sum / STRIPE).floor();
     let is_own = |number: f64| number.rem_euclid(runs as f64) as usize == run;

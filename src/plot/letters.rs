@@ -1,11 +1,12 @@
-//! The built-in typeface: the width of a text, its letters, and the pixels that it covers in a bitmap. The bitmap text of plotters
-//! ignores the left side bearing of letters, which makes their spacing uneven.
+//! The built-in typeface: the width of a text, its letters, and the pixels that it covers in a bitmap. The
+//! bitmap text of plotters ignores the left side bearing of letters, which makes their spacing uneven.
 
 use super::scene::{Lettering, Point};
 use ab_glyph::{Font, FontRef, PxScale, ScaleFont, point};
 use std::sync::OnceLock;
 
-/// Distance from the middle of a line of text down to its baseline, as a multiple of the type size: half the x-height.
+/// Distance from the middle of a line of text down to its baseline, as a multiple of the type
+/// size: half the x-height.
 pub(super) const DROP: f32 = 0.27;
 
 const UNREADABLE: &str = "cannot read the built-in typeface";
@@ -88,8 +89,8 @@ pub(super) fn letters(text: &str, bold: bool) -> Result<Vec<Letter>, String> {
     Ok(advances(font, text, 1000.0).0.into_iter().map(letter).collect())
 }
 
-/// Calls `dot` for every dot that a text touches, with the covered share of the dot. The text begins at `at` and is centred
-/// vertically, or it runs upwards from there.
+/// Calls `dot` for every dot that a text touches, with the covered share of the dot. The text begins at `at`
+/// and is centred vertically, or it runs upwards from there.
 pub(super) fn dots(
     text: &str,
     (size, bold): (f64, bool),

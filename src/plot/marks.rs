@@ -23,8 +23,9 @@ pub(super) enum Mark {
 }
 
 impl Mark {
-    /// Returns the mark of a series by its number: marks differ in colour and shape, and no two of 42 are the same.
-    pub fn nth(series: usize) -> Mark {
+    /// Returns the mark of a series by its number: marks differ in colour and shape, and no
+    /// two of 42 are the same.
+    pub(crate) fn nth(series: usize) -> Mark {
         let colour = PALETTE[series % PALETTE.len()];
         match series % 6 {
             0 => Mark::Disc(colour),
@@ -37,12 +38,12 @@ impl Mark {
     }
 
     /// Draws the mark around a point.
-    pub fn draw(self, scene: &mut Scene, at: Point) {
+    pub(crate) fn draw(self, scene: &mut Scene, at: Point) {
         self.sized(scene, at, MARK);
     }
 
     /// Draws the mark around a point, which it exceeds by `reach` in each direction.
-    pub fn sized(self, scene: &mut Scene, at: Point, reach: f64) {
+    pub(crate) fn sized(self, scene: &mut Scene, at: Point, reach: f64) {
         match self {
             Mark::Ring => scene.ring(at, reach, INK),
             Mark::Circle(colour) => {

@@ -1,8 +1,10 @@
-//! Pictures of solves (the residual over iterations and over time), of matrices (the sparsity pattern), of tables as lines, and
-//! of the times of competing programs as marks. A [`Figure`] is a picture of any data: bars, curves, rooflines and heat maps.
+//! Pictures of solves (the residual over iterations and over time), of matrices (the sparsity pattern), of
+//! tables as lines, and of the times of competing programs as marks. A [`Figure`] is a picture of any data:
+//! bars, curves, rooflines and heat maps.
 //!
-//! A picture is first laid out as a list of shapes, then coloured for a light or dark background, and then painted as SVG, PNG or
-//! PDF, so that all formats show the same. The typeface is built in: no font of the system is used.
+//! A picture is first laid out as a list of shapes, then coloured for a light or dark background, and
+//! then painted as SVG, PNG or PDF, so that all formats show the same. The typeface is built in: no
+//! font of the system is used.
 
 mod axis;
 mod captions;
@@ -32,7 +34,7 @@ pub use figure::{
     Axis, BarSeries, Bars, Ceiling, Content, CurveSeries, Curves, Figure, HeatMap, Panel, Roof, RoofPoint,
     Roofline,
 };
-pub use output::Format;
+pub(crate) use output::Format;
 pub use saved::Saved;
 pub use speeds::speeds;
 pub use spy::{CELLS, spy};

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The format of a picture, given by the ending of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     /// Vector graphics.
     Svg,
     /// A bitmap.
@@ -21,7 +21,7 @@ pub enum Format {
 
 impl Format {
     /// Returns the format for the ending of a path.
-    pub fn of(path: &Path) -> Result<Format> {
+    pub(crate) fn of(path: &Path) -> Result<Format> {
         let fault = |message: String| Err(Error::Plot { path: path.to_owned(), message });
         match path.extension().unwrap_or_default().to_string_lossy().to_lowercase().as_str() {
             "svg" => Ok(Format::Svg),
@@ -33,8 +33,8 @@ impl Format {
     }
 }
 
-/// Lays out a picture in a style and writes it. The format and the style are checked first. The file is written completely or not
-/// at all.
+/// Lays out a picture in a style and writes it. The format and the style are checked first. The file is
+/// written completely or not at all.
 pub(super) fn write(style: Style, path: &Path, lay_out: impl FnOnce() -> Scene) -> Result<()> {
     let fault = |message: String| Error::Plot { path: path.to_owned(), message };
     let format = Format::of(path)?;

@@ -31,7 +31,8 @@ pub(super) struct Stroke {
     pub dash: Option<(f64, f64)>,
 }
 
-/// Dashes of runs in turn. Their number and that of the colours have no common factor, so that many runs differ in one of them.
+/// Dashes of runs in turn. Their number and that of the colours have no common factor, so that many
+/// runs differ in one of them.
 const DASHES: [Option<(f64, f64)>; 4] = [None, Some((9.0, 4.0)), Some((2.5, 3.0)), Some((18.0, 4.0))];
 /// The width of the curves of columns.
 const THIN: f64 = 0.7;
@@ -39,14 +40,14 @@ const THIN: f64 = 0.7;
 const SETUP: (f64, (f64, f64)) = (1.2, (1.5, 3.5));
 
 impl Stroke {
-    /// Returns the style of a run by its number, cycling through `colours` and dashes: runs differ in their dash, too, for prints
-    /// without colours.
-    pub fn nth(run: usize, colours: &[Colour], width: f64) -> Stroke {
+    /// Returns the style of a run by its number, cycling through `colours` and dashes: runs differ in their
+    /// dash, too, for prints without colours.
+    pub(crate) fn nth(run: usize, colours: &[Colour], width: f64) -> Stroke {
         Stroke { colour: colours[run % colours.len()], width, dash: DASHES[run % DASHES.len()] }
     }
 
     /// Draws a line in this style.
-    pub fn draw(self, scene: &mut Scene, points: Vec<Point>) {
+    pub(crate) fn draw(self, scene: &mut Scene, points: Vec<Point>) {
         match self.dash {
             Some(dash) => scene.dashed(&points, self.colour, self.width, dash),
             None => scene.line(points, self.colour, self.width),
@@ -91,8 +92,9 @@ pub(super) struct Panel {
 }
 
 impl Panel {
-    /// Draws the panel with its runs. Later runs are drawn above earlier ones, and all marks above all curves.
-    pub fn draw(&self, scene: &mut Scene, traces: &[Trace], tolerances: &[f64]) {
+    /// Draws the panel with its runs. Later runs are drawn above earlier ones, and all marks
+    /// above all curves.
+    pub(crate) fn draw(&self, scene: &mut Scene, traces: &[Trace], tolerances: &[f64]) {
         self.grid(scene);
         scene.frame(self.from, self.to, GREY);
         let curves: Vec<Vec<Point>> = traces.iter().map(|trace| self.curve(&trace.points)).collect();

@@ -1,5 +1,6 @@
-//! Writes a scene as a PDF of one page. The used letters of the built-in typeface are embedded, so the text can be searched and
-//! copied, and the picture looks the same everywhere. The file has no date: the same scene gives the same bytes.
+//! Writes a scene as a PDF of one page. The used letters of the built-in typeface are embedded, so the text
+//! can be searched and copied, and the picture looks the same everywhere. The file has no date: the same
+//! scene gives the same bytes.
 
 use super::cells;
 use super::letters::{DROP, Letter, letters, metrics, text_width, typeface_file};
@@ -74,7 +75,8 @@ const NAMES: [&[u8]; 2] = [b"SOLVER+DejaVuSans", b"SOLVER+DejaVuSans-Bold"];
 #[derive(Default)]
 struct Used {
     remapper: GlyphRemapper,
-    /// The character and the width in thousandths of the type size, by the number of the letter in the embedded font.
+    /// The character and the width in thousandths of the type size, by the number of the
+    /// letter in the embedded font.
     letters: BTreeMap<u16, (char, f32)>,
 }
 

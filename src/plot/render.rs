@@ -9,7 +9,8 @@ use plotters::style::{Color, FontDesc, FontFamily, FontStyle, FontTransform, Tex
 
 /// The font list of an SVG, in order of preference. Bitmaps use the first, which is built in.
 const TYPEFACE: &str = "DejaVu Sans, Verdana, sans-serif";
-/// Coordinate units per pixel in an SVG: plotters' coordinates are integers, and whole pixels are too coarse for a curve.
+/// Coordinate units per pixel in an SVG: plotters' coordinates are integers, and whole pixels
+/// are too coarse for a curve.
 const SVG_UNITS: f64 = 20.0;
 /// Pixels of a PNG per pixel of the scene, on a screen and on paper, where these are about 340 per inch.
 const PNG_PIXELS: usize = 2;
@@ -168,8 +169,8 @@ impl<B: DrawingBackend> Painter<'_, B> {
         Ok(())
     }
 
-    /// Draws a line. In a bitmap, each segment is drawn separately with a round joint: plotters mitres its paths, and the mitre
-    /// of a sharp spike of the residual would extend far beyond its peak.
+    /// Draws a line. In a bitmap, each segment is drawn separately with a round joint: plotters mitres its
+    /// paths, and the mitre of a sharp spike of the residual would extend far beyond its peak.
     fn line(&mut self, points: &[Point], colour: Colour, width: f64) -> Result<(), String> {
         let style = self.style(colour, width);
         let corners: Vec<(i32, i32)> = points.iter().map(|&p| self.to_backend(p)).collect();

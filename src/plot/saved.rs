@@ -47,8 +47,8 @@ impl Saved {
         histories.collect::<Result<_>>().map(Saved::Histories)
     }
 
-    /// Draws the results, as SVG, PNG or PDF by the ending of the path. Labels name the histories, or the series of one file of
-    /// measurements, in their order. The file is written completely or not at all.
+    /// Draws the results, as SVG, PNG or PDF by the ending of the path. Labels name the histories, or the
+    /// series of one file of measurements, in their order. The file is written completely or not at all.
     pub fn draw(&self, captions: &Captions, style: Style, path: &Path) -> Result<()> {
         let count = self.names().len();
         let labels = &captions.labels;
@@ -79,7 +79,7 @@ impl Saved {
     }
 
     /// Names what labels rename.
-    pub fn labelled(&self) -> &'static str {
+    pub(crate) fn labelled(&self) -> &'static str {
         match self {
             Saved::Histories(_) => "histories",
             _ => "series",
@@ -87,7 +87,7 @@ impl Saved {
     }
 
     /// Returns what labels rename: the backends of histories, or the names of series.
-    pub fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         match self {
             Saved::Histories(histories) => histories.iter().map(|h| h.report.backend.as_str()).collect(),
             Saved::Table(table) => table.names(),

@@ -16,7 +16,8 @@ pub(super) const GRID: Colour = (225, 225, 225);
 pub(super) const FAINT: Colour = (241, 241, 241);
 /// Background.
 pub(super) const PAPER: Colour = (255, 255, 255);
-/// Okabe and Ito's colours, which colour-blind readers can distinguish, without the yellow, which is hard to see on paper.
+/// Okabe and Ito's colours, which colour-blind readers can distinguish, without the yellow, which
+/// is hard to see on paper.
 pub(super) const PALETTE: [Colour; 7] =
     [(0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233), (0, 0, 0)];
 
@@ -125,19 +126,19 @@ pub(super) struct Scene {
 
 impl Scene {
     /// Returns an empty scene.
-    pub fn new(width: f64, height: f64) -> Scene {
+    pub(crate) fn new(width: f64, height: f64) -> Scene {
         Scene { width, height, paper: PAPER, width_in_points: None, shapes: Vec::new() }
     }
 
     /// Draws a line through points.
-    pub fn line(&mut self, points: Vec<Point>, colour: Colour, width: f64) {
+    pub(crate) fn line(&mut self, points: Vec<Point>, colour: Colour, width: f64) {
         if points.len() > 1 {
             self.shapes.push(Shape::Line { points, colour, width });
         }
     }
 
     /// Draws a dashed line along points, with dashes of `on` pixels and gaps of `off` pixels.
-    pub fn dashed(&mut self, points: &[Point], colour: Colour, width: f64, (on, off): (f64, f64)) {
+    pub(crate) fn dashed(&mut self, points: &[Point], colour: Colour, width: f64, (on, off): (f64, f64)) {
         let mut piece: Vec<Point> = points.first().copied().into_iter().collect();
         let (mut drawing, mut left) = (true, on);
         for pair in points.windows(2) {
@@ -165,13 +166,13 @@ impl Scene {
     }
 
     /// Draws a filled circle.
-    pub fn disc(&mut self, centre: Point, radius: f64, colour: Colour) {
+    pub(crate) fn disc(&mut self, centre: Point, radius: f64, colour: Colour) {
         self.shapes.push(Shape::Disc { centre, radius: radius + 1.2, colour: PAPER });
         self.shapes.push(Shape::Disc { centre, radius, colour });
     }
 
     /// Draws the outline of a circle.
-    pub fn ring(&mut self, (x, y): Point, radius: f64, colour: Colour) {
+    pub(crate) fn ring(&mut self, (x, y): Point, radius: f64, colour: Colour) {
         let corner = |i: i32| {
             let (sin, cos) = (f64::from(i) * std::f64::consts::PI / 12.0).sin_cos();
             (x + radius * cos, y + radius * sin)
@@ -182,13 +183,13 @@ impl Scene {
     }
 
     /// Draws two crossed diagonal strokes.
-    pub fn cross(&mut self, (x, y): Point, reach: f64, colour: Colour) {
+    pub(crate) fn cross(&mut self, (x, y): Point, reach: f64, colour: Colour) {
         let (left, right, top, bottom) = (x - reach, x + reach, y - reach, y + reach);
         self.strokes([[(left, top), (right, bottom)], [(left, bottom), (right, top)]], colour);
     }
 
     /// Draws a horizontal and a vertical stroke that cross.
-    pub fn plus(&mut self, (x, y): Point, reach: f64, colour: Colour) {
+    pub(crate) fn plus(&mut self, (x, y): Point, reach: f64, colour: Colour) {
         self.strokes([[(x - reach, y), (x + reach, y)], [(x, y - reach), (x, y + reach)]], colour);
     }
 
@@ -200,7 +201,7 @@ impl Scene {
     }
 
     /// Draws the outline of a triangle on its base.
-    pub fn triangle(&mut self, (x, y): Point, reach: f64, colour: Colour) {
+    pub(crate) fn triangle(&mut self, (x, y): Point, reach: f64, colour: Colour) {
         let base = y + 0.8 * reach;
         let corners =
             vec![(x, y - reach), (x + reach, base), (x - reach, base), (x, y - reach), (x + reach, base)];
@@ -209,29 +210,29 @@ impl Scene {
     }
 
     /// Draws the outline of a square standing on a corner.
-    pub fn diamond(&mut self, (x, y): Point, reach: f64, colour: Colour) {
+    pub(crate) fn diamond(&mut self, (x, y): Point, reach: f64, colour: Colour) {
         let corners = vec![(x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y), (x, y - reach)];
         self.line(corners.clone(), PAPER, 3.5);
         self.line(corners, colour, 1.5);
     }
 
     /// Draws the outline of a rectangle.
-    pub fn frame(&mut self, from: Point, to: Point, colour: Colour) {
+    pub(crate) fn frame(&mut self, from: Point, to: Point, colour: Colour) {
         self.line(vec![from, (to.0, from.1), to, (from.0, to.1), from, (to.0, from.1)], colour, 1.0);
     }
 
     /// Draws a filled rectangle.
-    pub fn area(&mut self, from: Point, to: Point, colour: Colour) {
+    pub(crate) fn area(&mut self, from: Point, to: Point, colour: Colour) {
         self.shapes.push(Shape::Area { from, to, colour });
     }
 
     /// Draws a grid of coloured cells.
-    pub fn cells(&mut self, cells: Cells) {
+    pub(crate) fn cells(&mut self, cells: Cells) {
         self.shapes.push(Shape::Cells(cells));
     }
 
     /// Draws a line of text.
-    pub fn text(&mut self, at: Point, text: impl Into<String>, lettering: Lettering, anchor: Anchor) {
+    pub(crate) fn text(&mut self, at: Point, text: impl Into<String>, lettering: Lettering, anchor: Anchor) {
         self.shapes.push(Shape::Text {
             at,
             text: text.into(),
@@ -243,12 +244,12 @@ impl Scene {
     }
 
     /// Draws a line of text that runs upwards, with its middle at `at`.
-    pub fn text_upwards(&mut self, at: Point, text: impl Into<String>, lettering: Lettering) {
+    pub(crate) fn text_upwards(&mut self, at: Point, text: impl Into<String>, lettering: Lettering) {
         self.text_up(at, text, lettering, Anchor::Middle);
     }
 
     /// Draws a line of text on a shape of this colour, level or upwards, with its middle at `at`.
-    pub fn text_on(
+    pub(crate) fn text_on(
         &mut self,
         under: Colour,
         at: Point,
@@ -262,7 +263,13 @@ impl Scene {
     }
 
     /// Draws a line of text that runs upwards.
-    pub fn text_up(&mut self, at: Point, text: impl Into<String>, lettering: Lettering, anchor: Anchor) {
+    pub(crate) fn text_up(
+        &mut self,
+        at: Point,
+        text: impl Into<String>,
+        lettering: Lettering,
+        anchor: Anchor,
+    ) {
         self.shapes.push(Shape::Text {
             at,
             text: text.into(),

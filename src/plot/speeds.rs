@@ -1,5 +1,5 @@
-//! Plots the times of competing programs on several matrices: a row for each matrix, a mark for each program on a logarithmic
-//! axis of time.
+//! Plots the times of competing programs on several matrices: a row for each matrix, a mark for each program
+//! on a logarithmic axis of time.
 
 use super::axis::{drawable, duration};
 use super::captions::{fit, fit_names, wrap};
@@ -45,7 +45,8 @@ pub fn speeds(speeds: &Speeds, style: Style, path: &Path) -> Result<()> {
     write(style, path, || lay_out(speeds, style))
 }
 
-/// Returns each program once, in the order of the rows, with its mark: `auto` is a ring, external programs are diamonds.
+/// Returns each program once, in the order of the rows, with its mark: `auto` is a ring,
+/// external programs are diamonds.
 fn marks(rows: &[Row]) -> Vec<(&str, Mark)> {
     let mut marks: Vec<(&str, Mark)> = Vec::new();
     let (mut ours, mut external) = (0, 0);
@@ -180,7 +181,8 @@ fn best(row: &Row) -> String {
     [fastest(false), fastest(true)].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-/// Returns the drawable times in ascending order, each in the first lane that is free there, else in the one with most space.
+/// Returns the drawable times in ascending order, each in the first lane that is free there, else in
+/// the one with most space.
 fn lanes(row: &Row, across: impl Fn(f64) -> f64) -> Vec<(&Time, f64)> {
     let mut times: Vec<&Time> = row.times.iter().filter(|time| drawable(time.seconds)).collect();
     times.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));

@@ -1,8 +1,10 @@
-//! Draws the sparsity pattern of a matrix: a grid of cells, each coloured by the share of its positions that have an entry.
+//! Draws the sparsity pattern of a matrix: a grid of cells, each coloured by the share of its
+//! positions that have an entry.
 //!
-//! Colours follow the logarithm of that share, from light for the emptiest cell with an entry to dark for the fullest. Cells
-//! without entries stay white, so that a single entry is visible. Lightness decreases evenly along the colours. If each cell is
-//! one position of the matrix, all entries have the same colour. Row 1 is at the top.
+//! Colours follow the logarithm of that share, from light for the emptiest cell with an entry to dark for
+//! the fullest. Cells without entries stay white, so that a single entry is visible. Lightness decreases
+//! evenly along the colours. If each cell is one position of the matrix, all entries have the same
+//! colour. Row 1 is at the top.
 
 use super::axis::{power_of_ten, ticks};
 use super::captions::{fit, named};
@@ -49,8 +51,8 @@ const FRAME: Colour = (150, 150, 150);
 /// Number of shades.
 const LEVELS: usize = 64;
 
-/// Draws a grid, as SVG, PNG or PDF by the ending of the path, with the matrix' name and that of the real matrix that it imitates.
-/// The file is written completely or not at all.
+/// Draws a grid, as SVG, PNG or PDF by the ending of the path, with the matrix' name and that of the real
+/// matrix that it imitates. The file is written completely or not at all.
 pub fn spy(density: &Density, name: &str, stand_in: Option<&str>, path: &Path) -> Result<()> {
     write(Style::default(), path, || lay_out(density, &named(name, stand_in)))
 }
@@ -63,7 +65,8 @@ struct Scale {
 }
 
 impl Scale {
-    /// Returns the range of all cells with entries; `None` if each cell is one position or the matrix has no entries.
+    /// Returns the range of all cells with entries; `None` if each cell is one position or the
+    /// matrix has no entries.
     fn of(density: &Density) -> Option<Scale> {
         if density.is_exact() {
             return None;
@@ -82,7 +85,8 @@ impl Scale {
         if range > 1e-9 { (share / self.low).ln() / range } else { 1.0 }
     }
 
-    /// Returns the shares that get a label: round ones, or the ends if fewer than two round ones lie between them.
+    /// Returns the shares that get a label: round ones, or the ends if fewer than two round
+    /// ones lie between them.
     fn labels(self) -> Vec<(f64, String)> {
         let decades = (self.high / self.low).log10();
         let factors: &[f64] = if decades < 2.2 { &[1.0, 2.0, 5.0] } else { &[1.0] };

@@ -15,14 +15,14 @@ const WIDTHS: std::ops::RangeInclusive<f64> = 80.0..=1000.0;
 pub struct Style {
     /// Whether the background is dark.
     pub dark: bool,
-    /// The width on paper in millimetres, at which the smallest type has 7 points: a column of a journal is often 89 wide, and a
-    /// page of two columns 183. `None` leaves each picture its own width in pixels.
+    /// The width on paper in millimetres, at which the smallest type has 7 points: a column of a journal is
+    /// often 89 wide, and a page of two columns 183. `None` leaves each picture its own width in pixels.
     pub width: Option<f64>,
 }
 
 impl Style {
     /// Checks that a picture fits into the width.
-    pub fn check(self) -> Result<(), String> {
+    pub(crate) fn check(self) -> Result<(), String> {
         match self.width {
             Some(width) if !WIDTHS.contains(&width) => {
                 let (least, most) = (WIDTHS.start(), WIDTHS.end());
@@ -80,8 +80,8 @@ const DARK_PALETTE: [Colour; PALETTE.len()] = [
 /// Lightness of the darkest colour on a dark background.
 const DARKEST: f64 = 0.22;
 
-/// Returns the colour with the same meaning on a dark background. Shades of colour scales keep their hue and reverse their
-/// lightness, so that shades near the background stay near it.
+/// Returns the colour with the same meaning on a dark background. Shades of colour scales keep their hue and
+/// reverse their lightness, so that shades near the background stay near it.
 fn dark(colour: Colour) -> Colour {
     if let Some((_, dark)) = DARK.iter().find(|(light, _)| *light == colour) {
         return *dark;

@@ -23,7 +23,8 @@ pub(super) struct Row {
     pub name: String,
     /// The times of all programs.
     pub times: Vec<Time>,
-    /// Seconds for the fewest bytes of these programs at the measured speed of a stream over the same number of bytes.
+    /// Seconds for the fewest bytes of these programs at the measured speed of a stream over
+    /// the same number of bytes.
     pub limit: f64,
 }
 
@@ -79,14 +80,15 @@ struct Spread {
 
 impl Row {
     /// Checks whether a program is faster than the limit.
-    pub fn has_times_beyond_limit(&self) -> bool {
+    pub(crate) fn has_times_beyond_limit(&self) -> bool {
         drawable(self.limit) && self.times.iter().any(|time| time.seconds < self.limit)
     }
 }
 
 impl Time {
-    /// Makes a time. The choice made by `auto` is dropped from the name, so that `auto` has one name on all matrices.
-    pub fn of(backend: &str, seconds: f64) -> Time {
+    /// Makes a time. The choice made by `auto` is dropped from the name, so that `auto` has
+    /// one name on all matrices.
+    pub(crate) fn of(backend: &str, seconds: f64) -> Time {
         let program = backend.split(" = ").next().unwrap_or(backend).to_owned();
         Time { external: YARDSTICKS.iter().any(|name| program.starts_with(name)), program, seconds }
     }
@@ -116,7 +118,8 @@ impl Peer {
 }
 
 impl Speeds {
-    /// Parses times, if the text is one: a JSON object for each matrix with its `backends`, or one object with `rows`.
+    /// Parses times, if the text is one: a JSON object for each matrix with its `backends`, or
+    /// one object with `rows`.
     pub fn of(text: &str, path: &Path) -> Result<Option<Speeds>> {
         let fault = |e: serde_json::Error| Error::History { path: path.to_owned(), message: e.to_string() };
         let mut objects = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
@@ -133,7 +136,7 @@ impl Speeds {
     }
 
     /// Returns the names of the programs in the order of the legend.
-    pub fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for time in self.rows.iter().flat_map(|row| &row.times) {
             if !names.contains(&time.program.as_str()) {
@@ -144,7 +147,7 @@ impl Speeds {
     }
 
     /// Renames the programs in the order of the legend.
-    pub fn rename(&mut self, labels: &[String]) {
+    pub(crate) fn rename(&mut self, labels: &[String]) {
         let names: Vec<String> = self.names().into_iter().map(str::to_owned).collect();
         for time in self.rows.iter_mut().flat_map(|row| &mut row.times) {
             let label = names.iter().zip(labels).find(|(name, _)| **name == time.program);

@@ -1,17 +1,19 @@
 //! The inverses of square blocks along the diagonal.
 //!
 //! # Method
-//! Each block has `block` consecutive rows; the last block has the remaining ones. Each block B = L L^T is factored in double
-//! precision and its inverse L^-T L^-1 is stored, with equal triangles. On the CPU the inverses are stored without indices and have
-//! a product of their own. On a GPU they form a sparse matrix, for which a backend builds the operator.
+//! Each block has `block` consecutive rows; the last block has the remaining ones. Each block B = L L^T is
+//! factored in double precision and its inverse L^-T L^-1 is stored, with equal triangles. On the CPU the
+//! inverses are stored without indices and have a product of their own. On a GPU they form a sparse matrix,
+//! for which a backend builds the operator.
 //!
 //! # Block size
-//! If no size is given, the square block size that moves the fewest bytes in a product with the matrix itself: the number of
-//! unknowns per mesh point. If no size moves fewer bytes than single entries would, [`UNBLOCKED`].
+//! If no size is given, the square block size that moves the fewest bytes in a product with the
+//! matrix itself: the number of unknowns per mesh point. If no size moves fewer bytes than single
+//! entries would, [`UNBLOCKED`].
 //!
 //! # Cost
-//! One product with a matrix of `block` entries per row: 8 bytes per entry, and on a GPU 4 per block if the backend supports blocks
-//! of that size.
+//! One product with a matrix of `block` entries per row: 8 bytes per entry, and on a GPU 4 per block if the
+//! backend supports blocks of that size.
 //!
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 12.2.
@@ -57,7 +59,8 @@ impl Construction for Row {
         }
     }
 
-    /// Returns a number between the blocks of a CPU, which have no indices, and compressed rows, which a GPU may need.
+    /// Returns a number between the blocks of a CPU, which have no indices, and compressed
+    /// rows, which a GPU may need.
     fn bytes(params: &Params, size: Size, width: u64) -> u64 {
         size.rows * about(params) * (2 + width)
     }
@@ -197,7 +200,8 @@ fn factor(a: &mut [f64], n: usize) -> std::result::Result<(), Fault> {
 mod tests {
     use super::*;
 
-    /// min(i, j) + 1 with i and j from 0: its inverse is tridiagonal with 2 and -1, except that the last diagonal entry is 1.
+    /// min(i, j) + 1 with i and j from 0: its inverse is tridiagonal with 2 and -1, except that the
+    /// last diagonal entry is 1.
     #[test]
     fn the_inverse_of_a_known_matrix_is_its_formula() {
         for n in [1, 2, 3, 5, 8, 21] {

@@ -1,11 +1,12 @@
-//! A fixed polynomial of the Jacobi-scaled matrix: products with A and sweeps, without a factorisation or additional dot
-//! products.
+//! A fixed polynomial of the Jacobi-scaled matrix: products with A and sweeps, without a factorisation or
+//! additional dot products.
 //!
 //! # Method
-//! M = q(D^-1 A) D^-1 with D the diagonal of A, and q of degree K such that 1 - t q(t) is the Chebyshev polynomial of degree K +
-//! 1 of the interval [largest / ratio, largest], scaled to 1 at t = 0. This polynomial has the smallest maximum there, so t q(t)
-//! is near 1. M is symmetric, and linear as q does not depend on the vector. With theta and delta the middle and half the width
-//! of the interval, sigma = theta / delta, rho_0 = 1 / sigma, rho_i = 1 / (2 sigma - rho_(i-1)),
+//! M = q(D^-1 A) D^-1 with D the diagonal of A, and q of degree K such that 1 - t q(t) is the Chebyshev
+//! polynomial of degree K + 1 of the interval [largest / ratio, largest], scaled to 1 at t = 0. This
+//! polynomial has the smallest maximum there, so t q(t) is near 1. M is symmetric, and linear as q does not
+//! depend on the vector. With theta and delta the middle and half the width of the interval, sigma = theta /
+//! delta, rho_0 = 1 / sigma, rho_i = 1 / (2 sigma - rho_(i-1)),
 //!
 //! ```text
 //! d_0 = D^-1 x / theta,   a_i = rho_i rho_(i-1),   b_i = 2 rho_i / delta
@@ -13,21 +14,22 @@
 //! ```
 //!
 //! # Variant
-//! The stored vectors are s = b_i (x - A ...) and e = a_(i+1) d_i, so that the last pass has no coefficients and can use the
-//! scalars of a solver for its dot product: y += e + D^-1 s.
+//! The stored vectors are s = b_i (x - A ...) and e = a_(i+1) d_i, so that the last pass has no coefficients
+//! and can use the scalars of a solver for its dot product: y += e + D^-1 s.
 //!
 //! # Positive definiteness
-//! If K is even, t q(t) is positive for every t > 0: M is positive definite for any estimate of the largest eigenvalue. If K is
-//! odd, M is positive definite for eigenvalues up to largest (1 + 1 / ratio).
+//! If K is even, t q(t) is positive for every t > 0: M is positive definite for any estimate of the largest
+//! eigenvalue. If K is odd, M is positive definite for eigenvalues up to largest (1 + 1 / ratio).
 //!
 //! # The largest eigenvalue
-//! The estimate uses `STEPS` steps of conjugate gradients with the diagonal as preconditioner, from a random vector of fixed
-//! seed; their coefficients are those of the Lanczos process. The result is multiplied by `SAFETY` (both constants are in
-//! `estimate`), because it is a lower bound. It is limited by the largest absolute row sum of D^-1 A, which no eigenvalue
-//! exceeds.
+//! The estimate uses `STEPS` steps of conjugate gradients with the diagonal as preconditioner, from a random
+//! vector of fixed seed; their coefficients are those of the Lanczos process. The result is multiplied by
+//! `SAFETY` (both constants are in `estimate`), because it is a lower bound. It is limited by the largest
+//! absolute row sum of D^-1 A, which no eigenvalue exceeds.
 //!
 //! # Cost
-//! K products with A, and 7 K + 4 n-vectors read or written in addition, K of which because the products add to s.
+//! K products with A, and 7 K + 4 n-vectors read or written in addition, K of which because
+//! the products add to s.
 //!
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, sections 12.3.2 and 6.7.3.
@@ -73,7 +75,7 @@ const FINISH: Formula = sweep!({ "chebyshev_finish": y = y + e + d .* s; });
 const FINISH_DOT: Formula = sweep!({ "chebyshev_dot": y = y + e + d .* s; dot = <x, y>; });
 
 /// Returns the last of these sweeps with the dot product and the program of a solver.
-pub const fn chebyshev_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
+pub(crate) const fn chebyshev_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
     FINISH_DOT.ending_in(dots, then)
 }
 
@@ -118,7 +120,8 @@ impl Construction for Row {
     }
 }
 
-/// Builds the operator from the rows of the matrix, the inverses of their diagonal entries, and the operator of the matrix.
+/// Builds the operator from the rows of the matrix, the inverses of their diagonal entries, and
+/// the operator of the matrix.
 pub(super) fn of_diagonal<D: Device, T: Scalar>(
     rows: &Csr,
     a: &Operator<D, T>,
@@ -198,8 +201,8 @@ impl<D: Device, T: Scalar> Work<D, T> {
 }
 
 impl<D: Device, T: Scalar> Chebyshev<D, T> {
-    /// Runs all sweeps except the last. Memory traffic in n-vectors read + written, in addition to that of A: 2 + 3 at the start;
-    /// each product with A reads s as well, 1, and each step in between is 4 + 2.
+    /// Runs all sweeps except the last. Memory traffic in n-vectors read + written, in addition to that of A:
+    /// 2 + 3 at the start; each product with A reads s as well, 1, and each step in between is 4 + 2.
     fn all_but_last(
         &self,
         device: &D,

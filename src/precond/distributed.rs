@@ -14,7 +14,7 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The rows of a rank and their operators.
-pub struct OfRank<'a, D: Local, T: Scalar> {
+pub(crate) struct OfRank<'a, D: Local, T: Scalar> {
     /// The rows.
     pub rows: &'a RankRows,
     /// The square block of the rank's own columns, and its operator.
@@ -24,9 +24,9 @@ pub struct OfRank<'a, D: Local, T: Scalar> {
 }
 
 impl Preconditioner {
-    /// Builds the operator for vectors of `columns` columns; `None` if there is no operator to apply. All ranks call this
-    /// together. `reserve` bytes of device memory stay free.
-    pub fn build_over_ranks<D: Local + Pick<T>, T: Scalar>(
+    /// Builds the operator for vectors of `columns` columns; `None` if there is no operator to apply. All
+    /// ranks call this together. `reserve` bytes of device memory stay free.
+    pub(crate) fn build_over_ranks<D: Local + Pick<T>, T: Scalar>(
         &self,
         given: &OfRank<'_, D, T>,
         reserve: u64,

@@ -39,18 +39,18 @@ pub(super) struct Given<'a, D: Device, T: Scalar> {
 
 impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
     /// Wraps a linear map as an operator on the device.
-    pub fn bind(&self, operator: impl LinearOperator<D, T> + 'static) -> Operator<D, T> {
+    pub(crate) fn bind(&self, operator: impl LinearOperator<D, T> + 'static) -> Operator<D, T> {
         Operator::new(self.device, Arc::new(operator))
     }
 
     /// Builds the operator z = L^-T D L^-1 r; see [`Host::triangles`](crate::backend::Host::triangles).
-    pub fn triangles(&self, precond: &'static str, factor: Csr) -> Result<Operator<D, T>> {
+    pub(crate) fn triangles(&self, precond: &'static str, factor: Csr) -> Result<Operator<D, T>> {
         Ok(Operator::new(self.device, self.device.triangles(precond, factor)?))
     }
 
-    /// Builds the operator of symmetric blocks along the diagonal: by code of the device for such blocks if it has any, else with
-    /// the backend that `auto` chooses for them.
-    pub fn diagonal_blocks(&self, blocks: DiagonalBlocks) -> Result<Operator<D, T>> {
+    /// Builds the operator of symmetric blocks along the diagonal: by code of the device for such blocks if
+    /// it has any, else with the backend that `auto` chooses for them.
+    pub(crate) fn diagonal_blocks(&self, blocks: DiagonalBlocks) -> Result<Operator<D, T>> {
         if let Some(operator) = self.device.diagonal_blocks(&blocks)? {
             return Ok(Operator::new(self.device, operator));
         }
@@ -67,7 +67,8 @@ impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
 /// How a preconditioner is made for a matrix whose rows are distributed over ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverRanks {
-    /// From the entries of each rank alone; it is that of the whole matrix if no rows that belong together are separated.
+    /// From the entries of each rank alone; it is that of the whole matrix if no rows that
+    /// belong together are separated.
     Same,
     /// From the square block of each rank: an additive Schwarz method without overlap.
     Schwarz,

@@ -7,18 +7,18 @@
 //! d(i) = a(i,i) - sum over k of u(i,k) l(i,k)
 //! ```
 //!
-//! with sums over the entries that both rows have. Row i of u is scattered to a dense array of row length, so that the product
-//! with row j only traverses row j. All arithmetic is in double precision.
+//! with sums over the entries that both rows have. Row i of u is scattered to a dense array of row length, so
+//! that the product with row j only traverses row j. All arithmetic is in double precision.
 //!
 //! # Breakdown
-//! The factors exist for M-matrices and H-matrices, not for every positive definite matrix. If a pivot d(i) is not positive, or
-//! consists of rounding alone, the factorisation restarts with s times the diagonal added to the matrix, for s = 0.001, 0.002,
-//! 0.004 and so on.
+//! The factors exist for M-matrices and H-matrices, not for every positive definite matrix. If a pivot d(i)
+//! is not positive, or consists of rounding alone, the factorisation restarts with s times the diagonal added
+//! to the matrix, for s = 0.001, 0.002, 0.004 and so on.
 //!
 //! # Reference
-//! J. A. Meijerink and H. A. van der Vorst, An iterative solution method for linear systems of which the coefficient
-//! matrix is a symmetric M-matrix, Math. Comp. 31, 1977; T. A. Manteuffel, An incomplete factorization technique for
-//! positive definite linear systems, Math. Comp. 34, 1980.
+//! J. A. Meijerink and H. A. van der Vorst, An iterative solution method for linear systems of which the
+//! coefficient matrix is a symmetric M-matrix, Math. Comp. 31, 1977; T. A. Manteuffel, An incomplete
+//! factorization technique for positive definite linear systems, Math. Comp. 34, 1980.
 
 use super::entry::{Construction, Given, Size};
 use super::triangle::{self, Triangle};
@@ -135,7 +135,8 @@ fn factor(
     Ok(())
 }
 
-/// Computes the product of a row with a scattered row, in four independent sums, which shortens the chain of dependent additions.
+/// Computes the product of a row with a scattered row, in four independent sums, which shortens the
+/// chain of dependent additions.
 fn dot(columns: &[u32], values: &[f64], spread: &[f64]) -> f64 {
     let mut sums = [0.0; 4];
     let (fours, four_values) = (columns.chunks_exact(4), values.chunks_exact(4));

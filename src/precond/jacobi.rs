@@ -40,7 +40,8 @@ impl Construction for Row {
     }
 }
 
-/// Computes the inverse of each diagonal entry and checks that `T` can represent it; `precond` is the name in errors.
+/// Computes the inverse of each diagonal entry and checks that `T` can represent it; `precond`
+/// is the name in errors.
 pub(super) fn inverse_diagonal<T: Scalar>(precond: &'static str, matrix: &Csr) -> Result<Vec<f64>> {
     let inverse = |row: usize| {
         let fault = |value| Error::BadDiagonal { precond, row, value };
@@ -82,7 +83,7 @@ const UPDATE: Formula = sweep!({ "jacobi_update": y = [0] * d .* x + [1] * y; })
 const APPLY_DOT: Formula = sweep!({ "jacobi_dot": y = d .* x; dot = <x, y>; });
 
 /// Returns the last of these sweeps with the dot product and the program of a solver.
-pub const fn jacobi_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
+pub(crate) const fn jacobi_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
     APPLY_DOT.ending_in(dots, then)
 }
 

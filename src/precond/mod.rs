@@ -1,4 +1,5 @@
-//! Builders of operators that approximate the inverse of a matrix, with one file and one row of [`ROWS`] for each.
+//! Builders of operators that approximate the inverse of a matrix, with one file and one row
+//! of [`ROWS`] for each.
 //!
 //! Tests, help texts, errors and ahead-of-time compilation of sweeps use the table.
 
@@ -52,20 +53,20 @@ impl Entry {
     }
 }
 
-/// Returns the last sweeps of preconditioners that include the dot product and the program of a solver, so that they can be
-/// compiled ahead.
+/// Returns the last sweeps of preconditioners that include the dot product and the program of a solver, so
+/// that they can be compiled ahead.
 pub fn dot_sweeps() -> impl Iterator<Item = DotSweep> {
     ROWS.iter().filter_map(|row| row.dot_sweep)
 }
 
-/// Returns all other sweeps of the preconditioners with coefficients that are not constants of a call, so that they can be
-/// compiled ahead.
+/// Returns all other sweeps of the preconditioners with coefficients that are not constants of a call, so
+/// that they can be compiled ahead.
 pub fn sweeps() -> impl Iterator<Item = &'static Sweep<'static>> {
     ROWS.iter().flat_map(|row| row.sweeps)
 }
 
-/// Returns the programs that follow a dot product of the matrix's operator while a preconditioner is built, so that they can be
-/// compiled ahead.
+/// Returns the programs that follow a dot product of the matrix's operator while a preconditioner is built,
+/// so that they can be compiled ahead.
 pub fn programs() -> impl Iterator<Item = &'static Program> {
     ROWS.iter().flat_map(|row| row.programs)
 }
@@ -102,12 +103,12 @@ impl Preconditioner {
     }
 
     /// Returns whether applying it consists of sweeps only.
-    pub fn is_sweeps(&self) -> bool {
+    pub(crate) fn is_sweeps(&self) -> bool {
         self.entry.is_sweeps
     }
 
     /// Returns whether [`Preconditioner::bytes`] is an estimate, which must not be used to refuse a solve.
-    pub fn bytes_are_estimated(&self) -> bool {
+    pub(crate) fn bytes_are_estimated(&self) -> bool {
         self.entry.bytes_are_estimated
     }
 
@@ -116,17 +117,19 @@ impl Preconditioner {
         self.entry.needs_cpu
     }
 
-    /// Returns whether it reads only the lower triangle of the matrix and uses its transpose as the upper one.
-    pub fn reads_lower_triangle(&self) -> bool {
+    /// Returns whether it reads only the lower triangle of the matrix and uses its transpose
+    /// as the upper one.
+    pub(crate) fn reads_lower_triangle(&self) -> bool {
         self.entry.reads_lower_triangle
     }
 
     /// Returns how it is made for a matrix whose rows are distributed over ranks.
-    pub fn over_ranks(&self) -> OverRanks {
+    pub(crate) fn over_ranks(&self) -> OverRanks {
         self.entry.over_ranks
     }
 
-    /// Returns the number of consecutive rows that belong together; 0 if [`settle`](Preconditioner::settle) chooses it.
+    /// Returns the number of consecutive rows that belong together; 0 if
+    /// [`settle`](Preconditioner::settle) chooses it.
     pub fn together(&self) -> usize {
         (self.entry.together)(&self.params)
     }
@@ -138,18 +141,19 @@ impl Preconditioner {
         settled
     }
 
-    /// Estimates the bytes that it stores for a matrix of `rows` rows and `entries` entries, with numbers of `width` bytes.
+    /// Estimates the bytes that it stores for a matrix of `rows` rows and `entries` entries, with
+    /// numbers of `width` bytes.
     pub fn bytes(&self, rows: u64, entries: u64, width: u64) -> u64 {
         (self.entry.bytes)(&self.params, Size { rows, entries }, width)
     }
 
     /// Returns the maximum of bytes used temporarily during construction, in addition to the stored ones.
-    pub fn bytes_to_build(&self, rows: u64, entries: u64) -> u64 {
+    pub(crate) fn bytes_to_build(&self, rows: u64, entries: u64) -> u64 {
         (self.entry.bytes_to_build)(&self.params, Size { rows, entries })
     }
 
-    /// Builds the operator; `None` if there is no operator to apply. `matrix` is in full precision, and `a` is the operator that
-    /// a backend has built from it. `reserve` bytes of device memory stay free.
+    /// Builds the operator; `None` if there is no operator to apply. `matrix` is in full precision, and `a`
+    /// is the operator that a backend has built from it. `reserve` bytes of device memory stay free.
     pub fn build<D: Pick<T>, T: Scalar>(
         &self,
         matrix: &Arc<Csr>,
@@ -160,7 +164,7 @@ impl Preconditioner {
     }
 
     /// Builds the same operator with a backend for vectors of `columns` columns, if it needs one.
-    pub fn build_for<D: Pick<T>, T: Scalar>(
+    pub(crate) fn build_for<D: Pick<T>, T: Scalar>(
         &self,
         matrix: &Arc<Csr>,
         a: &Operator<D, T>,

@@ -1,8 +1,9 @@
 //! Symmetric successive over-relaxation: one forward and one backward sweep.
 //!
-//! With A = L + D + L' and the relaxation w, the preconditioner inverts `(D/w + L) (w/(2-w) D^-1) (D/w + L')`. Its factors with a
-//! diagonal of 1 need no factorisation: they are `I + w L D^-1` and its transpose, with `D / (w (2 - w))` between them. Only the
-//! lower triangle of A is read.
+//! With A = L + D + L' and the relaxation w, the preconditioner inverts
+//! `(D/w + L) (w/(2-w) D^-1) (D/w + L')`. Its factors with a diagonal of 1 need no
+//! factorisation: they are `I + w L D^-1` and its transpose, with `D / (w (2 - w))` between
+//! them. Only the lower triangle of A is read.
 //!
 //! # Reference
 //! O. Axelsson, A generalized SSOR method, BIT 12, 1972.

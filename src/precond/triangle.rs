@@ -7,15 +7,15 @@ use crate::format::{Csr, Values};
 use crate::scalar::Scalar;
 use crate::text::Index;
 
-/// Estimates the bytes of the operator of two triangles: each is stored once, with a column and a value per entry; the pivots,
-/// and a vector.
+/// Estimates the bytes of the operator of two triangles: each is stored once, with a column and a value per
+/// entry; the pivots, and a vector.
 pub(super) fn bytes(size: Size, width: u64) -> u64 {
     size.entries.saturating_sub(size.rows) * (4 + width) + 2 * size.rows * width
 }
 
-/// Returns the bytes used temporarily during construction. Per entry below the diagonal these are the factor with its columns, 12
-/// bytes, the dependencies of both directions, 8, and its position above the diagonal, 8; per row, the diagonal of the factor,
-/// four offsets and a schedule.
+/// Returns the bytes used temporarily during construction. Per entry below the diagonal these are the factor
+/// with its columns, 12 bytes, the dependencies of both directions, 8, and its position above the diagonal,
+/// 8; per row, the diagonal of the factor, four offsets and a schedule.
 pub(super) fn bytes_to_build(size: Size) -> u64 {
     14 * size.entries.saturating_sub(size.rows) + (16 + 32 + 10) * size.rows
 }
@@ -29,7 +29,7 @@ pub(super) struct Triangle {
 
 impl Triangle {
     /// Extracts the triangle. Its diagonal must be positive and finite, and the entries below finite.
-    pub fn of(matrix: &Csr, precond: &'static str) -> Result<Triangle> {
+    pub(crate) fn of(matrix: &Csr, precond: &'static str) -> Result<Triangle> {
         let matrix = matrix.lower_triangle()?;
         let matrix = if matrix.pattern().has_repeats() { matrix.summed()? } else { matrix };
         let entries = matrix.nnz();
@@ -43,7 +43,7 @@ impl Triangle {
     }
 
     /// Returns the pattern with the values of a factor, after checking that `T` can represent them.
-    pub fn with_values<T: Scalar>(self, values: Vec<f64>, precond: &'static str) -> Result<Csr> {
+    pub(crate) fn with_values<T: Scalar>(self, values: Vec<f64>, precond: &'static str) -> Result<Csr> {
         for row in 0..self.matrix.rows() {
             let own = &values[self.matrix.row_range(row)];
             if let Some(&value) = own.iter().find(|&&value| !holds::<T>(value)) {

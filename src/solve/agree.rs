@@ -1,11 +1,12 @@
-//! Stops that the host of a rank decides. The clocks and flags of ranks differ, so the ranks agree on a stop and on its reason.
+//! Stops that the host of a rank decides. The clocks and flags of ranks differ, so the ranks agree on
+//! a stop and on its reason.
 
 use super::run::Stop;
 use crate::device::Device;
 use crate::stop::{StopCode, StopReason};
 
-/// Returns the stop of the first rank of a distributed device that stops; none if no rank does. All ranks call this together, for
-/// each decision.
+/// Returns the stop of the first rank of a distributed device that stops; none if no rank does. All ranks
+/// call this together, for each decision.
 pub(super) fn stop<D: Device>(device: &D, here: Option<Stop>) -> Option<Stop> {
     match device.ranks() {
         Some(ranks) => from_numbers(ranks.first_of(to_numbers(here))),
@@ -21,7 +22,8 @@ pub(super) fn reason<D: Device>(device: &D, here: Option<StopReason>) -> Option<
     }
 }
 
-/// Returns whether the caller of the first rank that knows has ended the solve: on one device, whether `here` is set.
+/// Returns whether the caller of the first rank that knows has ended the solve: on one device,
+/// whether `here` is set.
 pub(super) fn interrupted<D: Device>(device: &D, here: bool) -> bool {
     reason(device, here.then_some(StopReason::Interrupted)).is_some()
 }

@@ -1,9 +1,9 @@
-//! The answer of a linear system: for each column x, b - A x, and the x that a run proposes, in host memory, in double precision,
-//! measured with the matrix as its source provides it.
+//! The answer of a linear system: for each column x, b - A x, and the x that a run proposes, in host memory,
+//! in double precision, measured with the matrix as its source provides it.
 //!
-//! The loop over iterations uses norms and reasons only and accesses no whole vector. A system of k columns has k right-hand sides
-//! and k answers. If the system is distributed over ranks, each rank has its rows of every vector. Norms are combined in the order
-//! of ranks, so all ranks have the same ones.
+//! The loop over iterations uses norms and reasons only and accesses no whole vector. A system of k columns
+//! has k right-hand sides and k answers. If the system is distributed over ranks, each rank has its rows of
+//! every vector. Norms are combined in the order of ranks, so all ranks have the same ones.
 
 mod rows;
 
@@ -35,9 +35,10 @@ pub(super) struct Truth {
 
 impl Truth {
     /// The measures of x = 0, whose residual is b.
-    pub const OF_ZERO: Truth = Truth { residual: 1.0, at_most: 1.0, backward_error: 1.0 };
+    pub(crate) const OF_ZERO: Truth = Truth { residual: 1.0, at_most: 1.0, backward_error: 1.0 };
     /// The measures of an x whose residual is not known.
-    pub const UNKNOWN: Truth = Truth { residual: f64::NAN, at_most: f64::NAN, backward_error: f64::NAN };
+    pub(crate) const UNKNOWN: Truth =
+        Truth { residual: f64::NAN, at_most: f64::NAN, backward_error: f64::NAN };
 }
 
 /// The goal and the norms that the measurement of a residual needs.
@@ -87,7 +88,7 @@ pub(super) struct Memory<T> {
 
 impl<T> Memory<T> {
     /// Lets a device compute the residuals of the systems, all of which have its matrix.
-    pub fn compute_on_device(&mut self, there: Box<dyn Residuals>) {
+    pub(crate) fn compute_on_device(&mut self, there: Box<dyn Residuals>) {
         self.judge.compute_on_device(there);
     }
 }
@@ -102,7 +103,7 @@ pub(super) struct Answer<'a, D, T> {
 
 impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     /// Creates the answer for a system of n rows and k columns.
-    pub fn new(
+    pub(crate) fn new(
         device: &'a D,
         system: &'a System<'a>,
         (n, k): (usize, usize),
@@ -137,7 +138,8 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         residual(&self.memory.columns[column], self.system.b)
     }
 
-    /// Computes the residual of the proposed x: the plain one if it certifies the goal, otherwise the compensated one.
+    /// Computes the residual of the proposed x: the plain one if it certifies the goal,
+    /// otherwise the compensated one.
     fn measure(&mut self, column: usize, aim: &Aim) -> Measured {
         let Memory { next_x: x, next_r: r, b, complete, judge, .. } = &mut *self.memory;
         let b = one_column(self.system.b, self.k, column, b);
@@ -156,7 +158,8 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         found
     }
 
-    /// Sets the proposed x to x + d for a column, with d as fetched, multiplied by `sigma` and the scale of the residual.
+    /// Sets the proposed x to x + d for a column, with d as fetched, multiplied by `sigma` and
+    /// the scale of the residual.
     fn add_d(&mut self, column: usize, sigma: f64) {
         let (k, Memory { columns, next_x, host, .. }) = (self.k, &mut *self.memory);
         let Column { x, scale, .. } = &columns[column];
@@ -167,7 +170,7 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Returns the largest magnitude in a column of b, and the norm of the column.
-    pub fn right_hand_side(&self, column: usize) -> (f64, f64) {
+    pub(crate) fn right_hand_side(&self, column: usize) -> (f64, f64) {
         let b = self.system.b;
         let (largest, norm) = match self.k {
             1 => largest_and_norm(b),
@@ -177,23 +180,24 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Finds the first row in which a column of b is not finite.
-    pub fn first_not_finite_in_b(&self, column: usize) -> Option<usize> {
+    pub(crate) fn first_not_finite_in_b(&self, column: usize) -> Option<usize> {
         let b = self.system.b.iter().skip(column).step_by(self.k);
         first_row(self.device, b.copied())
     }
 
     /// Returns whether A is known only by its products, so that measurements need an estimate of its norm.
-    pub fn needs_norm(&self) -> bool {
+    pub(crate) fn needs_norm(&self) -> bool {
         matches!(self.system.matrix, MatrixRef::Applied(_))
     }
 
-    /// Returns the power of two by which a method may multiply A so that squares of its entries stay in range.
-    pub fn matrix_scale(&self) -> f64 {
+    /// Returns the power of two by which a method may multiply A so that squares of its
+    /// entries stay in range.
+    pub(crate) fn matrix_scale(&self) -> f64 {
         self.system.matrix.entries().map_or(1.0, |matrix| matrix_scale::<T>(self.device, matrix))
     }
 
     /// Sets a column of x to zero.
-    pub fn clear(&mut self, column: usize) {
+    pub(crate) fn clear(&mut self, column: usize) {
         let Column { fresh, x, .. } = &mut self.memory.columns[column];
         // Newly allocated pages are zero; not writing them saves time.
         if !std::mem::take(fresh) {
@@ -202,12 +206,12 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Returns whether an entry of a column of x is not zero. Over ranks, the entries of all ranks count.
-    pub fn is_nonzero(&self, column: usize) -> bool {
+    pub(crate) fn is_nonzero(&self, column: usize) -> bool {
         self.device.agree(self.memory.columns[column].x.iter().any(|x| *x != 0.0))
     }
 
     /// Sets a column of x to the start and measures its residual. Fails if the residual is not finite.
-    pub fn start(&mut self, column: usize, aim: &Aim) -> Result<Truth> {
+    pub(crate) fn start(&mut self, column: usize, aim: &Aim) -> Result<Truth> {
         let k = self.k;
         let truth = match self.system.x0 {
             // Exact: b - A 0 = b.
@@ -237,9 +241,9 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         Ok(truth)
     }
 
-    /// Sets vectors to the residuals of the columns for which `live` is true, each divided by a power of two near its largest
-    /// entry. Sets the other columns to zero.
-    pub fn upload_residuals(
+    /// Sets vectors to the residuals of the columns for which `live` is true, each divided by a power of two
+    /// near its largest entry. Sets the other columns to zero.
+    pub(crate) fn upload_residuals(
         &mut self,
         live: &dyn Fn(usize) -> bool,
         work: &mut Work<'_, D, T>,
@@ -260,35 +264,39 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         to.iter().try_for_each(|name| work.upload(*name, host))
     }
 
-    /// Returns the power of two by which the residual of a column was divided, or will be after it is measured again.
-    pub fn scale(&self, column: usize) -> f64 {
+    /// Returns the power of two by which the residual of a column was divided, or will be
+    /// after it is measured again.
+    pub(crate) fn scale(&self, column: usize) -> f64 {
         self.memory.columns[column].scale
     }
 
-    /// Copies the d that a run has computed for the scaled residuals; [`propose`](Self::propose) then uses it column by column.
-    pub fn fetch(&mut self, work: &Work<'_, D, T>, d: Name) -> Result<()> {
+    /// Copies the d that a run has computed for the scaled residuals; [`propose`](Self::propose) then
+    /// uses it column by column.
+    pub(crate) fn fetch(&mut self, work: &Work<'_, D, T>, d: Name) -> Result<()> {
         work.download(d, &mut self.memory.host)
     }
 
-    /// Proposes x + d for a column, with d multiplied by `sigma` and the scale of the residual. Returns the norm of its residual.
-    pub fn propose(&mut self, column: usize, sigma: f64, aim: &Aim) -> f64 {
+    /// Proposes x + d for a column, with d multiplied by `sigma` and the scale of the residual. Returns
+    /// the norm of its residual.
+    pub(crate) fn propose(&mut self, column: usize, sigma: f64, aim: &Aim) -> f64 {
         self.add_d(column, sigma);
         self.measure(column, aim).norm / aim.norm_b
     }
 
-    /// Returns the x that [`propose`](Self::propose) would propose for the first column, without measuring it.
-    pub fn preview(&mut self, sigma: f64) -> &[f64] {
+    /// Returns the x that [`propose`](Self::propose) would propose for the first column,
+    /// without measuring it.
+    pub(crate) fn preview(&mut self, sigma: f64) -> &[f64] {
         self.add_d(0, sigma);
         &self.memory.next_x
     }
 
     /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.memory.next_x.len()
     }
 
     /// Replaces x by the proposed x.
-    pub fn accept(&mut self, column: usize, aim: &Aim) -> Truth {
+    pub(crate) fn accept(&mut self, column: usize, aim: &Aim) -> Truth {
         let Memory { columns, next_x, next_r, found, b, .. } = &mut *self.memory;
         let Column { x, r, is_b, decoupled, .. } = &mut columns[column];
         let Some(found) = found.take() else { return Truth::OF_ZERO };
@@ -303,8 +311,9 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         }
     }
 
-    /// Finds the first row in which the proposed x or its residual is not finite, and the name of that vector.
-    pub fn out_of_range(&self) -> Option<(&'static str, usize)> {
+    /// Finds the first row in which the proposed x or its residual is not finite, and the name
+    /// of that vector.
+    pub(crate) fn out_of_range(&self) -> Option<(&'static str, usize)> {
         let Memory { next_x, next_r, .. } = &*self.memory;
         [("x", next_x), ("b - A x", next_r)]
             .into_iter()
@@ -312,7 +321,7 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Measures the residual of the current x of a column.
-    pub fn measure_again(&mut self, column: usize, aim: &Aim) -> Truth {
+    pub(crate) fn measure_again(&mut self, column: usize, aim: &Aim) -> Truth {
         let Memory { columns, next_x, .. } = &mut *self.memory;
         next_x.copy_from_slice(&columns[column].x);
         self.measure(column, aim);
@@ -322,19 +331,20 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Returns the normal residual of a column; `norm_a` is the largest eigenvalue of A found so far.
-    pub fn normal_residual(&mut self, column: usize, norm_a: Option<f64>) -> f64 {
+    pub(crate) fn normal_residual(&mut self, column: usize, norm_a: Option<f64>) -> f64 {
         let r = self.residual(column);
         let product = self.system.matrix.multiply(r);
         if let Some(matrix) = self.system.matrix.entries() {
             return normal_residual(self.device, matrix, r, &product);
         }
         let (product, r) = (norm(&product), norm(r));
-        // With a preconditioner, the eigenvalues of A are unknown; the quotient is then a lower bound of the norm.
+        // With a preconditioner, the eigenvalues of A are unknown; the quotient is then a
+        // lower bound of the norm.
         product / norm_a.unwrap_or(product / r) / r
     }
 
     /// Finds the first row in which a column of a device's vector is not finite.
-    pub fn first_not_finite(
+    pub(crate) fn first_not_finite(
         &mut self,
         work: &Work<'_, D, T>,
         vector: Name,
@@ -345,17 +355,23 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         Ok(first_row(self.device, host.iter().skip(column).step_by(self.k).map(|v| v.to_f64())))
     }
 
-    /// Returns whether the curvature along a column of `direction` is positive but below the range of numbers.
-    pub fn has_underflown(&mut self, work: &Work<'_, D, T>, direction: Name, column: usize) -> Result<bool> {
+    /// Returns whether the curvature along a column of `direction` is positive but below the
+    /// range of numbers.
+    pub(crate) fn has_underflown(
+        &mut self,
+        work: &Work<'_, D, T>,
+        direction: Name,
+        column: usize,
+    ) -> Result<bool> {
         let host = &mut self.memory.host;
         work.download(direction, host)?;
         let p = host.iter().skip(column).step_by(self.k).map(|p| p.to_f64()).collect();
         Ok(has_underflown::<T>(self.device, self.system.matrix, p))
     }
 
-    /// Estimates the largest relative error of an entry of x. `m` is the preconditioner, with two vectors for its input and
-    /// output; `smallest` is the smallest eigenvalue of M A found so far.
-    pub fn error_estimate(
+    /// Estimates the largest relative error of an entry of x. `m` is the preconditioner, with two vectors for
+    /// its input and output; `smallest` is the smallest eigenvalue of M A found so far.
+    pub(crate) fn error_estimate(
         &mut self,
         column: usize,
         m: Option<(&Operator<D, T>, [Name; 2])>,
@@ -389,19 +405,19 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Copies x to the host, n x k, row-major.
-    pub fn copy_to(&self, x: &mut [f64]) {
+    pub(crate) fn copy_to(&self, x: &mut [f64]) {
         for (index, column) in self.memory.columns.iter().enumerate() {
             each_row(self.device, x, self.k, |i, row| row[index] = column.x[i]);
         }
     }
 
     /// Writes x of a column to a checkpoint.
-    pub fn save<W: Write>(&self, column: usize, to: &mut Writer<W>) -> io::Result<()> {
+    pub(crate) fn save<W: Write>(&self, column: usize, to: &mut Writer<W>) -> io::Result<()> {
         to.rows(&self.memory.columns[column].x)
     }
 
     /// Reads x of a column from a checkpoint.
-    pub fn load(&mut self, column: usize, from: &mut Reader<'_>) -> std::result::Result<(), String> {
+    pub(crate) fn load(&mut self, column: usize, from: &mut Reader<'_>) -> std::result::Result<(), String> {
         let Column { fresh, x, .. } = &mut self.memory.columns[column];
         *fresh = false;
         *x = from.rows(self.system.matrix.rows_of_all(x.len()), (self.device.row_numbers(), x.len(), 1))?;
@@ -409,7 +425,7 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 
     /// Writes a vector of the device to a checkpoint.
-    pub fn save_vector<W: Write>(
+    pub(crate) fn save_vector<W: Write>(
         &mut self,
         work: &Work<'_, D, T>,
         vector: Name,
@@ -420,8 +436,9 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
         to.rows(host)
     }
 
-    /// Reads a vector of the device from a checkpoint. The outer error concerns the file, the inner one the device.
-    pub fn load_vector(
+    /// Reads a vector of the device from a checkpoint. The outer error concerns the file, the
+    /// inner one the device.
+    pub(crate) fn load_vector(
         &mut self,
         work: &mut Work<'_, D, T>,
         vector: Name,
@@ -435,7 +452,8 @@ impl<'a, D: Device, T: Scalar> Answer<'a, D, T> {
     }
 }
 
-/// Returns the residual b - A x of a column. If `is_b` is set, the solve has one column, and the residual is b.
+/// Returns the residual b - A x of a column. If `is_b` is set, the solve has one column, and
+/// the residual is b.
 fn residual<'a>(column: &'a Column, b: &'a [f64]) -> &'a [f64] {
     if column.is_b { b } else { &column.r }
 }

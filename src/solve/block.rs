@@ -1,8 +1,9 @@
-//! Block conjugate gradients: all right-hand sides search in one common space, so that each takes fewer iterations than alone.
+//! Block conjugate gradients: all right-hand sides search in one common space, so that each takes
+//! fewer iterations than alone.
 //!
 //! # Method
-//! The block of residuals is kept as R = Q C, where Q is n x k with orthonormal columns and C is k x k. With the factorisation
-//! Q C = B - A X and S = Q at the start, each iteration computes
+//! The block of residuals is kept as R = Q C, where Q is n x k with orthonormal columns and C is k x k. With
+//! the factorisation Q C = B - A X and S = Q at the start, each iteration computes
 //!
 //! ```text
 //! T = A S              G = S'T
@@ -11,37 +12,40 @@
 //! S = Q' + S zeta'
 //! ```
 //!
-//! where Q' zeta is again a factorisation with an orthonormal factor Q', the next Q. This is Dubrulle's form BCGrQ of O'Leary's
-//! method. It stays stable if the residuals become dependent or of very different size, because that concerns only C. The norm of
-//! the residual of column j is that of column j of C.
+//! where Q' zeta is again a factorisation with an orthonormal factor Q', the next Q. This is Dubrulle's form
+//! BCGrQ of O'Leary's method. It stays stable if the residuals become dependent or of very different size,
+//! because that concerns only C. The norm of the residual of column j is that of column j of C.
 //!
 //! # Factorisation
-//! W = Q zeta comes from the Gram matrix W'W by a Cholesky factorisation with pivots (`small.rs`). If its smallest pivot shows a
-//! loss of orthogonality, it is repeated. A column that depends on the others up to rounding is left out: zeros take its place, and
-//! the rank of the block falls. So right-hand sides that are zero, equal or dependent need no special case. The vectors keep their
-//! k columns, so a smaller rank saves no time.
+//! W = Q zeta comes from the Gram matrix W'W by a Cholesky factorisation with pivots (`small.rs`). If
+//! its smallest pivot shows a loss of orthogonality, it is repeated. A column that depends on the others
+//! up to rounding is left out: zeros take its place, and the rank of the block falls. So right-hand
+//! sides that are zero, equal or dependent need no special case. The vectors keep their k columns, so a
+//! smaller rank saves no time.
 //!
 //! # Preconditioner
-//! With a preconditioner M the columns of Q are orthonormal in the inner product x'M y: Z = M Q is updated along with Q, W'M W takes the place of
-//! W'W, and S = Z + S zeta'. The norms of residuals then come from W'W, and k = 1 is the preconditioned method.
+//! With a preconditioner M the columns of Q are orthonormal in the inner product x'M y: Z = M Q is updated
+//! along with Q, W'M W takes the place of W'W, and S = Z + S zeta'. The norms of residuals then come from
+//! W'W, and k = 1 is the preconditioned method.
 //!
 //! # Host
-//! The device computes T, the Gram matrices and the combinations of vectors. The host factors the small matrices, so it waits for
-//! two Gram matrices in each iteration (three with a preconditioner), and for one more if a factorisation is repeated. A GPU also
-//! makes it wait for each small matrix that it sends. The iteration is therefore not recorded.
+//! The device computes T, the Gram matrices and the combinations of vectors. The host factors the small
+//! matrices, so it waits for two Gram matrices in each iteration (three with a preconditioner), and for one
+//! more if a factorisation is repeated. A GPU also makes it wait for each small matrix that it sends. The
+//! iteration is therefore not recorded.
 //!
 //! # Cost
-//! Per iteration: one operator, the preconditioner, and dense products that read or write 14 vectors of n x k and take 11 n k^2
-//! operations (18 vectors and 15 n k^2 with a preconditioner), and about 10 k^3 operations on the host. A GPU computes both halves of
-//! a symmetric Gram matrix, which adds n k^2.
+//! Per iteration: one operator, the preconditioner, and dense products that read or write 14 vectors of n x k
+//! and take 11 n k^2 operations (18 vectors and 15 n k^2 with a preconditioner), and about 10 k^3 operations
+//! on the host. A GPU computes both halves of a symmetric Gram matrix, which adds n k^2.
 //!
 //! # Stopping
-//! Each column is tested as in the [classic form](super::cg). A column that has ended keeps its x, and its direction stays in the
-//! block. If G is not positive definite, the matrix is not, and all columns end.
+//! Each column is tested as in the [classic form](super::cg). A column that has ended keeps its x, and its
+//! direction stays in the block. If G is not positive definite, the matrix is not, and all columns end.
 //!
 //! # Reference
-//! D. P. O'Leary, The block conjugate gradient algorithm and related methods, Linear Algebra Appl. 29, 1980; A. A. Dubrulle,
-//! Retooling the method of block conjugate gradients, Electron. Trans. Numer. Anal. 12, 2001.
+//! D. P. O'Leary, The block conjugate gradient algorithm and related methods, Linear Algebra Appl. 29, 1980;
+//! A. A. Dubrulle, Retooling the method of block conjugate gradients, Electron. Trans. Numer. Anal. 12, 2001.
 
 mod basis;
 mod small;
@@ -111,7 +115,8 @@ fn end_with(state: &mut SlotState, fault: Fault, code: StopCode, late: bool) {
     }
 }
 
-/// Counts an iteration of the running columns with the squares of their residual norms, and ends those that meet a limit.
+/// Counts an iteration of the running columns with the squares of their residual norms, and ends
+/// those that meet a limit.
 fn count(state: &mut SlotState, square: impl Fn(&mut Small<'_>, usize) -> f64) {
     let k = state.k;
     for column in 0..k {
@@ -150,7 +155,8 @@ impl Recurrence for Block {
         name: "block cg",
         state: 1,
         slots: s::COUNT,
-        // S and T, X, S and X, Q, T and Q, Q, Q and Q, Q, S and S; with a preconditioner Q again, Z, and Z and Z.
+        // S and T, X, S and X, Q, T and Q, Q, Q and Q, Q, S and S; with a preconditioner Q
+        // again, Z, and Z and Z.
         dense: Some(Dense { matrices: MATRICES, rank: s::rank, traffic: [14, 18] }),
         vectors: [&[v::x, v::q, v::s, v::t], &[v::x, v::q, v::s, v::t, v::z]],
         zero: [&[v::x, v::s]; 2],
@@ -214,8 +220,8 @@ impl Recurrence for Block {
         w.write(state)
     }
 
-    /// Memory traffic in n x k vectors read + written, besides the matrix: T = A S 1 + 1, the Gram matrices 3, X, W and S 2 + 1
-    /// each, Q 1 + 1: 16 in all. A preconditioner adds its own, and 3 + 1.
+    /// Memory traffic in n x k vectors read + written, besides the matrix: T = A S 1 + 1, the Gram matrices
+    /// 3, X, W and S 2 + 1 each, Q 1 + 1: 16 in all. A preconditioner adds its own, and 3 + 1.
     fn iteration_with_host<D: Device, T: Scalar>(
         k: &Operators<D, T>,
         w: &mut Work<'_, D, T>,

@@ -11,21 +11,22 @@
 //! ```
 //!
 //! # Variant
-//! The update of x is combined with that of p, so that one pass reads p for both: one n-vector less. When the residual meets the
-//! tolerance inside a step, x therefore lacks its last alpha p, which is added once at the end. Scalars stay on the device; the
-//! host reads residuals and coefficients once per batch. Definiteness is not checked up front: a curvature p'Ap that is not
-//! positive ends the solve, which reports that value.
+//! The update of x is combined with that of p, so that one pass reads p for both: one n-vector less. When the
+//! residual meets the tolerance inside a step, x therefore lacks its last alpha p, which is added once at the
+//! end. Scalars stay on the device; the host reads residuals and coefficients once per batch. Definiteness is
+//! not checked up front: a curvature p'Ap that is not positive ends the solve, which reports that value.
 //!
 //! # Cost
-//! Per iteration: one operator, the preconditioner, two dot products, and 10 n-vectors read or written without preconditioner
-//! (see `Cg::iteration`).
+//! Per iteration: one operator, the preconditioner, two dot products, and 10 n-vectors read or written
+//! without preconditioner (see `Cg::iteration`).
 //!
 //! # Stopping
 //! The recursive residual ||r|| / ||b|| is tested on the device in every iteration; the
 //! solve recomputes b - A x.
 //!
 //! # Reference
-//! M. R. Hestenes and E. Stiefel, Methods of conjugate gradients for solving linear systems, J. Res. NBS 49, 1952.
+//! M. R. Hestenes and E. Stiefel, Methods of conjugate gradients for solving linear systems,
+//! J. Res. NBS 49, 1952.
 
 use super::recurrence::{
     self, CEILING, Coefficients, FIRST, Facts, Operators, RR, Recurrence, SECOND, TARGET,
@@ -71,8 +72,8 @@ const NEXT_RHO: Product = product!({ z = M r; rho_next = <r, z> } then {
 const NORM: Formula = sweep!({ "cg_norm": rr = <r, r>; } then { rho = rr; });
 const START: Formula = sweep!({ "cg_start": p = r; });
 const START_PRECONDITIONED: Formula = sweep!({ "cg_start": p = z; });
-/// The coefficients are recorded here and not where alpha is computed: there, the registers that the recording needs slow the
-/// product of the matrix down by 3 % on an H200.
+/// The coefficients are recorded here and not where alpha is computed: there, the registers that the
+/// recording needs slow the product of the matrix down by 3 % on an H200.
 const RESIDUAL: Formula = sweep!({ "cg_residual": r = r - alpha * q; rr = <r, r>; } then {
     stop NotFinite if not_finite(rr);
     note FIRST = alpha;
@@ -100,7 +101,8 @@ const FINISH: Formula = sweep!({ "cg_finish": x = x + alpha * p; });
 /// The conjugate gradient method.
 pub(super) struct Cg;
 
-/// Returns whether the preconditioner produced NaN or infinity. This happens after the residual of its iteration is counted.
+/// Returns whether the preconditioner produced NaN or infinity. This happens after the residual of
+/// its iteration is counted.
 fn preconditioner_not_finite(state: &SlotState, column: usize) -> bool {
     !state.get(s::rho, column).is_finite() || !state.get(s::rho_next, column).is_finite()
 }
@@ -155,8 +157,8 @@ impl Recurrence for Cg {
         }
     }
 
-    /// Memory traffic in n-vectors read + written, besides the matrix: q = A p 1 + 1, r 2 + 1, x and p 3 + 2: 10 in
-    /// all. A preconditioner adds its own (jacobi: d and r in, z out: 13 in all).
+    /// Memory traffic in n-vectors read + written, besides the matrix: q = A p 1 + 1, r 2 + 1, x and p 3 + 2:
+    /// 10 in all. A preconditioner adds its own (jacobi: d and r in, z out: 13 in all).
     fn iteration<D: Device, T: Scalar>(k: &Operators<D, T>, w: &mut Work<'_, D, T>, _: usize) -> Result<()> {
         // q = A p, p'q, alpha
         w.product(&k.a, &CURVATURE)?;

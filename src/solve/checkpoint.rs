@@ -1,24 +1,26 @@
-//! Checkpoints: a solve saved between two iterations, from which it can be resumed, either with the same bits or, on another
-//! device or backend, with different rounding.
+//! Checkpoints: a solve saved between two iterations, from which it can be resumed, either with the same bits
+//! or, on another device or backend, with different rounding.
 //!
 //! # Layout
 //! All integers are little-endian; numbers have the same width as in memory.
 //! - A magic of eight bytes and the version of the layout.
-//! - The identity of the run, as pairs of texts: fingerprints of the matrix, the right-hand side and the start, the method with
-//!   the version of its state, the device and its hardware, and the caller's labels of settings on which the bits depend.
-//!   Tolerances and limits are not included: they may change when a run is resumed.
-//! - The host's state of each column (`linear/saving.rs`): counts, numbers, coefficients, the history, x, and, if there are
-//!   several columns, whether the column has ended. A column that had ended without meeting its goal starts again from its true
-//!   residual once the other columns have ended.
+//! - The identity of the run, as pairs of texts: fingerprints of the matrix, the right-hand side and the
+//!   start, the method with the version of its state, the device and its hardware, and the caller's
+//!   labels of settings on which the bits depend. Tolerances and limits are not included: they may
+//!   change when a run is resumed.
+//! - The host's state of each column (`linear/saving.rs`): counts, numbers, coefficients, the history, x,
+//!   and, if there are several columns, whether the column has ended. A column that had ended without meeting
+//!   its goal starts again from its true residual once the other columns have ended.
 //! - The device's state: slots, and the vectors that pass from one step to the next, n x k.
-//! - A checksum (XXH3, 64 bits) of all preceding bytes. It detects accidental damage; the lengths in a file with a valid checksum
-//!   are still checked.
+//! - A checksum (XXH3, 64 bits) of all preceding bytes. It detects accidental damage; the lengths in a file
+//!   with a valid checksum are still checked.
 //!
 //! # When
-//! A checkpoint is written between two batches of iterations once an interval has passed, and at the end of a run that can be
-//! resumed. The new file is written next to the old one and synchronised before it replaces it, so that one complete file exists
-//! if the process is killed at any moment. If the file cannot be written (for example because the disk is full), the solve
-//! continues with a warning, and its outcome says so unless a later checkpoint was written.
+//! A checkpoint is written between two batches of iterations once an interval has passed, and at the end of a
+//! run that can be resumed. The new file is written next to the old one and synchronised before it replaces
+//! it, so that one complete file exists if the process is killed at any moment. If the file cannot be written
+//! (for example because the disk is full), the solve continues with a warning, and its outcome says so unless
+//! a later checkpoint was written.
 
 mod file;
 mod fingerprint;
@@ -29,22 +31,23 @@ use crate::device::Ranks;
 use crate::error::{Error, Result};
 use crate::files;
 pub(super) use file::{Reader, Writer};
-pub use fingerprint::{of_matrix, of_vector};
+pub(crate) use fingerprint::{of_matrix, of_vector};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where and how often a solve saves checkpoints, and which checkpoint it resumes from. By default it does neither.
+/// Where and how often a solve saves checkpoints, and which checkpoint it resumes from. By
+/// default it does neither.
 #[derive(Clone, Debug, Default)]
 pub struct Checkpoints {
     /// The path of the checkpoint, and the time between two checkpoints.
     pub save: Option<(PathBuf, Duration)>,
     /// The checkpoint to resume from.
     pub resume: Option<PathBuf>,
-    /// Named settings on which a run depends in addition to system, method and device: the preconditioner, the precision, the
-    /// backend. A checkpoint with different labels is refused, except for the backend and the partition over ranks, which affect rounding
-    /// only.
+    /// Named settings on which a run depends in addition to system, method and device: the preconditioner,
+    /// the precision, the backend. A checkpoint with different labels is refused, except for the backend and
+    /// the partition over ranks, which affect rounding only.
     pub labels: Vec<(&'static str, String)>,
 }
 
@@ -72,8 +75,8 @@ pub(super) fn identity(
     Ok(all.map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// Returns the fingerprints of matrix, right-hand side and start; `None` if the entries of the matrix are not known. Over ranks
-/// they are those of the whole system.
+/// Returns the fingerprints of matrix, right-hand side and start; `None` if the entries of the matrix are not
+/// known. Over ranks they are those of the whole system.
 fn fingerprints(system: &System<'_>) -> Result<Option<[String; 3]>> {
     let no_start = || "x = 0".to_owned();
     Ok(match system.matrix {
@@ -90,7 +93,7 @@ fn fingerprints(system: &System<'_>) -> Result<Option<[String; 3]>> {
 }
 
 /// An open checkpoint file with a valid checksum.
-pub struct Saved {
+pub(crate) struct Saved {
     path: PathBuf,
     file: File,
     /// The offset of the state in the file.
@@ -103,7 +106,7 @@ pub struct Saved {
 
 impl Saved {
     /// Opens a checkpoint, verifies its checksum, and reads its identity.
-    pub fn read(path: &Path) -> Result<Saved> {
+    pub(crate) fn read(path: &Path) -> Result<Saved> {
         let io = |source| Error::Io { action: "read", path: path.to_owned(), source };
         let fault = |reason: String| Error::Checkpoint { path: path.to_owned(), reason };
         let mut file = File::open(path).map_err(io)?;
@@ -130,8 +133,8 @@ impl Saved {
         Ok(saved)
     }
 
-    /// Refuses a checkpoint of another run, with an error that names all differences. Only warns if the differences affect
-    /// rounding alone.
+    /// Refuses a checkpoint of another run, with an error that names all differences. Only warns if the
+    /// differences affect rounding alone.
     pub(super) fn check(&self, here: &Identity) -> Result<()> {
         let value_in = |identity: &Identity, name: &str| {
             let found = identity.iter().find(|(other, _)| other == name);
@@ -170,8 +173,9 @@ impl Saved {
     }
 }
 
-/// Checks that a checkpoint can be written to this path, before a solve spends time. The error says why it cannot.
-pub fn check_place(path: &Path) -> std::result::Result<(), String> {
+/// Checks that a checkpoint can be written to this path, before a solve spends time. The error
+/// says why it cannot.
+pub(crate) fn check_place(path: &Path) -> std::result::Result<(), String> {
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err("it exists already, and is no regular file".to_owned());
     }

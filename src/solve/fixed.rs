@@ -1,9 +1,10 @@
-//! Fixed-point iterations: x is replaced by the next x until the step is small; then the error of x, computed anew, decides.
+//! Fixed-point iterations: x is replaced by the next x until the step is small; then the error of
+//! x, computed anew, decides.
 //!
-//! PageRank and Markov chains share this family of the loop (`run.rs`). The counted quantity is the l1 norm of a step, times the
-//! error bound per unit of step length. When the device, or a pass on the host, reports that the tolerance is met, the error of x
-//! is computed. If rounding has made it larger than the tolerance, iteration continues with a lower target, until steps consist
-//! of rounding alone.
+//! PageRank and Markov chains share this family of the loop (`run.rs`). The counted quantity is the l1 norm
+//! of a step, times the error bound per unit of step length. When the device, or a pass on the host, reports
+//! that the tolerance is met, the error of x is computed. If rounding has made it larger than the tolerance,
+//! iteration continues with a lower target, until steps consist of rounding alone.
 
 use super::agree;
 use super::part::Part;
@@ -30,8 +31,8 @@ const SLACK: f64 = 1e-9;
 /// The slot of the step length to reach, in every method.
 const TARGET: Slot = Slot(1);
 
-/// A fixed-point iteration on a device: the part that is the same in every step. Each step counts a norm: the l1 norm of the
-/// change of x, or of P' x - x for a Markov chain by power iteration.
+/// A fixed-point iteration on a device: the part that is the same in every step. Each step counts a norm: the
+/// l1 norm of the change of x, or of P' x - x for a Markov chain by power iteration.
 pub(super) trait Steps<D: Device, T: Scalar>: Sized {
     /// x, or the vector that x is computed from.
     const ANSWER: Name;
@@ -215,7 +216,8 @@ impl<X, P: FnMut(&mut X, usize) -> f64, A: Fn(&X) -> Result<Vec<f64>>> Executor 
     }
 }
 
-/// The family: checks x of each column when iteration ends, and lowers the target if the computed error exceeds the tolerance.
+/// The family: checks x of each column when iteration ends, and lowers the target if the computed
+/// error exceeds the tolerance.
 struct Fixed<C> {
     tolerance: f64,
     factor: f64,
@@ -308,7 +310,8 @@ impl<S: Executor, C: FnMut(usize, Vec<f64>) -> Result<(Vec<f64>, f64)>> Family<S
     }
 }
 
-/// Iterates on a device with a recorded step. `check` converts the answer to the result and computes its error.
+/// Iterates on a device with a recorded step. `check` converts the answer to the result and
+/// computes its error.
 pub(super) fn on_device<P: Steps<D, T>, D: Device, T: Scalar>(
     recorded: Recorded<D, T, P>,
     state: SlotState,
@@ -321,8 +324,8 @@ pub(super) fn on_device<P: Steps<D, T>, D: Device, T: Scalar>(
     Ok(Found { jumps: executor.jumps, ..only(found) })
 }
 
-/// Iterates all columns of a workspace with a recorded step. `check` converts the answer of a column to the result and computes its
-/// error.
+/// Iterates all columns of a workspace with a recorded step. `check` converts the answer of a column to the
+/// result and computes its error.
 pub(super) fn on_device_columns<P: Steps<D, T>, D: Device, T: Scalar>(
     recorded: Recorded<D, T, P>,
     state: SlotState,
@@ -338,8 +341,8 @@ fn only(mut found: Vec<Found>) -> Found {
     found.swap_remove(0)
 }
 
-/// Iterates on the host; `pass` changes the state to that of the next x, and returns the length of the step, given the number of
-/// iterations before. `answer` returns x.
+/// Iterates on the host; `pass` changes the state to that of the next x, and returns the length of the step,
+/// given the number of iterations before. `answer` returns x.
 pub(super) fn on_host<X>(
     state: X,
     (pass, answer): (impl FnMut(&mut X, usize) -> f64, impl Fn(&X) -> Result<Vec<f64>>),
@@ -386,8 +389,8 @@ fn iterate<S: Executor>(
     Ok(family.found.into_iter().enumerate().map(result).collect())
 }
 
-/// Checks that a vector, of which this process has a part of n entries, is a distribution. If probability may be lost, its sum may be
-/// less than 1.
+/// Checks that a vector, of which this process has a part of n entries, is a distribution. If probability may
+/// be lost, its sum may be less than 1.
 pub(super) fn check_distribution(
     what: &'static str,
     vector: &[f64],
@@ -405,8 +408,8 @@ pub(super) fn check_distribution(
     check_total(what, total, refused, lost)
 }
 
-/// Checks that these are the probabilities of a distribution, except those that are 0. If probability may be lost, their sum may be
-/// less than 1.
+/// Checks that these are the probabilities of a distribution, except those that are 0. If probability may be
+/// lost, their sum may be less than 1.
 pub(super) fn check_probabilities(what: &'static str, values: &[f64], lost: bool) -> Result<()> {
     check_total(what, sum(values.iter().copied()), !values.iter().all(|v| *v >= 0.0), lost)
 }

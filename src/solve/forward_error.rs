@@ -1,27 +1,28 @@
 //! Estimates how far an answer may be from the solution when its residual does not show it.
 //!
-//! A small residual r = b - A x bounds the error e = A^-1 r only through the condition number: on an ill-conditioned system x may
-//! meet its tolerance and have no correct digit. Two estimates of the largest entry of e, relative to that of x, reveal such
-//! answers:
+//! A small residual r = b - A x bounds the error e = A^-1 r only through the condition number: on an
+//! ill-conditioned system x may meet its tolerance and have no correct digit. Two estimates of the largest
+//! entry of e, relative to that of x, reveal such answers:
 //!
-//! - The *doubt* costs one application of the preconditioner M: the largest entry of M r divided by the smallest eigenvalue of M
-//!   A that the solve has found, or the largest |r_i / a_ii| if that is larger, which the recomputation of r has found. The first is
-//!   usually too large, as few residuals point along the eigenvector of the smallest eigenvalue; it is too small if the solve has
-//!   not found the smallest eigenvalue. The second detects rows that are nearly decoupled from the rest.
-//! - If the doubt exceeds [`DOUBT`], A e = r is solved directly, provided that a Cholesky factor in an order of small profile is
-//!   cheap; on small systems always. This reveals errors that no residual shows, such as a motion of the whole structure that
-//!   costs no energy.
+//! - The *doubt* costs one application of the preconditioner M: the largest entry of M r divided by the
+//!   smallest eigenvalue of M A that the solve has found, or the largest |r_i / a_ii| if that is larger,
+//!   which the recomputation of r has found. The first is usually too large, as few residuals point along the
+//!   eigenvector of the smallest eigenvalue; it is too small if the solve has not found the smallest
+//!   eigenvalue. The second detects rows that are nearly decoupled from the rest.
+//! - If the doubt exceeds [`DOUBT`], A e = r is solved directly, provided that a Cholesky factor in an order
+//!   of small profile is cheap; on small systems always. This reveals errors that no residual shows, such as
+//!   a motion of the whole structure that costs no energy.
 //!
 //! # Reference
-//! A. George and J. W. Liu, Computer Solution of Large Sparse Positive Definite Systems, Prentice-Hall, 1981, chapter 4
-//! (reverse Cuthill-McKee and the profile factor).
+//! A. George and J. W. Liu, Computer Solution of Large Sparse Positive Definite Systems, Prentice-Hall, 1981,
+//! chapter 4 (reverse Cuthill-McKee and the profile factor).
 
 use super::norms::{larger, largest_in};
 use crate::device::Device;
 use crate::format::Csr;
 
-/// The doubt up to which no direct solution is computed. This allows for eigenvalues smaller, by this factor, than the smallest
-/// one found.
+/// The doubt up to which no direct solution is computed. This allows for eigenvalues smaller, by this factor,
+/// than the smallest one found.
 const DOUBT: f64 = 1e-3;
 /// Limits on the cost of a direct solution.
 struct Limit {
@@ -69,9 +70,9 @@ pub(super) struct Estimator {
 }
 
 impl Estimator {
-    /// Estimates the largest entry of x - A^-1 b divided by that of x; infinite if A is singular to working precision. `None` if x
-    /// is zero or not finite, or the estimate is NaN. `e` is overwritten.
-    pub fn estimate(&mut self, matrix: &Csr, answer: &Evidence<'_>, e: &mut [f64]) -> Option<f64> {
+    /// Estimates the largest entry of x - A^-1 b divided by that of x; infinite if A is singular to working
+    /// precision. `None` if x is zero or not finite, or the estimate is NaN. `e` is overwritten.
+    pub(crate) fn estimate(&mut self, matrix: &Csr, answer: &Evidence<'_>, e: &mut [f64]) -> Option<f64> {
         let x = largest_in(answer.x);
         if !has_size(x) {
             return None;
@@ -109,7 +110,8 @@ impl Evidence<'_> {
     }
 }
 
-/// Returns the doubt about the answer of a system that is distributed over ranks, divided by the largest entry of x.
+/// Returns the doubt about the answer of a system that is distributed over ranks, divided by
+/// the largest entry of x.
 pub(super) fn over_ranks(device: &impl Device, answer: &Evidence<'_>) -> Option<f64> {
     let [x, doubt] = [largest_in(answer.x), answer.doubt()].map(|mine| device.fold(mine, larger));
     has_size(x).then_some(doubt / x).filter(|doubt| !doubt.is_nan())
@@ -220,7 +222,8 @@ fn reverse_cuthill_mckee(matrix: &Csr) -> Vec<usize> {
         if visited[start] {
             continue;
         }
-        // The last row that a search reaches is at the boundary of the graph; a search from there has narrower levels.
+        // The last row that a search reaches is at the boundary of the graph; a search from
+        // there has narrower levels.
         let begin = order.len();
         search(matrix, start, &mut visited, &mut order, degree);
         let rim = order[order.len() - 1];

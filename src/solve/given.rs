@@ -12,14 +12,15 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A caller-defined square matrix of which only products with vectors are available, or a caller-defined approximation of an
-/// inverse.
+/// A caller-defined square matrix of which only products with vectors are available, or a caller-defined
+/// approximation of an inverse.
 pub trait Product: Send + Sync {
     /// Returns the number of rows, which is also that of columns.
     fn rows(&self) -> usize;
 
-    /// Sets y = A x. The previous contents of y must not be read. `Break` ends the solve as interrupted, with the x of the last
-    /// finished iteration: y is then not read, and the product is not called again in this solve.
+    /// Sets y = A x. The previous contents of y must not be read. `Break` ends the solve as
+    /// interrupted, with the x of the last finished iteration: y is then not read, and the product is
+    /// not called again in this solve.
     fn multiply(&self, x: &[f64], y: &mut [f64]) -> ControlFlow<()>;
 }
 
@@ -67,17 +68,17 @@ pub(crate) struct Guarded {
 }
 
 impl Guarded {
-    pub fn new(product: impl Product + 'static) -> Arc<Guarded> {
+    pub(crate) fn new(product: impl Product + 'static) -> Arc<Guarded> {
         Arc::new(Guarded { product: Arc::new(product), broken: Arc::default() })
     }
 
     /// Returns the flag that is set once the product has ended the solve.
-    pub fn broken(&self) -> &Arc<AtomicBool> {
+    pub(crate) fn broken(&self) -> &Arc<AtomicBool> {
         &self.broken
     }
 
     /// Begins another solve.
-    pub fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.broken.store(false, Ordering::Relaxed);
     }
 }
@@ -131,7 +132,7 @@ impl fmt::Debug for MatrixRef<'_> {
 
 impl<'a> MatrixRef<'a> {
     /// Returns the numbers of rows and columns; those of a rank, if the matrix is distributed.
-    pub fn shape(self) -> (usize, usize) {
+    pub(crate) fn shape(self) -> (usize, usize) {
         match self {
             MatrixRef::Stored(matrix) => (matrix.rows(), matrix.cols()),
             MatrixRef::Applied(product) => (product.rows(), product.rows()),
@@ -147,7 +148,8 @@ impl<'a> MatrixRef<'a> {
         }
     }
 
-    /// Returns the entries that this process has; the columns of a rank's rows are those of a complete vector.
+    /// Returns the entries that this process has; the columns of a rank's rows are those of a
+    /// complete vector.
     pub fn entries(self) -> Option<&'a Csr> {
         match self {
             MatrixRef::Stored(matrix) => Some(matrix),
@@ -157,7 +159,7 @@ impl<'a> MatrixRef<'a> {
     }
 
     /// Returns the number of rows of all ranks, if this process has `own` rows.
-    pub fn rows_of_all(self, own: usize) -> usize {
+    pub(crate) fn rows_of_all(self, own: usize) -> usize {
         match self {
             MatrixRef::OfRank(rows) => rows.halo().total_rows(),
             MatrixRef::Stored(_) | MatrixRef::Applied(_) => own,
@@ -183,9 +185,10 @@ impl<'a> MatrixRef<'a> {
 }
 
 impl MatrixRef<'_> {
-    /// Multiplies a vector y twice with A, and returns <A y, A y> and <y, A (A y)> if they differ: they are equal if A is symmetric.
-    /// The tolerance is that of SciPy's `minres`. Products with NaN do not count as different.
-    pub fn asymmetry(self, y: &[f64]) -> Option<(f64, f64)> {
+    /// Multiplies a vector y twice with A, and returns <A y, A y> and <y, A (A y)> if they differ:
+    /// they are equal if A is symmetric. The tolerance is that of SciPy's `minres`. Products with NaN
+    /// do not count as different.
+    pub(crate) fn asymmetry(self, y: &[f64]) -> Option<(f64, f64)> {
         let w = self.multiply(y);
         let (square, mixed) = (dot(&w, &w), dot(y, &self.multiply(&w)));
         let allowed = (square + f64::EPSILON) * f64::EPSILON.cbrt();
@@ -204,8 +207,9 @@ struct Applied {
     scratch: Mutex<Vec<f64>>,
 }
 
-/// Makes the operator of a product. If the product breaks, the operator returns NaN. The solve then ends as interrupted if the product
-/// has also set the flag of a rule [`ProductEnded`](crate::stop::StoppingRule::ProductEnded).
+/// Makes the operator of a product. If the product breaks, the operator returns NaN. The solve then ends as
+/// interrupted if the product has also set the flag of a rule
+/// [`ProductEnded`](crate::stop::StoppingRule::ProductEnded).
 pub fn operator(product: Arc<dyn Product>) -> SharedOperator<Cpu, f64> {
     Arc::new(Applied { product, scratch: Mutex::default() })
 }

@@ -1,31 +1,33 @@
 //! Linear systems: runs a method, judges its result, and restarts it when rounding has misled it.
 //!
 //! # Restarts
-//! The recursive residual keeps falling when b - A x no longer does, because rounding separates the two. So when the recursive
-//! residual meets the tolerance (or a run stagnates), r = b - A x is computed in double precision with the matrix as its source
-//! provides it (`answer.rs`). If that misses the tolerance, A d = r is solved from d = 0 and x + d is the next x, kept in double
-//! precision: residual replacement for vectors in double precision, iterative refinement for vectors in single. Restarts continue
-//! as long as each run at least halves the true residual; a run that does not is the last, and a run that increases it is undone.
-//! A least-squares solution is tested the same way: it is accepted if a second run does not improve it. The target of a run is at
-//! least [`FLOOR`] roundings of its initial residual: below that, the recursive residual carries no information. Iterations are
-//! counted across restarts.
+//! The recursive residual keeps falling when b - A x no longer does, because rounding separates the two. So
+//! when the recursive residual meets the tolerance (or a run stagnates), r = b - A x is computed in double
+//! precision with the matrix as its source provides it (`answer.rs`). If that misses the tolerance, A d = r
+//! is solved from d = 0 and x + d is the next x, kept in double precision: residual replacement for vectors
+//! in double precision, iterative refinement for vectors in single. Restarts continue as long as each run at
+//! least halves the true residual; a run that does not is the last, and a run that increases it is undone. A
+//! least-squares solution is tested the same way: it is accepted if a second run does not improve it. The
+//! target of a run is at least [`FLOOR`] roundings of its initial residual: below that, the recursive
+//! residual carries no information. Iterations are counted across restarts.
 //!
 //! # Columns
-//! A system may have k right-hand sides. Each column has its scalars, its end and its verdict. A column is bitwise equal to a
-//! solve with this right-hand side alone if the product of the backend is. Once at least half of the columns have been done for
-//! some time, the others continue without them (`narrow.rs`). Columns that start again do so together, once all
-//! columns have ended. A column that is NaN, infinite or out of range ends before its first iteration, with x = 0, and the
-//! other columns are solved as without it; a right-hand side that is alone is refused.
+//! A system may have k right-hand sides. Each column has its scalars, its end and its verdict. A column is
+//! bitwise equal to a solve with this right-hand side alone if the product of the backend is. Once at least
+//! half of the columns have been done for some time, the others continue without them (`narrow.rs`). Columns
+//! that start again do so together, once all columns have ended. A column that is NaN, infinite or out of
+//! range ends before its first iteration, with x = 0, and the other columns are solved as without it; a
+//! right-hand side that is alone is refused.
 //!
 //! # Range
-//! Every run solves for a residual that is divided by a power of two near its largest entry, which causes no rounding, so that
-//! products of the vectors stay in range whatever the scale of b. If a small matrix nevertheless takes p'Ap out of range, the
-//! next run begins with a large residual again. A method that squares entries of A runs on sigma A, with a power of two sigma, if
-//! A is very large or very small.
+//! Every run solves for a residual that is divided by a power of two near its largest entry, which causes no
+//! rounding, so that products of the vectors stay in range whatever the scale of b. If a small matrix
+//! nevertheless takes p'Ap out of range, the next run begins with a large residual again. A method that
+//! squares entries of A runs on sigma A, with a power of two sigma, if A is very large or very small.
 //!
 //! # Reference
-//! C. B. Moler, Iterative refinement in floating point, J. ACM 14, 1967; H. A. van der Vorst and Q. Ye, Residual
-//! replacement strategies for Krylov subspace iterative methods, SIAM J. Sci. Comput. 22, 2000.
+//! C. B. Moler, Iterative refinement in floating point, J. ACM 14, 1967; H. A. van der Vorst and Q. Ye,
+//! Residual replacement strategies for Krylov subspace iterative methods, SIAM J. Sci. Comput. 22, 2000.
 
 mod begin;
 mod column;
@@ -59,9 +61,9 @@ use steps::{Steps, record, workspace};
 /// The smallest target of a run relative to its initial residual, in units of the vectors' rounding.
 const FLOOR: f64 = 64.0;
 
-/// A method prepared for a matrix. Vectors, the recorded step and host memory are kept from one solve to the next: a solve of one
-/// right-hand side after the first allocates nothing if it converges, except for a factor that estimates its error the first time
-/// it is needed.
+/// A method prepared for a matrix. Vectors, the recorded step and host memory are kept from one solve to the
+/// next: a solve of one right-hand side after the first allocates nothing if it converges, except for a
+/// factor that estimates its error the first time it is needed.
 pub(super) struct Linear<M, D: Device, T: Scalar> {
     operators: Operators<D, T>,
     /// Present from the first solve on.
@@ -114,7 +116,7 @@ struct Solve<'a, M, D, T> {
 
 impl<M: Recurrence, D: Device, T: Scalar> Linear<M, D, T> {
     /// Makes a solver, which allocates in its first solve.
-    pub fn new(operators: Operators<D, T>) -> Linear<M, D, T> {
+    pub(crate) fn new(operators: Operators<D, T>) -> Linear<M, D, T> {
         Linear {
             operators,
             recorded: None,
@@ -215,8 +217,8 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
 }
 
 impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
-    /// Measures the residual of a column's start, to which tolerances may be relative. Ends the column if the start meets the
-    /// goal, unless it `resumes`: then the x of the checkpoint is judged.
+    /// Measures the residual of a column's start, to which tolerances may be relative. Ends the column if the
+    /// start meets the goal, unless it `resumes`: then the x of the checkpoint is judged.
     fn start(&mut self, run: &mut Run<'_, '_>, index: usize, resumes: bool) -> Result<()> {
         let (largest, norm_b) = self.answer.right_hand_side(index);
         let column = &mut self.columns[index];
@@ -263,8 +265,8 @@ impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
         Ok(())
     }
 
-    /// Begins a run for the current residuals and clears the vectors of the workspace that must be zero. Columns that have ended
-    /// permanently are done from the start.
+    /// Begins a run for the current residuals and clears the vectors of the workspace that must be zero.
+    /// Columns that have ended permanently are done from the start.
     fn begin(
         &mut self,
         run: &mut Run<'_, '_>,

@@ -1,18 +1,21 @@
-//! The stationary distribution of a Markov chain: x = P' x, x >= 0, with sum 1, for a matrix whose rows are distributions.
+//! The stationary distribution of a Markov chain: x = P' x, x >= 0, with sum 1, for a matrix
+//! whose rows are distributions.
 //!
 //! # Method
-//! A chain is analysed first (`chain.rs`, or `over_ranks.rs` if each rank has rows of it): it has one stationary distribution for each
-//! class of states that is never left, and the other states have probability 0. Within a class, power iteration (`power.rs`) runs on any
-//! device, Gauss-Seidel and aggregation with disaggregation (`gauss_seidel.rs`) on the CPU. Power iteration does not converge on a class
-//! with a period greater than 1; it then uses the lazy chain (I + P) / 2, which has the same distribution.
+//! A chain is analysed first (`chain.rs`, or `over_ranks.rs` if each rank has rows of it): it has
+//! one stationary distribution for each class of states that is never left, and the other states
+//! have probability 0. Within a class, power iteration (`power.rs`) runs on any device, Gauss-Seidel
+//! and aggregation with disaggregation (`gauss_seidel.rs`) on the CPU. Power iteration does not
+//! converge on a class with a period greater than 1; it then uses the lazy chain (I + P) / 2, which
+//! has the same distribution.
 //!
 //! # Stopping
-//! ||P' x - x|| in the l1 norm, recomputed in double precision with each sum rounded about once. This implies no bound on
-//! the error unless it is known how fast the chain mixes.
+//! ||P' x - x|| in the l1 norm, recomputed in double precision with each sum rounded about once. This implies
+//! no bound on the error unless it is known how fast the chain mixes.
 
 pub mod chain;
 mod gauss_seidel;
-pub mod over_ranks;
+pub(crate) mod over_ranks;
 pub mod power;
 mod rows;
 
@@ -39,17 +42,19 @@ pub enum ChainMethod {
     Power,
     /// Updates one state after the other.
     GaussSeidel,
-    /// For chains of groups that are seldom left: solves the chain of the groups, with Gauss-Seidel passes in between.
+    /// For chains of groups that are seldom left: solves the chain of the groups, with
+    /// Gauss-Seidel passes in between.
     Aggregation,
 }
 
 /// A class of states, whose distribution is to be found.
 #[derive(Clone, Copy, Debug)]
 pub struct StationaryProblem<'a> {
-    /// Entry (i, j) is the probability of the step from j to i, as [`Chain::within`](chain::Chain::within) returns it.
+    /// Entry (i, j) is the probability of the step from j to i, as
+    /// [`Chain::within`](chain::Chain::within) returns it.
     pub incoming: &'a Csr,
-    /// The part of the states that this process has. Over ranks, the rows of `incoming` are those of this rank, and its columns those of a
-    /// complete vector.
+    /// The part of the states that this process has. Over ranks, the rows of `incoming` are those of this
+    /// rank, and its columns those of a complete vector.
     pub part: Part<'a>,
     /// The period of the class.
     pub period: usize,
@@ -69,8 +74,8 @@ pub struct Stationary {
     pub effort: Effort,
     /// The l1 norm of P' x - x, recomputed.
     pub residual: f64,
-    /// The number that the last iteration counted: the l1 norm of P' x - x before it (power), or of the change of x (other
-    /// methods).
+    /// The number that the last iteration counted: the l1 norm of P' x - x before it (power), or of the
+    /// change of x (other methods).
     pub residual_recursive: f64,
     /// Whether the lazy chain was used.
     pub lazy: bool,
@@ -117,8 +122,8 @@ impl StationaryProblem<'_> {
     }
 }
 
-/// Computes ||P' x - x|| in the l1 norm, with a bound on its rounding added. Each sum is rounded about once, so the bound
-/// covers the rounding of the products: half a unit of each.
+/// Computes ||P' x - x|| in the l1 norm, with a bound on its rounding added. Each sum is rounded about once,
+/// so the bound covers the rounding of the products: half a unit of each.
 pub fn residual(incoming: &Csr, x: &[f64]) -> f64 {
     residual_of_part(incoming, Part::default(), x)
 }
@@ -135,7 +140,8 @@ fn residual_of_part(incoming: &Csr, part: Part<'_>, x: &[f64]) -> f64 {
     part.sum(rows.iter().map(|(difference, _)| *difference)) + f64::EPSILON * magnitude
 }
 
-/// Computes the distribution by power iteration with the operator of a backend, which multiplies `problem.incoming`.
+/// Computes the distribution by power iteration with the operator of a backend, which
+/// multiplies `problem.incoming`.
 pub fn power<D: Device, T: Scalar>(
     operator: Operator<D, T>,
     problem: &StationaryProblem<'_>,
@@ -169,8 +175,8 @@ pub fn power<D: Device, T: Scalar>(
     Ok(Stationary { lazy: lazy < 1.0, ..stationary(found, truth, setup) })
 }
 
-/// Number of Gauss-Seidel passes without progress after which passes are damped. A pass makes progress if its step is less than
-/// the fraction `PROGRESS` of the smallest step so far.
+/// Number of Gauss-Seidel passes without progress after which passes are damped. A pass makes progress if its
+/// step is less than the fraction `PROGRESS` of the smallest step so far.
 const PATIENCE: usize = 25;
 const PROGRESS: f64 = 0.9999;
 
@@ -199,9 +205,9 @@ pub fn serial(
             Some(groups) => groups.pass(incoming, &leaving, x),
             None => gauss_seidel::pass(incoming, &leaving, x),
         }
-        // Passes may oscillate even if the chain itself does not; averaging x before and after a pass damps this. Oscillations
-        // that decay faster than the fraction above are not damped, as the size of a step does not distinguish them from slow
-        // progress.
+        // Passes may oscillate even if the chain itself does not; averaging x before and after a pass damps
+        // this. Oscillations that decay faster than the fraction above are not damped, as the size of a step
+        // does not distinguish them from slow progress.
         damped |= iteration >= lowest_at + PATIENCE;
         if damped {
             x.iter_mut().zip(&before).for_each(|(x, before)| *x = 0.5 * (*x + before));

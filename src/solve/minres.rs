@@ -1,15 +1,16 @@
 //! Minimal residuals for symmetric systems, including indefinite and singular ones.
 //!
 //! # Method
-//! The Lanczos process makes y_(k+1) orthogonal to all vectors before it, from y_1 = b - A x with z = M y and beta_k^2 = y_k'z_k:
+//! The Lanczos process makes y_(k+1) orthogonal to all vectors before it, from y_1 = b - A x with z = M
+//! y and beta_k^2 = y_k'z_k:
 //!
 //! ```text
 //! q = A z_k,   alpha = z_k'q / beta_k^2 - y_k'z_(k-1) / beta_(k-1)
 //! y_(k+1) = q / beta_k - alpha / beta_k y_k - beta_k / beta_(k-1) y_(k-1),   z_(k+1) = M y_(k+1)
 //! ```
 //!
-//! Plane rotations (c, s) turn the tridiagonal matrix of alpha and beta into a triangular one with gamma, delta and epsilon in
-//! its rows. With phi = c phi_bar and phi_bar = s phi_bar, the answer moves along w:
+//! Plane rotations (c, s) turn the tridiagonal matrix of alpha and beta into a triangular one with gamma,
+//! delta and epsilon in its rows. With phi = c phi_bar and phi_bar = s phi_bar, the answer moves along w:
 //!
 //! ```text
 //! w_k = (z_k / beta_k - delta w_(k-1) - epsilon w_(k-2)) / gamma,   x = x + phi w_k
@@ -18,33 +19,36 @@
 //! Among all x of the space searched so far, this one has the smallest residual (in the norm of M).
 //!
 //! # Variant
-//! The last term of alpha is zero except for rounding; with it, alpha is as if y_(k-1) were subtracted from q first, and
-//! ill-conditioned systems take up to 4 % fewer iterations. Lanczos vectors are not scaled to length 1; the coefficients contain
-//! their lengths. Vectors that exchange their roles from one iteration to the next are stored in pairs, so a step is two
-//! iterations, and the limit of iterations is checked on the device. Without preconditioner the update of w and x is deferred to
-//! the next iteration, whose sweep reads y_k anyway; the last update is performed at the end. With a preconditioner, the residual
-//! is kept as a vector, r = s^2 r - phi / gamma y_(k+1), so that the stopping test uses the same norm as in other methods.
+//! The last term of alpha is zero except for rounding; with it, alpha is as if y_(k-1) were subtracted from q
+//! first, and ill-conditioned systems take up to 4 % fewer iterations. Lanczos vectors are not scaled to
+//! length 1; the coefficients contain their lengths. Vectors that exchange their roles from one iteration to
+//! the next are stored in pairs, so a step is two iterations, and the limit of iterations is checked on the
+//! device. Without preconditioner the update of w and x is deferred to the next iteration, whose sweep reads
+//! y_k anyway; the last update is performed at the end. With a preconditioner, the residual is kept as a
+//! vector, r = s^2 r - phi / gamma y_(k+1), so that the stopping test uses the same norm as in other methods.
 //!
 //! # Range
-//! The Lanczos coefficients are as large as A, and their squares are summed. If these squares would leave the range of numbers,
-//! the method runs on sigma A, with a power of two sigma that makes the largest entry about 1, and the solve multiplies the
-//! answer by sigma. With a preconditioner, M A is about 1 without this scaling.
+//! The Lanczos coefficients are as large as A, and their squares are summed. If these squares would
+//! leave the range of numbers, the method runs on sigma A, with a power of two sigma that makes the
+//! largest entry about 1, and the solve multiplies the answer by sigma. With a preconditioner, M A is
+//! about 1 without this scaling.
 //!
 //! # Cost
-//! Per iteration: one operator, the preconditioner, three dot products or four, and 11 n-vectors read or written without
-//! preconditioner (see `Minres::iteration`).
+//! Per iteration: one operator, the preconditioner, three dot products or four, and 11 n-vectors read or
+//! written without preconditioner (see `Minres::iteration`).
 //!
 //! # Stopping
-//! ||r|| / ||b||, tested on the device in every iteration; without preconditioner it is |phi_bar|. If the system has no
-//! solution, ||r|| stagnates and ||A r|| falls: once it is 1e-7 of ||A|| ||r|| (64 units of rounding in single precision), x is a
-//! least-squares solution. ||A|| is the root mean square of the Lanczos coefficients in a row. A smaller threshold is not
-//! attainable: near the square root of the rounding, x begins to grow along the null space and ||A r|| rises again. So a
-//! consistent system with a condition number beyond 1e7 may appear to have no solution; the solve therefore restarts once, and
+//! ||r|| / ||b||, tested on the device in every iteration; without preconditioner it is |phi_bar|. If the
+//! system has no solution, ||r|| stagnates and ||A r|| falls: once it is 1e-7 of ||A|| ||r|| (64 units of
+//! rounding in single precision), x is a least-squares solution. ||A|| is the root mean square of the
+//! Lanczos coefficients in a row. A smaller threshold is not attainable: near the square root of the
+//! rounding, x begins to grow along the null space and ||A r|| rises again. So a consistent system with a
+//! condition number beyond 1e7 may appear to have no solution; the solve therefore restarts once, and
 //! accepts a result that does not change.
 //!
 //! # Reference
-//! C. C. Paige and M. A. Saunders, Solution of sparse indefinite systems of linear equations, SIAM J. Numer. Anal. 12,
-//! 1975.
+//! C. C. Paige and M. A. Saunders, Solution of sparse indefinite systems of linear equations, SIAM
+//! J. Numer. Anal. 12, 1975.
 
 mod sweeps;
 
@@ -56,7 +60,8 @@ use crate::stop::{StopCode, StopReason};
 pub use sweeps::SLOTS;
 use sweeps::*;
 
-/// The threshold of the normal residual for a least-squares solution, and the smallest threshold in units of rounding.
+/// The threshold of the normal residual for a least-squares solution, and the smallest
+/// threshold in units of rounding.
 const LEAST_SQUARES: f64 = 1e-7;
 const LEAST_SQUARES_ROUNDING: f64 = 64.0;
 
@@ -127,9 +132,9 @@ impl Recurrence for Minres {
         w.write(state)
     }
 
-    /// Memory traffic in n-vectors read + written, in addition to the matrix: q = A y 1 + 1, the sweep 6 + 3: 11 in all. With a
-    /// preconditioner q = A z 1 + 1, the next vector 3 + 1, the preconditioner (jacobi: d and y in, z out), w, x and r 6 + 3: 18
-    /// in all.
+    /// Memory traffic in n-vectors read + written, in addition to the matrix: q = A y 1 + 1, the sweep 6 + 3:
+    /// 11 in all. With a preconditioner q = A z 1 + 1, the next vector 3 + 1, the preconditioner (jacobi: d
+    /// and y in, z out), w, x and r 6 + 3: 18 in all.
     fn iteration<D: Device, T: Scalar>(
         k: &Operators<D, T>,
         w: &mut Work<'_, D, T>,
@@ -150,7 +155,8 @@ impl Recurrence for Minres {
             None => {
                 // q = A y, y'q, alpha
                 w.product(&k.a, &CURVATURE)?;
-                // w and x of the iteration before; y' = q / beta - alpha / beta y - beta / beta_old y_old, the rotation
+                // w and x of the iteration before; y' = q / beta - alpha / beta y - beta /
+                // beta_old y_old, the rotation
                 w.sweep(&STEP)
             }
         }
@@ -177,7 +183,8 @@ impl Recurrence for Minres {
         })
     }
 
-    /// Performs the last update of w and x, which is missing without preconditioner unless the sweep that stopped performed it.
+    /// Performs the last update of w and x, which is missing without preconditioner unless the sweep
+    /// that stopped performed it.
     fn finish<D: Device, T: Scalar>(
         w: &mut Work<'_, D, T>,
         state: &mut SlotState,
@@ -186,8 +193,8 @@ impl Recurrence for Minres {
         if w.has(v::z) {
             return Ok(());
         }
-        // Which vector of a pair is the newer one depends on the iterations of a column, so columns that have done an odd number
-        // of them take a sweep of their own, after the others; `WAITS` marks them.
+        // Which vector of a pair is the newer one depends on the iterations of a column, so columns that have
+        // done an odd number of them take a sweep of their own, after the others; `WAITS` marks them.
         const WAITS: StopCode = StopCode::Converged;
         for column in 0..state.k {
             let missing = match StopCode::from_device(state.done[column]) {

@@ -1,12 +1,12 @@
 //! Iterative methods. They depend only on operators, a device's vector algebra, stopping rules and observers.
 //!
-//! Each method for linear systems is a `Recurrence` (`recurrence.rs`) in a separate file. One loop (`run.rs`) iterates for all
-//! methods. `linear.rs` judges the results of linear systems, which `answer.rs` holds and measures, and restarts the methods when
-//! rounding has misled them; `fixed.rs` does this for fixed points.
+//! Each method for linear systems is a `Recurrence` (`recurrence.rs`) in a separate file. One loop (`run.rs`)
+//! iterates for all methods. `linear.rs` judges the results of linear systems, which `answer.rs` holds and
+//! measures, and restarts the methods when rounding has misled them; `fixed.rs` does this for fixed points.
 
 mod agree;
 mod answer;
-pub mod block;
+pub(crate) mod block;
 pub mod cg;
 pub mod checkpoint;
 mod effort;
@@ -15,12 +15,12 @@ mod forward_error;
 pub mod given;
 mod linear;
 pub mod markov;
-pub mod minres;
+pub(crate) mod minres;
 mod norms;
-pub mod pace;
+pub(crate) mod pace;
 pub mod pagerank;
 pub mod part;
-pub mod pipelined;
+pub(crate) mod pipelined;
 pub mod problem;
 mod recurrence;
 pub(crate) mod rounding;
@@ -123,20 +123,22 @@ pub struct Outcome {
     pub effort: Effort,
     /// Number of restarts from the true residual.
     pub restarts: usize,
-    /// The linearly independent residuals with which [`Method::BlockCg`] iterated in its first run: the smallest number.
+    /// The linearly independent residuals with which [`Method::BlockCg`] iterated in its first
+    /// run: the smallest number.
     pub block_rank: Option<usize>,
     /// Norm of the recursive residual divided by that of the right-hand side.
     pub residual: f64,
-    /// Norm of b - A x divided by that of the right-hand side (see [`verdict`]). NaN if the caller's product has ended the solve
-    /// before it was computed.
+    /// Norm of b - A x divided by that of the right-hand side (see [`verdict`]). NaN if the caller's product
+    /// has ended the solve before it was computed.
     pub residual_true: f64,
-    /// An upper bound on the true residual that includes the rounding of its computation. The solve compares this bound with the
-    /// goal.
+    /// An upper bound on the true residual that includes the rounding of its computation. The solve compares
+    /// this bound with the goal.
     pub residual_at_most: f64,
     /// The normwise backward error (see [`verdict`]).
     pub backward_error: f64,
-    /// An estimate of the largest error of an entry of x divided by the largest entry (`forward_error.rs`). Present only if the
-    /// solve converged and all eigenvalues that it found are positive. Infinite if the matrix is singular to working precision.
+    /// An estimate of the largest error of an entry of x divided by the largest entry (`forward_error.rs`).
+    /// Present only if the solve converged and all eigenvalues that it found are positive. Infinite if the
+    /// matrix is singular to working precision.
     pub error_estimate: Option<f64>,
     /// The residual, relative to the right-hand side, that the rules require.
     pub goal: Option<f64>,
@@ -169,7 +171,8 @@ impl Method {
         self.facts().stride
     }
 
-    /// Returns whether an iteration is recorded on the device. Otherwise the host takes part in every iteration.
+    /// Returns whether an iteration is recorded on the device. Otherwise the host takes part
+    /// in every iteration.
     pub fn is_recorded(self) -> bool {
         self.facts().dense.is_none()
     }
@@ -191,13 +194,14 @@ impl Method {
         sweeps[usize::from(preconditioned)].iter().chain(*other_sweeps).map(|formula| formula.sweep)
     }
 
-    /// Returns the programs that follow the dot product of an operator, so that they can be compiled before a solve.
+    /// Returns the programs that follow the dot product of an operator, so that they can be
+    /// compiled before a solve.
     pub fn programs(self) -> impl Iterator<Item = (DotInto, &'static [crate::device::Op])> {
         self.facts().products.iter().map(|product| product.program())
     }
 
-    /// Solves the system with operators that a backend has built from its matrix; `m` approximates the inverse and must be
-    /// positive definite.
+    /// Solves the system with operators that a backend has built from its matrix; `m` approximates the
+    /// inverse and must be positive definite.
     pub fn solve<D: Device, T: Scalar>(
         self,
         a: Operator<D, T>,
@@ -235,16 +239,18 @@ impl Method {
     }
 }
 
-/// A method prepared to solve systems with one matrix on a device. Vectors and the recorded step are kept from one solve to the
-/// next: a solve after the first allocates nothing on the device, and on the CPU nothing at all if it converges.
+/// A method prepared to solve systems with one matrix on a device. Vectors and the recorded step are kept
+/// from one solve to the next: a solve after the first allocates nothing on the device, and on the CPU
+/// nothing at all if it converges.
 pub struct Prepared<D: Device, T: Scalar> {
     method: Method,
     linear: Box<dyn Solves<D, T>>,
 }
 
 impl<D: Device, T: Scalar> Prepared<D, T> {
-    /// Lets a device compute the residuals by which answers are judged, with the matrix of the systems as its source provides it.
-    pub fn with_residuals(mut self, residuals: Box<dyn Residuals>) -> Prepared<D, T> {
+    /// Lets a device compute the residuals by which answers are judged, with the matrix of the systems
+    /// as its source provides it.
+    pub(crate) fn with_residuals(mut self, residuals: Box<dyn Residuals>) -> Prepared<D, T> {
         self.linear.compute_on_device(residuals);
         self
     }
@@ -263,11 +269,12 @@ impl<D: Device, T: Scalar> Prepared<D, T> {
         Ok(self.linear.outcome(0))
     }
 
-    /// Solves a system of k right-hand sides at once and writes the answers to `x`; right-hand sides, starts and answers are n x
-    /// k, row-major. Each column ends separately and has a separate verdict, and observers receive the batches of each column. On
-    /// the CPU a column is bitwise equal to the result of [`solve`](Self::solve) if the product of the backend is (`serial`,
-    /// `rows`). A column that is NaN, infinite or out of range ends with [`StopReason::NotSolved`], and the other columns are solved
-    /// as without it. Fails as a whole if the backend multiplies only one column.
+    /// Solves a system of k right-hand sides at once and writes the answers to `x`; right-hand sides, starts
+    /// and answers are n x k, row-major. Each column ends separately and has a separate verdict, and
+    /// observers receive the batches of each column. On the CPU a column is bitwise equal to the result of
+    /// [`solve`](Self::solve) if the product of the backend is (`serial`, `rows`). A column that is NaN,
+    /// infinite or out of range ends with [`StopReason::NotSolved`], and the other columns are solved as
+    /// without it. Fails as a whole if the backend multiplies only one column.
     pub fn solve_columns(
         &mut self,
         system: &System<'_>,

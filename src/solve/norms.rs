@@ -1,4 +1,5 @@
-//! Norms of vectors that neither overflow nor underflow, and whose bits do not depend on the number of threads.
+//! Norms of vectors that neither overflow nor underflow, and whose bits do not depend on the
+//! number of threads.
 
 use rayon::prelude::*;
 
@@ -10,17 +11,17 @@ pub(super) struct Norm {
 }
 
 impl Norm {
-    pub fn add(&mut self, value: f64) {
+    pub(crate) fn add(&mut self, value: f64) {
         *self = self.combine(&Norm { scale: value.abs(), sum: 1.0 });
     }
 
-    pub fn combine(&self, other: &Norm) -> Norm {
+    pub(crate) fn combine(&self, other: &Norm) -> Norm {
         let (large, small) = if other.scale <= self.scale { (self, other) } else { (other, self) };
         let ratio = if small.scale == 0.0 { 0.0 } else { small.scale / large.scale };
         Norm { scale: large.scale, sum: large.sum + small.sum * ratio * ratio }
     }
 
-    pub fn value(&self) -> f64 {
+    pub(crate) fn value(&self) -> f64 {
         self.scale * self.sum.sqrt()
     }
 }
@@ -44,8 +45,9 @@ pub(super) fn norm(values: &[f64]) -> f64 {
 const PARTS: usize = 128;
 const LONG: usize = 1 << 15;
 
-/// Returns the largest magnitude of the values and their Euclidean norm. The squares are added in order, those of a long vector
-/// in each of [`PARTS`] parts, so that the bits do not depend on the number of threads.
+/// Returns the largest magnitude of the values and their Euclidean norm. The squares are added
+/// in order, those of a long vector in each of [`PARTS`] parts, so that the bits do not depend
+/// on the number of threads.
 pub(super) fn largest_and_norm(values: &[f64]) -> (f64, f64) {
     let largest = largest_in(values);
     if largest == 0.0 || !largest.is_finite() {

@@ -17,10 +17,10 @@ const SHORTEST_BATCH: usize = 16;
 /// Beyond this, waiting for the device costs almost no time.
 const LONGEST_BATCH: usize = 64;
 
-/// Chooses the sizes of batches: long enough that the device rarely waits for the host, short enough that few iterations run past
-/// the end of the solve, which it predicts from the rate of convergence.
+/// Chooses the sizes of batches: long enough that the device rarely waits for the host, short enough that few
+/// iterations run past the end of the solve, which it predicts from the rate of convergence.
 #[derive(Debug, Default)]
-pub struct Pace {
+pub(crate) struct Pace {
     /// Iterations and residual at the end of the previous batch.
     before: (usize, f64),
     /// Iterations, and their time, before this object was created.
@@ -29,19 +29,20 @@ pub struct Pace {
 
 impl Pace {
     /// Creates a pace for a solve with earlier progress.
-    pub fn since(now: &Progress) -> Pace {
+    pub(crate) fn since(now: &Progress) -> Pace {
         Pace { earlier: (now.iteration, now.elapsed), ..Pace::default() }
     }
 
     /// Forgets the last residual, because a new run begins.
-    pub fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.before = (0, 0.0);
     }
 
-    /// Returns the size of the next batch, at most `longest`. A batch longer than the shortest one has at most as many iterations as
-    /// were done before, because a prediction from few iterations may be far off. If iterations past the end of the solve take no time,
-    /// only the time limit of a batch and `longest` bound it.
-    pub fn next(
+    /// Returns the size of the next batch, at most `longest`. A batch longer than the shortest one
+    /// has at most as many iterations as were done before, because a prediction from few iterations
+    /// may be far off. If iterations past the end of the solve take no time, only the time limit of a
+    /// batch and `longest` bound it.
+    pub(crate) fn next(
         &mut self,
         now: &Progress,
         tolerance: Option<f64>,
@@ -59,7 +60,8 @@ impl Pace {
             return (in_time as usize).min(longest).max(1);
         }
         let by_time = in_time.clamp(1.0, LONGEST_BATCH as f64) as usize;
-        // The end is predicted from the rate of the whole solve and from that of the last batch; the nearer prediction counts.
+        // The end is predicted from the rate of the whole solve and from that of the last batch; the
+        // nearer prediction counts.
         let by_rate = tolerance.map_or(f64::MAX, |t| {
             let overall = remaining(now.residual, t, 1.0, now.iteration);
             let recent = remaining(now.residual, t, residual, now.iteration - iteration);
@@ -71,8 +73,8 @@ impl Pace {
     }
 }
 
-/// Returns the iterations until `tolerance` at the rate that took `iterations` from residual `from` to `now`; `None` if the
-/// residual does not fall.
+/// Returns the iterations until `tolerance` at the rate that took `iterations` from residual `from` to `now`;
+/// `None` if the residual does not fall.
 fn remaining(now: f64, tolerance: f64, from: f64, iterations: usize) -> Option<f64> {
     let rate = (from.ln() - now.ln()) / iterations as f64;
     let remaining = (now.ln() - tolerance.ln()) / rate;
@@ -107,7 +109,8 @@ mod tests {
 
     #[test]
     fn a_solve_that_converges_faster_than_at_first_runs_few_iterations_past_its_end() {
-        // PageRank of an R-MAT graph: the residual is large at first, and the tolerance is met after 33 iterations of 1.4 ms.
+        // PageRank of an R-MAT graph: the residual is large at first, and the tolerance is met after
+        // 33 iterations of 1.4 ms.
         let residual = |iteration: usize| 4.0 * f64::exp(-0.74 * iteration as f64);
         let tolerance = 1.01 * residual(33);
         let mut pace = Pace::default();

@@ -1,21 +1,21 @@
-//! PageRank: the probability of finding a surfer at each vertex. The surfer follows a link with probability d, chosen by its
-//! weight, and otherwise jumps to a vertex drawn from v.
+//! PageRank: the probability of finding a surfer at each vertex. The surfer follows a link with probability
+//! d, chosen by its weight, and otherwise jumps to a vertex drawn from v.
 //!
 //! # Method
-//! The ranks are the unique vector x with x = d P x + (1 - d) v, where column j of P is the distribution over the links out of
-//! vertex j. The policy [`Dangling`] defines the columns of vertices without links. Power iteration (`power.rs`) runs on any
-//! device, Gauss-Seidel (`gauss_seidel.rs`) on the CPU.
+//! The ranks are the unique vector x with x = d P x + (1 - d) v, where column j of P is the distribution over
+//! the links out of vertex j. The policy [`Dangling`] defines the columns of vertices without links. Power
+//! iteration (`power.rs`) runs on any device, Gauss-Seidel (`gauss_seidel.rs`) on the CPU.
 //!
 //! # Stopping
-//! The error is bounded by d / (1 - d) times the last step, both in the l1 norm: that estimate is tested in every iteration. The
-//! reported error is a certificate (`certificate.rs`): a bound computed anew from the graph, including the rounding of the
-//! computation. If it exceeds the tolerance, iteration continues.
+//! The error is bounded by d / (1 - d) times the last step, both in the l1 norm: that estimate is tested in
+//! every iteration. The reported error is a certificate (`certificate.rs`): a bound computed anew from the
+//! graph, including the rounding of the computation. If it exceeds the tolerance, iteration continues.
 //!
 //! # Reference
-//! L. Page, S. Brin, R. Motwani and T. Winograd, The PageRank citation ranking: bringing order to the Web, Stanford
-//! InfoLab, 1999.
+//! L. Page, S. Brin, R. Motwani and T. Winograd, The PageRank citation ranking: bringing order to the
+//! Web, Stanford InfoLab, 1999.
 
-pub mod certificate;
+pub(crate) mod certificate;
 pub mod gauss_seidel;
 pub mod links;
 pub mod power;
@@ -121,7 +121,7 @@ impl Dangling {
     }
 
     /// Returns the formula of the ranks for messages: `m` is the sum of the ranks of the sinks.
-    pub fn formula(self) -> &'static str {
+    pub(crate) fn formula(self) -> &'static str {
         match self {
             Dangling::Uniform => {
                 "x = d (P x + m / n) + (1 - d) v, m being the sum of x over vertices without links"
@@ -180,9 +180,9 @@ impl RankProblem<'_> {
 
 /// A distribution of the surfer's jumps.
 #[derive(Clone, Debug)]
-pub enum Jumps {
-    /// The probability of each of these vertices, which are all different; it is 0 for the other vertices. Over ranks, every rank has
-    /// the same list.
+pub(crate) enum Jumps {
+    /// The probability of each of these vertices, which are all different; it is 0 for the other vertices.
+    /// Over ranks, every rank has the same list.
     Few(Vec<(usize, f64)>),
     /// The probability of every vertex; over ranks, of the vertices of this rank.
     All(Vec<f64>),
@@ -226,7 +226,8 @@ impl Jumps {
         }
     }
 
-    /// Keeps the vertices of this process, and renumbers them as the links have them; `numbers` are the new numbers, if they differ.
+    /// Keeps the vertices of this process, and renumbers them as the links have them; `numbers` are the new
+    /// numbers, if they differ.
     fn renumbered(self, links: &Links, numbers: Option<&[u32]>) -> Jumps {
         let rows = links.part().rows(links.rows());
         let number = |row: usize| numbers.map_or(row, |numbers| numbers[row] as usize);
@@ -274,8 +275,8 @@ impl RankMethod {
     }
 }
 
-/// Computes ranks by power iteration, with or without extrapolation, with the operator of a backend, which multiplies
-/// [`Links::incoming`].
+/// Computes ranks by power iteration, with or without extrapolation, with the operator of a backend, which
+/// multiplies [`Links::incoming`].
 pub fn power<D: Device, T: Scalar>(
     operator: Operator<D, T>,
     problem: &RankProblem<'_>,
@@ -314,11 +315,12 @@ pub fn power<D: Device, T: Scalar>(
     Ok(ranking(problem, found, certificate, setup))
 }
 
-/// Computes the ranks for each of `k` distributions of the jumps by power iteration, all in one run: one product of the links with
-/// all columns in an iteration. Each column has its own end and certificate. `teleport` returns a distribution by its number; it is
-/// called several times for each, so that the distributions need not be in memory together. The distribution and the start of
-/// the problem are not used: a column starts at its distribution.
-pub fn power_each<D: Device, T: Scalar>(
+/// Computes the ranks for each of `k` distributions of the jumps by power iteration, all in one run: one
+/// product of the links with all columns in an iteration. Each column has its own end and certificate.
+/// `teleport` returns a distribution by its number; it is called several times for each, so that the
+/// distributions need not be in memory together. The distribution and the start of the problem are not used:
+/// a column starts at its distribution.
+pub(crate) fn power_each<D: Device, T: Scalar>(
     operator: Operator<D, T>,
     problem: &RankProblem<'_>,
     k: usize,

@@ -1,4 +1,5 @@
-//! The part of a vector that this process has: all of it, or the rows of a rank. Sums over all ranks, and the entries of other ranks.
+//! The part of a vector that this process has: all of it, or the rows of a rank. Sums over all ranks, and
+//! the entries of other ranks.
 
 use super::rounding::{sum_and_lost, sum_in_parts, sums_in_parts};
 use crate::device::distributed::Halo;
@@ -21,46 +22,52 @@ impl std::fmt::Debug for Part<'_> {
 
 impl<'a> Part<'a> {
     /// Wraps the exchange of the rows of a rank.
-    pub fn of_rank(halo: &'a Halo) -> Part<'a> {
+    pub(crate) fn of_rank(halo: &'a Halo) -> Part<'a> {
         Part(Some(halo))
     }
 
     /// Returns the number of rows of all ranks; this process has `own`.
-    pub fn total(self, own: usize) -> usize {
+    pub(crate) fn total(self, own: usize) -> usize {
         self.0.map_or(own, Halo::total_rows)
     }
 
     /// Returns the rows of this process, of which there are `own`.
-    pub fn rows(self, own: usize) -> Range<usize> {
+    pub(crate) fn rows(self, own: usize) -> Range<usize> {
         self.0.map_or(0..own, Halo::rows)
     }
 
     /// Returns whether a condition holds on any rank.
-    pub fn any(self, here: bool) -> bool {
+    pub(crate) fn any(self, here: bool) -> bool {
         self.0.map_or(here, |halo| halo.ranks().any(here))
     }
 
     /// Computes the sum of the terms of all ranks, with a rounding error independent of their number.
-    pub fn sum(self, terms: impl Iterator<Item = f64>) -> f64 {
+    pub(crate) fn sum(self, terms: impl Iterator<Item = f64>) -> f64 {
         self.join(sum_and_lost(terms))
     }
 
     /// Does the same for `count` terms of this process, on all threads.
-    pub fn sum_of(self, count: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
+    pub(crate) fn sum_of(self, count: usize, term: impl Fn(usize) -> f64 + Sync) -> f64 {
         self.join(sum_in_parts(count, term))
     }
 
     /// Does the same for several sums in one pass.
-    pub fn sums_of<const N: usize>(self, count: usize, terms: impl Fn(usize) -> [f64; N] + Sync) -> [f64; N] {
+    pub(crate) fn sums_of<const N: usize>(
+        self,
+        count: usize,
+        terms: impl Fn(usize) -> [f64; N] + Sync,
+    ) -> [f64; N] {
         sums_in_parts(count, terms).map(|sum| self.join(sum))
     }
 
-    /// Adds the sums of the parts of this process, which a device has computed, as [`sum_of`](Part::sum_of) does.
-    pub fn sum_of_parts(self, parts: PartSums) -> f64 {
+    /// Adds the sums of the parts of this process, which a device has computed, as
+    /// [`sum_of`](Part::sum_of) does.
+    pub(crate) fn sum_of_parts(self, parts: PartSums) -> f64 {
         self.join(sum_and_lost(parts.into_iter().flatten()))
     }
 
-    /// Adds the sum of this process and its rounding errors to those of the other ranks, in the order of ranks.
+    /// Adds the sum of this process and its rounding errors to those of the other ranks, in
+    /// the order of ranks.
     fn join(self, [sum, lost]: [f64; 2]) -> f64 {
         let Some(halo) = self.0 else { return sum + lost };
         let [sums, lost] = [sum, lost].map(|mine| halo.ranks().all_of(mine.to_bits()));
@@ -70,7 +77,7 @@ impl<'a> Part<'a> {
     }
 
     /// Returns x with the entries of other ranks that this rank needs, in the order of its columns.
-    pub fn complete(self, x: &[f64]) -> Cow<'_, [f64]> {
+    pub(crate) fn complete(self, x: &[f64]) -> Cow<'_, [f64]> {
         let Some(halo) = self.0 else { return Cow::Borrowed(x) };
         let mut complete = Vec::new();
         halo.complete(x, &mut complete);

@@ -13,14 +13,15 @@
 //! so that s = A p, q = M s and z = A q hold by recurrence. Without preconditioner u = r, m = w and q = s.
 //!
 //! # Variant
-//! The product A m and the dot products are independent of each other, so that many processors can overlap them; on a GPU an
-//! iteration is two kernels instead of three. This implementation does not overlap them yet. The price is more vectors and less
-//! accuracy: four recurrences replace products, and rounding separates them from the true products sooner than in the classic
-//! form. The solve detects that by the true residual and restarts from it.
+//! The product A m and the dot products are independent of each other, so that many processors can overlap
+//! them; on a GPU an iteration is two kernels instead of three. This implementation does not overlap them
+//! yet. The price is more vectors and less accuracy: four recurrences replace products, and rounding
+//! separates them from the true products sooner than in the classic form. The solve detects that by the true
+//! residual and restarts from it.
 //!
 //! # Cost
-//! Per iteration: one operator, the preconditioner, two dot products or three, and 15 n-vectors read or written without
-//! preconditioner (see `Pipelined::iteration`).
+//! Per iteration: one operator, the preconditioner, two dot products or three, and 15 n-vectors read or
+//! written without preconditioner (see `Pipelined::iteration`).
 //!
 //! # Stopping
 //! As in the [classic form](super::cg).
@@ -216,8 +217,9 @@ impl Recurrence for Pipelined {
         }
     }
 
-    /// Memory traffic in n-vectors read + written, in addition to the matrix: n = A w 1 + 1, the sweep 7 + 6: 15 in all. With a
-    /// preconditioner: the preconditioner (jacobi: d and w in, m out), n = A m 1 + 1, the sweep 10 + 8: 23 in all.
+    /// Memory traffic in n-vectors read + written, in addition to the matrix: n = A w 1 + 1, the sweep 7 + 6:
+    /// 15 in all. With a preconditioner: the preconditioner (jacobi: d and w in, m out), n = A m 1 + 1, the
+    /// sweep 10 + 8: 23 in all.
     fn iteration<D: Device, T: Scalar>(k: &Operators<D, T>, w: &mut Work<'_, D, T>, _: usize) -> Result<()> {
         match &k.m {
             Some(m) => {
@@ -236,8 +238,8 @@ impl Recurrence for Pipelined {
         }
     }
 
-    /// Checks an indefinite curvature after the first iteration of a run with a product, because the curvature then comes from
-    /// recurrences.
+    /// Checks an indefinite curvature after the first iteration of a run with a product, because the
+    /// curvature then comes from recurrences.
     fn reason<D: Device, T: Scalar>(
         k: &Operators<D, T>,
         w: &mut Work<'_, D, T>,

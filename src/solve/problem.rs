@@ -27,9 +27,10 @@ const SEED: u64 = 0x5EED;
 /// A row sum below this times the sum of magnitudes is rounding.
 const ROUNDING: f64 = 1e-13;
 
-/// Computes b = A times ones. If that vanishes, as for the Laplacian of a graph, computes b = A times a random vector; the matrix
-/// is singular then, and so is a matrix with an empty row, so the answer is not unique.
-pub fn with_known_answer(matrix: &Csr) -> Problem {
+/// Computes b = A times ones. If that vanishes, as for the Laplacian of a graph, computes b = A
+/// times a random vector; the matrix is singular then, and so is a matrix with an empty row, so
+/// the answer is not unique.
+pub(crate) fn with_known_answer(matrix: &Csr) -> Problem {
     let (b, scale, empty_row) = row_sums(matrix);
     // Written so that NaN counts as not vanishing.
     let vanishes = scale > 0.0 && largest_magnitude(b.iter().copied()) <= ROUNDING * scale;
@@ -43,7 +44,7 @@ pub fn with_known_answer(matrix: &Csr) -> Problem {
 }
 
 /// Does the same for the rows of this rank, with the bits of one process. All ranks call this together.
-pub fn with_known_answer_over_ranks(rows: &RankRows) -> Result<Problem> {
+pub(crate) fn with_known_answer_over_ranks(rows: &RankRows) -> Result<Problem> {
     let (ranks, description) = (rows.halo().ranks(), "A*ones".to_owned());
     // Rows are summed in the order of the matrix as given.
     let given = rows.numbers().listed().map(|_| rows.as_given()).transpose()?;
@@ -63,7 +64,8 @@ pub fn with_known_answer_over_ranks(rows: &RankRows) -> Result<Problem> {
     Ok(Problem { b, columns: 1, answer: None, description: "A*random, since A*ones vanishes".to_owned() })
 }
 
-/// Returns A times ones, with each row summed in order, the largest sum of magnitudes in a row, and whether such a sum is 0.
+/// Returns A times ones, with each row summed in order, the largest sum of magnitudes in a row, and
+/// whether such a sum is 0.
 fn row_sums(matrix: &Csr) -> (Vec<f64>, f64, bool) {
     /// Rows that a thread sums as one task.
     const ROWS: usize = 4096;
@@ -88,12 +90,16 @@ pub fn random(n: usize, seed: u64) -> Vec<f64> {
 }
 
 /// Computes some rows of [`random`].
-pub fn random_rows(rows: impl Iterator<Item = usize>, seed: u64) -> Vec<f64> {
+pub(crate) fn random_rows(rows: impl Iterator<Item = usize>, seed: u64) -> Vec<f64> {
     rows.map(|row| 2.0 * Random::at(seed, row as u64).unit() - 1.0).collect()
 }
 
 /// Computes some rows of `k` columns, row-major: column j is [`random`] for the seed plus j.
-pub fn random_columns(rows: impl ExactSizeIterator<Item = usize>, seed: u64, k: usize) -> Result<Vec<f64>> {
+pub(crate) fn random_columns(
+    rows: impl ExactSizeIterator<Item = usize>,
+    seed: u64,
+    k: usize,
+) -> Result<Vec<f64>> {
     let n = rows.len();
     let entries = n.checked_mul(k).ok_or(Error::OutOfMemory { bytes: n as u128 * k as u128 * 8 })?;
     let mut b = zeros(entries)?;

@@ -1,5 +1,5 @@
-//! The interface between the loop and a method for linear systems: the description of the method, its iterations, and the meaning
-//! of its scalars.
+//! The interface between the loop and a method for linear systems: the description of the method, its
+//! iterations, and the meaning of its scalars.
 
 use crate::backend::Operator;
 use crate::device::{Device, Formula, Name, Product, Slot, SlotState, Track, Work};
@@ -8,8 +8,8 @@ use crate::scalar::Scalar;
 use crate::spectrum::Tridiagonal;
 use crate::stop::{StopCode, StopReason};
 
-/// The square of the residual norm, counted in every iteration. The first slots are the same in every method, under the names
-/// `rr`, `target` and `ceiling`.
+/// The square of the residual norm, counted in every iteration. The first slots are the same in every method,
+/// under the names `rr`, `target` and `ceiling`.
 pub(super) const RR: Slot = Slot(0);
 /// The square of the residual norm to reach.
 pub(super) const TARGET: Slot = Slot(1);
@@ -28,7 +28,7 @@ pub(super) struct Operators<D: Device, T: Scalar> {
 
 impl<D: Device, T: Scalar> Operators<D, T> {
     /// Prepares both for `k` columns.
-    pub fn prepare(&self, k: usize) -> Result<()> {
+    pub(crate) fn prepare(&self, k: usize) -> Result<()> {
         let device = self.a.device();
         device.agreed(self.a.prepare(k))?;
         self.m.as_ref().map_or(Ok(()), |m| device.agreed(m.prepare(k)))
@@ -51,8 +51,9 @@ pub(super) enum Coefficients {
 }
 
 impl Coefficients {
-    /// Computes the energy d'A d gained by an iteration with these coefficients; 0 if the coefficients do not determine it.
-    pub fn energy(self, (first, second): (f64, f64)) -> f64 {
+    /// Computes the energy d'A d gained by an iteration with these coefficients; 0 if the
+    /// coefficients do not determine it.
+    pub(crate) fn energy(self, (first, second): (f64, f64)) -> f64 {
         match self {
             Coefficients::Conjugate => first * second,
             Coefficients::Lanczos => 0.0,
@@ -60,7 +61,7 @@ impl Coefficients {
     }
 
     /// Sets the projection of the matrix from the coefficients of the iterations.
-    pub fn project(self, coefficients: &[(f64, f64)], projection: &mut Tridiagonal) {
+    pub(crate) fn project(self, coefficients: &[(f64, f64)], projection: &mut Tridiagonal) {
         match self {
             Coefficients::Conjugate => projection.set_to_conjugate_gradients(coefficients),
             Coefficients::Lanczos => projection.set_to_lanczos(coefficients),
@@ -71,7 +72,8 @@ impl Coefficients {
 /// Two values: for solves without a preconditioner, and with one.
 pub(super) type Either<X> = [X; 2];
 
-/// The dense products of a method with small k x k matrices. The host computes these matrices, so it takes part in every iteration.
+/// The dense products of a method with small k x k matrices. The host computes these matrices, so it takes
+/// part in every iteration.
 #[derive(Debug)]
 pub(super) struct Dense {
     /// Small matrices of the method, which follow the slots of the workspace.
@@ -87,8 +89,8 @@ pub(super) struct Dense {
 pub(super) struct Facts {
     /// The name of the method.
     pub name: &'static str,
-    /// The version of the state, in slots and vectors, that one step passes to the next. It must be incremented whenever a solve
-    /// could not resume from an older checkpoint with the same results.
+    /// The version of the state, in slots and vectors, that one step passes to the next. It must be
+    /// incremented whenever a solve could not resume from an older checkpoint with the same results.
     pub state: u32,
     /// Slots in the workspace.
     pub slots: usize,
@@ -100,13 +102,14 @@ pub(super) struct Facts {
     pub zero: Either<&'static [Name]>,
     /// The vectors that are equal to the residual at the start of a run.
     pub residual: Either<&'static [Name]>,
-    /// The vectors that one step passes to the next, and that [`finish`](Recurrence::finish) reads. With the scalars they are all
-    /// that a solve needs to resume.
+    /// The vectors that one step passes to the next, and that [`finish`](Recurrence::finish) reads. With the
+    /// scalars they are all that a solve needs to resume.
     pub carried: Either<&'static [Name]>,
-    /// The vectors that [`finish`](Recurrence::finish) changes between two steps. Empty if d is complete there: `finish` then changes
-    /// vectors only after a step that has ended the run.
+    /// The vectors that [`finish`](Recurrence::finish) changes between two steps. Empty if d is complete
+    /// there: `finish` then changes vectors only after a step that has ended the run.
     pub unfinished: Either<&'static [Name]>,
-    /// The vectors that may contain NaN, in the order in which an iteration computes them, with their names in messages.
+    /// The vectors that may contain NaN, in the order in which an iteration computes them, with
+    /// their names in messages.
     pub suspects: Either<&'static [(&'static str, Name)]>,
     /// The vector d.
     pub answer: Name,
@@ -122,17 +125,20 @@ pub(super) struct Facts {
     pub products: &'static [Product],
     /// The meaning of the coefficients that an iteration records.
     pub coefficients: Coefficients,
-    /// Number of iterations in a step: several if vectors exchange their roles from one iteration to the next.
+    /// Number of iterations in a step: several if vectors exchange their roles from one
+    /// iteration to the next.
     pub stride: usize,
-    /// The slot of a power of two by which the method multiplies A if squares of its entries leave the range of numbers.
+    /// The slot of a power of two by which the method multiplies A if squares of its entries
+    /// leave the range of numbers.
     pub sigma: Option<Slot>,
     /// The slot of the number of iterations after which a run must stop, if a step could exceed it.
     pub limit: Option<Slot>,
 }
 
 impl Facts {
-    /// Returns the bytes that the sweeps and the dense products of an iteration move over n elements of `width` bytes.
-    pub fn sweep_bytes(&self, (n, k): (usize, usize), width: usize, preconditioned: bool) -> u64 {
+    /// Returns the bytes that the sweeps and the dense products of an iteration move over n
+    /// elements of `width` bytes.
+    pub(crate) fn sweep_bytes(&self, (n, k): (usize, usize), width: usize, preconditioned: bool) -> u64 {
         let preconditioned = usize::from(preconditioned);
         let dense = self.dense.as_ref().map_or(0, |dense| dense.traffic[preconditioned]);
         let sweeps: u64 = self.sweeps[preconditioned].iter().map(|sweep| sweep.bytes(n, k, width)).sum();
@@ -140,17 +146,19 @@ impl Facts {
     }
 
     /// Returns the slots of a workspace for k columns, with room for the small matrices.
-    pub fn slots_for(&self, k: usize) -> usize {
+    pub(crate) fn slots_for(&self, k: usize) -> usize {
         self.slots + self.dense.as_ref().map_or(0, |dense| dense.matrices * k)
     }
 }
 
-/// A method. Its vectors have n rows and k columns and are stored in a workspace; the parameter `k` contains the operators.
+/// A method. Its vectors have n rows and k columns and are stored in a workspace; the parameter
+/// `k` contains the operators.
 pub(super) trait Recurrence: Send + Sync + 'static {
     /// The description of the method.
     const FACTS: Facts;
 
-    /// Performs one iteration, the one with index `turn` of a step, which is recorded. A method with dense products has none.
+    /// Performs one iteration, the one with index `turn` of a step, which is recorded. A method with
+    /// dense products has none.
     fn iteration<D: Device, T: Scalar>(
         _k: &Operators<D, T>,
         _w: &mut Work<'_, D, T>,
@@ -159,8 +167,8 @@ pub(super) trait Recurrence: Send + Sync + 'static {
         unreachable!("the method has an iteration with the host")
     }
 
-    /// Performs one iteration of a method with dense products in the columns that are not done. The host's copy of the scalars is
-    /// then their only copy: the device has none that is current.
+    /// Performs one iteration of a method with dense products in the columns that are not done. The host's
+    /// copy of the scalars is then their only copy: the device has none that is current.
     fn iteration_with_host<D: Device, T: Scalar>(
         _k: &Operators<D, T>,
         _w: &mut Work<'_, D, T>,
@@ -169,17 +177,18 @@ pub(super) trait Recurrence: Send + Sync + 'static {
         unreachable!("the method has a recorded iteration")
     }
 
-    /// Begins A d = r in the columns that are not done: computes the vectors and scalars of the first iteration, including r'r,
-    /// from vectors that have been set to zero or to r. `state` is a buffer for the scalars.
+    /// Begins A d = r in the columns that are not done: computes the vectors and scalars of the
+    /// first iteration, including r'r, from vectors that have been set to zero or to r. `state` is
+    /// a buffer for the scalars.
     fn start<D: Device, T: Scalar>(
         k: &Operators<D, T>,
         w: &mut Work<'_, D, T>,
         state: &mut SlotState,
     ) -> Result<()>;
 
-    /// Translates a method-specific code for a column to a reason, with evidence from vectors and slots. The evidence is
-    /// recomputed if rounding in the recurrences may have caused the code. All columns are done. The run of the column began when
-    /// `first` iterations were counted.
+    /// Translates a method-specific code for a column to a reason, with evidence from vectors and slots. The
+    /// evidence is recomputed if rounding in the recurrences may have caused the code. All columns are done.
+    /// The run of the column began when `first` iterations were counted.
     fn reason<D: Device, T: Scalar>(
         k: &Operators<D, T>,
         w: &mut Work<'_, D, T>,

@@ -17,7 +17,7 @@ pub(super) struct Total {
 }
 
 impl Total {
-    pub fn add(&mut self, term: f64) {
+    pub(crate) fn add(&mut self, term: f64) {
         let next = self.sum + term;
         let (large, small) = if self.sum.abs() >= term.abs() { (self.sum, term) } else { (term, self.sum) };
         self.lost += (large - next) + small;
@@ -25,7 +25,7 @@ impl Total {
     }
 
     /// Returns the sum, rounded about once.
-    pub fn value(&self) -> f64 {
+    pub(crate) fn value(&self) -> f64 {
         self.sum + self.lost
     }
 }
@@ -37,7 +37,8 @@ pub(super) fn sum_and_lost(terms: impl Iterator<Item = f64>) -> [f64; 2] {
     [total.sum, total.lost]
 }
 
-/// Computes a sum of `count` terms on all threads, and the sum of its rounding errors. The bits do not depend on the number of threads.
+/// Computes a sum of `count` terms on all threads, and the sum of its rounding errors. The bits do not depend
+/// on the number of threads.
 pub(super) fn sum_in_parts(count: usize, term: impl Fn(usize) -> f64 + Sync) -> [f64; 2] {
     sums_in_parts(count, |i| [term(i)])[0]
 }

@@ -1,10 +1,11 @@
-//! The loop of every method: runs iterations in batches, reads their residuals, notifies observers, and applies the stopping
-//! rules.
+//! The loop of every method: runs iterations in batches, reads their residuals, notifies observers, and
+//! applies the stopping rules.
 //!
-//! A [`Run`] has k columns. Each column counts its iterations and ends separately: by a code of the device, or by a rule on the
-//! host. In the second case the loop writes a code to the device, and the remaining columns continue. Once every column has
-//! ended, the family of the method judges the results and may start columns again ([`Family::judge`]): linear systems from the
-//! true residual, fixed points with a lower target.
+//! A [`Run`] has k columns. Each column counts its iterations and ends separately: by a code of the
+//! device, or by a rule on the host. In the second case the loop writes a code to the device, and the
+//! remaining columns continue. Once every column has ended, the family of the method judges the
+//! results and may start columns again ([`Family::judge`]): linear systems from the true residual,
+//! fixed points with a lower target.
 
 use super::pace::Pace;
 use crate::device::{RING, SlotState};
@@ -17,17 +18,19 @@ use std::time::{Duration, Instant};
 
 /// Executes the iterations and writes codes, counts and counted values to a [`SlotState`].
 pub(super) trait Iterations {
-    /// Performs work before the next iteration, and returns how many iterations may follow until this must be called again.
+    /// Performs work before the next iteration, and returns how many iterations may follow until
+    /// this must be called again.
     fn prepare(&mut self, iteration: usize, state: &SlotState) -> Result<usize>;
 
     /// Returns whether iterations after the end of all columns take no time.
     fn stops_early(&self) -> bool;
 
-    /// Returns the stop on which all ranks of a distributed device agree; see [`agree::stop`](super::agree::stop). Every stop that the
-    /// host decides is passed to this function.
+    /// Returns the stop on which all ranks of a distributed device agree; see
+    /// [`agree::stop`](super::agree::stop). Every stop that the host decides is passed to this function.
     fn agree(&self, stop: Option<Stop>) -> Option<Stop>;
 
-    /// Returns the least number of iterations that a rank of a distributed device is about to run. All ranks run as many.
+    /// Returns the least number of iterations that a rank of a distributed device is about to
+    /// run. All ranks run as many.
     fn least(&self, iterations: usize) -> usize;
 
     /// Runs this many iterations, or fewer if all columns end before, and updates the state.
@@ -39,8 +42,8 @@ pub(super) trait Iterations {
 
 /// The part of the loop that depends on the family of methods.
 pub(super) trait Family<S: Iterations> {
-    /// Returns the residual after an iteration of a column, and whether the iteration made progress that the residual does not
-    /// show.
+    /// Returns the residual after an iteration of a column, and whether the iteration made progress that
+    /// the residual does not show.
     fn counted(&mut self, column: usize, iteration: usize, state: &SlotState) -> (f64, bool);
 
     /// Called after each batch.
@@ -48,7 +51,8 @@ pub(super) trait Family<S: Iterations> {
         Ok(())
     }
 
-    /// Judges the columns that have ended. Returns whether some of them continue; their `stop` is reset to `None`.
+    /// Judges the columns that have ended. Returns whether some of them continue; their `stop`
+    /// is reset to `None`.
     fn judge(&mut self, run: &mut Run<'_, '_>, source: &mut S, state: &mut SlotState) -> Result<bool>;
 }
 
@@ -76,7 +80,7 @@ pub(super) struct Track {
 
 impl Track {
     /// Resets the column to the state before its first iteration, and keeps its allocated memory.
-    pub fn begin(&mut self, now: Progress, tolerance: Option<f64>) {
+    pub(crate) fn begin(&mut self, now: Progress, tolerance: Option<f64>) {
         (self.now, self.lowest) = (now, now.residual);
         (self.tolerance, self.aim) = (tolerance, tolerance);
         (self.stop, self.pace) = (None, Pace::default());
@@ -136,7 +140,7 @@ pub(super) struct Tracks {
 }
 
 impl Tracks {
-    pub fn column(&self, column: usize) -> &Track {
+    pub(crate) fn column(&self, column: usize) -> &Track {
         &self.columns[column]
     }
 }
@@ -155,7 +159,7 @@ pub(super) struct Run<'a, 'o> {
 }
 
 impl<'a, 'o> Run<'a, 'o> {
-    pub fn new(
+    pub(crate) fn new(
         tracks: &'a mut Tracks,
         k: usize,
         rule: Cow<'a, StoppingRule>,
@@ -170,23 +174,23 @@ impl<'a, 'o> Run<'a, 'o> {
     }
 
     /// Starts the clock.
-    pub fn start_clock(&mut self) {
+    pub(crate) fn start_clock(&mut self) {
         self.began = Instant::now();
     }
 
     /// Returns the time on the clock.
-    pub fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         (self.earlier + self.began.elapsed()).saturating_sub(self.checking)
     }
 
     /// Begins a phase other than iterations, and notifies observers.
-    pub fn phase(&mut self, phase: Phase, what: &'static str) -> Span {
+    pub(crate) fn phase(&mut self, phase: Phase, what: &'static str) -> Span {
         self.observers.iter_mut().for_each(|o| o.phase(what));
         profile::begin(phase)
     }
 
     /// Notifies observers of the residual before the first iteration of a column.
-    pub fn notify_start(&mut self, column: usize) {
+    pub(crate) fn notify_start(&mut self, column: usize) {
         let residual = self.tracks[column].now.residual;
         self.residuals.clear();
         self.residuals.push(residual);
@@ -202,7 +206,7 @@ impl<'a, 'o> Run<'a, 'o> {
     }
 
     /// Iterates, and lets the family judge the results, until the family needs no more iterations.
-    pub fn drive<S: Iterations, F: Family<S>>(
+    pub(crate) fn drive<S: Iterations, F: Family<S>>(
         &mut self,
         source: &mut S,
         family: &mut F,
@@ -252,7 +256,8 @@ impl<'a, 'o> Run<'a, 'o> {
         }
     }
 
-    /// Ends the columns to which a code or a rule applies. Returns whether a rule has changed codes of the state.
+    /// Ends the columns to which a code or a rule applies. Returns whether a rule has changed
+    /// codes of the state.
     fn end_columns<S: Iterations>(&mut self, source: &S, state: &mut SlotState) -> bool {
         for (column, track) in self.tracks.iter_mut().enumerate().filter(|(_, track)| track.stop.is_none()) {
             let stop = match StopCode::from_device(state.done[column]) {
@@ -261,7 +266,8 @@ impl<'a, 'o> Run<'a, 'o> {
             };
             track.stop = source.agree(stop);
         }
-        // If all columns have ended, the state stays as their last iterations left it, because checkpoints contain it.
+        // If all columns have ended, the state stays as their last iterations left it, because
+        // checkpoints contain it.
         if self.tracks.iter().all(|track| track.stop.is_some()) {
             return false;
         }

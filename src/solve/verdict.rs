@@ -1,33 +1,35 @@
 //! Verification of an answer x of A x = b, with the matrix as its source provides it.
 //!
 //! # The residual and its rounding bound
-//! The residual b - A x computed in double precision is itself rounded. If b and A x cancel, it may consist of rounding alone: it
-//! can even be exactly 0 for an x that is far from any solution. So each residual has a bound on its error, and an answer meets a
-//! goal only if the sum of residual and bound does.
+//! The residual b - A x computed in double precision is itself rounded. If b and A x cancel, it may consist
+//! of rounding alone: it can even be exactly 0 for an x that is far from any solution. So each residual has a
+//! bound on its error, and an answer meets a goal only if the sum of residual and bound does.
 //!
 //! With u = 2^-53, k entries in row i and m_i = |b_i| + sum_j |a_ij x_j|:
-//! - [`Residual::plain`] sums each row in order. Its entries have an error of at most gamma_(k+1) m_i, with gamma_n = n u / (1 -
-//!   n u).
-//! - [`Residual::compensated`] computes the rounding error of each product and each sum exactly, and accumulates these errors in
-//!   a second number (Dot2), as if in twice the precision. Only the sum of those errors and its addition to r_i are rounded: by
-//!   at most u |r_i| + gamma_2k times the sum of their magnitudes. If no operation rounds, the bound is 0.
+//! - [`Residual::plain`] sums each row in order. Its entries have an error of at most gamma_(k+1) m_i, with
+//!   gamma_n = n u / (1 - n u).
+//! - [`Residual::compensated`] computes the rounding error of each product and each sum exactly, and
+//!   accumulates these errors in a second number (Dot2), as if in twice the precision. Only the sum of those
+//!   errors and its addition to r_i are rounded: by at most u |r_i| + gamma_2k times the sum of their
+//!   magnitudes. If no operation rounds, the bound is 0.
 //!
-//! Both bounds are enlarged to cover their own rounding, that of the norms, and products below the normal range. The first form
-//! is one pass over the matrix at memory bandwidth and certifies most answers; `Judge` uses the second only if the first does not
-//! certify the goal. A GPU that has the matrix computes the rows of both forms itself, operation by operation, by code other than
-//! that of its backends; the bits are those of the host.
+//! Both bounds are enlarged to cover their own rounding, that of the norms, and products below the normal
+//! range. The first form is one pass over the matrix at memory bandwidth and certifies most answers;
+//! `Judge` uses the second only if the first does not certify the goal. A GPU that has the matrix computes
+//! the rows of both forms itself, operation by operation, by code other than that of its backends; the
+//! bits are those of the host.
 //!
 //! # Other numbers
-//! - The normwise backward error: ||r|| / (||A|| ||x|| + ||b||), in maximum norms (of A: the largest sum of magnitudes in a row).
-//!   It is the smallest relative change of A and b that makes x exact; the attainable minimum in double precision is a few times
-//!   1e-16.
-//! - The normal residual: ||A r|| / (||A|| ||r||), with the Frobenius norm of A. It is small if r is nearly orthogonal to the
-//!   range of a symmetric A, so that x minimises the residual.
+//! - The normwise backward error: ||r|| / (||A|| ||x|| + ||b||), in maximum norms (of A: the largest sum of
+//!   magnitudes in a row). It is the smallest relative change of A and b that makes x exact; the attainable
+//!   minimum in double precision is a few times 1e-16.
+//! - The normal residual: ||A r|| / (||A|| ||r||), with the Frobenius norm of A. It is small if r is nearly
+//!   orthogonal to the range of a symmetric A, so that x minimises the residual.
 //!
 //! # Reference
-//! T. Ogita, S. M. Rump, S. Oishi, Accurate sum and dot product, SIAM J. Sci. Comput. 26, 2005 (Dot2 and its bound);
-//! J. L. Rigal and J. Gaches, On the compatibility of a given solution with the data of a linear system,
-//! J. ACM 14, 1967 (the backward error).
+//! T. Ogita, S. M. Rump, S. Oishi, Accurate sum and dot product, SIAM J. Sci. Comput. 26, 2005 (Dot2 and its
+//! bound); J. L. Rigal and J. Gaches, On the compatibility of a given solution with the data of a linear
+//! system, J. ACM 14, 1967 (the backward error).
 
 use super::given::{Product, multiply_or_nan};
 use super::norms::{Norm, joined_norm, larger, largest_in, largest_magnitude, norm};
@@ -47,10 +49,11 @@ const ROWS: usize = RESIDUAL_PART;
 
 /// Norms of b - A x, with a bound on their rounding error.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// The Euclidean norm of the residual as computed.
     pub norm: f64,
-    /// An upper bound of the Euclidean norm of the exact b - A x. NaN or infinity if the range of f64 is exceeded.
+    /// An upper bound of the Euclidean norm of the exact b - A x. NaN or infinity if the range
+    /// of f64 is exceeded.
     pub at_most: f64,
     /// The largest |r_i / a_ii| over the rows of this process with a positive diagonal entry.
     pub decoupled: f64,
@@ -63,7 +66,7 @@ pub struct Measured {
 
 impl Measured {
     /// Returns the normwise backward error of x with the residual r.
-    pub fn backward_error(&self, device: &impl Device, b: &[f64], x: &[f64], r: &[f64]) -> f64 {
+    pub(crate) fn backward_error(&self, device: &impl Device, b: &[f64], x: &[f64], r: &[f64]) -> f64 {
         let [b, x, r] = [b, x, r].map(|v| device.fold(largest_in(v), larger));
         if r == 0.0 { 0.0 } else { r / (self.matrix_norm * x + b) }
     }
@@ -96,7 +99,8 @@ pub struct Residual {
     pub vector: Vec<f64>,
     /// The Euclidean norm of that vector.
     pub norm: f64,
-    /// An upper bound of the Euclidean norm of the exact b - A x. NaN or infinity if the range of f64 is exceeded.
+    /// An upper bound of the Euclidean norm of the exact b - A x. NaN or infinity if the range
+    /// of f64 is exceeded.
     pub at_most: f64,
     /// The largest |r_i / a_ii| over the rows with a positive diagonal entry.
     pub decoupled: f64,
@@ -112,8 +116,8 @@ pub(super) struct Rows<'a> {
     pub x: &'a [f64],
 }
 
-/// The results of one task over its rows: the norm of the error bounds, the largest sum of magnitudes in a row of A, and the
-/// largest |r_i / a_ii|.
+/// The results of one task over its rows: the norm of the error bounds, the largest sum of magnitudes in a
+/// row of A, and the largest |r_i / a_ii|.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Part {
     error: Norm,
@@ -139,9 +143,9 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// Writes the residual to `r`: the plain one if it certifies that the norm is at most `goal` times `norm_b`, and otherwise
-    /// the compensated one.
-    pub fn measure<D: Device>(
+    /// Writes the residual to `r`: the plain one if it certifies that the norm is at most `goal` times
+    /// `norm_b`, and otherwise the compensated one.
+    pub(crate) fn measure<D: Device>(
         &mut self,
         device: &D,
         system: Rows<'_>,
@@ -163,11 +167,12 @@ impl Judge {
     }
 
     /// Lets a device compute the residuals of the systems from now on, all of which have its matrix.
-    pub fn compute_on_device(&mut self, there: Box<dyn Residuals>) {
+    pub(crate) fn compute_on_device(&mut self, there: Box<dyn Residuals>) {
         self.there = Some((there, Vec::new()));
     }
 
-    /// Computes the residual on the device; returns whether it has. If the device fails, the host computes this and later ones.
+    /// Computes the residual on the device; returns whether it has. If the device fails, the host
+    /// computes this and later ones.
     fn compute_there(&mut self, compensated: bool, Rows { b, x, .. }: Rows<'_>, r: &mut [f64]) -> bool {
         let Some((there, parts)) = &mut self.there else { return false };
         parts.resize(self.parts.len(), [0.0; 4]);
@@ -181,9 +186,9 @@ impl Judge {
     }
 }
 
-/// Writes b - A x to `r`, computed with the caller's product, and estimates its rounding: that of the subtraction, and a few
-/// units of `norm_a` times the norm of x for the product, whose arithmetic is not known. `norm_a` is the largest eigenvalue
-/// found, or 0.
+/// Writes b - A x to `r`, computed with the caller's product, and estimates its rounding: that of the
+/// subtraction, and a few units of `norm_a` times the norm of x for the product, whose arithmetic is not
+/// known. `norm_a` is the largest eigenvalue found, or 0.
 pub(super) fn of_product(
     product: &dyn Product,
     (b, x): (&[f64], &[f64]),
@@ -220,8 +225,8 @@ fn judge(compensated: bool, system: Rows<'_>, first: usize, chunk: &mut [f64]) -
     }
 }
 
-/// Does the same with a function that returns the value of each entry: a test of the kind of the values at each entry takes longer
-/// than its arithmetic.
+/// Does the same with a function that returns the value of each entry: a test of the kind of the values at
+/// each entry takes longer than its arithmetic.
 fn judge_by(
     compensated: bool,
     Rows { matrix, below, b, x }: Rows<'_>,
@@ -330,8 +335,8 @@ impl Row {
     #[inline(always)]
     fn compensated(row: impl Iterator<Item = (usize, f64)>, own: usize, b: f64, x: &[f64]) -> Row {
         let (mut high, mut low, mut diagonal) = (b, 0.0, 0.0);
-        // Sums of the magnitudes of the rounding errors and of the entries of A, the number of entries, and a bound for products
-        // whose rounding error may be inexact.
+        // Sums of the magnitudes of the rounding errors and of the entries of A, the number of entries, and a
+        // bound for products whose rounding error may be inexact.
         let (mut errors, mut sum, mut entries, mut tiny) = (0.0, 0.0, 0.0, 0.0);
         for (j, a) in row {
             let (term, of_product) = product(-a, x[j]);
@@ -358,8 +363,8 @@ impl Row {
 /// Below this, the computed rounding error of a product may be inexact.
 const SMALL: f64 = 1e-290;
 
-/// Computes a product and its rounding error, which is exact except for products below [`SMALL`], where its error is less than
-/// [`TINY`].
+/// Computes a product and its rounding error, which is exact except for products below [`SMALL`], where its
+/// error is less than [`TINY`].
 fn product(a: f64, b: f64) -> (f64, f64) {
     let p = a * b;
     // Compiled to a call of the C library's fma, which uses the machine's instruction.
@@ -374,7 +379,8 @@ pub fn true_residual<T: Scalar>(matrix: &Csr, b: &[f64], x: &[T]) -> f64 {
     if norm_b == 0.0 { difference } else { difference / norm_b }
 }
 
-/// Computes the normal residual of a symmetric system with the residual r, whose product with A is `ar`; 0 if A r is 0.
+/// Computes the normal residual of a symmetric system with the residual r, whose product with
+/// A is `ar`; 0 if A r is 0.
 pub(super) fn normal_residual(device: &impl Device, matrix: &Csr, r: &[f64], ar: &[f64]) -> f64 {
     let rows = matrix.map_rows(|i| {
         let mut row = Norm::default();

@@ -1,9 +1,10 @@
-//! Tar archives, as the SuiteSparse collection packs its matrices. The reader chooses the matrix among the files and, if
-//! requested, also reads the vectors in the matrix's folder. No file is unpacked to disk: members are slices of the archive.
+//! Tar archives, as the SuiteSparse collection packs its matrices. The reader chooses the matrix among the
+//! files and, if requested, also reads the vectors in the matrix's folder. No file is unpacked to disk:
+//! members are slices of the archive.
 //!
-//! A file with the name of its folder, `NAME/NAME.mtx`, is the matrix. If there is no such file, the only matrix of the
-//! archive is read. `NAME_b.mtx` holds a right-hand side, `NAME_x.mtx` a solution and `NAME_coord.mtx` the coordinates of
-//! the nodes: the part after the underscore names the vectors.
+//! A file with the name of its folder, `NAME/NAME.mtx`, is the matrix. If there is no such file, the only
+//! matrix of the archive is read. `NAME_b.mtx` holds a right-hand side, `NAME_x.mtx` a solution and
+//! `NAME_coord.mtx` the coordinates of the nodes: the part after the underscore names the vectors.
 
 use super::text::Text;
 use super::{Attached, Loaded, Options, attached};
@@ -62,7 +63,8 @@ pub(super) fn recognises(text: Text) -> bool {
     header.cksum().is_ok_and(|written| written == sum) && block[0] != 0
 }
 
-/// Reads the matrix and its valid vectors. `is_matrix` decides which files are matrices; `parse` reads a file of any kind.
+/// Reads the matrix and its valid vectors. `is_matrix` decides which files are matrices; `parse`
+/// reads a file of any kind.
 pub(super) fn read(
     text: Text,
     options: &Options,

@@ -1,5 +1,5 @@
-//! ASCIIGraph files, as the WebGraph framework writes them: the number of nodes on the first line, then one line for each
-//! node with its successors, counted from 0. A node without successors has an empty line.
+//! ASCIIGraph files, as the WebGraph framework writes them: the number of nodes on the first line, then one
+//! line for each node with its successors, counted from 0. A node without successors has an empty line.
 
 use super::compressed::Compressed;
 use super::text::{Fault, Text};

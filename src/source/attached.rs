@@ -1,4 +1,5 @@
-//! Dense columns in Matrix Market files: right-hand sides, solutions and coordinates of nodes, with a matrix or alone.
+//! Dense columns in Matrix Market files: right-hand sides, solutions and coordinates of nodes,
+//! with a matrix or alone.
 
 use super::market;
 use super::text::Text;
@@ -6,7 +7,8 @@ use super::tokens::first_lines;
 use crate::error::{Error, Result};
 use crate::format::Dense;
 
-/// Maximum number of columns of dense vectors in a coordinate file: a file with more columns is a sparse matrix.
+/// Maximum number of columns of dense vectors in a coordinate file: a file with more columns
+/// is a sparse matrix.
 const MOST_COLUMNS: usize = 64;
 
 /// Returns the words of the banner in lower case; none if there is no banner.

@@ -1,11 +1,13 @@
-//! The cache of parsed downloads: a binary file next to each archive, so that the archive is parsed only once.
+//! The cache of parsed downloads: a binary file next to each archive, so that the archive is
+//! parsed only once.
 //!
-//! A binary file records its source: fingerprint (XXH3, 128 bits) and length of the archive, and the options that the
-//! archive was read with. Every read computes the fingerprint of the archive, which is cheap compared with reading the
-//! matrix, so a changed archive never yields the old matrix. The cache never makes a read fail: a damaged binary file is
-//! rebuilt, and one that cannot be written is skipped. If the caller requests vectors that the binary file lacks, the file
-//! is rebuilt with them; faulty vectors are parsed again on every read. A binary file holds no duplicate entries, and its
-//! key records whether the archive has any: if it has, a caller that keeps duplicates reads the archive.
+//! A binary file records its source: fingerprint (XXH3, 128 bits) and length of the archive, and the options
+//! that the archive was read with. Every read computes the fingerprint of the archive, which is cheap
+//! compared with reading the matrix, so a changed archive never yields the old matrix. The cache never makes
+//! a read fail: a damaged binary file is rebuilt, and one that cannot be written is skipped. If the caller
+//! requests vectors that the binary file lacks, the file is rebuilt with them; faulty vectors are parsed
+//! again on every read. A binary file holds no duplicate entries, and its key records whether the archive has
+//! any: if it has, a caller that keeps duplicates reads the archive.
 
 use super::binary::{self, Key};
 use super::{Loaded, Options, detect, mmap};
@@ -16,8 +18,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Reads the matrix in the archive at `path`, from its binary file if the binary file is current. `check` verifies an archive
-/// before it is parsed; a binary file comes from an archive that was verified.
+/// Reads the matrix in the archive at `path`, from its binary file if the binary file is current. `check`
+/// verifies an archive before it is parsed; a binary file comes from an archive that was verified.
 pub(super) fn load(
     path: &Path,
     options: &Options,
@@ -25,14 +27,16 @@ pub(super) fn load(
 ) -> Result<Loaded> {
     let cached = binary_path(path, options);
     let (loaded, key) = mmap::with(path, |archive| load_from(path, archive, &cached, options, check))?;
-    // Only now is it certain that the whole archive was read: the mapping detects a file that was modified or became shorter.
+    // Only now is it certain that the whole archive was read: the mapping detects a file that was
+    // modified or became shorter.
     if let Some(key) = key {
         write(path, &cached, &loaded, &key, options);
     }
     Ok(loaded)
 }
 
-/// Reads the matrix and returns it with the key to cache it under; no key if it is already cached or cannot be cached.
+/// Reads the matrix and returns it with the key to cache it under; no key if it is already
+/// cached or cannot be cached.
 fn load_from(
     path: &Path,
     archive: &[u8],
@@ -87,7 +91,8 @@ enum Entries {
     Summed,
 }
 
-/// Returns the key of a binary file: the archive's fingerprint and length, the options, and the program's version.
+/// Returns the key of a binary file: the archive's fingerprint and length, the options, and
+/// the program's version.
 fn key(archive: &[u8], as_stored: bool, entries: Entries) -> Key {
     let how = match entries {
         Entries::Distinct => " distinct",

@@ -1,7 +1,7 @@
 //! The catalog of matrices that a name selects instead of a path, such as `F1`.
 //!
-//! `data/catalog.toml` holds the entries and is compiled into the program. An entry names the source of its matrix and
-//! the matrix's properties, so that a download can be verified. Unknown properties are left out.
+//! `data/catalog.toml` holds the entries and is compiled into the program. An entry names the source of its
+//! matrix and the matrix's properties, so that a download can be verified. Unknown properties are left out.
 
 use crate::error::{Error, Result};
 use crate::files;
@@ -139,16 +139,17 @@ impl Entry {
     }
 
     /// Returns the URL of the page that describes the matrix.
-    pub fn page(&self) -> String {
+    pub(crate) fn page(&self) -> String {
         format!("{COLLECTION}/{}/{}", self.group, self.name)
     }
 
     /// Returns the path of the archive, relative to the cache folder.
-    pub fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         Path::new(FOLDER).join(format!("{}.tar.gz", self.name))
     }
 
-    /// Estimates the minimum size of the download in bytes: the compressed entries, without the archive's other files.
+    /// Estimates the minimum size of the download in bytes: the compressed entries, without
+    /// the archive's other files.
     pub fn download_estimate(&self) -> u64 {
         let bytes_per_entry = match self.field {
             Field::Real => 6,
@@ -158,7 +159,8 @@ impl Entry {
         self.stored.saturating_mul(bytes_per_entry)
     }
 
-    /// Returns the maximum size of the download in bytes: the uncompressed text of the matrix and of a few vectors.
+    /// Returns the maximum size of the download in bytes: the uncompressed text of the matrix
+    /// and of a few vectors.
     pub fn download_limit(&self) -> u64 {
         const BYTES_PER_LINE: u64 = 64;
         const FREE: u64 = 64 << 20;
@@ -166,13 +168,13 @@ impl Entry {
     }
 
     /// Returns the path of the archive, if the user's cache folder holds it.
-    pub fn fetched(&self) -> Option<PathBuf> {
+    pub(crate) fn fetched(&self) -> Option<PathBuf> {
         self.archive_path().filter(|path| path.is_file())
     }
 
-    /// Returns the path of the archive in the user's cache folder, whether or not the archive exists; `None` if there is no
-    /// cache folder or other users can write to it.
-    pub fn archive_path(&self) -> Option<PathBuf> {
+    /// Returns the path of the archive in the user's cache folder, whether or not the archive exists; `None`
+    /// if there is no cache folder or other users can write to it.
+    pub(crate) fn archive_path(&self) -> Option<PathBuf> {
         files::cache_folder(FOLDER).ok().map(|folder| folder.join(self.file()))
     }
 }

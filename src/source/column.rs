@@ -1,5 +1,6 @@
-//! Numbers as text, as NumPy's `savetxt` writes and `loadtxt` reads them: one line for each row, numbers separated by blanks
-//! or a comma, comments from `#` to the end of a line. One column is a vector, and so is one row.
+//! Numbers as text, as NumPy's `savetxt` writes and `loadtxt` reads them: one line for each row,
+//! numbers separated by blanks or a comma, comments from `#` to the end of a line. One column is a
+//! vector, and so is one row.
 
 use super::market::{push_value, write_packed};
 use super::pieces::{Pieces, Take};
@@ -88,8 +89,8 @@ fn read_row(words: &mut ListTokens, values: &mut Vec<f64>) -> Scan<Result<()>> {
     }
 }
 
-/// Writes vectors that come in pieces as text, a line for each row, each number with the fewest digits that read back to the same
-/// bits. A file whose name ends in `.gz` is compressed with gzip.
+/// Writes vectors that come in pieces as text, a line for each row, each number with the fewest digits that
+/// read back to the same bits. A file whose name ends in `.gz` is compressed with gzip.
 pub(super) fn write_vectors(path: &Path, [_, k]: [usize; 2], pieces: &mut Pieces<'_>) -> Result<()> {
     write_packed(path, Content::Answer, |out| {
         let mut column = 0;

@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 use crate::format::{Coo, Csr, Duplicates, Offsets, Values, assemble};
 use crate::parallel::room;
 
-/// Compressed rows. The reader that builds them guarantees that offsets never decrease and column indices are in range.
+/// Compressed rows. The reader that builds them guarantees that offsets never decrease and
+/// column indices are in range.
 pub(super) struct Compressed {
     pub rows: usize,
     pub cols: usize,
@@ -16,7 +17,7 @@ pub(super) struct Compressed {
 
 impl Compressed {
     /// Converts to CSR: sorts the column indices and sums the duplicates, or keeps them in their order.
-    pub fn into_csr(self, duplicates: Duplicates) -> Result<Csr> {
+    pub(crate) fn into_csr(self, duplicates: Duplicates) -> Result<Csr> {
         if self.is_sorted() {
             let values = if self.values.is_empty() { Values::Ones } else { Values::F64(self.values) };
             return Csr::new(self.rows, self.cols, Offsets::narrowest(self.offsets), self.indices, values);
@@ -25,7 +26,7 @@ impl Compressed {
     }
 
     /// Converts to the CSR matrix whose columns are these rows.
-    pub fn into_transposed(self, duplicates: Duplicates) -> Result<Csr> {
+    pub(crate) fn into_transposed(self, duplicates: Duplicates) -> Result<Csr> {
         let rows = self.into_csr(duplicates).map_err(|error| match error {
             Error::DuplicateOverflow { row, col } => Error::DuplicateOverflow { row: col, col: row },
             other => other,
@@ -33,9 +34,9 @@ impl Compressed {
         rows?.transposed()
     }
 
-    /// Converts one triangle, stored by rows or by columns, to the full matrix. An entry's mirror image across the diagonal
-    /// is `sign` times the entry.
-    pub fn into_mirrored(self, sign: f64, duplicates: Duplicates) -> Result<Csr> {
+    /// Converts one triangle, stored by rows or by columns, to the full matrix. An entry's mirror image
+    /// across the diagonal is `sign` times the entry.
+    pub(crate) fn into_mirrored(self, sign: f64, duplicates: Duplicates) -> Result<Csr> {
         self.into_triplets(Some(sign), duplicates)
     }
 

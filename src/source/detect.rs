@@ -1,5 +1,5 @@
-//! Detects the kind of a file from its content, never from its name. The exception is the bit stream of WebGraph, which
-//! cannot be decoded without the `.properties` file next to it.
+//! Detects the kind of a file from its content, never from its name. The exception is the bit stream of
+//! WebGraph, which cannot be decoded without the `.properties` file next to it.
 
 use super::head::{HEAD, Head, MAX_HEAD};
 use super::pieces::Take;
@@ -89,7 +89,8 @@ pub(super) fn check(path: &Path) -> Result<()> {
         .map_err(in_file(path))
 }
 
-/// Returns the numbers of rows and entries that a file announces; none if its kind announces none, or if the file has a fault.
+/// Returns the numbers of rows and entries that a file announces; none if its kind announces none, or
+/// if the file has a fault.
 pub(super) fn size(path: &Path) -> Option<(u64, u64)> {
     if !path.is_file() || webgraph::is_named(path) {
         return None;
@@ -108,8 +109,8 @@ pub(super) fn size(path: &Path) -> Option<(u64, u64)> {
     mmap::with(path, announced).ok().flatten()
 }
 
-/// Returns whether ranks can share the reading of a file, so that none of them has the whole: of a `graph`, or of another matrix. A file
-/// whose content shows this only later counts as shared.
+/// Returns whether ranks can share the reading of a file, so that none of them has the whole: of a `graph`,
+/// or of another matrix. A file whose content shows this only later counts as shared.
 pub(super) fn is_shared(path: &Path, graph: bool) -> bool {
     if webgraph::is_named(path) {
         return graph;
@@ -128,8 +129,8 @@ pub(super) fn is_shared(path: &Path, graph: bool) -> bool {
     path.is_file() && mmap::with(path, kind).unwrap_or(false)
 }
 
-/// Parses a file that is already in memory, compressed with gzip or not. `path` appears in error messages; for a kind that
-/// consists of several files, it locates the other files.
+/// Parses a file that is already in memory, compressed with gzip or not. `path` appears in error messages;
+/// for a kind that consists of several files, it locates the other files.
 pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
     let file = Text { path, bytes, meter: options.meter.as_deref(), lines: 0 };
     if webgraph::is_named(path) {
@@ -150,7 +151,8 @@ pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
 
 /// Reads a table with the columns that the user named.
 fn read_table(text: Text, options: &Options) -> Result<Loaded> {
-    /// Kinds of files that a table may be mistaken for, because their lines are numbers. The other kinds are unmistakable.
+    /// Kinds of files that a table may be mistaken for, because their lines are numbers. The
+    /// other kinds are unmistakable.
     const LINES_OF_NUMBERS: [&str; 5] =
         [kinds::EDGES, kinds::TABLE, kinds::METIS, kinds::ASCII, kinds::NAMED];
     let other = recognise(text).map(|kind| kind.name).filter(|name| !LINES_OF_NUMBERS.contains(name));
@@ -176,7 +178,8 @@ pub fn parse_as(kind: &str, path: &Path, bytes: &[u8], options: &Options) -> Res
     unpacked(file, Head::of(file, HEAD)?, |text| kind.read(text, options))
 }
 
-/// Reads dense columns, such as right-hand sides, from a NumPy array, a Matrix Market file of vectors, or numbers as text.
+/// Reads dense columns, such as right-hand sides, from a NumPy array, a Matrix Market file of
+/// vectors, or numbers as text.
 pub fn read_dense(path: &Path) -> Result<Dense> {
     mmap::with(path, |bytes| parse_dense(path, bytes))
 }
@@ -186,7 +189,8 @@ pub fn parse_dense(path: &Path, bytes: &[u8]) -> Result<Dense> {
     parse_with(path, bytes, npy::read_vectors)
 }
 
-/// Reads the file at `path` as dense columns. The numbers of several columns in a NumPy array may be NaN or infinite.
+/// Reads the file at `path` as dense columns. The numbers of several columns in a NumPy array
+/// may be NaN or infinite.
 pub(super) fn read_columns(path: &Path) -> Result<Dense> {
     mmap::with(path, |bytes| parse_with(path, bytes, npy::read_columns))
 }
@@ -200,8 +204,8 @@ fn parse_with(path: &Path, bytes: &[u8], array: fn(Text) -> Result<Dense>) -> Re
     })
 }
 
-/// Passes the numbers of dense columns on in pieces; those of several columns in a NumPy array may be NaN or infinite if `columns` is set.
-/// Returns rows and columns.
+/// Passes the numbers of dense columns on in pieces; those of several columns in a NumPy array may be NaN or
+/// infinite if `columns` is set. Returns rows and columns.
 pub(super) fn pass_dense(path: &Path, columns: bool, take: Take<'_>) -> Result<(usize, usize)> {
     mmap::with(path, |bytes| {
         unpacked_vectors(path, bytes, |text| match text {
@@ -223,7 +227,8 @@ fn unpacked_vectors<T>(path: &Path, bytes: &[u8], read: impl FnOnce(Text) -> Res
     unpacked(file, head, read)
 }
 
-/// Returns a head of the file that some kind recognises. The head grows if the file begins with blank lines and comments.
+/// Returns a head of the file that some kind recognises. The head grows if the file begins with
+/// blank lines and comments.
 fn known_head(file: Text<'_>) -> Result<Head<'_>> {
     let mut size = HEAD;
     loop {
@@ -246,8 +251,8 @@ fn known_head(file: Text<'_>) -> Result<Head<'_>> {
     }
 }
 
-/// Reads a long edge list while it is decompressed, because its text takes several times the graph's memory. Returns `None`
-/// if the file is of another kind, or if only the complete text shows which kind it is.
+/// Reads a long edge list while it is decompressed, because its text takes several times the graph's memory.
+/// Returns `None` if the file is of another kind, or if only the complete text shows which kind it is.
 fn unpack_edges(file: Text, options: &Options) -> Result<Option<Loaded>> {
     if !gzip::is_gzip(file.bytes) {
         return Ok(None);
@@ -284,7 +289,8 @@ fn unpacked<T>(file: Text, head: Head, read: impl FnOnce(Text) -> Result<T>) -> 
     read(Text { bytes: without_mark(&bytes), ..file }).map_err(failed)
 }
 
-/// Returns the error for nested gzip files. Some gzip files contain themselves, so unpacking must end somewhere.
+/// Returns the error for nested gzip files. Some gzip files contain themselves, so unpacking
+/// must end somewhere.
 fn packed_twice(text: Text) -> Error {
     text.unsupported("a gzip file within a gzip file", "unpack it once with gunzip")
 }
@@ -343,7 +349,8 @@ fn is_matrix(text: Text) -> bool {
 /// Returns the error for a file that no kind recognises.
 fn unknown(text: Text) -> Error {
     if text.bytes.first() == Some(&b'%') {
-        // A file that begins with a comment has most likely lost its banner; the Matrix Market reader reports that.
+        // A file that begins with a comment has most likely lost its banner; the Matrix Market
+        // reader reports that.
         return match market::read_text(text, &Options::default()) {
             Err(error) => error,
             Ok(_) => text.unsupported("this file", "begin it with the banner of a Matrix Market file"),

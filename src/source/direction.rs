@@ -1,4 +1,5 @@
-//! Undirected graphs. KONECT's first comment line and Gephi's column `Type` declare whether edges have directions.
+//! Undirected graphs. KONECT's first comment line and Gephi's column `Type` declare whether
+//! edges have directions.
 
 use super::text::Text;
 use super::tokens::{is_blank, line_at};
@@ -19,8 +20,9 @@ const WEIGHTS: &[&[u8]] = &[
     b"dynamic",
 ];
 
-/// Checks whether the first line, such as `% sym positive` in the files of KONECT, declares the graph undirected. Refuses a
-/// bipartite graph (`% bip`), because its two kinds of vertices are both numbered from 1.
+/// Checks whether the first line, such as `% sym positive` in the files of KONECT, declares
+/// the graph undirected. Refuses a bipartite graph (`% bip`), because its two kinds of
+/// vertices are both numbered from 1.
 pub(super) fn is_undirected(text: Text) -> Result<bool> {
     let (line, _) = line_at(text.bytes, 0);
     let mut words = line.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty());
@@ -44,8 +46,8 @@ pub(super) fn note() -> String {
     "the first line, '% sym', makes the graph undirected: each edge is read in both directions".to_owned()
 }
 
-/// Adds the reverse of each edge right after the edge, except for loops. The weights of a repeated edge are then summed in
-/// the same order for both directions.
+/// Adds the reverse of each edge right after the edge, except for loops. The weights of a repeated edge are
+/// then summed in the same order for both directions.
 pub(super) fn mirror(edges: &mut Coo) -> Result<()> {
     let ends = || edges.row_indices.iter().zip(&edges.col_indices);
     let length = ends().map(|(from, to)| if from == to { 1 } else { 2 }).sum();

@@ -1,7 +1,8 @@
-//! Lists and tables of edges between ids that are read in batches, so that a process can pass the edges on without having all of them.
+//! Lists and tables of edges between ids that are read in batches, so that a process can pass the edges on
+//! without having all of them.
 //!
-//! A first reading finds the ids. A file with a fault, or one that may be of another kind, is left to the reader of whole files, which
-//! reads it or reports the fault.
+//! A first reading finds the ids. A file with a fault, or one that may be of another kind, is left to the
+//! reader of whole files, which reads it or reports the fault.
 
 use super::graph::{Edges, Layout, Lines, locate_sum, parse_piece};
 use super::ids::{Collected, Seen};
@@ -27,7 +28,7 @@ const TEXT: usize = 4 << 20;
 const PHASES: [&str; 3] = ["finding the vertices of", "counting the edges of", "reading"];
 
 /// A list or a table of edges between ids.
-pub struct EdgeFile<'a> {
+pub(crate) struct EdgeFile<'a> {
     path: PathBuf,
     /// Counts the bytes read.
     meter: &'a Meter,
@@ -160,7 +161,8 @@ struct Survey {
 }
 
 impl Survey {
-    /// Reads all edges. At a fault, or if the ids are far larger than the file, returns why the file is read as a whole.
+    /// Reads all edges. At a fault, or if the ids are far larger than the file, returns why the
+    /// file is read as a whole.
     fn of(file: Text, format: Format) -> Result<std::result::Result<Survey, &'static str>> {
         let portions = format.portions(file);
         portions.begin(PHASES[0]);
@@ -231,9 +233,9 @@ fn as_a_whole<T>(path: &Path, why: impl Display) -> Option<T> {
 }
 
 impl<'a> EdgeFile<'a> {
-    /// Opens the file that `what` names, and finds the ids; the meter counts the bytes of each reading. `None` if the reader of whole files
-    /// must read the file.
-    pub fn open(what: &OsStr, meter: &'a Meter) -> Result<Option<EdgeFile<'a>>> {
+    /// Opens the file that `what` names, and finds the ids; the meter counts the bytes of each reading.
+    /// `None` if the reader of whole files must read the file.
+    pub(crate) fn open(what: &OsStr, meter: &'a Meter) -> Result<Option<EdgeFile<'a>>> {
         let path = Path::new(what);
         // A pipe can be read only once.
         if !is_file(what) || !path.is_file() || webgraph::is_named(path) {
@@ -281,34 +283,35 @@ impl<'a> EdgeFile<'a> {
     }
 
     /// Returns whether edges have weights.
-    pub fn weighted(&self) -> bool {
+    pub(crate) fn weighted(&self) -> bool {
         self.format.lines.weighted()
     }
 
     /// Returns whether each edge leads both ways.
-    pub fn both(&self) -> bool {
+    pub(crate) fn both(&self) -> bool {
         self.format.lines.both()
     }
 
     /// Returns the ids of the vertices, if they have gaps.
-    pub fn ids(&self) -> Result<Option<Vec<u32>>> {
+    pub(crate) fn ids(&self) -> Result<Option<Vec<u32>>> {
         self.seen.as_ref().map(Seen::ids).transpose()
     }
 
     /// Calls `visit` with the sources and targets of all edges, in batches, until it returns an error.
-    pub fn places(&self, visit: impl FnMut(Vec<[u32; 2]>) -> Result<()>) -> Result<()> {
+    pub(crate) fn places(&self, visit: impl FnMut(Vec<[u32; 2]>) -> Result<()>) -> Result<()> {
         self.pass(PHASES[1], |ends, _| ends, visit)
     }
 
     /// Calls `visit` with all edges, in batches, until it returns an error.
-    pub fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<()> {
+    pub(crate) fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<()> {
         let entry =
             |[row, col]: [u32; 2], weight: Option<f64>| Entry { row, col, value: weight.unwrap_or(1.0) };
         self.pass(PHASES[2], entry, visit)
     }
 
-    /// Returns the error for parallel edges the sum of whose weights overflows f64, with the line at which it does.
-    pub fn overflow(&self, (row, col): (usize, usize)) -> Error {
+    /// Returns the error for parallel edges the sum of whose weights overflows f64, with the
+    /// line at which it does.
+    pub(crate) fn overflow(&self, (row, col): (usize, usize)) -> Error {
         let located: Result<Infallible> = self.with(|portions| {
             let ids = self.ids()?;
             let id = |row: usize| ids.as_ref().map_or(row, |ids| ids[row] as usize);

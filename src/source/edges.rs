@@ -1,12 +1,13 @@
-//! Edge lists, as in the SNAP collection: a line `from to` or `from to weight` for every edge, the words separated by
-//! blanks, tabs or a comma. Comments begin with `#` or `%`.
+//! Edge lists, as in the SNAP collection: a line `from to` or `from to weight` for every edge, the words
+//! separated by blanks, tabs or a comma. Comments begin with `#` or `%`.
 //!
-//! The numbers in the file are the nodes, counted from 0 unless [`Options::first_index`] is 1, so n is the largest number plus one. A
-//! number that no edge names is a row without entries, unless [`Options::close_gaps`] removes it. Repeated edges are summed, unless duplicates are
-//! kept: values count the edges, or are the sums of their weights.
+//! The numbers in the file are the nodes, counted from 0 unless [`Options::first_index`] is 1, so n is the
+//! largest number plus one. A number that no edge names is a row without entries, unless
+//! [`Options::close_gaps`] removes it. Repeated edges are summed, unless duplicates are kept: values count
+//! the edges, or are the sums of their weights.
 //!
-//! The file is parsed one portion after the other, each by several threads. The result does not depend on the number of
-//! threads.
+//! The file is parsed one portion after the other, each by several threads. The result does not depend
+//! on the number of threads.
 
 use super::direction::{self, is_undirected};
 use super::graph::{COMMENTS, Layout, assemble, parse, refuse_sizes};
@@ -17,7 +18,8 @@ use super::{Loaded, Options, metis, table};
 use crate::error::{Error, Result};
 use crate::format::Coo;
 
-/// Lines of edges that distinguish an edge list from other graphs, when only the head of the file is available.
+/// Lines of edges that distinguish an edge list from other graphs, when only the head of the
+/// file is available.
 const SAMPLE: usize = 64;
 
 /// Checks whether the first line outside comments consists of two whole numbers and an optional third number.
@@ -51,8 +53,9 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     start.assemble(portions, edges, options)
 }
 
-/// Reads the graph in a gzip file whose text begins with `head`. Returns `None` if the complete text is needed: if the file
-/// may be a graph of another kind, or if the head has fewer than [`SAMPLE`] lines or lines of different lengths.
+/// Reads the graph in a gzip file whose text begins with `head`. Returns `None` if the complete text is
+/// needed: if the file may be a graph of another kind, or if the head has fewer than [`SAMPLE`] lines or
+/// lines of different lengths.
 pub(super) fn read_unpacking(file: Text, head: Text, options: &Options) -> Result<Option<Loaded>> {
     let lines = first_lines(head.bytes, COMMENTS, SAMPLE);
     let start = Start::new(head, &lines, options)?;
@@ -72,9 +75,9 @@ pub(super) fn read_unpacking(file: Text, head: Text, options: &Options) -> Resul
     }
 }
 
-/// Returns how to read the lines in batches, the number of further lines that the first line announces if it may hold sizes, and the
-/// fewest lines with which the file is surely no METIS graph. `text` is the complete text, or the beginning of a compressed one. Returns
-/// `None` if the complete text is needed.
+/// Returns how to read the lines in batches, the number of further lines that the first line announces if it
+/// may hold sizes, and the fewest lines with which the file is surely no METIS graph. `text` is the complete
+/// text, or the beginning of a compressed one. Returns `None` if the complete text is needed.
 pub(super) fn by_lines(text: Text, packed: bool) -> Result<Option<(Layout, Option<u64>, u64)>> {
     if !packed && metis::announced(text).is_some() {
         return Ok(None);
@@ -121,8 +124,8 @@ impl Start {
     }
 }
 
-/// Returns the number of edges that the first line announces, if it may hold sizes instead of an edge. If a comment that
-/// begins with `#` precedes it, the first line is an edge.
+/// Returns the number of edges that the first line announces, if it may hold sizes instead of an edge. If a
+/// comment that begins with `#` precedes it, the first line is an edge.
 fn sizes(head: Text, first: &[&[u8]]) -> Option<u64> {
     let mut words = ListTokens::new(head.bytes, 0);
     if !words.seek_line(b"%") || words.peek() == Some(b'#') {

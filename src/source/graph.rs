@@ -36,7 +36,8 @@ pub(super) trait Lines: Copy + Sync + Send {
     /// Returns the number of the first node in the file: 0 or 1.
     fn first(&self) -> u32;
 
-    /// Appends the edges of a piece and advances the meter. If there is a fault, `edges` holds the edges before it.
+    /// Appends the edges of a piece and advances the meter. If there is a fault, `edges` holds
+    /// the edges before it.
     fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()>;
 }
 
@@ -74,8 +75,8 @@ impl Lines for Layout {
     }
 }
 
-/// Assembles the graph from its edges. `sizes` is the first line, if it may hold sizes, and the number of edges that it
-/// announces.
+/// Assembles the graph from its edges. `sizes` is the first line, if it may hold sizes, and the number of
+/// edges that it announces.
 pub(super) fn assemble(
     portions: Portions,
     lines: impl Lines,
@@ -131,7 +132,8 @@ fn unsaid(file: Text, edges: &Coo) -> Option<UnsaidIndex> {
     (smallest > 0).then(|| UnsaidIndex { path: file.path.to_owned(), smallest, largest })
 }
 
-/// Parses the edges into `all`, a matrix whose size is not set yet. If there is a fault, `all` holds the edges before it.
+/// Parses the edges into `all`, a matrix whose size is not set yet. If there is a fault, `all`
+/// holds the edges before it.
 pub(super) fn parse(portions: Portions, lines: impl Lines, all: &mut Coo) -> Result<()> {
     portions.begin("reading");
     portions.each(|text, start| {

@@ -1,4 +1,5 @@
-//! Files compressed with gzip, recognised by their first two bytes and decompressed into memory, at once or in portions.
+//! Files compressed with gzip, recognised by their first two bytes and decompressed into
+//! memory, at once or in portions.
 
 use super::inflate::{bounded, read_all};
 use super::text::Text;
@@ -10,9 +11,9 @@ use memchr::memrchr;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-/// Bytes of a portion, before it is extended to a line end: large enough to hide the cost of starting a task, small enough
-/// to stay in the CPU's caches. A portion of a text in memory has at least this size for each thread. Fuzzing uses short
-/// texts.
+/// Bytes of a portion, before it is extended to a line end: large enough to hide the cost of starting a task,
+/// small enough to stay in the CPU's caches. A portion of a text in memory has at least this size for each
+/// thread. Fuzzing uses short texts.
 pub(super) const PORTION: usize = if cfg!(fuzzing) { 1 << 11 } else { 1 << 18 };
 
 /// The action that error messages name.
@@ -26,7 +27,8 @@ pub(super) fn is_gzip(bytes: &[u8]) -> bool {
 /// Decompresses all members of a gzip file, up to `most` bytes.
 pub(super) fn decompress(file: Text, most: u64) -> Result<Vec<u8>> {
     let Text { path, bytes, meter, .. } = file;
-    // A gzip file ends with the size of its last member modulo 2^32, mostly its only member. The size is only a hint.
+    // A gzip file ends with the size of its last member modulo 2^32, mostly its only member.
+    // The size is only a hint.
     let claimed = bytes.last_chunk::<4>().map_or(0, |end| u64::from(u32::from_le_bytes(*end)));
     // One byte more, so that the end of file is reached without growing the buffer.
     let hint = bounded(claimed, bytes.len()).saturating_add(1).min(most);
@@ -64,16 +66,17 @@ pub(super) struct Unpacking<'a> {
 }
 
 impl<'a> Unpacking<'a> {
-    /// Starts at the beginning of a file whose text has at most `most` bytes; a longer text is an error as soon as that shows.
-    pub fn new(file: Text<'a>, most: u64) -> Unpacking<'a> {
+    /// Starts at the beginning of a file whose text has at most `most` bytes; a longer text is an
+    /// error as soon as that shows.
+    pub(crate) fn new(file: Text<'a>, most: u64) -> Unpacking<'a> {
         let Text { bytes, meter, .. } = file;
         Unpacking { file, from: MultiGzDecoder::new(Metered { bytes, meter }), left: most, ended: false }
     }
 
-    /// Fills the portion with `cut`, the incomplete line at the end of the previous portion, and with the text that follows.
-    /// Returns the end of the portion's last complete line, or the portion's end at the end of the text. A portion has at
-    /// least one line, however long.
-    pub fn fill(&mut self, portion: &mut Vec<u8>, cut: &[u8]) -> Result<usize> {
+    /// Fills the portion with `cut`, the incomplete line at the end of the previous portion, and with the
+    /// text that follows. Returns the end of the portion's last complete line, or the portion's end at the
+    /// end of the text. A portion has at least one line, however long.
+    pub(crate) fn fill(&mut self, portion: &mut Vec<u8>, cut: &[u8]) -> Result<usize> {
         portion.clear();
         grow(portion, cut.len() + PORTION)?;
         portion.extend_from_slice(cut);
@@ -94,7 +97,7 @@ impl<'a> Unpacking<'a> {
     }
 
     /// Decompresses the rest only to verify its checksums and its length.
-    pub fn check(&mut self) -> Result<()> {
+    pub(crate) fn check(&mut self) -> Result<()> {
         let mut rest = self.from.by_ref().take(self.left.saturating_add(1));
         let read = std::io::copy(&mut rest, &mut std::io::sink()).map_err(fail(self.file.path))?;
         self.count(read)

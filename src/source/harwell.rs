@@ -1,13 +1,15 @@
 //! Harwell-Boeing and Rutherford-Boeing files: compressed columns in the fixed fields of Fortran's formats.
 //!
-//! Four cards (lines) of 80 columns describe the rest of the file: a title; counts of lines; type and sizes; the formats of
-//! column pointers, row indices and values. In Harwell-Boeing files a fifth card describes right-hand sides. Comment lines
-//! that begin with `%` may precede the cards.
+//! Four cards (lines) of 80 columns describe the rest of the file: a title; counts of lines; type and sizes;
+//! the formats of column pointers, row indices and values. In Harwell-Boeing files a fifth card describes
+//! right-hand sides. Comment lines that begin with `%` may precede the cards.
 //!
-//! A type has three letters: real, integer or pattern; unsymmetric, rectangular, symmetric or skew-symmetric; assembled. Of
-//! a symmetric or skew-symmetric matrix one triangle is stored. Complex and elemental matrices are refused by name.
+//! A type has three letters: real, integer or pattern; unsymmetric, rectangular, symmetric or
+//! skew-symmetric; assembled. Of a symmetric or skew-symmetric matrix one triangle is stored. Complex and
+//! elemental matrices are refused by name.
 //!
-//! If vectors are requested, right-hand sides are attached as `b`, starting guesses as `x0` and exact solutions as `x`.
+//! If vectors are requested, right-hand sides are attached as `b`, starting guesses as `x0`
+//! and exact solutions as `x`.
 
 mod cards;
 mod fields;
@@ -39,8 +41,8 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let matrix = match symmetry {
         Symmetry::None => columns.into_transposed(options.duplicates)?,
         Symmetry::Symmetric => columns.into_mirrored(1.0, options.duplicates)?,
-        // `into_mirrored` returns the transpose of the stored matrix, and the transpose of a skew-symmetric matrix is its
-        // negative, so the stored values are negated first.
+        // `into_mirrored` returns the transpose of the stored matrix, and the transpose of a skew-symmetric
+        // matrix is its negative, so the stored values are negated first.
         Symmetry::Skew => negated(columns).into_mirrored(-1.0, options.duplicates)?,
     };
     let mut loaded = Loaded::new(matrix, cards.entries, symmetry == Symmetry::Symmetric);
@@ -87,7 +89,8 @@ fn read_pointers(fields: &mut Fields, cards: &Cards) -> Result<Vec<u64>> {
     Ok(offsets)
 }
 
-/// Reads the row index of each entry, counted from 0. Refuses a symmetric file that stores entries of both triangles.
+/// Reads the row index of each entry, counted from 0. Refuses a symmetric file that stores
+/// entries of both triangles.
 fn read_indices(fields: &mut Fields, cards: &Cards, offsets: &[u64]) -> Result<Vec<u32>> {
     let mut indices: Vec<u32> = Vec::new();
     let mut column = 0;

@@ -22,7 +22,7 @@ pub(super) struct Head<'a> {
 
 impl<'a> Head<'a> {
     /// Returns the first `size` bytes; decompresses no more of a compressed file.
-    pub fn of(file: Text<'a>, size: usize) -> Result<Head<'a>> {
+    pub(crate) fn of(file: Text<'a>, size: usize) -> Result<Head<'a>> {
         if gzip::is_gzip(file.bytes) {
             let bytes = gzip::head(file, size)?;
             let complete = bytes.len() < size;
@@ -32,12 +32,12 @@ impl<'a> Head<'a> {
         Ok(Head { bytes: Cow::Borrowed(&file.bytes[..end]), complete: end == file.bytes.len() })
     }
 
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         without_mark(&self.bytes)
     }
 
     /// Returns the number of bytes after leading blank lines and comments.
-    pub fn content(&self) -> usize {
+    pub(crate) fn content(&self) -> usize {
         let mut words = ListTokens::new(self.bytes(), 0);
         words.seek_line(COMMENTS);
         self.bytes().len() - words.at

@@ -1,4 +1,5 @@
-//! Renumbers the vertices of a graph whose ids have gaps: consecutive numbers from 0, in the order of the ids.
+//! Renumbers the vertices of a graph whose ids have gaps: consecutive numbers from 0, in the
+//! order of the ids.
 
 use crate::error::Result;
 use crate::format::Coo;
@@ -10,8 +11,8 @@ const DENSE: usize = 64;
 /// Elements per parallel task.
 const PIECE: usize = 1 << 16;
 
-/// Numbers the vertices that edges name consecutively from 0 and returns the id of each vertex. Returns `None` and changes
-/// no edge if the ids have no gaps.
+/// Numbers the vertices that edges name consecutively from 0 and returns the id of each vertex. Returns
+/// `None` and changes no edge if the ids have no gaps.
 pub(crate) fn close_gaps(edges: &mut Coo) -> Result<Option<Vec<u32>>> {
     let Some(&largest) = edges.row_indices.iter().chain(&edges.col_indices).max() else { return Ok(None) };
     let range = largest as usize + 1;
@@ -35,8 +36,8 @@ fn renumber(edges: &mut Coo, number: impl Fn(u32) -> u32 + Sync) {
     }
 }
 
-/// Sorts the distinct ids. Each step adds at most as many ids as were found before, so the buffer stays small if edges
-/// repeat ids.
+/// Sorts the distinct ids. Each step adds at most as many ids as were found before, so the buffer stays
+/// small if edges repeat ids.
 fn sorted(edges: &Coo) -> Result<Vec<u32>> {
     let mut ids = Vec::new();
     for mut indices in [&edges.row_indices[..], &edges.col_indices] {
@@ -102,15 +103,16 @@ impl Bits {
 pub(super) struct Collected(Vec<u64>);
 
 impl Collected {
-    /// Returns one more than the largest id that is collected from a file of this size: the bitmap takes at most as many bytes.
-    pub fn most(bytes: usize) -> u64 {
+    /// Returns one more than the largest id that is collected from a file of this size: the bitmap
+    /// takes at most as many bytes.
+    pub(crate) fn most(bytes: usize) -> u64 {
         /// Bytes of a bitmap for any file.
         const FREE: usize = 64 << 20;
         8 * bytes.max(FREE) as u64
     }
 
     /// Makes room for the ids up to the largest one.
-    pub fn make_room(&mut self, largest: u32) -> Result<()> {
+    pub(crate) fn make_room(&mut self, largest: u32) -> Result<()> {
         let words = largest as usize / 64 + 1;
         if let Some(more) = words.checked_sub(self.0.len()).filter(|more| *more > 0) {
             grow(&mut self.0, more)?;
@@ -120,12 +122,12 @@ impl Collected {
     }
 
     /// Adds an id for which there is room.
-    pub fn add(&mut self, id: u32) {
+    pub(crate) fn add(&mut self, id: u32) {
         self.0[id as usize / 64] |= 1 << (id % 64);
     }
 
     /// Numbers the ids.
-    pub fn numbered(self) -> Result<Seen> {
+    pub(crate) fn numbered(self) -> Result<Seen> {
         let largest = self.0.iter().rposition(|word| *word > 0);
         let largest = largest.map_or(0, |at| 64 * at + 64 - self.0[at].leading_zeros() as usize);
         let bits = Bits::of(self.0)?;
@@ -146,23 +148,23 @@ pub(super) struct Seen {
 
 impl Seen {
     /// Returns how many ids there are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// Returns whether an id up to the largest one is missing.
-    pub fn has_gaps(&self) -> bool {
+    pub(crate) fn has_gaps(&self) -> bool {
         self.count < self.range
     }
 
     /// Returns the number of an id, if it is one of them.
-    pub fn number(&self, id: u32) -> Option<u32> {
+    pub(crate) fn number(&self, id: u32) -> Option<u32> {
         let word = self.bits.words.get(id as usize / 64)?;
         (word >> (id % 64) & 1 == 1).then(|| self.bits.rank(id))
     }
 
     /// Returns the ids in their order.
-    pub fn ids(&self) -> Result<Vec<u32>> {
+    pub(crate) fn ids(&self) -> Result<Vec<u32>> {
         self.bits.ids()
     }
 }

@@ -1,8 +1,8 @@
 //! Reads the output of a decompressor or a pipe into a growing buffer.
 //!
-//! The size is unknown in advance: a compressed header can claim any size, and a thousand zero bytes compress to one byte.
-//! So the buffer grows in steps, each at most as large as the data read so far. A step that exceeds the memory that the
-//! system reports as available is an error before any memory is allocated.
+//! The size is unknown in advance: a compressed header can claim any size, and a thousand zero bytes compress
+//! to one byte. So the buffer grows in steps, each at most as large as the data read so far. A step that
+//! exceeds the memory that the system reports as available is an error before any memory is allocated.
 
 use crate::error::{Error, Result};
 use crate::memory::try_reserve;

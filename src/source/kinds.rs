@@ -18,7 +18,8 @@ pub(super) const TABLE: &str = "edge table";
 pub(super) const ALL: [&str; 13] =
     [BINARY, MARKET, NPY, NPZ, TAR, HARWELL, WEBGRAPH, PAJEK, ASCII, NAMED, METIS, EDGES, TABLE];
 
-/// Returns whether files of a kind are lists of edges, whose vertices may have ids with gaps and may be counted from 0 or from 1.
+/// Returns whether files of a kind are lists of edges, whose vertices may have ids with gaps and may be
+/// counted from 0 or from 1.
 pub(crate) fn is_list(kind: &str) -> bool {
     [EDGES, TABLE].contains(&kind)
 }

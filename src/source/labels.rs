@@ -71,7 +71,7 @@ impl Labels {
     }
 
     /// Selects the labels of the given rows, in the order of `rows`.
-    pub fn of_rows(&self, rows: &[u32]) -> Result<Labels> {
+    pub(crate) fn of_rows(&self, rows: &[u32]) -> Result<Labels> {
         let mut selected = Labels::default();
         rows.iter().filter_map(|&row| self.get(row as usize)).try_for_each(|label| selected.push(label))?;
         Ok(selected)
@@ -156,8 +156,8 @@ fn parse_lines(text: Text) -> Result<Labels> {
     Ok(labels)
 }
 
-/// The seed of the hash, different in each process, so that no file can be crafted to make its labels collide. The numbering
-/// of labels does not depend on the seed.
+/// The seed of the hash, different in each process, so that no file can be crafted to make its labels
+/// collide. The numbering of labels does not depend on the seed.
 static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0_u8));
 
 /// Returns the 32 bits of a label's hash that the hash tables store.
@@ -248,11 +248,12 @@ enum Lookup {
     Empty(usize),
 }
 
-/// A hash table of rows with open addressing. Unlike the standard library's, it reports failed allocations as errors and its
-/// slots can be prefetched.
+/// A hash table of rows with open addressing. Unlike the standard library's, it reports failed allocations as
+/// errors and its slots can be prefetched.
 #[derive(Default)]
 struct Table {
-    /// The hash in the upper half and the row plus 1 in the lower half; 0 for an empty slot. The length is a power of 2.
+    /// The hash in the upper half and the row plus 1 in the lower half; 0 for an empty slot.
+    /// The length is a power of 2.
     slots: Vec<u64>,
     used: usize,
     /// First rows of labels that occur more than once.

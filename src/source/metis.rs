@@ -1,9 +1,11 @@
-//! METIS graphs (`.graph`, also the format of Chaco and of the Walshaw archive): a line `vertices edges [fmt [ncon]]`,
-//! then one line for each vertex with its neighbours, counted from 1. Comments begin with `%`.
+//! METIS graphs (`.graph`, also the format of Chaco and of the Walshaw archive): a line
+//! `vertices edges [fmt [ncon]]`, then one line for each vertex with its neighbours, counted from 1.
+//! Comments begin with `%`.
 //!
-//! `fmt` has up to three digits, 0 or 1, for sizes of vertices, weights of vertices (`ncon` of them) and weights of edges.
-//! Sizes and weights of vertices are skipped; weights of edges become the values. The file lists every edge twice, once at
-//! each end, and the reader checks that. A repeated edge is an error, unless duplicates are kept.
+//! `fmt` has up to three digits, 0 or 1, for sizes of vertices, weights of vertices (`ncon` of them) and
+//! weights of edges. Sizes and weights of vertices are skipped; weights of edges become the values. The
+//! file lists every edge twice, once at each end, and the reader checks that. A repeated edge is an error,
+//! unless duplicates are kept.
 
 mod doubt;
 
@@ -38,10 +40,10 @@ impl Header {
     }
 }
 
-/// Checks whether the text looks like a METIS graph: its first lines, without comments, contain only numbers, and the first of
-/// them is two to four whole numbers without commas. If each has two or three words, as in an edge list, the numbers of lines and
-/// words in the whole text must be exactly those that the header implies. If each has four words, as in a table, the header must
-/// declare vertex weights.
+/// Checks whether the text looks like a METIS graph: its first lines, without comments, contain only numbers,
+/// and the first of them is two to four whole numbers without commas. If each has two or three words, as in
+/// an edge list, the numbers of lines and words in the whole text must be exactly those that the header
+/// implies. If each has four words, as in a table, the header must declare vertex weights.
 pub(super) fn recognises(text: Text) -> bool {
     let lines = first_lines(text.bytes, COMMENT, SAMPLE);
     let Some(first) = lines.first() else { return false };
@@ -60,14 +62,14 @@ pub(super) fn recognises(text: Text) -> bool {
     if like_edges {
         return header.is_ok_and(|header| counts_agree(&text.bytes[words.at..], &header));
     }
-    // Lines of equally many words are a table, unless the header has four words: the last is then the number of weights per
-    // vertex.
+    // Lines of equally many words are a table, unless the header has four words: the last is then the
+    // number of weights per vertex.
     let table = lines.iter().all(|line| line.len() == first.len());
     !table || header.is_ok_and(|header| header.vertex_weights)
 }
 
-/// Checks whether an edge list whose text begins with `head` may be a METIS graph, possibly truncated. If not `all` lines
-/// could be parsed as edges, some lines may be longer than the first ones.
+/// Checks whether an edge list whose text begins with `head` may be a METIS graph, possibly truncated. If not
+/// `all` lines could be parsed as edges, some lines may be longer than the first ones.
 pub(super) fn may_be(head: Text, edges: &Coo, all: bool) -> bool {
     let Ok(header) = read_header(&mut ListTokens::new(head.bytes, 0)) else { return false };
     let lines = edges.row_indices.len();
@@ -85,12 +87,14 @@ pub(super) fn may_be(head: Text, edges: &Coo, all: bool) -> bool {
     words == header.words() || are_vertices(&edges.row_indices) && are_vertices(&edges.col_indices)
 }
 
-/// Returns the number of edges from which an edge list whose text begins with `head` is surely no METIS graph, without its edges.
+/// Returns the number of edges from which an edge list whose text begins with `head` is surely no METIS
+/// graph, without its edges.
 pub(super) fn fewest_edges(head: Text) -> u64 {
     read_header(&mut ListTokens::new(head.bytes, 0)).map_or(0, |header| header.vertices as u64 + 3)
 }
 
-/// Checks whether the numbers of lines and words are those that the header announces, apart from blank lines at the end.
+/// Checks whether the numbers of lines and words are those that the header announces, apart
+/// from blank lines at the end.
 fn counts_agree(body: &[u8], header: &Header) -> bool {
     let comment = |line: &&[u8]| !line.starts_with(COMMENT);
     let body = body.strip_suffix(b"\n").unwrap_or(body);

@@ -1,7 +1,7 @@
 //! Maps files into memory, or reads files that cannot be mapped, such as pipes.
 //!
-//! A mapping needs no additional memory, while a copy of a text takes more memory than the matrix in it. Copying a file of
-//! 33 MB takes 2.2 ms on two threads, and reading the matrix from it 82 ms.
+//! A mapping needs no additional memory, while a copy of a text takes more memory than the matrix in it.
+//! Copying a file of 33 MB takes 2.2 ms on two threads, and reading the matrix from it 82 ms.
 
 #[cfg(target_os = "linux")]
 mod faults;
@@ -38,8 +38,8 @@ pub(super) fn changed(path: &Path) -> Error {
     Error::Io { action: "read", path: path.to_owned(), source }
 }
 
-/// Calls `read` with the bytes of the file at `path`. It is an error if the file is modified meanwhile. If it becomes shorter, systems
-/// other than Linux end the process.
+/// Calls `read` with the bytes of the file at `path`. It is an error if the file is modified meanwhile. If it
+/// becomes shorter, systems other than Linux end the process.
 pub(super) fn with<T>(path: &Path, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
     with_metered(path, None, read)
 }
@@ -60,8 +60,8 @@ pub(super) fn with_metered<T>(
     #[cfg(target_os = "linux")]
     let watch = faults::Watch::new(&map);
     let outcome = read(&map);
-    // The mapped bytes may contain zeros that the file does not. A file that becomes shorter within its last page loses no
-    // page, so no fault occurs and only its length shows the change.
+    // The mapped bytes may contain zeros that the file does not. A file that becomes shorter within its last
+    // page loses no page, so no fault occurs and only its length shows the change.
     let shorter = file.metadata().is_ok_and(|now| now.len() < map.len() as u64);
     #[cfg(target_os = "linux")]
     let shorter = shorter || watch.has_faulted();
@@ -90,11 +90,12 @@ fn collect(path: &Path, from: impl std::io::Read, meter: Option<&Meter>) -> Resu
 }
 
 fn map(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: the mapping is read-only and lives as long as the slice made of it, and no code in this process writes to the
-    // file. No program can rule out that another process does. If another process shortens the file, `faults` replaces the
-    // lost pages by zeros, and the outcome is an error. If it changes bytes under the slice, the parser stays within bounds:
-    // it checks every index on the pass that stores it and every access is bounds-checked, so such a file gives an error, or
-    // other numbers if its time of modification stays the same, and never an access out of bounds.
+    // SAFETY: the mapping is read-only and lives as long as the slice made of it, and no code in this process
+    // writes to the file. No program can rule out that another process does. If another process shortens the
+    // file, `faults` replaces the lost pages by zeros, and the outcome is an error. If it changes bytes under
+    // the slice, the parser stays within bounds: it checks every index on the pass that stores it and every
+    // access is bounds-checked, so such a file gives an error, or other numbers if its time of modification
+    // stays the same, and never an access out of bounds.
     unsafe { Mmap::map(file) }
 }
 

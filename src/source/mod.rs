@@ -1,7 +1,7 @@
 //! Sources of matrices: files, the catalog and generators.
 //!
-//! The name of a matrix is a path if such a file exists, else a name of the catalog, else a generator; `-` is standard
-//! input. The kind of a file is detected from its content.
+//! The name of a matrix is a path if such a file exists, else a name of the catalog, else a generator; `-` is
+//! standard input. The kind of a file is detected from its content.
 
 mod archive;
 mod ascii;
@@ -10,7 +10,7 @@ mod batches;
 pub mod binary;
 mod cache;
 pub mod catalog;
-pub mod column;
+pub(crate) mod column;
 mod compressed;
 mod detect;
 mod direction;
@@ -38,12 +38,12 @@ mod pieces;
 mod pinned;
 mod portions;
 mod rows;
-pub mod save;
+pub(crate) mod save;
 mod table;
 mod text;
 mod tokens;
 mod unsaid;
-pub mod vector;
+pub(crate) mod vector;
 mod webgraph;
 
 use crate::error::{Error, FetchError, Result};
@@ -69,7 +69,7 @@ pub use vector::{read_vector, read_vectors, write_vector, write_vectors};
 pub use webgraph::GraphPart;
 
 /// The name of standard input on the command line.
-pub const STDIN: &str = "-";
+pub(crate) const STDIN: &str = "-";
 
 /// A matrix in memory, with the facts that its source provides.
 #[derive(Clone, Debug)]
@@ -104,7 +104,8 @@ pub struct Loaded {
     pub unsaid_index: Option<Box<UnsaidIndex>>,
 }
 
-/// One or more dense columns stored with a matrix: `b` is a right-hand side, `coord` the coordinates of the nodes.
+/// One or more dense columns stored with a matrix: `b` is a right-hand side, `coord` the
+/// coordinates of the nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attached {
     /// The columns' name.
@@ -156,7 +157,7 @@ impl Loaded {
 
 /// A matrix to write, with its attached vectors and labels.
 #[derive(Clone, Copy, Debug)]
-pub struct Content<'a> {
+pub(crate) struct Content<'a> {
     /// The matrix.
     pub matrix: &'a Csr,
     /// Number of entries that the source stores.
@@ -193,28 +194,29 @@ impl<'a> From<&'a Loaded> for Content<'a> {
 /// Options of reading.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Read a symmetric matrix as the triangle that its file stores; the lower one if the source stores both triangles or is
-    /// a generator.
+    /// Read a symmetric matrix as the triangle that its file stores; the lower one if the source stores both
+    /// triangles or is a generator.
     pub as_stored: bool,
-    /// Also read the vectors stored with the matrix. Faulty vectors are skipped with a warning and reported in
-    /// [`Loaded::attached_faults`]. Generators always provide theirs.
+    /// Also read the vectors stored with the matrix. Faulty vectors are skipped with a warning and reported
+    /// in [`Loaded::attached_faults`]. Generators always provide theirs.
     pub attached: bool,
-    /// Sum duplicate entries, or keep them for a graph with parallel edges. Generators make no duplicates, and a binary file
-    /// holds none.
+    /// Sum duplicate entries, or keep them for a graph with parallel edges. Generators make no duplicates,
+    /// and a binary file holds none.
     pub duplicates: Duplicates,
     /// Make rows only of the nodes that the edges of an edge list name: see [`Loaded::ids`].
     pub close_gaps: bool,
     /// The columns of a table of edges, by position or by name. Other kinds of files are refused.
     pub columns: Option<ChosenColumns>,
-    /// The index of the first row and column in a list or table of edges: 0, or 1. None stands for 0, with a note if no line has the index
+    /// The index of the first row and column in a list or table of edges: 0, or 1. None stands for 0, with a
+    /// note if no line has the index
     /// 0. Other kinds of files are refused, because they define where they count from.
     pub first_index: Option<u32>,
     /// Counts the bytes read, to display progress.
     pub meter: Option<Arc<Meter>>,
 }
 
-/// Reads the file or runs the generator that `what` names. A file may have any name that the system allows; all other names
-/// are UTF-8.
+/// Reads the file or runs the generator that `what` names. A file may have any name that the system allows;
+/// all other names are UTF-8.
 pub fn load(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Loaded> {
     load_with(what, &Options::default())
 }
@@ -235,15 +237,16 @@ pub fn load_with(what: &(impl AsRef<OsStr> + ?Sized), options: &Options) -> Resu
 }
 
 /// Returns the mesh that `what` names, if it is a generator whose rows can be made separately.
-pub fn mesh(what: &OsStr) -> Result<Option<generate::Mesh>> {
+pub(crate) fn mesh(what: &OsStr) -> Result<Option<generate::Mesh>> {
     match what.to_str().filter(|name| !is_file(what) && catalog::find(name).is_none()) {
         Some(name) => generate::mesh(name),
         None => Ok(None),
     }
 }
 
-/// Returns the rows of what `what` names, if it is a generator of equally many entries in each row, which can be made separately.
-pub fn equal_rows(what: &OsStr) -> Result<Option<generate::EqualRows>> {
+/// Returns the rows of what `what` names, if it is a generator of equally many entries in each row,
+/// which can be made separately.
+pub(crate) fn equal_rows(what: &OsStr) -> Result<Option<generate::EqualRows>> {
     match what.to_str().filter(|name| !is_file(what) && catalog::find(name).is_none()) {
         Some(name) => generate::equal_rows(name),
         None => Ok(None),
@@ -251,7 +254,7 @@ pub fn equal_rows(what: &OsStr) -> Result<Option<generate::EqualRows>> {
 }
 
 /// Returns the draws of the graph that `what` names, if it is a generator whose matrix consists of draws.
-pub fn draws(what: &OsStr) -> Result<Option<generate::Draws>> {
+pub(crate) fn draws(what: &OsStr) -> Result<Option<generate::Draws>> {
     match what.to_str().filter(|name| !is_file(what) && catalog::find(name).is_none()) {
         Some(name) => generate::draws(name),
         None => Ok(None),
@@ -306,7 +309,7 @@ pub(crate) fn is_file(what: &OsStr) -> bool {
 }
 
 /// Checks that the file, fetched matrix or generator exists, without opening or running it.
-pub fn check(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<()> {
+pub(crate) fn check(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<()> {
     let what = what.as_ref();
     if what == STDIN || is_file(what) {
         return Ok(());
@@ -318,9 +321,9 @@ pub fn check(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<()> {
     if generate::exists(name) { Ok(()) } else { Err(unknown(what)) }
 }
 
-/// Returns the matrix of the catalog that must be fetched before `what` can be read; `None` if `what` exists. Any other
-/// missing matrix is an error.
-pub fn missing(what: &OsStr) -> Result<Option<&'static catalog::Entry>> {
+/// Returns the matrix of the catalog that must be fetched before `what` can be read; `None` if `what` exists.
+/// Any other missing matrix is an error.
+pub(crate) fn missing(what: &OsStr) -> Result<Option<&'static catalog::Entry>> {
     match check(what) {
         Err(Error::Fetch(FetchError::NotFetched { name, .. })) => catalog::get(&name).map(Some),
         checked => checked.map(|()| None),
@@ -332,9 +335,10 @@ fn name_of(what: &OsStr) -> Option<&str> {
     what.to_str().filter(|name| *name != STDIN && !is_file(what))
 }
 
-/// Returns the exact number of rows and the exact or approximate number of entries of a matrix, if they are known before it is loaded.
-/// Refuses a matrix that [`load`] refuses, if the head of the file or the description of the generator shows the fault. Reads no
-/// more than the heads of a file and of the arrays in it, and no data from a pipe.
+/// Returns the exact number of rows and the exact or approximate number of entries of a matrix, if they are
+/// known before it is loaded. Refuses a matrix that [`load`] refuses, if the head of the file or the
+/// description of the generator shows the fault. Reads no more than the heads of a file and of the arrays in
+/// it, and no data from a pipe.
 pub fn preview(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Option<(u64, u64)>> {
     let what = what.as_ref();
     let Some(name) = name_of(what) else {
@@ -352,7 +356,7 @@ pub fn preview(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Option<(u64, u64)>
 
 /// What ranks read or make together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shared {
+pub(crate) enum Shared {
     /// The matrix of a linear system.
     System,
     /// A graph to rank.
@@ -363,7 +367,7 @@ pub enum Shared {
 
 /// Returns whether ranks can share the work of reading or making what `what` names, so that none of them has
 /// the whole. The content of a text file may show later that one rank must read all of it.
-pub fn is_shared_by_ranks(what: &OsStr, kind: Shared) -> Result<bool> {
+pub(crate) fn is_shared_by_ranks(what: &OsStr, kind: Shared) -> Result<bool> {
     let Some(name) = name_of(what) else {
         return Ok(detect::is_shared(Path::new(what), kind != Shared::System));
     };
@@ -377,8 +381,9 @@ pub fn is_shared_by_ranks(what: &OsStr, kind: Shared) -> Result<bool> {
     })
 }
 
-/// Returns rows and entries as [`preview`] does, or else an estimate for a generator; `None` for a file whose head does not show them.
-pub fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
+/// Returns rows and entries as [`preview`] does, or else an estimate for a generator; `None` for a file whose
+/// head does not show them.
+pub(crate) fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
     match preview(what)? {
         None if !is_file(OsStr::new(what)) => generate::estimate(what),
         known => Ok(known),
@@ -386,7 +391,7 @@ pub fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
 }
 
 /// Returns the real matrix that the generator `what` imitates, if it imitates one.
-pub fn imitated(what: &(impl AsRef<OsStr> + ?Sized)) -> Option<&'static catalog::Entry> {
+pub(crate) fn imitated(what: &(impl AsRef<OsStr> + ?Sized)) -> Option<&'static catalog::Entry> {
     let name = name_of(what.as_ref()).filter(|name| catalog::find(name).is_none())?;
     generate::imitated(name)
 }

@@ -1,5 +1,5 @@
-//! Edge lists with names, a format of small web crawls: a line `nodes edges`, possibly with more numbers; a line
-//! `number name` for every node, numbered in order from 1; a line `from to` for every edge.
+//! Edge lists with names, a format of small web crawls: a line `nodes edges`, possibly with more numbers; a
+//! line `number name` for every node, numbered in order from 1; a line `from to` for every edge.
 
 use super::graph::{Layout, parse};
 use super::labels::{Labels, checked};
@@ -13,8 +13,8 @@ use crate::format::Coo;
 /// Number of lines with names that detection examines.
 const SAMPLE: usize = 16;
 
-/// Checks whether the first line consists of whole numbers and the next lines number nodes from 1, each with a name that
-/// is not a number.
+/// Checks whether the first line consists of whole numbers and the next lines number nodes from 1, each with
+/// a name that is not a number.
 pub(super) fn recognises(text: Text) -> bool {
     let lines = first_lines(text.bytes, b"", SAMPLE + 1);
     let Some((sizes, names)) = lines.split_first() else { return false };
@@ -28,8 +28,8 @@ pub(super) fn recognises(text: Text) -> bool {
     nodes > 0 && names.len() >= nodes.min(SAMPLE) && names.iter().take(nodes).enumerate().all(is_name)
 }
 
-/// Reads the graph: the entry (i, j) is the edge from node i + 1 to node j + 1. The labels are the names; a name extends to
-/// the end of its line.
+/// Reads the graph: the entry (i, j) is the edge from node i + 1 to node j + 1. The labels are the names; a
+/// name extends to the end of its line.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let mut words = ListTokens::new(text.bytes, 0);
     let (nodes, edges) = read_sizes(&mut words).map_err(|fault| text.error(*fault))?;

@@ -1,8 +1,9 @@
 //! NumPy arrays (`.npy`): a header in Python's syntax, then the raw numbers.
 //!
-//! Supported types are booleans, integers of 8 to 64 bits, floating point of 32 and 64 bits, and complex numbers whose
-//! imaginary parts are all zero; in either byte order, in C or Fortran order. A two-dimensional array is a matrix, with the
-//! nonzero numbers as entries, or vectors in columns; a one-dimensional array is a vector.
+//! Supported types are booleans, integers of 8 to 64 bits, floating point of 32 and 64 bits, and complex
+//! numbers whose imaginary parts are all zero; in either byte order, in C or Fortran order. A
+//! two-dimensional array is a matrix, with the nonzero numbers as entries, or vectors in columns; a
+//! one-dimensional array is a vector.
 
 mod header;
 mod numbers;
@@ -47,7 +48,7 @@ pub(super) fn recognises(text: Text) -> bool {
 
 impl<'a> Array<'a> {
     /// Parses the header and checks that the number of bytes fits the shape.
-    pub fn parse(text: Text<'a>, name: &'a str, bytes: &'a [u8]) -> Result<Array<'a>> {
+    pub(crate) fn parse(text: Text<'a>, name: &'a str, bytes: &'a [u8]) -> Result<Array<'a>> {
         let (header, start) = parse_header(text, name, bytes)?;
         text.advance(start);
         let bytes = &bytes[start..];
@@ -60,27 +61,27 @@ impl<'a> Array<'a> {
         Ok(Array { text, name, header, bytes })
     }
 
-    pub fn shape(&self) -> &[u64] {
+    pub(crate) fn shape(&self) -> &[u64] {
         &self.header.shape
     }
 
-    pub fn shape_in_words(&self) -> String {
+    pub(crate) fn shape_in_words(&self) -> String {
         self.header.shape_in_words()
     }
 
     /// Checks whether the numbers are in Fortran order and this differs from C order.
-    pub fn is_by_columns(&self) -> bool {
+    pub(crate) fn is_by_columns(&self) -> bool {
         self.header.fortran && self.header.shape.iter().filter(|&&size| size > 1).count() > 1
     }
 
     /// Returns the text of an array of one string, in either encoding.
-    pub fn string(&self) -> Option<String> {
+    pub(crate) fn string(&self) -> Option<String> {
         self.text.advance(self.bytes.len());
         self.header.string(self.bytes)
     }
 
     /// Returns an error about this array.
-    pub fn malformed(&self, expected: impl Into<String>, found: impl Into<String>) -> Error {
+    pub(crate) fn malformed(&self, expected: impl Into<String>, found: impl Into<String>) -> Error {
         malformed(self.text.path, self.name, expected.into(), found.into())
     }
 
@@ -96,18 +97,20 @@ impl<'a> Array<'a> {
     }
 
     /// Converts the numbers to f64, in the order of the file; a number that is not finite is an error.
-    pub fn values(&self) -> Result<Vec<f64>> {
+    pub(crate) fn values(&self) -> Result<Vec<f64>> {
         self.converted(false)
     }
 
-    /// Converts the numbers to f64, in the order of the file. Unless `any` is set, a number that is not finite is an error.
+    /// Converts the numbers to f64, in the order of the file. Unless `any` is set, a number that
+    /// is not finite is an error.
     fn converted(&self, any: bool) -> Result<Vec<f64>> {
         let mut values = room(self.bytes.len() / self.header.width())?;
         self.convert(any, &mut values, |_, _| ())?;
         Ok(values)
     }
 
-    /// Does the same piece by piece: appends each to `values`, and calls `done` with the index of its first number and `values`.
+    /// Does the same piece by piece: appends each to `values`, and calls `done` with the index of its
+    /// first number and `values`.
     fn convert(
         &self,
         any: bool,
@@ -131,7 +134,11 @@ impl<'a> Array<'a> {
     }
 
     /// Converts the numbers to integers; a number outside the range is an error.
-    pub fn integers<T: TryFrom<i128>>(&self, what: &str, range: RangeInclusive<i128>) -> Result<Vec<T>> {
+    pub(crate) fn integers<T: TryFrom<i128>>(
+        &self,
+        what: &str,
+        range: RangeInclusive<i128>,
+    ) -> Result<Vec<T>> {
         let mut integers = room(self.bytes.len() / self.header.width())?;
         for (first, numbers) in self.pieces()? {
             let numbers = numbers.integers();
@@ -162,7 +169,8 @@ impl<'a> Array<'a> {
         Ok((rows as usize, cols as usize))
     }
 
-    /// Converts the array to dense columns; a vector is one column. With `any`, numbers may be NaN or infinite.
+    /// Converts the array to dense columns; a vector is one column. With `any`, numbers may be
+    /// NaN or infinite.
     fn dense(&self, any: bool) -> Result<Dense> {
         let (rows, cols) = self.rows_and_columns()?;
         let mut values = self.converted(any)?;
@@ -174,7 +182,8 @@ impl<'a> Array<'a> {
     }
 }
 
-/// Parses the header of an array and returns it with the offset of the first number. Refuses types of unknown width.
+/// Parses the header of an array and returns it with the offset of the first number. Refuses
+/// types of unknown width.
 fn parse_header(text: Text, name: &str, bytes: &[u8]) -> Result<(Header, usize)> {
     let fault = |(expected, found)| malformed(text.path, name, expected, found);
     let (header, start) = header::parse(bytes).map_err(fault)?;
@@ -184,7 +193,8 @@ fn parse_header(text: Text, name: &str, bytes: &[u8]) -> Result<(Header, usize)>
     Ok((header, start))
 }
 
-/// Refuses an array whose numbers do not have as many bytes as its shape needs; `found` is the actual size in words.
+/// Refuses an array whose numbers do not have as many bytes as its shape needs; `found` is the
+/// actual size in words.
 fn check_length(text: Text, name: &str, header: &Header, bytes: u64, found: String) -> Result<()> {
     if header.bytes() == Some(bytes) {
         return Ok(());
@@ -194,14 +204,15 @@ fn check_length(text: Text, name: &str, header: &Header, bytes: u64, found: Stri
     Err(malformed(text.path, name, expected, found))
 }
 
-/// Computes the size in bytes of the file that begins with `head`, from the header and the shape; `None` if it is no array.
+/// Computes the size in bytes of the file that begins with `head`, from the header and the shape;
+/// `None` if it is no array.
 pub(super) fn length(head: &[u8]) -> Option<u64> {
     let (header, start) = header::parse(head).ok()?;
     header.bytes()?.checked_add(start as u64)
 }
 
-/// Reads the shape of an array in an archive and checks that it fits `claimed`, the member's size in bytes according to the
-/// archive. Decompresses at most [`LONGEST_HEADER`] bytes.
+/// Reads the shape of an array in an archive and checks that it fits `claimed`, the member's size in bytes
+/// according to the archive. Decompresses at most [`LONGEST_HEADER`] bytes.
 pub(super) fn shape_of(text: Text, name: &str, member: impl Read, claimed: u64) -> Result<Vec<u64>> {
     let mut head = Vec::new();
     let read = member.take(LONGEST_HEADER).read_to_end(&mut head);
@@ -252,8 +263,8 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     Ok(Loaded::new(sparse.into_csr(options.duplicates)?, stored, false))
 }
 
-/// Reads a `.npy` file of one or two dimensions as dense columns; a one-dimensional array is one column. Other dimensions and
-/// numbers that are not finite are errors.
+/// Reads a `.npy` file of one or two dimensions as dense columns; a one-dimensional array is one column.
+/// Other dimensions and numbers that are not finite are errors.
 pub(super) fn read_vectors(text: Text) -> Result<Dense> {
     Array::parse(text, "the array", text.bytes)?.dense(false)
 }
@@ -265,8 +276,8 @@ pub(super) fn read_columns(text: Text) -> Result<Dense> {
     array.dense(several)
 }
 
-/// Passes the numbers that [`read_vectors`] returns, or with `columns` those that [`read_columns`] returns, on in pieces. Returns rows
-/// and columns.
+/// Passes the numbers that [`read_vectors`] returns, or with `columns` those that [`read_columns`] returns,
+/// on in pieces. Returns rows and columns.
 pub(super) fn pass(text: Text, columns: bool, take: Take<'_>) -> Result<(usize, usize)> {
     let array = Array::parse(text, "the array", text.bytes)?;
     let (rows, cols) = array.rows_and_columns()?;
@@ -283,7 +294,8 @@ pub(super) fn pass(text: Text, columns: bool, take: Take<'_>) -> Result<(usize, 
     Ok((rows, cols))
 }
 
-/// Writes vectors as a `.npy` file of f64: one column as a one-dimensional array, several as a two-dimensional one.
+/// Writes vectors as a `.npy` file of f64: one column as a one-dimensional array, several as a
+/// two-dimensional one.
 pub fn write(path: &Path, vectors: &Dense) -> Result<()> {
     write_metered(path, vectors, None)
 }

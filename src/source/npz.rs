@@ -1,8 +1,8 @@
-//! Sparse matrices as SciPy saves them (`scipy.sparse.save_npz`): a zip archive of NumPy arrays. The array `format` names
-//! the format of the matrix: csr, csc, coo, bsr or dia.
+//! Sparse matrices as SciPy saves them (`scipy.sparse.save_npz`): a zip archive of NumPy arrays. The array
+//! `format` names the format of the matrix: csr, csc, coo, bsr or dia.
 //!
-//! Column indices may be in any order. Duplicates are summed, as in SciPy, unless they are kept. Matrices are written as
-//! csr.
+//! Column indices may be in any order. Duplicates are summed, as in SciPy, unless they are kept.
+//! Matrices are written as csr.
 
 mod formats;
 
@@ -68,8 +68,8 @@ impl<'a> Members<'a> {
         self.zip.by_index(index).map_err(failed).map(Some)
     }
 
-    /// Reads the shape from the header of an array, if there is one of that name. The caller checks the shape before the
-    /// numbers are decompressed, because these may take any amount of memory.
+    /// Reads the shape from the header of an array, if there is one of that name. The caller checks the shape
+    /// before the numbers are decompressed, because these may take any amount of memory.
     fn find_shape(&mut self, name: &str) -> Result<Option<Vec<u64>>> {
         let text = self.text;
         let Some(member) = self.open(name)? else { return Ok(None) };
@@ -143,7 +143,8 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Returns the numbers of rows and stored entries, from the heads of the arrays; none if the archive has a fault.
+/// Returns the numbers of rows and stored entries, from the heads of the arrays; none if the
+/// archive has a fault.
 pub(super) fn size(text: Text) -> Option<(u64, u64)> {
     let mut members = Members::of(text, Duplicates::default()).ok()?;
     let (rows, _) = members.sizes().ok()?;
@@ -179,7 +180,8 @@ fn check(members: &Members, rows: usize, stored: usize) -> Result<()> {
     check_rows(rows, stored.max(members.text.bytes.len()) as u64)
 }
 
-/// Writes the matrix in the format of `scipy.sparse.load_npz`: csr, not compressed, with 32-bit indices if they suffice.
+/// Writes the matrix in the format of `scipy.sparse.load_npz`: csr, not compressed, with 32-bit
+/// indices if they suffice.
 pub fn write(path: &Path, matrix: &Csr) -> Result<()> {
     write_metered(path, matrix, None)
 }

@@ -1,7 +1,8 @@
-//! Pajek networks (`.net`): `*Vertices n`, then a line `number "label"` for each vertex with a label, then sections of
-//! links: `*Arcs` and `*Edges` with lines `i j weight`, `*Arcslist` and `*Edgeslist` with lines `i j k ...`, and `*Matrix`
-//! with n rows of n weights. Vertices are numbered from 1. An edge is a link in both directions; a link without a weight
-//! has the weight 1, and words after the weight are ignored. Comments begin with `%`.
+//! Pajek networks (`.net`): `*Vertices n`, then a line `number "label"` for each vertex with a label, then
+//! sections of links: `*Arcs` and `*Edges` with lines `i j weight`, `*Arcslist` and `*Edgeslist` with lines
+//! `i j k ...`, and `*Matrix` with n rows of n weights. Vertices are numbered from 1. An edge is a link in
+//! both directions; a link without a weight has the weight 1, and words after the weight are ignored.
+//! Comments begin with `%`.
 
 use super::labels::{Labels, checked};
 use super::text::{Fault, Text, check_rows};
@@ -100,7 +101,8 @@ fn field<'a>(fields: &mut Fields<'a>) -> Scan<Option<Field<'a>>> {
 }
 
 impl Network {
-    /// Begins the section with the heading at an offset. `to_line_end` is the text up to the end of the heading's line.
+    /// Begins the section with the heading at an offset. `to_line_end` is the text up to the
+    /// end of the heading's line.
     fn begin(&mut self, text: Text, to_line_end: &[u8], at: usize) -> Result<Section> {
         let mut fields = Fields::new(to_line_end, at, Separator::Blanks);
         let word = fields.next().and_then(|field| field.ok()).map(|field| field.raw().to_ascii_lowercase());
@@ -320,7 +322,8 @@ impl Network {
         if in_order {
             return Ok(Some(std::mem::take(&mut self.labels)));
         }
-        // A vertex without a label gets its number as the label. The limit prevents a short file from making a long list.
+        // A vertex without a label gets its number as the label. The limit prevents a short file
+        // from making a long list.
         let most = 1024 + 64 * self.listed.len() as u64;
         if u64::from(vertices) > most {
             let what = format!("labels for {} of {vertices} vertices", self.listed.len());

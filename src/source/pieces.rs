@@ -6,7 +6,7 @@ use std::io;
 pub(crate) type Take<'a> = &'a mut dyn FnMut(usize, &[f64]);
 
 /// Receives the next numbers of a file.
-pub type Next<'a> = &'a mut dyn FnMut(&[f64]) -> io::Result<()>;
+pub(crate) type Next<'a> = &'a mut dyn FnMut(&[f64]) -> io::Result<()>;
 
 /// Passes the numbers of vectors on in pieces and in order: all of them row by row, or those of one column.
-pub type Pieces<'a> = dyn FnMut(Option<usize>, Next<'_>) -> io::Result<()> + 'a;
+pub(crate) type Pieces<'a> = dyn FnMut(Option<usize>, Next<'_>) -> io::Result<()> + 'a;

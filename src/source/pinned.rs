@@ -1,5 +1,6 @@
-//! Verifies the checksum of a downloaded archive each time it is parsed. The expected value is the catalog's SHA-256, or else
-//! that of the first download, recorded in `NAME.tar.gz.sha256` in the format of `sha256sum -c`.
+//! Verifies the checksum of a downloaded archive each time it is parsed. The expected value is the
+//! catalog's SHA-256, or else that of the first download, recorded in `NAME.tar.gz.sha256` in the
+//! format of `sha256sum -c`.
 
 use super::catalog::Entry;
 use crate::error::{Error, FetchError, Result};
@@ -22,8 +23,8 @@ pub(super) fn recorded(record: &Path) -> Option<String> {
     text.split_whitespace().next().map(str::to_owned)
 }
 
-/// Refuses an archive that differs from the fetched one: its SHA-256 must be that of the catalog, or else that of the first
-/// download. If neither is known, the archive passes.
+/// Refuses an archive that differs from the fetched one: its SHA-256 must be that of the catalog, or else
+/// that of the first download. If neither is known, the archive passes.
 pub(super) fn check(archive: &Path, bytes: &[u8], entry: &Entry) -> Result<()> {
     let record = record(archive);
     let Some(expected) = entry.sha256.clone().or_else(|| recorded(&record)) else { return Ok(()) };

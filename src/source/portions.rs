@@ -1,5 +1,5 @@
-//! Splits texts into portions of complete lines. At most two portions of a compressed text are in memory: the one being
-//! parsed and the next one, which another thread decompresses meanwhile.
+//! Splits texts into portions of complete lines. At most two portions of a compressed text are in memory: the
+//! one being parsed and the next one, which another thread decompresses meanwhile.
 
 use super::gzip::{PORTION, Unpacking};
 use super::text::{Text, without_mark};
@@ -8,8 +8,9 @@ use crate::parallel::threads_for;
 use memchr::{memchr, memchr_iter};
 use std::mem::swap;
 
-/// Approximate maximum number of portions of a text in memory: enough that the parsed edges of one portion take little
-/// memory compared with the whole graph, and few enough that threads seldom wait for each other at the end of a portion.
+/// Approximate maximum number of portions of a text in memory: enough that the parsed edges of one portion
+/// take little memory compared with the whole graph, and few enough that threads seldom wait for each other
+/// at the end of a portion.
 const MAX_PORTIONS: usize = 32;
 
 /// A text that can be traversed more than once, in portions.
@@ -28,45 +29,46 @@ pub(super) struct Portions<'a> {
 
 impl<'a> Portions<'a> {
     /// Creates the portions of a text in memory that begins at `start`.
-    pub fn of(file: Text<'a>, start: usize) -> Portions<'a> {
+    pub(crate) fn of(file: Text<'a>, start: usize) -> Portions<'a> {
         Portions { file, start, packed: false, most: usize::MAX, longest: u64::MAX }
     }
 
     /// Returns the same portions of a text in memory, but none of more than about `most` bytes.
-    pub fn at_most(self, most: usize) -> Portions<'a> {
+    pub(crate) fn at_most(self, most: usize) -> Portions<'a> {
         Portions { most, ..self }
     }
 
     /// Creates the portions of a compressed text; the first one begins at `start`, an offset in its text.
-    pub fn unpacking(file: Text<'a>, start: usize) -> Portions<'a> {
+    pub(crate) fn unpacking(file: Text<'a>, start: usize) -> Portions<'a> {
         Portions { packed: true, ..Portions::of(file, start) }
     }
 
     /// Returns the same portions of a compressed text, which is refused if it has more than `longest` bytes.
-    pub fn up_to(self, longest: u64) -> Portions<'a> {
+    pub(crate) fn up_to(self, longest: u64) -> Portions<'a> {
         Portions { longest, ..self }
     }
 
     /// Returns the same portions without the meter.
-    pub fn unmetered(self) -> Portions<'a> {
+    pub(crate) fn unmetered(self) -> Portions<'a> {
         Portions { file: Text { meter: None, ..self.file }, ..self }
     }
 
     /// Starts a phase of the meter.
-    pub fn begin(&self, phase: &'static str) {
+    pub(crate) fn begin(&self, phase: &'static str) {
         let before = if self.packed { 0 } else { self.start };
         self.file.begin(phase, self.file.bytes.len() - before);
     }
 
-    /// Calls `visit` for each portion in turn until one returns an error. A portion is the part of the passed text that
-    /// begins at the passed offset.
-    pub fn each(&self, visit: impl FnMut(Text, usize) -> Result<()> + Send) -> Result<()> {
+    /// Calls `visit` for each portion in turn until one returns an error. A portion is the part of the passed
+    /// text that begins at the passed offset.
+    pub(crate) fn each(&self, visit: impl FnMut(Text, usize) -> Result<()> + Send) -> Result<()> {
         self.each_then(visit, |()| Ok(()))
     }
 
-    /// Does the same, and calls `then` with the result of each portion. A thread of rayon's pool may run `visit`, so that must not wait
-    /// for a thread that uses the pool; `then` may, because it runs on the calling thread.
-    pub fn each_then<R: Send>(
+    /// Does the same, and calls `then` with the result of each portion. A thread of rayon's pool may
+    /// run `visit`, so that must not wait for a thread that uses the pool; `then` may, because it
+    /// runs on the calling thread.
+    pub(crate) fn each_then<R: Send>(
         &self,
         visit: impl FnMut(Text, usize) -> Result<R> + Send,
         then: impl FnMut(R) -> Result<()>,

@@ -69,8 +69,9 @@ impl RowFile {
     }
 }
 
-/// Reads part `part` of `parts` of a graph in the format of WebGraph; `None` if `what` names no such file. The parts have about equal
-/// numbers of links. The rows before a part are decoded and forgotten, because the file does not tell where a row begins.
+/// Reads part `part` of `parts` of a graph in the format of WebGraph; `None` if `what` names no such file.
+/// The parts have about equal numbers of links. The rows before a part are decoded and forgotten, because the
+/// file does not tell where a row begins.
 pub fn webgraph_part(what: &OsStr, part: usize, parts: usize) -> Result<Option<GraphPart>> {
     let path = Path::new(what);
     if !is_file(what) || !path.is_file() {

@@ -32,8 +32,8 @@ const FORMATS: &[Format] = &[
     },
 ];
 
-/// Writes a Matrix Market file, one triangle if the matrix is symmetric. Symmetry is determined from the entries, so no
-/// unsymmetric matrix can lose a half.
+/// Writes a Matrix Market file, one triangle if the matrix is symmetric. Symmetry is determined from the
+/// entries, so no unsymmetric matrix can lose a half.
 fn write_market(path: &Path, content: &Content<'_>, meter: &Meter) -> Result<()> {
     let note = content.stand_in.map(|real| format!("a stand-in for {real}"));
     market::write_as_found(path, content.matrix, note.as_deref(), Some(meter))
@@ -44,7 +44,7 @@ fn unwritable(path: &Path, reason: String) -> Error {
 }
 
 /// A checked path for writing a matrix, with its format.
-pub struct Destination {
+pub(crate) struct Destination {
     path: PathBuf,
     format: &'static Format,
     /// The file name without the extension.
@@ -52,7 +52,8 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Chooses the format by the extension; refuses an unknown extension and a path where no file can be written.
+    /// Chooses the format by the extension; refuses an unknown extension and a path where no
+    /// file can be written.
     pub fn of(path: &Path) -> Result<Destination> {
         let name = path.file_name().unwrap_or_default();
         let lower = name.to_string_lossy().to_lowercase();
@@ -70,8 +71,8 @@ impl Destination {
         Ok(Destination { path: path.to_owned(), format, stem })
     }
 
-    /// Writes the matrix, and into separate files the vectors and labels that the format cannot hold. Returns the paths of
-    /// the files. An existing file is replaced only when the new one is complete.
+    /// Writes the matrix, and into separate files the vectors and labels that the format cannot hold. Returns
+    /// the paths of the files. An existing file is replaced only when the new one is complete.
     pub fn write(&self, content: &Content<'_>, meter: &Meter) -> Result<Vec<PathBuf>> {
         let vectors = match self.format.attached {
             Some(extension) => content.attached.iter().map(|vector| (extension, vector)).collect(),

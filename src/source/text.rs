@@ -8,18 +8,20 @@ use std::path::Path;
 
 /// Maximum number of characters of an offending word in an error message.
 const LONGEST_WORD: usize = 40;
-/// Number of rows that any file may have. Together with [`ROWS_PER_ENTRY`], this limits the memory that a header can
-/// claim.
+/// Number of rows that any file may have. Together with [`ROWS_PER_ENTRY`], this limits the memory
+/// that a header can claim.
 const FREE_ROWS: u64 = 1 << 24;
 /// Number of additional rows for each entry.
 const ROWS_PER_ENTRY: u64 = 64;
 
-/// Refuses a number of rows that is implausibly large for the number of entries, before memory for it is allocated.
+/// Refuses a number of rows that is implausibly large for the number of entries, before memory
+/// for it is allocated.
 pub(super) fn check_rows(rows: usize, entries: u64) -> Result<()> {
     check_size("the number of rows", rows as u64, entries)
 }
 
-/// Refuses an implausibly large size of any other array that is allocated independently of the number of entries.
+/// Refuses an implausibly large size of any other array that is allocated independently of the
+/// number of entries.
 pub(super) fn check_size(what: &'static str, size: u64, entries: u64) -> Result<()> {
     let limit = FREE_ROWS.saturating_add(ROWS_PER_ENTRY.saturating_mul(entries));
     if size <= limit {
@@ -72,27 +74,27 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    pub fn new(at: usize, expected: impl Into<String>) -> Fault {
+    pub(crate) fn new(at: usize, expected: impl Into<String>) -> Fault {
         Fault { at, expected: expected.into(), found: None }
     }
 }
 
 impl Text<'_> {
     /// Starts a phase of the meter.
-    pub fn begin(&self, phase: &'static str, bytes: usize) {
+    pub(crate) fn begin(&self, phase: &'static str, bytes: usize) {
         if let Some(meter) = self.meter {
             meter.begin(phase, bytes as u64);
         }
     }
 
     /// Advances the meter by a number of bytes.
-    pub fn advance(&self, bytes: usize) {
+    pub(crate) fn advance(&self, bytes: usize) {
         if let Some(meter) = self.meter {
             meter.add(bytes as u64);
         }
     }
 
-    pub fn error(&self, fault: Fault) -> Error {
+    pub(crate) fn error(&self, fault: Fault) -> Error {
         let before = &self.bytes[..fault.at.min(self.bytes.len())];
         let line_start = memrchr(b'\n', before).map_or(0, |newline| newline + 1);
         Error::Parse {
@@ -104,7 +106,7 @@ impl Text<'_> {
         }
     }
 
-    pub fn unsupported(&self, what: &str, hint: &'static str) -> Error {
+    pub(crate) fn unsupported(&self, what: &str, hint: &'static str) -> Error {
         Error::UnsupportedFile { path: self.path.to_owned(), what: what.to_owned(), hint }
     }
 

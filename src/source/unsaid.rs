@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// The indices of a list of entries or edges that may be counted from 1: no line has the index 0, and [`Options::first_index`] does not
-/// tell. The list is read as counted from 0.
+/// The indices of a list of entries or edges that may be counted from 1: no line has the index 0, and
+/// [`Options::first_index`] does not tell. The list is read as counted from 0.
 ///
 /// [`Options::first_index`]: super::Options::first_index
 #[derive(Clone, Debug, PartialEq, Eq)]

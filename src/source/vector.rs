@@ -2,7 +2,7 @@
 
 use super::detect::{pass_dense, read_columns};
 pub(crate) use super::pieces::Take;
-pub use super::pieces::{Next, Pieces};
+pub(crate) use super::pieces::{Next, Pieces};
 use super::{column, market, npy, read_dense};
 use crate::error::{Error, Result};
 use crate::files::{HEADER, by_ending};
@@ -12,8 +12,8 @@ use std::path::Path;
 
 /// The most bytes of a number and the character after it in text.
 const TEXT: u64 = 25;
-/// The most bytes of a number in compressed text. The text has 15 different characters, so a code with four bits for
-/// each exists; the tables of the codes take the rest.
+/// The most bytes of a number in compressed text. The text has 15 different characters, so a code with four
+/// bits for each exists; the tables of the codes take the rest.
 const PACKED: u64 = 14;
 
 /// The extensions of vector files, the functions that write them, and the most bytes that a number takes.
@@ -26,15 +26,16 @@ const WRITERS: &[(&str, (Write, u64))] = &[
 ];
 
 /// A function that writes vectors of n rows and k columns, which come in pieces, to a file.
-pub type Write = fn(&Path, [usize; 2], &mut Pieces<'_>) -> Result<()>;
+pub(crate) type Write = fn(&Path, [usize; 2], &mut Pieces<'_>) -> Result<()>;
 
 /// Returns the function that writes vectors to a file with the extension of `path`.
-pub fn writer(path: &Path) -> Result<Write> {
+pub(crate) fn writer(path: &Path) -> Result<Write> {
     Ok(format_of(path)?.0)
 }
 
-/// Returns the most bytes that a file with the extension of `path` takes for vectors of `rows` rows and `k` columns.
-pub fn most_bytes(path: &Path, rows: usize, k: usize) -> Result<u64> {
+/// Returns the most bytes that a file with the extension of `path` takes for vectors of `rows`
+/// rows and `k` columns.
+pub(crate) fn most_bytes(path: &Path, rows: usize, k: usize) -> Result<u64> {
     let each = format_of(path)?.1;
     Ok((rows as u64).saturating_mul(k as u64).saturating_mul(each).saturating_add(HEADER))
 }
@@ -43,13 +44,14 @@ fn format_of(path: &Path) -> Result<(Write, u64)> {
     by_ending(path, WRITERS).map_err(|reason| Error::Unwritable { path: path.to_owned(), reason })
 }
 
-/// Writes a vector in the format that the extension selects: `.mtx`, `.npy`, `.txt`, `.mtx.gz` or `.txt.gz`. Reading the
-/// file gives the same bits.
+/// Writes a vector in the format that the extension selects: `.mtx`, `.npy`, `.txt`, `.mtx.gz` or `.txt.gz`.
+/// Reading the file gives the same bits.
 pub fn write_vector(path: impl AsRef<Path>, values: &[f64]) -> Result<()> {
     write_vectors(path, values, 1)
 }
 
-/// Writes `k` vectors as the columns of a file, in the formats of [`write_vector`]; `values` is n x k, row-major.
+/// Writes `k` vectors as the columns of a file, in the formats of [`write_vector`]; `values`
+/// is n x k, row-major.
 pub fn write_vectors(path: impl AsRef<Path>, values: &[f64], k: usize) -> Result<()> {
     let path = path.as_ref();
     if k == 0 || !values.len().is_multiple_of(k) {
@@ -67,9 +69,9 @@ pub fn write_vectors(path: impl AsRef<Path>, values: &[f64], k: usize) -> Result
 /// Rows of which a column is copied at once.
 const BLOCK: usize = 1 << 20;
 
-/// Passes the numbers of a file on in pieces. They are those of [`read_vector`], or with `columns` those of [`read_vectors`]. Returns
-/// rows and columns. Only a piece of the numbers is in memory, except for symmetric arrays and the coordinate format of Matrix Market; a
-/// compressed file is decompressed in memory.
+/// Passes the numbers of a file on in pieces. They are those of [`read_vector`], or with `columns` those of
+/// [`read_vectors`]. Returns rows and columns. Only a piece of the numbers is in memory, except for symmetric
+/// arrays and the coordinate format of Matrix Market; a compressed file is decompressed in memory.
 pub(crate) fn pass_vectors(path: &Path, columns: bool, take: Take<'_>) -> Result<(usize, usize)> {
     let _span = profile::begin(Phase::Read);
     let (rows, cols) = pass_dense(path, columns, take)?;
@@ -81,8 +83,9 @@ fn several_columns(path: &Path, rows: usize, cols: usize) -> Error {
     Error::NoVector { path: path.to_owned(), reason }
 }
 
-/// Reads the columns of a file: numbers as text, one line for each row, `.mtx`, or `.npy` in C or Fortran order, plain or
-/// compressed with gzip. The numbers of several columns in a `.npy` file may be NaN or infinite.
+/// Reads the columns of a file: numbers as text, one line for each row, `.mtx`, or `.npy` in C
+/// or Fortran order, plain or compressed with gzip. The numbers of several columns in a `.npy`
+/// file may be NaN or infinite.
 pub fn read_vectors(path: impl AsRef<Path>) -> Result<Dense> {
     let _span = profile::begin(Phase::Read);
     read_columns(path.as_ref())

@@ -1,15 +1,16 @@
-//! WebGraph's compressed graphs in the BV format: a `.graph` file with a bit stream, recognised only by the `.properties`
-//! file next to it.
+//! WebGraph's compressed graphs in the BV format: a `.graph` file with a bit stream, recognised only by the
+//! `.properties` file next to it.
 //!
-//! The successors of a vertex are encoded in up to three parts: blocks copied from one of a few preceding vertices,
-//! intervals of consecutive numbers, and the residuals as gaps. Numbers have instantaneous bit codes (`bits.rs`), so one
-//! thread reads the file sequentially.
+//! The successors of a vertex are encoded in up to three parts: blocks copied from one of a few preceding
+//! vertices, intervals of consecutive numbers, and the residuals as gaps. Numbers have instantaneous bit
+//! codes (`bits.rs`), so one thread reads the file sequentially.
 //!
-//! The crate `webgraph` reads these files too. It would add about a hundred crates, one of them in C, and nearly double a
-//! cold build, while this reader takes 650 lines; the tests check it against their own encoder.
+//! The crate `webgraph` reads these files too. It would add about a hundred crates, one of them in
+//! C, and nearly double a cold build, while this reader takes 650 lines; the tests check it
+//! against their own encoder.
 //!
-//! P. Boldi and S. Vigna, The WebGraph framework I: compression techniques, WWW 2004; the codes: The WebGraph framework
-//! II: codes for the World-Wide Web, DCC 2004.
+//! P. Boldi and S. Vigna, The WebGraph framework I: compression techniques, WWW 2004; the codes: The WebGraph
+//! framework II: codes for the World-Wide Web, DCC 2004.
 
 mod bits;
 mod properties;
@@ -37,14 +38,15 @@ fn is_properties(text: Text) -> bool {
     text.bytes.starts_with(b"#") && properties::recognises(text.bytes)
 }
 
-/// Checks whether the path is a `.graph` file whose properties declare this format. The content does not matter: a short bit
-/// stream may consist of printable characters.
+/// Checks whether the path is a `.graph` file whose properties declare this format. The content does not
+/// matter: a short bit stream may consist of printable characters.
 pub(super) fn is_named(path: &Path) -> bool {
     let bits = || properties::sibling(path).is_some_and(|(_, bytes)| properties::names_bits(&bytes));
     path.extension().is_some_and(|ending| ending == "graph") && bits()
 }
 
-/// Reads the graph: the entry (i, j) is the link from i to j. `text` is either the properties file or the bit stream.
+/// Reads the graph: the entry (i, j) is the link from i to j. `text` is either the properties
+/// file or the bit stream.
 pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
     if is_properties(text) {
         let path = text.path.with_extension("graph");
@@ -66,7 +68,8 @@ pub struct GraphPart {
     pub links: Csr,
 }
 
-/// Reads one of several parts of the graph, with about the same number of links each; none if the file is of another kind.
+/// Reads one of several parts of the graph, with about the same number of links each; none if the
+/// file is of another kind.
 pub(super) fn read_part(text: Text, part: (usize, usize)) -> Result<Option<GraphPart>> {
     let decode = |text: Text, properties: &[u8], path: &Path| {
         let properties = Properties::parse(path, properties)?;
@@ -116,8 +119,8 @@ fn graph(text: Text, properties: &Properties, (part, parts): (usize, usize)) -> 
         columns: Vec::new(),
         offsets: room(nodes / parts + 1)?,
     };
-    // The announced number of links is reserved only as far as the length of the bit stream makes it plausible; the vector
-    // grows if there are more.
+    // The announced number of links is reserved only as far as the length of the bit stream makes it
+    // plausible; the vector grows if there are more.
     let plausible = properties.arcs.min(16 * text.bytes.len() as u64);
     reader.columns = room(plausible as usize / parts)?;
     reader.offsets.push(0);
@@ -193,8 +196,8 @@ impl From<Error> for Fault {
 
 type Decoded<T> = std::result::Result<T, Fault>;
 
-/// Makes room for `more` links. The capacity doubles, up to `most`, if memory permits. A few bits can encode any number of
-/// links, and a plain `reserve` would succeed for memory that the system does not have.
+/// Makes room for `more` links. The capacity doubles, up to `most`, if memory permits. A few bits can encode
+/// any number of links, and a plain `reserve` would succeed for memory that the system does not have.
 fn make_room(columns: &mut Vec<u32>, more: usize, most: usize) -> Result<()> {
     let needed = columns.len().saturating_add(more);
     if needed <= columns.capacity() {
@@ -280,7 +283,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the successors shared with an earlier vertex: blocks of that vertex's list are alternately copied and skipped.
+    /// Reads the successors shared with an earlier vertex: blocks of that vertex's list are
+    /// alternately copied and skipped.
     fn copy(&mut self, from: usize, copied: &mut Vec<u32>) -> Decoded<()> {
         let list = self.successors(from);
         let blocks =
@@ -341,8 +345,8 @@ impl Reader<'_> {
             scratch.intervals.iter().flat_map(|&(start, end)| start as u32..end as u32).peekable();
         let nodes = self.properties.nodes as u64;
         let mut last = 0;
-        // Each round emits the copied successors and intervals below the next residual; the last round, without a residual,
-        // emits the rest.
+        // Each round emits the copied successors and intervals below the next residual; the last round,
+        // without a residual, emits the rest.
         for residual in 0..=left {
             let value = if residual == left {
                 None
@@ -379,7 +383,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a number that is encoded as its signed distance from `node`: codes 0, 1, 2, 3, ... are 0, -1, 1, -2, ...
+    /// Reads a number that is encoded as its signed distance from `node`: codes 0, 1, 2, 3,
+    /// ... are 0, -1, 1, -2, ...
     fn around(&mut self, node: u64, read: impl FnOnce(&mut Self) -> Decoded<u64>) -> Decoded<u64> {
         let code = read(self)?;
         let half = code / 2;

@@ -1,10 +1,11 @@
 //! The `#[test]` of the integration tests.
 //!
-//! Rust's own test harness decides at compile time which tests are ignored. Whether this machine has a GPU, a compiler for
-//! its kernels or a folder of real matrices is known only at run time, so the test binaries run under
-//! `tests/common/harness.rs`. In a test binary with `#[macro_use] extern crate solver_test_attribute;`, this attribute replaces
-//! the `#[test]` of the standard library in all modules: the function is unchanged and is registered with that harness.
-//! `#[ignore]` and `#[ignore = "reason"]` below `#[test]` have their usual meaning.
+//! Rust's own test harness decides at compile time which tests are ignored. Whether this machine has a GPU,
+//! a compiler for its kernels or a folder of real matrices is known only at run time, so the test binaries
+//! run under `tests/common/harness.rs`. In a test binary with `#[macro_use] extern crate
+//! solver_test_attribute;`, this attribute replaces the `#[test]` of the standard library in all modules:
+//! the function is unchanged and is registered with that harness. `#[ignore]` and `#[ignore = "reason"]`
+//! below `#[test]` have their usual meaning.
 
 use proc_macro::{TokenStream, TokenTree};
 
@@ -27,7 +28,8 @@ pub fn test(_arguments: TokenStream, function: TokenStream) -> TokenStream {
     kept.into_iter().chain(registration).collect()
 }
 
-/// Returns the function without `#[ignore]`, its name, and the reason to ignore it as an expression of type `Option<&str>`.
+/// Returns the function without `#[ignore]`, its name, and the reason to ignore it as an
+/// expression of type `Option<&str>`.
 fn split(function: TokenStream) -> Option<(Vec<TokenTree>, String, String)> {
     let (mut kept, mut name, mut ignored) = (Vec::new(), None, "None".to_owned());
     let mut tokens = function.into_iter().peekable();

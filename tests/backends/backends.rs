@@ -174,7 +174,8 @@ fn columns_of_a_stencil_take_less_than_one_byte_per_entry() {
 
 #[test]
 fn a_few_far_columns_and_a_long_row_add_few_bytes_to_their_slices() {
-    // The same band, once with a far column in every slice of eight rows and with a row of a hundred times the length.
+    // The same band, once with a far column in every slice of eight rows and with a row of a
+    // hundred times the length.
     let band = |i: u32| (0..16).map(move |j| 90_000 + 3 * i + 7 * j * j);
     let plain: Vec<Vec<u32>> = (0..800).map(|i| band(i).collect()).collect();
     let scattered: Vec<Vec<u32>> = (0..800)
@@ -188,7 +189,8 @@ fn a_few_far_columns_and_a_long_row_add_few_bytes_to_their_slices() {
         let ones = Csr::with_pattern(matrix.pattern().clone(), Values::Ones).unwrap();
         build("sell", &Arc::new(ones)).unwrap().storage()
     };
-    // 16 bits for each entry of the band; the counts of the rest in each slice, and 4 bytes for each entry of the rest.
+    // 16 bits for each entry of the band; the counts of the rest in each slice, and 4 bytes
+    // for each entry of the rest.
     let (plain, scattered) = (stored(&plain), stored(&scattered));
     assert!(plain < 2 * 12_800 + 100 * 16 + 1000, "{plain} bytes");
     assert!(scattered < plain + 100 * 72 + 4 * 1600, "{scattered} bytes, {plain} of the band alone");
@@ -259,8 +261,8 @@ fn rows_of_many_load_rounds_give_exact_products_and_dot_products() {
     }
 }
 
-/// Asserts that a product of whole numbers, and its dot product with x if the matrix is square, are exact; returns the bytes that
-/// the product moves.
+/// Asserts that a product of whole numbers, and its dot product with x if the matrix is square, are exact;
+/// returns the bytes that the product moves.
 fn gives_exact_sums<T: Scalar>(gpu: &Cuda, backend: &str, matrix: &Arc<Csr>) -> u64
 where
     Cuda: Pick<T>,
@@ -313,8 +315,8 @@ fn a_block_preconditioner_leaves_the_reserved_memory_free_on_a_gpu() {
     assert!(build(0).unwrap().is_some());
 }
 
-/// The row lengths give every number of threads per row, each a separate kernel, with and without values. With up to 65,536
-/// columns every column fits in 16 bits.
+/// The row lengths give every number of threads per row, each a separate kernel, with and without values.
+/// With up to 65,536 columns every column fits in 16 bits.
 #[test]
 fn columns_near_their_rows_take_16_bits_on_a_gpu() {
     let gpu = gpu();
@@ -354,8 +356,8 @@ fn columns_near_their_rows_take_16_bits_on_a_gpu() {
     }
 }
 
-/// Each size is a separate kernel. The matrix has a prime number of rows, so that it ends within a block of any size; it has
-/// empty block rows, and a row that is cut into pieces.
+/// Each size is a separate kernel. The matrix has a prime number of rows, so that it ends within a block of
+/// any size; it has empty block rows, and a row that is cut into pieces.
 #[test]
 fn blocks_of_every_size_from_2_to_8_give_exact_sums_on_a_gpu() {
     // Called here, so that the test skips itself here and not on the threads below.
@@ -407,7 +409,8 @@ fn blocks_of_every_size_from_2_to_8_give_exact_sums_on_a_gpu() {
     std::thread::scope(|scope| (2..=8).for_each(|height| drop(scope.spawn(move || meet(height)))));
 }
 
-/// A row that is cut into pieces ends in the block that finishes its last piece, which is a different block every time.
+/// A row that is cut into pieces ends in the block that finishes its last piece, which is a
+/// different block every time.
 #[test]
 fn dot_products_with_rows_of_many_pieces_have_the_same_bits_every_time() {
     let gpu = gpu();
@@ -554,7 +557,8 @@ fn auto_chooses_by_estimated_time_and_gives_the_reason() {
         (generated("poisson2d:200x200"), "sell", "instead of"),
         (generated("banded:n=300007,half=9"), "sbsr:block=3", "instead of"),
         (generated("blockband:n=4000,block=5,density=0.05"), "bsr:block=5x5", "instead of"),
-        // Four threads can share the work if one row has a fifth of it, but not if one row has three quarters.
+        // Four threads can share the work if one row has a fifth of it, but not if one row has
+        // three quarters.
         (csr(200_000, &with_giant_row(15_000), |i| 0.1 + i as f64), "sell", "instead of"),
         (csr(200_000, &with_giant_row(200_000), |i| 0.1 + i as f64), "merge", "an even share for 4 threads"),
         (csr(2_000_000, &random, |i| 0.1 + i as f64), "rows", "no other format is estimated to save"),
@@ -633,7 +637,8 @@ fn auto_for_a_gpu_inspects_all_rows_and_needs_no_gpu() {
     };
     assert_eq!(candidates("poisson2d:200x200"), [false], "a rule needs no estimates");
     assert_eq!(candidates("poisson2d:600x600"), [true; 3]);
-    // Iterations of the first matrix, of 199,200 entries, share a launch on multiprocessors for 30,000 entries each.
+    // Iterations of the first matrix, of 199,200 entries, share a launch on multiprocessors
+    // for 30,000 entries each.
     let on = |multiprocessors| {
         let size = GpuSize { resident_rows: 300_000, multiprocessors, ..GpuSize::H200 };
         auto.settle(&generated("poisson2d:200x200"), 8, &size).unwrap().label()

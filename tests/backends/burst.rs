@@ -1,5 +1,5 @@
-//! Steps that run many times in one launch, compared with the same solves on the CPU: for every way a solve ends, and for vectors
-//! that fill the GPU's registers to different degrees.
+//! Steps that run many times in one launch, compared with the same solves on the CPU: for every way a solve
+//! ends, and for vectors that fill the GPU's registers to different degrees.
 
 use crate::common::each_backend::Builds;
 use crate::common::each_backend::gpu;

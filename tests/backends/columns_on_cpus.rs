@@ -1,4 +1,5 @@
-//! Products with several columns on the CPU: every group of columns that a register holds, and the columns that are left.
+//! Products with several columns on the CPU: every group of columns that a register holds, and
+//! the columns that are left.
 
 use crate::common::vectors::{bits, download, reals, upload};
 use crate::common::{tolerance, zoo};

@@ -1,4 +1,5 @@
-//! Every backend compared with the definition of y = alpha A x + beta y, on every matrix of the zoo and in every precision.
+//! Every backend compared with the definition of y = alpha A x + beta y, on every matrix of the
+//! zoo and in every precision.
 
 use crate::common::each_backend::{Case, Check, for_each, trials};
 use crate::common::harness::Family;
@@ -327,7 +328,8 @@ impl Check for Replayed {
         if n != case.matrix.cols() || !case.choice.entry.deterministic || n == 0 {
             return;
         }
-        // The gathered values are small, so that the iteration stays bounded. `until` is the change below which it stops.
+        // The gathered values are small, so that the iteration stays bounded. `until` is the
+        // change below which it stops.
         let Some(operator) = case.build::<D, T>(device) else { return };
         let run = |splits: &[usize], until: f64| {
             let operator = operator.clone();

@@ -24,7 +24,8 @@ impl OperatorKind {
         backends.map(OperatorKind::Backend).chain(Preconditioner::all().map(OperatorKind::Precond)).collect()
     }
 
-    /// Builds the operator; none if the backend refuses the matrix, or if the device has no such preconditioner.
+    /// Builds the operator; none if the backend refuses the matrix, or if the device has no
+    /// such preconditioner.
     fn build<D: Pick<f64>>(&self, device: &D, matrix: &Arc<Csr>) -> Option<Operator<D, f64>> {
         match self {
             OperatorKind::Backend(name) => {
@@ -70,8 +71,8 @@ fn record<D: Device>(device: &D, a: Operator<D, f64>) -> Steps<D, Work<D>> {
     Steps::record(device, Work { a, x, y, slots }, step::<D>).unwrap()
 }
 
-/// Returns x, the slot, the counted values and the count after `times` more steps. The content of tracks that the step does not
-/// write is unspecified.
+/// Returns x, the slot, the counted values and the count after `times` more steps. The content of tracks that
+/// the step does not write is unspecified.
 fn replay<D: Device>(
     device: &D,
     recorded: &mut Steps<D, Work<D>>,

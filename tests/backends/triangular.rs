@@ -105,8 +105,8 @@ where
     assert_near(&applied(&device, &m, &r), &solved(k, &r), T::EPSILON, &what);
 }
 
-/// Builds a matrix of nodes with `block` unknowns each, any two nodes connected with a probability of `chance` percent, with a
-/// dominant diagonal.
+/// Builds a matrix of nodes with `block` unknowns each, any two nodes connected with a probability of
+/// `chance` percent, with a dominant diagonal.
 fn random_nodes(seed: u64, nodes: usize, block: usize, chance: usize) -> Arc<Csr> {
     let mut numbers = Numbers::new(seed);
     let n = nodes * block;
@@ -147,8 +147,8 @@ proptest! {
     }
 }
 
-/// Returns systems large enough for several threads: lines of a grid, lines that depend on each other both ways, blocks, and no
-/// order.
+/// Returns systems large enough for several threads: lines of a grid, lines that depend on each other both
+/// ways, blocks, and no order.
 fn cut_among_threads() -> Vec<Arc<Csr>> {
     vec![
         zoo::generated("poisson2d:70x50"),

@@ -1,4 +1,5 @@
-//! Mistakes in studies and in the arguments of `solver bench`, `spmv` and `spmm` end with exit code 2 before anything is measured.
+//! Mistakes in studies and in the arguments of `solver bench`, `spmv` and `spmm` end with exit code 2
+//! before anything is measured.
 
 use crate::bench::{STUDY, write};
 use crate::common::process::{errors, refused, run, word};

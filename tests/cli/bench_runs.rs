@@ -273,7 +273,8 @@ mod interrupted {
     use std::process::Stdio;
     use std::time::{Duration, Instant};
 
-    /// Runs a study whose second sweep takes minutes, sends a signal while it runs, and checks exit code, record and tables.
+    /// Runs a study whose second sweep takes minutes, sends a signal while it runs, and checks exit
+    /// code, record and tables.
     fn check(sweep: &str, number: i32) {
         let folder = tempfile::tempdir().unwrap();
         let quick =

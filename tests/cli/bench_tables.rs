@@ -17,8 +17,8 @@ vary = { n = [20, 30] }
 protocol = { warm_up = 1, samples = 1, products = 1, rounds = 1 }
 "#;
 
-/// Measures the sweep, gives `rows` 10 ms and `sell` 20 ms with 400 and 200 bytes and as many products as said, and
-/// returns the Markdown of these tables on a machine of so many cores.
+/// Measures the sweep, gives `rows` 10 ms and `sell` 20 ms with 400 and 200 bytes and as many products as
+/// said, and returns the Markdown of these tables on a machine of so many cores.
 fn tables(tables: &str, products: usize, cores: usize, edit: fn(&mut Value)) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();

@@ -300,8 +300,8 @@ fn a_block_resumes_after_restarts_with_the_same_bits() {
 fn columns_resume_with_the_same_bits_when_others_have_left_and_started_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("b.npy");
-    // The second right-hand side is zero, and leaves in each of the three runs. Cut at 500, the answer differs if columns leave by
-    // iterations that are not counted from the start of the run.
+    // The second right-hand side is zero, and leaves in each of the three runs. Cut at 500, the answer
+    // differs if columns leave by iterations that are not counted from the start of the run.
     let values: Vec<f64> = (0..3000).flat_map(|row| [f64::from(row * row % 101) - 50.0, 0.0]).collect();
     npy::write(&path, &Dense::new(3000, 2, values).unwrap()).unwrap();
     let args = [

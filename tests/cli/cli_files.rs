@@ -1,4 +1,5 @@
-//! Output files of solves: histories, plots and answers are written completely or not at all, and never over an input.
+//! Output files of solves: histories, plots and answers are written completely or not at all,
+//! and never over an input.
 
 use crate::common::process::{cg, errors, file, refused, run, solver, word};
 use serde_json::Value;

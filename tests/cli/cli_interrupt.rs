@@ -123,8 +123,8 @@ fn check_results_after(number: i32) {
     assert!(std::fs::read_to_string(&picture).unwrap().contains("interrupted"), "the plot names the reason");
 }
 
-/// Returns a dense matrix without incomplete factors. Only its last row shows this, so each factorisation runs to the end for
-/// every shift.
+/// Returns a dense matrix without incomplete factors. Only its last row shows this, so each factorisation
+/// runs to the end for every shift.
 fn hopeless(n: usize) -> String {
     let mut text = format!("%%MatrixMarket matrix array real symmetric\n{n} {n}\n");
     for col in 0..n {

@@ -11,7 +11,8 @@ use std::ptr::null_mut;
 fn terminal(columns: u16) -> (File, OwnedFd) {
     let mut size = libc::winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     let (mut ours, mut theirs) = (-1, -1);
-    // SAFETY: every pointer is to a live variable or null, which the function allows for the name and the settings.
+    // SAFETY: every pointer is to a live variable or null, which the function allows for the
+    // name and the settings.
     let opened = unsafe { libc::openpty(&mut ours, &mut theirs, null_mut(), null_mut(), &raw mut size) };
     assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
     // SAFETY: the call has opened both, and nothing else owns them.

@@ -129,7 +129,8 @@ fn a_dry_run_on_several_gpus_describes_the_share_of_each() {
     };
     let (device, memory) = lines("cuda:0,1");
     assert_eq!(device, "cuda:0, cuda:1, each with a part of the rows");
-    // The host has the matrix and the rows of each GPU; half of the operator and of the four vectors are on each GPU.
+    // The host has the matrix and the rows of each GPU; half of the operator and of the four
+    // vectors are on each GPU.
     let half = "matrix 127.9 MB, vectors 72.0 MB, program 22.4 MB), and on each of 2 GPUs 48.0 MB (operator as compressed rows \
                 32.0 MB, vectors 16.0 MB)";
     assert!(memory.ends_with(half), "{memory}");
@@ -147,7 +148,8 @@ fn a_dry_run_estimates_the_memory_if_sizes_are_known() {
         let text = String::from_utf8_lossy(&done.stdout).into_owned();
         text.lines().find_map(|line| line.strip_prefix("memory ")).unwrap().trim().to_owned()
     };
-    // 4,996,000 entries of 12 bytes, 1,000,001 offsets of 4 bytes, 9 vectors on the host and 4 vectors of the method.
+    // 4,996,000 entries of 12 bytes, 1,000,001 offsets of 4 bytes, 9 vectors on the host and 4
+    // vectors of the method.
     let matrix =
         "about 254.3 MB (matrix 64.0 MB, operator 64.0 MB or less, vectors 104.0 MB, program 22.4 MB)";
     assert_eq!(memory(&["poisson2d:1000x1000"]), matrix);
@@ -186,7 +188,8 @@ fn the_size_of_a_matrix_in_a_file_is_read_from_its_head() {
         assert!(run(&["convert", word(&grid), word(&path)]).status.success());
         path
     };
-    // 9 unknowns with 9 + 2 * 12 entries; the file has those of one triangle, and their mirror images count with the diagonal.
+    // 9 unknowns with 9 + 2 * 12 entries; the file has those of one triangle, and their mirror images
+    // count with the diagonal.
     let size = |path: &std::path::Path| solver::source::preview(path).unwrap();
     assert_eq!(size(&grid), Some((9, 2 * 21)));
     for name in ["g.slv", "g.npz"] {

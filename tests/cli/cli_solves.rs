@@ -46,8 +46,8 @@ fn cg_exits_with_1_when_the_iterations_run_out() {
 
 #[test]
 fn the_time_limit_includes_the_setup() {
-    // The setup takes longer than the limit, and a batch of iterations without setup would come before the first look
-    // at the clock.
+    // The setup takes longer than the limit, and a batch of iterations without setup would come before the
+    // first look at the clock.
     let limited = ["poisson2d:100x100", "--precond", "ic0", "--time-limit", "1e-4"];
     let (code, report) = cg(&limited);
     assert_eq!(

@@ -372,7 +372,8 @@ fn a_configuration_file_may_name_vectors() {
     assert!(plan.contains("random:5") && plan.contains(word(&x0)), "{plan}");
 }
 
-/// Solves for b = A times ones, read from a file so that the solution is unknown, and returns the caution of the report.
+/// Solves for b = A times ones, read from a file so that the solution is unknown, and returns
+/// the caution of the report.
 fn caution_of(matrix: &str, precond: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let b = folder.path().join("b.npy");

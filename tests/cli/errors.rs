@@ -57,7 +57,8 @@ fn messages_of_the_library_end_with_the_flag_or_command_that_helps() {
     assert!(described["notes"].to_string().contains("(--columns LIST)"), "{described}");
 }
 
-/// A limit on the address space simulates a machine that starts no more threads, because each thread needs a stack.
+/// A limit on the address space simulates a machine that starts no more threads, because each
+/// thread needs a stack.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_failure_to_start_threads_is_an_error() {

@@ -1,4 +1,5 @@
-//! Figures: every kind of panel in every format, dark pictures, widths on paper, labels, and errors that name file and fault.
+//! Figures: every kind of panel in every format, dark pictures, widths on paper, labels, and errors
+//! that name file and fault.
 
 use crate::common::process::{self, file, refused, word};
 use serde_json::{Value, json};

@@ -30,8 +30,8 @@ fn kept(folder: &Path) -> PathBuf {
     folder.join(&names[0])
 }
 
-/// Runs a command in a folder on a file system of this size, and lists the files in it on stdout. Skips the test if
-/// no file system can be mounted.
+/// Runs a command in a folder on a file system of this size, and lists the files in it on stdout. Skips the
+/// test if no file system can be mounted.
 fn on_a_disk_of(size: &str, [cache, temporary]: [&Path; 2], args: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     if fs::metadata(folder.path()).unwrap().uid() != 0 {

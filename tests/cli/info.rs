@@ -172,7 +172,8 @@ fn a_symmetric_matrix_with_a_positive_diagonal_has_a_hint_to_cg() {
     );
     let strict = of_file("real symmetric", "2 2 3\n1 1 4\n2 2 4\n2 1 3\n");
     assert!(hint(&strict, "solver cg").contains("so positive definite"));
-    // Dominance in every row, strict in one row of a connected matrix, is a proof; stored zeros do not connect.
+    // Dominance in every row, strict in one row of a connected matrix, is a proof; stored
+    // zeros do not connect.
     let joined = of_file("real symmetric", "3 3 5\n1 1 1\n2 2 2\n3 3 2\n2 1 -1\n3 2 -1\n");
     assert!(hint(&joined, "solver cg").contains("so positive definite"));
     let apart = of_file("real symmetric", "3 3 5\n1 1 1\n2 2 1\n3 3 2\n2 1 -1\n3 2 0\n");

@@ -466,7 +466,8 @@ fn a_table_is_drawn_with_all_labels_and_a_mark_for_each_value() {
     {
         assert!(texts(&drawn).contains(&word), "{word}: {:?}", texts(&drawn));
     }
-    // Two circles for each of 3 values of the first line and its entry in the legend; the second line has other marks.
+    // Two circles for each of 3 values of the first line and its entry in the legend; the
+    // second line has other marks.
     assert_eq!(drawn.matches("<circle").count(), 2 * (3 + 1));
     let png = folder.path().join("t.png");
     chart(&table, Style::default(), &png).unwrap();

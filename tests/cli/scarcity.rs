@@ -1,5 +1,5 @@
-//! Without enough memory or threads the program ends with exit code 2 and an error, or runs with less. `scripts/scarcity.py`
-//! tries many more limits.
+//! Without enough memory or threads the program ends with exit code 2 and an error, or runs with less.
+//! `scripts/scarcity.py` tries many more limits.
 #![cfg(target_os = "linux")]
 
 use crate::common::harness::skip;

@@ -6,8 +6,8 @@ use flate2::write::GzEncoder;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-/// Returns a matrix file with the sizes that the catalog gives for 1138_bus: 1138 rows, 2596 entries stored, 4054 in all. Its
-/// diagonal holds `value`; it begins with `comment` bytes that do not compress well.
+/// Returns a matrix file with the sizes that the catalog gives for 1138_bus: 1138 rows, 2596 entries stored,
+/// 4054 in all. Its diagonal holds `value`; it begins with `comment` bytes that do not compress well.
 pub fn bus(value: f64, comment: usize) -> String {
     let mut text = "%%MatrixMarket matrix coordinate real symmetric\n".to_owned();
     let mut numbers = Numbers::new(7);

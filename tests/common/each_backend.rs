@@ -1,4 +1,5 @@
-//! Every backend of the registry on a device, with every value of every parameter, in every precision that it supports.
+//! Every backend of the registry on a device, with every value of every parameter, in every
+//! precision that it supports.
 
 use super::harness::{present, skip, trial, without_crate};
 use super::zoo::{self, Zoo};
@@ -14,7 +15,8 @@ use std::sync::{Arc, Once};
 
 /// Returns the first GPU. Without one the test is skipped, unless `SOLVER_REQUIRE_GPU` is 1.
 pub fn gpu() -> Cuda {
-    // One context stays open: dropping the last handle would close it, and each test would then wait for a new one.
+    // One context stays open: dropping the last handle would close it, and each test would
+    // then wait for a new one.
     static OPEN: Once = Once::new();
     let first_words = |e: Error| e.to_string().split(" (").next().map(str::to_owned).unwrap_or_default();
     let gpu = present("SOLVER_REQUIRE_GPU", Cuda::new(0).map_err(first_words));
@@ -77,8 +79,8 @@ impl Builds for Choice {
     }
 }
 
-/// Returns the operator; `None` if the registry says that the backend refuses the matrix, and an error if the registry accepts
-/// the matrix and building fails.
+/// Returns the operator; `None` if the registry says that the backend refuses the matrix, and an error if the
+/// registry accepts the matrix and building fails.
 pub fn build<D: Pick<T>, T: Scalar>(
     device: &D,
     choice: &Choice,
@@ -103,7 +105,8 @@ fn with_operators(test: impl FnOnce()) {
 
 /// A check of each case, in the precision of its vectors.
 pub trait Check {
-    /// The expected results, which do not depend on the backend: made once for all settings of its parameters.
+    /// The expected results, which do not depend on the backend: made once for all settings of
+    /// its parameters.
     type Expected;
     fn expect<T: Scalar>(&self, matrix: &Csr) -> Self::Expected;
     fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>, expected: &Self::Expected);
@@ -140,10 +143,12 @@ fn backends<D: Host>() -> Vec<&'static str> {
 const SIZES: &[&str] = &["1x1", "1x7", "4x1", "7x3", "2x16", "9x10", "64x5", "17x64"];
 const FEW_SIZES: &[&str] = &["1x7", "13x2", "64x5", "9x10"];
 
-/// Returns a backend with its defaults, and with each value of each parameter; each with whether it is tested on the whole zoo.
+/// Returns a backend with its defaults, and with each value of each parameter; each with whether it is
+/// tested on the whole zoo.
 fn plans<D: Host>(backend: &str) -> Vec<(Choice, bool)> {
     let mut choices = Vec::new();
-    // Under a sanitizer all backends take too long for one process. The variable lists names, with all parameters or with some.
+    // Under a sanitizer all backends take too long for one process. The variable lists names, with all
+    // parameters or with some.
     let only = std::env::var("SOLVER_TEST_BACKENDS").unwrap_or_default();
     let mut add = |params: String, whole: bool| {
         let typed = format!("{backend}{params}");
@@ -177,8 +182,8 @@ pub fn trials<D: Host>(path: &str, test: fn(&'static str)) -> Vec<Trial> {
     backends::<D>().into_iter().map(named).collect()
 }
 
-/// The most entries of the matrices on which every value of every parameter is tested: rows and columns beyond several blocks and
-/// chunks of every size.
+/// The most entries of the matrices on which every value of every parameter is tested: rows and columns
+/// beyond several blocks and chunks of every size.
 const FEW: usize = 3000;
 
 /// Returns this limit for a zoo, raised to the smallest matrix if all are larger.

@@ -1,7 +1,7 @@
 //! Runs the tests of a binary and reports those that this machine cannot run as ignored, with the reason.
 //!
-//! `#[test]` (see `tests/attribute`) registers a function; [`Family`] registers tests whose names are known only at run time,
-//! such as one test for each backend. The command line is that of Rust's own harness.
+//! `#[test]` (see `tests/attribute`) registers a function; [`Family`] registers tests whose names are known
+//! only at run time, such as one test for each backend. The command line is that of Rust's own harness.
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::backtrace::{Backtrace, BacktraceStatus};
@@ -33,13 +33,15 @@ inventory::collect!(Family);
 /// The panic payload of [`skip`].
 struct Skipped(String);
 
-/// Ends the running test, which is then reported as ignored for this reason. Use it only for things that the machine lacks.
+/// Ends the running test, which is then reported as ignored for this reason. Use it only for
+/// things that the machine lacks.
 pub fn skip(reason: impl Display) -> ! {
     // Unlike a panic, this prints nothing.
     resume_unwind(Box::new(Skipped(reason.to_string())))
 }
 
-/// Returns what was found on the machine. If it is missing, skips the test, or fails it if the variable `required` is 1.
+/// Returns what was found on the machine. If it is missing, skips the test, or fails it if the
+/// variable `required` is 1.
 pub fn present<T>(required: &str, found: Result<T, impl Display>) -> T {
     match found {
         Ok(found) => found,
@@ -62,8 +64,8 @@ static LEFT_OUT: Mutex<Vec<(String, usize, usize)>> = Mutex::new(Vec::new());
 /// The times of the tests that have ended.
 static TIMES: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
 
-/// Returns one in `stride` cases of each kind, beginning with the first, or all cases if `SOLVER_TEST_ALL` is 1. The end of the
-/// run prints how many are left out.
+/// Returns one in `stride` cases of each kind, beginning with the first, or all cases if `SOLVER_TEST_ALL`
+/// is 1. The end of the run prints how many are left out.
 #[track_caller]
 pub fn sample<T, K: Eq + Hash>(
     stride: usize,
@@ -137,7 +139,8 @@ fn completion(run: impl FnOnce()) -> Result<Completion, Failed> {
     }
 }
 
-/// Keeps the messages of panics in tests. A test may expect a panic, so the messages are shown only if it fails.
+/// Keeps the messages of panics in tests. A test may expect a panic, so the messages are shown
+/// only if it fails.
 fn keep_panics() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -161,7 +164,8 @@ pub fn without_crate(path: &str) -> String {
     path.split_once("::").map_or(path, |(_, rest)| rest).to_owned()
 }
 
-/// Runs the tests that the command line selects: on `threads` threads, or on the number that the command line gives.
+/// Runs the tests that the command line selects: on `threads` threads, or on the number that
+/// the command line gives.
 pub fn run(threads: Option<usize>) -> ExitCode {
     keep_panics();
     let mut arguments = Arguments::from_args();

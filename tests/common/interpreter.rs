@@ -1,4 +1,5 @@
-//! Sweeps computed from their definition, one element after the other, with bounds on the difference from a device's results.
+//! Sweeps computed from their definition, one element after the other, with bounds on the difference
+//! from a device's results.
 
 use super::tolerance;
 use solver::device::{Coefficient, Factor, Op, Operand, RING, SlotState, Summand, Sweep, Term, Test};

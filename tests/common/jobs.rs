@@ -1,4 +1,5 @@
-//! Solves that run in every [`Place`]: systems, rankings and chains by the library, and commands of the program.
+//! Solves that run in every [`Place`]: systems, rankings and chains by the library, and
+//! commands of the program.
 
 use super::places::{Found, Job, Kind, Place};
 use super::process::{errors, mpirun, program, solver, word};
@@ -111,7 +112,8 @@ impl System<'_> {
         })
     }
 
-    /// Solves in a place. Ranks have the same report, except for times; an error is that of the first rank that fails by itself.
+    /// Solves in a place. Ranks have the same report, except for times; an error is that of the first
+    /// rank that fails by itself.
     pub fn try_run(&self, matrix: &Matrix, place: Place) -> Result<Found> {
         let whole = self.problem(matrix)?;
         let (report, x) = match place {

@@ -1,5 +1,5 @@
-//! An allocator that counts allocations, and refuses some of them on request. It counts for all threads of the process, so the
-//! test binary that declares it runs one test at a time.
+//! An allocator that counts allocations, and refuses some of them on request. It counts for all threads of
+//! the process, so the test binary that declares it runs one test at a time.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};

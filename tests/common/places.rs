@@ -47,7 +47,8 @@ impl Place {
         matches!(self, RanksOnGpus(_) | Gpus(_))
     }
 
-    /// Whether [`check`] runs the job twice and compares the bits. Tests of the bits over ranks of CPUs also vary the threads.
+    /// Whether [`check`] runs the job twice and compares the bits. Tests of the bits over ranks of
+    /// CPUs also vary the threads.
     fn runs_twice(self) -> bool {
         self.has_gpus() || matches!(self, Cpus(_))
     }
@@ -65,8 +66,8 @@ pub enum Kind {
 pub struct Found {
     /// The fields of `--json`.
     pub report: Value,
-    /// The answer, or the ranks or probabilities, in the order of the matrix; those of several personalisations or classes follow
-    /// each other.
+    /// The answer, or the ranks or probabilities, in the order of the matrix; those of several
+    /// personalisations or classes follow each other.
     pub x: Vec<f64>,
     /// The length of each of these parts.
     pub parts: Vec<usize>,
@@ -133,8 +134,8 @@ enum Distance {
     Bounds,
 }
 
-/// The differences from one process that a place may have: the share of its iterations, and a least number, if iterations are
-/// compared; the distance of the answer; and the reason for both.
+/// The differences from one process that a place may have: the share of its iterations, and a least number,
+/// if iterations are compared; the distance of the answer; and the reason for both.
 fn permitted(kind: Kind, place: Place) -> (Option<(f64, f64)>, Distance, &'static str) {
     use Distance::{Bounds, Largest, Sum};
     match (kind, place) {
@@ -166,8 +167,8 @@ fn permitted(kind: Kind, place: Place) -> (Option<(f64, f64)>, Distance, &'stati
     }
 }
 
-/// Runs a job in one process and in other places, and checks that it converges in all of them and finds the same. Returns what it
-/// finds in one process, and then in each place.
+/// Runs a job in one process and in other places, and checks that it converges in all of them and finds the
+/// same. Returns what it finds in one process, and then in each place.
 pub fn check(job: &impl Job, places: impl IntoIterator<Item = Place>) -> Vec<Found> {
     let one = job.run(Alone);
     assert_eq!(one.report["converged"], true, "{}: {}", job.name(), one.report);
@@ -274,7 +275,8 @@ pub fn check_threads<R: PartialEq>(what: &str, numbers: &[usize], run: impl Fn(u
     }
 }
 
-/// Checks that ranks have the results or the errors of one process, as far as `view` shows them. Errors of other ranks are left out.
+/// Checks that ranks have the results or the errors of one process, as far as `view` shows them. Errors of
+/// other ranks are left out.
 pub fn check_outcomes<T, V: PartialEq + Debug>(
     what: &str,
     found: &[Result<T>],

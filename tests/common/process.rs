@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
-/// Returns the path of the program: `SOLVER_TEST_PROGRAM` if the tests run on another machine than they were built on.
+/// Returns the path of the program: `SOLVER_TEST_PROGRAM` if the tests run on another machine
+/// than they were built on.
 pub fn program() -> PathBuf {
     std::env::var_os("SOLVER_TEST_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_solver").into()).into()
 }

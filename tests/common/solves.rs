@@ -110,8 +110,8 @@ impl System {
     }
 }
 
-/// Builds the operator of a matrix by the device's default backend, or on a GPU by the one that SOLVER_TEST_GPU_BACKEND names: a
-/// GPU solves small systems in another way than large ones.
+/// Builds the operator of a matrix by the device's default backend, or on a GPU by the one that
+/// SOLVER_TEST_GPU_BACKEND names: a GPU solves small systems in another way than large ones.
 pub fn operator<D: Pick<T>, T: Scalar>(device: &D, matrix: &Arc<Csr>) -> Operator<D, T> {
     let named = std::env::var("SOLVER_TEST_GPU_BACKEND").ok().filter(|_| D::KIND == "cuda");
     let backend = named.as_deref().unwrap_or("auto");

@@ -98,7 +98,8 @@ pub const ARITHMETIC: Sweep<'static> = Sweep {
     ],
 };
 
-/// Sums of magnitudes in addition to one of products: of a vector that the sweep writes and of one that it only reads.
+/// Sums of magnitudes in addition to one of products: of a vector that the sweep writes and of
+/// one that it only reads.
 pub const MAGNITUDES: Sweep<'static> = Sweep {
     name: "magnitudes",
     numbers: &[],
@@ -126,8 +127,8 @@ pub const ONES: Sweep<'static> = Sweep {
     then: &[Op::Count(Slot(3))],
 };
 
-/// Quotients, alone and with other terms, of the target and by it, and the sums of elements that another vector marks or weights:
-/// one that the sweep writes and one that it only reads.
+/// Quotients, alone and with other terms, of the target and by it, and the sums of elements that another
+/// vector marks or weights: one that the sweep writes and one that it only reads.
 pub const QUOTIENTS: Sweep<'static> = Sweep {
     name: "quotients",
     numbers: &[2.0],

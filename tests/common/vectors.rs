@@ -22,7 +22,8 @@ impl Numbers {
         (self.word() % limit as u64) as usize
     }
 
-    /// Returns an integer from -8 to 8: sums of thousands of products of two such numbers are exact in single precision.
+    /// Returns an integer from -8 to 8: sums of thousands of products of two such numbers are
+    /// exact in single precision.
     pub fn integer(&mut self) -> f64 {
         self.below(17) as f64 - 8.0
     }

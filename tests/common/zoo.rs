@@ -89,7 +89,8 @@ fn shapes() -> Vec<Shape> {
     add("diagonal", 700, (0..700).map(|i| vec![i]).collect());
     add("dense 33x33", 33, vec![(0..33).collect(); 33]);
     add("tall", 17, (0..1200).map(|i| some_columns(&mut numbers, i % 5, 17)).collect());
-    // As many columns as 16 bits can distinguish, and one more; in rows of about equal lengths and with a giant one.
+    // As many columns as 16 bits can distinguish, and one more; in rows of about equal lengths
+    // and with a giant one.
     for (name, cols) in [("65536 columns", 1_u32 << 16), ("65537 columns", (1 << 16) + 1)] {
         add(name, cols as usize, (0..40).map(|i| vec![i, 300 * i + 7, cols - 1]).collect());
     }
@@ -98,13 +99,14 @@ fn shapes() -> Vec<Shape> {
             |i| if i == 7 { (0..cols).step_by(9).chain([cols - 1]).collect() } else { vec![i, cols - 1] };
         add(name, cols as usize, (0..30).map(row).collect());
     }
-    // More columns than 16 bits can distinguish. In the first matrix no column is further behind its row than 16 bits allow; in
-    // the second one column is.
+    // More columns than 16 bits can distinguish. In the first matrix no column is further behind its row than
+    // 16 bits allow; in the second one column is.
     let near = |i: u32| vec![i / 2, i + 1, 20_000, i + (1 << 15) - 1];
     let further = |i: u32| if i == 9 { vec![i + (1 << 15)] } else { near(i) };
     add("near columns", 66_000, (0..40).map(near).collect());
     add("near columns but one", 66_000, (0..40).map(further).collect());
-    // Rows of a narrow band. Some rows have a column far before and one far behind the band, and one row is long.
+    // Rows of a narrow band. Some rows have a column far before and one far behind the band,
+    // and one row is long.
     let astray = |i: u32| -> Vec<u32> {
         let band = (0..if i == 21 { 150 } else { 8 + i % 3 }).map(|j| 100_000 + i + 5 * j);
         let (before, behind) = ((i % 5 == 2).then_some(i), (i % 7 == 3).then_some(200_000 - i));
@@ -183,7 +185,8 @@ fn with_forms(zoo: &mut Zoo) {
     }
 }
 
-/// Returns every shape with small integers, explicit zeros among them: results are exact for any order of summation.
+/// Returns every shape with small integers, explicit zeros among them: results are exact for
+/// any order of summation.
 pub fn integers() -> Zoo {
     static ZOO: LazyLock<Zoo> = LazyLock::new(make_integers);
     ZOO.clone()
@@ -223,7 +226,8 @@ fn make_reals() -> Zoo {
     zoo
 }
 
-/// Returns a square matrix with more columns than 16 bits can distinguish, none of them further from its row than 16 bits allow.
+/// Returns a square matrix with more columns than 16 bits can distinguish, none of them further from
+/// its row than 16 bits allow.
 pub fn near_and_square() -> (&'static str, Arc<Csr>) {
     static MATRIX: LazyLock<(&'static str, Arc<Csr>)> = LazyLock::new(make_near_and_square);
     MATRIX.clone()

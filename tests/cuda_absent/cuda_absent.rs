@@ -96,8 +96,8 @@ impl Driver {
         self
     }
 
-    /// Returns the output of three commands with this driver: cg on a GPU, which must fail, cg on any device, which must succeed,
-    /// and doctor, which must exit with this code.
+    /// Returns the output of three commands with this driver: cg on a GPU, which must fail, cg on any device,
+    /// which must succeed, and doctor, which must exit with this code.
     fn outputs(&self, doctor: i32) -> [String; 3] {
         let run = |args: &[&str], code: i32| {
             let mut command = crate::common::process::solver();
@@ -197,8 +197,8 @@ fn a_matrix_too_large_for_the_gpu_is_refused_with_the_numbers() {
     }
     let message = refused(&[(cuda::MEMORY_LIMIT, "700000")], &["--matrix", "poisson2d:100x100"]);
     assert!(message.contains("of GPU memory"), "the matrix alone would fit: {message}");
-    // The matrix takes 54 MB with csr, 34 MB with csr and values in single precision, and 64 MB in the formats of the other
-    // backends; the vectors take 32 MB.
+    // The matrix takes 54 MB with csr, 34 MB with csr and values in single precision, and 64 MB in the
+    // formats of the other backends; the vectors take 32 MB.
     let some = [(cuda::MEMORY_LIMIT, "80000000")];
     for backend in ["csr", "ell", "cusparse"] {
         let message = refused(&some, &["--matrix", "poisson2d:1000x1000", "--backend", backend]);

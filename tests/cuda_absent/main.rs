@@ -1,4 +1,5 @@
-//! Missing, broken or scarce GPU resources. A separate binary, as a limit on GPU memory counts what other processes use.
+//! Missing, broken or scarce GPU resources. A separate binary, as a limit on GPU memory counts
+//! what other processes use.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // Test helpers panic on failure, and tests may print measurements.
 

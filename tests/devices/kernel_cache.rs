@@ -1,4 +1,5 @@
-//! The disk cache of compiled kernels: what it saves, how it handles damaged files, and which kernels it must not return.
+//! The disk cache of compiled kernels: what it saves, how it handles damaged files, and which
+//! kernels it must not return.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -211,7 +212,8 @@ fn assert_passed(child: Child) {
     assert!(done.status.success() && output.contains("1 passed"), "{output}");
 }
 
-/// The cache warns once in a process, so this test runs in a process in which no other test causes the warning.
+/// The cache warns once in a process, so this test runs in a process in which no other test
+/// causes the warning.
 #[test]
 fn a_cache_that_cannot_be_written_still_returns_images_and_warns_once() {
     let name = "a_cache_that_cannot_be_written_still_returns_images_and_warns_once";

@@ -1,4 +1,5 @@
-//! Every kernel and every generated sweep compiles for every supported generation of GPUs. Needs NVRTC, no GPU.
+//! Every kernel and every generated sweep compiles for every supported generation of GPUs.
+//! Needs NVRTC, no GPU.
 
 use crate::common::harness::{present, sample};
 use crate::tape;
@@ -36,23 +37,26 @@ fn nvrtc() -> &'static Nvrtc {
     present("SOLVER_REQUIRE_NVRTC", Nvrtc::get())
 }
 
-/// Returns the folder that records which kernels have compiled: kernels that have not changed since are not compiled again.
+/// Returns the folder that records which kernels have compiled: kernels that have not changed
+/// since are not compiled again.
 fn compiled_before() -> PathBuf {
     let folder = std::env::var_os("SOLVER_TEST_COMPILED").map(PathBuf::from);
     folder.unwrap_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled"))
 }
 
-/// Returns a file that exists once a kernel has compiled. Its name depends on everything that affects the outcome.
+/// Returns a file that exists once a kernel has compiled. Its name depends on everything that
+/// affects the outcome.
 fn outcome(folder: &Path, nvrtc: &Nvrtc, source: &KernelSource, arch: u32) -> PathBuf {
     let compiler = std::fs::metadata(nvrtc.path()).map(|file| file.len()).unwrap_or_default();
     let all = format!("{:?} {compiler} {arch} {:?} {}", nvrtc.version(), source.options(), source.text());
     folder.join(format!("{:032x}", xxh3_128(all.as_bytes())))
 }
 
-/// Compiles all sources on two threads, equal ones once, for all architectures; of two that are alike a hash of the source selects
-/// one. A sample has one in three forms of each kernel for each architecture. Panics with the first log. Older compilers split the work if another compiler has compiled everything: a hash assigns each
-/// source to one architecture, and SOLVER_TEST_BY_LOT gives each compiler its architectures. Returns the number of compilations of
-/// this compiler: for a handful of sources it may be 0.
+/// Compiles all sources on two threads, equal ones once, for all architectures; of two that are alike a hash
+/// of the source selects one. A sample has one in three forms of each kernel for each architecture. Panics
+/// with the first log. Older compilers split the work if another compiler has compiled everything: a hash
+/// assigns each source to one architecture, and SOLVER_TEST_BY_LOT gives each compiler its architectures.
+/// Returns the number of compilations of this compiler: for a handful of sources it may be 0.
 fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) -> usize {
     let architectures = architectures(nvrtc);
     let mut met = HashSet::new();
@@ -177,7 +181,8 @@ fn kernels_over_ranks_compile_for_every_generation() {
     assert!(compile_all(nvrtc(), &kernels_over_ranks()) > 0);
 }
 
-/// Returns kernels that add scalars of all ranks, pack entries, multiply with the entries of other ranks, and complete vectors.
+/// Returns kernels that add scalars of all ranks, pack entries, multiply with the entries of other
+/// ranks, and complete vectors.
 fn kernels_over_ranks() -> Vec<KernelSource> {
     let mut sources = Vec::new();
     let graphs = [pagerank::power::SWEEPS, markov::power::SWEEPS].concat();
@@ -231,7 +236,8 @@ fn the_kernel_of_the_book_compiles_for_every_generation() {
     let text = kernel_of_the_book();
     let (_, head) = text.split_once("__launch_bounds__(BLOCK) ").unwrap();
     let name = head.split_once('(').unwrap().0;
-    // The kernel takes the parameters of every kernel over all rows of CSR: its text replaces that of `vector`.
+    // The kernel takes the parameters of every kernel over all rows of CSR: its text replaces
+    // that of `vector`.
     let own = include_str!("../../kernels/vector.cu");
     let mut sources = kernel_sources(&[Method::Cg.programs().next().unwrap()], &[]);
     // A few types represent all: the kernel's own text is the same in each.

@@ -1,5 +1,5 @@
-//! Which of several NVIDIA libraries is loaded, and where the libraries are found: with stand-in libraries built here, in
-//! processes with controlled environments. No GPU is needed.
+//! Which of several NVIDIA libraries is loaded, and where the libraries are found: with stand-in libraries
+//! built here, in processes with controlled environments. No GPU is needed.
 
 use crate::common::harness::skip;
 use solver::backend::cuda::{cusparse, dense};
@@ -116,7 +116,8 @@ fn found(environment: &[(&str, &Path)]) -> [String; 3] {
     lines.collect::<Vec<_>>().try_into().unwrap()
 }
 
-/// Skips the test if this machine has libraries that are found without any variable, because they are found first.
+/// Skips the test if this machine has libraries that are found without any variable, because
+/// they are found first.
 fn require_no_libraries() {
     if found(&[]).iter().any(|found| !found.contains("was not found")) {
         skip("this machine has libraries that are found first");

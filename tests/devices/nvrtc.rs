@@ -1,5 +1,5 @@
-//! The search for NVRTC and its compilations. No GPU is needed, only the library; without it the tests of compilations are
-//! skipped.
+//! The search for NVRTC and its compilations. No GPU is needed, only the library; without it the tests of
+//! compilations are skipped.
 
 use crate::common::harness::skip;
 use std::path::Path;

@@ -170,7 +170,8 @@ fn on_the_cpu_each_of_several_columns_has_the_bits_of_a_single_column() {
     }
 }
 
-/// Numbers of columns: a few, beside a warp, beside a block of a GPU, and more than one tile of columns there.
+/// Numbers of columns: a few, beside a warp, beside a block of a GPU, and more than one tile
+/// of columns there.
 const COLUMNS: [usize; 10] = [2, 5, 8, 31, 32, 33, 100, 257, 600, 1030];
 
 /// Returns sweeps that represent all: with and without sums, programs, updates, numbers and many vectors.
@@ -234,7 +235,8 @@ fn a_read_vector_of_one_column_is_used_for_every_column<D: Device>(device: &D) {
     for (sweep, k) in sweeps.flat_map(|sweep| [2, 3, 33, 600].map(|k| (sweep, k))) {
         let sweep = &sweep;
         let last = sweep.reads as usize - 1;
-        // The last of the vectors that are read has one column, or all have. Without vectors that are written, one must be wide.
+        // The last of the vectors that are read has one column, or all have. Without vectors that are
+        // written, one must be wide.
         for first in if sweep.writes > 0 { vec![last, 0] } else { vec![last] } {
             let start = state(k, |c| u32::from(c == 1));
             let mut data = data::<f64>(sweep, n, k);

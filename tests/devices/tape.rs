@@ -1,5 +1,5 @@
-//! A device that traces the first step that a method records, as for one launch on a GPU. The step is the solver's, on a small
-//! system; no GPU is needed.
+//! A device that traces the first step that a method records, as for one launch on a GPU. The step is the
+//! solver's, on a small system; no GPU is needed.
 
 use crate::common::each_backend::Builds;
 use solver::backend::Operator;
@@ -40,8 +40,8 @@ pub fn trace(method: Method, shape: Shape) -> Trace {
     step.expect("the step was recorded")
 }
 
-/// The bytes of the out-of-memory error that ends a solve once its step is traced. No other code raises an error of this number
-/// of bytes.
+/// The bytes of the out-of-memory error that ends a solve once its step is traced. No other code raises an
+/// error of this number of bytes.
 const TRACED: u128 = 0;
 
 #[derive(Clone)]

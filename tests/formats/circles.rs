@@ -1,9 +1,10 @@
-//! The files of `src/` have no circular dependencies, direct or through other files, and can be read bottom-up.
+//! The files of `src/` have no circular dependencies, direct or through other files, and can
+//! be read bottom-up.
 //!
-//! A file depends on another one if it names an item that is defined there, in a `use` or by a path in its code; re-exports are
-//! followed to the file of the item. Items of enclosing modules (`super::Loaded`, or `mod.rs` in general) do not count: a
-//! folder's shared types are declared above its files. Items that a module uses from the files below it do count. Tests within
-//! files do not.
+//! A file depends on another one if it names an item that is defined there, in a `use` or by a path in its
+//! code; re-exports are followed to the file of the item. Items of enclosing modules (`super::Loaded`, or
+//! `mod.rs` in general) do not count: a folder's shared types are declared above its files. Items that a
+//! module uses from the files below it do count. Tests within files do not.
 
 use crate::common::harness::present;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +31,8 @@ struct Import {
     name: String,
 }
 
-/// Splits code into identifiers, `::` and single punctuation characters. Omits comments, strings and the tests at the end.
+/// Splits code into identifiers, `::` and single punctuation characters. Omits comments, strings
+/// and the tests at the end.
 fn words(text: &str) -> Vec<&str> {
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text);
     let mut words = Vec::new();
@@ -157,7 +159,8 @@ impl Sources {
         Sources(files.into_iter().map(|(path, text)| (module(&path), parse(&path, &text))).collect())
     }
 
-    /// Returns the module that defines the item `path` as seen from `module`; none for other crates and for local names.
+    /// Returns the module that defines the item `path` as seen from `module`; none for other
+    /// crates and for local names.
     fn definition(&self, module: &[String], path: &[String], depth: usize) -> Option<Names> {
         let mut here = module.to_vec();
         let mut rest = path;

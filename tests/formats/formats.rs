@@ -7,7 +7,8 @@ use solver::error::CsrFault;
 use solver::format::stats::{Asymmetry, Diagonal, RowLength, Verdict, first_unpaired, symmetry_of};
 use solver::format::{Csr, Offsets, Stats, Values};
 
-/// Returns the fault in the arrays of a `rows` x `cols` matrix, and checks that it is the same for both widths of offsets.
+/// Returns the fault in the arrays of a `rows` x `cols` matrix, and checks that it is the same
+/// for both widths of offsets.
 fn fault(rows: usize, cols: usize, offsets: &[u64], columns: &[u32]) -> CsrFault {
     let of = |offsets| match Csr::new(rows, cols, offsets, columns.to_vec(), Values::Ones) {
         Err(Error::InvalidCsr(fault)) => fault,

@@ -72,7 +72,8 @@ fn ell_with_too_much_padding_is_refused_with_numbers() {
 }
 
 fn bsr() -> BsrParts {
-    // A 3 x 5 matrix in blocks of 2 x 2: the last block row and the last block column extend beyond the matrix.
+    // A 3 x 5 matrix in blocks of 2 x 2: the last block row and the last block column extend
+    // beyond the matrix.
     BsrParts {
         rows: 3,
         cols: 5,

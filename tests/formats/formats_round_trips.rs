@@ -1,4 +1,5 @@
-//! Round trips through every format, which return the same matrix bit for bit, except for zeros that look like fill.
+//! Round trips through every format, which return the same matrix bit for bit, except for
+//! zeros that look like fill.
 
 use crate::common::vectors::integers;
 use crate::common::zoo;
@@ -22,7 +23,8 @@ fn bits(m: &Csr) -> Bits {
     (m.rows(), m.cols(), Offsets::narrowest(offsets), m.col_indices().to_vec(), kind, values)
 }
 
-/// Returns the entries other than +0, which formats cannot distinguish from fill, as (row, column, bits of the value as f64).
+/// Returns the entries other than +0, which formats cannot distinguish from fill, as (row, column,
+/// bits of the value as f64).
 fn nonzeros(m: &Csr) -> Vec<(usize, usize, u64)> {
     let entries = (0..m.rows()).flat_map(|i| m.row(i).map(move |(j, v)| (i, j, v.to_bits())));
     entries.filter(|&(_, _, value)| value != 0).collect()
@@ -100,7 +102,8 @@ fn shuffled(n: usize, seed: u64) -> Vec<u32> {
     order
 }
 
-/// Returns the transpose with row and column `order[i]` as the i-th ones, from single entries. Equal columns keep their order.
+/// Returns the transpose with row and column `order[i]` as the i-th ones, from single entries. Equal
+/// columns keep their order.
 fn renumbered(m: &Csr, order: &[u32]) -> Csr {
     let place = |index: usize| order.iter().position(|&other| other as usize == index).unwrap();
     let places: Vec<usize> = (0..m.rows()).map(place).collect();

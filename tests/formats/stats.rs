@@ -1,5 +1,5 @@
-//! Statistics compared with their definitions on random matrices and on the zoo, and with published facts on real matrices; and
-//! their independence of the number of threads.
+//! Statistics compared with their definitions on random matrices and on the zoo, and with published facts on
+//! real matrices; and their independence of the number of threads.
 
 use crate::common::zoo;
 use proptest::prelude::*;
@@ -47,7 +47,8 @@ fn check_rows(name: &str, m: &Csr, stats: &Stats) {
     assert_eq!(length.min, lengths.iter().copied().min().unwrap_or(0), "{name}");
     assert_eq!(length.max, lengths.iter().copied().max().unwrap_or(0), "{name}");
     assert_eq!(length.mean, m.nnz() as f64 / n, "{name}");
-    // Integers, as a floating-point sum of squares would round at each term if one is far larger than all the others.
+    // Integers, as a floating-point sum of squares would round at each term if one is far
+    // larger than all the others.
     let sum = |power: u32| lengths.iter().map(|&l| (l as u128).pow(power)).sum::<u128>();
     let variance = (lengths.len() as u128 * sum(2) - sum(1).pow(2)) as f64 / (n * n);
     let rounding = crate::common::tolerance::GENERATED * (1.0 + variance + length.mean * length.mean);

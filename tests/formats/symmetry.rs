@@ -23,7 +23,8 @@ fn verdict(m: &Csr) -> Verdict {
     found
 }
 
-/// Returns the verdict on the 2 x 2 matrix with this diagonal and these mirrored entries, if it is symmetric to rounding.
+/// Returns the verdict on the 2 x 2 matrix with this diagonal and these mirrored entries, if it
+/// is symmetric to rounding.
 fn pair(diagonal: [f64; 2], across: [Option<f64>; 2]) -> Option<Rounding> {
     let mut m = Coo::with_capacity(2, 2, 4).unwrap();
     m.push(0, 0, diagonal[0]).unwrap();
@@ -183,8 +184,9 @@ fn the_verdict_on_random_matrices_matches_its_definition() {
     assert!(kinds.iter().all(|&count| count > 5), "{kinds:?}");
 }
 
-/// Returns the entries of a matrix of 200,000 rows with a neighbour on each side of the diagonal, a first row and a last row that are nearly full, and an entry
-/// far from the diagonal in each row. Bands of rows then begin in rows of all kinds of others.
+/// Returns the entries of a matrix of 200,000 rows with a neighbour on each side of the diagonal, a first row
+/// and a last row that are nearly full, and an entry far from the diagonal in each row. Bands of rows then
+/// begin in rows of all kinds of others.
 fn near_and_far_entries() -> Vec<(usize, usize, f64)> {
     const N: usize = 200_000;
     let mut all = Vec::new();
@@ -242,8 +244,8 @@ fn each_changed_or_missing_entry_of_a_large_matrix_is_found() {
 
 #[test]
 fn the_first_entry_of_the_next_row_is_no_mirrored_entry() {
-    // The mirrored entry of (2, 0) is not the first entry of row 1, which follows the empty row 0. There are as many entries above the diagonal
-    // as below.
+    // The mirrored entry of (2, 0) is not the first entry of row 1, which follows the empty row 0. There are
+    // as many entries above the diagonal as below.
     let m = zoo::square(&[&[], &[(2, 1.0)], &[(0, 1.0), (1, 1.0), (3, 1.0)], &[]]);
     let expected = Asymmetry { row: 2, col: 0, value: 1.0, mirrored: None };
     assert_eq!(verdict(&m), Verdict::No(expected));

@@ -1,5 +1,5 @@
-//! The effect of each Cargo feature, in builds with and without it. This binary needs no feature and not the program, and uses
-//! the test harness of the standard library.
+//! The effect of each Cargo feature, in builds with and without it. This binary needs no feature and not the
+//! program, and uses the test harness of the standard library.
 
 #![allow(clippy::unwrap_used)] // Tests fail by panics.
 

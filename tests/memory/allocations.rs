@@ -1,4 +1,5 @@
-//! Iterations allocate no memory on any thread: a solve of three times the iterations makes the same number of allocations.
+//! Iterations allocate no memory on any thread: a solve of three times the iterations makes the
+//! same number of allocations.
 
 use crate::common::each_backend::Builds;
 use crate::common::memory;
@@ -60,8 +61,8 @@ fn allocations_of_ranks(cpu: &Cpu, backend: &str, extrapolate: bool, iterations:
     memory::allocations() - before
 }
 
-/// Excluded backends: reference strategies with a task queue that each product fills again, and backends that do not support
-/// this matrix.
+/// Excluded backends: reference strategies with a task queue that each product fills again, and backends that
+/// do not support this matrix.
 const EXCLUDED: [&str; 4] = ["bsr-max-tasks", "bsr-fixed-tasks", "dense", "pull"];
 
 // In a pool of one thread, the parallel loops of the verdict always make the same number of allocations.
@@ -71,8 +72,8 @@ fn iterations_allocate_no_memory() {
     pool.install(|| {
         for threads in [1, 2, 3] {
             let cpu = Cpu::new(Some(threads)).unwrap();
-            // A thread allocates once when it starts and once when it first sleeps, which may be late on a busy machine.
-            // Iterations that allocate would do so at every try.
+            // A thread allocates once when it starts and once when it first sleeps, which may be late on a
+            // busy machine. Iterations that allocate would do so at every try.
             const TRIES: usize = 4;
             allocations(&cpu, Method::Cg, "rows", Preconditioner::NONE, 3);
             let same = |what: String, (few, many): (usize, usize), count: &dyn Fn(usize) -> usize| {

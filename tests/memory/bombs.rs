@@ -1,4 +1,5 @@
-//! A small file that claims far more than it can contain, or unpacks to it, is refused before the memory is allocated.
+//! A small file that claims far more than it can contain, or unpacks to it, is refused before
+//! the memory is allocated.
 
 use crate::common::archives::gzip;
 use crate::common::memory;

@@ -1,4 +1,5 @@
-//! Solves on a GPU whose memory suffices for the solve, but not for making the format of the backend or the transpose there.
+//! Solves on a GPU whose memory suffices for the solve, but not for making the format of the
+//! backend or the transpose there.
 
 use crate::common::harness::present;
 use crate::common::process::{errors, solver, word};
@@ -13,8 +14,8 @@ fn solve(args: &[&str], megabytes: u64, answer: &Path) -> Output {
     command.env(cuda::MEMORY_LIMIT, (megabytes << 20).to_string()).output().unwrap()
 }
 
-/// Solves with less and less memory, until the solve itself is refused: all answers are the same, and with some limits a message contains
-/// `note`.
+/// Solves with less and less memory, until the solve itself is refused: all answers are the same, and with
+/// some limits a message contains `note`.
 fn check(args: &[&str], note: &str) {
     present("SOLVER_REQUIRE_GPU", cuda::usable(0));
     let folder = tempfile::tempdir().unwrap();

@@ -11,8 +11,8 @@ use std::path::Path;
 const NODES: u64 = 60_000;
 const EDGES: u64 = 1_200_000;
 
-/// Returns edges of nodes with gaps between their numbers, in the order of their first nodes or unordered. The text alone takes
-/// more memory than the limit.
+/// Returns edges of nodes with gaps between their numbers, in the order of their first nodes or unordered.
+/// The text alone takes more memory than the limit.
 fn edges(ordered: bool, apart: u64, end: &str) -> String {
     let mut numbers = Numbers::new(5);
     let mut text = "# edges\n".to_owned();

@@ -1,5 +1,5 @@
-//! Memory use: an allocator counts for the whole process, and a limit of GPU memory for all programs, so the tests run one after the
-//! other.
+//! Memory use: an allocator counts for the whole process, and a limit of GPU memory for all programs, so the
+//! tests run one after the other.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // Test helpers panic on failure, and tests may print measurements.
 

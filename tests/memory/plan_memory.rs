@@ -42,8 +42,8 @@ fn planned(words: &[&str]) -> f64 {
         }
 }
 
-/// Returns the peak resident memory of a run in bytes, as the system counts it. The count is lost when the process ends, so it
-/// is read repeatedly; it never decreases.
+/// Returns the peak resident memory of a run in bytes, as the system counts it. The count is lost when the
+/// process ends, so it is read repeatedly; it never decreases.
 fn peak(words: &[&str], folder: &std::path::Path) -> f64 {
     let mut command = solver();
     command.args(words).args(["--device", "cpu"]).current_dir(folder);

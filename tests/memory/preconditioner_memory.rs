@@ -1,4 +1,5 @@
-//! Building a triangular preconditioner fails with an out-of-memory error at whichever allocation memory is exhausted.
+//! Building a triangular preconditioner fails with an out-of-memory error at whichever
+//! allocation memory is exhausted.
 
 use crate::common::memory::{self, LARGE};
 use crate::common::solves::operator;

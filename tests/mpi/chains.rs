@@ -1,4 +1,5 @@
-//! Markov chains over ranks: the commands, reports, errors and files of one process, and no rank that has the whole chain.
+//! Markov chains over ranks: the commands, reports, errors and files of one process, and no rank
+//! that has the whole chain.
 
 use super::launcher::{
     alone, messages, mpirun_for_a_minute, needs_several_processes, over, solve, with_memory,
@@ -115,7 +116,8 @@ fn faults_have_the_message_of_one_process() {
     }
 }
 
-/// Checks that a process with at most `kilobytes` of memory cannot solve a chain of 15,000 states, and that four of them can.
+/// Checks that a process with at most `kilobytes` of memory cannot solve a chain of 15,000 states,
+/// and that four of them can.
 fn check_needs_several_processes(chain: &str, kilobytes: u32) {
     let args =
         ["markov", chain, "--normalize", "--threads", "1", "--max-iters", "2", "--tol", "1e-300", "--json"];

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 const MESSAGE: &str = "error: interrupted before the first iteration by a signal, from a user or from a launcher that has lost a rank; there is no answer";
 
-/// Starts a solve of two ranks that wait for their matrix. Returns the launcher, the ranks, and the file that they read, to which nothing is
-/// written.
+/// Starts a solve of two ranks that wait for their matrix. Returns the launcher, the ranks, and the file that
+/// they read, to which nothing is written.
 fn waiting(folder: &Path, command: &str) -> (Child, Vec<i32>, File) {
     let pipe = folder.join("pipe.mtx");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());

@@ -13,7 +13,8 @@ const GRID: [&str; 2] = ["--matrix", "poisson2d:12x11"];
 /// Its nodes.
 const NODES: usize = 132;
 
-/// Checks that the same solve writes the same numbers in one process and over ranks, to within a share of the largest.
+/// Checks that the same solve writes the same numbers in one process and over ranks, to within
+/// a share of the largest.
 fn check_like_one_process(args: &[&str], most: f64) {
     let args = [&["cg"], args].concat();
     for file in ["npy", "txt", "mtx", "txt.gz", "mtx.gz"] {

@@ -65,8 +65,8 @@ pub fn with_memory(kilobytes: u32) -> [String; 3] {
     ["sh".to_owned(), "-c".to_owned(), format!("ulimit -v {kilobytes}; exec \"$0\" \"$@\"")]
 }
 
-/// Checks that a process with at most `kilobytes` of memory fails for lack of it, and that four of them reach the limit of iterations.
-/// Returns their report.
+/// Checks that a process with at most `kilobytes` of memory fails for lack of it, and that four of them reach
+/// the limit of iterations. Returns their report.
 pub fn needs_several_processes(args: &[&str], kilobytes: u32) -> Value {
     let limited = with_memory(kilobytes);
     let mut alone = Command::new(&limited[0]);
@@ -112,7 +112,8 @@ pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Waits for the end of all ranks, which fails if it takes too long, and then for that of their launcher. Returns the output.
+/// Waits for the end of all ranks, which fails if it takes too long, and then for that of their
+/// launcher. Returns the output.
 pub fn end_soon(launcher: Child, ranks: &[i32]) -> Output {
     let began = Instant::now();
     let alive = |process: &i32| {

@@ -35,7 +35,8 @@ fn metis_does_not_end_at_a_signal_and_leaves_the_handler_of_the_program() {
     };
     let undisturbed = parts().unwrap();
     let handler = handle as extern "C" fn(libc::c_int) as libc::sighandler_t;
-    // SAFETY: the handler adds to a number. The second call returns the thread that METIS runs on, which outlives the scope below.
+    // SAFETY: the handler adds to a number. The second call returns the thread that METIS runs on, which
+    // outlives the scope below.
     let (before, thread) = unsafe { (libc::signal(libc::SIGTERM, handler), libc::pthread_self()) };
     let done = AtomicBool::new(false);
     let found = std::thread::scope(|scope| {

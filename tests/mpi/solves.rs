@@ -127,7 +127,8 @@ fn a_fault_that_all_ranks_find_is_told_once() {
     }
 }
 
-/// Checks that a process with at most `kilobytes` of memory cannot solve the system of 1500 x 1500 unknowns, and that four of them can.
+/// Checks that a process with at most `kilobytes` of memory cannot solve the system of 1500 x 1500 unknowns,
+/// and that four of them can.
 fn check_needs_several_processes(matrix: &str, kilobytes: u32) {
     let args = ["cg", "--matrix", matrix, "--threads", "1", "--max-iters", "2", "--json"];
     let report = needs_several_processes(&args, kilobytes);

@@ -1,8 +1,8 @@
 //! Runs the hand-over of jobs between the threads of a pool in every order that loom's memory model allows.
 //!
-//! The files are those of the library, compiled with loom's primitives. Each model is one small program of a caller and
-//! one or two workers. A data race, a lost wake-up, a part that runs twice or never, or a thread that never ends is a
-//! failure.
+//! The files are those of the library, compiled with loom's primitives. Each model is one small program of a
+//! caller and one or two workers. A data race, a lost wake-up, a part that runs twice or never, or a thread
+//! that never ends is a failure.
 
 #[path = "../../src/device/cpu/handover.rs"]
 #[allow(dead_code)]
@@ -130,7 +130,8 @@ fn rest(spins: usize) {
     pool.close();
 }
 
-/// Checks that after a panic in a part the caller panics once all other parts are over, and that the next job runs.
+/// Checks that after a panic in a part the caller panics once all other parts are over, and
+/// that the next job runs.
 fn panics(faulty: usize) {
     let (pool, cells) = (Pool::new(1, 0), Cells::new(2));
     let job = |part| {

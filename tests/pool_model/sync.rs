@@ -1,7 +1,7 @@
 //! The primitives of the library's `device/cpu/sync.rs`, made of loom's.
 //!
-//! Parking uses `Notify` here. Loom's own parking forgets that a thread was unparked if the thread next yields or takes a lock,
-//! and then reports a deadlock that the standard library does not have.
+//! Parking uses `Notify` here. Loom's own parking forgets that a thread was unparked if the thread next
+//! yields or takes a lock, and then reports a deadlock that the standard library does not have.
 
 use loom::sync::{Arc, Notify};
 use loom::thread::JoinHandle;

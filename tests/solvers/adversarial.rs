@@ -31,12 +31,13 @@ struct Case {
     b: Vec<f64>,
     x0: Option<Vec<f64>>,
     rtol: f64,
-    /// Whether every combination must converge: positive definite, of modest condition, to a modest tolerance.
+    /// Whether every combination must converge: positive definite, of modest condition, to a
+    /// modest tolerance.
     modest: bool,
 }
 
-/// Makes the entries of a system with this many rows, on and below the diagonal; the last parameter is the number of orders of
-/// magnitude that they span.
+/// Makes the entries of a system with this many rows, on and below the diagonal; the last parameter is the
+/// number of orders of magnitude that they span.
 type Make = fn(&mut Numbers, usize, f64) -> Vec<(usize, usize, f64)>;
 
 /// Returns a positive number that spans this many orders of magnitude.
@@ -190,7 +191,8 @@ fn verdicts_on_adversarial_systems_are_correct() {
                             }
                         }
                         StopReason::Rounding { .. } => undecided += 1,
-                        // The recurrences of pipelined conjugate gradients may break down in single precision, and report it.
+                        // The recurrences of pipelined conjugate gradients may break down in single
+                        // precision, and report it.
                         reason
                             if case.modest
                                 && (method, precision) != (Method::PipelinedCg, Precision::F32) =>

@@ -1,4 +1,5 @@
-//! Block conjugate gradients: the answers of separate solves in fewer iterations, whatever the rank of the right-hand sides.
+//! Block conjugate gradients: the answers of separate solves in fewer iterations, whatever the rank
+//! of the right-hand sides.
 
 use crate::common::solves::{System, at_most, to};
 use crate::common::vectors::{bits, reals};
@@ -212,7 +213,8 @@ fn preconditioners_keep_their_effect<D: Host>(_: &D) {
     }
 }
 
-/// What remains of a dependent right-hand side is rounding alone, and its product with M may have either sign.
+/// What remains of a dependent right-hand side is rounding alone, and its product with M may
+/// have either sign.
 fn dependent_right_hand_sides_do_not_make_a_preconditioner_indefinite<D: Host>(_: &D) {
     for (what, k, rank) in [("poisson2d:2x2", 8, 4), ("poisson2d:6x6", 37, 36), ("poisson2d:30x30", 60, 15)] {
         let matrix = Matrix::open(what).unwrap();

@@ -43,8 +43,9 @@ fn rtol_of<T: Scalar>() -> f64 {
 }
 
 impl Check for Converges {
-    /// The system, and the iterations of serial runs with each preconditioner. The matrix is that of the tested precision. In
-    /// single precision the solution is random: a solution of ones makes b too small if rows nearly cancel.
+    /// The system, and the iterations of serial runs with each preconditioner. The matrix is that of the
+    /// tested precision. In single precision the solution is random: a solution of ones makes b too
+    /// small if rows nearly cancel.
     type Expected = (System, [usize; 2]);
 
     fn expect<T: Scalar>(&self, matrix: &Csr) -> Self::Expected {
@@ -369,8 +370,8 @@ fn mixed_precision_solves_the_original_system_to_the_tolerance_of_double() {
         let given = Given { matrix: matrix.into(), b: &system.b, x0: None };
         Method::Cg.solve(a, None, &given, &to(tolerance::RTOL), &mut []).unwrap()
     };
-    // For the matrix that the solver uses, one run suffices; measured with the source matrix, the rounding of the values is
-    // visible.
+    // For the matrix that the solver uses, one run suffices; measured with the source matrix, the rounding
+    // of the values is visible.
     let rounded = solve(&narrow);
     assert_eq!((rounded.reason, rounded.restarts), (StopReason::Converged, 0));
     assert!(verdict::true_residual(&system.matrix, &system.b, &rounded.x) > tolerance::RTOL);

@@ -1,5 +1,5 @@
-//! Refusal of checkpoints with a valid checksum but impossible content, with messages that name the differences in the version of
-//! the method.
+//! Refusal of checkpoints with a valid checksum but impossible content, with messages that name the
+//! differences in the version of the method.
 
 use crate::common::solves::{System, operator};
 use crate::common::zoo;
@@ -101,8 +101,8 @@ fn impossible_counts_are_refused_despite_a_valid_checksum() {
                             message.contains("cannot resume from this checkpoint"),
                             "{what}: {message}"
                         ),
-                        // The last iteration with progress, the number of runs and a device's stop code cannot be checked;
-                        // nevertheless the answer is judged by its residual.
+                        // The last iteration with progress, the number of runs and a device's stop code
+                        // cannot be checked; nevertheless the answer is judged by its residual.
                         Ok(outcome) => {
                             let harmless = matches!(name, "improved_at" | "restarts" | "done") && wrong < 10;
                             let right = outcome.reason.is_success() && outcome.residual_true <= 1e-9;
@@ -166,8 +166,8 @@ fn an_x_in_a_checkpoint_is_judged_in_every_column() {
     let path = folder.path().join("c");
     let a = Matrix::open("poisson2d:20x15").unwrap();
     let (n, k) = (a.rows(), 4);
-    // The columns: one to solve, one with the right-hand side 0, one that cannot be solved, and one whose start is
-    // the answer.
+    // The columns: one to solve, one with the right-hand side 0, one that cannot be solved, and one
+    // whose start is the answer.
     let ones = vec![1.0; n];
     let product = a.csr().multiply_reference(&ones);
     let b: Vec<f64> = (0..n).flat_map(|i| [(i % 7) as f64, 0.0, f64::NAN, product[i]]).collect();

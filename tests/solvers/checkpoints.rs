@@ -1,4 +1,5 @@
-//! A resumed solve has the same bits as an uninterrupted one, wherever it was cut and on any number of threads.
+//! A resumed solve has the same bits as an uninterrupted one, wherever it was cut and on any
+//! number of threads.
 
 use crate::common::solves::{System, operator};
 use crate::common::vectors::bits;

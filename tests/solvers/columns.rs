@@ -1,4 +1,5 @@
-//! Several right-hand sides at once: each column has the bits, the history and the verdict of a separate solve.
+//! Several right-hand sides at once: each column has the bits, the history and the verdict of
+//! a separate solve.
 
 use crate::common::each_backend::Builds;
 use crate::common::vectors::{bits, reals};

@@ -1,6 +1,8 @@
-//! Several right-hand sides and several personalisations on each device, compared with solves of one column there.
+//! Several right-hand sides and several personalisations on each device, compared with solves
+//! of one column there.
 //!
-//! A column among others may differ from a single solve in rounding: a product adds in another order on a GPU.
+//! A column among others may differ from a single solve in rounding: a product adds in another
+//! order on a GPU.
 
 use crate::common::on_each_device;
 use crate::common::tolerance;

@@ -1,4 +1,5 @@
-//! The engine: prepared solves on each device, matrices from memory, callers' operators, and refused settings.
+//! The engine: prepared solves on each device, matrices from memory, callers' operators, and
+//! refused settings.
 
 use crate::common::each_backend::Builds;
 use crate::common::on_each_device;

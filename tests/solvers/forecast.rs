@@ -1,4 +1,5 @@
-//! The range of the iterations left, which a line of progress shows: replays of solves, with the true number at each moment.
+//! The range of the iterations left, which a line of progress shows: replays of solves, with the
+//! true number at each moment.
 
 use crate::common::{real, tolerance};
 use solver::observe::Forecast;
@@ -64,7 +65,8 @@ fn the_range_of_an_ordinary_solve_is_right_and_comes_in_its_last_half() {
     assert!(10 * right >= 9 * shown, "{right} of {shown} ranges have the true number");
 }
 
-/// Ill-conditioned systems, whose residuals stay at a level for long and then fall. Some fall evenly before, so that fewer ranges are right.
+/// Ill-conditioned systems, whose residuals stay at a level for long and then fall. Some fall evenly before,
+/// so that fewer ranges are right.
 #[test]
 fn a_range_is_right_or_absent_while_residuals_stall() {
     let folder = real::folder();

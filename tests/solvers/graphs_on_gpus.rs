@@ -1,5 +1,5 @@
-//! PageRank and Markov chains over ranks, each with a GPU of its own. Needs several GPUs; with one, a single rank runs by the same
-//! code.
+//! PageRank and Markov chains over ranks, each with a GPU of its own. Needs several GPUs; with one, a single
+//! rank runs by the same code.
 
 use crate::common::harness::skip;
 use crate::common::jobs::{Chain, Command, Ranking, ranking};
@@ -27,7 +27,8 @@ fn gpu_of(ranks: &Ranks) -> String {
     format!("cuda:{}", ranks.rank())
 }
 
-/// Checks that ranks on GPUs take about the iterations of the CPU, give its ranks, and have the same bits in every run.
+/// Checks that ranks on GPUs take about the iterations of the CPU, give its ranks, and have
+/// the same bits in every run.
 fn check_on_gpus(job: &impl Job) {
     let (_alone, sizes) = sizes();
     check(job, sizes.into_iter().map(Place::RanksOnGpus));

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 /// A number of iterations, and x after them.
 type Iterate = (usize, Vec<f64>);
 
-/// Solves with a callback. Returns the iterations with x after them, and the last x with the number of all iterations.
+/// Solves with a callback. Returns the iterations with x after them, and the last x with the
+/// number of all iterations.
 fn observed(solver: Solver, b: &[f64]) -> (Vec<Iterate>, Iterate) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let to = Arc::clone(&seen);

@@ -1,4 +1,5 @@
-//! Stationary distributions compared with closed forms; chains with several distributions, with none, or with slow convergence.
+//! Stationary distributions compared with closed forms; chains with several distributions, with none,
+//! or with slow convergence.
 
 use crate::common::on_each_device;
 use crate::common::places::check_threads;

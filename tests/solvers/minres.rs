@@ -33,8 +33,8 @@ on_each_device! {
 
 const BOTH: [Preconditioner; 2] = [Preconditioner::NONE, Preconditioner::JACOBI];
 
-/// Makes a symmetric random matrix with eigenvalues on both sides of zero and away from it. Its diagonal is positive, so that
-/// jacobi can be built: pairs of rows are coupled more strongly than by their diagonal.
+/// Makes a symmetric random matrix with eigenvalues on both sides of zero and away from it. Its diagonal is
+/// positive, so that jacobi can be built: pairs of rows are coupled more strongly than by their diagonal.
 fn indefinite(n: usize) -> Arc<Csr> {
     let mut numbers = Numbers::new(71);
     let mut rows = vec![Vec::new(); n];

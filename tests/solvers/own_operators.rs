@@ -26,7 +26,8 @@ fn scale(r: &[f64], z: &mut [f64]) {
     z.iter_mut().zip(r).enumerate().for_each(|(i, (z, r))| *z = r / (1.0 + (i % 7) as f64));
 }
 
-/// Counts calls, and breaks in the call with the number `last` and every later one. Leaves numbers in y that nobody may read.
+/// Counts calls, and breaks in the call with the number `last` and every later one. Leaves numbers
+/// in y that nobody may read.
 fn breaking(function: fn(&[f64], &mut [f64]), last: usize) -> (impl Product + 'static, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&calls);

@@ -1,5 +1,5 @@
-//! Ranks compared with closed forms and dense solves, for every policy, method and device; and the error bound compared with the
-//! error.
+//! Ranks compared with closed forms and dense solves, for every policy, method and device; and the error
+//! bound compared with the error.
 
 use crate::common::each_backend::Builds;
 use crate::common::each_backend::gpu;
@@ -73,7 +73,8 @@ fn plain(links: &Links) -> RankProblem<'_> {
     RankProblem { links, damping: 0.85, dangling: Dangling::Uniform, teleport: None, start: None }
 }
 
-/// Computes the exact ranks: solves (I - d P) x = (1 - d) v by elimination, with P from the definition of each policy.
+/// Computes the exact ranks: solves (I - d P) x = (1 - d) v by elimination, with P from the
+/// definition of each policy.
 #[allow(clippy::needless_range_loop)] // Indices as in the formulas.
 fn exact(graph: &Csr, problem: &RankProblem<'_>) -> Vec<f64> {
     let (n, d) = (graph.rows(), problem.damping);
@@ -355,8 +356,8 @@ fn reordered_vertices_keep_their_ranks() {
 
 #[test]
 fn parts_of_a_large_graph_are_updated_with_the_same_bits_by_any_number_of_threads() {
-    // Links to near vertices mostly, self-loops, repeated links and sinks; vertices that link to sinks alone; and groups of 8 vertices
-    // with equal links, all of them from the group.
+    // Links to near vertices mostly, self-loops, repeated links and sinks; vertices that link to sinks alone;
+    // and groups of 8 vertices with equal links, all of them from the group.
     let n = 40_000;
     let mut numbers = Numbers::new(5);
     let mut links = Vec::new();
@@ -578,7 +579,8 @@ fn a_gpu_finds_the_same_ranks_as_the_cpu() {
     }
 }
 
-/// A row with more links than a block processes at once is completed by the block that finishes its piece last.
+/// A row with more links than a block processes at once is completed by the block that
+/// finishes its piece last.
 #[test]
 fn ranks_of_hubs_on_the_gpu_have_the_same_bits_every_time() {
     let gpu = gpu();
@@ -638,8 +640,8 @@ fn certify_refuses_invalid_problems() {
     assert!(certify(&plain(&links), &[0.5, 0.5]).unwrap().error_bound < 1e-12);
 }
 
-/// Unless the host reads them, the columns of a transpose that the GPU has computed are read there only: by the product and by the
-/// certificate.
+/// Unless the host reads them, the columns of a transpose that the GPU has computed are read there only: by
+/// the product and by the certificate.
 #[test]
 fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
     let gpu = gpu();
@@ -666,7 +668,8 @@ fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
         weights.iter_mut().step_by(5).for_each(|weight| *weight = 0.0);
         Csr::with_pattern(Arc::clone(heavy.pattern()), Values::F64(weights)).unwrap()
     };
-    // The last value of a line is whether the GPU certifies, too. One long row takes longer there than all rows on the host.
+    // The last value of a line is whether the GPU certifies, too. One long row takes longer there
+    // than all rows on the host.
     for (name, host_reads, graph, certifies) in [
         ("many links of one vertex", false, graph("rmat:scale=16,factor=16"), true),
         (
@@ -740,7 +743,8 @@ fn a_transpose_and_a_certificate_of_the_gpu_have_the_bits_of_the_host() {
     }
 }
 
-/// The certificate takes the weights as they are given, also where the backend multiplies weights in single precision.
+/// The certificate takes the weights as they are given, also where the backend multiplies
+/// weights in single precision.
 #[test]
 fn ranks_of_a_graph_with_weights_on_the_gpu_are_certified_with_its_weights_in_every_precision() {
     drop(gpu());

@@ -78,7 +78,8 @@ fn an_indefinite_matrix_is_detected<D: Host>(device: &D) {
     }
 }
 
-/// An operator with one matrix for plain products, as in the recurrences, and another matrix for products with a dot product.
+/// An operator with one matrix for plain products, as in the recurrences, and another matrix for
+/// products with a dot product.
 struct TwoFaced<D: Device> {
     alone: Operator<D, f64>,
     with_dot: Operator<D, f64>,

@@ -1,5 +1,5 @@
-//! Matrices for which no preconditioner can be built are refused with the row, and invalid names and parameters with the valid
-//! ones.
+//! Matrices for which no preconditioner can be built are refused with the row, and invalid names and
+//! parameters with the valid ones.
 
 use crate::common::solves::{operator, preconditioner};
 use crate::common::{on_each_device, zoo};
@@ -21,7 +21,8 @@ fn refusal<D: Pick<T>, T: Scalar>(device: &D, precond: Preconditioner, matrix: &
     precond.build(matrix, &operator::<D, T>(device, matrix), 0).err()
 }
 
-/// The inverse of the diagonal entry in row 2 (counted from 0) is out of range, once for single and once for double precision.
+/// The inverse of the diagonal entry in row 2 (counted from 0) is out of range, once for single and
+/// once for double precision.
 fn rows_with_values_out_of_range_are_named<D: Host>(device: &D) {
     let (single, double) = (zoo::diagonal(&[1.0, 2.0, 1e-39, 4.0]), zoo::diagonal(&[1.0, 2.0, 1e-309, 4.0]));
     let on_device = |precond: &Preconditioner| D::KIND == "cpu" || !precond.needs_cpu();

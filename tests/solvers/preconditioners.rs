@@ -1,5 +1,5 @@
-//! Every preconditioner of the table has the properties that methods require: linear, symmetric, positive definite, reproducible;
-//! and each is compared with its definition.
+//! Every preconditioner of the table has the properties that methods require: linear, symmetric, positive
+//! definite, reproducible; and each is compared with its definition.
 
 use crate::common::places::check_threads;
 use crate::common::solves::{System, operator, preconditioner, to};
@@ -25,7 +25,8 @@ on_each_device!(
     chebyshev_of_even_degree_is_positive_definite_with_a_wrong_estimate,
 );
 
-/// Makes a positive definite matrix from the symmetrised pattern of this one, with a dominant diagonal of varied magnitude.
+/// Makes a positive definite matrix from the symmetrised pattern of this one, with a dominant
+/// diagonal of varied magnitude.
 fn definite(matrix: &Csr) -> Arc<Csr> {
     let n = matrix.rows();
     let mut rows = vec![std::collections::BTreeMap::<u32, f64>::new(); n];
@@ -57,7 +58,8 @@ fn definite_zoo() -> zoo::Zoo {
     all
 }
 
-/// Returns every preconditioner except `none`, with the defaults of the table and with parameters that change the code path.
+/// Returns every preconditioner except `none`, with the defaults of the table and with parameters
+/// that change the code path.
 fn all() -> Vec<Preconditioner> {
     let more =
         ["block-jacobi:block=2", "block-jacobi:block=7", "block-jacobi:block=31", "chebyshev:degree=1"];
@@ -68,8 +70,8 @@ fn all() -> Vec<Preconditioner> {
     all
 }
 
-/// Returns the preconditioners that run on a device. Checks that triangular solves, which run on the CPU only so far, report
-/// this.
+/// Returns the preconditioners that run on a device. Checks that triangular solves, which run on the CPU
+/// only so far, report this.
 fn all_on<D: Host>(device: &D) -> Vec<Preconditioner> {
     let matrix = zoo::diagonal(&[1.0, 2.0]);
     let a = operator::<D, f64>(device, &matrix);
@@ -320,8 +322,8 @@ fn chebyshev_reference(matrix: &Csr, largest: f64, (degree, ratio): (usize, f64)
 }
 
 fn chebyshev_matches_the_polynomial_of_its_definition<D: Host>(device: &D) {
-    // The diagonal is constant, 4, and absolute row sums are at most 8, so the bound of the row sums, 2, applies: the estimate
-    // times its margin is above the largest eigenvalue, 1.9856.
+    // The diagonal is constant, 4, and absolute row sums are at most 8, so the bound of the row sums, 2,
+    // applies: the estimate times its margin is above the largest eigenvalue, 1.9856.
     let matrix = zoo::generated("poisson2d:20x24");
     let n = matrix.rows();
     let x = reals(5, n);
@@ -346,7 +348,8 @@ fn chebyshev_matches_the_polynomial_of_its_definition<D: Host>(device: &D) {
 }
 
 fn chebyshev_of_even_degree_is_positive_definite_with_a_wrong_estimate<D: Host>(device: &D) {
-    // The bound is that of the matrix, 2; the operator is that of 20 times the matrix, with eigenvalues up to 40.
+    // The bound is that of the matrix, 2; the operator is that of 20 times the matrix, with
+    // eigenvalues up to 40.
     let matrix = zoo::generated("poisson2d:30x30");
     let values = (0..matrix.nnz()).map(|j| 20.0 * matrix.values().get(j)).collect();
     let larger = Arc::new(Csr::with_pattern(matrix.pattern().clone(), Values::F64(values)).unwrap());

@@ -1,4 +1,5 @@
-//! Progress of long reads and writes: reported by every reader and writer, and printed without a terminal too.
+//! Progress of long reads and writes: reported by every reader and writer, and printed without
+//! a terminal too.
 
 use solver::format::Dense;
 use solver::observe::Meter;
@@ -77,8 +78,9 @@ fn every_writer_reports_the_bytes_written_and_the_total() {
     }
 }
 
-/// Reads a matrix from a pipe with `solver info`. A line is written to the pipe every 125 ms while `more` returns true; it gets the
-/// number of the line, and what the program has printed on stderr. Returns all that the program printed there.
+/// Reads a matrix from a pipe with `solver info`. A line is written to the pipe every 125 ms while `more`
+/// returns true; it gets the number of the line, and what the program has printed on stderr. Returns all that
+/// the program printed there.
 fn messages_of_a_slow_read(flags: &[&str], more: impl Fn(usize, &str) -> bool) -> String {
     let mut command = crate::common::process::solver();
     command.args(flags).args(["info", "--matrix", "-"]);

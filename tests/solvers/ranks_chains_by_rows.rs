@@ -1,4 +1,5 @@
-//! Markov chains of which each rank reads or makes its own rows: the classes, distributions and errors of a chain that one rank reads.
+//! Markov chains of which each rank reads or makes its own rows: the classes, distributions and errors of a
+//! chain that one rank reads.
 
 use crate::common::harness::sample;
 use crate::common::jobs::Chain;
@@ -34,7 +35,8 @@ fn solved(size: usize, by_rows: Option<&OsStr>, chain: &Matrix, change: Change<'
     Chain { by_rows, ..Chain::of("a chain", chain, settings) }.try_run(Place::Ranks(size))
 }
 
-/// Returns the classes, which are those of one process, and what only ranks with the same rows have in common.
+/// Returns the classes, which are those of one process, and what only ranks with the same rows
+/// have in common.
 fn outcome(found: &Found) -> (Vec<Value>, Vec<Value>, Vec<u64>) {
     let report = &found.report;
     let of_classes = |fields: &[&str]| -> Vec<Value> {
@@ -47,7 +49,8 @@ fn outcome(found: &Found) -> (Vec<Value>, Vec<Value>, Vec<u64>) {
     (classes, rest, bits(&found.x))
 }
 
-/// Checks that a chain has the classes of one process and the bits of a chain that the first rank reads; returns how many classes.
+/// Checks that a chain has the classes of one process and the bits of a chain that the first rank reads;
+/// returns how many classes.
 fn check(what: &str, path: &Path, ranks: std::ops::RangeInclusive<usize>, change: Change<'_>) -> usize {
     let chain = Matrix::open(path).unwrap();
     let one = Chain::of(what, &chain, |markov: Markov| change(markov).max_iters(300)).run(Place::Alone);
@@ -73,7 +76,8 @@ fn matrix(n: usize, entries: impl IntoIterator<Item = (usize, usize, f64)>) -> C
     Matrix::from_triplets(n, n, entries).unwrap().csr().clone()
 }
 
-/// A cycle of `n` states, entered from `before` transient ones that follow each other; stored entries of 0 lead back.
+/// A cycle of `n` states, entered from `before` transient ones that follow each other; stored
+/// entries of 0 lead back.
 fn cycle_after(before: usize, n: usize) -> Csr {
     let path = (0..before).map(|state| (state, state + 1, 1.0));
     let cycle = (0..n).map(|state| (before + state, before + (state + 1) % n, 1.0));
@@ -118,7 +122,8 @@ fn random_chains_have_the_classes_of_one_process() {
         let n = 1 + next(30);
         let degree = 1 + next(3);
         let mut entries: Vec<(usize, usize, f64)> = Vec::new();
-        // Steps ahead make long ways into a class, a cycle makes one class, and states that are never left make several.
+        // Steps ahead make long ways into a class, a cycle makes one class, and states that are
+        // never left make several.
         let kind = seed % 4;
         for state in 0..n {
             if kind == 3 && state % 11 == 7 {
@@ -146,8 +151,8 @@ fn random_chains_have_the_classes_of_one_process() {
 
 #[test]
 fn a_chain_whose_class_is_not_found_soon_is_gathered() {
-    // The end of each path leads to the beginnings of all later paths. They are shorter, so that a search from there finds the end of the
-    // next path last, and not the state that is never left.
+    // The end of each path leads to the beginnings of all later paths. They are shorter, so that a search
+    // from there finds the end of the next path last, and not the state that is never left.
     let folder = tempfile::tempdir().unwrap();
     let paths = 12;
     let (mut entries, mut ends, mut begins) = (Vec::new(), vec![0], Vec::new());

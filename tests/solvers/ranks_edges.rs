@@ -1,4 +1,5 @@
-//! Lists and tables of edges that the first rank reads in batches: the graphs of files that one process reads at once.
+//! Lists and tables of edges that the first rank reads in batches: the graphs of files that
+//! one process reads at once.
 
 use crate::common::places::check_outcomes;
 use crate::common::ranks::{numbers, over_ranks};

@@ -23,8 +23,8 @@ fn rows_of(matrix: &Csr, rows: std::ops::Range<usize>) -> Csr {
     Csr::new(rows.len(), matrix.cols(), Offsets::narrowest(offsets), columns, Values::F64(values)).unwrap()
 }
 
-/// Makes a matrix that is symmetric but for `rounded` pairs that differ by rounding, `wrong` that differ by more, `missing` whose
-/// entry is not stored, and `zeros` stored zeros without a mirrored entry.
+/// Makes a matrix that is symmetric but for `rounded` pairs that differ by rounding, `wrong` that differ by
+/// more, `missing` whose entry is not stored, and `zeros` stored zeros without a mirrored entry.
 fn nearly_symmetric(seed: u64, [rounded, wrong, missing, zeros]: [usize; 4]) -> Csr {
     const N: usize = 60;
     let mut next = numbers(seed);

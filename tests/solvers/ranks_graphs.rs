@@ -46,7 +46,8 @@ pub fn with_repeats() -> Matrix {
     Matrix::from(edges.into_csr_with(Duplicates::Keep).unwrap())
 }
 
-/// Returns the links into the vertices of this rank of a generated graph. With `reorder`, the vertices may be reordered.
+/// Returns the links into the vertices of this rank of a generated graph. With `reorder`, the
+/// vertices may be reordered.
 fn links_into(ranks: &Ranks, name: &str, reorder: bool) -> Links {
     let part = RankGraph::generate(ranks, OsStr::new(name)).unwrap().unwrap();
     Links::of_ranks(ranks, &starts_of(ranks, &part), (part.links(), None), 2, reorder).unwrap()
@@ -99,7 +100,8 @@ fn operator_of<D: Local + Pick<f64>>(
     complete_operator(&device, rows, multiply).unwrap()
 }
 
-/// Multiplies `k` vectors 200 times by the links of all ranks, with nothing between two products. Returns the entries of all ranks.
+/// Multiplies `k` vectors 200 times by the links of all ranks, with nothing between two products. Returns
+/// the entries of all ranks.
 pub fn multiplied<D: Local + Pick<f64>>(
     size: usize,
     (backend, k): (&str, usize),

@@ -1,4 +1,5 @@
-//! Solves over ranks, each with a GPU of its own. Needs several GPUs; with one, a single rank runs by the same code.
+//! Solves over ranks, each with a GPU of its own. Needs several GPUs; with one, a single rank
+//! runs by the same code.
 
 use crate::common::each_backend::gpu;
 use crate::common::harness::skip;
@@ -28,7 +29,8 @@ const REQUIRED: &str = "SOLVER_REQUIRE_GPUS";
 /// Two solves over the same GPUs would wait for each other.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Returns the numbers of ranks to test: one, and as many as there are GPUs, up to four. The lock is for the whole test.
+/// Returns the numbers of ranks to test: one, and as many as there are GPUs, up to four. The
+/// lock is for the whole test.
 pub fn sizes() -> (MutexGuard<'static, ()>, Vec<usize>) {
     gpu();
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +42,8 @@ pub fn sizes() -> (MutexGuard<'static, ()>, Vec<usize>) {
     (alone, sizes)
 }
 
-/// Checks that ranks on GPUs take about the iterations of the CPU, give its answer, and have the same bits in every run.
+/// Checks that ranks on GPUs take about the iterations of the CPU, give its answer, and have
+/// the same bits in every run.
 fn check_on_gpus(system: &System<'_>) {
     let (_alone, sizes) = sizes();
     check(system, sizes.into_iter().map(Place::RanksOnGpus));

@@ -154,8 +154,8 @@ fn several_columns_are_solved_over_partitions() {
     }
 }
 
-/// Runs some iterations from a start over ranks or in one process, with a checkpoint at the end. Returns the iterations, the x and
-/// whether the solve has converged.
+/// Runs some iterations from a start over ranks or in one process, with a checkpoint at the end. Returns the
+/// iterations, the x and whether the solve has converged.
 fn continued(
     (matrix, partition): (&Matrix, &Partition),
     size: usize,

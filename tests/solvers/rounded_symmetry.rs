@@ -1,5 +1,6 @@
-//! Systems with a matrix that is symmetric only up to rounding: the verdict is that of the full matrix, even if a backend or
-//! preconditioner stores or reads one triangle. Operators of the caller whose symmetry is checked by products.
+//! Systems with a matrix that is symmetric only up to rounding: the verdict is that of the full matrix,
+//! even if a backend or preconditioner stores or reads one triangle. Operators of the caller whose
+//! symmetry is checked by products.
 
 use crate::common::each_backend::Builds;
 use crate::common::exact::meets;
@@ -30,7 +31,8 @@ fn perturbed(what: &str) -> Arc<Csr> {
     matrix
 }
 
-/// Solves with every backend of the CPU and every preconditioner, and checks the exact residual of the full matrix.
+/// Solves with every backend of the CPU and every preconditioner, and checks the exact
+/// residual of the full matrix.
 #[test]
 fn verdicts_on_matrices_symmetric_to_rounding_use_all_entries() {
     let cpu = Cpu::new(Some(2)).unwrap();

@@ -1,4 +1,5 @@
-//! Solves on several devices of one process, by the name of the device alone. CPUs stand in for GPUs: each has one thread.
+//! Solves on several devices of one process, by the name of the device alone. CPUs stand in for
+//! GPUs: each has one thread.
 
 use crate::common::jobs::{Chain, Ranking, System, on_cpus, ranking};
 use crate::common::places::{Place, check};
@@ -326,7 +327,8 @@ fn several_personalisations_are_ranked_on_several_devices() {
     assert!(refused(prepared.solve_each()).contains("at least one"));
 }
 
-/// Returns a chain with two closed classes of 40 and 20 states, and four transient states; without the second class, with one.
+/// Returns a chain with two closed classes of 40 and 20 states, and four transient states; without
+/// the second class, with one.
 pub fn chain(classes: usize) -> Matrix {
     let ends: &[usize] = if classes == 2 { &[0, 40, 60] } else { &[0, 40] };
     let mut steps = Vec::new();

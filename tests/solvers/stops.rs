@@ -399,7 +399,8 @@ fn a_flag_set_by_an_observer_interrupts<D: Host>(device: &D) {
     assert!(outcome.residual > tolerance::RTOL && flag.load(Ordering::Relaxed));
 }
 
-/// Returns x for the first applications and `then` times x afterwards. Counts on the host, so it works on the CPU only.
+/// Returns x for the first applications and `then` times x afterwards. Counts on the host, so
+/// it works on the CPU only.
 struct Turns {
     left: AtomicUsize,
     then: f64,

@@ -115,8 +115,8 @@ fn minres_solves_systems_of_any_scale<D: Host>(device: &D) {
 
 #[test]
 fn the_error_estimate_detects_a_small_eigenvalue_that_no_iteration_found() {
-    // All eigenvalues are 1 except 1e-10 for the vector of ones. One step meets the tolerance, but x has an error of 10 in that
-    // direction.
+    // All eigenvalues are 1 except 1e-10 for the vector of ones. One step meets the tolerance, but x has an
+    // error of 10 in that direction.
     let n = 50;
     let entry = |i: usize, j: usize| if i == j { 1.0 + 1e-10 - 1.0 / n as f64 } else { -1.0 / n as f64 };
     let lower: Vec<_> = (0..n).flat_map(|i| (0..=i).map(move |j| (i, j, entry(i, j)))).collect();

@@ -166,7 +166,8 @@ fn sizes_that_contradict_the_length_of_the_file_are_refused() {
             let forged = resealed(bytes.clone(), |body| {
                 body[offset..offset + 8].copy_from_slice(&size.to_le_bytes());
             });
-            // The number of columns does not affect the length of the file, so every number of 32 bits is valid.
+            // The number of columns does not affect the length of the file, so every number of
+            // 32 bits is valid.
             if offset == 8 && size <= u64::from(u32::MAX) {
                 assert_eq!(read_bytes(Path::new("x"), &forged).unwrap().matrix.cols() as u64, size);
             } else {

@@ -295,7 +295,8 @@ fn two_concurrent_fetches_download_once() {
     assert_eq!(fs::read(run.at("")).unwrap(), archive());
 }
 
-/// A limit on the size of files simulates a full disk: writing fails at the same point, and no privileges are needed.
+/// A limit on the size of files simulates a full disk: writing fails at the same point, and no
+/// privileges are needed.
 #[cfg(unix)]
 #[test]
 fn a_full_disk_is_reported_and_the_downloaded_part_is_kept() {

@@ -71,7 +71,8 @@ impl Case {
         self.fetch().unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// Returns the property, expected value and actual value of a refused download, whose files must be removed.
+    /// Returns the property, expected value and actual value of a refused download, whose
+    /// files must be removed.
     fn mismatch(&self) -> (&'static str, String, String) {
         match self.fetch() {
             Err(Error::Fetch(FetchError::NotAsExpected { what, expected, got, .. })) => {

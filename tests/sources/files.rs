@@ -85,7 +85,8 @@ fn a_damaged_gzip_file_is_an_error_with_its_path() {
     let checksum = packed.len() - 6;
     changed[checksum] ^= 1;
     assert!(matches!(refused(&changed), Error::Io { action: "decompress", .. }));
-    // The size in the trailer is a hint for the first allocation: a wrong size is an error and allocates no such memory.
+    // The size in the trailer is a hint for the first allocation: a wrong size is an error and
+    // allocates no such memory.
     let mut huge = packed;
     let size = huge.len() - 4;
     huge[size..].copy_from_slice(&[0xff; 4]);
@@ -103,8 +104,9 @@ fn a_gzip_file_within_another_is_refused() {
 fn a_gzip_bomb_larger_than_memory_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bomb.gz");
-    // 4 GB of blanks in 4 MB, for a process limited to 2 GB. A Matrix Market file is decompressed up to the size that its
-    // size line implies. A long edge list is parsed while it is decompressed, and needs memory for its longest line.
+    // 4 GB of blanks in 4 MB, for a process limited to 2 GB. A Matrix Market file is decompressed up to the
+    // size that its size line implies. A long edge list is parsed while it is decompressed, and needs
+    // memory for its longest line.
     let blanks = gzip(&vec![b' '; 64 << 20]).repeat(64);
     let edges = "0 1\n".repeat(200_000);
     for (head, message) in

@@ -14,7 +14,8 @@ fn coordinates(node: usize, [nx, ny, _]: [usize; 3]) -> [usize; 3] {
     [node % nx, node / nx % ny, node / (nx * ny)]
 }
 
-/// Returns the number of coordinates in which two nodes differ; `None` if a coordinate differs by more than one.
+/// Returns the number of coordinates in which two nodes differ; `None` if a coordinate differs
+/// by more than one.
 fn apart(a: [usize; 3], b: [usize; 3]) -> Option<usize> {
     let steps = a.iter().zip(b).map(|(&a, b)| a.abs_diff(b)).collect::<Vec<_>>();
     steps.iter().all(|&s| s <= 1).then(|| steps.iter().sum())

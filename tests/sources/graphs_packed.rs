@@ -1,5 +1,5 @@
-//! Long edge lists in gzip files are parsed while they are decompressed. They give the same graph as plain files, or the same
-//! error at the same position.
+//! Long edge lists in gzip files are parsed while they are decompressed. They give the same graph as plain
+//! files, or the same error at the same position.
 
 use crate::common::archives::gzip;
 use solver::Error;

@@ -1,5 +1,5 @@
-//! Matrix Market files that contradict their banner without violating the grammar: entries of both triangles, and integers
-//! that the values cannot represent.
+//! Matrix Market files that contradict their banner without violating the grammar: entries of both triangles,
+//! and integers that the values cannot represent.
 
 use solver::source::market::{parse, parse_vector};
 use std::fmt::Write as _;

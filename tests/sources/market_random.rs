@@ -1,5 +1,5 @@
-//! The Matrix Market reader on long and random input: the result does not depend on the number of threads, and no input
-//! causes a panic.
+//! The Matrix Market reader on long and random input: the result does not depend on the number of threads,
+//! and no input causes a panic.
 
 use proptest::prelude::*;
 use solver::Error;

@@ -1,4 +1,5 @@
-//! NumPy arrays and SciPy sparse matrices: files that NumPy and SciPy wrote, files that they read, and faulty files.
+//! NumPy arrays and SciPy sparse matrices: files that NumPy and SciPy wrote, files that they
+//! read, and faulty files.
 
 use crate::common::harness::skip;
 use proptest::prelude::*;

@@ -1,4 +1,5 @@
-//! Compares the random graphs `rmat` and `star` with their distributions, and checks the errors for faulty descriptions.
+//! Compares the random graphs `rmat` and `star` with their distributions, and checks the errors
+//! for faulty descriptions.
 
 use solver::Error;
 use solver::format::stats::{Verdict, symmetry_of};
@@ -108,7 +109,8 @@ fn a_star_is_symmetric_around_its_hub() {
     assert!((32_500..33_400).contains(&lengths[0]), "{}", lengths[0]);
     assert!(lengths[1..].iter().max().unwrap() < &100);
     assert_eq!(m.get(0, 0), None);
-    // By default 'edges' is 1.0242 n. Half of what the hub's row leaves of it is drawn, and each draw gives two entries.
+    // By default 'edges' is 1.0242 n. Half of what the hub's row leaves of it is drawn, and
+    // each draw gives two entries.
     let outside = m.nnz() - 2 * lengths[0];
     assert!((68_900..=69_460).contains(&outside), "{outside}");
     let Values::F64(values) = m.values() else { panic!("no values") };

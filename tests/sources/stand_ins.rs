@@ -1,5 +1,6 @@
-//! Compares the stand-ins for well-known matrices with the facts of those matrices. `--include-ignored` and `--release` check
-//! all stand-ins at full size; `--nocapture` prints a table of each stand-in and its real matrix.
+//! Compares the stand-ins for well-known matrices with the facts of those matrices.
+//! `--include-ignored` and `--release` check all stand-ins at full size; `--nocapture` prints a table
+//! of each stand-in and its real matrix.
 
 use crate::common::solves::{System, serial, to};
 use crate::common::tolerance;
@@ -28,7 +29,8 @@ struct Facts {
     runs: f64,
     /// Mean fraction of a row's entries with an entry in the next row at most one column away.
     similarity: f64,
-    /// Entries and the shortest and longest row of what the matrix's file stores: the lower triangle of a symmetric matrix.
+    /// Entries and the shortest and longest row of what the matrix's file stores: the lower
+    /// triangle of a symmetric matrix.
     stored: usize,
     stored_min: usize,
     stored_max: usize,
@@ -201,7 +203,8 @@ fn a_scaled_stand_in_has_a_scaled_number_of_rows_and_similar_row_lengths() {
         assert_eq!(loaded.stored, m.nnz() as u64);
         close(real.name, m.rows() as f64, 0.01 * real.rows as f64);
         assert_eq!(got.row_min, real.row_min, "{}", real.name);
-        // A smaller body has relatively more surface, where rows are shorter; a smaller graph has more duplicate draws.
+        // A smaller body has relatively more surface, where rows are shorter; a smaller graph
+        // has more duplicate draws.
         let mean = |entries: usize, rows: usize| entries as f64 / rows as f64;
         let ratio = mean(m.nnz(), m.rows()) / mean(real.entries, real.rows);
         assert!((0.6..=1.05).contains(&ratio), "{}: {ratio}", real.name);
@@ -217,7 +220,8 @@ fn a_scaled_stand_in_has_a_scaled_number_of_rows_and_similar_row_lengths() {
 
 #[test]
 fn every_seed_of_a_scaled_stand_in_keeps_the_longest_stored_row() {
-    // Bodies keep the length itself, at sizes that have enough long rows; the hub's row is proportional to the size.
+    // Bodies keep the length itself, at sizes that have enough long rows; the hub's row is
+    // proportional to the size.
     let lengths = [
         ("F1-like:scale=0.01", 306.0),
         ("crankseg_1-like:scale=0.05", 262.0),

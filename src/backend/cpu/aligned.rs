@@ -12,7 +12,7 @@ pub(super) enum AlignedValues {
 }
 
 impl AlignedValues {
-    pub fn of(values: Values) -> Result<AlignedValues> {
+    pub(crate) fn of(values: Values) -> Result<AlignedValues> {
         Ok(match values {
             Values::Ones => AlignedValues::Ones,
             Values::F32(values) => AlignedValues::F32(Aligned::of(values)?),
@@ -21,7 +21,7 @@ impl AlignedValues {
     }
 
     /// Returns the number of values in memory; 0 if all values are an implicit 1.
-    pub fn stored(&self) -> usize {
+    pub(crate) fn stored(&self) -> usize {
         match self {
             AlignedValues::Ones => 0,
             AlignedValues::F32(values) => values.len(),
@@ -30,7 +30,7 @@ impl AlignedValues {
     }
 
     /// Returns the bytes of the stored values.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         match self {
             AlignedValues::Ones => 0,
             AlignedValues::F32(values) => size_of_val(&values[..]),

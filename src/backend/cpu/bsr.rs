@@ -1,15 +1,18 @@
 //! Blocks of R x C; each size from 2 x 2 to 8 x 8 has its own compiled product.
 //!
-//! A block costs one column index where CSR has R C of them, and its part of x is loaded once for R rows. Each row of a block row
-//! has one accumulator of four lanes in double precision, so that sums of different rows do not wait for each other; if C is
-//! above four, a row takes a second load. A row of three values is loaded with the value that follows it in the block; the sum
-//! leaves that value out. No load reaches past the end of a block. If C does not divide the columns, the last block column
-//! reaches past the end of x and is read from a small copy.
+//! A block costs one column index where CSR has R C of them, and its part of x is loaded once for R rows.
+//! Each row of a block row has one accumulator of four lanes in double precision, so that sums of different
+//! rows do not wait for each other; if C is above four, a row takes a second load. A row of three values is
+//! loaded with the value that follows it in the block; the sum leaves that value out. No load reaches past
+//! the end of a block. If C does not divide the columns, the last block column reaches past the end of x and
+//! is read from a small copy.
 //!
-//! Values that single precision represents exactly are stored in single precision. Products and sums are in double precision all
-//! the same, so no bit changes. Fill is multiplied like any other zero: if x is not finite there, the row becomes NaN.
+//! Values that single precision represents exactly are stored in single precision. Products and sums are in
+//! double precision all the same, so no bit changes. Fill is multiplied like any other zero: if x is not
+//! finite there, the row becomes NaN.
 //!
-//! The size is the parameter `block`; `auto` takes the size that moves the fewest bytes in a sample of the rows.
+//! The size is the parameter `block`; `auto` takes the size that moves the fewest bytes in a
+//! sample of the rows.
 
 use super::aligned::AlignedValues;
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
@@ -32,10 +35,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The family of the backend `bsr`.
-pub struct BsrFamily;
+pub(crate) struct BsrFamily;
 
 /// The values of the parameter `block`.
-pub const SIZES: &[&str] = &[
+pub(crate) const SIZES: &[&str] = &[
     "auto", "2x2", "2x3", "2x4", "2x5", "2x6", "2x7", "2x8", "3x2", "3x3", "3x4", "3x5", "3x6", "3x7", "3x8",
     "4x2", "4x3", "4x4", "4x5", "4x6", "4x7", "4x8", "5x2", "5x3", "5x4", "5x5", "5x6", "5x7", "5x8", "6x2",
     "6x3", "6x4", "6x5", "6x6", "6x7", "6x8", "7x2", "7x3", "7x4", "7x5", "7x6", "7x7", "7x8", "8x2", "8x3",
@@ -91,8 +94,8 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
         offsets.get(block_row)..offsets.get(block_row + 1)
     }
 
-    /// Multiplies a block row for any number of columns, on any processor. The size of a block is not a constant here: a copy for
-    /// each of the 49 sizes would enlarge the program by a hundredth.
+    /// Multiplies a block row for any number of columns, on any processor. The size of a block is not a
+    /// constant here: a copy for each of the 49 sizes would enlarge the program by a hundredth.
     fn plain(&self, block_row: usize, y: &mut [T]) {
         let Product { x, k, .. } = *self.product;
         let (height, width) = self.parts.block;
@@ -133,9 +136,10 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
         for (block_row, y) in block_rows.zip(y.chunks_mut(R)) {
             let mut sums = [_mm256_setzero_pd(); R];
             for block in self.blocks(block_row) {
-                // SAFETY: the blocks of a block row lie below the number of blocks, so their columns and R x C values are stored.
-                // A load reaches past the end of a row of a block only if another row of the block follows. A block column below
-                // `whole` has C numbers of x; any other block column is `whole` itself.
+                // SAFETY: the blocks of a block row lie below the number of blocks, so their columns and
+                // R x C values are stored. A load reaches past the end of a row of a block only if another
+                // row of the block follows. A block column below `whole` has C numbers of x; any other block
+                // column is `whole` itself.
                 unsafe {
                     let column = *columns.get_unchecked(block) as usize;
                     let x = if column < whole { x.as_ptr().add(column * C) } else { end.as_ptr() };
@@ -143,7 +147,8 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
                     _mm_prefetch::<_MM_HINT_T0>(values.wrapping_add(AHEAD).cast());
                     let (low, high) = lanes::row::<T, C>(x);
                     for (r, sum) in sums.iter_mut().enumerate() {
-                        // For width 3 the sum leaves out the fourth lane; for width 7 the eighth lane would be in the sum.
+                        // For width 3 the sum leaves out the fourth lane; for width 7 the eighth
+                        // lane would be in the sum.
                         let (value_low, value_high) = match C {
                             3 if r + 1 < R => lanes::row_over::<V, C>(values.add(r * C)),
                             _ => lanes::row::<V, C>(values.add(r * C)),

@@ -1,8 +1,9 @@
-//! Common frame of all strategies that own whole rows: checks, threads, y = alpha A x + beta y and the fused dot product.
+//! Common frame of all strategies that own whole rows: checks, threads, y = alpha A x + beta y
+//! and the fused dot product.
 //!
-//! A strategy supplies the product of a range of rows. Each chunk of rows, of fixed height, is processed by one thread. Each
-//! chunk stores its partial sum of `<x, y>` separately while its part of y is in the first-level cache: the bits are the same for
-//! any number of threads, and one pass suffices.
+//! A strategy supplies the product of a range of rows. Each chunk of rows, of fixed height, is processed by
+//! one thread. Each chunk stores its partial sum of `<x, y>` separately while its part of y is in the
+//! first-level cache: the bits are the same for any number of threads, and one pass suffices.
 
 use crate::device::cpu::sweep::{self, dot_columns, dot_tile};
 use crate::device::cpu::{CHUNK, Cpu, CpuSlots, CpuVector};
@@ -17,8 +18,8 @@ const CHUNKS: usize = 32;
 /// Smallest chunk height: two cache lines of y, and a multiple of the rows of SIMD vectors and blocks.
 const LOWEST: usize = 16;
 
-/// Returns the rows of a chunk in a matrix with this many rows. The height depends on the matrix alone, because the summation
-/// order of a dot product depends on the height.
+/// Returns the rows of a chunk in a matrix with this many rows. The height depends on the matrix alone,
+/// because the summation order of a dot product depends on the height.
 pub(in crate::backend) fn chunk_height(rows: usize) -> usize {
     (rows / CHUNKS).next_power_of_two().clamp(LOWEST, CHUNK)
 }
@@ -53,13 +54,14 @@ pub(super) struct Product<'a, T> {
 impl<T: Scalar> Product<'_, T> {
     /// Writes y for a row from the row's sum.
     #[inline(always)]
-    pub fn emit(&self, y: &mut T, sum: T) {
+    pub(crate) fn emit(&self, y: &mut T, sum: T) {
         *y = if self.beta == T::default() { self.alpha * sum } else { self.alpha * sum + self.beta * *y };
     }
 
-    /// Writes y for neighbouring rows: beta is tested once for all of them, so that the loop can be vectorised.
+    /// Writes y for neighbouring rows: beta is tested once for all of them, so that the loop
+    /// can be vectorised.
     #[inline(always)]
-    pub fn emit_all<const N: usize>(&self, y: &mut [T; N], sums: [f64; N]) {
+    pub(crate) fn emit_all<const N: usize>(&self, y: &mut [T; N], sums: [f64; N]) {
         let sums = sums.map(|sum| self.alpha * T::from_f64(sum));
         *y = match self.beta == T::default() {
             true => sums,
@@ -100,14 +102,16 @@ unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
     /// # Safety
-    /// The range lies inside the array; while the slice is used, no other code accesses that range and the array lives.
-    pub unsafe fn slice<'a>(self, range: Range<usize>) -> &'a mut [T] {
+    /// The range lies inside the array; while the slice is used, no other code accesses that
+    /// range and the array lives.
+    pub(crate) unsafe fn slice<'a>(self, range: Range<usize>) -> &'a mut [T] {
         // SAFETY: promised by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
     }
 }
 
-/// Cuts `chunks` chunks into `parts` ranges of about the same work: returns the start of each range, then the number of chunks.
+/// Cuts `chunks` chunks into `parts` ranges of about the same work: returns the start of each range,
+/// then the number of chunks.
 pub(super) fn balanced_cuts(chunks: usize, parts: usize, work_before: impl Fn(usize) -> usize) -> Vec<usize> {
     let total = work_before(chunks);
     let mut cuts: Vec<usize> = (0..=parts)
@@ -133,7 +137,7 @@ pub(super) struct Chunked<M> {
 }
 
 impl<M> Chunked<M> {
-    pub fn new<T: Scalar>(device: &Cpu, matrix: M) -> Chunked<M>
+    pub(crate) fn new<T: Scalar>(device: &Cpu, matrix: M) -> Chunked<M>
     where
         M: RowRanges<T>,
     {
@@ -239,8 +243,8 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
         }
         check_shapes(self.matrix.shape(), x, y)?;
         let product = Product { x: x.data(), k: 1, alpha: T::from_f64(1.0), beta: T::default() };
-        // A chunk of y is consumed while it is in the cache. The memory of y receives the new x, starting from a copy of the old
-        // x, which other chunks still read.
+        // A chunk of y is consumed while it is in the cache. The memory of y receives the new x, starting
+        // from a copy of the old x, which other chunks still read.
         let multiply = |rows: Range<usize>, y: &mut [T], new: &mut [T]| {
             new.copy_from_slice(&product.x[rows.clone()]);
             self.matrix.multiply(rows, &product, y);

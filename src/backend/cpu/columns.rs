@@ -1,9 +1,10 @@
-//! Products with several columns, vectorised over the columns: four columns fill a register, and a value of the matrix is
-//! broadcast to all of them.
+//! Products with several columns, vectorised over the columns: four columns fill a register, and a value of
+//! the matrix is broadcast to all of them.
 //!
-//! The vectors are row-major, so the columns of a row are contiguous, and each element of x that is loaded is used for as many
-//! rows as share the load: one for CSR, R for blocks of R x C. Sums are in double precision. Columns that do not fill a register
-//! are summed one by one in the same order, so a column has the same bits in any company.
+//! The vectors are row-major, so the columns of a row are contiguous, and each element of x that is loaded
+//! is used for as many rows as share the load: one for CSR, R for blocks of R x C. Sums are in double
+//! precision. Columns that do not fill a register are summed one by one in the same order, so a column has
+//! the same bits in any company.
 
 use super::chunked::Product;
 use super::lanes::{broadcast, load};
@@ -61,15 +62,16 @@ impl<T: Scalar, V: RowValues<T>> Entries<'_, T, V> {
         _mm256_set1_pd(self.values.value(j).to_f64())
     }
 
-    /// Multiplies rows for all columns, each summed entry by entry; `range` returns the entries of a row. If all columns are one
-    /// group, the group is chosen once for all rows, which matters for short rows. Otherwise each row goes through all groups:
-    /// parts of the rows of x, read in turn, would not be prefetched (64 columns of a grid took twice as long).
+    /// Multiplies rows for all columns, each summed entry by entry; `range` returns the entries of a row. If
+    /// all columns are one group, the group is chosen once for all rows, which matters for short rows.
+    /// Otherwise each row goes through all groups: parts of the rows of x, read in turn, would not be
+    /// prefetched (64 columns of a grid took twice as long).
     ///
     /// # Safety
     /// The ranges lie inside the entries, and the processor has AVX2 and FMA.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn rows_in_order(
+    pub(crate) unsafe fn rows_in_order(
         &self,
         rows: Range<usize>,
         range: impl Fn(usize) -> Range<usize>,
@@ -156,14 +158,14 @@ impl<T: Scalar, V: RowValues<T>> Entries<'_, T, V> {
         emit::<T, N>(self.product, y, stored(sums));
     }
 
-    /// Multiplies a row for all columns with the sums of a product with one column that takes eight entries at a time: in eight
-    /// partial sums, then the entries that are left.
+    /// Multiplies a row for all columns with the sums of a product with one column that takes eight entries
+    /// at a time: in eight partial sums, then the entries that are left.
     ///
     /// # Safety
     /// T is f64, the range lies inside the entries, and the processor has AVX2 and FMA.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn row_in_eights(&self, range: Range<usize>, y: &mut [T]) {
+    pub(crate) unsafe fn row_in_eights(&self, range: Range<usize>, y: &mut [T]) {
         let k = self.product.k;
         let mut column = 0;
         // SAFETY: as promised by the caller; each call stays inside the k columns.
@@ -182,8 +184,8 @@ impl<T: Scalar, V: RowValues<T>> Entries<'_, T, V> {
         }
     }
 
-    /// Multiplies a row for N = 4 R columns from `column` on: first the groups of four entries of even index, then those of odd
-    /// index, so that their partial sums fit the registers.
+    /// Multiplies a row for N = 4 R columns from `column` on: first the groups of four entries of even index,
+    /// then those of odd index, so that their partial sums fit the registers.
     ///
     /// # Safety
     /// As for `row_in_eights`, and the columns exist.
@@ -243,7 +245,8 @@ impl<T: Scalar, V: RowValues<T>> Entries<'_, T, V> {
     #[target_feature(enable = "avx2,fma")]
     unsafe fn one_in_eights(&self, Range { start, end }: Range<usize>, column: usize) -> T {
         let fours = (end - start) / 4;
-        // One set of lanes for groups of even index, one for odd; the last group of an odd count has an even index.
+        // One set of lanes for groups of even index, one for odd; the last group of an odd
+        // count has an even index.
         let mut lanes = [[0.0; 4]; 2];
         // SAFETY: promised by the caller.
         let x = |j: usize| unsafe { (*self.x(j, column)).to_f64() };
@@ -267,22 +270,22 @@ pub(super) struct BlockRow<'a, T, V> {
     pub columns: &'a [u32],
     pub values: &'a [V],
     pub next: &'a [u32],
-    /// The columns of a block, and of the matrix. The columns of a block are no constant, unlike its rows: a copy for each size
-    /// would enlarge the program by a fifth.
+    /// The columns of a block, and of the matrix. The columns of a block are no constant, unlike its rows: a
+    /// copy for each size would enlarge the program by a fifth.
     pub across: usize,
     pub width: usize,
     pub product: &'a Product<'a, T>,
 }
 
 impl<T: Scalar, V: Scalar> BlockRow<'_, T, V> {
-    /// Multiplies a block row of blocks R high for all columns, each summed block by block and column by column of a block. `y` has
-    /// the rows of the matrix that lie in the block row.
+    /// Multiplies a block row of blocks R high for all columns, each summed block by block and column by
+    /// column of a block. `y` has the rows of the matrix that lie in the block row.
     ///
     /// # Safety
-    /// The processor has AVX2 and FMA, the values are those of as many blocks as there are columns, and each block begins inside
-    /// the matrix.
+    /// The processor has AVX2 and FMA, the values are those of as many blocks as there are columns, and each
+    /// block begins inside the matrix.
     #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn multiply<const R: usize>(&self, y: &mut [T]) {
+    pub(crate) unsafe fn multiply<const R: usize>(&self, y: &mut [T]) {
         let k = self.product.k;
         self.fetch_next();
         let mut column = 0;
@@ -312,8 +315,8 @@ impl<T: Scalar, V: Scalar> BlockRow<'_, T, V> {
         }
     }
 
-    /// Prefetches the rows of x that the next block row needs first: those at the end of each run of neighbouring blocks, which in
-    /// the matrix of a grid no earlier block row has read.
+    /// Prefetches the rows of x that the next block row needs first: those at the end of each run of
+    /// neighbouring blocks, which in the matrix of a grid no earlier block row has read.
     #[inline]
     fn fetch_next(&self) {
         /// Longer rows are not those of a grid.
@@ -347,7 +350,8 @@ impl<T: Scalar, V: Scalar> BlockRow<'_, T, V> {
             let first = block_column as usize * across;
             // The last block column of the matrix may be cut off.
             let inside = across.min(self.width - first);
-            // SAFETY: the rows of x from `first` on exist as far as `inside`, and so do the values of the block.
+            // SAFETY: the rows of x from `first` on exist as far as `inside`, and so do the
+            // values of the block.
             unsafe {
                 let values = self.values.as_ptr().add(block * R * across);
                 let x = x.as_ptr().add(first * k + column);

@@ -1,7 +1,8 @@
 //! A dense matrix: zeros are stored and multiplied. For small matrices, and as a check on the other backends.
 //!
-//! Values and sums are in double precision, with eight lanes. A zero that the sparse matrix does not store is multiplied too: if
-//! x is not finite there, the row becomes NaN. Refuses matrices beyond [`Dense::MAX_VALUES`] values.
+//! Values and sums are in double precision, with eight lanes. A zero that the sparse matrix does not store is
+//! multiplied too: if x is not finite there, the row becomes NaN. Refuses matrices beyond
+//! [`Dense::MAX_VALUES`] values.
 
 use super::chunked::{Chunked, Product, RowRanges};
 use crate::backend::{Family, Refusal, SharedOperator};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 const LANES: usize = 8;
 
 /// The family of the backend `dense`.
-pub struct DenseFamily;
+pub(crate) struct DenseFamily;
 
 impl Family<Cpu> for DenseFamily {
     const ADDS_REPEATS: bool = false;

@@ -1,9 +1,11 @@
-//! Square blocks along the diagonal, stored without indices: the product of the preconditioner `block-jacobi`.
+//! Square blocks along the diagonal, stored without indices: the product of the preconditioner
+//! `block-jacobi`.
 //!
-//! The blocks are symmetric, so the elements of a column are neighbours in memory. For one column of vectors, a block is
-//! multiplied column by column, in lanes of neighbouring rows; for several, row by row, in lanes of neighbouring vectors. Each
-//! sum adds the products of a row in the order of the columns, in double precision: a column has the same bits alone and in
-//! any company. The bodies are compiled twice, for any processor and for AVX2 with fused multiply-add.
+//! The blocks are symmetric, so the elements of a column are neighbours in memory. For one column of vectors,
+//! a block is multiplied column by column, in lanes of neighbouring rows; for several, row by row, in lanes
+//! of neighbouring vectors. Each sum adds the products of a row in the order of the columns, in double
+//! precision: a column has the same bits alone and in any company. The bodies are compiled twice, for any
+//! processor and for AVX2 with fused multiply-add.
 
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
 #[cfg(target_arch = "x86_64")]
@@ -21,13 +23,15 @@ use std::sync::Arc;
 
 /// Lanes of neighbouring rows in blocks that have no code of their own.
 const LANES: usize = 4;
-/// Numbers that may be read past the last value: a column fills lanes of which fewer than [`LANES`] do not count.
+/// Numbers that may be read past the last value: a column fills lanes of which fewer than
+/// [`LANES`] do not count.
 const PAST: usize = LANES;
 /// Columns of a block whose products are added to the sums before the next rows.
 const AT_ONCE: usize = 4;
 /// Lanes for the rows of the largest block.
 const MOST: usize = 256 / LANES;
-/// Rows of a block that are multiplied at once for several columns of vectors, if the block has more than [`LARGEST_WHOLE`].
+/// Rows of a block that are multiplied at once for several columns of vectors, if the block has
+/// more than [`LARGEST_WHOLE`].
 #[cfg(target_arch = "x86_64")]
 const TALL: usize = 4;
 /// The largest blocks whose rows are all multiplied at once.
@@ -79,7 +83,8 @@ impl<T: Scalar> Diagonal<T> {
         &self.values[first * self.block..][..size * size + PAST]
     }
 
-    /// Multiplies whole blocks of B rows for one column, in P lanes; `x` and `y` are the parts for these blocks.
+    /// Multiplies whole blocks of B rows for one column, in P lanes; `x` and `y` are the parts
+    /// for these blocks.
     #[inline(always)]
     fn small<const B: usize, const P: usize, const FUSED: bool>(
         &self,
@@ -99,7 +104,8 @@ impl<T: Scalar> Diagonal<T> {
         }
     }
 
-    /// Multiplies the block that begins in row `first` for one column; `sums` has lanes for all rows of a block.
+    /// Multiplies the block that begins in row `first` for one column; `sums` has lanes for
+    /// all rows of a block.
     #[inline(always)]
     fn large<const FUSED: bool>(
         &self,
@@ -210,7 +216,8 @@ impl<T: Scalar> Diagonal<T> {
                     width: size,
                     product: &product,
                 };
-                // SAFETY: the processor has AVX2 and FMA, there are values for one block, and it begins in column 0.
+                // SAFETY: the processor has AVX2 and FMA, there are values for one block, and
+                // it begins in column 0.
                 unsafe {
                     match height {
                         1 => row.multiply::<1>(y),

@@ -3,15 +3,16 @@
 use crate::scalar::Scalar;
 use std::arch::x86_64::*;
 
-/// Loads the first `N` of four numbers; the other lanes are 0. Three numbers are two loads: a masked load takes an AMD processor
-/// (Zen 5) three times as long.
+/// Loads the first `N` of four numbers; the other lanes are 0. Three numbers are two loads: a masked load
+/// takes an AMD processor (Zen 5) three times as long.
 ///
 /// # Safety
 /// `from` points to N numbers, N lies between 1 and 4, and the processor has AVX2.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn load<T: Scalar, const N: usize>(from: *const T) -> __m256d {
-    // SAFETY: N numbers are readable at `from`, masked lanes are not touched, and a scalar of 8 bytes is f64, one of 4 is f32.
+    // SAFETY: N numbers are readable at `from`, masked lanes are not touched, and a scalar of 8 bytes
+    // is f64, one of 4 is f32.
     unsafe {
         if size_of::<T>() == 8 {
             let from = from.cast::<f64>();
@@ -75,7 +76,8 @@ pub(super) unsafe fn row<T: Scalar, const N: usize>(from: *const T) -> (__m256d,
     }
 }
 
-/// Loads a row of a block; if that saves a load, it loads one number past the end of the row, and that lane is meaningless.
+/// Loads a row of a block; if that saves a load, it loads one number past the end of the row, and
+/// that lane is meaningless.
 ///
 /// # Safety
 /// `from` points to N + 1 numbers, and the processor has AVX2.
@@ -92,13 +94,13 @@ pub(super) unsafe fn row_over<T: Scalar, const N: usize>(from: *const T) -> (__m
     }
 }
 
-/// Gathers four numbers of x at `columns` by four loads; lanes that are masked out give 0. On Zen 5 the processor's own gather
-/// takes half as long again, and longer still if x is near: a product of 3 million entries in slices took 0.86 ms with it, and
-/// 0.66 with four loads. (Not measured elsewhere.)
+/// Gathers four numbers of x at `columns` by four loads; lanes that are masked out give 0. On Zen 5 the
+/// processor's own gather takes half as long again, and longer still if x is near: a product of 3 million
+/// entries in slices took 0.86 ms with it, and 0.66 with four loads. (Not measured elsewhere.)
 ///
 /// # Safety
-/// The columns of lanes that are not masked out lie inside x, x is not empty if any lane is masked out, and the processor has
-/// AVX2.
+/// The columns of lanes that are not masked out lie inside x, x is not empty if any lane is masked out,
+/// and the processor has AVX2.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn gather<T: Scalar>(x: *const T, columns: __m128i, mask: __m128i) -> __m256d {

@@ -1,13 +1,14 @@
-//! CSR along its merge path: each piece of work has the same number of rows and entries together, even if one row holds all
-//! entries.
+//! CSR along its merge path: each piece of work has the same number of rows and entries together, even if
+//! one row holds all entries.
 //!
-//! Row ends and entries are merged into one list, in which an entry precedes the end of its row. The list is cut into segments of
-//! 4096 items. A row that ends in the segment where it began is finished there. For any other row each segment stores a partial
-//! sum, and one thread adds the partial sums in order after all segments are done. Segments depend on the matrix alone, so any
-//! number of threads gives the same bits. Vectors of several columns use the `rows` backend.
+//! Row ends and entries are merged into one list, in which an entry precedes the end of its row. The list is
+//! cut into segments of 4096 items. A row that ends in the segment where it began is finished there. For any
+//! other row each segment stores a partial sum, and one thread adds the partial sums in order after all
+//! segments are done. Segments depend on the matrix alone, so any number of threads gives the same bits.
+//! Vectors of several columns use the `rows` backend.
 //!
-//! Duane Merrill, Michael Garland: Merge-based parallel sparse matrix-vector multiplication, 2016. In the paper each thread has
-//! one segment, and the bits depend on the number of threads.
+//! Duane Merrill, Michael Garland: Merge-based parallel sparse matrix-vector multiplication, 2016. In the
+//! paper each thread has one segment, and the bits depend on the number of threads.
 
 use super::chunked::{Product, Shared, check_shapes};
 use super::row_values::{Ones, RowValues};
@@ -29,7 +30,7 @@ use std::sync::{Arc, Mutex};
 const ITEMS: usize = 4096;
 
 /// The family of the backend `merge`.
-pub struct Merge;
+pub(crate) struct Merge;
 
 impl Family<Cpu> for Merge {
     fn build<T: Scalar>(
@@ -71,8 +72,8 @@ impl Cut {
     }
 }
 
-/// A segment's partial sums of rows that it shares with other segments: of the row that began before the segment and ends in it,
-/// and of the row that continues after it. A row that does both is `open`.
+/// A segment's partial sums of rows that it shares with other segments: of the row that began before the
+/// segment and ends in it, and of the row that continues after it. A row that does both is `open`.
 #[derive(Clone, Copy, Default)]
 struct Parts {
     ended: f64,
@@ -108,8 +109,8 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         })
     }
 
-    /// Computes the rows that end between the cuts, and returns the partial sums of the others; `y` begins at the first of these
-    /// rows.
+    /// Computes the rows that end between the cuts, and returns the partial sums of the others; `y` begins at
+    /// the first of these rows.
     #[inline(always)]
     fn segment(&self, from: Cut, to: Cut, y: &mut [T], sum: impl Fn(Range<usize>) -> f64) -> Parts {
         let (mut parts, mut entry) = (Parts::default(), from.entry);
@@ -176,8 +177,9 @@ impl<T: Scalar> MergeOperator<T> {
         cut.row < self.matrix.rows() && cut.entry > self.matrix.row_offsets().get(cut.row)
     }
 
-    /// Runs all segments, each followed by `after(segment, rows that it finished, their y)`, and then finishes the rows shared by
-    /// segments, each followed by `fixed(segment where the row ends, row, its y)`.
+    /// Runs all segments, each followed by `after(segment, rows that it finished, their y)`, and then
+    /// finishes the rows shared by segments, each followed by
+    /// `fixed(segment where the row ends, row, its y)`.
     fn multiply<O: Offset, V: RowValues<T>>(
         &self,
         device: &Cpu,

@@ -1,27 +1,27 @@
 //! Strategies on the CPU.
 
 mod aligned;
-pub mod bsr;
+pub(crate) mod bsr;
 mod chunked;
 pub(super) use chunked::chunk_height;
 #[cfg(target_arch = "x86_64")]
 mod columns;
-pub mod dense;
+pub(crate) mod dense;
 pub(super) mod diagonal;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
-pub mod merge;
+pub(crate) mod merge;
 #[cfg(feature = "nalgebra")]
-pub mod nalgebra;
-pub mod pull;
+pub(crate) mod nalgebra;
+pub(crate) mod pull;
 mod row_values;
-pub mod rows;
-pub mod sbsr;
-pub mod sell;
-pub mod serial;
+pub(crate) mod rows;
+pub(crate) mod sbsr;
+pub(crate) mod sell;
+pub(crate) mod serial;
 #[cfg(feature = "sprs")]
-pub mod sprs;
-pub mod studies;
+pub(crate) mod sprs;
+pub(crate) mod studies;
 pub(super) mod triangular;
 #[cfg(any(feature = "nalgebra", feature = "sprs"))]
 mod yardstick;

@@ -14,7 +14,7 @@ use nalgebra_sparse::ops::serial::spmm_csr_dense;
 use std::sync::Arc;
 
 /// The family of the backend `nalgebra`.
-pub struct Nalgebra;
+pub(crate) struct Nalgebra;
 
 struct NalgebraMatrix(CsrMatrix<f64>);
 

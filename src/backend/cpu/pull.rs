@@ -1,8 +1,9 @@
-//! Graphs without values: each row adds up the elements of x at its columns, and an entry moves only the 4 bytes of its column
-//! index.
+//! Graphs without values: each row adds up the elements of x at its columns, and an entry moves only the 4
+//! bytes of its column index.
 //!
-//! A single sum waits for each of its additions, about four cycles on current processors, and the rows that dominate the time are
-//! long. So four partial sums share a row and are added in fixed order at its end. Rows are cut and shared as in `rows`.
+//! A single sum waits for each of its additions, about four cycles on current processors, and the rows that
+//! dominate the time are long. So four partial sums share a row and are added in fixed order at its end. Rows
+//! are cut and shared as in `rows`.
 
 use super::chunked::{Chunked, Product, RowRanges};
 use crate::backend::{Family, Refusal, SharedOperator};
@@ -16,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The family of the backend `pull`.
-pub struct Pull;
+pub(crate) struct Pull;
 
 impl Family<Cpu> for Pull {
     fn check(matrix: &Csr, _: &Params, _: usize) -> std::result::Result<(), Refusal> {

@@ -1,9 +1,11 @@
-//! Rows shared among the threads: each thread owns contiguous chunks of rows with about the same number of entries.
+//! Rows shared among the threads: each thread owns contiguous chunks of rows with about the
+//! same number of entries.
 //!
-//! A row is summed by one thread. Short rows use scalar code with prefetching: on rows of 5 entries scalar code is a fifth faster
-//! than four entries at a time, and prefetching alone saves a seventh, because the hardware prefetchers are too late. Long rows
-//! take four entries at a time, which prefetching slows down by a quarter; AVX-512 gathers were slower than scalar code. (All
-//! measured on Zen 4.) `apply_dot` computes the dot product chunk by chunk while y is in the first-level cache: one pass.
+//! A row is summed by one thread. Short rows use scalar code with prefetching: on rows of 5 entries scalar
+//! code is a fifth faster than four entries at a time, and prefetching alone saves a seventh, because the
+//! hardware prefetchers are too late. Long rows take four entries at a time, which prefetching slows down by
+//! a quarter; AVX-512 gathers were slower than scalar code. (All measured on Zen 4.) `apply_dot` computes the
+//! dot product chunk by chunk while y is in the first-level cache: one pass.
 
 use super::chunked::{Chunked, Product, RowRanges};
 #[cfg(target_arch = "x86_64")]
@@ -20,7 +22,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The family of the backend `rows`.
-pub struct Rows;
+pub(crate) struct Rows;
 
 impl Family<Cpu> for Rows {
     fn build<T: Scalar>(
@@ -75,7 +77,8 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         }
     }
 
-    /// Multiplies rows for several columns, on any processor: a few columns at a time, each summed as `rows` sums it.
+    /// Multiplies rows for several columns, on any processor: a few columns at a time, each
+    /// summed as `rows` sums it.
     #[inline(always)]
     fn columns(&self, rows: Range<usize>, y: &mut [T]) {
         const WIDTH: usize = 16;
@@ -112,8 +115,8 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
             _mm_prefetch::<_MM_HINT_T0>(self.columns.as_ptr().wrapping_add(range.start + AHEAD).cast());
             let mut sum = 0.0f64;
             for j in range {
-                // SAFETY: j lies below the last offset, which is the number of columns stored; columns lie below the
-                // number of columns, which is the length of x.
+                // SAFETY: j lies below the last offset, which is the number of columns stored; columns lie
+                // below the number of columns, which is the length of x.
                 let x = unsafe { *self.product.x.get_unchecked(*self.columns.get_unchecked(j) as usize) };
                 sum = self.values.value(j).to_f64().mul_add(x.to_f64(), sum);
             }
@@ -148,7 +151,8 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         unsafe { entries.rows_in_order(rows, range, y) };
     }
 
-    /// Multiplies long rows for several columns of double-precision vectors, with the same sums as `rows_long`.
+    /// Multiplies long rows for several columns of double-precision vectors, with the same
+    /// sums as `rows_long`.
     ///
     /// # Safety
     /// T is f64, and the processor has AVX2 and FMA.
@@ -172,7 +176,8 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         for (row, y) in rows.zip(y) {
             let Range { start: mut j, end } = self.range(row);
             let (mut even, mut odd) = (_mm256_setzero_pd(), _mm256_setzero_pd());
-            // SAFETY: j + 7 (j + 3) lies below `end`, which is within the arrays; columns lie below the length of x.
+            // SAFETY: j + 7 (j + 3) lies below `end`, which is within the arrays; columns lie
+            // below the length of x.
             unsafe {
                 let all = _mm_set1_epi32(-1);
                 let products = |j: usize, sum: __m256d| {

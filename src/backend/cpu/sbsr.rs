@@ -1,16 +1,17 @@
 //! Blocks of R x R of a symmetric matrix; of two mirrored blocks only one is stored.
 //!
-//! A block row multiplies the blocks that it stores, those on and above the diagonal. For a block below the diagonal it reads the
-//! transpose of the mirror image, which is stored in an earlier row: `y_i += B x_j` for each stored B = A_ij, and `y_i += B' x_j`
-//! for each B = A_ji. So each row owns its sum, nothing is scattered and no thread waits for another: the bits are the same for
-//! any number of threads. A value is read twice, but from memory only once if its two rows lie near each other: on a mesh of 32 x
-//! 32 x 32 nodes the values between the two rows are 1 MB, and stay in the second-level cache.
+//! A block row multiplies the blocks that it stores, those on and above the diagonal. For a block below the
+//! diagonal it reads the transpose of the mirror image, which is stored in an earlier row: `y_i += B x_j` for
+//! each stored B = A_ij, and `y_i += B' x_j` for each B = A_ji. So each row owns its sum, nothing is
+//! scattered and no thread waits for another: the bits are the same for any number of threads. A value is
+//! read twice, but from memory only once if its two rows lie near each other: on a mesh of 32 x 32 x 32 nodes
+//! the values between the two rows are 1 MB, and stay in the second-level cache.
 //!
-//! A block that differs from the transpose of its mirror image in any bit is stored itself, as are all blocks of a matrix that is
-//! not square. So every matrix is supported, but only symmetric ones move fewer bytes.
+//! A block that differs from the transpose of its mirror image in any bit is stored itself, as are all blocks
+//! of a matrix that is not square. So every matrix is supported, but only symmetric ones move fewer bytes.
 //!
-//! Values that single precision represents exactly are stored in single precision. Fill is multiplied like any other zero: if x
-//! is not finite there, the row becomes NaN.
+//! Values that single precision represents exactly are stored in single precision. Fill is multiplied like
+//! any other zero: if x is not finite there, the row becomes NaN.
 
 use super::aligned::AlignedValues;
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
@@ -32,7 +33,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The family of the backend `sbsr`.
-pub struct SbsrFamily;
+pub(crate) struct SbsrFamily;
 
 /// The block size for a matrix without entries.
 const ANY_SIZE: usize = 2;
@@ -268,10 +269,11 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
         for (block_row, y) in block_rows.zip(y.chunks_mut(R)) {
             let row = m.row(block_row);
             let none = _mm256_setzero_pd();
-            // Sums of the columns of mirror images, for four successive rows of the image each; lanes are rows of y.
+            // Sums of the columns of mirror images, for four successive rows of the image
+            // each; lanes are rows of y.
             let mut across = [(none, none); 4];
-            // SAFETY: block indices lie below the number of blocks, and `OVER` values follow the last block. Mirror images belong
-            // left of the diagonal of a square matrix, so their R numbers of x exist.
+            // SAFETY: block indices lie below the number of blocks, and `OVER` values follow the last block.
+            // Mirror images belong left of the diagonal of a square matrix, so their R numbers of x exist.
             unsafe {
                 for i in 0..row.elsewhere {
                     let x = x.as_ptr().add(*m.columns.get_unchecked(row.column + i) as usize * R);
@@ -297,7 +299,8 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
                     let (low, high) = lanes::row::<T, R>(x);
                     let values = self.values.as_ptr().add((row.stored + i) * R * R);
                     for (r, sum) in sums.iter_mut().enumerate() {
-                        // For width 3 the sum leaves out the fourth lane; for width 7 the eighth lane would be in the sum.
+                        // For width 3 the sum leaves out the fourth lane; for width 7 the eighth
+                        // lane would be in the sum.
                         let (value_low, value_high) = match R {
                             3 => lanes::row_over::<V, R>(values.add(r * R)),
                             _ => lanes::row::<V, R>(values.add(r * R)),

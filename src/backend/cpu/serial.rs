@@ -1,5 +1,5 @@
-//! One thread, row by row, straight from the definition: the reference that other backends are tested against. Sums run in the
-//! precision of the vectors.
+//! One thread, row by row, straight from the definition: the reference that other backends are tested
+//! against. Sums run in the precision of the vectors.
 
 use super::chunked::check_shapes;
 use crate::backend::{Family, SharedOperator};
@@ -13,7 +13,7 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `serial`.
-pub struct Serial;
+pub(crate) struct Serial;
 
 impl Family<Cpu> for Serial {
     fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<SharedOperator<Cpu, T>> {

@@ -11,7 +11,7 @@ use sprs::CsMatI;
 use std::sync::Arc;
 
 /// The family of the backend `sprs`.
-pub struct Sprs;
+pub(crate) struct Sprs;
 
 struct SprsMatrix(CsMatI<f64, u32, usize>);
 

@@ -1,6 +1,7 @@
 //! Common frame of the products of other crates, measured unchanged: one thread, double precision.
 //!
-//! The foreign product computes y = A x into a y that is set to zero first; alpha and beta are applied in a separate pass.
+//! The foreign product computes y = A x into a y that is set to zero first; alpha and beta are
+//! applied in a separate pass.
 
 use super::chunked::check_shapes;
 use crate::backend::SharedOperator;

@@ -1,8 +1,9 @@
 //! The choice of `auto` on a GPU: the strategy with the least estimated time on a matrix.
 //!
-//! Rules come first: `burst` is for small systems of short rows, of which many iterations share a launch, and `pull` for graphs
-//! without weights. For all other matrices `model` estimates the times of `csr`, `sell`, `bsr` with its best block size, and
-//! `hybrid`. The choice depends only on the matrix and on the size of the GPU.
+//! Rules come first: `burst` is for small systems of short rows, of which many iterations share a
+//! launch, and `pull` for graphs without weights. For all other matrices `model` estimates the times of
+//! `csr`, `sell`, `bsr` with its best block size, and `hybrid`. The choice depends only on the matrix
+//! and on the size of the GPU.
 
 use super::csr::{CsrFamily, longest_row};
 use super::model::Model;
@@ -12,8 +13,9 @@ use crate::backend::{ALL_PRECISIONS, Build, Builder, Choice, Entry};
 use crate::error::Result;
 use crate::format::{Csr, Values};
 
-/// The row that describes `auto` before the matrix is known. It is not a strategy, so the registry does not list it.
-pub static ENTRY: Entry = Entry {
+/// The row that describes `auto` before the matrix is known. It is not a strategy, so the
+/// registry does not list it.
+pub(crate) static ENTRY: Entry = Entry {
     name: "auto",
     // The builder of the strategy that `auto` falls back to; a choice is settled before it is built.
     builder: Builder::Cuda(Build::of::<CsrFamily>()),
@@ -32,17 +34,19 @@ pub static ENTRY: Entry = Entry {
 pub const CHOICES: &[&str] = &["csr", "pull", "bsr", "sell", "burst", "hybrid"];
 
 /// The backend for several columns at once.
-pub const WITH_COLUMNS: &str = "spmm";
+pub(crate) const WITH_COLUMNS: &str = "spmm";
 
-/// Length of the longest row up to which iterations share a launch: each row has one thread, and all threads wait for the longest
-/// row.
+/// Length of the longest row up to which iterations share a launch: each row has one thread, and all threads
+/// wait for the longest row.
 const BURST_ROW: usize = 32;
-/// Entries for each multiprocessor up to which iterations share a launch. With 20,000 an iteration of CG takes 13.4 us, and 16.9 with
-/// `sell` (`poisson2d:730x730`); with 43,000 it takes 30.0 and 25.6 (`hex27:60x60x60`), with 68,000 38.9 and 29.0.
+/// Entries for each multiprocessor up to which iterations share a launch. With 20,000 an iteration of CG
+/// takes 13.4 us, and 16.9 with `sell` (`poisson2d:730x730`); with 43,000 it takes 30.0 and 25.6
+/// (`hex27:60x60x60`), with 68,000 38.9 and 29.0.
 const BURST_ENTRIES: usize = 30_000;
 /// Padding ratio up to which iterations share a launch.
 const BURST_PADDED: f64 = 1.5;
-/// A backend other than `csr` or `sell`, which are simpler to build, is chosen only below this share of their time.
+/// A backend other than `csr` or `sell`, which are simpler to build, is chosen only below this
+/// share of their time.
 const WORTH: f64 = 0.97;
 
 /// Chooses a backend for a matrix, for vectors with elements of `width` bytes.
@@ -88,7 +92,8 @@ fn candidates(matrix: &Csr, width: usize, size: &GpuSize, longest: usize) -> Vec
     [csr, sell, blocks].into_iter().chain(hybrid).collect()
 }
 
-/// Returns the candidate with the least time. Blocks and rows by length must be faster by more than the error of the model.
+/// Returns the candidate with the least time. Blocks and rows by length must be faster by more
+/// than the error of the model.
 fn best(candidates: &[Candidate]) -> &Candidate {
     let time = |candidate: &Candidate| {
         let simple = matches!(candidate.backend.as_str(), "csr" | "sell");

@@ -1,16 +1,18 @@
 //! Blocks of R x C: a warp, or a part of one, takes a block row.
 //!
-//! A block costs one column index where CSR has R C of them, and a lane's entry of x serves R rows. Within a block row the values
-//! are stored row by row, as in CSR: so lanes read neighbouring values for any block size, and each size is the same kernel,
-//! compiled for that size on first use. The kernel is memory-bound: on an H200 blocks of 3 x 3 of a mesh reach 93 % of the
-//! bandwidth of a stream read, and blocks of 5 x 5 in a band 95 %.
+//! A block costs one column index where CSR has R C of them, and a lane's entry of x serves R rows. Within
+//! a block row the values are stored row by row, as in CSR: so lanes read neighbouring values for any
+//! block size, and each size is the same kernel, compiled for that size on first use. The kernel is
+//! memory-bound: on an H200 blocks of 3 x 3 of a mesh reach 93 % of the bandwidth of a stream read, and
+//! blocks of 5 x 5 in a band 95 %.
 //!
-//! Block columns take 16 bits if there are at most 65,536 of them. Values that single precision represents exactly take 4 bytes,
-//! which changes no bit of the result. If a block row is far longer than a warp's share of the work, block rows are cut into
-//! pieces, whose sums are added in order. The bits then depend on the number of multiprocessors of the GPU.
+//! Block columns take 16 bits if there are at most 65,536 of them. Values that single precision represents
+//! exactly take 4 bytes, which changes no bit of the result. If a block row is far longer than a warp's share
+//! of the work, block rows are cut into pieces, whose sums are added in order. The bits then depend on the
+//! number of multiprocessors of the GPU.
 //!
-//! Fill is multiplied like any other zero: if x is not finite there, the row becomes NaN. With `zeros=skipped` no zero is
-//! multiplied, neither fill nor the zeros that the matrix stores.
+//! Fill is multiplied like any other zero: if x is not finite there, the row becomes NaN. With
+//! `zeros=skipped` no zero is multiplied, neither fill nor the zeros that the matrix stores.
 
 mod build;
 
@@ -49,7 +51,7 @@ const SHORTEST_PIECE: usize = 512;
 const WARPS: usize = 32;
 
 /// The parameters of the backend.
-pub const PARAMS: &[Param] = &[
+pub(crate) const PARAMS: &[Param] = &[
     MADE,
     any_block(TASK_SIZES),
     Param::word(
@@ -65,7 +67,7 @@ pub const PARAMS: &[Param] = &[
 ];
 
 /// The family of the backend `bsr`.
-pub struct BsrFamily;
+pub(crate) struct BsrFamily;
 
 /// The compile-time parameters of a kernel.
 #[derive(Clone, Copy)]
@@ -244,15 +246,16 @@ fn cut(offsets: &Offsets, blocks_of_piece: usize, height: usize) -> (Vec<[u32; 4
     (pieces, scratch)
 }
 
-/// Returns the blocks of a piece if block rows must be cut: if the longest exceeds twice a warp's share of the work.
+/// Returns the blocks of a piece if block rows must be cut: if the longest exceeds twice a
+/// warp's share of the work.
 fn blocks_of_piece(offsets: &Offsets, width: usize, multiprocessors: usize) -> Option<usize> {
     let rows = offsets.len() - 1;
     let longest = (0..rows).map(|row| offsets.get(row + 1) - offsets.get(row)).max()?;
     piece(offsets.get(rows) * width, longest * width, multiprocessors).map(|piece| piece / width)
 }
 
-/// Returns the values per row of a piece if block rows must be cut: for all block rows together, and the longest of them, in values
-/// per row.
+/// Returns the values per row of a piece if block rows must be cut: for all block rows together, and the
+/// longest of them, in values per row.
 pub(super) fn piece(all: usize, longest: usize, multiprocessors: usize) -> Option<usize> {
     let share = (all / (multiprocessors * WARPS)).max(SHORTEST_PIECE);
     (longest > 2 * share).then_some(share)

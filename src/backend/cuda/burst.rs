@@ -1,9 +1,9 @@
 //! Slices of 32 rows in their order, for solves whose vectors stay in the registers of the GPU.
 //!
-//! A thread takes a row, and a warp reads the entries of 32 rows with coalesced loads, as in `sell`; rows are not sorted or
-//! packed, because a system of this size fits in caches. The format serves a recorded solver step that runs many times in one
-//! launch (see `device::cuda::burst`), without launches or memory traffic between products and sweeps. Outside such a step, a
-//! product is an ordinary launch.
+//! A thread takes a row, and a warp reads the entries of 32 rows with coalesced loads, as in `sell`; rows are
+//! not sorted or packed, because a system of this size fits in caches. The format serves a recorded solver
+//! step that runs many times in one launch (see `device::cuda::burst`), without launches or memory traffic
+//! between products and sweeps. Outside such a step, a product is an ordinary launch.
 
 use super::arrays::Arrays;
 use super::compressed::check_size;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 const LANES: usize = 32;
 
 /// The family of the backend `burst`.
-pub struct BurstFamily;
+pub(crate) struct BurstFamily;
 
 /// Most rows that the kernel can stride over in 32 bits.
 const MOST: usize = 1 << 31;
@@ -150,8 +150,9 @@ fn slices(matrix: &Csr) -> Result<(Vec<u32>, Vec<u32>)> {
     Ok((lengths, offsets))
 }
 
-/// Returns an array in the order of the slices: the element of each entry at the entry's position, and zeros as padding.
-/// `elements` has one element per entry of `matrix`; `offsets` has the first position of each slice, then the length.
+/// Returns an array in the order of the slices: the element of each entry at the entry's position, and
+/// zeros as padding. `elements` has one element per entry of `matrix`; `offsets` has the first position of
+/// each slice, then the length.
 fn spread<E: Copy + Zeroable + Send + Sync>(matrix: &Csr, offsets: &[u32], elements: &[E]) -> Result<Vec<E>> {
     /// Slices that a thread fills as one task.
     const TASK: usize = 128;

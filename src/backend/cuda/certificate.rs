@@ -1,5 +1,5 @@
-//! PageRank's certificate on the GPU, in the arithmetic of the host (`solve/pagerank/certificate.rs`): by code of its own, whatever
-//! backend has multiplied.
+//! PageRank's certificate on the GPU, in the arithmetic of the host (`solve/pagerank/certificate.rs`): by
+//! code of its own, whatever backend has multiplied.
 
 use super::form::{Real, Types};
 use super::resident::{Reader, Resident};
@@ -106,7 +106,7 @@ struct Whole {
 
 impl OnDevice {
     /// Copies the links to the device. Fails if `reserve` bytes do not stay free.
-    pub fn new(device: &Cuda, incoming: &Arc<Csr>, reserve: u64) -> Result<OnDevice> {
+    pub(crate) fn new(device: &Cuda, incoming: &Arc<Csr>, reserve: u64) -> Result<OnDevice> {
         let (rows, cols) = (incoming.rows(), incoming.cols());
         let vectors = ((3 * rows + cols) * size_of::<f64>()) as u64;
         let resident = Resident::of(device, incoming, reserve.saturating_add(vectors))?;

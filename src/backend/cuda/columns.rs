@@ -18,15 +18,15 @@ pub(super) enum Columns {
 
 impl Columns {
     /// Number of columns up to which 16 bits are enough.
-    pub const NARROW: usize = 1 << 16;
+    pub(crate) const NARROW: usize = 1 << 16;
 
     /// Returns the storage with the fewest bytes for kernels that do not need the row of an entry.
-    pub fn for_any_kernel(matrix: &Csr) -> Columns {
+    pub(crate) fn for_any_kernel(matrix: &Csr) -> Columns {
         if matrix.cols() <= Self::NARROW { Columns::Narrow } else { Columns::Full }
     }
 
     /// Returns the storage with the fewest bytes for kernels that have the row of an entry.
-    pub fn for_rows(matrix: &Csr) -> Columns {
+    pub(crate) fn for_rows(matrix: &Csr) -> Columns {
         // The first and the last column of a row are the furthest from it.
         let near = |row| {
             let columns = matrix.row_columns(row);
@@ -39,7 +39,7 @@ impl Columns {
     }
 
     /// Returns the bytes of a column index.
-    pub fn width(self) -> usize {
+    pub(crate) fn width(self) -> usize {
         if self == Columns::Full { size_of::<u32>() } else { size_of::<u16>() }
     }
 }

@@ -19,13 +19,13 @@ pub(super) struct Compressed {
 
 impl Compressed {
     /// Wraps a matrix; refuses matrices that kernels cannot count in 32 bits.
-    pub fn of(matrix: &Arc<Csr>, columns: Columns) -> Result<Compressed> {
+    pub(crate) fn of(matrix: &Arc<Csr>, columns: Columns) -> Result<Compressed> {
         check_size(matrix)?;
         Ok(Compressed { matrix: Arc::clone(matrix), columns })
     }
 
     /// Returns the bytes of the arrays.
-    pub fn bytes(matrix: &Csr, columns: Columns) -> u64 {
+    pub(crate) fn bytes(matrix: &Csr, columns: Columns) -> u64 {
         matrix.storage_bytes() - ((size_of::<u32>() - columns.width()) * matrix.nnz()) as u64
     }
 }
@@ -73,13 +73,13 @@ pub(super) struct AllRows(u32);
 
 impl AllRows {
     /// Returns all rows of a matrix.
-    pub fn of(matrix: &Csr) -> AllRows {
+    pub(crate) fn of(matrix: &Csr) -> AllRows {
         // `Compressed::of` refuses matrices with more rows.
         AllRows(u32::try_from(matrix.rows()).unwrap_or(u32::MAX))
     }
 
     /// Creates a launch over all rows of a matrix, with `threads` threads per row.
-    pub fn pass(
+    pub(crate) fn pass(
         device: &Cuda,
         form: Form<Compressed, AllRows>,
         matrix: &Csr,

@@ -1,15 +1,17 @@
 //! CSR in windows of about equally many entries, with giant rows in pieces: for rows of all lengths.
 //!
-//! Rows of a power law differ in length by factors of 100,000, and neighbours differ most. If rows were sorted by length, every
-//! vector that a sweep accesses row by row would move in 32-byte sectors for 8 useful bytes each, and L2 sector throughput is
-//! what limits a gather. So rows keep their order here: a block takes entries independently of row boundaries, and only the sums
-//! depend on rows. If no row is much longer than the mean, windows are unnecessary, and the kernel of `vector` is used.
+//! Rows of a power law differ in length by factors of 100,000, and neighbours differ most. If rows were
+//! sorted by length, every vector that a sweep accesses row by row would move in 32-byte sectors for 8 useful
+//! bytes each, and L2 sector throughput is what limits a gather. So rows keep their order here: a block takes
+//! entries independently of row boundaries, and only the sums depend on rows. If no row is much longer than
+//! the mean, windows are unnecessary, and the kernel of `vector` is used.
 //!
-//! Columns are stored in 16 bits if the matrix has at most 65,536 of them, or if the threads that share a row have its index and
-//! all columns lie within 16 bits of it: an entry in double precision then takes 10 bytes instead of 12.
+//! Columns are stored in 16 bits if the matrix has at most 65,536 of them, or if the threads that share
+//! a row have its index and all columns lie within 16 bits of it: an entry in double precision then
+//! takes 10 bytes instead of 12.
 //!
-//! Sharing entries through shared memory follows J. Greathouse and M. Daga, Efficient sparse matrix-vector multiplication on GPUs
-//! using the CSR storage format, SC 2014.
+//! Sharing entries through shared memory follows J. Greathouse and M. Daga, Efficient sparse matrix-vector
+//! multiplication on GPUs using the CSR storage format, SC 2014.
 
 use super::arrays::{Arrays, DeviceArrays};
 use super::columns::Columns;
@@ -32,13 +34,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The family of the backend `csr`: any matrix.
-pub struct CsrFamily;
+pub(crate) struct CsrFamily;
 
 /// The family of the backend `pull`: graphs without values.
-pub struct Pull;
+pub(crate) struct Pull;
 
 /// How the work is divided.
-pub const CUT: Param = Param::word(
+pub(crate) const CUT: Param = Param::word(
     "cut",
     &["auto", "rows", "windows"],
     "rows: equally many threads per row; windows: equally many entries per block; auto decides by the longest row",
@@ -49,7 +51,8 @@ struct Strategy {
     backend: &'static str,
     /// Entries that a thread loads at once in windows.
     unroll: usize,
-    /// Entries that a thread loads at once if all rows get equally many threads: the fastest for rows of 5 entries and of 81.
+    /// Entries that a thread loads at once if all rows get equally many threads: the fastest for
+    /// rows of 5 entries and of 81.
     unroll_row: usize,
 }
 
@@ -113,9 +116,9 @@ impl Strategy {
             .with("CAPACITY", self.capacity() as u32)
     }
 
-    /// Returns whether all rows may get this many threads. Measured on an H200: rows of 75 entries on average, and of 840 at
-    /// most, took 121 us that way and 146 in windows; rows of 200 on average, and of about 1,000 at most, took 50 and 47, and
-    /// with a dot product 64 and 46.
+    /// Returns whether all rows may get this many threads. Measured on an H200: rows of 75 entries on
+    /// average, and of 840 at most, took 121 us that way and 146 in windows; rows of 200 on average, and of
+    /// about 1,000 at most, took 50 and 47, and with a dot product 64 and 46.
     fn shares_evenly(&self, mean: usize, longest: usize, threads: usize) -> bool {
         let round = self.unroll_row * threads;
         longest <= EVEN * mean.max(round) || (mean <= round && longest <= ROUNDS * round)
@@ -131,9 +134,10 @@ impl Strategy {
         self.rows(WARP).with("LONG", 1)
     }
 
-    /// Returns the form for rows of a few rounds whose columns are 16-bit and not relative to the row: the compiler does not
-    /// unroll those rounds in sequence anyway. On an H200 52,800 rows of 147 entries took 25 us in this form with a dot product,
-    /// and 27 with rounds in sequence; for rows of 81 entries with 32-bit columns it was the reverse, 86 and 84.
+    /// Returns the form for rows of a few rounds whose columns are 16-bit and not relative to the row: the
+    /// compiler does not unroll those rounds in sequence anyway. On an H200 52,800 rows of 147 entries took
+    /// 25 us in this form with a dot product, and 27 with rounds in sequence; for rows of 81 entries with
+    /// 32-bit columns it was the reverse, 86 and 84.
     fn narrow_rows(&self) -> Form<Compressed, AllRows> {
         self.rows(WARP).with("ONCE", 1)
     }
@@ -196,13 +200,13 @@ impl Strategy {
 }
 
 /// The parameter of `csr` and `pull` that says where their arrays come from.
-pub const MADE_OF_COPY: Param = Param {
+pub(crate) const MADE_OF_COPY: Param = Param {
     summary: "where the arrays come from: device, from a copy of the matrix on the GPU, which is made if there is none; host; auto takes a copy if there is one",
     ..MADE
 };
 
-/// Returns the arrays of a copy of the matrix on the device, with their columns: of a copy that there is, or of a new one if the parameter
-/// [`MADE`] says so. No arrays if the host provides them.
+/// Returns the arrays of a copy of the matrix on the device, with their columns: of a copy that there is, or
+/// of a new one if the parameter [`MADE`] says so. No arrays if the host provides them.
 fn arrays_there(
     device: &Cuda,
     matrix: &Arc<Csr>,
@@ -231,7 +235,8 @@ pub(crate) fn storage(matrix: &Csr) -> u64 {
     storage_and_threads(matrix).0
 }
 
-/// Returns the bytes of a matrix as `csr` stores it, and the threads of a row; none if rows are cut into windows.
+/// Returns the bytes of a matrix as `csr` stores it, and the threads of a row; none if rows
+/// are cut into windows.
 pub(super) fn storage_and_threads(matrix: &Csr) -> (u64, Option<u32>) {
     let threads = CSR.threads(matrix, None);
     let columns = match threads {
@@ -335,7 +340,8 @@ impl Windows {
         self.scratch_len += band.scratch_len;
     }
 
-    /// Returns the scratch elements before the first ticket: the number of long rows, and their contributions to dot products.
+    /// Returns the scratch elements before the first ticket: the number of long rows, and their
+    /// contributions to dot products.
     fn ahead(&self) -> usize {
         1 + MAX_DOTS * self.long
     }
@@ -374,14 +380,15 @@ impl Share for Windows {
     }
 
     fn count(&self) -> Option<u32> {
-        // Each row makes at most as many windows as it has entries, and `Windows::cut` counts them in 32 bits.
+        // Each row makes at most as many windows as it has entries, and `Windows::cut` counts
+        // them in 32 bits.
         Some(self.windows.len() as u32)
     }
 }
 
-/// Returns the kernels in every form that a backend may request, except those that `vector` covers: plain, and with the endings
-/// of these dot products and sweeps. If forms and types hardly interact, two combinations of types that differ in all three
-/// represent all combinations.
+/// Returns the kernels in every form that a backend may request, except those that `vector` covers: plain,
+/// and with the endings of these dot products and sweeps. If forms and types hardly interact, two
+/// combinations of types that differ in all three represent all combinations.
 pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
     use Real::{F32, F64};
     let ones = [Types::new(F64, None, false), Types::new(F32, None, true)];

@@ -1,6 +1,7 @@
 //! Doubly compressed rows: only rows with entries are visited, for matrices with mostly empty rows.
 //!
-//! A bitmap with one bit per row marks the rows with entries; the same kernel writes the empty rows with a sum of zero.
+//! A bitmap with one bit per row marks the rows with entries; the same kernel writes the empty
+//! rows with a sum of zero.
 
 use super::arrays::Arrays;
 use super::compressed::check_size;
@@ -17,10 +18,10 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `dcsr`.
-pub struct DcsrFamily;
+pub(crate) struct DcsrFamily;
 
 /// The family of the backend `spmm-dcsr`, for several columns.
-pub struct SpmmDcsr;
+pub(crate) struct SpmmDcsr;
 
 /// Entries that each thread of a row loads at once.
 const UNROLL: u32 = 3;

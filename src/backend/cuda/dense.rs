@@ -1,9 +1,9 @@
-//! A dense matrix multiplied by NVIDIA's cuBLAS: the baseline that a sparse format has to beat. One column is a product with a
-//! vector (gemv), several columns are a product of matrices (gemm).
+//! A dense matrix multiplied by NVIDIA's cuBLAS: the baseline that a sparse format has to beat. One column is
+//! a product with a vector (gemv), several columns are a product of matrices (gemm).
 //!
-//! Only this module calls the library. Its few functions are bound here by name: their signatures are the same from CUDA 11 to
-//! 13, while the file name of the library differs. A zero that the sparse matrix does not store is multiplied too: if x is not
-//! finite there, the row becomes NaN.
+//! Only this module calls the library. Its few functions are bound here by name: their signatures are the
+//! same from CUDA 11 to 13, while the file name of the library differs. A zero that the sparse matrix does
+//! not store is multiplied too: if x is not finite there, the row becomes NaN.
 
 use super::arrays::{Arrays, DeviceArrays};
 use super::check_columns;
@@ -24,7 +24,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The family of the backend `dense`.
-pub struct DenseFamily;
+pub(crate) struct DenseFamily;
 
 const LIBRARY: Wanted = Wanted {
     name: "cuBLAS",
@@ -47,7 +47,7 @@ const TRANSPOSED: c_int = 1;
 const TF32: c_int = 3;
 
 /// The arithmetic of products in single precision.
-pub const MATH: Param = Param::new(
+pub(crate) const MATH: Param = Param::new(
     "math",
     Kind::WordOr(&["full"], &Kind::Word(&["tf32"])),
     "arithmetic in single precision: full, or tf32, which rounds factors to 11 bits",
@@ -105,8 +105,8 @@ struct Functions {
 
 impl Functions {
     fn bind(library: &Library) -> std::result::Result<Functions, libloading::Error> {
-        // SAFETY: each field's type is the signature that cublas_v2.h declares for the function of that name, with the pointers
-        // of both precisions as void; the caller keeps the library loaded.
+        // SAFETY: each field's type is the signature that cublas_v2.h declares for the function of that name,
+        // with the pointers of both precisions as void; the caller keeps the library loaded.
         unsafe {
             Ok(Functions {
                 create: *library.get(b"cublasCreate_v2")?,
@@ -158,8 +158,8 @@ struct Handle {
     stream: Arc<CudaStream>,
 }
 
-// SAFETY: a handle may be used on any thread on which its context is current; `Device::enter` and `drop` set it. The type is not
-// `Sync`: the operator locks it for each call.
+// SAFETY: a handle may be used on any thread on which its context is current; `Device::enter` and `drop` set
+// it. The type is not `Sync`: the operator locks it for each call.
 unsafe impl Send for Handle {}
 
 impl Handle {
@@ -272,9 +272,9 @@ impl DenseOperator {
         let (gemv, gemm) = if size_of::<T>() == 8 { (gemv_f64, gemm_f64) } else { (gemv_f32, gemm_f32) };
         let (a, x, y) = (self.values.address(0) as *const c_void, x.address(), y.address());
         let (x, y) = (x as *const c_void, y as *mut c_void);
-        // SAFETY: a row-major matrix is its transpose in column-major order, so the library gets A with `cols` rows, and with
-        // several columns computes C' = B' A'; shapes are checked; all arguments live through the call, and a captured launch
-        // copies its scalars.
+        // SAFETY: a row-major matrix is its transpose in column-major order, so the library gets A with
+        // `cols` rows, and with several columns computes C' = B' A'; shapes are checked; all arguments live
+        // through the call, and a captured launch copies its scalars.
         let status = unsafe {
             match k {
                 1 => gemv(handle.raw, TRANSPOSED, cols, rows, alpha, a, cols, x, 1, beta, y, 1),
@@ -290,7 +290,8 @@ impl<T: Scalar> LinearOperator<Cuda, T> for DenseOperator {
         self.shape
     }
 
-    /// Calls the library once: it loads its kernels on their first call, which is not allowed during a capture.
+    /// Calls the library once: it loads its kernels on their first call, which is not allowed
+    /// during a capture.
     fn prepare(&self, device: &Cuda, k: usize) -> Result<()> {
         let mut called = lock(&self.called);
         if called.contains(&k) {

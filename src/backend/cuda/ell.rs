@@ -1,7 +1,8 @@
-//! ELLPACK: one thread per row, with entry j of all rows stored contiguously, so that every load is coalesced.
+//! ELLPACK: one thread per row, with entry j of all rows stored contiguously, so that every
+//! load is coalesced.
 //!
-//! All rows are padded to the longest one, which limits the matrices that it supports. Threads stop at the end of their row all
-//! the same, so padding is never multiplied.
+//! All rows are padded to the longest one, which limits the matrices that it supports. Threads stop at the
+//! end of their row all the same, so padding is never multiplied.
 //!
 //! Nathan Bell, Michael Garland: Efficient sparse matrix-vector multiplication on CUDA, 2008.
 
@@ -23,13 +24,14 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// Stored values per entry, padding included, above which a matrix is refused.
-pub const MAX_SLOTS_PER_ENTRY: usize = 3;
+pub(crate) const MAX_SLOTS_PER_ENTRY: usize = 3;
 
 /// The family of the backend `ell`.
-pub struct EllFamily;
+pub(crate) struct EllFamily;
 
 fn form() -> Form<Ell> {
-    /// Loads in flight, including at the end of a row, and blocks of a multiprocessor, as in `sell` for short rows.
+    /// Loads in flight, including at the end of a row, and blocks of a multiprocessor, as in
+    /// `sell` for short rows.
     const ROUND: u32 = 5;
     Form::new("spmv_ell", include_str!("../../../kernels/sell.cu"))
         .with("UNROLL", ROUND)
@@ -132,8 +134,8 @@ pub(super) fn filling_sources() -> Vec<KernelSource> {
     types.map(|types| kernel(types.value).source(&types.csr())).collect()
 }
 
-/// Fills the arrays of [`Ell`] on the device, bit for bit those of the host, for a matrix that [`EllFamily`] does not refuse. Fails if
-/// `reserve` bytes do not stay free.
+/// Fills the arrays of [`Ell`] on the device, bit for bit those of the host, for a matrix that [`EllFamily`]
+/// does not refuse. Fails if `reserve` bytes do not stay free.
 fn fill(device: &Cuda, matrix: &Arc<Csr>, reserve: u64) -> Result<Stored> {
     let resident = Resident::of(device, matrix, reserve)?;
     let (rows, width) = (matrix.rows(), longest_row(matrix));

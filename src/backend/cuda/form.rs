@@ -1,7 +1,8 @@
 //! Forms of kernels: the source file, its macros, and the types of its data.
 //!
-//! A [`Form`] names the format whose arrays its kernel takes, and the share of the rows that a launch covers. The kernel's
-//! parameter list is derived from these, so that a form can only be launched with matching arguments.
+//! A [`Form`] names the format whose arrays its kernel takes, and the share of the rows that a launch
+//! covers. The kernel's parameter list is derived from these, so that a form can only be launched
+//! with matching arguments.
 
 use super::arrays::{Arrays, Signature};
 use super::columns::Columns;
@@ -18,8 +19,8 @@ use std::sync::Arc;
 
 const ROWS: &str = include_str!("../../../kernels/rows.cuh");
 
-/// A format in the layout of kernels, built from a validated matrix: kernels stay within its arrays, and its columns are columns
-/// of the matrix.
+/// A format in the layout of kernels, built from a validated matrix: kernels stay within its arrays, and its
+/// columns are columns of the matrix.
 pub(super) trait Format: Sized {
     /// Returns a matrix without rows in these types; its parameters are those of any matrix in these types.
     fn empty(types: Types) -> Self;
@@ -41,7 +42,8 @@ pub(super) trait Share {
     fn none() -> Self;
     /// Returns the arrays of the share.
     fn arrays(&self) -> Arrays<'_>;
-    /// Returns the pieces of work, which kernels take as `count`; none for kernels that derive it from the format.
+    /// Returns the pieces of work, which kernels take as `count`; none for kernels that derive
+    /// it from the format.
     fn count(&self) -> Option<u32>;
 }
 
@@ -76,12 +78,12 @@ pub(super) enum Real {
 
 impl Real {
     /// Returns the type that equals `T`.
-    pub fn of<T: Scalar>() -> Real {
+    pub(crate) fn of<T: Scalar>() -> Real {
         if size_of::<T>() == size_of::<f32>() { Real::F32 } else { Real::F64 }
     }
 
     /// Returns the name of the type in CUDA C++.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Real::F32 => f32::CUDA_NAME,
             Real::F64 => f64::CUDA_NAME,
@@ -89,7 +91,7 @@ impl Real {
     }
 
     /// Returns the bytes of a number.
-    pub fn width(self) -> usize {
+    pub(crate) fn width(self) -> usize {
         match self {
             Real::F32 => 4,
             Real::F64 => 8,
@@ -97,7 +99,7 @@ impl Real {
     }
 
     /// Returns the parameter for an array that kernels write.
-    pub fn scratch(self, name: &'static str) -> Parameter {
+    pub(crate) fn scratch(self, name: &'static str) -> Parameter {
         match self {
             Real::F32 => Parameter::scratch::<f32>(name),
             Real::F64 => Parameter::scratch::<f64>(name),
@@ -106,12 +108,12 @@ impl Real {
 }
 
 impl Types {
-    pub const fn new(scalar: Real, value: Option<Real>, wide: bool) -> Types {
+    pub(crate) const fn new(scalar: Real, value: Option<Real>, wide: bool) -> Types {
         Types { scalar, value, wide, columns: Columns::Full }
     }
 
     /// Returns empty values of this type.
-    pub fn values(self) -> Values {
+    pub(crate) fn values(self) -> Values {
         match self.value {
             None => Values::Ones,
             Some(Real::F32) => Values::F32(Vec::new()),
@@ -120,13 +122,13 @@ impl Types {
     }
 
     /// Returns a matrix without rows.
-    pub fn csr(self) -> Arc<Csr> {
+    pub(crate) fn csr(self) -> Arc<Csr> {
         let matrix = Csr::new(0, 0, self.offsets(), Vec::new(), self.values());
         Arc::new(matrix.unwrap_or_else(|_| unreachable!("an empty matrix is valid")))
     }
 
     /// Returns the offsets of a matrix without rows, of this type.
-    pub fn offsets(self) -> Offsets {
+    pub(crate) fn offsets(self) -> Offsets {
         if self.wide { Offsets::U64(vec![0]) } else { Offsets::U32(vec![0]) }
     }
 }
@@ -160,25 +162,25 @@ impl<F, S> Clone for Form<F, S> {
 
 impl<F, S> Form<F, S> {
     /// Creates a form of a kernel that owns all rows, in blocks of the default size.
-    pub fn new(name: &'static str, text: &'static str) -> Form<F, S> {
+    pub(crate) fn new(name: &'static str, text: &'static str) -> Form<F, S> {
         let kind = Kind { name, text, defines: Vec::new(), block: BLOCK, owns_all_rows: true };
         Form { kind, over: PhantomData }
     }
 
     /// Defines one more macro.
-    pub fn with(mut self, name: &'static str, value: u32) -> Form<F, S> {
+    pub(crate) fn with(mut self, name: &'static str, value: u32) -> Form<F, S> {
         self.kind.defines.push((name, value.to_string()));
         self
     }
 
     /// Sets the number of threads in a block.
-    pub fn in_blocks_of(mut self, block: u32) -> Form<F, S> {
+    pub(crate) fn in_blocks_of(mut self, block: u32) -> Form<F, S> {
         self.kind.block = block;
         self
     }
 
     /// Limits registers so that `threads` threads fit on a multiprocessor at once; 0 if it does not matter.
-    pub fn fitting(self, threads: u32) -> Form<F, S> {
+    pub(crate) fn fitting(self, threads: u32) -> Form<F, S> {
         /// The most blocks that a multiprocessor holds.
         const MOST: u32 = 32;
         let blocks = (threads / self.kind.block).clamp(1, MOST);
@@ -186,7 +188,7 @@ impl<F, S> Form<F, S> {
     }
 
     /// Leaves dot products to a separate pass.
-    pub fn without_dots(mut self) -> Form<F, S> {
+    pub(crate) fn without_dots(mut self) -> Form<F, S> {
         self.kind.owns_all_rows = false;
         self
     }
@@ -230,9 +232,9 @@ impl Ending<'_> {
 }
 
 impl Kind {
-    /// Returns the source of the kernel over vectors of `T`, with the parameters of a format and of a share of the rows. The
-    /// launch in `product` adds arguments in the same order.
-    pub fn source<T: Scalar>(
+    /// Returns the source of the kernel over vectors of `T`, with the parameters of a format and of a share
+    /// of the rows. The launch in `product` adds arguments in the same order.
+    pub(crate) fn source<T: Scalar>(
         &self,
         matrix: Signature,
         numbers: &[(&'static str, u32)],
@@ -260,19 +262,19 @@ pub(super) struct AnyForm {
 
 impl<F: Format, S: Share> Form<F, S> {
     /// Returns the source of the kernel for these types.
-    pub fn source(&self, types: Types, ending: Ending<'_>) -> KernelSource {
+    pub(crate) fn source(&self, types: Types, ending: Ending<'_>) -> KernelSource {
         source::<F, S>(&self.kind, types, ending)
     }
 
     /// Returns the form without its format and share types.
-    pub fn any(self) -> AnyForm {
+    pub(crate) fn any(self) -> AnyForm {
         AnyForm { kind: self.kind, compile: source::<F, S> }
     }
 }
 
 impl AnyForm {
     /// Returns the source of the kernel for these types.
-    pub fn source(&self, types: Types, ending: Ending<'_>) -> KernelSource {
+    pub(crate) fn source(&self, types: Types, ending: Ending<'_>) -> KernelSource {
         (self.compile)(&self.kind, types, ending)
     }
 }
@@ -289,8 +291,8 @@ fn source<F: Format, S: Share>(kind: &Kind, types: Types, ending: Ending<'_>) ->
     }
 }
 
-/// Returns the types of scalars, values and offsets that a kernel may be compiled for, in two halves that differ in their
-/// offsets. The first two of a half differ in all three types.
+/// Returns the types of scalars, values and offsets that a kernel may be compiled for, in two halves that
+/// differ in their offsets. The first two of a half differ in all three types.
 fn all_types() -> [Vec<Types>; 2] {
     use Real::{F32, F64};
     let half = |wide: [bool; 2]| {
@@ -301,9 +303,10 @@ fn all_types() -> [Vec<Types>; 2] {
     [half([false, true]), half([true, false])]
 }
 
-/// Returns the sources of the forms, plain and with these fused dot products. The first form of a kernel is compiled for all
-/// combinations of types, but for the dot products only with the first half, because these do not depend on offsets. The macros
-/// of the other forms hardly depend on types, so two combinations represent all.
+/// Returns the sources of the forms, plain and with these fused dot products. The first form of a kernel
+/// is compiled for all combinations of types, but for the dot products only with the first half, because
+/// these do not depend on offsets. The macros of the other forms hardly depend on types, so two
+/// combinations represent all.
 pub(super) fn sources(forms: &[AnyForm], endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
     let [types, others] = all_types();
     let (mut all, mut met) = (Vec::new(), HashSet::new());
@@ -331,7 +334,7 @@ pub(super) enum Grid {
 }
 
 impl Grid {
-    pub fn blocks(self, device: &Cuda, kernel: &Kernel) -> u32 {
+    pub(crate) fn blocks(self, device: &Cuda, kernel: &Kernel) -> u32 {
         match self {
             Grid::Resident(threads) => device.blocks_for(kernel, threads),
             Grid::Blocks(blocks) => blocks,

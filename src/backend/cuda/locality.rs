@@ -11,8 +11,8 @@ const WARPS: usize = 96;
 /// Loads of each sampled warp.
 const LOADS: usize = 6;
 
-/// Returns `count` positions, or all if there are fewer, spread over `all`. They are not equally far apart: the rows of a grid
-/// repeat at equal distances.
+/// Returns `count` positions, or all if there are fewer, spread over `all`. They are not equally far apart:
+/// the rows of a grid repeat at equal distances.
 pub(super) fn spread(all: usize, count: usize) -> impl Iterator<Item = usize> + Clone {
     let count = count.min(all);
     // The golden ratio as a fraction of 2^32 distributes the offsets evenly.
@@ -31,13 +31,13 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Starts to count, for elements of x of `width` bytes.
-    pub fn new(width: usize) -> Lines {
+    pub(crate) fn new(width: usize) -> Lines {
         let elements = (LINE / width) as u32;
         Lines { elements, touched: Vec::with_capacity(WARP), lines: 0, entries: 0 }
     }
 
     /// Adds a load of the entries in these columns.
-    pub fn load(&mut self, columns: impl Iterator<Item = u32>) {
+    pub(crate) fn load(&mut self, columns: impl Iterator<Item = u32>) {
         self.touched.clear();
         self.touched.extend(columns.map(|column| column / self.elements));
         self.entries += self.touched.len();
@@ -47,7 +47,7 @@ impl Lines {
     }
 
     /// Returns the lines for each entry.
-    pub fn for_each_entry(&self) -> f64 {
+    pub(crate) fn for_each_entry(&self) -> f64 {
         self.lines as f64 / self.entries.max(1) as f64
     }
 }
@@ -55,8 +55,8 @@ impl Lines {
 /// Rows whose loads follow each other so soon that a line of x is loaded once for all of them.
 const TOGETHER: usize = 8;
 
-/// Returns the cache lines of x for each entry that [`TOGETHER`] neighbouring rows do not share, for elements of x of `width`
-/// bytes.
+/// Returns the cache lines of x for each entry that [`TOGETHER`] neighbouring rows do not share, for
+/// elements of x of `width` bytes.
 pub(super) fn of_groups(matrix: &Csr, width: usize) -> f64 {
     /// Entries of each row that are compared.
     const ENTRIES: usize = 128;
@@ -70,7 +70,8 @@ pub(super) fn of_groups(matrix: &Csr, width: usize) -> f64 {
     lines.for_each_entry()
 }
 
-/// Returns the cache lines of x for each entry if `threads` neighbouring threads share a row, for elements of x of `width` bytes.
+/// Returns the cache lines of x for each entry if `threads` neighbouring threads share a row, for
+/// elements of x of `width` bytes.
 pub(super) fn of_rows(matrix: &Csr, threads: usize, width: usize) -> f64 {
     let (rows, together) = (matrix.rows(), WARP / threads);
     let warps = rows.div_ceil(together);

@@ -1,8 +1,9 @@
-//! CSR along its merge path: every block has the same number of rows and entries together, even if one row holds all entries.
+//! CSR along its merge path: every block has the same number of rows and entries together, even if
+//! one row holds all entries.
 //!
-//! Row ends and entries are merged into one list, which is cut into tiles. The number of rows that end before each tile is
-//! computed once, beforehand; the paper computes it in each product. Dot products are fused. The bits depend on the number of
-//! blocks, that is on the model of the GPU.
+//! Row ends and entries are merged into one list, which is cut into tiles. The number of rows that end before
+//! each tile is computed once, beforehand; the paper computes it in each product. Dot products are fused. The
+//! bits depend on the number of blocks, that is on the model of the GPU.
 //!
 //! Duane Merrill, Michael Garland: Merge-based parallel sparse matrix-vector multiplication, 2016.
 
@@ -20,15 +21,17 @@ use std::sync::Arc;
 
 /// Threads of a block: few, so that other blocks load while one waits at a barrier for all of its threads.
 const BLOCK: u32 = 128;
-/// Row ends and entries per thread: odd, so that the threads of a warp read from different banks of shared memory.
+/// Row ends and entries per thread: odd, so that the threads of a warp read from different
+/// banks of shared memory.
 const ITEMS: usize = 7;
 /// Row ends and entries in a tile.
 const TILE: usize = BLOCK as usize * ITEMS;
-/// Blocks on a multiprocessor, all resident at once: as many as leave enough registers for the loads of a thread.
+/// Blocks on a multiprocessor, all resident at once: as many as leave enough registers for the
+/// loads of a thread.
 const RESIDENT: u32 = 6;
 
 /// The family of the backend `merge`.
-pub struct Merge;
+pub(crate) struct Merge;
 
 /// A matrix in CSR, cut into tiles of its merge path.
 struct Path {

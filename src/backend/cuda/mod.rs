@@ -1,35 +1,35 @@
-//! Strategies on NVIDIA GPUs, one file each, with the kernel in a file of the same stem; the strategies of studies are in
-//! `studies`.
+//! Strategies on NVIDIA GPUs, one file each, with the kernel in a file of the same stem; the strategies of
+//! studies are in `studies`.
 
 mod arrays;
 pub mod auto;
-pub mod bsr;
-pub mod burst;
+pub(crate) mod bsr;
+pub(crate) mod burst;
 mod certificate;
 mod columns;
 mod compressed;
-pub mod csr;
+pub(crate) mod csr;
 pub mod cusparse;
-pub mod dcsr;
+pub(crate) mod dcsr;
 pub mod dense;
-pub mod ell;
+pub(crate) mod ell;
 mod form;
 mod locality;
-pub mod merge;
+pub(crate) mod merge;
 mod model;
 // The example of the book (docs/src/adding.md): tests compile it, and the program does not contain it.
 #[cfg(test)]
-pub mod pairs;
+pub(crate) mod pairs;
 mod placed;
 mod product;
 mod resident;
 mod residual;
-pub mod sell;
-pub mod spmm;
-pub mod studies;
+pub(crate) mod sell;
+pub(crate) mod spmm;
+pub(crate) mod studies;
 mod taken;
 mod transpose;
-pub mod vector;
+pub(crate) mod vector;
 
 use super::Transposed;
 use crate::device::Cuda;
@@ -43,14 +43,15 @@ use crate::operator::{DotInto, Inflow, Residuals};
 use crate::params::Params;
 use crate::scalar::Scalar;
 use form::{AnyForm, Ending, Real, Types};
-pub use resident::MADE;
+pub(crate) use resident::MADE;
 use resident::Resident;
 use std::sync::Arc;
-pub use taken::Taken;
+pub(crate) use taken::Taken;
 pub(super) use taken::taken;
 
-/// Returns every embedded kernel in every form that a backend may request, for ahead-of-time compilation; `endings` are the fused
-/// dot products and programs of the solvers, `sweeps` the sweeps that follow a product.
+/// Returns every embedded kernel in every form that a backend may request, for ahead-of-time
+/// compilation; `endings` are the fused dot products and programs of the solvers, `sweeps` the
+/// sweeps that follow a product.
 pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
     let mut forms: Vec<AnyForm> = named_forms().into_iter().map(|(_, form)| form).collect();
     forms.extend(bsr::forms());
@@ -113,8 +114,9 @@ pub fn named_kernels() -> Vec<(&'static str, KernelSource)> {
 
 /// Entries below which the host takes less time than the copies and launches do.
 const FEW: usize = 1 << 16;
-/// A row that one thread of the device sums in less than a millisecond, and the share of all entries up to which it takes less
-/// time than the host takes for all rows: an entry takes about 10 ns on that thread, and 0.2 ns on all threads of the host.
+/// A row that one thread of the device sums in less than a millisecond, and the share of all entries up to
+/// which it takes less time than the host takes for all rows: an entry takes about 10 ns on that thread, and
+/// 0.2 ns on all threads of the host.
 const SHORT: usize = 1 << 14;
 const SHARE: usize = 50;
 
@@ -124,7 +126,8 @@ fn sums_rows_fast(matrix: &Csr) -> bool {
     matrix.nnz() >= FEW && (longest <= SHORT || SHARE * longest <= matrix.nnz())
 }
 
-/// Returns whether a matrix that the device has a copy of equals its transpose exactly; none if the device cannot tell.
+/// Returns whether a matrix that the device has a copy of equals its transpose exactly; none
+/// if the device cannot tell.
 pub(super) fn is_symmetric(device: &Cuda, matrix: &Arc<Csr>) -> Result<Option<bool>> {
     if !matrix.is_square() || matrix.pattern().has_repeats() {
         return Ok(None);
@@ -132,8 +135,9 @@ pub(super) fn is_symmetric(device: &Cuda, matrix: &Arc<Csr>) -> Result<Option<bo
     Resident::existing(device, matrix).map(|resident| resident.is_symmetric()).transpose()
 }
 
-/// Returns the transpose of a graph, computed on the device; none if the host transposes it in less time. Unless `host_reads`, the columns
-/// of a graph without weights may stay there. Calls `meanwhile` at most once, while the device works.
+/// Returns the transpose of a graph, computed on the device; none if the host transposes it in less time.
+/// Unless `host_reads`, the columns of a graph without weights may stay there. Calls `meanwhile` at most
+/// once, while the device works.
 pub(super) fn transposed(
     device: &Cuda,
     graph: &Arc<Csr>,
@@ -154,8 +158,8 @@ pub(super) fn inflow(device: &Cuda, incoming: &Arc<Csr>, reserve: u64) -> Result
     Ok(Some(Box::new(certificate::OnDevice::new(device, incoming, reserve)?)))
 }
 
-/// Returns what computes residuals on the device; none for a matrix that the host is faster with. The diagonal of the matrix begins
-/// in column `below`.
+/// Returns what computes residuals on the device; none for a matrix that the host is faster with. The
+/// diagonal of the matrix begins in column `below`.
 pub(super) fn residuals(
     device: &Cuda,
     matrix: &Arc<Csr>,
@@ -187,8 +191,8 @@ fn mean_row(matrix: &Csr) -> usize {
 /// Label of uploaded arrays in out-of-memory errors.
 const MATRIX: &str = "the matrix";
 
-/// Checks that a matrix is square, so that a dot product can be fused, and that the slots have one column and hold the slots of
-/// the program.
+/// Checks that a matrix is square, so that a dot product can be fused, and that the slots have one column and
+/// hold the slots of the program.
 fn check_dot((expected, got): (usize, usize), slots: &CudaSlots, dot: &DotInto, then: &[Op]) -> Result<()> {
     dot_sweep(dot, then).validate(slots.len());
     if expected != got {
@@ -220,7 +224,8 @@ fn check_shapes<T: Scalar>(
     Ok(())
 }
 
-/// Checks that x and y are vectors of the device, fit the matrix and have equally many columns; returns their number.
+/// Checks that x and y are vectors of the device, fit the matrix and have equally many
+/// columns; returns their number.
 fn check_columns<T: Scalar>(
     device: &Cuda,
     shape: (usize, usize),

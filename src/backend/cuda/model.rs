@@ -1,11 +1,12 @@
 //! Estimated times of products on a GPU.
 //!
-//! A product has three parts that overlap incompletely: bytes that move, rounds of loads that each wait for memory once, and
-//! cache lines of x that are gathered. The time is the root of the sum of their squares, plus the launch. Rounds count as if
-//! each warp that a multiprocessor holds made one at a time, and the warp with the most rounds sets a lower bound.
+//! A product has three parts that overlap incompletely: bytes that move, rounds of loads that each wait for
+//! memory once, and cache lines of x that are gathered. The time is the root of the sum of their squares,
+//! plus the launch. Rounds count as if each warp that a multiprocessor holds made one at a time, and the warp
+//! with the most rounds sets a lower bound.
 //!
-//! The constants are fitted to products in double precision of 16 matrices on an H200 (`results/h200/spmv.json`,
-//! `studies.json`), the figures are in the test of this module.
+//! The constants are fitted to products in double precision of 16 matrices on an H200
+//! (`results/h200/spmv.json`, `studies.json`), the figures are in the test of this module.
 
 use super::bsr;
 use super::csr;
@@ -34,20 +35,21 @@ const SLICE_WARPS: [f64; 2] = [40.0, 32.0];
 const CACHE_SPEED: f64 = 1.5;
 /// Multiprocessors of the GPU on which work per entry and gathers were measured.
 const MEASURED: f64 = 132.0;
-/// Seconds for each entry and row end of windows, for each entry of `hybrid`, and for each entry of the longest row of `hybrid`,
-/// which has one block.
+/// Seconds for each entry and row end of windows, for each entry of `hybrid`, and for each entry of the
+/// longest row of `hybrid`, which has one block.
 const WINDOW_ENTRY: f64 = 3.3e-12;
 const HYBRID_ENTRY: f64 = 2.5e-12;
 const LONGEST_ENTRY: f64 = 0.66e-9;
-/// Rows of more than 16 times the mean length delay their block in `hybrid`; with shorter rows, threads and warps wait.
+/// Rows of more than 16 times the mean length delay their block in `hybrid`; with shorter
+/// rows, threads and warps wait.
 const HYBRID_MEAN: usize = 64;
 const HYBRID_LONGEST: usize = 16;
 /// If no row is longer than this multiple of the mean length, warps that share rows equally lose nothing.
 const HYBRID_SHORTEST: usize = 3;
 /// Seconds for each gathered cache line that a multiprocessor holds, for threads that share rows.
 const HELD: f64 = 2.0e-12;
-/// Bytes of x between which a line is no longer held, and the additional seconds for each line that neighbouring rows do not
-/// share.
+/// Bytes of x between which a line is no longer held, and the additional seconds for each line that
+/// neighbouring rows do not share.
 const NOT_HELD: &[[f64; 2]] = &[[0.13e6, 0.0], [0.8e6, 6.0e-12]];
 /// The same, in total for each line of a slice, whose lanes have more loads in flight.
 const SLICE_GATHER: &[[f64; 2]] = &[[0.8e6, 2.6e-12], [1.6e6, 7.0e-12], [2.4e6, 8.5e-12]];
@@ -91,14 +93,15 @@ fn between(points: &[[f64; 2]], x: f64) -> f64 {
 }
 
 impl<'a> Model<'a> {
-    pub fn new(matrix: &'a Csr, width: usize, size: GpuSize, longest: usize) -> Model<'a> {
+    pub(crate) fn new(matrix: &'a Csr, width: usize, size: GpuSize, longest: usize) -> Model<'a> {
         let vectors = ((matrix.rows() + matrix.cols()) * width) as f64;
         let reach = reach(matrix) * width as f64;
         Model { matrix, size, width, vectors, mean: super::mean_row(matrix), longest, reach }
     }
 
-    /// Returns the seconds of moving a matrix of `bytes`, and the vectors. Vectors stay in the second-level cache if they take at
-    /// most half of it, and a matrix that fits beside them stays, too: product follows product.
+    /// Returns the seconds of moving a matrix of `bytes`, and the vectors. Vectors stay in the
+    /// second-level cache if they take at most half of it, and a matrix that fits beside them stays, too:
+    /// product follows product.
     fn moving(&self, bytes: f64) -> f64 {
         let GpuSize { cache, bandwidth, .. } = self.size;
         let fast = CACHE_SPEED * bandwidth;
@@ -137,14 +140,15 @@ impl<'a> Model<'a> {
         self.scaled((held + loaded) * nnz)
     }
 
-    /// Returns the seconds of gathering for blocks, if the rows gather `lines` lines: the rows of a block row load the lines of x together.
+    /// Returns the seconds of gathering for blocks, if the rows gather `lines` lines: the rows of a block row
+    /// load the lines of x together.
     fn gathers_of_blocks(&self, block: &Block, lines: f64) -> f64 {
         let together = lines / (block.size[0] as f64 * block.fill);
         self.scaled((HELD + between(NOT_HELD, self.reach)) * together.min(block.blocks as f64))
     }
 
-    /// Returns the rounds of all warps if `threads` share a group of `height` rows: those of the longest group of each warp, from a
-    /// sample. A group of rows with the mean length has `width` elements.
+    /// Returns the rounds of all warps if `threads` share a group of `height` rows: those of the longest
+    /// group of each warp, from a sample. A group of rows with the mean length has `width` elements.
     fn rounds_of_groups(&self, height: usize, width: f64, threads: usize, unroll: usize) -> f64 {
         const WARPS: usize = 512;
         let (rows, mean) =
@@ -161,7 +165,7 @@ impl<'a> Model<'a> {
         locality::spread(warps, WARPS).map(of_warp).sum::<f64>() * warps as f64 / sampled.max(1) as f64
     }
 
-    pub fn csr(&self) -> Candidate {
+    pub(crate) fn csr(&self) -> Candidate {
         let (matrix, nnz) = (self.matrix, self.matrix.nnz() as f64);
         let (bytes, threads) = csr::storage_and_threads(matrix);
         let gathers = self.gathers_of_rows(threads.unwrap_or(32) as usize);
@@ -178,7 +182,7 @@ impl<'a> Model<'a> {
         self.candidate("csr".to_owned(), &Parts { bytes: bytes as f64, rounds, gathers })
     }
 
-    pub fn sell(&self) -> Candidate {
+    pub(crate) fn sell(&self) -> Candidate {
         let sample = sell::sampled(self.matrix, self.width);
         let bytes = sample.padded * value_bytes(self.matrix) + sample.words;
         let short = usize::from(self.mean > sell::SHORT);
@@ -217,7 +221,7 @@ impl<'a> Model<'a> {
     }
 
     /// Returns the fastest size of blocks; none if `bsr` cannot store the matrix.
-    pub fn blocks(&self) -> Option<Candidate> {
+    pub(crate) fn blocks(&self) -> Option<Candidate> {
         let matrix = self.matrix;
         if matrix.pattern().has_repeats() || matrix.rows().max(matrix.cols()) > bsr::MOST {
             return None;
@@ -228,8 +232,9 @@ impl<'a> Model<'a> {
         all.iter().map(|block| self.of_block(block, lines)).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
     }
 
-    /// Returns the estimate for rows by length; none if rows are short, about equally long, or one is far longer than the others.
-    pub fn hybrid(&self) -> Option<Candidate> {
+    /// Returns the estimate for rows by length; none if rows are short, about equally long, or one is
+    /// far longer than the others.
+    pub(crate) fn hybrid(&self) -> Option<Candidate> {
         let (rows, nnz) = (self.matrix.rows(), self.matrix.nnz());
         let uneven = HYBRID_SHORTEST * nnz..=HYBRID_LONGEST * nnz;
         if nnz <= HYBRID_MEAN * rows || !uneven.contains(&(self.longest * rows)) {

@@ -11,7 +11,7 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `pairs`.
-pub struct Pairs;
+pub(crate) struct Pairs;
 
 fn form() -> Form<Compressed, AllRows> {
     Form::new("spmv_csr_pairs", include_str!("../../../kernels/pairs.cu"))

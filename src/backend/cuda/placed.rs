@@ -25,7 +25,7 @@ pub(super) struct Places {
 
 impl Places {
     /// Wraps a function that returns the entry of each place, or [`FILL`].
-    pub fn new(make: impl Fn() -> Result<Vec<u32>> + Send + Sync + 'static) -> Places {
+    pub(crate) fn new(make: impl Fn() -> Result<Vec<u32>> + Send + Sync + 'static) -> Places {
         Places { make: Box::new(make), there: OnceLock::new() }
     }
 
@@ -58,8 +58,9 @@ pub(super) fn sources() -> Vec<KernelSource> {
     vec![source::<f32>(false), source::<f64>(false), source::<f32>(true), source::<f64>(true)]
 }
 
-/// Replaces the stored values of a matrix of `entries` entries by `values`, in the order of the stream; false if the array has values of
-/// another type. Without `places`, the values are stored in the order of the entries.
+/// Replaces the stored values of a matrix of `entries` entries by `values`, in the order of the
+/// stream; false if the array has values of another type. Without `places`, the values are stored in
+/// the order of the entries.
 pub(super) fn place<T: Scalar>(
     device: &Cuda,
     arrays: &DeviceArrays,

@@ -1,14 +1,15 @@
 //! Products as launches of one or more kernels over the arrays of one format.
 //!
-//! A backend defines which kernels run, in which form, over which rows; this module does the rest. A single launch that owns all
-//! rows fuses the dot product of `apply_dot`: each block stores its part of `<x, A x>`, and the last block to finish adds the
-//! parts in order and runs the scalar program, so that alpha is ready when the kernel ends. Several launches, and kernels that
-//! add atomically, use a separate pass for the dot product.
+//! A backend defines which kernels run, in which form, over which rows; this module does the rest. A single
+//! launch that owns all rows fuses the dot product of `apply_dot`: each block stores its part of
+//! `<x, A x>`, and the last block to finish adds the parts in order and runs the scalar program, so that
+//! alpha is ready when the kernel ends. Several launches, and kernels that add atomically, use a separate
+//! pass for the dot product.
 //!
-//! A sweep can be fused with the end of each row in the same way. It replaces x, which other rows still gather; so the new x is
-//! written to the memory of y, and the two are swapped. The product is then never stored, and x is read once. That saves 4 of
-//! the 7 vectors that an iteration of PageRank moves, and one launch, and costs one more graph if a step is recorded (see
-//! `Cuda::swap`).
+//! A sweep can be fused with the end of each row in the same way. It replaces x, which other rows still
+//! gather; so the new x is written to the memory of y, and the two are swapped. The product is then never
+//! stored, and x is read once. That saves 4 of the 7 vectors that an iteration of PageRank moves, and one
+//! launch, and costs one more graph if a step is recorded (see `Cuda::swap`).
 
 use super::arrays::DeviceArrays;
 use super::form::{Ending, Form, Format, Grid, Kind, Share};
@@ -42,7 +43,7 @@ struct Launch {
 
 impl<F> Pass<F> {
     /// Creates a launch over a share of the rows and copies the share to the device.
-    pub fn new<S: Share>(device: &Cuda, form: Form<F, S>, grid: Grid, share: &S) -> Result<Pass<F>> {
+    pub(crate) fn new<S: Share>(device: &Cuda, form: Form<F, S>, grid: Grid, share: &S) -> Result<Pass<F>> {
         let (kind, count) = (form.kind, share.count());
         let share = share.arrays().upload(device, 0)?;
         let launch = Launch { kind, grid, share, count, plain: OnceLock::new() };
@@ -50,22 +51,28 @@ impl<F> Pass<F> {
     }
 
     /// Creates a launch over a share of the rows, with `threads` threads for each piece of the share.
-    pub fn over<S: Share>(device: &Cuda, form: Form<F, S>, share: &S, threads: u32) -> Result<Pass<F>> {
+    pub(crate) fn over<S: Share>(
+        device: &Cuda,
+        form: Form<F, S>,
+        share: &S,
+        threads: u32,
+    ) -> Result<Pass<F>> {
         let count = u64::from(share.count().unwrap_or(0));
         Pass::new(device, form, Grid::Resident(count * u64::from(threads)), share)
     }
 
     /// Limits the grid to `most` threads, which stride.
-    pub fn with_at_most(mut self, most: u64) -> Pass<F> {
+    pub(crate) fn with_at_most(mut self, most: u64) -> Pass<F> {
         if let Grid::Resident(threads) = &mut self.launch.grid {
             *threads = most.min(*threads);
         }
         self
     }
 
-    /// Launches as many blocks as there is work for, so that no thread strides to a second piece. Not for forms that fuse dot
-    /// products: their partial sums have room only for the blocks that a GPU holds at once.
-    pub fn without_stride(mut self) -> Pass<F> {
+    /// Launches as many blocks as there is work for, so that no thread strides to a second piece.
+    /// Not for forms that fuse dot products: their partial sums have room only for the blocks
+    /// that a GPU holds at once.
+    pub(crate) fn without_stride(mut self) -> Pass<F> {
         let Launch { kind, grid, .. } = &mut self.launch;
         debug_assert!(!kind.owns_all_rows, "{}", kind.name);
         if let Grid::Resident(threads) = grid {
@@ -101,9 +108,9 @@ pub(super) struct Product<T> {
 }
 
 impl<T: Scalar> Product<T> {
-    /// Uploads the matrix. Launches without work are dropped; together the launches must write every row. All uploaded arrays are
-    /// read once in a product.
-    pub fn new<F: Format>(
+    /// Uploads the matrix. Launches without work are dropped; together the launches must write every row. All
+    /// uploaded arrays are read once in a product.
+    pub(crate) fn new<F: Format>(
         backend: &'static str,
         device: &Cuda,
         format: &F,
@@ -116,8 +123,9 @@ impl<T: Scalar> Product<T> {
         Ok(Product::of(backend, stored, format.numbers(), passes))
     }
 
-    /// Makes the product of a matrix whose arrays are on the device already; otherwise like [`new`](Self::new).
-    pub fn of<F: Format>(
+    /// Makes the product of a matrix whose arrays are on the device already; otherwise like
+    /// [`new`](Self::new).
+    pub(crate) fn of<F: Format>(
         backend: &'static str,
         stored: Stored,
         numbers: Vec<(&'static str, u32)>,
@@ -135,19 +143,19 @@ impl<T: Scalar> Product<T> {
     }
 
     /// Declares that the values of the matrix, which has `entries` entries, are stored in their order.
-    pub fn with_values_in_order(mut self, entries: usize) -> Product<T> {
+    pub(crate) fn with_values_in_order(mut self, entries: usize) -> Product<T> {
         self.in_order = Some(entries);
         self
     }
 
     /// Fuses sweeps with the product if one kernel owns all rows.
-    pub fn with_sweeps(mut self) -> Product<T> {
+    pub(crate) fn with_sweeps(mut self) -> Product<T> {
         self.sweeps = true;
         self
     }
 
     /// Returns the arrays of the matrix.
-    pub fn matrix(&self) -> &DeviceArrays {
+    pub(crate) fn matrix(&self) -> &DeviceArrays {
         &self.matrix
     }
 

@@ -1,7 +1,8 @@
-//! Matrices in GPU memory as the host has them, in compressed sparse rows: what formats are built from on the device, and what
-//! residuals are computed with.
+//! Matrices in GPU memory as the host has them, in compressed sparse rows: what formats are built from on the
+//! device, and what residuals are computed with.
 //!
-//! A matrix is copied once for all its users: the copy lives as long as one of them. Matrices with one pattern share its copy.
+//! A matrix is copied once for all its users: the copy lives as long as one of them. Matrices with
+//! one pattern share its copy.
 
 use super::arrays::{Arrays, DeviceArrays};
 use super::columns::Columns;
@@ -116,7 +117,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Returns the kernel for the types of the arrays of a matrix.
-    pub fn source(self, matrix: &Csr) -> KernelSource {
+    pub(crate) fn source(self, matrix: &Csr) -> KernelSource {
         let (pattern, values) = (pattern_arrays(matrix.pattern()), value_arrays(matrix.values()));
         let (pattern, values) = (pattern.signature(), values.signature());
         let parameters = [pattern.parameters, values.parameters, self.parameters].concat();
@@ -146,7 +147,8 @@ fn mirrored_entries() -> Reader {
     }
 }
 
-/// Returns the kernel that writes columns in 16 bits: distances from their rows if `from_row` is set, as numbers of type `E`.
+/// Returns the kernel that writes columns in 16 bits: distances from their rows if `from_row` is
+/// set, as numbers of type `E`.
 fn narrow_columns<E: InKernels>(from_row: bool) -> Reader {
     Reader {
         name: "narrow_columns",
@@ -174,8 +176,9 @@ pub(super) fn sources() -> Vec<KernelSource> {
 const MOST_BLOCKS: usize = 4096;
 
 impl Resident {
-    /// Returns the copy of a matrix on a device, and makes it at the first call. Fails if `reserve` bytes do not stay free.
-    pub fn of(device: &Cuda, matrix: &Arc<Csr>, reserve: u64) -> Result<Resident> {
+    /// Returns the copy of a matrix on a device, and makes it at the first call. Fails if
+    /// `reserve` bytes do not stay free.
+    pub(crate) fn of(device: &Cuda, matrix: &Arc<Csr>, reserve: u64) -> Result<Resident> {
         let pattern = PATTERNS.get(device, matrix.pattern(), || {
             let values = value_arrays(matrix.values()).bytes();
             pattern_arrays(matrix.pattern()).upload(device, reserve.saturating_add(values))
@@ -185,7 +188,7 @@ impl Resident {
     }
 
     /// Returns the copy of a matrix, if there is one on the device.
-    pub fn existing(device: &Cuda, matrix: &Arc<Csr>) -> Option<Resident> {
+    pub(crate) fn existing(device: &Cuda, matrix: &Arc<Csr>) -> Option<Resident> {
         let pattern = PATTERNS.existing(device, matrix.pattern())?;
         let values = match matrix.values() {
             Values::Ones => Arc::new(DeviceArrays::written().without_values("values")),
@@ -194,19 +197,20 @@ impl Resident {
         Some(Resident { device: device.clone(), matrix: Arc::clone(matrix), pattern, values })
     }
 
-    /// Returns an array of the pattern: 0 for the offsets, 1 for the columns; none if its elements are of another type.
-    pub fn array<E: InKernels>(&self, index: usize) -> Option<CudaArray<E>> {
+    /// Returns an array of the pattern: 0 for the offsets, 1 for the columns; none if its
+    /// elements are of another type.
+    pub(crate) fn array<E: InKernels>(&self, index: usize) -> Option<CudaArray<E>> {
         self.pattern.array(index)
     }
 
     /// Returns the values; none if they are of another type, or all ones.
-    pub fn values<E: InKernels>(&self) -> Option<CudaArray<E>> {
+    pub(crate) fn values<E: InKernels>(&self) -> Option<CudaArray<E>> {
         self.values.array(0)
     }
 
-    /// Returns the arrays under the names that the kernels of `csr` have for them. They are shared, not copied, except for narrow
-    /// columns. Fails if `reserve` bytes do not stay free.
-    pub fn compressed(&self, columns: Columns, reserve: u64) -> Result<DeviceArrays> {
+    /// Returns the arrays under the names that the kernels of `csr` have for them. They are shared, not
+    /// copied, except for narrow columns. Fails if `reserve` bytes do not stay free.
+    pub(crate) fn compressed(&self, columns: Columns, reserve: u64) -> Result<DeviceArrays> {
         let arrays = DeviceArrays::written().with_shared(&self.pattern, 0, "row_offsets", "OFFSET");
         let (name, define) = ("col_indices", "COLUMN");
         let arrays = match columns {
@@ -233,7 +237,7 @@ impl Resident {
     }
 
     /// Enqueues a kernel in `blocks` blocks; `add` adds the arguments after the arrays of the matrix.
-    pub fn launch<'a>(
+    pub(crate) fn launch<'a>(
         &'a self,
         kernel: Reader,
         blocks: usize,
@@ -249,7 +253,7 @@ impl Resident {
     }
 
     /// Returns whether the matrix, which is square and has no repeated entries, equals its transpose exactly.
-    pub fn is_symmetric(&self) -> Result<bool> {
+    pub(crate) fn is_symmetric(&self) -> Result<bool> {
         let rows = self.matrix.rows();
         let flag = self.device.allocate::<u32>(WHAT, 1)?;
         self.launch(mirrored_entries(), rows.div_ceil(BLOCK as usize / 32).min(MOST_BLOCKS), |arguments| {
@@ -259,8 +263,9 @@ impl Resident {
         Ok(flag.to_host()?[0] == 0)
     }
 
-    /// Returns the precision in which formats store the values: single if this is exact for all of them. None if all are ones.
-    pub fn narrowest(&self) -> Result<Option<Real>> {
+    /// Returns the precision in which formats store the values: single if this is exact for all of
+    /// them. None if all are ones.
+    pub(crate) fn narrowest(&self) -> Result<Option<Real>> {
         match self.matrix.values() {
             Values::Ones => Ok(None),
             Values::F32(_) => Ok(Some(Real::F32)),
@@ -279,7 +284,7 @@ impl Resident {
 }
 
 /// The parameter of a backend that says where its format is made.
-pub const MADE: Param = Param::word(
+pub(crate) const MADE: Param = Param::word(
     "made",
     &["auto", "device", "host"],
     "where the format is made from compressed sparse rows: auto takes the device for large matrices if its memory suffices",
@@ -288,8 +293,8 @@ pub const MADE: Param = Param::word(
 /// Entries below which the host makes a format in less time than the launches take.
 const FEW: usize = 1 << 16;
 
-/// Makes a format on the device with `make` if the parameter [`MADE`] says so; `None` if the host makes it: by the parameter,
-/// because the matrix is small, or because the memory of the device does not suffice.
+/// Makes a format on the device with `make` if the parameter [`MADE`] says so; `None` if the host makes it:
+/// by the parameter, because the matrix is small, or because the memory of the device does not suffice.
 pub(super) fn made_there<R>(
     matrix: &Csr,
     params: &Params,

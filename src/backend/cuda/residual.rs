@@ -1,5 +1,5 @@
-//! Residuals b - A x on the GPU, with the matrix as the host has it, in the arithmetic of the host's verdict (`solve/verdict.rs`):
-//! by code of its own, whatever backend has multiplied.
+//! Residuals b - A x on the GPU, with the matrix as the host has it, in the arithmetic of the host's verdict
+//! (`solve/verdict.rs`): by code of its own, whatever backend has multiplied.
 
 use super::form::{Real, Types};
 use super::resident::{Reader, Resident};
@@ -76,8 +76,9 @@ pub(super) struct OnDevice {
 }
 
 impl OnDevice {
-    /// Copies the matrix, whose diagonal begins in column `below`, to the device. Fails if `reserve` bytes do not stay free.
-    pub fn new(device: &Cuda, matrix: &Arc<Csr>, below: usize, reserve: u64) -> Result<OnDevice> {
+    /// Copies the matrix, whose diagonal begins in column `below`, to the device. Fails if
+    /// `reserve` bytes do not stay free.
+    pub(crate) fn new(device: &Cuda, matrix: &Arc<Csr>, below: usize, reserve: u64) -> Result<OnDevice> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         let vectors = ((5 * rows + cols) * size_of::<f64>()) as u64;
         let resident = Resident::of(device, matrix, reserve.saturating_add(vectors))?;

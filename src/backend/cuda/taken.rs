@@ -1,5 +1,5 @@
-//! Matrices that a caller has in GPU memory: copied there in the library's types, checked there, and known as the copies of the host's
-//! matrix, so that nothing is uploaded.
+//! Matrices that a caller has in GPU memory: copied there in the library's types, checked there, and known as
+//! the copies of the host's matrix, so that nothing is uploaded.
 
 use super::arrays::DeviceArrays;
 use super::resident;
@@ -17,7 +17,8 @@ use std::sync::Arc;
 const WHAT: &str = "a copy of the caller's matrix";
 /// The most blocks that stride over offsets or entries.
 const MOST_BLOCKS: usize = 4096;
-/// The findings of the kernels: whether an index is out of range, and two counts, which are equal if the columns increase.
+/// The findings of the kernels: whether an index is out of range, and two counts, which are equal
+/// if the columns increase.
 const FINDINGS: usize = 3;
 
 /// A matrix of a caller: the host's, and its copies on the device.
@@ -80,8 +81,8 @@ fn launch<'a>(
     arguments.launch(&kernel, work.div_ceil(BLOCK as usize).clamp(1, MOST_BLOCKS) as u32)
 }
 
-/// Takes over a matrix; none if an index is out of range or the columns of a row do not increase: the host finds the place, or sorts.
-/// Fails if the device lacks memory for the copies and for a format of the matrix.
+/// Takes over a matrix; none if an index is out of range or the columns of a row do not increase: the host
+/// finds the place, or sorts. Fails if the device lacks memory for the copies and for a format of the matrix.
 ///
 /// # Safety
 /// The arrays are in memory of the device, in the order of `given.stream`, a stream of the device.

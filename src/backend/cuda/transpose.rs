@@ -1,8 +1,8 @@
 //! The transpose of a graph on the GPU: a stable radix sort of the links by target.
 //!
-//! The offsets of the transpose come to the host, and for a graph with weights also its columns and weights. The columns of a graph
-//! without weights stay on the device if only operators and certificates there read them. If the host needs them after all, it
-//! transposes the graph itself.
+//! The offsets of the transpose come to the host, and for a graph with weights also its columns and weights.
+//! The columns of a graph without weights stay on the device if only operators and certificates there read
+//! them. If the host needs them after all, it transposes the graph itself.
 
 use super::arrays::DeviceArrays;
 use super::resident::{self, Resident};
@@ -134,7 +134,8 @@ fn striding(count: usize) -> usize {
     count.div_ceil(BLOCK as usize).min(MOST_BLOCKS)
 }
 
-/// Links by their targets, with their origins: their sources, or their numbers in the graph if they have weights.
+/// Links by their targets, with their origins: their sources, or their numbers in the graph if
+/// they have weights.
 struct Links {
     targets: CudaArray<u32>,
     origins: CudaArray<u32>,
@@ -159,9 +160,9 @@ struct Sorted {
     loops: CudaArray<u32>,
 }
 
-/// Returns the transpose of a graph that [`can_transpose`] accepts. Unless the host reads the columns of a graph without weights, they are
-/// on the device only.
-/// Fails if `reserve` bytes do not stay free. Calls `meanwhile` before it waits for the device.
+/// Returns the transpose of a graph that [`can_transpose`] accepts. Unless the host reads the columns of a
+/// graph without weights, they are on the device only. Fails if `reserve` bytes do not stay free. Calls
+/// `meanwhile` before it waits for the device.
 pub(super) fn transposed(
     device: &Cuda,
     graph: &Arc<Csr>,
@@ -261,8 +262,8 @@ impl Sorted {
         Ok(Sorted { offsets: of_transpose, origins: links.origins, sources, loops })
     }
 
-    /// Returns the source of each link and its weight: the latter on the host and on the device. Calls `meanwhile` before it waits for
-    /// the device.
+    /// Returns the source of each link and its weight: the latter on the host and on the device. Calls
+    /// `meanwhile` before it waits for the device.
     fn weights<V: InKernels + Pod>(
         &mut self,
         device: &Cuda,
@@ -292,8 +293,8 @@ impl Sorted {
     }
 }
 
-/// Returns the columns of the transpose of a graph. It runs on one thread: other threads may wait for the columns, and could not do
-/// a part of the work.
+/// Returns the columns of the transpose of a graph. It runs on one thread: other threads may wait for the
+/// columns, and could not do a part of the work.
 fn columns_of_transpose(graph: &Csr) -> Vec<u32> {
     let mut places = vec![0; graph.cols() + 1];
     graph.col_indices().iter().for_each(|&target| places[target as usize + 1] += 1);

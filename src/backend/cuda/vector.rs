@@ -13,14 +13,14 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `vector`.
-pub struct Vector;
+pub(crate) struct Vector;
 
-/// Entries that each thread of a row loads at once. On an H200 three were the fastest both for rows of 5 entries and for rows of
-/// 81; more cost registers, fewer leave too few loads in flight. Rows of 199 took 53 us with three, 43 with one and 47 with four;
-/// seven-strategies tried one and four.
-pub const UNROLLS: &[&str] = &["3", "1", "4"];
+/// Entries that each thread of a row loads at once. On an H200 three were the fastest both for rows of 5
+/// entries and for rows of 81; more cost registers, fewer leave too few loads in flight. Rows of 199 took 53
+/// us with three, 43 with one and 47 with four; seven-strategies tried one and four.
+pub(crate) const UNROLLS: &[&str] = &["3", "1", "4"];
 /// Threads in a block: the default, and the sizes that seven-strategies tried.
-pub const BLOCKS: &[&str] = &["256", "128", "512"];
+pub(crate) const BLOCKS: &[&str] = &["256", "128", "512"];
 
 /// Returns the kernel for `threads` threads per row, with the default parameters.
 pub(super) fn form<S>(threads: u32) -> Form<Compressed, S> {

@@ -1,8 +1,9 @@
 //! The product with the rows of a rank when most of x comes from other ranks, as in graphs.
 //!
-//! The ghosts are received into a complete vector, around a copy of the rank's own entries, and then any backend multiplies the
-//! rows at once. Splitting off the entries in columns of other ranks would store them with values and add them in a separate pass,
-//! and in a graph they are most entries. The price is a copy of x, and that nothing is multiplied while the ghosts travel.
+//! The ghosts are received into a complete vector, around a copy of the rank's own entries, and then any
+//! backend multiplies the rows at once. Splitting off the entries in columns of other ranks would store them
+//! with values and add them in a separate pass, and in a graph they are most entries. The price is a copy of
+//! x, and that nothing is multiplied while the ghosts travel.
 
 use super::RankRows;
 use crate::device::Distributed;
@@ -19,8 +20,8 @@ struct Complete<D: Local, T: Scalar> {
     room: D::Complete<T>,
 }
 
-/// Makes the operator of the rows of each rank. `multiply` is the operator of the rank's [`matrix`](RankRows::matrix). All ranks call
-/// this together.
+/// Makes the operator of the rows of each rank. `multiply` is the operator of the rank's
+/// [`matrix`](RankRows::matrix). All ranks call this together.
 pub fn complete_operator<D: Local, T: Scalar>(
     device: &Distributed<D>,
     rows: &Arc<RankRows>,

@@ -4,8 +4,8 @@ use crate::error::Result;
 use crate::parallel::{run_all, threads_for, zeros};
 use std::ops::Range;
 
-/// A set of columns, as bits from the lowest to the highest. A column's number in the set is found without a search: in a graph, most
-/// entries are in columns of the set.
+/// A set of columns, as bits from the lowest to the highest. A column's number in the set is found without a
+/// search: in a graph, most entries are in columns of the set.
 pub(super) struct Ghosts {
     lowest: u32,
     words: Vec<u64>,
@@ -15,9 +15,9 @@ pub(super) struct Ghosts {
 }
 
 impl Ghosts {
-    /// Collects the columns outside `own`, on all threads. Each thread has a set of its own, and the sets take at most as much memory as
-    /// the columns.
-    pub fn of(columns: &[u32], own: &Range<u32>) -> Result<Ghosts> {
+    /// Collects the columns outside `own`, on all threads. Each thread has a set of its own, and the sets
+    /// take at most as much memory as the columns.
+    pub(crate) fn of(columns: &[u32], own: &Range<u32>) -> Result<Ghosts> {
         fn others(piece: &[u32], own: &Range<u32>) -> impl Iterator<Item = u32> {
             piece.iter().copied().filter(|column| !own.contains(column))
         }
@@ -51,14 +51,14 @@ impl Ghosts {
     }
 
     /// Returns the number of a column of the set, counted from the lowest.
-    pub fn number(&self, column: u32) -> u32 {
+    pub(crate) fn number(&self, column: u32) -> u32 {
         let at = (column - self.lowest) as usize;
         let lower = self.words[at / 64] & ((1 << (at % 64)) - 1);
         self.before[at / 64] + lower.count_ones()
     }
 
     /// Returns the columns in increasing order.
-    pub fn list(&self) -> Result<Vec<u32>> {
+    pub(crate) fn list(&self) -> Result<Vec<u32>> {
         let mut list = zeros(self.count)?;
         let mut places = list.iter_mut();
         for (&word, first) in self.words.iter().zip((u64::from(self.lowest)..).step_by(64)) {

@@ -1,4 +1,5 @@
-//! Gives the ranks the rows of their parts: rows that ranks hold in ranges move, and rows of a matrix that all ranks see are copied.
+//! Gives the ranks the rows of their parts: rows that ranks hold in ranges move, and rows of a matrix that
+//! all ranks see are copied.
 
 use super::RankRows;
 use super::transpose::swap_rows;
@@ -8,9 +9,10 @@ use crate::format::Csr;
 use crate::parallel::{room, zeros};
 use std::ops::Range;
 
-/// Moves each row to the rank of its part. This rank has the rows `starts[rank]..starts[rank + 1]`, and `parts` has the part of each.
-/// The rows of all ranks are numbered anew, part by part, in the order of their numbers within a part. All ranks call this together.
-pub fn rows_of_parts(ranks: &Ranks, starts: &[usize], rows: Csr, parts: &[u32]) -> Result<RankRows> {
+/// Moves each row to the rank of its part. This rank has the rows `starts[rank]..starts[rank + 1]`, and
+/// `parts` has the part of each. The rows of all ranks are numbered anew, part by part, in the order of their
+/// numbers within a part. All ranks call this together.
+pub(crate) fn rows_of_parts(ranks: &Ranks, starts: &[usize], rows: Csr, parts: &[u32]) -> Result<RankRows> {
     let order = ranks.agreed(Order::of(ranks, parts))?;
     let numbers = ranks.agreed(order.numbers(parts))?;
     let held = RankRows::new(ranks, starts, rows)?;
@@ -32,8 +34,9 @@ pub fn rows_of_parts(ranks: &Ranks, starts: &[usize], rows: Csr, parts: &[u32]) 
     Ok(RankRows { numbers: RowNumbers::Listed(given.into()), ..rows })
 }
 
-/// Does the same for a matrix that all ranks see, as threads of one process do: each rank copies the rows of its part.
-pub fn rows_of_shared(ranks: &Ranks, matrix: &Csr, parts: &[u32]) -> Result<RankRows> {
+/// Does the same for a matrix that all ranks see, as threads of one process do: each rank
+/// copies the rows of its part.
+pub(crate) fn rows_of_shared(ranks: &Ranks, matrix: &Csr, parts: &[u32]) -> Result<RankRows> {
     let of_all = ranks.lists_of_all(parts)?;
     let mut starts = vec![0; ranks.size() + 1];
     of_all.iter().for_each(|part| starts[*part as usize + 1] += 1);

@@ -21,12 +21,12 @@ pub struct RowParts {
 
 impl RowParts {
     /// Wraps the rows `starts[rank]..starts[rank + 1]` of this rank.
-    pub fn new(ranks: &Ranks, starts: Vec<usize>, rows: Csr) -> RowParts {
+    pub(crate) fn new(ranks: &Ranks, starts: Vec<usize>, rows: Csr) -> RowParts {
         RowParts { first: starts[ranks.rank()], starts, rows, symmetric: false }
     }
 
     /// Returns the first `most` rows of the matrix on the first rank, and nothing on the others.
-    pub fn head(&self, ranks: &Ranks, most: usize) -> Result<Option<Csr>> {
+    pub(crate) fn head(&self, ranks: &Ranks, most: usize) -> Result<Option<Csr>> {
         let mut wanted = vec![0..0; ranks.size()];
         wanted[0] = 0..most.min(self.starts[ranks.size()]);
         let mut parts = self.swap(ranks, &wanted)?;
@@ -36,8 +36,9 @@ impl RowParts {
         ranks.agreed(joined.transpose())
     }
 
-    /// Cuts the rows by their entries, as [`partition::by_entries`] does, and moves those that get another rank.
-    pub fn cut(self, ranks: &Ranks, together: usize) -> Result<RowParts> {
+    /// Cuts the rows by their entries, as [`partition::by_entries`] does, and moves those that
+    /// get another rank.
+    pub(crate) fn cut(self, ranks: &Ranks, together: usize) -> Result<RowParts> {
         let lengths = (0..self.rows.rows()).map(|row| self.rows.row_range(row).len() as u64);
         let starts = cut_lengths(ranks, self.starts[ranks.size()], lengths, together);
         if starts == self.starts {
@@ -87,7 +88,8 @@ pub fn cut_lengths(
     let target = |part: usize| (u128::from(total) * part as u128 / parts as u128) as u64;
     let targets: Vec<u64> = (0..parts).map(target).collect();
     let mut before: u64 = of_ranks[..ranks.rank()].iter().sum();
-    // The rows of this rank that have less than the work of 0, 1, 2, ... parts before them. Later rows have more before them.
+    // The rows of this rank that have less than the work of 0, 1, 2, ... parts before them. Later
+    // rows have more before them.
     let mut below: Vec<f64> = Vec::with_capacity(parts);
     let mut count = 0.0;
     for work in works {
@@ -103,8 +105,8 @@ pub fn cut_lengths(
     partition::starts(rows, parts, together, |part| below[part] as usize)
 }
 
-/// Moves a list that has an element for each row: this rank passes those of its rows `from[rank]..from[rank + 1]`, and gets those of the
-/// rows `to[rank]..to[rank + 1]`.
+/// Moves a list that has an element for each row: this rank passes those of its rows
+/// `from[rank]..from[rank + 1]`, and gets those of the rows `to[rank]..to[rank + 1]`.
 pub fn moved<T: Pod>(ranks: &Ranks, list: Vec<T>, from: &[usize], to: &[usize]) -> Result<Vec<T>> {
     let (first, count) = (from[ranks.rank()], list.len());
     let place = |row: usize| row.clamp(first, first + count) - first;

@@ -22,7 +22,11 @@ pub struct ColumnCounts {
 
 impl ColumnCounts {
     /// Counts the entries of all ranks, each of which passes the columns of its entries.
-    pub fn of(ranks: &Ranks, columns: usize, mine: impl IndexedParallelIterator<Item = u32>) -> ColumnCounts {
+    pub(crate) fn of(
+        ranks: &Ranks,
+        columns: usize,
+        mine: impl IndexedParallelIterator<Item = u32>,
+    ) -> ColumnCounts {
         /// The fewest entries that a thread counts in bins of its own.
         const FEWEST: usize = 1 << 20;
         let width = columns.div_ceil(MOST_BINS).max(1);
@@ -43,9 +47,9 @@ impl ColumnCounts {
         ColumnCounts { columns, width, before }
     }
 
-    /// Cuts the columns into parts of about equal work; a column counts as `work` entries in addition to its own. Returns the first
-    /// column of each part, and the number of columns.
-    pub fn cut(&self, parts: usize, work: usize) -> Vec<usize> {
+    /// Cuts the columns into parts of about equal work; a column counts as `work` entries in addition to its
+    /// own. Returns the first column of each part, and the number of columns.
+    pub(crate) fn cut(&self, parts: usize, work: usize) -> Vec<usize> {
         // The entries of a bin count as evenly spread.
         let entries = |column: usize| {
             let bin = column / self.width;
@@ -59,8 +63,9 @@ impl ColumnCounts {
     }
 }
 
-/// Returns the rows `to[rank]..to[rank + 1]` of the transpose of a matrix of which each rank has the rows `from[rank]..from[rank + 1]`.
-/// Repeated entries stay in the order of the rows of the matrix. All ranks call this together.
+/// Returns the rows `to[rank]..to[rank + 1]` of the transpose of a matrix of which each rank has the
+/// rows `from[rank]..from[rank + 1]`. Repeated entries stay in the order of the rows of the matrix. All
+/// ranks call this together.
 pub fn transposed(ranks: &Ranks, from: &[usize], rows: &Csr, to: &[usize]) -> Result<Csr> {
     let first = from[ranks.rank()] as u32;
     let mine = rows.transposed().and_then(|mine| mine.with_columns(from[ranks.size()], |row| first + row));
@@ -71,8 +76,8 @@ pub fn transposed(ranks: &Ranks, from: &[usize], rows: &Csr, to: &[usize]) -> Re
     ranks.agreed(received.and_then(|received| Csr::joined(&received)))
 }
 
-/// Sends the rows `to[other]` to each rank. Returns the matrices that the ranks have sent to this one. All ranks have the same kind of
-/// values.
+/// Sends the rows `to[other]` to each rank. Returns the matrices that the ranks have sent to this one. All
+/// ranks have the same kind of values.
 pub fn swap_rows(ranks: &Ranks, rows: &Csr, to: &[Range<usize>]) -> Result<Vec<Csr>> {
     let parts = || to.iter().cloned();
     let length = |row: usize| rows.row_range(row).len() as u32;

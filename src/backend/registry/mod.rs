@@ -1,4 +1,5 @@
-//! The table of all backends. A backend that is missing here does not exist; a backend that is listed here is tested everywhere.
+//! The table of all backends. A backend that is missing here does not exist; a backend that is listed
+//! here is tested everywhere.
 
 mod cpu;
 mod cuda;

@@ -38,7 +38,7 @@ of the slower one. Two runs on a GPU may differ by more, because arrays lie at o
 
 /// The formats of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum FigureFormat {
+pub(crate) enum FigureFormat {
     /// For web pages.
     Svg,
     /// For screens.
@@ -49,7 +49,7 @@ pub enum FigureFormat {
 
 impl FigureFormat {
     /// Returns the ending of files.
-    pub fn ending(self) -> &'static str {
+    pub(crate) fn ending(self) -> &'static str {
         match self {
             FigureFormat::Svg => "svg",
             FigureFormat::Png => "png",
@@ -61,7 +61,7 @@ impl FigureFormat {
 /// Options of `solver bench`.
 #[derive(Args, Debug)]
 #[command(after_help = more_help())]
-pub struct BenchArgs {
+pub(crate) struct BenchArgs {
     /// The study: a name such as cg, a TOML file as in configs/bench, or the JSON record of an earlier run
     #[arg(value_name = "STUDY", required_unless_present_any = ["compare", "from"])]
     pub studies: Vec<PathBuf>,
@@ -89,7 +89,8 @@ pub struct BenchArgs {
     /// Give the tables and figures this title instead of that of the study
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
-    /// Call a backend, a matrix or another value of the tables and figures by this text; may be given several times
+    /// Call a backend, a matrix or another value of the tables and figures by this text; may
+    /// be given several times
     #[arg(long, value_name = "NAME=TEXT")]
     pub label: Vec<String>,
     /// Draw figures in this format

@@ -31,7 +31,8 @@ fn read(plan: &Plan) -> Result<(Matrix, Option<Problem>)> {
     Ok((Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds), problem))
 }
 
-/// Makes or reads the rows of the system on each rank, or reads the system on the first rank and distributes it.
+/// Makes or reads the rows of the system on each rank, or reads the system on the first rank
+/// and distributes it.
 fn system(plan: &Plan, ranks: &Ranks, purpose: &Purpose) -> Result<(RankMatrix, Problem)> {
     let open =
         |meter: &Arc<Meter>| RankMatrix::open(ranks, RankSource::metered(&plan.matrix, meter), purpose);

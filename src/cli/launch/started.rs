@@ -34,8 +34,8 @@ pub(in crate::cli) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Ends this process by `end` when `stop` is set before [`begin_iterations`]. `end` gets whether another rank has failed. Returns whether
-/// there is a thread for that.
+/// Ends this process by `end` when `stop` is set before [`begin_iterations`]. `end` gets whether another rank
+/// has failed. Returns whether there is a thread for that.
 pub(super) fn watch(stop: Arc<AtomicBool>, end: fn(bool)) -> bool {
     let Some(mpi) = MPI.get().cloned() else { return false };
     mpi.watched() && thread::Builder::new().spawn(move || mpi.end_when(&stop, end)).is_ok()

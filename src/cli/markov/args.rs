@@ -22,16 +22,18 @@ between groups of states are rare. History and plot show the class with the larg
 /// Options of `solver markov`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct MarkovArgs {
+pub(crate) struct MarkovArgs {
     /// The chain.
     #[command(flatten)]
     pub matrix: MatrixArg,
-    /// Choose the columns of an edge table by their names on its first line, as in source=Follower,target=Followed,weight=W, or by a
-    /// role for each column: source, target, weight, time, or - for any other column; time and - are not read [default: from the
-    /// header, or source, target, weight]
+    /// Choose the columns of an edge table by their names on its first line, as in
+    /// source=Follower,target=Followed,weight=W, or by a role for each column: source, target,
+    /// weight, time, or - for any other column; time and - are not read [default: from the header,
+    /// or source, target, weight]
     #[arg(long, value_name = "COLUMNS", allow_hyphen_values = true)]
     pub columns: Option<ChosenColumns>,
-    /// Read the labels of the vertices from this file, one a line in vertex order, also .gz, such as the .urls of a crawl
+    /// Read the labels of the vertices from this file, one a line in vertex order, also .gz,
+    /// such as the .urls of a crawl
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,
     /// Use this method; all but power run on one thread

@@ -28,16 +28,18 @@ Exit codes: 0 the bound meets --tol, 1 it does not, 2 could not run.";
 /// Options of `solver pagerank`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct PagerankArgs {
+pub(crate) struct PagerankArgs {
     /// The graph.
     #[command(flatten)]
     pub graph: MatrixArg,
-    /// Choose the columns of an edge table by their names on its first line, as in source=Follower,target=Followed,weight=W, or by a
-    /// role for each column: source, target, weight, time, or - for any other column; time and - are not read [default: from the
-    /// header, or source, target, weight]
+    /// Choose the columns of an edge table by their names on its first line, as in
+    /// source=Follower,target=Followed,weight=W, or by a role for each column: source, target,
+    /// weight, time, or - for any other column; time and - are not read [default: from the header,
+    /// or source, target, weight]
     #[arg(long, value_name = "COLUMNS", allow_hyphen_values = true)]
     pub columns: Option<ChosenColumns>,
-    /// Read the labels of the vertices from this file, one a line in vertex order, also .gz, such as the .urls of a crawl
+    /// Read the labels of the vertices from this file, one a line in vertex order, also .gz,
+    /// such as the .urls of a crawl
     #[arg(long, value_name = "FILE")]
     pub labels: Option<PathBuf>,
     /// Set the probability that the surfer follows a link instead of jumping
@@ -46,21 +48,22 @@ pub struct PagerankArgs {
     /// Choose where the surfer goes from a vertex without links
     #[arg(long, value_enum, default_value = "uniform")]
     pub dangling: Dangling,
-    /// Set where the surfer jumps to: vertices by id or label, separated by commas, with equal probabilities, or a file of
-    /// weights, which are divided by their sum: .npy, .mtx or .txt (also .gz) with one for each vertex in order, .csv with
-    /// lines id,weight or label,weight, or a .csv or .json file of --output [default: every vertex]
+    /// Set where the surfer jumps to: vertices by id or label, separated by commas, with equal
+    /// probabilities, or a file of weights, which are divided by their sum: .npy, .mtx or .txt (also .gz)
+    /// with one for each vertex in order, .csv with lines id,weight or label,weight, or a .csv or .json file
+    /// of --output [default: every vertex]
     #[arg(long, value_name = "FILE|VERTICES")]
     pub personalise: Option<OsString>,
-    /// Rank once for each line of this file, all in one run: a line is a personalisation, vertices by id or label separated by
-    /// commas, each with its weight after a blank, as in 3,17 or alice 0.5,bob 2
+    /// Rank once for each line of this file, all in one run: a line is a personalisation, vertices by id or
+    /// label separated by commas, each with its weight after a blank, as in 3,17 or alice 0.5,bob 2
     #[arg(long, value_name = "FILE", conflicts_with_all = ["personalise", "x0"])]
     pub personalise_each: Option<PathBuf>,
-    /// Start from the ranks in this file: .npy, .mtx or .txt (also .gz) of the same vertices, or a .csv or .json file of
-    /// --output, also of an older graph: new vertices start with an equal share
+    /// Start from the ranks in this file: .npy, .mtx or .txt (also .gz) of the same vertices, or a .csv or
+    /// .json file of --output, also of an older graph: new vertices start with an equal share
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
-    /// Use this method: extrapolated takes fewer iterations than power; gauss-seidel runs on the CPU and takes half to two
-    /// thirds as many
+    /// Use this method: extrapolated takes fewer iterations than power; gauss-seidel runs on the CPU and
+    /// takes half to two thirds as many
     #[arg(long, value_enum, default_value = "power")]
     pub method: RankMethod,
     /// The options of every solve.
@@ -81,8 +84,9 @@ pub struct PagerankArgs {
     /// Count each of several equal links, or only one of them
     #[arg(long, value_enum, default_value = "keep")]
     pub duplicates: Repeated,
-    /// Write the ranks to this file: .npy (in vertex order), or .csv or .json (id or label and rank, in descending order); with
-    /// --personalise-each .npy has a row for each vertex and a column for each line, and .csv and .json have seed, vertex and rank
+    /// Write the ranks to this file: .npy (in vertex order), or .csv or .json (id or label and rank, in
+    /// descending order); with --personalise-each .npy has a row for each vertex and a column for each line,
+    /// and .csv and .json have seed, vertex and rank
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

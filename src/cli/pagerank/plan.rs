@@ -28,7 +28,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// Resolves the options and reads the named vectors, but not the graph.
-    pub fn resolve(args: &PagerankArgs) -> Result<Plan> {
+    pub(crate) fn resolve(args: &PagerankArgs) -> Result<Plan> {
         let settings = Settings {
             damping: args.damping,
             dangling: args.dangling,
@@ -68,9 +68,9 @@ impl Plan {
         Ok(Plan { settings, personalise, each, x0, fetch, running })
     }
 
-    /// Lists the resolved settings as labelled lines for `--dry-run`, with the files that `args` names. Reads the beginning of
-    /// the graph to estimate the memory, and fails if it cannot be read.
-    pub fn describe(&self, args: &PagerankArgs) -> Result<Decisions> {
+    /// Lists the resolved settings as labelled lines for `--dry-run`, with the files that `args` names. Reads
+    /// the beginning of the graph to estimate the memory, and fails if it cannot be read.
+    pub(crate) fn describe(&self, args: &PagerankArgs) -> Result<Decisions> {
         let Settings { method, damping, dangling, self_loops, duplicates, tol, .. } = self.settings;
         let mut plan = Decisions::default();
         plan.add("solver", "pagerank");

@@ -1,10 +1,11 @@
-//! The progress of several columns as one line: in each iteration the largest residual of the columns that still run.
+//! The progress of several columns as one line: in each iteration the largest residual of the
+//! columns that still run.
 
 use super::Live;
 use crate::observe::{Batch, Observer};
 
 /// Combines the batches of all columns for [`Live`].
-pub struct Largest {
+pub(crate) struct Largest {
     live: Live,
     /// The batches of the current round, one of each running column, combined.
     residuals: Vec<f64>,
@@ -17,12 +18,12 @@ pub struct Largest {
 
 impl Largest {
     /// Shows the progress of several columns with `live`.
-    pub fn new(live: Live) -> Largest {
+    pub(crate) fn new(live: Live) -> Largest {
         Largest { live, residuals: Vec::new(), first: 0, seconds: (0.0, 0.0), tolerance: None, column: None }
     }
 
     /// Removes the line, and prints the last residual for `--monitor`.
-    pub fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         self.end_round();
         self.live.finish();
     }

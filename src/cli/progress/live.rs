@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// The limits that end a solve that does not converge.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Maximum number of iterations.
     pub iterations: usize,
     /// The moment at which the time limit ends the solve.
@@ -18,7 +18,7 @@ pub struct Limits {
 
 impl Limits {
     /// Makes the limits of a solve whose setup began at this moment.
-    pub fn new(iterations: usize, time_limit: Option<Duration>, began: Instant) -> Limits {
+    pub(crate) fn new(iterations: usize, time_limit: Option<Duration>, began: Instant) -> Limits {
         Limits { iterations, until: time_limit.and_then(|limit| began.checked_add(limit)) }
     }
 
@@ -35,7 +35,7 @@ impl Limits {
 type Shown = (String, Option<Instant>);
 
 /// Shows the progress of a solve.
-pub struct Live {
+pub(crate) struct Live {
     name: &'static str,
     limits: Limits,
     forecast: Forecast,
@@ -48,9 +48,14 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts with the preparation of the first iteration. `monitor` is the number of iterations from one printed residual to the
-    /// next, and `what` describes the residuals.
-    pub fn new(name: &'static str, limits: Limits, monitor: Option<usize>, what: &'static str) -> Live {
+    /// Starts with the preparation of the first iteration. `monitor` is the number of iterations from one
+    /// printed residual to the next, and `what` describes the residuals.
+    pub(crate) fn new(
+        name: &'static str,
+        limits: Limits,
+        monitor: Option<usize>,
+        what: &'static str,
+    ) -> Live {
         let shown: Arc<Mutex<Shown>> =
             Arc::new(Mutex::new((format!("{name}: preparing the first iteration"), Some(Instant::now()))));
         let current = Arc::clone(&shown);
@@ -71,7 +76,7 @@ impl Live {
     }
 
     /// Removes the line, and prints the last residual for `--monitor`.
-    pub fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         let last = self.monitor.as_mut().map_or(String::new(), Monitor::last);
         self.print(&last);
     }
@@ -106,7 +111,8 @@ impl Live {
     }
 }
 
-/// Joins the parts of a line. Leaves out the parts with the highest numbers if the line would have more than `room` characters.
+/// Joins the parts of a line. Leaves out the parts with the highest numbers if the line would have
+/// more than `room` characters.
 fn fitted(parts: [(u8, String); 6], room: usize) -> String {
     let joined = |most: u8| {
         parts.iter().filter(|(number, _)| *number <= most).map(|(_, part)| &part[..]).collect::<String>()
@@ -114,7 +120,8 @@ fn fitted(parts: [(u8, String); 6], room: usize) -> String {
     (1..=5).rev().map(joined).find(|line| line.chars().count() <= room).unwrap_or_else(|| joined(1))
 }
 
-/// Formats the range of the time left, which is at most the time until a limit. Without a range, formats that time alone.
+/// Formats the range of the time left, which is at most the time until a limit. Without a range,
+/// formats that time alone.
 fn eta(range: Option<[f64; 2]>, (limit, option): (f64, &str)) -> String {
     match range {
         Some([least, most]) if most <= limit => format!("ETA {}", between(least, most)),

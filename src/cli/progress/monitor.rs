@@ -4,7 +4,7 @@ use crate::observe::Batch;
 use std::fmt::Write;
 
 /// Selects the residuals to print.
-pub struct Monitor {
+pub(crate) struct Monitor {
     every: usize,
     /// Description of the residuals.
     what: &'static str,
@@ -15,12 +15,12 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    pub fn new(every: usize, what: &'static str) -> Monitor {
+    pub(crate) fn new(every: usize, what: &'static str) -> Monitor {
         Monitor { every, what, count: 0, pending: None }
     }
 
     /// Returns the lines for the iterations of a batch.
-    pub fn lines(&mut self, batch: &Batch<'_>) -> String {
+    pub(crate) fn lines(&mut self, batch: &Batch<'_>) -> String {
         let mut text = String::new();
         if self.count == 0 {
             let tolerance = batch.tolerance.map_or(String::new(), |t| format!("; tolerance {t:e}"));
@@ -38,7 +38,7 @@ impl Monitor {
     }
 
     /// Returns the line for the last iteration, or an empty text if it is already printed.
-    pub fn last(&mut self) -> String {
+    pub(crate) fn last(&mut self) -> String {
         let line = self.pending.take();
         line.map_or(String::new(), |(iteration, residual)| format!("{iteration:>9}  {residual:.6e}\n"))
     }

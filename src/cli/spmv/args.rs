@@ -17,11 +17,12 @@ codes: 0 measured, 1 nothing was measured, a product was wrong or the run was in
 /// Options of `solver spmv`.
 #[derive(Args, Debug)]
 #[command(after_help = SPMV_EXAMPLES)]
-pub struct SpmvArgs {
+pub(crate) struct SpmvArgs {
     /// The matrix.
     #[command(flatten)]
     pub matrix: MatrixArg,
-    /// Measure these backends, with parameters after a colon, or all [default: auto and those that solver backends lists]
+    /// Measure these backends, with parameters after a colon, or all [default: auto and those
+    /// that solver backends lists]
     #[arg(long, value_name = "A,B,...")]
     pub backend: Option<String>,
     /// Run on this device: auto, cpu, cuda or cuda:0
@@ -36,7 +37,8 @@ pub struct SpmvArgs {
     /// Measure only the stored triangle of a symmetric matrix, as some papers did
     #[arg(long)]
     pub as_stored: bool,
-    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files
+    /// define it [default: 0]
     #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
     pub first_index: Option<u32>,
     /// Measure in N rounds, in which the backends take turns
@@ -69,7 +71,7 @@ measured or a product was wrong, 2 could not run.";
 /// Options of `solver spmm`.
 #[derive(Args, Debug)]
 #[command(after_help = SPMM_EXAMPLES)]
-pub struct SpmmArgs {
+pub(crate) struct SpmmArgs {
     /// The options that it shares with `solver spmv`.
     #[command(flatten)]
     pub product: SpmvArgs,

@@ -20,7 +20,7 @@ Exit codes: 0 a backend was chosen, 2 could not run.";
 /// Options of `solver tune`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
-pub struct TuneArgs {
+pub(crate) struct TuneArgs {
     /// A file, a name such as F1, or a generator such as poisson2d:1000x1000 (see solver matrices)
     #[arg(value_name = "MATRIX", required_unless_present_any = ["matrix", "forget"])]
     pub what: Option<OsString>,
@@ -45,7 +45,8 @@ pub struct TuneArgs {
     /// Read only the stored triangle of a symmetric file
     #[arg(long)]
     pub as_stored: bool,
-    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files define it [default: 0]
+    /// Read the entries of a list as counted from this index, 0 or 1; other kinds of files
+    /// define it [default: 0]
     #[arg(long, value_name = "INDEX", value_parser = clap::value_parser!(u32).range(0..=1))]
     pub first_index: Option<u32>,
     /// Measure nothing: print what auto chooses, and the candidates with their estimates

@@ -1,8 +1,8 @@
 //! Arrays that begin at a cache line.
 //!
-//! In an unaligned array every second load of four doubles spans two cache lines. The system's allocator puts large arrays 16
-//! bytes past a page boundary and small arrays at any address: the same blocks took up to 1.4 times as long at one address as at
-//! another.
+//! In an unaligned array every second load of four doubles spans two cache lines. The system's allocator puts
+//! large arrays 16 bytes past a page boundary and small arrays at any address: the same blocks took up to 1.4
+//! times as long at one address as at another.
 
 use crate::error::{Error, Result};
 use crate::memory::try_reserve;
@@ -16,7 +16,8 @@ const LINE: usize = 64;
 /// Arrays above this many bytes are not moved: their loads wait for memory at any alignment.
 const LARGE: usize = 4 << 20;
 
-/// An array that begins at a cache line, unless it was made from an array above [`LARGE`] bytes or lies in memory of a caller.
+/// An array that begins at a cache line, unless it was made from an array above [`LARGE`] bytes or
+/// lies in memory of a caller.
 pub(crate) struct Aligned<T> {
     buffer: Buffer<T>,
     start: usize,
@@ -28,7 +29,8 @@ enum Buffer<T> {
     Lent(NonNull<T>),
 }
 
-// SAFETY: elements of memory that is lent may be used on other threads as those of a vector: `lent` requires it.
+// SAFETY: elements of memory that is lent may be used on other threads as those of a vector:
+// `lent` requires it.
 unsafe impl<T: Send> Send for Buffer<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Buffer<T> {}
@@ -67,8 +69,8 @@ impl<T: Copy + Zeroable> Aligned<T> {
     /// Returns an array in memory of the caller.
     ///
     /// # Safety
-    /// At `address` are `len` elements that live as long as the array. Nothing else writes them meanwhile, or reads them while
-    /// the array is written.
+    /// At `address` are `len` elements that live as long as the array. Nothing else writes them meanwhile, or
+    /// reads them while the array is written.
     pub(crate) unsafe fn lent(address: u64, len: usize) -> Aligned<T> {
         let pointer = NonNull::new(std::ptr::with_exposed_provenance_mut(address as usize));
         let pointer = pointer.filter(|_| len > 0).unwrap_or(NonNull::dangling());

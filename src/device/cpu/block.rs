@@ -1,9 +1,10 @@
 //! Dense products of tall vectors on the CPU: X'Y, and Y B + X C with small matrices.
 //!
-//! Both work on blocks of a few rows and columns whose sums stay in vector registers. The loops are plain Rust that the compiler
-//! vectorises, compiled twice: for any x86-64, and for AVX2 and FMA, where multiplications and additions are fused. The rows of X'Y
-//! are divided into groups by their number alone, and the sums of the groups are added in order, so that the result has the same
-//! bits for any number of threads.
+//! Both work on blocks of a few rows and columns whose sums stay in vector registers. The loops are
+//! plain Rust that the compiler vectorises, compiled twice: for any x86-64, and for AVX2 and FMA,
+//! where multiplications and additions are fused. The rows of X'Y are divided into groups by their
+//! number alone, and the sums of the groups are added in order, so that the result has the same bits
+//! for any number of threads.
 
 use super::{CHUNK, Cpu, CpuVector};
 use crate::device::{Addend, MOST_COMBINED, check_combined};
@@ -89,7 +90,8 @@ unsafe fn add_tile_avx2<T: Scalar>(x: &[T], y: &[T], shape: (usize, bool), sums:
     add_tile::<T, true>(x, y, shape, sums);
 }
 
-/// Adds X'Y of a few rows to the sums: all of them, or in a symmetric product at least those on and above the diagonal.
+/// Adds X'Y of a few rows to the sums: all of them, or in a symmetric product at least those
+/// on and above the diagonal.
 #[inline(always)]
 fn add_tile<T: Scalar, const FUSED: bool>(x: &[T], y: &[T], (k, symmetric): (usize, bool), sums: &mut [f64]) {
     let (tall, wide) = (k - k % TALL, k - k % WIDE);
@@ -251,7 +253,8 @@ fn combine_block<T: Scalar, const R: usize, const FUSED: bool>(
     }
 }
 
-/// Returns the elements of a row from `first` on, and zeros after its end. A full block is copied without a call.
+/// Returns the elements of a row from `first` on, and zeros after its end. A full block is
+/// copied without a call.
 #[inline(always)]
 fn load<T: Scalar>(row: &[T], first: usize) -> [T; WIDE] {
     let row = &row[first..];

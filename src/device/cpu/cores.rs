@@ -1,7 +1,7 @@
 //! The core and the CPU time of a thread, and temporary limits on the cores that it may use.
 //!
-//! Two threads that spin on the same core keep each other from working. The system may leave both there for tens of milliseconds,
-//! because it sees one busy core and not that one thread waits for the other.
+//! Two threads that spin on the same core keep each other from working. The system may leave both there for
+//! tens of milliseconds, because it sees one busy core and not that one thread waits for the other.
 
 // Miri supports none of these calls.
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -27,9 +27,11 @@ mod system {
         }
     }
 
-    /// Returns the time that a thread has run on a core, if the system reports it. The thread must not have ended.
+    /// Returns the time that a thread has run on a core, if the system reports it. The thread
+    /// must not have ended.
     pub(crate) fn time_on_core(thread: Thread) -> Option<Duration> {
-        // SAFETY: a `timespec` is plain numbers, which the call writes; for a clock that no longer exists the call fails.
+        // SAFETY: a `timespec` is plain numbers, which the call writes; for a clock that no
+        // longer exists the call fails.
         unsafe {
             let mut time: libc::timespec = std::mem::zeroed();
             (libc::clock_gettime(thread.clock?, &mut time) == 0)
@@ -45,7 +47,8 @@ mod system {
 
     /// Returns the cores that a thread may use.
     fn allowed(thread: Thread) -> Option<cpu_set_t> {
-        // SAFETY: a set is plain bits, all of which may be 0; the call writes at most the number of bytes that it is given.
+        // SAFETY: a set is plain bits, all of which may be 0; the call writes at most the number
+        // of bytes that it is given.
         unsafe {
             let mut set: cpu_set_t = std::mem::zeroed();
             (libc::sched_getaffinity(thread.number, size_of::<cpu_set_t>(), &mut set) == 0).then_some(set)
@@ -58,8 +61,9 @@ mod system {
         unsafe { libc::sched_setaffinity(thread.number, size_of::<cpu_set_t>(), set) };
     }
 
-    /// Runs `meanwhile` with a thread kept off the cores for which `occupied` is true, if the thread may use any other core. A
-    /// thread on an occupied core moves. Afterwards the thread may use the same cores as before.
+    /// Runs `meanwhile` with a thread kept off the cores for which `occupied` is true, if the
+    /// thread may use any other core. A thread on an occupied core moves. Afterwards the thread may
+    /// use the same cores as before.
     pub(crate) fn keep_off(thread: Thread, occupied: impl Fn(usize) -> bool, meanwhile: impl FnOnce()) {
         let Some(all) = allowed(thread) else { return meanwhile() };
         let (mut free, mut left) = (all, 0);

@@ -1,8 +1,9 @@
 //! The protocol by which a caller hands a job to worker threads and waits for its end.
 //!
-//! A job has one part for the caller and one for each worker. A part belongs to the thread that begins it: its worker, or the
-//! caller. When the caller's own part is done, the caller takes all parts that no worker has begun. So the caller waits only for
-//! parts that have begun, and a worker without a core delays no other thread.
+//! A job has one part for the caller and one for each worker. A part belongs to the thread that begins
+//! it: its worker, or the caller. When the caller's own part is done, the caller takes all parts that
+//! no worker has begun. So the caller waits only for parts that have begun, and a worker without a
+//! core delays no other thread.
 //!
 //! The synchronization comes from `sync`, so that `tests/pool_model` can run this file under a model checker.
 
@@ -80,14 +81,14 @@ fn expected(job: u64) -> u64 {
     job * 4 + 3
 }
 
-// SAFETY: the job cell is written only while no part of a job is open, before `jobs` changes. It is read only by workers
-// that have begun their part.
+// SAFETY: the job cell is written only while no part of a job is open, before `jobs` changes. It is read only
+// by workers that have begun their part.
 unsafe impl Sync for Handover {}
 // SAFETY: the pointer in the cell is used only while its closure, which is Sync, is borrowed by `run`.
 unsafe impl Send for Handover {}
 
 impl Handover {
-    pub fn new(workers: usize) -> Handover {
+    pub(crate) fn new(workers: usize) -> Handover {
         Handover {
             jobs: AtomicU64::new(0),
             job: UnsafeCell::new(None),
@@ -98,17 +99,20 @@ impl Handover {
     }
 
     /// Returns whether a worker sleeps until the next job.
-    pub fn asleep(&self, worker: usize) -> bool {
+    pub(crate) fn asleep(&self, worker: usize) -> bool {
         self.seats[worker].asleep.load(Ordering::Relaxed)
     }
 
-    /// Runs each part of the job once and returns when all parts are done. With `team`, each part runs on a separate thread and
-    /// no worker rests, so parts may wait for each other. Only one caller may run a job at a time.
-    pub fn run<W: Workers>(&self, job: &Job<'_>, team: bool, patience: Patience, workers: &mut W) {
+    /// Runs each part of the job once and returns when all parts are done. With `team`, each part
+    /// runs on a separate thread and no worker rests, so parts may wait for each other. Only one
+    /// caller may run a job at a time.
+    pub(crate) fn run<W: Workers>(&self, job: &Job<'_>, team: bool, patience: Patience, workers: &mut W) {
         let number = self.jobs.load(Ordering::Relaxed) + 1;
-        // SAFETY: only the lifetime is erased: `Finish` waits until no worker uses the job, also on unwinding.
+        // SAFETY: only the lifetime is erased: `Finish` waits until no worker uses the job,
+        // also on unwinding.
         let job_pointer = unsafe { std::mem::transmute::<*const Job<'_>, *const Job<'static>>(job) };
-        // SAFETY: the previous job is over for every seat, and there is one caller, so no other thread uses the cell.
+        // SAFETY: the previous job is over for every seat, and there is one caller, so no
+        // other thread uses the cell.
         self.job.with_mut(|cell| unsafe { *cell = Some(job_pointer) });
         self.panicked.store(false, Ordering::Relaxed);
         let rests = |workers: &W, worker| !team && workers.rests(worker);
@@ -117,7 +121,8 @@ impl Handover {
         }
         let mut finish = Finish { handover: self, number, patience, workers, unwinding: true };
         self.jobs.store(number, Ordering::Release);
-        // Pairs with the fence in `wait_for_job`: either the worker sees the job, or the caller sees that the worker sleeps.
+        // Pairs with the fence in `wait_for_job`: either the worker sees the job, or the caller
+        // sees that the worker sleeps.
         fence(Ordering::SeqCst);
         for (worker, seat) in self.seats.iter().enumerate() {
             // The flag is cleared, so that one sleep costs one system call even if it lasts several jobs.
@@ -146,7 +151,7 @@ impl Handover {
     }
 
     /// Runs a worker until the pool closes. Calls `begins` when the worker begins a part.
-    pub fn serve(&self, worker: usize, before_sleep: impl Fn() -> usize, begins: impl Fn()) {
+    pub(crate) fn serve(&self, worker: usize, before_sleep: impl Fn() -> usize, begins: impl Fn()) {
         let seat = &self.seats[worker];
         let mut job_number = 0;
         loop {
@@ -174,7 +179,7 @@ impl Handover {
     }
 
     /// Ends the workers once they are unparked. No job may be running.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.jobs.store(CLOSED, Ordering::Release);
     }
 
@@ -188,8 +193,8 @@ impl Handover {
             spin_loop();
         }
         loop {
-            // Set in each turn: a caller that cleared the flag for the previous job unparks this thread once more. A swap,
-            // because loom does not order a plain store and the caller's swap.
+            // Set in each turn: a caller that cleared the flag for the previous job unparks this thread once
+            // more. A swap, because loom does not order a plain store and the caller's swap.
             seat.asleep.swap(true, Ordering::Relaxed);
             fence(Ordering::SeqCst);
             if let Some(jobs) = new() {

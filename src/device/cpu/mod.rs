@@ -1,15 +1,17 @@
 //! The CPU as a device: a fixed pool of threads, and work split into fixed chunks.
 //!
 //! # Determinism
-//! Every pass is split into chunks of [`CHUNK`] rows. Each thread begins with a contiguous range of chunks, and a thread that is
-//! done takes chunks from the ranges of other threads. Each chunk stores its partial sums separately, and one thread adds them in
-//! order. So results have the same bits for any number of threads and any distribution of the chunks.
+//! Every pass is split into chunks of [`CHUNK`] rows. Each thread begins with a contiguous range of chunks,
+//! and a thread that is done takes chunks from the ranges of other threads. Each chunk stores its partial
+//! sums separately, and one thread adds them in order. So results have the same bits for any number of
+//! threads and any distribution of the chunks.
 //!
 //! # Threads
-//! The device has its own pool, because rayon's `broadcast` allocates in every pass. Measured on two cores, a fork and join costs
-//! 0.2 to 0.8 us here, 0.7 to 2.9 us with `broadcast` from inside rayon's pool and 12 to 15 us from outside. After a pause of 5
-//! ms, when the threads sleep, it costs 0.3 ms here and 0.1 ms with rayon. See `pool.rs`. If the devices of a process have more
-//! threads than there are cores, idle threads sleep at once: use one device, and drop devices that are not used.
+//! The device has its own pool, because rayon's `broadcast` allocates in every pass. Measured on two cores, a
+//! fork and join costs 0.2 to 0.8 us here, 0.7 to 2.9 us with `broadcast` from inside rayon's pool and 12 to
+//! 15 us from outside. After a pause of 5 ms, when the threads sleep, it costs 0.3 ms here and 0.1 ms with
+//! rayon. See `pool.rs`. If the devices of a process have more threads than there are cores, idle threads
+//! sleep at once: use one device, and drop devices that are not used.
 
 pub(crate) mod aligned;
 mod block;
@@ -26,7 +28,7 @@ use crate::error::Result;
 use crate::parallel::available_cores;
 use crate::scalar::Scalar;
 use aligned::Aligned;
-pub use block::CpuScratch;
+pub(crate) use block::CpuScratch;
 use pool::Pool;
 pub(crate) use pool::crowded;
 pub(crate) use shares::Stretch;
@@ -35,11 +37,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows in a chunk, the unit of work and of summation.
-pub const CHUNK: usize = 512;
+pub(crate) const CHUNK: usize = 512;
 /// Elements that a thread clears or copies as one piece.
 const COPIED: usize = 64 * CHUNK;
-/// The fewest chunks for each thread at which threads take chunks from each other. In a pass that takes 10 us in all, such as one
-/// of 64 chunks, taking them costs a tenth of the time.
+/// The fewest chunks for each thread at which threads take chunks from each other. In a pass that takes 10 us
+/// in all, such as one of 64 chunks, taking them costs a tenth of the time.
 const SHARED: usize = 128;
 
 /// The CPU with a fixed number of threads. Clones share the threads.
@@ -93,7 +95,8 @@ impl CpuSlots {
         self.state.done.iter().all(|&code| code != 0)
     }
 
-    /// Returns the buffer for `width` partial sums of each of `chunks` chunks. The buffer grows when needed and is kept.
+    /// Returns the buffer for `width` partial sums of each of `chunks` chunks. The buffer grows
+    /// when needed and is kept.
     pub(crate) fn partials(&mut self, chunks: usize, width: usize) -> &mut [f64] {
         let needed = chunks * width;
         if self.partials.len() < needed {
@@ -166,7 +169,7 @@ impl Cpu {
     }
 
     /// Returns whether AVX2 is used.
-    pub fn has_avx2(&self) -> bool {
+    pub(crate) fn has_avx2(&self) -> bool {
         self.avx2
     }
 
@@ -201,7 +204,8 @@ impl Cpu {
         });
     }
 
-    /// Runs `work(thread)` once on every thread. These calls may wait for each other; those of the other functions must not.
+    /// Runs `work(thread)` once on every thread. These calls may wait for each other; those of the
+    /// other functions must not.
     pub(crate) fn team(&self, work: impl Fn(usize) + Sync) {
         self.pool.team(&work);
     }
@@ -211,10 +215,11 @@ impl Cpu {
         self.pool.at_once()
     }
 
-    /// Runs `work(chunk)` once for every chunk, on all threads. `cuts` holds the first chunk of each thread and, at the end, the
-    /// number of chunks. Without `cuts`, or if it was made for another number of threads, the chunks are split evenly. If there
-    /// are many chunks, threads that are done take chunks from other threads. One thread may run all chunks, so no call may wait
-    /// for another. A single chunk runs on the calling thread.
+    /// Runs `work(chunk)` once for every chunk, on all threads. `cuts` holds the first chunk of each thread
+    /// and, at the end, the number of chunks. Without `cuts`, or if it was made for another number of
+    /// threads, the chunks are split evenly. If there are many chunks, threads that are done take chunks
+    /// from other threads. One thread may run all chunks, so no call may wait for another. A single chunk
+    /// runs on the calling thread.
     pub fn for_each_chunk(&self, chunks: usize, cuts: Option<&[usize]>, work: impl Fn(usize) + Sync) {
         // Only the loop over chunks is compiled for each caller.
         self.for_each_stretch(chunks, cuts, &|stretch| stretch.for_each(&work));
@@ -253,8 +258,8 @@ impl Device for Cpu {
     }
 
     fn hardware(&self) -> String {
-        // Kernels use these instructions or only those of the base architecture, so no other difference between processors
-        // changes a bit of the results.
+        // Kernels use these instructions or only those of the base architecture, so no other difference
+        // between processors changes a bit of the results.
         if self.has_avx2() { "AVX2 and FMA" } else { "no AVX2 or FMA" }.to_owned()
     }
 

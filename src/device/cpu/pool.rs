@@ -1,17 +1,19 @@
 //! A fixed pool of threads that runs one job at a time, the same closure on every thread.
 //!
-//! An iteration on a small system forks three times in 100 us, so forking must be cheap: idle threads spin for a moment before
-//! they sleep. The caller is one of the threads. `handover.rs` has the protocol.
+//! An iteration on a small system forks three times in 100 us, so forking must be cheap: idle threads spin
+//! for a moment before they sleep. The caller is one of the threads. `handover.rs` has the protocol.
 //!
 //! # Cores
-//! No thread is bound to a core. But the system does not account for threads that wait for each other. If the other cores look
-//! busy for a moment, it wakes a worker on the caller's core. The two then take turns there, and a small job takes several times
-//! as long until the system balances its load. So a worker is woken on another core than the caller's, and a worker that the
-//! caller waits for in vain is moved away from cores on which other threads of the pool last ran.
+//! No thread is bound to a core. But the system does not account for threads that wait for each other. If the
+//! other cores look busy for a moment, it wakes a worker on the caller's core. The two then take turns there,
+//! and a small job takes several times as long until the system balances its load. So a worker is woken on
+//! another core than the caller's, and a worker that the caller waits for in vain is moved away from cores on
+//! which other threads of the pool last ran.
 //!
 //! # Other programs
-//! If other programs use the cores, a worker often has no core when a job begins. Then the caller runs the worker's part. A
-//! worker that stays without a core, or loses it in the middle of its part, rests for a while (`rest.rs`).
+//! If other programs use the cores, a worker often has no core when a job begins. Then the caller runs
+//! the worker's part. A worker that stays without a core, or loses it in the middle of its part, rests
+//! for a while (`rest.rs`).
 
 use super::cores;
 use super::handover::{Handover, Job, Patience, Workers};
@@ -35,8 +37,8 @@ fn patience() -> Patience {
     if crowded() { CROWDED } else { PATIENT }
 }
 
-/// The number of threads in all pools of this process that have more than one thread. Idle pools count too, because no pool can
-/// see whether another one is at work.
+/// The number of threads in all pools of this process that have more than one thread. Idle pools count too,
+/// because no pool can see whether another one is at work.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns whether the pools of this process have more threads than there are cores.
@@ -44,7 +46,8 @@ pub(crate) fn crowded() -> bool {
     THREADS.load(Ordering::Relaxed) > available_cores()
 }
 
-/// Returns the number of threads that a pool adds to [`THREADS`]: a single thread never waits, so it does not count.
+/// Returns the number of threads that a pool adds to [`THREADS`]: a single thread never waits,
+/// so it does not count.
 fn spinning(threads: usize) -> usize {
     if threads > 1 { threads } else { 0 }
 }
@@ -112,7 +115,8 @@ impl Pool {
         self.threads().min(available_cores())
     }
 
-    /// Runs `job(i)` for every i below the number of threads, each on a separate thread; returns when all are done.
+    /// Runs `job(i)` for every i below the number of threads, each on a separate thread;
+    /// returns when all are done.
     pub(super) fn team(&self, job: &Job<'_>) {
         let rests = &mut *lock(&self.turn);
         self.run(job, true, rests);
@@ -205,7 +209,8 @@ impl Shared {
         Some(Moment { at: Instant::now(), on_core })
     }
 
-    /// Runs `meanwhile` with a worker kept off the cores of the caller and of the other workers that are awake.
+    /// Runs `meanwhile` with a worker kept off the cores of the caller and of the other
+    /// workers that are awake.
     fn keep_apart(&self, worker: usize, meanwhile: impl FnOnce()) {
         let Some(&thread) = self.locations[worker].thread.get().filter(|_| !crowded()) else {
             return meanwhile();

@@ -1,9 +1,10 @@
 //! Rests of workers: for some time a worker that the system does not schedule gets no part of a job.
 //!
-//! If other programs use the cores, a worker may lose its core in the middle of its part. The caller then waits for as long as
-//! the system runs the other program: a few milliseconds, in which the caller alone would run a hundred small jobs. A worker that
-//! waits for a core also takes a share of the program's CPU time from the caller, even if the caller runs the worker's parts. So
-//! such a worker rests for a multiple of the time that it had no core.
+//! If other programs use the cores, a worker may lose its core in the middle of its part. The caller then
+//! waits for as long as the system runs the other program: a few milliseconds, in which the caller alone
+//! would run a hundred small jobs. A worker that waits for a core also takes a share of the program's CPU
+//! time from the caller, even if the caller runs the worker's parts. So such a worker rests for a multiple of
+//! the time that it had no core.
 
 use std::time::{Duration, Instant};
 
@@ -45,12 +46,12 @@ pub(super) struct Rest {
 
 impl Rest {
     /// Returns whether the worker rests during this job.
-    pub fn resting(&self) -> bool {
+    pub(crate) fn resting(&self) -> bool {
         self.resting
     }
 
     /// Ends a rest that is over, and returns whether the worker rests. Calls `now` only during a rest.
-    pub fn rests(&mut self, now: impl FnOnce() -> Instant) -> bool {
+    pub(crate) fn rests(&mut self, now: impl FnOnce() -> Instant) -> bool {
         if self.resting && self.end.is_some_and(|end| now() >= end) {
             self.resting = false;
         }
@@ -58,7 +59,7 @@ impl Rest {
     }
 
     /// Records that the worker had not begun its part when the caller's part was done.
-    pub fn absent(&mut self, now: Option<Moment>) {
+    pub(crate) fn absent(&mut self, now: Option<Moment>) {
         match (self.absent, now) {
             (Some(before), Some(now)) => self.waited(before, now),
             _ => self.absent = now,
@@ -66,12 +67,13 @@ impl Rest {
     }
 
     /// Records that the worker had begun its part, or had not yet woken up.
-    pub fn present(&mut self) {
+    pub(crate) fn present(&mut self) {
         self.absent = None;
     }
 
-    /// Begins a rest if the worker had no core for long enough between `before` and `now`, when its part was needed.
-    pub fn waited(&mut self, before: Moment, now: Moment) {
+    /// Begins a rest if the worker had no core for long enough between `before` and `now`,
+    /// when its part was needed.
+    pub(crate) fn waited(&mut self, before: Moment, now: Moment) {
         let lost = now.lost_since(before);
         if lost >= COUNTS {
             self.rest(lost, now.at);
@@ -79,9 +81,9 @@ impl Rest {
         }
     }
 
-    /// Begins a rest. The multiple grows fourfold if the worker has worked for less time than its last rest took, and is halved
-    /// otherwise.
-    pub fn rest(&mut self, lost: Duration, now: Instant) {
+    /// Begins a rest. The multiple grows fourfold if the worker has worked for less time than its last rest
+    /// took, and is halved otherwise.
+    pub(crate) fn rest(&mut self, lost: Duration, now: Instant) {
         let again = self.end.is_some_and(|end| now.saturating_duration_since(end) < self.length);
         self.multiple = if again { self.multiple * 4 } else { self.multiple / 2 }.clamp(LEAST, MOST);
         self.length = (lost * self.multiple).min(LONGEST);

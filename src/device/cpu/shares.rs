@@ -1,9 +1,9 @@
 //! Work stealing among threads that each have a range of chunks.
 //!
-//! Each thread takes chunks from the front of its own range, so that it works on the same data in every pass. A thread that is
-//! done takes chunks from the back of another thread's range. So a thread that loses its core for a while, or whose chunks cost
-//! more than expected, does not delay the pass. Each time a thread takes a fixed fraction of the remaining range: many chunks at
-//! first, single chunks at the end.
+//! Each thread takes chunks from the front of its own range, so that it works on the same data in every pass.
+//! A thread that is done takes chunks from the back of another thread's range. So a thread that loses its
+//! core for a while, or whose chunks cost more than expected, does not delay the pass. Each time a thread
+//! takes a fixed fraction of the remaining range: many chunks at first, single chunks at the end.
 
 use super::sync::{AtomicU64, Ordering};
 use std::ops::Range;
@@ -14,7 +14,8 @@ pub(crate) type Stretch<'a> = dyn Fn(Range<usize>) + Sync + 'a;
 /// A thread takes the remaining range divided by this, rounded up.
 const DIVISOR: usize = 4;
 
-/// The remaining range of one thread: its start in the upper 32 bits, its end in the lower 32. On a separate cache line.
+/// The remaining range of one thread: its start in the upper 32 bits, its end in the lower 32.
+/// On a separate cache line.
 #[repr(align(64))]
 struct Left(AtomicU64);
 
@@ -23,24 +24,24 @@ pub(super) struct Shares(Vec<Left>);
 
 impl Shares {
     /// Makes an empty range for each thread.
-    pub fn new(threads: usize) -> Shares {
+    pub(crate) fn new(threads: usize) -> Shares {
         Shares((0..threads).map(|_| Left(AtomicU64::new(0))).collect())
     }
 
     /// Returns the number of threads.
-    pub fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.0.len()
     }
 
     /// Gives each thread its range. No thread may be at work. Chunk numbers have 32 bits.
-    pub fn deal(&self, range: impl Fn(usize) -> Range<usize>) {
+    pub(crate) fn deal(&self, range: impl Fn(usize) -> Range<usize>) {
         for (thread, left) in self.0.iter().enumerate() {
             left.0.store(packed(range(thread)), Ordering::Relaxed);
         }
     }
 
     /// Runs the share of one thread: the chunks of its own range, then chunks of other ranges.
-    pub fn work(&self, thread: usize, work: &Stretch<'_>) {
+    pub(crate) fn work(&self, thread: usize, work: &Stretch<'_>) {
         while let Some(chunks) = self.0[thread].take(|left, count| left.start..left.start + count) {
             work(chunks);
         }
@@ -54,8 +55,8 @@ impl Shares {
 }
 
 impl Left {
-    /// Takes the chunks that `select` chooses at one end of the range. The range publishes no other data, so its loads and stores
-    /// are relaxed.
+    /// Takes the chunks that `select` chooses at one end of the range. The range publishes no other data, so
+    /// its loads and stores are relaxed.
     fn take(&self, select: impl Fn(&Range<usize>, usize) -> Range<usize>) -> Option<Range<usize>> {
         let mut now = self.0.load(Ordering::Relaxed);
         loop {
@@ -95,8 +96,8 @@ mod tests {
             for round in 0..rounds {
                 shares.deal(|thread| chunks * thread / threads..chunks * (thread + 1) / threads);
                 std::thread::scope(|scope| {
-                    // In even rounds one thread does all the work. In odd rounds a thread that starts late takes chunks of other
-                    // ranges or finds none.
+                    // In even rounds one thread does all the work. In odd rounds a thread that starts late
+                    // takes chunks of other ranges or finds none.
                     for thread in 0..if round % 2 == 0 { 1 } else { threads } {
                         let (shares, counts) = (&shares, &counts);
                         scope.spawn(move || {

@@ -1,7 +1,8 @@
-//! Sweeps on the CPU: each chunk goes through all updates and dot products while it is in the first-level cache.
+//! Sweeps on the CPU: each chunk goes through all updates and dot products while it is in the
+//! first-level cache.
 //!
-//! The loops are plain Rust that the compiler vectorises, compiled twice: for any x86-64, and for AVX2. Both add in
-//! the same order and neither fuses multiplication with addition, so both give the same bits.
+//! The loops are plain Rust that the compiler vectorises, compiled twice: for any x86-64, and for AVX2. Both
+//! add in the same order and neither fuses multiplication with addition, so both give the same bits.
 
 mod columns;
 
@@ -24,7 +25,8 @@ const LANES: usize = 8;
 struct Operands<'a, T> {
     writes: [*mut T; MAX_OPERANDS],
     reads: [*const T; MAX_OPERANDS],
-    /// Columns of the vectors that are only read: a vector of one column is used for every column of the written vectors.
+    /// Columns of the vectors that are only read: a vector of one column is used for every
+    /// column of the written vectors.
     widths: [usize; MAX_OPERANDS],
     partials: *mut f64,
     state: &'a SlotState,
@@ -52,9 +54,9 @@ pub(super) fn run<T: Scalar>(
     pass(cpu, None, None::<fn(Range<usize>, &mut [T], &mut [T])>, writes, reads, slots, sweep).map(drop)
 }
 
-/// Runs the sweep after `first(rows, v, w)`, which sets these rows of the sweep's first two vectors. The first vector exists only
-/// as a tile for the current chunk; the second is `w`. `cuts` assigns the chunks to the threads. Returns false, without running
-/// anything, if all columns are done.
+/// Runs the sweep after `first(rows, v, w)`, which sets these rows of the sweep's first two vectors. The
+/// first vector exists only as a tile for the current chunk; the second is `w`. `cuts` assigns the chunks to
+/// the threads. Returns false, without running anything, if all columns are done.
 pub(crate) fn run_after<T: Scalar>(
     cpu: &Cpu,
     cuts: &[usize],
@@ -113,8 +115,9 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
             // The address at which the whole vector would begin.
             operands.writes[0] = tile.as_mut_ptr().wrapping_sub(rows.start);
         }
-        // SAFETY: every vector has n rows of k columns, or of `widths`; `rows` lies inside, and no other thread has this chunk.
-        // If the first vector is a tile, it has exactly these rows. The AVX2 body runs only if the processor has AVX2.
+        // SAFETY: every vector has n rows of k columns, or of `widths`; `rows` lies inside, and no other
+        // thread has this chunk. If the first vector is a tile, it has exactly these rows. The AVX2 body runs
+        // only if the processor has AVX2.
         unsafe {
             match (k, cpu.avx2) {
                 #[cfg(target_arch = "x86_64")]
@@ -143,8 +146,8 @@ impl<T: Scalar> Operands<'_, T> {
         }
     }
 
-    /// Prefetches these rows of all vectors but the first while other work is done. The processor's own prefetcher starts anew
-    /// for each vector in each chunk, so loads would wait.
+    /// Prefetches these rows of all vectors but the first while other work is done. The processor's own
+    /// prefetcher starts anew for each vector in each chunk, so loads would wait.
     fn fetch(&self, rows: &Range<usize>) {
         let line = (64 / size_of::<T>()).max(1);
         let writes = self.writes[1..self.sweep.writes as usize].iter().map(|v| v.cast_const());
@@ -180,16 +183,16 @@ impl<T: Scalar> Operands<'_, T> {
     #[inline(always)]
     unsafe fn chunk(&self, chunk: usize, rows: Range<usize>) {
         for update in self.sweep.updates {
-            // Separate variables, not an array: an array that is written by index would be read back only after all earlier
-            // writes, including those to the vectors, have reached the cache.
+            // Separate variables, not an array: an array that is written by index would be read back only
+            // after all earlier writes, including those to the vectors, have reached the cache.
             let none: (T, &[T]) = (T::default(), &[]);
             let (mut own, mut a, mut b, mut c, mut count) = (None, none, none, none, 0);
             // Filled by the one term that is a product or a quotient, if there is one.
             let mut buffer = [MaybeUninit::<T>::uninit(); CHUNK];
             let factors = update.terms.iter().find_map(|term| term.factor.map(|factor| (term.v, factor)));
             let filled = factors.map_or(&[][..], |(v, factor)| {
-                // SAFETY: the rows lie inside the operands; the target, which may be one of them, is not written before `buffer`
-                // is full.
+                // SAFETY: the rows lie inside the operands; the target, which may be one of them, is not
+                // written before `buffer` is full.
                 let (v, w) = unsafe { (self.tile(v, &rows), self.tile(factor.operand(), &rows)) };
                 match factor {
                     Factor::Times(_) => fill(&mut buffer, v, w, |v, w| v * w),
@@ -211,8 +214,8 @@ impl<T: Scalar> Operands<'_, T> {
                 }
                 count += 1;
             }
-            // SAFETY: the rows lie inside the target, and none of the slices a, b and c is part of it: a term of the target
-            // became `own` above, and a product or quotient was copied to `buffer`.
+            // SAFETY: the rows lie inside the target, and none of the slices a, b and c is part of it: a term
+            // of the target became `own` above, and a product or quotient was copied to `buffer`.
             let y = unsafe {
                 let start = self.writes[update.target as usize].wrapping_add(rows.start);
                 std::slice::from_raw_parts_mut(start, rows.len())
@@ -257,8 +260,8 @@ fn fill<'a, T: Scalar>(
     unsafe { buffer.assume_init_ref() }
 }
 
-/// Overwrites each element of `y` with `f` of the element and of the inputs' elements. The inputs are cut to the length of `y`
-/// first, so that the loop has no bounds checks and is vectorised.
+/// Overwrites each element of `y` with `f` of the element and of the inputs' elements. The inputs are cut to
+/// the length of `y` first, so that the loop has no bounds checks and is vectorised.
 #[inline(always)]
 fn combine<T: Scalar, const N: usize>(y: &mut [T], inputs: [&[T]; N], f: impl Fn(T, [T; N]) -> T) {
     let n = y.len();
@@ -268,7 +271,8 @@ fn combine<T: Scalar, const N: usize>(y: &mut [T], inputs: [&[T]; N], f: impl Fn
     }
 }
 
-/// Returns the dot product of two tiles, in double precision and in an order that does not depend on the processor.
+/// Returns the dot product of two tiles, in double precision and in an order that does not
+/// depend on the processor.
 #[inline(always)]
 pub(crate) fn dot_tile<T: Scalar>(a: &[T], b: &[T]) -> f64 {
     sum_tile(a, b, |a, b| a.to_f64() * b.to_f64())
@@ -285,7 +289,8 @@ fn marked<T: Scalar>(a: T, mark: T) -> f64 {
     if mark < T::default() { a.to_f64() } else { 0.0 }
 }
 
-/// Returns the sum of `f` over the elements of two tiles, in [`LANES`] partial sums that are added in a fixed order.
+/// Returns the sum of `f` over the elements of two tiles, in [`LANES`] partial sums that are
+/// added in a fixed order.
 #[inline(always)]
 fn sum_tile<T: Scalar>(a: &[T], b: &[T], f: impl Fn(T, T) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];

@@ -1,10 +1,11 @@
 //! The threads of a sweep over vectors of several columns.
 //!
-//! A thread has one column and strides over rows, so that the threads of a block take elements that follow each other; see
-//! kernels/columns.cuh. Up to 512 columns are one tile. More columns are divided into tiles of equal width, with separate blocks.
+//! A thread has one column and strides over rows, so that the threads of a block take elements that follow
+//! each other; see kernels/columns.cuh. Up to 512 columns are one tile. More columns are divided into tiles
+//! of equal width, with separate blocks.
 //!
-//! Each block stores one sum for each dot product and column of its tile, so that the memory for these sums is at most
-//! `MAX_DOTS` numbers for each thread that the GPU holds at once, whatever the number of columns.
+//! Each block stores one sum for each dot product and column of its tile, so that the memory for these sums
+//! is at most `MAX_DOTS` numbers for each thread that the GPU holds at once, whatever the number of columns.
 
 use super::modules::Kernel;
 use crate::device::sweep::MAX_DOTS;
@@ -33,7 +34,7 @@ pub(super) struct Arrangement {
 
 impl Arrangement {
     /// Returns the arrangement for `k` columns.
-    pub fn of(k: usize) -> Arrangement {
+    pub(crate) fn of(k: usize) -> Arrangement {
         let k = u32::try_from(k).unwrap_or(u32::MAX);
         let tiles = k.div_ceil(BLOCK);
         let width = if tiles == 1 { k } else { k.div_ceil(tiles).next_multiple_of(WARP) };
@@ -41,26 +42,27 @@ impl Arrangement {
         Arrangement { width, rows, tiles, block: (width * rows).next_multiple_of(WARP) }
     }
 
-    /// Returns the most blocks of a tile, on a GPU with this number of multiprocessors that each hold `resident` blocks.
+    /// Returns the most blocks of a tile, on a GPU with this number of multiprocessors that
+    /// each hold `resident` blocks.
     fn most_parts(self, multiprocessors: u32, resident: u32) -> u32 {
         let fits = (RESIDENT / self.block).max(1);
         (multiprocessors * resident.clamp(1, fits) / self.tiles).max(1)
     }
 
     /// Returns the number of partial sums of a kernel, for `k` columns.
-    pub fn sums(self, multiprocessors: u32, k: usize) -> usize {
+    pub(crate) fn sums(self, multiprocessors: u32, k: usize) -> usize {
         self.most_parts(multiprocessors, RESIDENT) as usize * MAX_DOTS * k
     }
 
     /// Returns the number of blocks of a kernel over `n` rows.
-    pub fn blocks(self, multiprocessors: u32, kernel: &Kernel, n: u64) -> u32 {
+    pub(crate) fn blocks(self, multiprocessors: u32, kernel: &Kernel, n: u64) -> u32 {
         let most = self.most_parts(multiprocessors, kernel.blocks_resident);
         let parts = n.div_ceil(u64::from(self.rows * UNROLL)).clamp(1, u64::from(most));
         parts as u32 * self.tiles
     }
 
     /// Returns the macros that kernels/columns.cuh requires.
-    pub fn defines(self) -> [(&'static str, String); 4] {
+    pub(crate) fn defines(self) -> [(&'static str, String); 4] {
         let Arrangement { width, rows, tiles, .. } = self;
         [("WIDTH", width), ("ROWS", rows), ("TILES", tiles), ("UNROLL", UNROLL)]
             .map(|(name, value)| (name, value.to_string()))

@@ -1,4 +1,5 @@
-//! The stream beside that of the device, for work that overlaps with kernels: the exchange of data with other GPUs.
+//! The stream beside that of the device, for work that overlaps with kernels: the exchange of
+//! data with other GPUs.
 
 use super::Cuda;
 use super::driver::{bind, call};

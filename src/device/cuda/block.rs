@@ -1,9 +1,10 @@
-//! Dense products of tall vectors on a GPU: X'Y, and Y B + X C with small matrices from the host; and copies of columns.
+//! Dense products of tall vectors on a GPU: X'Y, and Y B + X C with small matrices from the
+//! host; and copies of columns.
 //!
-//! `kernels/gram.cuh` adds the products of groups of rows, `kernels/gram_sums.cuh` adds the groups in a fixed order, and
-//! `kernels/combine.cuh` combines rows. The number of groups depends only on the GPU and on the shape of the vectors, so that the
-//! sums have the same bits in every run. The host waits for X'Y and passes the small matrices with each call; a recorded step
-//! therefore cannot contain these operations.
+//! `kernels/gram.cuh` adds the products of groups of rows, `kernels/gram_sums.cuh` adds the groups in a fixed
+//! order, and `kernels/combine.cuh` combines rows. The number of groups depends only on the GPU and on the
+//! shape of the vectors, so that the sums have the same bits in every run. The host waits for X'Y and passes
+//! the small matrices with each call; a recorded step therefore cannot contain these operations.
 
 use super::launch::Arguments;
 use super::memory::{CudaArray, address};
@@ -14,7 +15,8 @@ use crate::device::{Addend, Device, MOST_COMBINED, check_combined, check_copied}
 use crate::error::Result;
 use crate::scalar::Scalar;
 
-/// The fewest and the most rows that a block of `combine` loads at once, and the elements that these rows may have in each vector.
+/// The fewest and the most rows that a block of `combine` loads at once, and the elements that these rows
+/// may have in each vector.
 const ROWS: (usize, usize) = (8, 1024);
 const ELEMENTS: usize = 2048;
 /// Sums that a block of `gram_sums` computes.
@@ -111,7 +113,8 @@ fn combine_rows(k: usize) -> usize {
     (ELEMENTS / k / 4 * 4).clamp(ROWS.0, ROWS.1)
 }
 
-/// Returns the kernel of Y B + X C: `scaled` if there is B, and `added` if there is X, with whether there is C.
+/// Returns the kernel of Y B + X C: `scaled` if there is B, and `added` if there is X, with
+/// whether there is C.
 fn combine_kernel<T: Scalar>(k: usize, scaled: bool, added: Option<bool>) -> KernelSource {
     let mut parameters = vec![Parameter::written::<T>("y")];
     let mut defines = vec![("SCALAR", T::CUDA_NAME.to_owned()), ("ROWS", combine_rows(k).to_string())];

@@ -1,10 +1,11 @@
 //! Many steps of a solver in one launch, for systems whose vectors fit into the registers of a GPU.
 //!
-//! A step on a small system is bound by kernel launches and by the memory latency of its vectors. So if a step consists only of
-//! sweeps, and of products with one matrix whose operator supports this, it is recorded as a [`Trace`], and one kernel is
-//! generated from the trace, on top of kernels/burst.cuh. Every thread keeps its rows from step to step, the blocks synchronise
-//! when a sum or a gathered vector needs it, and scalars never leave the multiprocessor. To a solver, recording and replaying
-//! such a step is the same as for any other step. All other steps are recorded as graphs.
+//! A step on a small system is bound by kernel launches and by the memory latency of its vectors. So if a
+//! step consists only of sweeps, and of products with one matrix whose operator supports this, it is recorded
+//! as a [`Trace`], and one kernel is generated from the trace, on top of kernels/burst.cuh. Every thread
+//! keeps its rows from step to step, the blocks synchronise when a sum or a gathered vector needs it, and
+//! scalars never leave the multiprocessor. To a solver, recording and replaying such a step is the same as
+//! for any other step. All other steps are recorded as graphs.
 
 mod run;
 mod text;
@@ -17,7 +18,8 @@ use crate::scalar::Scalar;
 pub(super) use run::Burst;
 use std::collections::BTreeSet;
 
-/// The last parameters of the kernel: the words by which blocks exchange sums, the scalars, and the numbers of rows and steps.
+/// The last parameters of the kernel: the words by which blocks exchange sums, the scalars, and the
+/// numbers of rows and steps.
 const WORDS: &str = "words";
 const LAST_ROUND: &str = "last_round";
 const HOME: &str = "home";
@@ -28,8 +30,8 @@ const TEXT: &str = include_str!("../../../kernels/burst.cuh");
 
 /// Threads in a block. A multiprocessor has one block.
 const BLOCKS: [u32; 2] = [512, 1024];
-/// The most blocks of the smaller size. Blocks wait for each other: on an H200 an iteration on 65,536 rows took 7.2 us with 128
-/// of these blocks, and 6.2 us with 64 of the larger ones.
+/// The most blocks of the smaller size. Blocks wait for each other: on an H200 an iteration on 65,536 rows
+/// took 7.2 us with 128 of these blocks, and 6.2 us with 64 of the larger ones.
 const MOST_SMALL: u32 = 32;
 /// The most rows that a thread of the largest block keeps.
 const MOST_ROWS: u32 = 4;
@@ -47,10 +49,11 @@ pub struct Slices {
     pub value: Option<(&'static str, usize)>,
 }
 
-/// `struct Matrix` of burst.cuh: the addresses of the lengths of rows, the offsets, the columns and the values.
+/// `struct Matrix` of burst.cuh: the addresses of the lengths of rows, the offsets, the
+/// columns and the values.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MatrixPointers(pub [u64; 4]);
+pub(crate) struct MatrixPointers(pub [u64; 4]);
 
 // SAFETY: `repr(C)` with the fields of `struct Matrix`, four pointers.
 unsafe impl InKernels for MatrixPointers {
@@ -82,7 +85,7 @@ enum Action {
 }
 
 /// A vector of a trace: its address, its rows and the type of its elements in CUDA C++.
-pub type TracedVector = (u64, usize, &'static str);
+pub(crate) type TracedVector = (u64, usize, &'static str);
 
 /// The operations of a step, recorded while the step ran without launches.
 #[derive(Default)]
@@ -122,13 +125,13 @@ impl Layout {
 }
 
 /// Returns the most rows of a matrix that one launch can iterate with.
-pub fn most_rows(device: &Cuda) -> usize {
+pub(crate) fn most_rows(device: &Cuda) -> usize {
     (device.multiprocessors() * BLOCKS[1] * MOST_ROWS) as usize
 }
 
 impl Trace {
     /// Marks the step as unsuitable for one launch; the first reason is kept.
-    pub fn mark_unsuitable(&mut self, why: &'static str) {
+    pub(crate) fn mark_unsuitable(&mut self, why: &'static str) {
         self.obstacle.get_or_insert(why);
     }
 
@@ -150,7 +153,7 @@ impl Trace {
     }
 
     /// Adds y = A x, with the arrays of A at these addresses.
-    pub fn product<T: Scalar>(
+    pub(crate) fn product<T: Scalar>(
         &mut self,
         matrix: &Slices,
         pointers: MatrixPointers,
@@ -179,7 +182,7 @@ impl Trace {
     }
 
     /// Adds a sweep.
-    pub fn sweep<T: Scalar>(
+    pub(crate) fn sweep<T: Scalar>(
         &mut self,
         writes: &[&mut CudaVector<T>],
         reads: &[&CudaVector<T>],
@@ -292,8 +295,8 @@ impl Trace {
         all
     }
 
-    /// Returns the kernel, the number of its blocks, and the bytes of shared memory that each block takes for the matrix, for a
-    /// GPU with this number of multiprocessors and bytes of shared memory for a block.
+    /// Returns the kernel, the number of its blocks, and the bytes of shared memory that each block takes for
+    /// the matrix, for a GPU with this number of multiprocessors and bytes of shared memory for a block.
     pub fn kernel(
         &self,
         slots: usize,

@@ -1,8 +1,9 @@
 //! Compiled kernels on disk, so that only the first run on a machine waits for the compiler.
 //!
-//! One file holds one image with the text that it was compiled from. That text is compared when the file is read, so neither two
-//! keys with the same file name nor a foreign file can put a wrong kernel on the GPU. The cache never makes a solve fail: an
-//! entry that cannot be read is compiled again, and an entry that cannot be written is not kept.
+//! One file holds one image with the text that it was compiled from. That text is compared when the file is
+//! read, so neither two keys with the same file name nor a foreign file can put a wrong kernel on the GPU.
+//! The cache never makes a solve fail: an entry that cannot be read is compiled again, and an entry that
+//! cannot be written is not kept.
 
 mod entry;
 
@@ -19,7 +20,8 @@ use entry::Key;
 
 /// The folder of kernels in a cache folder.
 const FOLDER: &str = "kernels";
-/// The largest file that is read. No image comes near this size, so a larger file is not an entry of this cache.
+/// The largest file that is read. No image comes near this size, so a larger file is not an
+/// entry of this cache.
 const LARGEST_FILE: u64 = 1 << 30;
 
 /// A folder of compiled kernels. Any number of threads and processes may use one folder at the same time.
@@ -38,9 +40,9 @@ pub struct Usage {
 }
 
 impl KernelCache {
-    /// Opens the cache of this user: `$SOLVER_CACHE/kernels` if that variable is set, otherwise `solver/kernels` in the user's
-    /// cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). Without a home folder, or if other users can write to the cache folder,
-    /// no kernel is kept.
+    /// Opens the cache of this user: `$SOLVER_CACHE/kernels` if that variable is set, otherwise
+    /// `solver/kernels` in the user's cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). Without a home folder,
+    /// or if other users can write to the cache folder, no kernel is kept.
     pub fn open() -> KernelCache {
         match files::cache_folder(FOLDER) {
             Ok(folder) => KernelCache::at(folder.join(FOLDER)),
@@ -64,7 +66,7 @@ impl KernelCache {
     }
 
     /// Returns the folder of the files; `None` if no kernel is kept.
-    pub fn folder(&self) -> Option<&Path> {
+    pub(crate) fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
@@ -119,8 +121,8 @@ impl KernelCache {
     }
 }
 
-/// Logs the first failure of the cache as a warning, and later ones at debug level: otherwise each kernel would repeat the
-/// warning.
+/// Logs the first failure of the cache as a warning, and later ones at debug level: otherwise each kernel
+/// would repeat the warning.
 fn warn_once(message: std::fmt::Arguments) {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if WARNED.swap(true, Ordering::Relaxed) {
@@ -140,8 +142,8 @@ fn load(path: &Path, key: &Key) -> std::result::Result<Option<Image>, String> {
     }
 }
 
-/// Reads a regular file of at most [`LARGEST_FILE`] bytes. Other kinds of files are refused: opening a pipe would wait for a
-/// writer that never comes.
+/// Reads a regular file of at most [`LARGEST_FILE`] bytes. Other kinds of files are refused: opening a pipe
+/// would wait for a writer that never comes.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() || metadata.len() > LARGEST_FILE {

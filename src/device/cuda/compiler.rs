@@ -4,7 +4,8 @@ use super::driver::{can_load, driver_version, require_driver, require_gpu};
 use super::nvrtc::Nvrtc;
 use crate::error::{Error, GpuError, Result};
 
-/// Checks that the driver, the GPU with that index, and a compiler whose code the driver can load are present.
+/// Checks that the driver, the GPU with that index, and a compiler whose code the driver can
+/// load are present.
 pub fn usable(index: usize) -> Result<()> {
     require_driver()?;
     // The compiler is loaded while the driver starts. If loading fails, `compiler` returns the reason.

@@ -50,8 +50,8 @@ pub fn require_driver() -> Result<()> {
     Ok(())
 }
 
-/// Checks that the loaded libcuda has the first four functions that this program calls: cudarc would panic at a missing one. Call
-/// it only after `is_culib_present`.
+/// Checks that the loaded libcuda has the first four functions that this program calls: cudarc would panic at
+/// a missing one. Call it only after `is_culib_present`.
 fn require_functions() -> Result<()> {
     const FIRST: [&str; 4] = ["cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDevicePrimaryCtxRetain"];
     // SAFETY: the library is there; symbols are only looked up.

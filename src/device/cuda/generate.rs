@@ -1,7 +1,7 @@
 //! CUDA C++ generated from sweeps and scalar programs: one kernel for each, compiled once.
 //!
-//! This file has the kernels over vectors of one column, and the parts that these share with kernels over several
-//! (`columns.rs`).
+//! This file has the kernels over vectors of one column, and the parts that these share with kernels
+//! over several (`columns.rs`).
 
 pub(super) mod columns;
 pub(super) mod ranks;
@@ -73,11 +73,12 @@ fn fetch(fetched: &[Slot]) -> String {
     )
 }
 
-/// Returns `DOTS`, `Scalars`, `fetch` and `conclude` (see common.cuh): the end of a kernel with dot products and a program.
+/// Returns `DOTS`, `Scalars`, `fetch` and `conclude` (see common.cuh): the end of a kernel with
+/// dot products and a program.
 ///
-/// Scalars that the program reads are fetched while the sums of the blocks are being combined. Scalars that it computes stay in
-/// registers and are stored as soon as they are computed.
-pub fn conclude(dots: &[Dot], program: &[Op]) -> String {
+/// Scalars that the program reads are fetched while the sums of the blocks are being combined. Scalars that
+/// it computes stay in registers and are stored as soon as they are computed.
+pub(crate) fn conclude(dots: &[Dot], program: &[Op]) -> String {
     format!("#define DOTS {}\n{}", dots.len(), program_of(dots, program))
 }
 
@@ -174,9 +175,10 @@ fn read<T: Scalar>(sweep: &Sweep<'_>) -> impl Iterator<Item = Parameter> {
 
 /// Returns the whole kernel of a sweep over vectors of one column: `extern "C"` with the name `sweep_<name>`.
 ///
-/// Each thread takes `UNROLL` rows at a distance of `BLOCK`, so that several loads are in flight before the first use. The
-/// vectors are not declared read-only or disjoint: the previous kernel may still write them until `in_order` returns.
-pub fn sweep(sweep: &Sweep<'_>) -> String {
+/// Each thread takes `UNROLL` rows at a distance of `BLOCK`, so that several loads are in flight before the
+/// first use. The vectors are not declared read-only or disjoint: the previous kernel may still write them
+/// until `in_order` returns.
+pub(crate) fn sweep(sweep: &Sweep<'_>) -> String {
     let mut text = String::new();
     if !sweep.numbers.is_empty() {
         text.push_str(&numbers(MAX_NUMBERS));
@@ -216,8 +218,8 @@ pub fn sweep(sweep: &Sweep<'_>) -> String {
     text
 }
 
-/// Returns the name and the value of each coefficient but 1 and -1, in the precision of the vectors. The numbers of the sweep are
-/// those of the kernel from `first` on.
+/// Returns the name and the value of each coefficient but 1 and -1, in the precision of the vectors. The
+/// numbers of the sweep are those of the kernel from `first` on.
 pub(super) fn coefficients(sweep: &Sweep<'_>, first: usize) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (u, update) in sweep.updates.iter().enumerate() {
@@ -234,7 +236,8 @@ pub(super) fn coefficients(sweep: &Sweep<'_>, first: usize) -> Vec<(String, Stri
     all
 }
 
-/// Returns the loop over rows: it loads the vectors that are read, computes, and stores the vectors that are written.
+/// Returns the loop over rows: it loads the vectors that are read, computes, and stores the
+/// vectors that are written.
 fn body(sweep: &Sweep<'_>) -> String {
     let mut text = String::from(
         "    const u64 stride = u64(gridDim.x) * BLOCK * UNROLL;\n    \
@@ -268,8 +271,8 @@ fn body(sweep: &Sweep<'_>) -> String {
     text
 }
 
-/// Returns the statements that load element `e` of the vectors that are read; `index` is the index of the element in a vector
-/// that is only read.
+/// Returns the statements that load element `e` of the vectors that are read; `index` is the index of the
+/// element in a vector that is only read.
 fn loads(sweep: &Sweep<'_>, index: impl Fn(u8) -> &'static str) -> Vec<String> {
     let old = (0..sweep.writes).filter(|&i| reads_before_write(sweep, i));
     let old = old.map(|i| match only_accumulates(sweep, i) {
@@ -289,17 +292,17 @@ fn stores(sweep: &Sweep<'_>) -> Vec<String> {
 }
 
 /// Returns the parameters that [`row_sweep`] takes after those of the product.
-pub fn row_sweep_parameters<T: Scalar>(sweep: &Sweep<'_>) -> Vec<Parameter> {
+pub(crate) fn row_sweep_parameters<T: Scalar>(sweep: &Sweep<'_>) -> Vec<Parameter> {
     let last = [Parameter::value::<u64>("n"), Parameter::value::<SlotPointers>("slots")];
     read::<T>(sweep).chain(last).collect()
 }
 
-/// Returns `struct Rows` of kernels/rows.cuh for a product that is followed by a sweep of one column over y = A x and x: it takes
-/// each row with its sum. y is not stored in memory, and the new x is stored in `p1`.
+/// Returns `struct Rows` of kernels/rows.cuh for a product that is followed by a sweep of one column over y =
+/// A x and x: it takes each row with its sum. y is not stored in memory, and the new x is stored in `p1`.
 ///
-/// Vectors that are read or written once are marked for early eviction from the cache, so that the old x, which is gathered,
-/// stays in it.
-pub fn row_sweep(sweep: &Sweep<'_>) -> String {
+/// Vectors that are read or written once are marked for early eviction from the cache, so that the old x,
+/// which is gathered, stays in it.
+pub(crate) fn row_sweep(sweep: &Sweep<'_>) -> String {
     let mut text = if sweep.dots.is_empty() { String::new() } else { conclude(sweep.dots, sweep.then) };
     let reads = |each: &dyn Fn(u8) -> String| (0..sweep.reads).map(each).collect::<String>();
     let mut typed = reads(&|i| format!("const SCALAR *q{i}, "));
@@ -394,8 +397,8 @@ fn sums(sweep: &Sweep<'_>, vector: Operand) -> bool {
     sweep.dots.iter().any(|dot| dot.of.operands().any(|operand| operand == vector))
 }
 
-/// Returns whether a written vector is only added to and not read by any other part of the sweep. An example is a solution, which
-/// is next used a whole iteration later. It is marked for early eviction from the cache.
+/// Returns whether a written vector is only added to and not read by any other part of the sweep. An example
+/// is a solution, which is next used a whole iteration later. It is marked for early eviction from the cache.
 fn only_accumulates(sweep: &Sweep<'_>, i: u8) -> bool {
     let own = Operand::Write(i);
     let terms = sweep.updates.iter().flat_map(|u| u.terms.iter().map(move |t| (u.target, t)));

@@ -12,14 +12,14 @@ pub(super) struct Graph {
     stream: Arc<CudaStream>,
 }
 
-// SAFETY: the driver does not tie a graph to a thread. It requires that calls on one graph do not overlap and that the graph's
-// context is current. Every call here binds the context first. The type is not `Sync`, so that only the thread that owns the
-// graph makes calls.
+// SAFETY: the driver does not tie a graph to a thread. It requires that calls on one graph do not overlap and
+// that the graph's context is current. Every call here binds the context first. The type is not `Sync`, so
+// that only the thread that owns the graph makes calls.
 unsafe impl Send for Graph {}
 
 impl Graph {
     /// Ends the capture on a stream, and instantiates the captured graph.
-    pub fn end_capture(on: &Arc<CudaStream>) -> Result<Graph> {
+    pub(crate) fn end_capture(on: &Arc<CudaStream>) -> Result<Graph> {
         bind(on.context())?;
         // SAFETY: the stream lives through the call.
         let captured = unsafe { stream::end_capture(on.cu_stream()) }.map_err(fault("cuStreamEndCapture"))?;
@@ -40,7 +40,7 @@ impl Graph {
     }
 
     /// Enqueues the step once.
-    pub fn launch(&self) -> Result<()> {
+    pub(crate) fn launch(&self) -> Result<()> {
         bind(self.stream.context())?;
         // SAFETY: both live as long as `self`.
         unsafe { graph::launch(self.executable, self.stream.cu_stream()) }.map_err(fault("cuGraphLaunch"))

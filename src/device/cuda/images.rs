@@ -1,7 +1,7 @@
 //! Compiled kernels of this process, as images that every GPU of their architecture loads.
 //!
-//! A thread may compile kernels ahead, while others open the GPU and read the matrix. NVRTC runs the compilations of a process one
-//! after the other, so more threads would not be faster.
+//! A thread may compile kernels ahead, while others open the GPU and read the matrix. NVRTC runs the
+//! compilations of a process one after the other, so more threads would not be faster.
 
 use super::cache::KernelCache;
 use super::driver::architecture;
@@ -15,7 +15,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The image of a kernel; none until it is compiled. The lock is held while it is compiled, so that other threads wait for it.
+/// The image of a kernel; none until it is compiled. The lock is held while it is compiled, so that
+/// other threads wait for it.
 type Place = Arc<Mutex<Option<Image>>>;
 
 /// Kernels with their architectures.
@@ -32,7 +33,8 @@ pub(super) fn image(cache: &KernelCache, source: &KernelSource, arch: u32) -> Re
     found
 }
 
-/// Returns the image of a kernel for an architecture: from this process, from the cache on disk, or from the compiler.
+/// Returns the image of a kernel for an architecture: from this process, from the cache on
+/// disk, or from the compiler.
 fn find(cache: &KernelCache, source: &KernelSource, arch: u32) -> Result<Image> {
     let place = Arc::clone(lock(&IMAGES).entry((source.clone(), arch)).or_default());
     let mut place = lock(&place);
@@ -46,8 +48,9 @@ fn find(cache: &KernelCache, source: &KernelSource, arch: u32) -> Result<Image> 
     Ok(place.insert(image).clone())
 }
 
-/// Compiles kernels for the GPU with that index, or finds them in the cache on disk, until `stop` is set. The GPU need not be open.
-pub fn compile_ahead(
+/// Compiles kernels for the GPU with that index, or finds them in the cache on disk, until `stop` is set.
+/// The GPU need not be open.
+pub(crate) fn compile_ahead(
     index: usize,
     sources: impl IntoIterator<Item = KernelSource>,
     stop: &AtomicBool,

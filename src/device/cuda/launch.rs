@@ -1,11 +1,12 @@
 //! Launches of kernels with typed, named arguments.
 //!
-//! A kernel's parameters are a list of names and types. [`KernelSource`](super::modules::KernelSource) writes the list into the
-//! text of the kernel, as the macro `PARAMETERS`. A launch takes values, whose names and types come from the arrays and the
-//! numbers themselves, and compares the two lists. So no argument can reach a kernel at another position or with another type.
+//! A kernel's parameters are a list of names and types. [`KernelSource`](super::modules::KernelSource) writes
+//! the list into the text of the kernel, as the macro `PARAMETERS`. A launch takes values, whose names and
+//! types come from the arrays and the numbers themselves, and compares the two lists. So no argument can
+//! reach a kernel at another position or with another type.
 //!
-//! The types cannot express how far a kernel reads. Backends make their arrays from validated formats, and one function compares
-//! the lengths of x and y with the shape of the matrix.
+//! The types cannot express how far a kernel reads. Backends make their arrays from validated formats, and
+//! one function compares the lengths of x and y with the shape of the matrix.
 
 use super::driver::{bind, call};
 use super::memory::{CudaArray, address};
@@ -21,7 +22,7 @@ use cudarc::driver::sys;
 use std::ffi::c_void;
 
 /// An array in GPU memory with the parameter that takes it.
-pub struct Stored {
+pub(crate) struct Stored {
     parameter: Parameter,
     /// `None` if the matrix lacks an array that a kernel takes.
     bytes: Option<CudaArray<u8>>,
@@ -29,27 +30,27 @@ pub struct Stored {
 
 impl Stored {
     /// Makes an array that kernels only read.
-    pub fn array<E: InKernels + Pod>(name: impl Into<Name>, array: CudaArray<E>) -> Stored {
+    pub(crate) fn array<E: InKernels + Pod>(name: impl Into<Name>, array: CudaArray<E>) -> Stored {
         Stored { parameter: Parameter::array::<E>(name), bytes: Some(array.into_bytes()) }
     }
 
     /// Makes an array that kernels read and write.
-    pub fn scratch<E: InKernels + Pod>(name: impl Into<Name>, array: CudaArray<E>) -> Stored {
+    pub(crate) fn scratch<E: InKernels + Pod>(name: impl Into<Name>, array: CudaArray<E>) -> Stored {
         Stored { parameter: Parameter::scratch::<E>(name), bytes: Some(array.into_bytes()) }
     }
 
     /// Makes an array of the type of the vectors that kernels read and write.
-    pub fn scalars<T: Scalar>(name: impl Into<Name>, array: CudaArray<T>) -> Stored {
+    pub(crate) fn scalars<T: Scalar>(name: impl Into<Name>, array: CudaArray<T>) -> Stored {
         Stored { parameter: Parameter::scalars::<T>(name), bytes: Some(array.into_bytes()) }
     }
 
     /// Makes a parameter without an array, for kernels that are compiled without its use.
-    pub fn absent<E: InKernels>(name: impl Into<Name>) -> Stored {
+    pub(crate) fn absent<E: InKernels>(name: impl Into<Name>) -> Stored {
         Stored { parameter: Parameter::array::<E>(name), bytes: None }
     }
 
     /// Returns the parameter.
-    pub fn parameter(&self) -> Parameter {
+    pub(crate) fn parameter(&self) -> Parameter {
         self.parameter
     }
 
@@ -65,8 +66,8 @@ impl Stored {
         Stored { parameter, bytes: self.bytes.as_ref().map(CudaArray::shared) }
     }
 
-    /// Returns the same array for a parameter that kernels write, with elements of the type of the vectors; none if there is no array, or
-    /// one of other elements.
+    /// Returns the same array for a parameter that kernels write, with elements of the type of the vectors;
+    /// none if there is no array, or one of other elements.
     pub(crate) fn written_as<T: Scalar>(&self, name: &'static str) -> Option<Stored> {
         let parameter = Parameter::written::<T>(name);
         let same = self.parameter.type_name() == parameter.type_name();
@@ -84,13 +85,13 @@ impl Stored {
     }
 
     /// Returns the address, or 0 without an array. While a step is recorded, the recording keeps the memory.
-    pub fn address(&self) -> u64 {
+    pub(crate) fn address(&self) -> u64 {
         self.bytes.as_ref().map_or(0, address)
     }
 }
 
 /// The arguments of a launch, which borrow the memory that they point to.
-pub struct Arguments<'a> {
+pub(crate) struct Arguments<'a> {
     device: &'a Cuda,
     /// The parameters, each with the index of its first word in `words`.
     list: Vec<(Parameter, usize)>,
@@ -101,7 +102,7 @@ pub struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     /// Makes an empty list of arguments for a launch on this device.
-    pub fn on(device: &'a Cuda) -> Arguments<'a> {
+    pub(crate) fn on(device: &'a Cuda) -> Arguments<'a> {
         /// The number of arguments of most kernels.
         const USUAL: usize = 16;
         Arguments {
@@ -118,33 +119,37 @@ impl<'a> Arguments<'a> {
     }
 
     /// Adds an array of a matrix.
-    pub fn stored(&mut self, stored: &'a Stored) {
+    pub(crate) fn stored(&mut self, stored: &'a Stored) {
         self.foreign |= !stored.is_on(self.device);
         self.add(stored.parameter, &[stored.address()]);
     }
 
     /// Adds an array that the kernel reads and writes.
-    pub fn scratch<E: InKernels>(&mut self, name: impl Into<Name>, array: &'a CudaArray<E>) {
+    pub(crate) fn scratch<E: InKernels>(&mut self, name: impl Into<Name>, array: &'a CudaArray<E>) {
         self.foreign |= !array.memory().is_on(self.device);
         self.add(Parameter::scratch::<E>(name), &[address(array)]);
     }
 
     /// Adds a vector that is only read.
-    pub fn read<T: Scalar>(&mut self, name: impl Into<Name>, vector: &'a CudaVector<T>) -> Result<()> {
+    pub(crate) fn read<T: Scalar>(&mut self, name: impl Into<Name>, vector: &'a CudaVector<T>) -> Result<()> {
         self.device.check_own(vector.data.memory())?;
         self.add(Parameter::read::<T>(name), &[vector.address()]);
         Ok(())
     }
 
     /// Adds a vector that is written.
-    pub fn written<T: Scalar>(&mut self, name: impl Into<Name>, vector: &'a mut CudaVector<T>) -> Result<()> {
+    pub(crate) fn written<T: Scalar>(
+        &mut self,
+        name: impl Into<Name>,
+        vector: &'a mut CudaVector<T>,
+    ) -> Result<()> {
         self.device.check_own(vector.data.memory())?;
         self.add(Parameter::written::<T>(name), &[vector.address()]);
         Ok(())
     }
 
     /// Adds the scalars of a solve.
-    pub fn slots(&mut self, name: impl Into<Name>, slots: &'a mut CudaSlots) -> Result<()> {
+    pub(crate) fn slots(&mut self, name: impl Into<Name>, slots: &'a mut CudaSlots) -> Result<()> {
         self.device.check_own(slots.memory())?;
         // Scalars may still be added beside the stream.
         self.device.join_side()?;
@@ -157,28 +162,30 @@ impl<'a> Arguments<'a> {
     }
 
     /// Adds a number.
-    pub fn value<V: InKernels + Pod>(&mut self, name: impl Into<Name>, value: V) {
+    pub(crate) fn value<V: InKernels + Pod>(&mut self, name: impl Into<Name>, value: V) {
         const { assert!(size_of::<V>() <= size_of::<u64>()) };
         self.add(Parameter::value::<V>(name), &[bits(value)]);
     }
 
     /// Adds a number of the type of the vectors.
-    pub fn scalar<T: Scalar>(&mut self, name: impl Into<Name>, value: T) {
+    pub(crate) fn scalar<T: Scalar>(&mut self, name: impl Into<Name>, value: T) {
         self.add(Parameter::scalar::<T>(name), &[bits(value)]);
     }
 
     /// Adds numbers as `struct Numbers`, which has room for `count` numbers.
-    pub fn numbers(&mut self, numbers: &[f64], count: usize) {
+    pub(crate) fn numbers(&mut self, numbers: &[f64], count: usize) {
         let parameter = Parameter::numbers(count);
         self.list.push((parameter, self.words.len()));
         let rest = std::iter::repeat_n(0, count - numbers.len());
         self.words.extend(numbers.iter().map(|number| number.to_bits()).chain(rest));
     }
 
-    /// Adds memory that a recording keeps, by its addresses: pointers, or the members of a structure of pointers.
+    /// Adds memory that a recording keeps, by its addresses: pointers, or the members of a
+    /// structure of pointers.
     ///
     /// # Safety
-    /// The addresses are those of arrays that the parameter's kernel takes, and the memory lives as long as the recording.
+    /// The addresses are those of arrays that the parameter's kernel takes, and the memory lives
+    /// as long as the recording.
     pub(super) unsafe fn kept(&mut self, parameter: Parameter, addresses: &[u64]) {
         self.add(parameter, addresses);
     }
@@ -196,8 +203,8 @@ impl<'a> Arguments<'a> {
         self.launch_with(kernel, blocks, 0)
     }
 
-    /// Enqueues a kernel in `blocks` blocks, each with `shared` bytes of dynamic shared memory, which [`Kernel::allow_shared`] has
-    /// permitted.
+    /// Enqueues a kernel in `blocks` blocks, each with `shared` bytes of dynamic shared memory, which
+    /// [`Kernel::allow_shared`] has permitted.
     pub(crate) fn launch_with(self, kernel: &Kernel, blocks: u32, shared: u32) -> Result<()> {
         let early = kernel.launches_early.then_some(sys::CUlaunchAttribute {
             id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
@@ -223,8 +230,8 @@ impl<'a> Arguments<'a> {
         self.enqueue_on(side, kernel, (blocks, 0), None)
     }
 
-    /// Enqueues a kernel whose blocks wait for each other, so that all of them must be resident at once. Each block gets `shared`
-    /// bytes of dynamic shared memory.
+    /// Enqueues a kernel whose blocks wait for each other, so that all of them must be resident at once. Each
+    /// block gets `shared` bytes of dynamic shared memory.
     pub(super) fn launch_together(self, kernel: &Kernel, blocks: u32, shared: u32) -> Result<()> {
         let together = sys::CUlaunchAttribute {
             id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
@@ -235,7 +242,8 @@ impl<'a> Arguments<'a> {
         self.enqueue(kernel, (blocks, shared), Some(together))
     }
 
-    /// Panics if the arguments are not the kernel's parameters: a bug in the backend, not an error in its input.
+    /// Panics if the arguments are not the kernel's parameters: a bug in the backend, not an
+    /// error in its input.
     fn check(&self, kernel: &Kernel) {
         let given = self.list.iter().map(|(parameter, _)| parameter);
         if let Some(difference) = difference(&kernel.parameters, given) {
@@ -279,9 +287,9 @@ impl<'a> Arguments<'a> {
             numAttrs: u32::from(attribute.is_some()),
             attrs: attribute.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut),
         };
-        // SAFETY: `check` has compared the arguments with the parameters from which the kernel's text was made; the memory that
-        // the arguments point to is borrowed by `self` and freed in the order of the stream; the call copies arguments and
-        // configuration.
+        // SAFETY: `check` has compared the arguments with the parameters from which the kernel's text was
+        // made; the memory that the arguments point to is borrowed by `self` and freed in the order of the
+        // stream; the call copies arguments and configuration.
         let status = unsafe {
             sys::cuLaunchKernelEx(
                 &config,

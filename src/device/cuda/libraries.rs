@@ -1,4 +1,5 @@
-//! The search for NVIDIA's libraries: by the system's loader, in toolkits, and among the pip wheels of Python installations.
+//! The search for NVIDIA's libraries: by the system's loader, in toolkits, and among the pip wheels
+//! of Python installations.
 
 mod places;
 
@@ -16,7 +17,7 @@ pub(super) use places::touch;
 pub(super) use places::{PLACES, folders, libraries_in, names_in, variable};
 
 /// Advice that names a pip wheel: wheels for CUDA 12 end in `-cu12`, later ones have no suffix.
-pub struct Hint {
+pub(crate) struct Hint {
     /// For a driver of CUDA 12.
     pub cuda12: &'static str,
     /// For a newer one.
@@ -39,7 +40,7 @@ pub(crate) use hint;
 
 impl Hint {
     /// Returns the hint for the driver of this machine.
-    pub fn here(&self) -> &'static str {
+    pub(crate) fn here(&self) -> &'static str {
         self.for_driver(driver_version().ok())
     }
 
@@ -53,7 +54,7 @@ impl Hint {
 }
 
 /// A library of NVIDIA's, with the libraries that it needs from other folders.
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// The library's name.
     pub name: &'static str,
     /// The file's name without a version, `libcublas.so`.
@@ -70,7 +71,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// Loads the library permanently, from the first place where it works. The error lists what was tried.
-    pub fn load(&self) -> Result<(Library, PathBuf), String> {
+    pub(crate) fn load(&self) -> Result<(Library, PathBuf), String> {
         for name in self.names {
             match open(Path::new(name)) {
                 Ok(library) => return Ok((library, PathBuf::from(name))),
@@ -94,9 +95,9 @@ impl Wanted {
         Err(format!("{} by name, {PLACES}", self.names.join(", ")))
     }
 
-    /// Loads the library on the first call, and returns its functions, which `bind` finds. The errors say how to install it;
-    /// `reinstall` is the advice for one without the functions.
-    pub fn functions<F>(
+    /// Loads the library on the first call, and returns its functions, which `bind` finds. The errors say how
+    /// to install it; `reinstall` is the advice for one without the functions.
+    pub(crate) fn functions<F>(
         &self,
         loaded: &'static OnceLock<F>,
         bind: impl FnOnce(&Library) -> Result<F, libloading::Error>,
@@ -119,12 +120,12 @@ impl Wanted {
     }
 
     /// Returns the error for a library that is in none of the places that were tried.
-    pub fn missing(&self, tried: String) -> Error {
+    pub(crate) fn missing(&self, tried: String) -> Error {
         GpuError::LibraryMissing { library: self.name, tried, hint: self.hint.here() }.into()
     }
 
     /// Adds a description of the library and the most frequent cause to the error of its first call.
-    pub fn would_not_start(&self, error: Error, description: &str) -> Error {
+    pub(crate) fn would_not_start(&self, error: Error, description: &str) -> Error {
         let Error::Gpu(GpuError::Cuda { call, message }) = error else { return error };
         let supported =
             driver_version().map(|(a, b)| format!(", which supports CUDA {a}.{b}")).unwrap_or_default();
@@ -138,14 +139,14 @@ impl Wanted {
 }
 
 /// `cublasGetProperty` and `cusparseGetProperty`: 0, 1 and 2 select the numbers of the version.
-pub type GetProperty = unsafe extern "C" fn(c_int, *mut c_int) -> c_int;
+pub(crate) type GetProperty = unsafe extern "C" fn(c_int, *mut c_int) -> c_int;
 
 /// Returns the version and the file of a library in words; this needs no GPU.
 ///
 /// # Safety
 ///
 /// `property` must be such a function, of a library that stays loaded.
-pub unsafe fn describe(property: GetProperty) -> String {
+pub(crate) unsafe fn describe(property: GetProperty) -> String {
     let number = |which| {
         let mut number = 0;
         // SAFETY: the caller guarantees the function; the integer may be written.
@@ -159,7 +160,8 @@ pub unsafe fn describe(property: GetProperty) -> String {
     }
 }
 
-/// Returns the file whose code is at `address` of this process: a name alone does not show where the loader found the file.
+/// Returns the file whose code is at `address` of this process: a name alone does not show where
+/// the loader found the file.
 pub(super) fn file_at(address: usize) -> Option<PathBuf> {
     mapped_file(&std::fs::read_to_string("/proc/self/maps").ok()?, address)
 }
@@ -178,8 +180,9 @@ fn mapped_file(maps: &str, address: usize) -> Option<PathBuf> {
 }
 
 fn open(path: &Path) -> Result<Library, String> {
-    // SAFETY: opening runs the library's initialisers, which in NVIDIA's libraries have no requirements on their caller. Like any
-    // search of a loader, this trusts its folders: a file of this name is one of these libraries.
+    // SAFETY: opening runs the library's initialisers, which in NVIDIA's libraries have no
+    // requirements on their caller. Like any search of a loader, this trusts its folders: a file of
+    // this name is one of these libraries.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
         std::error::Error::source(&error).map_or_else(|| error.to_string(), |e| e.to_string())
     })

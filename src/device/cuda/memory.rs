@@ -28,12 +28,12 @@ pub(super) struct Memory {
 
 impl Memory {
     /// Returns whether the memory belongs to this device.
-    pub fn is_on(&self, gpu: &Cuda) -> bool {
+    pub(crate) fn is_on(&self, gpu: &Cuda) -> bool {
         Arc::ptr_eq(&self.gpu.0, &gpu.0)
     }
 
     /// Returns the device.
-    pub fn device(&self) -> &Cuda {
+    pub(crate) fn device(&self) -> &Cuda {
         &self.gpu
     }
 
@@ -44,8 +44,8 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // Freeing memory while a step is recorded would become part of that step. So other threads wait here, and memory that the
-        // step itself drops is kept as long as its recording.
+        // Freeing memory while a step is recorded would become part of that step. So other threads wait here,
+        // and memory that the step itself drops is kept as long as its recording.
         let turn = self.gpu.turn();
         // SAFETY: the bytes are taken once, here.
         let bytes = unsafe { ManuallyDrop::take(&mut self.bytes) };
@@ -67,7 +67,8 @@ const ALIGNMENT: u64 = 16;
 const FRAGMENTED: &str =
     "the driver has no free block of that size; end other programs on this GPU, or use the CPU";
 
-/// Returns the address of an array on the device. While a step is recorded, the recording keeps the array's memory.
+/// Returns the address of an array on the device. While a step is recorded, the recording
+/// keeps the array's memory.
 pub fn address<T>(array: &CudaArray<T>) -> u64 {
     array.memory.gpu.keep(|| Arc::clone(&array.memory) as Kept);
     array.memory.address()
@@ -75,13 +76,8 @@ pub fn address<T>(array: &CudaArray<T>) -> u64 {
 
 impl<T> CudaArray<T> {
     /// Returns the number of elements.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
-    }
-
-    /// Returns whether there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     pub(super) fn memory(&self) -> &Memory {
@@ -114,7 +110,8 @@ impl<T: Pod> CudaArray<T> {
         call("cuMemsetD8Async", status)
     }
 
-    /// Copies the first elements to the host, in the order of the stream. The caller then waits for the stream.
+    /// Copies the first elements to the host, in the order of the stream. The caller then
+    /// waits for the stream.
     pub(super) fn copy_to_host(&self, host: &mut [T]) -> Result<()> {
         assert!(host.len() <= self.len, "the array has all elements that are copied");
         if host.is_empty() {
@@ -136,8 +133,8 @@ impl<T: Pod> CudaArray<T> {
     /// Copies device memory of the caller to this array, in the order of the stream.
     ///
     /// # Safety
-    /// At `address` are as many elements in memory of this device. They stay there until the copy is done, and nothing writes them
-    /// meanwhile.
+    /// At `address` are as many elements in memory of this device. They stay there until the copy is done,
+    /// and nothing writes them meanwhile.
     pub(crate) unsafe fn fill_from_lent(&mut self, address: u64) -> Result<()> {
         let (gpu, bytes) = (&self.memory.gpu, self.len * size_of::<T>());
         if bytes == 0 {
@@ -178,7 +175,7 @@ impl Cuda {
     }
 
     /// Fails if `needed` bytes, and `reserve` bytes more for later use, are not free.
-    pub fn require_room(&self, what: &'static str, needed: u64, reserve: u64) -> Result<()> {
+    pub(crate) fn require_room(&self, what: &'static str, needed: u64, reserve: u64) -> Result<()> {
         let fits = |free: u64| needed.saturating_add(reserve) <= free;
         if fits(self.memory()?.0) {
             return Ok(());
@@ -192,9 +189,9 @@ impl Cuda {
         Err(GpuError::DeviceMemory { what, needed, reserved: reserve, free, hint: None }.into())
     }
 
-    /// Allocates device memory for `len` elements, zeroed. Fails while a step is recorded: the memory would end with the
-    /// recording.
-    pub fn allocate<T: Pod>(&self, what: &'static str, len: usize) -> Result<CudaArray<T>> {
+    /// Allocates device memory for `len` elements, zeroed. Fails while a step is recorded: the memory
+    /// would end with the recording.
+    pub(crate) fn allocate<T: Pod>(&self, what: &'static str, len: usize) -> Result<CudaArray<T>> {
         let turn = self.turn();
         if turn.recording.borrow().is_some() {
             return Err(GpuError::AllocatedInStep { what }.into());
@@ -217,8 +214,8 @@ impl Cuda {
     /// Returns an array over device memory of the caller, which dropping the array does not free.
     ///
     /// # Safety
-    /// At `address` are `len` elements in memory of this device. They live as long as the array, and nothing else writes them
-    /// meanwhile, or reads them if a kernel writes them.
+    /// At `address` are `len` elements in memory of this device. They live as long as the array, and nothing
+    /// else writes them meanwhile, or reads them if a kernel writes them.
     pub(crate) unsafe fn lent<T: Pod>(&self, address: u64, len: usize) -> Result<CudaArray<T>> {
         if self.turn().recording.borrow().is_some() {
             return Err(GpuError::AllocatedInStep { what: "memory of the caller" }.into());
@@ -237,8 +234,8 @@ impl Cuda {
     /// Copies device memory of the caller into new device memory, in the order of the stream.
     ///
     /// # Safety
-    /// At `address` are `len` elements in memory of this device. They stay there until the copy is done, and nothing writes them
-    /// meanwhile.
+    /// At `address` are `len` elements in memory of this device. They stay there until the copy is done, and
+    /// nothing writes them meanwhile.
     pub(crate) unsafe fn copy_of_lent<T: Pod>(
         &self,
         what: &'static str,

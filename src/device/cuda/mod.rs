@@ -1,9 +1,10 @@
 //! An NVIDIA GPU as a device.
 //!
-//! All work runs on one dedicated stream (the default stream cannot be captured), without event tracking. Kernels are generated
-//! from sweeps or embedded as sources, compiled at run time by NVRTC for this GPU and kept on disk. A recorded step is a CUDA
-//! graph, in which scalars are never copied to the host. CUDA is not needed to build or to start this program: every library is
-//! searched at run time, and a missing one is an error that says what to do.
+//! All work runs on one dedicated stream (the default stream cannot be captured), without event tracking.
+//! Kernels are generated from sweeps or embedded as sources, compiled at run time by NVRTC for this GPU and
+//! kept on disk. A recorded step is a CUDA graph, in which scalars are never copied to the host. CUDA is not
+//! needed to build or to start this program: every library is searched at run time, and a missing one is an
+//! error that says what to do.
 
 mod arrangement;
 mod beside;
@@ -16,12 +17,12 @@ pub mod cache;
 mod compiler;
 mod driver;
 #[doc(hidden)]
-pub mod generate;
+pub(crate) mod generate;
 mod graph;
 mod images;
 mod kernel_source;
 #[doc(hidden)]
-pub mod launch;
+pub(crate) mod launch;
 #[doc(hidden)]
 pub mod libraries;
 #[doc(hidden)]
@@ -31,7 +32,7 @@ pub mod modules;
 pub mod nvrtc;
 pub(crate) mod nvtx;
 #[doc(hidden)]
-pub mod parameters;
+pub(crate) mod parameters;
 #[doc(hidden)]
 pub mod ranks;
 mod slots;
@@ -44,24 +45,24 @@ use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
 use arrangement::Arrangement;
 use beside::Beside;
-pub use block::CudaScratch;
+pub(crate) use block::CudaScratch;
 use burst::Trace;
 pub use compiler::{compiler, usable};
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, sys};
 use driver::{bind, call, fault};
 pub use driver::{count, driver_version, require_driver};
-pub use images::compile_ahead;
+pub(crate) use images::compile_ahead;
 use launch::Arguments;
 use memory::{CudaArray, Memory};
 use modules::{BLOCK, Kernel, KernelSource, Modules};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 use slots::ScalarBuffer;
-pub use slots::{CudaSlots, SlotPointers};
+pub(crate) use slots::{CudaSlots, SlotPointers};
 pub(crate) use staging::Pages;
 use staging::Staging;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
-pub use steps::CudaSteps;
+pub(crate) use steps::CudaSteps;
 pub(crate) use steps::between_captures;
 
 /// The environment variable that limits the GPU memory of this program, in bytes: for shared GPUs.
@@ -70,8 +71,8 @@ pub const MEMORY_LIMIT: &str = "SOLVER_GPU_MEMORY_LIMIT";
 /// The most blocks that a multiprocessor of any GPU holds at once.
 const MOST_RESIDENT: u32 = 32;
 
-/// One NVIDIA GPU, its stream and its kernels. Clones are handles of the same device. Threads that share the device take turns,
-/// one operation at a time; a recording is one operation.
+/// One NVIDIA GPU, its stream and its kernels. Clones are handles of the same device. Threads that share the
+/// device take turns, one operation at a time; a recording is one operation.
 #[derive(Clone)]
 pub struct Cuda(Arc<Gpu>);
 
@@ -94,8 +95,8 @@ struct Gpu {
     state: ReentrantMutex<State>,
 }
 
-/// The state that changes while a device is used. The thread that has the lock may take it again: recording a step runs
-/// operations.
+/// The state that changes while a device is used. The thread that has the lock may take it again:
+/// recording a step runs operations.
 #[derive(Default)]
 struct State {
     /// While set, launches are left out: a step then compiles its kernels and launches none.
@@ -161,7 +162,8 @@ impl Cuda {
         let context_ready = began.elapsed();
         compiler()?;
         log::debug!("context ready after {context_ready:.1?}, NVRTC after {:.1?}", began.elapsed());
-        // SAFETY: there is no allocation yet, and all work of the device runs on one stream, so that its order needs no events.
+        // SAFETY: there is no allocation yet, and all work of the device runs on one stream, so that
+        // its order needs no events.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().map_err(fault("cuStreamCreate"))?;
         let (major, minor) = context.compute_capability().map_err(fault("cuDeviceGetAttribute"))?;
@@ -185,8 +187,9 @@ impl Cuda {
         })))
     }
 
-    /// Returns whether an error has ended all work on the GPU, such as an access to memory that does not exist.
-    pub fn has_failed(&self) -> bool {
+    /// Returns whether an error has ended all work on the GPU, such as an access to memory
+    /// that does not exist.
+    pub(crate) fn has_failed(&self) -> bool {
         let stream = self.0.stream.cu_stream();
         // SAFETY: the stream lives as long as the device.
         let status = self.0.context.bind_to_thread().map(|()| unsafe { sys::cuStreamQuery(stream) });
@@ -216,11 +219,6 @@ impl Cuda {
         if memory.is_on(self) { Ok(()) } else { Err(GpuError::OtherDevice { device: self.name() }.into()) }
     }
 
-    /// Returns the cache of compiled kernels on disk.
-    pub fn kernel_cache(&self) -> &cache::KernelCache {
-        self.0.modules.cache()
-    }
-
     /// Returns the identifier of the GPU, which no other GPU has.
     pub(super) fn identity(&self) -> Result<u128> {
         driver::identity_of(self.0.context.cu_device())
@@ -232,12 +230,13 @@ impl Cuda {
     }
 
     /// Returns the compute capability: 90 for 9.0.
-    pub fn arch(&self) -> u32 {
+    pub(crate) fn arch(&self) -> u32 {
         self.0.modules.arch()
     }
 
-    /// Returns the numbers of sums and of tickets that any kernel over vectors of `k` columns needs. A kernel over one column has
-    /// at most as many blocks as the GPU holds at once, and no multiprocessor holds more than 32.
+    /// Returns the numbers of sums and of tickets that any kernel over vectors of `k` columns needs. A
+    /// kernel over one column has at most as many blocks as the GPU holds at once, and no
+    /// multiprocessor holds more than 32.
     fn room_for_sums(&self, k: usize) -> (usize, usize) {
         let multiprocessors = self.0.multiprocessors;
         if k == 1 {
@@ -254,12 +253,12 @@ impl Cuda {
     }
 
     /// Returns the bytes of the second-level cache, if the driver reports them.
-    pub fn cache_bytes(&self) -> Option<f64> {
+    pub(crate) fn cache_bytes(&self) -> Option<f64> {
         self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)
     }
 
-    /// Returns the bytes per second of a stream that is only read, if the driver reports the clock and width of the memory: on an
-    /// H200 it reaches 90.5 % of their product.
+    /// Returns the bytes per second of a stream that is only read, if the driver reports the clock and width
+    /// of the memory: on an H200 it reaches 90.5 % of their product.
     pub fn bandwidth(&self) -> Option<f64> {
         *self.0.bandwidth.get_or_init(|| self.reported_bandwidth())
     }
@@ -269,8 +268,9 @@ impl Cuda {
         self.memory_peak().map(|peak| REACHED * peak)
     }
 
-    /// Returns the most bytes per second that the memory can transfer, if the driver reports its clock and its width.
-    pub fn memory_peak(&self) -> Option<f64> {
+    /// Returns the most bytes per second that the memory can transfer, if the driver reports
+    /// its clock and its width.
+    pub(crate) fn memory_peak(&self) -> Option<f64> {
         let kilohertz = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
         let bits = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
         // Memory transfers twice in each cycle.
@@ -280,7 +280,7 @@ impl Cuda {
     /// Returns the most additions and multiplications per second, in single and in double precision, at the
     /// highest clock and without tensor cores; none if the driver does not report the clock, or for an
     /// unknown architecture.
-    pub fn arithmetic_peak(&self) -> Option<[f64; 2]> {
+    pub(crate) fn arithmetic_peak(&self) -> Option<[f64; 2]> {
         let kilohertz = self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?;
         let ratio = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO;
         let lanes = f64::from(self.multiprocessors() * fused_per_cycle(self.arch())?);
@@ -289,7 +289,7 @@ impl Cuda {
     }
 
     /// Returns the most threads that a multiprocessor holds, if the driver reports them.
-    pub fn threads_per_multiprocessor(&self) -> Option<f64> {
+    pub(crate) fn threads_per_multiprocessor(&self) -> Option<f64> {
         self.positive(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)
     }
 
@@ -298,26 +298,27 @@ impl Cuda {
     }
 
     /// Returns the number of multiprocessors of the GPU.
-    pub fn multiprocessors(&self) -> u32 {
+    pub(crate) fn multiprocessors(&self) -> u32 {
         self.0.multiprocessors
     }
 
-    /// Returns the number of blocks of a kernel for `threads` threads: no more than the GPU holds at once, so that no block
-    /// starts late.
-    pub fn blocks_for(&self, kernel: &Kernel, threads: u64) -> u32 {
+    /// Returns the number of blocks of a kernel for `threads` threads: no more than the GPU holds at once, so
+    /// that no block starts late.
+    pub(crate) fn blocks_for(&self, kernel: &Kernel, threads: u64) -> u32 {
         let resident = self.0.multiprocessors * kernel.blocks_resident.clamp(1, MOST_RESIDENT);
         threads.div_ceil(u64::from(kernel.block)).clamp(1, u64::from(resident)) as u32
     }
 
-    /// Returns whether launches are left out (see [`Device::record`]). Every launch must call this first. It also marks a step
-    /// that is being traced as unsuitable for one launch, because the step runs a kernel other than a sweep or a product.
-    pub fn skips_launch(&self) -> bool {
+    /// Returns whether launches are left out (see [`Device::record`]). Every launch must call this first. It
+    /// also marks a step that is being traced as unsuitable for one launch, because the step runs a kernel
+    /// other than a sweep or a product.
+    pub(crate) fn skips_launch(&self) -> bool {
         self.trace_with(|trace| trace.mark_unsuitable("a kernel other than a sweep or a product"));
         self.turn().rehearsing.get()
     }
 
     /// Enables step tracing from now on. An operator that can add to traces calls this.
-    pub fn enable_step_tracing(&self) {
+    pub(crate) fn enable_step_tracing(&self) {
         self.turn().expects_bursts.set(true);
     }
 
@@ -327,7 +328,7 @@ impl Cuda {
     }
 
     /// Adds to the trace of the step that is being recorded; returns whether there is a trace.
-    pub fn trace_with(&self, add: impl FnOnce(&mut Trace)) -> bool {
+    pub(crate) fn trace_with(&self, add: impl FnOnce(&mut Trace)) -> bool {
         self.turn().trace.borrow_mut().as_mut().map(add).is_some()
     }
 
@@ -339,22 +340,24 @@ impl Cuda {
         let _turn = self.turn();
         bind(&self.0.context)?;
         let event = self.0.order.cu_event();
-        // SAFETY: event and streams are of this device. A wait is for the last record before it, so that one event serves all.
+        // SAFETY: event and streams are of this device. A wait is for the last record before it, so
+        // that one event serves all.
         unsafe {
             call("cuEventRecord", sys::cuEventRecord(event, first))?;
             call("cuStreamWaitEvent", sys::cuStreamWaitEvent(then, event, 0))
         }
     }
 
-    /// Swaps two vectors. A recorded step may swap the same two vectors every time, so that two steps restore them; its recording
-    /// then follows the swaps (see `steps`).
-    pub fn swap<T: Scalar>(&self, a: &mut CudaVector<T>, b: &mut CudaVector<T>) {
+    /// Swaps two vectors. A recorded step may swap the same two vectors every time, so that two steps restore
+    /// them; its recording then follows the swaps (see `steps`).
+    pub(crate) fn swap<T: Scalar>(&self, a: &mut CudaVector<T>, b: &mut CudaVector<T>) {
         std::mem::swap(a, b);
         let turn = self.turn();
         turn.swaps.set(turn.swaps.get() + 1);
     }
 
-    /// Returns the number of kernels that this process has loaded for the device, whether compiled or found in the cache on disk.
+    /// Returns the number of kernels that this process has loaded for the device, whether compiled or
+    /// found in the cache on disk.
     pub fn kernels_loaded(&self) -> usize {
         self.0.modules.loaded()
     }
@@ -382,7 +385,8 @@ impl<T: Scalar> CudaVector<T> {
     }
 }
 
-/// Rows that a thread of a sweep over vectors of one column takes at once: two keep enough loads in flight (four were no faster).
+/// Rows that a thread of a sweep over vectors of one column takes at once: two keep enough loads in
+/// flight (four were no faster).
 const UNROLL: u32 = 2;
 
 /// Returns the kernel of a sweep over vectors of `T` in `k` columns.
@@ -390,8 +394,8 @@ pub fn sweep_kernel<T: Scalar>(sweep: &Sweep<'_>, k: usize) -> KernelSource {
     sweep_kernel_with::<T>(sweep, k, 0)
 }
 
-/// Returns the same kernel if some vectors that are only read have one column, which is used for every column: those of the bits
-/// that are set in `narrow`, counted from the lowest.
+/// Returns the same kernel if some vectors that are only read have one column, which is used for every
+/// column: those of the bits that are set in `narrow`, counted from the lowest.
 pub fn sweep_kernel_with<T: Scalar>(sweep: &Sweep<'_>, k: usize, narrow: u8) -> KernelSource {
     let (body, arranged, block) = if k == 1 {
         (generate::sweep(sweep), vec![("UNROLL", UNROLL.to_string())], BLOCK)

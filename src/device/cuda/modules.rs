@@ -15,15 +15,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// The kernels that this process has loaded into a context.
-pub struct Modules {
+pub(crate) struct Modules {
     context: Arc<CudaContext>,
     arch: u32,
     cache: KernelCache,
     loaded: Mutex<HashMap<KernelSource, Kernel>>,
 }
 
-/// From this architecture on, a kernel may be launched early and waits in its own code for the kernel before it; see `in_order`
-/// in common.cuh.
+/// From this architecture on, a kernel may be launched early and waits in its own code for the kernel before
+/// it; see `in_order` in common.cuh.
 const EARLY_LAUNCH: u32 = 90;
 
 /// A loaded kernel and how many of its blocks a multiprocessor holds at once.
@@ -42,13 +42,13 @@ pub struct Kernel {
 
 impl Kernel {
     /// Returns the registers of a thread.
-    pub fn registers(&self) -> u32 {
+    pub(crate) fn registers(&self) -> u32 {
         self.registers
     }
 
-    /// Permits launches with `bytes` bytes of dynamic shared memory for each block. All launches share the kernel, so the limit
-    /// never falls.
-    pub fn allow_shared(&self, bytes: u32) -> Result<()> {
+    /// Permits launches with `bytes` bytes of dynamic shared memory for each block. All launches share the
+    /// kernel, so the limit never falls.
+    pub(crate) fn allow_shared(&self, bytes: u32) -> Result<()> {
         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let allowed = self.function.get_attribute(attribute).map_err(fault("cuFuncGetAttribute"))?;
         match allowed < bytes as i32 {
@@ -63,10 +63,6 @@ impl Modules {
         Modules { context, arch, cache: KernelCache::open(), loaded: Mutex::default() }
     }
 
-    pub(super) fn cache(&self) -> &KernelCache {
-        &self.cache
-    }
-
     pub(super) fn arch(&self) -> u32 {
         self.arch
     }
@@ -77,7 +73,7 @@ impl Modules {
     }
 
     /// Returns the function of a kernel; compiles and loads it on the first call.
-    pub fn get(&self, source: &KernelSource) -> Result<Kernel> {
+    pub(crate) fn get(&self, source: &KernelSource) -> Result<Kernel> {
         if let Some(kernel) = lock(&self.loaded).get(source) {
             return Ok(kernel.clone());
         }

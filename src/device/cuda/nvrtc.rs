@@ -1,8 +1,8 @@
 //! NVRTC, the CUDA run-time compiler: this crate finds, loads and calls the library itself.
 //!
-//! Kernels are compiled for the GPU at hand when they are first needed, so building this crate takes no CUDA toolkit and running
-//! it on a CPU takes no CUDA at all. A missing or broken library is an [`Error`], never a panic. Any release from CUDA 11.2 on is
-//! accepted, from any folder (see [`Nvrtc::load`]).
+//! Kernels are compiled for the GPU at hand when they are first needed, so building this crate takes no CUDA
+//! toolkit and running it on a CPU takes no CUDA at all. A missing or broken library is an [`Error`], never a
+//! panic. Any release from CUDA 11.2 on is accepted, from any folder (see [`Nvrtc::load`]).
 
 mod functions;
 mod search;
@@ -23,7 +23,8 @@ const LIBRARY: &str = "NVRTC (the CUDA run-time compiler)";
 pub enum Image {
     /// Machine code of one architecture: loads without further compiling.
     Cubin(Vec<u8>),
-    /// Portable assembly text, without a closing NUL. The driver compiles it for a GPU that this NVRTC is too old for.
+    /// Portable assembly text, without a closing NUL. The driver compiles it for a GPU that
+    /// this NVRTC is too old for.
     Ptx(Vec<u8>),
 }
 
@@ -46,12 +47,12 @@ pub struct Nvrtc {
 }
 
 impl Nvrtc {
-    /// Binds the functions of a library that was just loaded, and reads its version and architectures. The error is only the
-    /// reason: the caller adds the place.
+    /// Binds the functions of a library that was just loaded, and reads its version and architectures. The
+    /// error is only the reason: the caller adds the place.
     fn bind(library: libloading::os::unix::Library, path: PathBuf) -> std::result::Result<Nvrtc, String> {
         let functions = Functions::bind(&library);
-        // Unloading would run NVRTC's destructors while threads that it started may still run. So the library is never unloaded,
-        // and every function pointer taken from it stays valid.
+        // Unloading would run NVRTC's destructors while threads that it started may still run. So the library
+        // is never unloaded, and every function pointer taken from it stays valid.
         std::mem::forget(library);
         let functions = functions?;
         let version = functions.version()?;
@@ -77,10 +78,11 @@ impl Nvrtc {
         &self.architectures
     }
 
-    /// Compiles `source` as C++17 for the GPUs of architecture `arch` (90 for `sm_90`), with the caller's options.
+    /// Compiles `source` as C++17 for the GPUs of architecture `arch` (90 for `sm_90`), with
+    /// the caller's options.
     ///
-    /// `name` is the file name in the compiler's messages. The image is a CUBIN. If this NVRTC does not support the architecture
-    /// yet, the image is PTX of the newest supported architecture below it.
+    /// `name` is the file name in the compiler's messages. The image is a CUBIN. If this NVRTC does not
+    /// support the architecture yet, the image is PTX of the newest supported architecture below it.
     pub fn compile(&self, name: &str, source: &str, options: &[String], arch: u32) -> Result<Image> {
         self.try_compile(name, source, options, arch).map_err(|log| {
             Error::Gpu(GpuError::KernelCompile { kernel: name.to_owned(), arch: format!("sm_{arch}"), log })
@@ -130,8 +132,8 @@ impl Nvrtc {
     }
 }
 
-/// From this version on, the compiler leaves out the declarations of textures and of its run-time library. No kernel uses them, and
-/// a short kernel compiles in about a fifth less time.
+/// From this version on, the compiler leaves out the declarations of textures and of its run-time library. No
+/// kernel uses them, and a short kernel compiles in about a fifth less time.
 const MINIMAL: (i32, i32) = (13, 0);
 
 /// The target of a compilation.
@@ -144,8 +146,8 @@ enum Target {
 }
 
 impl Target {
-    /// Returns the option of a release. From CUDA 12 on, machine code for Hopper may use the instructions that no later architecture
-    /// has.
+    /// Returns the option of a release. From CUDA 12 on, machine code for Hopper may use the instructions
+    /// that no later architecture has.
     fn option(self, version: (i32, i32)) -> String {
         match self {
             Target::Machine(HOPPER) if version >= (12, 0) => format!("--gpu-architecture=sm_{HOPPER}a"),
@@ -188,8 +190,8 @@ impl<'a> Program<'a> {
         let name = c_string("the kernel's name", name)?;
         let source = c_string("the kernel's source", source)?;
         let mut raw: Raw = std::ptr::null_mut();
-        // SAFETY: both strings end in NUL and outlive the call (NVRTC copies them); with 0 headers the two arrays of
-        // headers are not read, so they may be null.
+        // SAFETY: both strings end in NUL and outlive the call (NVRTC copies them); with 0 headers the two
+        // arrays of headers are not read, so they may be null.
         let status = unsafe {
             (functions.create)(
                 &mut raw,

@@ -1,10 +1,11 @@
 //! NVTX: named ranges that NVIDIA's profilers show on the time line.
 //!
-//! A profiler, such as Nsight Systems, sets the environment variable `NVTX_INJECTION64_PATH` to its library. The functions of
-//! NVTX are in that library, so this file needs no other one: it implements the client of NVTX version 3, which NVIDIA publishes
-//! as C headers only (`nvtxDetail/nvtxInit.h`, `nvtxTypes.h`). The client calls `InitializeInjectionNvtx2` of the library with a
-//! function that returns tables of places for function pointers, by module and number. The library writes the functions that it
-//! has. Without the variable nothing is loaded, and [`ranges`] returns none.
+//! A profiler, such as Nsight Systems, sets the environment variable `NVTX_INJECTION64_PATH` to its library.
+//! The functions of NVTX are in that library, so this file needs no other one: it implements the client of
+//! NVTX version 3, which NVIDIA publishes as C headers only (`nvtxDetail/nvtxInit.h`, `nvtxTypes.h`). The
+//! client calls `InitializeInjectionNvtx2` of the library with a function that returns tables of places for
+//! function pointers, by module and number. The library writes the functions that it has. Without the
+//! variable nothing is loaded, and [`ranges`] returns none.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -15,8 +16,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 const INJECTION: &str =
     if size_of::<usize>() == 8 { "NVTX_INJECTION64_PATH" } else { "NVTX_INJECTION32_PATH" };
 
-/// The number of functions in each module, by the module's number. Number 0 is no function, and module 0 is no module: the others
-/// are core, CUDA, OpenCL, CUDA runtime, core 2 and synchronisation.
+/// The number of functions in each module, by the module's number. Number 0 is no function, and module 0 is
+/// no module: the others are core, CUDA, OpenCL, CUDA runtime, core 2 and synchronisation.
 const SIZES: [usize; 7] = [0, 16, 9, 15, 7, 16, 7];
 const MOST: usize = 16;
 /// The module with plain ranges, and the numbers of two of its functions.
@@ -119,13 +120,13 @@ pub(crate) struct Ranges {
 
 impl Ranges {
     /// Begins a range on this thread.
-    pub fn push(&self, name: &CStr) {
+    pub(crate) fn push(&self, name: &CStr) {
         // SAFETY: the name ends in NUL, and the profiler copies it.
         unsafe { (self.push)(name.as_ptr()) };
     }
 
     /// Ends the innermost range of this thread.
-    pub fn pop(&self) {
+    pub(crate) fn pop(&self) {
         // SAFETY: the function has no arguments.
         unsafe { (self.pop)() };
     }
@@ -158,8 +159,8 @@ impl Ranges {
     }
 }
 
-/// Returns the functions of the profiler that has started this process; none without a profiler. The first call loads its
-/// library.
+/// Returns the functions of the profiler that has started this process; none without a profiler. The
+/// first call loads its library.
 pub(crate) fn ranges() -> Option<&'static Ranges> {
     static LOADED: OnceLock<Option<Ranges>> = OnceLock::new();
     LOADED

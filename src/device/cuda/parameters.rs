@@ -7,9 +7,9 @@ use std::fmt::{self, Display, Formatter, Write};
 /// A type that has the same layout in CUDA C++.
 ///
 /// # Safety
-/// The type of that name in kernels/common.cuh or in CUDA C++ has the same size and the same fields in the same order, and no
-/// alignment above 16 bytes.
-pub unsafe trait InKernels: Copy {
+/// The type of that name in kernels/common.cuh or in CUDA C++ has the same size and the same fields in the
+/// same order, and no alignment above 16 bytes.
+pub(crate) unsafe trait InKernels: Copy {
     /// The type's name in CUDA C++.
     const NAME: &'static str;
 }
@@ -59,7 +59,8 @@ impl Display for Name {
 /// How a kernel uses a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Access {
-    /// Loads from memory that no kernel writes meanwhile. READ_ONLY, which kernels define, declares this to the compiler.
+    /// Loads from memory that no kernel writes meanwhile. READ_ONLY, which kernels define,
+    /// declares this to the compiler.
     ReadOnly,
     /// Loads from memory that the previous kernel may have written.
     Read,
@@ -82,58 +83,58 @@ pub struct Parameter {
 
 impl Parameter {
     /// Makes the parameter for an array that kernels only read.
-    pub fn array<E: InKernels>(name: impl Into<Name>) -> Parameter {
+    pub(crate) fn array<E: InKernels>(name: impl Into<Name>) -> Parameter {
         Parameter { name: name.into(), access: Access::ReadOnly, element: E::NAME, size: size_of::<E>() }
     }
 
     /// Makes the parameter for an array that kernels read and write.
-    pub fn scratch<E: InKernels>(name: impl Into<Name>) -> Parameter {
+    pub(crate) fn scratch<E: InKernels>(name: impl Into<Name>) -> Parameter {
         Parameter { access: Access::Write, ..Parameter::array::<E>(name) }
     }
 
     /// Makes the parameter for an array of the type of the vectors that kernels read and write.
-    pub fn scalars<T: Scalar>(name: impl Into<Name>) -> Parameter {
+    pub(crate) fn scalars<T: Scalar>(name: impl Into<Name>) -> Parameter {
         Parameter { name: name.into(), access: Access::Write, element: T::CUDA_NAME, size: size_of::<T>() }
     }
 
     /// Makes the parameter for a vector that is only read.
-    pub fn read<T: Scalar>(name: impl Into<Name>) -> Parameter {
+    pub(crate) fn read<T: Scalar>(name: impl Into<Name>) -> Parameter {
         Parameter { access: Access::Read, ..Parameter::scalars::<T>(name) }
     }
 
     /// Makes the parameter for a vector that is written.
-    pub fn written<T: Scalar>(name: impl Into<Name>) -> Parameter {
+    pub(crate) fn written<T: Scalar>(name: impl Into<Name>) -> Parameter {
         Parameter::scalars::<T>(name)
     }
 
     /// Makes the parameter for a number or a structure, by value.
-    pub fn value<V: InKernels>(name: impl Into<Name>) -> Parameter {
+    pub(crate) fn value<V: InKernels>(name: impl Into<Name>) -> Parameter {
         Parameter { access: Access::Value, ..Parameter::array::<V>(name) }
     }
 
     /// Makes the parameter for a number of the type of the vectors, by value.
-    pub fn scalar<T: Scalar>(name: impl Into<Name>) -> Parameter {
+    pub(crate) fn scalar<T: Scalar>(name: impl Into<Name>) -> Parameter {
         Parameter { access: Access::Value, ..Parameter::scalars::<T>(name) }
     }
 
     /// Makes the parameter for `count` numbers in double precision by value, as `struct Numbers`.
-    pub fn numbers(count: usize) -> Parameter {
+    pub(crate) fn numbers(count: usize) -> Parameter {
         let size = count * size_of::<f64>();
         Parameter { name: "numbers".into(), access: Access::Value, element: "Numbers", size }
     }
 
     /// Returns the same parameter under another name.
-    pub fn renamed(self, name: &'static str) -> Parameter {
+    pub(crate) fn renamed(self, name: &'static str) -> Parameter {
         Parameter { name: name.into(), ..self }
     }
 
     /// Returns whether the parameter has this name.
-    pub fn is_named(&self, name: &'static str) -> bool {
+    pub(crate) fn is_named(&self, name: &'static str) -> bool {
         self.name == name.into()
     }
 
     /// Returns the type of an element, or of the value, in CUDA C++.
-    pub fn type_name(&self) -> &'static str {
+    pub(crate) fn type_name(&self) -> &'static str {
         self.element
     }
 }

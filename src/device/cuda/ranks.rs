@@ -1,12 +1,13 @@
 //! The GPU of a rank: sums and messages between GPUs.
 //!
-//! GPUs of one machine that can write to each other's memory exchange numbers by kernels of this project (`direct`). Any other GPUs
-//! exchange them by NCCL. A recorded step contains sums and messages, so that the host takes no part in an iteration.
+//! GPUs of one machine that can write to each other's memory exchange numbers by kernels of this project
+//! (`direct`). Any other GPUs exchange them by NCCL. A recorded step contains sums and messages, so that the
+//! host takes no part in an iteration.
 
 mod complete;
 pub(super) mod direct;
 mod halo;
-pub mod nccl;
+pub(crate) mod nccl;
 mod sums;
 
 use super::memory::{CudaArray, address};
@@ -23,7 +24,7 @@ use std::sync::Arc;
 pub use sums::{CudaGathered, sum_kernel};
 
 /// The environment variable that chooses how GPUs exchange data: `direct` or `nccl`.
-pub const LINK: &str = "SOLVER_GPU_LINK";
+pub(crate) const LINK: &str = "SOLVER_GPU_LINK";
 
 /// The connection to the GPUs of the other ranks.
 #[derive(Clone)]
@@ -105,7 +106,8 @@ impl Local for Cuda {
             // NCCL prepares its operations at their first use, which a recorded step cannot contain.
             let numbers: CudaArray<f64> = ranks.agreed(self.allocate(halo::WHAT, 1 + ranks.size()))?;
             let (from, to) = (address(&numbers), address(&numbers) + size_of::<f64>() as u64);
-            // SAFETY: there is a number to send, and room for a number of each rank; the work ends before they are freed.
+            // SAFETY: there is a number to send, and room for a number of each rank; the work
+            // ends before they are freed.
             let enqueued = self.fork_side().and_then(|()| unsafe { nccl.all_gather(from, to, 1) });
             self.leave_side();
             // No rank waits for one that has enqueued nothing.

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 /// The addresses that kernels take: `struct Slots` of common.cuh.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SlotPointers {
+pub(crate) struct SlotPointers {
     values: u64,
     done: u64,
     counts: u64,
@@ -35,8 +35,8 @@ impl SlotPointers {
 
 /// A bank of slots on a GPU.
 ///
-/// One allocation holds values, done codes, counts and ring in this order, so that one copy reads all of them and the head can be
-/// written alone.
+/// One allocation holds values, done codes, counts and ring in this order, so that one copy reads all of them
+/// and the head can be written alone.
 pub struct CudaSlots {
     slots: usize,
     k: usize,
@@ -48,8 +48,8 @@ pub struct CudaSlots {
     buffer: RefCell<Option<ScalarBuffer>>,
 }
 
-/// Page-locked memory, so that a copy from the GPU needs no staging by the driver. The driver takes about a millisecond to allocate
-/// it and half of one to free it.
+/// Page-locked memory, so that a copy from the GPU needs no staging by the driver. The driver takes about a
+/// millisecond to allocate it and half of one to free it.
 pub(super) struct ScalarBuffer(PinnedHostSlice<u8>);
 
 /// The most buffers that a device keeps, and the longest of them.
@@ -72,7 +72,8 @@ impl ScalarBuffer {
 
 impl Drop for CudaSlots {
     fn drop(&mut self) {
-        // A copy to the buffer has ended, because `read` waits for it. If waiting fails, the driver has failed, and no more work runs.
+        // A copy to the buffer has ended, because `read` waits for it. If waiting fails, the driver has
+        // failed, and no more work runs.
         let Some(buffer) = self.buffer.take() else { return };
         let turn = self.state.memory().device().turn();
         let mut kept = turn.scalar_buffers.borrow_mut();
@@ -120,7 +121,7 @@ impl CudaSlots {
     }
 
     /// Returns the addresses for a kernel.
-    pub fn pointers(&self) -> SlotPointers {
+    pub(crate) fn pointers(&self) -> SlotPointers {
         let at = address(&self.state);
         let done = at + 8 * (self.slots * self.k) as u64;
         SlotPointers {

@@ -1,8 +1,8 @@
 //! Copies between the host and a GPU through page-locked memory.
 //!
-//! The driver copies pageable memory at a fraction of the link's speed. Here several threads copy pieces into page-locked
-//! buffers, or out of them. Each thread alternates between two buffers and enqueues its copies itself. So no thread waits for
-//! another, and the GPU copies one buffer while the thread copies the other.
+//! The driver copies pageable memory at a fraction of the link's speed. Here several threads copy pieces into
+//! page-locked buffers, or out of them. Each thread alternates between two buffers and enqueues its copies
+//! itself. So no thread waits for another, and the GPU copies one buffer while the thread copies the other.
 
 use super::driver::{bind, call, fault};
 use super::{Cuda, State};
@@ -15,23 +15,25 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Bytes of a buffer: long enough that the threads seldom wait for each other in the driver, short enough that filling the first
-/// buffer delays little.
+/// Bytes of a buffer: long enough that the threads seldom wait for each other in the driver, short enough
+/// that filling the first buffer delays little.
 const PIECE: usize = 1 << 20;
 
-/// The most threads that copy. On an H200 16 threads are hardly faster, and need twice the page-locked memory.
+/// The most threads that copy. On an H200 16 threads are hardly faster, and need twice the
+/// page-locked memory.
 const THREADS: usize = 8;
 
 /// Shorter arrays are left to the driver: the buffers would cost more time than they save.
 const SHORTEST: usize = 1 << 20;
 
-/// The memory of the buffers before it is page-locked, which needs no GPU. It lies on huge pages, if the system offers them: the
-/// driver locks 16 MB of them in 1 to 3 ms, and takes 8 to 10 ms to allocate locked memory itself.
+/// The memory of the buffers before it is page-locked, which needs no GPU. It lies on huge pages, if
+/// the system offers them: the driver locks 16 MB of them in 1 to 3 ms, and takes 8 to 10 ms to
+/// allocate locked memory itself.
 pub(crate) struct Pages(MmapMut);
 
 impl Pages {
     /// Allocates the pages, and touches them.
-    pub fn new() -> Result<Pages> {
+    pub(crate) fn new() -> Result<Pages> {
         let bytes = rayon::current_num_threads().clamp(1, THREADS) * 2 * PIECE;
         let failed = |call| move |e: std::io::Error| GpuError::Cuda { call, message: e.to_string() };
         let mut pages = MmapMut::map_anon(bytes).map_err(failed("mmap"))?;
@@ -39,8 +41,8 @@ impl Pages {
         {
             // Without huge pages, locking takes longer.
             let _ = pages.advise(memmap2::Advice::HugePage);
-            // If a child process shared a locked page, the parent would get a copy of it at its next write, and the GPU would not. The
-            // child has zeros instead.
+            // If a child process shared a locked page, the parent would get a copy of it at its next write,
+            // and the GPU would not. The child has zeros instead.
             // SAFETY: the range is the whole mapping, and no child process reads it.
             let status = unsafe { libc::madvise(pages.as_mut_ptr().cast(), bytes, libc::MADV_WIPEONFORK) };
             if status != 0 {
@@ -70,8 +72,8 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        // SAFETY: the context and the pages exist, no copy uses the pages any more, and they are dropped once. Pages that the driver
-        // does not unlock stay mapped.
+        // SAFETY: the context and the pages exist, no copy uses the pages any more, and they are dropped
+        // once. Pages that the driver does not unlock stay mapped.
         unsafe {
             let _ = sys::cuCtxSetCurrent(self.context.cu_ctx());
             if sys::cuMemHostUnregister(self.pages.as_mut_ptr().cast()) == sys::CUresult::CUDA_SUCCESS {
@@ -88,7 +90,7 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    pub fn new(context: &Arc<CudaContext>, pages: Pages) -> Result<Staging> {
+    pub(crate) fn new(context: &Arc<CudaContext>, pages: Pages) -> Result<Staging> {
         let memory = Locked::new(context, pages)?;
         let event = || context.new_event(None).map_err(fault("cuEventCreate"));
         let lanes = memory.pages.len() / (2 * PIECE);
@@ -100,7 +102,7 @@ impl Staging {
     ///
     /// # Safety
     /// `device` is the address of at least as many bytes.
-    pub unsafe fn upload(&mut self, stream: &CudaStream, host: &[u8], device: u64) -> Result<()> {
+    pub(crate) unsafe fn upload(&mut self, stream: &CudaStream, host: &[u8], device: u64) -> Result<()> {
         let memory = &mut self.memory.pages;
         let next = AtomicUsize::new(0);
         let lanes = memory.chunks_mut(2 * PIECE).zip(&self.free).collect();
@@ -115,7 +117,8 @@ impl Staging {
                 // An event that was never recorded is complete.
                 free.synchronize().map_err(fault("cuEventSynchronize"))?;
                 buffer.copy_from_slice(piece);
-                // SAFETY: the buffer keeps the piece until the event shows that the GPU has fetched it, and the target has room.
+                // SAFETY: the buffer keeps the piece until the event shows that the GPU has fetched it,
+                // and the target has room.
                 let status = unsafe {
                     let to = device + offset as u64;
                     sys::cuMemcpyHtoDAsync_v2(to, buffer.as_ptr().cast(), piece.len(), stream.cu_stream())
@@ -147,7 +150,8 @@ impl Staging {
                 if let Some((index, piece)) = &next {
                     let buffer = &mut buffers[turn * PIECE..][..piece.len()];
                     let from = device + (index * PIECE) as u64;
-                    // SAFETY: the buffer is not read before the event shows that the copy is complete, and `device` has the piece.
+                    // SAFETY: the buffer is not read before the event shows that the copy is complete,
+                    // and `device` has the piece.
                     let status = unsafe {
                         let to = buffer.as_mut_ptr().cast();
                         sys::cuMemcpyDtoHAsync_v2(to, from, buffer.len(), stream.cu_stream())
@@ -174,7 +178,8 @@ impl Drop for Staging {
     fn drop(&mut self) {
         // The GPU may still read the buffers. If waiting fails, the driver has failed, and no more work runs.
         for free in self.free.as_flattened() {
-            // SAFETY: context and event exist. An earlier error that the context keeps does not end the wait, as it would in `synchronize`.
+            // SAFETY: context and event exist. An earlier error that the context keeps does not end the wait,
+            // as it would in `synchronize`.
             unsafe {
                 let _ = sys::cuCtxSetCurrent(self.memory.context.cu_ctx());
                 let _ = sys::cuEventSynchronize(free.cu_event());
@@ -184,8 +189,8 @@ impl Drop for Staging {
 }
 
 impl Cuda {
-    /// Makes page-locked buffers of the pages, and allocates a first piece of device memory: both take longer than the copies of
-    /// most solves.
+    /// Makes page-locked buffers of the pages, and allocates a first piece of device memory: both take longer
+    /// than the copies of most solves.
     pub(crate) fn warm_up(&self, pages: Pages) -> Result<()> {
         bind(&self.0.context)?;
         let turn = self.turn();
@@ -214,8 +219,8 @@ impl Cuda {
         finish_work()?;
         let _span = profile::begin(Phase::Upload);
         let Some(mut staging) = self.buffers(&turn, host.len()) else {
-            // SAFETY: promised by the caller; the driver reads pageable memory before it returns, or the stream is waited for
-            // below.
+            // SAFETY: promised by the caller; the driver reads pageable memory before it returns, or the
+            // stream is waited for below.
             let status = unsafe {
                 sys::cuMemcpyHtoDAsync_v2(device, host.as_ptr().cast(), host.len(), self.0.stream.cu_stream())
             };
@@ -228,8 +233,8 @@ impl Cuda {
         outcome.and_then(|()| finish_work())
     }
 
-    /// Takes out the buffers for a long copy, so that a rayon thread that begins another copy while it waits for this one allocates
-    /// others. None for a short copy, or without page-locked memory.
+    /// Takes out the buffers for a long copy, so that a rayon thread that begins another copy while it waits
+    /// for this one allocates others. None for a short copy, or without page-locked memory.
     fn buffers(&self, turn: &State, bytes: usize) -> Option<Staging> {
         if bytes < SHORTEST || turn.without_staging.get() {
             return None;
@@ -245,8 +250,8 @@ impl Cuda {
         })
     }
 
-    /// Copies device memory to a host array, in the order of the stream. The caller must wait for the stream before it reads the
-    /// array.
+    /// Copies device memory to a host array, in the order of the stream. The caller must wait for the stream
+    /// before it reads the array.
     ///
     /// # Safety
     /// `device` is the address of at least as many bytes.

@@ -11,8 +11,8 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Iterations in the longer of the two graphs that a step is recorded into: launching a graph takes the host a few microseconds,
-/// as long as an iteration on a small system.
+/// Iterations in the longer of the two graphs that a step is recorded into: launching a graph takes the host
+/// a few microseconds, as long as an iteration on a small system.
 const STEPS_IN_GRAPH: usize = 16;
 const _: () = assert!(STEPS_IN_GRAPH.is_multiple_of(2), "a long graph must restore swapped vectors");
 
@@ -33,8 +33,9 @@ enum Steps {
 
 /// CUDA graphs of one and of several iterations.
 ///
-/// Graphs hold addresses. If the step swaps vectors, every second step begins with swapped vectors: `second` is the graph of such
-/// a step. `first`, and `many` with its even number of steps, begin with the vectors as they were when the recording began.
+/// Graphs hold addresses. If the step swaps vectors, every second step begins with swapped vectors: `second`
+/// is the graph of such a step. `first`, and `many` with its even number of steps, begin with the vectors as
+/// they were when the recording began.
 struct Graphs {
     first: Graph,
     second: Option<Graph>,
@@ -72,8 +73,8 @@ thread_local! {
     static CAPTURING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs work that waits for the whole GPU, as the release of a library's handle does, while no stream is captured: it would end
-/// the captures of other threads.
+/// Runs work that waits for the whole GPU, as the release of a library's handle does, while no stream is
+/// captured: it would end the captures of other threads.
 pub(crate) fn between_captures<R>(work: impl FnOnce() -> R) -> R {
     if CAPTURING.get() {
         // The work ends the capture of this thread, which cannot wait for itself.
@@ -204,7 +205,8 @@ impl Cuda {
         Ok(CudaSteps { steps, device: self.clone(), _kept: kept })
     }
 
-    /// Replays a recorded step; see [`Device::replay`](crate::device::Device::replay). `step` runs the step itself.
+    /// Replays a recorded step; see [`Device::replay`](crate::device::Device::replay). `step`
+    /// runs the step itself.
     pub(super) fn replay_step(
         &self,
         recorded: &mut CudaSteps,

@@ -1,7 +1,7 @@
 //! Ranks: processes or threads that solve one system together, and the sums and messages that they exchange.
 //!
-//! A [`Communicator`] moves bytes; [`Ranks`] builds everything else on it. Every function of [`Ranks`] is collective: all ranks
-//! call the same functions in the same order.
+//! A [`Communicator`] moves bytes; [`Ranks`] builds everything else on it. Every function of [`Ranks`] is
+//! collective: all ranks call the same functions in the same order.
 
 use crate::error::{Error, Result};
 use crate::parallel::{copy_bytes, lock, split_front, zeros};
@@ -30,11 +30,12 @@ pub trait Communicator: Send + Sync {
     /// Collects the bytes of every rank in the order of ranks. Each rank passes the same number of bytes.
     fn all_gather(&self, mine: &[u8], all: &mut [u8]);
 
-    /// Sends messages and receives messages of lengths that both sides know. Runs `meanwhile` after all of them are started.
+    /// Sends messages and receives messages of lengths that both sides know. Runs `meanwhile` after
+    /// all of them are started.
     fn exchange(&self, sent: &[Outgoing<'_>], received: &mut [Incoming<'_>], meanwhile: &mut dyn FnMut());
 
-    /// Tells the connection, if it still exists, when a rank fails, so that no other rank waits for that rank on a device.
-    /// Communicators that end the processes of all ranks need not.
+    /// Tells the connection, if it still exists, when a rank fails, so that no other rank waits for that rank
+    /// on a device. Communicators that end the processes of all ranks need not.
     fn on_failure(&self, _connection: Weak<dyn Connection>) {}
 }
 
@@ -76,7 +77,7 @@ impl Ranks {
     }
 
     /// Tells the connection when a rank fails; see [`Communicator::on_failure`].
-    pub fn on_failure(&self, connection: Weak<dyn Connection>) {
+    pub(crate) fn on_failure(&self, connection: Weak<dyn Connection>) {
         self.0.communicator.on_failure(connection);
     }
 
@@ -88,7 +89,8 @@ impl Ranks {
         work(&all)
     }
 
-    /// Replaces each value by its sum over all ranks. Every rank adds in the order of ranks, so all have the same bits.
+    /// Replaces each value by its sum over all ranks. Every rank adds in the order of ranks,
+    /// so all have the same bits.
     pub fn sum(&self, values: &mut [f64]) {
         let mut summed = [0.0; SUMMED];
         for values in values.chunks_mut(SUMMED) {
@@ -104,7 +106,7 @@ impl Ranks {
     }
 
     /// Replaces each value by the values of all ranks, combined in the order of ranks.
-    pub fn fold_all(&self, values: &mut [f64], with: fn(f64, f64) -> f64) {
+    pub(crate) fn fold_all(&self, values: &mut [f64], with: fn(f64, f64) -> f64) {
         for values in values.chunks_mut(SUMMED) {
             let mut combined = [0.0; SUMMED];
             self.with_all(values, |all| {
@@ -118,7 +120,7 @@ impl Ranks {
     }
 
     /// Combines a number of every rank, in the order of ranks.
-    pub fn fold(&self, mine: f64, with: fn(f64, f64) -> f64) -> f64 {
+    pub(crate) fn fold(&self, mine: f64, with: fn(f64, f64) -> f64) -> f64 {
         self.with_all(&[mine], |all| all[1..].iter().copied().fold(all[0], with))
     }
 
@@ -128,7 +130,7 @@ impl Ranks {
     }
 
     /// Returns the numbers of the first rank whose first number is not zero; zeros if there is none.
-    pub fn first_of<const N: usize>(&self, mine: [f64; N]) -> [f64; N] {
+    pub(crate) fn first_of<const N: usize>(&self, mine: [f64; N]) -> [f64; N] {
         self.with_all(&mine, |all| {
             let (of_ranks, _) = all.as_chunks();
             of_ranks.iter().find(|numbers| numbers[0] != 0.0).copied().unwrap_or([0.0; N])
@@ -143,12 +145,12 @@ impl Ranks {
     }
 
     /// Returns the sum of a whole number over all ranks.
-    pub fn total(&self, mine: u64) -> u64 {
+    pub(crate) fn total(&self, mine: u64) -> u64 {
         self.all_of(mine).iter().sum()
     }
 
-    /// Returns the result if it is good on every rank. Otherwise every rank returns an error: its own, or one that names the
-    /// rank that failed.
+    /// Returns the result if it is good on every rank. Otherwise every rank returns an error: its own, or one
+    /// that names the rank that failed.
     pub fn agreed<T>(&self, result: Result<T>) -> Result<T> {
         let failed = self.all_of(u64::from(result.is_err()));
         let value = result?;
@@ -172,7 +174,7 @@ impl Ranks {
     }
 
     /// Sends a list to each rank, and returns the list that each rank has sent to this one.
-    pub fn swap<T: Pod>(&self, sent: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
+    pub(crate) fn swap<T: Pod>(&self, sent: &[Vec<T>]) -> Result<Vec<Vec<T>>> {
         let lengths: Vec<u64> = sent.iter().map(|list| list.len() as u64).collect();
         let mut all = vec![0_u64; self.size() * self.size()];
         self.0.communicator.all_gather(cast_slice(&lengths), cast_slice_mut(&mut all));
@@ -189,7 +191,7 @@ impl Ranks {
     }
 
     /// Returns the lists of all ranks, one after the other, on every rank.
-    pub fn lists_of_all<T: Pod>(&self, mine: &[T]) -> Result<Vec<T>> {
+    pub(crate) fn lists_of_all<T: Pod>(&self, mine: &[T]) -> Result<Vec<T>> {
         let lengths: Vec<usize> = self.all_of(mine.len() as u64).iter().map(|l| *l as usize).collect();
         let mut all: Vec<T> = self.agreed(zeros(lengths.iter().sum()))?;
         let (mut rest, mut sent, mut received) = (&mut all[..], Vec::new(), Vec::new());
@@ -207,7 +209,7 @@ impl Ranks {
     }
 
     /// Returns the list of the first rank on every rank.
-    pub fn from_first<T: Pod>(&self, list: Vec<T>) -> Result<Vec<T>> {
+    pub(crate) fn list_of_first<T: Pod>(&self, list: Vec<T>) -> Result<Vec<T>> {
         let mut sent = vec![Vec::new(); self.size()];
         if self.is_first() {
             sent = vec![list; self.size()];
@@ -215,15 +217,16 @@ impl Ranks {
         Ok(self.swap(&sent)?.swap_remove(0))
     }
 
-    /// Fails with this error on each rank whose numbers are not those of the first rank. All ranks call this together.
-    pub fn agree_on(&self, mine: [u64; 2], differ: impl FnOnce() -> Error) -> Result<()> {
-        let first = self.from_first(mine.to_vec())?;
+    /// Fails with this error on each rank whose numbers are not those of the first rank. All
+    /// ranks call this together.
+    pub(crate) fn agree_on(&self, mine: [u64; 2], differ: impl FnOnce() -> Error) -> Result<()> {
+        let first = self.list_of_first(mine.to_vec())?;
         self.agreed(if first == mine { Ok(()) } else { Err(differ()) })
     }
 
     /// Returns the text of the first rank on every rank.
-    pub fn text_from_first(&self, text: &str) -> Result<String> {
-        let bytes = self.from_first(text.as_bytes().to_vec())?;
+    pub(crate) fn text_from_first(&self, text: &str) -> Result<String> {
+        let bytes = self.list_of_first(text.as_bytes().to_vec())?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -243,9 +246,9 @@ impl Ranks {
         Ok(Some(all))
     }
 
-    /// Passes the lists of all ranks, one after the other, to `take` on the first rank, in pieces of at most `most` elements. The first rank
-    /// has no more than a piece of the other lists.
-    pub fn collect_in_pieces<T: Pod + Zeroable>(
+    /// Passes the lists of all ranks, one after the other, to `take` on the first rank, in pieces of at most
+    /// `most` elements. The first rank has no more than a piece of the other lists.
+    pub(crate) fn collect_in_pieces<T: Pod + Zeroable>(
         &self,
         mine: &[T],
         most: usize,
@@ -271,8 +274,9 @@ impl Ranks {
         Ok(())
     }
 
-    /// Sends each rank its part of a list of the first rank, in the order of ranks. This rank gets `length` elements.
-    pub fn scatter<T: Pod + Zeroable>(&self, all: Option<&[T]>, length: usize) -> Result<Vec<T>> {
+    /// Sends each rank its part of a list of the first rank, in the order of ranks. This rank
+    /// gets `length` elements.
+    pub(crate) fn scatter<T: Pod + Zeroable>(&self, all: Option<&[T]>, length: usize) -> Result<Vec<T>> {
         let lengths: Vec<usize> = self.all_of(length as u64).iter().map(|l| *l as usize).collect();
         let lengths = &lengths[..];
         let mut mine: Vec<T> = self.agreed(zeros(length))?;

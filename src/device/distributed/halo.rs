@@ -1,8 +1,9 @@
 //! The entries of vectors that a rank needs from other ranks.
 //!
-//! Each rank has a contiguous range of rows, counted in the order of ranks. The entries of x in columns that belong to other ranks are its
-//! *ghosts*, in the order of columns, so that the ghosts of one rank are neighbours. A complete vector has the ghosts below the rank's rows, the
-//! rank's own entries, and the ghosts above: the order of columns in the whole matrix.
+//! Each rank has a contiguous range of rows, counted in the order of ranks. The entries of x in columns that
+//! belong to other ranks are its *ghosts*, in the order of columns, so that the ghosts of one rank are
+//! neighbours. A complete vector has the ghosts below the rank's rows, the rank's own entries, and the ghosts
+//! above: the order of columns in the whole matrix.
 
 use super::communicator::Ranks;
 use crate::error::Result;
@@ -34,8 +35,8 @@ pub struct Halo {
 }
 
 impl Halo {
-    /// Plans the exchange. Rank i has the rows `starts[i]..starts[i + 1]`; `ghosts` are the columns of other ranks that this one
-    /// needs, in increasing order.
+    /// Plans the exchange. Rank i has the rows `starts[i]..starts[i + 1]`; `ghosts` are the columns of other
+    /// ranks that this one needs, in increasing order.
     pub fn new(ranks: &Ranks, starts: &[usize], ghosts: &[u32]) -> Result<Halo> {
         let rank = ranks.rank();
         let rows = starts[rank]..starts[rank + 1];
@@ -69,7 +70,7 @@ impl Halo {
     }
 
     /// Returns the number of rows of all ranks.
-    pub fn total_rows(&self) -> usize {
+    pub(crate) fn total_rows(&self) -> usize {
         self.total
     }
 
@@ -79,17 +80,17 @@ impl Halo {
     }
 
     /// Returns the number of ghosts.
-    pub fn ghosts(&self) -> usize {
+    pub(crate) fn ghosts(&self) -> usize {
         self.ghosts.len()
     }
 
     /// Returns the number of entries of a complete vector.
-    pub fn complete_rows(&self) -> usize {
+    pub(crate) fn complete_rows(&self) -> usize {
         self.rows.len() + self.ghosts.len()
     }
 
     /// Returns the place in a complete vector of the first of the ghosts that one rank sends.
-    pub fn place_of(&self, received: &Range<usize>) -> usize {
+    pub(crate) fn place_of(&self, received: &Range<usize>) -> usize {
         if received.start < self.below { received.start } else { received.start + self.rows.len() }
     }
 
@@ -104,7 +105,7 @@ impl Halo {
     }
 
     /// Returns the rows that are sent to neighbours, counted from the first row of this rank.
-    pub fn sent_rows(&self) -> &[u32] {
+    pub(crate) fn sent_rows(&self) -> &[u32] {
         &self.sent
     }
 
@@ -113,19 +114,20 @@ impl Halo {
         self.neighbours.len()
     }
 
-    /// Returns the ranks that this rank exchanges entries with, each with the parts that are sent and received, of which one may
-    /// be empty.
-    pub fn all_parts(&self) -> impl Iterator<Item = (usize, &Range<usize>, &Range<usize>)> {
+    /// Returns the ranks that this rank exchanges entries with, each with the parts that are sent and
+    /// received, of which one may be empty.
+    pub(crate) fn all_parts(&self) -> impl Iterator<Item = (usize, &Range<usize>, &Range<usize>)> {
         self.neighbours.iter().map(|n| (n.rank, &n.sent, &n.received))
     }
 
-    /// Returns the ranks that this rank sends entries to, each with its part of [`sent_rows`](Halo::sent_rows).
-    pub fn sent_parts(&self) -> impl Iterator<Item = (usize, &Range<usize>)> {
+    /// Returns the ranks that this rank sends entries to, each with its part of
+    /// [`sent_rows`](Halo::sent_rows).
+    pub(crate) fn sent_parts(&self) -> impl Iterator<Item = (usize, &Range<usize>)> {
         self.neighbours.iter().filter(|n| !n.sent.is_empty()).map(|n| (n.rank, &n.sent))
     }
 
     /// Returns the ranks that send entries to this rank, in order, each with its part of the ghosts.
-    pub fn received_parts(&self) -> impl Iterator<Item = (usize, &Range<usize>)> {
+    pub(crate) fn received_parts(&self) -> impl Iterator<Item = (usize, &Range<usize>)> {
         self.neighbours.iter().filter(|n| !n.received.is_empty()).map(|n| (n.rank, &n.received))
     }
 
@@ -145,9 +147,9 @@ impl Halo {
         self.ranks.exchange(&to.collect::<Vec<_>>(), from.collect(), meanwhile);
     }
 
-    /// Sends the entries of [`sent_rows`](Halo::sent_rows), `k` for each, and receives the ghosts in their places in a complete vector.
-    /// Meanwhile, `fill` gets the place of the rank's own entries.
-    pub fn exchange_around<T: Scalar>(
+    /// Sends the entries of [`sent_rows`](Halo::sent_rows), `k` for each, and receives the ghosts in their
+    /// places in a complete vector. Meanwhile, `fill` gets the place of the rank's own entries.
+    pub(crate) fn exchange_around<T: Scalar>(
         &self,
         k: usize,
         sent: &[T],
@@ -172,7 +174,7 @@ impl Halo {
     }
 
     /// Writes the complete vector of x to `to`.
-    pub fn complete(&self, x: &[f64], to: &mut Vec<f64>) {
+    pub(crate) fn complete(&self, x: &[f64], to: &mut Vec<f64>) {
         let sent: Vec<f64> = self.sent.iter().map(|row| x[*row as usize]).collect();
         let mut ghosts = vec![0.0; self.ghosts.len()];
         self.exchange(1, &sent, &mut ghosts, &mut || ());

@@ -5,21 +5,23 @@ const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SI
 /// Those with the number of this process, from 0: the same ones, and Slurm.
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"];
 /// Those with the number of this process among those on this machine: Open MPI, MPICH, MVAPICH and Slurm.
+#[cfg(any(test, feature = "mpi"))]
 const LOCAL_RANKS: [&str; 4] =
     ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"];
 
 /// Returns the number of processes that a launcher has started with this one; 1 without a launcher.
-pub fn processes() -> usize {
+pub(crate) fn processes() -> usize {
     processes_in(number)
 }
 
 /// Returns whether this is the first process of the launcher.
-pub fn is_first() -> bool {
+pub(crate) fn is_first() -> bool {
     is_first_in(number)
 }
 
 /// Returns the number of this process among those on this machine, if the launcher tells it.
-pub fn number_on_this_machine() -> Option<usize> {
+#[cfg(feature = "mpi")]
+pub(crate) fn number_on_this_machine() -> Option<usize> {
     LOCAL_RANKS.into_iter().find_map(number)
 }
 
@@ -41,7 +43,8 @@ fn is_first_in(number: impl Fn(&str) -> Option<usize>) -> bool {
 mod tests {
     use super::*;
 
-    /// The variables of the third of four processes, the second on its machine, as the manuals of these launchers describe them.
+    /// The variables of the third of four processes, the second on its machine, as the manuals of these
+    /// launchers describe them.
     const THIRD_OF_FOUR: &[(&str, &[(&str, usize)])] = &[
         (
             "Open MPI",

@@ -1,13 +1,14 @@
 //! A device over ranks: each rank has a part of the rows on a device of its own.
 //!
-//! Sweeps run on the rows of each rank. The sums of a sweep are then added over all ranks, in the order of ranks, before its
-//! program runs. Every rank does this, so all have the same scalars, bit for bit, and take the same decisions. Results have the
-//! same bits in every run with the same number of ranks, whatever the number of threads.
+//! Sweeps run on the rows of each rank. The sums of a sweep are then added over all ranks, in the order of
+//! ranks, before its program runs. Every rank does this, so all have the same scalars, bit for bit, and
+//! take the same decisions. Results have the same bits in every run with the same number of ranks,
+//! whatever the number of threads.
 
 mod communicator;
 mod cpu;
 mod halo;
-pub mod launcher;
+pub(crate) mod launcher;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod numbers;
@@ -18,11 +19,11 @@ use super::{Addend, Device, Kept, Op, Slot, SlotState, Sweep};
 use crate::error::Result;
 use crate::scalar::Scalar;
 pub use communicator::{Communicator, Connection, Incoming, Outgoing, Ranks};
-pub use halo::Halo;
+pub(crate) use halo::Halo;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 pub use numbers::RowNumbers;
-pub use retired::Retired;
+pub(crate) use retired::Retired;
 use std::fmt;
 pub use threads::{Threads, in_threads, is_following_thread};
 
@@ -53,10 +54,12 @@ pub trait Local: Device {
     /// Connects the devices. All ranks call this together.
     fn link(&self, ranks: &Ranks) -> Result<Self::Link>;
 
-    /// Allocates room for the scalars of all ranks, for a bank of `slots` slots of `k` columns. All ranks call this together.
+    /// Allocates room for the scalars of all ranks, for a bank of `slots` slots of `k` columns. All
+    /// ranks call this together.
     fn gathered(&self, over: Over<'_, Self>, slots: usize, k: usize) -> Result<Self::Gathered>;
 
-    /// Adds these slots over all ranks, in the order of ranks, in the columns that are not done, and then runs a program.
+    /// Adds these slots over all ranks, in the order of ranks, in the columns that are not done,
+    /// and then runs a program.
     fn finish(
         &self,
         over: Over<'_, Self>,
@@ -88,8 +91,8 @@ pub trait Local: Device {
         meanwhile: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()>;
 
-    /// Computes y = y + alpha B g with the ghosts g of the last exchange. Adds `<x, B g>` to a slot of the columns that are not
-    /// done, if there is one.
+    /// Computes y = y + alpha B g with the ghosts g of the last exchange. Adds `<x, B g>` to a slot of the
+    /// columns that are not done, if there is one.
     fn add_border<T: Scalar>(
         &self,
         border: &Self::Border<T>,
@@ -107,10 +110,12 @@ pub trait Local: Device {
     /// Returns the bytes of the complete vector and of the room for entries that are sent.
     fn complete_bytes<T: Scalar>(&self, room: &Self::Complete<T>) -> u64;
 
-    /// Returns the entries of a column that [`complete`](Local::complete) reads and writes in the memory of this rank.
+    /// Returns the entries of a column that [`complete`](Local::complete) reads and writes in
+    /// the memory of this rank.
     fn moved_to_complete<T: Scalar>(&self, halo: &Halo, room: &Self::Complete<T>) -> usize;
 
-    /// Copies x to the complete vector, and receives the ghosts around it; then calls `multiply` with the complete vector.
+    /// Copies x to the complete vector, and receives the ghosts around it; then calls `multiply`
+    /// with the complete vector.
     fn complete<T: Scalar>(
         &self,
         room: (&Halo, &Self::Complete<T>),
@@ -158,7 +163,7 @@ impl<D: Local> Distributed<D> {
     }
 
     /// Returns the device of this rank.
-    pub fn local(&self) -> &D {
+    pub(crate) fn local(&self) -> &D {
         &self.local
     }
 
@@ -173,7 +178,7 @@ impl<D: Local> Distributed<D> {
     }
 
     /// Adds these slots over all ranks, and then runs a program.
-    pub fn finish(
+    pub(crate) fn finish(
         &self,
         slots: &mut RankSlots<D>,
         which: impl Iterator<Item = Slot>,

@@ -85,9 +85,10 @@ impl Mpi {
         })))
     }
 
-    /// Lets another thread end this process, by [`end_when`](Mpi::end_when), until [`unwatched`](Mpi::unwatched). No call of MPI blocks
-    /// meanwhile. All ranks call both functions at the same place, because a call that blocks does not match one that does not. Returns
-    /// false, and changes nothing, if this MPI does not let another thread call it.
+    /// Lets another thread end this process, by [`end_when`](Mpi::end_when), until
+    /// [`unwatched`](Mpi::unwatched). No call of MPI blocks meanwhile. All ranks call both functions at the
+    /// same place, because a call that blocks does not match one that does not. Returns false, and changes
+    /// nothing, if this MPI does not let another thread call it.
     pub fn watched(&self) -> bool {
         self.0.watched.store(self.0.serialized, Ordering::Release);
         self.0.serialized
@@ -99,8 +100,8 @@ impl Mpi {
         self.0.call(|| self.0.watched.store(false, Ordering::Release));
     }
 
-    /// Waits until `stop` is set, and then calls `end`, which ends this process, with whether another rank has failed. Returns once the
-    /// process is no longer watched.
+    /// Waits until `stop` is set, and then calls `end`, which ends this process, with whether another rank
+    /// has failed. Returns once the process is no longer watched.
     pub fn end_when(&self, stop: &AtomicBool, end: impl FnOnce(bool)) {
         while self.0.is_watched() {
             sleep(LOOK);
@@ -127,8 +128,8 @@ impl Mpi {
         drop(lock(&self.0.universe).take());
     }
 
-    /// Tells the other ranks why this one has failed. Returns the messages of all ranks in their order; a rank that has not failed within
-    /// a second or two has none, and must be ended.
+    /// Tells the other ranks why this one has failed. Returns the messages of all ranks in their order; a
+    /// rank that has not failed within a second or two has none, and must be ended.
     pub fn fail(&self, message: &str) -> Vec<Option<String>> {
         self.unwatched();
         let mut sent = [0; FAILURE_BYTES];

@@ -1,7 +1,8 @@
 //! The numbers of a rank's rows in the matrix as it was given.
 //!
-//! The rows of a distributed matrix are numbered in the order of ranks. If the ranks have ranges of the rows as they were given, these
-//! are the numbers in the matrix as given, too. If the rows were cut in another way, each rank has a list.
+//! The rows of a distributed matrix are numbered in the order of ranks. If the ranks have ranges of the rows
+//! as they were given, these are the numbers in the matrix as given, too. If the rows were cut in another
+//! way, each rank has a list.
 
 use super::communicator::Ranks;
 use crate::error::Result;
@@ -10,7 +11,8 @@ use bytemuck::Pod;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The numbers of a rank's rows in the matrix as it was given, in increasing order. All ranks have the same kind of numbers.
+/// The numbers of a rank's rows in the matrix as it was given, in increasing order. All ranks have
+/// the same kind of numbers.
 #[derive(Clone, Debug)]
 pub enum RowNumbers {
     /// A range that begins with this row.
@@ -34,23 +36,25 @@ impl RowNumbers {
     }
 
     /// Returns the list, if the rows are no range.
-    pub fn listed(&self) -> Option<&[u32]> {
+    pub(crate) fn listed(&self) -> Option<&[u32]> {
         match self {
             RowNumbers::From(_) => None,
             RowNumbers::Listed(numbers) => Some(numbers),
         }
     }
 
-    /// Returns the rows of this rank, of which there are `rows`, of an array of `k` columns that has all rows as they were given.
-    pub fn pick<'a, T: Copy>(&self, all: &'a [T], rows: usize, k: usize) -> Cow<'a, [T]> {
+    /// Returns the rows of this rank, of which there are `rows`, of an array of `k` columns that has all
+    /// rows as they were given.
+    pub(crate) fn pick<'a, T: Copy>(&self, all: &'a [T], rows: usize, k: usize) -> Cow<'a, [T]> {
         match self {
             RowNumbers::From(first) => Cow::Borrowed(&all[first * k..(first + rows) * k]),
             RowNumbers::Listed(numbers) => Cow::Owned(picked(all, numbers, k)),
         }
     }
 
-    /// Writes the rows of this rank to their places in an array of `k` columns that has all rows as they were given.
-    pub fn put<T: Copy>(&self, mine: &[T], all: &mut [T], k: usize) {
+    /// Writes the rows of this rank to their places in an array of `k` columns that has all
+    /// rows as they were given.
+    pub(crate) fn put<T: Copy>(&self, mine: &[T], all: &mut [T], k: usize) {
         match self {
             RowNumbers::From(first) => all[first * k..first * k + mine.len()].copy_from_slice(mine),
             RowNumbers::Listed(numbers) => put_all(mine, numbers, all, k),
@@ -70,9 +74,9 @@ impl RowNumbers {
         ranks.agreed(all.transpose())
     }
 
-    /// Passes the rows of all ranks, as they were given, to `take` on the first rank, in pieces of about 8 MiB. The first rank has no more
-    /// than a piece of the rows of other ranks. All ranks call this together.
-    pub fn collect_in_pieces<T: Pod>(
+    /// Passes the rows of all ranks, as they were given, to `take` on the first rank, in pieces of about 8
+    /// MiB. The first rank has no more than a piece of the rows of other ranks. All ranks call this together.
+    pub(crate) fn collect_in_pieces<T: Pod>(
         &self,
         ranks: &Ranks,
         mine: &[T],
@@ -103,8 +107,8 @@ impl RowNumbers {
         Ok(())
     }
 
-    /// Copies the rows of this rank from a part of an array of `k` columns that has all rows as they were given. The part begins at the
-    /// number `at` of the array and may begin and end within a row.
+    /// Copies the rows of this rank from a part of an array of `k` columns that has all rows as they were
+    /// given. The part begins at the number `at` of the array and may begin and end within a row.
     pub fn keep<T: Copy>(&self, at: usize, part: &[T], mine: &mut [T], k: usize) {
         match self {
             RowNumbers::From(first) => {
@@ -128,8 +132,9 @@ impl RowNumbers {
         }
     }
 
-    /// Sends each rank its rows of an array of `k` columns that the first rank has, as they were given. This rank gets `rows` rows.
-    pub fn scatter<T: Pod>(
+    /// Sends each rank its rows of an array of `k` columns that the first rank has, as they were given.
+    /// This rank gets `rows` rows.
+    pub(crate) fn scatter<T: Pod>(
         &self,
         ranks: &Ranks,
         all: Option<&[T]>,
@@ -194,7 +199,8 @@ mod tests {
 
     #[test]
     fn long_vectors_come_in_pieces_of_bounded_size_and_in_order() {
-        // Three ranks with 0, 2 and 1 million numbers, of 24 MB; the rows of two ranks alternate if they are listed.
+        // Three ranks with 0, 2 and 1 million numbers, of 24 MB; the rows of two ranks
+        // alternate if they are listed.
         let rows = [0, 2_000_000, 1_000_000];
         let found = in_threads(3, |ranks| {
             let (rank, mut lengths) = (ranks.rank(), Vec::new());

@@ -1,4 +1,5 @@
-//! Resources that other ranks may still use when this rank no longer does, as memory that their processes have opened.
+//! Resources that other ranks may still use when this rank no longer does, as memory that
+//! their processes have opened.
 
 use super::communicator::Ranks;
 use crate::error::Result;
@@ -6,8 +7,9 @@ use crate::parallel::lock;
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-/// The resources of this process that have been retired and not yet returned. Each has a name, which all ranks know it by.
-pub struct Retired<T>(Mutex<Vec<Entry<T>>>);
+/// The resources of this process that have been retired and not yet returned. Each has a name,
+/// which all ranks know it by.
+pub(crate) struct Retired<T>(Mutex<Vec<Entry<T>>>);
 
 struct Entry<T> {
     /// The rank that has retired the resource.
@@ -24,17 +26,18 @@ impl<T> Default for Retired<T> {
 
 impl<T> Retired<T> {
     /// Makes an empty list.
-    pub const fn new() -> Retired<T> {
+    pub(crate) const fn new() -> Retired<T> {
         Retired(Mutex::new(Vec::new()))
     }
 
     /// Adds a resource that a rank no longer uses.
-    pub fn push(&self, rank: usize, name: u64, resource: T) {
+    pub(crate) fn push(&self, rank: usize, name: u64, resource: T) {
         lock(&self.0).push(Entry { rank, name, resource });
     }
 
-    /// Removes and returns the resources of this rank that every rank has retired by these names. All ranks call this together.
-    pub fn unused(&self, ranks: &Ranks) -> Result<Vec<T>> {
+    /// Removes and returns the resources of this rank that every rank has retired by these names. All
+    /// ranks call this together.
+    pub(crate) fn unused(&self, ranks: &Ranks) -> Result<Vec<T>> {
         let here = ranks.rank();
         let mine: Vec<u64> =
             lock(&self.0).iter().filter(|entry| entry.rank == here).map(|entry| entry.name).collect();
@@ -61,7 +64,8 @@ mod tests {
             let retire =
                 |names: &[u64]| names.iter().for_each(|name| retired.push(rank, *name, (rank, *name)));
             let mut found = Vec::new();
-            // The ranks retire the resources 5, 6 and 7 in different rounds; 7 is never retired by the last rank.
+            // The ranks retire the resources 5, 6 and 7 in different rounds; 7 is never
+            // retired by the last rank.
             for round in [[&[5, 7][..], &[6]], [&[6], &[5, 7]], [&[5], &[6]]][rank] {
                 retire(round);
                 found.push(retired.unused(ranks)?);

@@ -161,17 +161,17 @@ pub struct Threads {
 
 impl Threads {
     /// Makes ranks. Their threads run during [`run`](Threads::run) only.
-    pub fn new(size: usize) -> Threads {
+    pub(crate) fn new(size: usize) -> Threads {
         let state = State { parts: vec![Vec::new(); size], ..State::default() };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let rank = |rank| Ranks::new(Thread { rank, size, shared: Arc::clone(&shared) });
         Threads { ranks: (0..size).map(rank).collect(), shared }
     }
 
-    /// Runs work on each rank, which gets its part of `parts`: `first` on the calling thread, which is the first rank, and `others` on
-    /// a thread for each other rank. Returns the results in the order of ranks. If a rank fails or panics, those that wait for it end
-    /// with [`Error::OtherRank`].
-    pub fn run<P: Send, R: Send>(
+    /// Runs work on each rank, which gets its part of `parts`: `first` on the calling thread, which is the
+    /// first rank, and `others` on a thread for each other rank. Returns the results in the order of ranks.
+    /// If a rank fails or panics, those that wait for it end with [`Error::OtherRank`].
+    pub(crate) fn run<P: Send, R: Send>(
         &self,
         parts: Vec<P>,
         first: impl FnOnce(&Ranks, P) -> Result<R>,
@@ -217,8 +217,9 @@ impl Threads {
     }
 }
 
-/// Runs `work` on each of several ranks, and returns the results in the order of ranks. The ranks are threads of this process; the
-/// first one is the calling thread. If one of them fails or panics, those that wait for it end with [`Error::OtherRank`].
+/// Runs `work` on each of several ranks, and returns the results in the order of ranks. The ranks are threads
+/// of this process; the first one is the calling thread. If one of them fails or panics, those that wait for
+/// it end with [`Error::OtherRank`].
 pub fn in_threads<R: Send>(size: usize, work: impl Fn(&Ranks) -> Result<R> + Sync) -> Vec<Result<R>> {
     Threads::new(size).run(vec![(); size], |ranks, ()| work(ranks), |ranks, ()| work(ranks))
 }

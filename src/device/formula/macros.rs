@@ -1,6 +1,7 @@
 //! The macros that make names, sweeps, programs and products from formulas.
 
-/// Declares names: `vectors v { x, r }` makes `v::x` and `v::r`, numbered from 0; `scalars s { rr, alpha }` makes slots.
+/// Declares names: `vectors v { x, r }` makes `v::x` and `v::r`, numbered from 0;
+/// `scalars s { rr, alpha }` makes slots.
 macro_rules! names {
     ($(#[$doc:meta])* vectors $v:ident { $($(#[$vdoc:meta])* $vector:ident),+ $(,)? } scalars $s:ident { $($(#[$sdoc:meta])* $scalar:ident),* $(,)? }) => {
         /// Names of the vectors.
@@ -20,7 +21,7 @@ macro_rules! names {
             enum Order { $($scalar,)* End }
             $($(#[$sdoc])* pub const $scalar: Slot = Slot(Order::$scalar as u8);)*
             /// The number of scalars.
-            pub const COUNT: usize = Order::End as usize;
+            pub(crate) const COUNT: usize = Order::End as usize;
         }
     };
 }
@@ -216,7 +217,8 @@ macro_rules! sweep {
     }};
 }
 
-/// Makes a product with the vectors in the module `v` and the scalars in the module `s`: `{ q = A p; pq = <p, q> } then { .. }`.
+/// Makes a product with the vectors in the module `v` and the scalars in the module `s`:
+/// `{ q = A p; pq = <p, q> } then { .. }`.
 macro_rules! product {
     ({ $y:ident = $a:ident $x:ident }) => {
         $crate::device::formula::Product { x: v::$x, y: v::$y, then: None }

@@ -26,8 +26,8 @@ const ELSEWHERE: [(Names, &str); 5] = [
     (&["svd", "svds"], "solver computes no singular values; SciPy has svds"),
 ];
 
-/// Returns what to use instead of a method that this library lacks; `None` for an unknown name. `naming` writes methods
-/// and settings as the caller types them.
+/// Returns what to use instead of a method that this library lacks; `None` for an unknown name. `naming`
+/// writes methods and settings as the caller types them.
 pub fn instead_of(method: &str, naming: Naming<'_>) -> Option<String> {
     let name = method.to_lowercase().replace('_', "-");
     match name.as_str() {

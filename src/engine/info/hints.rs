@@ -1,5 +1,5 @@
-//! Hints for solving with a matrix, from its statistics. Every hint names the facts on which it rests; rows and columns are
-//! counted from 1.
+//! Hints for solving with a matrix, from its statistics. Every hint names the facts on which it rests; rows
+//! and columns are counted from 1.
 
 use super::Auto;
 use crate::engine::advice::Naming;

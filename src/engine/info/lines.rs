@@ -102,8 +102,8 @@ impl Info {
         lines
     }
 
-    /// Returns the lines and the hints as a table, with settings named by `naming`. The hints keep the names that
-    /// `Info::of` has given them.
+    /// Returns the lines and the hints as a table, with settings named by `naming`. The hints keep the names
+    /// that `Info::of` has given them.
     pub fn text_naming(&self, naming: Naming<'_>) -> String {
         let hints = self.hints.iter().enumerate();
         let hints = hints.map(|(i, hint)| (if i == 0 { "hints" } else { "" }, format!("- {hint}")));

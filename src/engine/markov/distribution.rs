@@ -74,13 +74,15 @@ impl Distribution {
         &self.outcome
     }
 
-    /// Returns 2, the largest possible l1 distance of two distributions, and then a number for each iteration: with power
-    /// iteration the l1 norm of P' x - x for x before that iteration, with the other methods the l1 norm of the change of x.
+    /// Returns 2, the largest possible l1 distance of two distributions, and then a number for each
+    /// iteration: with power iteration the l1 norm of P' x - x for x before that iteration, with the other
+    /// methods the l1 norm of the change of x.
     pub fn residuals(&self) -> &[f64] {
         self.recorder.residuals()
     }
 
-    /// Measures the least time of an iteration at the bandwidth of the machine, and stores it in percent of the measured time.
+    /// Measures the least time of an iteration at the bandwidth of the machine, and stores it in
+    /// percent of the measured time.
     pub(super) fn measure(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         let limit = limit::measure_on(device, &self.outcome, cancel);
         self.percent_of_limit = limit.map(|limit| 100.0 * limit.seconds / self.outcome.seconds_each);

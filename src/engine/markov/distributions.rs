@@ -38,7 +38,8 @@ pub(super) struct Facts {
     pub seconds_setup: f64,
 }
 
-/// The distributions of all closed classes of a chain, with their history. Over ranks, the first rank has the probabilities.
+/// The distributions of all closed classes of a chain, with their history. Over ranks, the first
+/// rank has the probabilities.
 #[derive(Clone)]
 pub struct Distributions {
     /// Never empty, as a chain without states is refused.
@@ -82,8 +83,8 @@ impl Distributions {
         &self.facts.of_chain.names
     }
 
-    /// Writes the distributions: .npy with a column for each class, or .csv by class and decreasing probability. Over ranks, all ranks
-    /// call this together, and the first writes the file.
+    /// Writes the distributions: .npy with a column for each class, or .csv by class and decreasing
+    /// probability. Over ranks, all ranks call this together, and the first writes the file.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let _span = profile::begin(Phase::Write);
         let write = || files::write(path.as_ref(), self.names(), &self.classes);
@@ -98,22 +99,24 @@ impl Distributions {
         &self.classes[self.largest()].chosen.explanation
     }
 
-    /// Returns the index of the class with the most memory traffic per iteration, the last such class. Its speed is reported.
+    /// Returns the index of the class with the most memory traffic per iteration, the last such
+    /// class. Its speed is reported.
     fn largest(&self) -> usize {
         let bytes = |class: &usize| self.classes[*class].outcome.bytes_per_iteration;
         (0..self.classes.len()).max_by_key(bytes).unwrap_or(0)
     }
 
-    /// Returns the index of the class with the largest residual, the first such class. Its history is reported.
+    /// Returns the index of the class with the largest residual, the first such class. Its
+    /// history is reported.
     fn worst(&self) -> usize {
         let residual = |class: usize| self.classes[class].outcome.residual;
         let classes = (0..self.classes.len()).rev();
         classes.max_by(|&a, &b| residual(a).total_cmp(&residual(b))).unwrap_or(0)
     }
 
-    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report: for the class whose speed is
-    /// reported and for the class of the history. Each takes up to half a second; setting `cancel` ends the measurement.
-    /// Does nothing after a solve on several devices.
+    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report: for the
+    /// class whose speed is reported and for the class of the history. Each takes up to half a second;
+    /// setting `cancel` ends the measurement. Does nothing after a solve on several devices.
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         if self.shared {
             return;

@@ -41,7 +41,7 @@ pub(super) fn most_bytes(path: &Path, names: &Names, classes: usize) -> Result<u
 }
 
 /// Checks that distributions can be written to a file of this extension.
-pub fn check_output(path: &Path) -> Result<()> {
+pub(crate) fn check_output(path: &Path) -> Result<()> {
     writer(path).map(drop)
 }
 

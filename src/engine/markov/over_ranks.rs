@@ -1,5 +1,6 @@
-//! A chain over ranks. A chain that the first rank has is analysed there, and the steps into the states of a class are then distributed. A
-//! chain whose rows are distributed stays so if it has a single closed class. Otherwise the first rank gets it.
+//! A chain over ranks. A chain that the first rank has is analysed there, and the steps into the states of a
+//! class are then distributed. A chain whose rows are distributed stays so if it has a single closed class.
+//! Otherwise the first rank gets it.
 
 use super::analysis::{analysed, check_classes, named};
 use super::class::{Iterate, PreparedClass, Recipe};
@@ -51,12 +52,12 @@ impl OnFirst {
     fn share(ranks: &Ranks, found: Option<(Chain, ChainFacts)>) -> Result<(OnFirst, ChainFacts)> {
         let (chain, facts) = found.unzip();
         let closed = chain.as_ref().map_or_else(Vec::new, |chain| chain.closed().to_vec());
-        let periods = ranks.from_first(closed.iter().map(|class| class.period as u64).collect())?;
+        let periods = ranks.list_of_first(closed.iter().map(|class| class.period as u64).collect())?;
         let of_others =
             |period: u64| Closed { states: Vec::new(), period: usize::try_from(period).unwrap_or(1) };
         let closed = if ranks.is_first() { closed } else { periods.into_iter().map(of_others).collect() };
         let states = chain.as_ref().map_or(0, |chain| chain.steps().rows() as u64);
-        let states = ranks.from_first(vec![states])?[0] as usize;
+        let states = ranks.list_of_first(vec![states])?[0] as usize;
         let names = || Names::on_first_rank(states);
         let facts = facts.unwrap_or_else(|| ChainFacts { names: names(), nnz: 0, transient: 0 });
         Ok((OnFirst { ranks: ranks.clone(), chain, closed }, facts))
@@ -93,7 +94,7 @@ pub(super) enum OverRanks {
 
 impl OverRanks {
     /// Finds the classes. All ranks call this together.
-    pub fn analysed(chain: RankChain, settings: &Settings) -> Result<(OverRanks, ChainFacts)> {
+    pub(crate) fn analysed(chain: RankChain, settings: &Settings) -> Result<(OverRanks, ChainFacts)> {
         let ranks = &chain.ranks;
         let (on_first, facts) = match chain.steps {
             Steps::OnFirst(matrix) => {
@@ -110,7 +111,7 @@ impl OverRanks {
     }
 
     /// Returns the classes. Only the first rank has their states.
-    pub fn closed(&self) -> &[Closed] {
+    pub(crate) fn closed(&self) -> &[Closed] {
         match self {
             OverRanks::OnFirst(chain) => &chain.closed,
             OverRanks::ByRows(chain) => &chain.closed,
@@ -118,7 +119,7 @@ impl OverRanks {
     }
 
     /// Returns the ranks.
-    pub fn ranks(&self) -> &Ranks {
+    pub(crate) fn ranks(&self) -> &Ranks {
         match self {
             OverRanks::OnFirst(chain) => &chain.ranks,
             OverRanks::ByRows(chain) => chain.rows.halo().ranks(),
@@ -126,7 +127,12 @@ impl OverRanks {
     }
 
     /// Builds the operator of a class. All ranks call this together.
-    pub fn prepare(&self, recipe: &Recipe, class: &Closed, phases: &mut Phases) -> Result<PreparedClass> {
+    pub(crate) fn prepare(
+        &self,
+        recipe: &Recipe,
+        class: &Closed,
+        phases: &mut Phases,
+    ) -> Result<PreparedClass> {
         match self {
             OverRanks::OnFirst(chain) => chain.prepare(recipe, class, phases),
             OverRanks::ByRows(chain) => prepared(recipe, Arc::clone(&chain.rows), phases),
@@ -134,8 +140,8 @@ impl OverRanks {
     }
 }
 
-/// Finds the closed class of a chain whose rows are distributed. If there are several, or if the search takes too long, the
-/// first rank gets the chain.
+/// Finds the closed class of a chain whose rows are distributed. If there are several, or if the search takes
+/// too long, the first rank gets the chain.
 fn found(
     ranks: &Ranks,
     steps: RankSteps,
@@ -216,7 +222,7 @@ fn by_power<D: Local + Pick<T>, T: Scalar>(
 /// Sends each rank its part of the start of a class, if the first rank has one.
 pub(super) fn part_of(halo: &Halo, start: Option<Vec<f64>>) -> Result<Option<Vec<f64>>> {
     let ranks = halo.ranks();
-    if ranks.from_first(vec![u64::from(start.is_some())])?[0] == 0 {
+    if ranks.list_of_first(vec![u64::from(start.is_some())])?[0] == 0 {
         return Ok(None);
     }
     ranks.scatter(start.as_deref(), halo.rows().len()).map(Some)

@@ -35,8 +35,8 @@ const STAGNATION: usize = 2000;
 pub(super) struct Prepared {
     chain: Analysed,
     recipe: Recipe,
-    /// The class of a chain with a single closed class. Several classes are prepared one after the other during the solve, so
-    /// that only one of them takes memory.
+    /// The class of a chain with a single closed class. Several classes are prepared one after the other
+    /// during the solve, so that only one of them takes memory.
     only: Option<PreparedClass>,
     x0: Option<Weights>,
     watch: Watch,
@@ -107,7 +107,8 @@ impl Analysed {
     }
 }
 
-/// Returns the initial distribution within a class; none, for a uniform start, if the initial distribution is 0 there.
+/// Returns the initial distribution within a class; none, for a uniform start, if the initial
+/// distribution is 0 there.
 pub(super) fn within(start: &[f64], class: &Closed) -> Option<Vec<f64>> {
     let within = || class.states.iter().map(|&state| start[state as usize]);
     let total = sum(within());
@@ -180,32 +181,33 @@ impl Prepared {
     }
 
     /// Sets the initial distribution of later solves.
-    pub fn x0(&mut self, weights: Option<Weights>) {
+    pub(crate) fn x0(&mut self, weights: Option<Weights>) {
         self.x0 = weights;
     }
 
     /// Sets a flag that ends later solves once it is true.
-    pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
+    pub(crate) fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
         self.watch.cancel = Some(Arc::clone(flag));
     }
 
     /// Returns the device.
-    pub fn device(&self) -> &DeviceHandle {
+    pub(crate) fn device(&self) -> &DeviceHandle {
         &self.recipe.device
     }
 
     /// Returns the facts for the report.
-    pub fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// Returns the closed classes, in the order of their first states. Over ranks, only the first rank has the states.
-    pub fn classes(&self) -> &[Closed] {
+    /// Returns the closed classes, in the order of their first states. Over ranks, only the
+    /// first rank has the states.
+    pub(crate) fn classes(&self) -> &[Closed] {
         self.chain.closed()
     }
 
     /// Computes the distribution of each closed class. `watch` may return an observer for a class.
-    pub fn solve_watched(
+    pub(crate) fn solve_watched(
         &mut self,
         mut watch: impl FnMut(&Closed) -> Option<Box<dyn Observer>>,
     ) -> Result<Distributions> {
@@ -260,7 +262,7 @@ impl Prepared {
     }
 
     /// Drops chain and operator, and returns the device.
-    pub fn into_device(self) -> DeviceHandle {
+    pub(crate) fn into_device(self) -> DeviceHandle {
         self.recipe.device
     }
 }

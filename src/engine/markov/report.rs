@@ -103,7 +103,8 @@ pub struct MarkovReport {
     pub bytes_per_iteration: u64,
     /// `bytes_per_iteration` over the time of an iteration.
     pub gigabytes_per_second: f64,
-    /// The time limit that the stream bandwidth sets for an iteration of the largest class in percent of the measured time.
+    /// The time limit that the stream bandwidth sets for an iteration of the largest class in
+    /// percent of the measured time.
     pub percent_of_limit: Option<f64>,
     /// The parts of the ranks of the largest class, if several share the solve.
     #[serde(skip_serializing_if = "Option::is_none")]

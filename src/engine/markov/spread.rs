@@ -132,7 +132,8 @@ impl Prepared {
         }
     }
 
-    /// Returns the closed classes, in the order of their first states. Over ranks, only the first rank has the states.
+    /// Returns the closed classes, in the order of their first states. Over ranks, only the
+    /// first rank has the states.
     pub fn classes(&self) -> &[Closed] {
         match &self.0 {
             Kind::One(one) => one.classes(),
@@ -140,9 +141,9 @@ impl Prepared {
         }
     }
 
-    /// Returns the most bytes that the file of the distributions takes, in the format of the file extension. Over
-    /// ranks, only the first rank knows it.
-    pub fn most_bytes(&self, path: impl AsRef<Path>) -> Result<u64> {
+    /// Returns the most bytes that the file of the distributions takes, in the format of the file extension.
+    /// Over ranks, only the first rank knows it.
+    pub(crate) fn most_bytes(&self, path: impl AsRef<Path>) -> Result<u64> {
         let facts = match &self.0 {
             Kind::One(one) => one.facts(),
             Kind::Several(several) => &several.facts,

@@ -70,10 +70,11 @@ impl RanksEach {
         slowest(self.columns.iter().map(|ranks| ranks.outcome().iterations))
     }
 
-    /// Writes all ranks: .npy as an array with a row for each vertex and a column for each personalisation; .csv and .json in long form, with
-    /// the personalisation (`seed`), the vertex and the rank on each line, the ranks of a personalisation in decreasing order. A seed is
-    /// the vertex that a personalisation names, or the line of its file. Over ranks, all ranks call this together, and the first
-    /// writes the file. It collects all ranks for .csv and .json.
+    /// Writes all ranks: .npy as an array with a row for each vertex and a column for each personalisation;
+    /// .csv and .json in long form, with the personalisation (`seed`), the vertex and the rank on each line,
+    /// the ranks of a personalisation in decreasing order. A seed is the vertex that a personalisation names,
+    /// or the line of its file. Over ranks, all ranks call this together, and the first writes the file. It
+    /// collects all ranks for .csv and .json.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let _span = profile::begin(Phase::Write);
         let path = path.as_ref();
@@ -112,7 +113,8 @@ impl RanksEach {
         first.write_array(path, &rows, k, &[first.vertices(), k])
     }
 
-    /// Measures the time limit that the machine's bandwidth sets for an iteration, as [`Ranks::measure_limit`] does.
+    /// Measures the time limit that the machine's bandwidth sets for an iteration, as
+    /// [`Ranks::measure_limit`] does.
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         let slow = self.columns.get(self.slowest()).filter(|slow| !slow.is_shared());
         let Some(slow) = slow.map(Ranks::outcome) else { return };
@@ -124,8 +126,9 @@ impl RanksEach {
         self.report_naming(&as_method)
     }
 
-    /// Returns the report; `naming` spells the settings in its advice. Its fields describe all personalisations together: `converged` is
-    /// true if every one converged, iterations and times are those of the slowest, and the error bound is the largest.
+    /// Returns the report; `naming` spells the settings in its advice. Its fields describe all
+    /// personalisations together: `converged` is true if every one converged, iterations and times are those
+    /// of the slowest, and the error bound is the largest.
     pub fn report_naming(&self, naming: Naming<'_>) -> RankReport {
         let failed = self.columns.iter().position(|ranks| !ranks.converged());
         let slow = self.columns[self.slowest()].report_naming(naming);

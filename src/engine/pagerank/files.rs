@@ -22,8 +22,8 @@ pub(super) struct Column<'a> {
 pub(super) enum Writer {
     /// In the order of the vertices, as an array.
     Array,
-    /// By decreasing rank, with the names of the vertices: one personalisation after the other. A row takes at most this number of
-    /// bytes besides the names.
+    /// By decreasing rank, with the names of the vertices: one personalisation after the other. A row takes
+    /// at most this number of bytes besides the names.
     ByRank(fn(&Path, &[Column<'_>], &Names) -> Result<()>, u64),
 }
 
@@ -39,8 +39,8 @@ pub(super) fn writer(path: &Path) -> Result<Writer> {
     by_ending(path, WRITERS).map_err(|reason| Error::setting("output", path.display(), reason))
 }
 
-/// Returns the most bytes that a file of this extension takes for the ranks of several personalisations, `each`, or of one if there are
-/// none.
+/// Returns the most bytes that a file of this extension takes for the ranks of several personalisations,
+/// `each`, or of one if there are none.
 pub(super) fn most_bytes(path: &Path, vertices: &Names, each: &[Weights]) -> Result<u64> {
     let rows = vertices.rows() as u64;
     Ok(match writer(path)? {
@@ -57,7 +57,7 @@ pub(super) fn most_bytes(path: &Path, vertices: &Names, each: &[Weights]) -> Res
 }
 
 /// Checks that ranks can be written to a file of this extension.
-pub fn check_output(path: &Path) -> Result<()> {
+pub(crate) fn check_output(path: &Path) -> Result<()> {
     writer(path).map(drop)
 }
 

@@ -9,7 +9,8 @@ use crate::stop::StoppingRule;
 /// Several distributions of the jumps: their number, and a function that returns one.
 pub(super) type Each<'a> = (usize, &'a dyn Fn(usize) -> Result<Jumps>);
 
-/// A method with its operator on a device. Returns the ranks of the problem, or those for each of several distributions.
+/// A method with its operator on a device. Returns the ranks of the problem, or those for each
+/// of several distributions.
 pub(super) type Iterate = Box<
     dyn Fn(
             &RankProblem<'_>,

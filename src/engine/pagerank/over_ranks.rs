@@ -40,7 +40,8 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut run: Run) -> Res
     let (self_loops, duplicates) = loops_and_repeats(&graph.links, first);
     let [self_loops, duplicates] = [self_loops, duplicates].map(|mine| ranks.total(mine));
     let RankGraph { starts, links, whole, names, .. } = graph;
-    // As in one process, iterations of links that all weigh 1 move fewer bytes without weights. All ranks then store none.
+    // As in one process, iterations of links that all weigh 1 move fewer bytes without weights.
+    // All ranks then store none.
     let weighted = ranks.any(!links.values().are_ones());
     let links = if weighted { links } else { Arc::new(links.without_values()) };
     let (loops, repeats) = (settings.self_loops == SelfLoops::Keep, settings.duplicates == Repeated::Keep);
@@ -98,8 +99,8 @@ pub(super) fn for_columns(
     })
 }
 
-/// Returns the links that a vertex counts as when the vertices are cut into parts: a GPU takes about 7.5 ps for a link, and 17 ps for
-/// the 72 bytes of a vertex.
+/// Returns the links that a vertex counts as when the vertices are cut into parts: a GPU takes about 7.5 ps
+/// for a link, and 17 ps for the 72 bytes of a vertex.
 fn row_work(device: &DeviceHandle) -> usize {
     match &device.0 {
         Opened::Cpu(_) => partition::ROW,
@@ -161,8 +162,8 @@ fn iterate<D: Local, T: Scalar>(
     }
 }
 
-/// Returns the part of a vector over all vertices that this process has. Over ranks, the first rank makes the vector, because it has
-/// the names of the vertices.
+/// Returns the part of a vector over all vertices that this process has. Over ranks, the first rank makes the
+/// vector, because it has the names of the vertices.
 pub(super) fn part_of(links: &Links, make: impl FnOnce() -> Result<Vec<f64>>) -> Result<Vec<f64>> {
     let Some(halo) = links.halo() else { return make() };
     let ranks = halo.ranks();
@@ -170,18 +171,20 @@ pub(super) fn part_of(links: &Links, make: impl FnOnce() -> Result<Vec<f64>>) ->
     ranks.scatter(whole.as_deref(), halo.rows().len())
 }
 
-/// The vertices that a distribution names, with their probabilities; none if it has a number for every vertex.
+/// The vertices that a distribution names, with their probabilities; none if it has a number
+/// for every vertex.
 type Entries = Option<Vec<(usize, f64)>>;
 
-/// Returns the entries of a distribution. Over ranks, the first rank finds them, because it has the names of the vertices.
+/// Returns the entries of a distribution. Over ranks, the first rank finds them, because it has
+/// the names of the vertices.
 pub(super) fn entries_of(links: &Links, find: impl FnOnce() -> Result<Entries>) -> Result<Entries> {
     let Some(halo) = links.halo() else { return find() };
     let ranks = halo.ranks();
     let found = ranks.agreed(ranks.is_first().then(find).transpose())?.flatten();
-    let named = ranks.from_first(vec![u64::from(found.is_some())])?[0] > 0;
+    let named = ranks.list_of_first(vec![u64::from(found.is_some())])?[0] > 0;
     let found = found.unwrap_or_default();
-    let vertices = ranks.from_first(found.iter().map(|(vertex, _)| *vertex as u64).collect())?;
-    let values = ranks.from_first(found.iter().map(|(_, value)| *value).collect())?;
+    let vertices = ranks.list_of_first(found.iter().map(|(vertex, _)| *vertex as u64).collect())?;
+    let values = ranks.list_of_first(found.iter().map(|(_, value)| *value).collect())?;
     let entries = vertices.into_iter().map(|vertex| vertex as usize).zip(values).collect();
     Ok(named.then_some(entries))
 }

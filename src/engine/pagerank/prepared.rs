@@ -72,8 +72,8 @@ fn by_power<D: Pick<T>, T: Scalar>(
     Ok((iterate, chosen))
 }
 
-/// Returns what computes the sums of certificates on the device, if it has memory for it and for `vectors` vectors; none if the host does
-/// it.
+/// Returns what computes the sums of certificates on the device, if it has memory for it and for `vectors`
+/// vectors; none if the host does it.
 fn certified_there<D: Pick<T>, T: Scalar>(
     device: &Arc<Shared<D>>,
     links: &Arc<Csr>,
@@ -105,7 +105,7 @@ pub(super) fn check_each(settings: &Settings, count: usize, start: bool, persona
 
 /// Refuses numbers of personalisations that differ between ranks. All ranks call this together.
 fn check_each_of_ranks(ranks: &device::Ranks, count: usize) -> Result<()> {
-    let first = ranks.from_first(vec![count as u64])?[0];
+    let first = ranks.list_of_first(vec![count as u64])?[0];
     ranks.agreed(match first == count as u64 {
         true => Ok(()),
         false => {
@@ -132,8 +132,8 @@ struct ByTarget {
 }
 
 impl ByTarget {
-    /// Sorts the links, on the device if it is faster. Leaves memory for `vectors` vectors there. `pulls` is whether the backend will be
-    /// `pull`, if the graph has no weights.
+    /// Sorts the links, on the device if it is faster. Leaves memory for `vectors` vectors there. `pulls` is
+    /// whether the backend will be `pull`, if the graph has no weights.
     fn of(
         graph: Matrix,
         settings: &Settings,
@@ -150,11 +150,11 @@ impl ByTarget {
         };
         // On a GPU, iterations are too fast for reordering to pay, unless there are many.
         let reorder = matches!(device.0, Opened::Cpu(_)) || settings.may_take_long();
-        // Backends other than `pull` read the transpose on the host, and `pull` does so for columns near the diagonal. With weights, the
-        // host has the transpose in any case.
+        // Backends other than `pull` read the transpose on the host, and `pull` does so for columns near the
+        // diagonal. With weights, the host has the transpose in any case.
         let host_reads = !(pulls && Links::are_scattered(&csr));
-        // A GPU counts the loops of the graph that it transposes. The host does the rest meanwhile, but not during the copy of the
-        // graph, whose bandwidth it would take.
+        // A GPU counts the loops of the graph that it transposes. The host does the rest meanwhile, but not
+        // during the copy of the graph, whose bandwidth it would take.
         let counts_there = Arc::ptr_eq(&csr, &graph.csr) && !csr.pattern().has_repeats();
         let (mut out, mut graph_facts) = (None, None);
         let mut meanwhile = || {
@@ -259,14 +259,15 @@ impl Prepared {
     }
 
     /// Fails if the user named a backend that multiplies one vector at a time, and `k` is larger.
-    pub fn check_columns(&self, k: usize) -> Result<()> {
+    pub(crate) fn check_columns(&self, k: usize) -> Result<()> {
         self.facts
             .chosen
             .check_columns(k)
             .or_else(|error| if self.auto.is_some() { Ok(()) } else { Err(error) })
     }
 
-    /// Makes sure that a backend for `k` columns has the links: the one that has, or another choice of `auto`.
+    /// Makes sure that a backend for `k` columns has the links: the one that has, or another
+    /// choice of `auto`.
     fn prepare_columns(&mut self, k: usize) -> Result<()> {
         let checked = self.check_columns(k);
         match self.links.halo() {
@@ -310,17 +311,18 @@ impl Prepared {
     }
 
     /// Sets the distribution of the surfer's jumps for later solves; none for a uniform one.
-    pub fn personalise(&mut self, weights: Option<Weights>) {
+    pub(crate) fn personalise(&mut self, weights: Option<Weights>) {
         self.personalise = weights;
     }
 
     /// Sets the distributions for which later calls of [`solve_each`](Self::solve_each) compute the ranks.
-    pub fn personalise_each(&mut self, weights: impl IntoIterator<Item = Weights>) {
+    pub(crate) fn personalise_each(&mut self, weights: impl IntoIterator<Item = Weights>) {
         self.each = weights.into_iter().collect();
     }
 
-    /// Computes the ranks for each distribution with additional observers, which receive the batches of each column.
-    pub fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
+    /// Computes the ranks for each distribution with additional observers, which receive the
+    /// batches of each column.
+    pub(crate) fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
         let k = self.each.len();
         if let Some(halo) = self.links.halo() {
             check_each_of_ranks(halo.ranks(), k)?;
@@ -365,32 +367,32 @@ impl Prepared {
     }
 
     /// Sets the initial ranks of later solves.
-    pub fn x0(&mut self, ranks: Option<Weights>) {
+    pub(crate) fn x0(&mut self, ranks: Option<Weights>) {
         self.x0 = ranks;
     }
 
     /// Sets a flag that ends later solves once it is true.
-    pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
+    pub(crate) fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
         self.watch.cancel = Some(Arc::clone(flag));
     }
 
     /// Returns the device.
-    pub fn device(&self) -> &DeviceHandle {
+    pub(crate) fn device(&self) -> &DeviceHandle {
         &self.device
     }
 
     /// Returns the facts for the report.
-    pub fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &Facts {
         &self.facts
     }
 
     /// Returns the personalisations, if there are several.
-    pub fn each(&self) -> &[Weights] {
+    pub(crate) fn each(&self) -> &[Weights] {
         &self.each
     }
 
     /// Computes the ranks with additional observers.
-    pub fn solve_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Ranks> {
+    pub(crate) fn solve_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Ranks> {
         if !self.each.is_empty() {
             return Err(several_personalisations());
         }
@@ -424,7 +426,7 @@ impl Prepared {
     }
 
     /// Drops links and operator, and returns the device.
-    pub fn into_device(self) -> DeviceHandle {
+    pub(crate) fn into_device(self) -> DeviceHandle {
         self.device
     }
 }

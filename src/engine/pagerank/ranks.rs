@@ -42,7 +42,7 @@ pub(super) struct GraphFacts {
 
 impl GraphFacts {
     /// Collects the facts. `loops` is the number of links from a vertex to itself, if it is known.
-    pub fn of(graph: &Matrix, loops: Option<u64>) -> GraphFacts {
+    pub(crate) fn of(graph: &Matrix, loops: Option<u64>) -> GraphFacts {
         let (self_loops, duplicates) = match loops {
             Some(loops) if !graph.csr.pattern().has_repeats() => (loops, 0),
             _ => loops_and_repeats(&graph.csr, 0),
@@ -51,8 +51,8 @@ impl GraphFacts {
     }
 }
 
-/// Counts the links from a vertex to itself, and the links beyond the first between the same two vertices. The first row is vertex
-/// `first`.
+/// Counts the links from a vertex to itself, and the links beyond the first between the same two vertices.
+/// The first row is vertex `first`.
 pub(super) fn loops_and_repeats(graph: &Csr, first: usize) -> (u64, u64) {
     /// Comparing all links of a shorter row takes less time than a bisection.
     const SHORT: usize = 128;
@@ -115,8 +115,8 @@ impl OfRank {
         let vertices = ranks.collect(&vertices)?.unwrap_or_default();
         let values = ranks.collect(&values)?.unwrap_or_default();
         let order = highest(&values, count);
-        let vertices = ranks.from_first(order.iter().map(|&at| vertices[at]).collect())?;
-        let values = ranks.from_first(order.iter().map(|&at| values[at]).collect())?;
+        let vertices = ranks.list_of_first(order.iter().map(|&at| vertices[at]).collect())?;
+        let values = ranks.list_of_first(order.iter().map(|&at| values[at]).collect())?;
         let highest = vertices.into_iter().map(|vertex| vertex as usize).zip(values).collect();
         Ok(OfRank { ranks, rows, highest })
     }
@@ -154,7 +154,8 @@ impl Ranks {
         Ok(Ranks { ranking, recorder, facts, of_rank, shared: false, limit, profile })
     }
 
-    /// Joins the ranks of all vertices, of which there is a part from each rank. The rest is that of the first rank.
+    /// Joins the ranks of all vertices, of which there is a part from each rank. The rest is
+    /// that of the first rank.
     pub(super) fn joined(parts: Vec<Ranks>) -> Result<Ranks> {
         let mut all = zeros(parts.iter().map(|part| part.ranking.ranks.len()).sum())?;
         let mut rest = &mut all[..];
@@ -178,8 +179,8 @@ impl Ranks {
         self.of_rank.as_ref().map_or(0..self.ranking.ranks.len(), |of_rank| of_rank.rows.clone())
     }
 
-    /// Writes rows of `k` columns, one for each vertex of [`rows`](Ranks::rows), as an array (.npy). Over ranks, the first rank writes
-    /// those of all ranks.
+    /// Writes rows of `k` columns, one for each vertex of [`rows`](Ranks::rows), as an array (.npy). Over
+    /// ranks, the first rank writes those of all ranks.
     pub(super) fn write_array(&self, path: &Path, rows: &[f64], k: usize, shape: &[usize]) -> Result<()> {
         match &self.of_rank {
             None => npy::write_pieces(path, shape, &mut |_, next| next(rows)),
@@ -250,9 +251,9 @@ impl Ranks {
         &self.facts.graph.names
     }
 
-    /// Returns the `count` highest ranks. The bound covers the sum of all errors, and so the errors of any two ranks together:
-    /// the order of two ranks is certain if they differ by more than the bound. Over ranks, at most as many are known as the settings of the
-    /// solve list in a report.
+    /// Returns the `count` highest ranks. The bound covers the sum of all errors, and so the errors of any
+    /// two ranks together: the order of two ranks is certain if they differ by more than the bound. Over
+    /// ranks, at most as many are known as the settings of the solve list in a report.
     pub fn top(&self, count: usize) -> Vec<Top> {
         let names = self.names();
         // The last one is compared with the next.
@@ -276,8 +277,9 @@ impl Ranks {
         .collect()
     }
 
-    /// Writes the ranks: .npy in the order of the vertices, .csv and .json by decreasing rank, with ids or labels. Over ranks, all ranks
-    /// call this together, and the first writes the file. It collects all ranks for .csv and .json, whose order depends on them.
+    /// Writes the ranks: .npy in the order of the vertices, .csv and .json by decreasing rank, with ids or
+    /// labels. Over ranks, all ranks call this together, and the first writes the file. It collects all ranks
+    /// for .csv and .json, whose order depends on them.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let _span = profile::begin(Phase::Write);
         let path = path.as_ref();
@@ -298,7 +300,8 @@ impl Ranks {
         }
     }
 
-    /// Returns the ranks of all vertices; over ranks, only the first rank has them. All ranks call this together.
+    /// Returns the ranks of all vertices; over ranks, only the first rank has them. All ranks
+    /// call this together.
     pub(super) fn of_all(&self) -> Result<Option<Cow<'_, [f64]>>> {
         match &self.of_rank {
             None => Ok(Some(Cow::Borrowed(self.ranks()))),
@@ -314,8 +317,9 @@ impl Ranks {
         }
     }
 
-    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report. This takes up to half a
-    /// second; setting `cancel` ends the measurement. Does nothing after a solve on several devices.
+    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report.
+    /// This takes up to half a second; setting `cancel` ends the measurement. Does nothing after a
+    /// solve on several devices.
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         if self.shared {
             return;

@@ -102,7 +102,8 @@ pub struct RankReport {
     pub gigabytes_per_second: f64,
     /// Links processed per second.
     pub links_per_second: f64,
-    /// Measured bandwidth in GB/s of a plain stream on this device, over a working set as large as that of the solve.
+    /// Measured bandwidth in GB/s of a plain stream on this device, over a working set as
+    /// large as that of the solve.
     pub stream_gigabytes_per_second: Option<f64>,
     /// The time limit that the stream bandwidth sets for an iteration in percent of the measured time.
     pub percent_of_limit: Option<f64>,
@@ -113,7 +114,8 @@ pub struct RankReport {
     pub notes: Vec<String>,
     /// The highest ranks.
     pub top: Vec<Top>,
-    /// A record for each of several personalisations; the other fields then describe all of them together, and `top` is empty.
+    /// A record for each of several personalisations; the other fields then describe all of them
+    /// together, and `top` is empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<ColumnRanks>,
     /// Seconds of wall time by phase up to this report, if a [`Profile`](crate::observe::Profile) is active.
@@ -123,7 +125,7 @@ pub struct RankReport {
 
 impl RankReport {
     /// Converts the report to that of a history, which plots are drawn from.
-    pub fn for_history(&self) -> Report {
+    pub(crate) fn for_history(&self) -> Report {
         Report {
             solver: format!("pagerank, {}", self.method),
             matrix: self.graph.clone(),

@@ -16,7 +16,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A prepared ranking of one graph on one device or several GPUs, for repeated solves. It can be moved to another thread.
+/// A prepared ranking of one graph on one device or several GPUs, for repeated solves. It can be
+/// moved to another thread.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -159,13 +160,14 @@ impl Prepared {
         }
     }
 
-    /// Computes the ranks for each distribution of [`personalise_each`](Self::personalise_each), in one run: one product of the links
-    /// with all columns in an iteration.
+    /// Computes the ranks for each distribution of [`personalise_each`](Self::personalise_each), in one run:
+    /// one product of the links with all columns in an iteration.
     pub fn solve_each(&mut self) -> Result<RanksEach> {
         self.solve_each_watched(&mut [])
     }
 
-    /// Computes the ranks for each distribution with additional observers, which receive the batches of each column.
+    /// Computes the ranks for each distribution with additional observers, which receive the
+    /// batches of each column.
     pub fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
         match &mut self.0 {
             Kind::One(one) => one.solve_each_watched(observers),
@@ -233,9 +235,9 @@ impl Prepared {
         &self.facts().chosen.backend
     }
 
-    /// Returns the most bytes that the file of the ranks takes, in the format of the file extension. Over ranks, only the first rank knows
-    /// it.
-    pub fn most_bytes(&self, path: impl AsRef<Path>) -> Result<u64> {
+    /// Returns the most bytes that the file of the ranks takes, in the format of the file extension. Over
+    /// ranks, only the first rank knows it.
+    pub(crate) fn most_bytes(&self, path: impl AsRef<Path>) -> Result<u64> {
         let each = match &self.0 {
             Kind::One(one) => one.each(),
             Kind::Several(several) => &several.each,

@@ -15,7 +15,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A Markov chain over ranks: each rank has the steps out of a range of states, or the first rank has all. Clones share the arrays.
+/// A Markov chain over ranks: each rank has the steps out of a range of states, or the first rank has all.
+/// Clones share the arrays.
 #[derive(Clone)]
 pub struct RankChain {
     pub(in crate::engine) ranks: Ranks,
@@ -45,18 +46,20 @@ pub(in crate::engine) struct RankSteps {
 }
 
 impl RankChain {
-    /// Distributes a chain that the first rank has; the other ranks pass none. The first rank keeps it, and finds its classes.
+    /// Distributes a chain that the first rank has; the other ranks pass none. The first rank keeps
+    /// it, and finds its classes.
     pub fn distribute(ranks: &Ranks, chain: Option<&Matrix>) -> RankChain {
         RankChain { ranks: ranks.clone(), steps: Steps::OnFirst(chain.cloned()) }
     }
 
-    /// Makes or reads the rows of each rank, so that no rank has the whole chain; `None` for a chain that the first rank must read and
-    /// [`distribute`](RankChain::distribute). All ranks call this together.
+    /// Makes or reads the rows of each rank, so that no rank has the whole chain; `None` for a chain that the
+    /// first rank must read and [`distribute`](RankChain::distribute). All ranks call this together.
     ///
-    /// The ranks make or read rows of `blockband` without `symmetric`, `uniform` and `rmat`, of binary matrix files, graphs in the format
-    /// of WebGraph, Matrix Market files in the coordinate format, and lists and tables of edges between ids. The first rank must read
-    /// other formats and other generators, tables of names, compressed tables, compressed lists that are short or whose first id exceeds
-    /// their number of edges, lists with very large ids, and lists with a fault.
+    /// The ranks make or read rows of `blockband` without `symmetric`, `uniform` and `rmat`, of binary matrix
+    /// files, graphs in the format of WebGraph, Matrix Market files in the coordinate format, and lists and
+    /// tables of edges between ids. The first rank must read other formats and other generators, tables of
+    /// names, compressed tables, compressed lists that are short or whose first id exceeds their number of
+    /// edges, lists with very large ids, and lists with a fault.
     pub fn open<'a>(ranks: &Ranks, what: impl Into<RankSource<'a>>) -> Result<Option<RankChain>> {
         let source = what.into();
         let found = match made(ranks, source.what)? {
@@ -75,7 +78,8 @@ impl RankChain {
         }))
     }
 
-    /// Adds the labels from a file with one label per line, which the first rank reads; see [`Matrix::read_labels`].
+    /// Adds the labels from a file with one label per line, which the first rank reads; see
+    /// [`Matrix::read_labels`].
     pub fn read_labels(self, path: impl AsRef<Path>) -> Result<RankChain> {
         let RankChain { ranks, steps } = self;
         let path = path.as_ref();
@@ -93,7 +97,7 @@ impl RankChain {
     }
 
     /// Rewrites the notes of the reader.
-    pub fn map_notes(mut self, note: impl Fn(&str) -> String) -> RankChain {
+    pub(crate) fn map_notes(mut self, note: impl Fn(&str) -> String) -> RankChain {
         if let Steps::ByRows(steps) = &mut self.steps {
             steps.names.map_notes(note);
         }

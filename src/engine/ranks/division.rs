@@ -27,7 +27,7 @@ pub struct RankPart {
 }
 
 /// The rows of each rank.
-pub struct Division {
+pub(crate) struct Division {
     /// Rank i has the rows `starts[i]..starts[i + 1]` of the order.
     starts: Vec<usize>,
     /// The rows in the order of ranks, and the rank of each row; `None` if the rows stay in their order.
@@ -36,12 +36,13 @@ pub struct Division {
 
 impl Division {
     /// Divides the rows into ranges.
-    pub fn in_order(starts: Vec<usize>) -> Division {
+    pub(crate) fn in_order(starts: Vec<usize>) -> Division {
         Division { starts, moved: None }
     }
 
-    /// Divides the rows of a named matrix by a partition, as ranks do; `together` neighbouring rows belong together.
-    pub fn by(
+    /// Divides the rows of a named matrix by a partition, as ranks do; `together` neighbouring
+    /// rows belong together.
+    pub(crate) fn by(
         partition: &Partition,
         (matrix, name): (&Csr, &str),
         parts: usize,
@@ -74,14 +75,14 @@ impl Division {
     }
 
     /// Returns the rows of the first ranks, in rising order.
-    pub fn rows_of_first(&self, ranks: usize) -> Vec<u32> {
+    pub(crate) fn rows_of_first(&self, ranks: usize) -> Vec<u32> {
         let mut rows: Vec<u32> = (0..self.starts[ranks]).map(|place| self.row(place) as u32).collect();
         rows.sort_unstable();
         rows
     }
 
     /// Counts what the ranks exchange.
-    pub fn parts(&self, matrix: &Csr) -> Vec<RankPart> {
+    pub(crate) fn parts(&self, matrix: &Csr) -> Vec<RankPart> {
         let count = self.starts.len() - 1;
         let mut parts = vec![RankPart::default(); count];
         // The last rank that has received each number, counted from 1.

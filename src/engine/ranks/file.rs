@@ -1,5 +1,5 @@
-//! Matrices and graphs in files of which each rank reads its own rows, or gets them from the first rank while it reads, so that no rank
-//! has the whole.
+//! Matrices and graphs in files of which each rank reads its own rows, or gets them from the first rank while
+//! it reads, so that no rank has the whole.
 
 use super::text::GraphRows;
 use super::{
@@ -27,8 +27,8 @@ fn starts_of(ranks: &Ranks, first: usize, rows: usize) -> Vec<usize> {
 }
 
 impl RankMatrix {
-    /// Makes or reads the rows of each rank, so that no rank has the whole matrix; `None` for a matrix that the first rank must read
-    /// and [`distribute`](RankMatrix::distribute). All ranks call this together.
+    /// Makes or reads the rows of each rank, so that no rank has the whole matrix; `None` for a matrix that
+    /// the first rank must read and [`distribute`](RankMatrix::distribute). All ranks call this together.
     pub fn open<'a>(
         ranks: &Ranks,
         what: impl Into<RankSource<'a>>,
@@ -41,8 +41,8 @@ impl RankMatrix {
         }
     }
 
-    /// Reads the rows of each rank from a binary matrix file, or from a Matrix Market file in the coordinate format, which the first rank
-    /// reads for all; `None` for any other matrix. All ranks call this together.
+    /// Reads the rows of each rank from a binary matrix file, or from a Matrix Market file in the coordinate
+    /// format, which the first rank reads for all; `None` for any other matrix. All ranks call this together.
     pub fn read<'a>(
         ranks: &Ranks,
         what: impl Into<RankSource<'a>>,
@@ -89,7 +89,7 @@ impl RankMatrix {
         let precond = sample.as_ref().map(|sample| purpose.precond.settle(sample).to_string());
         let precond: Preconditioner = ranks.text_from_first(&precond.unwrap_or_default())?.parse()?;
         let unknowns = sample.map(|sample| unknowns_of_a_node(&sample) as u64);
-        let unknowns = ranks.from_first(unknowns.into_iter().collect())?[0] as usize;
+        let unknowns = ranks.list_of_first(unknowns.into_iter().collect())?[0] as usize;
         let together = common_multiple(precond.together().max(1), unknowns);
         let text = text.cut(ranks, together)?;
         let nnz = ranks.total(text.rows.nnz() as u64);
@@ -100,8 +100,8 @@ impl RankMatrix {
 }
 
 impl RankGraph {
-    /// Makes or reads the links of each rank, so that no rank has the whole graph; `None` for a graph that the first rank must read and
-    /// [`distribute`](RankGraph::distribute). All ranks call this together.
+    /// Makes or reads the links of each rank, so that no rank has the whole graph; `None` for a graph that
+    /// the first rank must read and [`distribute`](RankGraph::distribute). All ranks call this together.
     pub fn open<'a>(ranks: &Ranks, what: impl Into<RankSource<'a>>) -> Result<Option<RankGraph>> {
         let source = what.into();
         match RankGraph::generate(ranks, source.what)? {
@@ -110,9 +110,9 @@ impl RankGraph {
         }
     }
 
-    /// Reads the links of each rank from a binary matrix file or a graph in the format of WebGraph, or from a Matrix Market file in the
-    /// coordinate format or a list of edges between ids, which the first rank reads for all; `None` for any other graph. All ranks call
-    /// this together.
+    /// Reads the links of each rank from a binary matrix file or a graph in the format of WebGraph, or from a
+    /// Matrix Market file in the coordinate format or a list of edges between ids, which the first rank reads
+    /// for all; `None` for any other graph. All ranks call this together.
     pub fn read<'a>(ranks: &Ranks, what: impl Into<RankSource<'a>>) -> Result<Option<RankGraph>> {
         let source = what.into();
         let found = read_graph(ranks, &source, ("pagerank", Duplicates::Keep))?;
@@ -149,8 +149,8 @@ pub(super) fn read_graph(
     }
 }
 
-/// Returns what this rank has found of a file that each rank reads a part of; none if a rank has not found it, and the first rank must read
-/// the whole. All ranks call this together.
+/// Returns what this rank has found of a file that each rank reads a part of; none if a rank has not found
+/// it, and the first rank must read the whole. All ranks call this together.
 fn found_by_all<T>(ranks: &Ranks, what: &OsStr, found: Option<T>) -> Option<T> {
     let (some, missing) = (ranks.any(found.is_some()), ranks.any(found.is_none()));
     if some && missing && ranks.is_first() {

@@ -14,7 +14,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The links out of the vertices of a rank, of a graph that is distributed over ranks. Clones share the arrays.
+/// The links out of the vertices of a rank, of a graph that is distributed over ranks. Clones
+/// share the arrays.
 #[derive(Clone)]
 pub struct RankGraph {
     pub(in crate::engine) ranks: Ranks,
@@ -66,8 +67,9 @@ impl RankGraph {
         })
     }
 
-    /// Makes the links of each rank of a generated graph that consists of draws; `None` for any other graph. Each rank makes its share of
-    /// the draws, and sends each link to the rank that has its source. All ranks call this together.
+    /// Makes the links of each rank of a generated graph that consists of draws; `None` for any other graph.
+    /// Each rank makes its share of the draws, and sends each link to the rank that has its source. All
+    /// ranks call this together.
     pub fn generate(ranks: &Ranks, what: &OsStr) -> Result<Option<RankGraph>> {
         let named = RankSource::from(what);
         Ok(drawn(ranks, what)?.map(|(starts, links)| RankGraph {
@@ -79,7 +81,8 @@ impl RankGraph {
         }))
     }
 
-    /// Adds the labels from a file with one label per line, which the first rank reads; see [`Matrix::read_labels`].
+    /// Adds the labels from a file with one label per line, which the first rank reads; see
+    /// [`Matrix::read_labels`].
     pub fn read_labels(mut self, path: impl AsRef<Path>) -> Result<RankGraph> {
         if self.ranks.is_first() {
             let read = self.names.clone().read_labels(path.as_ref());
@@ -91,7 +94,7 @@ impl RankGraph {
     }
 
     /// Rewrites the notes of the reader.
-    pub fn map_notes(mut self, note: impl Fn(&str) -> String) -> RankGraph {
+    pub(crate) fn map_notes(mut self, note: impl Fn(&str) -> String) -> RankGraph {
         self.names.map_notes(note);
         self
     }
@@ -111,14 +114,16 @@ impl RankGraph {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// Returns the links out of the vertices of this rank: a row for each, with the columns of the whole graph.
+    /// Returns the links out of the vertices of this rank: a row for each, with the columns of
+    /// the whole graph.
     pub fn links(&self) -> &Csr {
         &self.links
     }
 }
 
-/// Makes the rows of each rank of a generator that consists of draws, which are cut by their entries; `None` for any other matrix. Each
-/// rank makes its share of the draws, and sends each entry to the rank that has its row.
+/// Makes the rows of each rank of a generator that consists of draws, which are cut by their
+/// entries; `None` for any other matrix. Each rank makes its share of the draws, and sends each
+/// entry to the rank that has its row.
 pub(super) fn drawn(ranks: &Ranks, what: &OsStr) -> Result<Option<(Vec<usize>, Csr)>> {
     let Some(draws) = ranks.agreed(source::draws(what))? else { return Ok(None) };
     let share = |rank: usize| (u128::from(draws.count()) * rank as u128 / ranks.size() as u128) as u64;

@@ -26,7 +26,8 @@ fn entries_before_chunks(ranks: &Ranks, mesh: &Mesh) -> Result<Vec<u64>> {
 }
 
 impl RankMatrix {
-    /// Makes the rows of this rank of a generated mesh; `None` for any other matrix. All ranks call this together.
+    /// Makes the rows of this rank of a generated mesh; `None` for any other matrix. All ranks
+    /// call this together.
     pub fn generate(ranks: &Ranks, what: &OsStr, purpose: &Purpose) -> Result<Option<RankMatrix>> {
         let named = RankSource::from(what);
         let mesh = ranks.agreed(source::mesh(what))?;

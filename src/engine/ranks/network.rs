@@ -32,7 +32,7 @@ impl Network {
         let (short, long) = (one_way(ranks, SHORT, 200), one_way(ranks, LONG, 5));
         let bytes = ((LONG - SHORT) * size_of::<f64>()) as f64;
         let mine = vec![short, bytes / (long - short).max(1e-9)];
-        let found = ranks.from_first(mine)?;
+        let found = ranks.list_of_first(mine)?;
         Ok(Some(Network { latency: found[0], bandwidth: found[1] }))
     }
 }

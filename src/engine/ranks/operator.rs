@@ -27,8 +27,8 @@ pub(in crate::engine) struct RankOrder<'a> {
     pub vectors: usize,
 }
 
-/// Chooses the backend of each rank by the model, so that the choice is the same in every run, and builds the operator. All ranks
-/// call this together.
+/// Chooses the backend of each rank by the model, so that the choice is the same in every run, and builds the
+/// operator. All ranks call this together.
 pub(in crate::engine) fn of_rows<D: Local + Pick<T>, T: Scalar>(
     held: &Arc<Shared<D>>,
     rows: &Arc<RankRows>,

@@ -1,7 +1,8 @@
 //! Files of vectors of which each rank has its rows.
 //!
-//! The first rank receives the rows in pieces and writes them. Before each pass over the rows it tells the other ranks which numbers it
-//! needs next, because the format of the file decides that: all of them, or those of one column.
+//! The first rank receives the rows in pieces and writes them. Before each pass over the rows it tells
+//! the other ranks which numbers it needs next, because the format of the file decides that: all of
+//! them, or those of one column.
 
 use super::RankMatrix;
 use crate::device::{Ranks, RowNumbers};
@@ -25,7 +26,7 @@ struct Rows<'a> {
 impl Rows<'_> {
     /// Sends the order of the first rank to all ranks and obeys it. Returns whether there was another pass.
     fn pass(&self, order: u64, take: impl FnMut(&[f64])) -> Result<bool> {
-        let order = self.ranks.from_first(vec![order])?[0];
+        let order = self.ranks.list_of_first(vec![order])?[0];
         match order {
             DONE => return Ok(false),
             ALL => self.numbers.collect_in_pieces(self.ranks, self.mine, take)?,
@@ -38,8 +39,8 @@ impl Rows<'_> {
         Ok(true)
     }
 
-    /// Passes numbers to `next` on the first rank. After an error it takes the rest without passing it on. The outer error is one of the
-    /// ranks, which all of them have.
+    /// Passes numbers to `next` on the first rank. After an error it takes the rest without passing it on.
+    /// The outer error is one of the ranks, which all of them have.
     fn pieces(&self, column: Option<usize>, next: Next<'_>) -> Result<io::Result<()>> {
         let mut written = Ok(());
         self.pass(column.map_or(ALL, |column| column as u64 + 2), |piece| {
@@ -51,8 +52,8 @@ impl Rows<'_> {
     }
 }
 
-/// Lets the first rank write a file of vectors of `k` columns, of which each rank has the rows `mine`. All ranks call this together. The outcome
-/// is that of all ranks.
+/// Lets the first rank write a file of vectors of `k` columns, of which each rank has the rows `mine`. All
+/// ranks call this together. The outcome is that of all ranks.
 pub(in crate::engine) fn write_on_first(
     ranks: &Ranks,
     numbers: &RowNumbers,
@@ -80,9 +81,10 @@ pub(in crate::engine) fn write_on_first(
 }
 
 impl RankMatrix {
-    /// Writes vectors of `columns` columns, of which each rank passes its rows, in the order of the matrix as given and in the format that the
-    /// extension selects; see [`write_vectors`](crate::source::write_vectors). All ranks call this together, and the first writes the
-    /// file. It has no more than a piece of the rows of other ranks.
+    /// Writes vectors of `columns` columns, of which each rank passes its rows, in the order of the matrix as
+    /// given and in the format that the extension selects; see
+    /// [`write_vectors`](crate::source::write_vectors). All ranks call this together, and the first writes
+    /// the file. It has no more than a piece of the rows of other ranks.
     pub fn write_vectors(&self, path: &Path, rows: &[f64], columns: usize) -> Result<()> {
         let (ranks, numbers) = (self.ranks(), self.rows.numbers());
         let write = ranks.agreed(writer(path))?;

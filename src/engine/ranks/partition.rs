@@ -1,7 +1,8 @@
 //! Partitions of the rows of a matrix over ranks.
 //!
-//! The ranks first hold ranges of the rows in the order of the matrix. A partition gives each group of rows that belong together a part,
-//! and the rows then move to the ranks of their parts. Ranks that see the whole matrix copy them from there.
+//! The ranks first hold ranges of the rows in the order of the matrix. A partition gives each group of rows
+//! that belong together a part, and the rows then move to the ranks of their parts. Ranks that see the whole
+//! matrix copy them from there.
 
 mod bisection;
 mod graph;
@@ -28,7 +29,8 @@ use std::time::Instant;
 pub(super) struct Held<'a> {
     /// Rank i holds the rows `starts[i]..starts[i + 1]`.
     pub starts: &'a [usize],
-    /// The number of neighbouring rows that belong together, counted from the first row of the matrix. Only the last group may have fewer.
+    /// The number of neighbouring rows that belong together, counted from the first row of the matrix. Only
+    /// the last group may have fewer.
     pub together: usize,
     /// The name of the matrix, on the first rank.
     pub name: &'a str,
@@ -38,7 +40,13 @@ pub(super) struct Held<'a> {
 
 impl Held<'_> {
     /// Returns the part of each row of this rank. There are `parts` parts. All ranks call this together.
-    pub fn parts(&self, ranks: &Ranks, rows: &Csr, partition: &Partition, parts: usize) -> Result<Vec<u32>> {
+    pub(crate) fn parts(
+        &self,
+        ranks: &Ranks,
+        rows: &Csr,
+        partition: &Partition,
+        parts: usize,
+    ) -> Result<Vec<u32>> {
         ranks.agreed(partition.check())?;
         let groups = Groups::of(ranks, self.starts, rows, self.together);
         let total = self.starts[ranks.size()];
@@ -59,7 +67,7 @@ impl Held<'_> {
     }
 
     /// Gives each rank the rows of its part, and plans the exchange. All ranks call this together.
-    pub fn divide(&self, ranks: &Ranks, rows: Csr, partition: &Partition) -> Result<RankRows> {
+    pub(crate) fn divide(&self, ranks: &Ranks, rows: Csr, partition: &Partition) -> Result<RankRows> {
         if partition.is_in_order() {
             return RankRows::new(ranks, self.starts, rows);
         }

@@ -1,18 +1,20 @@
 //! Predicts the parts of a matrix over any number of ranks, and the time of an iteration.
 //!
 //! # Model
-//! Iterations of one process are timed on the rows that the ranks of a machine have together. They give the bytes that a machine moves in a
-//! second: a stream would move more, and how much more depends on the matrix. A rank moves the bytes of its rows and of its parts of the
-//! vectors at its share of that speed. It then receives the entries of x that its neighbours have: a message costs the latency of the
-//! network, and its bytes the bandwidth. The slowest rank counts. A sum over all ranks costs the latency once for each doubling of the
-//! number of ranks.
+//! Iterations of one process are timed on the rows that the ranks of a machine have together. They give the
+//! bytes that a machine moves in a second: a stream would move more, and how much more depends on the matrix.
+//! A rank moves the bytes of its rows and of its parts of the vectors at its share of that speed. It then
+//! receives the entries of x that its neighbours have: a message costs the latency of the network, and its
+//! bytes the bandwidth. The slowest rank counts. A sum over all ranks costs the latency once for each
+//! doubling of the number of ranks.
 //!
 //! # Error
-//! The least time is that of the fastest round of timed iterations, with an exchange that overlaps with the product. The most is that of the
-//! slowest round, with an exchange and sums that take twice as long.
+//! The least time is that of the fastest round of timed iterations, with an exchange that overlaps with the
+//! product. The most is that of the slowest round, with an exchange and sums that take twice as long.
 //!
 //! # Reference
-//! R. Hockney, The communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel Computing 20, 1994.
+//! R. Hockney, The communication challenge for MPP: Intel Paragon and Meiko CS-2, Parallel
+//! Computing 20, 1994.
 
 use super::division::{Division, RankPart};
 use super::network::Network;
@@ -137,7 +139,8 @@ const CG: Method = Method { name: "cg", iteration: Iteration::Cg, vectors: 8, su
 const PAGERANK: Method = Method { name: "pagerank", iteration: Iteration::Pagerank, vectors: 7, sums: 1 };
 
 impl Matrix {
-    /// Predicts the parts of the matrix over ranks, and the time of an iteration, from the time of iterations on this machine.
+    /// Predicts the parts of the matrix over ranks, and the time of an iteration, from the time of
+    /// iterations on this machine.
     pub fn over_ranks(&self, cluster: &Cluster) -> Result<RankPrediction> {
         const MOST: usize = 1 << 16;
         let (rows, cols) = (self.rows(), self.cols());

@@ -16,7 +16,7 @@ pub struct RankSource<'a> {
 
 impl<'a> RankSource<'a> {
     /// Lets the meter of the first rank count the bytes of a text file.
-    pub fn metered(what: &'a OsStr, meter: &'a Meter) -> RankSource<'a> {
+    pub(crate) fn metered(what: &'a OsStr, meter: &'a Meter) -> RankSource<'a> {
         RankSource { meter: Some(meter), ..RankSource::from(what) }
     }
 

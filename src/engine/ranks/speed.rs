@@ -1,4 +1,5 @@
-//! The time of an iteration on this machine: iterations of the method are timed, on the matrix or on the rows of some ranks.
+//! The time of an iteration on this machine: iterations of the method are timed, on the matrix or
+//! on the rows of some ranks.
 
 use crate::backend::{Choice, Host};
 use crate::device::{Cpu, stream};
@@ -22,7 +23,7 @@ pub(super) enum Iteration {
 
 /// Seconds of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// Those of the fastest round.
     pub least: f64,
     /// The median of all rounds.
@@ -40,17 +41,18 @@ impl Spread {
     }
 
     /// Returns the spread of a multiple of the time.
-    pub fn times(self, factor: f64) -> Spread {
+    pub(crate) fn times(self, factor: f64) -> Spread {
         let Spread { least, median, most } = self;
         Spread { least: factor * least, median: factor * median, most: factor * most }
     }
 }
 
-/// Iterations reach at least this share of the bandwidth of a stream: in the records of this project 45 to 98 %.
+/// Iterations reach at least this share of the bandwidth of a stream: in the records of this
+/// project 45 to 98 %.
 const SHARE_OF_STREAM: f64 = 0.4;
 
-/// Returns the seconds of an iteration that moves `bytes`. Times iterations on the matrix; if that is not possible, measures a stream over
-/// the same number of bytes, and returns false with its time.
+/// Returns the seconds of an iteration that moves `bytes`. Times iterations on the matrix; if that is not
+/// possible, measures a stream over the same number of bytes, and returns false with its time.
 pub(super) fn measure(
     device: &Cpu,
     matrix: &Arc<Csr>,

@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::format::Csr;
 use crate::format::stats::{Asymmetry, PartRows, PartVerdict, Rounding, Verdict};
 
-/// Returns whether a square matrix of which each rank has the rows `starts[rank]..starts[rank + 1]` is symmetric. All ranks call this
-/// together.
+/// Returns whether a square matrix of which each rank has the rows `starts[rank]..starts[rank + 1]` is
+/// symmetric. All ranks call this together.
 pub(super) fn symmetry(ranks: &Ranks, starts: &[usize], rows: &Csr) -> Result<Verdict> {
     let mirrored = transposed(ranks, starts, rows, starts)?;
     let part = PartRows { first: starts[ranks.rank()], rows, transposed: &mirrored };
@@ -27,7 +27,8 @@ pub(super) fn symmetry(ranks: &Ranks, starts: &[usize], rows: &Csr) -> Result<Ve
     Ok(parts.fold(PartVerdict::default(), PartVerdict::join).verdict())
 }
 
-/// A pair as numbers: row, column, bits of the value, whether the mirrored entry is stored, and the bits of its value.
+/// A pair as numbers: row, column, bits of the value, whether the mirrored entry is stored,
+/// and the bits of its value.
 type PairNumbers = [u64; 5];
 
 fn of_pair(pair: &Asymmetry) -> PairNumbers {

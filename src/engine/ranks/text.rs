@@ -1,9 +1,10 @@
-//! Matrices and graphs in text files, which the first rank reads in batches and sends to the ranks that have their rows. So no rank
-//! has the whole matrix.
+//! Matrices and graphs in text files, which the first rank reads in batches and sends to the ranks that have
+//! their rows. So no rank has the whole matrix.
 //!
-//! A matrix is read twice, and a list of edges three times. First, each rank counts the entries of an equal share of the rows, and the
-//! ranks cut the rows by these counts into parts of about equal work. Then each rank gets the entries of its part in the order of the
-//! file, and writes them into the arrays of its rows. Before that, a list of edges is read once to find the ids of the vertices.
+//! A matrix is read twice, and a list of edges three times. First, each rank counts the entries of an equal
+//! share of the rows, and the ranks cut the rows by these counts into parts of about equal work. Then each
+//! rank gets the entries of its part in the order of the file, and writes them into the arrays of its rows.
+//! Before that, a list of edges is read once to find the ids of the vertices.
 
 use super::RankSource;
 use crate::backend::distributed::{RowParts, cut_lengths, moved, owner};
@@ -51,12 +52,13 @@ pub(super) struct GraphRows {
 
 impl GraphRows {
     /// Takes rows about which nothing else is known.
-    pub fn of((starts, rows): (Vec<usize>, Csr)) -> GraphRows {
+    pub(crate) fn of((starts, rows): (Vec<usize>, Csr)) -> GraphRows {
         GraphRows { starts, rows, is_list: false, ids: None, notes: Vec::new(), stand_in: None }
     }
 }
 
-/// Does the same for a graph, which may also be a list or a table of edges between ids. Ids without an edge are not vertices.
+/// Does the same for a graph, which may also be a list or a table of edges between ids. Ids without
+/// an edge are not vertices.
 pub(super) fn read_graph(
     ranks: &Ranks,
     source: &RankSource<'_>,
@@ -83,7 +85,7 @@ fn parts(
     file: Option<&TextFile>,
     (solver, duplicates): (&'static str, Duplicates),
 ) -> Result<Option<RowParts>> {
-    let Some(about) = About::from_first(ranks, file)? else { return Ok(None) };
+    let Some(about) = About::list_of_first(ranks, file)? else { return Ok(None) };
     let (rows, cols) = about.shape;
     if rows != cols {
         return Err(Error::NotSquare { rows, cols, solver });
@@ -110,13 +112,13 @@ struct About {
 
 impl About {
     /// Sends the header from the first rank to all; `None` if the first rank has no file.
-    fn from_first(ranks: &Ranks, file: Option<&TextFile>) -> Result<Option<About>> {
+    fn list_of_first(ranks: &Ranks, file: Option<&TextFile>) -> Result<Option<About>> {
         let numbers = file.map_or_else(Vec::new, |file| {
             let (rows, cols) = file.shape();
             let valued = f64::from(u8::from(file.is_valued()));
             vec![rows as f64, cols as f64, valued, file.mirror().unwrap_or(0.0)]
         });
-        let numbers = ranks.from_first(numbers)?;
+        let numbers = ranks.list_of_first(numbers)?;
         let &[rows, cols, valued, mirror] = &numbers[..] else { return Ok(None) };
         Ok(Some(About {
             shape: (rows as usize, cols as usize),
@@ -195,7 +197,8 @@ fn placed(
     refuse_overflow(ranks, file, &rows, first)?;
     let rows = ranks.agreed(rows)?;
     ranks.agreed(judge.map_or(Ok(()), |judge| judge.finish()))?;
-    // A pattern gets values on all ranks if duplicates are summed on one of them, as in a file that is read at once.
+    // A pattern gets values on all ranks if duplicates are summed on one of them, as in a file
+    // that is read at once.
     let summed = matches!(rows.values(), Values::F64(_));
     let anywhere = ranks.any(summed);
     ranks.agreed(if anywhere && !summed { with_ones(&rows) } else { Ok(rows) })
@@ -243,8 +246,8 @@ impl Rows {
         Ok(Rows { counts, offsets, columns: zeros(total)?, values: zeros(if valued { total } else { 0 })? })
     }
 
-    /// Writes an entry. Entries of rows that are not here are ignored, and so are those beyond the last place; the latter show in
-    /// [`are_complete`](Rows::are_complete).
+    /// Writes an entry. Entries of rows that are not here are ignored, and so are those beyond the last
+    /// place; the latter show in [`are_complete`](Rows::are_complete).
     fn put(&mut self, row: usize, col: u32, value: f64) {
         if row >= self.counts.len() {
             return;
@@ -269,11 +272,11 @@ impl Rows {
 /// Takes a batch of entries.
 type Visit<'a, T> = dyn FnMut(Vec<T>) -> Result<()> + 'a;
 
-/// Calls `round` on all ranks with each batch that the first rank reads; the other ranks get empty ones. A thread of the first rank
-/// reads the next batch meanwhile. Returns the result of `read` on the first rank.
+/// Calls `round` on all ranks with each batch that the first rank reads; the other ranks get empty ones. A
+/// thread of the first rank reads the next batch meanwhile. Returns the result of `read` on the first rank.
 ///
-/// If reading fails, all ranks return an error. `round` must fail on all ranks together, as [`Ranks::swap`] does: a rank that went on
-/// alone would wait for the others. The thread that reads ends with the next batch.
+/// If reading fails, all ranks return an error. `round` must fail on all ranks together, as [`Ranks::swap`]
+/// does: a rank that went on alone would wait for the others. The thread that reads ends with the next batch.
 fn rounds<T: Send, R: Send>(
     ranks: &Ranks,
     read: Option<impl FnOnce(&mut Visit<'_, T>) -> Result<R> + Send>,

@@ -12,8 +12,8 @@ const SIZES: usize = 2;
 /// Blocks are measured if they move at most this multiple of the bytes of CSR.
 const MOST_BYTES: f64 = 1.5;
 
-/// Returns the candidates that the user named, or else the default ones; `auto` in the list stands for these. The choice of the
-/// model comes first, because the others are compared with it.
+/// Returns the candidates that the user named, or else the default ones; `auto` in the list stands for these.
+/// The choice of the model comes first, because the others are compared with it.
 pub(super) fn resolved<D: Host>(
     matrix: &Csr,
     model: &SettledChoice,
@@ -39,8 +39,8 @@ pub(super) fn resolved<D: Host>(
     Ok(choices)
 }
 
-/// Returns the backends that may be the fastest on this device. Libraries for comparison are left out, and `burst`, whose
-/// advantage over other backends does not show in products.
+/// Returns the backends that may be the fastest on this device. Libraries for comparison are left out, and
+/// `burst`, whose advantage over other backends does not show in products.
 fn defaults<D: Host>(matrix: &Csr, model: &SettledChoice) -> Vec<String> {
     let on_gpu = D::KIND == Cuda::KIND;
     let names = if on_gpu { cuda::auto::CHOICES } else { auto::CHOICES };

@@ -35,7 +35,7 @@ pub(in crate::engine) enum Choosing {
 
 impl Choosing {
     /// Returns how a solve chooses that measures if `tune` is set.
-    pub fn tuning(tune: bool) -> Choosing {
+    pub(crate) fn tuning(tune: bool) -> Choosing {
         if tune { Choosing::Measure } else { Choosing::Kept }
     }
 }
@@ -56,7 +56,7 @@ pub(in crate::engine) struct Selected {
 }
 
 impl Selected {
-    pub fn explanation(&self) -> Explanation {
+    pub(crate) fn explanation(&self) -> Explanation {
         Explanation { candidates: self.backend.candidates().to_vec(), kept: self.kept.clone() }
     }
 }
@@ -107,8 +107,8 @@ pub(in crate::engine) fn choose<D: Pick<T>, T: Scalar>(
     Ok(Selected { backend: backend.because(because), kept })
 }
 
-/// Returns a function that turns a kept choice into a backend; none, with a warning, if the backend refuses the matrix or does not
-/// exist.
+/// Returns a function that turns a kept choice into a backend; none, with a warning, if the backend refuses
+/// the matrix or does not exist.
 fn usable<D: Pick<T>, T: Scalar>(matrix: &Csr) -> impl Fn(Kept) -> Option<Selected> {
     move |kept| {
         let resolve = || {
@@ -178,8 +178,8 @@ fn time(measured: &Measured) -> f64 {
     measured.seconds.unwrap_or(f64::INFINITY)
 }
 
-/// Returns the fastest candidate. Of those that are equally fast it is the choice of the model, or else the one that is built in
-/// the least time, so that the choice does not change from one measurement to the next.
+/// Returns the fastest candidate. Of those that are equally fast it is the choice of the model, or else the
+/// one that is built in the least time, so that the choice does not change from one measurement to the next.
 fn winner<'a>(measured: &'a [Measured], model: &str) -> Option<&'a Measured> {
     let best = measured.iter().map(time).fold(f64::INFINITY, f64::min);
     let equal =
@@ -188,8 +188,8 @@ fn winner<'a>(measured: &'a [Measured], model: &str) -> Option<&'a Measured> {
     equal().find(|measured| measured.backend == model).or_else(quick)
 }
 
-/// Returns the reason for the winner, and the number of products after which `seconds` of tuning and a longer build have paid
-/// compared with the choice of the model.
+/// Returns the reason for the winner, and the number of products after which `seconds` of tuning and a longer
+/// build have paid compared with the choice of the model.
 fn verdict(winner: &Measured, model: Option<&Measured>, seconds: f64) -> (String, Option<f64>) {
     let Some(of_model) = model.filter(|model| model.seconds.is_some()) else {
         return ("the fastest; the model's choice could not be measured".to_owned(), None);

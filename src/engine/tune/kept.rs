@@ -1,7 +1,7 @@
 //! Choices that are kept in the cache folder, one file for each matrix pattern, precision and hardware.
 //!
-//! The name of a file begins with a hash of what is known without reading the pattern. The pattern of a matrix is hashed only if
-//! there is a file with that beginning.
+//! The name of a file begins with a hash of what is known without reading the pattern. The pattern of a
+//! matrix is hashed only if there is a file with that beginning.
 
 use super::Tuning;
 use crate::backend::Host;

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 const HOPELESS: f64 = 3.0;
 /// Candidates that are held at once for further samples: each holds a copy of the matrix.
 const MOST_HELD: usize = 4;
-/// The least seconds of a sample: short on the CPU, because a busy machine has only short idle gaps, and longer on a GPU, for
-/// which the host submits many products at once.
+/// The least seconds of a sample: short on the CPU, because a busy machine has only short idle gaps, and
+/// longer on a GPU, for which the host submits many products at once.
 const SAMPLE: f64 = 2e-4;
 const SAMPLE_WITHOUT_HOST: f64 = 2e-3;
 /// Samples of the first look at a candidate.
@@ -61,7 +61,7 @@ pub(super) struct Measure<'a> {
 
 impl Measure<'_> {
     /// Measures the candidates; the results are in the order of the candidates.
-    pub fn run<D: Pick<T>, T: Scalar>(
+    pub(crate) fn run<D: Pick<T>, T: Scalar>(
         &self,
         device: &D,
         choices: &[Choice],
@@ -109,7 +109,8 @@ impl Measure<'_> {
         Ok(results)
     }
 
-    /// Builds a candidate, verifies its product, and takes the first samples. Returns the reason if the candidate cannot be measured.
+    /// Builds a candidate, verifies its product, and takes the first samples. Returns the reason if the
+    /// candidate cannot be measured.
     fn first<D: Pick<T>, T: Scalar>(
         &self,
         device: &D,

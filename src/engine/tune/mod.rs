@@ -1,9 +1,9 @@
 //! The choice of a backend by measurement.
 //!
-//! Every candidate is built on the device and verified before its products are timed. Candidates take turns, so that
-//! disturbances of the machine affect all of them; those that are far slower than the best are dropped. The choice is kept in the
-//! cache folder and used by later solves with backend `auto` of a matrix with the same pattern, on the same hardware and in the
-//! same precision.
+//! Every candidate is built on the device and verified before its products are timed. Candidates take turns,
+//! so that disturbances of the machine affect all of them; those that are far slower than the best are
+//! dropped. The choice is kept in the cache folder and used by later solves with backend `auto` of a matrix
+//! with the same pattern, on the same hardware and in the same precision.
 
 mod candidates;
 mod choose;
@@ -25,14 +25,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The time that a tuning takes by default, without the products of the first look at each candidate.
-pub const BUDGET: Duration = Duration::from_secs(3);
+pub(crate) const BUDGET: Duration = Duration::from_secs(3);
 
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct TuneRequest {
     /// Device, precision and number of threads. The backend must be `auto`.
     pub request: Request,
-    /// The candidates by name, with parameters; `auto` stands for the default candidates. Empty for these alone.
+    /// The candidates by name, with parameters; `auto` stands for the default candidates.
+    /// Empty for these alone.
     pub candidates: Vec<String>,
     /// The time for the measurement.
     pub budget: Duration,
@@ -92,7 +93,8 @@ pub struct Tuning {
     pub why: String,
     /// Seconds of the tuning, building included.
     pub seconds: f64,
-    /// The number of products after which the tuning has paid; none if the model's choice was the best already.
+    /// The number of products after which the tuning has paid; none if the model's choice was
+    /// the best already.
     pub break_even: Option<f64>,
     /// The day of the measurement.
     pub date: String,
@@ -128,7 +130,11 @@ pub fn tune(matrix: &Matrix, request: &TuneRequest) -> Result<Tuning> {
 }
 
 /// Does the same, and calls `phase` with the name of each phase.
-pub fn tune_watched(matrix: &Matrix, request: &TuneRequest, phase: &mut dyn FnMut(&str)) -> Result<Tuning> {
+pub(crate) fn tune_watched(
+    matrix: &Matrix,
+    request: &TuneRequest,
+    phase: &mut dyn FnMut(&str),
+) -> Result<Tuning> {
     let (device, csr) = opened(matrix, &request.request)?;
     let precision = request.request.precision;
     if matrix.rows() == 0 || matrix.cols() == 0 || matrix.nnz() == 0 {

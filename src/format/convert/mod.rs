@@ -1,10 +1,11 @@
 //! Conversions to and from the matrices of `nalgebra-sparse` and `sprs`.
 //!
-//! The indices of these libraries are `usize` by default, and those of this library are 32-bit, so indices are converted; the
-//! values of an owned matrix are moved. All arrays of an owned `sprs` matrix with 32-bit indices are moved. A [`Csr`] with 32-bit
-//! offsets converts to a `sprs` view without a copy. Matrices stored by columns are read as the rows of the transpose, and
-//! transposed. Neither library supports repeated column indices: such matrices are refused ([`Csr::summed`] sums repeated
-//! entries). Each library has a Cargo feature: `nalgebra` and `sprs`.
+//! The indices of these libraries are `usize` by default, and those of this library are 32-bit, so indices
+//! are converted; the values of an owned matrix are moved. All arrays of an owned `sprs` matrix with 32-bit
+//! indices are moved. A [`Csr`] with 32-bit offsets converts to a `sprs` view without a copy. Matrices stored
+//! by columns are read as the rows of the transpose, and transposed. Neither library supports repeated column
+//! indices: such matrices are refused ([`Csr::summed`] sums repeated entries). Each library has a Cargo
+//! feature: `nalgebra` and `sprs`.
 
 #[cfg(feature = "nalgebra")]
 mod nalgebra;

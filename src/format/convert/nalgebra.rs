@@ -7,7 +7,8 @@ use crate::parallel::copied;
 use nalgebra_sparse::{CscMatrix, CsrMatrix};
 use std::sync::Arc;
 
-/// Implements the conversions for one precision; `$into` is the method of [`Values`](crate::format::Values) for that precision.
+/// Implements the conversions for one precision; `$into` is the method of
+/// [`Values`](crate::format::Values) for that precision.
 macro_rules! conversions {
     ($T:ty, $into:ident) => {
         impl TryFrom<Csr> for CsrMatrix<$T> {

@@ -1,13 +1,15 @@
 //! The exact number of R x C blocks that contain entries, for every R and C from 2 to 8 in one pass.
 //!
-//! For a width C, each block column stores the last row with an entry in it. An entry of row i begins a new block of height R if
-//! that row is above the first row of i's block row, i - i mod R: one lookup serves all heights. Rows are processed in strips of
-//! a common multiple of all heights, so that strips share no block and stay in cache for all widths.
+//! For a width C, each block column stores the last row with an entry in it. An entry of row i begins a new
+//! block of height R if that row is above the first row of i's block row, i - i mod R: one lookup serves all
+//! heights. Rows are processed in strips of a common multiple of all heights, so that strips share no block
+//! and stay in cache for all widths.
 //!
 //! # Best block
-//! The best block moves the fewest bytes in a product: 8-byte values, including zeros that fill blocks, a 4-byte block column per
-//! block, and the offsets of block rows. Among equals the smaller block is preferred, and among these the one with fewer rows.
-//! The best block may still move more bytes than CSR, which are reported with it.
+//! The best block moves the fewest bytes in a product: 8-byte values, including zeros that fill blocks, a
+//! 4-byte block column per block, and the offsets of block rows. Among equals the smaller block is
+//! preferred, and among these the one with fewer rows. The best block may still move more bytes than CSR,
+//! which are reported with it.
 
 use super::super::Csr;
 use crate::parallel::{run_all, threads_for, zeros};
@@ -89,9 +91,10 @@ impl Blocks {
         Blocks { best, csr_bytes: 12 * nnz + offset * (rows + 1), all }
     }
 
-    /// Estimates the statistics from bands of rows spread over the matrix, in a fraction of the time of one product. Bands with
-    /// far more entries than the average are not extrapolated, as they may be clusters that the sample met by chance. The
-    /// standard error of the sample is added to the estimated number of blocks. Small matrices are counted in full.
+    /// Estimates the statistics from bands of rows spread over the matrix, in a fraction of the time of one
+    /// product. Bands with far more entries than the average are not extrapolated, as they may be clusters
+    /// that the sample met by chance. The standard error of the sample is added to the estimated number of
+    /// blocks. Small matrices are counted in full.
     pub fn sampled(matrix: &Csr) -> Blocks {
         /// Entries of the sample: at least `ENTRIES`, or a `SHARE`-th of all entries if that is more.
         const ENTRIES: usize = 40_000;
@@ -109,7 +112,8 @@ impl Blocks {
         let (rows, nnz) = (matrix.rows(), matrix.nnz());
         let few_rows = rows <= 2 * FEWEST_BANDS * BAND && nnz <= IN_FULL;
         let budget = if few_rows { nnz } else { ENTRIES.max(nnz / SHARE) };
-        // Bands begin at multiples of every height, or, if the matrix has few such rows, of every height except 7.
+        // Bands begin at multiples of every height, or, if the matrix has few such rows, of
+        // every height except 7.
         let step = if nnz <= budget || rows / STRIP >= FEW { STRIP } else { BAND };
         let steps = rows.div_ceil(step);
         let (bands, height) = match nnz <= budget {
@@ -156,12 +160,12 @@ impl Blocks {
     }
 
     /// Returns the block of this size, if blocks were counted.
-    pub fn of_size(&self, size: [usize; 2]) -> Option<&Block> {
+    pub(crate) fn of_size(&self, size: [usize; 2]) -> Option<&Block> {
         self.all.iter().find(|block| block.size == size)
     }
 
     /// Returns the share of CSR's bytes that a block saves; negative if it moves more.
-    pub fn saving(&self, block: &Block) -> f64 {
+    pub(crate) fn saving(&self, block: &Block) -> f64 {
         1.0 - block.bytes as f64 / self.csr_bytes as f64
     }
 }
@@ -169,7 +173,8 @@ impl Blocks {
 /// Entries that one thread counts in less time than starting others takes.
 const FEW_ENTRIES: usize = 100_000;
 
-/// Counts the blocks of each band. Threads count different widths. Returns none if the counters would take too much memory.
+/// Counts the blocks of each band. Threads count different widths. Returns none if the counters
+/// would take too much memory.
 fn count_bands(matrix: &Csr, bands: &[Range<usize>]) -> Option<Vec<Counts>> {
     let offset = |row| matrix.row_offsets().get(row);
     let entries: usize = bands.iter().map(|band| offset(band.end) - offset(band.start)).sum();
@@ -206,9 +211,9 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Creates a counter for this matrix. Returns none if the counter would take more memory than the matrix, which then has too
-    /// few entries per column to form blocks, or if memory does not suffice.
-    pub fn new(matrix: &Csr) -> Option<Counter> {
+    /// Creates a counter for this matrix. Returns none if the counter would take more memory than the matrix,
+    /// which then has too few entries per column to form blocks, or if memory does not suffice.
+    pub(crate) fn new(matrix: &Csr) -> Option<Counter> {
         let cols = matrix.cols();
         if Counter::bytes(cols) > Counter::most_bytes(matrix) {
             return None;
@@ -218,7 +223,7 @@ impl Counter {
     }
 
     /// Returns the bytes of a counter.
-    pub fn bytes(cols: usize) -> usize {
+    pub(crate) fn bytes(cols: usize) -> usize {
         cols.div_ceil(*SIZES.start()) * size_of::<i32>()
     }
 
@@ -228,7 +233,7 @@ impl Counter {
     }
 
     /// Counts the blocks of at most [`STRIP`] rows. The first row must be a multiple of every height.
-    pub fn strip(&mut self, matrix: &Csr, rows: Range<usize>) {
+    pub(crate) fn strip(&mut self, matrix: &Csr, rows: Range<usize>) {
         self.strip_of(matrix, rows, |_| true);
     }
 

@@ -1,8 +1,9 @@
-//! The connected components of the pattern as an undirected graph: rows are nodes, and each entry off the diagonal is an edge.
+//! The connected components of the pattern as an undirected graph: rows are nodes, and each entry off
+//! the diagonal is an edge.
 //!
-//! A union-find forest that several threads update without locks: one compare-and-swap attaches a root to a smaller root, so that
-//! parents are smaller than their children and no cycle can form. The parents depend on the order of the updates; the sets of
-//! nodes with a common root do not.
+//! A union-find forest that several threads update without locks: one compare-and-swap attaches a root to a
+//! smaller root, so that parents are smaller than their children and no cycle can form. The parents depend on
+//! the order of the updates; the sets of nodes with a common root do not.
 
 use crate::error::Result;
 use crate::parallel::{room, zeros};
@@ -23,8 +24,9 @@ pub struct Components {
 pub(super) struct Parents(Vec<AtomicU32>);
 
 impl Parents {
-    /// Creates a forest of `n` roots. Nodes are rows of a square matrix, and fit 32 bits as its column indices do.
-    pub fn new(n: usize) -> Result<Parents> {
+    /// Creates a forest of `n` roots. Nodes are rows of a square matrix, and fit 32 bits as
+    /// its column indices do.
+    pub(crate) fn new(n: usize) -> Result<Parents> {
         let mut parents = room(n)?;
         parents.extend((0..n as u32).map(AtomicU32::new));
         Ok(Parents(parents))
@@ -50,7 +52,7 @@ impl Parents {
     }
 
     /// Joins a row with its columns.
-    pub fn join(&self, row: u32, columns: &[u32]) {
+    pub(crate) fn join(&self, row: u32, columns: &[u32]) {
         let mut root = self.root(row);
         for &col in columns {
             if self.parent(col) != root {
@@ -71,7 +73,7 @@ impl Parents {
     }
 
     /// Counts the components, once all rows are joined.
-    pub fn components(self) -> Result<Components> {
+    pub(crate) fn components(self) -> Result<Components> {
         let mut roots: Vec<u32> = self.0.into_iter().map(AtomicU32::into_inner).collect();
         let mut sizes = zeros::<u32>(roots.len())?;
         for node in 0..roots.len() {

@@ -6,7 +6,8 @@ use rayon::prelude::*;
 /// Smallest length of the shorter side relative to the longer one, so that it stays visible.
 const NARROWEST: f64 = 0.125;
 
-/// Numbers of entries in the cells of a grid over a matrix. All cells have the same size except the last ones.
+/// Numbers of entries in the cells of a grid over a matrix. All cells have the same size
+/// except the last ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Density {
     /// Rows of the matrix.
@@ -26,7 +27,8 @@ pub struct Density {
 }
 
 impl Density {
-    /// Counts the entries in the cells of a grid, in one parallel pass. The longer side has at most `most` cells.
+    /// Counts the entries in the cells of a grid, in one parallel pass. The longer side has at
+    /// most `most` cells.
     pub fn of(matrix: &Csr, most: usize) -> Density {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         let (height, width) = Density::sides(rows, cols);
@@ -51,7 +53,7 @@ impl Density {
     }
 
     /// Returns height and width of a picture of `rows` x `cols`, scaled so that the longer side is 1.
-    pub fn sides(rows: usize, cols: usize) -> (f64, f64) {
+    pub(crate) fn sides(rows: usize, cols: usize) -> (f64, f64) {
         let (rows, cols) = (rows.max(1) as f64, cols.max(1) as f64);
         let longer = rows.max(cols);
         ((rows / longer).max(NARROWEST), (cols / longer).max(NARROWEST))

@@ -16,18 +16,18 @@ pub(super) struct Distinct {
 }
 
 impl Distinct {
-    pub fn new() -> Distinct {
+    pub(crate) fn new() -> Distinct {
         Distinct { slots: vec![EMPTY; FEW], count: 0, last: EMPTY }
     }
 
     /// Returns the number of distinct values, up to [`MOST_DISTINCT`].
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// Inserts a value.
     #[inline]
-    pub fn insert(&mut self, value: f64) {
+    pub(crate) fn insert(&mut self, value: f64) {
         if self.count < MOST_DISTINCT {
             // Adding 0 turns -0 into 0; all NaNs count as one value.
             let bits = if value.is_nan() { f64::NAN } else { value + 0.0 }.to_bits();
@@ -59,7 +59,7 @@ impl Distinct {
     }
 
     /// Returns the union of both sets.
-    pub fn join(mut self, other: Distinct) -> Distinct {
+    pub(crate) fn join(mut self, other: Distinct) -> Distinct {
         for bits in other.slots.into_iter().filter(|&bits| bits != EMPTY) {
             if self.count < MOST_DISTINCT {
                 self.insert_bits(bits);

@@ -1,4 +1,5 @@
-//! Bytes of a matrix in each format: values of 8 or 4 bytes, 4-byte indices, row offsets as wide as those of CSR.
+//! Bytes of a matrix in each format: values of 8 or 4 bytes, 4-byte indices, row offsets as
+//! wide as those of CSR.
 
 use super::super::Csr;
 use super::blocks::Block;
@@ -71,7 +72,8 @@ pub(super) fn in_each_format(matrix: &Csr, empty: usize, longest: usize) -> Vec<
     formats.into_iter().map(bytes).collect()
 }
 
-/// Counts the slots of SELL: each slice is as wide as its longest row, and rows are sorted by length within windows.
+/// Counts the slots of SELL: each slice is as wide as its longest row, and rows are sorted by
+/// length within windows.
 fn sell_slots(matrix: &Csr) -> u128 {
     let rows = matrix.rows();
     let window = |window: usize| {

@@ -1,4 +1,5 @@
-//! The pass over rows: each worker accumulates statistics over its rows, and the parts of the workers are combined.
+//! The pass over rows: each worker accumulates statistics over its rows, and the parts of the
+//! workers are combined.
 
 use super::super::{Csr, Values};
 use super::blocks::{Counter, Counts, STRIP};
@@ -37,7 +38,8 @@ pub(super) struct Part {
     pub blocks: Option<Counts>,
 }
 
-/// Computes the statistics of all rows, and unites connected rows in `parents`, which has a node for each row of a square matrix.
+/// Computes the statistics of all rows, and unites connected rows in `parents`, which has a node for
+/// each row of a square matrix.
 pub(super) fn describe(matrix: &Csr, parents: Option<&Parents>) -> Part {
     let (rows, nnz) = (matrix.rows(), matrix.nnz());
     let strips = rows.div_ceil(STRIP);
@@ -136,8 +138,9 @@ impl Part {
         }
     }
 
-    /// Adds a row to the statistics of values, row sums and the diagonal. `value(j)` is the value of entry j of the row.
-    /// `diagonal` is the result of a binary search for column `row` in the row's columns; none if the matrix is not square.
+    /// Adds a row to the statistics of values, row sums and the diagonal. `value(j)` is the value of entry j
+    /// of the row. `diagonal` is the result of a binary search for column `row` in the row's columns; none if
+    /// the matrix is not square.
     fn add_values(
         &mut self,
         row: usize,
@@ -247,12 +250,13 @@ impl Part {
     }
 
     /// Returns the statistics of the values.
-    pub fn values(&self, nnz: usize) -> ValueStats {
+    pub(crate) fn values(&self, nnz: usize) -> ValueStats {
         let distinct = self.distinct.count();
         let all = ValueStats {
             distinct,
             distinct_is_exact: distinct < MOST_DISTINCT,
-            // Adding 0 turns -0 into 0; without it, the sign of a zero extreme would depend on the order of the workers.
+            // Adding 0 turns -0 into 0; without it, the sign of a zero extreme would depend on
+            // the order of the workers.
             min: self.values.min + 0.0,
             max: self.values.max + 0.0,
             ..self.values
@@ -260,8 +264,9 @@ impl Part {
         if nnz == 0 { ValueStats { min: 0.0, max: 0.0, ..all } } else { all }
     }
 
-    /// Returns the statistics of the row lengths. The sums are integers, so that only the last operations round.
-    pub fn row_length(&self, rows: usize, nnz: usize) -> RowLength {
+    /// Returns the statistics of the row lengths. The sums are integers, so that only the last
+    /// operations round.
+    pub(crate) fn row_length(&self, rows: usize, nnz: usize) -> RowLength {
         if rows == 0 {
             return RowLength::default();
         }
@@ -275,7 +280,7 @@ impl Part {
     }
 
     /// Returns the histogram of the row lengths by powers of two, up to the longest.
-    pub fn histogram(&self) -> Vec<LengthBin> {
+    pub(crate) fn histogram(&self) -> Vec<LengthBin> {
         let bins = self.by_digits.iter().rposition(|&rows| rows > 0).map_or(0, |last| last + 1);
         let bin = |digits: usize| {
             let (from, to) = match digits {

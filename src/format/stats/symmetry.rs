@@ -1,18 +1,20 @@
 //! The symmetry of the pattern and of the values of a matrix.
 //!
 //! # Symmetry to rounding
-//! A pair a(i,j), a(j,i) that differs by at most [`ROUNDING`] of its size is equal to rounding. The size of the pair is the
-//! largest of |a(i,j)|, |a(j,i)| and sqrt(|a(i,i) a(j,j)|): the entries of a positive definite matrix are smaller than that root,
-//! and an entry that cancels in assembly is rounded relative to it. Entries that are not stored count as 0.
+//! A pair a(i,j), a(j,i) that differs by at most [`ROUNDING`] of its size is equal to rounding. The size of
+//! the pair is the largest of |a(i,j)|, |a(j,i)| and sqrt(|a(i,i) a(j,j)|): the entries of a positive
+//! definite matrix are smaller than that root, and an entry that cancels in assembly is rounded relative to
+//! it. Entries that are not stored count as 0.
 //!
 //! # Passes
-//! The first pass (`exact`) answers for a matrix that equals its transpose. Of the others, it stops at a pair that differs. The passes
-//! after it find how the pairs differ.
+//! The first pass (`exact`) answers for a matrix that equals its transpose. Of the others, it stops at a pair
+//! that differs. The passes after it find how the pairs differ.
 //!
-//! The two entries of a pair are compared once. The comparison iterates over the longer of rows i and j, or over the upper one if
-//! both have the same length, and searches the other row. So a hub with a million entries is iterated over, never searched. If
-//! entries of shorter rows have no mirrored entry, a second pass searches the longer rows for their mirrored entries. If a pair
-//! differs by more than rounding, the rows are searched from the top for the first such pair.
+//! The two entries of a pair are compared once. The comparison iterates over the longer of rows i and j, or
+//! over the upper one if both have the same length, and searches the other row. So a hub with a million
+//! entries is iterated over, never searched. If entries of shorter rows have no mirrored entry, a second pass
+//! searches the longer rows for their mirrored entries. If a pair differs by more than rounding, the rows are
+//! searched from the top for the first such pair.
 
 mod exact;
 mod part;
@@ -29,7 +31,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The difference between the two entries of a pair that counts as rounding, relative to their size.
 pub const ROUNDING: f64 = 1e-12;
 
-/// Numbers of entries off the diagonal that have a mirrored entry. Entry (j, i) is the mirrored entry of entry (i, j).
+/// Numbers of entries off the diagonal that have a mirrored entry. Entry (j, i) is the
+/// mirrored entry of entry (i, j).
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Symmetry {
     /// Number of entries off the diagonal.
@@ -118,8 +121,8 @@ pub(super) fn counted(matrix: &Csr, off_diagonal: usize) -> (Symmetry, Verdict) 
     (Symmetry::new(off_diagonal, 2 * pairs.mirrored, 2 * pairs.equal), pairs.verdict(matrix))
 }
 
-/// Returns the first entry of a square matrix, by rows, without a mirrored entry of the same value. A stored zero without a
-/// stored mirrored entry counts too.
+/// Returns the first entry of a square matrix, by rows, without a mirrored entry of the same value. A stored
+/// zero without a stored mirrored entry counts too.
 pub fn first_unpaired(matrix: &Csr) -> Option<Asymmetry> {
     if exact::is_mirrored(matrix) {
         return None;
@@ -138,7 +141,8 @@ fn first(matrix: &Csr, differs: impl Fn(&Asymmetry) -> bool + Sync) -> Option<As
     })
 }
 
-/// Returns the difference of a pair relative to its size, if that is rounding. NaN and infinity are never rounding.
+/// Returns the difference of a pair relative to its size, if that is rounding. NaN and
+/// infinity are never rounding.
 fn rounding(matrix: &Csr, pair: &Asymmetry) -> Option<f64> {
     share_of(pair, |row| matrix.get(row, row).unwrap_or(0.0))
 }
@@ -247,7 +251,8 @@ fn pieces(matrix: &Csr) -> Vec<Range<usize>> {
     (0..rows).step_by(step).map(|row| row..(row + step).min(rows)).collect()
 }
 
-/// Returns whether a pair is compared from this row: if the row is longer than the other one, or as long and above it.
+/// Returns whether a pair is compared from this row: if the row is longer than the other one,
+/// or as long and above it.
 fn compares(row: usize, length: usize, col: usize, other: usize) -> bool {
     (length, Reverse(row)) > (other, Reverse(col))
 }

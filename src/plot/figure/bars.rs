@@ -1,5 +1,6 @@
-//! Draws groups of measurements, a lane for each series: bars from zero on a linear axis, dots on a logarithmic one, which has no zero
-//! for bars to begin at. Spreads are lines with caps, and limits are strokes across a group.
+//! Draws groups of measurements, a lane for each series: bars from zero on a linear axis, dots on a
+//! logarithmic one, which has no zero for bars to begin at. Spreads are lines with caps, and limits
+//! are strokes across a group.
 
 use super::grid::{Area, LABEL, names_beside};
 use super::key::{Key, bar, bar_colour, ceiling, missing, sample};
@@ -23,7 +24,8 @@ const GAP: f64 = 9.0;
 const NAME_LINE: f64 = 15.0;
 /// The most room for names left of the panel, as a share of the width.
 const WIDEST_NAME: f64 = 0.36;
-/// Heights of all lanes as a share of the width, in a narrow picture and in others, and the width of a narrow one.
+/// Heights of all lanes as a share of the width, in a narrow picture and in others, and the
+/// width of a narrow one.
 const TALL: (f64, f64) = (1.3, 0.9);
 const NARROW: f64 = 480.0;
 /// The fewest values beside an outlier.
@@ -85,7 +87,7 @@ pub(super) struct Rows {
 
 impl Rows {
     /// Lays out the names for a panel of this width with its labels.
-    pub fn of(bars: &Bars, cell: f64) -> Rows {
+    pub(crate) fn of(bars: &Bars, cell: f64) -> Rows {
         let (names, room) = names_beside(&bars.groups, WIDEST_NAME * cell);
         if names == bars.groups {
             return Rows { names, left: Some(room) };
@@ -117,7 +119,7 @@ impl Rows {
     }
 
     /// Returns the height of the axes.
-    pub fn height(&self, bars: &Bars, width: f64) -> f64 {
+    pub(crate) fn height(&self, bars: &Bars, width: f64) -> f64 {
         self.band(bars, width) * bars.groups.len() as f64
     }
 }

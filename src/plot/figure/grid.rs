@@ -30,21 +30,21 @@ pub(super) struct Area {
 }
 
 impl Area {
-    pub fn width(self) -> f64 {
+    pub(crate) fn width(self) -> f64 {
         self.to.0 - self.from.0
     }
 
-    pub fn height(self) -> f64 {
+    pub(crate) fn height(self) -> f64 {
         self.to.1 - self.from.1
     }
 
     /// Returns the x coordinate of a value.
-    pub fn across(self, scale: Scale, value: f64) -> f64 {
+    pub(crate) fn across(self, scale: Scale, value: f64) -> f64 {
         self.from.0 + self.width() * scale.share(value)
     }
 
     /// Returns the y coordinate of a value.
-    pub fn down(self, scale: Scale, value: f64) -> f64 {
+    pub(crate) fn down(self, scale: Scale, value: f64) -> f64 {
         self.to.1 - self.height() * scale.share(value)
     }
 }
@@ -70,7 +70,8 @@ pub(super) fn vertical(scene: &mut Scene, area: Area, scale: Scale) {
     }
 }
 
-/// Draws the grid, the labels and the title of a horizontal axis. The ticks are the values of the data if these are few.
+/// Draws the grid, the labels and the title of a horizontal axis. The ticks are the values of
+/// the data if these are few.
 pub(super) fn horizontal(scene: &mut Scene, area: Area, scale: Scale, title: &str, values: &[f64]) {
     for (value, label) in horizontal_ticks(scale, area.width(), values) {
         let x = area.across(scale, value);
@@ -147,7 +148,7 @@ pub(super) struct Names {
 
 impl Names {
     /// Lays out the names for a panel of this width.
-    pub fn below(names: &[String], width: f64) -> Names {
+    pub(crate) fn below(names: &[String], width: f64) -> Names {
         let step = width / names.len().max(1) as f64 - 6.0;
         if let Some(lines) = names.iter().map(|name| broken(name, step)).collect::<Option<Vec<_>>>() {
             let most = lines.iter().map(Vec::len).max().unwrap_or(1);
@@ -163,7 +164,7 @@ impl Names {
     }
 
     /// Draws the names.
-    pub fn draw(&self, scene: &mut Scene, area: Area) {
+    pub(crate) fn draw(&self, scene: &mut Scene, area: Area) {
         let step = area.width() / self.names.len().max(1) as f64;
         for (i, lines) in self.names.iter().enumerate() {
             let x = area.from.0 + step * (i as f64 + 0.5);

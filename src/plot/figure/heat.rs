@@ -11,7 +11,8 @@ use crate::plot::scene::{Anchor, Colour, FAINT, GREY, Lettering, Point, Scene};
 /// Heights of cells.
 const LOWEST: f64 = 22.0;
 const HIGHEST: f64 = 38.0;
-/// The colour bar: width, height and steps, the height of all of it with its labels, and that of a line of its quantity above it.
+/// The colour bar: width, height and steps, the height of all of it with its labels, and that of a line
+/// of its quantity above it.
 const BAR: f64 = 240.0;
 const BAR_HEIGHT: f64 = 11.0;
 const STEPS: usize = 60;
@@ -29,7 +30,8 @@ pub(super) struct Colours {
 }
 
 impl Colours {
-    /// Returns the colour of a value. Colours that diverge from a centre have the same strength at the same distance.
+    /// Returns the colour of a value. Colours that diverge from a centre have the same
+    /// strength at the same distance.
     fn of(self, value: f64) -> Colour {
         let Some(centre) = self.centre else {
             return shade(&SEQUENTIAL, self.scale.share(value));
@@ -95,7 +97,8 @@ pub(super) fn below(map: &HeatMap, width: f64) -> f64 {
     Names::below(&map.columns, width).room + title_height(&map.column_quantity, width)
 }
 
-/// Returns the lines of the quantity of the colour bar, and whether they are above the bar instead of left of it.
+/// Returns the lines of the quantity of the colour bar, and whether they are above the bar
+/// instead of left of it.
 fn quantity_lines(quantity: &str, width: f64) -> (Vec<String>, bool) {
     let is_above = text_width(quantity, AXIS) > width - long(width) - 40.0;
     (wrap(quantity, AXIS, width - 30.0, 3), is_above)

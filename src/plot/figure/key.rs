@@ -12,7 +12,8 @@ const TEXT: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
 const LINE: f64 = 20.0;
 const SAMPLE: f64 = 26.0;
 const GAP: f64 = 22.0;
-/// Rooflines with more points have their names next to them instead of in the legend, as does a panel with more curves.
+/// Rooflines with more points have their names next to them instead of in the legend, as does
+/// a panel with more curves.
 const MOST_NAMED: usize = 7;
 /// Least width of a panel with names next to points.
 const ROOMY: f64 = 480.0;
@@ -43,7 +44,8 @@ pub(in crate::plot) enum Sample {
     Missing,
 }
 
-/// How a curve is drawn: by its colour, and by marks or a dash, so that a print without colours can be read, too.
+/// How a curve is drawn: by its colour, and by marks or a dash, so that a print without
+/// colours can be read, too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::plot) struct Look {
     pub stroke: Stroke,
@@ -53,19 +55,20 @@ pub(in crate::plot) struct Look {
 
 impl Look {
     /// Draws a line.
-    pub fn draw(self, scene: &mut Scene, points: Vec<Point>) {
+    pub(crate) fn draw(self, scene: &mut Scene, points: Vec<Point>) {
         self.stroke.draw(scene, points);
     }
 
     /// Draws the marks at points.
-    pub fn marks(self, scene: &mut Scene, points: &[Point]) {
+    pub(crate) fn marks(self, scene: &mut Scene, points: &[Point]) {
         if let Some((nth, size)) = self.mark {
             points.iter().for_each(|&point| Mark::nth(nth).sized(scene, point, size));
         }
     }
 }
 
-/// Returns the look of each curve of a figure. A reference that belongs to a series has its colour and its marks.
+/// Returns the look of each curve of a figure. A reference that belongs to a series has its
+/// colour and its marks.
 fn looks(figure: &Figure) -> Vec<(&str, Look)> {
     let all: Vec<&CurveSeries> = figure
         .panels
@@ -125,7 +128,7 @@ pub(in crate::plot) struct Key {
 
 impl Key {
     /// Collects the entries of all panels, which have this width.
-    pub fn of(figure: &Figure, width: f64) -> Key {
+    pub(crate) fn of(figure: &Figure, width: f64) -> Key {
         let mut key = Key::default();
         let looks = looks(figure);
         for panel in &figure.panels {
@@ -162,7 +165,7 @@ impl Key {
     }
 
     /// Returns the entries of lines with marks, which have these names.
-    pub fn of_lines(names: &[&str], width: f64) -> Key {
+    pub(crate) fn of_lines(names: &[&str], width: f64) -> Key {
         let look = |nth| Look {
             stroke: Stroke { dash: None, ..Stroke::nth(nth, &PALETTE, width) },
             mark: Some((nth, MARKS.0)),
@@ -188,14 +191,14 @@ impl Key {
     }
 
     /// Returns the number of a series among the samples of its kind.
-    pub fn number(&self, name: &str, sample: impl Fn(usize) -> Sample) -> usize {
+    pub(crate) fn number(&self, name: &str, sample: impl Fn(usize) -> Sample) -> usize {
         let kind = std::mem::discriminant(&sample(0));
         let same = self.entries.iter().filter(|(_, known)| std::mem::discriminant(known) == kind);
         same.map(|(name, _)| name).position(|known| known == name).unwrap_or(0)
     }
 
     /// Returns the look of a curve.
-    pub fn look(&self, name: &str) -> Option<Look> {
+    pub(crate) fn look(&self, name: &str) -> Option<Look> {
         self.entries.iter().find_map(|(known, sample)| match sample {
             Sample::Curve(look) if known == name => Some(*look),
             _ => None,
@@ -231,12 +234,12 @@ impl Key {
     }
 
     /// Returns the height of the legend.
-    pub fn height(&self, room: f64) -> f64 {
+    pub(crate) fn height(&self, room: f64) -> f64 {
         self.rows(room).len() as f64 * LINE
     }
 
     /// Draws the legend around the middle of the picture.
-    pub fn draw(&self, scene: &mut Scene, top: f64, room: f64) {
+    pub(crate) fn draw(&self, scene: &mut Scene, top: f64, room: f64) {
         for (i, row) in self.rows(room).into_iter().enumerate() {
             let width = row.iter().map(|(name, _)| entry_width(name) + GAP).sum::<f64>() - GAP;
             let (mut x, y) = ((scene.width - width) / 2.0, top + LINE * (i as f64 + 0.5));

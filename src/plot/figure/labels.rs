@@ -20,19 +20,19 @@ pub(super) struct Placer {
 
 impl Placer {
     /// Reserves the room of a point.
-    pub fn point(&mut self, (x, y): Point, reach: f64) {
+    pub(crate) fn point(&mut self, (x, y): Point, reach: f64) {
         self.points.push((x, y));
         self.taken.push(((x - reach, y - reach), (x + reach, y + reach)));
     }
 
     /// Reserves the course of a line.
-    pub fn line(&mut self, from: Point, to: Point) {
+    pub(crate) fn line(&mut self, from: Point, to: Point) {
         self.lines.push([from, to]);
     }
 
-    /// Chooses the best place near a point for its label; the line from the point to a distant label avoids other labels and
-    /// points, too.
-    pub fn place_near(
+    /// Chooses the best place near a point for its label; the line from the point to a distant label avoids
+    /// other labels and points, too.
+    pub(crate) fn place_near(
         &mut self,
         text: &str,
         lettering: Lettering,
@@ -62,7 +62,7 @@ impl Placer {
     }
 
     /// Chooses the best of the rectangles for a label whose left ends and middles are given, within bounds.
-    pub fn place(
+    pub(crate) fn place(
         &mut self,
         text: &str,
         lettering: Lettering,
@@ -93,7 +93,8 @@ impl Placer {
     }
 }
 
-/// Returns the point of a label that is nearest to its point; a label is given by its left end and its middle.
+/// Returns the point of a label that is nearest to its point; a label is given by its left end
+/// and its middle.
 pub(super) fn nearest(place: Point, width: f64, point: Point) -> Point {
     let half = HEIGHT / 2.0;
     (point.0.clamp(place.0, place.0 + width), point.1.clamp(place.1 - half, place.1 + half))

@@ -1,5 +1,5 @@
-//! Figures: plain data from which one picture of several panels is drawn. Bars, curves, rooflines and heat maps share a legend,
-//! and panels of the same quantity share their axes.
+//! Figures: plain data from which one picture of several panels is drawn. Bars, curves, rooflines and heat
+//! maps share a legend, and panels of the same quantity share their axes.
 
 mod bars;
 mod check;
@@ -35,7 +35,8 @@ pub struct Figure {
     /// Number of panels side by side; `None` chooses it from their count and the width.
     #[serde(default)]
     pub columns: Option<usize>,
-    /// Whether each panel has the range of its own values, instead of that of all panels of the same quantity.
+    /// Whether each panel has the range of its own values, instead of that of all panels of
+    /// the same quantity.
     #[serde(default)]
     pub own_ranges: bool,
 }
@@ -65,7 +66,8 @@ pub enum Content {
     HeatMap(HeatMap),
 }
 
-/// Groups of bars, one bar of each series in each group. A logarithmic axis has dots instead, because it has no zero.
+/// Groups of bars, one bar of each series in each group. A logarithmic axis has dots instead,
+/// because it has no zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bars {
@@ -214,7 +216,8 @@ pub struct HeatMap {
 }
 
 impl Figure {
-    /// Parses and checks a figure if the text is one: an object with the key `panels`. `path` is for error messages.
+    /// Parses and checks a figure if the text is one: an object with the key `panels`. `path`
+    /// is for error messages.
     pub fn of(text: &str, path: &Path) -> Result<Option<Figure>> {
         let Ok(object) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) else {
             return Ok(None);
@@ -229,12 +232,13 @@ impl Figure {
     }
 
     /// Checks that the figure can be drawn: lengths agree, and values are numbers that the axes can show.
-    pub fn check(&self) -> std::result::Result<(), String> {
+    pub(crate) fn check(&self) -> std::result::Result<(), String> {
         check::figure(self)
     }
 
-    /// Returns the different names of series, and of the points of rooflines, in their order. Labels replace them.
-    pub fn names(&self) -> Vec<&str> {
+    /// Returns the different names of series, and of the points of rooflines, in their order.
+    /// Labels replace them.
+    pub(crate) fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for name in self.panels.iter().flat_map(|panel| panel.content.names()) {
             if !names.contains(&name) {
@@ -245,7 +249,7 @@ impl Figure {
     }
 
     /// Renames the series in the order of `names`, in all panels.
-    pub fn rename(&mut self, labels: &[String]) {
+    pub(crate) fn rename(&mut self, labels: &[String]) {
         let old: Vec<String> = self.names().into_iter().map(str::to_owned).collect();
         for name in self.panels.iter_mut().flat_map(|panel| panel.content.names_mut()) {
             if let Some((_, label)) = old.iter().zip(labels).find(|(old, _)| *old == name) {
@@ -254,7 +258,8 @@ impl Figure {
         }
     }
 
-    /// Draws the figure, as SVG, PNG or PDF by the ending of the path. The file is written completely or not at all.
+    /// Draws the figure, as SVG, PNG or PDF by the ending of the path. The file is written
+    /// completely or not at all.
     pub fn draw(&self, style: Style, path: &Path) -> Result<()> {
         self.check().map_err(|message| Error::Plot { path: path.to_owned(), message })?;
         write(style, path, || sheet::lay_out(self, style))

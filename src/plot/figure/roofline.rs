@@ -1,4 +1,5 @@
-//! Draws a roofline: measured speeds below the limits set by bandwidths and by the most operations per second.
+//! Draws a roofline: measured speeds below the limits set by bandwidths and by the most
+//! operations per second.
 
 use super::Roofline;
 use super::grid::{Area, LABEL};
@@ -52,7 +53,8 @@ pub(super) fn draw(scene: &mut Scene, roofline: &Roofline, area: Area, (x, y): (
     let mut courses = Vec::new();
     for roof in &roofline.bandwidth {
         let speed = roof.gigabytes_per_second;
-        // The part of the line inside the axes: from the left or lower side to the peak or the right or upper side.
+        // The part of the line inside the axes: from the left or lower side to the peak or the
+        // right or upper side.
         let (from, to) = (x.low.max(y.low / speed), x.high.min(y.high / speed).min(peak / speed));
         if from < to {
             let (a, b) = (at(from, speed * from), at(to, speed * to));

@@ -18,7 +18,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// Returns the range of the values; a single value gets some room around it.
-    pub fn around(values: &[f64], logarithmic: bool) -> Scale {
+    pub(crate) fn around(values: &[f64], logarithmic: bool) -> Scale {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for &value in values {
             low = low.min(value);
@@ -39,7 +39,7 @@ impl Scale {
     }
 
     /// Extends the range by shares of its length.
-    pub fn extended(self, below: f64, above: f64) -> Scale {
+    pub(crate) fn extended(self, below: f64, above: f64) -> Scale {
         let span = self.on_line(self.high) - self.on_line(self.low);
         let low = self.at_line(self.on_line(self.low) - below * span);
         let high = self.at_line(self.on_line(self.high) + above * span);
@@ -60,13 +60,13 @@ impl Scale {
     }
 
     /// Returns the position of a value, from 0 at the low end to 1 at the high end.
-    pub fn share(self, value: f64) -> f64 {
+    pub(crate) fn share(self, value: f64) -> f64 {
         let (low, high) = (self.on_line(self.low), self.on_line(self.high));
         ((self.on_line(value) - low) / (high - low)).clamp(0.0, 1.0)
     }
 
     /// Returns at most `most` round values in the range with their labels.
-    pub fn ticks(self, most: usize) -> Vec<(f64, String)> {
+    pub(crate) fn ticks(self, most: usize) -> Vec<(f64, String)> {
         let decades = if self.logarithmic { (self.high / self.low).log10() } else { 0.0 };
         if decades > FEW_DECADES {
             let ticks = self.powers(most);
@@ -104,7 +104,7 @@ impl Scale {
     }
 
     /// Checks whether labels are plain numbers rather than powers of ten.
-    pub fn is_plain(self) -> bool {
+    pub(crate) fn is_plain(self) -> bool {
         self.low >= 0.9e-3 && self.high < 1.1e6
     }
 }
@@ -161,8 +161,8 @@ fn decimals(value: f64, count: i32) -> String {
     signed(value, 10f64.powi(-count))
 }
 
-/// Formats the values of a panel with equally many decimals, so that the largest has three digits; small values that would be
-/// printed as zero have two digits.
+/// Formats the values of a panel with equally many decimals, so that the largest has three digits; small
+/// values that would be printed as zero have two digits.
 pub(super) fn uniform(values: &[f64]) -> impl Fn(f64) -> String + use<> {
     let largest = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
     let whole = values.iter().all(|value| value.fract() == 0.0);

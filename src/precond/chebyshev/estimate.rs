@@ -65,7 +65,8 @@ pub(super) fn largest_eigenvalue<D: Device, T: Scalar>(
     Ok(if largest > 0.0 { largest } else { 1.0 })
 }
 
-/// Computes the projection of D^-1 A by a few steps of conjugate gradients, as long as curvatures are positive.
+/// Computes the projection of D^-1 A by a few steps of conjugate gradients, as long as
+/// curvatures are positive.
 fn lanczos<D: Device, T: Scalar>(
     device: &D,
     a: &Operator<D, T>,

@@ -9,8 +9,8 @@ use crate::solve::norms::{larger, largest_in, largest_magnitude};
 /// Rows of an array that a thread processes as one task.
 const ROWS: usize = 1 << 14;
 
-/// Calls `f` with the index of each row of a row-major array of k columns, and the row, on the threads that serve the device. The
-/// first write to new memory takes longer than the work itself.
+/// Calls `f` with the index of each row of a row-major array of k columns, and the row, on the threads that
+/// serve the device. The first write to new memory takes longer than the work itself.
 pub(super) fn each_row<A: Send>(
     device: &impl Device,
     array: &mut [A],
@@ -46,8 +46,8 @@ pub(super) fn first_row(device: &impl Device, mut entries: impl Iterator<Item = 
     first.is_finite().then_some(first as usize)
 }
 
-/// Returns whether p'Ap is positive, but p'Ap or entries of A p are below the range of numbers. Scales both by powers of two to
-/// detect this.
+/// Returns whether p'Ap is positive, but p'Ap or entries of A p are below the range of numbers. Scales both
+/// by powers of two to detect this.
 pub(super) fn has_underflown<T: Scalar>(device: &impl Device, matrix: MatrixRef<'_>, p: Vec<f64>) -> bool {
     let scaled = |mut v: Vec<f64>| {
         let by = scale(device, &v);
@@ -63,15 +63,15 @@ pub(super) fn has_underflown<T: Scalar>(device: &impl Device, matrix: MatrixRef<
     curvature > 0.0 && (sum < f64::MIN_POSITIVE || entry == 0.0)
 }
 
-/// Returns a power of two near the largest magnitude, by which a residual is scaled without rounding; 1 if the largest magnitude
-/// is not a normal number.
+/// Returns a power of two near the largest magnitude, by which a residual is scaled without rounding; 1 if
+/// the largest magnitude is not a normal number.
 pub(super) fn scale(device: &impl Device, r: &[f64]) -> f64 {
     let largest = device.fold(largest_in(r), larger);
     if largest.is_normal() { 2f64.powi(largest.log2().floor().clamp(-1000.0, 1000.0) as i32) } else { 1.0 }
 }
 
-/// Returns the power of two that brings the largest entry of a matrix to about 1; exactly 1 if the squares of its entries, in
-/// vectors of this precision, are in range anyway.
+/// Returns the power of two that brings the largest entry of a matrix to about 1; exactly 1 if the squares of
+/// its entries, in vectors of this precision, are in range anyway.
 pub(super) fn matrix_scale<T: Scalar>(device: &impl Device, matrix: &Csr) -> f64 {
     let safe = if size_of::<T>() == 4 { 16 } else { 256 };
     let largest = largest_magnitude((0..matrix.nnz()).map(|j| matrix.values().get(j)));

@@ -9,13 +9,14 @@ use crate::scalar::Scalar;
 
 /// The most factorisations of a block: the last one leaves out every column that is still unresolved.
 const PASSES: usize = 4;
-/// A factorisation with a smaller pivot is repeated: the columns are orthogonal to about the rounding divided by the pivot.
+/// A factorisation with a smaller pivot is repeated: the columns are orthogonal to about the
+/// rounding divided by the pivot.
 const PIVOT: f64 = 1e-4;
 /// The rounding error in the norm of a column, in units of the vectors' rounding.
 const NOISE: f64 = 16.0;
 
 /// The small matrices, each k x k. Only C passes from one iteration to the next.
-pub struct Small<'a> {
+pub(crate) struct Small<'a> {
     pub c: &'a mut [f64],
     pub g: &'a mut [f64],
     /// A product with C, and a buffer.
@@ -26,10 +27,10 @@ pub struct Small<'a> {
 }
 
 /// Number of small matrices.
-pub const MATRICES: usize = 6;
+pub(crate) const MATRICES: usize = 6;
 
 /// Returns the small matrices, which follow the slots.
-pub fn small(values: &mut [f64], k: usize) -> Small<'_> {
+pub(crate) fn small(values: &mut [f64], k: usize) -> Small<'_> {
     let mut rest = &mut values[s::COUNT * k..];
     let mut next = || {
         let (one, others) = std::mem::take(&mut rest).split_at_mut(k * k);
@@ -39,9 +40,9 @@ pub fn small(values: &mut [f64], k: usize) -> Small<'_> {
     Small { c: next(), g: next(), alpha: next(), zeta: next(), b: next(), z: next() }
 }
 
-/// Factors the block q, or q and z = M q for a preconditioner M, as Q zeta; `zeta` receives zeta. Columns with norms below `floor`
-/// of their norm are left out. Returns the rank.
-pub fn orthonormalise<D: Device, T: Scalar>(
+/// Factors the block q, or q and z = M q for a preconditioner M, as Q zeta; `zeta` receives zeta. Columns
+/// with norms below `floor` of their norm are left out. Returns the rank.
+pub(crate) fn orthonormalise<D: Device, T: Scalar>(
     w: &mut Work<'_, D, T>,
     m: Option<&Operator<D, T>>,
     small: &mut Small<'_>,
@@ -50,12 +51,14 @@ pub fn orthonormalise<D: Device, T: Scalar>(
     let k = w.shape().1;
     let Small { g, alpha, zeta, b, z, .. } = small;
     let mut floors = Floors::new();
-    // The Gram matrix of q is that of rounded columns, in double precision. The entries of z are rounded themselves.
+    // The Gram matrix of q is that of rounded columns, in double precision. The entries of z
+    // are rounded themselves.
     let epsilon = if m.is_some() { T::EPSILON } else { f64::EPSILON };
     algebra::set_identity(zeta, k, k);
     for pass in 1..=PASSES {
         if let Some(m) = m.filter(|_| pass > 1) {
-            // What remains of a dependent column is small: combined separately, q and z would not belong together any more.
+            // What remains of a dependent column is small: combined separately, q and z would not
+            // belong together any more.
             w.product(m, &Z)?;
         }
         w.gram(v::q, if m.is_some() { v::z } else { v::q }, g)?;
@@ -83,7 +86,7 @@ pub fn orthonormalise<D: Device, T: Scalar>(
 }
 
 /// Sets S = Q + S zeta', or Z + S zeta' with a preconditioner.
-pub fn next_directions<D: Device, T: Scalar>(
+pub(crate) fn next_directions<D: Device, T: Scalar>(
     w: &mut Work<'_, D, T>,
     preconditioned: bool,
     small: &mut Small<'_>,

@@ -1,19 +1,22 @@
 //! Algebra of the small matrices of block conjugate gradients, on the host in double precision.
 //!
-//! A small matrix is k x k, row-major. Only its first rows and columns, as many as the rank of the block, are not zero.
+//! A small matrix is k x k, row-major. Only its first rows and columns, as many as the rank of
+//! the block, are not zero.
 
 use crate::device::MOST_COMBINED;
 use arrayvec::ArrayVec;
 
-/// A pivot below this part of its diagonal entry is lost in the rounding of a sum, in units of the rounding of the entries.
+/// A pivot below this part of its diagonal entry is lost in the rounding of a sum, in units of the
+/// rounding of the entries.
 const UNRESOLVED: f64 = 512.0;
-/// A pivot below minus this part of its diagonal entry is negative, and not zero with rounding; or below this many roundings.
+/// A pivot below minus this part of its diagonal entry is negative, and not zero with rounding; or
+/// below this many roundings.
 const NEGATIVE: f64 = 1e-6;
 const NEGATIVE_ROUNDINGS: f64 = 4096.0;
 
 /// Why a symmetric matrix has no Cholesky factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// An entry is NaN or infinite.
     NotFinite,
     /// This pivot is not positive.
@@ -22,9 +25,9 @@ pub enum Fault {
     Lost,
 }
 
-/// Replaces the first `rank` rows and columns of a symmetric matrix by its Cholesky factor L, whose entries above the diagonal are
-/// unspecified. `epsilon` is the relative rounding error of the entries.
-pub fn factor(a: &mut [f64], k: usize, rank: usize, epsilon: f64) -> Result<(), Fault> {
+/// Replaces the first `rank` rows and columns of a symmetric matrix by its Cholesky factor L, whose entries
+/// above the diagonal are unspecified. `epsilon` is the relative rounding error of the entries.
+pub(crate) fn factor(a: &mut [f64], k: usize, rank: usize, epsilon: f64) -> Result<(), Fault> {
     if !a.iter().all(|v| v.is_finite()) {
         return Err(Fault::NotFinite);
     }
@@ -47,8 +50,9 @@ pub fn factor(a: &mut [f64], k: usize, rank: usize, epsilon: f64) -> Result<(), 
     Ok(())
 }
 
-/// Replaces the first `rank` rows of X, all of whose columns count, by the solution of L L' X = B, where B is the X before.
-pub fn solve(l: &[f64], x: &mut [f64], k: usize, rank: usize) {
+/// Replaces the first `rank` rows of X, all of whose columns count, by the solution of L L' X = B,
+/// where B is the X before.
+pub(crate) fn solve(l: &[f64], x: &mut [f64], k: usize, rank: usize) {
     for i in 0..rank {
         let (above, row) = x.split_at_mut(i * k);
         let row = &mut row[..k];
@@ -71,7 +75,7 @@ fn subtract(row: &mut [f64], by: f64, other: &[f64]) {
 }
 
 /// Sets C to A B.
-pub fn multiply(a: &[f64], b: &[f64], c: &mut [f64], k: usize) {
+pub(crate) fn multiply(a: &[f64], b: &[f64], c: &mut [f64], k: usize) {
     c.fill(0.0);
     for (row, to) in a.chunks_exact(k).zip(c.chunks_exact_mut(k)) {
         for (by, other) in row.iter().zip(b.chunks_exact(k)).filter(|(by, _)| **by != 0.0) {
@@ -81,14 +85,14 @@ pub fn multiply(a: &[f64], b: &[f64], c: &mut [f64], k: usize) {
 }
 
 /// Sets B to the transpose of A.
-pub fn transpose(a: &[f64], b: &mut [f64], k: usize) {
+pub(crate) fn transpose(a: &[f64], b: &mut [f64], k: usize) {
     for (i, row) in a.chunks_exact(k).enumerate() {
         row.iter().enumerate().for_each(|(j, v)| b[j * k + i] = *v);
     }
 }
 
 /// Replaces a matrix by its symmetric part.
-pub fn symmetrise(a: &mut [f64], k: usize) {
+pub(crate) fn symmetrise(a: &mut [f64], k: usize) {
     for i in 0..k {
         for j in 0..i {
             let mean = 0.5 * (a[i * k + j] + a[j * k + i]);
@@ -98,42 +102,45 @@ pub fn symmetrise(a: &mut [f64], k: usize) {
 }
 
 /// Sets a matrix to the identity of this rank.
-pub fn set_identity(a: &mut [f64], k: usize, rank: usize) {
+pub(crate) fn set_identity(a: &mut [f64], k: usize, rank: usize) {
     a.fill(0.0);
     (0..rank).for_each(|i| a[i * k + i] = 1.0);
 }
 
 /// Returns the sum of squares of a column.
-pub fn column_norm_squared(a: &[f64], k: usize, column: usize) -> f64 {
+pub(crate) fn column_norm_squared(a: &[f64], k: usize, column: usize) -> f64 {
     a.iter().skip(column).step_by(k).map(|v| v * v).sum()
 }
 
 /// Returns the sum over all rows of the products of a column of A and the same column of B.
-pub fn column_product(a: &[f64], b: &[f64], k: usize, column: usize) -> f64 {
+pub(crate) fn column_product(a: &[f64], b: &[f64], k: usize, column: usize) -> f64 {
     let column =
         |a: &'_ [f64]| a.iter().skip(column).step_by(k).copied().collect::<ArrayVec<f64, MOST_COMBINED>>();
     column(a).iter().zip(&column(b)).map(|(a, b)| a * b).sum()
 }
 
 /// The norms below which the columns of a block consist of rounding alone.
-pub type Floors = ArrayVec<f64, MOST_COMBINED>;
+pub(crate) type Floors = ArrayVec<f64, MOST_COMBINED>;
 
 /// The result of [`split`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Split {
+pub(crate) struct Split {
     /// Columns that are orthonormal now, up to rounding.
     pub rank: usize,
-    /// Further columns, which are nearly dependent on them: what remains of a column is explicit, and not yet normalised.
+    /// Further columns, which are nearly dependent on them: what remains of a column is
+    /// explicit, and not yet normalised.
     pub unresolved: usize,
-    /// The smallest pivot of a Gram matrix with a diagonal of ones: the smaller it is, the less orthogonal are the columns.
+    /// The smallest pivot of a Gram matrix with a diagonal of ones: the smaller it is, the less
+    /// orthogonal are the columns.
     pub smallest: f64,
 }
 
-/// From the Gram matrix G of a block W computes matrices B and Z with W = (W B) Z, where W B is orthonormal, by a Cholesky
-/// factorisation with pivots. Columns with norms below their floors are left out. If a column depends on the others so far that G
-/// does not show what remains of it, W B has the remainder as a column: another call then decides. With `last` it is left out.
-/// `floors` are those of the columns of W, and afterwards those of W B; with them comes the relative rounding error of G.
-pub fn split(
+/// From the Gram matrix G of a block W computes matrices B and Z with W = (W B) Z, where W B is orthonormal,
+/// by a Cholesky factorisation with pivots. Columns with norms below their floors are left out. If a column
+/// depends on the others so far that G does not show what remains of it, W B has the remainder as a column:
+/// another call then decides. With `last` it is left out. `floors` are those of the columns of W, and
+/// afterwards those of W B; with them comes the relative rounding error of G.
+pub(crate) fn split(
     g: &mut [f64],
     (b, z): (&mut [f64], &mut [f64]),
     k: usize,
@@ -170,10 +177,10 @@ pub fn split(
     Ok(Split { rank, unresolved, smallest })
 }
 
-/// Computes R with P'GP = R'R for a matrix with a diagonal of ones, up to the first pivot that is lost in rounding. A column whose
-/// pivot is at most `limit` consists of rounding and gives no row. Row i of R takes the places of row `order[i]` of G; its column
-/// for `order[j]` keeps the number `order[j]`. Afterwards `order` begins with the columns that gave a row, followed by those that
-/// are unresolved.
+/// Computes R with P'GP = R'R for a matrix with a diagonal of ones, up to the first pivot that is lost in
+/// rounding. A column whose pivot is at most `limit` consists of rounding and gives no row. Row i of R takes
+/// the places of row `order[i]` of G; its column for `order[j]` keeps the number `order[j]`. Afterwards
+/// `order` begins with the columns that gave a row, followed by those that are unresolved.
 fn factor_with_pivots(
     g: &mut [f64],
     k: usize,

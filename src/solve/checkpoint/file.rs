@@ -36,8 +36,8 @@ pub(super) fn check_start(start: &[u8; START]) -> Result<(), String> {
     }
 }
 
-/// Checks the checksum of a whole file, which has this length and is read in pieces. Returns the file's length without the checksum, and the
-/// checksum.
+/// Checks the checksum of a whole file, which has this length and is read in pieces. Returns the file's
+/// length without the checksum, and the checksum.
 pub(super) fn check_sum(mut file: &File, length: u64) -> io::Result<Result<(u64, u64), String>> {
     let damaged = || Ok(Err(DAMAGED.to_owned()));
     let Some(body) = length.checked_sub(size_of::<u64>() as u64).filter(|body| *body >= START as u64) else {
@@ -57,8 +57,9 @@ pub(super) fn check_sum(mut file: &File, length: u64) -> io::Result<Result<(u64,
     if sum == hash.digest() { Ok(Ok((body, sum))) } else { damaged() }
 }
 
-/// Writes a checkpoint and computes its checksum. After an error it writes nothing more, and [`finish`](Writer::finish) returns
-/// the error: over ranks, the first rank collects the vectors of the others even if it cannot write them.
+/// Writes a checkpoint and computes its checksum. After an error it writes nothing more, and
+/// [`finish`](Writer::finish) returns the error: over ranks, the first rank collects the vectors of the
+/// others even if it cannot write them.
 pub(in crate::solve) struct Writer<W> {
     out: W,
     ranks: Option<(Ranks, RowNumbers)>,
@@ -69,7 +70,7 @@ pub(in crate::solve) struct Writer<W> {
 
 impl<W: Write> Writer<W> {
     /// Writes the identity. Over ranks, `ranks` has them and the numbers of this rank's rows.
-    pub fn new(out: W, ranks: Option<(Ranks, RowNumbers)>, identity: &Identity) -> io::Result<Self> {
+    pub(crate) fn new(out: W, ranks: Option<(Ranks, RowNumbers)>, identity: &Identity) -> io::Result<Self> {
         let sum = Box::new(Xxh3::new());
         let mut writer = Writer { out, ranks, sum, written: 0, error: None };
         writer.bytes(MAGIC);
@@ -91,7 +92,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes a vector of which each rank has its rows, in the order of the matrix as given.
-    pub fn rows<T: Scalar>(&mut self, mine: &[T]) -> io::Result<()> {
+    pub(crate) fn rows<T: Scalar>(&mut self, mine: &[T]) -> io::Result<()> {
         let Some((ranks, numbers)) = self.ranks.clone() else { return self.vector(mine) };
         self.count(ranks.total(mine.len() as u64) as usize)?;
         numbers.collect_in_pieces(&ranks, mine, |piece| self.numbers(piece)).map_err(io::Error::other)
@@ -103,13 +104,13 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    pub fn count(&mut self, count: usize) -> io::Result<()> {
+    pub(crate) fn count(&mut self, count: usize) -> io::Result<()> {
         self.bytes(&(count as u64).to_le_bytes());
         Ok(())
     }
 
     /// Writes a length and numbers in the width of their type.
-    pub fn vector<T: Scalar>(&mut self, numbers: &[T]) -> io::Result<()> {
+    pub(crate) fn vector<T: Scalar>(&mut self, numbers: &[T]) -> io::Result<()> {
         self.count(numbers.len())?;
         self.numbers(numbers);
         Ok(())
@@ -131,7 +132,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes the checksum and returns the length of the file.
-    pub fn finish(mut self) -> io::Result<u64> {
+    pub(crate) fn finish(mut self) -> io::Result<u64> {
         if let Some(error) = self.error {
             return Err(error);
         }
@@ -170,7 +171,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    pub fn count(&mut self) -> Result<usize, String> {
+    pub(crate) fn count(&mut self) -> Result<usize, String> {
         let mut bytes = [0; size_of::<u64>()];
         self.take(bytes.len() as u64)?;
         self.from.read_exact(&mut bytes).map_err(unreadable)?;
@@ -192,7 +193,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a list of exactly `expected` numbers.
-    pub fn vector<T: Scalar>(&mut self, expected: usize) -> Result<Vec<T>, String> {
+    pub(crate) fn vector<T: Scalar>(&mut self, expected: usize) -> Result<Vec<T>, String> {
         self.check_count(expected)?;
         self.numbers(expected)
     }
@@ -204,8 +205,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the rows of this process, of which there are `n` with `k` columns, of a vector of `total` numbers. No other rows are kept.
-    pub fn rows<T: Scalar>(
+    /// Reads the rows of this process, of which there are `n` with `k` columns, of a vector of `total`
+    /// numbers. No other rows are kept.
+    pub(crate) fn rows<T: Scalar>(
         &mut self,
         total: usize,
         (numbers, n, k): (&RowNumbers, usize, usize),
@@ -232,7 +234,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a list of numbers.
-    pub fn list<T: Scalar>(&mut self) -> Result<Vec<T>, String> {
+    pub(crate) fn list<T: Scalar>(&mut self) -> Result<Vec<T>, String> {
         let count = self.count()?;
         self.numbers(count)
     }
@@ -253,7 +255,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Checks that all bytes have been read.
-    pub fn finish(self) -> Result<(), String> {
+    pub(crate) fn finish(self) -> Result<(), String> {
         match self.left {
             0 => Ok(()),
             more => Err(format!("it has {more} bytes after its end")),

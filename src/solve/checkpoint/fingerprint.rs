@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const BLOCK: usize = 1 << 17;
 
 /// Returns the sizes of a matrix and the fingerprint of its arrays.
-pub fn of_matrix(matrix: &Csr) -> String {
+pub(crate) fn of_matrix(matrix: &Csr) -> String {
     let offsets = match matrix.row_offsets() {
         Offsets::U32(offsets) => of(offsets, |o| u64::from(o).to_le_bytes()),
         Offsets::U64(offsets) => of(offsets, u64::to_le_bytes),
@@ -28,7 +28,7 @@ pub fn of_matrix(matrix: &Csr) -> String {
 }
 
 /// Returns the length of a vector and its fingerprint.
-pub fn of_vector(values: &[f64]) -> String {
+pub(crate) fn of_vector(values: &[f64]) -> String {
     format!("{} numbers [{:016x}]", values.len(), of(values, f64::to_le_bytes))
 }
 
@@ -40,7 +40,8 @@ fn of<T: Copy + Sync, const N: usize>(numbers: &[T], encode: impl Fn(T) -> [u8; 
     xxh3_64(&sums.concat())
 }
 
-/// Returns what [`of_matrix`] returns for the whole matrix of all ranks, as it was given. All ranks call this together.
+/// Returns what [`of_matrix`] returns for the whole matrix of all ranks, as it was given. All
+/// ranks call this together.
 pub(super) fn of_matrix_of_ranks(rows: &RankRows) -> Result<String> {
     let (matrix, halo) = (rows.matrix(), rows.halo());
     let ranks = halo.ranks();
@@ -72,7 +73,8 @@ fn arrays_in_order(rows: &RankRows) -> Result<[u64; 3]> {
     Ok([offsets, columns, values])
 }
 
-/// Returns what [`of_vector`] returns for the vector of all ranks, in the order of the matrix as given. All ranks call this together.
+/// Returns what [`of_vector`] returns for the vector of all ranks, in the order of the matrix as given. All
+/// ranks call this together.
 pub(super) fn of_vector_of_ranks(rows: &RankRows, values: &[f64]) -> Result<String> {
     let ranks = rows.halo().ranks();
     let length = ranks.total(values.len() as u64);
@@ -110,8 +112,9 @@ impl<const N: usize> Pieces<N> {
     }
 }
 
-/// Calls `take` on the first rank with the bytes of each row of all ranks, in the order of the matrix as given. Only a slice of the rows
-/// is there at once. `bytes` appends those of a row of this rank, whose rows have the numbers `listed`.
+/// Calls `take` on the first rank with the bytes of each row of all ranks, in the order of the matrix as
+/// given. Only a slice of the rows is there at once. `bytes` appends those of a row of this rank, whose rows
+/// have the numbers `listed`.
 fn in_order(
     ranks: &Ranks,
     listed: &[u32],
@@ -163,7 +166,8 @@ fn listed_numbers<const N: usize>(
     Ok(pieces.finish())
 }
 
-/// Returns the fingerprints of the arrays of a matrix whose rows have the numbers `listed`, on the first rank.
+/// Returns the fingerprints of the arrays of a matrix whose rows have the numbers `listed`, on
+/// the first rank.
 fn listed_arrays(ranks: &Ranks, listed: &[u32], given: &AsGiven) -> Result<[u64; 3]> {
     let (matrix, mut end) = (&given.matrix, 0_u64);
     let (mut offsets, mut columns) = (Pieces::<8>::default(), Pieces::<4>::default());
@@ -189,8 +193,8 @@ fn listed_arrays(ranks: &Ranks, listed: &[u32], given: &AsGiven) -> Result<[u64;
     Ok([offsets.finish(), columns.finish(), values])
 }
 
-/// Returns the fingerprint of the numbers of all ranks, in the order of ranks, on the first rank. The numbers come in blocks, so
-/// no rank has all of them.
+/// Returns the fingerprint of the numbers of all ranks, in the order of ranks, on the first rank. The numbers
+/// come in blocks, so no rank has all of them.
 fn over_ranks<const N: usize>(
     ranks: &Ranks,
     mine: &mut dyn ExactSizeIterator<Item = [u8; N]>,

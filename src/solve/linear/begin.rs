@@ -53,9 +53,9 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Computes the bytes that an iteration of `k` columns moves, and the bytes that the operators, which are prepared for these
-    /// columns, and the vectors hold. Both times are 0; the solve sets them later.
-    pub fn of<D: Device, T: Scalar>(
+    /// Computes the bytes that an iteration of `k` columns moves, and the bytes that the operators, which are
+    /// prepared for these columns, and the vectors hold. Both times are 0; the solve sets them later.
+    pub(crate) fn of<D: Device, T: Scalar>(
         operators: &Operators<D, T>,
         facts: &Facts,
         n: usize,

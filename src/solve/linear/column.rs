@@ -9,7 +9,8 @@ use crate::spectrum::{MOST_COEFFICIENTS, Spectrum, Tridiagonal};
 use crate::stop::{Norms, Progress, StopReason, StoppingRule};
 use std::time::Duration;
 
-/// The state of a column, in addition to the [`Track`] of the loop. Its lists are reused from one solve to the next.
+/// The state of a column, in addition to the [`Track`] of the loop. Its lists are reused from
+/// one solve to the next.
 pub(super) struct Column {
     /// The reason for the permanent end of the column.
     pub end: Option<StopReason>,
@@ -74,7 +75,7 @@ impl Default for Column {
 
 impl Column {
     /// Resets the column but keeps its allocated memory; keeps coefficients of at most this many iterations.
-    pub fn clear(&mut self, iterations: Option<usize>) {
+    pub(crate) fn clear(&mut self, iterations: Option<usize>) {
         let most = iterations.unwrap_or(MOST_COEFFICIENTS).min(MOST_COEFFICIENTS);
         let (mut coefficients, projection) =
             (std::mem::take(&mut self.coefficients), std::mem::take(&mut self.projection));
@@ -83,16 +84,17 @@ impl Column {
     }
 
     /// Sets the norm of the right-hand side, before the residual of the start is measured.
-    pub fn begin(&mut self, rule: &StoppingRule, norm_b: f64) {
+    pub(crate) fn begin(&mut self, rule: &StoppingRule, norm_b: f64) {
         self.coefficients.reserve(self.most_coefficients);
         self.projection.reserve(self.most_coefficients);
-        // A tolerance relative to the residual of the start is below that residual, so the start cannot meet it.
+        // A tolerance relative to the residual of the start is below that residual, so the
+        // start cannot meet it.
         let unknown = Norms { b: norm_b, initial: 0.0 };
         (self.norm_b, self.goal) = (norm_b, rule.goal(&unknown).unwrap_or(0.0));
     }
 
     /// Sets the measured residual of the start.
-    pub fn set_start(&mut self, run: &mut Run<'_, '_>, index: usize, truth: Truth) {
+    pub(crate) fn set_start(&mut self, run: &mut Run<'_, '_>, index: usize, truth: Truth) {
         let initial = truth.residual;
         let norms = Norms { b: self.norm_b, initial };
         self.rule_goal = run.rule.goal(&norms);
@@ -102,18 +104,18 @@ impl Column {
     }
 
     /// Ends a column with a right-hand side of zeros, for which x = 0.
-    pub fn end_as_zero(&mut self, run: &mut Run<'_, '_>, index: usize) {
+    pub(crate) fn end_as_zero(&mut self, run: &mut Run<'_, '_>, index: usize) {
         run.tracks[index].begin(at_start(Norms { b: 1.0, initial: 1.0 }, 0.0), None);
         self.end_before_iterating(run, index, StopReason::ZeroRightHandSide);
     }
 
     /// Ends a column if the start meets the goal.
-    pub fn end_at_start(&mut self, run: &mut Run<'_, '_>, index: usize) {
+    pub(crate) fn end_at_start(&mut self, run: &mut Run<'_, '_>, index: usize) {
         self.end_before_iterating(run, index, StopReason::Converged);
     }
 
     /// Ends a column that cannot be solved.
-    pub fn end_unsolved(&mut self, run: &mut Run<'_, '_>, index: usize, reason: StopReason) {
+    pub(crate) fn end_unsolved(&mut self, run: &mut Run<'_, '_>, index: usize, reason: StopReason) {
         run.tracks[index].begin(at_start(Norms { b: 1.0, initial: 1.0 }, 1.0), None);
         (self.truth, self.recursive) = (Truth::UNKNOWN, f64::NAN);
         self.end_before_iterating(run, index, reason);
@@ -126,24 +128,24 @@ impl Column {
     }
 
     /// Returns the goal and the norms for the measurement of a residual.
-    pub fn aim(&self, norm_a: f64) -> Aim {
+    pub(crate) fn aim(&self, norm_a: f64) -> Aim {
         Aim { norm_b: self.norm_b, goal: self.goal, norm_a }
     }
 
     /// Returns whether x certainly meets the goal, rounding included.
-    pub fn meets_goal(&self) -> bool {
+    pub(crate) fn meets_goal(&self) -> bool {
         self.truth.at_most <= self.goal
     }
 
     /// Stores the coefficients of an iteration of the first run.
-    pub fn keep_coefficients(&mut self, coefficients: (f64, f64)) {
+    pub(crate) fn keep_coefficients(&mut self, coefficients: (f64, f64)) {
         if self.restarts == 0 && self.coefficients.len() < self.most_coefficients {
             self.coefficients.push(coefficients);
         }
     }
 
     /// Returns the outcome with the verdict.
-    pub fn outcome(&self, common: &Common, track: &Track) -> Outcome {
+    pub(crate) fn outcome(&self, common: &Common, track: &Track) -> Outcome {
         let now = &track.now;
         // Iterations before a checkpoint may have run on a different device.
         let (earlier, here) = (now.elapsed.min(common.earlier), now.elapsed.saturating_sub(common.earlier));

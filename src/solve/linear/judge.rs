@@ -13,14 +13,15 @@ use crate::stop::{Progress, StopCode, StopReason};
 
 /// A run must reduce the true residual below this fraction of the previous one; otherwise it is the last run.
 const GAIN: f64 = 0.5;
-/// A true residual larger than this multiple of both the recursive residual and the residual before the run consists of rounding
-/// alone.
+/// A true residual larger than this multiple of both the recursive residual and the residual before the run
+/// consists of rounding alone.
 const LOST: f64 = 10.0;
 /// The normal residual below which a least-squares solution is accepted.
 const NORMAL: f64 = 1e-6;
 
 impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
-    /// Determines the reason for which each column has ended, with its evidence, and marks all columns as done.
+    /// Determines the reason for which each column has ended, with its evidence, and marks all
+    /// columns as done.
     pub(super) fn find_reasons(
         &mut self,
         run: &mut Run<'_, '_>,
@@ -78,8 +79,8 @@ impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
         Ok(reason)
     }
 
-    /// Reports underflow instead of an indefinite matrix if a curvature is zero because its products fell below the range of
-    /// numbers. Converts other evidence to the scale of the system.
+    /// Reports underflow instead of an indefinite matrix if a curvature is zero because its products fell
+    /// below the range of numbers. Converts other evidence to the scale of the system.
     fn check_underflow(
         &mut self,
         column: usize,
@@ -134,9 +135,9 @@ impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
         false
     }
 
-    /// Measures the result of a run, and accepts it if it is better than the previous x. Returns the reason, corrected by the
-    /// measurement, and whether the result is better. `ended` returns whether a product of the caller has ended
-    /// the solve.
+    /// Measures the result of a run, and accepts it if it is better than the previous x. Returns the reason,
+    /// corrected by the measurement, and whether the result is better. `ended` returns whether a product of
+    /// the caller has ended the solve.
     fn accept_result(
         &mut self,
         index: usize,
@@ -174,8 +175,8 @@ impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
         (reason, better)
     }
 
-    /// Accepts an x whose residual is not known, because the caller's product has ended the solve: in the first run, and later if the
-    /// recursive residual is below the residual of the previous x.
+    /// Accepts an x whose residual is not known, because the caller's product has ended the solve: in the
+    /// first run, and later if the recursive residual is below the residual of the previous x.
     fn accept_unmeasured(&mut self, index: usize, residual: f64, aim: &Aim) {
         let column = &mut self.columns[index];
         if column.restarts == 0 || residual < column.truth.residual {
@@ -192,7 +193,8 @@ impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
         self.largest_eigenvalue(index).unwrap_or(0.0)
     }
 
-    /// Returns the magnitude of the largest eigenvalue of A found in the first run; `None` with a preconditioner.
+    /// Returns the magnitude of the largest eigenvalue of A found in the first run; `None`
+    /// with a preconditioner.
     fn largest_eigenvalue(&mut self, index: usize) -> Option<f64> {
         let Column { coefficients, projection, .. } = &mut self.columns[index];
         if coefficients.is_empty() || !self.coefficients_of_a {
@@ -267,9 +269,9 @@ impl Column {
         Progress { residual: self.truth.at_most, improved_at: iteration, run_began: iteration, ..*now }
     }
 
-    /// Returns the reason, corrected by the residual of x. An x that meets the goal has converged, regardless of how rounding
-    /// ended a run. Otherwise, if a rule forbade another run, that rule is the reason, unless x is a least-squares solution.
-    /// `last` is the recursive residual at the end of the last run.
+    /// Returns the reason, corrected by the residual of x. An x that meets the goal has converged, regardless
+    /// of how rounding ended a run. Otherwise, if a rule forbade another run, that rule is the reason, unless
+    /// x is a least-squares solution. `last` is the recursive residual at the end of the last run.
     fn final_reason(&self, reason: StopReason, forbidden_by: Option<StopReason>, last: f64) -> StopReason {
         if self.meets_goal() {
             return StopReason::Converged;
@@ -292,7 +294,8 @@ impl Column {
         if residual <= self.goal {
             return StopReason::Rounding { residual, at_most };
         }
-        // If the last run did not improve x, x comes from an earlier run, but the reported convergence comes from the last run.
+        // If the last run did not improve x, x comes from an earlier run, but the reported convergence
+        // comes from the last run.
         let recursive = if self.recursive <= self.goal { self.recursive } else { last };
         StopReason::ResidualGap { recursive, recomputed: residual }
     }

@@ -1,13 +1,15 @@
 //! Columns that are done leave: those that still iterate continue in vectors of their own.
 //!
-//! A product and a sweep take the time of all columns, done or not. Once at most half of the columns iterate, their vectors and
-//! scalars are copied to a workspace of that width, with a step recorded for it. They are copied back before anything else than
-//! iterations uses the vectors: the verdict, a restart, a checkpoint. A restart begins with all columns.
+//! A product and a sweep take the time of all columns, done or not. Once at most half of the columns iterate,
+//! their vectors and scalars are copied to a workspace of that width, with a step recorded for it. They are
+//! copied back before anything else than iterations uses the vectors: the verdict, a restart, a checkpoint. A
+//! restart begins with all columns.
 //!
-//! Narrower vectors cost a copy, a recording, and at times a format for another number of columns. So columns leave only some time
-//! after they are done, and only if half of the present ones leave together. When they leave depends on the counts of iterations
-//! alone and not on time: a product may add in another order for another number of columns, and runs shall have the same bits. A
-//! solve that resumes from a checkpoint therefore repeats the decisions from the counts.
+//! Narrower vectors cost a copy, a recording, and at times a format for another number of columns. So columns
+//! leave only some time after they are done, and only if half of the present ones leave together. When they
+//! leave depends on the counts of iterations alone and not on time: a product may add in another order for
+//! another number of columns, and runs shall have the same bits. A solve that resumes from a checkpoint
+//! therefore repeats the decisions from the counts.
 
 use super::steps::{Steps, record, workspace};
 use crate::device::{Device, Ranks, SlotState};
@@ -52,7 +54,7 @@ fn reversed(pairs: &[[u32; 2]]) -> Vec<[u32; 2]> {
 
 impl<D: Device, T: Scalar> Narrow<D, T> {
     /// Runs steps, and updates the state of all columns.
-    pub fn advance(&mut self, steps: usize, state: &mut SlotState) -> Result<()> {
+    pub(crate) fn advance(&mut self, steps: usize, state: &mut SlotState) -> Result<()> {
         self.recorded.replay(steps)?;
         self.recorded.workspace().read(&mut self.state)?;
         state.copy_columns(&self.state, &self.pairs);
@@ -60,7 +62,7 @@ impl<D: Device, T: Scalar> Narrow<D, T> {
     }
 
     /// Writes the codes of the state of all columns.
-    pub fn write(&mut self, state: &SlotState) -> Result<()> {
+    pub(crate) fn write(&mut self, state: &SlotState) -> Result<()> {
         self.state.copy_columns(state, &reversed(&self.pairs));
         self.recorded.open().0.write(&self.state)
     }
@@ -68,7 +70,7 @@ impl<D: Device, T: Scalar> Narrow<D, T> {
 
 impl<D: Device, T: Scalar> Narrowing<D, T> {
     /// All columns iterate. If there are several, they have these counts at the start of the run.
-    pub fn of<M: Recurrence>(starts: Vec<usize>) -> Narrowing<D, T> {
+    pub(crate) fn of<M: Recurrence>(starts: Vec<usize>) -> Narrowing<D, T> {
         let make = |operators: &Operators<D, T>, (n, k): (usize, usize)| {
             operators.prepare(k)?;
             record::<M, D, T>(workspace::<M, D, T>(operators, (n, k))?, operators)
@@ -79,7 +81,7 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
     }
 
     /// Begins another run, in which the columns have these counts. All of them iterate.
-    pub fn begin_run(&mut self, starts: Vec<usize>) {
+    pub(crate) fn begin_run(&mut self, starts: Vec<usize>) {
         (self.starts, self.checked) = (starts, 0);
     }
 
@@ -88,19 +90,20 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
         (state.counts[column] as usize).saturating_sub(self.starts[column])
     }
 
-    /// Returns what [`Recorded::stops_early`](crate::device::Recorded::stops_early) says of the columns that iterate in vectors of
-    /// their own, if they do.
-    pub fn stops_early(&self) -> Option<bool> {
+    /// Returns what [`Recorded::stops_early`](crate::device::Recorded::stops_early) says of the columns that
+    /// iterate in vectors of their own, if they do.
+    pub(crate) fn stops_early(&self) -> Option<bool> {
         self.narrow.as_ref().map(|narrow| narrow.recorded.stops_early())
     }
 
     /// Returns the columns that iterate in vectors of their own, if they do.
-    pub fn narrow(&mut self) -> Option<&mut Narrow<D, T>> {
+    pub(crate) fn narrow(&mut self) -> Option<&mut Narrow<D, T>> {
         self.narrow.as_mut()
     }
 
-    /// Lets columns that are done leave if that is due. Returns the number of iterations until the next check.
-    pub fn check(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<usize> {
+    /// Lets columns that are done leave if that is due. Returns the number of iterations until
+    /// the next check.
+    pub(crate) fn check(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<usize> {
         if self.members.len() <= 1 || self.failed {
             return Ok(usize::MAX);
         }
@@ -169,8 +172,9 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
         Ok(Narrow { recorded, state: narrow_state, pairs })
     }
 
-    /// Copies the columns that iterate in vectors of their own back to the others; they continue in their own.
-    pub fn copy_back(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<()> {
+    /// Copies the columns that iterate in vectors of their own back to the others; they
+    /// continue in their own.
+    pub(crate) fn copy_back(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<()> {
         let Some(narrow) = &self.narrow else { return Ok(()) };
         let (mut work, _) = all.open();
         work.copy_columns(narrow.recorded.workspace(), &narrow.pairs)?;
@@ -178,7 +182,7 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
     }
 
     /// Copies them back and lets all columns iterate together again.
-    pub fn widen(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<()> {
+    pub(crate) fn widen(&mut self, all: &mut Steps<D, T>, state: &SlotState) -> Result<()> {
         self.copy_back(all, state)?;
         if state.k > 1 {
             self.members.clear();
@@ -191,7 +195,8 @@ impl<D: Device, T: Scalar> Narrowing<D, T> {
     }
 }
 
-/// Returns whether an error is neither a lack of memory nor the failure of another rank, which has an error of its own.
+/// Returns whether an error is neither a lack of memory nor the failure of another rank, which
+/// has an error of its own.
 fn is_fatal(error: &Error) -> bool {
     !matches!(
         error,
@@ -258,7 +263,8 @@ mod tests {
         Ok(Operators { a: operator(&device, &rows, own, false)?, m: None })
     }
 
-    /// Lets two of four columns leave on two ranks. Returns whether they stay in the products, and the number of ranks that are in step.
+    /// Lets two of four columns leave on two ranks. Returns whether they stay in the products, and the number
+    /// of ranks that are in step.
     fn leave(make: Make<Ranked, f64>) -> Vec<Result<(bool, u64)>> {
         in_threads(2, |ranks| {
             let operators = operators(ranks)?;

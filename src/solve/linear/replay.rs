@@ -24,24 +24,25 @@ type WithHost<D, T> = fn(&Operators<D, T>, &mut Work<'_, D, T>, &mut SlotState) 
 
 impl<'a, D: Device, T: Scalar> Replay<'a, D, T> {
     /// Makes the iterations of a method.
-    pub fn of<M: Recurrence>(recorded: &'a mut Steps<D, T>, starts: Vec<usize>) -> Replay<'a, D, T> {
+    pub(crate) fn of<M: Recurrence>(recorded: &'a mut Steps<D, T>, starts: Vec<usize>) -> Replay<'a, D, T> {
         let with_host = M::FACTS.dense.as_ref().map(|_| M::iteration_with_host::<D, T> as WithHost<D, T>);
         let narrowing = Narrowing::of::<M>(starts);
         Replay { recorded, stride: M::FACTS.stride, with_host, narrowing }
     }
 
-    /// Copies the columns that iterate in vectors of their own back to the others; they continue in their own.
-    pub fn copy_back(&mut self, state: &SlotState) -> Result<()> {
+    /// Copies the columns that iterate in vectors of their own back to the others; they
+    /// continue in their own.
+    pub(crate) fn copy_back(&mut self, state: &SlotState) -> Result<()> {
         self.narrowing.copy_back(self.recorded, state)
     }
 
     /// Begins another run, in which the columns have these counts.
-    pub fn begin_run(&mut self, starts: Vec<usize>) {
+    pub(crate) fn begin_run(&mut self, starts: Vec<usize>) {
         self.narrowing.begin_run(starts);
     }
 
     /// Lets all columns iterate together again.
-    pub fn widen(&mut self, state: &SlotState) -> Result<()> {
+    pub(crate) fn widen(&mut self, state: &SlotState) -> Result<()> {
         self.narrowing.widen(self.recorded, state)
     }
 }

@@ -85,15 +85,16 @@ impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
         }
         if cut {
             let all = state.done.clone();
-            // Columns that ended after whole steps wait, because the rest of a step would exchange the roles of their
-            // vectors.
+            // Columns that ended after whole steps wait, because the rest of a step would exchange
+            // the roles of their vectors.
             for (done, track) in state.done.iter_mut().zip(&*run.tracks) {
                 if StopCode::from_device(*done) == StopCode::Running && !is_cut::<M>(track) {
                     *done = StopCode::Limit as u32;
                 }
             }
             work.write(state)?;
-            // Recorded like a whole step, because recording affects rounding. A step has at most two iterations.
+            // Recorded like a whole step, because recording affects rounding. A step has at
+            // most two iterations.
             let mut recorded = Recorded::new(space, operators.clone(), rest_of_step::<M, D, T>)?;
             recorded.replay(1)?;
             space = recorded.into_parts().0;
@@ -112,8 +113,8 @@ impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
         Ok(space)
     }
 
-    /// Decides what happens to a column that had ended when the solve was saved: if it meets the goal, it has ended
-    /// permanently; otherwise it waits until columns start again.
+    /// Decides what happens to a column that had ended when the solve was saved: if it meets the goal, it has
+    /// ended permanently; otherwise it waits until columns start again.
     fn leave_idle(&mut self, run: &mut Run<'_, '_>, index: usize) {
         let column = &mut self.columns[index];
         if !column.idle {

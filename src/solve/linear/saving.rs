@@ -37,7 +37,7 @@ pub(super) struct Saver {
 
 impl Saver {
     /// Returns why the newest checkpoint was not written, if it was not.
-    pub fn into_fault(self) -> Option<String> {
+    pub(crate) fn into_fault(self) -> Option<String> {
         self.fault
     }
 
@@ -137,8 +137,8 @@ fn is_at_limit(stop: Option<Stop>) -> bool {
     matches!(stop, Some(Stop::Rule(reason)) if is_limit(&reason))
 }
 
-/// Returns whether a limit has stopped a column of a block while others went on: the directions of a block belong to all its
-/// columns, so this column could not continue with them.
+/// Returns whether a limit has stopped a column of a block while others went on: the directions of a block
+/// belong to all its columns, so this column could not continue with them.
 fn is_uneven<M: Recurrence>(run: &Run<'_, '_>) -> bool {
     let progress = |track: &Track| track.now.iteration - track.now.run_began;
     let most = run.tracks.iter().map(progress).max().unwrap_or(0);
@@ -151,8 +151,8 @@ pub(super) fn carried<M: Recurrence, D: Device, T: Scalar>(operators: &Operators
     M::FACTS.carried[usize::from(operators.m.is_some())]
 }
 
-/// Returns whether a checkpoint at this end is useful: iterations may continue, or the verdict can be reproduced. After a failure
-/// the previous checkpoint is kept.
+/// Returns whether a checkpoint at this end is useful: iterations may continue, or the verdict can be
+/// reproduced. After a failure the previous checkpoint is kept.
 fn worth_saving(stop: Option<Stop>) -> bool {
     match stop {
         Some(Stop::Code(code)) => ENDED.contains(&code),
@@ -202,10 +202,12 @@ impl<M: Recurrence, D: Device, T: Scalar> Solve<'_, M, D, T> {
         }
     }
 
-    /// Returns whether a limit has ended a column permanently while columns have started again. The checkpoint before the restart
-    /// contains the run of the ended column, so it is kept: the column can be resumed from it once the limit is raised.
+    /// Returns whether a limit has ended a column permanently while columns have started again. The
+    /// checkpoint before the restart contains the run of the ended column, so it is kept: the column can be
+    /// resumed from it once the limit is raised.
     fn is_limited(&self) -> bool {
-        // The reason for a column's end is not saved: after resuming, a column that has not met its goal would start again.
+        // The reason for a column's end is not saved: after resuming, a column that has not met
+        // its goal would start again.
         let failed = |column: &Column| {
             !column.meets_goal() && !matches!(column.end, None | Some(StopReason::NotSolved { .. }))
         };

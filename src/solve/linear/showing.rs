@@ -1,8 +1,9 @@
 //! Shows x during a solve to observers that want it.
 //!
-//! Between two steps, x may lack the last update, which the next step performs in the same pass as its own work, or which a step
-//! that converged left out. So the vectors that the update changes are copied to the host, the update is performed as at the end of a
-//! solve, and then they are restored with the same bits. Where nothing is missing, x is only copied.
+//! Between two steps, x may lack the last update, which the next step performs in the same pass as its own
+//! work, or which a step that converged left out. So the vectors that the update changes are copied to the
+//! host, the update is performed as at the end of a solve, and then they are restored with the same bits.
+//! Where nothing is missing, x is only copied.
 
 use super::Solve;
 use super::saving::carried;

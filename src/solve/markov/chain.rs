@@ -26,7 +26,8 @@ pub struct Closed {
 }
 
 impl Chain {
-    /// Checks that the rows of a matrix are distributions; `normalise` divides them by their sums if these differ from 1.
+    /// Checks that the rows of a matrix are distributions; `normalise` divides them by their
+    /// sums if these differ from 1.
     pub fn new(matrix: impl Into<Arc<Csr>>, normalise: bool) -> Result<Chain> {
         let matrix = matrix.into();
         if !matrix.is_square() {
@@ -39,7 +40,7 @@ impl Chain {
     }
 
     /// Finds the classes of a chain whose rows are known to be distributions.
-    pub fn of_steps(steps: Arc<Csr>) -> Chain {
+    pub(crate) fn of_steps(steps: Arc<Csr>) -> Chain {
         let (closed, transient) = classes(&steps);
         let closed =
             closed.into_iter().map(|states| Closed { period: period(&steps, &states), states }).collect();
@@ -47,7 +48,7 @@ impl Chain {
     }
 
     /// The probabilities of the steps.
-    pub fn steps(&self) -> &Csr {
+    pub(crate) fn steps(&self) -> &Csr {
         &self.steps
     }
 
@@ -61,14 +62,14 @@ impl Chain {
         self.transient
     }
 
-    /// Returns the chain within one closed class, transposed: entry (i, j) is the probability of the step from the j-th of its
-    /// states to the i-th.
+    /// Returns the chain within one closed class, transposed: entry (i, j) is the probability of the step
+    /// from the j-th of its states to the i-th.
     pub fn within(&self, class: &Closed) -> Result<Arc<Csr>> {
         Ok(Arc::new(self.steps_within(class)?.transposed()?))
     }
 
     /// Returns the steps within one closed class.
-    pub fn steps_within(&self, class: &Closed) -> Result<Arc<Csr>> {
+    pub(crate) fn steps_within(&self, class: &Closed) -> Result<Arc<Csr>> {
         match class.states.len() == self.steps.rows() {
             true => Ok(Arc::clone(&self.steps)),
             false => self.steps.submatrix(&class.states).map(Arc::new),
@@ -87,8 +88,9 @@ fn possible(steps: &Csr, state: usize) -> impl Iterator<Item = usize> + '_ {
     steps.row(state).filter(|(_, p)| *p > 0.0).map(|(next, _)| next)
 }
 
-/// Returns the closed classes, and the number of states in no closed class. The classes are strongly connected components, found
-/// by R. Tarjan's algorithm (SIAM J. Comput. 1, 1972) without recursion; a component is closed if no step leaves it.
+/// Returns the closed classes, and the number of states in no closed class. The classes are strongly
+/// connected components, found by R. Tarjan's algorithm (SIAM J. Comput. 1, 1972) without recursion; a
+/// component is closed if no step leaves it.
 fn classes(steps: &Csr) -> (Vec<Vec<u32>>, usize) {
     const NEW: u32 = u32::MAX;
     let n = steps.rows();
@@ -126,8 +128,8 @@ fn classes(steps: &Csr) -> (Vec<Vec<u32>>, usize) {
                 }
             }
             if let Some(w) = deeper {
-                // The search returns here once w is done. A row that begins at `range.start` starts a search, so an empty row
-                // must not be pushed again.
+                // The search returns here once w is done. A row that begins at `range.start` starts a search,
+                // so an empty row must not be pushed again.
                 calls.push((state, at));
                 calls.push((w as u32, steps.row_range(w).start));
                 continue;
@@ -167,8 +169,8 @@ fn classes(steps: &Csr) -> (Vec<Vec<u32>>, usize) {
     (closed, transient)
 }
 
-/// Computes the period of a closed class. For every step within it, one plus the distance of its source from a first state, minus
-/// the distance of its target, is a multiple of the period.
+/// Computes the period of a closed class. For every step within it, one plus the distance of its source from
+/// a first state, minus the distance of its target, is a multiple of the period.
 fn period(steps: &Csr, states: &[u32]) -> usize {
     let Some(&first) = states.first() else { return 1 };
     let whole = states.len() == steps.rows();

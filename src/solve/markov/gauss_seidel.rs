@@ -1,29 +1,33 @@
 //! Gauss-Seidel passes, alone or between aggregations.
 //!
 //! # Gauss-Seidel
-//! Each state in turn receives the probability of steps into it, computed from the newest probabilities of the other states:
+//! Each state in turn receives the probability of steps into it, computed from the newest
+//! probabilities of the other states:
 //!
 //! ```text
 //! x_j = (sum over i != j of x_i p_ij) / (sum over k != j of p_jk)
 //! ```
 //!
-//! Passes may oscillate even if the chain itself does not. If they make no progress for a while, they are damped by one half.
+//! Passes may oscillate even if the chain itself does not. If they make no progress for a while,
+//! they are damped by one half.
 //!
 //! # Aggregation and disaggregation
-//! In a chain of groups that are seldom left, errors within groups decay quickly, and errors between groups very slowly. So the
-//! groups are solved as one small chain, with probabilities that follow from the distribution within each group, and each group
-//! is scaled to its probability in that chain:
+//! In a chain of groups that are seldom left, errors within groups decay quickly, and errors between groups
+//! very slowly. So the groups are solved as one small chain, with probabilities that follow from the
+//! distribution within each group, and each group is scaled to its probability in that chain:
 //!
 //! ```text
 //! a_IJ = sum over i in I of x_i / x_I, times the sum over j in J of p_ij;   z = z A;   x_i = z_I x_i / x_I
 //! ```
 //!
-//! The small chain is solved by an elimination without subtractions, which computes every probability to full accuracy.
+//! The small chain is solved by an elimination without subtractions, which computes every
+//! probability to full accuracy.
 //!
 //! # References
-//! J. R. Koury, D. F. McAllister and W. J. Stewart, Iterative methods for computing stationary distributions of nearly
-//! completely decomposable Markov chains, SIAM J. Alg. Disc. Meth. 5, 1984. W. K. Grassmann, M. I. Taksar and D. P.
-//! Heyman, Regenerative analysis and steady state distributions for Markov chains, Oper. Res. 33, 1985.
+//! J. R. Koury, D. F. McAllister and W. J. Stewart, Iterative methods for computing stationary
+//! distributions of nearly completely decomposable Markov chains, SIAM J. Alg. Disc. Meth. 5, 1984. W. K.
+//! Grassmann, M. I. Taksar and D. P. Heyman, Regenerative analysis and steady state distributions for
+//! Markov chains, Oper. Res. 33, 1985.
 
 use crate::format::Csr;
 
@@ -34,8 +38,8 @@ const SMOOTHING: usize = 2;
 /// Powers of ten that are tried as the probability below which steps lead from one group to another.
 const SELDOM: std::ops::RangeInclusive<i32> = 1..=12;
 
-/// Computes the probability with which each state is left, as the sum over the targets: 1 - p_jj would lose accuracy if it is
-/// small.
+/// Computes the probability with which each state is left, as the sum over the targets: 1 - p_jj would lose
+/// accuracy if it is small.
 pub(super) fn leaving(incoming: &Csr) -> Vec<f64> {
     let mut leaving = vec![0.0; incoming.rows()];
     for to in 0..incoming.rows() {
@@ -80,9 +84,9 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Finds the groups that remain connected without the steps below a power of ten. Uses the highest power that results in
-    /// several groups, but at most [`MOST_GROUPS`]; `None` if no power does.
-    pub fn find(incoming: &Csr) -> Option<Groups> {
+    /// Finds the groups that remain connected without the steps below a power of ten. Uses the highest power
+    /// that results in several groups, but at most [`MOST_GROUPS`]; `None` if no power does.
+    pub(crate) fn find(incoming: &Csr) -> Option<Groups> {
         let n = incoming.rows();
         SELDOM.map(|power| 10f64.powi(-power)).find_map(|threshold| {
             let (group_of, count) = connected(incoming, threshold);
@@ -92,12 +96,12 @@ impl Groups {
     }
 
     /// The number of groups.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// Performs an aggregation, a disaggregation, and [`SMOOTHING`] Gauss-Seidel passes.
-    pub fn pass(&self, incoming: &Csr, leaving: &[f64], x: &mut [f64]) {
+    pub(crate) fn pass(&self, incoming: &Csr, leaving: &[f64], x: &mut [f64]) {
         let mut weights = vec![0.0; self.count];
         x.iter().zip(&self.group_of).for_each(|(x, &group)| weights[group as usize] += x);
         let share = |state: usize| {
@@ -154,8 +158,8 @@ fn connected(incoming: &Csr, threshold: f64) -> (Vec<u32>, usize) {
     (group_of, count as usize)
 }
 
-/// Computes the stationary distribution of a small dense row-major chain by the elimination of Grassmann, Taksar and Heyman,
-/// which has no subtractions. `None` if some group is never left for a group before it.
+/// Computes the stationary distribution of a small dense row-major chain by the elimination of Grassmann,
+/// Taksar and Heyman, which has no subtractions. `None` if some group is never left for a group before it.
 pub(super) fn stationary(mut a: Vec<f64>, n: usize) -> Option<Vec<f64>> {
     for k in (1..n).rev() {
         let leaves: f64 = a[k * n..k * n + k].iter().sum();

@@ -1,18 +1,21 @@
 //! The class of a chain whose rows are distributed over ranks, so that no rank has the whole chain.
 //!
 //! # Method
-//! A search over ranks finds the states that a state reaches, and another one along the steps into each state finds those that reach it.
-//! If all states that it reaches also reach it, they are a closed class; it is the only one if every state reaches it. Otherwise the
-//! search begins again at a state that cannot return, which is nearer to a closed class.
+//! A search over ranks finds the states that a state reaches, and another one along the steps into each state
+//! finds those that reach it. If all states that it reaches also reach it, they are a closed class; it is the
+//! only one if every state reaches it. Otherwise the search begins again at a state that cannot return, which
+//! is nearer to a closed class.
 //!
-//! In a round of a search, each rank follows the steps between its own states to the end, and then sends the states of other ranks that
-//! it has found. So the number of rounds is that of the changes of rank along a path, and not its length. A chain whose every step
-//! changes ranks would take as many rounds as it has states, so the rounds of all searches are limited.
+//! In a round of a search, each rank follows the steps between its own states to the end, and then sends the
+//! states of other ranks that it has found. So the number of rounds is that of the changes of rank along a
+//! path, and not its length. A chain whose every step changes ranks would take as many rounds as it has
+//! states, so the rounds of all searches are limited.
 //!
 //! # Period
-//! For each state the search knows the length of a walk to the first one. For each step within the class, one plus the length at its
-//! target minus that at its source is a multiple of the period, and their greatest common divisor is the period. This holds for walks
-//! of any lengths, not only for shortest ones: the terms of a cycle add up to its length.
+//! For each state the search knows the length of a walk to the first one. For each step within the class, one
+//! plus the length at its target minus that at its source is a multiple of the period, and their greatest
+//! common divisor is the period. This holds for walks of any lengths, not only for shortest ones: the terms
+//! of a cycle add up to its length.
 
 use super::chain::divisor;
 use super::rows::RowSums;
@@ -34,7 +37,7 @@ const ROUNDS: usize = 4096;
 const NEW: u32 = u32::MAX;
 
 /// A chain with a single closed class, without the transient states.
-pub struct SoleClass {
+pub(crate) struct SoleClass {
     /// The steps into the states of this rank, with the exchange of the probabilities of other states.
     pub rows: Arc<RankRows>,
     /// The states of the class, on the first rank only.
@@ -46,7 +49,7 @@ pub struct SoleClass {
 }
 
 /// What the ranks find out about a chain.
-pub enum Found {
+pub(crate) enum Found {
     /// It has a single closed class.
     Sole(SoleClass),
     /// It has several closed classes, or the searches have ended before one was found.
@@ -60,7 +63,7 @@ pub enum Found {
 
 /// Why the first rank gets the steps of all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub(crate) enum Why {
     /// The chain has several closed classes.
     Classes,
     /// This number of searches from different states has not found the closed class.
@@ -69,9 +72,10 @@ pub enum Why {
     Rounds(usize),
 }
 
-/// Checks a chain of which this rank has the rows `starts[rank]..starts[rank + 1]`, and finds its closed class. `normalise` divides rows
-/// by their sums if these differ from 1. A fault is the same error on all ranks. All ranks call this together.
-pub fn find(ranks: &Ranks, starts: &[usize], rows: Arc<Csr>, normalise: bool) -> Result<Found> {
+/// Checks a chain of which this rank has the rows `starts[rank]..starts[rank + 1]`, and finds its closed
+/// class. `normalise` divides rows by their sums if these differ from 1. A fault is the same error on all
+/// ranks. All ranks call this together.
+pub(crate) fn find(ranks: &Ranks, starts: &[usize], rows: Arc<Csr>, normalise: bool) -> Result<Found> {
     find_in_rounds(ranks, starts, rows, normalise, ROUNDS)
 }
 
@@ -168,7 +172,8 @@ struct Class {
     lengths: Vec<u32>,
 }
 
-/// Finds the closed class in at most `rounds` rounds of all searches together. Otherwise returns why the chain must be gathered.
+/// Finds the closed class in at most `rounds` rounds of all searches together. Otherwise returns why
+/// the chain must be gathered.
 fn sole_class(
     ranks: &Ranks,
     starts: &[usize],
@@ -188,7 +193,8 @@ fn sole_class(
             return Ok(Err(Why::Rounds(rounds)));
         };
         let returning = moved(ranks, lengths.clone(), &incoming.starts, starts)?;
-        // The state that is farthest away of those that cannot return is probably the nearest to a closed class.
+        // The state that is farthest away of those that cannot return is probably the nearest
+        // to a closed class.
         let gone = reached.iter().zip(&returning).enumerate();
         let gone = gone.filter(|(_, (there, back))| **there != NEW && **back == NEW);
         let farthest = gone.map(|(state, (length, _))| (*length, state)).max();
@@ -205,9 +211,10 @@ fn sole_class(
     Ok(Err(Why::Searches(TRIES)))
 }
 
-/// Returns the length of a walk from a state to each row of this rank, along entries that are not 0 from their rows to their columns;
-/// `NEW` for rows that no walk reaches. Returns `None` if it takes more than `left` rounds; those that it takes are subtracted. All
-/// ranks call this together, and have the same number left.
+/// Returns the length of a walk from a state to each row of this rank, along entries that are not 0
+/// from their rows to their columns; `NEW` for rows that no walk reaches. Returns `None` if it takes
+/// more than `left` rounds; those that it takes are subtracted. All ranks call this together, and
+/// have the same number left.
 fn search(
     ranks: &Ranks,
     starts: &[usize],
@@ -257,8 +264,8 @@ fn search(
     }
 }
 
-/// Returns the steps within a closed class whose states are numbered in their order, and the first state of each rank. `members` tells
-/// which states of this rank are in the class.
+/// Returns the steps within a closed class whose states are numbered in their order, and the first state of
+/// each rank. `members` tells which states of this rank are in the class.
 fn within(ranks: &Ranks, starts: &[usize], steps: &Csr, members: &[bool]) -> Result<(Vec<usize>, Csr)> {
     let counts = ranks.all_of(members.iter().filter(|kept| **kept).count() as u64);
     let mut of_class = vec![0];
@@ -279,8 +286,8 @@ fn within(ranks: &Ranks, starts: &[usize], steps: &Csr, members: &[bool]) -> Res
     Ok((of_class, ranks.agreed(of_rank)?))
 }
 
-/// Returns the rows of the members of a class, and of each row the entries at its members. `numbers` has the number in the class of each
-/// column; that of a state outside of the class is negative.
+/// Returns the rows of the members of a class, and of each row the entries at its members. `numbers` has the
+/// number in the class of each column; that of a state outside of the class is negative.
 fn entries_within(
     (rows, values): (&Csr, &Values),
     numbers: &[f64],
@@ -337,7 +344,8 @@ mod tests {
     use super::*;
     use crate::device::distributed::in_threads;
 
-    /// Returns a cycle whose every step leads to another third of the states, and `transient` states at the end that lead to it.
+    /// Returns a cycle whose every step leads to another third of the states, and `transient` states at
+    /// the end that lead to it.
     fn cycle(third: usize, transient: usize) -> Csr {
         let of_cycle = 3 * third;
         let next = |state: usize| match state {

@@ -7,8 +7,8 @@
 //! ||y||_1
 //! ```
 //!
-//! Memory traffic in n-vectors, in addition to the operator: y 1 read + 1 written, x 1 + 1: 4 in all. If the sweep follows each
-//! row, y is never in memory, and these 4 with the operator's 2 become 2.
+//! Memory traffic in n-vectors, in addition to the operator: y 1 read + 1 written, x 1 + 1: 4 in all. If the
+//! sweep follows each row, y is never in memory, and these 4 with the operator's 2 become 2.
 
 use crate::backend::Operator;
 use crate::device::formula::{names, sweep};
@@ -36,19 +36,19 @@ const STEPPED: Formula = sweep!({ "markov_step": y = y - x; x = x + lazy * y; st
 pub const SWEEPS: &[Sweep<'static>] = &[STEPPED.sweep];
 
 /// Number of vectors in the workspace.
-pub const VECTORS: usize = 2;
+pub(crate) const VECTORS: usize = 2;
 
 /// P' of the chain.
 pub(super) struct Power<D: Device, T: Scalar>(pub Operator<D, T>);
 
 impl<D: Device, T: Scalar> Power<D, T> {
     /// Returns the bytes that an iteration moves.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.0.bytes_with(&STEPPED.sweep)
     }
 
     /// Allocates the workspace, and the host's copy of its scalars; iteration begins at x.
-    pub fn workspace(&self, x: &[f64], lazy: f64) -> Result<(Workspace<D, T>, SlotState)> {
+    pub(crate) fn workspace(&self, x: &[f64], lazy: f64) -> Result<(Workspace<D, T>, SlotState)> {
         let mut workspace = Workspace::new(self.0.device(), [v::y, v::x], (x.len(), 1), s::COUNT)?;
         let host: Vec<T> = x.iter().map(|&x| T::from_f64(x)).collect();
         workspace.work().upload(v::x, &host)?;
@@ -58,7 +58,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
     }
 
     /// Performs one iteration.
-    pub fn step(&self, w: &mut Work<'_, D, T>) -> Result<()> {
+    pub(crate) fn step(&self, w: &mut Work<'_, D, T>) -> Result<()> {
         // y = P' x, y = y - x, x = x + lazy y, ||y||_1
         w.product_then(&self.0, &STEPPED)
     }

@@ -23,7 +23,7 @@ pub(super) struct RowSums {
 
 impl RowSums {
     /// Adds the entries of each row.
-    pub fn of(matrix: &Csr) -> RowSums {
+    pub(crate) fn of(matrix: &Csr) -> RowSums {
         let bad = |i: usize| matrix.row(i).find(|(_, p)| !(*p >= 0.0 && p.is_finite()));
         let found = matrix.map_rows(|i| (bad(i).is_some(), sum(matrix.row(i).map(|(_, p)| p))));
         let first_bad = found.iter().position(|(bad, _)| *bad);
@@ -39,9 +39,9 @@ impl RowSums {
         RowSums { bad: first_bad, off, hopeless, sums }
     }
 
-    /// Replaces the first rows of this rank by those of the whole matrix, of which this rank has the rows from `first` on. All ranks call
-    /// this together.
-    pub fn over(self, ranks: &Ranks, first: usize) -> RowSums {
+    /// Replaces the first rows of this rank by those of the whole matrix, of which this rank has the rows
+    /// from `first` on. All ranks call this together.
+    pub(crate) fn over(self, ranks: &Ranks, first: usize) -> RowSums {
         let shifted = |row: f64| row + first as f64;
         let bad = self.bad.map_or([0.0; 4], |[row, col, value]| [1.0, shifted(row), col, value]);
         let [found, row, col, value] = ranks.first_of(bad);
@@ -55,9 +55,9 @@ impl RowSums {
         RowSums { bad, off, hopeless, sums: self.sums }
     }
 
-    /// Returns whether the rows must be divided by their sums. Fails if an entry is no probability, or if a row does not sum to 1 and
-    /// must not or cannot be divided.
-    pub fn judge(&self, normalise: bool) -> Result<bool> {
+    /// Returns whether the rows must be divided by their sums. Fails if an entry is no probability, or if a
+    /// row does not sum to 1 and must not or cannot be divided.
+    pub(crate) fn judge(&self, normalise: bool) -> Result<bool> {
         if let Some([row, col, value]) = self.bad {
             return Err(ChainError::Probability { row: row as usize, col: col as usize, value }.into());
         }
@@ -70,7 +70,7 @@ impl RowSums {
     }
 
     /// Divides each row by its sum.
-    pub fn scaled(&self, matrix: &Csr) -> Result<Csr> {
+    pub(crate) fn scaled(&self, matrix: &Csr) -> Result<Csr> {
         let mut values: Vec<f64> = zeros(matrix.nnz())?;
         for (row, total) in self.sums.iter().enumerate() {
             let places = &mut values[matrix.row_range(row)];

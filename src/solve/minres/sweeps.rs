@@ -5,8 +5,8 @@ use crate::device::{Formula, Op, Product};
 use crate::solve::recurrence::{CEILING, FIRST, RR, SECOND, TARGET};
 
 names! {
-    /// The newer and the older of the vectors that exchange their roles: y and old, w2 and w1, z and z_next. `old` becomes the
-    /// next y, `w1` the next w. z, z_next and r exist only with a preconditioner.
+    /// The newer and the older of the vectors that exchange their roles: y and old, w2 and w1, z and z_next.
+    /// `old` becomes the next y, `w1` the next w. z, z_next and r exist only with a preconditioner.
     vectors v { x, y, old, w2, w1, q, z, z_next, r }
     scalars s {
         rr, target, ceiling,
@@ -17,7 +17,8 @@ names! {
         c, s, delta_bar, gamma_bar, delta, gamma, epsilon, epsilon_old, phi, phi_bar,
         /// Coefficients of the sweeps.
         of_q, of_y, of_old, of_v, of_w1, of_w2, of_r, r_of_y,
-        /// The sum of the squares of the Lanczos coefficients, and the square of the relative normal residual to reach.
+        /// The sum of the squares of the Lanczos coefficients, and the square of the relative
+        /// normal residual to reach.
         squares, normal,
         /// Iterations of this run, and their limit.
         done, limit,
@@ -44,9 +45,8 @@ const AFTER_ZQ: &[Op] = program!(
     of_old = beta / beta_old;
 );
 
-/// Computes the rotation that eliminates beta_(k+1), and the coefficients for w and x. The test for least squares uses the
-/// previous x:
-/// ||A r_(k-1)|| = phi_bar_(k-1) |(gamma_bar, delta_bar')|.
+/// Computes the rotation that eliminates beta_(k+1), and the coefficients for w and x. The test for least
+/// squares uses the previous x: ||A r_(k-1)|| = phi_bar_(k-1) |(gamma_bar, delta_bar')|.
 const ROTATE: &[Op] = program!(
     stop NotFinite if not_finite(square_next);
     stop IndefinitePreconditioner if negative(square_next);

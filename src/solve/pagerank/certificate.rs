@@ -1,17 +1,18 @@
 //! A verified error bound for a vector of ranks, independent of how the vector was computed.
 //!
-//! With F(x) = d P x + (1 - d) v the ranks are the unique x* = F(x*). F reduces the l1 distance of any two vectors at least by
-//! the factor d, because no column of P sums to more than 1. So
+//! With F(x) = d P x + (1 - d) v the ranks are the unique x* = F(x*). F reduces the l1 distance of any two
+//! vectors at least by the factor d, because no column of P sums to more than 1. So
 //!
 //! ```text
 //! ||x - x*|| <= ||x - F(x)|| + ||F(x) - F(x*)|| <= ||F(x) - x|| + d ||x - x*||,
 //! ||x - x*|| <= ||F(x) - x|| / (1 - d).
 //! ```
 //!
-//! F(x) - x is computed here in double precision from the graph itself. Each sum is rounded about once regardless of its length,
-//! and a bound on the rounding is added. The certificate does not depend on the arithmetic that computed x. A GPU that has the
-//! links computes all sums itself, by code other than that of its backends; the bits are those of the host. Over ranks, each
-//! rank computes F(x) - x in its own rows, and the sums of the ranks are added in their order.
+//! F(x) - x is computed here in double precision from the graph itself. Each sum is rounded about once
+//! regardless of its length, and a bound on the rounding is added. The certificate does not depend on the
+//! arithmetic that computed x. A GPU that has the links computes all sums itself, by code other than that of
+//! its backends; the bits are those of the host. Over ranks, each rank computes F(x) - x in its own rows, and
+//! the sums of the ranks are added in their order.
 
 use super::{Dangling, RankProblem, Renumbered};
 use crate::error::{Error, Result};
@@ -40,7 +41,8 @@ impl Certificate {
         Certificate { residual: f64::INFINITY, error_bound: f64::INFINITY, sum: f64::NAN };
 }
 
-/// Certifies x, which contains a rank for each vertex of the graph, or of the part of it that this process has.
+/// Certifies x, which contains a rank for each vertex of the graph, or of the part of it that
+/// this process has.
 pub fn certify(problem: &RankProblem<'_>, x: &[f64]) -> Result<Certificate> {
     problem.check()?;
     let (what, expected, got) = ("the ranks", problem.links.rows(), x.len());
@@ -58,8 +60,8 @@ pub(super) fn certify_renumbered(problem: &RankProblem<'_>, x: &[f64]) -> Certif
         return Certificate { residual: 0.0, error_bound: 0.0, sum: 0.0 };
     }
     let [residual, magnitude, sum] = measured_there(problem, x).unwrap_or_else(|| measured_here(problem, x));
-    // Weights of links (their sum, the division, the product, the sum of products) take 8 roundings, the spread and the jump also
-    // 8, their sum 3, the difference and both norms 4. Twice that total is allowed.
+    // Weights of links (their sum, the division, the product, the sum of products) take 8 roundings, the
+    // spread and the jump also 8, their sum 3, the difference and both norms 4. Twice that total is allowed.
     let rounding = 32.0 * ROUNDING * (magnitude + residual);
     Certificate { residual, error_bound: (residual + rounding) / (1.0 - problem.damping), sum }
 }
@@ -128,7 +130,8 @@ fn rank_map<'a>(problem: &RankProblem<'a>, stranded: f64) -> RankMap<'a> {
 /// Independent partial sums of a row, which shorten the chain of dependent additions.
 const SUMS: usize = 4;
 
-/// Computes the sum over a row, with the rounding error of each partial sum accumulated separately (D. Knuth's two-sum).
+/// Computes the sum over a row, with the rounding error of each partial sum accumulated
+/// separately (D. Knuth's two-sum).
 fn total(columns: &[u32], term: impl Fn(usize, u32) -> f64) -> f64 {
     if columns.len() <= SUMS {
         // Each partial sum is one term, and exact.

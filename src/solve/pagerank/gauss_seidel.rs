@@ -1,38 +1,40 @@
 //! Gauss-Seidel: updates the rank of each vertex in turn from the newest ranks of the other vertices.
 //!
 //! # The system
-//! Let a_ij be the weight of the links into i from another vertex j, l_i that of the links from i to itself, out_i that of all links
-//! out of i, and c_i = x_i / out_i. A pass replaces each c_i by
+//! Let a_ij be the weight of the links into i from another vertex j, l_i that of the links from i to itself,
+//! out_i that of all links out of i, and c_i = x_i / out_i. A pass replaces each c_i by
 //!
 //! ```text
 //! c_i = (d (sum of a_ij c_j) + d u + (1 - d) v_i) / (out_i - d l_i)
 //! ```
 //!
-//! If the surfer jumps from sinks as from other vertices, these jumps only scale x: u is 0, and x is scaled to the sum 1 in the end.
-//! If it jumps from sinks to any vertex, but from others by a distribution v that is not uniform, u is the sum of x over the sinks
-//! after the last pass, divided by the number of vertices.
+//! If the surfer jumps from sinks as from other vertices, these jumps only scale x: u is 0, and x is scaled
+//! to the sum 1 in the end. If it jumps from sinks to any vertex, but from others by a distribution v that is
+//! not uniform, u is the sum of x over the sinks after the last pass, divided by the number of vertices.
 //!
-//! This is a splitting of an M-matrix, so passes converge from any start. The estimate is that of the power method; it is no bound
-//! here, so the certificate decides.
+//! This is a splitting of an M-matrix, so passes converge from any start. The estimate is that of the power
+//! method; it is no bound here, so the certificate decides.
 //!
 //! # The tail
-//! A sink has no links to other vertices, and some vertices lead to sinks alone. These vertices are the tail of the graph, the others
-//! its core. Links from the core into the tail do not lead back, so the passes update the core alone. The tail is computed from it
-//! when the answer is needed, and after each pass if u is.
+//! A sink has no links to other vertices, and some vertices lead to sinks alone. These vertices are
+//! the tail of the graph, the others its core. Links from the core into the tail do not lead back, so
+//! the passes update the core alone. The tail is computed from it when the answer is needed, and
+//! after each pass if u is.
 //!
 //! # Scaling
-//! The sum of the equations of the core gives the sum of (out_j - d h_j) c_j, where h_j is the weight of the links from j that stay in
-//! the core. After each pass, c is scaled to have this sum. If u is needed, c and u are then scaled so that x, the tail included, has
-//! the sum 1. Without scaling, c approaches its size as slowly as probability leaves the core: R-MAT graphs of scale 16 and 18 took 72
-//! and 75 passes, and take 15 and 17. On the crawl cnr-2000, scaling changes little.
+//! The sum of the equations of the core gives the sum of (out_j - d h_j) c_j, where h_j is the weight of the
+//! links from j that stay in the core. After each pass, c is scaled to have this sum. If u is needed, c and u
+//! are then scaled so that x, the tail included, has the sum 1. Without scaling, c approaches its size as
+//! slowly as probability leaves the core: R-MAT graphs of scale 16 and 18 took 72 and 75 passes, and take 15
+//! and 17. On the crawl cnr-2000, scaling changes little.
 //!
-//! For a fixed u, a pass with scaling is a step of power iteration with a matrix whose largest eigenvalue is 1, and all others are at
-//! most d in magnitude. So scaling does not keep passes from converging.
+//! For a fixed u, a pass with scaling is a step of power iteration with a matrix whose largest eigenvalue is
+//! 1, and all others are at most d in magnitude. So scaling does not keep passes from converging.
 //!
 //! # Parts
-//! The core of a large graph is cut into parts, which threads update at the same time. A part reads the newest c of its own vertices,
-//! and the c of the last pass of the others. So the order of updates is fixed, and the result depends neither on the number of threads
-//! nor on their speed.
+//! The core of a large graph is cut into parts, which threads update at the same time. A part reads the
+//! newest c of its own vertices, and the c of the last pass of the others. So the order of updates is fixed,
+//! and the result depends neither on the number of threads nor on their speed.
 
 mod parts;
 
@@ -69,7 +71,8 @@ pub(super) struct State<'a> {
 /// The numbers of a part.
 struct PartState<'a> {
     part: &'a Part,
-    /// c by place: the newest c of the vertices of the part, then c after the last pass of the vertices outside, then a 0.
+    /// c by place: the newest c of the vertices of the part, then c after the last pass of the
+    /// vertices outside, then a 0.
     c: Vec<f64>,
     /// 1 / (out - d l) for each row.
     units: Vec<f64>,
@@ -172,8 +175,8 @@ impl<'a> PartState<'a> {
 }
 
 impl Sums {
-    /// Returns the factor that gives the core the right sum; none if the core has nothing. `jumps` is what all of its vertices get by
-    /// jumps.
+    /// Returns the factor that gives the core the right sum; none if the core has nothing. `jumps` is what
+    /// all of its vertices get by jumps.
     fn scale(&self, jumps: f64, damping: f64) -> Option<f64> {
         let leaves = (1.0 - damping) * self.x + damping * self.lost;
         (leaves > 0.0).then(|| jumps / leaves)
@@ -194,7 +197,7 @@ impl Totals {
 
 impl<'a> State<'a> {
     /// Prepares the iteration from the start of the problem, whose links `graph` was made from.
-    pub fn new(graph: &'a Parts, problem: &'a RankProblem<'a>) -> Result<State<'a>> {
+    pub(crate) fn new(graph: &'a Parts, problem: &'a RankProblem<'a>) -> Result<State<'a>> {
         let (links, out, core) = (problem.links, problem.links.out(), &graph.core);
         if !graph.are_of(links) {
             let reason = "the parts were made from the links of another graph; make them from the links of the problem";
@@ -222,12 +225,13 @@ impl<'a> State<'a> {
     }
 
     /// Returns the bytes of the vectors.
-    pub fn vector_bytes(&self) -> u64 {
+    pub(crate) fn vector_bytes(&self) -> u64 {
         self.constants() + self.changing()
     }
 
-    /// Returns the bytes that a pass moves: it reads the links, and reads and writes the vectors that it changes.
-    pub fn bytes_of_pass(&self) -> u64 {
+    /// Returns the bytes that a pass moves: it reads the links, and reads and writes the
+    /// vectors that it changes.
+    pub(crate) fn bytes_of_pass(&self) -> u64 {
         let tail = if self.stranded.is_some() { self.graph.bytes_of_tail() } else { 0 };
         self.graph.bytes() + tail + self.constants() + 2 * self.changing()
     }
@@ -259,7 +263,7 @@ impl<'a> State<'a> {
     }
 
     /// Performs one pass over the core. Returns the l1 norm of the change by the updates, without scaling.
-    pub fn pass(&mut self, device: &Cpu) -> f64 {
+    pub(crate) fn pass(&mut self, device: &Cpu) -> f64 {
         let (d, from_sinks, jumps) = (self.problem.damping, self.share_of_sinks(), self.all_jumps());
         let jump = (1.0 - d) / self.problem.links.vertices() as f64;
         let terms = Terms { damping: d, from_sinks, jump };
@@ -285,7 +289,8 @@ impl<'a> State<'a> {
         device.each_chunk(&mut self.parts, 1, &mut pieces, |_, part, piece| {
             piece.iter_mut().zip(&part[0].c).for_each(|(c, newest)| *c = newest * scale);
         });
-        // The sum of x over all vertices is at least this, as vertices of the core send d x along their links.
+        // The sum of x over all vertices is at least this, as vertices of the core send d x
+        // along their links.
         let whole = if self.is_scaled() { (1.0 - d) + d * sums.x * scale } else { 1.0 };
         let step = sums.step / whole + self.update_sinks();
         let c = &self.c;
@@ -294,8 +299,8 @@ impl<'a> State<'a> {
         step
     }
 
-    /// Computes u from c, if the passes need it, and scales both so that x has the sum 1. Returns the change of the sum of x over the
-    /// sinks.
+    /// Computes u from c, if the passes need it, and scales both so that x has the sum 1. Returns the change
+    /// of the sum of x over the sinks.
     fn update_sinks(&mut self) -> f64 {
         let Some((before, mut x)) = self.stranded.take() else { return 0.0 };
         self.compute(before / x.len() as f64, &mut x);
@@ -308,7 +313,7 @@ impl<'a> State<'a> {
     }
 
     /// Returns the ranks, before they are scaled to the sum 1.
-    pub fn ranks(&self) -> Result<Vec<f64>> {
+    pub(crate) fn ranks(&self) -> Result<Vec<f64>> {
         let mut x = zeros(self.problem.links.vertices())?;
         self.compute(self.share_of_sinks(), &mut x);
         Ok(x)

@@ -1,10 +1,12 @@
-//! A graph in the form that PageRank needs: its links by target vertex, and the outgoing weight of each vertex.
+//! A graph in the form that PageRank needs: its links by target vertex, and the outgoing
+//! weight of each vertex.
 //!
-//! A vertex gathers the ranks of all vertices that link to it. In social networks, most links come from few vertices, which are
-//! scattered over the vertex numbers. Sorting vertices by decreasing number of links then keeps the entries that are read most in
-//! the same cache lines, and in the cache. Vertices with equally many outgoing links are sorted by their number of incoming
-//! links, so that the branch predictor predicts the ends of their lists. Graphs that keep neighbours close together, such as web
-//! crawls, keep their order. The new numbers are private to this folder.
+//! A vertex gathers the ranks of all vertices that link to it. In social networks, most links come from few
+//! vertices, which are scattered over the vertex numbers. Sorting vertices by decreasing number of links then
+//! keeps the entries that are read most in the same cache lines, and in the cache. Vertices with equally many
+//! outgoing links are sorted by their number of incoming links, so that the branch predictor predicts the
+//! ends of their lists. Graphs that keep neighbours close together, such as web crawls, keep their order. The
+//! new numbers are private to this folder.
 
 mod over_ranks;
 
@@ -27,24 +29,26 @@ const CACHED: usize = 1 << 17;
 const MANY: usize = 1 << 18;
 /// The fraction of all links that the cached vertices must have.
 const SHARE: f64 = 0.5;
-/// Neighbours at most this far apart in a list of links are likely to share a cache line, or to be prefetched.
+/// Neighbours at most this far apart in a list of links are likely to share a cache line, or
+/// to be prefetched.
 const NEAR: u32 = 64;
 
 /// The valid range for the sum of the weights of the links out of a vertex.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-280..=1e280;
 
-/// Links between vertices. A surfer at j goes to i with the weight of the link (j, i) over the sum of all links out of j; a
-/// vertex without links, or with links of weight 0 only, is a *sink*.
+/// Links between vertices. A surfer at j goes to i with the weight of the link (j, i) over the sum of all
+/// links out of j; a vertex without links, or with links of weight 0 only, is a *sink*.
 #[derive(Clone, Debug)]
 pub struct Links {
-    /// Entry (i, j) is the link from j to i: ones that are not stored, or weights. Over ranks, the rows of this rank, with the columns of
-    /// a complete vector.
+    /// Entry (i, j) is the link from j to i: ones that are not stored, or weights. Over ranks, the rows of
+    /// this rank, with the columns of a complete vector.
     incoming: Arc<Csr>,
     /// The exchange between ranks.
     of_rank: Option<Arc<RankRows>>,
     /// The sum of the weights of the links out of each vertex.
     out: Vec<f64>,
-    /// The vertex of the graph for each number used here, if they differ; over ranks, both counted from the first of this rank.
+    /// The vertex of the graph for each number used here, if they differ; over ranks, both counted
+    /// from the first of this rank.
     order: Option<Vec<u32>>,
     /// Computes sums over the links on a device.
     there: Option<There>,
@@ -86,7 +90,7 @@ impl Links {
     }
 
     /// Returns whether the neighbours of a vertex of a graph have distant numbers, estimated from a sample.
-    pub fn are_scattered(graph: &Csr) -> bool {
+    pub(crate) fn are_scattered(graph: &Csr) -> bool {
         let [near, all] = near_neighbours(graph);
         2 * near < all
     }
@@ -96,7 +100,8 @@ impl Links {
         self.there = Some(There(Arc::new(Mutex::new(inflow))));
     }
 
-    /// Computes the sum of the contributions of the vertices that link to each vertex on the device; none if the host must do it.
+    /// Computes the sum of the contributions of the vertices that link to each vertex on the device;
+    /// none if the host must do it.
     pub(super) fn inflow_there(&self, contributions: &[f64]) -> Option<Vec<f64>> {
         // With all vertices in this process, the device has tried to compute the whole certificate.
         let there = self.there.as_ref().filter(|_| self.of_rank.is_some())?;
@@ -110,9 +115,9 @@ impl Links {
         self.there.as_ref().filter(|_| self.of_rank.is_none())?.run(compute)
     }
 
-    /// Builds the links in the order with the fastest gathers. On CPUs the reordering takes about as long as it saves in ten
-    /// iterations. Two copies of the graph are in memory at once, and a copy of one bucket of links for each
-    /// thread.
+    /// Builds the links in the order with the fastest gathers. On CPUs the reordering takes about as long as
+    /// it saves in ten iterations. Two copies of the graph are in memory at once, and a copy of one bucket
+    /// of links for each thread.
     pub fn in_best_order(graph: impl Into<Arc<Csr>>) -> Result<Links> {
         let graph = graph.into();
         check_square(&graph)?;
@@ -129,14 +134,15 @@ impl Links {
         Ok(Links { incoming, of_rank: None, out, order: Some(order), there: None })
     }
 
-    /// Returns the links by target vertex, in the vertex order of this folder: the matrix that an operator must multiply.
+    /// Returns the links by target vertex, in the vertex order of this folder: the matrix that
+    /// an operator must multiply.
     pub fn incoming(&self) -> &Arc<Csr> {
         &self.incoming
     }
 
-    /// Joins the links into the vertices of each rank: its rows, the sum of the weights of the links out of each of its vertices, and their
-    /// order.
-    pub fn over_ranks(rows: Arc<RankRows>, out: Vec<f64>, order: Option<Vec<u32>>) -> Links {
+    /// Joins the links into the vertices of each rank: its rows, the sum of the weights of the links out of
+    /// each of its vertices, and their order.
+    pub(crate) fn over_ranks(rows: Arc<RankRows>, out: Vec<f64>, order: Option<Vec<u32>>) -> Links {
         Links { incoming: Arc::clone(rows.matrix()), of_rank: Some(rows), out, order, there: None }
     }
 
@@ -151,12 +157,12 @@ impl Links {
     }
 
     /// Returns the exchange between ranks, if the vertices are distributed over ranks.
-    pub fn halo(&self) -> Option<&Halo> {
+    pub(crate) fn halo(&self) -> Option<&Halo> {
         self.of_rank.as_ref().map(|rows| rows.halo())
     }
 
     /// Returns the part of the vertices that this process has.
-    pub fn part(&self) -> Part<'_> {
+    pub(crate) fn part(&self) -> Part<'_> {
         self.halo().map_or_else(Part::default, Part::of_rank)
     }
 
@@ -211,7 +217,8 @@ impl Links {
     }
 }
 
-/// Checks the weights, and computes the sum of the weights of the links out of each vertex. The rows begin with vertex `first`.
+/// Checks the weights, and computes the sum of the weights of the links out of each vertex. The rows
+/// begin with vertex `first`.
 fn checked_weights(graph: &Csr, first: usize) -> Result<Vec<f64>> {
     if matches!(graph.values(), Values::Ones) {
         return Ok(graph.map_rows(|i| graph.row_range(i).len() as f64));
@@ -246,8 +253,8 @@ fn check_square(graph: &Csr) -> Result<()> {
     }
 }
 
-/// Returns the vertices by decreasing number of outgoing links, then by decreasing number of incoming links, if this order is
-/// beneficial.
+/// Returns the vertices by decreasing number of outgoing links, then by decreasing number of incoming links,
+/// if this order is beneficial.
 fn order(graph: &Csr) -> Result<Option<Vec<u32>>> {
     let n = graph.rows();
     if n < MANY || !Links::are_scattered(graph) {
@@ -260,13 +267,14 @@ fn order(graph: &Csr) -> Result<Option<Vec<u32>>> {
     Ok(pays.then_some(vertices))
 }
 
-/// Sorts the vertices by decreasing number of outgoing links, then by decreasing number of incoming links. Vertices with equal numbers
-/// keep their order.
+/// Sorts the vertices by decreasing number of outgoing links, then by decreasing number of incoming links.
+/// Vertices with equal numbers keep their order.
 fn by_links(outgoing: &[u32], incoming: &[u32]) -> Result<Vec<u32>> {
     let all: Vec<u32> = (0..outgoing.len() as u32).collect();
     let (mut vertices, ends) = by_decreasing(&all, outgoing)?;
     drop(all);
-    // The vertices of a class are read in increasing order, which is faster than sorting all of them by incoming links first.
+    // The vertices of a class are read in increasing order, which is faster than sorting all of them
+    // by incoming links first.
     let mut rest = &mut vertices[..];
     let mut begin = 0;
     let mut classes = Vec::new();
@@ -291,8 +299,8 @@ fn by_links(outgoing: &[u32], incoming: &[u32]) -> Result<Vec<u32>> {
     Ok(vertices)
 }
 
-/// Sorts vertices by decreasing key. Vertices with the same key keep their order. Returns them, and where the vertices of each key
-/// end. A counting sort: the keys are at most the number of links.
+/// Sorts vertices by decreasing key. Vertices with the same key keep their order. Returns them, and where the
+/// vertices of each key end. A counting sort: the keys are at most the number of links.
 fn by_decreasing(vertices: &[u32], keys: &[u32]) -> Result<(Vec<u32>, Vec<u32>)> {
     let key = |vertex: u32| keys[vertex as usize] as usize;
     let largest = vertices.iter().map(|&vertex| key(vertex)).max().unwrap_or(0);

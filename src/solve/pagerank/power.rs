@@ -1,9 +1,9 @@
 //! Power iteration: x = F(x), on any device.
 //!
-//! The operator multiplies the links, stored by target vertex, by c, the contribution of each vertex along a link. So a graph
-//! without weights needs no values, and any backend can be used. Only c is stored: with w the sum of a vertex's links, and -1 if
-//! there are none (a sink), x is w c. No vertex gathers the c of a sink, so its sign is free, and the sign of w marks sinks. One
-//! sweep computes the rest:
+//! The operator multiplies the links, stored by target vertex, by c, the contribution of each vertex along a
+//! link. So a graph without weights needs no values, and any backend can be used. Only c is stored: with w
+//! the sum of a vertex's links, and -1 if there are none (a sink), x is w c. No vertex gathers the c of a
+//! sink, so its sign is free, and the sign of w marks sinks. One sweep computes the rest:
 //!
 //! ```text
 //! y = A c
@@ -13,22 +13,26 @@
 //! ||w y||_1, and minus the sum of x over sinks, from which mu and rho of the next iteration follow
 //! ```
 //!
-//! When iteration becomes stationary, the step is 0 to the last bit: the next c is rounded from the next x alone.
+//! When iteration becomes stationary, the step is 0 to the last bit: the next c is rounded
+//! from the next x alone.
 //!
-//! Memory traffic in n-vectors, in addition to the operator: y 1 read + 1 written, c 1 + 1, w 1 read: 5. v adds one more for
-//! personalised ranks, and the vector that marks sinks adds one if sinks keep their rank. Backends that own rows sweep each chunk
-//! as soon as they have multiplied it: y is never in memory then, and these 5 with the operator's 2 become 3.
+//! Memory traffic in n-vectors, in addition to the operator: y 1 read + 1 written, c 1 + 1, w 1 read: 5. v
+//! adds one more for personalised ranks, and the vector that marks sinks adds one if sinks keep their rank.
+//! Backends that own rows sweep each chunk as soon as they have multiplied it: y is never in memory then, and
+//! these 5 with the operator's 2 become 3.
 //!
 //! # Extrapolation
-//! The error of x is a sum of directions, each of which shrinks by a constant factor; the largest are nearly the same in one step
-//! and the next. Of the last three steps u0, u1, u2, the shortest combination a u0 + b u1 + (1 - a - b) u2 is computed, and x is
-//! moved to the same combination of the vectors after these steps: components that the combination removes from the step are
-//! removed from the error as well, as far as two directions make up all of it. The sum of x is unchanged. The new x is not
-//! trusted: the next step is computed from the graph as usual and determines the estimate.
+//! The error of x is a sum of directions, each of which shrinks by a constant factor; the largest are nearly
+//! the same in one step and the next. Of the last three steps u0, u1, u2, the shortest combination a u0 + b
+//! u1 + (1 - a - b) u2 is computed, and x is moved to the same combination of the vectors after these steps:
+//! components that the combination removes from the step are removed from the error as well, as far as two
+//! directions make up all of it. The sum of x is unchanged. The new x is not trusted: the next step is
+//! computed from the graph as usual and determines the estimate.
 //!
-//! S. Kamvar, T. Haveliwala, C. Manning and G. Golub, Extrapolation methods for accelerating PageRank computations, WWW
-//! 2003; as a least-squares problem: A. Sidi, Extrapolation vs. projection methods for linear systems of equations, Journal
-//! of Computational and Applied Mathematics, 1988 (reduced rank extrapolation).
+//! S. Kamvar, T. Haveliwala, C. Manning and G. Golub, Extrapolation methods for accelerating
+//! PageRank computations, WWW 2003; as a least-squares problem: A. Sidi, Extrapolation vs.
+//! projection methods for linear systems of equations, Journal of Computational and Applied
+//! Mathematics, 1988 (reduced rank extrapolation).
 
 use super::{Dangling, Jumps, RankProblem};
 use crate::backend::Operator;
@@ -185,19 +189,20 @@ fn names(step: &'static Formula, extrapolate: bool) -> impl Iterator<Item = Name
 }
 
 /// Returns the number of vectors in a workspace.
-pub fn vectors(dangling: Dangling, personal: bool, extrapolate: bool) -> usize {
+pub(crate) fn vectors(dangling: Dangling, personal: bool, extrapolate: bool) -> usize {
     names(step_by(dangling, personal), extrapolate).count()
 }
 
 impl<D: Device, T: Scalar> Power<D, T> {
     /// Creates a power iteration with an operator that multiplies the links.
-    pub fn new(links: Operator<D, T>, problem: &RankProblem<'_>, extrapolate: bool) -> Power<D, T> {
+    pub(crate) fn new(links: Operator<D, T>, problem: &RankProblem<'_>, extrapolate: bool) -> Power<D, T> {
         let extrapolates = extrapolate.then(|| RefCell::new(SlotState::new(SLOTS, 1)));
         Power { links, step: step_of(problem), extrapolates }
     }
 
-    /// Returns the bytes that an iteration of `k` columns moves. With several columns the sweep follows the product.
-    pub fn bytes(&self, k: usize) -> u64 {
+    /// Returns the bytes that an iteration of `k` columns moves. With several columns the
+    /// sweep follows the product.
+    pub(crate) fn bytes(&self, k: usize) -> u64 {
         match k {
             1 => self.links.bytes_with(&self.step.sweep),
             _ => {
@@ -207,8 +212,9 @@ impl<D: Device, T: Scalar> Power<D, T> {
         }
     }
 
-    /// Allocates the workspace, and the host's copy of its scalars; iteration begins at the start of the problem.
-    pub fn workspace(&self, problem: &RankProblem<'_>) -> Result<(Workspace<D, T>, SlotState)> {
+    /// Allocates the workspace, and the host's copy of its scalars; iteration begins at the
+    /// start of the problem.
+    pub(crate) fn workspace(&self, problem: &RankProblem<'_>) -> Result<(Workspace<D, T>, SlotState)> {
         let n = problem.links.rows();
         // An earlier solve may have had several columns.
         self.links.prepare(1)?;
@@ -238,9 +244,9 @@ impl<D: Device, T: Scalar> Power<D, T> {
         Ok((workspace, state))
     }
 
-    /// Allocates the workspace for `k` distributions of the jumps, each with the vertices of the links, and the host's copy of its
-    /// scalars; the iteration of a column begins at its distribution.
-    pub fn workspace_each(
+    /// Allocates the workspace for `k` distributions of the jumps, each with the vertices of the links, and
+    /// the host's copy of its scalars; the iteration of a column begins at its distribution.
+    pub(crate) fn workspace_each(
         &self,
         problem: &RankProblem<'_>,
         k: usize,
@@ -264,7 +270,8 @@ impl<D: Device, T: Scalar> Power<D, T> {
         }
         let mut work = workspace.work();
         work.upload(v::v, &host)?;
-        // The division is in double precision, also for vectors in single precision, as that of a personalised start of one column.
+        // The division is in double precision, also for vectors in single precision, as that of a
+        // personalised start of one column.
         for column in 0..k {
             teleport(column)?.for_each(|i, v| host[i * k + column] = T::from_f64(v / w(i)));
         }
@@ -281,7 +288,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
     }
 
     /// Performs one iteration.
-    pub fn step(&self, work: &mut Work<'_, D, T>) -> Result<()> {
+    pub(crate) fn step(&self, work: &mut Work<'_, D, T>) -> Result<()> {
         // y = A c; the next x; its step; c
         work.product_then(&self.links, self.step)
     }
@@ -304,8 +311,8 @@ impl<D: Device, T: Scalar> Power<D, T> {
     }
 }
 
-/// Computes a and b that make a v0 + b v1 + u2 shortest, from the products of v0 and v1 with each other and with u2; a is 0 if
-/// the two are parallel. `None` if the result is not finite.
+/// Computes a and b that make a v0 + b v1 + u2 shortest, from the products of v0 and v1 with each other and
+/// with u2; a is 0 if the two are parallel. `None` if the result is not finite.
 fn shortest([aa, ab, bb]: [f64; 3], [a_u, b_u]: [f64; 2]) -> Option<(f64, f64)> {
     let determinant = aa * bb - ab * ab;
     let (a, b) = if determinant > 1e-10 * aa * bb {

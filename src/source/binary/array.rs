@@ -35,7 +35,8 @@ macro_rules! element {
 }
 element!(u32, u64, f32, f64);
 
-/// Copies an array out of a file and checks every block; the inner error is the number of the first damaged block.
+/// Copies an array out of a file and checks every block; the inner error is the number of the
+/// first damaged block.
 pub(super) fn read<T: Element>(
     bytes: &[u8],
     sums: &[u64],
@@ -79,7 +80,7 @@ pub(super) struct Aligned<'a, W> {
 }
 
 impl<W: Write> Aligned<'_, W> {
-    pub fn write<T: Element>(&mut self, numbers: &[T]) -> io::Result<()> {
+    pub(crate) fn write<T: Element>(&mut self, numbers: &[T]) -> io::Result<()> {
         let start = self.written.next_multiple_of(ALIGNMENT);
         self.out.write_all(&[0; ALIGNMENT][..start - self.written])?;
         let mut bytes = Vec::with_capacity(BLOCK);

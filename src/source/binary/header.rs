@@ -4,7 +4,8 @@ use crate::format::{Offsets, Values};
 use crate::source::{Content, catalog, kinds};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Built like PNG's magic: a byte that is not text, a name, and line ends that any conversion of text would change.
+/// Built like PNG's magic: a byte that is not text, a name, and line ends that any conversion
+/// of text would change.
 pub(super) const MAGIC: &[u8; 8] = b"\x93SLV\r\n\x1a\n";
 /// Layout version; increment it with every change to the layout.
 const VERSION: u32 = 2;
@@ -13,8 +14,8 @@ pub(super) const ALIGNMENT: usize = 64;
 /// Bytes covered by one checksum.
 pub(super) const BLOCK: usize = 1 << 20;
 
-/// Identifies the source of a matrix: a fingerprint of the file's content, its length, and the reading options. All zeros for a
-/// file that was not made from another file.
+/// Identifies the source of a matrix: a fingerprint of the file's content, its length, and the reading
+/// options. All zeros for a file that was not made from another file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::source) struct Key {
     pub content: u128,
@@ -86,7 +87,7 @@ pub(super) fn blocks(length: usize) -> usize {
 }
 
 impl Header {
-    pub fn of(content: &Content<'_>, key: &Key, checksums: Vec<u64>) -> Header {
+    pub(crate) fn of(content: &Content<'_>, key: &Key, checksums: Vec<u64>) -> Header {
         let matrix = content.matrix;
         let attached = content.attached.iter().map(|b| AttachedHeader {
             name: b.name.clone(),
@@ -117,11 +118,11 @@ impl Header {
     }
 
     /// Returns the byte ranges of the arrays, in the order of the file.
-    pub fn arrays(&self) -> &[Span] {
+    pub(crate) fn arrays(&self) -> &[Span] {
         &self.spans
     }
 
-    pub fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let number = |out: &mut Vec<u8>, number: u64| out.extend_from_slice(&number.to_le_bytes());
         let text = |out: &mut Vec<u8>, text: &str| {
@@ -159,7 +160,7 @@ impl Header {
     }
 
     /// Reads and checks the header of a complete file; the error message completes a sentence about the file.
-    pub fn decode(file: &[u8]) -> Result<Header, String> {
+    pub(crate) fn decode(file: &[u8]) -> Result<Header, String> {
         let mut reader = Reader { rest: file };
         if reader.bytes(MAGIC.len())? != MAGIC {
             return Err("it is not a matrix in the binary format of this program".to_owned());
@@ -191,7 +192,8 @@ impl Header {
         Ok(header)
     }
 
-    /// Computes the byte range of every array, the first after `start` bytes of header; returns the end of the last one.
+    /// Computes the byte range of every array, the first after `start` bytes of header; returns
+    /// the end of the last one.
     fn lay_out(&mut self, start: usize) -> Result<usize, String> {
         let offsets = self.rows.checked_add(1);
         let mut arrays = vec![

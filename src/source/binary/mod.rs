@@ -1,17 +1,19 @@
-//! Binary matrix files: the arrays of a matrix as they are in memory, so that reading is limited by memory bandwidth only.
+//! Binary matrix files: the arrays of a matrix as they are in memory, so that reading is limited
+//! by memory bandwidth only.
 //!
 //! # Layout
 //! All integers are little-endian.
-//! - The header: a magic of eight bytes, the version, sizes, the key of the source file, the names and shapes of the dense arrays
-//!   stored with the matrix, the names of those in the source file that are not stored here, a checksum for each block of the
-//!   arrays, and a checksum of the header itself.
-//! - The arrays, each starting at a multiple of 64 bytes: row offsets, column indices, values (none if all are 1), and the dense
-//!   arrays that came with the matrix.
+//! - The header: a magic of eight bytes, the version, sizes, the key of the source file, the names and shapes
+//!   of the dense arrays stored with the matrix, the names of those in the source file that are not stored
+//!   here, a checksum for each block of the arrays, and a checksum of the header itself.
+//! - The arrays, each starting at a multiple of 64 bytes: row offsets, column indices, values (none if all
+//!   are 1), and the dense arrays that came with the matrix.
 //!
-//! Arrays are cut into blocks of 1 MiB with a checksum (XXH3, 64 bits) each. Threads copy a block and check it while it is in
-//! their cache. The checksums detect accidental damage. Everything else in a file is checked as well: all sizes against the
-//! length of the file before memory is allocated, and the arrays like those of any other matrix. The symmetry flag of a square
-//! matrix is trusted without a check: symmetry is verified when the file is written.
+//! Arrays are cut into blocks of 1 MiB with a checksum (XXH3, 64 bits) each. Threads copy a block and check
+//! it while it is in their cache. The checksums detect accidental damage. Everything else in a file is
+//! checked as well: all sizes against the length of the file before memory is allocated, and the arrays like
+//! those of any other matrix. The symmetry flag of a square matrix is trusted without a check: symmetry is
+//! verified when the file is written.
 
 mod array;
 mod header;
@@ -57,7 +59,8 @@ pub(super) fn size(bytes: &[u8]) -> Option<(u64, u64)> {
     Header::decode(bytes).ok().map(|header| (header.rows as u64, header.entries as u64))
 }
 
-/// Checks that the file lists no unread arrays of its source. A file with an invalid header counts as complete.
+/// Checks that the file lists no unread arrays of its source. A file with an invalid header
+/// counts as complete.
 pub(super) fn is_complete(bytes: &[u8]) -> bool {
     Header::decode(bytes).map_or(true, |header| header.unread.is_empty())
 }
@@ -67,7 +70,8 @@ pub(super) fn is_made_from(bytes: &[u8], key: &Key) -> bool {
     Header::decode(bytes).is_ok_and(|header| header.key == *key)
 }
 
-/// Reads a file that is already in memory. With a key, the source must match it and every attached array must be valid.
+/// Reads a file that is already in memory. With a key, the source must match it and every
+/// attached array must be valid.
 pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>, options: &Options) -> Result<Loaded> {
     let fault = |reason: String| Error::Binary { path: path.to_owned(), reason };
     let header = Header::decode(bytes).map_err(fault)?;

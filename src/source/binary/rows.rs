@@ -21,7 +21,7 @@ pub(in crate::source) struct FileRows<'a> {
 }
 
 impl<'a> FileRows<'a> {
-    pub fn new(path: &'a Path, bytes: &'a [u8]) -> Result<FileRows<'a>> {
+    pub(crate) fn new(path: &'a Path, bytes: &'a [u8]) -> Result<FileRows<'a>> {
         let header =
             Header::decode(bytes).map_err(|reason| Error::Binary { path: path.to_owned(), reason })?;
         let file = FileRows { path, bytes, header };
@@ -32,24 +32,24 @@ impl<'a> FileRows<'a> {
     }
 
     /// Returns a number that files with other content hardly share, from the checksums in the header.
-    pub fn fingerprint(&self) -> u64 {
+    pub(crate) fn fingerprint(&self) -> u64 {
         let flags = u64::from(self.header.symmetric);
         xxh3_64(bytemuck::cast_slice(&self.header.checksums)).wrapping_add(flags)
     }
 
-    pub fn shape(&self) -> (usize, usize) {
+    pub(crate) fn shape(&self) -> (usize, usize) {
         (self.header.rows, self.header.cols)
     }
 
-    pub fn entries(&self) -> usize {
+    pub(crate) fn entries(&self) -> usize {
         self.header.entries
     }
 
-    pub fn is_symmetric(&self) -> bool {
+    pub(crate) fn is_symmetric(&self) -> bool {
         self.header.symmetric
     }
 
-    pub fn stand_in(&self) -> Option<&'static str> {
+    pub(crate) fn stand_in(&self) -> Option<&'static str> {
         self.header.stand_in
     }
 
@@ -57,8 +57,9 @@ impl<'a> FileRows<'a> {
         Error::Binary { path: self.path.to_owned(), reason: reason.into() }
     }
 
-    /// Returns the number of entries before a row, as the file says: its block is checked when the row is read.
-    pub fn entries_before(&self, row: usize) -> usize {
+    /// Returns the number of entries before a row, as the file says: its block is checked when
+    /// the row is read.
+    pub(crate) fn entries_before(&self, row: usize) -> usize {
         let (span, width) = (&self.header.arrays()[OFFSETS], self.header.offset_width);
         let bytes = &self.bytes[span.start + row * width..][..width];
         let mut number = [0; 8];
@@ -67,7 +68,7 @@ impl<'a> FileRows<'a> {
     }
 
     /// Reads some rows; their columns are those of the whole matrix.
-    pub fn read(&self, rows: Range<usize>) -> Result<Csr> {
+    pub(crate) fn read(&self, rows: Range<usize>) -> Result<Csr> {
         let offsets: Vec<u64> = match self.header.offset_width {
             4 => self.part::<u32>(OFFSETS, rows.start..rows.end + 1)?.into_iter().map(u64::from).collect(),
             _ => self.part::<u64>(OFFSETS, rows.start..rows.end + 1)?,

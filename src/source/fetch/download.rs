@@ -1,8 +1,9 @@
 //! Downloads one file over HTTP, in several attempts if needed.
 //!
-//! An attempt requests the missing bytes (`Range`), on the condition that the file on the server is unchanged (`If-Range` with
-//! the ETag or the date of the first response). The server sends the rest (206), the whole file if it has changed or if the
-//! server does not support ranges (200), or reports that no bytes are left (416).
+//! An attempt requests the missing bytes (`Range`), on the condition that the file on the server is
+//! unchanged (`If-Range` with the ETag or the date of the first response). The server sends the rest
+//! (206), the whole file if it has changed or if the server does not support ranges (200), or reports that
+//! no bytes are left (416).
 
 use super::{Paths, Settings};
 use crate::error::{Error, FetchError, Result};
@@ -18,7 +19,8 @@ use ureq::{Agent, Body};
 
 /// Limit for attempts in a row that bring no bytes.
 const ATTEMPTS: u32 = 5;
-/// Attempts without a connection before any byte has come: a machine without a network reports it within seconds.
+/// Attempts without a connection before any byte has come: a machine without a network reports
+/// it within seconds.
 const UNCONNECTED_ATTEMPTS: u32 = 2;
 /// Limit for all tries, including those that bring bytes.
 const MOST_TRIES: u32 = 1000;
@@ -272,7 +274,8 @@ impl Download<'_> {
     }
 }
 
-/// Checks whether an error of this kind comes from an established connection. A failed name lookup has no specific kind.
+/// Checks whether an error of this kind comes from an established connection. A failed name
+/// lookup has no specific kind.
 fn is_connected(error: ErrorKind) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, Interrupted, UnexpectedEof};
     matches!(error, BrokenPipe | ConnectionAborted | ConnectionReset | Interrupted | UnexpectedEof)

@@ -1,17 +1,18 @@
 //! Fetches matrices of the catalog into the cache folder.
 //!
-//! The cache keeps the archive as downloaded: it is the smallest form, its checksum can be compared at any time, and the files
-//! stored with the matrix stay available. Repeated reads are still fast, because the matrix is also kept next to the archive in
-//! the binary format after the first read. A download grows in `NAME.tar.gz.part` and is renamed only after it is complete and
-//! has been checked. An interrupted download is therefore never mistaken for the matrix, and the next one resumes where it
-//! stopped. A lock serializes processes that fetch the same matrix; the second one finds the archive in the cache.
+//! The cache keeps the archive as downloaded: it is the smallest form, its checksum can be compared at any
+//! time, and the files stored with the matrix stay available. Repeated reads are still fast, because the
+//! matrix is also kept next to the archive in the binary format after the first read. A download grows in
+//! `NAME.tar.gz.part` and is renamed only after it is complete and has been checked. An interrupted download
+//! is therefore never mistaken for the matrix, and the next one resumes where it stopped. A lock serializes
+//! processes that fetch the same matrix; the second one finds the archive in the cache.
 //!
 //! # Checks
-//! The archive must decompress (which verifies gzip's checksum) and contain the matrix file, and that file must have the
-//! dimensions and the number of entries of the catalog. The archive's SHA-256 must be the catalog's if the catalog has one.
-//! Otherwise it is pinned on first use: it is recorded in a file next to the archive, and later downloads must have the same. The
-//! archive is compared with the record again whenever it is parsed. A download is aborted if it grows longer than the text of the
-//! matrix can be.
+//! The archive must decompress (which verifies gzip's checksum) and contain the matrix file, and that file
+//! must have the dimensions and the number of entries of the catalog. The archive's SHA-256 must be the
+//! catalog's if the catalog has one. Otherwise it is pinned on first use: it is recorded in a file next to
+//! the archive, and later downloads must have the same. The archive is compared with the record again
+//! whenever it is parsed. A download is aborted if it grows longer than the text of the matrix can be.
 
 mod download;
 mod verify;
@@ -33,22 +34,22 @@ use verify::Mismatch;
 const POLL: Duration = Duration::from_millis(100);
 
 /// Returns the server to use in place of the collection's: the value of `SOLVER_MIRROR`.
-pub fn default_mirror() -> Option<String> {
+pub(crate) fn default_mirror() -> Option<String> {
     std::env::var("SOLVER_MIRROR").ok().filter(|mirror| !mirror.is_empty())
 }
 
 /// Checks whether `SOLVER_OFFLINE` forbids downloads.
-pub fn is_forbidden() -> bool {
+pub(crate) fn is_forbidden() -> bool {
     std::env::var_os("SOLVER_OFFLINE").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
 /// Returns the error for a matrix that is not in the cache while downloads are forbidden.
-pub fn offline(entry: &Entry) -> Error {
+pub(crate) fn offline(entry: &Entry) -> Error {
     FetchError::Offline { source: Box::new(not_fetched(entry)) }.into()
 }
 
 /// Calls `fetch` for a matrix that is used for the first time. An error names the stand-in, if there is one.
-pub fn on_first_use(entry: &Entry, fetch: impl FnOnce() -> Result<Fetched>) -> Result<Fetched> {
+pub(crate) fn on_first_use(entry: &Entry, fetch: impl FnOnce() -> Result<Fetched>) -> Result<Fetched> {
     fetch().map_err(|error| match (&error, &entry.stand_in) {
         (Error::Fetch(FetchError::DownloadStopped { .. }), _) | (_, None) => error,
         (_, Some(stand_in)) => {
@@ -162,7 +163,8 @@ impl Paths {
     }
 }
 
-/// Fetches a matrix unless it is in the cache. `progress` receives the number of bytes present and the expected total.
+/// Fetches a matrix unless it is in the cache. `progress` receives the number of bytes present
+/// and the expected total.
 pub fn fetch(
     entry: &Entry,
     settings: &Settings,
@@ -240,7 +242,8 @@ fn already_here(paths: &Paths, entry: &Entry) -> Result<Option<(u64, String)>> {
     }
 }
 
-/// Checks a file against the catalog and the record; returns its SHA-256, or the mismatch and the source of the expectation.
+/// Checks a file against the catalog and the record; returns its SHA-256, or the mismatch and the
+/// source of the expectation.
 fn check(
     path: &Path,
     entry: &Entry,
@@ -296,7 +299,7 @@ fn lock(paths: &Paths, entry: &Entry, settings: &Settings) -> Result<File> {
 }
 
 /// Returns the error for a stopped download, with the number of bytes kept.
-pub fn stopped(entry: &Entry, settings: &Settings) -> Error {
+pub(crate) fn stopped(entry: &Entry, settings: &Settings) -> Error {
     stopped_at(&Paths::new(&settings.folder, entry), entry)
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Mismatch {
 }
 
 impl Mismatch {
-    pub fn new(what: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Mismatch {
+    pub(crate) fn new(what: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Mismatch {
         Mismatch { what, expected: expected.into(), got: got.into() }
     }
 }

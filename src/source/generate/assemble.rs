@@ -1,5 +1,6 @@
-//! Assembles a matrix from functions for its rows: all columns first, then all values. All threads write directly into the final
-//! arrays. The content of a row depends only on the row's number, so the result is independent of the number of threads.
+//! Assembles a matrix from functions for its rows: all columns first, then all values. All threads write
+//! directly into the final arrays. The content of a row depends only on the row's number, so the result is
+//! independent of the number of threads.
 
 use crate::error::Result;
 use crate::format::{Csr, Offsets, Values};
@@ -46,8 +47,8 @@ impl Shape {
     }
 }
 
-/// Assembles a pattern; every entry is 1. `length(i)` is the number of entries of row `i`, and `row(i, columns)` writes their
-/// columns in ascending order.
+/// Assembles a pattern; every entry is 1. `length(i)` is the number of entries of row `i`, and
+/// `row(i, columns)` writes their columns in ascending order.
 pub(super) fn pattern(
     shape: Shape,
     length: impl Fn(usize) -> usize + Send + Sync,
@@ -84,7 +85,8 @@ pub(super) fn pattern_from(
     Csr::new(shape.rows, shape.cols, Offsets::narrowest(offsets), columns, Values::Ones)
 }
 
-/// Adds values to a pattern: `row(i, columns, values)` writes the values of row `i`, which are zeros before the call.
+/// Adds values to a pattern: `row(i, columns, values)` writes the values of row `i`, which are
+/// zeros before the call.
 pub(super) fn valued(pattern: &Csr, row: impl Fn(usize, &[u32], &mut [f64]) + Send + Sync) -> Result<Csr> {
     valued_from(0, pattern, row)
 }

@@ -1,9 +1,11 @@
-//! Dense blocks around the diagonal with row sums of 1: the transition matrices that the paper calls block-band.
+//! Dense blocks around the diagonal with row sums of 1: the transition matrices that the paper
+//! calls block-band.
 //!
-//! Block row `i` contains its diagonal block, the two adjacent blocks, and random blocks within the band. At the borders the band
-//! is shifted inside. With `contiguous`, all blocks are packed around the diagonal. The diagonal block and its two neighbours are
-//! always present: the neighbours make the chain irreducible, the diagonal makes it aperiodic. Values S are uniform between 0 and
-//! 1; P = D^-1 S with D the row sums. With `shift=d` the matrix is I - d P.
+//! Block row `i` contains its diagonal block, the two adjacent blocks, and random blocks within the band. At
+//! the borders the band is shifted inside. With `contiguous`, all blocks are packed around the diagonal. The
+//! diagonal block and its two neighbours are always present: the neighbours make the chain irreducible, the
+//! diagonal makes it aperiodic. Values S are uniform between 0 and 1; P = D^-1 S with D the row sums. With
+//! `shift=d` the matrix is I - d P.
 //!
 //! With `symmetric`, pattern and values of S are symmetric, P = D^-1/2 S D^-1/2, and the matrix is always I -
 //! d P, with d = 0.9 by default. This P is similar to D^-1 S, whose entries are not negative and whose rows
@@ -102,8 +104,8 @@ fn make_symmetric(n: usize, size: usize, pairs: Pairs, shift: f64) -> Result<Loa
     Ok(Loaded::new(matrix, stored, true))
 }
 
-/// Returns some rows of a matrix of ones with the pattern of dense blocks of `size` rows. `blocks` has the pattern of block rows, and its
-/// first row is block row `first`.
+/// Returns some rows of a matrix of ones with the pattern of dense blocks of `size` rows. `blocks` has the
+/// pattern of block rows, and its first row is block row `first`.
 fn filled(rows: Range<usize>, n: usize, size: usize, (blocks, first): (&Csr, usize)) -> Result<Csr> {
     let of_blocks = |i: usize| blocks.row_columns(i / size - first);
     // The rows of a whole matrix have all entries of their blocks; some rows have about as many.

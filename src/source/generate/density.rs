@@ -1,4 +1,5 @@
-//! Entries at each position with the same probability, values from 0 to 1: the matrices of papers that state a sparsity.
+//! Entries at each position with the same probability, values from 0 to 1: the matrices of
+//! papers that state a sparsity.
 
 use super::assemble::{Shape, pattern};
 use super::random::Random;

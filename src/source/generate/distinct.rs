@@ -1,8 +1,9 @@
 //! A matrix from randomly drawn positions; a position drawn several times becomes one entry.
 //!
-//! Every draw is a function of its number alone, and the positions of a row are sorted at the end, so the matrix does not depend
-//! on the order of drawing. All draws are made twice: first to count the positions, then to write them. This is cheaper than
-//! storing them. The positions are scattered into buckets of consecutive rows, and a bucket is sorted within the cache.
+//! Every draw is a function of its number alone, and the positions of a row are sorted at the end, so the
+//! matrix does not depend on the order of drawing. All draws are made twice: first to count the positions,
+//! then to write them. This is cheaper than storing them. The positions are scattered into buckets of
+//! consecutive rows, and a bucket is sorted within the cache.
 
 use crate::error::Result;
 use crate::format::{Csr, Offsets, Values};
@@ -17,8 +18,9 @@ pub(super) type Positions = [Option<Position>; 2];
 /// Returns the value at a position, the same for every draw of it.
 pub(super) type Value<'a> = &'a (dyn Fn(Position) -> f64 + Sync);
 
-/// A square matrix made of draws, which several processes can share. A position drawn several times becomes one entry.
-pub struct Draws {
+/// A square matrix made of draws, which several processes can share. A position drawn several
+/// times becomes one entry.
+pub(crate) struct Draws {
     rows: usize,
     count: u64,
     draw: Box<dyn Fn(u64) -> Option<Position> + Send + Sync>,
@@ -51,17 +53,18 @@ impl Draws {
     }
 
     /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
     /// Returns the number of draws.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the distinct positions of some draws, sorted: the row in the upper half of each key, and the column in the lower.
-    pub fn keys(&self, draws: Range<u64>) -> Result<Vec<u64>> {
+    /// Returns the distinct positions of some draws, sorted: the row in the upper half of each key, and
+    /// the column in the lower.
+    pub(crate) fn keys(&self, draws: Range<u64>) -> Result<Vec<u64>> {
         // Rows fit 32 bits, and are fewer than all numbers of 32 bits.
         const NONE: u64 = u64::MAX;
         let first = draws.start;
@@ -78,7 +81,7 @@ impl Draws {
     }
 
     /// Makes some rows from their keys, in any order; their columns are those of the whole matrix.
-    pub fn make_rows(&self, rows: Range<usize>, mut keys: Vec<u64>) -> Result<Csr> {
+    pub(crate) fn make_rows(&self, rows: Range<usize>, mut keys: Vec<u64>) -> Result<Csr> {
         let keys = sort_and_merge(&mut keys);
         let offset =
             |row: usize| keys.partition_point(|key| ((key >> 32) as usize) < rows.start + row) as u64;
@@ -125,8 +128,8 @@ pub(super) fn bytes(draws: u64) -> u128 {
     u128::from(draws) * size_of::<[u64; 2]>() as u128
 }
 
-/// Returns the square matrix of `n` rows with the positions of the draws `0..draws`. Without `value`, all entries are 1. `n` fits
-/// 32 bits.
+/// Returns the square matrix of `n` rows with the positions of the draws `0..draws`. Without `value`, all
+/// entries are 1. `n` fits 32 bits.
 pub(super) fn distinct(
     n: usize,
     draws: u64,
@@ -157,7 +160,8 @@ fn count(chunk: Range<u64>, buckets: Buckets, draw: &impl Fn(u64) -> Positions) 
     counts
 }
 
-/// Writes every position into its bucket, as a key of row and column. Each chunk has a separate part of each bucket.
+/// Writes every position into its bucket, as a key of row and column. Each chunk has a
+/// separate part of each bucket.
 fn scatter(
     keys: &mut [u64],
     chunks: Vec<Range<u64>>,

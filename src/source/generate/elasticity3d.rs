@@ -1,12 +1,14 @@
-//! Linear elasticity in three dimensions, the problem of structural analysis, with a stiffness that may jump from element to
-//! element.
+//! Linear elasticity in three dimensions, the problem of structural analysis, with a stiffness that may jump
+//! from element to element.
 //!
-//! A box of unit cubes: trilinear hexahedral elements with eight Gauss points, Poisson's ratio 0.3, and Young's modulus 1 times
-//! the element's factor. The factor is `contrast` to a random power between 0 and 1. The face x = 0 is clamped and its nodes are
-//! eliminated. `NXxNYxNZ` counts the free nodes: there are NX x (NY - 1) x (NZ - 1) elements. Each node has three unknowns, in
-//! blocks of 3x3; nodes are numbered along z first and x last. Symmetric and positive definite.
+//! A box of unit cubes: trilinear hexahedral elements with eight Gauss points, Poisson's ratio 0.3, and
+//! Young's modulus 1 times the element's factor. The factor is `contrast` to a random power between 0 and 1.
+//! The face x = 0 is clamped and its nodes are eliminated. `NXxNYxNZ` counts the free nodes: there are NX x
+//! (NY - 1) x (NZ - 1) elements. Each node has three unknowns, in blocks of 3x3; nodes are numbered along z
+//! first and x last. Symmetric and positive definite.
 //!
-//! Attached: `b`, the load by gravity along -z with unit density, and `coord`, the coordinates of each free node.
+//! Attached: `b`, the load by gravity along -z with unit density, and `coord`, the coordinates
+//! of each free node.
 
 use super::assemble::{Shape, valued_from};
 use super::grid::Grid;
@@ -24,8 +26,9 @@ use std::ops::Range;
 
 const POISSON_RATIO: f64 = 0.3;
 
-/// The stiffness between the corners of an element: `stiffness[a][b][r][s]` is the force along `r` on corner `a` for a
-/// displacement along `s` of corner `b`. The bits of a corner's number are its coordinates, z in the lowest.
+/// The stiffness between the corners of an element: `stiffness[a][b][r][s]` is the force along `r` on
+/// corner `a` for a displacement along `s` of corner `b`. The bits of a corner's number are its
+/// coordinates, z in the lowest.
 type Stiffness = [[[[f64; 3]; 3]; 8]; 8];
 
 fn corner(a: usize) -> [usize; 3] {
@@ -144,8 +147,8 @@ impl Body {
         [node / nz / ny, node / nz % ny, node % nz]
     }
 
-    /// Returns the elements that contain a free node, in ascending order. Element (x, y, z) has the free nodes with x as its far
-    /// side in x, and those with y and z as its near side.
+    /// Returns the elements that contain a free node, in ascending order. Element (x, y, z) has the free
+    /// nodes with x as its far side in x, and those with y and z as its near side.
     fn adjacent(&self, [x, y, z]: [usize; 3]) -> impl Iterator<Item = AdjacentElement> + '_ {
         (0..8).filter_map(move |toward| {
             let [tx, ty, tz] = corner(toward);
@@ -156,8 +159,9 @@ impl Body {
         })
     }
 
-    /// Writes one of a node's three rows: the sum over the elements that contain the node, each with the blocks of its free
-    /// corners. Both rows of a symmetric pair add the elements in ascending order, so the matrix is symmetric to the last bit.
+    /// Writes one of a node's three rows: the sum over the elements that contain the node, each with the
+    /// blocks of its free corners. Both rows of a symmetric pair add the elements in ascending order, so the
+    /// matrix is symmetric to the last bit.
     fn row(&self, [x, y, z]: [usize; 3], along: usize, values: &mut [f64]) {
         let [_, ny, nz] = self.free;
         let first = [x.saturating_sub(1), y.saturating_sub(1), z.saturating_sub(1)];

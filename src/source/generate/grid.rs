@@ -1,6 +1,7 @@
 //! The nodes of a box, numbered along the first coordinate first, and their neighbours.
 
-/// A box of nodes, with the subset of the surrounding 3x3x3 nodes that count as neighbours. A node is its own neighbour.
+/// A box of nodes, with the subset of the surrounding 3x3x3 nodes that count as neighbours. A
+/// node is its own neighbour.
 #[derive(Clone)]
 pub(super) struct Grid {
     extents: [usize; 3],
@@ -9,7 +10,8 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Neighbours differ by one in at most `apart` directions: 1 gives stencils of 5 and 7 points, 3 gives 27.
+    /// Neighbours differ by one in at most `apart` directions: 1 gives stencils of 5 and 7
+    /// points, 3 gives 27.
     pub(super) fn new(extents: [usize; 3], apart: usize) -> Grid {
         let around = [-1, 0, 1];
         let steps = around.iter().flat_map(|&z| around.map(|y| around.map(|x| [x, y, z]))).flatten();

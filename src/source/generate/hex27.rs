@@ -1,6 +1,7 @@
-//! The pattern of trilinear hexahedral elements: every node couples with itself and up to 26 neighbours, in dense blocks of `dof`
-//! x `dof`. Values are a fixed hash of row and column. The diagonal makes every row strictly dominant, so the matrix is positive
-//! definite. The pattern resembles structural matrices (F1: `hex27:48x48x50,dof=3`).
+//! The pattern of trilinear hexahedral elements: every node couples with itself and up to 26 neighbours, in
+//! dense blocks of `dof` x `dof`. Values are a fixed hash of row and column. The diagonal makes every row
+//! strictly dominant, so the matrix is positive definite. The pattern resembles structural matrices (F1:
+//! `hex27:48x48x50,dof=3`).
 
 use super::assemble::{Shape, pattern_from, valued_from};
 use super::grid::Grid;
@@ -52,8 +53,8 @@ fn elements(rows: Range<usize>, grid: &Grid, n: usize, dof: usize) -> Result<Csr
     })
 }
 
-/// Returns some rows of a matrix of ones with the pattern in which each node couples with itself and its neighbours by blocks of
-/// `dof` x `dof`. `n` is the number of all rows: the number of nodes times `dof`.
+/// Returns some rows of a matrix of ones with the pattern in which each node couples with itself and its
+/// neighbours by blocks of `dof` x `dof`. `n` is the number of all rows: the number of nodes times `dof`.
 pub(super) fn node_blocks(rows: Range<usize>, grid: &Grid, n: usize, dof: usize) -> Result<Csr> {
     pattern_from(
         rows.start,

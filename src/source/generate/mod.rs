@@ -1,7 +1,8 @@
 //! Matrices made from a description: `name:SIZE,parameter=value,...`.
 //!
-//! Every generator is a row of a table. The rows of a matrix are made in parallel and written directly to the final arrays.
-//! Random numbers depend only on a seed and an index, so the result is the same to the last bit for any number of threads.
+//! Every generator is a row of a table. The rows of a matrix are made in parallel and written directly to the
+//! final arrays. Random numbers depend only on a seed and an index, so the result is the same to the last bit
+//! for any number of threads.
 
 mod assemble;
 mod banded;
@@ -28,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::parallel::room;
 use crate::params::{Param, split_name};
-pub use distinct::Draws;
+pub(crate) use distinct::Draws;
 use spec::Spec;
 use std::ops::Range;
 
@@ -180,7 +181,7 @@ struct Recipe {
 type MakeDraws = Box<dyn FnOnce() -> Result<Draws>>;
 
 /// A symmetric matrix of a mesh, whose rows can be made separately.
-pub struct Mesh {
+pub(crate) struct Mesh {
     rows: usize,
     unknowns: usize,
     grid: grid::Grid,
@@ -199,33 +200,33 @@ impl Mesh {
     }
 
     /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
     /// Returns the number of rows of each node.
-    pub fn unknowns(&self) -> usize {
+    pub(crate) fn unknowns(&self) -> usize {
         self.unknowns
     }
 
     /// Returns the number of entries of a row.
-    pub fn entries(&self, row: usize) -> usize {
+    pub(crate) fn entries(&self, row: usize) -> usize {
         self.grid.neighbours(row / self.unknowns).count() * self.unknowns
     }
 
     /// Returns the coordinates of the node of a row, in steps of the grid.
-    pub fn coordinates(&self, row: usize) -> [f64; 3] {
+    pub(crate) fn coordinates(&self, row: usize) -> [f64; 3] {
         self.grid.coordinates(row / self.unknowns).map(|coordinate| coordinate as f64)
     }
 
     /// Makes some rows; their columns are those of the whole matrix.
-    pub fn make(&self, rows: Range<usize>) -> Result<Csr> {
+    pub(crate) fn make(&self, rows: Range<usize>) -> Result<Csr> {
         (self.make)(rows)
     }
 }
 
 /// A square matrix with the same number of entries in each row, whose rows can be made separately.
-pub struct EqualRows {
+pub(crate) struct EqualRows {
     /// Number of rows.
     pub rows: usize,
     /// Number of entries of a row.
@@ -235,7 +236,7 @@ pub struct EqualRows {
 
 impl EqualRows {
     /// Makes some rows; their columns are those of the whole matrix.
-    pub fn make(&self, rows: Range<usize>) -> Result<Csr> {
+    pub(crate) fn make(&self, rows: Range<usize>) -> Result<Csr> {
         (self.make)(rows)
     }
 }
@@ -290,12 +291,12 @@ fn find(description: &str) -> Option<(&'static Generator, Option<&str>)> {
 }
 
 /// Checks whether `what` names a generator.
-pub fn exists(what: &str) -> bool {
+pub(crate) fn exists(what: &str) -> bool {
     find(what).is_some()
 }
 
 /// Runs the generator that `what` names; returns `None` if it names no generator.
-pub fn generate(what: &str) -> Option<Result<Loaded>> {
+pub(crate) fn generate(what: &str) -> Option<Result<Loaded>> {
     Some(plan(what)?.and_then(|recipe| (recipe.make)()))
 }
 
@@ -309,36 +310,38 @@ fn unchecked_plan(what: &str) -> Option<Result<Recipe>> {
     Some(Spec::new(what, rest, generator).and_then(|spec| (generator.plan)(&spec)))
 }
 
-/// Returns the mesh of a generator whose rows can be made separately; `None` if `what` names no such generator.
-pub fn mesh(what: &str) -> Result<Option<Mesh>> {
+/// Returns the mesh of a generator whose rows can be made separately; `None` if `what` names
+/// no such generator.
+pub(crate) fn mesh(what: &str) -> Result<Option<Mesh>> {
     unchecked_plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.mesh))
 }
 
-/// Returns the rows of a generator of equally many entries in each row; `None` if `what` names no such generator.
-pub fn equal_rows(what: &str) -> Result<Option<EqualRows>> {
+/// Returns the rows of a generator of equally many entries in each row; `None` if `what` names
+/// no such generator.
+pub(crate) fn equal_rows(what: &str) -> Result<Option<EqualRows>> {
     unchecked_plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.equal))
 }
 
 /// Returns whether `what` names a generator whose matrix consists of draws.
-pub fn is_drawn(what: &str) -> Result<bool> {
+pub(crate) fn is_drawn(what: &str) -> Result<bool> {
     unchecked_plan(what).map_or(Ok(false), |recipe| recipe.map(|recipe| recipe.draws.is_some()))
 }
 
 /// Returns the draws of a generator whose matrix consists of draws; `None` if `what` names no such generator.
-pub fn draws(what: &str) -> Result<Option<Draws>> {
+pub(crate) fn draws(what: &str) -> Result<Option<Draws>> {
     let Some(recipe) = unchecked_plan(what) else { return Ok(None) };
     recipe?.draws.map(|draws| draws()).transpose()
 }
 
-/// Returns rows and entries of the matrix that `what` describes, if they are known before it is made. Fails where [`generate`]
-/// fails before it begins.
-pub fn size(what: &str) -> Result<Option<(u64, u64)>> {
+/// Returns rows and entries of the matrix that `what` describes, if they are known before it is made. Fails
+/// where [`generate`] fails before it begins.
+pub(crate) fn size(what: &str) -> Result<Option<(u64, u64)>> {
     plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.size))
 }
 
-/// Returns rows and entries as [`size`] does, or else an estimate from the least memory of the matrix, in which the entries stand for
-/// the rows, too. `None` if `what` names no generator.
-pub fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
+/// Returns rows and entries as [`size`] does, or else an estimate from the least memory of the matrix, in
+/// which the entries stand for the rows, too. `None` if `what` names no generator.
+pub(crate) fn estimate(what: &str) -> Result<Option<(u64, u64)>> {
     let Some(recipe) = unchecked_plan(what) else { return Ok(None) };
     let recipe = recipe?;
     let equal =

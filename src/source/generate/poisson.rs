@@ -1,8 +1,9 @@
 //! Laplacians on grids: the 5-point stencil in two dimensions, the stencils of 7 and of 27 points in three.
 //!
-//! With Dirichlet boundaries, the diagonal is one less than the number of stencil points everywhere, and each neighbour has the
-//! entry -1. The matrix is positive definite; the stencil of 27 points is that of the HPCG benchmark. With Neumann boundaries,
-//! the diagonal counts the neighbours: the matrix is singular, and constants are in the null space.
+//! With Dirichlet boundaries, the diagonal is one less than the number of stencil points everywhere, and each
+//! neighbour has the entry -1. The matrix is positive definite; the stencil of 27 points is that of the HPCG
+//! benchmark. With Neumann boundaries, the diagonal counts the neighbours: the matrix is singular, and
+//! constants are in the null space.
 
 use super::assemble::{Shape, pattern_from, valued_from};
 use super::grid::Grid;

@@ -1,10 +1,11 @@
-//! R-MAT graphs. The position of an edge is found by repeatedly halving the matrix and choosing one of its quarters, with
-//! probabilities `a`, `b`, `c` (top left, top right, bottom left) and the rest to 1 for bottom right. The defaults are those of
-//! the Graph500 benchmark: heavy tails in both directions. (Chakrabarti, Zhan, Faloutsos 2004.)
+//! R-MAT graphs. The position of an edge is found by repeatedly halving the matrix and choosing one of its
+//! quarters, with probabilities `a`, `b`, `c` (top left, top right, bottom left) and the rest to 1 for
+//! bottom right. The defaults are those of the Graph500 benchmark: heavy tails in both directions.
+//! (Chakrabarti, Zhan, Faloutsos 2004.)
 //!
-//! Edges drawn more than once are kept once. If the number of rows is not a power of two, both indices are taken modulo that
-//! number. `permuted` renumbers the vertices at random, `loopless` drops the diagonal, `weighted` gives every edge a value
-//! between 0 and 1 in place of an implicit 1.
+//! Edges drawn more than once are kept once. If the number of rows is not a power of two, both indices are
+//! taken modulo that number. `permuted` renumbers the vertices at random, `loopless` drops the diagonal,
+//! `weighted` gives every edge a value between 0 and 1 in place of an implicit 1.
 
 use super::distinct::{self, Draws, Position};
 use super::random::Random;

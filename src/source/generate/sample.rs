@@ -2,11 +2,12 @@
 
 use super::random::Random;
 
-/// From this probability on, tossing a coin for every number is faster than drawing the gaps, which takes a logarithm each.
+/// From this probability on, tossing a coin for every number is faster than drawing the gaps,
+/// which takes a logarithm each.
 const OFTEN: f64 = 1.0 / 16.0;
 
-/// Tosses 64 coins that show 1 with probability `chance`: 64 random binary fractions are compared with it digit by digit, all at
-/// once, until the last is decided. This takes about eight digits.
+/// Tosses 64 coins that show 1 with probability `chance`: 64 random binary fractions are compared with it
+/// digit by digit, all at once, until the last is decided. This takes about eight digits.
 fn toss(random: &mut Random, chance: f64) -> u64 {
     let (mut below, mut undecided, mut rest) = (0, u64::MAX, chance);
     while undecided != 0 {
@@ -23,8 +24,8 @@ fn toss(random: &mut Random, chance: f64) -> u64 {
     below
 }
 
-/// Returns the numbers below `bound` in ascending order, each with probability `chance`. For small probabilities, the gaps
-/// between the numbers are drawn; their lengths are geometrically distributed.
+/// Returns the numbers below `bound` in ascending order, each with probability `chance`. For small
+/// probabilities, the gaps between the numbers are drawn; their lengths are geometrically distributed.
 pub(super) fn thinned(mut random: Random, bound: usize, chance: f64) -> impl Iterator<Item = usize> {
     let scale = (-chance).ln_1p().recip();
     let mut next = if chance > 0.0 { 0 } else { bound };
@@ -49,7 +50,8 @@ pub(super) fn thinned(mut random: Random, bound: usize, chance: f64) -> impl Ite
     })
 }
 
-/// Fills `slots` with different numbers below `bound` in ascending order; every set of numbers is equally likely.
+/// Fills `slots` with different numbers below `bound` in ascending order; every set of numbers
+/// is equally likely.
 pub(super) fn distinct(random: &mut Random, bound: usize, slots: &mut [u32]) {
     let count = slots.len();
     debug_assert!(count <= bound);

@@ -1,9 +1,9 @@
-//! One row that is coupled with a large share of all rows, on a background of random couplings. The shape is that of packet
-//! traces: a kernel that assigns a row to a thread or a warp waits for a single one.
+//! One row that is coupled with a large share of all rows, on a background of random couplings. The shape is
+//! that of packet traces: a kernel that assigns a row to a thread or a warp waits for a single one.
 //!
-//! Symmetric in pattern and values. Row 0 is coupled with `hub` rows drawn at random; repeated draws count once. The number of
-//! background couplings is half of the rest of `edges`. Each joins any row and one of the first 200,000, row 0 excluded. Values
-//! lie between 0 and 1.
+//! Symmetric in pattern and values. Row 0 is coupled with `hub` rows drawn at random; repeated draws count
+//! once. The number of background couplings is half of the rest of `edges`. Each joins any row and one of the
+//! first 200,000, row 0 excluded. Values lie between 0 and 1.
 
 use super::distinct::{self, Positions, distinct};
 use super::random::Random;

@@ -61,8 +61,8 @@ impl Pairs {
         Random::at(!seed, i.min(j) as u64 * n as u64 + i.max(j) as u64)
     }
 
-    /// Makes a matrix with off-diagonal values from -1 to 1. The diagonal is the sum of their magnitudes plus `shift`: strictly
-    /// dominant, so the matrix is positive definite without an eigenvalue below `shift`.
+    /// Makes a matrix with off-diagonal values from -1 to 1. The diagonal is the sum of their magnitudes plus
+    /// `shift`: strictly dominant, so the matrix is positive definite without an eigenvalue below `shift`.
     pub(super) fn dominant(self, shift: f64) -> Result<Recipe> {
         Ok(Recipe::new(self.shape().bytes(), move || self.make_dominant(shift)))
     }

@@ -24,7 +24,8 @@ pub(super) struct Cards {
     pub indices: Vec<Field>,
     /// `None` for a pattern.
     pub values: Option<Vec<Field>>,
-    /// The vectors after the matrix, or the error in the card that describes them; such an error does not reject the matrix.
+    /// The vectors after the matrix, or the error in the card that describes them; such an error
+    /// does not reject the matrix.
     pub vectors: Option<Result<Vectors>>,
     /// The offset at which the numbers begin.
     pub body: usize,

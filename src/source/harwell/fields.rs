@@ -1,9 +1,10 @@
 //! Numbers in fixed fields, line after line.
 //!
-//! A number without a decimal point is whole. Fortran would insert the point at the position that the format specifies, but no
-//! Fortran program writes such numbers, and programs in other languages do. A scale factor (`1P`) divides numbers without an
-//! exponent, as in Fortran. After a decimal point, an exponent needs no letter (`1.5-3`). Without a point, Fortran would insert
-//! one, so such a number is refused. Both forms are refused in a field of integers.
+//! A number without a decimal point is whole. Fortran would insert the point at the position that the format
+//! specifies, but no Fortran program writes such numbers, and programs in other languages do. A scale factor
+//! (`1P`) divides numbers without an exponent, as in Fortran. After a decimal point, an exponent needs no
+//! letter (`1.5-3`). Without a point, Fortran would insert one, so such a number is refused. Both forms are
+//! refused in a field of integers.
 
 use super::fault;
 use super::format::Field;
@@ -32,7 +33,7 @@ pub(super) struct FieldText<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub fn new(text: Text<'a>, at: usize) -> Fields<'a> {
+    pub(crate) fn new(text: Text<'a>, at: usize) -> Fields<'a> {
         Fields { text, at, reported: at }
     }
 
@@ -43,12 +44,12 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns an error at the current offset.
-    pub fn fault(&self, expected: &str, found: &str) -> Error {
+    pub(crate) fn fault(&self, expected: &str, found: &str) -> Error {
         self.text.error(*fault(self.at, expected, found))
     }
 
     /// Visits `count` numbers, which begin on this line and end with a line.
-    pub fn section(
+    pub(crate) fn section(
         &mut self,
         format: &[Field],
         count: u64,
@@ -86,7 +87,7 @@ fn field_text(line: &[u8], line_at: usize, field: Field) -> FieldText<'_> {
 
 impl FieldText<'_> {
     /// Returns a fault in this field.
-    pub fn fault(&self, expected: impl Into<String>) -> Box<Fault> {
+    pub(crate) fn fault(&self, expected: impl Into<String>) -> Box<Fault> {
         let found = if self.digits.is_empty() {
             format!("nothing in columns {} to {}", self.field.start + 1, self.field.start + self.field.width)
         } else {
@@ -96,7 +97,7 @@ impl FieldText<'_> {
     }
 
     /// Parses an integer within the range.
-    pub fn whole_number(&self, what: &str, first: u64, last: u64) -> Scan<u64> {
+    pub(crate) fn whole_number(&self, what: &str, first: u64, last: u64) -> Scan<u64> {
         let within = signed_whole(self.digits).filter(|number| (first..=last).contains(number));
         within.ok_or_else(|| {
             self.fault(if first == last {
@@ -108,7 +109,7 @@ impl FieldText<'_> {
     }
 
     /// Parses a finite number with any letter of its exponent, or none; an integer if the format says so.
-    pub fn number(&self) -> Scan<f64> {
+    pub(crate) fn number(&self) -> Scan<f64> {
         let value = self.standard_form().and_then(|number| fast_float2::parse::<f64, _>(number).ok());
         let expected = if self.field.integer { "an integer, as the format says" } else { "a number" };
         let value = value.ok_or_else(|| self.fault(expected))?;

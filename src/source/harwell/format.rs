@@ -1,4 +1,5 @@
-//! Fortran formats, as far as they determine the columns of numbers in a line: `(10I8)`, `(1P,4D20.13)`, `(3(1X,1PE25.16))`.
+//! Fortran formats, as far as they determine the columns of numbers in a line: `(10I8)`,
+//! `(1P,4D20.13)`, `(3(1X,1PE25.16))`.
 
 /// Limits for the numbers of a line and for its columns.
 const MOST_FIELDS: usize = 1 << 12;

@@ -15,8 +15,8 @@ use crate::source::tokens::{Scan, cut};
 /// Entries between two reports of a thread to the meter.
 const REPORT: u64 = 1 << 16;
 
-/// Builds the matrix. `mirror` is the sign of the mirror image that an off-diagonal entry gets across the diagonal; `None` adds
-/// no mirror images.
+/// Builds the matrix. `mirror` is the sign of the mirror image that an off-diagonal entry gets across the
+/// diagonal; `None` adds no mirror images.
 pub(super) fn read(text: Text, header: &Header, mirror: Option<f64>, duplicates: Duplicates) -> Result<Csr> {
     let portions = Portions::of(text, header.body);
     if too_many_entries(&portions, header) {

@@ -34,8 +34,9 @@ pub(super) enum Symmetry {
 }
 
 impl Symmetry {
-    /// Returns the sign of the mirror image of an entry across the diagonal, `None` if there is no mirror image.
-    pub fn mirror(self) -> Option<f64> {
+    /// Returns the sign of the mirror image of an entry across the diagonal, `None` if there
+    /// is no mirror image.
+    pub(crate) fn mirror(self) -> Option<f64> {
         match self {
             Symmetry::General => None,
             Symmetry::Symmetric => Some(1.0),
@@ -62,7 +63,7 @@ pub(super) struct Header {
 
 impl Header {
     /// Returns whether entries have values. If not, every entry is 1.
-    pub fn valued(&self) -> bool {
+    pub(crate) fn valued(&self) -> bool {
         self.field != Field::Pattern
     }
 }

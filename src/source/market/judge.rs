@@ -9,10 +9,12 @@ use crate::source::tokens::BlankTokens;
 use memchr::memchr_iter;
 use std::sync::atomic::Ordering;
 
-/// What the notes on the entries result in. It is updated after each part of the text, while the part is in memory.
+/// What the notes on the entries result in. It is updated after each part of the text, while
+/// the part is in memory.
 #[derive(Default)]
-pub struct Judge {
-    /// The error for the first entry above the diagonal of a symmetric file, if there is also an entry below it.
+pub(crate) struct Judge {
+    /// The error for the first entry above the diagonal of a symmetric file, if there is also
+    /// an entry below it.
     above: Option<Error>,
     below: bool,
     /// The warning for the first integer that was rounded.
@@ -35,7 +37,7 @@ impl Judge {
     }
 
     /// Refuses a symmetric file with entries of both triangles, and warns of rounded integers.
-    pub fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         if let Some(error) = self.above.filter(|_| self.below) {
             return Err(error);
         }

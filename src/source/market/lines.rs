@@ -1,5 +1,5 @@
-//! The lines after the size line, one entry each: `row column value` in the coordinate format, and only a value in the array
-//! format, where the number of preceding values determines the position.
+//! The lines after the size line, one entry each: `row column value` in the coordinate format, and only a
+//! value in the array format, where the number of preceding values determines the position.
 
 use super::header::{Field, Format, Header, Symmetry};
 use super::usual::SimpleLine;
@@ -33,7 +33,7 @@ pub(super) struct Piece {
 
 impl Piece {
     /// Converts byte ranges of the text to pieces.
-    pub fn of(pieces: Vec<Range<usize>>) -> Vec<Piece> {
+    pub(crate) fn of(pieces: Vec<Range<usize>>) -> Vec<Piece> {
         pieces.into_iter().map(|Range { start, end }| Piece { start, end, first: 0 }).collect()
     }
 }
@@ -44,7 +44,8 @@ pub(super) struct Lines<'a> {
     header: &'a Header,
     /// The position of the next value of an array.
     next: (u32, u32),
-    /// For symmetric files: the offset of the first entry above the diagonal, and whether there is one below it.
+    /// For symmetric files: the offset of the first entry above the diagonal, and whether
+    /// there is one below it.
     above: usize,
     below: bool,
 }
@@ -59,30 +60,30 @@ impl Drop for Lines<'_> {
 }
 
 impl<'a> Lines<'a> {
-    pub fn new(text: Text<'a>, header: &'a Header, piece: &Piece) -> Lines<'a> {
+    pub(crate) fn new(text: Text<'a>, header: &'a Header, piece: &Piece) -> Lines<'a> {
         let next = if header.format == Format::Array { array_position(header, piece.first) } else { (0, 0) };
         let tokens = BlankTokens::new(&text.bytes[..piece.end], piece.start);
         Lines { tokens, header, next, above: usize::MAX, below: false }
     }
 
     /// Returns the offset of the next byte to read.
-    pub fn at(&self) -> usize {
+    pub(crate) fn at(&self) -> usize {
         self.tokens.at
     }
 
     /// Moves to the next entry and returns its offset, `None` at the end of the piece.
-    pub fn seek(&mut self) -> Option<usize> {
+    pub(crate) fn seek(&mut self) -> Option<usize> {
         self.tokens.seek_line(b"%").then_some(self.tokens.at)
     }
 
     /// Skips an entry that `seek` found.
-    pub fn skip(&mut self) {
+    pub(crate) fn skip(&mut self) {
         self.tokens.skip_line();
     }
 
     /// Reads the next entry; returns `None` at the end of the piece.
     #[inline(always)]
-    pub fn entry(&mut self) -> Scan<Option<Entry>> {
+    pub(crate) fn entry(&mut self) -> Scan<Option<Entry>> {
         match (self.header.format, self.header.field) {
             (Format::Coordinate, Field::Pattern) => self.coordinate::<false>(),
             (Format::Coordinate, _) => self.coordinate::<true>(),
@@ -92,7 +93,7 @@ impl<'a> Lines<'a> {
 
     /// Reads the row of the next entry in the coordinate format and skips the rest of the line unchecked.
     #[inline(always)]
-    pub fn row(&mut self) -> Scan<Option<u32>> {
+    pub(crate) fn row(&mut self) -> Scan<Option<u32>> {
         if let Some((row, length)) = self.tokens.window().and_then(Window::row)
             && row.wrapping_sub(1) < self.header.rows as u64
         {
@@ -114,7 +115,7 @@ impl<'a> Lines<'a> {
 
     /// Reads the row and the column of the next entry in the coordinate format and skips the value unchecked.
     #[inline(always)]
-    pub fn position(&mut self) -> Scan<Option<(u32, u32)>> {
+    pub(crate) fn position(&mut self) -> Scan<Option<(u32, u32)>> {
         let values = self.header.field != Field::Pattern;
         let parse = if values { Window::position::<true> } else { Window::position::<false> };
         match self.tokens.window().and_then(parse).and_then(|line| self.accept(line)) {
@@ -137,7 +138,7 @@ impl<'a> Lines<'a> {
 
     /// Reads the next entry of the coordinate format.
     #[inline(always)]
-    pub fn coordinate<const VALUES: bool>(&mut self) -> Scan<Option<Entry>> {
+    pub(crate) fn coordinate<const VALUES: bool>(&mut self) -> Scan<Option<Entry>> {
         match self.tokens.window().and_then(Window::entry::<VALUES>).and_then(|line| self.accept(line)) {
             Some(entry) => Ok(Some(entry)),
             None => self.coordinate_slow::<VALUES>(),
@@ -274,16 +275,16 @@ fn array_position(header: &Header, mut number: u64) -> (u32, u32) {
     (0, header.cols as u32)
 }
 
-/// Returns whether the size line announces more entries than the text can have: an entry takes at least two bytes, a digit and a line
-/// end. This bounds the memory that a header can request.
+/// Returns whether the size line announces more entries than the text can have: an entry takes at least two
+/// bytes, a digit and a line end. This bounds the memory that a header can request.
 pub(super) fn too_many_entries(portions: &Portions, header: &Header) -> bool {
     let bytes = portions.file.bytes.len();
     let most = if portions.packed { inflate::bounded(u64::MAX, bytes) } else { (bytes - header.body) as u64 };
     header.entries > most / 2 + 1
 }
 
-/// Returns the first format violation in the order of the file, including a wrong number of entries. Only called if there is one:
-/// the threads that read only report that, and another pass locates it.
+/// Returns the first format violation in the order of the file, including a wrong number of entries. Only
+/// called if there is one: the threads that read only report that, and another pass locates it.
 #[cold]
 pub(super) fn first_fault(portions: &Portions, header: &Header) -> Error {
     let mut count = 0;

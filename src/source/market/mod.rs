@@ -1,17 +1,19 @@
-//! Matrix Market files: the coordinate and the array format with real, integer or pattern entries, or complex entries with
-//! imaginary parts of 0, plain or gzip-compressed.
+//! Matrix Market files: the coordinate and the array format with real, integer or pattern entries, or complex
+//! entries with imaginary parts of 0, plain or gzip-compressed.
 //!
-//! The file is mapped into memory and cut at line ends into pieces, which the threads of rayon's current pool parse in parallel.
-//! A file whose entries are ordered by rows is parsed directly into compressed rows. Any other file is parsed twice: once to
-//! count the entries of each row, and once to write them. Neither way allocates an additional array as large as the matrix.
-//! Duplicates are summed or kept in the order of the file, so the matrix is the same, bit for bit, for any number of threads. No
-//! memory is allocated based on the header alone. Compressed files are decompressed into memory first, which takes additional
-//! memory for the text.
+//! The file is mapped into memory and cut at line ends into pieces, which the threads of rayon's current
+//! pool parse in parallel. A file whose entries are ordered by rows is parsed directly into compressed
+//! rows. Any other file is parsed twice: once to count the entries of each row, and once to write them.
+//! Neither way allocates an additional array as large as the matrix. Duplicates are summed or kept in the
+//! order of the file, so the matrix is the same, bit for bit, for any number of threads. No memory is
+//! allocated based on the header alone. Compressed files are decompressed into memory first, which takes
+//! additional memory for the text.
 //!
-//! The format's description leaves some cases open, and some existing files deviate from it. Zeros of an array are not stored;
-//! zeros of the coordinate format are. A symmetric file may store either triangle, but not entries of both, which would count
-//! twice. Accepted are a banner with one percent sign, line ends of any system, blank lines, and comments on separate lines or
-//! after the last word of a line. Numbers that are not finite are refused. Integers beyond 2^53 are rounded, with a warning.
+//! The format's description leaves some cases open, and some existing files deviate from it. Zeros of an
+//! array are not stored; zeros of the coordinate format are. A symmetric file may store either triangle, but
+//! not entries of both, which would count twice. Accepted are a banner with one percent sign, line ends of
+//! any system, blank lines, and comments on separate lines or after the last word of a line. Numbers that are
+//! not finite are refused. Integers beyond 2^53 are rounded, with a warning.
 
 mod assemble;
 mod header;
@@ -38,7 +40,8 @@ pub(super) use write::write_vectors;
 pub(in crate::source) use write::{push_value, write_packed};
 pub use write::{write_as_found, write_columns, write_matrix, write_matrix_metered, write_vector};
 
-/// Checks whether the first non-blank line is the banner, or so similar that a fault in the banner is the best report.
+/// Checks whether the first non-blank line is the banner, or so similar that a fault in the
+/// banner is the best report.
 pub(super) fn recognises(text: Text) -> bool {
     let bytes = text.bytes.trim_ascii_start();
     let head = &bytes[..bytes.len().min(64)];
@@ -54,7 +57,8 @@ pub fn read(path: &Path) -> Result<Loaded> {
     mmap::with(path, |bytes| parse(path, bytes)).map_err(in_file(path))
 }
 
-/// Reads a Matrix Market file that is already in memory, gzip-compressed or not; `path` is for error messages.
+/// Reads a Matrix Market file that is already in memory, gzip-compressed or not; `path` is for
+/// error messages.
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<Loaded> {
     let file = Text { path, bytes, meter: None, lines: 0 };
     if gzip::is_gzip(bytes) {
@@ -82,8 +86,9 @@ pub(super) fn size(text: Text) -> Result<(usize, usize)> {
     Ok((header.rows, header.cols))
 }
 
-/// Returns the numbers of rows and entries of the coordinate file that begins with this text; none if it is no such file. Entries off
-/// the diagonal of a symmetric matrix have mirror images, so here all entries count twice.
+/// Returns the numbers of rows and entries of the coordinate file that begins with this text; none
+/// if it is no such file. Entries off the diagonal of a symmetric matrix have mirror images, so here
+/// all entries count twice.
 pub(super) fn announced(head: Text) -> Option<(u64, u64)> {
     let bytes = with_newlines(head.bytes);
     let header = header::read(Text { bytes: &bytes, ..head }).ok()?;
@@ -94,8 +99,8 @@ pub(super) fn announced(head: Text) -> Option<(u64, u64)> {
     Some((header.rows as u64, header.entries.saturating_mul(images)))
 }
 
-/// Returns an upper bound for the length of a file that begins with these bytes: the size line limits the entries, and each line
-/// is short. `None` if the bytes contain no size line.
+/// Returns an upper bound for the length of a file that begins with these bytes: the size line limits the
+/// entries, and each line is short. `None` if the bytes contain no size line.
 pub(super) fn most(head: &[u8]) -> Option<u64> {
     let bytes = with_newlines(head);
     let header = header::read(Text { path: Path::new(""), bytes: &bytes, meter: None, lines: 0 }).ok()?;

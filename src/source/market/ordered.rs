@@ -1,7 +1,7 @@
 //! Files whose entries are ordered by rows, read in one pass directly into the final arrays.
 //!
-//! Chunks of lines are parsed into the arrays of columns and values, and runs of equal rows are counted at the same time. A row
-//! smaller than the previous one ends the attempt; the file is then read in two passes.
+//! Chunks of lines are parsed into the arrays of columns and values, and runs of equal rows are counted at
+//! the same time. A row smaller than the previous one ends the attempt; the file is then read in two passes.
 
 use super::header::{Format, Header};
 use super::lines::{Lines, Piece, first_fault};
@@ -115,8 +115,8 @@ fn attempt<W: Width>(
     finish(header.cols, offsets, cols, valued.then_some(values), duplicates).map(Some)
 }
 
-/// Returns the most entries that a chunk can have: one per line. The shortest entry line is `1 1` and a newline; this bound keeps
-/// a file of blank lines from requesting much memory.
+/// Returns the most entries that a chunk can have: one per line. The shortest entry line is `1 1` and a
+/// newline; this bound keeps a file of blank lines from requesting much memory.
 fn slots(text: Text, piece: Piece) -> usize {
     let bytes = &text.bytes[piece.start..piece.end];
     let newlines = memchr_iter(b'\n', bytes).count();

@@ -1,10 +1,11 @@
-//! Coordinate files that are read in batches of entries, so that a process can pass the entries on without having all of them.
+//! Coordinate files that are read in batches of entries, so that a process can pass the entries on
+//! without having all of them.
 //!
-//! The entries come in the order of the file, plain or compressed. Faults are those of a file that is read at once, with the same
-//! messages.
+//! The entries come in the order of the file, plain or compressed. Faults are those of a file that is read at
+//! once, with the same messages.
 
 use super::header::{self, Format, Header};
-pub use super::judge::Judge;
+pub(crate) use super::judge::Judge;
 pub use super::lines::Entry;
 use super::lines::{Lines, Piece, first_fault, too_many_entries};
 use super::{locate, most_bytes, old_line_ends};
@@ -22,14 +23,14 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Entries of a batch, unless the file ends; a portion of text with more of them makes a larger batch.
-pub const BATCH: usize = 1 << 17;
+pub(crate) const BATCH: usize = 1 << 17;
 /// The phases of the meter: the positions of the entries are read first, and then the entries.
 const PHASES: [&str; 2] = ["counting the entries of", "reading"];
 /// Bytes of text that are parsed at once.
 const TEXT: usize = 4 << 20;
 
 /// A coordinate file in the format Matrix Market.
-pub struct EntryFile<'a> {
+pub(crate) struct EntryFile<'a> {
     path: PathBuf,
     /// Counts the bytes read.
     meter: &'a Meter,
@@ -44,9 +45,9 @@ pub struct EntryFile<'a> {
 }
 
 impl<'a> EntryFile<'a> {
-    /// Opens the file that `what` names; the meter counts the bytes of each pass. `None` if it is another file, or one whose first lines
-    /// have a fault: the reader of whole files reads it, or reports the fault.
-    pub fn open(what: &OsStr, meter: &'a Meter) -> Result<Option<EntryFile<'a>>> {
+    /// Opens the file that `what` names; the meter counts the bytes of each pass. `None` if it is another
+    /// file, or one whose first lines have a fault: the reader of whole files reads it, or reports the fault.
+    pub(crate) fn open(what: &OsStr, meter: &'a Meter) -> Result<Option<EntryFile<'a>>> {
         let path = Path::new(what);
         // A pipe can be read only once.
         if !is_file(what) || !path.is_file() || webgraph::is_named(path) {
@@ -72,9 +73,9 @@ impl<'a> EntryFile<'a> {
         mmap::with(path, open).map_err(in_file(path))
     }
 
-    /// Calls `visit` with the rows and columns of all entries, in batches, until it returns an error. If there are no mirror images,
-    /// only the rows are read, and each column is given as its row.
-    pub fn places(&self, visit: impl FnMut(Vec<[u32; 2]>) -> Result<()>) -> Result<()> {
+    /// Calls `visit` with the rows and columns of all entries, in batches, until it returns an error. If
+    /// there are no mirror images, only the rows are read, and each column is given as its row.
+    pub(crate) fn places(&self, visit: impl FnMut(Vec<[u32; 2]>) -> Result<()>) -> Result<()> {
         match self.mirror {
             Some(_) => {
                 self.pass(PHASES[0], |lines| Ok(lines.position()?.map(|(row, col)| [row, col])), visit)
@@ -84,14 +85,15 @@ impl<'a> EntryFile<'a> {
         .map(drop)
     }
 
-    /// Calls `visit` with all entries, in batches, until it returns an error. Returns the faults and warnings that result from all
-    /// entries; [`finish`](Judge::finish) reports them, once no duplicates have a sum that overflows.
-    pub fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<Judge> {
+    /// Calls `visit` with all entries, in batches, until it returns an error. Returns the faults and
+    /// warnings that result from all entries; [`finish`](Judge::finish) reports them, once no duplicates
+    /// have a sum that overflows.
+    pub(crate) fn entries(&self, visit: impl FnMut(Vec<Entry>) -> Result<()>) -> Result<Judge> {
         self.pass(PHASES[1], |lines| lines.entry(), visit)
     }
 
     /// Returns the error for duplicates whose sum overflows f64, with the line at which it does.
-    pub fn overflow(&self, position: (usize, usize)) -> Error {
+    pub(crate) fn overflow(&self, position: (usize, usize)) -> Error {
         let located: Result<Infallible> =
             self.with(|portions, header| Err(locate(&portions, header, self.mirror, position)));
         let Err(error) = located;
@@ -99,7 +101,7 @@ impl<'a> EntryFile<'a> {
     }
 
     /// Returns the error for a file that is not the same in the second reading.
-    pub fn changed(path: &Path) -> Error {
+    pub(crate) fn changed(path: &Path) -> Error {
         mmap::changed(path)
     }
 
@@ -162,8 +164,8 @@ impl<'a> EntryFile<'a> {
     }
 }
 
-/// Returns the portions of text with the entries, and the header; `None` if the file is no coordinate file, or its header is faulty or
-/// far longer than usual.
+/// Returns the portions of text with the entries, and the header; `None` if the file is no coordinate file,
+/// or its header is faulty or far longer than usual.
 fn opened<'a>(path: &'a Path, bytes: &'a [u8], meter: &'a Meter) -> Result<Option<(Portions<'a>, Header)>> {
     let file = Text { path, bytes, meter: Some(meter), lines: 0 };
     let unpacked;

@@ -1,5 +1,6 @@
-//! The fast path for simple lines. All blanks and line ends among the next 64 bytes are found at once. The start of the next line
-//! is therefore known before any number is parsed, and the processor converts the numbers of several lines in parallel.
+//! The fast path for simple lines. All blanks and line ends among the next 64 bytes are found at once. The
+//! start of the next line is therefore known before any number is parsed, and the processor converts the
+//! numbers of several lines in parallel.
 //!
 //! All other lines, such as long ones, comments and the end of the text, take the slow path through
 //! [`BlankTokens`](crate::source::tokens::BlankTokens), which accepts every form and reports every fault.

@@ -16,13 +16,14 @@ use std::path::Path;
 /// Values between two reports to the meter.
 const REPORT: u64 = 1 << 16;
 
-/// Reads the Matrix Market file at `path` as dense columns, in the array format or the coordinate format. In the latter, missing
-/// entries are 0 and duplicates are summed. Several columns are returned row-major.
+/// Reads the Matrix Market file at `path` as dense columns, in the array format or the coordinate format. In
+/// the latter, missing entries are 0 and duplicates are summed. Several columns are returned row-major.
 pub fn read_vector(path: &Path) -> Result<Dense> {
     mmap::with(path, |bytes| parse_vector(path, bytes))
 }
 
-/// Reads dense columns from a file that is already in memory, gzip-compressed or not; `path` is for error messages.
+/// Reads dense columns from a file that is already in memory, gzip-compressed or not; `path`
+/// is for error messages.
 pub fn parse_vector(path: &Path, bytes: &[u8]) -> Result<Dense> {
     let read = |bytes: &[u8]| read_columns(Text { path, bytes, meter: None, lines: 0 });
     let columns = match gzip::is_gzip(bytes) {
@@ -38,8 +39,8 @@ pub(in crate::source) fn read_columns(text: Text) -> Result<Dense> {
     with_header(text, |text, header, size| Dense::new(header.rows, header.cols, values(text, header, size)?))
 }
 
-/// Passes the numbers of dense columns on, and returns rows and columns. Numbers of a symmetric array or of the coordinate format are
-/// collected first.
+/// Passes the numbers of dense columns on, and returns rows and columns. Numbers of a symmetric array or of
+/// the coordinate format are collected first.
 pub(in crate::source) fn pass_columns(text: Text, take: Take<'_>) -> Result<(usize, usize)> {
     with_header(text, |text, header, size| {
         if header.format == Format::Array && header.symmetry == Symmetry::General {

@@ -19,10 +19,12 @@ const BLOCK: usize = 1 << 15;
 /// Blocks of text in memory per thread.
 const BLOCKS_PER_THREAD: usize = 4;
 
-/// Writes a matrix in the coordinate format, with the field `pattern` if all values are 1; gzip-compressed if the name ends in
-/// `.gz`. With `symmetric`, only the lower triangle is written, and the matrix must be symmetric.
+/// Writes a matrix in the coordinate format, with the field `pattern` if all values are 1;
+/// gzip-compressed if the name ends in `.gz`. With `symmetric`, only the lower triangle is written, and
+/// the matrix must be symmetric.
 ///
-/// An existing file is replaced when the new one is complete. Reading the file gives the same matrix, bit for bit.
+/// An existing file is replaced when the new one is complete. Reading the file gives the same
+/// matrix, bit for bit.
 pub fn write_matrix(path: &Path, matrix: &Csr, symmetric: bool) -> Result<()> {
     write_matrix_metered(path, matrix, symmetric, None)
 }
@@ -36,8 +38,9 @@ pub fn write_matrix_metered(path: &Path, matrix: &Csr, symmetric: bool, meter: O
     write_packed(path, Content::Result, |mut out| write_text(&mut out, matrix, symmetric, None, meter))
 }
 
-/// Writes the lower triangle if the matrix is symmetric in every bit, else all entries. Bits are compared because 0 and -0 across
-/// the diagonal are equal, and one would be read back as the other. The note becomes a comment.
+/// Writes the lower triangle if the matrix is symmetric in every bit, else all entries. Bits are
+/// compared because 0 and -0 across the diagonal are equal, and one would be read back as the other.
+/// The note becomes a comment.
 pub fn write_as_found(path: &Path, matrix: &Csr, note: Option<&str>, meter: Option<&Meter>) -> Result<()> {
     check_finite(path, matrix)?;
     let symmetric = matrix.rows() == matrix.cols() && first_unmatched(matrix).is_none();
@@ -149,8 +152,8 @@ fn write_text(
     in_blocks(out, matrix.nnz(), (each, meter), |entries| block_text(matrix, entries, symmetric))
 }
 
-/// Writes the text of all entries in order: the threads of rayon's current pool convert blocks of entries with `text_of`. Adds
-/// `each` bytes per entry to the meter.
+/// Writes the text of all entries in order: the threads of rayon's current pool convert blocks of entries
+/// with `text_of`. Adds `each` bytes per entry to the meter.
 fn in_blocks(
     out: &mut impl Write,
     entries: usize,

@@ -1,4 +1,5 @@
-//! Detects faulty METIS graphs whose lines could also be a list of edges: truncated, or with wrong counts on the first line.
+//! Detects faulty METIS graphs whose lines could also be a list of edges: truncated, or with wrong
+//! counts on the first line.
 
 use super::{Header, read_header, read_vertex};
 use crate::source::compressed::Compressed;
@@ -11,11 +12,13 @@ const MANY: usize = 8;
 /// Limit for the words on a line of a list of edges.
 const MOST_WORDS: usize = 3;
 
-/// Checks whether a file that would be read as a list of edges may be a METIS graph; returns the counts on its first line.
+/// Checks whether a file that would be read as a list of edges may be a METIS graph; returns the
+/// counts on its first line.
 ///
-/// All lines but the last, which may be truncated, must list neighbours of the first vertices, and listings between those
-/// vertices must be mutual. If few are mutual, their number must also be close to the announced one. A list of edges does not
-/// pass: its first line would have to name its largest node, and no node could have more lines than other nodes name it.
+/// All lines but the last, which may be truncated, must list neighbours of the first vertices, and listings
+/// between those vertices must be mutual. If few are mutual, their number must also be close to the announced
+/// one. A list of edges does not pass: its first line would have to name its largest node, and no node could
+/// have more lines than other nodes name it.
 pub(in crate::source) fn announced(text: Text) -> Option<(usize, u64)> {
     let mut words = ListTokens::new(text.bytes, 0);
     let header = read_header(&mut words).ok()?;

@@ -1,14 +1,16 @@
 //! Page faults in mapped files.
 //!
-//! If another process shortens a mapped file, an access to the lost pages raises SIGBUS, which ends a process by default. While a
-//! file is mapped here, a handler replaces the lost pages with zeros and records that; the reader then fails with an error.
-//! Compositors of Wayland treat memory that they share with clients in the same way.
+//! If another process shortens a mapped file, an access to the lost pages raises SIGBUS, which ends a
+//! process by default. While a file is mapped here, a handler replaces the lost pages with zeros and records
+//! that; the reader then fails with an error. Compositors of Wayland treat memory that they share with
+//! clients in the same way.
 
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The addresses of a mapped file. The handler reads entries at any time, so they are never freed; they are reused.
+/// The addresses of a mapped file. The handler reads entries at any time, so they are never
+/// freed; they are reused.
 struct Entry {
     /// The first address; 0 if the entry is free.
     start: AtomicUsize,
@@ -27,7 +29,7 @@ static INSTALLED: Mutex<(usize, Option<libc::sigaction>)> = Mutex::new((0, None)
 pub(super) struct Watch(&'static Entry);
 
 impl Watch {
-    pub fn new(mapped: &[u8]) -> Watch {
+    pub(crate) fn new(mapped: &[u8]) -> Watch {
         let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = entries().find(|entry| entry.start.load(Ordering::Relaxed) == 0).unwrap_or_else(|| {
             let entry = Box::leak(Box::new(Entry {
@@ -50,7 +52,7 @@ impl Watch {
     }
 
     /// Checks whether pages were lost.
-    pub fn has_faulted(&self) -> bool {
+    pub(crate) fn has_faulted(&self) -> bool {
         self.0.faulted.load(Ordering::Relaxed)
     }
 }
@@ -78,8 +80,8 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 /// Installs the handler; returns the action from before.
 fn install() -> Option<libc::sigaction> {
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
-    // SAFETY: any bytes are a valid `sigaction` to be filled in. The handler has the type that SA_SIGINFO requires, and calls
-    // only functions that may be called from handlers.
+    // SAFETY: any bytes are a valid `sigaction` to be filled in. The handler has the type that SA_SIGINFO
+    // requires, and calls only functions that may be called from handlers.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         let mut before: libc::sigaction = std::mem::zeroed();
@@ -90,7 +92,8 @@ fn install() -> Option<libc::sigaction> {
 }
 
 extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the system passes a valid pointer. A positive code means that the signal comes from an access to an address.
+    // SAFETY: the system passes a valid pointer. A positive code means that the signal comes from
+    // an access to an address.
     let (code, at) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
     let contains = |entry: &&Entry| {
         let start = entry.start.load(Ordering::Acquire);
@@ -117,8 +120,8 @@ fn replace_by_zeros(at: usize, end: usize) -> bool {
     const PROTECTION: libc::c_int = libc::PROT_READ;
     const FLAGS: libc::c_int =
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
-    // SAFETY: the pages lie in a read-only mapping that lives until its entry is free, which happens after all accesses. Both
-    // functions are plain system calls.
+    // SAFETY: the pages lie in a read-only mapping that lives until its entry is free, which happens after
+    // all accesses. Both functions are plain system calls.
     unsafe {
         let page = libc::sysconf(libc::_SC_PAGESIZE) as usize;
         let start = at / page * page;

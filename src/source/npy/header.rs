@@ -10,7 +10,7 @@ pub(super) struct Header {
 }
 
 /// Formats a shape as Python does, except for a single dimension.
-pub fn in_words(shape: &[u64]) -> String {
+pub(crate) fn in_words(shape: &[u64]) -> String {
     let sizes: Vec<_> = shape.iter().map(u64::to_string).collect();
     format!("({})", sizes.join(", "))
 }
@@ -20,7 +20,7 @@ type Fault = (String, String);
 
 impl Header {
     /// Returns the bytes of one element; 0 if the type has no width here.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         let digits = self.descr.trim_start_matches(|c: char| !c.is_ascii_digit());
         let width: usize = digits.parse().unwrap_or(0);
         // Strings count characters, of four bytes each.
@@ -28,28 +28,28 @@ impl Header {
     }
 
     /// Returns the bytes of all numbers.
-    pub fn bytes(&self) -> Option<u64> {
+    pub(crate) fn bytes(&self) -> Option<u64> {
         self.shape.iter().try_fold(self.width() as u64, |size, &n| size.checked_mul(n))
     }
 
     /// Returns the letter of the type.
-    pub fn kind(&self) -> Option<char> {
+    pub(crate) fn kind(&self) -> Option<char> {
         self.descr.chars().find(char::is_ascii_alphabetic)
     }
 
     /// Checks whether the byte order is opposite to this machine's.
-    pub fn is_swapped(&self) -> bool {
+    pub(crate) fn is_swapped(&self) -> bool {
         let big = self.descr.starts_with('>');
         let little = self.descr.starts_with('<');
         if cfg!(target_endian = "big") { little } else { big }
     }
 
-    pub fn shape_in_words(&self) -> String {
+    pub(crate) fn shape_in_words(&self) -> String {
         in_words(&self.shape)
     }
 
     /// Returns the single string in `bytes`.
-    pub fn string(&self, bytes: &[u8]) -> Option<String> {
+    pub(crate) fn string(&self, bytes: &[u8]) -> Option<String> {
         let text: String = match self.kind()? {
             'S' => bytes.iter().map(|&byte| char::from(byte)).collect(),
             'U' => {
@@ -92,7 +92,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(Header, usize), Fault> {
     Ok((header, bytes.len() - rest.len() + length))
 }
 
-/// Reads the three values by their keys. No key contains another, and none occurs within a value that describes plain numbers.
+/// Reads the three values by their keys. No key contains another, and none occurs within a value that
+/// describes plain numbers.
 fn read_dictionary(text: &str) -> Option<Header> {
     let value = |key: &str| {
         let (_, rest) = text.split_once(&format!("'{key}'"))?;

@@ -70,7 +70,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// Appends the numbers as f64. All must be finite unless `any` is set, and complex ones real.
-    pub fn values(&self, to: &mut Vec<f64>, any: bool) -> Result<(), Fault> {
+    pub(crate) fn values(&self, to: &mut Vec<f64>, any: bool) -> Result<(), Fault> {
         let finite = |index: usize, value: f64| {
             if any || value.is_finite() {
                 Ok(value)
@@ -88,7 +88,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// Returns index and value of the first integer that f64 does not represent exactly.
-    pub fn first_rounded(&self) -> Option<(usize, i128)> {
+    pub(crate) fn first_rounded(&self) -> Option<(usize, i128)> {
         if !matches!(self.kind, Kind::I64 | Kind::U64) {
             return None;
         }
@@ -96,7 +96,7 @@ impl<'a> Numbers<'a> {
     }
 
     /// Returns the numbers as integers; `None` if the type is not an integer.
-    pub fn integers(&self) -> Option<Box<dyn Iterator<Item = i128> + '_>> {
+    pub(crate) fn integers(&self) -> Option<Box<dyn Iterator<Item = i128> + '_>> {
         Some(match self.kind {
             Kind::Bool => Box::new(each!(self, u8, |_, v| i128::from(v != 0))),
             Kind::I8 => Box::new(each!(self, i8, |_, v| i128::from(v))),

@@ -176,8 +176,8 @@ pub(super) fn blocks(members: &mut Members, (rows, cols): Shape) -> Result<(Csr,
     Ok((sparse.into_csr(members.duplicates)?, stored))
 }
 
-/// Reads dia: row k of the data is the diagonal `offsets[k]` above the main one, indexed by column. Zeros are not entries, as in
-/// SciPy.
+/// Reads dia: row k of the data is the diagonal `offsets[k]` above the main one, indexed by column. Zeros are
+/// not entries, as in SciPy.
 pub(super) fn diagonals(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
     let (given, shape) = (count_of(members, "offsets")?, members.shape("data")?);
     let &[count, length] = &shape[..] else {

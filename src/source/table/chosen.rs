@@ -1,4 +1,5 @@
-//! The columns of a table of edges that the user chooses: by their positions, or by their names in the header.
+//! The columns of a table of edges that the user chooses: by their positions, or by their
+//! names in the header.
 
 use super::columns::{Columns, MOST, plain};
 use crate::error::Error;
@@ -8,8 +9,9 @@ use crate::spelling::{did_you_mean, nearest};
 use std::fmt;
 use std::str::FromStr;
 
-/// The columns of a table of edges that the user chooses. It is parsed from a role for each column, such as `source,target,-,weight`,
-/// or from the names of columns, such as `source=Follower,target=Followed,weight=W`.
+/// The columns of a table of edges that the user chooses. It is parsed from a role for each column, such as
+/// `source,target,-,weight`, or from the names of columns, such as
+/// `source=Follower,target=Followed,weight=W`.
 ///
 /// ```
 /// use solver::source::{ChosenColumns, Options};
@@ -129,7 +131,8 @@ pub(super) enum Fault {
 }
 
 impl Names {
-    /// Returns the columns of a header that have the names. A name matches exactly, or else without regard to case and punctuation.
+    /// Returns the columns of a header that have the names. A name matches exactly, or else without regard
+    /// to case and punctuation.
     pub(super) fn among(&self, header: &[String]) -> Result<Columns, Fault> {
         let index = |name: &String| {
             let exact = |word: &String| word.trim() == name;

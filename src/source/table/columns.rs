@@ -78,8 +78,8 @@ impl Columns {
         Columns { source: 0, target: 1, weight: (count > 2).then_some(2), count }
     }
 
-    /// Returns the columns of a header, or `None` unless exactly one word names the source, one the target, and at most one the
-    /// weight. `numbers` checks whether the vertices below the header are whole numbers.
+    /// Returns the columns of a header, or `None` unless exactly one word names the source, one the target,
+    /// and at most one the weight. `numbers` checks whether the vertices below the header are whole numbers.
     pub(super) fn of_header(words: &[&str], numbers: impl Fn(&Columns) -> bool) -> Option<Columns> {
         let words: Vec<String> = words.iter().map(|word| plain(word)).collect();
         let indices = |role: Role| {
@@ -103,8 +103,9 @@ impl Columns {
         }
     }
 
-    /// Finds the columns of a table by the names of its columns, as in the header of a file. Columns called source, target and weight come
-    /// before others with the same role. Returns `None` unless exactly one is the source, one the target, and at most one the weight.
+    /// Finds the columns of a table by the names of its columns, as in the header of a file. Columns called
+    /// source, target and weight come before others with the same role. Returns `None` unless exactly one is
+    /// the source, one the target, and at most one the weight.
     pub fn named(names: &[&str]) -> Option<Columns> {
         let mut names = names.to_vec();
         for (_, words) in WORDS {

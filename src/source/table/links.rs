@@ -18,7 +18,7 @@ pub(super) fn type_name(undirected: bool) -> &'static str {
 
 impl Links {
     /// Determines the directions from the words of a header and the fields of the first edge below it.
-    pub fn of_header<'a>(header: &[String], mut below: impl Iterator<Item = &'a [u8]>) -> Links {
+    pub(crate) fn of_header<'a>(header: &[String], mut below: impl Iterator<Item = &'a [u8]>) -> Links {
         let column = header.iter().position(|word| word.trim().eq_ignore_ascii_case("type"));
         let Some((column, field)) = column.and_then(|column| Some((column, below.nth(column)?))) else {
             return Links::Directed;
@@ -29,12 +29,12 @@ impl Links {
     }
 
     /// Checks whether links lead both ways.
-    pub fn both(self) -> bool {
+    pub(crate) fn both(self) -> bool {
         matches!(self, Links::Comment | Links::Typed { undirected: true, .. })
     }
 
     /// Checks whether the directions are read from this column.
-    pub fn reads(self, column: usize) -> bool {
+    pub(crate) fn reads(self, column: usize) -> bool {
         matches!(self, Links::Typed { column: typed, .. } if typed == column)
     }
 }

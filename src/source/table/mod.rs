@@ -1,12 +1,13 @@
-//! Tables of edges: columns for the source and the target of each edge, optionally one for its weight, and columns that are not
-//! read. Columns are separated by tabs, commas, semicolons or blanks; fields may be quoted. A first line of known words is a
-//! header. A first line that looks like a header of unknown words is refused until the user names the columns. If the vertices of
-//! the first edge are whole numbers, vertices are ids as in a plain list of edges. Otherwise they are names: any text in UTF-8,
-//! numbered by first occurrence, the source of an edge before its target. If the user names the columns, a single vertex that is
-//! not an id makes all vertices names.
+//! Tables of edges: columns for the source and the target of each edge, optionally one for its weight, and
+//! columns that are not read. Columns are separated by tabs, commas, semicolons or blanks; fields may be
+//! quoted. A first line of known words is a header. A first line that looks like a header of unknown words is
+//! refused until the user names the columns. If the vertices of the first edge are whole numbers, vertices
+//! are ids as in a plain list of edges. Otherwise they are names: any text in UTF-8, numbered by first
+//! occurrence, the source of an edge before its target. If the user names the columns, a single vertex that
+//! is not an id makes all vertices names.
 //!
-//! Comments begin with `#` or `%`. In a file of names, a line that begins so and has the columns of an edge is refused unless a
-//! blank comes next, because a name may begin with either character.
+//! Comments begin with `#` or `%`. In a file of names, a line that begins so and has the columns of an edge
+//! is refused unless a blank comes next, because a name may begin with either character.
 
 mod chosen;
 mod columns;
@@ -60,8 +61,8 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     Ok(Loaded { notes, ..loaded })
 }
 
-/// Returns the format of a table of edges between ids, the offset of its first line below the header, and notes; `None` if it is another
-/// table, or must be read as a whole.
+/// Returns the format of a table of edges between ids, the offset of its first line below the header, and
+/// notes; `None` if it is another table, or must be read as a whole.
 pub(super) fn by_ids(text: Text) -> Result<Option<(Rows, usize, Vec<String>)>> {
     let Some(shape) = Shape::find(text) else { return Ok(None) };
     let shape = shape.linked(is_undirected(text)?);
@@ -71,8 +72,8 @@ pub(super) fn by_ids(text: Text) -> Result<Option<(Rows, usize, Vec<String>)>> {
     Ok(Some((Rows::new(&shape, 0), shape.body, notes(&shape, Vec::new()))))
 }
 
-/// Reads a list as one of names if it was refused for a vertex that is not an id and the user has named the columns. Without
-/// named columns, the error suggests naming them.
+/// Reads a list as one of names if it was refused for a vertex that is not an id and the user has named the
+/// columns. Without named columns, the error suggests naming them.
 pub(super) fn as_names(text: Text, options: &Options, error: Error) -> Result<Loaded> {
     let Error::Parse { line, .. } = &error else { return Err(error) };
     // The fault may be a name only by the table's separator: in `1<tab>2 3`, the name is `2 3`.
@@ -216,8 +217,8 @@ fn field_fault(field: &Field, expected: impl Into<String>) -> Box<Fault> {
     Box::new(Fault { at: field.at, expected: expected.into(), found: Some(found) })
 }
 
-/// Calls `visit` for each line of a piece that is neither blank nor begins like a comment, with the text up to the line's end and
-/// the line's offset; calls `comment` for lines that begin like a comment.
+/// Calls `visit` for each line of a piece that is neither blank nor begins like a comment, with the text up
+/// to the line's end and the line's offset; calls `comment` for lines that begin like a comment.
 #[inline]
 fn each_line<'a>(
     text: Text<'a>,
@@ -361,7 +362,8 @@ fn no_table(text: Text) -> Error {
     )
 }
 
-/// Returns advice on a file of unknown kind whose first two lines have different numbers of columns separated by commas.
+/// Returns advice on a file of unknown kind whose first two lines have different numbers of
+/// columns separated by commas.
 pub(super) fn uneven_commas(text: Text) -> Option<String> {
     let [first, second] = shape::counts_of_commas(text)?;
     Some(format!("its first lines have {first} and {second} columns separated by commas{QUOTES}"))

@@ -1,5 +1,5 @@
-//! Tables of edges between names. Several threads parse a portion into the names of its edges and the hashes of the names, while
-//! one thread numbers the names of the previous portion.
+//! Tables of edges between names. Several threads parse a portion into the names of its edges and the hashes
+//! of the names, while one thread numbers the names of the previous portion.
 
 use super::{Row, Rows, Shape, each_line, field_fault, logged, notes, vertex_fault};
 use crate::error::{Error, Result};
@@ -14,7 +14,8 @@ use crate::source::tokens::{Scan, pieces};
 use crate::source::{Loaded, Options, kinds};
 use std::ops::Range;
 
-/// Distances, in names, at which each step of a lookup is prefetched: the slot, the label's position there, and the label.
+/// Distances, in names, at which each step of a lookup is prefetched: the slot, the label's
+/// position there, and the label.
 const AHEAD: [usize; 3] = [36, 24, 12];
 
 /// The names of the edges of a piece in the order of the text: of each edge the source, then the target.
@@ -90,8 +91,8 @@ fn parse_piece(text: Text, piece: Range<usize>, rows: &Rows) -> (Names, Option<E
     (names, fault.map(|fault| text.error(*fault)))
 }
 
-/// Checks by the bytes whether every name of a text is a valid label: printable ASCII. No name contains a line end or a blank,
-/// except for tabs.
+/// Checks by the bytes whether every name of a text is a valid label: printable ASCII. No name contains a
+/// line end or a blank, except for tabs.
 fn is_plain(text: &[u8]) -> bool {
     text.iter().fold(true, |all, byte| all & matches!(byte, b' '..=b'~' | b'\n' | b'\t'))
 }

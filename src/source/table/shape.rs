@@ -30,7 +30,8 @@ pub(super) struct Shape {
     pub links: Links,
     /// Whether the user has named the columns.
     pub user_columns: bool,
-    /// Whether vertices are names: decided by the first edge, or by the first lines if the user has named the columns.
+    /// Whether vertices are names: decided by the first edge, or by the first lines if the
+    /// user has named the columns.
     pub names: bool,
     /// Another separator by which the same number of lines look like edges.
     pub rival: Option<Separator>,
@@ -89,21 +90,21 @@ fn sample(bytes: &[u8]) -> Vec<Line<'_>> {
 
 impl Shape {
     /// Determines the layout of a table of edges; returns `None` if the text does not look like one.
-    pub fn find(text: Text) -> Option<Shape> {
+    pub(crate) fn find(text: Text) -> Option<Shape> {
         let lines = sample(text.bytes);
         by_header(&lines).or_else(|| by_edges(&lines))
     }
 
     /// Determines the layout of a table whose columns the user has chosen.
-    pub fn for_columns(text: Text, chosen: &ChosenColumns) -> Result<Shape> {
+    pub(crate) fn for_columns(text: Text, chosen: &ChosenColumns) -> Result<Shape> {
         match &chosen.0 {
             Choice::Positions(columns) => Ok(Shape::by_position(text, *columns)),
             Choice::Names(names) => Shape::by_name(text, names),
         }
     }
 
-    /// Determines the separator, the header and the kind of vertices (numbers or names) of a table from its first lines. Blanks
-    /// separate the fields if no separator gives `columns.count` fields.
+    /// Determines the separator, the header and the kind of vertices (numbers or names) of a table from its
+    /// first lines. Blanks separate the fields if no separator gives `columns.count` fields.
     fn by_position(text: Text, columns: Columns) -> Shape {
         let lines = sample(text.bytes);
         if let Some(shape) = by_header(&lines).filter(|shape| shape.columns.count == columns.count) {
@@ -129,8 +130,8 @@ impl Shape {
         }
     }
 
-    /// Determines the separator from the header, which has the names of the columns: it is the one with which the first line has the
-    /// most of the names, or else the most columns.
+    /// Determines the separator from the header, which has the names of the columns: it is the one with which
+    /// the first line has the most of the names, or else the most columns.
     fn by_name(text: Text, names: &Names) -> Result<Shape> {
         let lines = sample(text.bytes);
         let Some((first, rest)) = lines.split_first() else {
@@ -174,13 +175,14 @@ impl Shape {
     }
 
     /// Makes links lead both ways if the first comment says that the graph is undirected.
-    pub fn linked(self, undirected: bool) -> Shape {
+    pub(crate) fn linked(self, undirected: bool) -> Shape {
         if undirected { Shape { links: Links::Comment, ..self } } else { self }
     }
 }
 
-/// Checks whether a first line of unknown words is a header. Its vertices must be names, with whole numbers below them in both
-/// columns, or in one of them on two lines or more. Alternatively its weight is a word above a number.
+/// Checks whether a first line of unknown words is a header. Its vertices must be names, with whole
+/// numbers below them in both columns, or in one of them on two lines or more. Alternatively its weight
+/// is a word above a number.
 fn is_header(first: &Line, rest: &[Line], separator: Separator, columns: &Columns) -> bool {
     let Some(first) = first.columns(separator, columns.count) else { return false };
     let vertices = [columns.source, columns.target];
@@ -233,7 +235,8 @@ pub(super) fn first_line(text: Text) -> Option<String> {
     sample(text.bytes).first().map(Line::shown)
 }
 
-/// Returns the numbers of columns separated by commas on the first two lines, if they differ and both lines may be edges.
+/// Returns the numbers of columns separated by commas on the first two lines, if they differ and
+/// both lines may be edges.
 pub(super) fn counts_of_commas(text: Text) -> Option<[usize; 2]> {
     let lines = sample(text.bytes);
     let count = |at: usize| {
@@ -250,7 +253,8 @@ fn has_names(lines: &[Line], separator: Separator, columns: &Columns, named: fn(
     fields.into_iter().any(|fields| vertices.iter().any(|&at| named(fields[at].raw())))
 }
 
-/// Checks whether a vertex is a name: neither empty nor a number. A number such as `-1` or `1e5` is a fault among ids.
+/// Checks whether a vertex is a name: neither empty nor a number. A number such as `-1` or
+/// `1e5` is a fault among ids.
 pub(super) fn is_name(word: &[u8]) -> bool {
     let number = word.iter().any(u8::is_ascii_digit) && is_number(word);
     !(word.is_empty() || number)
@@ -292,7 +296,8 @@ fn by_header(lines: &[Line]) -> Option<Shape> {
     })
 }
 
-/// Determines the layout from lines of edges alone: uses the separator by which most lines look like the first one.
+/// Determines the layout from lines of edges alone: uses the separator by which most lines
+/// look like the first one.
 fn by_edges(lines: &[Line]) -> Option<Shape> {
     let mut best: Option<(usize, Shape)> = None;
     for separator in Separator::ALL {
@@ -338,7 +343,8 @@ fn unknown_header(line: &Line) -> Doubt {
     Doubt { what, hint }
 }
 
-/// Returns the other reading of a table of `count` columns separated by commas, if other separators also give columns.
+/// Returns the other reading of a table of `count` columns separated by commas, if other
+/// separators also give columns.
 fn other_reading(lines: &[Line], count: usize) -> Option<Doubt> {
     let even = |separator: Separator| {
         let columns = lines[0].fields(separator)?.len();

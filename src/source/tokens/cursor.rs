@@ -30,18 +30,18 @@ pub(in crate::source) type BlankTokens<'a> = Tokens<'a, false>;
 
 impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
     /// Starts at an offset in `bytes`.
-    pub fn new(bytes: &'a [u8], at: usize) -> Tokens<'a, COMMA> {
+    pub(crate) fn new(bytes: &'a [u8], at: usize) -> Tokens<'a, COMMA> {
         Tokens { bytes, at, meter: None, reported: at }
     }
 
     /// Starts at the beginning of a part of a text, with the text's meter.
-    pub fn metered(text: Text<'a>, part: Range<usize>) -> Tokens<'a, COMMA> {
+    pub(crate) fn metered(text: Text<'a>, part: Range<usize>) -> Tokens<'a, COMMA> {
         Tokens { bytes: &text.bytes[..part.end], at: part.start, meter: text.meter, reported: part.start }
     }
 
     /// Advances the meter to the current offset.
     #[cold]
-    pub fn report_progress(&mut self) {
+    pub(crate) fn report_progress(&mut self) {
         if let Some(meter) = self.meter {
             meter.add((self.at - self.reported) as u64);
         }
@@ -50,22 +50,22 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
 
     /// Returns the next 64 bytes, unless the end is near.
     #[inline(always)]
-    pub fn window(&self) -> Option<Window<'a>> {
+    pub(crate) fn window(&self) -> Option<Window<'a>> {
         Window::at(self.bytes, self.at)
     }
 
     /// Returns the bytes from an offset to the current one.
-    pub fn since(&self, start: usize) -> &'a [u8] {
+    pub(crate) fn since(&self, start: usize) -> &'a [u8] {
         &self.bytes[start..self.at]
     }
 
     #[inline(always)]
-    pub fn peek(&self) -> Option<u8> {
+    pub(crate) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
     #[inline(always)]
-    pub fn skip_blanks(&mut self) {
+    pub(crate) fn skip_blanks(&mut self) {
         while self.peek().is_some_and(is_blank) {
             self.at += 1;
         }
@@ -73,7 +73,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
 
     /// Skips blanks, with at most one comma among them.
     #[inline]
-    pub fn skip_separator(&mut self) {
+    pub(crate) fn skip_separator(&mut self) {
         self.skip_blanks();
         if self.peek() == Some(b',') {
             self.at += 1;
@@ -83,14 +83,14 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
 
     /// Skips blanks and checks whether the line ends there.
     #[inline]
-    pub fn line_is_done(&mut self) -> bool {
+    pub(crate) fn line_is_done(&mut self) -> bool {
         self.skip_blanks();
         matches!(self.peek(), None | Some(b'\n'))
     }
 
     /// Moves past the end of the line.
     #[inline(always)]
-    pub fn skip_line(&mut self) {
+    pub(crate) fn skip_line(&mut self) {
         while let Some(word) = self.eight_bytes(self.at) {
             // This test is exact only for the lowest byte that becomes zero, which is the wanted one.
             let zeroed = word ^ eight(b'\n');
@@ -121,7 +121,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
 
     /// Skips blank lines and lines that begin with a comment character; returns false at the end of the text.
     #[inline(always)]
-    pub fn seek_line(&mut self, comments: &[u8]) -> bool {
+    pub(crate) fn seek_line(&mut self, comments: &[u8]) -> bool {
         loop {
             self.skip_white();
             match self.peek() {
@@ -132,8 +132,9 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
         }
     }
 
-    /// Skips only comment lines, for formats in which a blank line has a meaning; returns false at the end of the text.
-    pub fn seek_row(&mut self, comments: &[u8]) -> bool {
+    /// Skips only comment lines, for formats in which a blank line has a meaning; returns
+    /// false at the end of the text.
+    pub(crate) fn seek_row(&mut self, comments: &[u8]) -> bool {
         while self.peek().is_some_and(|byte| comments.contains(&byte)) {
             self.skip_line();
         }
@@ -142,7 +143,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
 
     /// Moves to the next line; the rest of this one may only be a comment.
     #[inline(always)]
-    pub fn finish_line(&mut self, comments: &[u8]) -> Scan<()> {
+    pub(crate) fn finish_line(&mut self, comments: &[u8]) -> Scan<()> {
         self.skip_blanks();
         match self.peek() {
             None => {}
@@ -157,7 +158,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
     }
 
     /// Returns the next word of the line and its offset; an empty word at the end of the line.
-    pub fn word(&mut self) -> (usize, &'a [u8]) {
+    pub(crate) fn word(&mut self) -> (usize, &'a [u8]) {
         self.skip_blanks();
         let start = self.at;
         let rest = &self.bytes[start..];

@@ -1,10 +1,12 @@
-//! Converts decimal numbers in common forms to the nearest f64: `-1.0`, `0.8012345678901234` and `2.8322685185200e+06`.
+//! Converts decimal numbers in common forms to the nearest f64: `-1.0`, `0.8012345678901234`
+//! and `2.8322685185200e+06`.
 //!
-//! A number is w * 10^p with a whole w below 2^64. If w and 10^|p| are exact in f64, one product or quotient rounds once.
-//! Otherwise 10^p = m * 2^k with m from 2^63 to 2^64, truncated to 64 bits, so that w * 10^p lies between w * m and w * (m + 1),
-//! times 2^k. The upper 64 bits of the product are those of the number, or one less. They decide the rounding unless they are
-//! within one of the midpoint between two neighbours, which happens for about one in 500 numbers. Such numbers, longer numbers
-//! and other forms take the slow path.
+//! A number is w * 10^p with a whole w below 2^64. If w and 10^|p| are exact in f64, one product or
+//! quotient rounds once. Otherwise 10^p = m * 2^k with m from 2^63 to 2^64, truncated to 64 bits, so that
+//! w * 10^p lies between w * m and w * (m + 1), times 2^k. The upper 64 bits of the product are those of
+//! the number, or one less. They decide the rounding unless they are within one of the midpoint between
+//! two neighbours, which happens for about one in 500 numbers. Such numbers, longer numbers and other
+//! forms take the slow path.
 
 use super::digits::{TENS, TENS_WHOLE, eight, not_digits, of_digits};
 use super::window::Window;
@@ -18,7 +20,8 @@ const POWERS: [(u64, i32); 2 * MOST + 1] = {
     let mut five: u128 = 1;
     let mut p = 0;
     while p <= MOST {
-        // 5^27 has 63 bits. The first bit is moved to the top, and the exponent compensates for this shift and for 2^p.
+        // 5^27 has 63 bits. The first bit is moved to the top, and the exponent compensates
+        // for this shift and for 2^p.
         let up = (five as u64).leading_zeros();
         powers[MOST + p] = ((five as u64) << up, p as i32 - up as i32);
         // For 1 / 5^p: 2^(63 + bits) / 5^p is from 2^63 to 2^64, and 2^63 for p = 0.

@@ -22,13 +22,15 @@ pub(in crate::source) const TENS: [f64; 20] = [
     1e19,
 ];
 
-/// Sets the high bit of the first byte above 9 and clears those of the bytes before it; later bytes are undefined.
+/// Sets the high bit of the first byte above 9 and clears those of the bytes before it; later
+/// bytes are undefined.
 #[inline(always)]
 pub(in crate::source) fn not_digits(digits: u64) -> u64 {
     (digits.wrapping_add(eight(0x76)) | digits) & eight(0x80)
 }
 
-/// Returns the number of eight digits, the first in the lowest byte: combines pairs, then groups of four, then all.
+/// Returns the number of eight digits, the first in the lowest byte: combines pairs, then
+/// groups of four, then all.
 #[inline(always)]
 pub(in crate::source) fn of_digits(digits: u64) -> u64 {
     let pairs = digits.wrapping_mul(10 * 256 + 1) >> 8 & 0x00ff_00ff_00ff_00ff;

@@ -1,6 +1,6 @@
-//! Splits a line into fields: words separated by blanks, or columns separated by tabs, commas or semicolons. A field may be
-//! quoted as in RFC 4180, with `""` for a quotation mark in it; quotes end on their line. Blanks around a field are not part of
-//! it.
+//! Splits a line into fields: words separated by blanks, or columns separated by tabs, commas or semicolons.
+//! A field may be quoted as in RFC 4180, with `""` for a quotation mark in it; quotes end on their line.
+//! Blanks around a field are not part of it.
 
 use super::ends::is_blank;
 use memchr::memchr;
@@ -17,11 +17,11 @@ pub(crate) enum Separator {
 }
 
 impl Separator {
-    pub const ALL: [Separator; 4] =
+    pub(crate) const ALL: [Separator; 4] =
         [Separator::Tab, Separator::Comma, Separator::Semicolon, Separator::Blanks];
 
     /// Returns the English plural.
-    pub fn plural(self) -> &'static str {
+    pub(crate) fn plural(self) -> &'static str {
         match self {
             Separator::Tab => "tabs",
             Separator::Comma => "commas",
@@ -60,13 +60,14 @@ pub(crate) struct Field<'a> {
 
 impl<'a> Field<'a> {
     #[inline]
-    pub fn bytes(&self) -> Cow<'a, [u8]> {
+    pub(crate) fn bytes(&self) -> Cow<'a, [u8]> {
         if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
     }
 
-    /// Returns the bytes as they are in the text, which is sufficient for numbers: these contain no quotation marks.
+    /// Returns the bytes as they are in the text, which is sufficient for numbers: these
+    /// contain no quotation marks.
     #[inline]
-    pub fn raw(&self) -> &'a [u8] {
+    pub(crate) fn raw(&self) -> &'a [u8] {
         self.raw
     }
 }
@@ -83,7 +84,8 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// An iterator over the fields of one line; an error is the offset of a quotation mark not closed before a separator.
+/// An iterator over the fields of one line; an error is the offset of a quotation mark not
+/// closed before a separator.
 pub(crate) struct Fields<'a> {
     /// The text up to the end of the line.
     text: &'a [u8],
@@ -95,7 +97,7 @@ pub(crate) struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// Splits the line that begins at an offset; `text` ends before the line's end.
     #[inline]
-    pub fn new(text: &'a [u8], at: usize, separator: Separator) -> Fields<'a> {
+    pub(crate) fn new(text: &'a [u8], at: usize, separator: Separator) -> Fields<'a> {
         Fields { text, at, separator, more: true }
     }
 

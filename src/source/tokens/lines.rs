@@ -7,11 +7,12 @@ use memchr::memchr;
 use std::mem::replace;
 use std::ops::Range;
 
-/// The most words of a line that [`first_lines`] returns: a hostile line must not take memory many times its length.
+/// The most words of a line that [`first_lines`] returns: a hostile line must not take memory
+/// many times its length.
 const MOST_WORDS: usize = 1 << 16;
 
-/// Returns the words of the first lines, up to `most` of them, that are neither blank nor comments. Lines of more than 65,536
-/// words are truncated.
+/// Returns the words of the first lines, up to `most` of them, that are neither blank nor comments. Lines of
+/// more than 65,536 words are truncated.
 pub(in crate::source) fn first_lines<'a>(
     bytes: &'a [u8],
     comments: &[u8],

@@ -1,4 +1,5 @@
-//! Parses whole and decimal numbers in every accepted form. Uncommon forms take a slow path, which gives the same numbers.
+//! Parses whole and decimal numbers in every accepted form. Uncommon forms take a slow path,
+//! which gives the same numbers.
 
 use super::cursor::{Scan, Tokens, fault};
 use super::digits::{TENS, TENS_WHOLE, eight, not_digits, of_digits};
@@ -8,7 +9,7 @@ use std::ops::Range;
 impl<const COMMA: bool> Tokens<'_, COMMA> {
     /// Reads a whole number within the range.
     #[inline]
-    pub fn whole_number(&mut self, what: &str, range: Range<u64>) -> Scan<u64> {
+    pub(crate) fn whole_number(&mut self, what: &str, range: Range<u64>) -> Scan<u64> {
         match self.whole_at(self.at) {
             Some((number, end)) if range.contains(&number) => {
                 self.at = end;
@@ -20,7 +21,7 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
 
     /// Reads an index from 1 to `limit`, which is below 2^32; returns it minus 1.
     #[inline(always)]
-    pub fn index(&mut self, what: &str, limit: u64) -> Scan<u32> {
+    pub(crate) fn index(&mut self, what: &str, limit: u64) -> Scan<u32> {
         match self.whole_at(self.at) {
             // 0 wraps around and is out of range too.
             Some((number, end)) if number.wrapping_sub(1) < limit => {
@@ -33,7 +34,7 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
 
     /// Reads a finite number.
     #[inline(always)]
-    pub fn number(&mut self, what: &str) -> Scan<f64> {
+    pub(crate) fn number(&mut self, what: &str) -> Scan<f64> {
         match self.short_decimal() {
             Some(value) => Ok(value),
             None => self.number_slow(what),
@@ -42,7 +43,7 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
 
     /// Reads a finite number, also with exponents of Fortran.
     #[inline(always)]
-    pub fn fortran_number(&mut self) -> Scan<f64> {
+    pub(crate) fn fortran_number(&mut self) -> Scan<f64> {
         match self.short_decimal() {
             Some(value) => Ok(value),
             None => self.fortran_number_slow(),
@@ -71,7 +72,8 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
         Ok(value)
     }
 
-    /// Reads a number that is the quotient of two integers exact in f64; the division rounds to the nearest f64.
+    /// Reads a number that is the quotient of two integers exact in f64; the division rounds
+    /// to the nearest f64.
     #[inline(always)]
     fn short_decimal(&mut self) -> Option<f64> {
         let negative = self.peek() == Some(b'-');
@@ -104,8 +106,9 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
         self.word_ends(self.at + length).then_some((value, length))
     }
 
-    /// Parses a number with the exponent letter of Fortran's double precision, or without a letter after a decimal point
-    /// (`1.5D+3`, `1.5+300`); returns it with its length. Without a point, `2015-12` is a date and not a number.
+    /// Parses a number with the exponent letter of Fortran's double precision, or without a letter after
+    /// a decimal point (`1.5D+3`, `1.5+300`); returns it with its length. Without a point, `2015-12` is
+    /// a date and not a number.
     #[cold]
     fn fortran(&self) -> Option<(f64, usize)> {
         let (_, word) = Self::new(self.bytes, self.at).word();
@@ -125,7 +128,8 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
         self.bytes.get(at).is_none_or(|&byte| Self::ends(byte))
     }
 
-    /// Parses the word at an offset as a whole number, saturated to 64 bits; returns it with the end of the word.
+    /// Parses the word at an offset as a whole number, saturated to 64 bits; returns it with
+    /// the end of the word.
     #[inline(always)]
     fn whole_at(&self, start: usize) -> Option<(u64, usize)> {
         let (mut number, end) = self.digits(start);
@@ -153,7 +157,8 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
             let other_bytes = not_digits(digits);
             if other_bytes != 0 {
                 let count = other_bytes.trailing_zeros() / 8;
-                // Shifts the other bytes out at the top and zeros in below; in two steps, as there may be no digits.
+                // Shifts the other bytes out at the top and zeros in below; in two steps, as
+                // there may be no digits.
                 return (of_digits(digits << (56 - 8 * count) << 8), at + count as usize);
             }
         }

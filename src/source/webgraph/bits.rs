@@ -25,12 +25,12 @@ pub(super) struct Bits<'a> {
 const LOOKAHEAD: u32 = 57;
 
 impl<'a> Bits<'a> {
-    pub fn new(bytes: &'a [u8]) -> Bits<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Bits<'a> {
         Bits { bytes, at: 0 }
     }
 
     /// Returns the number of bits read.
-    pub fn at(&self) -> usize {
+    pub(crate) fn at(&self) -> usize {
         self.at
     }
 
@@ -51,7 +51,7 @@ impl<'a> Bits<'a> {
 
     /// Reads the next number; returns `None` if the file ends within it or it takes more than 64 bits.
     #[inline]
-    pub fn read(&mut self, code: Code) -> Option<u64> {
+    pub(crate) fn read(&mut self, code: Code) -> Option<u64> {
         let number = match code {
             Code::Unary => self.unary()?,
             Code::Gamma => self.gamma()?,

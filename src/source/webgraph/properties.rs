@@ -60,7 +60,7 @@ pub(super) fn sibling(path: &Path) -> Option<(PathBuf, Vec<u8>)> {
 }
 
 impl Properties {
-    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Properties> {
+    pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Properties> {
         let text = String::from_utf8_lossy(bytes);
         let value = |name: &str| value(&text, name);
         let malformed = |name: &str, expected: &str| Error::Malformed {

@@ -1,4 +1,5 @@
-//! The cut of a slice into a block of eight interleaved rows and a rest of separate entries: the cut that takes the fewest bytes.
+//! The cut of a slice into a block of eight interleaved rows and a rest of separate entries: the cut
+//! that takes the fewest bytes.
 
 use super::LANES;
 use std::ops::Range;
@@ -19,7 +20,7 @@ pub(super) struct Block {
 
 impl Block {
     /// Returns the block that holds the rows entirely.
-    pub fn of_whole_rows(columns: &[&[u32]; LANES]) -> Block {
+    pub(crate) fn of_whole_rows(columns: &[&[u32]; LANES]) -> Block {
         let low = columns.iter().filter_map(|c| c.first()).copied().min().unwrap_or(0);
         let high = columns.iter().filter_map(|c| c.last()).copied().max().unwrap_or(0);
         let lanes = columns.map(|c| 0..c.len());
@@ -46,7 +47,7 @@ impl Block {
     }
 
     /// Returns the number of entries in the block.
-    pub fn entries(&self) -> usize {
+    pub(crate) fn entries(&self) -> usize {
         self.lanes.iter().map(Range::len).sum()
     }
 
@@ -54,7 +55,8 @@ impl Block {
         if self.near { 2.0 } else { 4.0 }
     }
 
-    /// Returns the bytes of columns and values, `value` bytes each, of a slice whose rows have `entries` entries in total.
+    /// Returns the bytes of columns and values, `value` bytes each, of a slice whose rows have
+    /// `entries` entries in total.
     fn bytes(&self, entries: usize, value: f64) -> f64 {
         let rest = entries - self.entries();
         let head = if rest > 0 { (2 * LANES * size_of::<u32>()) as f64 } else { 0.0 };
@@ -68,8 +70,9 @@ impl Block {
     }
 
     /// Returns the block with the fewest bytes; the whole rows unless another block saves enough.
-    pub fn of(columns: &[&[u32]; LANES], value: f64) -> Block {
-        /// A rest is worth it only if the bytes fall below this share: the entries of a rest are added one by one.
+    pub(crate) fn of(columns: &[&[u32]; LANES], value: f64) -> Block {
+        /// A rest is worth it only if the bytes fall below this share: the entries of a rest
+        /// are added one by one.
         const WORTH: f64 = 0.875;
         let whole = Block::of_whole_rows(columns);
         let (entries, padded) = (whole.entries(), whole.width * LANES);

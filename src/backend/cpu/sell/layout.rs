@@ -30,13 +30,13 @@ pub(super) struct Count {
 
 impl Count {
     /// Counts the chunk of these rows. A value takes `value` bytes.
-    pub fn of(matrix: &Csr, rows: Range<usize>, value: f64) -> Result<Count> {
+    pub(crate) fn of(matrix: &Csr, rows: Range<usize>, value: f64) -> Result<Count> {
         let mut count = Count::default();
         each_slice(matrix, rows, value, |slice| count = count.plus(slice.count()))?;
         Ok(count)
     }
 
-    pub fn plus(self, other: Count) -> Count {
+    pub(crate) fn plus(self, other: Count) -> Count {
         Count {
             words: self.words + other.words,
             padded: self.padded + other.padded,
@@ -59,7 +59,8 @@ fn padded(lengths: impl Iterator<Item = usize>) -> usize {
     padded + widest * LANES
 }
 
-/// Returns the rows of a chunk in the order of the lanes, if sorting by length saves padding; none for the order of the matrix.
+/// Returns the rows of a chunk in the order of the lanes, if sorting by length saves padding; none for
+/// the order of the matrix.
 fn sorted(matrix: &Csr, rows: &Range<usize>) -> Option<Vec<usize>> {
     /// Rows are sorted only if padding exceeds this fraction (1/32) of the entries.
     const LITTLE: usize = 32;
@@ -121,8 +122,8 @@ impl SliceLayout<'_> {
     }
 }
 
-/// Eight neighbouring rows of equal length, the columns of each of which follow those of the row before. Most slices of a stencil
-/// are such, and they are found and written in less time than others.
+/// Eight neighbouring rows of equal length, the columns of each of which follow those of the row before. Most
+/// slices of a stencil are such, and they are found and written in less time than others.
 struct Runs<'a> {
     length: usize,
     /// The first entry.
@@ -317,7 +318,7 @@ pub(super) struct Writer<'a, S, V, F> {
 
 impl<S: Copy, V: Copy + Zeroable, F: Fn(S) -> V> Writer<'_, S, V, F> {
     /// Writes the chunk of these rows, whose values were counted with `value` bytes each.
-    pub fn chunk(&mut self, rows: Range<usize>, value: f64) -> Result<()> {
+    pub(crate) fn chunk(&mut self, rows: Range<usize>, value: f64) -> Result<()> {
         let Writer { matrix, values, convert, words, packed } = self;
         each_slice(matrix, rows, value, |slice| {
             let count = slice.count();

@@ -1,17 +1,20 @@
-//! SELL-8 in chunks of sorted rows, packed to move few bytes: eight rows advance together, one entry each per step.
+//! SELL-8 in chunks of sorted rows, packed to move few bytes: eight rows advance together, one
+//! entry each per step.
 //!
-//! Products of short rows are memory-bound, so the bytes of an entry matter, 12 in CSR. Here the columns of eight neighbouring
-//! rows are one number if they are consecutive, as in stencils and bands, and 16 bits each if they lie near each other (`pack`
-//! describes the layout). Values that single precision represents exactly take 4 bytes, which changes no bit of the result. If
-//! columns are consecutive, x is loaded, not gathered.
+//! Products of short rows are memory-bound, so the bytes of an entry matter, 12 in CSR. Here the columns of
+//! eight neighbouring rows are one number if they are consecutive, as in stencils and bands, and 16 bits each
+//! if they lie near each other (`pack` describes the layout). Values that single precision represents exactly
+//! take 4 bytes, which changes no bit of the result. If columns are consecutive, x is loaded, not gathered.
 //!
-//! Lanes stop at the length of their row: padding is masked out, never multiplied. So an infinite x affects only the rows that
-//! have it as an entry, and implicit ones need no values. Rows of very different lengths within a chunk cost padding, unless a
-//! slice moves the ends of the longest rows to a rest that is added separately, row by row. The summation order of a row depends
-//! on the matrix alone; sums are in double precision.
+//! Lanes stop at the length of their row: padding is masked out, never multiplied. So an infinite x
+//! affects only the rows that have it as an entry, and implicit ones need no values. Rows of very
+//! different lengths within a chunk cost padding, unless a slice moves the ends of the longest rows to a
+//! rest that is added separately, row by row. The summation order of a row depends on the matrix alone;
+//! sums are in double precision.
 //!
-//! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format for
-//! efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
+//! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse
+//! matrix data format for efficient general sparse matrix-vector multiplication on modern processors
+//! with wide SIMD units, 2014.
 
 mod block;
 mod layout;
@@ -35,7 +38,7 @@ use std::sync::Arc;
 const LANES: usize = 8;
 
 /// The family of the backend `sell`.
-pub struct SellFamily;
+pub(crate) struct SellFamily;
 
 impl Family<Cpu> for SellFamily {
     fn build<T: Scalar>(
@@ -109,8 +112,9 @@ impl<V: Scalar> SliceValues for &[V] {
     }
 }
 
-/// Adds the rest of a slice, which is at the front of `words`; returns the number of its entries. Each lane has four partial
-/// sums, because a single sum would wait for each of its additions. A separate function, so that other slices do not pay for it.
+/// Adds the rest of a slice, which is at the front of `words`; returns the number of its entries. Each lane
+/// has four partial sums, because a single sum would wait for each of its additions. A separate function, so
+/// that other slices do not pay for it.
 #[cold]
 #[inline(never)]
 fn add_rest<T: Scalar>(
@@ -166,8 +170,8 @@ mod avx2 {
     /// Returns the eight sums of a slice for one vector.
     ///
     /// # Safety
-    /// The columns of the slice lie inside x, `values` has eight values for each step of the slice, and the processor has AVX2
-    /// and FMA.
+    /// The columns of the slice lie inside x, `values` has eight values for each step of the slice, and the
+    /// processor has AVX2 and FMA.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn sums<T: Scalar>(
@@ -177,8 +181,8 @@ mod avx2 {
     ) -> [f64; LANES] {
         let (mut low, mut high) = (_mm256_setzero_pd(), _mm256_setzero_pd());
         let x = x.as_ptr();
-        // SAFETY: in all three loops step j has its eight columns and values. Lanes whose row has ended are masked out, all other
-        // lanes have a column inside x. Only the values of padding are loaded.
+        // SAFETY: in all three loops step j has its eight columns and values. Lanes whose row has ended are
+        // masked out, all other lanes have a column inside x. Only the values of padding are loaded.
         unsafe {
             if let Columns::Runs(first) = slice.columns {
                 for (j, &column) in first.iter().enumerate() {
@@ -235,8 +239,8 @@ mod avx2 {
     }
 }
 
-/// The slices of a chunk. `RESTS`, whether any slice may have a rest, is a compile-time constant: a test at run time keeps sums
-/// from staying in registers.
+/// The slices of a chunk. `RESTS`, whether any slice may have a rest, is a compile-time constant: a test at
+/// run time keeps sums from staying in registers.
 #[derive(Clone, Copy)]
 struct Slices<'a, V, const RESTS: bool> {
     words: &'a [u32],
@@ -254,7 +258,8 @@ impl<V: SliceValues, const RESTS: bool> Slices<'_, V, RESTS> {
         y: &mut [T],
         f: impl Fn(&Slice<'_>, V) -> [f64; LANES],
     ) {
-        // Local copies, so that they stay in registers: through memory a slice would wait for the one before it.
+        // Local copies, so that they stay in registers: through memory a slice would wait for
+        // the one before it.
         let Slices { mut words, mut values, k } = self;
         let rows = y.len() / k;
         for number in 0..rows.div_ceil(LANES) {
@@ -302,7 +307,8 @@ impl SellMatrix {
     ) {
         #[cfg(target_arch = "x86_64")]
         if self.avx2 && product.k == 1 {
-            // SAFETY: `avx2` guarantees that the processor and the matrix allow it; columns and values are as packed.
+            // SAFETY: `avx2` guarantees that the processor and the matrix allow it; columns
+            // and values are as packed.
             return unsafe { avx2::chunk(slices, product, y) };
         }
         for column in 0..product.k {

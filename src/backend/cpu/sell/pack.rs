@@ -1,7 +1,8 @@
 //! The packed storage of slices.
 //!
-//! Each chunk of rows is sorted separately: if that saves padding, its rows are sorted by length, longest first. Eight
-//! consecutive rows of the resulting order make a slice. A slice is a sequence of 32-bit words, in this order:
+//! Each chunk of rows is sorted separately: if that saves padding, its rows are sorted by length,
+//! longest first. Eight consecutive rows of the resulting order make a slice. A slice is a sequence of
+//! 32-bit words, in this order:
 //!
 //! | words | content | when |
 //! |---|---|---|
@@ -15,12 +16,13 @@
 //! | 8 | the number of further entries of each lane's row | `REST` |
 //! | their sum | their columns, lane after lane | `REST` |
 //!
-//! plus 8 width values and the values of the rest, unless all values are implicit ones. Stencils and bands consist of runs; most
-//! other matrices that come from meshes are near. Padding has the base column and the value 0, and no product reads its x.
+//! plus 8 width values and the values of the rest, unless all values are implicit ones. Stencils and bands
+//! consist of runs; most other matrices that come from meshes are near. Padding has the base column and the
+//! value 0, and no product reads its x.
 //!
-//! A few long rows would pad all lanes, and a few columns far from the other columns would store all columns in 32 bits, as in
-//! web graphs. So a slice may have a rest: the entries outside a 16-bit window around the middle of its longest row, or beyond
-//! some width, if that takes clearly fewer bytes.
+//! A few long rows would pad all lanes, and a few columns far from the other columns would store all columns
+//! in 32 bits, as in web graphs. So a slice may have a rest: the entries outside a 16-bit window around the
+//! middle of its longest row, or beyond some width, if that takes clearly fewer bytes.
 
 use super::LANES;
 use super::layout::{Count, NEAR, RAGGED, REST, RUNS, SORTED, Writer};
@@ -45,7 +47,7 @@ pub(super) enum Columns<'a> {
 impl Columns<'_> {
     /// Returns the column of entry `j` of a lane.
     #[inline(always)]
-    pub fn get(&self, j: usize, lane: usize) -> usize {
+    pub(crate) fn get(&self, j: usize, lane: usize) -> usize {
         match *self {
             Columns::Runs(first) => first[j] as usize + lane,
             Columns::Near(base, above) => (base + halves(above[j * 4 + lane / 2])[lane % 2]) as usize,
@@ -73,7 +75,7 @@ pub(super) struct Slice<'a> {
 impl<'a> Slice<'a> {
     /// Reads a slice, except its rest, and removes it from the front of the words.
     #[inline(always)]
-    pub fn take(words: &mut &'a [u32]) -> Slice<'a> {
+    pub(crate) fn take(words: &mut &'a [u32]) -> Slice<'a> {
         let mut take = |count: usize| {
             let (front, rest) = words.split_at(count);
             *words = rest;
@@ -95,7 +97,7 @@ impl<'a> Slice<'a> {
 
     /// Returns the row, within the chunk, of a lane of slice number `slice`.
     #[inline(always)]
-    pub fn row(&self, slice: usize, lane: usize) -> usize {
+    pub(crate) fn row(&self, slice: usize, lane: usize) -> usize {
         match self.order {
             Some(order) => halves(order[lane / 2])[lane % 2] as usize,
             None => slice * LANES + lane,
@@ -104,13 +106,13 @@ impl<'a> Slice<'a> {
 
     /// Returns the number of entries of a lane's row without the rest.
     #[inline(always)]
-    pub fn length(&self, lane: usize) -> usize {
+    pub(crate) fn length(&self, lane: usize) -> usize {
         self.lengths.map_or(self.width, |lengths| lengths[lane] as usize)
     }
 
     /// Returns whether the lanes hold neighbouring rows in order.
     #[inline(always)]
-    pub fn in_order(&self) -> bool {
+    pub(crate) fn in_order(&self) -> bool {
         self.order.is_none()
     }
 }
@@ -126,17 +128,17 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         (size_of_val(&self.words[..]) + size_of_val(&self.chunks[..]) + self.values.bytes()) as u64
     }
 
     /// Returns the number of values in memory; 0 if all values are an implicit 1.
-    pub fn stored(&self) -> usize {
+    pub(crate) fn stored(&self) -> usize {
         self.values.stored()
     }
 
     /// Packs a matrix; values become single precision if this is exact for all of them.
-    pub fn of(matrix: &Csr) -> Result<Packed> {
+    pub(crate) fn of(matrix: &Csr) -> Result<Packed> {
         let ((words, chunks, rests), values) = match matrix.values() {
             Values::Ones => pack(matrix, None, |value: f32| value).map(|(packed, _)| (packed, Values::Ones)),
             Values::F32(values) => {
@@ -153,7 +155,8 @@ impl Packed {
     }
 }
 
-/// Returns the number of chunks into which the rows are cut, each of [`chunk_height`] rows; the last chunk may have fewer.
+/// Returns the number of chunks into which the rows are cut, each of [`chunk_height`] rows; the
+/// last chunk may have fewer.
 fn chunk_count(matrix: &Csr) -> usize {
     matrix.rows().div_ceil(chunk_height(matrix.rows()))
 }
@@ -174,8 +177,8 @@ struct Band<'a, V> {
     values: &'a mut [V],
 }
 
-/// Packs a matrix, with values as `convert` returns them. A first pass over the rows counts words and values, so that the second
-/// pass writes to their places.
+/// Packs a matrix, with values as `convert` returns them. A first pass over the rows counts words and values,
+/// so that the second pass writes to their places.
 fn pack<S: Copy + Sync, V: Copy + Zeroable + Send + Sync>(
     matrix: &Csr,
     values: Option<&[S]>,
@@ -238,9 +241,9 @@ impl Sample {
     }
 }
 
-/// Estimates the packed size of a matrix for values of `value` bytes, from chunks spread over the matrix. The chunk with the most
-/// entries is packed too, but counts only for itself: without this rule a single very long row would be missed, or extrapolated
-/// to the whole matrix.
+/// Estimates the packed size of a matrix for values of `value` bytes, from chunks spread over the matrix. The
+/// chunk with the most entries is packed too, but counts only for itself: without this rule a single very
+/// long row would be missed, or extrapolated to the whole matrix.
 pub(in crate::backend) fn sampled(matrix: &Csr, value: f64) -> Result<Sample> {
     /// The maximum number of sampled chunks, and the divisor of the entries that limits the sample.
     const MOST_CHUNKS: usize = 8;

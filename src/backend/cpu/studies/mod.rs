@@ -1,3 +1,4 @@
-//! Strategies that published studies compare, implemented as the studies describe them. `auto` never chooses one of them.
+//! Strategies that published studies compare, implemented as the studies describe them. `auto`
+//! never chooses one of them.
 
-pub mod bsr_tasks;
+pub(crate) mod bsr_tasks;

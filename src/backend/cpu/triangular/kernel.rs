@@ -1,15 +1,16 @@
 //! The kernels of the triangular solves: segments in order, with values and columns read sequentially.
 //!
-//! z is solved in place: the forward solve writes L^-1 x to it, and the backward solve overwrites each element when no other
-//! unknown needs the old one any more. In a chain the previous unknown stays in a register, so that the next one waits for only
-//! one multiplication and addition. The bodies are compiled twice, for any processor and for AVX2 with fused multiply-add.
+//! z is solved in place: the forward solve writes L^-1 x to it, and the backward solve overwrites each
+//! element when no other unknown needs the old one any more. In a chain the previous unknown stays in a
+//! register, so that the next one waits for only one multiplication and addition. The bodies are compiled
+//! twice, for any processor and for AVX2 with fused multiply-add.
 
 use super::pack::{LANES, Packed, Segment};
 use crate::scalar::Scalar;
 use std::ops::Range;
 
-/// The read positions in the arrays of a strand, and the vectors, which all strands share. Loops work on a copy, which
-/// can stay in registers.
+/// The read positions in the arrays of a strand, and the vectors, which all strands share. Loops work on a
+/// copy, which can stay in registers.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<T> {
     columns: *const u32,
@@ -20,13 +21,18 @@ pub(super) struct Cursor<T> {
 
 impl<T: Scalar> Cursor<T> {
     /// Makes a cursor at the given column and value of a thread's arrays.
-    pub fn new(packed: &Packed<T>, (column, value): (usize, usize), x: *const T, z: *mut T) -> Cursor<T> {
+    pub(crate) fn new(
+        packed: &Packed<T>,
+        (column, value): (usize, usize),
+        x: *const T,
+        z: *mut T,
+    ) -> Cursor<T> {
         let columns = packed.columns[column..].as_ptr();
         Cursor { columns, values: packed.values[value..].as_ptr(), x, z }
     }
 
     /// Returns the numbers of the next column and value.
-    pub fn place(&self, packed: &Packed<T>) -> (usize, usize) {
+    pub(crate) fn place(&self, packed: &Packed<T>) -> (usize, usize) {
         let column = (self.columns.addr() - packed.columns.as_ptr().addr()) / size_of::<u32>();
         (column, (self.values.addr() - packed.values.as_ptr().addr()) / size_of::<T>())
     }
@@ -58,8 +64,8 @@ impl<const FORWARD: bool, const FUSED: bool> Mode<FORWARD, FUSED> {
         segment: &Segment,
     ) -> Cursor<T> {
         let width = if W > 3 { segment.width as usize } else { W };
-        // SAFETY: the arrays hold what the segment states; columns and units lie inside z, and so does the unknown before a
-        // chain.
+        // SAFETY: the arrays hold what the segment states; columns and units lie inside z, and so does
+        // the unknown before a chain.
         unsafe {
             let before = if FORWARD { segment.first.wrapping_sub(1) } else { segment.first + 1 };
             let mut carry = if CHAINED { *at.z.add(before as usize) } else { T::default() };
@@ -113,7 +119,8 @@ impl<const FORWARD: bool, const FUSED: bool> Mode<FORWARD, FUSED> {
         segment: &Segment,
     ) -> Cursor<T> {
         const { assert!(B <= P && P <= LANES) };
-        // SAFETY: as above; lanes past a column are read from the values after it, at most LANES numbers past the last value.
+        // SAFETY: as above; lanes past a column are read from the values after it, at most LANES
+        // numbers past the last value.
         unsafe {
             for step in 0..segment.units as usize {
                 let own = at.z.add(Self::unit(segment, step) * B);
@@ -215,9 +222,9 @@ unsafe fn body_avx2<T: Scalar>(at: &mut Cursor<T>, block: usize, forward: bool, 
 /// Solves the segments of a task; they are the next segments of the strand that the cursor was made for.
 ///
 /// # Safety
-/// The segments, columns and values were packed together, with blocks of this size (1 to 6); the vectors have an element for
-/// every row; the unknowns that the segments depend on are solved, and no other thread touches the unknowns that they solve. If
-/// `avx2` is true, the processor has AVX2 and FMA.
+/// The segments, columns and values were packed together, with blocks of this size (1 to 6); the vectors have
+/// an element for every row; the unknowns that the segments depend on are solved, and no other thread touches
+/// the unknowns that they solve. If `avx2` is true, the processor has AVX2 and FMA.
 pub(super) unsafe fn run<T: Scalar>(
     packed: &Packed<T>,
     at: &mut Cursor<T>,

@@ -1,10 +1,11 @@
 //! z = L^-T D L^-1 r: two triangular solves, one after the other, in a single parallel region.
 //!
-//! A row can be solved after the rows that it depends on. Instead of a barrier after every level of rows, each thread works
-//! through a strand of tasks and publishes how many it has done; another thread waits only before a task that depends on one of
-//! them. No barrier is needed before the backward solve either: an unknown that still needs L^-1 r of a row is itself a
-//! dependency of that row in the backward solve. `schedule.rs` describes how the rows are cut, and `strands.rs` which thread runs
-//! which strand. Neither changes a bit of the result.
+//! A row can be solved after the rows that it depends on. Instead of a barrier after every level of rows,
+//! each thread works through a strand of tasks and publishes how many it has done; another thread waits only
+//! before a task that depends on one of them. No barrier is needed before the backward solve either: an
+//! unknown that still needs L^-1 r of a row is itself a dependency of that row in the backward solve.
+//! `schedule.rs` describes how the rows are cut, and `strands.rs` which thread runs which strand. Neither
+//! changes a bit of the result.
 //!
 //! If nodes have several unknowns, rows are solved in square blocks with one column index for each block.
 
@@ -33,8 +34,8 @@ use strands::{Strands, Vectors};
 
 /// The block sizes that have compiled code.
 const BLOCKS: Range<usize> = 1..7;
-/// Builds the operator z = L^-T D L^-1 r. `factor` holds L below its diagonal and D on it; L has a unit diagonal, and every row
-/// ends with its diagonal entry.
+/// Builds the operator z = L^-T D L^-1 r. `factor` holds L below its diagonal and D on it; L has a unit
+/// diagonal, and every row ends with its diagonal entry.
 pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<SharedOperator<Cpu, T>> {
     let (rows, entries, block) = (factor.rows(), factor.nnz(), best_block::<T>(&factor));
     let blocks = Bsr::from_csr(&factor, (block, block))?;
@@ -66,7 +67,8 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<
     }))
 }
 
-/// Returns the block size that moves the fewest bytes, estimated from strips of rows; it divides the number of rows.
+/// Returns the block size that moves the fewest bytes, estimated from strips of rows; it
+/// divides the number of rows.
 fn best_block<T: Scalar>(factor: &Csr) -> usize {
     /// A multiple of every size.
     const STRIP: usize = 60;

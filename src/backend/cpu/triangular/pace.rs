@@ -1,14 +1,16 @@
 //! Whether one thread or several take less time for the strands, by measurement.
 //!
-//! Threads that wait for each other take longer than one thread alone if tasks are short, if cores are far apart, or if other
-//! programs use the cores. So after some applications on several threads, a few on one thread are a trial, and the faster way
-//! continues. Trials of the other way follow after more and more applications. The results have the same bits.
+//! Threads that wait for each other take longer than one thread alone if tasks are short, if cores are far
+//! apart, or if other programs use the cores. So after some applications on several threads, a few on one
+//! thread are a trial, and the faster way continues. Trials of the other way follow after more and more
+//! applications. The results have the same bits.
 
 use std::time::{Duration, Instant};
 
 /// Applications before the first trial, and before the next one after a change.
 const FIRST: u32 = 4;
-/// The interval grows by this factor after a trial that changes nothing, by [`SLOWLY`] if the times are uneven...
+/// The interval grows by this factor after a trial that changes nothing, by [`SLOWLY`] if the
+/// times are uneven...
 const GROWTH: u32 = 8;
 const SLOWLY: u32 = 2;
 /// ...up to this many applications.
@@ -62,7 +64,7 @@ pub(super) enum Way {
 }
 
 impl Pace {
-    pub fn way(&self) -> Way {
+    pub(crate) fn way(&self) -> Way {
         match (self.alone, self.trial > 0) {
             (true, false) => Way::Alone(None),
             (false, true) => Way::Alone(Some(Instant::now() + self.mean().mul_f64(SLOW))),
@@ -78,8 +80,9 @@ impl Pace {
         self.mean() > self.least.mul_f64(UNEVEN)
     }
 
-    /// Records the time of an application. `alone`: one thread has run all strands; `cut`: it did not in time.
-    pub fn record(&mut self, time: Duration, alone: bool, cut: bool) {
+    /// Records the time of an application. `alone`: one thread has run all strands; `cut`: it
+    /// did not in time.
+    pub(crate) fn record(&mut self, time: Duration, alone: bool, cut: bool) {
         self.times[usize::from(!alone)] += time;
         if self.trial > 0 {
             self.sum += if self.best.is_some() { time } else { Duration::ZERO };
@@ -116,7 +119,8 @@ impl Pace {
         }
     }
 
-    /// Ends a trial: continues with the faster way. `delayed`: an application on several threads took too long.
+    /// Ends a trial: continues with the faster way. `delayed`: an application on several
+    /// threads took too long.
     fn judge(&mut self, delayed: bool) {
         let there = if self.alone { self.sum / (TRIAL - 1) } else { self.best.unwrap_or(Duration::MAX) };
         let here = if self.alone { self.least } else { self.mean() };
@@ -147,7 +151,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Runs applications that take these microseconds on one thread and on several; returns how many ran on one thread.
+    /// Runs applications that take these microseconds on one thread and on several; returns
+    /// how many ran on one thread.
     fn alone_of(pace: &mut Pace, applications: u32, [one, several]: [u64; 2]) -> u32 {
         let mut count = 0;
         for _ in 0..applications {

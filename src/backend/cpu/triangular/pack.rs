@@ -1,4 +1,5 @@
-//! The two triangles as each thread reads them: values and columns in the order of the thread's tasks, forward and then backward.
+//! The two triangles as each thread reads them: values and columns in the order of the thread's tasks,
+//! forward and then backward.
 
 use super::schedule::{Dependencies, Direction, Schedule, Wait};
 use crate::error::Result;
@@ -17,8 +18,8 @@ pub(super) struct Segment {
     pub units: u32,
     /// Blocks of each unit, without the block of a chain.
     pub width: u32,
-    /// Whether each unit depends on the unit solved just before it. The coefficient of that dependency then comes last. Only for
-    /// blocks of 1 x 1.
+    /// Whether each unit depends on the unit solved just before it. The coefficient of that dependency then
+    /// comes last. Only for blocks of 1 x 1.
     pub chained: bool,
 }
 
@@ -31,9 +32,9 @@ pub(super) struct Task {
 
 /// The data of one thread for one application: tasks forward, then as many backward.
 ///
-/// The values of a unit, forward: its blocks negated, column by column; then, for blocks larger than 1 x 1, the part of its
-/// diagonal block below the diagonal, also negated, column by column. Backward the inverse pivots come first, and blocks are
-/// transposed.
+/// The values of a unit, forward: its blocks negated, column by column; then, for blocks larger than 1 x 1,
+/// the part of its diagonal block below the diagonal, also negated, column by column. Backward the inverse
+/// pivots come first, and blocks are transposed.
 pub(super) struct Packed<T> {
     pub segments: Vec<Segment>,
     pub tasks: Vec<Task>,
@@ -43,7 +44,7 @@ pub(super) struct Packed<T> {
 }
 
 impl<T> Packed<T> {
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         (size_of_val(&self.segments[..])
             + size_of_val(&self.tasks[..])
             + size_of_val(&self.waits[..])
@@ -78,7 +79,7 @@ impl Side {
 
 impl<'a> Triangle<'a> {
     /// Builds both triangles; the rows of `matrix` end with their diagonal block.
-    pub fn new(matrix: &'a Bsr) -> Result<Triangle<'a>> {
+    pub(crate) fn new(matrix: &'a Bsr) -> Result<Triangle<'a>> {
         let Values::F64(values) = matrix.values() else { unreachable!("factors are in double precision") };
         let n = matrix.block_rows();
         let count = matrix.blocks() - n;
@@ -99,7 +100,7 @@ impl<'a> Triangle<'a> {
         Ok(Triangle { block: matrix.block().0, values, diagonals, below, above, mirrored })
     }
 
-    pub fn dependencies(&self, direction: Direction) -> Dependencies<'_> {
+    pub(crate) fn dependencies(&self, direction: Direction) -> Dependencies<'_> {
         self.side(direction).dependencies()
     }
 
@@ -110,8 +111,8 @@ impl<'a> Triangle<'a> {
         }
     }
 
-    /// Returns the blocks of a unit, and the block of the unit solved just before, if that is one of them: it is then excluded
-    /// from the range.
+    /// Returns the blocks of a unit, and the block of the unit solved just before, if that is one of them: it
+    /// is then excluded from the range.
     fn blocks(&self, direction: Direction, unit: usize) -> (std::ops::Range<usize>, Option<usize>) {
         let side = self.side(direction);
         let range = side.offsets[unit]..side.offsets[unit + 1];
@@ -139,7 +140,7 @@ impl<'a> Triangle<'a> {
     }
 
     /// Packs the data of thread `thread` for its strand.
-    pub fn pack<T: Scalar>(&self, schedule: &Schedule, thread: usize) -> Result<Packed<T>> {
+    pub(crate) fn pack<T: Scalar>(&self, schedule: &Schedule, thread: usize) -> Result<Packed<T>> {
         let strand = &schedule.strands[thread];
         let of = |side: &Side, unit: &u32| side.offsets[*unit as usize + 1] - side.offsets[*unit as usize];
         let blocks: usize =
@@ -176,8 +177,8 @@ impl<'a> Triangle<'a> {
     }
 }
 
-/// Returns the transpose of the lower triangle, and the matrix block of each of its blocks. `offsets[i + 1]` counts the blocks of
-/// row i.
+/// Returns the transpose of the lower triangle, and the matrix block of each of its blocks. `offsets[i + 1]`
+/// counts the blocks of row i.
 fn transposed(below: &Side, mut offsets: Vec<usize>) -> Result<(Side, Vec<usize>)> {
     let n = offsets.len() - 1;
     (0..n).for_each(|unit| offsets[unit + 1] += offsets[unit]);
@@ -223,8 +224,8 @@ impl<T: Scalar> Packer<'_, T> {
         Ok(())
     }
 
-    /// Extends the last segment by a unit if that segment began in this task and the unit continues it; else begins a new
-    /// segment.
+    /// Extends the last segment by a unit if that segment began in this task and the unit continues it;
+    /// else begins a new segment.
     fn unit(&mut self, direction: Direction, unit: u32, first: usize) {
         let (blocks, chain) = self.triangle.blocks(direction, unit as usize);
         let (width, chained) = (blocks.len() as u32, chain.is_some());
@@ -266,7 +267,8 @@ impl<T: Scalar> Packer<'_, T> {
         self.values += 1;
     }
 
-    /// Appends a block negated, column by column, transposed in the backward solve; elements that are not `kept` become 0.
+    /// Appends a block negated, column by column, transposed in the backward solve; elements that
+    /// are not `kept` become 0.
     fn block(&mut self, direction: Direction, block: usize, kept: impl Fn(usize, usize) -> bool) {
         let b = self.triangle.block;
         for (c, r) in (0..b).flat_map(|c| (0..b).map(move |r| (c, r))) {

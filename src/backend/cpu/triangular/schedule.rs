@@ -1,15 +1,16 @@
 //! The schedule of a triangular solve: which thread solves which unknowns, and in which order.
 //!
-//! An unknown can be solved after the unknowns that its row depends on. Units, the unknowns of one block row, are grouped into
-//! tasks, and every thread works through a strand of tasks in order; before a task it waits until other threads have done enough
-//! tasks. Three schedules are compared by a simple cost model of the machine, and the fastest is used:
+//! An unknown can be solved after the unknowns that its row depends on. Units, the unknowns of one block row,
+//! are grouped into tasks, and every thread works through a strand of tasks in order; before a task it waits
+//! until other threads have done enough tasks. Three schedules are compared by a simple cost model of the
+//! machine, and the fastest is used:
 //!
 //! - *serial*: one thread, in the order of the rows.
-//! - *lines*: for triangles in which most units depend on the previous one, as along the lines of a grid. Every line is cut into
-//!   as many pieces as there are threads, and each thread has one piece of every line: a pipeline in which only the ends of
-//!   pieces meet, and all memory is read in order.
-//! - *levels*: units at the same distance from the start are solved at the same time, divided among the threads; consecutive
-//!   small levels are left to one thread.
+//! - *lines*: for triangles in which most units depend on the previous one, as along the lines of a grid.
+//!   Every line is cut into as many pieces as there are threads, and each thread has one piece of every line:
+//!   a pipeline in which only the ends of pieces meet, and all memory is read in order.
+//! - *levels*: units at the same distance from the start are solved at the same time, divided among the
+//!   threads; consecutive small levels are left to one thread.
 //!
 //! The schedule changes when an unknown is solved, never how: all schedules give the same bits.
 
@@ -17,13 +18,14 @@ use crate::error::Result;
 use crate::parallel::room;
 use std::ops::Range;
 
-/// The cost of a unit without its off-diagonal blocks, and of a wait for another thread, in the time of moving one byte.
+/// The cost of a unit without its off-diagonal blocks, and of a wait for another thread, in the
+/// time of moving one byte.
 const UNIT: f64 = 16.0;
 const WAIT: f64 = 1500.0;
 /// Least work of a task: below it a signal to other threads costs too much.
 const SMALL: f64 = 6000.0;
-/// Upper bound of the bytes for each unit while schedules are made: three schedules, each with its units, their threads and
-/// tasks, and the depths for the levels.
+/// Upper bound of the bytes for each unit while schedules are made: three schedules, each with its units,
+/// their threads and tasks, and the depths for the levels.
 const BYTES: usize = 64;
 /// A schedule replaces a simpler one only if its time is below this share.
 const WORTH: f64 = 0.9;
@@ -36,7 +38,7 @@ pub(super) struct Dependencies<'a> {
 }
 
 impl Dependencies<'_> {
-    pub fn of(&self, unit: usize) -> &[u32] {
+    pub(crate) fn of(&self, unit: usize) -> &[u32] {
         &self.units[self.offsets[unit]..self.offsets[unit + 1]]
     }
 
@@ -59,11 +61,11 @@ pub(super) struct Strand {
 }
 
 impl Strand {
-    pub fn tasks(&self) -> usize {
+    pub(crate) fn tasks(&self) -> usize {
         self.ends.len()
     }
 
-    pub fn task(&self, number: usize) -> &[u32] {
+    pub(crate) fn task(&self, number: usize) -> &[u32] {
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
         &self.units[start..self.ends[number]]
     }
@@ -102,7 +104,7 @@ pub(super) enum Direction {
 
 impl Schedule {
     /// Returns the fastest schedule for at most `threads` threads; a block has `block` bytes.
-    pub fn new(dependencies: &Dependencies<'_>, threads: usize, block: usize) -> Result<Schedule> {
+    pub(crate) fn new(dependencies: &Dependencies<'_>, threads: usize, block: usize) -> Result<Schedule> {
         let model = Model { dependencies, block: block as f64 };
         let (n, threads) = (dependencies.len(), threads.min(usize::from(u16::MAX)));
         // One early check for memory, because the schedules allocate many small arrays.
@@ -141,9 +143,10 @@ impl Schedule {
         Schedule { name, strands, thread_of, task_of }
     }
 
-    /// Appends the waits that a task of a thread needs, without those that earlier waits already cover: `waited_for` has, for
-    /// every thread, the number of tasks that this thread has waited for. `dependencies` are those of the direction.
-    pub fn waits(
+    /// Appends the waits that a task of a thread needs, without those that earlier waits already cover:
+    /// `waited_for` has, for every thread, the number of tasks that this thread has waited for.
+    /// `dependencies` are those of the direction.
+    pub(crate) fn waits(
         &self,
         (thread, task): (usize, usize),
         direction: Direction,
@@ -309,7 +312,8 @@ fn levels(model: &Model<'_>, threads: usize) -> Schedule {
 mod tests {
     use super::*;
 
-    /// Returns the dependencies of a grid with one unit for each point; `before` lists the offsets of a point's dependencies.
+    /// Returns the dependencies of a grid with one unit for each point; `before` lists the offsets
+    /// of a point's dependencies.
     fn grid(sizes: [usize; 3], before: &[[isize; 3]]) -> (Vec<usize>, Vec<u32>) {
         let [x, y, z] = sizes;
         let (mut offsets, mut units) = (vec![0], Vec::new());
@@ -346,8 +350,8 @@ mod tests {
         (std::iter::once(0).chain(ends).collect(), rows.concat())
     }
 
-    /// Runs the strands in turns, the favourite first as far as its waits allow; asserts that no unknown is used before it is
-    /// solved.
+    /// Runs the strands in turns, the favourite first as far as its waits allow; asserts that no unknown is
+    /// used before it is solved.
     fn assert_waits_suffice(
         schedule: &Schedule,
         below: &Dependencies<'_>,

@@ -1,11 +1,13 @@
 //! Strands of tasks that any thread can run.
 //!
-//! A strand is not bound to a thread: a thread locks it, runs its tasks until one has to wait, and may then run other strands. A
-//! thread that waits holds its strand for a brief moment only. So a thread without a core delays the others only if it loses the
-//! core in the middle of a task, or in that moment; and a single thread can run all strands, in an order in which it never waits.
+//! A strand is not bound to a thread: a thread locks it, runs its tasks until one has to wait, and may then
+//! run other strands. A thread that waits holds its strand for a brief moment only. So a thread without a
+//! core delays the others only if it loses the core in the middle of a task, or in that moment; and a single
+//! thread can run all strands, in an order in which it never waits.
 //!
-//! A thread that has waited for longer leaves, and the others stop after their current tasks. Then the caller hands out the rest
-//! again, to the workers that have a core, or runs it alone. So no thread waits for another by spinning for long.
+//! A thread that has waited for longer leaves, and the others stop after their current tasks. Then the caller
+//! hands out the rest again, to the workers that have a core, or runs it alone. So no thread waits for
+//! another by spinning for long.
 
 use super::kernel::{self, Cursor};
 use super::pace::{Pace, Way};
@@ -22,8 +24,9 @@ use std::time::Instant;
 const BRIEF: u32 = 200;
 /// Polls between two attempts to run any strand.
 const POLLS: u32 = 16;
-/// Attempts for each strand before a thread leaves, if there is a core for each thread: about 30 us, many times as long as a task
-/// usually takes. A strand may wait for one task of every other strand before it can begin.
+/// Attempts for each strand before a thread leaves, if there is a core for each thread: about 30
+/// us, many times as long as a task usually takes. A strand may wait for one task of every other
+/// strand before it can begin.
 const PATIENT: u32 = 100;
 /// Tasks between two looks at the clock, if there is a deadline.
 const CLOCKED: usize = 16;
@@ -37,8 +40,8 @@ pub(super) struct Vectors<T> {
     pub z: *mut T,
 }
 
-// SAFETY: each unknown is written by one thread at a time, and read by another only after that thread has seen that its task is
-// done.
+// SAFETY: each unknown is written by one thread at a time, and read by another only after that thread has
+// seen that its task is done.
 unsafe impl<T: Sync> Sync for Vectors<T> {}
 
 /// The strands of both solves.
@@ -91,7 +94,7 @@ enum Attempt {
 }
 
 impl<T: Scalar> Strands<T> {
-    pub fn new(device: &Cpu, block: usize, packed: Vec<Packed<T>>) -> Strands<T> {
+    pub(crate) fn new(device: &Cpu, block: usize, packed: Vec<Packed<T>>) -> Strands<T> {
         let cuts = (0..=device.threads()).map(|thread| thread.min(packed.len())).collect();
         let strand = |packed| Strand { packed, done: Progress::default(), place: Place::default() };
         Strands {
@@ -103,12 +106,12 @@ impl<T: Scalar> Strands<T> {
         }
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.strands.iter().map(|strand| strand.packed.bytes()).sum()
     }
 
     /// Runs all strands from their beginning, in the way of `pace`. One application runs at a time.
-    pub fn run(&self, device: &Cpu, vectors: &Vectors<T>, pace: &mut Pace) {
+    pub(crate) fn run(&self, device: &Cpu, vectors: &Vectors<T>, pace: &mut Pace) {
         self.begin();
         if self.strands.len() == 1 {
             self.attempt(0, 1, vectors, None);
@@ -196,8 +199,8 @@ impl<T: Scalar> Strands<T> {
         }
     }
 
-    /// Runs the tasks of a strand until one has to wait for more than `polls` polls, until a thread has left, or until soon after the
-    /// deadline.
+    /// Runs the tasks of a strand until one has to wait for more than `polls` polls, until a thread has left,
+    /// or until soon after the deadline.
     fn attempt(&self, number: usize, polls: u32, vectors: &Vectors<T>, deadline: Option<Instant>) -> Attempt {
         let strand = &self.strands[number];
         if strand.complete() {
@@ -217,8 +220,9 @@ impl<T: Scalar> Strands<T> {
                 break;
             }
             let segments = next.segment..task.segments_end as usize;
-            // SAFETY: the strand was packed with blocks of this size for vectors of this length. This thread holds the strand, the
-            // unknowns that its next task depends on are solved, and every unknown belongs to one strand.
+            // SAFETY: the strand was packed with blocks of this size for vectors of this length. This
+            // thread holds the strand, the unknowns that its next task depends on are solved, and every
+            // unknown belongs to one strand.
             unsafe {
                 kernel::run(packed, &mut at, (self.block, self.avx2), next.task < tasks / 2, segments);
             }
@@ -239,8 +243,8 @@ impl<T: Scalar> Strands<T> {
         }
     }
 
-    /// Polls until this many tasks of a strand are done; returns whether they are. Gives up early if the strand has begun and no thread
-    /// holds it: this thread can then run it.
+    /// Polls until this many tasks of a strand are done; returns whether they are. Gives up early if the
+    /// strand has begun and no thread holds it: this thread can then run it.
     fn waits(&self, number: u32, tasks: u32, polls: u32) -> bool {
         let strand = &self.strands[number as usize];
         for poll in 1..=polls {

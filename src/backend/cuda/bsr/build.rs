@@ -1,4 +1,5 @@
-//! Makes blocks on the GPU, from the matrix in compressed sparse rows. The arrays are those that the host makes, bit for bit.
+//! Makes blocks on the GPU, from the matrix in compressed sparse rows. The arrays are those that the
+//! host makes, bit for bit.
 
 use super::check_size;
 use crate::backend::cuda::arrays::DeviceArrays;

@@ -1,6 +1,7 @@
 //! The library's products over blocks: the generic one for any format, and the legacy one for blocks only.
 //!
-//! Both support only square blocks that divide the matrix, because x and y must cover the last block completely.
+//! Both support only square blocks that divide the matrix, because x and y must cover the last
+//! block completely.
 
 use super::handles::LegacyDescriptor;
 use super::{
@@ -33,22 +34,24 @@ pub(super) struct Squares {
 }
 
 impl Squares {
-    /// Returns the bytes of a product, those of the matrix, x and y, and two operations for each stored value, padding included.
+    /// Returns the bytes of a product, those of the matrix, x and y, and two operations for each stored
+    /// value, padding included.
     fn cost<T: Scalar>(&self) -> Cost {
         let vectors = (self.block_rows + self.block_cols) * self.block * size_of::<T>();
         Cost { bytes: self.arrays.bytes() + vectors as u64, flops: 2 * self.padded_entries() as u64 }
     }
 
     /// Returns the number of stored values, padding included.
-    pub fn padded_entries(&self) -> usize {
+    pub(crate) fn padded_entries(&self) -> usize {
         self.blocks * self.block * self.block
     }
 
     /// Creates a descriptor for the library's generic products, which must not outlive the arrays.
-    pub fn descriptor<T: Scalar>(&self) -> Result<MatrixDescriptor> {
+    pub(crate) fn descriptor<T: Scalar>(&self) -> Result<MatrixDescriptor> {
         let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
         let mut descriptor = std::ptr::null();
-        // SAFETY: the arrays belong to a validated matrix on the device, and an operator owns them together with the descriptor.
+        // SAFETY: the arrays belong to a validated matrix on the device, and an operator owns them
+        // together with the descriptor.
         let status = unsafe {
             sys::cusparseCreateConstBsr(
                 &mut descriptor,
@@ -101,8 +104,8 @@ pub(super) fn check_blocks(matrix: &Csr, params: &Params) -> std::result::Result
     if fits { Ok(()) } else { Err(Refusal::new(what(), hint)) }
 }
 
-/// Returns the size of square blocks that the user named, or else the size with the fewest bytes among those that divide the
-/// matrix; `check_blocks` ensures that one exists.
+/// Returns the size of square blocks that the user named, or else the size with the fewest bytes among those
+/// that divide the matrix; `check_blocks` ensures that one exists.
 fn size(matrix: &Csr, params: &Params) -> usize {
     named(params).unwrap_or_else(|| {
         let all = Blocks::sampled(matrix).all;
@@ -159,7 +162,7 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
 }
 
 /// The legacy product `cusparseDbsrmv`, which the block-band study compares with.
-pub struct Legacy;
+pub(crate) struct Legacy;
 
 impl Algorithm for Legacy {
     const NAME: &'static str = "cusparse-bsrmv";
@@ -248,7 +251,8 @@ impl<T: Scalar> LinearOperator<Cuda, T> for LegacyOperator {
                 )
             };
         }
-        // SAFETY: shapes and sizes are checked, values have the type of the vectors; a captured launch copies its scalars.
+        // SAFETY: shapes and sizes are checked, values have the type of the vectors; a captured
+        // launch copies its scalars.
         let status = unsafe {
             match size_of::<T>() {
                 4 => product!(cusparseSbsrmv, f32),

@@ -1,6 +1,7 @@
 //! The library's handles and descriptors as owned values.
 //!
-//! They may move between threads, but calls on one must not overlap: each operator has its own and locks it for each call.
+//! They may move between threads, but calls on one must not overlap: each operator has its own
+//! and locks it for each call.
 
 use super::{check, data_type, sys, would_not_start};
 use crate::device::cuda::{CudaVector, between_captures};
@@ -17,12 +18,12 @@ pub(super) struct Handle {
     stream: Arc<CudaStream>,
 }
 
-// SAFETY: a handle may be used on any thread on which its context is current; `Device::enter` and `drop` set it. The type is not
-// `Sync`: operators lock it for each call.
+// SAFETY: a handle may be used on any thread on which its context is current; `Device::enter` and `drop` set
+// it. The type is not `Sync`: operators lock it for each call.
 unsafe impl Send for Handle {}
 
 impl Handle {
-    pub fn on(device: &Cuda) -> Result<Handle> {
+    pub(crate) fn on(device: &Cuda) -> Result<Handle> {
         device.enter()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: the call writes one handle.
@@ -48,7 +49,8 @@ impl Drop for Handle {
 /// The descriptor of a matrix in one of the library's generic formats.
 pub(super) struct MatrixDescriptor(pub sys::cusparseConstSpMatDescr_t);
 
-// SAFETY: a descriptor is host memory that belongs to no thread. It is not `Sync`: operators lock it for each call.
+// SAFETY: a descriptor is host memory that belongs to no thread. It is not `Sync`: operators
+// lock it for each call.
 unsafe impl Send for MatrixDescriptor {}
 
 impl Drop for MatrixDescriptor {
@@ -66,7 +68,7 @@ unsafe impl Send for LegacyDescriptor {}
 
 impl LegacyDescriptor {
     /// Creates the descriptor of a general matrix with zero-based indices.
-    pub fn new() -> Result<LegacyDescriptor> {
+    pub(crate) fn new() -> Result<LegacyDescriptor> {
         let mut descriptor = std::ptr::null_mut();
         // SAFETY: the call writes one descriptor.
         check("cusparseCreateMatDescr", unsafe { sys::cusparseCreateMatDescr(&mut descriptor) })?;
@@ -85,9 +87,10 @@ impl Drop for LegacyDescriptor {
 pub(super) struct VectorDescriptor(pub sys::cusparseDnVecDescr_t);
 
 impl VectorDescriptor {
-    pub fn new<T: Scalar>(v: &CudaVector<T>) -> Result<VectorDescriptor> {
+    pub(crate) fn new<T: Scalar>(v: &CudaVector<T>) -> Result<VectorDescriptor> {
         let mut descriptor = std::ptr::null_mut();
-        // SAFETY: the vector has n elements of T on the device; the descriptor is used only while the vector lives.
+        // SAFETY: the vector has n elements of T on the device; the descriptor is used only
+        // while the vector lives.
         let status = unsafe {
             sys::cusparseCreateDnVec(
                 &mut descriptor,
@@ -112,9 +115,10 @@ impl Drop for VectorDescriptor {
 pub(super) struct ColumnsDescriptor(pub sys::cusparseDnMatDescr_t);
 
 impl ColumnsDescriptor {
-    pub fn new<T: Scalar>(v: &CudaVector<T>) -> Result<ColumnsDescriptor> {
+    pub(crate) fn new<T: Scalar>(v: &CudaVector<T>) -> Result<ColumnsDescriptor> {
         let mut descriptor = std::ptr::null_mut();
-        // SAFETY: the vector has n x k elements of T on the device, row-major; the descriptor is used only while the vector lives.
+        // SAFETY: the vector has n x k elements of T on the device, row-major; the descriptor is used
+        // only while the vector lives.
         let status = unsafe {
             sys::cusparseCreateDnMat(
                 &mut descriptor,

@@ -6,7 +6,7 @@ mod blocks;
 mod handles;
 mod library;
 mod slices;
-pub mod spmm;
+pub(crate) mod spmm;
 
 use super::arrays::{Arrays, DeviceArrays};
 use super::check_shapes;
@@ -20,7 +20,7 @@ use crate::operator::{Cost, LinearOperator};
 use crate::parallel::lock;
 use crate::params::Params;
 use crate::scalar::Scalar;
-pub use blocks::Legacy;
+pub(crate) use blocks::Legacy;
 use cudarc::cusparse::sys;
 use handles::{Handle, MatrixDescriptor, VectorDescriptor};
 pub use library::{describe_library, require_library};
@@ -30,7 +30,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 /// One of the library's algorithms.
-pub trait Algorithm {
+pub(crate) trait Algorithm {
     /// The backend's name.
     const NAME: &'static str;
     /// The library's identifier of the algorithm.
@@ -41,7 +41,7 @@ pub trait Algorithm {
 
 /// A format of the library.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Storage {
+pub(crate) enum Storage {
     /// CSR.
     Rows,
     /// Sliced ELL, in slices of this many rows.
@@ -51,15 +51,15 @@ pub enum Storage {
 }
 
 /// The library's default algorithm.
-pub struct Default;
+pub(crate) struct Default;
 /// The library's first algorithm over CSR.
-pub struct First;
+pub(crate) struct First;
 /// The library's second algorithm over CSR, which gives the same bits on every run.
-pub struct Second;
+pub(crate) struct Second;
 /// The library's algorithm over sliced ELL.
-pub struct Sliced;
+pub(crate) struct Sliced;
 /// The library's algorithm over blocks.
-pub struct Blocked;
+pub(crate) struct Blocked;
 
 impl Algorithm for Default {
     const NAME: &'static str = "cusparse";
@@ -86,7 +86,7 @@ impl Algorithm for Blocked {
 }
 
 /// The library's product with one of its algorithms.
-pub struct Cusparse<A>(PhantomData<A>);
+pub(crate) struct Cusparse<A>(PhantomData<A>);
 
 fn check(call: &'static str, status: sys::cusparseStatus_t) -> Result<()> {
     if status == sys::cusparseStatus_t::CUSPARSE_STATUS_SUCCESS {
@@ -194,7 +194,8 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
     }
 }
 
-/// Returns the matrix with an explicit array of ones if its values are implicit, because the library has no implicit values.
+/// Returns the matrix with an explicit array of ones if its values are implicit, because the
+/// library has no implicit values.
 fn explicit<T: Scalar>(matrix: &Csr) -> Result<Option<Csr>> {
     if !matches!(matrix.values(), Values::Ones) {
         return Ok(None);
@@ -222,7 +223,8 @@ fn row_descriptor<T: Scalar>(
 ) -> Result<MatrixDescriptor> {
     let mut descriptor = std::ptr::null();
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
-    // SAFETY: the arrays belong to a validated matrix on the device, and an operator owns them together with the descriptor.
+    // SAFETY: the arrays belong to a validated matrix on the device, and an operator owns them
+    // together with the descriptor.
     let status = unsafe {
         sys::cusparseCreateConstCsr(
             &mut descriptor,
@@ -243,7 +245,8 @@ fn row_descriptor<T: Scalar>(
 }
 
 impl CusparseOperator {
-    /// Allocates the buffer that the library requires, and preprocesses the matrix if the algorithm supports that.
+    /// Allocates the buffer that the library requires, and preprocesses the matrix if the
+    /// algorithm supports that.
     fn set_up<T: Scalar>(&mut self, device: &Cuda, preprocess: bool, reserve: u64) -> Result<()> {
         let x = device.vector::<T>(self.shape.1, 1)?;
         let y = device.vector::<T>(self.shape.0, 1)?;
@@ -314,7 +317,8 @@ impl<T: Scalar> LinearOperator<Cuda, T> for CusparseOperator {
         let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
         device.enter()?;
         let (matrix, handle) = &*lock(&self.library);
-        // SAFETY: shapes are checked; all arguments live through the call; a captured launch copies its scalars.
+        // SAFETY: shapes are checked; all arguments live through the call; a captured launch
+        // copies its scalars.
         let status = unsafe {
             sys::cusparseSpMV(
                 handle.raw,

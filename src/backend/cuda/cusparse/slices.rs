@@ -8,7 +8,8 @@ use crate::format::{Csr, Offsets, Sell};
 use crate::scalar::Scalar;
 use std::ffi::c_void;
 
-/// Creates the descriptor of the matrix in slices of `height` rows, unsorted, because the library supports no permutation.
+/// Creates the descriptor of the matrix in slices of `height` rows, unsorted, because the library
+/// supports no permutation.
 pub(super) fn describe<A: Algorithm, T: Scalar>(
     device: &Cuda,
     matrix: &Csr,
@@ -34,7 +35,8 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
         .upload(device, reserve)?;
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
     let mut descriptor = std::ptr::null();
-    // SAFETY: the arrays belong to a validated matrix on the device, and the operator owns them together with the descriptor.
+    // SAFETY: the arrays belong to a validated matrix on the device, and the operator owns them
+    // together with the descriptor.
     let status = unsafe {
         sys::cusparseCreateConstSlicedEll(
             &mut descriptor,

@@ -1,7 +1,7 @@
 //! The library's products with several columns: over CSR by each of its algorithms, and over square blocks.
 //!
-//! The library prepares for a number of columns: its buffer and what it has learnt from the matrix belong to a descriptor, so each
-//! number of columns has its own, over the same arrays.
+//! The library prepares for a number of columns: its buffer and what it has learnt from the matrix belong to
+//! a descriptor, so each number of columns has its own, over the same arrays.
 
 use super::handles::{ColumnsDescriptor, Handle, MatrixDescriptor};
 use super::{
@@ -25,7 +25,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 /// A format of the library's product with several columns.
-pub trait Format: Send + Sync + 'static {
+pub(crate) trait Format: Send + Sync + 'static {
     /// The backend's name.
     const NAME: &'static str;
     /// The format of the library.
@@ -33,9 +33,9 @@ pub trait Format: Send + Sync + 'static {
 }
 
 /// CSR.
-pub struct Rows;
+pub(crate) struct Rows;
 /// Square blocks.
-pub struct Squares;
+pub(crate) struct Squares;
 
 impl Format for Rows {
     const NAME: &'static str = "cusparse-spmm";
@@ -47,10 +47,10 @@ impl Format for Squares {
 }
 
 /// The library's product with several columns.
-pub struct CusparseSpmm<F>(PhantomData<F>);
+pub(crate) struct CusparseSpmm<F>(PhantomData<F>);
 
 /// The algorithm over CSR.
-pub const ALGORITHM: Param = Param::word(
+pub(crate) const ALGORITHM: Param = Param::word(
     "alg",
     &["default", "csr1", "csr2", "csr3"],
     "the algorithm of the library; its documentation recommends csr2 for row-major columns",
@@ -160,8 +160,9 @@ enum Call {
 type Library = (VecDeque<Prepared>, Handle);
 
 impl SpmmOperator {
-    /// Prepares for k columns, unless this is done: allocates the buffer of the library, preprocesses the matrix, and multiplies
-    /// once, because the library loads its kernels on first use. Returns the place of the descriptor.
+    /// Prepares for k columns, unless this is done: allocates the buffer of the library, preprocesses
+    /// the matrix, and multiplies once, because the library loads its kernels on first use. Returns the
+    /// place of the descriptor.
     fn prepared<T: Scalar>(&self, device: &Cuda, library: &mut Library, k: usize) -> Result<usize> {
         let (prepared, handle) = library;
         if let Some(place) = prepared.iter().position(|prepared| prepared.k == k) {
@@ -203,8 +204,8 @@ impl SpmmOperator {
             ($function:ident, $last:expr) => {
                 check(
                     stringify!($function),
-                    // SAFETY: shapes are checked; handle, descriptors, scalars and buffer live through the call, and a captured
-                    // launch copies its scalars.
+                    // SAFETY: shapes are checked; handle, descriptors, scalars and buffer live through the
+                    // call, and a captured launch copies its scalars.
                     unsafe {
                         sys::$function(
                             handle.raw,

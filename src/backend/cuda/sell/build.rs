@@ -1,5 +1,5 @@
-//! Packs slices on the GPU, from the matrix in compressed sparse rows. The arrays are those that [`Packed`](super::pack::Packed)
-//! has on the host, bit for bit.
+//! Packs slices on the GPU, from the matrix in compressed sparse rows. The arrays are those that
+//! [`Packed`](super::pack::Packed) has on the host, bit for bit.
 
 use super::LANES;
 use super::pack::{Layout, Shape, WINDOW, check_rows};

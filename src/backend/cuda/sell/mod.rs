@@ -1,16 +1,19 @@
 //! SELL-32-4096: a warp takes 32 rows, one thread each, and reads their entries with coalesced loads.
 //!
-//! Products of short rows are memory-bound, so the bytes of an entry matter, 12 in CSR. Here the columns of 32 neighbouring rows
-//! are one number if they are consecutive, as in stencils and bands, and 16 bits each if they lie near each other (`pack`
-//! describes the layout). Values that single precision represents exactly take 4 bytes, which changes no bit of the result,
-//! because products and sums stay in the precision of the vectors. Rows are sorted by length in windows of 4096 if that saves
-//! padding; x keeps its order, and the sum of a row is written to the row's own element of y. Threads stop at the end of their
-//! row: padding is never multiplied.
+//! Products of short rows are memory-bound, so the bytes of an entry matter, 12 in CSR. Here the columns of
+//! 32 neighbouring rows are one number if they are consecutive, as in stencils and bands, and 16 bits each
+//! if they lie near each other (`pack` describes the layout). Values that single precision represents
+//! exactly take 4 bytes, which changes no bit of the result, because products and sums stay in the precision
+//! of the vectors. Rows are sorted by length in windows of 4096 if that saves padding; x keeps its order,
+//! and the sum of a row is written to the row's own element of y. Threads stop at the end of their row:
+//! padding is never multiplied.
 //!
-//! A warp takes as long as its longest row: matrices with rows much longer than the rest are for other backends.
+//! A warp takes as long as its longest row: matrices with rows much longer than the rest are
+//! for other backends.
 //!
-//! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format
-//! for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
+//! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse
+//! matrix data format for efficient general sparse matrix-vector multiplication on modern processors
+//! with wide SIMD units, 2014.
 
 mod build;
 mod pack;
@@ -37,8 +40,8 @@ use std::sync::Arc;
 /// Rows of a slice: the threads of a warp.
 const LANES: usize = 32;
 
-/// Entries of a row that are loaded at once (all five of a stencil, or as many as registers allow), the number at the end of a
-/// row, and the blocks that a multiprocessor then holds.
+/// Entries of a row that are loaded at once (all five of a stencil, or as many as registers allow), the
+/// number at the end of a row, and the blocks that a multiprocessor then holds.
 const ROUNDS: [Round; 2] =
     [Round { unroll: 5, rest: 5, resident: 5 }, Round { unroll: 8, rest: 4, resident: 4 }];
 
@@ -53,7 +56,7 @@ struct Round {
 }
 
 /// The family of the backend `sell`.
-pub struct Sell;
+pub(crate) struct Sell;
 
 fn form(round: Round) -> Form<Packed> {
     Form::new("spmv_sell", include_str!("../../../../kernels/sell.cu"))
@@ -71,9 +74,9 @@ pub(super) fn packing_sources() -> Vec<KernelSource> {
     build::sources()
 }
 
-/// Returns the stored values per entry, padding included, of slices of neighbouring rows. Sorting reduces padding, but the sorted
-/// rows of a slice gather x from distant addresses: on an H200 slices of sorted rows of 30 to 400 entries took 1.7 times as long
-/// as CSR.
+/// Returns the stored values per entry, padding included, of slices of neighbouring rows. Sorting reduces
+/// padding, but the sorted rows of a slice gather x from distant addresses: on an H200 slices of sorted rows
+/// of 30 to 400 entries took 1.7 times as long as CSR.
 pub(super) fn padding_ratio(matrix: &Csr) -> f64 {
     let lengths = matrix.map_rows(|row| matrix.row_range(row).len());
     let longest = lengths.chunks(LANES).filter_map(|slice| slice.iter().max());

@@ -1,7 +1,7 @@
 //! The packed storage of slices.
 //!
-//! Each window of rows is sorted by length, longest first, if that saves padding. 32 consecutive rows of the resulting order make
-//! a slice, which four numbers describe:
+//! Each window of rows is sorted by length, longest first, if that saves padding. 32 consecutive rows of the
+//! resulting order make a slice, which four numbers describe:
 //!
 //! | number | content |
 //! |---|---|
@@ -20,9 +20,10 @@
 //! | 16 width | the offset of each lane's column from the lowest one, 16 bits each | `NEAR` |
 //! | 32 width | the column of each lane | otherwise |
 //!
-//! There are 32 width values, unless all values are implicit ones: the value and the column of entry j of lane l have the index
-//! 32 j + l. Padding has the lowest column and the value 0, and no product reads its x. Lanes of the last slice beyond the last
-//! row have length 0 and, in a sorted slice, a row index that does not exist.
+//! There are 32 width values, unless all values are implicit ones: the value and the column of entry j
+//! of lane l have the index 32 j + l. Padding has the lowest column and the value 0, and no product
+//! reads its x. Lanes of the last slice beyond the last row have length 0 and, in a sorted slice, a row
+//! index that does not exist.
 
 use super::LANES;
 use crate::error::{Error, Result};
@@ -57,7 +58,7 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    pub fn of(matrix: &Csr) -> Result<Packed> {
+    pub(crate) fn of(matrix: &Csr) -> Result<Packed> {
         match matrix.values() {
             Values::Ones => pack(matrix, None::<&[f32]>, |_| Values::Ones),
             Values::F32(values) => pack(matrix, Some(values), Values::F32),
@@ -78,7 +79,8 @@ pub(super) fn check_rows(rows: usize) -> Result<()> {
     }
 }
 
-/// Packs a matrix. A first pass over the columns finds the shape of each slice, so that the second pass writes to its place.
+/// Packs a matrix. A first pass over the columns finds the shape of each slice, so that the second
+/// pass writes to its place.
 fn pack<V: Copy + Zeroable + Send + Sync>(
     matrix: &Csr,
     values: Option<&[V]>,
@@ -124,7 +126,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Computes the layout of the slices of a matrix with that many rows.
-    pub fn of(shapes: impl Iterator<Item = Shape>, rows: usize) -> Result<Layout> {
+    pub(crate) fn of(shapes: impl Iterator<Item = Shape>, rows: usize) -> Result<Layout> {
         let mut layout = Layout { slices: room(rows.div_ceil(LANES))?, words: 0, entries: 0 };
         for shape in shapes {
             if shape.width > MOST_WIDE {
@@ -161,7 +163,8 @@ pub(super) fn storage_order(rows: Range<usize>, length: impl Fn(usize) -> usize)
     order
 }
 
-/// Returns whether the columns of each entry of `width` are consecutive from lane to lane; all rows must be that long.
+/// Returns whether the columns of each entry of `width` are consecutive from lane to lane; all
+/// rows must be that long.
 pub(super) fn runs(columns: &[&[u32]; LANES], width: usize) -> bool {
     let long = columns.iter().all(|columns| columns.len() == width);
     let follow = |j: usize| (1..LANES).all(|l| columns[l][j] as usize == columns[0][j] as usize + l);

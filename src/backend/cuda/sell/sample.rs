@@ -33,7 +33,8 @@ pub(in crate::backend::cuda) fn rounds_of(width: usize, mean: usize) -> f64 {
     (width / unroll + (width % unroll).div_ceil(rest)) as f64
 }
 
-/// Samples windows of rows spread over the matrix, for elements of x of `width` bytes. All windows are read if there are few.
+/// Samples windows of rows spread over the matrix, for elements of x of `width` bytes. All windows
+/// are read if there are few.
 pub(in crate::backend::cuda) fn sampled(matrix: &Csr, width: usize) -> Sample {
     let rows = matrix.rows();
     let mean = super::mean_row(matrix);

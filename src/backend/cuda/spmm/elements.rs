@@ -12,7 +12,8 @@ use crate::scalar::Scalar;
 pub(super) const TILE: usize = 128;
 /// Columns of a chunk.
 pub(super) const DEPTH: usize = 32;
-/// Rows of a warp, and columns of a step: an instruction of a warp multiplies these elements, four of each lane.
+/// Rows of a warp, and columns of a step: an instruction of a warp multiplies these elements,
+/// four of each lane.
 const ROWS: usize = 16;
 const STEP: usize = 8;
 /// The largest value: rounding a larger one to 11 bits could make it infinite.
@@ -35,9 +36,9 @@ fn place(row: usize, column: usize) -> usize {
 }
 
 impl Elements {
-    /// Returns whether the elements of a matrix fit: there are not too many, no entry is repeated, and single precision represents
-    /// each exactly.
-    pub fn fit(matrix: &Csr) -> bool {
+    /// Returns whether the elements of a matrix fit: there are not too many, no entry is repeated, and single
+    /// precision represents each exactly.
+    pub(crate) fn fit(matrix: &Csr) -> bool {
         let padded =
             matrix.rows().next_multiple_of(TILE) as u128 * matrix.cols().next_multiple_of(DEPTH) as u128;
         let small = |value: &f32| f64::from(*value).abs() <= LARGEST;
@@ -53,7 +54,7 @@ impl Elements {
     }
 
     /// Converts a matrix whose elements [`fit`](Elements::fit).
-    pub fn of(matrix: &Csr) -> Result<Elements> {
+    pub(crate) fn of(matrix: &Csr) -> Result<Elements> {
         let shape = (matrix.rows(), matrix.cols());
         let of_tile = shape.1.next_multiple_of(DEPTH) * TILE;
         let mut values = zeros::<f32>(shape.0.div_ceil(TILE) * of_tile)?;
@@ -99,7 +100,8 @@ mod tests {
         let all: HashSet<usize> =
             (0..TILE).flat_map(|row| (0..DEPTH).map(move |column| place(row, column))).collect();
         assert_eq!((all.len(), all.iter().max()), (TILE * DEPTH, Some(&(TILE * DEPTH - 1))));
-        // The third row of the second warp and the sixth column of the second step: lane 2 * 4 + 1, third element.
+        // The third row of the second warp and the sixth column of the second step: lane 2 * 4
+        // + 1, third element.
         assert_eq!(place(18, 13), ((4 + 1) * 32 + 9) * 4 + 2);
     }
 

@@ -1,9 +1,10 @@
 //! Fragments of 8 x 4 entries for the tensor cores of double precision: the format of `plan=tensor`.
 //!
-//! Sixteen rows are a group of two tiles. The columns in which a group has entries are sorted by the tiles that have them (the first
-//! only, both, the second only) and taken four by four. So all columns of almost every quad belong to the same tiles, and few
-//! fragments are partly empty. A quad has a fragment for each tile that has entries in its columns, stored row by row. The last
-//! quad of a group is filled with its last column.
+//! Sixteen rows are a group of two tiles. The columns in which a group has entries are sorted by the
+//! tiles that have them (the first only, both, the second only) and taken four by four. So all columns
+//! of almost every quad belong to the same tiles, and few fragments are partly empty. A quad has a
+//! fragment for each tile that has entries in its columns, stored row by row. The last quad of a group
+//! is filled with its last column.
 
 use super::items::{Items, item_list};
 use super::quads::QUAD;
@@ -202,7 +203,7 @@ fn convert<V: Copy + Zeroable + AddAssign + Send + Sync>(
 
 impl Fragments {
     /// Converts a matrix. Ones are stored in single precision.
-    pub fn of(matrix: &Csr) -> Result<Fragments> {
+    pub(crate) fn of(matrix: &Csr) -> Result<Fragments> {
         fn with<V>(
             (offsets, columns, places, v): Arrangement<Vec<V>>,
             wrap: fn(Vec<V>) -> Values,

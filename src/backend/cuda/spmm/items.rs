@@ -23,8 +23,8 @@ pub(super) struct Items {
     pub mean: usize,
 }
 
-/// Makes the items of rows that begin at these offsets; a row has `height` rows of C, and `cut_rows` lists each of these. C has
-/// `rows_of_c` rows: the last row may reach beyond them.
+/// Makes the items of rows that begin at these offsets; a row has `height` rows of C, and `cut_rows` lists
+/// each of these. C has `rows_of_c` rows: the last row may reach beyond them.
 pub(super) fn item_list(offsets: &[u32], height: usize, rows_of_c: usize) -> Items {
     let rows = offsets.len() - 1;
     let length = |row: usize| (offsets[row + 1] - offsets[row]) as usize;

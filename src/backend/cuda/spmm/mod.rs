@@ -1,4 +1,5 @@
-//! C = alpha A B + beta C for B and C with several columns, by the plan that suits the matrix and the number of columns.
+//! C = alpha A B + beta C for B and C with several columns, by the plan that suits the matrix
+//! and the number of columns.
 //!
 //! | plan | format | where an element of B comes from |
 //! |---|---|---|
@@ -9,9 +10,9 @@
 //! | `tf32x3` | all elements (single precision) | shared memory, in parts of 11 bits, multiplied by tensor cores; zeros as in `dense` |
 //! | `dense` | all elements | cuBLAS; an element that is not stored is multiplied as a zero |
 //!
-//! `plan=auto` estimates the time of each (`plan.rs`) and takes the least. A plan stores the matrix in its format when a number of
-//! columns first needs it. Results do not depend on the run, but the order of a sum depends on the plan and on the number of
-//! columns: a column alone and among others may differ in rounding.
+//! `plan=auto` estimates the time of each (`plan.rs`) and takes the least. A plan stores the matrix in its
+//! format when a number of columns first needs it. Results do not depend on the run, but the order of a sum
+//! depends on the plan and on the number of columns: a column alone and among others may differ in rounding.
 
 mod elements;
 mod fragments;
@@ -52,14 +53,14 @@ use std::sync::{Arc, Mutex};
 use tiles::Tiles;
 
 /// Parameters of the backend.
-pub const PARAMS: &[Param] = &[Param::word(
+pub(crate) const PARAMS: &[Param] = &[Param::word(
     "plan",
     &["auto", "rows", "staged", "blocks", "tensor", "tf32x3", "dense"],
     "rows: B from the caches; staged: B in shared memory; blocks: dense blocks; tensor: 8 x 4 for tensor cores, f64; tf32x3: all elements, f32; dense: cuBLAS; auto estimates",
 )];
 
 /// The family of the backend `spmm`.
-pub struct SpmmFamily;
+pub(crate) struct SpmmFamily;
 
 /// A matrix with the forms that its plans have needed so far.
 struct Spmm<T: Scalar> {
@@ -276,7 +277,8 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Spmm<T> {
         self.cost_of(1)
     }
 
-    /// Counts the arrays of the plan for k columns, or, before the operator is prepared for them, of the first plan.
+    /// Counts the arrays of the plan for k columns, or, before the operator is prepared for
+    /// them, of the first plan.
     fn cost_of(&self, k: usize) -> Cost {
         let plan = self.plan(k).ok();
         let built = lock(&self.built);
@@ -289,7 +291,8 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Spmm<T> {
     }
 }
 
-/// Returns whether the kernel of `tf32x3` runs: its instructions are those of one architecture, and NVRTC must know them.
+/// Returns whether the kernel of `tf32x3` runs: its instructions are those of one architecture,
+/// and NVRTC must know them.
 fn has_tf32(device: &Cuda) -> bool {
     device.arch() == 90 && Nvrtc::get().is_ok_and(|nvrtc| nvrtc.version() >= (12, 0))
 }

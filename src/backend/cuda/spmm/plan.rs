@@ -1,11 +1,11 @@
 //! The choice of a plan for k columns, from statistics of the matrix and the size of the GPU.
 //!
-//! Every plan multiplies `nnz k` pairs. What differs is where the elements of B come from: `rows` loads each from L1 or L2,
-//! `staged` copies B once for each tile of rows and loads from shared memory, `blocks` loads an element once for all rows of a
-//! block, `tensor` loads a row of B once for sixteen rows of A and multiplies fragments, zeros included, by tensor cores, and
-//! `dense` multiplies all elements of A at the speed of cuBLAS.
-//! `tf32x3` multiplies all elements in single precision by tensor cores. The estimates add up the bytes at each level and divide by its
-//! bandwidth; the constants are those of an H200.
+//! Every plan multiplies `nnz k` pairs. What differs is where the elements of B come from: `rows` loads each
+//! from L1 or L2, `staged` copies B once for each tile of rows and loads from shared memory, `blocks` loads
+//! an element once for all rows of a block, `tensor` loads a row of B once for sixteen rows of A and
+//! multiplies fragments, zeros included, by tensor cores, and `dense` multiplies all elements of A at the
+//! speed of cuBLAS. `tf32x3` multiplies all elements in single precision by tensor cores. The estimates add
+//! up the bytes at each level and divide by its bandwidth; the constants are those of an H200.
 
 use super::elements::Elements;
 use super::fragments::{Counts, FRAGMENT, GROUP, counts};
@@ -66,7 +66,7 @@ pub(super) enum Plan {
 
 impl Plan {
     /// Returns the name as users type it.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Plan::Rows => "rows",
             Plan::Staged(_) => "staged",
@@ -96,7 +96,8 @@ pub(in crate::backend::cuda) struct Traits {
     pub value: f64,
     /// Whether cuBLAS may multiply: it is found, and the matrix is small enough.
     pub dense: bool,
-    /// Whether `tf32x3` may multiply: the matrix is small enough, and its values are numbers of single precision.
+    /// Whether `tf32x3` may multiply: the matrix is small enough, and its values are numbers
+    /// of single precision.
     pub elements: bool,
 }
 
@@ -132,7 +133,7 @@ fn fresh(matrix: &Csr) -> f64 {
 
 impl Traits {
     /// Returns the properties of a matrix; `dense` if cuBLAS may multiply it.
-    pub fn of(matrix: &Csr, dense: bool) -> Traits {
+    pub(crate) fn of(matrix: &Csr, dense: bool) -> Traits {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         let value = value_bytes(matrix);
         let block = best_block(matrix, value);
@@ -151,12 +152,12 @@ impl Traits {
     }
 
     /// Returns whether rows gather from all of B: neighbours share few columns.
-    pub fn scattered(&self) -> bool {
+    pub(crate) fn scattered(&self) -> bool {
         self.fresh > 0.4
     }
 
     /// Returns the share of elements that are stored.
-    pub fn density(&self) -> f64 {
+    pub(crate) fn density(&self) -> f64 {
         self.nnz as f64 / (self.rows as f64 * self.cols as f64).max(1.0)
     }
 }
@@ -203,7 +204,8 @@ impl Work<'_> {
         all / self.machine.size.bandwidth
     }
 
-    /// Returns the seconds of moving `matrix` bytes of A, and B and C, that are not in L2 from the product before.
+    /// Returns the seconds of moving `matrix` bytes of A, and B and C, that are not in L2 from
+    /// the product before.
     fn streamed(&self, matrix: f64) -> f64 {
         let Traits { rows, cols, .. } = *self.traits;
         let GpuSize { bandwidth, cache, .. } = self.machine.size;
@@ -211,7 +213,8 @@ impl Work<'_> {
         all / bandwidth * (2.0 * all / cache - 1.0).clamp(0.0, 1.0)
     }
 
-    /// Returns the seconds of loading the rows of B that are not in L2, if neighbouring rows of A share few of them.
+    /// Returns the seconds of loading the rows of B that are not in L2, if neighbouring rows
+    /// of A share few of them.
     fn missed(&self) -> f64 {
         let of_b = (self.traits.cols * self.k * self.width) as f64;
         let share = (1.0 - self.machine.size.cache / of_b.max(1.0)).clamp(0.0, 0.5);

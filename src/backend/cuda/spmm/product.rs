@@ -1,11 +1,13 @@
 //! Products with several columns as launches over the arrays of one format.
 //!
-//! B and C are vectors of k columns, row-major. How a product is cut into blocks depends on k, so a [`Schedule`] makes the
-//! launches for each k when k is first used: it chooses compile-time parameters and grids, and makes the arrays that a launch
-//! needs in addition to the matrix. They are kept for the next product with as many columns.
+//! B and C are vectors of k columns, row-major. How a product is cut into blocks depends on k, so a
+//! [`Schedule`] makes the launches for each k when k is first used: it chooses compile-time parameters and
+//! grids, and makes the arrays that a launch needs in addition to the matrix. They are kept for the next
+//! product with as many columns.
 //!
-//! If one launch writes all rows of C, its blocks can sum `<x, y>` over their rows while these are in registers; a sweep over these
-//! partial sums adds them. Other dot products, and sweeps, take a separate pass.
+//! If one launch writes all rows of C, its blocks can sum `<x, y>` over their rows while these
+//! are in registers; a sweep over these partial sums adds them. Other dot products, and
+//! sweeps, take a separate pass.
 
 use crate::backend::cuda::arrays::{Arrays, DeviceArrays, Signature};
 use crate::backend::cuda::check_columns;
@@ -41,7 +43,7 @@ pub(in crate::backend::cuda) struct Launch {
 
 impl Launch {
     /// Returns a launch without dynamic shared memory and partial sums.
-    pub fn new(kind: Kind, numbers: Numbers, blocks: u32) -> Launch {
+    pub(crate) fn new(kind: Kind, numbers: Numbers, blocks: u32) -> Launch {
         Launch { kind, numbers, blocks, shared: 0, partials: None }
     }
 }
@@ -89,7 +91,8 @@ pub(in crate::backend::cuda) struct SeveralColumns<T, S> {
     vectors: std::marker::PhantomData<fn(T)>,
 }
 
-/// Returns the source of a kernel with the parameters of a format, of the arrays of a schedule, and of its numbers.
+/// Returns the source of a kernel with the parameters of a format, of the arrays of a
+/// schedule, and of its numbers.
 fn source<T: Scalar>(
     kind: &Kind,
     matrix: Signature,
@@ -100,7 +103,8 @@ fn source<T: Scalar>(
     kind.source::<T>(matrix, numbers, (extra, false), ending)
 }
 
-/// Returns the source of a kernel over a format in these types, without a matrix; `extra` makes the arrays of the schedule.
+/// Returns the source of a kernel over a format in these types, without a matrix; `extra` makes
+/// the arrays of the schedule.
 pub(in crate::backend::cuda) fn source_of<F: Format, E: ExtraArrays>(
     kind: &Kind,
     types: Types,
@@ -147,7 +151,7 @@ impl ExtraArrays for () {
 
 impl<T: Scalar, S: Schedule> SeveralColumns<T, S> {
     /// Uploads the matrix, and prepares products with `k` columns.
-    pub fn new<F: Format>(
+    pub(crate) fn new<F: Format>(
         device: &Cuda,
         format: &F,
         schedule: S,
@@ -165,7 +169,7 @@ impl<T: Scalar, S: Schedule> SeveralColumns<T, S> {
     }
 
     /// Tells where the values of the matrix, which has `entries` entries, are stored.
-    pub fn with_places(mut self, entries: usize, places: Places) -> SeveralColumns<T, S> {
+    pub(crate) fn with_places(mut self, entries: usize, places: Places) -> SeveralColumns<T, S> {
         self.places = Some((entries, places));
         self
     }
@@ -293,8 +297,8 @@ impl<T: Scalar, S: Schedule> LinearOperator<Cuda, T> for SeveralColumns<T, S> {
     }
 }
 
-/// Returns a number of blocks as a grid has it: at most 2^31 - 1. The kernels of the study stride over more items; no matrix that
-/// fits into memory has more for the other kernels.
+/// Returns a number of blocks as a grid has it: at most 2^31 - 1. The kernels of the study stride over more
+/// items; no matrix that fits into memory has more for the other kernels.
 pub(in crate::backend::cuda) fn grid(blocks: u64) -> u32 {
     blocks.clamp(1, i32::MAX as u64) as u32
 }

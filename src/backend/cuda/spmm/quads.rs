@@ -1,9 +1,10 @@
 //! CSR with entries four by four, and its rows as items of work: the format of `plan=rows`.
 //!
-//! Four columns, and four values in single precision, are one load of 16 bytes. The last quad of a row is filled with the column
-//! [`FILL`], for which kernels read nothing. Rows that are far longer than the mean are cut into pieces, whose sums are added in
-//! order by a second launch. If the lengths of rows differ much, items are sorted by the power of two of their length, so that
-//! neighbouring groups of lanes have about equally much to do and the longest begin first.
+//! Four columns, and four values in single precision, are one load of 16 bytes. The last quad of a row is
+//! filled with the column [`FILL`], for which kernels read nothing. Rows that are far longer than the mean
+//! are cut into pieces, whose sums are added in order by a second launch. If the lengths of rows differ much,
+//! items are sorted by the power of two of their length, so that neighbouring groups of lanes have about
+//! equally much to do and the longest begin first.
 
 use super::items::{Items, item_list};
 use crate::backend::cuda::arrays::Arrays;
@@ -57,12 +58,12 @@ impl Quads {
     }
 
     /// Returns the entry of each place for a value, for a matrix that [`of`](Quads::of) converts.
-    pub fn places(matrix: &Csr) -> Result<Vec<u32>> {
+    pub(crate) fn places(matrix: &Csr) -> Result<Vec<u32>> {
         filled(matrix, &Quads::offsets(matrix)?, |entry| entry as u32, placed::FILL)
     }
 
     /// Converts a matrix.
-    pub fn of(matrix: &Arc<Csr>) -> Result<Quads> {
+    pub(crate) fn of(matrix: &Arc<Csr>) -> Result<Quads> {
         check_size(matrix)?;
         let offsets = Quads::offsets(matrix)?;
         let columns = filled(matrix, &offsets, |entry| matrix.col_indices()[entry], FILL)?;

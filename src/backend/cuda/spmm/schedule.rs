@@ -50,7 +50,7 @@ pub(super) struct Slice {
 
 impl Slice {
     /// Returns the lanes for k columns of `width` bytes: all columns in one slice if registers suffice.
-    pub fn of(k: usize, width: usize) -> Slice {
+    pub(crate) fn of(k: usize, width: usize) -> Slice {
         let all = packs(k, width).max(1);
         let lanes = all.next_power_of_two().min(WARP);
         let packs = all.div_ceil(lanes).min(MOST_PACKS);
@@ -58,7 +58,7 @@ impl Slice {
     }
 
     /// Returns the number of slices.
-    pub fn count(self, k: usize, width: usize) -> usize {
+    pub(crate) fn count(self, k: usize, width: usize) -> usize {
         packs(k, width).div_ceil(self.lanes * self.packs)
     }
 
@@ -105,7 +105,8 @@ pub(super) fn blocks_kind(slice: Slice, parts: usize, (height, width): (usize, u
 /// Threads of a block that multiplies fragments.
 const MULTIPLYING: u32 = 128;
 
-/// Returns the kernel over fragments, for slices of `pairs` pairs of columns; `aligned` if the number of columns is even.
+/// Returns the kernel over fragments, for slices of `pairs` pairs of columns; `aligned` if the
+/// number of columns is even.
 pub(super) fn fragments_kind(pairs: usize, aligned: bool) -> Kind {
     let text = include_str!("../../../../kernels/spmm/fragments.cu");
     let mut defines =
@@ -141,7 +142,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub fn of(items: &Items) -> Pieces {
+    pub(crate) fn of(items: &Items) -> Pieces {
         Pieces { cut_rows: items.cut_rows.clone(), slots: items.slots }
     }
 
@@ -164,7 +165,8 @@ impl ExtraArrays for Pieces {
     }
 }
 
-/// Returns the groups of lanes that share an item: as many as fill the GPU, if each has `round` units to do, within `most` lanes.
+/// Returns the groups of lanes that share an item: as many as fill the GPU, if each has `round` units to
+/// do, within `most` lanes.
 pub(super) fn parts(
     groups: usize,
     lanes: usize,
@@ -187,9 +189,9 @@ pub(super) struct ByItems {
     pub scattered: bool,
 }
 
-/// Returns the lanes for k columns. With two packs a lane loads A half as often. Packs that are not aligned need more registers,
-/// which suffice for one. If rows gather from all of B, a slice has at most 32 packs, so that more of its part of B stays in the
-/// caches.
+/// Returns the lanes for k columns. With two packs a lane loads A half as often. Packs that are not aligned
+/// need more registers, which suffice for one. If rows gather from all of B, a slice has at most 32 packs, so
+/// that more of its part of B stays in the caches.
 fn rows_slice(k: usize, width: usize, scattered: bool) -> Slice {
     const NARROW: usize = 32;
     let aligned = (k * width).is_multiple_of(PACK);
@@ -226,8 +228,8 @@ pub(super) struct ByBlocks {
     pub shape: (usize, usize),
 }
 
-/// Returns the lanes for k columns and blocks of `height` rows: a lane has `height` sums for each of its packs, and registers for
-/// 16 of them.
+/// Returns the lanes for k columns and blocks of `height` rows: a lane has `height` sums for each of its
+/// packs, and registers for 16 of them.
 pub(super) fn blocks_slice(height: usize, k: usize, width: usize) -> Slice {
     const SUMS: usize = 16;
     let whole = Slice::of(k, width);
@@ -273,19 +275,19 @@ pub(super) struct Stage {
 
 impl Stage {
     /// Threads of a block: as many as a block may have, as its shared memory leaves room for no other block.
-    pub const BLOCK: usize = 1024;
+    pub(crate) const BLOCK: usize = 1024;
 
     /// Returns the rows of a tile.
-    pub fn tile(self) -> usize {
+    pub(crate) fn tile(self) -> usize {
         Stage::BLOCK / (self.slice.lanes * self.parts) * self.height
     }
 
     /// Returns the bytes of the buffers, each with a row of zeros.
-    pub fn shared(self) -> usize {
+    pub(crate) fn shared(self) -> usize {
         self.buffers * (self.chunk + 1) * self.slice.lanes * self.slice.packs * PACK
     }
 
-    pub fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> Kind {
         let Stage { slice, height, parts, buffers, .. } = self;
         kind!(
             "spmm_staged",
@@ -353,7 +355,8 @@ const SPLIT_BLOCK: u32 = 384;
 const STAGES: usize = 4;
 /// The most ranges of chunks whose sums are added.
 const MOST_RANGES: usize = 32;
-/// Seconds of a chunk of a tile, of the first and last steps of a block, and of a launch that adds sums or splits B.
+/// Seconds of a chunk of a tile, of the first and last steps of a block, and of a launch that
+/// adds sums or splits B.
 const CHUNK: f64 = 0.92e-6;
 const ENDS_OF_BLOCK: f64 = 4.5e-6;
 const SHORT_LAUNCH: f64 = 1.4e-6;
@@ -396,7 +399,7 @@ impl BySplit {
     }
 
     /// Returns the number of ranges of chunks for which k columns take the least time, and this time.
-    pub fn ranges(&self, k: usize) -> (usize, f64) {
+    pub(crate) fn ranges(&self, k: usize) -> (usize, f64) {
         let (chunks, rows) = (self.chunks().max(1), self.shape.0);
         let seconds = |ranges: usize| {
             let blocks = self.tiles() * BySplit::slices(k) * ranges;

@@ -21,13 +21,13 @@ pub(super) struct Cut {
 
 impl Cut {
     /// The most rows of a chunk: the kernel counts them in 16 bits, with one more for zeros.
-    pub const MOST: usize = u16::MAX as usize;
+    pub(crate) const MOST: usize = u16::MAX as usize;
 
-    pub fn tiles(self, rows: usize) -> usize {
+    pub(crate) fn tiles(self, rows: usize) -> usize {
         rows.div_ceil(self.tile)
     }
 
-    pub fn chunks(self, cols: usize) -> usize {
+    pub(crate) fn chunks(self, cols: usize) -> usize {
         cols.div_ceil(self.chunk).max(1)
     }
 }
@@ -45,7 +45,7 @@ pub(super) struct Staged {
 
 impl Staged {
     /// Converts a matrix.
-    pub fn of(matrix: &Csr, cut: Cut) -> Result<Staged> {
+    pub(crate) fn of(matrix: &Csr, cut: Cut) -> Result<Staged> {
         let shape = (matrix.rows(), matrix.cols());
         let (tiles, chunks) = (cut.tiles(shape.0), cut.chunks(shape.1));
         let counts = count(matrix, cut)?;

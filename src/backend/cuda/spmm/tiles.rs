@@ -21,7 +21,7 @@ pub(super) struct Tiles {
 
 impl Tiles {
     /// Takes a matrix in blocks, whose values are stored.
-    pub fn of(matrix: Bsr) -> Result<Tiles> {
+    pub(crate) fn of(matrix: Bsr) -> Result<Tiles> {
         let BsrParts { rows, cols, block, block_offsets, block_columns, values, .. } = matrix.into_parts();
         let blocks = block_columns.len();
         if blocks > u32::MAX as usize || rows > u32::MAX as usize - block.0 || cols > u32::MAX as usize {

@@ -1,6 +1,7 @@
 //! Pieces of consecutive rows, one for each block: short rows are summed by threads, other rows by warps.
 //!
-//! Pieces of longer rows run the study's vector kernel with a warp per row, so unrolling and the block size are parameters.
+//! Pieces of longer rows run the study's vector kernel with a warp per row, so unrolling and the
+//! block size are parameters.
 
 use super::schedule::Ranges;
 use super::{THREADS_HEAVY, with_sums};
@@ -17,17 +18,18 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `adaptive`.
-pub struct Adaptive;
+pub(crate) struct Adaptive;
 
 /// The longest row that `adaptive` gives to a thread: first the length that fills a warp, then other lengths.
-pub const SHORT: &[&str] = &["32", "8", "16", "64"];
+pub(crate) const SHORT: &[&str] = &["32", "8", "16", "64"];
 /// Threads in a block of `adaptive`: the study's baseline, then the sizes that the study tried.
-pub const BLOCKS: &[&str] = &["256", "128", "512"];
-/// Entries of a row that a thread of `adaptive` loads before it uses the first: the baseline, then the number that the study
-/// tried.
-pub const UNROLLS: &[&str] = &["1", "4"];
-/// The study's names for sets of parameters. The study does not give their contents: these are our interpretation.
-pub const SETS: &[&str] = &["baseline", "combined", "p100"];
+pub(crate) const BLOCKS: &[&str] = &["256", "128", "512"];
+/// Entries of a row that a thread of `adaptive` loads before it uses the first: the baseline, then the
+/// number that the study tried.
+pub(crate) const UNROLLS: &[&str] = &["1", "4"];
+/// The study's names for sets of parameters. The study does not give their contents: these are
+/// our interpretation.
+pub(crate) const SETS: &[&str] = &["baseline", "combined", "p100"];
 
 /// Threads that the study's P100 holds at once, on its 56 multiprocessors.
 const P100_THREADS: u64 = 56 * 2048;
@@ -37,7 +39,8 @@ fn form_of(unroll: u32, block: u32) -> Form<Compressed, Ranges> {
     form.in_blocks_of(block).fitting(THREADS_HEAVY)
 }
 
-/// Returns the form of `adaptive` for these parameters, and the most threads of its grid. Explicit parameters override the set.
+/// Returns the form of `adaptive` for these parameters, and the most threads of its grid. Explicit
+/// parameters override the set.
 fn requested(params: &Params) -> (Form<Compressed, Ranges>, u64) {
     let (block, unroll, threads) = match params.word("set") {
         Some("combined") => (512, 4, u64::MAX),

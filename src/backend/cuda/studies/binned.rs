@@ -14,12 +14,12 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `binned`.
-pub struct Binned;
+pub(crate) struct Binned;
 
 /// The longest row of the first class of `binned`.
-pub const FIRST_CLASS: &[&str] = &["8", "4", "16"];
+pub(crate) const FIRST_CLASS: &[&str] = &["8", "4", "16"];
 /// The longest row of the second class of `binned`.
-pub const SECOND_CLASS: &[&str] = &["64", "32", "256"];
+pub(crate) const SECOND_CLASS: &[&str] = &["64", "32", "256"];
 
 /// Threads per row in each class of `binned`.
 const CLASS_THREADS: [u32; 3] = [1, 8, 32];

@@ -15,10 +15,11 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `bins`.
-pub struct Bins;
+pub(crate) struct Bins;
 
-/// Entries in a bin: 8 rounds of a warp by default, so that matrices of a few million entries still keep a GPU busy.
-pub const ENTRIES: &[&str] = &["256", "64", "1024", "4096"];
+/// Entries in a bin: 8 rounds of a warp by default, so that matrices of a few million entries
+/// still keep a GPU busy.
+pub(crate) const ENTRIES: &[&str] = &["256", "64", "1024", "4096"];
 
 fn form() -> Form<Compressed, Ranges> {
     Form::new("spmv_csr_bins", with_sums!("bins.cu")).with("UNROLL", WARP_UNROLL)

@@ -1,4 +1,5 @@
-//! The four kernels of the block-band study: tasks of equally many blocks, made beforehand, each for one thread block.
+//! The four kernels of the block-band study: tasks of equally many blocks, made beforehand,
+//! each for one thread block.
 //!
 //! | backend | how a thread block sums a block row |
 //! |---|---|
@@ -7,11 +8,12 @@
 //! | `bsr-team` | R C threads per block, each with one position of the block and one sum |
 //! | `bsr-unrolled` | a thread per column of a block, several rows at once in registers: the study's fastest |
 //!
-//! A separate kernel scales y, and tasks add to it atomically, so bits may differ from run to run. The kernels are implemented as
-//! the study describes them, costs included. The launch has as many thread blocks as the GPU holds at once (from the registers of
-//! the compiled kernel) times `over`; each gets `chunks` tasks. The study limits a thread to 32 registers, except in the last
-//! kernel. Its kernels take the size of a block as numbers, which is `size=runtime`; by default the size is
-//! compiled. Indices within a block row have 32 bits, as in the study.
+//! A separate kernel scales y, and tasks add to it atomically, so bits may differ from run to run. The
+//! kernels are implemented as the study describes them, costs included. The launch has as many thread blocks
+//! as the GPU holds at once (from the registers of the compiled kernel) times `over`; each gets `chunks`
+//! tasks. The study limits a thread to 32 registers, except in the last kernel. Its kernels take the size of
+//! a block as numbers, which is `size=runtime`; by default the size is compiled. Indices within a block row
+//! have 32 bits, as in the study.
 
 use crate::backend::blocks::{SIZE, any_block, is_compiled, named_or_found};
 use crate::backend::cuda::arrays::Arrays;
@@ -44,7 +46,7 @@ const fn registers(values: &'static [&'static str]) -> Param {
 }
 
 /// A variant of the kernel.
-pub trait Variant: 'static {
+pub(crate) trait Variant: 'static {
     /// The backend's name.
     const NAME: &'static str;
     /// The macro that selects the variant.
@@ -58,13 +60,13 @@ pub trait Variant: 'static {
 }
 
 /// Threads go through the values in memory order and add to shared memory.
-pub struct RowMajor;
+pub(crate) struct RowMajor;
 /// Threads go through the values in memory order with private sums.
-pub struct Private;
+pub(crate) struct Private;
 /// As many threads as a block has values.
-pub struct Team;
+pub(crate) struct Team;
 /// One thread per column of a block.
-pub struct Unrolled;
+pub(crate) struct Unrolled;
 
 impl Variant for RowMajor {
     const NAME: &'static str = "bsr-row-major";
@@ -125,7 +127,7 @@ impl Variant for Unrolled {
 const ROWS_AT_ONCE: &[&str] = &["8", "1", "2", "4", "5", "16"];
 
 /// A variant as a family of the registry.
-pub struct Tasks<V>(PhantomData<V>);
+pub(crate) struct Tasks<V>(PhantomData<V>);
 
 /// Returns the value of a parameter that the user set, or its default.
 fn value_or_default<'a, V: Variant>(params: &'a Params, name: &str) -> &'a str {
@@ -185,7 +187,8 @@ pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
     forms
 }
 
-/// Cuts the blocks into tasks: returns the first block of each task and the end of the last, and the block row of each.
+/// Cuts the blocks into tasks: returns the first block of each task and the end of the last,
+/// and the block row of each.
 fn cut(offsets: &Offsets, tasks: usize) -> (Vec<u64>, Vec<u32>) {
     let rows = offsets.len() - 1;
     let blocks = offsets.get(rows);

@@ -13,7 +13,7 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `bins-v1`.
-pub struct BinsFirst;
+pub(crate) struct BinsFirst;
 
 /// Returns the two kernels: y = beta y, and the atomic addition of the products of single entries.
 fn passes() -> [Form<Compressed, AllRows>; 2] {

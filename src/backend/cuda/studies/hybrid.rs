@@ -1,4 +1,5 @@
-//! Rows by length: short rows by threads, medium rows by warps, long rows by blocks; the first version has no class for blocks.
+//! Rows by length: short rows by threads, medium rows by warps, long rows by blocks; the first version
+//! has no class for blocks.
 //!
 //! `auto` chooses `hybrid` for long uneven rows.
 
@@ -20,22 +21,23 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `hybrid`: threads, warps and blocks, by row length.
-pub struct Hybrid;
+pub(crate) struct Hybrid;
 /// The family of the backend `hybrid-v1`: threads and warps.
-pub struct HybridFirst;
+pub(crate) struct HybridFirst;
 
 /// The longest row that a thread of `hybrid` takes.
-pub const SHORT: &[&str] = &["16", "4", "8", "32"];
+pub(crate) const SHORT: &[&str] = &["16", "4", "8", "32"];
 /// The longest row that a warp of `hybrid` takes.
-pub const LONG: &[&str] = &["1024", "256", "4096"];
-/// Threads that must fit if a warp sums most rows in a round or two: 32 registers are enough, and twice as many rows are in
-/// flight as with 64.
+pub(crate) const LONG: &[&str] = &["1024", "256", "4096"];
+/// Threads that must fit if a warp sums most rows in a round or two: 32 registers are enough, and twice as
+/// many rows are in flight as with 64.
 const THREADS_WARPS: u32 = 2048;
 /// Threads that must fit if rows take many rounds.
 const THREADS_ROUNDS: u32 = 1280;
 /// Mean row length up to which a warp sums a row in few rounds.
 const FEW_ROUNDS: usize = 128;
-/// A row of more than this multiple of the mean length, summed by one block, takes longer than the other rows.
+/// A row of more than this multiple of the mean length, summed by one block, takes longer than
+/// the other rows.
 const UNEVEN: usize = 16;
 
 /// The lengths of the rows of a matrix.

@@ -8,25 +8,27 @@
 //! | block-band | the four of `bsr_tasks` |
 //! | spmm (A. Tran, A. Agarwal and R. Ramana, 2025) | the five of `spmm`, for several columns |
 //!
-//! The second versions of four-kernels load the matrix with read-only loads, several entries before the first is used; their grid
-//! is resident and strides over the rows, and they fuse the dot product. The first versions (`-v1`) load entries one by one with
-//! ordinary loads, in a grid as large as the matrix, except `bins-v1`, which strides. The study gives neither thresholds nor bin
-//! sizes: those here are ours. The study reads x through the read-only cache as well. Here a kernel may start while the previous
-//! kernel still writes x and waits for it inside the kernel, so x uses ordinary loads.
+//! The second versions of four-kernels load the matrix with read-only loads, several entries before the first
+//! is used; their grid is resident and strides over the rows, and they fuse the dot product. The first
+//! versions (`-v1`) load entries one by one with ordinary loads, in a grid as large as the matrix, except
+//! `bins-v1`, which strides. The study gives neither thresholds nor bin sizes: those here are ours. The study
+//! reads x through the read-only cache as well. Here a kernel may start while the previous kernel still
+//! writes x and waits for it inside the kernel, so x uses ordinary loads.
 //!
-//! `auto` chooses one of these strategies: `hybrid`. `vector` is not in this module, because `csr` launches its kernel, too.
+//! `auto` chooses one of these strategies: `hybrid`. `vector` is not in this module, because `csr`
+//! launches its kernel, too.
 
-pub mod adaptive;
-pub mod binned;
-pub mod bins;
-pub mod bsr_tasks;
-pub mod entries;
-pub mod hybrid;
+pub(crate) mod adaptive;
+pub(crate) mod binned;
+pub(crate) mod bins;
+pub(crate) mod bsr_tasks;
+pub(crate) mod entries;
+pub(crate) mod hybrid;
 mod schedule;
-pub mod spmm;
-pub mod thread;
-pub mod vector_smem;
-pub mod warp;
+pub(crate) mod spmm;
+pub(crate) mod thread;
+pub(crate) mod vector_smem;
+pub(crate) mod warp;
 
 use super::form::{AnyForm, Form};
 use crate::backend::Params;
@@ -44,11 +46,12 @@ use with_sums;
 
 /// Entries of a row that a thread loads before it uses the first.
 const UNROLL: u32 = 4;
-/// The same for each thread of a warp: a round has 64 entries. The study unrolls by hand and does not give the number.
+/// The same for each thread of a warp: a round has 64 entries. The study unrolls by hand and
+/// does not give the number.
 const WARP_UNROLL: u32 = 2;
 
-/// Threads that must fit on a multiprocessor at once, which leaves 40 registers for each. If rows are short, occupancy is what
-/// keeps the memory busy.
+/// Threads that must fit on a multiprocessor at once, which leaves 40 registers for each. If rows are short,
+/// occupancy is what keeps the memory busy.
 const THREADS_LIGHT: u32 = 1536;
 /// The same for longer rows: 64 registers, with which the compiler interleaves several rounds.
 const THREADS_HEAVY: u32 = 1024;
@@ -56,15 +59,16 @@ const THREADS_HEAVY: u32 = 1024;
 const LIGHT: usize = 8;
 /// Threads of `thread` and `hybrid` that must fit on a multiprocessor at once, which limits the registers of
 /// a thread.
-pub const FIT: &[&str] = &["auto", "1024", "1280", "1536", "2048"];
+pub(crate) const FIT: &[&str] = &["auto", "1024", "1280", "1536", "2048"];
 
 /// Returns the threads that must fit, as the user set them or else by `found`.
 fn fit_or(params: &Params, found: impl FnOnce() -> u32) -> u32 {
     params.word("fit").and_then(|fit| fit.parse().ok()).unwrap_or_else(found)
 }
 
-/// Where a thread keeps its part of the sum of a row. four-kernels tried shared memory with each of its kernels and found it slower.
-pub const SUMS: &[&str] = &["registers", "shared"];
+/// Where a thread keeps its part of the sum of a row. four-kernels tried shared memory with each of its
+/// kernels and found it slower.
+pub(crate) const SUMS: &[&str] = &["registers", "shared"];
 
 /// Turns a form into the one that keeps sums in shared memory.
 fn in_shared_memory<F, S>(form: Form<F, S>) -> Form<F, S> {

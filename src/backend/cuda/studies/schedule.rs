@@ -1,4 +1,5 @@
-//! Distribution of rows on the host before the first product: by length, into bins, or into pieces. Linear in the rows.
+//! Distribution of rows on the host before the first product: by length, into bins, or into
+//! pieces. Linear in the rows.
 
 use crate::backend::cuda::arrays::Arrays;
 use crate::backend::cuda::form::Share;
@@ -11,8 +12,9 @@ pub(super) const LISTS: &str = "lists of rows";
 pub(in crate::backend::cuda) struct Listed(Vec<u32>);
 
 impl Listed {
-    /// Returns the rows of at most `short` entries, those of at most `long`, and those of more; each in order.
-    pub fn by_length(matrix: &Csr, short: usize, long: usize) -> [Listed; 3] {
+    /// Returns the rows of at most `short` entries, those of at most `long`, and those of
+    /// more; each in order.
+    pub(crate) fn by_length(matrix: &Csr, short: usize, long: usize) -> [Listed; 3] {
         classes(matrix, short, long).map(Listed)
     }
 }
@@ -37,12 +39,12 @@ pub(super) struct Ranges(Vec<u32>);
 
 impl Ranges {
     /// Cuts rows into bins of about `entries` entries; see [`bins`].
-    pub fn bins(matrix: &Csr, entries: usize) -> Ranges {
+    pub(crate) fn bins(matrix: &Csr, entries: usize) -> Ranges {
         Ranges(bins(matrix, entries))
     }
 
     /// Cuts rows into pieces for blocks of `block` threads; see [`pieces`].
-    pub fn pieces(matrix: &Csr, short: usize, block: usize) -> Ranges {
+    pub(crate) fn pieces(matrix: &Csr, short: usize, block: usize) -> Ranges {
         Ranges(pieces(matrix, short, block))
     }
 }
@@ -78,8 +80,8 @@ pub(super) fn classes(matrix: &Csr, short: usize, long: usize) -> [Vec<u32>; 3] 
     classes
 }
 
-/// Cuts the rows into bins: returns the first row of each, and the end of the last. A bin is full when it has `entries` entries;
-/// every row counts as one more entry, so that bins of empty rows end, too.
+/// Cuts the rows into bins: returns the first row of each, and the end of the last. A bin is full when it has
+/// `entries` entries; every row counts as one more entry, so that bins of empty rows end, too.
 fn bins(matrix: &Csr, entries: usize) -> Vec<u32> {
     let (mut bounds, mut held) = (vec![0], 0);
     for row in 0..matrix.rows() {
@@ -92,9 +94,9 @@ fn bins(matrix: &Csr, entries: usize) -> Vec<u32> {
     bounds
 }
 
-/// Cuts the rows into pieces for blocks of `block` threads: returns the first row of each, and the end of the last. If at least
-/// half a block of consecutive rows have at most `short` entries each, they form a piece of up to `block` rows; otherwise a piece
-/// has one row per warp, or the remaining rows.
+/// Cuts the rows into pieces for blocks of `block` threads: returns the first row of each, and the end of the
+/// last. If at least half a block of consecutive rows have at most `short` entries each, they form a piece of
+/// up to `block` rows; otherwise a piece has one row per warp, or the remaining rows.
 fn pieces(matrix: &Csr, short: usize, block: usize) -> Vec<u32> {
     let (mut bounds, mut row) = (vec![0], 0);
     while row < matrix.rows() {

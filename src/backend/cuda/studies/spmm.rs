@@ -1,11 +1,13 @@
-//! The five kernels of the study of SpMM (A. Tran, A. Agarwal and R. Ramana, Optimized CUDA kernels for CSR sparse matrix
-//! multiplication, 2025): C = alpha A B + beta C, with B and C row-major.
+//! The five kernels of the study of SpMM (A. Tran, A. Agarwal and R. Ramana, Optimized CUDA kernels for CSR
+//! sparse matrix multiplication, 2025): C = alpha A B + beta C, with B and C row-major.
 //!
-//! `spmm-naive` has a thread for each element of C, and `spmm-warp` a warp for each row, whose lanes stride over the columns. The
-//! other three stage the entries of A in shared memory, load and store four columns at once, or both. The study lists dynamic
-//! scheduling of warps and tiles of columns as future work; here they are parameters.
+//! `spmm-naive` has a thread for each element of C, and `spmm-warp` a warp for each row, whose lanes
+//! stride over the columns. The other three stage the entries of A in shared memory, load and store four
+//! columns at once, or both. The study lists dynamic scheduling of warps and tiles of columns as future
+//! work; here they are parameters.
 //!
-//! A row of columns that is no multiple of four is not aligned for packed loads; its columns are then loaded one by one.
+//! A row of columns that is no multiple of four is not aligned for packed loads; its columns
+//! are then loaded one by one.
 
 use crate::backend::cuda::arrays::Arrays;
 use crate::backend::cuda::columns::Columns;
@@ -23,7 +25,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// A kernel of the study.
-pub trait Variant: Send + Sync + 'static {
+pub(crate) trait Variant: Send + Sync + 'static {
     /// The backend's name.
     const NAME: &'static str;
     /// Whether a warp takes a row; otherwise a thread takes an element of C.
@@ -35,15 +37,15 @@ pub trait Variant: Send + Sync + 'static {
 }
 
 /// `spmm-naive`.
-pub struct Naive;
+pub(crate) struct Naive;
 /// `spmm-warp`.
-pub struct Warp;
+pub(crate) struct Warp;
 /// `spmm-warp-smem`.
-pub struct WarpSmem;
+pub(crate) struct WarpSmem;
 /// `spmm-warp-vec4`.
-pub struct WarpVec4;
+pub(crate) struct WarpVec4;
 /// `spmm-warp-smem-vec4`.
-pub struct WarpSmemVec4;
+pub(crate) struct WarpSmemVec4;
 
 impl Variant for Naive {
     const NAME: &'static str = "spmm-naive";
@@ -67,7 +69,7 @@ impl Variant for WarpSmemVec4 {
 }
 
 /// Parameters of the kernels with a warp for each row.
-pub const PARAMS: &[Param] = &[
+pub(crate) const PARAMS: &[Param] = &[
     Param::word(
         "schedule",
         &["static", "dynamic"],
@@ -81,7 +83,7 @@ pub const PARAMS: &[Param] = &[
 ];
 
 /// The family of a kernel of the study.
-pub struct Spmm<V>(PhantomData<V>);
+pub(crate) struct Spmm<V>(PhantomData<V>);
 
 /// The numbers that the kernels take.
 const NUMBERS: [&str; 4] = ["rows", "columns", "tiles", "tile"];

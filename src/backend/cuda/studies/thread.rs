@@ -16,16 +16,18 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `thread`.
-pub struct Thread;
+pub(crate) struct Thread;
 /// The family of the backend `thread-v1`.
-pub struct ThreadFirst;
+pub(crate) struct ThreadFirst;
 /// The family of the backend `scalar`: one thread per row, without unrolling.
-pub struct ScalarRows;
+pub(crate) struct ScalarRows;
 
-/// Threads in a block of `thread` and `thread-v1`: those of four-kernels, then the other sizes that serial-vs-cuda sweeps over.
-pub const BLOCKS: &[&str] = &["256", "32", "64", "128", "512"];
+/// Threads in a block of `thread` and `thread-v1`: those of four-kernels, then the other sizes that
+/// serial-vs-cuda sweeps over.
+pub(crate) const BLOCKS: &[&str] = &["256", "32", "64", "128", "512"];
 
-/// Returns the kernel for entries loaded at once, threads in a block, and threads that must fit on a multiprocessor.
+/// Returns the kernel for entries loaded at once, threads in a block, and threads that must
+/// fit on a multiprocessor.
 fn form_of(unroll: u32, block: u32, fit: u32) -> Form<Compressed, AllRows> {
     let form = Form::new("spmv_csr_thread", with_sums!("thread.cu")).with("UNROLL", unroll);
     form.in_blocks_of(block).fitting(fit)

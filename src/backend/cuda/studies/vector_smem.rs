@@ -12,10 +12,10 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `vector-smem`.
-pub struct VectorSmem;
+pub(crate) struct VectorSmem;
 
 /// The entries of a row that `vector-smem` scans in each segment.
-pub const SCANS: &[&str] = &["all", "onwards"];
+pub(crate) const SCANS: &[&str] = &["all", "onwards"];
 
 /// Elements of x in a segment: about a hundred segments for the study's largest matrix, as in the study.
 const SEGMENT: u32 = 1024;

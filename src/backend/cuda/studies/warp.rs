@@ -13,12 +13,12 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The family of the backend `warp`.
-pub struct Warp;
+pub(crate) struct Warp;
 /// The family of the backend `warp-v1`.
-pub struct WarpFirst;
+pub(crate) struct WarpFirst;
 
 /// Entries of a row that a thread of a warp loads before it uses the first.
-pub const UNROLLS: &[&str] = &["2", "4"];
+pub(crate) const UNROLLS: &[&str] = &["2", "4"];
 
 fn form_of(unroll: u32) -> Form<Compressed, AllRows> {
     Form::new("spmv_csr_warp", with_sums!("warp.cu")).with("UNROLL", unroll)

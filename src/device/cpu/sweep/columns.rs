@@ -1,8 +1,9 @@
-//! Sweeps over vectors of several columns: a few rows of up to 64 columns at a time go through all updates and dot products.
+//! Sweeps over vectors of several columns: a few rows of up to 64 columns at a time go through all
+//! updates and dot products.
 //!
-//! The loops run over the columns of a row, which are contiguous, with one coefficient for each column. Columns that are done keep
-//! their elements. A column gets the same bits as in a sweep over that column alone: terms are added in the order of
-//! [`Operands::chunk`], and products in the same partial sums.
+//! The loops run over the columns of a row, which are contiguous, with one coefficient for each column.
+//! Columns that are done keep their elements. A column gets the same bits as in a sweep over that column
+//! alone: terms are added in the order of [`Operands::chunk`], and products in the same partial sums.
 
 use super::{LANES, Operands, joined, magnitude, marked};
 use crate::device::sweep::{Coefficient, Factor, MAX_DOTS, MAX_TERMS, Operand, Summand, Term, Update};
@@ -39,7 +40,8 @@ impl<T: Scalar> Source<T> {
     /// Returns the columns of a row; a single element stands for all columns.
     ///
     /// # Safety
-    /// The row, counted from the first of the tile, exists and has `width` columns, which no thread writes meanwhile.
+    /// The row, counted from the first of the tile, exists and has `width` columns, which no
+    /// thread writes meanwhile.
     #[inline(always)]
     unsafe fn row(&self, row: usize, width: usize) -> Row<'_, T> {
         // SAFETY: promised by the caller.
@@ -148,8 +150,8 @@ impl<T: Scalar> Operands<'_, T> {
         all
     }
 
-    /// Performs an update of a tile. `buffers` are filled by terms whose elements are not contiguous columns, or are a product or a
-    /// quotient.
+    /// Performs an update of a tile. `buffers` are filled by terms whose elements are not contiguous columns,
+    /// or are a product or a quotient.
     ///
     /// # Safety
     /// The tile lies inside every operand, and no other thread has it.
@@ -170,8 +172,8 @@ impl<T: Scalar> Operands<'_, T> {
             *to = Some(Wide { by: self.coefficients(term.by, &tile.columns), source });
         }
         let target = self.writes[update.target as usize];
-        // SAFETY: the tile lies inside the target and the sources, and no source is the target: a term of the target is `own`, and
-        // products were copied to buffers.
+        // SAFETY: the tile lies inside the target and the sources, and no source is the target: a term of the
+        // target is `own`, and products were copied to buffers.
         unsafe {
             match (own, terms) {
                 (Some(own), [None, ..]) => self.combine(target, tile, [], |c, y, []| own[c] * y),
@@ -223,8 +225,8 @@ impl<T: Scalar> Operands<'_, T> {
         Source::Wide(buffer.as_ptr(), width)
     }
 
-    /// Overwrites the elements of a tile with `f` of the column, the element and the elements of the sources, which are contiguous
-    /// columns. Elements of columns that are done are kept.
+    /// Overwrites the elements of a tile with `f` of the column, the element and the elements of the sources,
+    /// which are contiguous columns. Elements of columns that are done are kept.
     ///
     /// # Safety
     /// The tile lies inside the target and the sources, which are other vectors, and no other thread has it.
@@ -288,8 +290,8 @@ impl<T: Scalar> Operands<'_, T> {
     }
 }
 
-/// Computes the dot product of each column of two row-major tiles, with the bits that [`dot_tile`](super::dot_tile) gives for that
-/// column alone.
+/// Computes the dot product of each column of two row-major tiles, with the bits that
+/// [`dot_tile`](super::dot_tile) gives for that column alone.
 pub(crate) fn dot_columns<T: Scalar>(avx2: bool, a: &[T], b: &[T], to: &mut [f64]) {
     match avx2 {
         #[cfg(target_arch = "x86_64")]

@@ -12,7 +12,7 @@ use crate::device::sweep::MAX_DOTS;
 use crate::error::Result;
 
 /// A step that runs many times in one launch.
-pub struct Burst {
+pub(crate) struct Burst {
     kernel: Kernel,
     blocks: u32,
     shared: u32,
@@ -91,8 +91,8 @@ impl Burst {
             let steps = left.min(RING / self.counted) as u32;
             left -= steps as usize;
             let mut arguments = Arguments::on(device);
-            // SAFETY: the recording, which holds `self`, keeps the matrix, the vectors and the slots of the trace;
-            // `second_buffers` have room for vectors of any type.
+            // SAFETY: the recording, which holds `self`, keeps the matrix, the vectors and the slots of the
+            // trace; `second_buffers` have room for vectors of any type.
             unsafe {
                 arguments.kept(Parameter::value::<MatrixPointers>("matrix"), &self.matrix.0);
                 self.vectors.iter().for_each(|&(parameter, at)| arguments.kept(parameter, &[at]));

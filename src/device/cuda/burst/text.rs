@@ -33,8 +33,8 @@ impl Trace {
         }
         gathered.iter().for_each(|v| text.push_str(&format!("    Gathered g{v} = {{p{v}, q{v}}};\n")));
         text.push_str("    for (u32 step = 0; step < times; ++step) {\n");
-        // A step begins with the vectors that the previous step has published since the blocks last met. So the text of the first
-        // call is dropped: it only finds these vectors.
+        // A step begins with the vectors that the previous step has published since the blocks last met. So
+        // the text of the first call is dropped: it only finds these vectors.
         let mut unsynced = BTreeSet::new();
         self.steps(&gathered, &mut unsynced);
         text.push_str(&self.steps(&gathered, &mut unsynced));
@@ -54,7 +54,8 @@ impl Trace {
         text
     }
 
-    /// Returns the text of one step; `unsynced` are the vectors that were published since the blocks last met.
+    /// Returns the text of one step; `unsynced` are the vectors that were published since the
+    /// blocks last met.
     fn steps(&self, gathered: &BTreeSet<usize>, unsynced: &mut BTreeSet<usize>) -> String {
         let mut text = String::new();
         let publish = |text: &mut String, unsynced: &mut BTreeSet<usize>, v: usize| {

@@ -1,8 +1,9 @@
 //! The file of one compiled kernel: its name, its bytes, and the check of both.
 //!
-//! Layout, integers little-endian: magic (8 bytes), kind of image (4), length of the key (8), key, length of the image (8),
-//! image, checksum of all bytes before it (8). The last digits of the magic are the layout's version. The version is part of the
-//! key as well, and must change with the layout and with the options that `Nvrtc::compile` adds.
+//! Layout, integers little-endian: magic (8 bytes), kind of image (4), length of the key (8), key, length of
+//! the image (8), image, checksum of all bytes before it (8). The last digits of the magic are the layout's
+//! version. The version is part of the key as well, and must change with the layout and with the options
+//! that `Nvrtc::compile` adds.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hasher};
@@ -112,10 +113,11 @@ fn file_name(name: &str, arch: u32, hash: u64) -> String {
 
 /// Returns the hash of a key or the checksum of a file.
 ///
-/// The standard library's hasher suffices. It is the same in every process, because `DefaultHasher::new` has fixed keys. Two keys
-/// with the same hash only replace each other's file, because the key itself is compared. 64 bits suffice against accidental
-/// damage to a file, and an attacker could write a matching checksum anyway. Another Rust release may hash differently: then the
-/// file names differ too, and kernels are compiled once more.
+/// The standard library's hasher suffices. It is the same in every process, because `DefaultHasher::new`
+/// has fixed keys. Two keys with the same hash only replace each other's file, because the key itself is
+/// compared. 64 bits suffice against accidental damage to a file, and an attacker could write a matching
+/// checksum anyway. Another Rust release may hash differently: then the file names differ too, and
+/// kernels are compiled once more.
 fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);

@@ -25,11 +25,12 @@ pub(super) fn program(dots: &[Dot], then: &[Op]) -> String {
     format!("{}{}", fetch(&slots_read(dots, then)), program_in(dots, then, OWN))
 }
 
-/// Returns the whole kernel of a sweep over vectors of several columns: `extern "C"` with the name `sweep_<name>`. Bit `i` of
-/// `narrow` is set if vector `i` of those that are only read has one column, which is used for every column.
+/// Returns the whole kernel of a sweep over vectors of several columns: `extern "C"` with the name
+/// `sweep_<name>`. Bit `i` of `narrow` is set if vector `i` of those that are only read has one column, which
+/// is used for every column.
 ///
-/// A thread whose column is done reads and writes no vector. The blocks of a tile whose columns are all done end at once: `done`
-/// changes only after all of them have read it.
+/// A thread whose column is done reads and writes no vector. The blocks of a tile whose columns are all done
+/// end at once: `done` changes only after all of them have read it.
 pub(in crate::device::cuda) fn sweep(sweep: &Sweep<'_>, narrow: u8) -> String {
     let mut text = String::new();
     if !sweep.numbers.is_empty() {

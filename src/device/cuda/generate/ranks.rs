@@ -21,8 +21,9 @@ const EXCHANGE: &str = "
     if (threadIdx.x == 0) rounds[0] = round;
 ";
 
-/// Returns the whole kernel, for one block: `extern "C"` with the name `sum_ranks`. It adds `slots` over ranks, in the order of
-/// ranks, and runs a program. Of each rank, `gathered` has WIDTH slots from FIRST on; with `direct` the kernel collects them first.
+/// Returns the whole kernel, for one block: `extern "C"` with the name `sum_ranks`. It adds `slots` over
+/// ranks, in the order of ranks, and runs a program. Of each rank, `gathered` has WIDTH slots from FIRST on;
+/// with `direct` the kernel collects them first.
 pub(in crate::device::cuda) fn sum(slots: &[Slot], first: usize, program: &[Op], direct: bool) -> String {
     // The programs of sweeps begin with sums, too: it does not matter of what.
     let of = Summand::Product(Operand::Ones, Operand::Ones);

@@ -4,20 +4,20 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The places that are searched in addition to the system's loader, for error messages.
-pub const PLACES: &str = "in /usr/local/cuda*/lib64, in lib64 of $CUDA_HOME and $CUDA_PATH, in lib of $CONDA_PREFIX, and \
+pub(crate) const PLACES: &str = "in /usr/local/cuda*/lib64, in lib64 of $CUDA_HOME and $CUDA_PATH, in lib of $CONDA_PREFIX, and \
                           among the pip wheels of $VIRTUAL_ENV, $CONDA_PREFIX, python3, /usr/local, pyenv and the \
                           user (~/.local)";
 
 /// Returns an environment variable; an empty one counts as not set.
-pub fn variable(name: &str) -> Option<OsString> {
+pub(crate) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// The folder of the wheels for CUDA 13, below `site-packages/nvidia`.
-pub const FOR_13: &str = "cu13/lib";
+pub(crate) const FOR_13: &str = "cu13/lib";
 
 /// Returns the files in a folder that are named `file`, with or without a version at the end, newest first.
-pub fn libraries_in(folder: &Path, file: &str) -> Vec<PathBuf> {
+pub(crate) fn libraries_in(folder: &Path, file: &str) -> Vec<PathBuf> {
     let mut found: Vec<_> = names_in(folder)
         .into_iter()
         .filter_map(|name| Some((library_version(&name, file)?, folder.join(name))))
@@ -36,7 +36,7 @@ fn library_version(name: &str, file: &str) -> Option<Vec<u32>> {
 }
 
 /// Returns the names in a folder that are valid text, sorted; none if the folder cannot be read.
-pub fn names_in(folder: &Path) -> Vec<String> {
+pub(crate) fn names_in(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<_> =
         entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -45,7 +45,11 @@ pub fn names_in(folder: &Path) -> Vec<String> {
 }
 
 /// Returns the folders to search, best first, whether or not they exist.
-pub fn folders(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path, wheel: &str) -> Vec<PathBuf> {
+pub(crate) fn folders(
+    variable: impl Fn(&str) -> Option<OsString>,
+    usr_local: &Path,
+    wheel: &str,
+) -> Vec<PathBuf> {
     let mut folders: Vec<_> =
         versions_in(usr_local, "cuda").into_iter().map(|cuda| cuda.join("lib64")).collect();
     folders.extend(["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(|name| {
@@ -59,9 +63,10 @@ pub fn folders(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path, wh
     folders
 }
 
-/// Returns the prefixes of Python installations in the order of the search, whether or not they exist: $VIRTUAL_ENV,
-/// $CONDA_PREFIX, the `python3` on $PATH and the file that it links to, `usr_local` (where pip installs as root on Debian and
-/// Fedora), the versions of pyenv, and the folder where pip installs for one user.
+/// Returns the prefixes of Python installations in the order of the search, whether or not they
+/// exist: $VIRTUAL_ENV, $CONDA_PREFIX, the `python3` on $PATH and the file that it links to,
+/// `usr_local` (where pip installs as root on Debian and Fedora), the versions of pyenv, and the
+/// folder where pip installs for one user.
 fn prefixes(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path) -> Vec<PathBuf> {
     let active =
         ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(|name| variable(name).map(PathBuf::from));
@@ -79,8 +84,8 @@ fn prefixes(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path) -> Ve
     prefixes
 }
 
-/// Returns the Python installations of pyenv, of which the search path shows only a script: first those chosen for this shell or
-/// this user, then the newest.
+/// Returns the Python installations of pyenv, of which the search path shows only a script: first those
+/// chosen for this shell or this user, then the newest.
 fn versions_of_pyenv(root: &Path, chosen: Option<String>) -> Vec<PathBuf> {
     let chosen = chosen.or_else(|| std::fs::read_to_string(root.join("version")).ok()).unwrap_or_default();
     let is_chosen = |version: &Path| {
@@ -100,9 +105,9 @@ fn wheels_in(prefix: &Path) -> Vec<PathBuf> {
     wheels.filter(|wheels| wheels.is_dir()).collect()
 }
 
-/// Returns the prefix of the `python3` of a search path, which is the parent of the file's folder, and the prefixes of the files
-/// that it links to, as in virtual environments. A relative entry names another folder in each working directory, which another
-/// user may have filled: it is skipped.
+/// Returns the prefix of the `python3` of a search path, which is the parent of the file's folder, and the
+/// prefixes of the files that it links to, as in virtual environments. A relative entry names another folder
+/// in each working directory, which another user may have filled: it is skipped.
 fn pythons(path: &OsString) -> Vec<PathBuf> {
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let files = folders.map(|folder| folder.join("python3"));
@@ -121,8 +126,8 @@ fn pythons(path: &OsString) -> Vec<PathBuf> {
     prefixes
 }
 
-/// Returns the entries of `parent` whose names begin with `prefix`: first the bare prefix, because it is the link to the version
-/// that was chosen on this machine, then by the numbers that follow, highest first.
+/// Returns the entries of `parent` whose names begin with `prefix`: first the bare prefix, because it is the
+/// link to the version that was chosen on this machine, then by the numbers that follow, highest first.
 fn versions_in(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut found: Vec<(bool, Vec<u32>, String)> = names_in(parent)
         .into_iter()
@@ -138,7 +143,7 @@ fn versions_in(parent: &Path, prefix: &str) -> Vec<PathBuf> {
 
 /// Creates an empty file, and the folders above it.
 #[cfg(test)]
-pub fn touch(path: &Path) {
+pub(crate) fn touch(path: &Path) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, "").unwrap();
 }
@@ -183,8 +188,8 @@ mod tests {
         assert_eq!(folders(variable, &at("local"), "cusparse"), expected.map(at));
     }
 
-    /// Creates wheels in each of these folders of packages, and returns those that are found with these variables, whose values
-    /// are folders too.
+    /// Creates wheels in each of these folders of packages, and returns those that are found with these
+    /// variables, whose values are folders too.
     fn wheels_found(packages: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
         let root = tempfile::tempdir().unwrap();
         for packages in packages {

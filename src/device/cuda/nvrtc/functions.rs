@@ -1,6 +1,7 @@
 //! The functions of NVRTC that this crate calls, bound by name.
 //!
-//! Result codes are plain integers: a newer library may return a code that is unknown today, which a Rust enum could not hold.
+//! Result codes are plain integers: a newer library may return a code that is unknown today, which a
+//! Rust enum could not hold.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -52,8 +53,8 @@ pub(super) struct Functions {
 impl Functions {
     /// Binds every function; the error names the one that is missing. The caller must keep `library` loaded.
     pub(super) fn bind(library: &Library) -> Result<Functions, String> {
-        // SAFETY: each field's type is the signature that nvrtc.h gives the function of that name, unchanged since
-        // CUDA 11.2.
+        // SAFETY: each field's type is the signature that nvrtc.h gives the function of that name,
+        // unchanged since CUDA 11.2.
         unsafe {
             Ok(Functions {
                 version: symbol(library, c"nvrtcVersion")?,

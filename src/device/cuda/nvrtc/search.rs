@@ -1,8 +1,8 @@
 //! The search for NVRTC, and the way the library is opened.
 //!
-//! On the first compilation NVRTC opens a second library, its builtins, by bare name. If NVRTC is outside the folders of the
-//! system's loader, as in a pip wheel, this fails unless the builtins are loaded already. So the builtins in NVRTC's folder are
-//! always loaded by full path.
+//! On the first compilation NVRTC opens a second library, its builtins, by bare name. If NVRTC is outside the
+//! folders of the system's loader, as in a pip wheel, this fails unless the builtins are loaded already. So
+//! the builtins in NVRTC's folder are always loaded by full path.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -39,10 +39,12 @@ const HINT_OTHER: Hint = hint!(
 );
 
 impl Nvrtc {
-    /// Returns the compiler of this process, which is loaded on the first call. A failure is not kept: the next call tries again.
+    /// Returns the compiler of this process, which is loaded on the first call. A failure is not kept:
+    /// the next call tries again.
     pub fn get() -> Result<&'static Nvrtc> {
         static LOADED: OnceLock<Nvrtc> = OnceLock::new();
-        // Only one thread searches at a time. The lock guards no data, so a panic of another thread leaves nothing inconsistent.
+        // Only one thread searches at a time. The lock guards no data, so a panic of another thread
+        // leaves nothing inconsistent.
         static SEARCHING: Mutex<()> = Mutex::new(());
         if let Some(nvrtc) = LOADED.get() {
             return Ok(nvrtc);
@@ -64,8 +66,8 @@ impl Nvrtc {
     /// 1. `SOLVER_NVRTC`, also a file or a folder; if it is set, no other place is tried,
     /// 2. `libnvrtc.so.13`, `libnvrtc.so.12` and `libnvrtc.so` as the system's loader finds them,
     /// 3. `/usr/local/cuda*/lib64`, then `lib64` of `$CUDA_HOME` and `$CUDA_PATH`,
-    /// 4. the pip wheels in `$VIRTUAL_ENV`, `$CONDA_PREFIX`, the folder where `python3` is installed, `/usr/local`, pyenv and the
-    ///    user's folder, and `$CONDA_PREFIX/lib`.
+    /// 4. the pip wheels in `$VIRTUAL_ENV`, `$CONDA_PREFIX`, the folder where `python3` is installed,
+    ///    `/usr/local`, pyenv and the user's folder, and `$CONDA_PREFIX/lib`.
     ///
     /// If all libraries that work are too new for the driver, takes the first of them.
     pub fn load(at: Option<&Path>) -> Result<Nvrtc> {
@@ -154,9 +156,11 @@ fn unusable(path: &Path, reason: String) -> Error {
 
 /// Opens a library as dlopen does: a name without a slash goes through the system's loader.
 fn open(path: &OsStr) -> std::result::Result<Library, String> {
-    // Binding all symbols at once makes an unsuitable library fail here with a message, and not at a later call.
-    // SAFETY: opening runs the library's initialisers. NVIDIA's compiler libraries have no requirements on their caller. Like any
-    // search of a loader, this trusts its folders: a file of this name is one of these libraries.
+    // Binding all symbols at once makes an unsuitable library fail here with a message, and
+    // not at a later call.
+    // SAFETY: opening runs the library's initialisers. NVIDIA's compiler libraries have no
+    // requirements on their caller. Like any search of a loader, this trusts its folders: a file of
+    // this name is one of these libraries.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
         // The loader's message is the source of this error.
         std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
@@ -198,14 +202,16 @@ fn load_builtins_in_folder_of(file: &Path) {
         for name in names_in(folder).into_iter().filter(|name| is_builtins(name)) {
             match open(folder.join(&name).as_os_str()) {
                 Ok(library) => std::mem::forget(library),
-                // Not fatal: NVRTC may still find other builtins, and otherwise reports an error on the first compilation.
+                // Not fatal: NVRTC may still find other builtins, and otherwise reports an error
+                // on the first compilation.
                 Err(reason) => log::debug!("NVRTC's builtins: {reason}"),
             }
         }
     }
 }
 
-/// Returns whether a file is NVRTC's builtins. The `.alt` files belong to an alternative build of NVRTC that is not used here.
+/// Returns whether a file is NVRTC's builtins. The `.alt` files belong to an alternative build of
+/// NVRTC that is not used here.
 fn is_builtins(name: &str) -> bool {
     name.starts_with("libnvrtc-builtins.so.") && !name.contains(".alt")
 }

@@ -21,8 +21,8 @@ const BATCH: u64 = 4;
 /// Bytes at a multiple of which the words begin that order the accesses.
 const ALIGNMENT: usize = 16;
 
-/// Returns the kernel that copies the rank's own entries, and stores the rows that other ranks need in their memory, or else in a
-/// buffer for NCCL.
+/// Returns the kernel that copies the rank's own entries, and stores the rows that other ranks need in their
+/// memory, or else in a buffer for NCCL.
 pub fn complete_kernel<T: Scalar>(k: usize, direct: bool) -> KernelSource {
     let mut parameters = vec![
         Parameter::read::<T>("x"),
@@ -156,8 +156,8 @@ impl<T: Scalar> CudaComplete<T> {
         }
         let (device, address) = (&self.device, window.of_ranks()[ranks.rank()]);
         let made = || -> Result<Room<T>> {
-            // SAFETY: the window has room for both, and lives as long as they and as recordings that use them; other ranks write it as
-            // the kernel expects.
+            // SAFETY: the window has room for both, and lives as long as they and as recordings that use
+            // them; other ranks write it as the kernel expects.
             let (vector, words) = unsafe {
                 let words = device.lent(address + words_at as u64, 2 * neighbours)?;
                 (device.lend(address, halo.complete_rows(), k)?, words)

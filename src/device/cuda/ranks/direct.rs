@@ -1,7 +1,8 @@
 //! GPUs of one machine that write to each other's memory.
 //!
-//! The ranks may be threads of one process, which see all memory by the same addresses, or processes, which open each other's
-//! memory by handles of the driver. A process frees memory that others have opened only when all of them have closed it.
+//! The ranks may be threads of one process, which see all memory by the same addresses, or processes, which
+//! open each other's memory by handles of the driver. A process frees memory that others have opened only
+//! when all of them have closed it.
 
 use crate::device::cuda::driver::{bind, call, identity_of};
 use crate::device::cuda::memory::CudaArray;
@@ -18,9 +19,10 @@ use std::sync::{Arc, OnceLock};
 
 /// A number of a message, as `Flagged` of kernels/direct.cuh has it.
 #[repr(C)]
-pub struct Place<T>([T; 2]);
+pub(crate) struct Place<T>([T; 2]);
 
-/// Allocations that other processes open begin at a multiple of this, so that no two share a block of the driver.
+/// Allocations that other processes open begin at a multiple of this, so that no two share a
+/// block of the driver.
 const BLOCK: usize = 2 << 20;
 
 /// The GPUs of all ranks, of which each can write to the memory of each other.
@@ -157,8 +159,8 @@ fn obstacle(device: &Cuda, mine: &Identity, other: &Identity) -> Result<Option<S
 }
 
 impl Direct {
-    /// Connects the GPUs of all ranks, which call this together. The inner error says why GPUs cannot write to each other's
-    /// memory; it is the same decision on all ranks.
+    /// Connects the GPUs of all ranks, which call this together. The inner error says why GPUs cannot write
+    /// to each other's memory; it is the same decision on all ranks.
     pub(super) fn connect(device: &Cuda, ranks: &Ranks) -> Result<std::result::Result<Arc<Direct>, String>> {
         let mine = ranks.agreed(Identity::of(device))?;
         let all = mine.of_all(ranks);
@@ -228,7 +230,8 @@ pub(super) struct Window {
     of_ranks: Vec<u64>,
 }
 
-/// The memory of this rank, and that of the other ranks of this process, to which the work of this rank writes.
+/// The memory of this rank, and that of the other ranks of this process, to which the work of
+/// this rank writes.
 struct Held {
     own: Arc<Memory>,
     _others: Vec<Arc<Memory>>,
@@ -273,7 +276,8 @@ struct Unused {
     address: u64,
 }
 
-/// The memory of all windows that have ended on the ranks of this process, but perhaps not on those of others.
+/// The memory of all windows that have ended on the ranks of this process, but perhaps not on
+/// those of others.
 static UNUSED: Retired<Unused> = Retired::new();
 
 impl Unused {
@@ -356,12 +360,13 @@ impl Drop for Memory {
 }
 
 impl Window {
-    /// Allocates `bytes` bytes on this rank, and any number of bytes on the others. All ranks call this together.
-    pub fn new(link: &Arc<Direct>, ranks: &Ranks, bytes: usize) -> Result<Window> {
+    /// Allocates `bytes` bytes on this rank, and any number of bytes on the others. All ranks
+    /// call this together.
+    pub(crate) fn new(link: &Arc<Direct>, ranks: &Ranks, bytes: usize) -> Result<Window> {
         if !link.is_alone() {
             UNUSED.unused(ranks)?.into_iter().for_each(Unused::free);
         }
-        let place = (ranks.rank(), ranks.from_first(vec![next_name()])?[0]);
+        let place = (ranks.rank(), ranks.list_of_first(vec![next_name()])?[0]);
         let memory = Memory::new(link, place, bytes).and_then(|memory| Ok((memory.handle()?, memory)));
         let (handle, mut memory) = ranks.agreed(memory)?;
         let addresses = ranks.all_of(memory.address);
@@ -373,29 +378,30 @@ impl Window {
             })
             .collect();
         let of_ranks = ranks.agreed(opened)?;
-        // SAFETY: the memory lives as long as the window, which also recordings keep; other ranks write it as its kernels expect.
+        // SAFETY: the memory lives as long as the window, which also recordings keep; other ranks write
+        // it as its kernels expect.
         let own = unsafe { link.device.lent(memory.address, memory.bytes / size_of::<u64>()) };
         let own = ranks.agreed(own)?;
         Ok(Window { own, held: Arc::new(Held::share(memory, ranks)), of_ranks })
     }
 
     /// Returns the memory of this rank.
-    pub fn own(&self) -> &CudaArray<u64> {
+    pub(crate) fn own(&self) -> &CudaArray<u64> {
         &self.own
     }
 
     /// Returns the addresses of the memory of all ranks.
-    pub fn of_ranks(&self) -> &[u64] {
+    pub(crate) fn of_ranks(&self) -> &[u64] {
         &self.of_ranks
     }
 
     /// Returns the bytes of this rank.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.held.own.bytes as u64
     }
 
     /// Returns the memory, for a recording to keep.
-    pub fn kept(&self) -> Kept {
+    pub(crate) fn kept(&self) -> Kept {
         Arc::clone(&self.held) as Kept
     }
 }

@@ -72,7 +72,8 @@ pub fn send_kernel<T: Scalar>(k: usize) -> KernelSource {
     }
 }
 
-/// Returns the kernel of the products with ghosts, with a dot product into `slot` if there is one. `lanes` threads take a row.
+/// Returns the kernel of the products with ghosts, with a dot product into `slot` if there is one.
+/// `lanes` threads take a row.
 pub fn border_kernel<T: Scalar>(k: usize, lanes: u32, slot: Option<Slot>, direct: bool) -> KernelSource {
     let mut parameters: Vec<Parameter> = ["rows", "columns"].map(Parameter::array::<u32>).into();
     parameters.push(Parameter::array::<u64>("offsets"));
@@ -155,8 +156,8 @@ pub struct CudaBorder {
     room: Mutex<Option<Room>>,
 }
 
-/// Enqueues the messages of NCCL beside the stream of the device, for `k` columns: from the rows that are sent, at the first address,
-/// to the ghosts, whose parts begin at `place` rows after the second.
+/// Enqueues the messages of NCCL beside the stream of the device, for `k` columns: from the rows that are
+/// sent, at the first address, to the ghosts, whose parts begin at `place` rows after the second.
 pub(super) fn exchange_by_nccl<T: Scalar>(
     device: &Cuda,
     nccl: &Arc<Nccl>,
@@ -176,7 +177,8 @@ pub(super) fn exchange_by_nccl<T: Scalar>(
     };
     let to = halo.sent_parts().map(|(rank, part)| piece(sent, rank, part.start, part.len()));
     let from = halo.received_parts().map(|(rank, part)| piece(ghosts, rank, place(part), part.len()));
-    // SAFETY: there is room for the parts of all neighbours; it is freed in the order of the stream, which waits for the side stream.
+    // SAFETY: there is room for the parts of all neighbours; it is freed in the order of the stream, which
+    // waits for the side stream.
     let exchanged = unsafe { nccl.exchange(size_of::<T>(), to, from) };
     device.leave_side();
     exchanged
@@ -249,7 +251,8 @@ impl CudaBorder {
         let (ranks, element) = (&self.ranks, size_of::<Place<T>>());
         let distance = self.neighbours + k * halo.ghosts();
         let window = Window::new(link, ranks, 2 * distance * element)?;
-        // For each neighbour: where its token is, and where its part of the ghosts begins, in bytes from the begin of the window.
+        // For each neighbour: where its token is, and where its part of the ghosts begins, in bytes from
+        // the begin of the window.
         let mut told = vec![Vec::new(); ranks.size()];
         for (number, (rank, part)) in halo.all_parts().map(|(rank, _, received)| (rank, received)).enumerate()
         {

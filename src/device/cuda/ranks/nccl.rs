@@ -1,4 +1,5 @@
-//! NCCL: the exchange of data between GPUs, on their streams. This crate finds and loads the library at run time.
+//! NCCL: the exchange of data between GPUs, on their streams. This crate finds and loads the
+//! library at run time.
 //!
 //! Its few functions are bound here by name: their signatures are the same in all releases of NCCL 2.
 
@@ -103,19 +104,19 @@ fn library() -> Result<&'static Functions> {
 }
 
 /// Returns the version of the library.
-pub fn describe_library() -> Result<String> {
+pub(crate) fn describe_library() -> Result<String> {
     library().map(Functions::version_text)
 }
 
 /// A piece of GPU memory that is sent to a rank or received from one.
-pub struct Piece {
+pub(crate) struct Piece {
     pub rank: usize,
     pub address: u64,
     pub elements: usize,
 }
 
-/// The GPUs of all ranks, connected. Operations are enqueued on a stream beside that of the device, so that kernels and messages
-/// overlap.
+/// The GPUs of all ranks, connected. Operations are enqueued on a stream beside that of the device, so that
+/// kernels and messages overlap.
 pub struct Nccl {
     functions: &'static Functions,
     /// The number of the rank once one has failed.
@@ -136,7 +137,7 @@ unsafe impl Send for Raw {}
 
 impl Nccl {
     /// Connects the GPUs of all ranks, which call this together.
-    pub fn connect(device: &Cuda, ranks: &Ranks) -> Result<Arc<Nccl>> {
+    pub(crate) fn connect(device: &Cuda, ranks: &Ranks) -> Result<Arc<Nccl>> {
         let functions = ranks.agreed(library().and_then(|functions| {
             device.enter()?;
             device.side_stream()?;
@@ -150,11 +151,12 @@ impl Nccl {
             Ok(())
         };
         ranks.agreed(made)?;
-        let first = ranks.from_first(id.0.to_vec())?;
+        let first = ranks.list_of_first(id.0.to_vec())?;
         id.0.copy_from_slice(&first);
         let mut raw = std::ptr::null_mut();
         let (size, rank) = (ranks.size() as c_int, ranks.rank() as c_int);
-        // SAFETY: the call writes one handle; all ranks make it with the same identifier, and the context is current.
+        // SAFETY: the call writes one handle; all ranks make it with the same identifier, and
+        // the context is current.
         let status = unsafe { (functions.init)(&mut raw, size, id, rank) };
         ranks.agreed(functions.check("ncclCommInitRank", status))?;
         let nccl = Arc::new(Nccl {
@@ -181,9 +183,9 @@ impl Nccl {
     /// Enqueues the collection of `count` numbers at `from` of every rank, in the order of ranks, at `to`.
     ///
     /// # Safety
-    /// There are `count` numbers at `from` on the device of this rank, and `count` for each rank at `to`. Both live until the
-    /// work that uses them has ended.
-    pub unsafe fn all_gather(&self, from: u64, to: u64, count: usize) -> Result<()> {
+    /// There are `count` numbers at `from` on the device of this rank, and `count` for each rank at `to`.
+    /// Both live until the work that uses them has ended.
+    pub(crate) unsafe fn all_gather(&self, from: u64, to: u64, count: usize) -> Result<()> {
         let (from, to) = (from as *const c_void, to as *mut c_void);
         self.with(|raw, stream| {
             // SAFETY: the caller guarantees the memory; communicator and stream live.
@@ -196,7 +198,7 @@ impl Nccl {
     ///
     /// # Safety
     /// The pieces are memory of this device, and live until the work that uses them has ended.
-    pub unsafe fn exchange(
+    pub(crate) unsafe fn exchange(
         &self,
         size: usize,
         sent: impl Iterator<Item = Piece>,
@@ -204,8 +206,8 @@ impl Nccl {
     ) -> Result<()> {
         let functions = self.functions;
         let kind = if size == 4 { SINGLE } else { DOUBLE };
-        // SAFETY: the functions have these signatures; the caller guarantees the memory; communicator and stream live. A group
-        // that has started always ends.
+        // SAFETY: the functions have these signatures; the caller guarantees the memory; communicator and
+        // stream live. A group that has started always ends.
         self.with(|raw, stream| unsafe {
             functions.check("ncclGroupStart", (functions.group_start)())?;
             let enqueue = || {
@@ -233,13 +235,14 @@ fn abort(functions: &Functions, device: &Cuda, raw: Raw) {
         log::warn!("other GPUs may wait for one that has failed: {error}");
         return;
     }
-    // SAFETY: made in `connect`, and ended once. Only recorded steps still contain messages of it, and NCCL waits for these.
+    // SAFETY: made in `connect`, and ended once. Only recorded steps still contain messages of it,
+    // and NCCL waits for these.
     let _ = unsafe { (functions.abort)(raw.0) };
 }
 
 impl Connection for Nccl {
-    /// Ends the work that waits for the rank, in a separate thread: the call returns only after the recorded steps that contain messages
-    /// have been freed, and the ranks free those when their solves end.
+    /// Ends the work that waits for the rank, in a separate thread: the call returns only after the recorded
+    /// steps that contain messages have been freed, and the ranks free those when their solves end.
     fn rank_failed(&self, rank: usize) {
         let Ok(raw) = std::mem::replace(&mut *lock(&self.raw), Err(rank)) else { return };
         let (functions, device) = (self.functions, self.device.clone());
@@ -253,7 +256,8 @@ impl Connection for Nccl {
 
 impl Drop for Nccl {
     fn drop(&mut self) {
-        // The recorded steps of this rank have been freed: they keep the connection. Those of other ranks are freed at the same time.
+        // The recorded steps of this rank have been freed: they keep the connection. Those of other ranks
+        // are freed at the same time.
         if let Some(thread) = lock(&self.aborting).take() {
             let began = Instant::now();
             while !thread.is_finished() && began.elapsed() < PATIENCE {

@@ -80,7 +80,8 @@ pub fn sum_kernel(which: &[Slot], program: &[Op], k: usize, direct: bool) -> Ker
 }
 
 impl Cuda {
-    /// Adds slots over ranks and runs a program; see [`Local::finish`](crate::device::distributed::Local::finish).
+    /// Adds slots over ranks and runs a program; see
+    /// [`Local::finish`](crate::device::distributed::Local::finish).
     pub(super) fn sum_over(
         &self,
         over: Over<'_, Cuda>,
@@ -101,8 +102,9 @@ impl Cuda {
             self.keep(|| nccl.clone());
             if !self.skips_launch() {
                 self.fork_side()?;
-                // SAFETY: the bank has the slots of the window, and there is room for all slots of all ranks. The work ends before
-                // they are freed: their memory is freed in the order of the stream, which waits for it.
+                // SAFETY: the bank has the slots of the window, and there is room for all slots of all
+                // ranks. The work ends before they are freed: their memory is freed in the order of the
+                // stream, which waits for it.
                 unsafe { nccl.all_gather(from, to, width * k)? };
                 self.leave_side();
                 self.join_side()?;

@@ -1,11 +1,13 @@
-//! Recursive coordinate bisection: the points are cut by planes into two parts of about equal weight, and each part again, always across
-//! its longest side.
+//! Recursive coordinate bisection: the points are cut by planes into two parts of about equal weight, and
+//! each part again, always across its longest side.
 //!
-//! A cut is found by bisection of the keys of the points: the coordinate, and the number of the point, by which points with equal
-//! coordinates are cut. The ranks add the weights below a key, so that no rank has all points.
+//! A cut is found by bisection of the keys of the points: the coordinate, and the number of the
+//! point, by which points with equal coordinates are cut. The ranks add the weights below a key, so
+//! that no rank has all points.
 //!
 //! # Reference
-//! M. Berger and S. Bokhari, A partitioning strategy for nonuniform problems on multiprocessors, IEEE Transactions on Computers C-36, 1987.
+//! M. Berger and S. Bokhari, A partitioning strategy for nonuniform problems on multiprocessors, IEEE
+//! Transactions on Computers C-36, 1987.
 
 use super::points::Points;
 use crate::device::Ranks;
@@ -44,8 +46,14 @@ struct Cutter<'a> {
     first: usize,
 }
 
-/// Returns the part of each point of this rank. Its points have the numbers `first` and following. All ranks call this together.
-pub fn bisect(ranks: &Ranks, parts: usize, points: &Points, (weights, first): (&[u64], usize)) -> Vec<u32> {
+/// Returns the part of each point of this rank. Its points have the numbers `first` and following. All
+/// ranks call this together.
+pub(crate) fn bisect(
+    ranks: &Ranks,
+    parts: usize,
+    points: &Points,
+    (weights, first): (&[u64], usize),
+) -> Vec<u32> {
     let cutter = Cutter { ranks, points, weights, first };
     let mut order: Vec<u32> = (0..weights.len() as u32).collect();
     let mut regions = vec![Region { parts: 0..parts, points: 0..weights.len() }];
@@ -257,7 +265,8 @@ mod tests {
         let points: Vec<f64> = (0..64).flat_map(|i| [i % 8, i / 8 % 4, i / 32].map(f64::from)).collect();
         let found = parts_of(3, &points, &[1; 64], &[0, 20, 64], 8);
         for (i, part) in found.iter().enumerate() {
-            // Cubes of 2 x 2 x 2 points. The halves have two longest sides, and are cut across the last of them.
+            // Cubes of 2 x 2 x 2 points. The halves have two longest sides, and are cut across
+            // the last of them.
             let [x, y] = [i % 8 / 2, i / 8 % 4 / 2];
             assert_eq!(*part as usize, x / 2 * 4 + y * 2 + x % 2, "{i}");
         }

@@ -1,7 +1,7 @@
 //! Parts of the graph of a matrix that need few numbers of each other.
 //!
-//! A vertex of the graph is a group of rows that belong together; two are linked if a row of one has an entry in a column of the other.
-//! The first rank collects the graph, without values, and partitions it.
+//! A vertex of the graph is a group of rows that belong together; two are linked if a row of one has an entry
+//! in a column of the other. The first rank collects the graph, without values, and partitions it.
 
 use super::groups::Groups;
 use super::metis;
@@ -20,7 +20,7 @@ const FEWEST: usize = 8;
 const MOST_LINKS: u64 = i32::MAX as u64;
 
 /// Returns the part of each group of this rank.
-pub fn parts_of(ranks: &Ranks, groups: &Groups, rows: &Csr, parts: usize) -> Result<Vec<u32>> {
+pub(crate) fn parts_of(ranks: &Ranks, groups: &Groups, rows: &Csr, parts: usize) -> Result<Vec<u32>> {
     let total = groups.starts[ranks.size()];
     if parts > 1 && total < FEWEST * parts && ranks.is_first() {
         log::warn!(
@@ -61,8 +61,8 @@ fn check_links(links: u64) -> Result<()> {
     }
 }
 
-/// Returns the groups that each group of this rank is linked with, in increasing order, without itself. Links are symmetric also if an
-/// entry and its mirror image are not both stored.
+/// Returns the groups that each group of this rank is linked with, in increasing order, without itself. Links
+/// are symmetric also if an entry and its mirror image are not both stored.
 fn neighbours(ranks: &Ranks, groups: &Groups, rows: &Csr) -> Result<Vec<Vec<u32>>> {
     let together = groups.together;
     let list = |group: usize| {

@@ -5,7 +5,7 @@ use crate::format::{Csr, partition};
 use std::ops::Range;
 
 /// The groups of the rows that this rank holds.
-pub struct Groups {
+pub(crate) struct Groups {
     /// Rows in a group; the last group of all may have fewer.
     pub together: usize,
     /// The first group of each rank, and the number of groups.
@@ -16,7 +16,7 @@ pub struct Groups {
 
 impl Groups {
     /// Groups the rows of this rank, which holds the rows `starts[rank]..starts[rank + 1]`. No group is cut.
-    pub fn of(ranks: &Ranks, starts: &[usize], rows: &Csr, together: usize) -> Groups {
+    pub(crate) fn of(ranks: &Ranks, starts: &[usize], rows: &Csr, together: usize) -> Groups {
         let starts: Vec<usize> = starts.iter().map(|start| start.div_ceil(together)).collect();
         let count = starts[ranks.rank() + 1] - starts[ranks.rank()];
         let mut groups = Groups { together, starts, weights: Vec::new() };
@@ -29,13 +29,15 @@ impl Groups {
         groups
     }
 
-    /// Returns the rows of a group of this rank, which has `rows` rows. Groups and rows are counted from the first of this rank.
-    pub fn rows_of(&self, group: usize, rows: usize) -> Range<usize> {
+    /// Returns the rows of a group of this rank, which has `rows` rows. Groups and rows are counted
+    /// from the first of this rank.
+    pub(crate) fn rows_of(&self, group: usize, rows: usize) -> Range<usize> {
         let start = (group * self.together).min(rows);
         start..(start + self.together).min(rows)
     }
-    /// Returns the part of each group of this rank if the groups are cut in their order into parts of about equal weight.
-    pub fn in_order(&self, ranks: &Ranks, parts: usize) -> Vec<u32> {
+    /// Returns the part of each group of this rank if the groups are cut in their order into
+    /// parts of about equal weight.
+    pub(crate) fn in_order(&self, ranks: &Ranks, parts: usize) -> Vec<u32> {
         let of_ranks = ranks.all_of(self.weights.iter().sum());
         let total: u64 = of_ranks.iter().sum();
         let mut before: u64 = of_ranks[..ranks.rank()].iter().sum();

@@ -1,8 +1,9 @@
-//! Partitions a graph with METIS: multilevel k-way partitioning that minimises the numbers that the parts exchange.
+//! Partitions a graph with METIS: multilevel k-way partitioning that minimises the numbers
+//! that the parts exchange.
 //!
 //! # Reference
-//! G. Karypis and V. Kumar, Multilevel k-way partitioning scheme for irregular graphs, Journal of Parallel and Distributed Computing
-//! 48, 1998.
+//! G. Karypis and V. Kumar, Multilevel k-way partitioning scheme for irregular graphs, Journal of Parallel
+//! and Distributed Computing 48, 1998.
 
 use crate::error::{Error, Result};
 use crate::parallel::{lock, room};
@@ -12,10 +13,10 @@ use std::ffi::c_int;
 use std::sync::Mutex;
 
 /// Whether this build has the graph partitioner.
-pub const AVAILABLE: bool = true;
+pub(crate) const AVAILABLE: bool = true;
 
 /// Not used: the partitioner is there.
-pub const MISSING: &str = "";
+pub(crate) const MISSING: &str = "";
 
 /// The seed of its random numbers.
 const SEED: i32 = 1;
@@ -25,16 +26,23 @@ const LARGEST: u64 = 1 << 30;
 /// METIS takes its random numbers from the generator of the process, so one graph is partitioned at a time.
 static ONE: Mutex<()> = Mutex::new(());
 
-// SAFETY: `metis/errors.c` defines the function with this signature; it reads and writes a number of the calling thread.
+// SAFETY: `metis/errors.c` defines the function with this signature; it reads and writes a
+// number of the calling thread.
 unsafe extern "C" {
-    /// Returns whether METIS has failed for lack of memory on this thread since the last call. Because of this call, the program is
-    /// linked with `metis/errors.c`, and not with the file of METIS that has the same names.
+    /// Returns whether METIS has failed for lack of memory on this thread since the last call.
+    /// Because of this call, the program is linked with `metis/errors.c`, and not with the file of
+    /// METIS that has the same names.
     safe fn solver_metis_lacked_memory() -> c_int;
 }
 
-/// Returns the part of each vertex of an undirected graph. The neighbours of vertex i are `offsets[i]..offsets[i + 1]` of `neighbours`.
-/// There are more vertices than parts.
-pub fn parts_of(offsets: &[usize], neighbours: &[u32], weights: &[u64], parts: usize) -> Result<Vec<u32>> {
+/// Returns the part of each vertex of an undirected graph. The neighbours of vertex i are
+/// `offsets[i]..offsets[i + 1]` of `neighbours`. There are more vertices than parts.
+pub(crate) fn parts_of(
+    offsets: &[usize],
+    neighbours: &[u32],
+    weights: &[u64],
+    parts: usize,
+) -> Result<Vec<u32>> {
     let failed = |reason: String| Error::setting("partition", "graph", reason);
     let narrow = |number: usize| i32::try_from(number);
     let (Ok(_), Ok(nparts)) = (narrow(neighbours.len().max(offsets.len())), narrow(parts)) else {

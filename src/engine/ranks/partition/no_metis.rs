@@ -3,13 +3,13 @@
 use crate::error::{Error, Result};
 
 /// Whether this build has the graph partitioner.
-pub const AVAILABLE: bool = false;
+pub(crate) const AVAILABLE: bool = false;
 
 /// Tells how to get it.
-pub const MISSING: &str =
+pub(crate) const MISSING: &str =
     "this build has no graph partitioner; build the program with the cargo feature metis";
 
 /// Fails.
-pub fn parts_of(_: &[usize], _: &[u32], _: &[u64], _: usize) -> Result<Vec<u32>> {
+pub(crate) fn parts_of(_: &[usize], _: &[u32], _: &[u64], _: usize) -> Result<Vec<u32>> {
     Err(Error::setting("partition", "graph", MISSING))
 }

@@ -15,7 +15,7 @@ const AXES: usize = 3;
 
 /// The coordinates of the groups of this rank.
 #[derive(Debug)]
-pub struct Points {
+pub(crate) struct Points {
     /// Coordinates of a point.
     pub axes: usize,
     /// The points, one after the other.
@@ -23,8 +23,9 @@ pub struct Points {
 }
 
 impl Points {
-    /// Returns the points of the generated mesh that a matrix has. The first rank passes its name. A group has the point of its first row.
-    pub fn of_mesh(ranks: &Ranks, groups: &Groups, rows: usize, name: &str) -> Result<Points> {
+    /// Returns the points of the generated mesh that a matrix has. The first rank passes its name. A group
+    /// has the point of its first row.
+    pub(crate) fn of_mesh(ranks: &Ranks, groups: &Groups, rows: usize, name: &str) -> Result<Points> {
         let name = ranks.text_from_first(name)?;
         let unknown = || Partition::unknown_coordinates(&if name.is_empty() { "this matrix" } else { &name });
         // A process may find a file of this name, and the others none.
@@ -39,11 +40,11 @@ impl Points {
     }
 
     /// Reads the points from a file on the first rank, which sends each rank its own.
-    pub fn of_file(ranks: &Ranks, groups: &Groups, rows: usize, path: &Path) -> Result<Points> {
+    pub(crate) fn of_file(ranks: &Ranks, groups: &Groups, rows: usize, path: &Path) -> Result<Points> {
         let read = ranks.is_first().then(|| Points::read(groups, (rows, ranks.size()), path));
         let all = ranks.agreed(read.transpose())?;
         let axes =
-            ranks.from_first(all.as_ref().map_or_else(Vec::new, |all| vec![all.axes as u64]))?[0] as usize;
+            ranks.list_of_first(all.as_ref().map_or_else(Vec::new, |all| vec![all.axes as u64]))?[0] as usize;
         let mine = groups.weights.len() * axes;
         let values = ranks.scatter(all.as_ref().map(|all| &all.values[..]), mine)?;
         Ok(Points { axes, values })
@@ -74,7 +75,8 @@ impl Points {
     }
 }
 
-/// Checks the shape of a file of points for a matrix of `rows` rows in `groups` groups. Returns what is wrong.
+/// Checks the shape of a file of points for a matrix of `rows` rows in `groups` groups.
+/// Returns what is wrong.
 fn check_shape((count, axes): (usize, usize), rows: usize, groups: usize) -> std::result::Result<(), String> {
     let shape = format!("it is {} x {}", thousands(count as u64), thousands(axes as u64));
     if axes == 0 {

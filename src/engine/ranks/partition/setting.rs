@@ -20,8 +20,8 @@ const ENTRIES: &str = "entries";
 const COORDINATES: &str = "coordinates";
 const GRAPH: &str = "graph";
 
-/// How the rows of a matrix are divided among ranks. Rows that belong together have the same rank: the blocks of a preconditioner, and
-/// the unknowns of a mesh node.
+/// How the rows of a matrix are divided among ranks. Rows that belong together have the same rank: the blocks
+/// of a preconditioner, and the unknowns of a mesh node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Partition {
     /// Ranges of the rows in the order of the matrix, with about equal numbers of entries.
@@ -29,15 +29,17 @@ pub enum Partition {
     Entries,
     /// Boxes of the nodes of a mesh, by recursive bisection of their coordinates.
     Coordinates,
-    /// The same, with the coordinates of a file: a point for each row, or for each node of the same number of rows.
+    /// The same, with the coordinates of a file: a point for each row, or for each node of the
+    /// same number of rows.
     CoordinatesIn(PathBuf),
-    /// Parts of the graph of the matrix that need few numbers of each other, by METIS. Needs the cargo feature `metis`.
+    /// Parts of the graph of the matrix that need few numbers of each other, by METIS. Needs
+    /// the cargo feature `metis`.
     Graph,
 }
 
 impl Partition {
     /// Returns whether the ranks have ranges of the rows in the order of the matrix.
-    pub fn is_in_order(&self) -> bool {
+    pub(crate) fn is_in_order(&self) -> bool {
         *self == Partition::Entries
     }
 
@@ -53,7 +55,7 @@ impl Partition {
     }
 
     /// Refuses the partition of a solve whose rows are not divided.
-    pub fn check_divided(&self, divided: bool) -> Result<()> {
+    pub(crate) fn check_divided(&self, divided: bool) -> Result<()> {
         match divided || self.is_in_order() {
             true => Ok(()),
             false => Err(Error::setting(SETTING, self, NOT_DIVIDED)),
@@ -61,7 +63,7 @@ impl Partition {
     }
 
     /// Refuses coordinates of a matrix that is no generated mesh.
-    pub fn check_coordinates(&self, matrix: &OsStr) -> Result<()> {
+    pub(crate) fn check_coordinates(&self, matrix: &OsStr) -> Result<()> {
         match self {
             Partition::Coordinates if source::mesh(matrix)?.is_none() => {
                 Err(Partition::unknown_coordinates(&matrix.display()))
@@ -89,7 +91,8 @@ impl Partition {
     }
 }
 
-/// Parses `entries`, `coordinates`, `coordinates:FILE` or `graph`. Whether this build has it is checked when it is used.
+/// Parses `entries`, `coordinates`, `coordinates:FILE` or `graph`. Whether this build has it is
+/// checked when it is used.
 impl FromStr for Partition {
     type Err = Error;
 

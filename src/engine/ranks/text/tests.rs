@@ -135,7 +135,8 @@ impl Files {
     }
 }
 
-/// Compares both ways of reading a text, plain and compressed, for systems and graphs. Returns the error of a system.
+/// Compares both ways of reading a text, plain and compressed, for systems and graphs. Returns
+/// the error of a system.
 fn both(text: &str, method: Method) -> Option<String> {
     let files = Files::new(text.as_bytes());
     let [plain, packed] = files.paths().map(|path| {
@@ -155,7 +156,8 @@ fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// Returns a file with entries at random places of the lower triangle, some of them repeated and some of them 0.
+/// Returns a file with entries at random places of the lower triangle, some of them repeated
+/// and some of them 0.
 fn random(kind: &str, rows: usize, entries: usize) -> String {
     let mut next = numbers(entries as u64);
     let mut text = format!("%%MatrixMarket matrix coordinate {kind}\n% a comment\n{rows} {rows} {entries}\n");
@@ -304,7 +306,7 @@ fn a_file_that_changes_between_the_two_readings_is_refused() {
                 let file = ranks
                     .is_first()
                     .then(|| TextFile::open(path.as_os_str(), false, &meter).unwrap().unwrap());
-                let about = About::from_first(ranks, file.as_ref())?.unwrap();
+                let about = About::list_of_first(ranks, file.as_ref())?.unwrap();
                 let starts = [0, 2, 4];
                 let counts = counted(ranks, file.as_ref(), about, &starts)?;
                 if ranks.is_first() {

@@ -1,18 +1,20 @@
-//! The test whether a matrix equals its transpose exactly, in one pass without searches: the fast way for most matrices. It finds no
-//! pairs that differ.
+//! The test whether a matrix equals its transpose exactly, in one pass without searches: the fast way for
+//! most matrices. It finds no pairs that differ.
 //!
-//! The rows are taken from the top. The entries to the right of the diagonal in row j have their mirrored entries in the rows below,
-//! in the order of their columns. So each row j has a cursor, which begins to the right of the diagonal: an entry (i, j) below the
-//! diagonal must have the entry at the cursor of row j as its mirrored entry, and moves the cursor on. If there are as many entries
-//! below the diagonal as above it, all are paired.
+//! The rows are taken from the top. The entries to the right of the diagonal in row j have their mirrored
+//! entries in the rows below, in the order of their columns. So each row j has a cursor, which begins to
+//! the right of the diagonal: an entry (i, j) below the diagonal must have the entry at the cursor of row
+//! j as its mirrored entry, and moves the cursor on. If there are as many entries below the diagonal as
+//! above it, all are paired.
 //!
-//! Threads take bands of rows. At the first entry of a band in a row above the band, a search finds where the cursor of that row
-//! begins. A band has cursors for its rows and for the rows just above; for rows further up, each entry is searched.
+//! Threads take bands of rows. At the first entry of a band in a row above the band, a search finds where the
+//! cursor of that row begins. A band has cursors for its rows and for the rows just above; for rows further
+//! up, each entry is searched.
 //!
 //! # Traffic
-//! Columns and values are read twice: in order, and at the cursors. In a matrix whose entries are near the diagonal, the second
-//! read finds them in the cache. A row has 8 bytes of cursors (16 with 64-bit offsets), and a band has at least as many cursors for
-//! the rows above.
+//! Columns and values are read twice: in order, and at the cursors. In a matrix whose entries are near the
+//! diagonal, the second read finds them in the cache. A row has 8 bytes of cursors (16 with 64-bit offsets),
+//! and a band has at least as many cursors for the rows above.
 
 use super::super::super::pieces::{cut, pieces_for};
 use super::super::super::values::{Stored, for_stored};
@@ -24,8 +26,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The fewest rows above a band that have cursors, if there are so many.
 const ROWS_ABOVE: usize = 1 << 16;
 
-/// Returns whether each entry of a square matrix is equal to a stored mirrored entry. False for a matrix with repeated entries, and if
-/// there is no memory for the cursors.
+/// Returns whether each entry of a square matrix is equal to a stored mirrored entry. False for a matrix with
+/// repeated entries, and if there is no memory for the cursors.
 pub(super) fn is_mirrored(matrix: &Csr) -> bool {
     if matrix.pattern().has_repeats() {
         return false;
@@ -58,8 +60,8 @@ impl<O: Offset, V: Stored> Rows<'_, O, V> {
         paired.into_iter().sum::<Option<usize>>() == Some(self.columns.len())
     }
 
-    /// Returns the number of entries in the pairs of which one entry is below the diagonal and in these rows, and on the diagonal of
-    /// these rows. None if a pair differs in these rows or, by `differs`, in others.
+    /// Returns the number of entries in the pairs of which one entry is below the diagonal and in these rows,
+    /// and on the diagonal of these rows. None if a pair differs in these rows or, by `differs`, in others.
     fn paired(&self, band: Range<usize>, differs: &AtomicBool) -> Option<usize> {
         // The first row with a cursor.
         let first = band.start - band.len().max(ROWS_ABOVE).min(band.start);

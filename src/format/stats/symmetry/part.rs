@@ -1,8 +1,8 @@
 //! The symmetry of a matrix of which a process has some rows, and the same rows of the transpose.
 //!
-//! The process compares each entry of its rows with the mirrored one, so every pair is compared from both of its rows. A pair that
-//! differs by rounding counts where its smaller index is a row. Joined in the order of rows, the results are those of the
-//! whole matrix.
+//! The process compares each entry of its rows with the mirrored one, so every pair is compared from both of
+//! its rows. A pair that differs by rounding counts where its smaller index is a row. Joined in the order of
+//! rows, the results are those of the whole matrix.
 
 use super::super::super::Csr;
 use super::{Asymmetry, Rounding, Verdict, share_of};
@@ -35,8 +35,8 @@ impl PartVerdict {
     }
 }
 
-/// Some rows of a square matrix, and the same rows of its transpose; columns of both are those of the whole matrix, and no entry is
-/// repeated.
+/// Some rows of a square matrix, and the same rows of its transpose; columns of both are those of the whole
+/// matrix, and no entry is repeated.
 #[derive(Clone, Copy, Debug)]
 pub struct PartRows<'a> {
     /// The index of the first row.

@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 /// Parts of a large graph. On the crawl cnr-2000, 8 parts take 30 % more passes than 4.
 const PARTS: usize = 4;
-/// Links and rows of a part at most, about. Half as many numbers as 32 bits hold leave room for what fills up the fours.
+/// Links and rows of a part at most, about. Half as many numbers as 32 bits hold leave room for
+/// what fills up the fours.
 const MOST_WORK: usize = 1 << 31;
 /// Links up to which a graph has one part, because passes are too short to share.
 const SMALL: usize = 1 << 17;
-/// Most rows in a series that share one sum of links; the sum is changed in each row, so rounding errors accumulate.
+/// Most rows in a series that share one sum of links; the sum is changed in each row, so
+/// rounding errors accumulate.
 const SERIES: usize = 64;
 /// The number of a vertex of the tail in the core.
 const NONE: u32 = u32::MAX;
@@ -37,9 +39,10 @@ pub(super) struct Part {
     /// The place of its first vertex in the core.
     pub start: usize,
     rows: Vec<Row>,
-    /// The places of the vertices that links come from, of each row in the order of the graph. The vertices of the part have the first
-    /// places, then follow those of `outside`, and the last place is of a 0. The last four of a row are filled up with the place of the
-    /// 0: so a row takes one loop, whose end a processor can often predict.
+    /// The places of the vertices that links come from, of each row in the order of the graph. The vertices
+    /// of the part have the first places, then follow those of `outside`, and the last place is of a 0. The
+    /// last four of a row are filled up with the place of the 0: so a row takes one loop, whose end a
+    /// processor can often predict.
     sources: Vec<u32>,
     /// Empty if each link weighs 1.
     weights: Vec<f64>,
@@ -50,7 +53,8 @@ pub(super) struct Part {
 /// A vertex of the core.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// The end of its links in `sources`, in fours; or [`REPEATS`], if it has the links of the row before, which are stored once.
+    /// The end of its links in `sources`, in fours; or [`REPEATS`], if it has the links of the row
+    /// before, which are stored once.
     pub end: u32,
     /// The weight of the links from the vertex.
     pub out: f64,
@@ -102,7 +106,7 @@ impl Parts {
     }
 
     /// Returns the bytes of the core: its links, and the numbers of each vertex beside them.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.bytes() as u64).sum()
     }
 
@@ -200,8 +204,8 @@ impl Layout<'_> {
         Ok(Part { start: range.start, rows, sources, weights, outside })
     }
 
-    /// Returns the vertices that have links into a range of the core from outside of it, and the place of each of them in the
-    /// part, by its number.
+    /// Returns the vertices that have links into a range of the core from outside of it, and the place of
+    /// each of them in the part, by its number.
     fn outside(&self, links: &Csr, range: &Range<usize>) -> Result<(Vec<u32>, Vec<u32>)> {
         let mut places = zeros::<u32>(self.core.len())?;
         for &i in &self.core[range.clone()] {
@@ -228,28 +232,30 @@ impl Part {
     }
 
     /// Returns the vertices of the part.
-    pub fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }
 
     /// Returns the vertices outside that links come from, as numbers in the core.
-    pub fn outside(&self) -> &[u32] {
+    pub(crate) fn outside(&self) -> &[u32] {
         &self.outside
     }
 
     /// Returns the number of places.
-    pub fn places(&self) -> usize {
+    pub(crate) fn places(&self) -> usize {
         self.rows.len() + self.outside.len() + 1
     }
 
-    /// Returns the sum of c over some links, in four partial sums, because a single one would wait for each of its additions.
+    /// Returns the sum of c over some links, in four partial sums, because a single one would wait
+    /// for each of its additions.
     ///
     /// # Safety
     /// `c` must have as many entries as the part has places.
     #[inline(always)]
-    pub unsafe fn sum<const WEIGHTED: bool>(&self, c: &[f64], fours: Range<usize>) -> f64 {
+    pub(crate) unsafe fn sum<const WEIGHTED: bool>(&self, c: &[f64], fours: Range<usize>) -> f64 {
         debug_assert_eq!(c.len(), self.places());
-        // SAFETY: the caller guarantees the length of `c`, and `Layout::part` has checked that all sources are places of the part.
+        // SAFETY: the caller guarantees the length of `c`, and `Layout::part` has checked that all
+        // sources are places of the part.
         let at = |place: u32| unsafe { *c.get_unchecked(place as usize) };
         let mut sums = [0.0; 4];
         let (sources, _) = self.sources.as_chunks::<4>();

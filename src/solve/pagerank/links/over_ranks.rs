@@ -1,8 +1,8 @@
 //! The links of a graph whose vertices are distributed over ranks.
 //!
-//! Each rank gets the links into a range of vertices. The ranges have about equal work. As in one process, a rank sorts its
-//! vertices by decreasing number of links if that makes gathers faster: the vertices of a rank that are read most are then
-//! neighbours in the complete vectors of all ranks.
+//! Each rank gets the links into a range of vertices. The ranges have about equal work. As in one process, a
+//! rank sorts its vertices by decreasing number of links if that makes gathers faster: the vertices of a rank
+//! that are read most are then neighbours in the complete vectors of all ranks.
 
 use super::{CACHED, Links, MANY, SHARE, by_links, checked_weights, near_neighbours};
 use crate::backend::distributed::{ColumnCounts, RankRows, transposed};
@@ -14,10 +14,11 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 impl Links {
-    /// Builds the links of a graph of which each rank has the links out of the vertices `starts[rank]..starts[rank + 1]`. Each
-    /// rank gets the links into a part of the vertices, which are cut into parts of about equal work: a vertex counts as `work` links in
-    /// addition to its own. With `reorder`, the vertices of a rank may get the order with the fastest gathers. If all ranks see the whole
-    /// graph and pass it, no links are exchanged. All ranks call this together.
+    /// Builds the links of a graph of which each rank has the links out of the vertices
+    /// `starts[rank]..starts[rank + 1]`. Each rank gets the links into a part of the vertices, which are cut
+    /// into parts of about equal work: a vertex counts as `work` links in addition to its own. With
+    /// `reorder`, the vertices of a rank may get the order with the fastest gathers. If all ranks see the
+    /// whole graph and pass it, no links are exchanged. All ranks call this together.
     pub fn of_ranks(
         ranks: &Ranks,
         starts: &[usize],
@@ -63,8 +64,8 @@ fn sum(ranks: &Ranks, mine: usize) -> usize {
     ranks.total(mine as u64) as usize
 }
 
-/// Returns the vertices of this rank by decreasing number of outgoing links, then by decreasing number of incoming links, if this
-/// order is beneficial on all ranks together.
+/// Returns the vertices of this rank by decreasing number of outgoing links, then by decreasing number of
+/// incoming links, if this order is beneficial on all ranks together.
 fn order(ranks: &Ranks, incoming: &Csr, degrees: &[u32]) -> Result<Option<Vec<u32>>> {
     let lengths = tabulate(incoming.rows(), |vertex| incoming.row_range(vertex).len() as u32);
     let vertices = ranks.agreed(lengths.and_then(|lengths| by_links(degrees, &lengths)))?;

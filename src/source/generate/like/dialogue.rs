@@ -1,10 +1,11 @@
-//! A graph of answers between the users of a question site: directed, heavy tails in both directions, no locality, many
-//! self-loops, and many pairs of opposite edges.
+//! A graph of answers between the users of a question site: directed, heavy tails in both directions, no
+//! locality, many self-loops, and many pairs of opposite edges.
 //!
-//! Users are ranked by activity. An answer goes from a rank drawn by the law (r + r0)^-5/6 to one drawn by (r + s0)^-3/5;
-//! exponents and constants are fitted to the mean, deviation and maximum of rows and columns. A share of the answers is answered
-//! in turn. Active users tend to have joined early, so node numbers are the ranks with random deviations. Values count the
-//! answers: whole numbers from 1 on, at least x of them with probability x^-1.9.
+//! Users are ranked by activity. An answer goes from a rank drawn by the law (r + r0)^-5/6 to one drawn by
+//! (r + s0)^-3/5; exponents and constants are fitted to the mean, deviation and maximum of rows and columns.
+//! A share of the answers is answered in turn. Active users tend to have joined early, so node numbers are
+//! the ranks with random deviations. Values count the answers: whole numbers from 1 on, at least x of them
+//! with probability x^-1.9.
 
 use super::Wanted;
 use super::numbering::displaced_order;
@@ -32,8 +33,8 @@ const ONCE: f64 = 0.268;
 const TIMES: u64 = 0x0074_696d_6573;
 const NUMBERS: u64 = 0x6e75_6d62_6572;
 
-/// Ranks below `n` by the law (r + bend)^(1 / power - 1). The sum of the law up to r is a power of r + bend. If twice the power
-/// is a whole number, its inverse needs only multiplications and a root.
+/// Ranks below `n` by the law (r + bend)^(1 / power - 1). The sum of the law up to r is a power of r + bend.
+/// If twice the power is a whole number, its inverse needs only multiplications and a root.
 struct Ranks {
     n: usize,
     twice_power: i32,

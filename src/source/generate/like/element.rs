@@ -1,6 +1,6 @@
-//! Elements of linear elasticity in a unit cube, with their stiffness: the integral of
-//! lambda g_a g_b' + mu (g_b g_a' + <g_a, g_b> I) over the gradients g of the shape functions of nodes a and b, with
-//! Young's modulus 1. The null space of each stiffness is the six rigid motions.
+//! Elements of linear elasticity in a unit cube, with their stiffness: the integral of lambda g_a g_b' + mu
+//! (g_b g_a' + <g_a, g_b> I) over the gradients g of the shape functions of nodes a and b, with Young's
+//! modulus 1. The null space of each stiffness is the six rigid motions.
 
 const POISSON_RATIO: f64 = 0.3;
 
@@ -43,8 +43,8 @@ impl Element {
     }
 }
 
-/// Returns the six quadratic tetrahedra that fill a cube around its diagonal, on 3x3x3 nodes: each follows the three axes from
-/// corner to corner in another order.
+/// Returns the six quadratic tetrahedra that fill a cube around its diagonal, on 3x3x3 nodes: each follows
+/// the three axes from corner to corner in another order.
 pub(super) fn tetrahedra() -> Vec<Element> {
     [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]].map(tetrahedron).into()
 }
@@ -115,8 +115,8 @@ fn gauss(points: usize) -> Vec<(f64, f64)> {
     both.map(|(x, w)| (0.5 + 0.5 * x, 0.5 * w)).collect()
 }
 
-/// Returns value and slope at `x` of the Lagrange polynomial of the given degree: it is 1 at node `own` of `degree + 1` evenly
-/// spaced nodes on 0..1, and 0 at the other nodes.
+/// Returns value and slope at `x` of the Lagrange polynomial of the given degree: it is 1 at node `own` of
+/// `degree + 1` evenly spaced nodes on 0..1, and 0 at the other nodes.
 fn polynomial(degree: usize, own: usize, x: f64) -> (f64, f64) {
     let node = |i: usize| i as f64 / degree as f64;
     let factor = |i: usize| (x - node(i)) / (node(own) - node(i));

@@ -1,10 +1,11 @@
-//! Currents through a landscape, as in models of animal movement: a grid of cells, each coupled with its four neighbours by the
-//! mean of their conductances.
+//! Currents through a landscape, as in models of animal movement: a grid of cells, each coupled with its four
+//! neighbours by the mean of their conductances.
 //!
-//! Pattern and natural order are exactly those of the real matrix. A cell has a conductance of 1 to 10, similar within a patch.
-//! An off-diagonal entry is minus the mean conductance of its two cells, and the diagonal is minus the sum of the row's other
-//! entries. All are multiples of a half, so every row sums to exactly 0. Positive semi-definite and singular like the real
-//! matrix: a solve needs a right-hand side that sums to 0.
+//! Pattern and natural order are exactly those of the real matrix. A cell has a conductance of 1 to 10,
+//! similar within a patch. An off-diagonal entry is minus the mean conductance of its two cells, and
+//! the diagonal is minus the sum of the row's other entries. All are multiples of a half, so every row
+//! sums to exactly 0. Positive semi-definite and singular like the real matrix: a solve needs a
+//! right-hand side that sums to 0.
 
 use super::Wanted;
 use crate::error::Result;

@@ -1,13 +1,15 @@
 //! Stiffness matrices of bodies made of finite elements, with irregularities of real models.
 //!
-//! A box of cells, each filled with the same elements. The stiffness of a cell is a random factor from 1 to 10. Each node has
-//! three unknowns, in dense blocks of 3x3. The side y = 0 lies on springs. A few extra nodes outside the box are tied by springs
-//! to many or few nodes of the box, like a bearing or a mass that is fastened to a body. Their rows are much longer, or shorter,
-//! than those of the elements. Nodes are numbered in displaced runs of neighbours (see `displaced_order`). The numbering decides
-//! how many entries of a row are in the lower triangle; a limit on that moves runs with long rows to lower numbers.
+//! A box of cells, each filled with the same elements. The stiffness of a cell is a random factor from 1
+//! to 10. Each node has three unknowns, in dense blocks of 3x3. The side y = 0 lies on springs. A few extra
+//! nodes outside the box are tied by springs to many or few nodes of the box, like a bearing or a mass that
+//! is fastened to a body. Their rows are much longer, or shorter, than those of the elements. Nodes are
+//! numbered in displaced runs of neighbours (see `displaced_order`). The numbering decides how many entries
+//! of a row are in the lower triangle; a limit on that moves runs with long rows to lower numbers.
 //!
-//! Every term of the energy is a square and the springs allow no rigid motion, so the matrix is symmetric positive definite. The
-//! two halves are equal to the last bit, because each sum adds the same terms in the same order.
+//! Every term of the energy is a square and the springs allow no rigid motion, so the matrix is
+//! symmetric positive definite. The two halves are equal to the last bit, because each sum adds the same
+//! terms in the same order.
 
 use super::numbering::{displaced_order, displaced_runs, limited_order};
 use super::{Element, Wanted};
@@ -40,7 +42,8 @@ pub(super) struct Body {
     /// Parameters of the numbering: see `displaced_order`.
     pub(super) stretch: usize,
     pub(super) stray: f64,
-    /// The wanted length of the longest row of the lower triangle, if the numbering is to limit it: see `limited_order`.
+    /// The wanted length of the longest row of the lower triangle, if the numbering is to limit
+    /// it: see `limited_order`.
     pub(super) longest_stored: Option<u32>,
 }
 
@@ -51,7 +54,8 @@ struct Mesh {
     /// Nodes of the box along each side, and in total; the extra nodes follow after them.
     points: [usize; 3],
     box_nodes: usize,
-    /// For every offset within a cell: the elements that have a node there, and the index of that node in the element.
+    /// For every offset within a cell: the elements that have a node there, and the index of
+    /// that node in the element.
     elements_at: Vec<Vec<(usize, usize)>>,
     /// Nodes in the order of their numbers, and the number of each node.
     order: Vec<u32>,
@@ -171,8 +175,8 @@ impl Mesh {
         if on_roller { &[0, 2] } else { &[0, 1, 2] }
     }
 
-    /// Returns the nodes of the box to which extra node `tied` is tied. The first extra node has the longest row, the last the
-    /// shortest; lengths decrease geometrically.
+    /// Returns the nodes of the box to which extra node `tied` is tied. The first extra node has the longest
+    /// row, the last the shortest; lengths decrease geometrically.
     fn ties(&self, tied: usize) -> std::ops::Range<usize> {
         let stride = self.box_nodes / self.body.tied;
         let toward_last = tied as f64 / (self.body.tied - 1) as f64;
@@ -204,7 +208,8 @@ impl Mesh {
         Neighbour { first, unknowns: self.unknowns(node), values }
     }
 
-    /// Computes one row of a node of the box: the contributions of its elements in ascending order, of springs and of ties.
+    /// Computes one row of a node of the box: the contributions of its elements in ascending
+    /// order, of springs and of ties.
     fn couple(&self, node: usize, along: usize, mut emit: impl FnMut(usize, [f64; 3])) {
         let (centre_at, order) = (self.coordinates(node), self.body.order);
         // The window of nodes around this one, `order` steps in each direction.
@@ -240,7 +245,8 @@ impl Mesh {
         }
     }
 
-    /// Visits the cells that a node of the box belongs to, in ascending order, each with the offset of the node within it.
+    /// Visits the cells that a node of the box belongs to, in ascending order, each with the
+    /// offset of the node within it.
     fn for_each_cell(&self, node: [usize; 3], mut visit: impl FnMut(u64, [usize; 3])) {
         let (cells, order) = (self.body.cells, self.body.order);
         let along: [_; 3] = std::array::from_fn(|d| {

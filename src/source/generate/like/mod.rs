@@ -1,8 +1,10 @@
-//! Stand-ins for matrices that many papers measure, for use when the real ones are not available. A stand-in has the same numbers
-//! of rows and entries and the same shortest, mean and longest row, all within 5 %, and a structure of the same kind. The rows of
-//! the lower triangle, which is what files of symmetric matrices store, match as well. Values and spectrum differ. `Loaded::stand_in` names the real matrix.
+//! Stand-ins for matrices that many papers measure, for use when the real ones are not available. A stand-in
+//! has the same numbers of rows and entries and the same shortest, mean and longest row, all within 5 %, and
+//! a structure of the same kind. The rows of the lower triangle, which is what files of symmetric matrices
+//! store, match as well. Values and spectrum differ. `Loaded::stand_in` names the real matrix.
 //!
-//! `scale=S` makes a smaller matrix of the same kind, with about S times as many rows. `seed=K` makes another matrix.
+//! `scale=S` makes a smaller matrix of the same kind, with about S times as many rows.
+//! `seed=K` makes another matrix.
 
 mod dialogue;
 mod element;
@@ -62,8 +64,8 @@ fn stand_in(
     Ok(Recipe { imitated, size, ..recipe })
 }
 
-/// A crankshaft of quadratic tetrahedra, held along one side. Positive definite, unlike what is said of the real matrix; this
-/// suits conjugate gradients better.
+/// A crankshaft of quadratic tetrahedra, held along one side. Positive definite, unlike what is said of the
+/// real matrix; this suits conjugate gradients better.
 pub(super) fn f1(spec: &Spec<'_>) -> Result<Recipe> {
     let body = || Body {
         elements: element::tetrahedra(),
@@ -97,8 +99,8 @@ pub(super) fn inline_1(spec: &Spec<'_>) -> Result<Recipe> {
     stand_in(spec, true, "GHS_psdef/inline_1", move |wanted| body().assemble(wanted))
 }
 
-/// A part of a crankshaft made of bricks that are cubic along x and quadratic across. Some of its nodes lie on rollers and have
-/// only two unknowns. Positive definite.
+/// A part of a crankshaft made of bricks that are cubic along x and quadratic across. Some of its nodes lie
+/// on rollers and have only two unknowns. Positive definite.
 pub(super) fn crankseg_1(spec: &Spec<'_>) -> Result<Recipe> {
     let body = || Body {
         elements: vec![element::brick([3, 2, 2])],

@@ -1,4 +1,5 @@
-//! Node numbering as in models that grew over time: runs of neighbours keep their order, and the runs are displaced.
+//! Node numbering as in models that grew over time: runs of neighbours keep their order, and
+//! the runs are displaced.
 
 use crate::error::Result;
 use crate::format::Csr;
@@ -8,8 +9,8 @@ use rayon::prelude::*;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-/// Returns the nodes 0..n in the order of their numbers. Runs are `stretch` long on average, and move by up to half of `stray *
-/// n` in either direction.
+/// Returns the nodes 0..n in the order of their numbers. Runs are `stretch` long on average, and move by up
+/// to half of `stray * n` in either direction.
 pub(super) fn displaced_order(n: usize, stretch: usize, stray: f64, seed: u64) -> Result<Vec<u32>> {
     let mut order = room(n)?;
     order.extend(displaced_runs(n, stretch, stray, seed)?.into_iter().flatten());
@@ -33,12 +34,13 @@ pub(super) fn displaced_runs(n: usize, stretch: usize, stray: f64, seed: u64) ->
     Ok(runs)
 }
 
-/// Returns the nodes of the runs in the order of their numbers. The order of the runs changes as little as needed for short
-/// lower rows: a node and its neighbours of lower number have at most `most` unknowns.
+/// Returns the nodes of the runs in the order of their numbers. The order of the runs changes as little as
+/// needed for short lower rows: a node and its neighbours of lower number have at most `most` unknowns.
 ///
-/// The numbers are given from the last to the first. Each goes to the last run whose rows, without the nodes that already have
-/// a number, are short enough. If all are too long, it goes to the run that exceeds `most` least. Each row of `graph` has a node
-/// and its neighbours; `unknowns(node)` is the number of unknowns of a node.
+/// The numbers are given from the last to the first. Each goes to the last run whose rows, without the
+/// nodes that already have a number, are short enough. If all are too long, it goes to the run that
+/// exceeds `most` least. Each row of `graph` has a node and its neighbours; `unknowns(node)` is the
+/// number of unknowns of a node.
 pub(super) fn limited_order(
     runs: &[Range<u32>],
     graph: &Csr,

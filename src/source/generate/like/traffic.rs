@@ -1,9 +1,10 @@
-//! A trace of packets between computers. One of them, the hub, exchanges packets with nearly all computers, because it scans the
-//! network or is scanned.
+//! A trace of packets between computers. One of them, the hub, exchanges packets with nearly all computers,
+//! because it scans the network or is scanned.
 //!
-//! Symmetric without a diagonal; values are whole numbers of packets with a heavy tail. The share `AWAY` of the rows is not
-//! coupled with the hub. These rows form small separate trees, so that the graph has as many components as the real one.
-//! Additional couplings among rows with the hub create secondary hubs, many of them near the hub.
+//! Symmetric without a diagonal; values are whole numbers of packets with a heavy tail. The share `AWAY` of
+//! the rows is not coupled with the hub. These rows form small separate trees, so that the graph has as
+//! many components as the real one. Additional couplings among rows with the hub create secondary hubs,
+//! many of them near the hub.
 
 use super::Wanted;
 use crate::error::Result;
@@ -14,10 +15,12 @@ use crate::source::generate::random::Random;
 use rayon::prelude::*;
 
 const ROWS: usize = 18_571_154;
-/// The share of rows not coupled with the hub, and the number of additional couplings among the remaining rows.
+/// The share of rows not coupled with the hub, and the number of additional couplings among
+/// the remaining rows.
 const AWAY: f64 = 2_171_257.0 / 18_571_153.0;
 const COUPLINGS: usize = 891_500;
-/// Size of groups of consecutive rows that are all coupled with the hub or all not: computers that appeared together.
+/// Size of groups of consecutive rows that are all coupled with the hub or all not: computers
+/// that appeared together.
 const TOGETHER: usize = 64;
 /// Exponent of the distances between secondary hubs and the hub: the higher it is, the closer they are.
 const CLOSENESS: i32 = 4;
@@ -90,8 +93,8 @@ impl Traffic {
         i != self.hub && self.random(Kind::Away, (i / TOGETHER) as u64).unit() < AWAY
     }
 
-    /// Returns the edge that joins the `w`-th row without the hub to its tree; no edge for a root. Only every second row may be a
-    /// root, and the last one never is, so no tree consists of a single row.
+    /// Returns the edge that joins the `w`-th row without the hub to its tree; no edge for a root. Only every
+    /// second row may be a root, and the last one never is, so no tree consists of a single row.
     fn tree(&self, w: usize) -> Positions {
         let last = self.away.len() - 1;
         let root = |w: usize| {
@@ -106,7 +109,8 @@ impl Traffic {
         both((self.away[w], self.away[parent]))
     }
 
-    /// Returns a coupling between two rows with the hub: a random one, and one that occurs more often the lower its rank is.
+    /// Returns a coupling between two rows with the hub: a random one, and one that occurs more
+    /// often the lower its rank is.
     fn coupling(&self, k: u64) -> Positions {
         let mut random = self.random(Kind::Coupling, k);
         let rank = (self.n as f64).powf(random.unit()) as u64;

@@ -11,7 +11,7 @@ use std::ops::Range;
 pub(super) type Sums = [f64; MOST];
 
 /// A matrix in blocks.
-pub struct Arrays {
+pub(crate) struct Arrays {
     pub(super) parts: BsrParts,
     /// Whether common sizes of blocks have a compiled product.
     compiled: bool,
@@ -103,8 +103,8 @@ impl Arrays {
         }
     }
 
-    /// Adds the products value by value: block, row and column of each value are found by division, as a single loop over all
-    /// values needs on a GPU.
+    /// Adds the products value by value: block, row and column of each value are found by division, as a
+    /// single loop over all values needs on a GPU.
     pub(super) fn add_flat<T: Scalar>(&self, blocks: Range<usize>, x: &[T], sums: &mut Sums) {
         match &self.parts.values {
             Values::F64(values) => self.flat(values, blocks, x, sums),

@@ -1,6 +1,7 @@
-//! Six ways to share the blocks of block rows among threads, with a serial baseline and a form for a GPU, as a study of
-//! block-sparse products compared them. They are implemented as the study describes them, costs included: two of them are *about*
-//! a barrier in every row, and about threads that all pass through every row.
+//! Six ways to share the blocks of block rows among threads, with a serial baseline and a form for a
+//! GPU, as a study of block-sparse products compared them. They are implemented as the study
+//! describes them, costs included: two of them are *about* a barrier in every row, and about threads
+//! that all pass through every row.
 //!
 //! | backend | how work is shared |
 //! |---|---|
@@ -16,8 +17,9 @@
 //! By default the product of a block is compiled for the common sizes; with `size=runtime` it takes every
 //! size as numbers, as in the study, and `bsr-flat` always does.
 //!
-//! y is scaled first. Each piece of a row adds its sums to y at its end, atomically if other threads may add to the same row. The
-//! order of these additions depends on the threads, so bits may differ from run to run if more than one thread works.
+//! y is scaled first. Each piece of a row adds its sums to y at its end, atomically if other threads may add
+//! to the same row. The order of these additions depends on the threads, so bits may differ from run to run
+//! if more than one thread works.
 
 mod blocks;
 mod strategies;
@@ -38,13 +40,16 @@ use crate::scalar::Scalar;
 use blocks::Arrays;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
-pub use strategies::{FixedTasks, FixedTasksPre, Flat, MaxTasks, Serial, Split, SplitNaive, WholeRows};
+pub(crate) use strategies::{
+    FixedTasks, FixedTasksPre, Flat, MaxTasks, Serial, Split, SplitNaive, WholeRows,
+};
 
 /// The values of the parameter `chunks`: pieces of work for each thread.
-pub const CHUNKS: &[&str] = &["8", "1", "2", "4", "16", "32", "64", "128", "256", "512", "1024", "2048"];
+pub(crate) const CHUNKS: &[&str] =
+    &["8", "1", "2", "4", "16", "32", "64", "128", "256", "512", "1024", "2048"];
 
 /// A strategy: what it prepares, and how its threads share one product.
-pub trait Strategy: 'static {
+pub(crate) trait Strategy: 'static {
     /// The backend's name.
     const NAME: &'static str;
     /// State kept from one product to the next; locked for a whole product.
@@ -58,7 +63,7 @@ pub trait Strategy: 'static {
 }
 
 /// The scalars and vectors of a product.
-pub struct Product<'a, T> {
+pub(crate) struct Product<'a, T> {
     x: &'a [T],
     alpha: f64,
     beta: f64,
@@ -66,7 +71,7 @@ pub struct Product<'a, T> {
 }
 
 /// A strategy as a family of the registry.
-pub struct Shared<S>(PhantomData<S>);
+pub(crate) struct Shared<S>(PhantomData<S>);
 
 impl<S: Strategy> Family<Cpu> for Shared<S> {
     const ADDS_REPEATS: bool = false;

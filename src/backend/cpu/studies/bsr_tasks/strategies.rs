@@ -53,7 +53,7 @@ fn across<T: Scalar>(arrays: &Arrays, task: &Across, product: &Product<'_, T>, f
 
 /// A task of [`across`].
 #[derive(Clone, Debug)]
-pub struct Across {
+pub(crate) struct Across {
     first_row: usize,
     last_row: usize,
     blocks: Range<usize>,
@@ -82,7 +82,7 @@ fn chunk_size(arrays: &Arrays, threads: usize, chunks: usize) -> usize {
 }
 
 /// One thread, row after row.
-pub struct Serial;
+pub(crate) struct Serial;
 
 impl Strategy for Serial {
     const NAME: &'static str = "bsr-serial";
@@ -97,7 +97,7 @@ impl Strategy for Serial {
 }
 
 /// Whole block rows, one at a time to the next free thread.
-pub struct WholeRows;
+pub(crate) struct WholeRows;
 
 impl Strategy for WholeRows {
     const NAME: &'static str = "bsr-rows";
@@ -119,9 +119,9 @@ impl Strategy for WholeRows {
     }
 }
 
-/// All threads share the blocks of each row and wait at the row's end. Threads beyond the number of cores take no part: every row
-/// would wait until each of them has had a core.
-pub struct SplitNaive;
+/// All threads share the blocks of each row and wait at the row's end. Threads beyond the number of cores
+/// take no part: every row would wait until each of them has had a core.
+pub(crate) struct SplitNaive;
 
 impl Strategy for SplitNaive {
     const NAME: &'static str = "bsr-split-naive";
@@ -157,7 +157,7 @@ fn begin_rows(next: &[AtomicUsize], arrays: &Arrays) {
 }
 
 /// Like [`SplitNaive`] without the wait, in pieces of a least size; threads that had no work add nothing.
-pub struct Split;
+pub(crate) struct Split;
 
 impl Strategy for Split {
     const NAME: &'static str = "bsr-split";
@@ -188,7 +188,7 @@ impl Strategy for Split {
 }
 
 /// The thread that takes a row cuts it into tasks with a maximum number of blocks, and any thread runs them.
-pub struct MaxTasks;
+pub(crate) struct MaxTasks;
 
 impl Strategy for MaxTasks {
     const NAME: &'static str = "bsr-max-tasks";
@@ -223,7 +223,7 @@ impl Strategy for MaxTasks {
 }
 
 /// One thread makes tasks with a fixed number of blocks while the other threads run them.
-pub struct FixedTasks;
+pub(crate) struct FixedTasks;
 
 impl Strategy for FixedTasks {
     const NAME: &'static str = "bsr-fixed-tasks";
@@ -250,7 +250,7 @@ impl Strategy for FixedTasks {
 }
 
 /// The tasks of [`FixedTasks`], made once beforehand.
-pub struct FixedTasksPre;
+pub(crate) struct FixedTasksPre;
 
 impl Strategy for FixedTasksPre {
     const NAME: &'static str = "bsr-fixed-tasks-pre";
@@ -266,7 +266,7 @@ impl Strategy for FixedTasksPre {
 }
 
 /// The tasks of [`FixedTasksPre`], with the product that a GPU needs.
-pub struct Flat;
+pub(crate) struct Flat;
 
 impl Strategy for Flat {
     const NAME: &'static str = "bsr-flat";

@@ -20,14 +20,15 @@ pub(super) struct Target<'a, T> {
 unsafe impl<T: Send> Sync for Target<'_, T> {}
 
 impl<'a, T: Scalar> Target<'a, T> {
-    pub fn new(y: &'a mut [T]) -> Target<'a, T> {
+    pub(crate) fn new(y: &'a mut [T]) -> Target<'a, T> {
         Target { start: y.as_mut_ptr(), len: y.len(), lives: PhantomData }
     }
 
     /// Multiplies one thread's share of y by beta; if beta is 0, the old y is not read.
-    pub fn scale(&self, beta: f64, part: usize, parts: usize) {
+    pub(crate) fn scale(&self, beta: f64, part: usize, parts: usize) {
         let range = self.len * part / parts..self.len * (part + 1) / parts;
-        // SAFETY: the shares of threads are disjoint, and no thread adds to y before all have scaled their share.
+        // SAFETY: the shares of threads are disjoint, and no thread adds to y before all have
+        // scaled their share.
         let mine = unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) };
         if beta == 0.0 {
             mine.fill(T::default());
@@ -38,7 +39,7 @@ impl<'a, T: Scalar> Target<'a, T> {
     }
 
     /// Adds to a row that no other thread adds to.
-    pub fn add(&self, row: usize, value: f64) {
+    pub(crate) fn add(&self, row: usize, value: f64) {
         assert!(row < self.len);
         // SAFETY: the row lies inside y, and only this thread has it.
         unsafe {
@@ -48,7 +49,7 @@ impl<'a, T: Scalar> Target<'a, T> {
     }
 
     /// Adds to a row that other threads may add to at the same time with this function.
-    pub fn add_atomically(&self, row: usize, value: f64) {
+    pub(crate) fn add_atomically(&self, row: usize, value: f64) {
         assert!(row < self.len);
         let sum = |old: f64| T::from_f64(old + value).to_f64();
         const {
@@ -56,8 +57,8 @@ impl<'a, T: Scalar> Target<'a, T> {
                 align_of::<AtomicU64>() == align_of::<f64>() && align_of::<AtomicU32>() == align_of::<f32>()
             )
         }
-        // SAFETY: the row lies inside y, is aligned like the atomics of the same size, and is accessed only atomically until all
-        // threads are done.
+        // SAFETY: the row lies inside y, is aligned like the atomics of the same size, and is accessed only
+        // atomically until all threads are done.
         unsafe {
             let y = self.start.add(row);
             if size_of::<T>() == 8 {
@@ -84,12 +85,12 @@ pub(super) struct Barrier {
 const POLLS: usize = 2000;
 
 impl Barrier {
-    pub fn new(threads: usize) -> Barrier {
+    pub(crate) fn new(threads: usize) -> Barrier {
         Barrier { threads, arrived: AtomicUsize::new(0), rounds: AtomicUsize::new(0) }
     }
 
     /// Returns when all threads have arrived.
-    pub fn wait(&self) {
+    pub(crate) fn wait(&self) {
         let round = self.rounds.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
@@ -104,7 +105,8 @@ impl Barrier {
     }
 }
 
-/// Hands out pieces of a range that shrink with the remaining range: the remainder divided by the threads, and at least `least`.
+/// Hands out pieces of a range that shrink with the remaining range: the remainder divided by the
+/// threads, and at least `least`.
 pub(super) fn guided(next: &AtomicUsize, end: usize, threads: usize, least: usize) -> Option<Range<usize>> {
     let piece = |at: usize| (end.saturating_sub(at)).div_ceil(threads).max(least);
     let take = |at: usize| (at < end).then(|| (at + piece(at)).min(end));
@@ -112,7 +114,8 @@ pub(super) fn guided(next: &AtomicUsize, end: usize, threads: usize, least: usiz
     Some(at..take(at)?)
 }
 
-/// The queue holds at most this many tasks times the number of threads. A thread that makes one more runs it at once.
+/// The queue holds at most this many tasks times the number of threads. A thread that makes
+/// one more runs it at once.
 const WAITING: usize = 64;
 
 /// Tasks that some threads make and any thread runs.
@@ -124,12 +127,12 @@ pub(super) struct Queue<J> {
 }
 
 impl<J> Queue<J> {
-    pub fn new(threads: usize, makers: usize) -> Queue<J> {
+    pub(crate) fn new(threads: usize, makers: usize) -> Queue<J> {
         Queue { tasks: Mutex::default(), most: WAITING * threads, making: AtomicUsize::new(makers) }
     }
 
     /// Adds a task to the queue, or returns it if too many tasks wait.
-    pub fn push(&self, task: J) -> Option<J> {
+    pub(crate) fn push(&self, task: J) -> Option<J> {
         let mut tasks = lock(&self.tasks);
         if tasks.len() >= self.most {
             return Some(task);
@@ -139,13 +142,14 @@ impl<J> Queue<J> {
     }
 
     /// Marks that this thread makes no more tasks.
-    pub fn stop_making(&self) {
+    pub(crate) fn stop_making(&self) {
         self.making.fetch_sub(1, Ordering::Release);
     }
 
-    /// Calls `run_task` with each task from the front of the queue. Yields while the queue is empty, and returns when it is empty
-    /// and every maker has called `stop_making`. Any number of threads may call it at once.
-    pub fn run(&self, mut run_task: impl FnMut(J)) {
+    /// Calls `run_task` with each task from the front of the queue. Yields while the queue is
+    /// empty, and returns when it is empty and every maker has called `stop_making`. Any number of
+    /// threads may call it at once.
+    pub(crate) fn run(&self, mut run_task: impl FnMut(J)) {
         loop {
             let over = self.making.load(Ordering::Acquire) == 0;
             let task = lock(&self.tasks).pop_front();
