@@ -1,12 +1,12 @@
 //! Measurements: studies of products and solves, verified, timed, and compared with the machine's limits.
 //!
 //! A [`Study`] is data (`configs/bench/*.toml`): sweeps over matrices, backends, devices and precisions, and
-//! the tables and figures to make of them. [`run`](run::run) measures a study into a [`Record`], one [`Row`]
+//! the tables and figures to make of them. [`run`](run::run) measures a study into a `Record`, one `Row`
 //! for each case, and saves it after every matrix, so that an interrupted run can be continued. A case that
 //! fails keeps its row, with the error.
 //!
 //! No time counts unless the answer was verified by a different computation: products by a sum of each row in
-//! double precision on the host ([`check`](crate::backend::timing::check)), solves by the verdict that
+//! double precision on the host (`check`), solves by the verdict that
 //! recomputes the residual. x differs from entry to entry, because a product that gathers from wrong columns
 //! is right for a constant x.
 

@@ -275,7 +275,7 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     ) -> Result<()>;
 
     /// Allocates memory for [`gram`](Device::gram) and [`combine`](Device::combine) of n x k vectors, with k
-    /// at most [`MOST_COMBINED`], and prepares both.
+    /// at most `MOST_COMBINED`, and prepares both.
     fn scratch<T: Scalar>(&self, n: usize, k: usize) -> Result<Self::Scratch>;
 
     /// Computes X'Y, k x k, row-major, and waits for it. The sums are in double precision and

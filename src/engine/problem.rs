@@ -124,7 +124,7 @@ impl RhsName {
     }
 
     /// Creates the right-hand side for a matrix and the vectors stored with it. `list` is as for
-    /// [`VectorFile::check_rows`].
+    /// `VectorFile::check_rows`.
     pub fn make(&self, matrix: &Csr, vectors: &[Attached], list: Option<&UnsaidIndex>) -> Result<Problem> {
         let _span = profile::begin(Phase::Read);
         let n = matrix.rows();

@@ -65,7 +65,7 @@ pub trait DeviceSettings: Sized {
 
     /// Sets device, backend, preconditioner, precision and threads at once. `settled` is the result of
     /// `request.settle()`. For a method that runs on the CPU alone, such as Gauss-Seidel, it is that of
-    /// [`Request::settle_on_host`].
+    /// `Request::settle_on_host`.
     fn settled(mut self, request: Request, settled: Settled) -> Self {
         let run = self.run_mut();
         (run.request, run.settled) = (request, Some(settled));

@@ -85,7 +85,7 @@ impl VectorFile {
     }
 
     /// Returns the vector, or several row-major, and checks that there is one entry for each row; see
-    /// [`check_rows`](VectorFile::check_rows).
+    /// `check_rows`.
     pub fn values(&self, rows: usize, list: Option<&UnsaidIndex>) -> Result<Cow<'_, [f64]>> {
         self.check_rows(rows, list)?;
         match &self.content {

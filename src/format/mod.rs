@@ -12,7 +12,7 @@
 //! | [`Bsr`] | zeros that fill blocks | without stored +0, which looks like fill; ones stored |
 //! | [`Dense`] | all zeros | without stored +0; f32 and ones as f64 |
 //!
-//! [`DiagonalBlocks`] are what a preconditioner computes; they are not built from CSR.
+//! `DiagonalBlocks` are what a preconditioner computes; they are not built from CSR.
 //!
 //! "The same" means bit for bit, including explicit zeros, the sign of zero and the payload of a NaN.
 

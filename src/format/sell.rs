@@ -7,7 +7,7 @@
 //! `y[permutation[p]]`; x is not permuted. Slice `s` holds the C positions from `s * C` on. Entry `j` of lane
 //! `l` of the slice is at index `slice_offsets[s] + j * C + l`, and the slice is
 //! `(slice_offsets[s + 1] - slice_offsets[s]) / C` entries wide. Lanes of the last slice beyond the last row
-//! are padding only. Padding, and its treatment in a product, are as in [ELL](super::ell).
+//! are padding only. Padding, and its treatment in a product, are as in ELL.
 //!
 //! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse
 //! matrix data format for efficient general sparse matrix-vector multiplication on modern processors

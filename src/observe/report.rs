@@ -162,7 +162,7 @@ pub struct Report {
     /// all of them together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<ColumnReport>,
-    /// Seconds of wall time by phase up to this report, if a [`Profile`](crate::observe::Profile) is active.
+    /// Seconds of wall time by phase up to this report, if a `Profile` is active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Times>,
 }

@@ -3,7 +3,7 @@
 //!
 //! A table of [`Param`] describes the parameters that can follow a name. The parser, the printed form, the
 //! messages and the help texts come from the table. Parentheses enclose a name with its own parameters, to
-//! any depth. A first item that is no name, such as `100x100`, is the value of [`UNNAMED`], if the table has
+//! any depth. A first item that is no name, such as `100x100`, is the value of `UNNAMED`, if the table has
 //! that parameter.
 
 mod parse;
@@ -27,7 +27,7 @@ pub struct Param {
     /// The value if the parameter is omitted, as typed. `None` if there is none, or if it depends on the
     /// matrix.
     pub default: Option<&'static str>,
-    /// Whether [`Params::normal`] keeps a value that equals the default.
+    /// Whether `Params::normal` keeps a value that equals the default.
     pub always_printed: bool,
 }
 
@@ -77,7 +77,7 @@ impl Param {
         Param { default: Some(default), ..self }
     }
 
-    /// Makes [`Params::normal`] keep the default.
+    /// Makes `Params::normal` keep the default.
     pub const fn always_printed(self) -> Param {
         Param { always_printed: true, ..self }
     }

@@ -1,7 +1,7 @@
 //! The CPU as a device: a fixed pool of threads, and work split into fixed chunks.
 //!
 //! # Determinism
-//! Every pass is split into chunks of [`CHUNK`] rows. Each thread begins with a contiguous range of chunks,
+//! Every pass is split into chunks of `CHUNK` rows. Each thread begins with a contiguous range of chunks,
 //! and a thread that is done takes chunks from the ranges of other threads. Each chunk stores its partial
 //! sums separately, and one thread adds them in order. So results have the same bits for any number of
 //! threads and any distribution of the chunks.

@@ -48,7 +48,7 @@ pub trait Local: Device {
     type Gathered: Send;
     /// A [`Border`] on the device, with room for the entries that are sent and received.
     type Border<T: Scalar>: Send + Sync;
-    /// A complete vector (see [`Halo`]) on the device, with room for the entries that are sent.
+    /// A complete vector (see `Halo`) on the device, with room for the entries that are sent.
     type Complete<T: Scalar>: Send + Sync;
 
     /// Connects the devices. All ranks call this together.

@@ -113,7 +113,7 @@ pub struct MarkovReport {
     pub notes: Vec<String>,
     /// The closed classes, in the order of their first states.
     pub classes: Vec<ClassReport>,
-    /// Seconds of wall time by phase up to this report, if a [`Profile`](crate::observe::Profile) is active.
+    /// Seconds of wall time by phase up to this report, if a `Profile` is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Times>,
 }

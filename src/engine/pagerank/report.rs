@@ -118,7 +118,7 @@ pub struct RankReport {
     /// together, and `top` is empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<ColumnRanks>,
-    /// Seconds of wall time by phase up to this report, if a [`Profile`](crate::observe::Profile) is active.
+    /// Seconds of wall time by phase up to this report, if a `Profile` is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Times>,
 }

@@ -72,7 +72,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Uses the cache folder `folder` or this user's, and the server [`default_mirror`] if it is set.
+    /// Uses the cache folder `folder` or this user's, and the server `default_mirror` if it is set.
     pub fn new(folder: Option<PathBuf>) -> Result<Settings> {
         Ok(Settings {
             folder: folder.map_or_else(default_folder, Ok)?,
