@@ -40,9 +40,9 @@ impl MatrixFacts {
     }
 }
 
-/// Facts that all answers of a prepared solve share.
+/// AnswerFacts that all answers of a prepared solve share.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
+pub(super) struct AnswerFacts {
     pub method: Method,
     pub matrix: MatrixFacts,
     pub device: String,
@@ -70,7 +70,7 @@ pub struct Answer {
     x: Vec<f64>,
     outcome: Outcome,
     recorder: Recorder,
-    facts: Arc<Facts>,
+    facts: Arc<AnswerFacts>,
     description: String,
     start: Option<String>,
     /// The largest difference from the known solution, and the largest entry of the known solution.
@@ -91,7 +91,7 @@ impl Answer {
         x: Vec<f64>,
         outcome: Outcome,
         recorder: Recorder,
-        facts: Arc<Facts>,
+        facts: Arc<AnswerFacts>,
         b: &RightHandSide<'_>,
     ) -> Answer {
         let error = b

@@ -1,7 +1,7 @@
 //! Several right-hand sides of one matrix: what a solve of all of them takes and returns.
 
 use super::advice::{Naming, as_method};
-use super::answer::{Answer, Facts};
+use super::answer::{Answer, AnswerFacts};
 use super::device::DeviceHandle;
 use super::limit;
 use super::rhs::RightHandSide;
@@ -64,7 +64,7 @@ impl Answers {
         x: Vec<f64>,
         outcomes: Vec<Outcome>,
         recorders: Vec<Recorder>,
-        facts: &Arc<Facts>,
+        facts: &Arc<AnswerFacts>,
         b: &RightHandSides<'_>,
     ) -> Answers {
         let one = RightHandSide {

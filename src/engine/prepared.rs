@@ -1,6 +1,6 @@
 //! A prepared solve: device, matrix and preconditioner are kept from one right-hand side to the next.
 
-use super::answer::{Answer, Facts, MatrixFacts};
+use super::answer::{Answer, AnswerFacts, MatrixFacts};
 use super::device::{DeviceHandle, Opened as OpenedDevice, on_device};
 use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
@@ -52,14 +52,14 @@ pub struct Prepared {
     /// The device, or those that share the rows.
     devices: Vec<DeviceHandle>,
     session: Box<dyn Session>,
-    facts: Arc<Facts>,
+    facts: Arc<AnswerFacts>,
     rule: StoppingRule,
     recipe: Recipe,
     /// The backend that the user named, or `auto`.
     backend: Choice,
     /// The same solve with a backend for several columns, if `backend` is `auto` and the one that it chose
     /// multiplies one vector at a time.
-    several: Option<(Box<dyn Session>, Arc<Facts>)>,
+    several: Option<(Box<dyn Session>, Arc<AnswerFacts>)>,
 }
 
 /// Prints the method, the number of rows, the backend and the device.
@@ -128,7 +128,7 @@ impl Prepared {
         let applied = matches!(settings.matrix, Input::Applied(_));
         let own = recipe.custom_precond.is_some();
         let precond = if own { "own".to_owned() } else { recipe.precond.to_string() };
-        let mut facts = Facts {
+        let mut facts = AnswerFacts {
             method: recipe.method,
             matrix: MatrixFacts::of(&settings.matrix),
             device: device.describe().to_owned(),
@@ -183,7 +183,7 @@ impl Prepared {
     }
 
     /// Returns the facts of a solve for `k` columns.
-    fn facts(&self, k: usize) -> &Arc<Facts> {
+    fn facts(&self, k: usize) -> &Arc<AnswerFacts> {
         self.several.as_ref().filter(|_| k > 1).map_or(&self.facts, |(_, facts)| facts)
     }
 
@@ -223,7 +223,7 @@ impl Prepared {
         let began = Instant::now();
         let mut settings = self.settings.for_columns(k);
         let (session, recipe, _, labels) = open_session(&self.devices, &mut settings, &self.backend)?;
-        let facts = Facts {
+        let facts = AnswerFacts {
             backend: labels.map_or_else(|| recipe.backend.label(), |labels| labels.backend),
             backend_because: recipe.backend.because().map(str::to_owned),
             seconds_setup: began.elapsed().as_secs_f64(),
@@ -442,7 +442,7 @@ impl Prepared {
         self.several = None;
         self.session.rebuild(matrix)?;
         self.settings.matrix = Input::Stored(matrix.clone());
-        self.facts = Arc::new(Facts {
+        self.facts = Arc::new(AnswerFacts {
             matrix: MatrixFacts::of(&self.settings.matrix),
             note,
             seconds_setup: began.elapsed().as_secs_f64(),

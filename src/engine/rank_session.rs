@@ -16,7 +16,7 @@ use crate::device::{Device, Distributed};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Phase};
-use crate::precond::distributed::OfRank;
+use crate::precond::distributed::RankOperators;
 use crate::scalar::{Precision, Scalar};
 use crate::solve::checkpoint::Checkpoints;
 use crate::solve::{self, Outcome, System};
@@ -24,14 +24,14 @@ use crate::stop::StoppingRule;
 use std::sync::Arc;
 
 struct RankSession<D: Local, T: Scalar> {
-    prepared: DeviceValue<D, solve::Prepared<Distributed<D>, T>>,
+    prepared: DeviceValue<D, solve::PreparedMethod<Distributed<D>, T>>,
     device: Distributed<D>,
 }
 
 impl<D: Local, T: Scalar> RankSession<D, T> {
     fn ready<R>(
         &mut self,
-        solve: impl FnOnce(&mut solve::Prepared<Distributed<D>, T>) -> Result<R>,
+        solve: impl FnOnce(&mut solve::PreparedMethod<Distributed<D>, T>) -> Result<R>,
     ) -> Result<R> {
         let (device, prepared) = self.prepared.parts();
         let device = device.acquire()?;
@@ -162,7 +162,7 @@ fn precondition<D: Local + Pick<T>, T: Scalar>(
 ) -> Result<Option<Operator<Distributed<D>, T>>> {
     let precond = &matrix.facts.precond;
     let _building = phases.begin(Phase::Build, &format!("building preconditioner {precond}"));
-    let given = OfRank { rows: &matrix.rows, own: (&own.exact, &own.operator), a };
+    let given = RankOperators { rows: &matrix.rows, own: (&own.exact, &own.operator), a };
     precond.build_over_ranks(&given, own.reserve, columns)
 }
 

@@ -67,12 +67,12 @@ pub(super) trait Session: Send {
 struct DeviceSession<D: Pick<T>, T: Scalar> {
     recipe: Recipe,
     /// Empty after a failed rebuild.
-    prepared: DeviceValue<D, solve::Prepared<D, T>>,
+    prepared: DeviceValue<D, solve::PreparedMethod<D, T>>,
 }
 
 impl<D: Pick<T>, T: Scalar> DeviceSession<D, T> {
     /// Runs a solve on the device. Fails if the operators could not be rebuilt.
-    fn ready<R>(&mut self, solve: impl FnOnce(&mut solve::Prepared<D, T>) -> Result<R>) -> Result<R> {
+    fn ready<R>(&mut self, solve: impl FnOnce(&mut solve::PreparedMethod<D, T>) -> Result<R>) -> Result<R> {
         let (device, prepared) = self.prepared.parts();
         let device = device.acquire()?;
         device.enter()?;
@@ -168,7 +168,7 @@ fn build<D: Pick<T>, T: Scalar>(
     matrix: &Input,
     ready: Ready,
     phases: &mut Phases,
-) -> Result<solve::Prepared<D, T>> {
+) -> Result<solve::PreparedMethod<D, T>> {
     let Recipe { method, backend, precond, custom_precond, columns, .. } = recipe;
     let Ready { narrow, mut residuals } = ready;
     let (a, m) = match matrix {

@@ -22,7 +22,7 @@ use crate::stop::StoppingRule;
 use std::borrow::Cow;
 
 /// What a rank keeps.
-struct OfRank {
+struct RankState {
     matrix: RankMatrix,
     session: Box<dyn Session>,
     built: Built,
@@ -65,7 +65,7 @@ impl Labels {
 }
 
 /// The choices by which the ranks are made.
-struct Order {
+struct TeamRecipe {
     method: Method,
     request: Request,
     backend: Choice,
@@ -75,15 +75,15 @@ struct Order {
     named: String,
 }
 
-impl Order {
+impl TeamRecipe {
     /// Builds what a rank keeps. All ranks call this together.
     fn build(
         &self,
         matrix: &Matrix,
         (ranks, device): (&Ranks, &DeviceHandle),
         phases: Phases,
-    ) -> Result<OfRank> {
-        let Order { method, request, backend, assume_symmetric, partition, named } = self;
+    ) -> Result<RankState> {
+        let TeamRecipe { method, request, backend, assume_symmetric, partition, named } = self;
         let (precond, precision) = (request.precond.clone(), request.precision);
         let (method, assume_symmetric, partition) = (*method, *assume_symmetric, partition.clone());
         let purpose = Purpose { method, precond, precision, assume_symmetric, partition };
@@ -92,16 +92,16 @@ impl Order {
         (settings.run.request, settings.run.phases) = (request.clone(), phases);
         let (session, recipe, note) = rank_session::session(device, &matrix, &mut settings, backend)?;
         let labels = Labels::of(&matrix, device, &recipe)?;
-        Ok(OfRank { matrix, session, built: Built { recipe, note, labels } })
+        Ok(RankState { matrix, session, built: Built { recipe, note, labels } })
     }
 }
 
 struct SpreadSession {
     devices: Vec<DeviceHandle>,
-    order: Order,
+    order: TeamRecipe,
     matrix: Matrix,
     /// None after a failure; the next solve makes the ranks again.
-    team: Option<Team<OfRank>>,
+    team: Option<Team<RankState>>,
     /// Whether the last update failed: the matrix is that of the update, and the caller may have the old one.
     is_stale: bool,
 }
@@ -129,7 +129,7 @@ fn check(settings: &Settings, settled: &Settled) -> Result<()> {
 /// Opens the devices on which a solve is prepared.
 pub(super) fn open(settings: &Settings, settled: &Settled) -> Result<Vec<DeviceHandle>> {
     check(settings, settled)?;
-    Team::<OfRank>::open(&settled.shares)
+    Team::<RankState>::open(&settled.shares)
 }
 
 /// What is built on devices, with a note on the symmetry of the matrix, and labels for the report over ranks.
@@ -141,7 +141,7 @@ pub(super) fn session(devices: &[DeviceHandle], settings: &mut Settings, backend
         return Err(Error::setting("matrix", "", "only a matrix with entries is distributed over devices"));
     };
     settings.check_products()?;
-    let order = Order {
+    let order = TeamRecipe {
         method: settings.method,
         request: settings.run.request.clone(),
         backend: backend.clone(),
@@ -152,7 +152,7 @@ pub(super) fn session(devices: &[DeviceHandle], settings: &mut Settings, backend
     let mut session = SpreadSession { devices: devices.to_vec(), order, matrix, team: None, is_stale: false };
     let team = session.build(&turn()?, std::mem::take(&mut settings.run.phases))?;
     // A backend that multiplies one vector at a time limits all ranks.
-    let limited = |state: &&OfRank| state.built.recipe.backend.entry().check_columns(2).is_err();
+    let limited = |state: &&RankState| state.built.recipe.backend.entry().check_columns(2).is_err();
     let states = team.states();
     let Built { mut recipe, note, labels } = states[0].built.clone();
     if let Some(limited) = states.iter().find(limited) {
@@ -164,7 +164,7 @@ pub(super) fn session(devices: &[DeviceHandle], settings: &mut Settings, backend
 
 impl SpreadSession {
     /// Distributes the matrix and builds the operators.
-    fn build(&self, turn: &Turn, phases: Phases) -> Result<Team<OfRank>> {
+    fn build(&self, turn: &Turn, phases: Phases) -> Result<Team<RankState>> {
         let mut parts = vec![phases];
         parts.resize_with(self.devices.len(), Phases::default);
         let (order, matrix) = (&self.order, &self.matrix);
@@ -194,7 +194,7 @@ impl SpreadSession {
         let wants_iterates = observers.iter().any(|observer| observer.wants_iterates());
         let mut divided = Divided::of(team.states(), (system, k))?;
         let parts = divided.rows(team.states(), x, k);
-        let on_rank = |state: &mut OfRank, part: Rows<'_>, observers: &mut [&mut dyn Observer]| {
+        let on_rank = |state: &mut RankState, part: Rows<'_>, observers: &mut [&mut dyn Observer]| {
             let matrix = MatrixRef::OfRank(&state.matrix.rows);
             let system = System { matrix, b: part.b, x0: part.x0 };
             solve(&mut *state.session, &system, part.x, observers)
@@ -251,7 +251,7 @@ struct Divided<'a> {
 }
 
 impl<'a> Divided<'a> {
-    fn of(states: &[OfRank], (system, k): (&System<'a>, usize)) -> Result<Divided<'a>> {
+    fn of(states: &[RankState], (system, k): (&System<'a>, usize)) -> Result<Divided<'a>> {
         let picked = |all: &'a [f64]| states.iter().map(|state| state.matrix.pick(all, k)).collect();
         let in_order = states.iter().all(|state| state.matrix.partition().is_in_order());
         let copies = states.iter().filter(|_| !in_order);
@@ -260,10 +260,10 @@ impl<'a> Divided<'a> {
     }
 
     /// Returns the rows of each rank, with those of `x` if they are slices.
-    fn rows<'b>(&'b mut self, states: &[OfRank], mut x: &'b mut [f64], k: usize) -> Vec<Rows<'b>> {
+    fn rows<'b>(&'b mut self, states: &[RankState], mut x: &'b mut [f64], k: usize) -> Vec<Rows<'b>> {
         let Divided { b, x0, x: copies } = self;
         let mut copies = copies.iter_mut();
-        let of = |(rank, state): (usize, &OfRank)| Rows {
+        let of = |(rank, state): (usize, &RankState)| Rows {
             b: &b[rank],
             x0: x0.as_ref().map(|x0| &*x0[rank]),
             x: copies
@@ -274,7 +274,7 @@ impl<'a> Divided<'a> {
     }
 
     /// Writes the copies to `x`.
-    fn put(&self, states: &[OfRank], x: &mut [f64], k: usize) {
+    fn put(&self, states: &[RankState], x: &mut [f64], k: usize) {
         for (state, copy) in states.iter().zip(&self.x) {
             state.matrix.put(copy, x, k);
         }

@@ -14,7 +14,7 @@ use crate::scalar::Scalar;
 use std::sync::Arc;
 
 /// The rows of a rank and their operators.
-pub(crate) struct OfRank<'a, D: Local, T: Scalar> {
+pub(crate) struct RankOperators<'a, D: Local, T: Scalar> {
     /// The rows.
     pub rows: &'a RankRows,
     /// The square block of the rank's own columns, and its operator.
@@ -28,11 +28,11 @@ impl Preconditioner {
     /// ranks call this together. `reserve` bytes of device memory stay free.
     pub(crate) fn build_over_ranks<D: Local + Pick<T>, T: Scalar>(
         &self,
-        given: &OfRank<'_, D, T>,
+        given: &RankOperators<'_, D, T>,
         reserve: u64,
         columns: usize,
     ) -> Result<Option<Operator<Distributed<D>, T>>> {
-        let OfRank { rows, own: (block, own), a } = *given;
+        let RankOperators { rows, own: (block, own), a } = *given;
         let (device, ranks) = (a.device(), rows.halo().ranks());
         let in_matrix = |error: Error| error.in_rows(|row| rows.numbers().of(row));
         if self.over_ranks() == OverRanks::Products {

@@ -233,24 +233,24 @@ impl Method {
         self,
         a: Operator<D, T>,
         m: Option<Operator<D, T>>,
-    ) -> Prepared<D, T> {
+    ) -> PreparedMethod<D, T> {
         let linear = self.linear(Operators { a, m });
-        Prepared { method: self, linear }
+        PreparedMethod { method: self, linear }
     }
 }
 
 /// A method prepared to solve systems with one matrix on a device. Vectors and the recorded step are kept
 /// from one solve to the next: a solve after the first allocates nothing on the device, and on the CPU
 /// nothing at all if it converges.
-pub struct Prepared<D: Device, T: Scalar> {
+pub struct PreparedMethod<D: Device, T: Scalar> {
     method: Method,
     linear: Box<dyn Solves<D, T>>,
 }
 
-impl<D: Device, T: Scalar> Prepared<D, T> {
+impl<D: Device, T: Scalar> PreparedMethod<D, T> {
     /// Lets a device compute the residuals by which answers are judged, with the matrix of the systems
     /// as its source provides it.
-    pub(crate) fn with_residuals(mut self, residuals: Box<dyn Residuals>) -> Prepared<D, T> {
+    pub(crate) fn with_residuals(mut self, residuals: Box<dyn Residuals>) -> PreparedMethod<D, T> {
         self.linear.compute_on_device(residuals);
         self
     }

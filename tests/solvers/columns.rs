@@ -12,7 +12,7 @@ use solver::observe::{Observer, Recorder};
 use solver::precond::Preconditioner;
 use solver::scalar::Scalar;
 use solver::solve::checkpoint::Checkpoints;
-use solver::solve::{Method, Outcome, Prepared, System};
+use solver::solve::{Method, Outcome, PreparedMethod, System};
 use solver::stop::{StopReason, StoppingRule};
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Way<'_> {
         Way { cpu, method: Method::Cg, backend: "rows", precond: Preconditioner::NONE }
     }
 
-    fn prepare<T: Scalar>(&self, matrix: &Arc<Csr>) -> Prepared<Cpu, T>
+    fn prepare<T: Scalar>(&self, matrix: &Arc<Csr>) -> PreparedMethod<Cpu, T>
     where
         Cpu: Pick<T>,
     {

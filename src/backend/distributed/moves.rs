@@ -13,7 +13,7 @@ use std::ops::Range;
 /// `parts` has the part of each. The rows of all ranks are numbered anew, part by part, in the order of their
 /// numbers within a part. All ranks call this together.
 pub(crate) fn rows_of_parts(ranks: &Ranks, starts: &[usize], rows: Csr, parts: &[u32]) -> Result<RankRows> {
-    let order = ranks.agreed(Order::of(ranks, parts))?;
+    let order = ranks.agreed(NewNumbers::of(ranks, parts))?;
     let numbers = ranks.agreed(order.numbers(parts))?;
     let held = RankRows::new(ranks, starts, rows)?;
     // Whole numbers of 32 bits are exact.
@@ -68,7 +68,7 @@ fn stacked(mut parts: Vec<Csr>) -> Result<Csr> {
 }
 
 /// The new order of the rows.
-struct Order {
+struct NewNumbers {
     /// The first row of each part, and the number of rows.
     starts: Vec<usize>,
     /// The rows of this rank, counted from the first, part by part.
@@ -79,9 +79,9 @@ struct Order {
     firsts: Vec<usize>,
 }
 
-impl Order {
+impl NewNumbers {
     /// Counts the rows of all ranks by part. There are as many parts as ranks.
-    fn of(ranks: &Ranks, parts: &[u32]) -> Result<Order> {
+    fn of(ranks: &Ranks, parts: &[u32]) -> Result<NewNumbers> {
         let mut counts = vec![0_u64; ranks.size()];
         parts.iter().for_each(|part| counts[*part as usize] += 1);
         let all = ranks.lists_of_all(&counts)?;
@@ -107,7 +107,7 @@ impl Order {
             rows[*place] = row;
             *place += 1;
         }
-        Ok(Order { starts, rows, ranges, firsts })
+        Ok(NewNumbers { starts, rows, ranges, firsts })
     }
 
     /// Returns the new numbers of the rows of this rank.

@@ -16,7 +16,7 @@ const HUB: f64 = 0.05;
 const FEW_ROWS: usize = 64;
 
 /// The facts from which hints are derived.
-struct Facts<'a> {
+struct HintInput<'a> {
     matrix: &'a Csr,
     stats: &'a Stats,
     auto: &'a Auto,
@@ -26,8 +26,8 @@ struct Facts<'a> {
 
 /// Returns the hints, most urgent first.
 pub(super) fn hints(matrix: &Csr, stats: &Stats, auto: &Auto, naming: Naming<'_>) -> Vec<String> {
-    let facts = Facts { matrix, stats, auto, ones: matches!(matrix.values(), Values::Ones), naming };
-    let all: [fn(&Facts<'_>) -> Option<String>; 15] = [
+    let facts = HintInput { matrix, stats, auto, ones: matches!(matrix.values(), Values::Ones), naming };
+    let all: [fn(&HintInput<'_>) -> Option<String>; 15] = [
         no_entries,
         not_square,
         not_finite,
@@ -63,7 +63,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-impl Facts<'_> {
+impl HintInput<'_> {
     fn square(&self) -> bool {
         self.stats.rows == self.stats.cols
     }
@@ -79,11 +79,11 @@ impl Facts<'_> {
     }
 }
 
-fn no_entries(f: &Facts<'_>) -> Option<String> {
+fn no_entries(f: &HintInput<'_>) -> Option<String> {
     (f.stats.nnz == 0).then(|| "no entries: there is no system to solve".to_owned())
 }
 
-fn not_square(f: &Facts<'_>) -> Option<String> {
+fn not_square(f: &HintInput<'_>) -> Option<String> {
     let (rows, cols) = (f.stats.rows as u64, f.stats.cols as u64);
     let shape = || format!("{} x {}", thousands(rows), thousands(cols));
     (!f.square()).then(|| {
@@ -91,12 +91,12 @@ fn not_square(f: &Facts<'_>) -> Option<String> {
     })
 }
 
-fn not_finite(f: &Facts<'_>) -> Option<String> {
+fn not_finite(f: &HintInput<'_>) -> Option<String> {
     let n = f.stats.values.not_finite;
     (n > 0).then(|| format!("{} infinite or NaN: no solver can work with that", count(n, "value", "values")))
 }
 
-fn empty_rows(f: &Facts<'_>) -> Option<String> {
+fn empty_rows(f: &HintInput<'_>) -> Option<String> {
     let first = f.stats.first_empty_row.filter(|_| f.stats.nnz > 0)? + 1;
     let rows = count(f.stats.empty_rows, "empty row", "empty rows");
     let place = if f.stats.empty_rows == 1 { "row" } else { "the first is row" };
@@ -107,7 +107,7 @@ fn empty_rows(f: &Facts<'_>) -> Option<String> {
 }
 
 /// Says that cg and minres do not solve a system with the matrix, and names methods that do.
-fn not_symmetric(f: &Facts<'_>) -> Option<String> {
+fn not_symmetric(f: &HintInput<'_>) -> Option<String> {
     let (symmetry, first) = (f.stats.symmetry?, f.stats.asymmetry?);
     // A diagonal entry that is NaN has its own hint.
     if symmetry.equal == symmetry.off_diagonal {
@@ -127,11 +127,11 @@ fn not_symmetric(f: &Facts<'_>) -> Option<String> {
     Some(format!("{what}, see row {}. Not for cg or minres. {FOR_UNSYMMETRIC}", first.row + 1))
 }
 
-fn to_rounding(f: &Facts<'_>) -> Option<String> {
+fn to_rounding(f: &HintInput<'_>) -> Option<String> {
     f.stats.rounding.map(|_| "symmetric to rounding: cg and minres take it as it is".to_owned())
 }
 
-fn triangle(f: &Facts<'_>) -> Option<String> {
+fn triangle(f: &HintInput<'_>) -> Option<String> {
     let band = f.stats.bandwidth?;
     let which = match (band.lower, band.upper) {
         (0, 0) => return None,
@@ -142,7 +142,7 @@ fn triangle(f: &Facts<'_>) -> Option<String> {
     Some(format!("{which} triangular: if this is one half of a symmetric matrix, solvers need the whole"))
 }
 
-fn graph(f: &Facts<'_>) -> Option<String> {
+fn graph(f: &HintInput<'_>) -> Option<String> {
     if !f.ones || !f.square() || f.stats.nnz == 0 {
         return None;
     }
@@ -150,7 +150,7 @@ fn graph(f: &Facts<'_>) -> Option<String> {
     Some(format!("no values, as of {kind}: {}", f.method("pagerank")))
 }
 
-fn markov(f: &Facts<'_>) -> Option<String> {
+fn markov(f: &HintInput<'_>) -> Option<String> {
     let sums = f.stats.row_sums;
     let ones = (sums.min - 1.0).abs() <= ROUNDING && (sums.max - 1.0).abs() <= ROUNDING;
     let positive = f.stats.values.negative == 0 && f.stats.values.not_finite == 0;
@@ -160,7 +160,7 @@ fn markov(f: &Facts<'_>) -> Option<String> {
     })
 }
 
-fn zero_sums(f: &Facts<'_>) -> Option<String> {
+fn zero_sums(f: &HintInput<'_>) -> Option<String> {
     let applies = f.square()
         && f.stats.nnz > f.stats.values.zero
         && f.stats.values.not_finite == 0
@@ -175,7 +175,7 @@ fn zero_sums(f: &Facts<'_>) -> Option<String> {
     })
 }
 
-fn not_positive(f: &Facts<'_>) -> Option<String> {
+fn not_positive(f: &HintInput<'_>) -> Option<String> {
     let diagonal = f.stats.diagonal.filter(|_| f.symmetric() && f.stats.nnz > 0)?;
     let row = diagonal.first_not_positive?;
     let what = match f.matrix.get(row, row) {
@@ -193,7 +193,7 @@ fn not_positive(f: &Facts<'_>) -> Option<String> {
     ))
 }
 
-fn try_cg(f: &Facts<'_>) -> Option<String> {
+fn try_cg(f: &HintInput<'_>) -> Option<String> {
     let diagonal = f.stats.diagonal.filter(|_| f.symmetric() && f.stats.rows > 0)?;
     if diagonal.positive < f.stats.rows || f.stats.values.not_finite > 0 {
         return None;
@@ -212,7 +212,7 @@ fn try_cg(f: &Facts<'_>) -> Option<String> {
     })
 }
 
-fn hub(f: &Facts<'_>) -> Option<String> {
+fn hub(f: &HintInput<'_>) -> Option<String> {
     let (length, row) = (f.stats.row_length.max, f.stats.longest_row? + 1);
     let share = length as f64 / f.stats.nnz as f64;
     (share >= HUB && f.stats.rows >= FEW_ROWS).then(|| {
@@ -224,7 +224,7 @@ fn hub(f: &Facts<'_>) -> Option<String> {
 }
 
 /// Says that `auto` chooses a backend that stores blocks.
-fn blocks(f: &Facts<'_>) -> Option<String> {
+fn blocks(f: &HintInput<'_>) -> Option<String> {
     let backend = f.auto.backend.as_deref().filter(|name| name.contains("bsr"))?;
     let best = f.stats.blocks.of_size(f.auto.block?)?;
     let [r, c] = best.size;
@@ -240,7 +240,7 @@ fn blocks(f: &Facts<'_>) -> Option<String> {
     ))
 }
 
-fn narrow(f: &Facts<'_>) -> Option<String> {
+fn narrow(f: &HintInput<'_>) -> Option<String> {
     let bytes = |precision: fn(&crate::format::stats::FormatBytes) -> u128| {
         f.stats.memory.iter().find(|m| m.format == "csr").map(precision)
     };
@@ -254,7 +254,7 @@ fn narrow(f: &Facts<'_>) -> Option<String> {
     })
 }
 
-fn components(f: &Facts<'_>) -> Option<String> {
+fn components(f: &HintInput<'_>) -> Option<String> {
     let c = f.stats.components.filter(|c| c.count > 1 && f.stats.nnz > 0)?;
     let isolated = match c.isolated {
         0 => String::new(),
@@ -267,7 +267,7 @@ fn components(f: &Facts<'_>) -> Option<String> {
     ))
 }
 
-fn stored_zeros(f: &Facts<'_>) -> Option<String> {
+fn stored_zeros(f: &HintInput<'_>) -> Option<String> {
     let zero = f.stats.values.zero;
     (zero > 0).then(|| {
         let share = percent(zero as f64 / f.stats.nnz as f64);

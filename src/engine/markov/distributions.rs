@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Facts about a chain.
+/// DistributionFacts about a chain.
 #[derive(Clone, Debug)]
 pub(super) struct ChainFacts {
     pub names: Names,
@@ -28,9 +28,9 @@ pub(super) struct ChainFacts {
     pub transient: u64,
 }
 
-/// Facts that all distributions of a prepared chain share.
+/// DistributionFacts that all distributions of a prepared chain share.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
+pub(super) struct DistributionFacts {
     pub of_chain: ChainFacts,
     pub settings: Settings,
     pub device: String,
@@ -44,7 +44,7 @@ pub(super) struct Facts {
 pub struct Distributions {
     /// Never empty, as a chain without states is refused.
     classes: Vec<Distribution>,
-    facts: Arc<Facts>,
+    facts: Arc<DistributionFacts>,
     /// The ranks that have shared the solve.
     ranks: Option<Ranks>,
     /// Whether the ranks are devices of this process: one of them does not set the limit of the solve.
@@ -59,7 +59,11 @@ impl fmt::Debug for Distributions {
 }
 
 impl Distributions {
-    pub(super) fn new(classes: Vec<Distribution>, facts: Arc<Facts>, ranks: Option<Ranks>) -> Distributions {
+    pub(super) fn new(
+        classes: Vec<Distribution>,
+        facts: Arc<DistributionFacts>,
+        ranks: Option<Ranks>,
+    ) -> Distributions {
         Distributions { classes, facts, ranks, shared: false, profile: profile::active() }
     }
 

@@ -3,7 +3,7 @@
 use super::analysis::{analysed, check_classes};
 use super::class::{Iterate, PreparedClass, Recipe};
 use super::distribution::Distribution;
-use super::distributions::{Distributions, Facts};
+use super::distributions::{DistributionFacts, Distributions};
 use super::over_ranks::{self, OverRanks};
 use super::{ChainMethod, Given, Markov};
 use crate::backend::Pick;
@@ -32,7 +32,7 @@ use std::time::Instant;
 const STAGNATION: usize = 2000;
 
 /// A prepared chain of this process or rank.
-pub(super) struct Prepared {
+pub(super) struct LocalChain {
     chain: Analysed,
     recipe: Recipe,
     /// The class of a chain with a single closed class. Several classes are prepared one after the other
@@ -40,7 +40,7 @@ pub(super) struct Prepared {
     only: Option<PreparedClass>,
     x0: Option<Weights>,
     watch: Watch,
-    facts: Arc<Facts>,
+    facts: Arc<DistributionFacts>,
 }
 
 /// Prepares power iteration with an operator of a backend.
@@ -138,8 +138,8 @@ impl Analysed {
     }
 }
 
-impl Prepared {
-    pub(super) fn new(markov: Markov) -> Result<Prepared> {
+impl LocalChain {
+    pub(super) fn new(markov: Markov) -> Result<LocalChain> {
         let Markov { chain: given, settings, x0, mut run } = markov;
         settings.check()?;
         if let Given::OverRanks(_) = given {
@@ -176,8 +176,8 @@ impl Prepared {
             None => recipe.device.describe().to_owned(),
         };
         let seconds_setup = began.elapsed().as_secs_f64();
-        let facts = Arc::new(Facts { of_chain, settings, device, precision, seconds_setup });
-        Ok(Prepared { chain, recipe, only, x0, watch: run.watch, facts })
+        let facts = Arc::new(DistributionFacts { of_chain, settings, device, precision, seconds_setup });
+        Ok(LocalChain { chain, recipe, only, x0, watch: run.watch, facts })
     }
 
     /// Sets the initial distribution of later solves.
@@ -196,7 +196,7 @@ impl Prepared {
     }
 
     /// Returns the facts for the report.
-    pub(crate) fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &DistributionFacts {
         &self.facts
     }
 

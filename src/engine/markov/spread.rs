@@ -1,6 +1,6 @@
 //! A prepared chain on one device, or on several devices of this process that share the steps.
 
-use super::distributions::{Distributions, Facts};
+use super::distributions::{DistributionFacts, Distributions};
 use super::{Given, Markov, Settings, files, prepared};
 use crate::device::Ranks;
 use crate::engine::device::DeviceHandle;
@@ -16,15 +16,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// A prepared chain on one device or several GPUs, for repeated solves. It can be moved to another thread.
-pub struct Prepared(Kind);
+pub struct Prepared(Placement);
 
 const _: () = {
     const fn is_send<T: Send>() {}
     is_send::<Prepared>();
 };
 
-enum Kind {
-    One(Box<prepared::Prepared>),
+enum Placement {
+    One(Box<prepared::LocalChain>),
     Several(Box<Several>),
 }
 
@@ -32,8 +32,8 @@ enum Kind {
 struct Several {
     devices: Vec<DeviceHandle>,
     /// None after a failure.
-    team: Option<Team<prepared::Prepared>>,
-    facts: Facts,
+    team: Option<Team<prepared::LocalChain>>,
+    facts: DistributionFacts,
     closed: Vec<Closed>,
     x0: Option<Weights>,
     cancel: Option<Arc<AtomicBool>>,
@@ -46,7 +46,7 @@ impl Several {
         let make = |ranks: &Ranks, _: &DeviceHandle, run: Run| {
             let chain = RankChain::distribute(ranks, Some(&chain).filter(|_| ranks.is_first()));
             let chain = Given::OverRanks(chain);
-            prepared::Prepared::new(Markov { chain, settings: Settings::clone(&settings), x0: None, run })
+            prepared::LocalChain::new(Markov { chain, settings: Settings::clone(&settings), x0: None, run })
         };
         let team = Team::build(&turn()?, &devices, run.split(&devices), make)?;
         let first = &team.states()[0];
@@ -88,26 +88,26 @@ impl Prepared {
     pub(super) fn new(mut markov: Markov) -> Result<Prepared> {
         let shares = markov.run.shares(markov.settings.host_method())?;
         if shares.is_empty() {
-            return Ok(Prepared(Kind::One(Box::new(prepared::Prepared::new(markov)?))));
+            return Ok(Prepared(Placement::One(Box::new(prepared::LocalChain::new(markov)?))));
         }
-        let several = Several::new(markov, Team::<prepared::Prepared>::open(&shares)?)?;
+        let several = Several::new(markov, Team::<prepared::LocalChain>::open(&shares)?)?;
         several.check()?;
-        Ok(Prepared(Kind::Several(Box::new(several))))
+        Ok(Prepared(Placement::Several(Box::new(several))))
     }
 
     /// Sets the initial distribution of later solves.
     pub fn x0(&mut self, weights: Option<Weights>) {
         match &mut self.0 {
-            Kind::One(one) => one.x0(weights),
-            Kind::Several(several) => several.x0 = weights,
+            Placement::One(one) => one.x0(weights),
+            Placement::Several(several) => several.x0 = weights,
         }
     }
 
     /// Sets a flag that ends later solves once it is true.
     pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
         match &mut self.0 {
-            Kind::One(one) => one.cancel_by(flag),
-            Kind::Several(several) => several.cancel = Some(Arc::clone(flag)),
+            Placement::One(one) => one.cancel_by(flag),
+            Placement::Several(several) => several.cancel = Some(Arc::clone(flag)),
         }
     }
 
@@ -119,16 +119,16 @@ impl Prepared {
     /// Returns the devices that share the steps, or the one device.
     pub fn devices(&self) -> &[DeviceHandle] {
         match &self.0 {
-            Kind::One(one) => std::slice::from_ref(one.device()),
-            Kind::Several(several) => &several.devices,
+            Placement::One(one) => std::slice::from_ref(one.device()),
+            Placement::Several(several) => &several.devices,
         }
     }
 
     /// Describes the hardware: `cpu (2 threads)`, `2 ranks, each a GPU (NVIDIA H200)`.
     pub fn describe_devices(&self) -> &str {
         match &self.0 {
-            Kind::One(one) => &one.facts().device,
-            Kind::Several(several) => &several.facts.device,
+            Placement::One(one) => &one.facts().device,
+            Placement::Several(several) => &several.facts.device,
         }
     }
 
@@ -136,8 +136,8 @@ impl Prepared {
     /// first rank has the states.
     pub fn classes(&self) -> &[Closed] {
         match &self.0 {
-            Kind::One(one) => one.classes(),
-            Kind::Several(several) => &several.closed,
+            Placement::One(one) => one.classes(),
+            Placement::Several(several) => &several.closed,
         }
     }
 
@@ -145,8 +145,8 @@ impl Prepared {
     /// Over ranks, only the first rank knows it.
     pub(crate) fn most_bytes(&self, path: impl AsRef<Path>) -> Result<u64> {
         let facts = match &self.0 {
-            Kind::One(one) => one.facts(),
-            Kind::Several(several) => &several.facts,
+            Placement::One(one) => one.facts(),
+            Placement::Several(several) => &several.facts,
         };
         files::most_bytes(path.as_ref(), &facts.of_chain.names, self.classes().len())
     }
@@ -162,16 +162,16 @@ impl Prepared {
         watch: impl FnMut(&Closed) -> Option<Box<dyn Observer>>,
     ) -> Result<Distributions> {
         match &mut self.0 {
-            Kind::One(one) => one.solve_watched(watch),
-            Kind::Several(several) => several.solve(watch),
+            Placement::One(one) => one.solve_watched(watch),
+            Placement::Several(several) => several.solve(watch),
         }
     }
 
     /// Drops chain and operator, and returns the device, or the first of several.
     pub fn into_device(self) -> DeviceHandle {
         match self.0 {
-            Kind::One(one) => one.into_device(),
-            Kind::Several(mut several) => several.devices.swap_remove(0),
+            Placement::One(one) => one.into_device(),
+            Placement::Several(mut several) => several.devices.swap_remove(0),
         }
     }
 }

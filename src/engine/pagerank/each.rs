@@ -1,7 +1,7 @@
 //! The ranks for each of several personalisations, and their report.
 
 use super::files::{self, Writer};
-use super::ranks::{Facts, Ranks};
+use super::ranks::{RankingFacts, Ranks};
 use super::report::{ColumnRanks, RankReport};
 use crate::device::stream::Limit;
 use crate::engine::advice::{Naming, as_method};
@@ -35,7 +35,7 @@ impl RanksEach {
         found: Vec<Ranking>,
         recorders: Vec<Recorder>,
         each: &[Weights],
-        of: (&Links, &Arc<Facts>),
+        of: (&Links, &Arc<RankingFacts>),
     ) -> Result<RanksEach> {
         let column = |(ranking, recorder)| Ranks::new(ranking, recorder, of);
         let columns = found.into_iter().zip(recorders).map(column).collect::<Result<_>>()?;

@@ -1,7 +1,7 @@
 //! A ranking over ranks: each rank has the links into a range of vertices, and the ranks of these vertices.
 
 use super::iterate::{Each, Iterate, named};
-use super::ranks::{Facts, GraphFacts, loops_and_repeats};
+use super::ranks::{GraphFacts, RankingFacts, loops_and_repeats};
 use super::{RankMethod, Repeated, SelfLoops, Settings};
 use crate::backend::{Choice, Operator, Pick};
 use crate::device::Distributed;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Links, device and iteration, what watches them, and `auto` if it has chosen the backend.
-type Ready = (Links, DeviceHandle, Iterate, (Watch, Arc<Facts>), Option<Choice>);
+type Ready = (Links, DeviceHandle, Iterate, (Watch, Arc<RankingFacts>), Option<Choice>);
 
 /// Prepares the solve. All ranks call this together.
 pub(super) fn prepare(graph: RankGraph, settings: Settings, mut run: Run) -> Result<Ready> {
@@ -66,7 +66,7 @@ pub(super) fn prepare(graph: RankGraph, settings: Settings, mut run: Run) -> Res
         let prepared = by_power::<D, T>(held, &links, order, extrapolate, &mut run.phases)?;
         certify_there::<D, T>(held, &mut links, vectors).map(|()| prepared)
     })?;
-    let facts = Facts {
+    let facts = RankingFacts {
         graph: GraphFacts { names, self_loops, duplicates },
         settings,
         vertices: links.vertices() as u64,
@@ -88,7 +88,7 @@ pub(super) fn for_columns(
     device: &DeviceHandle,
     links: &Links,
     backend: &Choice,
-    facts: &Facts,
+    facts: &RankingFacts,
     k: usize,
 ) -> Result<(Iterate, Chosen)> {
     let precision = facts.precision;

@@ -2,7 +2,7 @@
 
 use super::each::RanksEach;
 use super::iterate::{Iterate, named};
-use super::ranks::{Facts, GraphFacts, Ranks};
+use super::ranks::{GraphFacts, RankingFacts, Ranks};
 use super::{Graph, Pagerank, RankMethod, Repeated, SelfLoops, Settings, over_ranks};
 use crate::backend::{Choice, Pick};
 use crate::device::{self, Kept};
@@ -30,7 +30,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// A prepared ranking of this process or rank.
-pub(super) struct Prepared {
+pub(super) struct LocalRanking {
     links: Links,
     device: DeviceHandle,
     iterate: Iterate,
@@ -38,11 +38,11 @@ pub(super) struct Prepared {
     each: Vec<Weights>,
     x0: Option<Weights>,
     watch: Watch,
-    facts: Arc<Facts>,
+    facts: Arc<RankingFacts>,
     /// How `auto` chooses a backend, if it has chosen that of `iterate`.
     auto: Option<(Choice, Choosing)>,
     /// A second choice of `auto`, for several columns, if the first one multiplies one vector at a time.
-    several: Option<(Iterate, Arc<Facts>)>,
+    several: Option<(Iterate, Arc<RankingFacts>)>,
 }
 
 /// Prepares power iteration with an operator of a backend, for links in double precision.
@@ -182,26 +182,26 @@ impl ByTarget {
     }
 }
 
-impl Prepared {
-    pub(super) fn new(pagerank: Pagerank) -> Result<Prepared> {
+impl LocalRanking {
+    pub(super) fn new(pagerank: Pagerank) -> Result<LocalRanking> {
         let Pagerank { graph, settings, personalise, each, x0, run } = pagerank;
         settings.check()?;
         check_each(&settings, each.len(), x0.is_some(), personalise.is_some())?;
         graph.check()?;
         let ready = match graph {
-            Graph::Whole(graph) => Prepared::of_graph(graph, settings, run)?,
+            Graph::Whole(graph) => LocalRanking::of_graph(graph, settings, run)?,
             Graph::OfRank(graph) => {
                 check_each_of_ranks(&graph.ranks, each.len())?;
                 let (links, device, iterate, watched, auto) = over_ranks::prepare(graph, settings, run)?;
                 let auto = auto.map(|backend| (backend, Choosing::Model));
-                Prepared { auto, ..Prepared::ready(links, device, iterate, watched) }
+                LocalRanking { auto, ..LocalRanking::ready(links, device, iterate, watched) }
             }
         };
-        Ok(Prepared { personalise, each, x0, ..ready })
+        Ok(LocalRanking { personalise, each, x0, ..ready })
     }
 
     /// Prepares the solve of a graph that this process has.
-    fn of_graph(graph: Matrix, settings: Settings, mut run: Run) -> Result<Prepared> {
+    fn of_graph(graph: Matrix, settings: Settings, mut run: Run) -> Result<LocalRanking> {
         let (device, backend) = run.open(settings.host_method())?;
         let began = Instant::now();
         let sorting = run.phases.begin(Phase::Build, "sorting the links");
@@ -241,7 +241,7 @@ impl Prepared {
                 (iterate, chosen)
             }
         };
-        let facts = Arc::new(Facts {
+        let facts = Arc::new(RankingFacts {
             graph: graph_facts,
             settings,
             links: links.incoming().nnz() as u64,
@@ -255,7 +255,7 @@ impl Prepared {
             seconds_setup: began.elapsed().as_secs_f64(),
         });
         let auto = backend.is_auto().then_some((backend, run.choosing));
-        Ok(Prepared { auto, ..Prepared::ready(links, device, iterate, (run.watch, facts)) })
+        Ok(LocalRanking { auto, ..LocalRanking::ready(links, device, iterate, (run.watch, facts)) })
     }
 
     /// Fails if the user named a backend that multiplies one vector at a time, and `k` is larger.
@@ -284,10 +284,11 @@ impl Prepared {
         if self.links.halo().is_some() {
             let (iterate, chosen) =
                 over_ranks::for_columns(&self.device, &self.links, backend, &self.facts, k)?;
-            self.several = Some((iterate, Arc::new(Facts { chosen, ..Facts::clone(&self.facts) })));
+            self.several =
+                Some((iterate, Arc::new(RankingFacts { chosen, ..RankingFacts::clone(&self.facts) })));
             return Ok(());
         }
-        let Facts { settings, precision, .. } = &*self.facts;
+        let RankingFacts { settings, precision, .. } = &*self.facts;
         let exact = self.links.incoming();
         let (precision, choosing) = (*precision, *choosing);
         let order = BackendOrder { backend, precision, choosing, columns: k, one_by_one: false };
@@ -296,7 +297,7 @@ impl Prepared {
         let (iterate, chosen) = on_device!(self.device, precision, |held, D, T| {
             by_power::<D, T>(held, &order, exact, (vectors, false), phases)
         })?;
-        self.several = Some((iterate, Arc::new(Facts { chosen, ..Facts::clone(&self.facts) })));
+        self.several = Some((iterate, Arc::new(RankingFacts { chosen, ..RankingFacts::clone(&self.facts) })));
         Ok(())
     }
 
@@ -304,10 +305,21 @@ impl Prepared {
         links: Links,
         device: DeviceHandle,
         iterate: Iterate,
-        (watch, facts): (Watch, Arc<Facts>),
-    ) -> Prepared {
+        (watch, facts): (Watch, Arc<RankingFacts>),
+    ) -> LocalRanking {
         let (personalise, each, x0) = (None, Vec::new(), None);
-        Prepared { links, device, iterate, personalise, each, x0, watch, facts, auto: None, several: None }
+        LocalRanking {
+            links,
+            device,
+            iterate,
+            personalise,
+            each,
+            x0,
+            watch,
+            facts,
+            auto: None,
+            several: None,
+        }
     }
 
     /// Sets the distribution of the surfer's jumps for later solves; none for a uniform one.
@@ -332,7 +344,7 @@ impl Prepared {
             return Err(no_personalisation());
         }
         self.prepare_columns(k)?;
-        let Prepared { links, facts, iterate, watch, each, several, .. } = self;
+        let LocalRanking { links, facts, iterate, watch, each, several, .. } = self;
         let (iterate, facts) = match several {
             Some((iterate, facts)) if k > 1 => (iterate, facts),
             _ => (iterate, facts),
@@ -382,7 +394,7 @@ impl Prepared {
     }
 
     /// Returns the facts for the report.
-    pub(crate) fn facts(&self) -> &Facts {
+    pub(crate) fn facts(&self) -> &RankingFacts {
         &self.facts
     }
 
@@ -396,7 +408,7 @@ impl Prepared {
         if !self.each.is_empty() {
             return Err(several_personalisations());
         }
-        let Prepared { links, facts, iterate, watch, personalise, x0, .. } = self;
+        let LocalRanking { links, facts, iterate, watch, personalise, x0, .. } = self;
         let (settings, vertices) = (&facts.settings, (&facts.graph.names, "vertex"));
         let teleport = |weights: &Weights| {
             let make = || weights.over("personalise", vertices, Unmatched::Refuse, false);

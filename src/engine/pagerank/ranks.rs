@@ -31,7 +31,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Facts about a graph, collected before it is prepared.
+/// RankingFacts about a graph, collected before it is prepared.
 #[derive(Clone, Debug)]
 pub(super) struct GraphFacts {
     pub names: Names,
@@ -72,9 +72,9 @@ pub(super) fn loops_and_repeats(graph: &Csr, first: usize) -> (u64, u64) {
     rows.reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
 }
 
-/// Facts that all ranks of a prepared solve share.
+/// RankingFacts that all ranks of a prepared solve share.
 #[derive(Clone, Debug)]
-pub(super) struct Facts {
+pub(super) struct RankingFacts {
     pub graph: GraphFacts,
     pub settings: Settings,
     pub vertices: u64,
@@ -91,7 +91,7 @@ pub(super) struct Facts {
 
 /// What a rank of a solve over ranks knows about the vertices of the other ranks.
 #[derive(Clone)]
-struct OfRank {
+struct OtherVertices {
     ranks: device::Ranks,
     /// The vertices of this rank.
     rows: Range<usize>,
@@ -99,15 +99,15 @@ struct OfRank {
     highest: Vec<(usize, f64)>,
 }
 
-impl fmt::Debug for OfRank {
+impl fmt::Debug for OtherVertices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "vertices {:?}", self.rows)
     }
 }
 
-impl OfRank {
+impl OtherVertices {
     /// Finds the `count` highest ranks of all. All ranks call this together.
-    fn new(halo: &Halo, own: &[f64], count: usize) -> Result<OfRank> {
+    fn new(halo: &Halo, own: &[f64], count: usize) -> Result<OtherVertices> {
         let (ranks, rows) = (halo.ranks().clone(), halo.rows());
         let mine = with_ranks(own, count, rows.start);
         let vertices: Vec<u64> = mine.iter().map(|(vertex, _)| *vertex as u64).collect();
@@ -118,7 +118,7 @@ impl OfRank {
         let vertices = ranks.list_of_first(order.iter().map(|&at| vertices[at]).collect())?;
         let values = ranks.list_of_first(order.iter().map(|&at| values[at]).collect())?;
         let highest = vertices.into_iter().map(|vertex| vertex as usize).zip(values).collect();
-        Ok(OfRank { ranks, rows, highest })
+        Ok(OtherVertices { ranks, rows, highest })
     }
 }
 
@@ -132,8 +132,8 @@ fn with_ranks(ranks: &[f64], count: usize, first: usize) -> Vec<(usize, f64)> {
 pub struct Ranks {
     ranking: Ranking,
     recorder: Recorder,
-    facts: Arc<Facts>,
-    of_rank: Option<OfRank>,
+    facts: Arc<RankingFacts>,
+    of_rank: Option<OtherVertices>,
     /// Whether several devices of this process have shared the solve: one of them does not set its limit.
     shared: bool,
     limit: Option<Limit>,
@@ -144,11 +144,11 @@ impl Ranks {
     pub(super) fn new(
         ranking: Ranking,
         recorder: Recorder,
-        (links, facts): (&Links, &Arc<Facts>),
+        (links, facts): (&Links, &Arc<RankingFacts>),
     ) -> Result<Ranks> {
         // The last one is compared with the next.
         let count = facts.settings.top.saturating_add(1);
-        let of_rank = links.halo().map(|halo| OfRank::new(halo, &ranking.ranks, count)).transpose()?;
+        let of_rank = links.halo().map(|halo| OtherVertices::new(halo, &ranking.ranks, count)).transpose()?;
         let facts = Arc::clone(facts);
         let (limit, profile) = (None, profile::active());
         Ok(Ranks { ranking, recorder, facts, of_rank, shared: false, limit, profile })
@@ -184,7 +184,7 @@ impl Ranks {
     pub(super) fn write_array(&self, path: &Path, rows: &[f64], k: usize, shape: &[usize]) -> Result<()> {
         match &self.of_rank {
             None => npy::write_pieces(path, shape, &mut |_, next| next(rows)),
-            Some(OfRank { ranks, rows: own, .. }) => {
+            Some(OtherVertices { ranks, rows: own, .. }) => {
                 let numbers = RowNumbers::From(own.start);
                 write_on_first(ranks, &numbers, (rows, k), |pieces| npy::write_pieces(path, shape, pieces))
             }
@@ -344,7 +344,7 @@ impl Ranks {
 
     /// Returns the report; `naming` spells the settings in its advice.
     pub fn report_naming(&self, naming: Naming<'_>) -> RankReport {
-        let (Facts { graph, settings, chosen, .. }, ranking) = (&*self.facts, &self.ranking);
+        let (RankingFacts { graph, settings, chosen, .. }, ranking) = (&*self.facts, &self.ranking);
         let (origin, each) = (&*graph.names.origin, ranking.seconds_each);
         RankReport {
             solver: "pagerank",

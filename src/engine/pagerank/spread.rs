@@ -1,7 +1,7 @@
 //! A prepared ranking on one device, or on several devices of this process that share the links.
 
 use super::each::RanksEach;
-use super::ranks::{Facts, Ranks};
+use super::ranks::{RankingFacts, Ranks};
 use super::{Graph, Pagerank, Settings, files, prepared};
 use crate::device;
 use crate::engine::device::DeviceHandle;
@@ -31,15 +31,15 @@ use std::sync::atomic::AtomicBool;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Prepared(Kind);
+pub struct Prepared(Placement);
 
 const _: () = {
     const fn is_send<T: Send>() {}
     is_send::<Prepared>();
 };
 
-enum Kind {
-    One(Box<prepared::Prepared>),
+enum Placement {
+    One(Box<prepared::LocalRanking>),
     Several(Box<Several>),
 }
 
@@ -47,8 +47,8 @@ enum Kind {
 struct Several {
     devices: Vec<DeviceHandle>,
     /// None after a failure.
-    team: Option<Team<prepared::Prepared>>,
-    facts: Facts,
+    team: Option<Team<prepared::LocalRanking>>,
+    facts: RankingFacts,
     personalise: Option<Weights>,
     each: Vec<Weights>,
     x0: Option<Weights>,
@@ -67,7 +67,7 @@ impl Several {
             let (personalise, x0) = (None, None);
             let own =
                 Pagerank { graph: Graph::OfRank(graph), settings, personalise, each: Vec::new(), x0, run };
-            prepared::Prepared::new(own)
+            prepared::LocalRanking::new(own)
         };
         let team = Team::build(&turn()?, &devices, run.split(&devices), make)?;
         let facts = team.states()[0].facts().clone();
@@ -101,14 +101,14 @@ impl Several {
     fn solve<R: Send>(
         &mut self,
         observers: &mut [&mut dyn Observer],
-        solve: impl Fn(&mut prepared::Prepared, &mut [&mut dyn Observer]) -> Result<R> + Sync,
+        solve: impl Fn(&mut prepared::LocalRanking, &mut [&mut dyn Observer]) -> Result<R> + Sync,
     ) -> Result<Vec<R>> {
         let turn = turn()?;
         let mut team = self.team.take().ok_or_else(|| broken(&self.devices))?;
         let parts = vec![(); self.devices.len()];
         let (personalise, x0) = (&self.personalise, &self.x0);
         let (each, cancel) = (&self.each, &self.cancel);
-        let begin = |state: &mut prepared::Prepared, own: bool| {
+        let begin = |state: &mut prepared::LocalRanking, own: bool| {
             let known = |weights: &Weights| if own { weights.clone() } else { Weights::from(Vec::new()) };
             state.personalise(personalise.as_ref().map(known));
             state.x0(x0.as_ref().map(known));
@@ -136,27 +136,27 @@ impl Prepared {
     pub(super) fn new(mut pagerank: Pagerank) -> Result<Prepared> {
         let shares = pagerank.run.shares(pagerank.settings.host_method())?;
         if shares.is_empty() {
-            return Ok(Prepared(Kind::One(Box::new(prepared::Prepared::new(pagerank)?))));
+            return Ok(Prepared(Placement::One(Box::new(prepared::LocalRanking::new(pagerank)?))));
         }
         pagerank.settings.check()?;
-        let several = Several::new(pagerank, Team::<prepared::Prepared>::open(&shares)?)?;
+        let several = Several::new(pagerank, Team::<prepared::LocalRanking>::open(&shares)?)?;
         several.check()?;
-        Ok(Prepared(Kind::Several(Box::new(several))))
+        Ok(Prepared(Placement::Several(Box::new(several))))
     }
 
     /// Sets the distribution of the surfer's jumps for later solves; none for a uniform one.
     pub fn personalise(&mut self, weights: Option<Weights>) {
         match &mut self.0 {
-            Kind::One(one) => one.personalise(weights),
-            Kind::Several(several) => several.personalise = weights,
+            Placement::One(one) => one.personalise(weights),
+            Placement::Several(several) => several.personalise = weights,
         }
     }
 
     /// Sets the distributions for which later calls of [`solve_each`](Self::solve_each) compute the ranks.
     pub fn personalise_each(&mut self, weights: impl IntoIterator<Item = Weights>) {
         match &mut self.0 {
-            Kind::One(one) => one.personalise_each(weights),
-            Kind::Several(several) => several.each = weights.into_iter().collect(),
+            Placement::One(one) => one.personalise_each(weights),
+            Placement::Several(several) => several.each = weights.into_iter().collect(),
         }
     }
 
@@ -170,8 +170,8 @@ impl Prepared {
     /// batches of each column.
     pub fn solve_each_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<RanksEach> {
         match &mut self.0 {
-            Kind::One(one) => one.solve_each_watched(observers),
-            Kind::Several(several) => {
+            Placement::One(one) => one.solve_each_watched(observers),
+            Placement::Several(several) => {
                 if several.each.is_empty() {
                     return Err(prepared::no_personalisation());
                 }
@@ -187,23 +187,23 @@ impl Prepared {
     /// Sets the initial ranks of later solves.
     pub fn x0(&mut self, ranks: Option<Weights>) {
         match &mut self.0 {
-            Kind::One(one) => one.x0(ranks),
-            Kind::Several(several) => several.x0 = ranks,
+            Placement::One(one) => one.x0(ranks),
+            Placement::Several(several) => several.x0 = ranks,
         }
     }
 
     /// Sets a flag that ends later solves once it is true.
     pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
         match &mut self.0 {
-            Kind::One(one) => one.cancel_by(flag),
-            Kind::Several(several) => several.cancel = Some(Arc::clone(flag)),
+            Placement::One(one) => one.cancel_by(flag),
+            Placement::Several(several) => several.cancel = Some(Arc::clone(flag)),
         }
     }
 
-    fn facts(&self) -> &Facts {
+    fn facts(&self) -> &RankingFacts {
         match &self.0 {
-            Kind::One(one) => one.facts(),
-            Kind::Several(several) => &several.facts,
+            Placement::One(one) => one.facts(),
+            Placement::Several(several) => &several.facts,
         }
     }
 
@@ -220,8 +220,8 @@ impl Prepared {
     /// Returns the devices that share the links, or the one device.
     pub fn devices(&self) -> &[DeviceHandle] {
         match &self.0 {
-            Kind::One(one) => std::slice::from_ref(one.device()),
-            Kind::Several(several) => &several.devices,
+            Placement::One(one) => std::slice::from_ref(one.device()),
+            Placement::Several(several) => &several.devices,
         }
     }
 
@@ -239,8 +239,8 @@ impl Prepared {
     /// ranks, only the first rank knows it.
     pub(crate) fn most_bytes(&self, path: impl AsRef<Path>) -> Result<u64> {
         let each = match &self.0 {
-            Kind::One(one) => one.each(),
-            Kind::Several(several) => &several.each,
+            Placement::One(one) => one.each(),
+            Placement::Several(several) => &several.each,
         };
         files::most_bytes(path.as_ref(), &self.facts().graph.names, each)
     }
@@ -253,8 +253,8 @@ impl Prepared {
     /// Computes the ranks with additional observers.
     pub fn solve_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Ranks> {
         match &mut self.0 {
-            Kind::One(one) => one.solve_watched(observers),
-            Kind::Several(several) => {
+            Placement::One(one) => one.solve_watched(observers),
+            Placement::Several(several) => {
                 if !several.each.is_empty() {
                     return Err(prepared::several_personalisations());
                 }
@@ -268,8 +268,8 @@ impl Prepared {
     /// Drops links and operator, and returns the device, or the first of several.
     pub fn into_device(self) -> DeviceHandle {
         match self.0 {
-            Kind::One(one) => one.into_device(),
-            Kind::Several(mut several) => several.devices.swap_remove(0),
+            Placement::One(one) => one.into_device(),
+            Placement::Several(mut several) => several.devices.swap_remove(0),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 /// Solves on three devices with a start; returns x and the last iterate.
 fn solved(matrix: &Matrix, partition: Partition, (b, x0): (&[f64], &[f64])) -> (Vec<f64>, Vec<f64>) {
     let k = b.len() / matrix.rows();
-    let devices = Team::<OfRank>::open(&[DeviceName::Cpu(Some(1)); 3]).unwrap();
+    let devices = Team::<RankState>::open(&[DeviceName::Cpu(Some(1)); 3]).unwrap();
     let mut settings = Settings::new(Method::Cg, Input::Stored(matrix.clone()));
     settings.partition = partition;
     settings.run.request.columns = k;
@@ -52,7 +52,7 @@ fn vectors_of_the_caller_are_divided_and_joined_in_the_order_of_the_matrix() {
 #[test]
 fn an_update_without_a_name_keeps_the_coordinates_of_the_prepared_matrix() {
     let matrix = Matrix::open("hex27:5x4x6,dof=3").unwrap();
-    let devices = Team::<OfRank>::open(&[DeviceName::Cpu(Some(1)); 3]).unwrap();
+    let devices = Team::<RankState>::open(&[DeviceName::Cpu(Some(1)); 3]).unwrap();
     let mut settings = Settings::new(Method::Cg, Input::Stored(matrix.clone()));
     settings.partition = Partition::Coordinates;
     let backend = Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, "auto").unwrap();

@@ -62,7 +62,7 @@ impl Selected {
 }
 
 /// What a measurement compares, and for how long.
-pub(super) struct Order<'a> {
+pub(super) struct TuneCandidates<'a> {
     pub precision: Precision,
     pub candidates: &'a [String],
     pub budget: Duration,
@@ -99,7 +99,7 @@ pub(in crate::engine) fn choose<D: Pick<T>, T: Scalar>(
     if context.choosing == Choosing::Kept {
         return by_model(model()?);
     }
-    let order = Order { precision: context.precision, candidates: &[], budget: BUDGET };
+    let order = TuneCandidates { precision: context.precision, candidates: &[], budget: BUDGET };
     let tuning = tune_on::<D, T>(device, matrix, &order, true, phase)?;
     let backend = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &tuning.winner)?;
     let because = format!("measured on {}: {}", tuning.date, tuning.why);
@@ -126,7 +126,7 @@ fn usable<D: Pick<T>, T: Scalar>(matrix: &Csr) -> impl Fn(Kept) -> Option<Select
 pub(super) fn tune_on<D: Pick<T>, T: Scalar>(
     device: &D,
     matrix: &Arc<Csr>,
-    order: &Order<'_>,
+    order: &TuneCandidates<'_>,
     keep: bool,
     phase: &mut dyn FnMut(&str),
 ) -> Result<Tuning> {

@@ -145,7 +145,8 @@ pub(crate) fn tune_watched(
     }
     on_device!(device, precision, |held, D, T| {
         let held = held.acquire()?;
-        let order = choose::Order { precision, candidates: &request.candidates, budget: request.budget };
+        let order =
+            choose::TuneCandidates { precision, candidates: &request.candidates, budget: request.budget };
         choose::tune_on::<D, T>(&held, &csr, &order, request.keep, phase)
     })
 }

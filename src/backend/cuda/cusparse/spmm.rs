@@ -69,7 +69,7 @@ fn algorithm(params: &Params) -> sys::cusparseSpMMAlg_t {
 const KEPT: usize = 4;
 
 /// A descriptor that is prepared for one number of columns.
-struct Prepared {
+struct PreparedDescriptor {
     k: usize,
     matrix: MatrixDescriptor,
     buffer: CudaArray<u8>,
@@ -157,7 +157,7 @@ enum Call {
     Product,
 }
 
-type Library = (VecDeque<Prepared>, Handle);
+type Library = (VecDeque<PreparedDescriptor>, Handle);
 
 impl SpmmOperator {
     /// Prepares for k columns, unless this is done: allocates the buffer of the library, preprocesses
@@ -183,7 +183,7 @@ impl SpmmOperator {
         if prepared.len() == KEPT {
             prepared.pop_front();
         }
-        prepared.push_back(Prepared { k, matrix, buffer });
+        prepared.push_back(PreparedDescriptor { k, matrix, buffer });
         Ok(prepared.len() - 1)
     }
 
@@ -257,7 +257,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for SpmmOperator {
             return Ok(());
         }
         device.enter()?;
-        let Prepared { matrix, buffer, .. } = &library.0[place];
+        let PreparedDescriptor { matrix, buffer, .. } = &library.0[place];
         self.call(Call::Product, (&library.1, matrix, address(buffer)), (alpha, x), (beta, y)).map(drop)
     }
 
