@@ -1,6 +1,7 @@
 //! Settings of a solve of a symmetric system, from which a prepared solve is built.
 
 use super::answer::Answer;
+use super::device::{Request, Settled};
 use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
 use super::prepared::Prepared;
@@ -118,6 +119,11 @@ impl fmt::Debug for Solver {
 impl DeviceSettings for Solver {
     fn run_mut(&mut self) -> &mut Run {
         &mut self.0.run
+    }
+
+    fn settled(mut self, request: Request, settled: Settled) -> Solver {
+        (self.0.run.request, self.0.run.settled, self.0.precond_fault) = (request, Some(settled), None);
+        self
     }
 }
 

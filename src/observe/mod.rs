@@ -5,13 +5,13 @@ pub(crate) mod history;
 pub(crate) mod meter;
 mod number;
 pub(crate) mod phrases;
-pub(crate) mod profile;
+pub mod profile;
 pub(crate) mod report;
 
 pub use forecast::Forecast;
 pub use history::{History, Recorder};
 pub use meter::Meter;
-pub(crate) use profile::{Phase, Profile};
+pub use profile::{Phase, Profile};
 pub use report::Report;
 
 use crate::error::{Error, Result};

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// A phase of a solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub(crate) enum Phase {
+pub enum Phase {
     /// Reading, downloading or generating the matrix and the vectors.
     Read,
     /// Opening the device: the driver and the context of a GPU, or the threads of the CPU.
@@ -52,7 +52,7 @@ const DEPTH: usize = 16;
 
 impl Phase {
     /// All phases, in the order in which a solve first enters them.
-    pub(crate) const ALL: [Phase; 10] = [
+    pub const ALL: [Phase; 10] = [
         Phase::Read,
         Phase::Open,
         Phase::Analyse,
@@ -66,7 +66,7 @@ impl Phase {
     ];
 
     /// Returns the name in tables and in JSON.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         self.label().to_str().unwrap_or_default()
     }
 
@@ -107,7 +107,7 @@ impl Phase {
 /// # }
 /// ```
 #[derive(Clone, Debug)]
-pub(crate) struct Profile(Arc<Mutex<Clock>>);
+pub struct Profile(Arc<Mutex<Clock>>);
 
 /// The open phases, and the time of each phase up to the last change.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ thread_local! {
 }
 
 /// Returns the profile that measures this thread.
-pub(crate) fn active() -> Option<Profile> {
+pub fn active() -> Option<Profile> {
     ACTIVE.with_borrow(Clone::clone)
 }
 
@@ -145,25 +145,25 @@ pub(crate) fn is_active() -> bool {
 
 impl Profile {
     /// Starts a measurement.
-    pub(crate) fn new() -> Profile {
+    pub fn new() -> Profile {
         Profile::since(Instant::now())
     }
 
     /// Starts a measurement whose total time counts from an earlier time.
-    pub(crate) fn since(began: Instant) -> Profile {
+    pub fn since(began: Instant) -> Profile {
         let (open, spent) = (Vec::with_capacity(DEPTH), [Duration::ZERO; COUNT]);
         Profile(Arc::new(Mutex::new(Clock { began, changed: Instant::now(), open, spent })))
     }
 
     /// Measures the phases of the calling thread until the result is dropped. A profile
     /// measures one thread at a time.
-    pub(crate) fn activate(&self) -> Active {
+    pub fn activate(&self) -> Active {
         let before = ACTIVE.replace(Some(self.clone()));
         Active { before, here: PhantomData }
     }
 
     /// Returns the times up to now.
-    pub(crate) fn times(&self) -> Times {
+    pub fn times(&self) -> Times {
         let mut clock = lock(&self.0);
         clock.advance(Instant::now());
         let spent = |phase: Phase| clock.spent[phase as usize].as_secs_f64();
@@ -206,7 +206,7 @@ impl Default for Profile {
 /// Keeps a profile active on this thread. Dropping it activates the previous profile, if there was one.
 #[must_use = "the profile measures until this value is dropped"]
 #[derive(Debug)]
-pub(crate) struct Active {
+pub struct Active {
     before: Option<Profile>,
     /// The value belongs to one thread.
     here: PhantomData<*const ()>,
@@ -219,7 +219,7 @@ impl Drop for Active {
 }
 
 /// Begins a phase of this thread.
-pub(crate) fn begin(phase: Phase) -> Span {
+pub fn begin(phase: Phase) -> Span {
     let profile = active();
     if let Some(profile) = &profile {
         profile.enter(phase);
@@ -243,7 +243,7 @@ pub(crate) fn batch(iterations: usize) -> Label {
 /// of their begin.
 #[must_use = "the phase ends when this value is dropped"]
 #[derive(Debug)]
-pub(crate) struct Span {
+pub struct Span {
     profile: Option<Profile>,
     #[expect(dead_code, reason = "its drop ends the range")]
     ranges: Label,

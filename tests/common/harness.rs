@@ -72,7 +72,11 @@ pub fn sample<T, K: Eq + Hash>(
     cases: impl IntoIterator<Item = T>,
     kind: impl Fn(&T) -> K,
 ) -> Vec<T> {
-    let all = std::env::var(ALL).is_ok_and(|value| value == "1");
+    let all = std::env::var(ALL).is_ok_and(|value| match value.as_str() {
+        "1" => true,
+        "" | "0" => false,
+        other => panic!("{ALL} is 0 or 1, not {other}"),
+    });
     let (mut seen, mut total) = (HashMap::new(), 0);
     let mut kept: Vec<T> = cases.into_iter().collect();
     kept.retain(|case| {

@@ -76,11 +76,12 @@ pub struct Found {
 impl Found {
     /// Returns a field of each class or column, or that of the whole report.
     fn each<T>(&self, field: &str, read: impl Fn(&Value) -> Option<T>) -> Vec<T> {
+        let read = |part: &Value| read(&part[field]).unwrap_or_else(|| panic!("no number {field} in {part}"));
         let parts =
             ["classes", "columns"].map(|name| self.report[name].as_array().filter(|all| !all.is_empty()));
         match parts.into_iter().flatten().next() {
-            Some(parts) => parts.iter().filter_map(|part| read(&part[field])).collect(),
-            None => read(&self.report[field]).into_iter().collect(),
+            Some(parts) => parts.iter().map(read).collect(),
+            None => vec![read(&self.report)],
         }
     }
 
@@ -222,9 +223,11 @@ fn compare_reports(job: &impl Job, place: Place, what: &str, found: &Found, alon
         Kind::Ranking => &["vertices", "links", "sinks", "self_loops", "duplicates", "reason"],
         Kind::Chain => &["states", "nnz", "transient", "reason"],
     };
-    for field in fields.iter().chain(&["shape"]) {
+    for field in fields {
+        assert!(!report[field].is_null(), "{what}: {field} in {report}");
         assert_eq!(report[field], one[field], "{what}: {field}");
     }
+    assert_eq!(report["shape"], one["shape"], "{what}");
     let size = place.size();
     let each = if place.has_gpus() { "a GPU (" } else { "cpu" };
     let device = report["device"].as_str().unwrap();
@@ -239,6 +242,7 @@ fn compare_reports(job: &impl Job, place: Place, what: &str, found: &Found, alon
             assert!(!matches!(place, Cpus(_) | Gpus(_)) || report["percent_of_limit"].is_null(), "{what}");
         }
         Kind::Ranking => {
+            assert!(report["bytes_per_iteration"].as_u64().unwrap() > 0, "{what}");
             assert_eq!(tops(report).len(), tops(one).len(), "{what}");
             let is_certain =
                 one["top"].as_array().unwrap().iter().all(|top| top["above_next_is_certain"] == true);

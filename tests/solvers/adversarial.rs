@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Number of systems.
 const SYSTEMS: usize = 2000;
 /// One in this many systems of each kind runs.
-const STRIDE: usize = 25;
+const STRIDE: usize = 13;
 const PRECONDITIONERS: [&str; 6] = ["none", "jacobi", "block-jacobi:block=2", "chebyshev", "ic0", "ssor"];
 const PRECISIONS: [Precision; 3] = [Precision::F64, Precision::F32, Precision::Mixed];
 
@@ -213,7 +213,7 @@ fn verdicts_on_adversarial_systems_are_correct() {
         }
     }
     println!("{systems} systems: {converged} converged, {not} not, {undecided} undecided, {refused} refused");
-    assert!(modest > 0 && 100 * undecided <= converged, "{modest} systems of modest condition");
+    assert!(modest > 3 && 100 * undecided <= converged, "{modest} systems of modest condition");
     assert!(
         faults.is_empty(),
         "{} false verdicts, such as\n{}",

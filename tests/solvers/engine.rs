@@ -8,7 +8,7 @@ use crate::common::zoo;
 use solver::Error;
 use solver::backend::{Choice, Host, Pick};
 use solver::device::Cpu;
-use solver::engine::Solver;
+use solver::engine::{Request, Solver};
 use solver::prelude::*;
 use solver::solve::{Method, System};
 use solver::stop::{StopReason, StoppingRule};
@@ -492,4 +492,15 @@ fn a_refused_limit_changes_nothing() {
     assert_eq!(solve.stopping().rtol, before.rtol);
     solve.set_stopping(Stopping { max_iters: Some(1), ..before }).unwrap();
     assert_eq!(solve.solve(&reals(22, 81)).unwrap().reason(), StopReason::IterationLimit { limit: 1 });
+}
+
+#[test]
+fn a_settled_request_replaces_a_preconditioner_of_an_unknown_name() {
+    let a = Matrix::open("poisson2d:5x5").unwrap();
+    let b = vec![1.0; a.rows()];
+    let request = Request { device: "cpu".to_owned(), ..Request::default() };
+    let settled = request.settle().unwrap();
+    let unknown = || Cg::new(&a).precond("jacoby");
+    assert!(unknown().solve(&b).unwrap_err().to_string().contains("jacoby"));
+    assert!(unknown().settled(request, settled).solve(&b).unwrap().converged());
 }

@@ -4,6 +4,7 @@ use crate::common::on_each_device;
 use crate::common::vectors::reals;
 use solver::Error;
 use solver::device::Device;
+use solver::engine::{LentNumbers, LentProduct};
 use solver::prelude::*;
 
 on_each_device! {
@@ -100,6 +101,31 @@ fn arrays_that_do_not_fit_are_refused_and_the_next_product_works() {
     let outcome = products.update(1.0, &[1.0; 6], 0.0, &mut short, 2);
     assert!(matches!(outcome, Err(Error::Dimension { what: "C", expected: 4, got: 3 })), "{outcome:?}");
     assert_eq!(products.product(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2).unwrap(), [1.0, 2.0, 10.0, 12.0]);
+}
+
+#[test]
+fn lent_arrays_of_elements_of_another_type_are_refused() {
+    let a = Matrix::open("poisson2d:4x4").unwrap();
+    // At multiples of 16 bytes.
+    #[repr(align(16))]
+    struct Array([f64; 16]);
+    let (b, mut c) = (Array([1.0; 16]), Array([0.0; 16]));
+    let (b, c) = (b.0.as_ptr() as u64, c.0.as_mut_ptr() as u64);
+    let (single, double) =
+        ([LentNumbers::F32(b), LentNumbers::F32(c)], [LentNumbers::F64(b), LentNumbers::F64(c)]);
+    for (precision, fits, other) in [(Precision::F64, double, single), (Precision::F32, single, double)] {
+        let mut products = Multiply::new(&a).device("cpu").precision(precision).prepare().unwrap();
+        let mut update = |[b, c]: [LentNumbers; 2]| {
+            let lent = LentProduct { alpha: 1.0, b, beta: 0.0, c, columns: 1, stream: 0 };
+            // SAFETY: both arrays have room for 16 elements of either type.
+            unsafe { products.update_lent(&lent) }
+        };
+        for wrong in [other, [fits[0], other[1]], [other[0], fits[1]], [LentNumbers::Ones, fits[1]]] {
+            let said = update(wrong).unwrap_err().to_string();
+            assert!(said.contains("elements of another type"), "{precision:?}, {wrong:?}: {said}");
+        }
+        update(fits).unwrap();
+    }
 }
 
 #[test]

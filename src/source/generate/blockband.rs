@@ -30,7 +30,7 @@ const SHIFT: f64 = 0.9;
 
 pub(super) const PARAMS: &[Param] = &[
     ORDER,
-    Param::new("block", Kind::Whole(1, 64), "rows of a block").or("5"),
+    Param::new("block", Kind::Whole(1, 64), "rows of a block; left out: 5"),
     Param::new("density", SHARE, "the share of blocks in a block row").or("0.05"),
     Param::new("band", SHARE, "the half-width of the band as a share of the rows; left out: 0.25"),
     flag("contiguous", "the blocks are packed around the diagonal"),

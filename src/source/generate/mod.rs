@@ -296,7 +296,7 @@ pub(crate) fn exists(what: &str) -> bool {
 }
 
 /// Runs the generator that `what` names; returns `None` if it names no generator.
-pub(crate) fn generate(what: &str) -> Option<Result<Loaded>> {
+pub fn generate(what: &str) -> Option<Result<Loaded>> {
     Some(plan(what)?.and_then(|recipe| (recipe.make)()))
 }
 
