@@ -202,13 +202,13 @@ fn compare(job: &impl Job, place: Place, what: &str, found: &Found, one: &Found)
     }
     assert_eq!((found.x.len(), &found.parts), (one.x.len(), &one.parts), "{what}");
     assert!(found.x.iter().all(|x| x.is_finite()), "{what}");
-    let [bounds, of_one] = [found, one].map(|found| found.each("error_bound", Value::as_f64));
+    let bounds = || [found, one].map(|found| found.each("error_bound", Value::as_f64));
     for (index, (x, y)) in found.parts().zip(one.parts()).enumerate() {
         let sum: f64 = x.iter().zip(y).map(|(x, y)| (x - y).abs()).sum();
         let (apart, most) = match distance {
             Distance::Largest(most) => (largest(x, y), job.within().unwrap_or(most)),
             Distance::Sum(most) => (sum, job.within().unwrap_or(most)),
-            Distance::Bounds => (sum, bounds[index] + of_one[index]),
+            Distance::Bounds => (sum, bounds().iter().map(|bounds| bounds[index]).sum()),
         };
         assert!(apart <= most, "{what}, part {index}: distance {apart:e} of {most:e}, though only {why}");
     }
