@@ -114,8 +114,8 @@ fn reasons(record: &Record, table: &Table) -> String {
     if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) }
 }
 
-/// Formats a record as Markdown: the machine, what stands in for real matrices, every table,
-/// and what was left out.
+/// Formats a record as Markdown: the machine, the stand-ins for real matrices, every table, and what was
+/// left out.
 pub fn markdown(record: &Record) -> String {
     let study = &record.study;
     let mut text = format!("# {}\n\n{}\n\n", study.title, study.about.trim());

@@ -96,7 +96,7 @@ fn open_session(devices: &[DeviceHandle], settings: &mut Settings, backend: &Cho
 
 impl Prepared {
     pub(super) fn new(mut settings: Settings) -> Result<Prepared> {
-        settings.precond_fault.take().map_or(Ok(()), Err)?;
+        settings.run.precond_fault.take().map_or(Ok(()), Err)?;
         settings.check_own()?;
         settings.stopping.tolerances(settings.run.request.precision)?;
         if let Some(device) = &settings.run.device {

@@ -66,9 +66,11 @@ pub trait DeviceSettings: Sized {
     /// Sets device, backend, preconditioner, precision and threads at once. `settled` is the result of
     /// `request.settle()`. For a method that runs on the CPU alone, such as Gauss-Seidel, it is that of
     /// `Request::settle_on_host`.
+    // For the program, which settles a request before it reads the matrix.
+    #[doc(hidden)]
     fn settled(mut self, request: Request, settled: Settled) -> Self {
         let run = self.run_mut();
-        (run.request, run.settled) = (request, Some(settled));
+        (run.request, run.settled, run.precond_fault) = (request, Some(settled), None);
         self
     }
 

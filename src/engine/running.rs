@@ -26,6 +26,8 @@ pub(super) const HISTORY_CAPACITY: usize = 1 << 16;
 #[derive(Default)]
 pub struct Run {
     pub(super) request: Request,
+    /// The fault of the name of the preconditioner, which the request then lacks.
+    pub(super) precond_fault: Option<Error>,
     pub(super) settled: Option<Settled>,
     pub(super) device: Option<DeviceHandle>,
     pub(super) watch: Watch,
@@ -99,6 +101,7 @@ impl Run {
         let mut split: Vec<Run> = (devices.iter().enumerate())
             .map(|(rank, device)| Run {
                 request: Request { device: device.name().to_owned(), ..self.request.clone() },
+                precond_fault: None,
                 settled: settled.as_ref().map(|settled| settled.of_share(rank)),
                 device: Some(device.clone()),
                 watch: Watch {

@@ -65,8 +65,6 @@ pub(super) struct Settings {
     pub matrix: Input,
     pub run: Run,
     pub custom_precond: Option<Arc<Guarded>>,
-    /// The fault of the name of the preconditioner, if there is one.
-    pub precond_fault: Option<Error>,
     pub assume_symmetric: bool,
     pub partition: Partition,
     /// The name of the stored matrix, whose mesh the partition `coordinates` takes.
@@ -87,7 +85,6 @@ impl Settings {
             matrix,
             run: Run::default(),
             custom_precond: None,
-            precond_fault: None,
             assume_symmetric: false,
             partition: Partition::default(),
             named,

@@ -1,7 +1,6 @@
 //! Settings of a solve of a symmetric system, from which a prepared solve is built.
 
 use super::answer::Answer;
-use super::device::{Request, Settled};
 use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
 use super::prepared::Prepared;
@@ -120,11 +119,6 @@ impl DeviceSettings for Solver {
     fn run_mut(&mut self) -> &mut Run {
         &mut self.0.run
     }
-
-    fn settled(mut self, request: Request, settled: Settled) -> Solver {
-        (self.0.run.request, self.0.run.settled, self.0.precond_fault) = (request, Some(settled), None);
-        self
-    }
 }
 
 impl RunSettings for Solver {}
@@ -151,7 +145,7 @@ impl Solver {
         match name.parse() {
             Ok(precond) => self.preconditioner(precond),
             Err(fault) => {
-                self.0.precond_fault = Some(fault);
+                self.0.run.precond_fault = Some(fault);
                 self
             }
         }
@@ -159,7 +153,7 @@ impl Solver {
 
     /// Sets the preconditioner.
     pub fn preconditioner(mut self, precond: Preconditioner) -> Solver {
-        (self.0.run.request.precond, self.0.precond_fault) = (precond, None);
+        (self.0.run.request.precond, self.0.run.precond_fault) = (precond, None);
         self
     }
 

@@ -127,7 +127,9 @@ impl fmt::Display for Kind {
             Kind::Whole(low, high) => write!(f, "a whole number from {low} to {high}"),
             Kind::Real(low, high) => write!(f, "a number {}", between(*low, *high)),
             Kind::Extents(form, low, high) => {
-                write!(f, "{form} with {} from {low} to {high}", form.replace('x', " and "))
+                write!(f, "{form} with {} from {low}", form.replace('x', " and "))?;
+                // No size comes near this bound.
+                if *high == u64::MAX { Ok(()) } else { write!(f, " to {high}") }
             }
             Kind::Flag => f.write_str("a flag, which takes no value"),
             Kind::Text => f.write_str("a text that is not empty"),
@@ -149,10 +151,13 @@ fn between(low: Bound<f64>, high: Bound<f64>) -> String {
     let low_text = match low {
         Bound::Included(low) => format!("from {}", shown(low)),
         Bound::Excluded(low) => format!("above {}", shown(low)),
-        Bound::Unbounded => return "without bounds".to_owned(),
+        Bound::Unbounded => String::new(),
     };
     let from = matches!(low, Bound::Included(_));
     match high {
+        Bound::Included(high) if low_text.is_empty() => format!("of at most {}", shown(high)),
+        Bound::Excluded(high) if low_text.is_empty() => format!("below {}", shown(high)),
+        Bound::Unbounded if low_text.is_empty() => "without bounds".to_owned(),
         Bound::Included(high) if from => format!("{low_text} to {}", shown(high)),
         Bound::Included(high) => format!("{low_text} and at most {}", shown(high)),
         Bound::Excluded(high) if from => format!("{low_text} to below {}", shown(high)),

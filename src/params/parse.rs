@@ -239,7 +239,7 @@ mod tests {
             ("levels=0", "levels '0' is not a whole number from 1 to 18446744073709551615"),
             ("strength=1", "strength '1' is not a number from 0 to below 1"),
             ("strength=NaN", "strength 'NaN' is not"),
-            ("3x4x5", "n '3x4x5' is not NXxNY with NX and NY from 1 to"),
+            ("3x4x5", "n '3x4x5' is not NXxNY with NX and NY from 1"),
             ("note=", "note '' is not a text that is not empty"),
             (
                 "smoother=(chebyshev:degree=0)",
@@ -251,6 +251,19 @@ mod tests {
             ("note=)(", "do not match"),
         ] {
             assert!(fault(typed).contains(said), "{typed}: {}", fault(typed));
+        }
+    }
+
+    #[test]
+    fn an_interval_is_described_by_the_bounds_that_it_has() {
+        let (low, high) = (Bound::Included(-1.0), Bound::Excluded(2.0));
+        for (from, to, said) in [
+            (low, high, "a number from -1 to below 2"),
+            (low, Bound::Unbounded, "a number from -1"),
+            (Bound::Unbounded, high, "a number below 2"),
+            (Bound::Unbounded, Bound::Unbounded, "a number without bounds"),
+        ] {
+            assert_eq!(Kind::Real(from, to).to_string(), said);
         }
     }
 

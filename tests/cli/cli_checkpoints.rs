@@ -236,7 +236,8 @@ fn a_failed_write_keeps_the_previous_checkpoint_and_the_solve_continues() {
     let before = std::fs::read(&checkpoint).unwrap();
     // A limit on the file size simulates a full disk.
     let command = format!(
-        "ulimit -f 16; trap '' XFSZ; exec '{}' cg --device cpu --matrix {} --checkpoint '{2}' --resume '{2}' --checkpoint-every 0",
+        "ulimit -f 16; trap '' XFSZ; exec '{}' cg --device cpu --matrix {} --checkpoint '{2}' --resume '{2}' \
+         --checkpoint-every 0",
         program.display(),
         MATRIX[1],
         checkpoint.display()

@@ -119,8 +119,11 @@ impl System<'_> {
         let (report, x) = match place {
             Place::Alone => self.solved(self.alone(matrix), &whole)?,
             Place::Cpus(count) => {
+                assert_eq!(self.threads, 1, "each CPU of several has one thread");
                 let (precond, precision) = (self.precond.parse()?, self.precision);
-                let (request, settled) = on_cpus(count, Request { precond, precision, ..Request::default() });
+                let backend = self.backend.to_owned();
+                let (request, settled) =
+                    on_cpus(count, Request { precond, precision, backend, ..Request::default() });
                 let solver = Solver::new(self.method, matrix).settled(request, settled);
                 self.solved(solver.partition(self.partition.clone()), &whole)?
             }

@@ -287,7 +287,8 @@ impl Resident {
 pub(crate) const MADE: Param = Param::word(
     "made",
     &["auto", "device", "host"],
-    "where the format is made from compressed sparse rows: auto takes the device for large matrices if its memory suffices",
+    "where the format is made from compressed sparse rows: auto takes the device for large matrices if its \
+     memory suffices",
 );
 
 /// Entries below which the host makes a format in less time than the launches take.

@@ -56,7 +56,8 @@ use tiles::Tiles;
 pub(crate) const PARAMS: &[Param] = &[Param::word(
     "plan",
     &["auto", "rows", "staged", "blocks", "tensor", "tf32x3", "dense"],
-    "rows: B from the caches; staged: B in shared memory; blocks: dense blocks; tensor: 8 x 4 for tensor cores, f64; tf32x3: all elements, f32; dense: cuBLAS; auto estimates",
+    "rows: B from the caches; staged: B in shared memory; blocks: dense blocks; tensor: 8 x 4 for tensor cores, \
+     f64; tf32x3: all elements, f32; dense: cuBLAS; auto estimates",
 )];
 
 /// The family of the backend `spmm`.

@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The places that are searched in addition to the system's loader, for error messages.
-pub(crate) const PLACES: &str = "in /usr/local/cuda*/lib64, in lib64 of $CUDA_HOME and $CUDA_PATH, in lib of $CONDA_PREFIX, and \
-                          among the pip wheels of $VIRTUAL_ENV, $CONDA_PREFIX, python3, /usr/local, pyenv and the \
-                          user (~/.local)";
+pub(crate) const PLACES: &str = "in /usr/local/cuda*/lib64, in lib64 of $CUDA_HOME and $CUDA_PATH, in lib of $CONDA_PREFIX, and among the pip \
+     wheels of $VIRTUAL_ENV, $CONDA_PREFIX, python3, /usr/local, pyenv and the user (~/.local)";
 
 /// Returns an environment variable; an empty one counts as not set.
 pub(crate) fn variable(name: &str) -> Option<OsString> {
