@@ -38,11 +38,6 @@ impl<D: Local, T: Scalar> RankSession<D, T> {
         device.enter()?;
         prepared.as_mut().map_or_else(|| Err(no_update()), solve)
     }
-
-    /// Adds what the ranks move and hold.
-    fn total(&self, outcome: Outcome) -> Outcome {
-        Outcome { effort: outcome.effort.of_all(self.device.ranks()), ..outcome }
-    }
 }
 
 fn no_update() -> Error {
@@ -58,8 +53,7 @@ impl<D: Local, T: Scalar> Session for RankSession<D, T> {
         x: &mut [f64],
         observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome> {
-        let outcome = self.ready(|prepared| prepared.solve(system, rule, checkpoints, x, observers))?;
-        Ok(self.total(outcome))
+        self.ready(|prepared| prepared.solve(system, rule, checkpoints, x, observers))
     }
 
     fn solve_columns(
@@ -68,9 +62,7 @@ impl<D: Local, T: Scalar> Session for RankSession<D, T> {
         x: &mut [f64],
         observers: &mut [&mut dyn Observer],
     ) -> Result<Vec<Outcome>> {
-        let outcomes =
-            self.ready(|prepared| prepared.solve_columns(system, k, rule, checkpoints, x, observers))?;
-        Ok(outcomes.into_iter().map(|outcome| self.total(outcome)).collect())
+        self.ready(|prepared| prepared.solve_columns(system, k, rule, checkpoints, x, observers))
     }
 
     fn rebuild(&mut self, _: &Matrix) -> Result<()> {

@@ -114,6 +114,28 @@ impl<D, R> DeviceValue<D, R> {
         self.device.acquire()
     }
 
+    /// Locks the device for one solve and prepares this thread to use it; returns the value, too.
+    pub(crate) fn enter(&self) -> Result<(DeviceGuard<'_, D>, &R)>
+    where
+        D: Device,
+    {
+        let device = self.device.acquire()?;
+        device.enter()?;
+        let Some(value) = &self.value else { unreachable!("it is only removed when this is dropped") };
+        Ok((device, value))
+    }
+
+    /// Locks the device as [`enter`](Self::enter) does; the value may be changed.
+    pub(crate) fn enter_mut(&mut self) -> Result<(DeviceGuard<'_, D>, &mut R)>
+    where
+        D: Device,
+    {
+        let device = self.device.acquire()?;
+        device.enter()?;
+        let Some(value) = &mut self.value else { unreachable!("it is only removed when this is dropped") };
+        Ok((device, value))
+    }
+
     /// Returns the value; none after a failed replacement.
     pub(crate) fn value(&self) -> Option<&R> {
         self.value.as_ref()

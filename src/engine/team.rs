@@ -76,7 +76,8 @@ impl<S: Send + 'static> Team<S> {
     }
 
     /// Runs work on each rank with its state and its part of `parts`: `first` on this thread, `others` on a
-    /// thread each. After an error, the team cannot be used any more.
+    /// thread each. An error ends the connection of the ranks, so their states are dropped, and later runs
+    /// fail.
     pub(crate) fn run<P: Send, R: Send>(
         &mut self,
         _: &Turn,
@@ -84,16 +85,23 @@ impl<S: Send + 'static> Team<S> {
         first: impl FnOnce(&Ranks, &mut S, P) -> Result<R>,
         others: impl Fn(&Ranks, &mut S, P) -> Result<R> + Sync,
     ) -> Result<Vec<R>> {
+        if self.states.is_empty() {
+            return Err(broken(&self.devices));
+        }
         let parts = self.states.iter_mut().zip(parts).collect();
         let outcomes = self.threads.run(
             parts,
             |ranks, (state, part)| first(ranks, state, part),
             |ranks, (state, part)| others(ranks, state, part),
         );
-        self.found(outcomes)
+        let found = self.found(outcomes);
+        if found.is_err() {
+            free(&self.threads, std::mem::take(&mut self.states));
+        }
+        found
     }
 
-    /// Returns the state of each rank.
+    /// Returns the state of each rank; none after an error.
     pub(crate) fn states(&self) -> &[S] {
         &self.states
     }
@@ -121,12 +129,50 @@ impl<S: Send + 'static> Drop for Team<S> {
 
 /// Drops the states at once, each on a thread of its rank: they free connections of all ranks.
 fn free<S: Send>(threads: &Threads, states: Vec<S>) {
-    let _turn = TURN.acquire().ok();
+    let _turn = if TURN.is_held_here() { None } else { TURN.acquire().ok() };
     let free = |_: &Ranks, state: S| {
         drop(state);
         Ok(())
     };
     threads.run(states, free, free);
+}
+
+/// The seats of a prepared solve in this process.
+pub(super) enum Seats<S: Send + 'static> {
+    /// The process is one seat: the only one, or that of a rank.
+    One(S),
+    /// Each of several devices of the process is a seat.
+    Several(Team<S>),
+}
+
+impl<S: Send + 'static> Seats<S> {
+    /// Returns whether several devices of this process share the solve.
+    pub(crate) fn are_several(&self) -> bool {
+        matches!(self, Seats::Several(_))
+    }
+
+    /// Returns the states of all seats; none after an error on several devices.
+    pub(crate) fn states(&self) -> &[S] {
+        match self {
+            Seats::One(state) => std::slice::from_ref(state),
+            Seats::Several(team) => team.states(),
+        }
+    }
+
+    /// Runs `first` for the first seat, on this thread, and `others` for the other seats.
+    pub(crate) fn run<R: Send>(
+        &mut self,
+        first: impl FnOnce(&mut S) -> Result<R>,
+        others: impl Fn(&mut S) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        match self {
+            Seats::One(state) => first(state).map(|found| vec![found]),
+            Seats::Several(team) => {
+                let parts = vec![(); team.devices.len()];
+                team.run(&turn()?, parts, |_, state, ()| first(state), |_, state, ()| others(state))
+            }
+        }
+    }
 }
 
 /// Returns the error of a solve after another one has failed on the same devices.

@@ -30,8 +30,9 @@ impl Effort {
         Effort { iterations, seconds_solve, seconds_each, ..self }
     }
 
-    /// Adds what the ranks move and hold. All ranks call this together.
-    pub(crate) fn of_all(self, ranks: &Ranks) -> Effort {
+    /// Adds what all ranks move and hold, if there are several. They call this together.
+    pub(super) fn of_all(self, ranks: Option<&Ranks>) -> Effort {
+        let Some(ranks) = ranks else { return self };
         Effort {
             bytes_per_iteration: ranks.total(self.bytes_per_iteration),
             operator_bytes: ranks.total(self.operator_bytes),

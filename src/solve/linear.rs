@@ -145,6 +145,8 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         let (saver, saved) = saving::prepare::<M, D, T>(operators, task)?;
         operators.prepare(k)?;
         *common = Common::of(operators, &M::FACTS, n, k);
+        let vector_bytes = common.effort.vector_bytes;
+        common.effort = common.effort.of_all(device.ranks());
         columns.resize_with(k, Column::default);
         // The coefficients of one column of a block do not project the matrix.
         let most = if M::FACTS.dense.is_some() && k > 1 { Some(0) } else { rule.most_iterations() };
@@ -159,7 +161,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
             (*state, *recorded) = (SlotState::new(M::FACTS.slots_for(k), k), None);
         }
         if recorded.is_none() {
-            device.require_memory("the vectors of a solve", common.effort.vector_bytes)?;
+            device.require_memory("the vectors of a solve", vector_bytes)?;
         }
         let answer = Answer::new(device, system, (n, k), memory)?;
         let (coefficients_of_a, sigma) = (operators.m.is_none(), 1.0);

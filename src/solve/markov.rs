@@ -172,7 +172,7 @@ pub fn power<D: Device, T: Scalar>(
     })?;
     let setup =
         Effort { seconds_setup, bytes_per_iteration, operator_bytes, vector_bytes, ..Effort::default() };
-    Ok(Stationary { lazy: lazy < 1.0, ..stationary(found, truth, setup) })
+    Ok(Stationary { lazy: lazy < 1.0, ..stationary(found, truth, setup.of_all(device.ranks())) })
 }
 
 /// Number of Gauss-Seidel passes without progress after which passes are damped. A pass makes progress if its

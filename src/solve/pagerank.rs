@@ -312,7 +312,7 @@ pub fn power<D: Device, T: Scalar>(
     })?;
     let setup =
         Effort { bytes_per_iteration, operator_bytes, vector_bytes, seconds_setup, ..Effort::default() };
-    Ok(ranking(problem, found, certificate, setup))
+    Ok(ranking(problem, found, certificate, setup.of_all(device.ranks())))
 }
 
 /// Computes the ranks for each of `k` distributions of the jumps by power iteration, all in one run: one
@@ -366,6 +366,7 @@ pub(crate) fn power_each<D: Device, T: Scalar>(
     })?;
     let setup =
         Effort { bytes_per_iteration, operator_bytes, vector_bytes, seconds_setup, ..Effort::default() };
+    let setup = setup.of_all(device.ranks());
     let column = |(found, certificate)| ranking(problem, found, certificate, setup);
     Ok(found.into_iter().zip(certificates).map(column).collect())
 }

@@ -209,12 +209,8 @@ fn by_power<D: Local + Pick<T>, T: Scalar>(
 ) -> Result<(Iterate, Chosen)> {
     let (retained, chosen) = of_rows::<D, T>(held, rows, order, phases)?;
     let iterate: Iterate = Box::new(move |problem, rule, observers| {
-        let device = retained.acquire()?;
-        device.enter()?;
-        let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };
-        let outcome = power(operator.clone(), problem, rule, observers)?;
-        drop(device);
-        Ok(Stationary { effort: outcome.effort.of_all(operator.device().ranks()), ..outcome })
+        let (_device, operator) = retained.enter()?;
+        power(operator.clone(), problem, rule, observers)
     });
     Ok((iterate, chosen))
 }

@@ -137,14 +137,8 @@ fn by_power<D: Local + Pick<T>, T: Scalar>(
     let Some(rows) = links.rank_rows() else { unreachable!("the links are distributed") };
     let (retained, chosen) = of_rows::<D, T>(held, rows, order, phases)?;
     let iterate: Iterate = Box::new(move |problem, each, rule, observers| {
-        let device = retained.acquire()?;
-        device.enter()?;
-        let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };
-        let found = iterate(operator.clone(), problem, (each, extrapolate), rule, observers)?;
-        drop(device);
-        let ranks = operator.device().ranks();
-        let of_all = |ranking: Ranking| Ranking { effort: ranking.effort.of_all(ranks), ..ranking };
-        Ok(found.into_iter().map(of_all).collect())
+        let (_device, operator) = retained.enter()?;
+        iterate(operator.clone(), problem, (each, extrapolate), rule, observers)
     });
     Ok((iterate, chosen))
 }
