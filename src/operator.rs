@@ -38,6 +38,15 @@ pub struct Occupancy {
     pub percent: Option<f64>,
 }
 
+/// The backend that an operator has chosen by itself, with the reason.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// The backend with its parameters.
+    pub backend: String,
+    /// The reason for the choice.
+    pub because: Option<String>,
+}
+
 /// The dot product of [`LinearOperator::apply_dot`]: `<x, y>` into a slot.
 pub type DotInto = [Dot; 1];
 
@@ -133,6 +142,11 @@ impl<D: Device, T: Scalar> Operator<D, T> {
         &self.device
     }
 
+    /// Returns the linear map.
+    pub(crate) fn map(&self) -> &SharedOperator<D, T> {
+        &self.map
+    }
+
     /// Returns the numbers of rows and columns.
     pub fn shape(&self) -> (usize, usize) {
         self.map.shape()
@@ -166,6 +180,11 @@ impl<D: Device, T: Scalar> Operator<D, T> {
     /// Returns how the operator multiplies `k` columns, if it chooses between several ways.
     pub fn plan_of(&self, k: usize) -> Option<String> {
         self.map.plan_of(k)
+    }
+
+    /// Returns the backend for `k` columns, if the operator has chosen another one than for a vector.
+    pub(crate) fn chosen_for(&self, k: usize) -> Option<Arc<Chosen>> {
+        self.map.chosen_for(k)
     }
 
     /// Returns how the kernel of y = A x occupies the device; see [`LinearOperator::occupancy`].
@@ -243,6 +262,12 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
 
     /// Returns how the operator multiplies `k` columns, in words, if it chooses between several ways.
     fn plan_of(&self, _k: usize) -> Option<String> {
+        None
+    }
+
+    /// Returns the backend for `k` columns, if the operator has chosen another one than for a vector when it
+    /// was prepared for them.
+    fn chosen_for(&self, _k: usize) -> Option<Arc<Chosen>> {
         None
     }
 

@@ -21,7 +21,7 @@ use crate::device::distributed::{Border, Distributed, Halo, Local, RankSlots, Ra
 use crate::device::{Op, Slot, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
-use crate::operator::{Cost, DotInto, LinearOperator, Operator};
+use crate::operator::{Chosen, Cost, DotInto, LinearOperator, Operator};
 use crate::scalar::Scalar;
 pub use complete::complete_operator;
 use ghosts::Ghosts;
@@ -191,6 +191,10 @@ impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for Product<D, T> {
 
     fn plan_of(&self, k: usize) -> Option<String> {
         self.own.plan_of(k)
+    }
+
+    fn chosen_for(&self, k: usize) -> Option<Arc<Chosen>> {
+        self.own.chosen_for(k)
     }
 
     fn apply(

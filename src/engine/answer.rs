@@ -5,10 +5,11 @@ use super::device::DeviceHandle;
 use super::limit;
 use super::origin::Origin;
 use super::rhs::RightHandSide;
+use super::seat::Labels;
 use super::settings::Input;
 use crate::device::Ranks;
 use crate::device::stream::Limit;
-use crate::observe::report::{Measure, Parts, Report};
+use crate::observe::report::{Measure, Report};
 use crate::observe::{History, Profile, Recorder, profile};
 use crate::scalar::Precision;
 use crate::solve::{Method, Outcome};
@@ -40,19 +41,14 @@ impl MatrixFacts {
     }
 }
 
-/// AnswerFacts that all answers of a prepared solve share.
+/// Facts that all answers of a prepared solve share.
 #[derive(Clone, Debug)]
 pub(super) struct AnswerFacts {
     pub method: Method,
     pub matrix: MatrixFacts,
-    pub device: String,
+    pub labels: Labels,
     pub on_cpu: bool,
-    pub backend: String,
-    pub backend_because: Option<String>,
     pub precision: Precision,
-    pub precond: String,
-    /// The preconditioner as checkpoints name it.
-    pub precond_identity: String,
     /// Note on the symmetry of the matrix.
     pub note: Option<String>,
     /// The checkpoint file.
@@ -60,8 +56,6 @@ pub(super) struct AnswerFacts {
     pub seconds_setup: f64,
     /// Whether the memory traffic of an iteration is known.
     pub moves: bool,
-    /// The parts of the ranks, if several share the solve: one device then does not set its limit.
-    pub parts: Option<Parts>,
 }
 
 /// The solution of a system, with the outcome and the history of the solve.
@@ -175,7 +169,7 @@ impl Answer {
 
     /// Returns whether that is the traffic of one device.
     pub(super) fn is_limited_by_one_device(&self) -> bool {
-        self.facts.moves && self.facts.parts.is_none()
+        self.facts.moves && self.facts.labels.parts.is_none()
     }
 
     /// Returns the recorded residuals with their times.
@@ -230,12 +224,12 @@ impl Answer {
             stand_in: origin.stand_in.map(str::to_owned),
             rows: facts.matrix.rows,
             nnz: facts.matrix.nnz,
-            device: facts.device.clone(),
-            backend: facts.backend.clone(),
-            backend_because: facts.backend_because.clone(),
-            parts: facts.parts.clone(),
+            device: facts.labels.device.clone(),
+            backend: facts.labels.backend.clone(),
+            backend_because: facts.labels.backend_because.clone(),
+            parts: facts.labels.parts.clone(),
             precision: facts.precision.name().to_owned(),
-            preconditioner: facts.precond.clone(),
+            preconditioner: facts.labels.precond.clone(),
             right_hand_side: self.description.clone(),
             start: self.start.clone(),
             rtol: goal,
@@ -280,7 +274,7 @@ impl Answer {
     fn hint(&self, naming: Naming<'_>) -> Option<String> {
         let (facts, outcome) = (&*self.facts, &self.outcome);
         let minres = facts.method == Method::Minres;
-        let untried = facts.precond == "none" && !minres && facts.moves;
+        let untried = facts.labels.precond == "none" && !minres && facts.moves;
         let suitable = if facts.on_cpu { "ic0" } else { "chebyshev" };
         match outcome.reason {
             StopReason::IndefiniteMatrix { .. } if facts.precision.narrow_values() => {
@@ -329,7 +323,7 @@ impl Answer {
                         matrix is singular, x is one of many solutions";
             return Some(text.to_owned());
         }
-        let precond = match self.facts.precond.as_str() {
+        let precond = match self.facts.labels.precond.as_str() {
             "none" => format!(", or a preconditioner such as {}", naming("precond", "jacobi")),
             _ => String::new(),
         };

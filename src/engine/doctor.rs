@@ -242,7 +242,7 @@ fn self_test<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bool, St
     let choice = choice.settle(&matrix, size_of::<f64>(), &device.gpu_size())?;
     let a = choice.build::<D, f64>(device, &matrix, 0)?;
     let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-8), StoppingRule::MaxIterations(1000)]);
-    let system = System { matrix: (&matrix).into(), b: &b, x0: None };
+    let system = System::new(&matrix, &b);
     let outcome = Method::Cg.solve(a, None, &system, &rule, &mut [])?;
     let residual = outcome.residual_true;
     let right = outcome.reason == StopReason::Converged;

@@ -35,6 +35,7 @@ mod rhs;
 mod run_settings;
 mod running;
 mod save;
+mod seat;
 mod session;
 mod settings;
 mod shared;

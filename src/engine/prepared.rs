@@ -1,24 +1,25 @@
 //! A prepared solve: device, matrix and preconditioner are kept from one right-hand side to the next.
 
 use super::answer::{Answer, AnswerFacts, MatrixFacts};
-use super::device::{DeviceHandle, Opened as OpenedDevice, on_device};
+use super::device::{DeviceHandle, Opened as OpenedDevice};
 use super::many::{Answers, RightHandSides};
 use super::matrix::Matrix;
 use super::range::check_range;
-use super::rank_session;
 use super::ranks::{PARTITION, RankMatrix};
 use super::rhs::RightHandSide;
 use super::running::HISTORY_CAPACITY;
-use super::session::{Recipe, Session, session};
+use super::seat::{Seat, UPDATE_AGAIN};
+use super::session::Recipe;
 use super::settings::{Input, Settings};
-use super::spread::{self, Labels, Opened};
+use super::spread;
 use super::stopping::Stopping;
+use super::team::{Seats, Team, turn};
 use super::tune::Explanation;
 use super::watch::{FanOut, Phases};
-use crate::backend::Choice;
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
 use crate::observe::{Observer, Recorder};
+use crate::operator::Chosen;
 use crate::parallel::zeros;
 use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
@@ -51,21 +52,22 @@ pub struct Prepared {
     settings: Settings,
     /// The device, or those that share the rows.
     devices: Vec<DeviceHandle>,
-    session: Box<dyn Session>,
+    seats: Seats<Seat>,
+    /// Whether the last update failed: the matrix of the caller may be the new one.
+    is_stale: bool,
     facts: Arc<AnswerFacts>,
     rule: StoppingRule,
     recipe: Recipe,
-    /// The backend that the user named, or `auto`.
-    backend: Choice,
-    /// The same solve with a backend for several columns, if `backend` is `auto` and the one that it chose
-    /// multiplies one vector at a time.
-    several: Option<(Box<dyn Session>, Arc<AnswerFacts>)>,
+    /// The number of columns for which products are prepared.
+    columns: usize,
+    /// The facts for several columns, if `auto` has chosen another backend for them.
+    several: Option<Arc<AnswerFacts>>,
 }
 
 /// Prints the method, the number of rows, the backend and the device.
 impl fmt::Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (method, device) = (self.facts.method.name(), &self.facts.device);
+        let (method, device) = (self.facts.method.name(), &self.facts.labels.device);
         write!(f, "{method} with {} rows by backend {} on {device}", self.rows(), self.backend())
     }
 }
@@ -74,25 +76,6 @@ const _: () = {
     const fn is_send<T: Send>() {}
     is_send::<Prepared>();
 };
-
-/// Builds the operators on the devices, or on those of all ranks.
-fn open_session(devices: &[DeviceHandle], settings: &mut Settings, backend: &Choice) -> Result<Opened> {
-    let device = &devices[0];
-    if devices.len() > 1 {
-        return spread::session(devices, settings, backend);
-    }
-    if let Input::OfRank(matrix) = &settings.matrix {
-        let matrix = matrix.clone();
-        let (session, recipe, note) = rank_session::session(device, &matrix, settings, backend)?;
-        let labels = Labels::of(&matrix, device, &recipe)?;
-        return Ok((session, recipe, note, Some(labels)));
-    }
-    let (session, recipe, note) =
-        on_device!(device, settings.run.request.precision, |held, D, T| session::<D, T>(
-            held, settings, backend
-        ))?;
-    Ok((session, recipe, note, None))
-}
 
 impl Prepared {
     pub(super) fn new(mut settings: Settings) -> Result<Prepared> {
@@ -108,8 +91,12 @@ impl Prepared {
         };
         settings.check_partition(&settled)?;
         settled.check_device()?;
-        let devices = match settings.run.device.take_if(|_| settled.shares.is_empty()) {
-            _ if !settled.shares.is_empty() => spread::open(&settings, &settled)?,
+        let several = !settled.shares.is_empty();
+        if several {
+            spread::check(&settings, &settled)?;
+        }
+        let devices = match settings.run.device.take() {
+            _ if several => Team::<Seat>::open(&settled.shares)?,
             Some(device) => vec![device],
             // An operator of the caller may itself solve systems on the shared device, so this
             // solve opens another one. Ranks that are threads of one process must not wait for
@@ -121,35 +108,33 @@ impl Prepared {
         };
         let began = Instant::now();
         let (backend, precision) = (settled.backend, settings.run.request.precision);
-        let (session, recipe, note, labels) = open_session(&devices, &mut settings, &backend)?;
+        let phases = std::mem::take(&mut settings.run.phases);
+        let seats = if several {
+            settings.check_products()?;
+            Seats::Several(spread::build(&turn()?, &devices, &settings, &backend, phases)?)
+        } else {
+            settings.run.phases = phases;
+            Seats::One(Seat::build(&devices[0], &mut settings, &backend)?)
+        };
         settings.stopping = settings.run.watch.stopping(settings.stopping);
         settings.run.phases = Phases::default();
-        let device = &devices[0];
-        let applied = matches!(settings.matrix, Input::Applied(_));
-        let own = recipe.custom_precond.is_some();
-        let precond = if own { "own".to_owned() } else { recipe.precond.to_string() };
-        let mut facts = AnswerFacts {
+        let Seat { recipe, note, labels, .. } = &seats.states()[0];
+        let facts = Arc::new(AnswerFacts {
             method: recipe.method,
             matrix: MatrixFacts::of(&settings.matrix),
-            device: device.describe().to_owned(),
-            on_cpu: matches!(device.0, OpenedDevice::Cpu(_)),
-            backend: if applied { "own".to_owned() } else { recipe.backend.label() },
-            backend_because: recipe.backend.because().map(str::to_owned),
+            labels: labels.clone(),
+            on_cpu: matches!(devices[0].0, OpenedDevice::Cpu(_)),
             precision,
-            precond_identity: precond.clone(),
-            precond,
-            note,
+            note: note.clone(),
             checkpoint: settings.checkpoints.save.as_ref().map(|(file, _)| file.clone()),
             seconds_setup: began.elapsed().as_secs_f64(),
-            moves: !applied,
-            parts: None,
-        };
-        if let Some(labels) = labels {
-            (facts.device, facts.backend, facts.precond) = (labels.device, labels.backend, labels.precond);
-            (facts.precond_identity, facts.parts) = (labels.precond_identity, Some(labels.parts));
-        }
-        let (facts, rule) = (Arc::new(facts), StoppingRule::any([]));
-        let mut ready = Prepared { settings, devices, session, facts, rule, recipe, backend, several: None };
+            moves: !matches!(settings.matrix, Input::Applied(_)),
+        });
+        let (rule, recipe) = (StoppingRule::any([]), recipe.clone());
+        let columns = settings.run.request.columns;
+        let (is_stale, several) = (false, None);
+        let mut ready =
+            Prepared { settings, devices, seats, is_stale, facts, rule, recipe, columns, several };
         ready.label_checkpoints(1);
         ready.rule = ready.rule(&ready.settings.stopping)?;
         Ok(ready)
@@ -184,7 +169,7 @@ impl Prepared {
 
     /// Returns the facts of a solve for `k` columns.
     fn facts(&self, k: usize) -> &Arc<AnswerFacts> {
-        self.several.as_ref().filter(|_| k > 1).map_or(&self.facts, |(_, facts)| facts)
+        self.several.as_ref().filter(|_| k > 1).unwrap_or(&self.facts)
     }
 
     /// Sets what checkpoints of a solve for `k` columns say about it.
@@ -192,8 +177,8 @@ impl Prepared {
         let facts = self.facts(k);
         self.settings.checkpoints.labels = vec![
             ("precision", facts.precision.name().to_owned()),
-            ("backend", facts.backend.clone()),
-            ("preconditioner", facts.precond_identity.clone()),
+            ("backend", facts.labels.backend.clone()),
+            ("preconditioner", facts.labels.precond_identity.clone()),
         ];
         let partition =
             self.settings.matrix.of_rank().map_or(&self.settings.partition, RankMatrix::partition);
@@ -202,35 +187,83 @@ impl Prepared {
         }
     }
 
-    /// Makes sure that a backend for `k` columns is prepared: the one that is, or another choice of `auto`,
-    /// for which matrix and preconditioner are stored once more.
+    /// Prepares products with `k` columns. `auto` may choose another backend, for which the matrix is stored
+    /// once more.
     fn prepare_columns(&mut self, k: usize) -> Result<()> {
         // A product of the caller is applied column by column.
-        if k == 1 || self.several.is_some() || matches!(self.settings.matrix, Input::Applied(_)) {
+        if k == self.columns || matches!(self.settings.matrix, Input::Applied(_)) {
             return Ok(());
         }
-        let checked = self.recipe.backend.entry().check_columns(k);
-        // If the backend of one rank multiplies one vector at a time, all ranks choose again.
-        let refused = match self.settings.matrix.of_rank() {
-            Some(matrix) => matrix.ranks().any(checked.is_err()),
-            None => checked.is_err(),
-        };
-        match checked {
-            _ if !refused => return Ok(()),
-            Err(error) if !self.backend.is_auto() => return Err(error),
-            _ => {}
+        if !self.recipe.ordered.is_auto() {
+            self.recipe.backend.entry().check_columns(k)?;
         }
-        let began = Instant::now();
-        let mut settings = self.settings.for_columns(k);
-        let (session, recipe, _, labels) = open_session(&self.devices, &mut settings, &self.backend)?;
-        let facts = AnswerFacts {
-            backend: labels.map_or_else(|| recipe.backend.label(), |labels| labels.backend),
-            backend_because: recipe.backend.because().map(str::to_owned),
-            seconds_setup: began.elapsed().as_secs_f64(),
-            ..(*self.facts).clone()
-        };
-        self.several = Some((session, Arc::new(facts)));
+        if k > 1 {
+            self.restore()?;
+            let chosen = self.seats.run(|seat| seat.prepare(k), |seat| seat.prepare(k))?;
+            self.several = chosen.into_iter().next().flatten().map(|Chosen { backend, because }| {
+                let mut facts = AnswerFacts::clone(&self.facts);
+                (facts.labels.backend, facts.labels.backend_because) = (backend, because);
+                Arc::new(facts)
+            });
+        }
+        self.columns = k;
         Ok(())
+    }
+
+    /// Builds the operators again if an error has ended the connection of several devices.
+    fn restore(&mut self) -> Result<()> {
+        if self.is_stale {
+            return Err(Error::setting("matrix", "", UPDATE_AGAIN));
+        }
+        match &mut self.seats {
+            Seats::Several(team) if team.states().is_empty() => {
+                let Recipe { ordered, .. } = &self.recipe;
+                *team = spread::build(&turn()?, &self.devices, &self.settings, ordered, Phases::default())?;
+                self.columns = 1;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Solves a system on all seats, and writes the answer to `x`.
+    fn solve_system(
+        &mut self,
+        (b, x0, k): (&[f64], Option<&[f64]>, usize),
+        x: &mut [f64],
+        recorders: &mut [Recorder],
+        passed: &mut [&mut dyn Observer],
+    ) -> Result<()> {
+        self.prepare_columns(k)?;
+        self.restore()?;
+        if self.several.is_some() {
+            self.label_checkpoints(k);
+        }
+        self.check_right_hand_sides(b)?;
+        self.begin_solve();
+        let Prepared { settings, seats, rule, .. } = self;
+        let system = System { x0, columns: k, ..System::new(settings.matrix.reference(), b) };
+        let prepared = &mut settings.run.watch.observers;
+        let observers: &mut [&mut dyn Observer] = &mut [&mut FanOut { recorders, prepared, passed }];
+        let _span = profile::begin(Phase::Build);
+        let rule = settings.stopping.timed(rule);
+        match seats {
+            Seats::One(seat) => seat.session()?.solve(&system, &rule, &settings.checkpoints, x, observers),
+            Seats::Several(team) => {
+                spread::solve(team, &turn()?, &system, (&rule, &settings.checkpoints), x, observers)
+            }
+        }?;
+        // A checkpoint belongs to one system.
+        settings.checkpoints.resume = None;
+        Ok(())
+    }
+
+    /// Returns how the last solve ended for a column.
+    fn outcome(&mut self, column: usize) -> Result<Outcome> {
+        match self.seats.states_mut() {
+            [first, ..] => Ok(first.session()?.outcome(column)),
+            [] => Err(Error::setting("matrix", "", UPDATE_AGAIN)),
+        }
     }
 
     /// Sets tolerances and limits for later solves.
@@ -273,12 +306,12 @@ impl Prepared {
 
     /// Describes the hardware: `cpu (2 threads)`, `2 ranks, each a GPU (NVIDIA H200)`.
     pub fn describe_devices(&self) -> &str {
-        &self.facts.device
+        &self.facts.labels.device
     }
 
     /// Returns the SpMV backend, with its parameters.
     pub fn backend(&self) -> &str {
-        &self.facts.backend
+        &self.facts.labels.backend
     }
 
     /// Returns the reasons for the backend.
@@ -301,7 +334,8 @@ impl Prepared {
         let mut x = zeros(self.settings.matrix.rows())?;
         let most = self.settings.stopping.most_iterations(self.settings.matrix.total_rows());
         let mut recorder = Recorder::with_capacity(most.min(HISTORY_CAPACITY));
-        let outcome = self.run(&b, &mut x, std::slice::from_mut(&mut recorder), observers)?;
+        self.solve_system((b.b, b.x0, 1), &mut x, std::slice::from_mut(&mut recorder), observers)?;
+        let outcome = self.outcome(0)?;
         let mut answer = Answer::new(x, outcome, recorder, Arc::clone(&self.facts), &b);
         if let Some(rank) = self.settings.matrix.of_rank() {
             answer.combine_errors(rank.ranks());
@@ -340,10 +374,6 @@ impl Prepared {
         observers: &mut [&mut dyn Observer],
     ) -> Result<Answers> {
         let b = b.into();
-        self.prepare_columns(b.k)?;
-        self.label_checkpoints(b.k);
-        self.check_right_hand_sides(b.b)?;
-        self.begin_solve();
         let rows = self.settings.matrix.rows();
         let entries = rows.checked_mul(b.k).filter(|entries| *entries == b.b.len());
         let Some(entries) = entries.filter(|_| b.k > 0) else {
@@ -356,21 +386,8 @@ impl Prepared {
         let most = self.settings.stopping.most_iterations(self.settings.matrix.total_rows());
         let most = most.min(HISTORY_CAPACITY / b.k.min(HISTORY_CAPACITY));
         let mut recorders = Recorder::of_columns(b.k, most);
-        let system = System { matrix: self.settings.matrix.reference(), b: b.b, x0: b.x0 };
-        let mut observer = FanOut {
-            recorders: &mut recorders,
-            prepared: &mut self.settings.run.watch.observers,
-            passed: observers,
-        };
-        let _span = profile::begin(Phase::Build);
-        let rule = self.settings.stopping.timed(&self.rule);
-        let task = (&system, b.k, &*rule, &self.settings.checkpoints);
-        let session = match &mut self.several {
-            Some((session, _)) if b.k > 1 => session,
-            _ => &mut self.session,
-        };
-        let outcomes = session.solve_columns(task, &mut x, &mut [&mut observer])?;
-        self.settings.checkpoints.resume = None;
+        self.solve_system((b.b, b.x0, b.k), &mut x, &mut recorders, observers)?;
+        let outcomes = (0..b.k).map(|column| self.outcome(column)).collect::<Result<_>>()?;
         Ok(Answers::new(x, outcomes, recorders, self.facts(b.k), &b))
     }
 
@@ -390,31 +407,9 @@ impl Prepared {
     /// device memory; on the CPU, those that converge allocate no memory at all. The first solve with a
     /// doubtful error stores a factor of the matrix.
     pub fn solve_into<'b>(&mut self, b: impl Into<RightHandSide<'b>>, x: &mut [f64]) -> Result<Outcome> {
-        self.run(&b.into(), x, &mut [], &mut [])
-    }
-
-    fn run(
-        &mut self,
-        b: &RightHandSide<'_>,
-        x: &mut [f64],
-        recorders: &mut [Recorder],
-        observers: &mut [&mut dyn Observer],
-    ) -> Result<Outcome> {
-        if self.several.is_some() {
-            self.label_checkpoints(1);
-        }
-        self.check_right_hand_sides(b.b)?;
-        self.begin_solve();
-        let system = System { matrix: self.settings.matrix.reference(), b: b.b, x0: b.x0 };
-        let mut observer =
-            FanOut { recorders, prepared: &mut self.settings.run.watch.observers, passed: observers };
-        let _span = profile::begin(Phase::Build);
-        let rule = self.settings.stopping.timed(&self.rule);
-        let outcome =
-            self.session.solve(&system, &rule, &self.settings.checkpoints, x, &mut [&mut observer])?;
-        // A checkpoint belongs to one system.
-        self.settings.checkpoints.resume = None;
-        Ok(outcome)
+        let b = b.into();
+        self.solve_system((b.b, b.x0, 1), x, &mut [], &mut [])?;
+        self.outcome(0)
     }
 
     /// Replaces the values of the matrix; the sparsity pattern must be the same. Device, backend and block
@@ -438,10 +433,27 @@ impl Prepared {
             let values = matrix.csr.values();
             check_range(self.facts.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
         }
-        // Prepared again, with the new values, if another solve has several columns.
-        self.several = None;
-        self.session.rebuild(matrix)?;
-        self.settings.matrix = Input::Stored(matrix.clone());
+        // Chosen again, for the new values, if another solve has several columns.
+        (self.several, self.columns, self.is_stale) = (None, 1, true);
+        let before = std::mem::replace(&mut self.settings.matrix, Input::Stored(matrix.clone()));
+        let rebuilt = match &mut self.seats {
+            Seats::One(seat) => seat.rebuild(&self.devices[0], matrix),
+            Seats::Several(team) => {
+                // The old operators are freed first: memory need not hold both.
+                team.clear();
+                let Recipe { ordered, .. } = &self.recipe;
+                turn()
+                    .and_then(|turn| {
+                        spread::build(&turn, &self.devices, &self.settings, ordered, Phases::default())
+                    })
+                    .map(|built| *team = built)
+            }
+        };
+        if let Err(error) = rebuilt {
+            self.settings.matrix = before;
+            return Err(error);
+        }
+        self.is_stale = false;
         self.facts = Arc::new(AnswerFacts {
             matrix: MatrixFacts::of(&self.settings.matrix),
             note,

@@ -1,4 +1,4 @@
-//! Operators of a linear system on a device, built for a method and rebuilt for new values.
+//! Operators of a linear system on a device, built for a method.
 
 use super::device::Request;
 use super::matrix::Matrix;
@@ -8,29 +8,29 @@ use super::settings::{Input, Settings};
 use super::shared::{DeviceValue, Shared};
 use super::tune::{Context, Explanation, choose};
 use super::watch::Phases;
-use crate::backend::{Choice, Host, Operator, Pick, SettledChoice, SharedOperator};
+use crate::backend::{Choice, ForColumns, Host, Operator, Pick, SettledChoice, SharedOperator};
+use crate::device::Device;
 use crate::error::{Error, GpuError, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Phase, profile};
-use crate::operator::Residuals;
+use crate::operator::{Chosen, Residuals};
 use crate::parallel::start_scoped;
 use crate::precond::Preconditioner;
 use crate::scalar::{Precision, Scalar};
 use crate::solve::checkpoint::Checkpoints;
-use crate::solve::given::Guarded;
-use crate::solve::{self, Method, Outcome, System, given};
+use crate::solve::given::{self, Guarded};
+use crate::solve::{Method, Outcome, PreparedMethod, System};
 use crate::stop::StoppingRule;
 use std::any::Any;
 use std::sync::Arc;
-
-/// Why a solve after a failed update is refused.
-pub(super) const UPDATE_AGAIN: &str = "rebuilding its operators failed; call update again";
 
 /// The choices by which a prepared solve builds its operators from a matrix, and rebuilds them
 /// for new values.
 #[derive(Clone)]
 pub(super) struct Recipe {
     pub method: Method,
+    /// The backend that the user named, or `auto`.
+    pub ordered: Choice,
     pub backend: SettledChoice,
     pub precond: Preconditioner,
     pub custom_precond: Option<Arc<Guarded>>,
@@ -40,8 +40,12 @@ pub(super) struct Recipe {
     pub explanation: Explanation,
 }
 
-/// A method with its operators on a device.
+/// A method with its operators on a device, of this process or over ranks.
 pub(super) trait Session: Send {
+    /// Prepares the operator of the matrix for `k` columns. Returns the backend, if it is another one than
+    /// for a vector.
+    fn prepare(&mut self, k: usize) -> Result<Option<Arc<Chosen>>>;
+
     fn solve(
         &mut self,
         system: &System<'_>,
@@ -49,41 +53,37 @@ pub(super) trait Session: Send {
         checkpoints: &Checkpoints,
         x: &mut [f64],
         observers: &mut [&mut dyn Observer],
-    ) -> Result<Outcome>;
+    ) -> Result<()>;
 
-    /// Solves the system of several right-hand sides: the system, the number of columns, the
-    /// rule and the checkpoints.
-    fn solve_columns(
-        &mut self,
-        task: (&System<'_>, usize, &StoppingRule, &Checkpoints),
-        x: &mut [f64],
-        observers: &mut [&mut dyn Observer],
-    ) -> Result<Vec<Outcome>>;
-
-    /// Rebuilds the operators for the values of `matrix`.
-    fn rebuild(&mut self, matrix: &Matrix) -> Result<()>;
+    /// Returns how the last solve ended for a column.
+    fn outcome(&self, column: usize) -> Outcome;
 }
 
-struct DeviceSession<D: Pick<T>, T: Scalar> {
-    recipe: Recipe,
-    /// Empty after a failed rebuild.
-    prepared: DeviceValue<D, solve::PreparedMethod<D, T>>,
-}
+/// A method whose operators work on the device E, and what device D keeps of it: E itself, or the device of
+/// this rank of E.
+struct Kept<D, E: Device, T: Scalar>(DeviceValue<D, (PreparedMethod<E, T>, Operator<E, T>)>);
 
-impl<D: Pick<T>, T: Scalar> DeviceSession<D, T> {
-    /// Runs a solve on the device. Fails if the operators could not be rebuilt.
-    fn ready<R>(&mut self, solve: impl FnOnce(&mut solve::PreparedMethod<D, T>) -> Result<R>) -> Result<R> {
-        let (device, prepared) = self.prepared.parts();
-        let device = device.acquire()?;
-        device.enter()?;
-        let Some(prepared) = prepared else {
-            return Err(Error::setting("matrix", "", UPDATE_AGAIN));
-        };
-        solve(prepared)
+/// Keeps a method on a device.
+pub(super) fn kept<D: Device, E: Device, T: Scalar>(
+    device: &Arc<Shared<D>>,
+    method: Method,
+    (a, m): (Operator<E, T>, Option<Operator<E, T>>),
+    residuals: Option<Box<dyn Residuals>>,
+) -> Box<dyn Session> {
+    let mut prepared = method.prepare(a.clone(), m);
+    if let Some(residuals) = residuals {
+        prepared = prepared.with_residuals(residuals);
     }
+    Box::new(Kept(DeviceValue::new(device, (prepared, a))))
 }
 
-impl<D: Pick<T>, T: Scalar> Session for DeviceSession<D, T> {
+impl<D: Device, E: Device, T: Scalar> Session for Kept<D, E, T> {
+    fn prepare(&mut self, k: usize) -> Result<Option<Arc<Chosen>>> {
+        let (_device, (_, a)) = self.0.enter()?;
+        a.device().agreed(a.prepare(k))?;
+        Ok(a.chosen_for(k))
+    }
+
     fn solve(
         &mut self,
         system: &System<'_>,
@@ -91,34 +91,13 @@ impl<D: Pick<T>, T: Scalar> Session for DeviceSession<D, T> {
         checkpoints: &Checkpoints,
         x: &mut [f64],
         observers: &mut [&mut dyn Observer],
-    ) -> Result<Outcome> {
-        self.ready(|prepared| prepared.solve(system, rule, checkpoints, x, observers))
+    ) -> Result<()> {
+        let (_device, (prepared, _)) = self.0.enter_mut()?;
+        prepared.solve(system, rule, checkpoints, x, observers)
     }
 
-    fn solve_columns(
-        &mut self,
-        (system, k, rule, checkpoints): (&System<'_>, usize, &StoppingRule, &Checkpoints),
-        x: &mut [f64],
-        observers: &mut [&mut dyn Observer],
-    ) -> Result<Vec<Outcome>> {
-        self.ready(|prepared| prepared.solve_columns(system, k, rule, checkpoints, x, observers))
-    }
-
-    fn rebuild(&mut self, matrix: &Matrix) -> Result<()> {
-        let (device, prepared) = self.prepared.parts();
-        let device = device.acquire()?;
-        device.enter()?;
-        // The old operators are freed first: memory need not hold both.
-        *prepared = None;
-        let Recipe { method, ref precond, precision, columns, .. } = self.recipe;
-        let narrow = narrowed(precision, matrix);
-        let reserve = memory::reserve(method, precond, &matrix.csr, (columns, size_of::<T>()));
-        // The operator comes next.
-        let reserve = reserve.all.saturating_add(matrix.csr.storage_bytes());
-        let ready = Ready { residuals: residuals(&*device, &matrix.csr, 0, reserve), narrow };
-        let matrix = Input::Stored(matrix.clone());
-        *prepared = Some(build(&*device, &self.recipe, &matrix, ready, &mut Phases::default())?);
-        Ok(())
+    fn outcome(&self, column: usize) -> Outcome {
+        self.0.get().0.outcome(column)
     }
 }
 
@@ -163,13 +142,13 @@ struct Ready {
 
 /// Builds matrix and preconditioner on a device.
 fn build<D: Pick<T>, T: Scalar>(
-    device: &D,
+    (shared, device): (&Arc<Shared<D>>, &D),
     recipe: &Recipe,
     matrix: &Input,
     ready: Ready,
     phases: &mut Phases,
-) -> Result<solve::PreparedMethod<D, T>> {
-    let Recipe { method, backend, precond, custom_precond, columns, .. } = recipe;
+) -> Result<Box<dyn Session>> {
+    let Recipe { method, ordered, backend, precond, custom_precond, precision, columns, .. } = recipe;
     let Ready { narrow, mut residuals } = ready;
     let (a, m) = match matrix {
         Input::OfRank(_) => return Err(Error::setting("matrix", "", "it is distributed over ranks")),
@@ -184,6 +163,16 @@ fn build<D: Pick<T>, T: Scalar>(
                 Err(Error::Gpu(GpuError::DeviceMemory { .. })) if residuals.take().is_some() => build()?,
                 built => built?,
             };
+            let (precision, again) = (*precision, exact.clone());
+            let later = ForColumns {
+                auto: ordered.clone(),
+                size: device.gpu_size().without_shared_launches(),
+                matrix: Box::new(move || {
+                    Ok(narrowed(precision, &again).unwrap_or_else(|| Arc::clone(&again.csr)))
+                }),
+                reserve: reserve.vectors / (*columns).max(1) as u64,
+            };
+            let a = later.after(a, backend);
             drop(building);
             let _building = phases.begin(Phase::Build, &format!("building preconditioner {precond}"));
             let m = precond.build_for::<D, T>(&exact.csr, &a, reserve.vectors, *columns)?;
@@ -193,11 +182,25 @@ fn build<D: Pick<T>, T: Scalar>(
     };
     let m =
         custom_precond.as_ref().map(|precond| product_operator::<D, T>(device, precond)).transpose()?.or(m);
-    let prepared = method.prepare(a, m);
-    Ok(match residuals {
-        Some(residuals) => prepared.with_residuals(residuals),
-        None => prepared,
-    })
+    Ok(kept(shared, *method, (a, m), residuals))
+}
+
+/// Builds the operators again, for the values of `matrix`.
+pub(super) fn rebuilt<D: Pick<T>, T: Scalar>(
+    device: &Arc<Shared<D>>,
+    recipe: &Recipe,
+    matrix: &Matrix,
+) -> Result<Box<dyn Session>> {
+    let held = device.acquire()?;
+    held.enter()?;
+    let Recipe { method, ref precond, precision, columns, .. } = *recipe;
+    let narrow = narrowed(precision, matrix);
+    let reserve = memory::reserve(method, precond, &matrix.csr, (columns, size_of::<T>()));
+    // The operator comes next.
+    let reserve = reserve.all.saturating_add(matrix.csr.storage_bytes());
+    let ready = Ready { residuals: residuals(&*held, &matrix.csr, 0, reserve), narrow };
+    let matrix = Input::Stored(matrix.clone());
+    build::<D, T>((device, &held), recipe, &matrix, ready, &mut Phases::default())
 }
 
 /// Calls `there` on another thread while `here` runs; not at all if `alone` is set, or if no
@@ -234,7 +237,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
     held.enter()?;
     let Request { precision, columns, .. } = settings.run.request;
     let (mut ready, mut explanation) = (Ready::default(), Explanation::default());
-    let method = settings.method;
+    let (method, ordered) = (settings.method, backend.clone());
     // A device may find the matrix symmetric in less time than the host.
     let later = !D::ON_HOST && settings.must_compute_symmetry();
     let mut note = if later { None } else { settings.check_matrix()? };
@@ -278,8 +281,8 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
         note = settings.check_matrix()?;
     }
     let custom_precond = settings.custom_precond.clone();
-    let recipe = Recipe { method, backend, precond, custom_precond, precision, columns, explanation };
-    let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, ready, &mut settings.run.phases)?;
-    let session = DeviceSession { recipe: recipe.clone(), prepared: DeviceValue::new(device, prepared) };
-    Ok((Box::new(session), recipe, note))
+    let recipe =
+        Recipe { method, ordered, backend, precond, custom_precond, precision, columns, explanation };
+    let session = build::<D, T>((device, &held), &recipe, &settings.matrix, ready, &mut settings.run.phases)?;
+    Ok((session, recipe, note))
 }

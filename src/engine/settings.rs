@@ -94,16 +94,10 @@ impl Settings {
         }
     }
 
-    /// Returns the settings of the same solve for `k` columns at once.
-    pub(crate) fn for_columns(&self, k: usize) -> Settings {
-        let run = &self.run;
+    /// Returns the settings for one of several devices that share the solve.
+    pub(crate) fn for_seat(&self) -> Settings {
         Settings {
-            run: Run {
-                request: Request { columns: k, ..run.request.clone() },
-                choosing: run.choosing,
-                ..Run::default()
-            },
-            custom_precond: self.custom_precond.clone(),
+            run: Run { request: self.run.request.clone(), ..Run::default() },
             assume_symmetric: self.assume_symmetric,
             partition: self.partition.clone(),
             named: self.named.clone(),

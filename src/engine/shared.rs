@@ -114,6 +114,12 @@ impl<D, R> DeviceValue<D, R> {
         self.device.acquire()
     }
 
+    /// Returns the value without the device.
+    pub(crate) fn get(&self) -> &R {
+        let Some(value) = &self.value else { unreachable!("it is only removed when this is dropped") };
+        value
+    }
+
     /// Locks the device for one solve and prepares this thread to use it; returns the value, too.
     pub(crate) fn enter(&self) -> Result<(DeviceGuard<'_, D>, &R)>
     where
@@ -121,8 +127,7 @@ impl<D, R> DeviceValue<D, R> {
     {
         let device = self.device.acquire()?;
         device.enter()?;
-        let Some(value) = &self.value else { unreachable!("it is only removed when this is dropped") };
-        Ok((device, value))
+        Ok((device, self.get()))
     }
 
     /// Locks the device as [`enter`](Self::enter) does; the value may be changed.

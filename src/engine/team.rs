@@ -88,17 +88,22 @@ impl<S: Send + 'static> Team<S> {
         if self.states.is_empty() {
             return Err(broken(&self.devices));
         }
-        let parts = self.states.iter_mut().zip(parts).collect();
-        let outcomes = self.threads.run(
-            parts,
+        // Kept only if the work ends without an error or a panic.
+        let mut running = Running { team: self, has_ended: false };
+        let Team { threads, states, .. } = &mut *running.team;
+        let outcomes = threads.run(
+            states.iter_mut().zip(parts).collect(),
             |ranks, (state, part)| first(ranks, state, part),
             |ranks, (state, part)| others(ranks, state, part),
         );
-        let found = self.found(outcomes);
-        if found.is_err() {
-            free(&self.threads, std::mem::take(&mut self.states));
-        }
+        let found = running.team.found(outcomes);
+        running.has_ended = found.is_ok();
         found
+    }
+
+    /// Drops the states.
+    pub(crate) fn clear(&mut self) {
+        free(&self.threads, std::mem::take(&mut self.states));
     }
 
     /// Returns the state of each rank; none after an error.
@@ -108,6 +113,20 @@ impl<S: Send + 'static> Team<S> {
 
     fn found<R>(&self, outcomes: Vec<Result<R>>) -> Result<Vec<R>> {
         all_of(outcomes, |rank| self.devices[rank].name().to_owned())
+    }
+}
+
+/// A team at work, whose states are dropped if the work does not end well.
+struct Running<'a, S: Send + 'static> {
+    team: &'a mut Team<S>,
+    has_ended: bool,
+}
+
+impl<S: Send + 'static> Drop for Running<'_, S> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.team.clear();
+        }
     }
 }
 
@@ -129,6 +148,9 @@ impl<S: Send + 'static> Drop for Team<S> {
 
 /// Drops the states at once, each on a thread of its rank: they free connections of all ranks.
 fn free<S: Send>(threads: &Threads, states: Vec<S>) {
+    if states.is_empty() {
+        return;
+    }
     let _turn = if TURN.is_held_here() { None } else { TURN.acquire().ok() };
     let free = |_: &Ranks, state: S| {
         drop(state);
@@ -156,6 +178,14 @@ impl<S: Send + 'static> Seats<S> {
         match self {
             Seats::One(state) => std::slice::from_ref(state),
             Seats::Several(team) => team.states(),
+        }
+    }
+
+    /// Returns the states of all seats, which may be changed; none after an error on several devices.
+    pub(crate) fn states_mut(&mut self) -> &mut [S] {
+        match self {
+            Seats::One(state) => std::slice::from_mut(state),
+            Seats::Several(team) => &mut team.states,
         }
     }
 

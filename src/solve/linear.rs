@@ -91,10 +91,7 @@ pub(super) trait Solves<D: Device, T: Scalar>: Send {
 
 /// A system to solve, and the conditions that end the solve.
 pub(super) struct Task<'a> {
-    pub name: &'static str,
     pub system: &'a System<'a>,
-    /// Number of columns of the right-hand side and of the answer, which are n x k, row-major.
-    pub k: usize,
     pub rule: &'a StoppingRule,
     pub checkpoints: &'a Checkpoints,
 }
@@ -139,9 +136,10 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         let began = Instant::now();
         let Linear { operators, recorded, state, memory, tracks, columns, common, .. } = self;
         let device = operators.a.device();
-        let Task { system, rule, k, .. } = *task;
+        let Task { system, rule, .. } = *task;
+        let k = system.columns;
         let rule = rule.in_steps_of(M::FACTS.stride);
-        let n = begin::check(task, &M::FACTS, operators.a.shape(), x)?;
+        let n = begin::check(system, &M::FACTS, operators.a.shape(), x)?;
         let (saver, saved) = saving::prepare::<M, D, T>(operators, task)?;
         operators.prepare(k)?;
         *common = Common::of(operators, &M::FACTS, n, k);

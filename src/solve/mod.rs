@@ -94,6 +94,15 @@ pub struct System<'a> {
     pub b: &'a [f64],
     /// The start, of the size of `b`; x = 0 if it is absent.
     pub x0: Option<&'a [f64]>,
+    /// The number of right-hand sides, k.
+    pub columns: usize,
+}
+
+impl<'a> System<'a> {
+    /// Returns the system of one right-hand side that starts at x = 0.
+    pub fn new(matrix: impl Into<MatrixRef<'a>>, b: &'a [f64]) -> System<'a> {
+        System { matrix: matrix.into(), b, x0: None, columns: 1 }
+    }
 }
 
 /// An answer with its [`Outcome`], whose fields can be read directly from this type.
@@ -224,8 +233,9 @@ impl Method {
         checkpoints: &Checkpoints,
     ) -> Result<Solution> {
         let mut x = zeros(system.b.len())?;
-        let outcome = self.prepare(a, m).solve(system, rule, checkpoints, &mut x, observers)?;
-        Ok(Solution { x, outcome })
+        let mut prepared = self.prepare(a, m);
+        prepared.solve(system, rule, checkpoints, &mut x, observers)?;
+        Ok(Solution { x, outcome: prepared.outcome(0) })
     }
 
     /// Prepares the method to solve systems with the matrix of these operators, on their device.
@@ -234,28 +244,30 @@ impl Method {
         a: Operator<D, T>,
         m: Option<Operator<D, T>>,
     ) -> PreparedMethod<D, T> {
-        let linear = self.linear(Operators { a, m });
-        PreparedMethod { method: self, linear }
+        PreparedMethod(self.linear(Operators { a, m }))
     }
 }
 
 /// A method prepared to solve systems with one matrix on a device. Vectors and the recorded step are kept
 /// from one solve to the next: a solve after the first allocates nothing on the device, and on the CPU
 /// nothing at all if it converges.
-pub struct PreparedMethod<D: Device, T: Scalar> {
-    method: Method,
-    linear: Box<dyn Solves<D, T>>,
-}
+pub struct PreparedMethod<D: Device, T: Scalar>(Box<dyn Solves<D, T>>);
 
 impl<D: Device, T: Scalar> PreparedMethod<D, T> {
     /// Lets a device compute the residuals by which answers are judged, with the matrix of the systems
     /// as its source provides it.
     pub(crate) fn with_residuals(mut self, residuals: Box<dyn Residuals>) -> PreparedMethod<D, T> {
-        self.linear.compute_on_device(residuals);
+        self.0.compute_on_device(residuals);
         self
     }
 
     /// Solves a system and writes the answer to `x`. The matrix of the system must be that of the operators.
+    ///
+    /// Several right-hand sides, starts and answers are n x k, row-major. Each column ends separately and has
+    /// a separate verdict, and observers receive the batches of each column. On the CPU a column is bitwise
+    /// equal to the solve of this column alone if the product of the backend is (`serial`, `rows`). A column
+    /// that is NaN, infinite or out of range ends with [`StopReason::NotSolved`], and the other columns are
+    /// solved as without it. Fails as a whole if the backend multiplies only one column.
     pub fn solve(
         &mut self,
         system: &System<'_>,
@@ -263,29 +275,12 @@ impl<D: Device, T: Scalar> PreparedMethod<D, T> {
         checkpoints: &Checkpoints,
         x: &mut [f64],
         observers: &mut [&mut dyn Observer],
-    ) -> Result<Outcome> {
-        let task = Task { name: self.method.name(), system, k: 1, rule, checkpoints };
-        self.linear.solve(&task, x, observers)?;
-        Ok(self.linear.outcome(0))
+    ) -> Result<()> {
+        self.0.solve(&Task { system, rule, checkpoints }, x, observers)
     }
 
-    /// Solves a system of k right-hand sides at once and writes the answers to `x`; right-hand sides, starts
-    /// and answers are n x k, row-major. Each column ends separately and has a separate verdict, and
-    /// observers receive the batches of each column. On the CPU a column is bitwise equal to the result of
-    /// [`solve`](Self::solve) if the product of the backend is (`serial`, `rows`). A column that is NaN,
-    /// infinite or out of range ends with [`StopReason::NotSolved`], and the other columns are solved as
-    /// without it. Fails as a whole if the backend multiplies only one column.
-    pub fn solve_columns(
-        &mut self,
-        system: &System<'_>,
-        k: usize,
-        rule: &StoppingRule,
-        checkpoints: &Checkpoints,
-        x: &mut [f64],
-        observers: &mut [&mut dyn Observer],
-    ) -> Result<Vec<Outcome>> {
-        let task = Task { name: self.method.name(), system, k, rule, checkpoints };
-        self.linear.solve(&task, x, observers)?;
-        Ok((0..k).map(|column| self.linear.outcome(column)).collect())
+    /// Returns how the last solve ended for a column.
+    pub fn outcome(&self, column: usize) -> Outcome {
+        self.0.outcome(column)
     }
 }

@@ -1,7 +1,7 @@
 //! Every backend of the registry on a device, with every value of every parameter, in every
 //! precision that it supports.
 
-use super::harness::{present, skip, trial, without_crate};
+use super::harness::{present, sample, skip, trial, without_crate};
 use super::zoo::{self, Zoo};
 use libtest_mimic::Trial;
 use solver::Error;
@@ -23,6 +23,9 @@ pub fn gpu() -> Cuda {
     OPEN.call_once(|| std::mem::forget(Cuda::new(0)));
     gpu
 }
+
+/// The family of the task strategies of the CPU.
+const TASKS: &str = "bsr-tasks";
 
 /// One backend with one setting of its parameters on one matrix.
 pub struct Case<'a> {
@@ -201,6 +204,10 @@ pub fn for_each<D: Host>(device: &D, backend: &str, zoo: &Zoo, check: &impl Chec
     assert!(only.is_empty() || known(), "no matrix has '{only}' in its name");
     let zoo: Vec<_> = zoo.iter().filter(|(name, _)| name.contains(&only)).collect();
     let plans = plans::<D>(backend);
+    // Strategies that differ only in how threads share the blocks of one format start threads for every
+    // product. A sample has every third matrix.
+    let shares_format = plans.iter().any(|(choice, _)| choice.entry.family == TASKS);
+    let zoo = if shares_format { sample(3, zoo, |_| ()) } else { zoo };
     for precision in [Precision::F64, Precision::F32, Precision::Mixed] {
         let supports = |choice: &Choice| choice.check_precision(precision).is_ok();
         for (name, matrix) in &zoo {

@@ -43,7 +43,7 @@ impl System {
 
     /// Returns the system in the solvers' form, with a start at 0.
     pub fn given(&self) -> Given<'_> {
-        Given { matrix: (&self.matrix).into(), b: &self.b, x0: None }
+        Given::new(&self.matrix, &self.b)
     }
 
     /// Solves by a method, with the default backend and a preconditioner by name.
@@ -128,7 +128,7 @@ pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> 
 
 /// Returns the error of a solve that cannot begin.
 pub fn refused<D: Host>(device: &D, matrix: &Arc<Csr>, b: &[f64]) -> solver::Error {
-    let system = Given { matrix: matrix.into(), b, x0: None };
+    let system = Given::new(matrix, b);
     let a = operator::<D, f64>(device, matrix);
     let outcome = Method::Cg.solve(a, None, &system, &to(tolerance::RTOL), &mut []);
     outcome.map(|o| o.reason).unwrap_err()

@@ -32,7 +32,7 @@ pub fn trace(method: Method, shape: Shape) -> Trace {
     let product = choice.build::<Cpu, f64>(&tape.0.cpu, &matrix, 0).unwrap();
     let product = Operator::new(&tape, Arc::new(Product(product)));
     let b: Vec<f64> = (0..matrix.rows()).map(|i| 1.0 + i as f64).collect();
-    let system = System { matrix: (&matrix).into(), b: &b, x0: None };
+    let system = System::new(&matrix, &b);
     let rule = StoppingRule::RelativeResidual(1e-8);
     let solved = method.solve::<Tape, f64>(product, None, &system, &rule, &mut []);
     assert!(matches!(solved, Err(Error::OutOfMemory { bytes: TRACED })), "{solved:?}");

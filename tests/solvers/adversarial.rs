@@ -160,7 +160,7 @@ where
         StoppingRule::Stagnation(stagnation_window(n)),
         StoppingRule::Divergence(DIVERGENCE),
     ]);
-    let given = Given { matrix: (&case.matrix).into(), b: &case.b, x0: case.x0.as_deref() };
+    let given = Given { x0: case.x0.as_deref(), ..Given::new(&case.matrix, &case.b) };
     method.solve(a, m, &given, &rule, &mut []).ok()
 }
 

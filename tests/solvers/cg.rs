@@ -367,7 +367,7 @@ fn mixed_precision_solves_the_original_system_to_the_tolerance_of_double() {
     let narrow = Arc::new(system.matrix.to_f32());
     let solve = |matrix: &Csr| {
         let a = operator::<Cpu, f64>(&cpu, &narrow);
-        let given = Given { matrix: matrix.into(), b: &system.b, x0: None };
+        let given = Given::new(matrix, &system.b);
         Method::Cg.solve(a, None, &given, &to(tolerance::RTOL), &mut []).unwrap()
     };
     // For the matrix that the solver uses, one run suffices; measured with the source matrix, the rounding

@@ -62,15 +62,15 @@ impl Way<'_> {
     {
         let k = columns.len();
         let b = interleaved(columns);
-        let system = System { matrix: matrix.into(), b: &b, x0: None };
+        let system = System { columns: k, ..System::new(matrix, &b) };
         let mut x = vec![f64::NAN; b.len()];
         let mut recorders: Vec<_> = (0..k).map(Recorder::of_column).collect();
         let mut observers: Vec<&mut dyn Observer> =
             recorders.iter_mut().map(|r| r as &mut dyn Observer).collect();
         let mut prepared = self.prepare::<T>(matrix);
-        let outcomes = prepared.solve_columns(&system, k, rule, checkpoints, &mut x, &mut observers)?;
-        let solved = outcomes.into_iter().zip(recorders).enumerate().map(|(c, (outcome, recorder))| Solved {
-            outcome,
+        prepared.solve(&system, rule, checkpoints, &mut x, &mut observers)?;
+        let solved = recorders.into_iter().enumerate().map(|(c, recorder)| Solved {
+            outcome: prepared.outcome(c),
             x: x.iter().skip(c).step_by(k).copied().collect(),
             residuals: recorder.residuals().to_vec(),
         });
@@ -82,14 +82,12 @@ impl Way<'_> {
     where
         Cpu: Pick<T>,
     {
-        let system = System { matrix: matrix.into(), b, x0: None };
         let mut x = vec![f64::NAN; b.len()];
         let mut recorder = Recorder::default();
-        let outcome = self
-            .prepare::<T>(matrix)
-            .solve(&system, rule, &Checkpoints::default(), &mut x, &mut [&mut recorder])
-            .unwrap();
-        Solved { outcome, x, residuals: recorder.residuals().to_vec() }
+        let mut prepared = self.prepare::<T>(matrix);
+        let (system, checkpoints) = (System::new(matrix, b), Checkpoints::default());
+        prepared.solve(&system, rule, &checkpoints, &mut x, &mut [&mut recorder]).unwrap();
+        Solved { outcome: prepared.outcome(0), x, residuals: recorder.residuals().to_vec() }
     }
 
     /// Solves the columns at once and separately, and compares the results. Returns the columns.
@@ -293,15 +291,16 @@ fn columns_that_start_at_an_answer_end_at_once() {
     let n = matrix.rows();
     let columns = [matrix.multiply_reference(&vec![1.0; n]), reals(5, n)];
     let (b, x0) = (interleaved(&columns), vec![1.0; 2 * n]);
-    let system = System { matrix: (&matrix).into(), b: &b, x0: Some(&x0) };
+    let system = System { x0: Some(&x0), columns: 2, ..System::new(&matrix, &b) };
     let mut x = vec![0.0; 2 * n];
     let mut prepared = Way::cg(&cpu).prepare::<f64>(&matrix);
     let rule = to(tolerance::RTOL);
-    let found = prepared.solve_columns(&system, 2, &rule, &Checkpoints::default(), &mut x, &mut []).unwrap();
+    prepared.solve(&system, &rule, &Checkpoints::default(), &mut x, &mut []).unwrap();
+    let found = [0, 1].map(|column| prepared.outcome(column));
     assert_eq!((found[0].reason, found[0].iterations), (StopReason::Converged, 0));
     assert!(found[1].reason == StopReason::Converged && found[1].iterations > 10);
     assert!(x.iter().step_by(2).all(|x| *x == 1.0));
-    let system = System { matrix: (&matrix).into(), b: &columns[1], x0: Some(&x0[..n]) };
+    let system = System { x0: Some(&x0[..n]), ..System::new(&matrix, &columns[1]) };
     let mut alone = vec![0.0; n];
     prepared.solve(&system, &rule, &Checkpoints::default(), &mut alone, &mut []).unwrap();
     let second: Vec<f64> = x.iter().skip(1).step_by(2).copied().collect();
@@ -321,11 +320,16 @@ fn a_product_of_the_caller_is_applied_column_by_column() {
     let columns = right_hand_sides(&csr, 3);
     let mut prepared = Method::Cg.prepare::<Cpu, f64>(solver::backend::Operator::new(&cpu, a), None);
     let mut solve = |b: &[f64], k: usize| {
-        let (system, mut x) = (System { matrix, b, x0: None }, vec![0.0; b.len()]);
+        let (system, mut x) = (System { columns: k, ..System::new(matrix, b) }, vec![0.0; b.len()]);
         let rule = to(tolerance::RTOL);
         let checkpoints = Checkpoints::default();
-        let found = prepared.solve_columns(&system, k, &rule, &checkpoints, &mut x, &mut []).unwrap();
-        assert!(found.iter().all(|outcome| outcome.reason == StopReason::Converged), "{found:?}");
+        prepared.solve(&system, &rule, &checkpoints, &mut x, &mut []).unwrap();
+        let reasons = (0..k).map(|column| prepared.outcome(column).reason);
+        assert!(
+            reasons.clone().all(|reason| reason == StopReason::Converged),
+            "{:?}",
+            reasons.collect::<Vec<_>>()
+        );
         x
     };
     let together = solve(&interleaved(&columns), 3);
@@ -426,9 +430,9 @@ fn least_squares_solutions_of_several_columns_have_the_bits_of_separate_solves()
 }
 
 fn refused_none(cpu: &Cpu, matrix: &Arc<Csr>) -> Error {
-    let system = System { matrix: matrix.into(), b: &[], x0: None };
+    let system = System { columns: 0, ..System::new(matrix, &[]) };
     let mut prepared = Way::cg(cpu).prepare::<f64>(matrix);
-    prepared.solve_columns(&system, 0, &to(1e-8), &Checkpoints::default(), &mut [], &mut []).unwrap_err()
+    prepared.solve(&system, &to(1e-8), &Checkpoints::default(), &mut [], &mut []).unwrap_err()
 }
 
 fn save(path: &Path, every: Duration) -> Checkpoints {

@@ -126,7 +126,7 @@ fn the_engine_has_the_same_bits_as_its_parts<D: Host + Pick<f64>>(device: &D) {
     let a = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto").unwrap();
     let a = a.build::<D, f64>(device, &csr, 0).unwrap();
     let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-9), StoppingRule::MaxIterations(12_000)]);
-    let system = System { matrix: (&csr).into(), b: &b, x0: None };
+    let system = System::new(&csr, &b);
     let parts = Method::Cg.solve(a, None, &system, &rule, &mut []).unwrap();
     let whole = prepared::<D>(&matrix, Method::Cg, Preconditioner::NONE).solve(&b).unwrap();
     assert_eq!((parts.iterations, bits(&parts.x)), (whole.outcome().iterations, bits(whole.x())));

@@ -30,7 +30,7 @@ fn solve(path: &Path, precond: Preconditioner) -> Result<usize, String> {
     let m = precond.build(&matrix, &a, 0).map_err(|e| e.to_string())?;
     let rule =
         StoppingRule::any([StoppingRule::RelativeResidual(1e-8), StoppingRule::MaxIterations(100_000)]);
-    let system = System { matrix: (&matrix).into(), b: &b, x0: None };
+    let system = System::new(&matrix, &b);
     let outcome = Method::Cg.solve(a, m, &system, &rule, &mut []).unwrap();
     match outcome.reason.is_success() && outcome.residual_true <= 1e-8 {
         true => Ok(outcome.iterations),

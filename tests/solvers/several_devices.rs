@@ -8,10 +8,12 @@ use crate::ranks_graphs::with_repeats;
 use solver::engine::markov::ChainMethod;
 use solver::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
 use solver::engine::{
-    DeviceHandle, DeviceName, Matrix, Prepared, Request, RightHandSide, RightHandSides, Solver,
+    DeviceHandle, DeviceName, Matrix, Partition, Prepared, Request, RightHandSide, RightHandSides, Solver,
+    Stopping,
 };
 use solver::engine::{DeviceSettings, RunSettings};
 use solver::error::{Error, Result};
+use solver::observe::{Batch, Observer};
 use solver::prelude::{Cg, Markov, Minres, Multiply, Pagerank, Weights};
 use solver::scalar::Precision;
 use solver::solve::Method;
@@ -433,4 +435,66 @@ fn what_several_devices_cannot_do_is_refused_in_words() {
         let markov = Markov::new(&matrix).normalize(true).device("cuda:0,1").method(method);
         assert!(refused(markov.solve()).contains("one thread of the CPU"));
     }
+}
+
+/// Keeps the last x of a solve.
+#[derive(Default)]
+struct LastIterate(Vec<f64>);
+
+impl Observer for LastIterate {
+    fn batch(&mut self, _: &Batch<'_>) {}
+
+    fn wants_iterates(&self) -> bool {
+        true
+    }
+
+    fn iterate(&mut self, _: usize, x: &[f64]) {
+        self.0 = x.to_vec();
+    }
+}
+
+#[test]
+fn vectors_of_the_caller_are_divided_and_joined_in_the_order_of_the_matrix() {
+    let matrix = Matrix::open("hex27:5x4x6,dof=3").unwrap();
+    let prepared = |partition: Partition| {
+        let stopping = Stopping { rtol: Some(1e-10), ..Stopping::default() };
+        let solver = solver(Method::Cg, &matrix, 3, "none").partition(partition).stopping(stopping);
+        solver.prepare().unwrap()
+    };
+    let near = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-7);
+    for k in [1, 3] {
+        let b: Vec<f64> = (0..matrix.rows() * k).map(|i| (i as f64).sin()).collect();
+        let x0: Vec<f64> = (0..matrix.rows() * k).map(|i| (i as f64).cos()).collect();
+        let [expected, found] = [Partition::Entries, Partition::Coordinates].map(|partition| {
+            let all = RightHandSides::new(&b, k).from_start(&x0);
+            prepared(partition).solve_many(all).unwrap()
+        });
+        assert!(expected.converged() && found.converged());
+        assert!(near(found.x(), expected.x()), "{k} columns");
+        if k == 1 {
+            let mut last = LastIterate::default();
+            let one = RightHandSide::from(&b).from_start(&x0);
+            let found = prepared(Partition::Coordinates).solve_watched(one, &mut [&mut last]).unwrap();
+            assert!(near(found.x(), expected.x()) && near(&last.0, expected.x()));
+        }
+    }
+}
+
+#[test]
+fn an_update_without_a_name_keeps_the_coordinates_of_the_prepared_matrix() {
+    let matrix = Matrix::open("hex27:5x4x6,dof=3").unwrap();
+    let mut cg = solver(Method::Cg, &matrix, 3, "none").partition(Partition::Coordinates).prepare().unwrap();
+    let b: Vec<f64> = (0..matrix.rows()).map(|i| (i as f64).sin()).collect();
+    let before = cg.solve(&b).unwrap();
+    // Every value is doubled, which halves the answer.
+    let n = matrix.rows();
+    let row = |row: usize| {
+        matrix.csr().row(row).map(move |(column, value)| (row, column, 2.0 * value)).collect::<Vec<_>>()
+    };
+    let doubled = Matrix::from_triplets(n, n, (0..n).flat_map(row)).unwrap();
+    assert!(doubled.name().is_empty());
+    cg.update(&doubled).unwrap();
+    let after = cg.solve(&b).unwrap();
+    assert!(before.converged() && after.converged());
+    assert!(before.x().iter().zip(after.x()).all(|(before, after)| (before - 2.0 * after).abs() < 1e-6));
 }

@@ -365,7 +365,7 @@ fn observers_receive_the_start_of_a_solve_that_needs_no_iteration<D: Host>(devic
     let system = System::generated("poisson2d:20x20");
     let zeros = [0.0; 400];
     let solve_from = |b: &[f64], x0: &[f64]| {
-        let given = Given { matrix: (&system.matrix).into(), b, x0: Some(x0) };
+        let given = Given { x0: Some(x0), ..Given::new(&system.matrix, b) };
         let (a, mut recorder) = (operator::<D, f64>(device, &system.matrix), Recorder::default());
         let outcome = Method::Cg.solve(a, None, &given, &to(tolerance::RTOL), &mut [&mut recorder]).unwrap();
         assert!(outcome.reason.is_success() && outcome.iterations == 0);

@@ -105,7 +105,7 @@ fn minres_solves_systems_of_any_scale<D: Host>(device: &D) {
         for exponent in [-120, -60, -20, 20, 60, 120] {
             let matrix = times(&system.matrix, 2f64.powi(exponent));
             let a = operator::<D, f32>(device, &Arc::new(matrix.to_f32()));
-            let given = Given { matrix: (&matrix).into(), b: &system.b, x0: None };
+            let given = Given::new(&matrix, &system.b);
             let rule = StoppingRule::RelativeResidual(1e-10);
             let outcome = Method::Minres.solve(a, None, &given, &rule, &mut []).unwrap();
             assert_eq!(outcome.reason, StopReason::Converged, "f32, 2^{exponent}");
@@ -150,7 +150,8 @@ fn a_start_with_a_residual_out_of_range_is_refused() {
     let matrix = zoo::diagonal(&[2.0]);
     let refused = |b: f64, x0: f64| {
         let a = operator::<Cpu, f64>(&cpu, &matrix);
-        let given = Given { matrix: (&matrix).into(), b: &[b], x0: Some(&[x0]) };
+        let b = [b];
+        let given = Given { x0: Some(&[x0]), ..Given::new(&matrix, &b) };
         let rule = StoppingRule::InitialResidual(1e-3);
         Method::Cg.solve(a, None, &given, &rule, &mut []).unwrap_err().to_string()
     };
@@ -197,7 +198,7 @@ fn a_start_that_meets_the_tolerance_by_rounding_alone_is_not_accepted() {
     let x0 = [2f64.powi(26), 2f64.powi(26) + 2f64.powi(-26)];
     let a = operator::<Cpu, f64>(&cpu, &matrix);
     let m = Preconditioner::NONE.build(&matrix, &a, 0).unwrap();
-    let given = Given { matrix: (&matrix).into(), b: &b, x0: Some(&x0) };
+    let given = Given { x0: Some(&x0), ..Given::new(&matrix, &b) };
     let outcome = Method::Minres.solve(a, m, &given, &StoppingRule::RelativeResidual(1e-8), &mut []).unwrap();
     assert!(exact::meets(&matrix, &b, &outcome.x, 1e-8) || !outcome.reason.is_success(), "{outcome:?}");
 }

@@ -9,7 +9,7 @@ use super::RankRows;
 use crate::device::Distributed;
 use crate::device::distributed::Local;
 use crate::error::Result;
-use crate::operator::{Cost, LinearOperator, Operator};
+use crate::operator::{Chosen, Cost, LinearOperator, Operator};
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
@@ -43,6 +43,10 @@ impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for Complete<D, T> {
 
     fn plan_of(&self, k: usize) -> Option<String> {
         self.multiply.plan_of(k)
+    }
+
+    fn chosen_for(&self, k: usize) -> Option<Arc<Chosen>> {
+        self.multiply.chosen_for(k)
     }
 
     fn apply(

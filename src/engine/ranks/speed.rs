@@ -79,7 +79,7 @@ fn time_iterations(device: &Cpu, matrix: &Arc<Csr>, iteration: Iteration) -> Res
         Iteration::Cg => {
             let operator = choice(matrix)?.build::<Cpu, f64>(device, matrix, 0)?;
             let b = problem::random(matrix.rows(), 1);
-            let system = System { matrix: matrix.into(), b: &b, x0: None };
+            let system = System::new(matrix, &b);
             rounds(|rule| {
                 let outcome =
                     crate::solve::Method::Cg.solve(operator.clone(), None, &system, rule, &mut [])?.outcome;

@@ -1,21 +1,20 @@
 //! Checks and constants before the first iteration.
 
-use super::Task;
 use crate::device::{Device, MOST_COMBINED};
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
-use crate::solve::Effort;
 use crate::solve::recurrence::{Facts, Operators};
+use crate::solve::{Effort, System};
 use std::time::Duration;
 
 /// Checks that the sizes of the system match, and returns its number of rows.
 pub(super) fn check(
-    task: &Task<'_>,
+    system: &System<'_>,
     facts: &Facts,
     (rows, cols): (usize, usize),
     x: &[f64],
 ) -> Result<usize> {
-    let Task { name: solver, system, k, .. } = *task;
+    let (solver, k) = (facts.name, system.columns);
     if rows != cols {
         return Err(Error::NotSquare { rows, cols, solver });
     }

@@ -93,7 +93,7 @@ pub(super) fn prepare<M: Recurrence, D: Device, T: Scalar>(
     let vectors = format!("{}, {preconditioned}", T::NAME);
     let state = format!("version {}", M::FACTS.state);
     let own = [
-        ("method", task.name.to_owned()),
+        ("method", M::FACTS.name.to_owned()),
         ("state of the method", state),
         ("device", kind),
         ("hardware", device.hardware()),

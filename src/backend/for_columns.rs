@@ -1,0 +1,136 @@
+//! The product that `auto` has chosen for a vector, followed by another one for several columns.
+
+use super::{Choice, GpuSize, Pick, SettledChoice, SharedOperator};
+use crate::device::{Device, Op, Sweep};
+use crate::error::Result;
+use crate::format::Csr;
+use crate::operator::{Chosen, Cost, DotInto, LinearOperator, Occupancy, Operator};
+use crate::scalar::Scalar;
+use std::sync::{Arc, OnceLock};
+
+/// How `auto` chooses for several columns.
+pub(crate) struct ForColumns {
+    /// The choice `auto`.
+    pub auto: Choice,
+    pub size: GpuSize,
+    /// Returns the matrix, in the precision of the backend.
+    pub matrix: Box<dyn Fn() -> Result<Arc<Csr>> + Send + Sync>,
+    /// Bytes of each column for which memory stays free.
+    pub reserve: u64,
+}
+
+impl ForColumns {
+    /// Returns an operator that multiplies vectors by `one`. If the backend of `one` cannot multiply several
+    /// columns, `auto` chooses another one the first time that the operator is prepared for some; the matrix
+    /// is then stored twice.
+    pub(crate) fn after<D: Pick<T>, T: Scalar>(
+        self,
+        one: Operator<D, T>,
+        backend: &SettledChoice,
+    ) -> Operator<D, T> {
+        if backend.entry().columns || !self.auto.is_auto() {
+            return one;
+        }
+        let map = TwoProducts { one: Arc::clone(one.map()), rule: self, several: OnceLock::new() };
+        Operator::new(one.device(), Arc::new(map))
+    }
+}
+
+/// A product for vectors, and one for several columns.
+struct TwoProducts<D: Device, T: Scalar> {
+    one: SharedOperator<D, T>,
+    rule: ForColumns,
+    several: OnceLock<(SharedOperator<D, T>, Arc<Chosen>)>,
+}
+
+impl<D: Pick<T>, T: Scalar> TwoProducts<D, T> {
+    fn choose(&self, device: &D, k: usize) -> Result<(SharedOperator<D, T>, Arc<Chosen>)> {
+        let ForColumns { auto, size, matrix, reserve } = &self.rule;
+        let matrix = matrix()?;
+        let backend = auto.settle_columns(&matrix, size_of::<T>(), size, k)?;
+        log::info!("backend {} for {k} columns", backend.label());
+        let operator = backend.build_for(device, &matrix, reserve.saturating_mul(k as u64), k)?;
+        let because = backend.because().map(str::to_owned);
+        let chosen = Chosen { backend: backend.label(), because };
+        Ok((Arc::clone(operator.map()), Arc::new(chosen)))
+    }
+
+    /// Returns the product for vectors with `k` columns.
+    fn of(&self, k: usize) -> &dyn LinearOperator<D, T> {
+        self.several.get().filter(|_| k > 1).map_or(&*self.one, |(several, _)| &**several)
+    }
+}
+
+impl<D: Pick<T>, T: Scalar> LinearOperator<D, T> for TwoProducts<D, T> {
+    fn shape(&self) -> (usize, usize) {
+        self.one.shape()
+    }
+
+    fn prepare(&self, device: &D, k: usize) -> Result<()> {
+        if k > 1 && self.several.get().is_none() {
+            // Operators are prepared one after the other, so no other thread sets it meanwhile.
+            let _ = self.several.set(self.choose(device, k)?);
+        }
+        self.of(k).prepare(device, k)
+    }
+
+    fn set_values(&self, device: &D, values: &D::Vector<T>) -> Result<bool> {
+        let again = |(several, _): &(SharedOperator<D, T>, _)| several.set_values(device, values);
+        Ok(self.one.set_values(device, values)? && self.several.get().map_or(Ok(true), again)?)
+    }
+
+    fn plan_of(&self, k: usize) -> Option<String> {
+        self.of(k).plan_of(k)
+    }
+
+    fn chosen_for(&self, k: usize) -> Option<Arc<Chosen>> {
+        self.several.get().filter(|_| k > 1).map(|(_, chosen)| Arc::clone(chosen))
+    }
+
+    fn occupancy(&self, device: &D) -> Result<Option<Occupancy>> {
+        self.one.occupancy(device)
+    }
+
+    fn apply(&self, device: &D, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()> {
+        self.of(device.columns(x)).apply(device, alpha, x, beta, y)
+    }
+
+    fn apply_dot(
+        &self,
+        device: &D,
+        x: &D::Vector<T>,
+        y: &mut D::Vector<T>,
+        slots: &mut D::Slots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        self.of(device.columns(x)).apply_dot(device, x, y, slots, dot, then)
+    }
+
+    fn apply_sweep(
+        &self,
+        device: &D,
+        vectors: [&mut D::Vector<T>; 2],
+        reads: &[&D::Vector<T>],
+        slots: &mut D::Slots,
+        sweep: &Sweep<'_>,
+    ) -> Result<()> {
+        self.of(device.columns(vectors[1])).apply_sweep(device, vectors, reads, slots, sweep)
+    }
+
+    fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
+        self.one.bytes_with(sweep)
+    }
+
+    fn cost(&self) -> Cost {
+        self.one.cost()
+    }
+
+    fn cost_of(&self, k: usize) -> Cost {
+        self.of(k).cost_of(k)
+    }
+
+    fn storage(&self) -> u64 {
+        self.one.storage() + self.several.get().map_or(0, |(several, _)| several.storage())
+    }
+}

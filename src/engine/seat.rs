@@ -1,0 +1,130 @@
+//! The seat of this process, or of one of its devices, in a solve of a linear system: the matrix, the operators
+//! and how reports name them.
+
+use super::device::{DeviceHandle, on_device};
+use super::matrix::Matrix;
+use super::rank_session;
+use super::ranks::backend_label;
+use super::session::{Recipe, Session, rebuilt, session};
+use super::settings::{Input, Settings};
+use crate::backend::Choice;
+use crate::error::{Error, Result};
+use crate::observe::report::Parts;
+use crate::operator::Chosen;
+use std::sync::Arc;
+
+/// Why a solve after a failed update is refused.
+pub(super) const UPDATE_AGAIN: &str = "rebuilding its operators failed; call update again";
+
+/// A matrix, or a part of it, with the operators on a device.
+pub(super) struct Seat {
+    pub matrix: Input,
+    /// None after a failed update.
+    session: Option<Box<dyn Session>>,
+    pub recipe: Recipe,
+    /// Note on the symmetry of the matrix.
+    pub note: Option<String>,
+    pub labels: Labels,
+}
+
+/// The devices, the backends and the preconditioner of all ranks, as reports name them.
+#[derive(Clone, Debug)]
+pub(super) struct Labels {
+    pub device: String,
+    pub backend: String,
+    pub backend_because: Option<String>,
+    pub precond: String,
+    /// The preconditioner as checkpoints name it.
+    pub precond_identity: String,
+    /// The parts of the ranks, if several share the solve: one device then does not set its limit.
+    pub parts: Option<Parts>,
+}
+
+impl Labels {
+    /// Describes what has been chosen. All ranks call this together.
+    fn of(matrix: &Input, device: &DeviceHandle, recipe: &Recipe) -> Result<Labels> {
+        let backend = recipe.backend.label();
+        let backend_because = recipe.backend.because().map(str::to_owned);
+        let Input::OfRank(matrix) = matrix else {
+            let applied = matches!(matrix, Input::Applied(_));
+            let own = recipe.custom_precond.is_some();
+            let precond = if own { "own".to_owned() } else { recipe.precond.to_string() };
+            return Ok(Labels {
+                device: device.describe().to_owned(),
+                backend: if applied { "own".to_owned() } else { backend },
+                backend_because,
+                precond_identity: precond.clone(),
+                precond,
+                parts: None,
+            });
+        };
+        let parts = match matrix.partition() {
+            partition if partition.is_in_order() => String::new(),
+            partition => format!(" {}", partition.describe()),
+        };
+        Ok(Labels {
+            device: device.describe_parts(matrix.ranks(), &parts),
+            backend: backend_label(matrix.ranks(), &backend)?,
+            backend_because,
+            precond: matrix.precond_label(),
+            precond_identity: matrix.precond_identity(),
+            parts: Some(matrix.parts(recipe.precision)),
+        })
+    }
+}
+
+impl Seat {
+    /// Settles the backend and builds the operators on a device. All ranks call this together.
+    pub(crate) fn build(device: &DeviceHandle, settings: &mut Settings, backend: &Choice) -> Result<Seat> {
+        let matrix = settings.matrix.clone();
+        let precision = settings.run.request.precision;
+        let (session, recipe, note) = match &matrix {
+            Input::OfRank(rows) => rank_session::session(device, rows, settings, backend)?,
+            Input::Stored(_) | Input::Applied(_) => {
+                on_device!(device, precision, |held, D, T| session::<D, T>(held, settings, backend))?
+            }
+        };
+        let labels = Labels::of(&matrix, device, &recipe)?;
+        Ok(Seat { matrix, session: Some(session), recipe, note, labels })
+    }
+
+    /// Returns the method with its operators. Fails after a failed update.
+    pub(crate) fn session(&mut self) -> Result<&mut dyn Session> {
+        match &mut self.session {
+            Some(session) => Ok(&mut **session),
+            None => Err(Error::setting("matrix", "", UPDATE_AGAIN)),
+        }
+    }
+
+    /// Prepares products with `k` columns. Returns the backends of all ranks, if they are others than for a
+    /// vector. All ranks call this together.
+    pub(crate) fn prepare(&mut self, k: usize) -> Result<Option<Chosen>> {
+        let chosen = self.session()?.prepare(k)?;
+        let Some(ranks) = self.matrix.of_rank().map(|matrix| matrix.ranks()) else {
+            return Ok(chosen.map(Arc::unwrap_or_clone));
+        };
+        if !ranks.any(chosen.is_some()) {
+            return Ok(None);
+        }
+        let Chosen { backend, because } = chosen.map_or_else(
+            || Chosen {
+                backend: self.recipe.backend.label(),
+                because: self.recipe.backend.because().map(str::to_owned),
+            },
+            Arc::unwrap_or_clone,
+        );
+        Ok(Some(Chosen { backend: backend_label(ranks, &backend)?, because }))
+    }
+
+    /// Builds the operators again, for the values of `matrix`.
+    pub(crate) fn rebuild(&mut self, device: &DeviceHandle, matrix: &Matrix) -> Result<()> {
+        // The old operators are freed first: memory need not hold both.
+        self.session = None;
+        let recipe = &self.recipe;
+        let session =
+            on_device!(device, recipe.precision, |held, D, T| rebuilt::<D, T>(held, recipe, matrix))?;
+        self.session = Some(session);
+        self.matrix = Input::Stored(matrix.clone());
+        Ok(())
+    }
+}
