@@ -392,12 +392,12 @@ impl DeviceHandle {
         }
     }
 
-    /// Describes the devices of all ranks, of which this is one: `2 ranks, each a GPU (NVIDIA H200)`.
-    pub(super) fn describe_over(&self, ranks: &Ranks) -> String {
-        self.describe_parts(ranks, "")
+    /// Describes the device, or the devices of all ranks, of which this is one.
+    pub(super) fn describe_over(&self, ranks: Option<&Ranks>) -> String {
+        ranks.map_or_else(|| self.describe().to_owned(), |ranks| self.describe_parts(ranks, ""))
     }
 
-    /// Does the same for ranks whose rows `parts` describes.
+    /// Describes the devices of all ranks: `2 ranks, each a GPU (NVIDIA H200)`. `parts` describes their rows.
     pub(super) fn describe_parts(&self, ranks: &Ranks, parts: &str) -> String {
         let each = match (&self.0, self.describe().split_once(' ')) {
             (Opened::Cuda(_), Some((_, hardware))) => format!("a GPU {hardware}"),

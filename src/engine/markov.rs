@@ -5,17 +5,16 @@ mod class;
 mod distribution;
 mod distributions;
 mod files;
-mod over_ranks;
 mod prepared;
 mod report;
-mod spread;
+mod seat;
 
 pub use crate::solve::markov::ChainMethod;
 pub use distribution::Distribution;
 pub use distributions::Distributions;
 pub(crate) use files::check_output;
+pub use prepared::Prepared;
 pub use report::{ClassReport, MarkovReport, State};
-pub use spread::Prepared;
 
 use super::device::HostMethod;
 use super::matrix::Matrix;
@@ -23,7 +22,8 @@ use super::ranks::RankChain;
 use super::run_settings::{DeviceSettings, RunSettings};
 use super::running::{Run, check_tolerance};
 use super::weights::Weights;
-use crate::error::Result;
+use crate::device::Ranks;
+use crate::error::{Error, Result};
 
 /// The treatment of a chain with several closed classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +71,17 @@ impl Settings {
         check_tolerance(self.tol, "the largest possible residual")
     }
 
+    /// Refuses a method that runs in one process only.
+    fn check_over_ranks(&self) -> Result<()> {
+        match self.method {
+            ChainMethod::Power => Ok(()),
+            ChainMethod::GaussSeidel | ChainMethod::Aggregation => {
+                let reason = "it runs in one process; over ranks use method power";
+                Err(Error::setting("method", self.method.name(), reason))
+            }
+        }
+    }
+
     /// Returns the method if it runs on the CPU and needs no backend.
     pub(crate) fn host_method(&self) -> Option<HostMethod> {
         let method = HostMethod { name: self.method.name(), one_thread: true };
@@ -78,10 +89,20 @@ impl Settings {
     }
 }
 
-/// The chain of a solve.
-enum Given {
+/// The chain of a solve: all of it, or that of ranks.
+enum GivenChain {
     Whole(Matrix),
-    OverRanks(RankChain),
+    OfRanks(RankChain),
+}
+
+impl GivenChain {
+    /// Returns the ranks, if they share the chain.
+    fn ranks(&self) -> Option<&Ranks> {
+        match self {
+            GivenChain::Whole(_) => None,
+            GivenChain::OfRanks(chain) => Some(&chain.ranks),
+        }
+    }
 }
 
 /// Settings of a solve for the stationary distributions of a chain. Entry (i, j) of the matrix is the
@@ -98,7 +119,7 @@ enum Given {
 /// # }
 /// ```
 pub struct Markov {
-    chain: Given,
+    chain: GivenChain,
     settings: Settings,
     x0: Option<Weights>,
     run: Run,
@@ -115,16 +136,16 @@ impl RunSettings for Markov {}
 impl Markov {
     /// Creates the settings of a solve with this chain.
     pub fn new(chain: &Matrix) -> Markov {
-        Markov::of(Given::Whole(chain.clone()), Run::default())
+        Markov::of(GivenChain::Whole(chain.clone()), Run::default())
     }
 
     /// Creates the settings of a solve over ranks. The first rank gets the distributions. All ranks call the
     /// same functions in the same order.
     pub fn over_ranks(chain: &RankChain) -> Markov {
-        Markov::of(Given::OverRanks(chain.clone()), Run::separate())
+        Markov::of(GivenChain::OfRanks(chain.clone()), Run::separate())
     }
 
-    fn of(chain: Given, run: Run) -> Markov {
+    fn of(chain: GivenChain, run: Run) -> Markov {
         Markov { chain, settings: Settings::default(), x0: None, run }
     }
 

@@ -265,10 +265,7 @@ fn ready<D: Device, T: Scalar>(
     held: &mut DeviceValue<D, Parts<D, T>>,
     k: usize,
 ) -> Result<(DeviceGuard<'_, D>, &mut Parts<D, T>)> {
-    let (shared, parts) = held.parts();
-    let device = shared.acquire()?;
-    device.enter()?;
-    let Some(parts) = parts else { unreachable!("the operator is never removed") };
+    let (device, parts) = held.enter_mut()?;
     if parts.prepared != k {
         parts.operator.prepare(k)?;
         parts.prepared = k;
@@ -345,10 +342,7 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
 
     unsafe fn set_values_lent(&mut self, (values, len): (LentNumbers, usize), stream: u64) -> Result<bool> {
         let values = values.address::<T>()?;
-        let (shared, parts) = self.parts();
-        let device = shared.acquire()?;
-        device.enter()?;
-        let Some(Parts { operator, .. }) = parts else { unreachable!("the operator is never removed") };
+        let (device, Parts { operator, .. }) = self.enter_mut()?;
         // SAFETY: the caller promises that the values are there and that the stream orders all work on them.
         // The device's work lies between two positions of that stream.
         unsafe {
@@ -361,7 +355,7 @@ impl<D: Device, T: Scalar> Held for DeviceValue<D, Parts<D, T>> {
     }
 
     fn cost(&self, k: usize) -> Cost {
-        self.value().map_or(Cost::default(), |parts| parts.operator.cost_of(k))
+        self.get().operator.cost_of(k)
     }
 }
 

@@ -1,20 +1,21 @@
 //! PageRank, from a graph to ranks with a guaranteed bound on their error.
 
+mod by_target;
 mod each;
 mod files;
+mod given;
 mod iterate;
-mod over_ranks;
 mod prepared;
 mod ranks;
 mod report;
-mod spread;
+mod seat;
 
 pub use crate::solve::pagerank::{Dangling, RankMethod};
 pub use each::RanksEach;
 pub(crate) use files::check_output;
+pub use prepared::Prepared;
 pub use ranks::Ranks;
 pub use report::{ColumnRanks, RankReport, Top};
-pub use spread::Prepared;
 
 use super::device::HostMethod;
 use super::matrix::Matrix;
@@ -22,7 +23,9 @@ use super::ranks::RankGraph;
 use super::run_settings::{DeviceSettings, RunSettings};
 use super::running::{Run, check_tolerance};
 use super::weights::Weights;
+use crate::device;
 use crate::error::{ChainError, Error, Result};
+use given::Given;
 
 /// The treatment of links from a vertex to itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,6 +92,17 @@ impl Settings {
         check_tolerance(self.tol, "the largest possible error")
     }
 
+    /// Refuses a method that runs in one process only.
+    fn check_over_ranks(&self) -> Result<()> {
+        match self.method {
+            RankMethod::Power | RankMethod::Extrapolated => Ok(()),
+            RankMethod::GaussSeidel => {
+                let reason = "it runs in one process; over ranks use method power or extrapolated";
+                Err(Error::setting("method", self.method.name(), reason))
+            }
+        }
+    }
+
     /// Returns the method if it runs on the CPU and needs no backend.
     pub(crate) fn host_method(&self) -> Option<HostMethod> {
         let method = HostMethod { name: self.method.name(), one_thread: false };
@@ -117,6 +131,14 @@ enum Graph {
 }
 
 impl Graph {
+    /// Returns the ranks, if they share the graph.
+    fn ranks(&self) -> Option<&device::Ranks> {
+        match self {
+            Graph::Whole(_) => None,
+            Graph::OfRank(graph) => Some(&graph.ranks),
+        }
+    }
+
     /// Refuses a graph without vertices.
     fn check(&self) -> Result<()> {
         let (vertices, origin) = match self {
@@ -147,9 +169,7 @@ impl Graph {
 pub struct Pagerank {
     graph: Graph,
     settings: Settings,
-    personalise: Option<Weights>,
-    each: Vec<Weights>,
-    x0: Option<Weights>,
+    given: Given,
     run: Run,
 }
 
@@ -175,8 +195,7 @@ impl Pagerank {
     }
 
     fn of(graph: Graph, run: Run) -> Pagerank {
-        let settings = Settings::default();
-        Pagerank { graph, settings, personalise: None, each: Vec::new(), x0: None, run }
+        Pagerank { graph, settings: Settings::default(), given: Given::default(), run }
     }
 
     /// Sets the probability that the surfer follows a link instead of jumping. By default 0.85.
@@ -231,7 +250,7 @@ impl Pagerank {
     /// Sets the distribution of the surfer's jumps: a number for each vertex, or vertices by
     /// name. By default uniform.
     pub fn personalise(mut self, weights: impl Into<Weights>) -> Self {
-        self.personalise = Some(weights.into());
+        self.given.personalise = Some(weights.into());
         self
     }
 
@@ -250,8 +269,8 @@ impl Pagerank {
     /// # }
     /// ```
     pub fn personalise_each(mut self, weights: impl IntoIterator<Item = Weights>) -> Self {
-        self.each = weights.into_iter().collect();
-        self.run.request.columns = self.each.len().max(1);
+        self.given.each = weights.into_iter().collect();
+        self.run.request.columns = self.given.each.len().max(1);
         self
     }
 
@@ -267,7 +286,7 @@ impl Pagerank {
     /// Sets the initial ranks, which may be those of an earlier version of the graph. By default the
     /// distribution of the jumps.
     pub fn x0(mut self, ranks: impl Into<Weights>) -> Self {
-        self.x0 = Some(ranks.into());
+        self.given.x0 = Some(ranks.into());
         self
     }
 

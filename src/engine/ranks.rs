@@ -39,7 +39,7 @@ pub(super) use chain::{RankSteps, Steps};
 pub use division::RankPart;
 pub use graph::RankGraph;
 pub use network::Network;
-pub(super) use operator::{RankOrder, of_rows};
+pub(super) use operator::{KeptOperator, kept_operator};
 pub(super) use output::write_on_first;
 use partition::Held;
 pub use partition::{Partition, SETTING as PARTITION};
@@ -309,6 +309,14 @@ impl RankMatrix {
     fn parts_fingerprint(&self) -> u64 {
         let mine = self.rows.numbers().listed().map_or(0, |numbers| xxh3_64(cast_slice(numbers)));
         xxh3_64(cast_slice(&self.ranks().all_of(mine)))
+    }
+}
+
+/// Returns the result if it is good: on every rank, if ranks share the solve. They then call this together.
+pub(super) fn agreed<T>(ranks: Option<&Ranks>, result: Result<T>) -> Result<T> {
+    match ranks {
+        Some(ranks) => ranks.agreed(result),
+        None => result,
     }
 }
 

@@ -109,11 +109,6 @@ impl<D, R> DeviceValue<D, R> {
         DeviceValue { device: Arc::clone(device), value: Some(value) }
     }
 
-    /// Locks the device for one solve.
-    pub(crate) fn acquire(&self) -> Result<DeviceGuard<'_, D>> {
-        self.device.acquire()
-    }
-
     /// Returns the value without the device.
     pub(crate) fn get(&self) -> &R {
         let Some(value) = &self.value else { unreachable!("it is only removed when this is dropped") };
@@ -139,16 +134,6 @@ impl<D, R> DeviceValue<D, R> {
         device.enter()?;
         let Some(value) = &mut self.value else { unreachable!("it is only removed when this is dropped") };
         Ok((device, value))
-    }
-
-    /// Returns the value; none after a failed replacement.
-    pub(crate) fn value(&self) -> Option<&R> {
-        self.value.as_ref()
-    }
-
-    /// Returns the device, and the value for use or replacement.
-    pub(crate) fn parts(&mut self) -> (&Shared<D>, &mut Option<R>) {
-        (&self.device, &mut self.value)
     }
 }
 

@@ -206,7 +206,7 @@ impl<S: Send + 'static> Seats<S> {
 }
 
 /// Returns the error of a solve after another one has failed on the same devices.
-pub(super) fn broken(devices: &[DeviceHandle]) -> Error {
+fn broken(devices: &[DeviceHandle]) -> Error {
     let names: Vec<&str> = devices.iter().map(DeviceHandle::name).collect();
     let reason = "an earlier solve on these devices has failed, which has ended their connection; prepare the solve again";
     Error::setting("device", names.join(", "), reason)

@@ -1,5 +1,6 @@
 //! The distributions of all closed classes, and their report.
 
+use super::analysis::ChainFacts;
 use super::distribution::Distribution;
 use super::report::{ClassReport, MarkovReport, State};
 use super::{Settings, files};
@@ -7,6 +8,7 @@ use crate::device::Ranks;
 use crate::engine::advice::{self, Ended, Naming, as_method};
 use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
+use crate::engine::ranks::agreed;
 use crate::engine::running::{highest, message};
 use crate::engine::tune::Explanation;
 use crate::error::Result;
@@ -20,15 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// DistributionFacts about a chain.
-#[derive(Clone, Debug)]
-pub(super) struct ChainFacts {
-    pub names: Names,
-    pub nnz: u64,
-    pub transient: u64,
-}
-
-/// DistributionFacts that all distributions of a prepared chain share.
+/// Facts that all distributions of a prepared chain share.
 #[derive(Clone, Debug)]
 pub(super) struct DistributionFacts {
     pub of_chain: ChainFacts,
@@ -91,11 +85,14 @@ impl Distributions {
     /// probability. Over ranks, all ranks call this together, and the first writes the file.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let _span = profile::begin(Phase::Write);
-        let write = || files::write(path.as_ref(), self.names(), &self.classes);
-        match &self.ranks {
-            Some(ranks) => ranks.agreed(if ranks.is_first() { write() } else { Ok(()) }),
-            None => write(),
-        }
+        let ranks = self.ranks.as_ref();
+        agreed(
+            ranks,
+            match ranks.is_none_or(Ranks::is_first) {
+                true => files::write(path.as_ref(), self.names(), &self.classes),
+                false => Ok(()),
+            },
+        )
     }
 
     /// Returns the reasons for the backend of the class with the most memory traffic.

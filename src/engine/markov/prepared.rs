@@ -1,268 +1,135 @@
-//! A prepared chain: its closed classes and the device are kept from one solve to the next.
+//! A prepared chain: in this process or rank, or on several devices of this process that share the steps.
 
-use super::analysis::{analysed, check_classes};
-use super::class::{Iterate, PreparedClass, Recipe};
-use super::distribution::Distribution;
 use super::distributions::{DistributionFacts, Distributions};
-use super::over_ranks::{self, OverRanks};
-use super::{ChainMethod, Given, Markov};
-use crate::backend::Pick;
-use crate::device::Ranks;
-use crate::engine::device::{DeviceHandle, on_device};
-use crate::engine::running::{BackendOrder, Chosen, Watch, operator};
-use crate::engine::shared::{DeviceValue, Shared};
-use crate::engine::transpose::{transposed_there, with_copy};
-use crate::engine::watch::Phases;
+use super::seat::Seat;
+use super::{GivenChain, Markov, files};
+use crate::engine::device::DeviceHandle;
+use crate::engine::ranks::RankChain;
+use crate::engine::team::{Seats, Team, turn};
 use crate::engine::weights::{Unmatched, Weights};
 use crate::error::Result;
-use crate::format::Csr;
-use crate::observe::{Observer, Phase, profile};
-use crate::scalar::Scalar;
-use crate::solve::markov::chain::{Chain, Closed};
-use crate::solve::markov::power::VECTORS;
-use crate::solve::markov::{StationaryProblem, power, serial};
-use crate::solve::part::Part;
-use crate::solve::rounding::sum;
-use crate::stop::StoppingRule;
+use crate::observe::Observer;
+use crate::solve::markov::chain::Closed;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-/// Iterations without progress that count as stagnation. Large, as slow chains gain little per iteration.
-const STAGNATION: usize = 2000;
-
-/// A prepared chain of this process or rank.
-pub(super) struct LocalChain {
-    chain: Analysed,
-    recipe: Recipe,
-    /// The class of a chain with a single closed class. Several classes are prepared one after the other
-    /// during the solve, so that only one of them takes memory.
-    only: Option<PreparedClass>,
-    x0: Option<Weights>,
-    watch: Watch,
+/// A prepared chain on one device or several GPUs, for repeated solves. It can be moved to another thread.
+pub struct Prepared {
+    seats: Seats<Seat>,
+    devices: Vec<DeviceHandle>,
     facts: Arc<DistributionFacts>,
+    closed: Arc<[Closed]>,
+    x0: Option<Weights>,
+    cancel: Option<Arc<AtomicBool>>,
 }
 
-/// Prepares power iteration with an operator of a backend.
-fn by_power<D: Pick<T>, T: Scalar>(
-    device: &Arc<Shared<D>>,
-    order: &BackendOrder<'_>,
-    matrix: &Arc<Csr>,
-    phases: &mut Phases,
-) -> Result<(Iterate, Chosen)> {
-    let (operator, chosen) = operator::<D, T>(device, order, matrix, VECTORS, phases)?;
-    let retained = DeviceValue::new(device, operator);
-    let iterate: Iterate = Box::new(move |problem, rule, observers| {
-        let device = retained.acquire()?;
-        device.enter()?;
-        let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };
-        power::<D, T>(operator.clone(), problem, rule, observers)
-    });
-    Ok((iterate, chosen))
-}
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<Prepared>();
+};
 
-impl Analysed {
-    /// Prepares a class.
-    fn prepare(&self, recipe: &Recipe, class: &Closed, phases: &mut Phases) -> Result<PreparedClass> {
-        let chain = match self {
-            Analysed::Whole(chain) => chain,
-            Analysed::OverRanks(chain) => return chain.prepare(recipe, class, phases),
-        };
-        let extracting = profile::begin(Phase::Build);
-        let steps = chain.steps_within(class)?;
-        let there = match recipe.method {
-            ChainMethod::Power => transposed_there(&recipe.device, &steps, (VECTORS, true), &mut || ())?,
-            ChainMethod::GaussSeidel | ChainMethod::Aggregation => None,
-        };
-        // The copy of the transpose stays on the device until the operator uses it.
-        let (incoming, kept) = match there {
-            Some(there) => (there.matrix, Some(there.kept)),
-            None => (Arc::new(steps.transposed()?), None),
-        };
-        drop(steps);
-        let (iterate, chosen): (Iterate, Chosen) = match recipe.method {
-            ChainMethod::Power => {
-                let narrow = recipe.precision.narrow_values();
-                let matrix = if narrow { Arc::new(incoming.to_f32()) } else { Arc::clone(&incoming) };
-                drop(extracting);
-                let order = BackendOrder {
-                    backend: &recipe.backend,
-                    precision: recipe.precision,
-                    choosing: recipe.choosing,
-                    columns: 1,
-                    one_by_one: false,
-                };
-                on_device!(recipe.device, recipe.precision, |held, D, T| {
-                    with_copy(kept, || by_power::<D, T>(held, &order, &matrix, phases))
-                })?
-            }
-            method @ (ChainMethod::GaussSeidel | ChainMethod::Aggregation) => {
-                let aggregation = method == ChainMethod::Aggregation;
-                let iterate: Iterate =
-                    Box::new(move |problem, rule, observers| serial(problem, aggregation, rule, observers));
-                (iterate, Chosen::none())
-            }
-        };
-        Ok(PreparedClass { incoming, rows: None, parts: None, iterate, chosen })
-    }
-}
-
-/// Returns the initial distribution within a class; none, for a uniform start, if the initial
-/// distribution is 0 there.
-pub(super) fn within(start: &[f64], class: &Closed) -> Option<Vec<f64>> {
-    let within = || class.states.iter().map(|&state| start[state as usize]);
-    let total = sum(within());
-    total.is_normal().then(|| within().map(|p| p / total).collect())
-}
-
-/// A chain whose classes are known.
-enum Analysed {
-    Whole(Chain),
-    OverRanks(OverRanks),
-}
-
-impl Analysed {
-    fn closed(&self) -> &[Closed] {
-        match self {
-            Analysed::Whole(chain) => chain.closed(),
-            Analysed::OverRanks(chain) => chain.closed(),
-        }
-    }
-
-    /// Returns the ranks that share the solve.
-    fn ranks(&self) -> Option<&Ranks> {
-        match self {
-            Analysed::Whole(_) => None,
-            Analysed::OverRanks(chain) => Some(chain.ranks()),
-        }
-    }
-}
-
-impl LocalChain {
-    pub(super) fn new(markov: Markov) -> Result<LocalChain> {
-        let Markov { chain: given, settings, x0, mut run } = markov;
+impl Prepared {
+    pub(super) fn new(markov: Markov) -> Result<Prepared> {
+        let Markov { chain, settings, x0, mut run } = markov;
+        let shares = run.shares(settings.host_method())?;
         settings.check()?;
-        if let Given::OverRanks(_) = given {
-            over_ranks::check(&settings)?;
-        }
-        let opened = run.open(settings.host_method());
-        let (device, backend) = match &given {
-            Given::OverRanks(chain) => chain.ranks.agreed(opened)?,
-            Given::Whole(_) => opened?,
-        };
-        let began = Instant::now();
-        let finding = run.phases.begin(Phase::Analyse, "finding the classes");
-        let (chain, of_chain) = match given {
-            Given::Whole(matrix) => {
-                let (chain, facts) = analysed(matrix, settings.normalize)?;
-                check_classes(chain.closed().len(), &settings)?;
-                (Analysed::Whole(chain), facts)
+        let cancel = run.watch.cancel.clone();
+        let (seats, devices) = match chain {
+            GivenChain::Whole(chain) if !shares.is_empty() => {
+                let devices = Team::<Seat>::open(&shares)?;
+                let team = Team::build(&turn()?, &devices, run.split(&devices), |ranks, _, run| {
+                    let chain = RankChain::distribute(ranks, Some(&chain).filter(|_| ranks.is_first()));
+                    Seat::new(GivenChain::OfRanks(chain), settings.clone(), run)
+                })?;
+                (Seats::Several(team), devices)
             }
-            Given::OverRanks(chain) => {
-                let (chain, facts) = OverRanks::analysed(chain, &settings)?;
-                (Analysed::OverRanks(chain), facts)
+            chain => {
+                let seat = Seat::new(chain, settings, run)?;
+                let device = seat.recipe.device.clone();
+                (Seats::One(seat), vec![device])
             }
         };
-        drop(finding);
-        let (method, precision) = (settings.method, run.request.precision);
-        let choosing = run.choosing;
-        let recipe = Recipe { method, device, backend, precision, choosing };
-        let only = match chain.closed() {
-            [class] => Some(chain.prepare(&recipe, class, &mut run.phases)?),
-            _ => None,
-        };
-        let device = match chain.ranks() {
-            Some(ranks) => recipe.device.describe_over(ranks),
-            None => recipe.device.describe().to_owned(),
-        };
-        let seconds_setup = began.elapsed().as_secs_f64();
-        let facts = Arc::new(DistributionFacts { of_chain, settings, device, precision, seconds_setup });
-        Ok(LocalChain { chain, recipe, only, x0, watch: run.watch, facts })
+        let first = &seats.states()[0];
+        let (facts, closed) = (Arc::clone(&first.facts), Arc::clone(&first.chain.closed));
+        let prepared = Prepared { seats, devices, facts, closed, x0, cancel };
+        prepared.check()?;
+        Ok(prepared)
+    }
+
+    /// Checks the start before any of several devices begins, because an error of one ends the others.
+    fn check(&self) -> Result<()> {
+        let states = (&self.facts.of_chain.names, "state");
+        let start = self.x0.as_ref().filter(|_| self.seats.are_several());
+        start.map_or(Ok(()), |x0| x0.over("x0", states, Unmatched::Refuse, false).map(drop))
     }
 
     /// Sets the initial distribution of later solves.
-    pub(crate) fn x0(&mut self, weights: Option<Weights>) {
+    pub fn x0(&mut self, weights: Option<Weights>) {
         self.x0 = weights;
     }
 
     /// Sets a flag that ends later solves once it is true.
-    pub(crate) fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
-        self.watch.cancel = Some(Arc::clone(flag));
+    pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
+        self.cancel = Some(Arc::clone(flag));
     }
 
-    /// Returns the device.
-    pub(crate) fn device(&self) -> &DeviceHandle {
-        &self.recipe.device
+    /// Returns the device, or the first of several.
+    pub fn device(&self) -> &DeviceHandle {
+        &self.devices[0]
     }
 
-    /// Returns the facts for the report.
-    pub(crate) fn facts(&self) -> &DistributionFacts {
-        &self.facts
+    /// Returns the devices that share the steps, or the one device.
+    pub fn devices(&self) -> &[DeviceHandle] {
+        &self.devices
+    }
+
+    /// Describes the hardware: `cpu (2 threads)`, `2 ranks, each a GPU (NVIDIA H200)`.
+    pub fn describe_devices(&self) -> &str {
+        &self.facts.device
     }
 
     /// Returns the closed classes, in the order of their first states. Over ranks, only the
     /// first rank has the states.
-    pub(crate) fn classes(&self) -> &[Closed] {
-        self.chain.closed()
+    pub fn classes(&self) -> &[Closed] {
+        &self.closed
+    }
+
+    /// Returns the most bytes that the file of the distributions takes, in the format of the file extension.
+    /// Over ranks, only the first rank knows it.
+    pub(crate) fn most_bytes(&self, path: impl AsRef<Path>) -> Result<u64> {
+        files::most_bytes(path.as_ref(), &self.facts.of_chain.names, self.closed.len())
+    }
+
+    /// Computes the distribution of each closed class. Over ranks, the first rank gets the probabilities.
+    pub fn solve(&mut self) -> Result<Distributions> {
+        self.solve_watched(|_| None)
     }
 
     /// Computes the distribution of each closed class. `watch` may return an observer for a class.
-    pub(crate) fn solve_watched(
+    pub fn solve_watched(
         &mut self,
-        mut watch: impl FnMut(&Closed) -> Option<Box<dyn Observer>>,
+        watch: impl FnMut(&Closed) -> Option<Box<dyn Observer>>,
     ) -> Result<Distributions> {
-        let vertices = (&self.facts.of_chain.names, "state");
-        // Over ranks, only the first rank knows the names of the states.
-        let has_names = self.chain.ranks().is_none_or(Ranks::is_first);
-        let start = self.x0.as_ref().filter(|_| has_names);
-        let start = start.map(|x0| x0.over("x0", vertices, Unmatched::Refuse, false)).transpose();
-        let start = match self.chain.ranks() {
-            Some(ranks) => ranks.agreed(start)?,
-            None => start?,
-        };
-        let settings = &self.facts.settings;
-        self.watch.begin();
-        let mut distributions = Vec::with_capacity(self.chain.closed().len());
-        for class in self.chain.closed() {
-            let began = Instant::now();
-            let temporary = match &self.only {
-                Some(_) => None,
-                None => Some(self.chain.prepare(&self.recipe, class, &mut Phases::default())?),
-            };
-            let seconds = if temporary.is_some() { began.elapsed().as_secs_f64() } else { 0.0 };
-            let Some(prepared) = self.only.as_ref().or(temporary.as_ref()) else { continue };
-            let start = start.as_ref().and_then(|start| within(start, class));
-            let start = match &prepared.rows {
-                Some(rows) => over_ranks::part_of(rows.halo(), start)?,
-                None => start,
-            };
-            let problem = StationaryProblem {
-                incoming: &prepared.incoming,
-                part: prepared.rows.as_ref().map_or_else(Part::default, |rows| Part::of_rank(rows.halo())),
-                period: class.period,
-                start: start.as_deref(),
-            };
-            let mut observer = watch(class);
-            let passed: &mut [&mut dyn Observer] = match &mut observer {
-                Some(observer) => &mut [&mut **observer],
-                None => &mut [],
-            };
-            let limits = (settings.tol, settings.max_iters, STAGNATION);
-            let solve = |rule: &StoppingRule, observers: &mut [&mut dyn Observer]| {
-                (prepared.iterate)(&problem, rule, observers)
-            };
-            let (mut outcome, recorder) = self.watch.run(limits, passed, solve)?;
-            outcome.effort.seconds_setup += seconds;
-            if let Some(rows) = &prepared.rows {
-                outcome = over_ranks::collected(rows.halo().ranks(), outcome)?;
-            }
-            distributions.push(Distribution::new(class.clone(), outcome, recorder, prepared));
-        }
-        Ok(Distributions::new(distributions, Arc::clone(&self.facts), self.chain.ranks().cloned()))
+        self.check()?;
+        let Prepared { seats, x0, cancel, .. } = self;
+        let begin = |seat: &mut Seat| seat.watch.cancel.clone_from(cancel);
+        let mut found = seats.run(
+            |seat| {
+                begin(seat);
+                seat.solve(x0.as_ref(), watch)
+            },
+            |seat| {
+                begin(seat);
+                seat.solve(x0.as_ref(), |_| None)
+            },
+        )?;
+        let first = found.swap_remove(0);
+        Ok(if seats.are_several() { first.in_one_process() } else { first })
     }
 
-    /// Drops chain and operator, and returns the device.
-    pub(crate) fn into_device(self) -> DeviceHandle {
-        self.recipe.device
+    /// Drops chain and operator, and returns the device, or the first of several.
+    pub fn into_device(mut self) -> DeviceHandle {
+        self.devices.swap_remove(0)
     }
 }

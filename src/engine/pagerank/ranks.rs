@@ -11,7 +11,7 @@ use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
 use crate::engine::limit;
 use crate::engine::matrix::Matrix;
-use crate::engine::ranks::write_on_first;
+use crate::engine::ranks::{agreed, write_on_first};
 use crate::engine::running::{Chosen, highest, message};
 use crate::error::Result;
 use crate::format::Csr;
@@ -31,7 +31,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// RankingFacts about a graph, collected before it is prepared.
+/// Facts about a graph, collected before it is prepared.
 #[derive(Clone, Debug)]
 pub(super) struct GraphFacts {
     pub names: Names,
@@ -72,7 +72,7 @@ pub(super) fn loops_and_repeats(graph: &Csr, first: usize) -> (u64, u64) {
     rows.reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
 }
 
-/// RankingFacts that all ranks of a prepared solve share.
+/// Facts that all ranks of a prepared solve share.
 #[derive(Clone, Debug)]
 pub(super) struct RankingFacts {
     pub graph: GraphFacts,
@@ -156,15 +156,13 @@ impl Ranks {
 
     /// Joins the ranks of all vertices, of which there is a part from each rank. The rest is
     /// that of the first rank.
-    pub(super) fn joined(parts: Vec<Ranks>) -> Result<Ranks> {
+    pub(super) fn joined(mut parts: Vec<Ranks>) -> Result<Ranks> {
         let mut all = zeros(parts.iter().map(|part| part.ranking.ranks.len()).sum())?;
         let mut rest = &mut all[..];
-        let mut parts = parts.into_iter().inspect(|part| {
-            let own = &part.ranking.ranks;
-            split_front(&mut rest, own.len()).copy_from_slice(own);
-        });
-        let Some(first) = parts.next() else { unreachable!("there are several devices") };
-        parts.for_each(drop);
+        for Ranks { ranking, .. } in &parts {
+            split_front(&mut rest, ranking.ranks.len()).copy_from_slice(&ranking.ranks);
+        }
+        let first = parts.swap_remove(0);
         let ranking = Ranking { ranks: all, ..first.ranking };
         Ok(Ranks { ranking, of_rank: None, shared: true, ..first })
     }
@@ -311,10 +309,7 @@ impl Ranks {
 
     /// Returns the outcome of this rank if no rank has failed. All ranks call this together.
     pub(super) fn agreed(&self, outcome: Result<()>) -> Result<()> {
-        match &self.of_rank {
-            None => outcome,
-            Some(of_rank) => of_rank.ranks.agreed(outcome),
-        }
+        agreed(self.of_rank.as_ref().map(|of_rank| &of_rank.ranks), outcome)
     }
 
     /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report.

@@ -1,8 +1,8 @@
-//! The operator of the rows of each rank of a graph or a chain.
+//! The operator of a matrix, or of the rows of each rank of a graph or a chain.
 
 use super::backend_label;
 use crate::backend::distributed::{RankRows, complete_operator};
-use crate::backend::{Choice, Operator, Pick};
+use crate::backend::{Operator, Pick};
 use crate::device::Distributed;
 use crate::device::distributed::Local;
 use crate::engine::running::{BackendOrder, Chosen, operator};
@@ -10,35 +10,39 @@ use crate::engine::shared::{DeviceValue, Shared};
 use crate::engine::tune::Choosing;
 use crate::engine::watch::Phases;
 use crate::error::Result;
-use crate::scalar::{Precision, Scalar};
+use crate::format::Csr;
+use crate::observe::{Phase, profile};
+use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// The operator of all ranks, which the device of this rank keeps.
-pub(in crate::engine) type Kept<D, T> = DeviceValue<D, Operator<Distributed<D>, T>>;
-
-/// The choices by which the operator is built.
-#[derive(Clone, Copy)]
-pub(in crate::engine) struct RankOrder<'a> {
-    pub backend: &'a Choice,
-    pub precision: Precision,
-    /// Number of vectors that are multiplied at once.
-    pub columns: usize,
-    /// Number of vectors for which memory stays free.
-    pub vectors: usize,
+/// An operator that the device of this process or rank keeps.
+pub(in crate::engine) enum KeptOperator<D: Local, T: Scalar> {
+    /// That of a matrix that this process has.
+    Whole(DeviceValue<D, Operator<D, T>>),
+    /// That of the rows of all ranks.
+    OverRanks(DeviceValue<D, Operator<Distributed<D>, T>>),
 }
 
-/// Chooses the backend of each rank by the model, so that the choice is the same in every run, and builds the
-/// operator. All ranks call this together.
-pub(in crate::engine) fn of_rows<D: Local + Pick<T>, T: Scalar>(
+/// Chooses a backend for a matrix in double precision and builds the operator. Leaves memory for `vectors`
+/// vectors free. Over ranks, the matrix is that of `rows`, and all ranks call this together; the model then
+/// chooses the backend of each, so that the choice is the same in every run.
+pub(in crate::engine) fn kept_operator<D: Local + Pick<T>, T: Scalar>(
     held: &Arc<Shared<D>>,
-    rows: &Arc<RankRows>,
-    order: RankOrder<'_>,
+    (exact, rows): (&Arc<Csr>, Option<&Arc<RankRows>>),
+    order: &BackendOrder<'_>,
+    vectors: usize,
     phases: &mut Phases,
-) -> Result<(Kept<D, T>, Chosen)> {
-    let RankOrder { backend, precision, columns, vectors } = order;
-    let (ranks, exact) = (rows.halo().ranks(), rows.matrix());
-    let matrix = if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
-    let order = BackendOrder { backend, precision, choosing: Choosing::Model, columns, one_by_one: true };
+) -> Result<(KeptOperator<D, T>, Chosen)> {
+    let rounding = profile::begin(Phase::Build);
+    let narrow = order.precision.narrow_values();
+    let matrix = if narrow { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
+    drop(rounding);
+    let Some(rows) = rows else {
+        let (operator, chosen) = operator(held, order, &matrix, vectors, phases)?;
+        return Ok((KeptOperator::Whole(DeviceValue::new(held, operator)), chosen));
+    };
+    let ranks = rows.halo().ranks();
+    let order = BackendOrder { choosing: Choosing::Model, one_by_one: true, ..*order };
     let built = operator::<D, T>(held, &order, &matrix, vectors, phases);
     let (multiply, mut chosen) = ranks.agreed(built)?;
     chosen.backend = backend_label(ranks, &chosen.backend)?;
@@ -46,6 +50,6 @@ pub(in crate::engine) fn of_rows<D: Local + Pick<T>, T: Scalar>(
     device.enter()?;
     let distributed = Distributed::new(device.clone(), ranks.clone(), rows.numbers().clone())?;
     let operator = ranks.agreed(complete_operator(&distributed, rows, multiply))?;
-    ranks.agreed(operator.prepare(columns))?;
-    Ok((DeviceValue::new(held, operator), chosen))
+    ranks.agreed(operator.prepare(order.columns))?;
+    Ok((KeptOperator::OverRanks(DeviceValue::new(held, operator)), chosen))
 }

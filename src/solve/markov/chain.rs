@@ -11,7 +11,7 @@ pub struct Chain {
     /// Entry (i, j) is the probability of the step from i to j.
     steps: Arc<Csr>,
     /// The sets of states that are never left once they are entered, each in rising order.
-    closed: Vec<Closed>,
+    closed: Arc<[Closed]>,
     /// Number of transient states: those in no closed class.
     transient: usize,
 }
@@ -55,6 +55,11 @@ impl Chain {
     /// Returns the closed classes, ordered by their lowest state.
     pub fn closed(&self) -> &[Closed] {
         &self.closed
+    }
+
+    /// Returns the same without a copy.
+    pub(crate) fn shared_closed(&self) -> Arc<[Closed]> {
+        Arc::clone(&self.closed)
     }
 
     /// Returns the number of transient states: those in no closed class.

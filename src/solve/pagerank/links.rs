@@ -11,6 +11,7 @@
 mod over_ranks;
 
 use crate::backend::distributed::RankRows;
+use crate::device::Ranks;
 use crate::device::distributed::Halo;
 use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Values};
@@ -159,6 +160,11 @@ impl Links {
     /// Returns the exchange between ranks, if the vertices are distributed over ranks.
     pub(crate) fn halo(&self) -> Option<&Halo> {
         self.of_rank.as_ref().map(|rows| rows.halo())
+    }
+
+    /// Returns the ranks, if the vertices are distributed over ranks.
+    pub(crate) fn ranks(&self) -> Option<&Ranks> {
+        self.halo().map(Halo::ranks)
     }
 
     /// Returns the part of the vertices that this process has.
