@@ -307,6 +307,15 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         pairs: &[[u32; 2]],
     ) -> Result<()>;
 
+    /// Computes y = alpha x + beta y for vectors of two precisions; with beta = 0 the old y is not read.
+    fn convert<A: Scalar, B: Scalar>(
+        &self,
+        alpha: f64,
+        x: &Self::Vector<A>,
+        beta: f64,
+        y: &mut Self::Vector<B>,
+    ) -> Result<()>;
+
     /// Calls `work(number, chunk, part)` once for each chunk of `length` elements of `data` and the
     /// element of `parts` that belongs to the chunk, on the threads of the host that serve this
     /// device. Allocates nothing.

@@ -253,6 +253,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
             let csr = ready.narrow.as_ref().unwrap_or(&exact.csr);
             let context = Context { precision, size, choosing: settings.run.choosing, columns };
             let precond = settings.run.request.precond.settle(&exact.csr);
+            let precond = if method.relies_on_linearity() { precond.in_double() } else { precond };
             let phases = &mut settings.run.phases;
             let choose = || choose::<D, T>(&held, backend, csr, &context, &mut |what| phases.announce(what));
             let reserve = memory::reserve(method, &precond, csr, (columns, size_of::<T>()));

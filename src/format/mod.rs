@@ -37,6 +37,7 @@ mod order;
 pub mod partition;
 pub(crate) mod pattern;
 mod pieces;
+pub(crate) mod product;
 mod renumber;
 mod rows;
 mod select;

@@ -8,6 +8,7 @@ use crate::device::{Device, Dot, Formula, Op, Sweep};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::parallel::collected;
 use crate::parallel::lock;
 use crate::params::Params;
 use crate::scalar::Scalar;
@@ -52,7 +53,7 @@ pub(super) fn inverse_diagonal<T: Scalar>(precond: &'static str, matrix: &Csr) -
             Some(d) => Ok(1.0 / d),
         }
     };
-    (0..matrix.rows()).map(inverse).collect()
+    collected(matrix.rows(), inverse).into_iter().collect()
 }
 
 struct Jacobi<D: Device, T: Scalar> {

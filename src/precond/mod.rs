@@ -3,6 +3,7 @@
 //!
 //! Tests, help texts, errors and ahead-of-time compilation of sweeps use the table.
 
+mod amg;
 mod block_jacobi;
 mod chebyshev;
 pub mod distributed;
@@ -17,7 +18,7 @@ use crate::backend::{Operator, Pick};
 use crate::device::Sweep;
 use crate::error::{Error, Result};
 use crate::format::Csr;
-use crate::params::Params;
+use crate::params::{Params, Value};
 use crate::scalar::Scalar;
 pub use entry::{DotSweep, Entry, OverRanks, Program};
 use entry::{Given, Size};
@@ -31,6 +32,7 @@ pub static ROWS: &[Entry] = &[
     Entry::of::<chebyshev::Row>(),
     Entry::of::<ic0::Row>(),
     Entry::of::<ssor::Row>(),
+    Entry::of::<amg::Row>(),
 ];
 
 /// A preconditioner with its parameters, in the syntax `jacobi` or `name:parameter=value,...`.
@@ -139,6 +141,15 @@ impl Preconditioner {
         let mut settled = self.clone();
         (self.entry.settle)(matrix, &mut settled.params);
         settled
+    }
+
+    /// Sets a precision that depends on the method to double: its recurrences multiply by the preconditioner
+    /// once and rely on products of the sums.
+    pub(crate) fn in_double(mut self) -> Preconditioner {
+        if self.params.word("precision") == Some("auto") {
+            self.params.set("precision", Value::Word("f64"));
+        }
+        self
     }
 
     /// Estimates the bytes that it stores for a matrix of `rows` rows and `entries` entries, with

@@ -180,6 +180,12 @@ impl Method {
         self.facts().stride
     }
 
+    /// Returns whether the method updates vectors that the preconditioner would compute, so that the rounding
+    /// of the preconditioner adds up.
+    pub(crate) fn relies_on_linearity(self) -> bool {
+        matches!(self, Method::PipelinedCg)
+    }
+
     /// Returns whether an iteration is recorded on the device. Otherwise the host takes part
     /// in every iteration.
     pub fn is_recorded(self) -> bool {

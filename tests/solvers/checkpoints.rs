@@ -1,7 +1,7 @@
 //! A resumed solve has the same bits as an uninterrupted one, wherever it was cut and on any
 //! number of threads.
 
-use crate::common::solves::{System, operator};
+use crate::common::solves::{System, operator, preconditioner};
 use crate::common::vectors::bits;
 use crate::common::{on_each_device, tolerance, zoo};
 use solver::backend::{Host, Pick};
@@ -45,7 +45,13 @@ impl Case {
 
     /// Combinations with every preconditioner that runs on a device.
     fn with_every_preconditioner<D: Host>() -> Vec<Case> {
-        let all: Vec<_> = Preconditioner::all().filter(|p| D::KIND == "cpu" || !p.needs_cpu()).collect();
+        // Multigrid would end before the cuts.
+        let weak = |p: Preconditioner| match p.name() {
+            "amg" => preconditioner("amg:prolongator=plain,coarse=20,degree=1"),
+            _ => p,
+        };
+        let here = Preconditioner::all().filter(|p| D::KIND == "cpu" || !p.needs_cpu());
+        let all: Vec<_> = here.map(weak).collect();
         Case::with(&all)
     }
 

@@ -25,6 +25,7 @@ mod lent_matrices;
 mod many;
 mod markov;
 mod minres;
+mod multigrid;
 mod multiply;
 mod own_operators;
 mod pagerank;

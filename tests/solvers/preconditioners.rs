@@ -61,10 +61,18 @@ fn definite_zoo() -> zoo::Zoo {
 /// Returns every preconditioner except `none`, with the defaults of the table and with parameters
 /// that change the code path.
 fn all() -> Vec<Preconditioner> {
-    let more =
-        ["block-jacobi:block=2", "block-jacobi:block=7", "block-jacobi:block=31", "chebyshev:degree=1"];
+    let more = [
+        "block-jacobi:block=2",
+        "block-jacobi:block=7",
+        "block-jacobi:block=31",
+        "chebyshev:degree=1",
+        "amg:precision=f64",
+        "amg:precision=f64,coarse=4,block=1",
+        "amg:precision=f64,coarse=4,cycle=w,degree=1",
+    ];
     let more = more.iter().map(|typed| typed.parse().unwrap());
-    let rows = Preconditioner::all().filter(|p| *p != Preconditioner::NONE);
+    // The levels of amg are in single precision unless it is told otherwise.
+    let rows = Preconditioner::all().filter(|p| *p != Preconditioner::NONE && p.name() != "amg");
     let all: Vec<_> = rows.chain(more).collect();
     assert!(all.len() >= 7, "{all:?}");
     all

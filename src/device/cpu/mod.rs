@@ -380,6 +380,24 @@ impl Device for Cpu {
         Ok(())
     }
 
+    fn convert<A: Scalar, B: Scalar>(
+        &self,
+        alpha: f64,
+        x: &CpuVector<A>,
+        beta: f64,
+        y: &mut CpuVector<B>,
+    ) -> Result<()> {
+        super::check_length("convert", y.data.len(), x.data.len())?;
+        self.chunks_of(&mut y.data, COPIED, |number, chunk| {
+            let from = &x.data[number * COPIED..][..chunk.len()];
+            for (y, x) in chunk.iter_mut().zip(from) {
+                let product = alpha * x.to_f64();
+                *y = B::from_f64(if beta == 0.0 { product } else { product + beta * y.to_f64() });
+            }
+        });
+        Ok(())
+    }
+
     fn record(&self, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         Ok(())
     }

@@ -1,0 +1,226 @@
+//! Matrices whose rows are computed one by one, such as products of sparse matrices.
+//!
+//! # Method
+//! Row i of A B is the sum of the rows of B that the entries of row i of A select. A thread keeps, for each
+//! column, the place of its entry in the row that it computes, so that an addition takes one access. Entries
+//! add up in the order in which they are given, so the bits do not depend on the number of threads. Each row
+//! is sorted by column at the end.
+//!
+//! # Reference
+//! F. G. Gustavson, Two fast algorithms for sparse matrices: multiplication and permuted transposition, ACM
+//! Trans. Math. Softw. 4, 1978.
+
+use super::pieces::narrow;
+use super::{Csr, Offsets, Pattern, Values};
+use crate::error::Result;
+use crate::parallel::{grow, room, run_all, split_front, threads_for, zeros};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The tasks of each thread: rows take different times.
+const TASKS: usize = 8;
+
+/// The rows of a matrix with values in double precision.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    matrix: &'a Csr,
+    columns: &'a [u32],
+    values: &'a [f64],
+}
+
+impl<'a> Rows<'a> {
+    /// Returns the rows; none if the values have another type.
+    pub(crate) fn of(matrix: &'a Csr) -> Option<Rows<'a>> {
+        let Values::F64(values) = matrix.values() else { return None };
+        Some(Rows { matrix, columns: matrix.col_indices(), values })
+    }
+
+    /// Returns the columns and values of a row.
+    pub(crate) fn row(self, row: usize) -> impl Iterator<Item = (usize, f64)> + use<'a> {
+        let range = self.matrix.row_range(row);
+        let columns = self.columns[range.clone()].iter().map(|column| *column as usize);
+        columns.zip(self.values[range].iter().copied())
+    }
+}
+
+/// A row that is being computed.
+pub(crate) struct RowSum<'a> {
+    /// The place of the entry of each column; of another row unless the entry there has this column. Empty
+    /// before the first addition.
+    places: &'a mut Vec<u32>,
+    cols: usize,
+    entries: &'a mut Vec<(u32, f64)>,
+}
+
+impl RowSum<'_> {
+    /// Adds a value to the entry of a column.
+    pub(crate) fn add(&mut self, column: u32, value: f64) {
+        if self.places.is_empty() {
+            self.places.resize(self.cols, 0);
+        }
+        let place = self.places[column as usize] as usize;
+        match self.entries.get_mut(place) {
+            Some(entry) if entry.0 == column => entry.1 += value,
+            _ => {
+                self.places[column as usize] = self.entries.len() as u32;
+                self.entries.push((column, value));
+            }
+        }
+    }
+}
+
+impl RowSum<'_> {
+    /// Adds an entry in a column that the row does not have yet.
+    pub(crate) fn push(&mut self, column: u32, value: f64) {
+        self.entries.push((column, value));
+    }
+
+    /// Replaces the value of each entry.
+    pub(crate) fn each(&mut self, change: impl Fn(f64) -> f64) {
+        self.entries.iter_mut().for_each(|(_, value)| *value = change(*value));
+    }
+}
+
+/// The rows of a task.
+struct Made {
+    lengths: Vec<u32>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
+}
+
+/// Makes a matrix of `cols` columns. `work` estimates the work of a row, by which rows are divided among
+/// threads; `fill` adds the entries of a row.
+pub(crate) fn made_by_rows(
+    (rows, cols): (usize, usize),
+    work: impl Fn(usize) -> usize,
+    fill: impl Fn(usize, &mut RowSum<'_>) + Sync,
+) -> Result<Csr> {
+    let ranges = divided(rows, work);
+    let made = run_all(ranges, |range: Range<usize>| {
+        let mut places = Vec::new();
+        let mut made = Made { lengths: room(range.len())?, columns: Vec::new(), values: Vec::new() };
+        let mut entries = Vec::new();
+        for row in range {
+            entries.clear();
+            fill(row, &mut RowSum { places: &mut places, cols, entries: &mut entries });
+            entries.sort_unstable_by_key(|(column, _)| *column);
+            made.lengths.push(narrow(entries.len(), "the length of a row", "32-bit lengths")?);
+            grow(&mut made.columns, entries.len())?;
+            grow(&mut made.values, entries.len())?;
+            made.columns.extend(entries.iter().map(|(column, _)| *column));
+            made.values.extend(entries.iter().map(|(_, value)| *value));
+        }
+        Ok(made)
+    });
+    joined((rows, cols), made.into_iter().collect::<Result<Vec<Made>>>()?)
+}
+
+/// Divides rows into ranges of about equal work.
+fn divided(rows: usize, work: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
+    let total: usize = (0..rows).map(|row| work(row) + 1).sum();
+    let tasks = match threads_for(total) {
+        1 => 1,
+        threads => TASKS * threads,
+    };
+    let (each, mut ranges) = (total.div_ceil(tasks).max(1), Vec::new());
+    let (mut start, mut sum) = (0, 0);
+    for row in 0..rows {
+        sum += work(row) + 1;
+        if sum >= each || row + 1 == rows {
+            ranges.push(start..row + 1);
+            (start, sum) = (row + 1, 0);
+        }
+    }
+    ranges
+}
+
+/// Joins the rows of all tasks.
+fn joined((rows, cols): (usize, usize), made: Vec<Made>) -> Result<Csr> {
+    let total: usize = made.iter().map(|rows| rows.columns.len()).sum();
+    let mut offsets = room(rows + 1)?;
+    offsets.push(0_u64);
+    let mut end = 0;
+    for length in made.iter().flat_map(|rows| &rows.lengths) {
+        end += u64::from(*length);
+        offsets.push(end);
+    }
+    let (mut columns, mut values): (Vec<u32>, Vec<f64>) = (zeros(total)?, zeros(total)?);
+    let (mut columns_left, mut values_left) = (&mut columns[..], &mut values[..]);
+    let parts = made.into_iter().map(|rows| {
+        let n = rows.columns.len();
+        (rows, split_front(&mut columns_left, n), split_front(&mut values_left, n))
+    });
+    run_all(parts.collect(), |(rows, columns, values): (Made, &mut [u32], &mut [f64])| {
+        columns.copy_from_slice(&rows.columns);
+        values.copy_from_slice(&rows.values);
+    });
+    let pattern = Pattern::trusted(rows, cols, Offsets::narrowest(offsets), columns, false);
+    Csr::with_pattern(Arc::new(pattern), Values::F64(values))
+}
+
+impl Csr {
+    /// Returns the product of two matrices. The order of the matrices must fit.
+    pub(crate) fn times(&self, b: &Csr) -> Result<Csr> {
+        assert_eq!(self.cols(), b.rows(), "the columns of the first matrix are the rows of the second");
+        let work = |row: usize| self.row_columns(row).iter().map(|&j| b.row_range(j as usize).len()).sum();
+        let size = (self.rows(), b.cols());
+        match (Rows::of(self), Rows::of(b)) {
+            (Some(a_rows), Some(b_rows)) => made_by_rows(size, work, |row, sum| {
+                for (j, a) in a_rows.row(row) {
+                    b_rows.row(j).for_each(|(column, value)| sum.add(column as u32, a * value));
+                }
+            }),
+            _ => made_by_rows(size, work, |row, sum| {
+                for (j, a) in self.row(row) {
+                    b.row(j).for_each(|(column, value)| sum.add(column as u32, a * value));
+                }
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source;
+
+    /// Returns the product by its definition.
+    fn dense(a: &Csr, b: &Csr) -> Vec<f64> {
+        let mut c = vec![0.0; a.rows() * b.cols()];
+        for i in 0..a.rows() {
+            for (j, a) in a.row(i) {
+                b.row(j).for_each(|(k, b_jk)| c[i * b.cols() + k] += a * b_jk);
+            }
+        }
+        c
+    }
+
+    #[test]
+    fn a_product_has_the_sums_of_its_definition_in_rows_that_are_sorted() {
+        for name in ["poisson2d:9x7", "hex27:3x3x3,dof=3", "rmat:scale=7,edges=600", "banded:n=60,half=4"] {
+            let Ok(loaded) = source::load(name) else { panic!("{name}") };
+            let a = Arc::new(loaded.matrix);
+            let b = a.transposed().unwrap();
+            let c = a.times(&b).unwrap();
+            // The pattern is checked here.
+            let (pattern, values) = c.clone().into_parts();
+            let (offsets, columns) = Arc::unwrap_or_clone(pattern).into_arrays();
+            assert_eq!(Csr::new(c.rows(), c.cols(), offsets, columns, values).unwrap(), c, "{name}");
+            let expected = dense(&a, &b);
+            for i in 0..c.rows() {
+                for k in 0..c.cols() {
+                    let want = expected[i * c.cols() + k];
+                    assert_eq!(c.get(i, k).unwrap_or(0.0), want, "{name}: {i}, {k}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_product_with_rows_and_columns_that_are_empty_is_empty() {
+        let none = Csr::new(3, 0, Offsets::narrowest(vec![0; 4]), vec![], Values::F64(vec![])).unwrap();
+        let wide = Csr::new(0, 5, Offsets::narrowest(vec![0]), vec![], Values::F64(vec![])).unwrap();
+        let product = none.times(&wide).unwrap();
+        assert_eq!((product.rows(), product.cols(), product.nnz()), (3, 5, 0));
+    }
+}

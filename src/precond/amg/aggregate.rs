@@ -1,0 +1,220 @@
+//! Aggregates of vertices: the vertices of the next level.
+//!
+//! # Method
+//! The roots of the aggregates are a maximal independent set at distance two in the graph of strong
+//! connections. In a round each undecided vertex has a key, a hash of its number and the round; it becomes a
+//! root if no key within distance two is larger, and it is decided if a root is that near. Each root takes
+//! its neighbours. Further roots are chosen among the vertices that are left, each with at least two
+//! neighbours that are left. All other vertices join the neighbouring aggregate with the largest sum of
+//! weights. A vertex without strong connections joins that of the largest entry of its row.
+//!
+//! All vertices of a round see the state before it, so the aggregates depend on neither the number of threads
+//! nor the order of the work.
+//!
+//! # Reference
+//! N. Bell, S. Dalton, L. N. Olson, Exposing fine-grained parallelism in algebraic multigrid methods, SIAM J.
+//! Sci. Comput. 34, 2012.
+
+use super::strength::Norms;
+use crate::format::Csr;
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// A vertex in no aggregate.
+pub(super) const NONE: u32 = u32::MAX;
+/// The key of a root.
+const ROOT: u64 = u64::MAX;
+/// The key of a vertex that is no root.
+const DECIDED: u64 = 0;
+/// Vertices that a thread processes as one task.
+const TASK: usize = 2048;
+/// Sums of weights that differ by less than this share are equal.
+const EQUAL: f64 = 1e-6;
+
+/// The aggregate of each vertex, counted from 0; [`NONE`] for a vertex without connections.
+pub(super) struct Aggregates {
+    pub of: Vec<u32>,
+    pub count: usize,
+}
+
+/// Returns the key of a vertex in a round: 31 hashed bits, then its number, so that no two are equal.
+fn key(vertex: u32, round: u64) -> u64 {
+    let mut x = u64::from(vertex).wrapping_add((round + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((((x ^ (x >> 31)) >> 33) | 1 << 30) << 32) | u64::from(vertex)
+}
+
+/// Returns a maximal independent set at distance two of the vertices that take part, in increasing order.
+fn roots(strong: &Csr, takes_part: impl Fn(u32) -> bool + Sync) -> Vec<u32> {
+    let n = strong.rows();
+    let keys: Vec<AtomicU64> = (0..n).into_par_iter().map(|_| AtomicU64::new(DECIDED)).collect();
+    // The largest key of a vertex and its neighbours; those of vertices that do not take part stay 0.
+    let nearest: Vec<AtomicU64> = (0..n).into_par_iter().map(|_| AtomicU64::new(DECIDED)).collect();
+    let all: Vec<u32> = (0..n as u32).into_par_iter().filter(|&vertex| takes_part(vertex)).collect();
+    let largest = |of: &[AtomicU64], vertex: u32| {
+        let own = of[vertex as usize].load(Relaxed);
+        let others = strong.row_columns(vertex as usize).iter();
+        others.map(|&other| of[other as usize].load(Relaxed)).fold(own, u64::max)
+    };
+    let (mut undecided, mut changing) = (all.clone(), all.clone());
+    for round in 0.. {
+        if undecided.is_empty() {
+            break;
+        }
+        let set = |vertex: &u32| keys[*vertex as usize].store(key(*vertex, round), Relaxed);
+        undecided.par_iter().with_min_len(TASK).for_each(set);
+        changing.par_iter().with_min_len(TASK).for_each(|&vertex| {
+            nearest[vertex as usize].store(largest(&keys, vertex), Relaxed);
+        });
+        undecided.par_iter().with_min_len(TASK).for_each(|&vertex| {
+            let found = largest(&nearest, vertex);
+            if found == ROOT {
+                keys[vertex as usize].store(DECIDED, Relaxed);
+            } else if found == keys[vertex as usize].load(Relaxed) {
+                keys[vertex as usize].store(ROOT, Relaxed);
+            }
+        });
+        let is_open = |key: u64| key != ROOT && key != DECIDED;
+        let kept = |list: Vec<u32>, of: &[AtomicU64]| -> Vec<u32> {
+            let open = list.into_par_iter().with_min_len(TASK);
+            open.filter(|&vertex| is_open(of[vertex as usize].load(Relaxed))).collect()
+        };
+        (undecided, changing) = (kept(undecided, &keys), kept(changing, &nearest));
+    }
+    all.into_par_iter().filter(|&vertex| keys[vertex as usize].load(Relaxed) == ROOT).collect()
+}
+
+/// Lets each root with at least `least` free neighbours take them all. No vertex has two roots next to it.
+fn seed(strong: &Csr, roots: &[u32], of: &[AtomicU32], count: usize, least: usize) -> usize {
+    let is_free = |vertex: &u32| of[*vertex as usize].load(Relaxed) == NONE;
+    let neighbours = |root: u32| strong.row_columns(root as usize).iter().filter(|vertex| is_free(vertex));
+    let takes = |root: &u32| neighbours(*root).count() >= least;
+    let kept: Vec<u32> = roots.par_iter().with_min_len(TASK).copied().filter(takes).collect();
+    kept.par_iter().with_min_len(TASK).enumerate().for_each(|(number, &root)| {
+        let number = (count + number) as u32;
+        neighbours(root).for_each(|vertex| of[*vertex as usize].store(number, Relaxed));
+        of[root as usize].store(number, Relaxed);
+    });
+    count + kept.len()
+}
+
+/// Returns the aggregate whose connections have the largest sum of weights; of equal ones the smallest.
+fn best(connections: &mut Vec<(u32, f64)>, of: &[AtomicU32], sizes: &[u32]) -> Option<u32> {
+    for connection in connections.iter_mut() {
+        connection.0 = of[connection.0 as usize].load(Relaxed);
+    }
+    connections.retain(|(aggregate, _)| *aggregate != NONE);
+    connections.sort_by_key(|(aggregate, _)| *aggregate);
+    let sums = connections.chunk_by(|a, b| a.0 == b.0);
+    let sums = sums.map(|same| (same[0].0, same.iter().map(|(_, weight)| weight).sum::<f64>()));
+    let better = |best: (u32, f64), next: (u32, f64)| {
+        let equal = (next.1 - best.1).abs() <= EQUAL * best.1;
+        let smaller = sizes[next.0 as usize] < sizes[best.0 as usize];
+        if (equal && smaller) || (!equal && next.1 > best.1) { next } else { best }
+    };
+    sums.reduce(better).map(|(aggregate, _)| aggregate)
+}
+
+/// Lets vertices without an aggregate join one of their connections, until none can.
+fn join(of: &[AtomicU32], count: usize, connections: impl Fn(u32, &mut Vec<(u32, f64)>) + Sync) {
+    let mut sizes = vec![0_u32; count];
+    of.iter().map(|of| of.load(Relaxed)).filter(|of| *of != NONE).for_each(|of| sizes[of as usize] += 1);
+    let is_free = |vertex: &u32| of[*vertex as usize].load(Relaxed) == NONE;
+    let mut left: Vec<u32> = (0..of.len() as u32).into_par_iter().filter(is_free).collect();
+    loop {
+        let find = |found: &mut Vec<(u32, f64)>, &vertex: &u32| {
+            connections(vertex, found);
+            best(found, of, &sizes)
+        };
+        let chosen: Vec<_> = left.par_iter().with_min_len(TASK).map_init(Vec::new, find).collect();
+        for (vertex, aggregate) in left.iter().zip(&chosen) {
+            if let Some(aggregate) = *aggregate {
+                of[*vertex as usize].store(aggregate, Relaxed);
+                sizes[aggregate as usize] += 1;
+            }
+        }
+        let before = left.len();
+        left.retain(is_free);
+        if left.len() == before {
+            return;
+        }
+    }
+}
+
+/// Aggregates the vertices of a graph of strong connections.
+pub(super) fn aggregates(strong: &Csr, norms: &Norms<'_>) -> Aggregates {
+    let n = strong.rows();
+    let of: Vec<AtomicU32> = (0..n).map(|_| AtomicU32::new(NONE)).collect();
+    let is_connected = |vertex: u32| !strong.row_range(vertex as usize).is_empty();
+    let is_free = |vertex: u32| of[vertex as usize].load(Relaxed) == NONE;
+    let mut count = seed(strong, &roots(strong, is_connected), &of, 0, 0);
+    let further = roots(strong, |vertex| is_connected(vertex) && is_free(vertex));
+    count = seed(strong, &further, &of, count, 2);
+    join(&of, count, |vertex, to| {
+        to.clear();
+        to.extend(strong.row(vertex as usize).map(|(other, weight)| (other as u32, weight)));
+    });
+    // A connected vertex is near a root, unless its root has too few neighbours.
+    for vertex in (0..n as u32).filter(|&vertex| is_connected(vertex) && is_free(vertex)) {
+        of[vertex as usize].store(count as u32, Relaxed);
+        count += 1;
+    }
+    if (0..n as u32).any(is_free) {
+        join(&of, count, |vertex, to| norms.entries(vertex as usize, to));
+    }
+    Aggregates { of: of.into_iter().map(AtomicU32::into_inner).collect(), count }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source;
+
+    fn strong(name: &str, block: usize) -> (Csr, Norms<'static>) {
+        let matrix: &'static Csr = Box::leak(Box::new(source::load(name).unwrap().matrix));
+        let norms = Norms::of(matrix, block).unwrap();
+        (norms.strong(0.08).unwrap(), norms)
+    }
+
+    #[test]
+    fn no_two_roots_are_within_two_connections_and_every_vertex_is_near_one() {
+        for name in ["poisson2d:37x29", "poisson3d:9x8x10", "rmat:scale=8,edges=900"] {
+            let (strong, _) = strong(name, 1);
+            let found = roots(&strong, |_| true);
+            let mut near = vec![0; strong.rows()];
+            for &root in &found {
+                let around = strong.row_columns(root as usize).iter().copied().chain([root]);
+                around.for_each(|vertex| near[vertex as usize] += 1);
+            }
+            assert!(near.iter().all(|roots| *roots <= 1), "{name}");
+            let is_near = |vertex: usize| {
+                near[vertex] > 0 || strong.row_columns(vertex).iter().any(|other| near[*other as usize] > 0)
+            };
+            assert!((0..strong.rows()).all(is_near), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_connected_vertex_is_in_an_aggregate_and_none_is_empty() {
+        for (name, block) in [("poisson2d:50x41", 1), ("hex27:5x5x5,dof=3", 3)] {
+            let (strong, norms) = strong(name, block);
+            let Aggregates { of, count } = aggregates(&strong, &norms);
+            let mut sizes = vec![0; count];
+            of.iter().for_each(|of| sizes[*of as usize] += 1);
+            assert!(sizes.iter().all(|size| *size > 0), "{name}");
+            assert!(of.len() > 3 * count, "{name}: {count} of {}", of.len());
+        }
+    }
+
+    #[test]
+    fn aggregates_do_not_depend_on_the_number_of_threads() {
+        let (strong, norms) = strong("poisson2d:120x110", 1);
+        let of = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| aggregates(&strong, &norms).of)
+        };
+        let one = of(1);
+        assert!((2..5).all(|threads| of(threads) == one));
+    }
+}

@@ -1,0 +1,379 @@
+//! The cycle over the levels, on a device.
+//!
+//! On each level, with D the diagonal of its matrix A, b its right-hand side and s a polynomial smoother:
+//!
+//! ```text
+//! x = s b                       the first steps, from x = 0
+//! b' = P' (b - A x)             the right-hand side of the next level
+//! x = x + P x'                  x' solves A' x' = b' by the same cycle
+//! x = x + s (b - A x)           the last steps
+//! ```
+//!
+//! The smoother s b of degree 2 is e0 d + e1 D^-1 (b - A d) with d = c D^-1 b: an optimised Chebyshev polynomial of
+//! the fourth kind for the eigenvalues up to `largest`, in one step that follows a product. The smoothers
+//! before and after are the same, so the cycle is symmetric.
+//!
+//! # Cost
+//! On each level 2 products for every degree of the smoother, one with P and one with P'. Vectors are counted
+//! with the sweeps below.
+//!
+//! # Reference
+//! J. Lottes, Optimal polynomial smoothers for multigrid V-cycles, Numer. Linear Algebra Appl. 30, 2023.
+
+use super::hierarchy::{Hierarchy, Last, Level};
+use crate::backend::{Choice, Operator, Pick};
+use crate::device::formula::{names, sweep};
+use crate::device::{Device, Formula, Sweep};
+use crate::error::Result;
+use crate::format::Csr;
+use crate::operator::{Cost, LinearOperator};
+use crate::parallel::lock;
+use crate::scalar::Scalar;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex};
+
+names! {
+    /// `inverse` is D^-1.
+    vectors v { y, x, d, b, inverse }
+    scalars s { none }
+}
+
+/// x = c D^-1 b.
+const START: Formula = sweep!({ "amg_start": x = [0] * inverse .* b; });
+/// After y = A x: y = b - y, x = e0 x + e1 D^-1 y.
+const STEP: Formula = sweep!({ "amg_step": y = b - y; x = [0] * x + [1] * inverse .* y; });
+/// y = b - y.
+const RESIDUAL: Formula = sweep!({ "amg_residual": y = b - y; });
+/// y = b - y, d = c D^-1 y.
+const AGAIN: Formula = sweep!({ "amg_again": y = b - y; d = [0] * inverse .* y; });
+/// x = x + d.
+const ADD: Formula = sweep!({ "amg_add": x = x + d; });
+/// b = b - y, d = x.
+const KEEP: Formula = sweep!({ "amg_keep": b = b - y; d = x; });
+
+/// All sweeps; the values of their numbers do not affect compilation.
+pub(super) const SWEEPS: &[Sweep<'static>] = &[
+    START.sweep.with(&[1.0]),
+    STEP.sweep.with(&[1.0; 2]),
+    RESIDUAL.sweep,
+    AGAIN.sweep.with(&[1.0]),
+    ADD.sweep,
+    KEEP.sweep,
+];
+
+/// The smoothing steps on a last level that is not inverted.
+const LAST_STEPS: usize = 4;
+
+/// The degree of the smoother, and the shape of the cycle.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub degree: u64,
+    /// Whether the levels between the first and the last are visited twice.
+    pub twice: bool,
+}
+
+/// The smoother of a level: c, and e0 and e1 of degree 2.
+#[derive(Clone, Copy)]
+struct Smoother {
+    c: f64,
+    step: Option<[f64; 2]>,
+}
+
+impl Smoother {
+    fn of(degree: u64, largest: f64) -> Smoother {
+        let c = 4.0 / 3.0 / largest;
+        if degree == 1 {
+            return Smoother { c: 1.125 * c, step: None };
+        }
+        let (first, second) = (1.023_872_875_703_13, 1.264_089_053_710_85);
+        Smoother { c, step: Some([first + second / 5.0, second * 12.0 / 5.0 / largest]) }
+    }
+}
+
+/// A level on the device.
+struct LevelOn<D: Device, S: Scalar> {
+    n: usize,
+    a: Operator<D, S>,
+    inverse: D::Vector<S>,
+    smoother: Smoother,
+    prolongator: Operator<D, S>,
+    restriction: Operator<D, S>,
+}
+
+/// The last level on the device.
+enum LastOn<D: Device, S: Scalar> {
+    Inverse(Operator<D, S>),
+    Smoother { a: Operator<D, S>, inverse: D::Vector<S>, smoother: Smoother },
+}
+
+/// The vectors of a level.
+struct Vectors<D: Device, S: Scalar> {
+    b: D::Vector<S>,
+    x: D::Vector<S>,
+    y: D::Vector<S>,
+    q: D::Vector<S>,
+    d: D::Vector<S>,
+    /// The x of the first visit of two.
+    kept: Option<D::Vector<S>>,
+}
+
+/// The vectors of all levels, and slots for sweeps, which use none.
+struct Space<D: Device, S: Scalar> {
+    columns: usize,
+    levels: Vec<Vectors<D, S>>,
+    slots: D::Slots,
+}
+
+/// The cycle as a preconditioner: vectors of T outside, of S inside.
+pub(super) struct Cycle<D: Device, T, S: Scalar> {
+    levels: Vec<LevelOn<D, S>>,
+    last: LastOn<D, S>,
+    rows_of_last: usize,
+    shape: Shape,
+    /// A power of two: the levels are those of the matrix times this.
+    scale: f64,
+    space: Mutex<Space<D, S>>,
+    outside: PhantomData<fn(T)>,
+}
+
+/// Builds operators and vectors on a device.
+pub(super) struct Builder<'a, D> {
+    pub device: &'a D,
+    pub reserve: u64,
+    pub columns: usize,
+}
+
+impl<D: Device> Builder<'_, D> {
+    fn operator<S: Scalar>(&self, matrix: &Arc<Csr>) -> Result<Operator<D, S>>
+    where
+        D: Pick<S>,
+    {
+        let matrix = match size_of::<S>() == size_of::<f32>() {
+            true => Arc::new(matrix.to_f32()),
+            false => Arc::clone(matrix),
+        };
+        let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
+        let size = self.device.gpu_size().without_shared_launches();
+        let choice = auto.settle_columns(&matrix, size_of::<S>(), &size, self.columns)?;
+        log::debug!("amg: {} x {} by {}", matrix.rows(), matrix.cols(), choice.label());
+        choice.build_for(self.device, &matrix, self.reserve, self.columns)
+    }
+
+    fn vector<S: Scalar>(&self, host: &[f64]) -> Result<D::Vector<S>> {
+        let host: Vec<S> = host.iter().map(|&value| S::from_f64(value)).collect();
+        let mut vector = self.device.vector(host.len(), 1)?;
+        self.device.upload(&host, &mut vector)?;
+        Ok(vector)
+    }
+
+    fn level<S: Scalar>(&self, level: &Level, degree: u64) -> Result<LevelOn<D, S>>
+    where
+        D: Pick<S>,
+    {
+        Ok(LevelOn {
+            n: level.matrix.rows(),
+            a: self.operator(&level.matrix)?,
+            inverse: self.vector(&level.inverse)?,
+            smoother: Smoother::of(degree, level.largest),
+            prolongator: self.operator(&level.prolongator)?,
+            restriction: self.operator(&level.restriction)?,
+        })
+    }
+
+    /// Builds the cycle of a hierarchy, whose matrices are scaled.
+    pub(crate) fn cycle<T: Scalar, S: Scalar>(
+        &self,
+        hierarchy: &Hierarchy,
+        shape: Shape,
+        scale: f64,
+    ) -> Result<Cycle<D, T, S>>
+    where
+        D: Pick<S>,
+    {
+        let levels = hierarchy.levels.iter().map(|level| self.level(level, shape.degree));
+        let levels: Vec<LevelOn<D, S>> = levels.collect::<Result<_>>()?;
+        let (last, rows_of_last) = match &hierarchy.last {
+            Last::Inverse(inverse) => (LastOn::Inverse(self.operator(inverse)?), inverse.rows()),
+            Last::Matrix(matrix, inverse, largest) => {
+                let (a, smoother) = (self.operator(matrix)?, Smoother::of(2, *largest));
+                (LastOn::Smoother { a, inverse: self.vector(inverse)?, smoother }, matrix.rows())
+            }
+        };
+        let rows: Vec<usize> = levels.iter().map(|level| level.n).chain([rows_of_last]).collect();
+        let space = Mutex::new(Space::new(self.device, &rows, shape, self.columns)?);
+        Ok(Cycle { levels, last, rows_of_last, shape, scale, space, outside: PhantomData })
+    }
+}
+
+impl<D: Device, S: Scalar> Space<D, S> {
+    fn new(device: &D, rows: &[usize], shape: Shape, k: usize) -> Result<Space<D, S>> {
+        let of = |(at, &n): (usize, &usize)| {
+            let vector = || device.vector(n, k);
+            let between = at > 0 && at + 1 < rows.len();
+            let kept = (shape.twice && between).then(vector).transpose()?;
+            Ok(Vectors { b: vector()?, x: vector()?, y: vector()?, q: vector()?, d: vector()?, kept })
+        };
+        let levels = rows.iter().enumerate().map(of).collect::<Result<_>>()?;
+        Ok(Space { columns: k, levels, slots: device.slots(1, k)? })
+    }
+}
+
+impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
+    fn rows(&self) -> Vec<usize> {
+        self.levels.iter().map(|level| level.n).chain([self.rows_of_last]).collect()
+    }
+
+    fn fit(&self, device: &D, space: &mut Space<D, S>, k: usize) -> Result<()> {
+        if space.columns != k {
+            *space = Space::new(device, &self.rows(), self.shape, k)?;
+        }
+        Ok(())
+    }
+
+    fn operators(&self) -> impl Iterator<Item = &Operator<D, S>> {
+        let last = match &self.last {
+            LastOn::Inverse(a) | LastOn::Smoother { a, .. } => a,
+        };
+        self.levels.iter().flat_map(|level| [&level.a, &level.prolongator, &level.restriction]).chain([last])
+    }
+
+    /// Solves approximately on a level and all later ones: from `b` of its vectors to `x`.
+    fn solve(&self, device: &D, at: usize, spaces: &mut [Vectors<D, S>], slots: &mut D::Slots) -> Result<()> {
+        let Some((own, later)) = spaces.split_first_mut() else { return Ok(()) };
+        let Vectors { b, x, y, q, d, .. } = own;
+        let Some(level) = self.levels.get(at) else {
+            return match &self.last {
+                LastOn::Inverse(inverse) => inverse.apply(1.0, b, 0.0, x),
+                LastOn::Smoother { a, inverse, smoother } => {
+                    let of_level = (a, inverse, smoother);
+                    first_steps(device, of_level, (b, x, y), slots)?;
+                    (1..LAST_STEPS).try_for_each(|_| further_steps(device, of_level, (b, x, y, q, d), slots))
+                }
+            };
+        };
+        let of_level = (&level.a, &level.inverse, &level.smoother);
+        first_steps(device, of_level, (b, x, y), slots)?;
+        // y = b - A x
+        level.a.apply(1.0, x, 0.0, y)?;
+        RESIDUAL.run(device, [(v::y, &mut *y)], [(v::b, &*b)], slots, &[])?;
+        level.restriction.apply(1.0, y, 0.0, &mut later[0].b)?;
+        self.solve(device, at + 1, later, slots)?;
+        if later[0].kept.is_some() {
+            self.solve_again(device, at + 1, later, slots)?;
+        }
+        level.prolongator.apply(1.0, &later[0].x, 1.0, x)?;
+        further_steps(device, of_level, (b, x, y, q, d), slots)
+    }
+
+    /// Adds the solution for the residual to `x`.
+    fn solve_again(
+        &self,
+        device: &D,
+        at: usize,
+        spaces: &mut [Vectors<D, S>],
+        slots: &mut D::Slots,
+    ) -> Result<()> {
+        let (Some(own), Some(level)) = (spaces.first_mut(), self.levels.get(at)) else { return Ok(()) };
+        let Some(mut kept) = own.kept.take() else { return Ok(()) };
+        level.a.apply(1.0, &own.x, 0.0, &mut own.y)?;
+        let writes = [(v::b, &mut own.b), (v::d, &mut kept)];
+        KEEP.run(device, writes, [(v::y, &own.y), (v::x, &own.x)], slots, &[])?;
+        self.solve(device, at, spaces, slots)?;
+        let own = &mut spaces[0];
+        ADD.run(device, [(v::x, &mut own.x)], [(v::d, &kept)], slots, &[])?;
+        own.kept = Some(kept);
+        Ok(())
+    }
+}
+
+/// Vectors of a level: b, x, y, q and d.
+type Work<'a, D, S> = (
+    &'a <D as Device>::Vector<S>,
+    &'a mut <D as Device>::Vector<S>,
+    &'a mut <D as Device>::Vector<S>,
+    &'a mut <D as Device>::Vector<S>,
+    &'a mut <D as Device>::Vector<S>,
+);
+
+/// x = s b; changes y.
+fn first_steps<D: Device, S: Scalar>(
+    device: &D,
+    (a, inverse, smoother): (&Operator<D, S>, &D::Vector<S>, &Smoother),
+    (b, x, y): (&D::Vector<S>, &mut D::Vector<S>, &mut D::Vector<S>),
+    slots: &mut D::Slots,
+) -> Result<()> {
+    START.run(device, [(v::x, &mut *x)], [(v::inverse, inverse), (v::b, b)], slots, &[smoother.c])?;
+    match &smoother.step {
+        None => Ok(()),
+        Some(step) => a.apply_sweep([y, x], &[b, inverse], slots, &STEP.sweep.with(step)),
+    }
+}
+
+/// x = x + s (b - A x); changes y, q and d.
+fn further_steps<D: Device, S: Scalar>(
+    device: &D,
+    (a, inverse, smoother): (&Operator<D, S>, &D::Vector<S>, &Smoother),
+    (b, x, y, q, d): Work<'_, D, S>,
+    slots: &mut D::Slots,
+) -> Result<()> {
+    // y = b - A x, d = c D^-1 y
+    a.apply(1.0, x, 0.0, y)?;
+    let reads = [(v::b, b), (v::inverse, inverse)];
+    AGAIN.run(device, [(v::y, &mut *y), (v::d, &mut *d)], reads, slots, &[smoother.c])?;
+    if let Some(step) = smoother.step {
+        a.apply_sweep([q, &mut *d], &[&*y, inverse], slots, &STEP.sweep.with(&step))?;
+    }
+    ADD.run(device, [(v::x, x)], [(v::d, &*d)], slots, &[])
+}
+
+impl<D: Device, T: Scalar, S: Scalar> LinearOperator<D, T> for Cycle<D, T, S> {
+    fn shape(&self) -> (usize, usize) {
+        let n = self.levels.first().map_or(self.rows_of_last, |level| level.n);
+        (n, n)
+    }
+
+    fn prepare(&self, device: &D, k: usize) -> Result<()> {
+        self.operators().try_for_each(|operator| operator.prepare(k))?;
+        self.fit(device, &mut lock(&self.space), k)
+    }
+
+    fn apply(&self, device: &D, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()> {
+        let mut space = lock(&self.space);
+        self.fit(device, &mut space, device.columns(x))?;
+        let Space { levels, slots, .. } = &mut *space;
+        device.convert(self.scale, x, 0.0, &mut levels[0].b)?;
+        self.solve(device, 0, levels, slots)?;
+        device.convert(alpha, &levels[0].x, beta, y)
+    }
+
+    fn cost(&self) -> Cost {
+        self.cost_of(1)
+    }
+
+    fn cost_of(&self, k: usize) -> Cost {
+        let (width, n) = (size_of::<S>(), self.shape().0);
+        let mut total =
+            Cost { bytes: (2 * n * k * (size_of::<T>() + width)) as u64, flops: 2 * (n * k) as u64 };
+        let mut visits = 1;
+        for (at, level) in self.levels.iter().enumerate() {
+            visits *= if self.shape.twice && at > 0 { 2 } else { 1 };
+            let (a, n) = (level.a.cost_of(k), level.n);
+            let [p, r] = [&level.prolongator, &level.restriction].map(|operator| operator.cost_of(k));
+            let steps = [&START, &STEP, &RESIDUAL, &AGAIN, &STEP, &ADD];
+            let sweeps: u64 = steps.iter().map(|sweep| sweep.bytes(n, k, width)).sum();
+            let degree = self.shape.degree;
+            total.bytes += visits * (2 * degree * a.bytes + p.bytes + r.bytes + sweeps);
+            total.flops += visits * (2 * degree * a.flops + p.flops + r.flops + 12 * (n * k) as u64);
+        }
+        let last = match &self.last {
+            LastOn::Inverse(a) | LastOn::Smoother { a, .. } => a.cost_of(k),
+        };
+        Cost { bytes: total.bytes + visits * last.bytes, flops: total.flops + visits * last.flops }
+    }
+
+    fn storage(&self) -> u64 {
+        let operators: u64 = self.operators().map(Operator::storage).sum();
+        let rows: usize = self.rows().iter().sum();
+        operators + (rows * (1 + 5 * lock(&self.space).columns) * size_of::<S>()) as u64
+    }
+}

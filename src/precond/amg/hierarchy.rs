@@ -1,0 +1,132 @@
+//! The matrices and prolongators of all levels.
+
+use super::aggregate::aggregates;
+use super::dense::inverse;
+use super::smoothed::{
+    Prolongation, galerkin, inverse_diagonal, largest_eigenvalue, predicted_entries, row_sum_bound,
+};
+use super::strength::{Norms, leaves_most_alone};
+use super::tentative::{NearNull, Tentative};
+use crate::error::Result;
+use crate::format::Csr;
+use crate::format::product::Rows;
+use std::sync::Arc;
+
+/// The factor on the estimate of the largest eigenvalue, which is a lower bound.
+const SAFETY: f64 = 1.1;
+/// The factor on the limit of strong connections from one level to the next.
+const DECAY: f64 = 0.5;
+/// The most levels.
+const MOST_LEVELS: usize = 20;
+/// The share of its unknowns above which the next level is not worth its cost.
+const WORTHWHILE: f64 = 0.85;
+
+/// What a hierarchy is made by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Options {
+    /// The limit of strong connections on the first level.
+    pub strength: f64,
+    /// The most unknowns of the last level.
+    pub coarse: usize,
+    pub levels: usize,
+    /// Whether prolongators are smoothed.
+    pub smooths: bool,
+}
+
+/// A level with a next one.
+pub(super) struct Level {
+    pub matrix: Arc<Csr>,
+    /// The reciprocals of the diagonal.
+    pub inverse: Vec<f64>,
+    /// A bound for the eigenvalues of D^-1 A, which need not hold exactly.
+    pub largest: f64,
+    pub prolongator: Arc<Csr>,
+    pub restriction: Arc<Csr>,
+}
+
+/// The levels, and what solves on the last one.
+pub(super) struct Hierarchy {
+    pub levels: Vec<Level>,
+    pub last: Last,
+}
+
+/// The last level.
+pub(super) enum Last {
+    /// The inverse of its matrix, with all entries.
+    Inverse(Arc<Csr>),
+    /// A matrix too large to be inverted, with the inverse of its diagonal and the bound.
+    Matrix(Arc<Csr>, Vec<f64>, f64),
+}
+
+impl Hierarchy {
+    /// Makes the levels of a symmetric matrix with nodes of `block` rows.
+    pub(crate) fn of(
+        matrix: &Arc<Csr>,
+        near_null: NearNull,
+        block: usize,
+        options: &Options,
+    ) -> Result<Hierarchy> {
+        let (mut matrix, mut near_null, mut block) = (Arc::clone(matrix), near_null, block);
+        let mut levels = Vec::new();
+        loop {
+            if matrix.rows() <= options.coarse {
+                let last = Last::Inverse(Arc::new(inverse(&matrix)?));
+                return Ok(Hierarchy { levels, last });
+            }
+            let inverse = inverse_diagonal(&matrix);
+            let Some(rows) = Rows::of(&matrix) else { unreachable!("all levels are in double precision") };
+            let estimate = largest_eigenvalue(rows, &inverse);
+            let bound = row_sum_bound(rows, &inverse);
+            let largest = if estimate > 0.0 { bound.min(SAFETY * estimate) } else { bound };
+            let last = |matrix, inverse| Last::Matrix(matrix, inverse, largest);
+            if levels.len() + 1 >= options.levels.min(MOST_LEVELS) {
+                return Ok(Hierarchy { levels, last: last(matrix, inverse) });
+            }
+            let norms = Norms::of(&matrix, block)?;
+            let limit = options.strength * DECAY.powi(levels.len() as i32);
+            let mut strong = norms.strong(limit)?;
+            if leaves_most_alone(&strong) {
+                strong = norms.relatively_strong()?;
+            }
+            let aggregates = aggregates(&strong, &norms);
+            drop(norms);
+            let next = aggregates.count * near_null.count;
+            if next == 0 || next as f64 > WORTHWHILE * matrix.rows() as f64 {
+                return Ok(Hierarchy { levels, last: last(matrix, inverse) });
+            }
+            let tentative = Tentative::of(&aggregates, &near_null, block)?;
+            let prolongation = Prolongation {
+                matrix: &matrix,
+                largest: estimate,
+                strong: &strong,
+                aggregates: &aggregates,
+                tentative: &tentative,
+                block,
+            };
+            let mut prolongator =
+                if options.smooths { prolongation.smoothed()? } else { prolongation.plain()? };
+            let mut restriction = prolongator.transposed()?;
+            let most = matrix.nnz();
+            if options.smooths && predicted_entries(&matrix, &prolongator, &restriction) > most {
+                prolongator = prolongation.plain()?;
+                restriction = prolongator.transposed()?;
+            }
+            let coarse = galerkin(&matrix, &prolongator, &restriction)?;
+            let (prolongator, restriction) = (Arc::new(prolongator), Arc::new(restriction));
+            block = near_null.count;
+            near_null = tentative.coarse;
+            levels.push(Level { matrix, inverse, largest, prolongator, restriction });
+            matrix = Arc::new(coarse);
+        }
+    }
+
+    /// Returns the rows and entries of the matrix of each level.
+    pub(crate) fn sizes(&self) -> Vec<(usize, usize)> {
+        let of = |matrix: &Csr| (matrix.rows(), matrix.nnz());
+        let last = match &self.last {
+            Last::Inverse(inverse) => of(inverse),
+            Last::Matrix(matrix, ..) => of(matrix),
+        };
+        self.levels.iter().map(|level| of(&level.matrix)).chain([last]).collect()
+    }
+}

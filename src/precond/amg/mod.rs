@@ -1,0 +1,146 @@
+//! Algebraic multigrid by smoothed aggregation.
+//!
+//! # Method
+//! Unknowns are aggregated along strong connections (`strength`, `aggregate`). The near-null vectors of the
+//! matrix, cut into aggregates (`tentative`) and smoothed (`smoothed`), are the prolongator P to the unknowns
+//! of the next level, whose matrix is P' A P. The levels end with a matrix that is small enough to be inverted
+//! (`dense`). `hierarchy` makes all levels; the preconditioner is one cycle over them (`cycle`).
+//!
+//! All levels are those of A times a power of two, so that its largest diagonal entry is near 1.
+//!
+//! # Reference
+//! P. Vanek, J. Mandel, M. Brezina, Algebraic multigrid by smoothed aggregation for second and fourth order
+//! elliptic problems, Computing 56, 1996.
+
+mod aggregate;
+mod cycle;
+mod dense;
+mod hierarchy;
+mod smoothed;
+mod strength;
+mod tentative;
+
+use super::entry::{Construction, Given, OverRanks, Size};
+use super::jacobi::inverse_diagonal;
+use crate::backend::{Operator, Pick};
+use crate::device::Sweep;
+use crate::error::{Error, Result};
+use crate::format::stats::Blocks;
+use crate::format::{Csr, Values};
+use crate::params::{Kind, Param, Params, Value};
+use crate::scalar::Scalar;
+use cycle::{Builder, SWEEPS, Shape};
+use hierarchy::{Hierarchy, Options};
+use std::ops::Bound;
+use std::sync::Arc;
+use tentative::NearNull;
+
+/// The preconditioner's row in the table.
+pub(super) struct Row;
+
+/// The largest reciprocal of a scaled diagonal entry for which levels in single precision stay in range.
+const WIDEST: f64 = 1e18;
+const STRENGTH: Kind = Kind::Real(Bound::Included(0.0), Bound::Excluded(1.0));
+
+impl Construction for Row {
+    const NAME: &'static str = "amg";
+    const SYNONYMS: &'static [&'static str] = &["multigrid", "gamg", "boomeramg"];
+    const SUMMARY: &'static str = "algebraic multigrid: few iterations for any size of mesh";
+    const PARAMS: &'static [Param] = &[
+        Param::new("degree", Kind::Whole(1, 2), "products of each smoothing step").or("2"),
+        Param::word("cycle", &["v", "w"], "w: levels between the first and the last are visited twice")
+            .or("v"),
+        Param::new("strength", STRENGTH, "least weight of a strong connection").or("0.08"),
+        Param::new("coarse", Kind::Whole(1, 2000), "most unknowns of the last level").or("500"),
+        Param::new("levels", Kind::Whole(1, 20), "most levels").or("20"),
+        Param::word("prolongator", &["smoothed", "plain"], "plain: less work, more iterations")
+            .or("smoothed"),
+        Param::word(
+            "precision",
+            &["auto", "f32", "f64"],
+            "numbers of the levels; auto: f32, unless method or matrix need f64",
+        ),
+        Param::new(
+            "block",
+            Kind::Whole(1, 64),
+            "unknowns of a node; left out: the size that fits the matrix",
+        ),
+    ];
+    const NEEDS_CPU: bool = true;
+    const BYTES_ARE_ESTIMATED: bool = true;
+    const SWEEPS: &'static [Sweep<'static>] = SWEEPS;
+    const OVER_RANKS: OverRanks = OverRanks::Schwarz;
+
+    fn together(params: &Params) -> usize {
+        params.find_whole("block").unwrap_or(0) as usize
+    }
+
+    fn settle(matrix: &Csr, params: &mut Params) {
+        if params.find_whole("block").is_none() {
+            params.set("block", Value::Whole(nodes(matrix)));
+        }
+    }
+
+    /// Counts matrices with an operator complexity of 2, and five vectors of each level.
+    fn bytes(_: &Params, size: Size, _: u64) -> u64 {
+        2 * (size.entries * 8 + size.rows * 24)
+    }
+
+    /// Counts the matrices in double precision while the hierarchy is made.
+    fn bytes_to_build(_: &Params, size: Size) -> u64 {
+        3 * (size.entries * 12 + size.rows * 16)
+    }
+
+    /// Builds the cycle; every diagonal entry must be positive and finite.
+    fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>> {
+        let Given { device, matrix, params, reserve, columns, .. } = given;
+        if !D::ON_HOST {
+            return Err(Error::CpuOnly { precond: Row::NAME });
+        }
+        let inverse = inverse_diagonal::<T>(Row::NAME, matrix)?;
+        let block = params.whole("block") as usize;
+        let block = if matrix.rows() % block == 0 { block } else { 1 };
+        let options = Options {
+            strength: params.real("strength"),
+            coarse: params.whole("coarse") as usize,
+            levels: params.whole("levels") as usize,
+            smooths: params.word("prolongator") == Some("smoothed"),
+        };
+        let (matrix, scale) = scaled(matrix)?;
+        let near_null = NearNull::constants(matrix.rows(), block)?;
+        let hierarchy = Hierarchy::of(&matrix, near_null, block, &options)?;
+        let sizes = hierarchy.sizes();
+        let entries: usize = sizes.iter().map(|(_, entries)| entries).sum();
+        let complexity = entries as f64 / sizes[0].1.max(1) as f64;
+        log::info!("amg: {} levels, complexity {complexity:.2}: {sizes:?}", sizes.len());
+        let shape = Shape { degree: params.whole("degree"), twice: params.word("cycle") == Some("w") };
+        let builder = Builder { device: *device, reserve: *reserve, columns: *columns };
+        let double = size_of::<T>() == size_of::<f64>();
+        let wide = || inverse.iter().any(|inverse| inverse / scale > WIDEST);
+        match params.word("precision") {
+            Some("f64") if double => Ok(given.bind(builder.cycle::<T, f64>(&hierarchy, shape, scale)?)),
+            Some("auto") if double && wide() => {
+                Ok(given.bind(builder.cycle::<T, f64>(&hierarchy, shape, scale)?))
+            }
+            _ => Ok(given.bind(builder.cycle::<T, f32>(&hierarchy, shape, scale)?)),
+        }
+    }
+}
+
+/// Returns the number of unknowns of a node: the size of the dense blocks of the matrix, or 1.
+fn nodes(matrix: &Csr) -> u64 {
+    let blocks = Blocks::sampled(matrix);
+    let square = blocks.all.iter().filter(|b| b.size[0] == b.size[1] && b.bytes < blocks.csr_bytes);
+    let best = square.min_by_key(|b| b.bytes).map_or(1, |b| b.size[0]);
+    if best > 1 && matrix.rows() % best == 0 { best as u64 } else { 1 }
+}
+
+/// Returns the matrix times a power of two that brings its largest diagonal entry near 1, in double precision
+/// and without entries that are 0.
+fn scaled(matrix: &Arc<Csr>) -> Result<(Arc<Csr>, f64)> {
+    let largest = matrix.diagonal().into_iter().fold(0.0, f64::max);
+    let scale = if largest > 0.0 { (-largest.log2().floor()).exp2() } else { 1.0 };
+    let values: Vec<f64> = (0..matrix.nnz()).map(|at| scale * matrix.values().get(at)).collect();
+    let scaled = Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(values))?;
+    Ok((Arc::new(scaled), scale))
+}
