@@ -40,7 +40,7 @@ pub struct Occupancy {
 
 /// The backend that an operator has chosen by itself, with the reason.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct OwnBackend {
     /// The backend with its parameters.
     pub backend: String,
     /// The reason for the choice.
@@ -183,7 +183,7 @@ impl<D: Device, T: Scalar> Operator<D, T> {
     }
 
     /// Returns the backend for `k` columns, if the operator has chosen another one than for a vector.
-    pub(crate) fn chosen_for(&self, k: usize) -> Option<Arc<Chosen>> {
+    pub(crate) fn chosen_for(&self, k: usize) -> Option<Arc<OwnBackend>> {
         self.map.chosen_for(k)
     }
 
@@ -267,7 +267,7 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
 
     /// Returns the backend for `k` columns, if the operator has chosen another one than for a vector when it
     /// was prepared for them.
-    fn chosen_for(&self, _k: usize) -> Option<Arc<Chosen>> {
+    fn chosen_for(&self, _k: usize) -> Option<Arc<OwnBackend>> {
         None
     }
 

@@ -21,15 +21,17 @@ use crate::device::distributed::{Border, Distributed, Halo, Local, RankSlots, Ra
 use crate::device::{Op, Slot, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
-use crate::operator::{Chosen, Cost, DotInto, LinearOperator, Operator};
+use crate::operator::{Cost, DotInto, LinearOperator, Operator, OwnBackend};
 use crate::scalar::Scalar;
 pub use complete::complete_operator;
 use ghosts::Ghosts;
 pub(crate) use moves::{rows_of_parts, rows_of_shared};
-pub use parts::{RowParts, cut_lengths, moved, owner};
+pub(crate) use parts::cut_lengths;
+pub use parts::{RowParts, moved, owner};
 use std::fmt;
 use std::sync::Arc;
-pub use transpose::{ColumnCounts, swap_rows, transposed};
+pub(crate) use transpose::swap_rows;
+pub use transpose::{ColumnCounts, transposed};
 
 /// The rows of a rank, with the ghosts that they need.
 pub struct RankRows {
@@ -193,7 +195,7 @@ impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for Product<D, T> {
         self.own.plan_of(k)
     }
 
-    fn chosen_for(&self, k: usize) -> Option<Arc<Chosen>> {
+    fn chosen_for(&self, k: usize) -> Option<Arc<OwnBackend>> {
         self.own.chosen_for(k)
     }
 

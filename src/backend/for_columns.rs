@@ -4,17 +4,19 @@ use super::{Choice, GpuSize, Pick, SettledChoice, SharedOperator};
 use crate::device::{Device, Op, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
-use crate::operator::{Chosen, Cost, DotInto, LinearOperator, Occupancy, Operator};
+use crate::operator::{Cost, DotInto, LinearOperator, Occupancy, Operator, OwnBackend};
 use crate::scalar::Scalar;
 use std::sync::{Arc, OnceLock};
+
+/// Returns a matrix, in the precision of its backend.
+pub(crate) type MatrixAgain = Box<dyn Fn() -> Result<Arc<Csr>> + Send + Sync>;
 
 /// How `auto` chooses for several columns.
 pub(crate) struct ForColumns {
     /// The choice `auto`.
     pub auto: Choice,
     pub size: GpuSize,
-    /// Returns the matrix, in the precision of the backend.
-    pub matrix: Box<dyn Fn() -> Result<Arc<Csr>> + Send + Sync>,
+    pub matrix: MatrixAgain,
     /// Bytes of each column for which memory stays free.
     pub reserve: u64,
 }
@@ -40,18 +42,18 @@ impl ForColumns {
 struct TwoProducts<D: Device, T: Scalar> {
     one: SharedOperator<D, T>,
     rule: ForColumns,
-    several: OnceLock<(SharedOperator<D, T>, Arc<Chosen>)>,
+    several: OnceLock<(SharedOperator<D, T>, Arc<OwnBackend>)>,
 }
 
 impl<D: Pick<T>, T: Scalar> TwoProducts<D, T> {
-    fn choose(&self, device: &D, k: usize) -> Result<(SharedOperator<D, T>, Arc<Chosen>)> {
+    fn choose(&self, device: &D, k: usize) -> Result<(SharedOperator<D, T>, Arc<OwnBackend>)> {
         let ForColumns { auto, size, matrix, reserve } = &self.rule;
         let matrix = matrix()?;
         let backend = auto.settle_columns(&matrix, size_of::<T>(), size, k)?;
         log::info!("backend {} for {k} columns", backend.label());
         let operator = backend.build_for(device, &matrix, reserve.saturating_mul(k as u64), k)?;
         let because = backend.because().map(str::to_owned);
-        let chosen = Chosen { backend: backend.label(), because };
+        let chosen = OwnBackend { backend: backend.label(), because };
         Ok((Arc::clone(operator.map()), Arc::new(chosen)))
     }
 
@@ -83,7 +85,7 @@ impl<D: Pick<T>, T: Scalar> LinearOperator<D, T> for TwoProducts<D, T> {
         self.of(k).plan_of(k)
     }
 
-    fn chosen_for(&self, k: usize) -> Option<Arc<Chosen>> {
+    fn chosen_for(&self, k: usize) -> Option<Arc<OwnBackend>> {
         self.several.get().filter(|_| k > 1).map(|(_, chosen)| Arc::clone(chosen))
     }
 

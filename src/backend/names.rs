@@ -4,7 +4,7 @@ use super::{Entry, Host, REGISTRY, auto, cuda};
 use crate::device::{Cpu, Cuda};
 
 /// Returns the rows that describe `auto` before a matrix is known, one for each kind of device.
-pub fn auto_entries() -> [&'static Entry; 2] {
+pub(crate) fn auto_entries() -> [&'static Entry; 2] {
     [&auto::ENTRY, &cuda::auto::ENTRY]
 }
 
@@ -23,7 +23,7 @@ pub fn recommended(entry: &Entry) -> bool {
 
 /// Returns the CPU backends nearest to a GPU backend: the one of the same name, or else those with the same
 /// format. None for `auto`.
-pub fn nearest_on_cpu(entry: &Entry) -> Vec<&'static str> {
+pub(crate) fn nearest_on_cpu(entry: &Entry) -> Vec<&'static str> {
     let on_cpu = || REGISTRY.iter().filter(|e| e.device() == Cpu::KIND);
     if let Some(same) = on_cpu().find(|e| e.name == entry.name) {
         return vec![same.name];

@@ -7,9 +7,9 @@ use super::order::{Order, from_device_order, is_stored_alike, to_device_order};
 use super::run_settings::DeviceSettings;
 use super::running::{BackendOrder, Chosen, Run, operator};
 use super::shared::{DeviceGuard, DeviceValue, Shared};
-use super::tune::{Choosing, Explanation};
+use super::tune::Explanation;
 use super::watch::Phases;
-use crate::backend::{Choice, Operator, Pick};
+use crate::backend::{MatrixAgain, Operator, Pick};
 use crate::device::{Device, LentNumbers, LentProduct};
 use crate::error::{Error, Result};
 use crate::format::Csr;
@@ -88,8 +88,8 @@ impl Multiply {
         let phases = &mut run.phases;
         let (held, chosen) =
             on_device!(device, precision, |shared, D, T| held::<D, T>(shared, &wanted, &csr, phases))?;
-        let several = None;
-        Ok(Products { csr, device, chosen, order, held, backend, precision, choosing, changing, several })
+        let is_auto = backend.is_auto();
+        Ok(Products { csr, device, chosen, order, held, is_auto, precision, changing })
     }
 }
 
@@ -100,15 +100,11 @@ pub struct Products {
     chosen: Chosen,
     order: Order,
     held: Box<dyn Held>,
-    /// The backend that the user named, or `auto`.
-    backend: Choice,
+    /// Whether the user named no backend.
+    is_auto: bool,
     precision: Precision,
-    choosing: Choosing,
     /// Whether only the pattern was prepared.
     changing: bool,
-    /// The matrix in a backend for several columns, if `auto` has chosen one that multiplies
-    /// one vector at a time.
-    several: Option<Box<dyn Held>>,
 }
 
 const _: () = {
@@ -175,35 +171,15 @@ impl Products {
         self.precision == Precision::F32
     }
 
-    /// Returns the matrix in a backend for `k` columns.
+    /// Returns the operator, which multiplies `k` columns.
     fn held_for(&mut self, k: usize) -> Result<&mut Box<dyn Held>> {
         if k == 0 {
             return Err(Error::setting("columns", 0, "there must be at least one column"));
         }
-        self.prepare_columns(k)?;
-        Ok(self.several.as_mut().filter(|_| k > 1).unwrap_or(&mut self.held))
-    }
-
-    /// Makes sure that a backend for `k` columns holds the matrix: the one that does, or
-    /// another choice of `auto`.
-    fn prepare_columns(&mut self, k: usize) -> Result<()> {
-        if k == 1 || self.several.is_some() {
-            return Ok(());
+        if !self.is_auto {
+            self.chosen.check_columns(k)?;
         }
-        match self.chosen.check_columns(k) {
-            Ok(()) => return Ok(()),
-            Err(error) if !self.backend.is_auto() => return Err(error),
-            Err(_) => {}
-        }
-        let (precision, choosing) = (self.precision, self.choosing);
-        let wanted =
-            BackendOrder { backend: &self.backend, precision, choosing, columns: k, one_by_one: false };
-        let phases = &mut Phases::default();
-        let (held, _) = on_device!(self.device, precision, |shared, D, T| held::<D, T>(
-            shared, &wanted, &self.csr, phases
-        ))?;
-        self.several = Some(held);
-        Ok(())
+        Ok(&mut self.held)
     }
 
     /// Returns the device.
@@ -223,7 +199,7 @@ impl Products {
 
     /// Returns the memory traffic and the operations of a product with `k` columns.
     pub fn cost(&self, k: usize) -> Cost {
-        self.several.as_ref().filter(|_| k > 1).unwrap_or(&self.held).cost(k)
+        self.held.cost(k)
     }
 }
 
@@ -288,6 +264,8 @@ fn held<D: Pick<T>, T: Scalar>(
 ) -> Result<(Box<dyn Held>, Chosen)> {
     // B and C.
     let vectors = 2 * order.columns;
+    let again = Arc::clone(matrix);
+    let matrix = (matrix, Box::new(move || Ok(Arc::clone(&again))) as MatrixAgain);
     let (operator, chosen) = operator::<D, T>(device, order, matrix, vectors, phases)?;
     let parts = Parts::<D, T> { operator, vectors: None, host: Vec::new(), prepared: 0 };
     Ok((Box::new(DeviceValue::new(device, parts)), chosen))

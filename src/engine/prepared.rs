@@ -19,7 +19,7 @@ use super::watch::{FanOut, Phases};
 use crate::error::{Error, Result};
 use crate::observe::profile::{self, Phase};
 use crate::observe::{Observer, Recorder};
-use crate::operator::Chosen;
+use crate::operator::OwnBackend;
 use crate::parallel::zeros;
 use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
@@ -200,7 +200,7 @@ impl Prepared {
         if k > 1 {
             self.restore()?;
             let chosen = self.seats.run(|seat| seat.prepare(k), |seat| seat.prepare(k))?;
-            self.several = chosen.into_iter().next().flatten().map(|Chosen { backend, because }| {
+            self.several = chosen.into_iter().next().flatten().map(|OwnBackend { backend, because }| {
                 let mut facts = AnswerFacts::clone(&self.facts);
                 (facts.labels.backend, facts.labels.backend_because) = (backend, because);
                 Arc::new(facts)

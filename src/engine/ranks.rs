@@ -29,6 +29,7 @@ use crate::device::Ranks;
 use crate::error::Result;
 use crate::format::stats::Blocks;
 use crate::format::{Csr, Offsets, Pattern, Values, partition::by_entries};
+use crate::operator::OwnBackend;
 use crate::precond::{OverRanks, Preconditioner};
 use crate::scalar::Precision;
 use crate::solve::Method;
@@ -318,6 +319,21 @@ pub(super) fn agreed<T>(ranks: Option<&Ranks>, result: Result<T>) -> Result<T> {
         Some(ranks) => ranks.agreed(result),
         None => result,
     }
+}
+
+/// Returns the backends for several columns, each named once, if an operator has chosen another one for them.
+/// `before` is the backend of a rank whose operator has not. All ranks call this together.
+pub(super) fn chosen_again(
+    ranks: Option<&Ranks>,
+    chosen: Option<Arc<OwnBackend>>,
+    before: impl FnOnce() -> OwnBackend,
+) -> Result<Option<OwnBackend>> {
+    let Some(ranks) = ranks else { return Ok(chosen.map(Arc::unwrap_or_clone)) };
+    if !ranks.any(chosen.is_some()) {
+        return Ok(None);
+    }
+    let OwnBackend { backend, because } = chosen.map_or_else(before, Arc::unwrap_or_clone);
+    Ok(Some(OwnBackend { backend: backend_label(ranks, &backend)?, because }))
 }
 
 /// Returns the backends of all ranks, each named once.

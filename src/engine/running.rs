@@ -7,7 +7,7 @@ use super::stopping::Stopping;
 use super::team::NO_TUNING;
 use super::tune::{Choosing, Context, Explanation, choose};
 use super::watch::{FanOut, Phases};
-use crate::backend::{Choice, Entry, Operator, Pick};
+use crate::backend::{Choice, Entry, ForColumns, MatrixAgain, Operator, Pick};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::format::Csr;
@@ -233,11 +233,12 @@ pub(super) struct BackendOrder<'a> {
     pub one_by_one: bool,
 }
 
-/// Chooses a backend for a matrix and builds the operator. Leaves memory for `vectors` vectors free.
+/// Chooses a backend for a matrix and builds the operator. Leaves memory for `vectors` vectors free. `again`
+/// returns the matrix once more, for several columns.
 pub(super) fn operator<D: Pick<T>, T: Scalar>(
     device: &Shared<D>,
     order: &BackendOrder<'_>,
-    matrix: &Arc<Csr>,
+    (matrix, again): (&Arc<Csr>, MatrixAgain),
     vectors: usize,
     phases: &mut Phases,
 ) -> Result<(Operator<D, T>, Chosen)> {
@@ -257,6 +258,13 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     let _building = phases.begin(Phase::Build, &format!("building backend {}", backend.label()));
     let reserve = memory::vectors(vectors, matrix.rows(), size_of::<T>());
     let operator = backend.build_for::<D, T>(&*device, matrix, reserve, columns)?;
+    let several = ForColumns {
+        auto: order.backend.clone(),
+        size: size.without_shared_launches(),
+        matrix: again,
+        reserve: reserve / columns.max(1) as u64,
+    };
+    let operator = several.after(operator, &backend);
     finish_work(&*device)?;
     let because = backend.because().map(str::to_owned);
     Ok((operator, Chosen { entry: Some(backend.entry()), backend: backend.label(), because, explanation }))

@@ -1,17 +1,16 @@
-//! The seat of this process, or of one of its devices, in a solve of a linear system: the matrix, the operators
-//! and how reports name them.
+//! The seat of this process, or of one of its devices, in a solve of a linear system: the matrix, the
+//! operators and how reports name them.
 
 use super::device::{DeviceHandle, on_device};
 use super::matrix::Matrix;
 use super::rank_session;
-use super::ranks::backend_label;
+use super::ranks::{backend_label, chosen_again};
 use super::session::{Recipe, Session, rebuilt, session};
 use super::settings::{Input, Settings};
 use crate::backend::Choice;
 use crate::error::{Error, Result};
 use crate::observe::report::Parts;
-use crate::operator::Chosen;
-use std::sync::Arc;
+use crate::operator::OwnBackend;
 
 /// Why a solve after a failed update is refused.
 pub(super) const UPDATE_AGAIN: &str = "rebuilding its operators failed; call update again";
@@ -98,22 +97,14 @@ impl Seat {
 
     /// Prepares products with `k` columns. Returns the backends of all ranks, if they are others than for a
     /// vector. All ranks call this together.
-    pub(crate) fn prepare(&mut self, k: usize) -> Result<Option<Chosen>> {
+    pub(crate) fn prepare(&mut self, k: usize) -> Result<Option<OwnBackend>> {
         let chosen = self.session()?.prepare(k)?;
-        let Some(ranks) = self.matrix.of_rank().map(|matrix| matrix.ranks()) else {
-            return Ok(chosen.map(Arc::unwrap_or_clone));
-        };
-        if !ranks.any(chosen.is_some()) {
-            return Ok(None);
-        }
-        let Chosen { backend, because } = chosen.map_or_else(
-            || Chosen {
-                backend: self.recipe.backend.label(),
-                because: self.recipe.backend.because().map(str::to_owned),
-            },
-            Arc::unwrap_or_clone,
-        );
-        Ok(Some(Chosen { backend: backend_label(ranks, &backend)?, because }))
+        let ranks = self.matrix.of_rank().map(|matrix| matrix.ranks());
+        let backend = &self.recipe.backend;
+        chosen_again(ranks, chosen, || OwnBackend {
+            backend: backend.label(),
+            because: backend.because().map(str::to_owned),
+        })
     }
 
     /// Builds the operators again, for the values of `matrix`.

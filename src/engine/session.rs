@@ -13,7 +13,7 @@ use crate::device::Device;
 use crate::error::{Error, GpuError, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Phase, profile};
-use crate::operator::{Chosen, Residuals};
+use crate::operator::{OwnBackend, Residuals};
 use crate::parallel::start_scoped;
 use crate::precond::Preconditioner;
 use crate::scalar::{Precision, Scalar};
@@ -44,7 +44,7 @@ pub(super) struct Recipe {
 pub(super) trait Session: Send {
     /// Prepares the operator of the matrix for `k` columns. Returns the backend, if it is another one than
     /// for a vector.
-    fn prepare(&mut self, k: usize) -> Result<Option<Arc<Chosen>>>;
+    fn prepare(&mut self, k: usize) -> Result<Option<Arc<OwnBackend>>>;
 
     fn solve(
         &mut self,
@@ -61,7 +61,10 @@ pub(super) trait Session: Send {
 
 /// A method whose operators work on the device E, and what device D keeps of it: E itself, or the device of
 /// this rank of E.
-struct Kept<D, E: Device, T: Scalar>(DeviceValue<D, (PreparedMethod<E, T>, Operator<E, T>)>);
+struct Kept<D, E: Device, T: Scalar>(DeviceValue<D, WithOperator<E, T>>);
+
+/// A method, with the operator of its matrix.
+type WithOperator<E, T> = (PreparedMethod<E, T>, Operator<E, T>);
 
 /// Keeps a method on a device.
 pub(super) fn kept<D: Device, E: Device, T: Scalar>(
@@ -78,7 +81,7 @@ pub(super) fn kept<D: Device, E: Device, T: Scalar>(
 }
 
 impl<D: Device, E: Device, T: Scalar> Session for Kept<D, E, T> {
-    fn prepare(&mut self, k: usize) -> Result<Option<Arc<Chosen>>> {
+    fn prepare(&mut self, k: usize) -> Result<Option<Arc<OwnBackend>>> {
         let (_device, (_, a)) = self.0.enter()?;
         a.device().agreed(a.prepare(k))?;
         Ok(a.chosen_for(k))

@@ -1,4 +1,5 @@
-//! Algebraic multigrid: the numbers of iterations, the independence of threads, and the systems that it takes.
+//! Algebraic multigrid: the numbers of iterations, the independence of threads, and the systems that it
+//! takes.
 
 use crate::common::places::check_threads;
 use crate::common::solves::{System, preconditioner, to};

@@ -9,7 +9,7 @@ use super::RankRows;
 use crate::device::Distributed;
 use crate::device::distributed::Local;
 use crate::error::Result;
-use crate::operator::{Chosen, Cost, LinearOperator, Operator};
+use crate::operator::{Cost, LinearOperator, Operator, OwnBackend};
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl<D: Local, T: Scalar> LinearOperator<Distributed<D>, T> for Complete<D, T> {
         self.multiply.plan_of(k)
     }
 
-    fn chosen_for(&self, k: usize) -> Option<Arc<Chosen>> {
+    fn chosen_for(&self, k: usize) -> Option<Arc<OwnBackend>> {
         self.multiply.chosen_for(k)
     }
 

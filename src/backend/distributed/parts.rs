@@ -75,7 +75,7 @@ pub fn owner(starts: &[usize], row: u32) -> usize {
 }
 
 /// Cuts rows of these lengths, as [`partition::by_entries`] does. Each rank passes the lengths of its rows.
-pub fn cut_lengths(
+pub(crate) fn cut_lengths(
     ranks: &Ranks,
     rows: usize,
     lengths: impl Iterator<Item = u64> + Clone,

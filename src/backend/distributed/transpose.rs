@@ -78,7 +78,7 @@ pub fn transposed(ranks: &Ranks, from: &[usize], rows: &Csr, to: &[usize]) -> Re
 
 /// Sends the rows `to[other]` to each rank. Returns the matrices that the ranks have sent to this one. All
 /// ranks have the same kind of values.
-pub fn swap_rows(ranks: &Ranks, rows: &Csr, to: &[Range<usize>]) -> Result<Vec<Csr>> {
+pub(crate) fn swap_rows(ranks: &Ranks, rows: &Csr, to: &[Range<usize>]) -> Result<Vec<Csr>> {
     let parts = || to.iter().cloned();
     let length = |row: usize| rows.row_range(row).len() as u32;
     let lengths: Vec<Vec<u32>> = parts().map(|part| part.map(length).collect()).collect();

@@ -3,22 +3,20 @@
 use super::by_target::ByTarget;
 use super::each::RanksEach;
 use super::given::Given;
-use super::iterate::{Each, Iterate, inflow_there, power_iteration};
+use super::iterate::{GaussSeidel, Iterate, inflow_there, power_iteration};
 use super::ranks::{RankingFacts, Ranks};
 use super::{Graph, RankMethod, Settings};
-use crate::backend::Choice;
 use crate::engine::device::{DeviceHandle, Opened, on_device};
-use crate::engine::ranks::{Partition, agreed, parts_of};
+use crate::engine::ranks::{Partition, agreed, chosen_again, parts_of};
 use crate::engine::running::{BackendOrder, Chosen, Run, Watch};
 use crate::engine::transpose::with_copy;
-use crate::engine::tune::Choosing;
-use crate::engine::watch::Phases;
 use crate::error::Result;
-use crate::observe::{Observer, Phase, Recorder};
+use crate::observe::{Observer, Phase};
+use crate::operator;
+use crate::solve::pagerank::RankProblem;
 use crate::solve::pagerank::gauss_seidel::Parts;
 use crate::solve::pagerank::links::Links;
 use crate::solve::pagerank::power::vectors;
-use crate::solve::pagerank::{RankProblem, Ranking, gauss_seidel};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,38 +25,11 @@ use std::time::Instant;
 pub(super) struct Seat {
     links: Links,
     pub device: DeviceHandle,
-    ready: Ready,
-    /// A second choice of `auto`, for several columns, if the first one multiplies one vector at a time.
-    several: Option<Ready>,
-    /// How `auto` chooses a backend, if it has chosen that of `ready`.
-    auto: Option<(Choice, Choosing)>,
-    pub watch: Watch,
-}
-
-/// A method with its operator, and the facts for its reports.
-struct Ready {
-    iterate: Iterate,
+    iterate: Box<dyn Iterate>,
     facts: Arc<RankingFacts>,
-}
-
-impl Ready {
-    /// Iterates until the tolerance is met or a limit is reached. Returns the ranks of the problem, or those
-    /// for each of several distributions, with their histories.
-    fn run(
-        &self,
-        watch: &mut Watch,
-        problem: &RankProblem<'_>,
-        each: Option<Each<'_>>,
-        observers: &mut [&mut dyn Observer],
-    ) -> Result<(Vec<Ranking>, Vec<Recorder>)> {
-        let settings = &self.facts.settings;
-        let limits = (settings.tol, settings.max_iters, settings.stagnation());
-        let columns = each.map_or(1, |(columns, _)| columns);
-        watch.begin();
-        watch.run_columns(limits, columns, observers, |rule, observers| {
-            (self.iterate)(problem, each, rule, observers)
-        })
-    }
+    /// Whether the user named no backend.
+    is_auto: bool,
+    pub watch: Watch,
 }
 
 impl Seat {
@@ -116,26 +87,28 @@ impl Seat {
             parts: links.rank_rows().map(|rows| parts_of(rows, Partition::default().to_string(), precision)),
             seconds_setup: began.elapsed().as_secs_f64(),
         });
-        let auto = backend.is_auto().then_some((backend, choosing));
-        Ok(Seat { links, device, ready: Ready { iterate, facts }, several: None, auto, watch: run.watch })
+        Ok(Seat { links, device, iterate, facts, is_auto: backend.is_auto(), watch: run.watch })
     }
 
     /// Returns the facts for the report.
     pub(crate) fn facts(&self) -> &Arc<RankingFacts> {
-        &self.ready.facts
+        &self.facts
     }
 
     /// Computes the ranks with additional observers.
     pub(crate) fn solve(&mut self, given: &Given, observers: &mut [&mut dyn Observer]) -> Result<Ranks> {
-        let Seat { links, ready, watch, .. } = self;
-        let [teleport, start] = given.vectors(links.halo(), &ready.facts)?;
+        let [teleport, start] = given.vectors(self.links.halo(), &self.facts)?;
         let problem = RankProblem {
             teleport: teleport.as_deref(),
             start: start.as_deref(),
-            ..unpersonalised(links, &ready.facts.settings)
+            ..unpersonalised(&self.links, &self.facts.settings)
         };
-        let (mut found, mut recorders) = ready.run(watch, &problem, None, observers)?;
-        Ranks::new(found.swap_remove(0), recorders.swap_remove(0), (links, &ready.facts))
+        let limits = limits(&self.facts.settings);
+        self.watch.begin();
+        let (mut found, recorder) = self
+            .watch
+            .run(limits, observers, |rule, observers| self.iterate.run(&problem, None, rule, observers))?;
+        Ranks::new(found.swap_remove(0), recorder, (&self.links, &self.facts))
     }
 
     /// Computes the ranks for each of several distributions with additional observers.
@@ -148,45 +121,48 @@ impl Seat {
         if let Some(ranks) = self.links.ranks() {
             given.check_count(ranks)?;
         }
-        given.check(&self.ready.facts.settings)?;
+        given.check(&self.facts.settings)?;
         given.require_each()?;
-        self.prepare_columns(k)?;
-        let Seat { links, ready, several, watch, .. } = self;
-        let ready = several.as_ref().filter(|_| k > 1).unwrap_or(ready);
+        let facts = self.prepare_columns(k)?;
         // All lines are checked before the first iteration.
-        let columns = given.columns(links.halo(), &ready.facts)?;
-        let problem = unpersonalised(links, &ready.facts.settings);
+        let columns = given.columns(self.links.halo(), &facts)?;
+        let problem = unpersonalised(&self.links, &facts.settings);
         let teleport = |column: usize| columns.jumps(column);
-        let (found, recorders) = ready.run(watch, &problem, Some((k, &teleport)), observers)?;
-        RanksEach::new(found, recorders, &given.each, (links, &ready.facts))
+        self.watch.begin();
+        let (found, recorders) =
+            self.watch.run_columns(limits(&facts.settings), k, observers, |rule, observers| {
+                self.iterate.run(&problem, Some((k, &teleport)), rule, observers)
+            })?;
+        RanksEach::new(found, recorders, &given.each, (&self.links, &facts))
     }
 
     /// Fails if the user named a backend that multiplies one vector at a time, and `k` is larger.
     pub(crate) fn check_columns(&self, k: usize) -> Result<()> {
-        let checked = self.facts().chosen.check_columns(k);
-        checked.or_else(|error| if self.auto.is_some() { Ok(()) } else { Err(error) })
+        if self.is_auto { Ok(()) } else { self.facts.chosen.check_columns(k) }
     }
 
-    /// Makes sure that a backend for `k` columns has the links: the one that has, or another
-    /// choice of `auto`.
-    fn prepare_columns(&mut self, k: usize) -> Result<()> {
-        agreed(self.links.ranks(), self.check_columns(k))?;
-        // If the backend of one rank multiplies one vector at a time, all ranks choose again.
-        let facts = self.facts();
-        let refused = self.links.part().any(facts.chosen.check_columns(k).is_err());
-        let wanted = self.auto.as_ref().filter(|_| refused && self.several.is_none());
-        let Some((backend, choosing)) = wanted else { return Ok(()) };
-        let (precision, choosing) = (facts.precision, *choosing);
-        let order = BackendOrder { backend, precision, choosing, columns: k, one_by_one: false };
-        let sizes = (vectors(facts.settings.dangling, true, false) * k, false);
-        let phases = &mut Phases::default();
-        let (iterate, chosen) = on_device!(self.device, precision, |held, D, T| {
-            power_iteration::<D, T>(held, &self.links, &order, sizes, phases)
+    /// Prepares products with `k` columns. Returns the facts, in which the backend is that for these columns.
+    fn prepare_columns(&self, k: usize) -> Result<Arc<RankingFacts>> {
+        let ranks = self.links.ranks();
+        agreed(ranks, self.check_columns(k))?;
+        let RankingFacts { chosen, .. } = &*self.facts;
+        let again = chosen_again(ranks, self.iterate.prepare(k)?, || operator::OwnBackend {
+            backend: chosen.backend.clone(),
+            because: chosen.because.clone(),
         })?;
-        let facts = Arc::new(RankingFacts { chosen, ..RankingFacts::clone(facts) });
-        self.several = Some(Ready { iterate, facts });
-        Ok(())
+        Ok(again.map_or_else(
+            || Arc::clone(&self.facts),
+            |operator::OwnBackend { backend, because }| {
+                let chosen = Chosen { backend, because, ..chosen.clone() };
+                Arc::new(RankingFacts { chosen, ..RankingFacts::clone(&self.facts) })
+            },
+        ))
     }
+}
+
+/// Returns the tolerance, the iteration limit and the iterations without progress that count as stagnation.
+fn limits(settings: &Settings) -> (f64, usize, usize) {
+    (settings.tol, settings.max_iters, settings.stagnation())
 }
 
 /// Returns the problem with uniform jumps that begins at their distribution.
@@ -196,10 +172,7 @@ fn unpersonalised<'a>(links: &'a Links, settings: &Settings) -> RankProblem<'a> 
 }
 
 /// Prepares the method of Gauss and Seidel.
-fn by_gauss_seidel(device: &DeviceHandle, links: &Links) -> Result<Iterate> {
+fn by_gauss_seidel(device: &DeviceHandle, links: &Links) -> Result<Box<dyn Iterate>> {
     let Opened::Cpu(cpu) = &device.0 else { unreachable!("the method runs on the CPU") };
-    let (cpu, parts) = (Arc::clone(cpu), Parts::new(links)?);
-    Ok(Box::new(move |problem, _, rule, observers| {
-        gauss_seidel(&*cpu.acquire()?, &parts, problem, rule, observers).map(|one| vec![one])
-    }))
+    Ok(Box::new(GaussSeidel { cpu: Arc::clone(cpu), parts: Parts::new(links)? }))
 }

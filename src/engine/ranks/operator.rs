@@ -2,7 +2,7 @@
 
 use super::backend_label;
 use crate::backend::distributed::{RankRows, complete_operator};
-use crate::backend::{Operator, Pick};
+use crate::backend::{MatrixAgain, Operator, Pick};
 use crate::device::Distributed;
 use crate::device::distributed::Local;
 use crate::engine::running::{BackendOrder, Chosen, operator};
@@ -37,13 +37,17 @@ pub(in crate::engine) fn kept_operator<D: Local + Pick<T>, T: Scalar>(
     let narrow = order.precision.narrow_values();
     let matrix = if narrow { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
     drop(rounding);
+    let exact = Arc::clone(exact);
+    let again: MatrixAgain =
+        Box::new(move || Ok(if narrow { Arc::new(exact.to_f32()) } else { Arc::clone(&exact) }));
+    let matrix = (&matrix, again);
     let Some(rows) = rows else {
-        let (operator, chosen) = operator(held, order, &matrix, vectors, phases)?;
+        let (operator, chosen) = operator(held, order, matrix, vectors, phases)?;
         return Ok((KeptOperator::Whole(DeviceValue::new(held, operator)), chosen));
     };
     let ranks = rows.halo().ranks();
     let order = BackendOrder { choosing: Choosing::Model, one_by_one: true, ..*order };
-    let built = operator::<D, T>(held, &order, &matrix, vectors, phases);
+    let built = operator::<D, T>(held, &order, matrix, vectors, phases);
     let (multiply, mut chosen) = ranks.agreed(built)?;
     chosen.backend = backend_label(ranks, &chosen.backend)?;
     let device = held.acquire()?;

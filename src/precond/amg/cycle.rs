@@ -9,9 +9,9 @@
 //! x = x + s (b - A x)           the last steps
 //! ```
 //!
-//! The smoother s b of degree 2 is e0 d + e1 D^-1 (b - A d) with d = c D^-1 b: an optimised Chebyshev polynomial of
-//! the fourth kind for the eigenvalues up to `largest`, in one step that follows a product. The smoothers
-//! before and after are the same, so the cycle is symmetric.
+//! The smoother s b of degree 2 is e0 d + e1 D^-1 (b - A d) with d = c D^-1 b: an optimised Chebyshev
+//! polynomial of the fourth kind for the eigenvalues up to `largest`, in one step that follows a product. The
+//! smoothers before and after are the same, so the cycle is symmetric.
 //!
 //! # Cost
 //! On each level 2 products for every degree of the smoother, one with P and one with P'. Vectors are counted
@@ -90,12 +90,17 @@ impl Smoother {
     }
 }
 
-/// A level on the device.
-struct LevelOn<D: Device, S: Scalar> {
+/// The matrix of a level on the device, with its smoother.
+struct Smoothed<D: Device, S: Scalar> {
     n: usize,
     a: Operator<D, S>,
     inverse: D::Vector<S>,
     smoother: Smoother,
+}
+
+/// A level on the device.
+struct LevelOn<D: Device, S: Scalar> {
+    matrix: Smoothed<D, S>,
     prolongator: Operator<D, S>,
     restriction: Operator<D, S>,
 }
@@ -103,7 +108,7 @@ struct LevelOn<D: Device, S: Scalar> {
 /// The last level on the device.
 enum LastOn<D: Device, S: Scalar> {
     Inverse(Operator<D, S>),
-    Smoother { a: Operator<D, S>, inverse: D::Vector<S>, smoother: Smoother },
+    Matrix(Smoothed<D, S>),
 }
 
 /// The vectors of a level.
@@ -166,15 +171,26 @@ impl<D: Device> Builder<'_, D> {
         Ok(vector)
     }
 
+    fn smoothed<S: Scalar>(
+        &self,
+        matrix: &Arc<Csr>,
+        inverse: &[f64],
+        smoother: Smoother,
+    ) -> Result<Smoothed<D, S>>
+    where
+        D: Pick<S>,
+    {
+        let (n, a) = (matrix.rows(), self.operator(matrix)?);
+        Ok(Smoothed { n, a, inverse: self.vector(inverse)?, smoother })
+    }
+
     fn level<S: Scalar>(&self, level: &Level, degree: u64) -> Result<LevelOn<D, S>>
     where
         D: Pick<S>,
     {
+        let smoother = Smoother::of(degree, level.largest);
         Ok(LevelOn {
-            n: level.matrix.rows(),
-            a: self.operator(&level.matrix)?,
-            inverse: self.vector(&level.inverse)?,
-            smoother: Smoother::of(degree, level.largest),
+            matrix: self.smoothed(&level.matrix, &level.inverse, smoother)?,
             prolongator: self.operator(&level.prolongator)?,
             restriction: self.operator(&level.restriction)?,
         })
@@ -195,11 +211,11 @@ impl<D: Device> Builder<'_, D> {
         let (last, rows_of_last) = match &hierarchy.last {
             Last::Inverse(inverse) => (LastOn::Inverse(self.operator(inverse)?), inverse.rows()),
             Last::Matrix(matrix, inverse, largest) => {
-                let (a, smoother) = (self.operator(matrix)?, Smoother::of(2, *largest));
-                (LastOn::Smoother { a, inverse: self.vector(inverse)?, smoother }, matrix.rows())
+                let smoother = Smoother::of(2, *largest);
+                (LastOn::Matrix(self.smoothed(matrix, inverse, smoother)?), matrix.rows())
             }
         };
-        let rows: Vec<usize> = levels.iter().map(|level| level.n).chain([rows_of_last]).collect();
+        let rows: Vec<usize> = levels.iter().map(|level| level.matrix.n).chain([rows_of_last]).collect();
         let space = Mutex::new(Space::new(self.device, &rows, shape, self.columns)?);
         Ok(Cycle { levels, last, rows_of_last, shape, scale, space, outside: PhantomData })
     }
@@ -220,7 +236,7 @@ impl<D: Device, S: Scalar> Space<D, S> {
 
 impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
     fn rows(&self) -> Vec<usize> {
-        self.levels.iter().map(|level| level.n).chain([self.rows_of_last]).collect()
+        self.levels.iter().map(|level| level.matrix.n).chain([self.rows_of_last]).collect()
     }
 
     fn fit(&self, device: &D, space: &mut Space<D, S>, k: usize) -> Result<()> {
@@ -232,37 +248,37 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
 
     fn operators(&self) -> impl Iterator<Item = &Operator<D, S>> {
         let last = match &self.last {
-            LastOn::Inverse(a) | LastOn::Smoother { a, .. } => a,
+            LastOn::Inverse(a) | LastOn::Matrix(Smoothed { a, .. }) => a,
         };
-        self.levels.iter().flat_map(|level| [&level.a, &level.prolongator, &level.restriction]).chain([last])
+        self.levels
+            .iter()
+            .flat_map(|level| [&level.matrix.a, &level.prolongator, &level.restriction])
+            .chain([last])
     }
 
     /// Solves approximately on a level and all later ones: from `b` of its vectors to `x`.
     fn solve(&self, device: &D, at: usize, spaces: &mut [Vectors<D, S>], slots: &mut D::Slots) -> Result<()> {
         let Some((own, later)) = spaces.split_first_mut() else { return Ok(()) };
-        let Vectors { b, x, y, q, d, .. } = own;
-        let Some(level) = self.levels.get(at) else {
+        let Some(LevelOn { matrix, prolongator, restriction }) = self.levels.get(at) else {
             return match &self.last {
-                LastOn::Inverse(inverse) => inverse.apply(1.0, b, 0.0, x),
-                LastOn::Smoother { a, inverse, smoother } => {
-                    let of_level = (a, inverse, smoother);
-                    first_steps(device, of_level, (b, x, y), slots)?;
-                    (1..LAST_STEPS).try_for_each(|_| further_steps(device, of_level, (b, x, y, q, d), slots))
+                LastOn::Inverse(inverse) => inverse.apply(1.0, &own.b, 0.0, &mut own.x),
+                LastOn::Matrix(matrix) => {
+                    matrix.first_steps(device, own, slots)?;
+                    (1..LAST_STEPS).try_for_each(|_| matrix.further_steps(device, own, slots))
                 }
             };
         };
-        let of_level = (&level.a, &level.inverse, &level.smoother);
-        first_steps(device, of_level, (b, x, y), slots)?;
+        matrix.first_steps(device, own, slots)?;
         // y = b - A x
-        level.a.apply(1.0, x, 0.0, y)?;
-        RESIDUAL.run(device, [(v::y, &mut *y)], [(v::b, &*b)], slots, &[])?;
-        level.restriction.apply(1.0, y, 0.0, &mut later[0].b)?;
+        matrix.a.apply(1.0, &own.x, 0.0, &mut own.y)?;
+        RESIDUAL.run(device, [(v::y, &mut own.y)], [(v::b, &own.b)], slots, &[])?;
+        restriction.apply(1.0, &own.y, 0.0, &mut later[0].b)?;
         self.solve(device, at + 1, later, slots)?;
         if later[0].kept.is_some() {
             self.solve_again(device, at + 1, later, slots)?;
         }
-        level.prolongator.apply(1.0, &later[0].x, 1.0, x)?;
-        further_steps(device, of_level, (b, x, y, q, d), slots)
+        prolongator.apply(1.0, &later[0].x, 1.0, &mut own.x)?;
+        matrix.further_steps(device, own, slots)
     }
 
     /// Adds the solution for the residual to `x`.
@@ -275,7 +291,7 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
     ) -> Result<()> {
         let (Some(own), Some(level)) = (spaces.first_mut(), self.levels.get(at)) else { return Ok(()) };
         let Some(mut kept) = own.kept.take() else { return Ok(()) };
-        level.a.apply(1.0, &own.x, 0.0, &mut own.y)?;
+        level.matrix.a.apply(1.0, &own.x, 0.0, &mut own.y)?;
         let writes = [(v::b, &mut own.b), (v::d, &mut kept)];
         KEEP.run(device, writes, [(v::y, &own.y), (v::x, &own.x)], slots, &[])?;
         self.solve(device, at, spaces, slots)?;
@@ -286,49 +302,35 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
     }
 }
 
-/// Vectors of a level: b, x, y, q and d.
-type Work<'a, D, S> = (
-    &'a <D as Device>::Vector<S>,
-    &'a mut <D as Device>::Vector<S>,
-    &'a mut <D as Device>::Vector<S>,
-    &'a mut <D as Device>::Vector<S>,
-    &'a mut <D as Device>::Vector<S>,
-);
-
-/// x = s b; changes y.
-fn first_steps<D: Device, S: Scalar>(
-    device: &D,
-    (a, inverse, smoother): (&Operator<D, S>, &D::Vector<S>, &Smoother),
-    (b, x, y): (&D::Vector<S>, &mut D::Vector<S>, &mut D::Vector<S>),
-    slots: &mut D::Slots,
-) -> Result<()> {
-    START.run(device, [(v::x, &mut *x)], [(v::inverse, inverse), (v::b, b)], slots, &[smoother.c])?;
-    match &smoother.step {
-        None => Ok(()),
-        Some(step) => a.apply_sweep([y, x], &[b, inverse], slots, &STEP.sweep.with(step)),
+impl<D: Device, S: Scalar> Smoothed<D, S> {
+    /// x = s b; changes y.
+    fn first_steps(&self, device: &D, own: &mut Vectors<D, S>, slots: &mut D::Slots) -> Result<()> {
+        let Vectors { b, x, y, .. } = own;
+        let reads = [(v::inverse, &self.inverse), (v::b, &*b)];
+        START.run(device, [(v::x, &mut *x)], reads, slots, &[self.smoother.c])?;
+        match &self.smoother.step {
+            None => Ok(()),
+            Some(step) => self.a.apply_sweep([y, x], &[b, &self.inverse], slots, &STEP.sweep.with(step)),
+        }
     }
-}
 
-/// x = x + s (b - A x); changes y, q and d.
-fn further_steps<D: Device, S: Scalar>(
-    device: &D,
-    (a, inverse, smoother): (&Operator<D, S>, &D::Vector<S>, &Smoother),
-    (b, x, y, q, d): Work<'_, D, S>,
-    slots: &mut D::Slots,
-) -> Result<()> {
-    // y = b - A x, d = c D^-1 y
-    a.apply(1.0, x, 0.0, y)?;
-    let reads = [(v::b, b), (v::inverse, inverse)];
-    AGAIN.run(device, [(v::y, &mut *y), (v::d, &mut *d)], reads, slots, &[smoother.c])?;
-    if let Some(step) = smoother.step {
-        a.apply_sweep([q, &mut *d], &[&*y, inverse], slots, &STEP.sweep.with(&step))?;
+    /// x = x + s (b - A x); changes y, q and d.
+    fn further_steps(&self, device: &D, own: &mut Vectors<D, S>, slots: &mut D::Slots) -> Result<()> {
+        let Vectors { b, x, y, q, d, .. } = own;
+        // y = b - A x, d = c D^-1 y
+        self.a.apply(1.0, x, 0.0, y)?;
+        let reads = [(v::b, &*b), (v::inverse, &self.inverse)];
+        AGAIN.run(device, [(v::y, &mut *y), (v::d, &mut *d)], reads, slots, &[self.smoother.c])?;
+        if let Some(step) = &self.smoother.step {
+            self.a.apply_sweep([q, &mut *d], &[&*y, &self.inverse], slots, &STEP.sweep.with(step))?;
+        }
+        ADD.run(device, [(v::x, x)], [(v::d, &*d)], slots, &[])
     }
-    ADD.run(device, [(v::x, x)], [(v::d, &*d)], slots, &[])
 }
 
 impl<D: Device, T: Scalar, S: Scalar> LinearOperator<D, T> for Cycle<D, T, S> {
     fn shape(&self) -> (usize, usize) {
-        let n = self.levels.first().map_or(self.rows_of_last, |level| level.n);
+        let n = self.levels.first().map_or(self.rows_of_last, |level| level.matrix.n);
         (n, n)
     }
 
@@ -357,7 +359,7 @@ impl<D: Device, T: Scalar, S: Scalar> LinearOperator<D, T> for Cycle<D, T, S> {
         let mut visits = 1;
         for (at, level) in self.levels.iter().enumerate() {
             visits *= if self.shape.twice && at > 0 { 2 } else { 1 };
-            let (a, n) = (level.a.cost_of(k), level.n);
+            let (a, n) = (level.matrix.a.cost_of(k), level.matrix.n);
             let [p, r] = [&level.prolongator, &level.restriction].map(|operator| operator.cost_of(k));
             let steps = [&START, &STEP, &RESIDUAL, &AGAIN, &STEP, &ADD];
             let sweeps: u64 = steps.iter().map(|sweep| sweep.bytes(n, k, width)).sum();
@@ -366,7 +368,7 @@ impl<D: Device, T: Scalar, S: Scalar> LinearOperator<D, T> for Cycle<D, T, S> {
             total.flops += visits * (2 * degree * a.flops + p.flops + r.flops + 12 * (n * k) as u64);
         }
         let last = match &self.last {
-            LastOn::Inverse(a) | LastOn::Smoother { a, .. } => a.cost_of(k),
+            LastOn::Inverse(a) | LastOn::Matrix(Smoothed { a, .. }) => a.cost_of(k),
         };
         Cost { bytes: total.bytes + visits * last.bytes, flops: total.flops + visits * last.flops }
     }

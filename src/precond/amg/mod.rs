@@ -3,8 +3,8 @@
 //! # Method
 //! Unknowns are aggregated along strong connections (`strength`, `aggregate`). The near-null vectors of the
 //! matrix, cut into aggregates (`tentative`) and smoothed (`smoothed`), are the prolongator P to the unknowns
-//! of the next level, whose matrix is P' A P. The levels end with a matrix that is small enough to be inverted
-//! (`dense`). `hierarchy` makes all levels; the preconditioner is one cycle over them (`cycle`).
+//! of the next level, whose matrix is P' A P. The levels end with a matrix that is small enough to be
+//! inverted (`dense`). `hierarchy` makes all levels; the preconditioner is one cycle over them (`cycle`).
 //!
 //! All levels are those of A times a power of two, so that its largest diagonal entry is near 1.
 //!
@@ -99,7 +99,7 @@ impl Construction for Row {
         }
         let inverse = inverse_diagonal::<T>(Row::NAME, matrix)?;
         let block = params.whole("block") as usize;
-        let block = if matrix.rows() % block == 0 { block } else { 1 };
+        let block = if matrix.rows().is_multiple_of(block) { block } else { 1 };
         let options = Options {
             strength: params.real("strength"),
             coarse: params.whole("coarse") as usize,
@@ -132,7 +132,7 @@ fn nodes(matrix: &Csr) -> u64 {
     let blocks = Blocks::sampled(matrix);
     let square = blocks.all.iter().filter(|b| b.size[0] == b.size[1] && b.bytes < blocks.csr_bytes);
     let best = square.min_by_key(|b| b.bytes).map_or(1, |b| b.size[0]);
-    if best > 1 && matrix.rows() % best == 0 { best as u64 } else { 1 }
+    if best > 1 && matrix.rows().is_multiple_of(best) { best as u64 } else { 1 }
 }
 
 /// Returns the matrix times a power of two that brings its largest diagonal entry near 1, in double precision

@@ -36,7 +36,7 @@ impl NearNull {
 
 /// The entries of the tentative prolongator, and the near-null vectors of the next level.
 pub(super) struct Tentative {
-    /// As many entries for each row as there are near-null vectors; those of a row without an aggregate are 0.
+    /// As many entries for each row as there are near-null vectors; 0 in a row without an aggregate.
     pub entries: NearNull,
     pub coarse: NearNull,
 }
