@@ -285,6 +285,13 @@ impl Answer {
                 ));
             }
             StopReason::IndefiniteMatrix { .. } => return Some(naming("method", "minres")),
+            // Levels in single precision may have rounded away that the preconditioner is positive.
+            StopReason::IndefinitePreconditioner { .. }
+                if facts.labels.precond.starts_with("amg")
+                    && !facts.labels.precond.contains("precision=f64") =>
+            {
+                return Some(naming("precond", "amg:precision=f64"));
+            }
             StopReason::Diverged { .. } if !minres => {
                 let minres = naming("method", "minres");
                 return Some(format!("MINRES is the method for an indefinite matrix: {minres}"));

@@ -375,7 +375,7 @@ impl<D: Device, T: Scalar, S: Scalar> LinearOperator<D, T> for Cycle<D, T, S> {
 
     fn storage(&self) -> u64 {
         let operators: u64 = self.operators().map(Operator::storage).sum();
-        let rows: usize = self.rows().iter().sum();
+        let rows = self.rows_of_last + self.levels.iter().map(|level| level.matrix.n).sum::<usize>();
         operators + (rows * (1 + 5 * lock(&self.space).columns) * size_of::<S>()) as u64
     }
 }

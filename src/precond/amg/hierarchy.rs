@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::format::Csr;
 use crate::format::product::Rows;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The factor on the estimate of the largest eigenvalue, which is a lower bound.
 const SAFETY: f64 = 1.1;
@@ -20,6 +21,21 @@ const DECAY: f64 = 0.5;
 const MOST_LEVELS: usize = 20;
 /// The share of its unknowns above which the next level is not worth its cost.
 const WORTHWHILE: f64 = 0.85;
+
+/// The seconds of the steps of a level, for the log.
+struct Laps(Instant, Vec<(&'static str, f64)>);
+
+impl Laps {
+    fn begin() -> Laps {
+        Laps(Instant::now(), Vec::new())
+    }
+
+    /// Ends a step.
+    fn end(&mut self, step: &'static str) {
+        self.1.push((step, self.0.elapsed().as_secs_f64()));
+        self.0 = Instant::now();
+    }
+}
 
 /// What a hierarchy is made by.
 #[derive(Clone, Copy, Debug)]
@@ -73,10 +89,12 @@ impl Hierarchy {
                 let last = Last::Inverse(Arc::new(inverse(&matrix)?));
                 return Ok(Hierarchy { levels, last });
             }
+            let mut laps = Laps::begin();
             let inverse = inverse_diagonal(&matrix);
             let Some(rows) = Rows::of(&matrix) else { unreachable!("all levels are in double precision") };
             let estimate = largest_eigenvalue(rows, &inverse);
             let bound = row_sum_bound(rows, &inverse);
+            laps.end("eigenvalue");
             let largest = if estimate > 0.0 { bound.min(SAFETY * estimate) } else { bound };
             let last = |matrix, inverse| Last::Matrix(matrix, inverse, largest);
             if levels.len() + 1 >= options.levels.min(MOST_LEVELS) {
@@ -88,13 +106,16 @@ impl Hierarchy {
             if leaves_most_alone(&strong) {
                 strong = norms.relatively_strong()?;
             }
+            laps.end("strength");
             let aggregates = aggregates(&strong, &norms);
+            laps.end("aggregates");
             drop(norms);
             let next = aggregates.count * near_null.count;
             if next == 0 || next as f64 > WORTHWHILE * matrix.rows() as f64 {
                 return Ok(Hierarchy { levels, last: last(matrix, inverse) });
             }
             let tentative = Tentative::of(&aggregates, &near_null, block)?;
+            laps.end("tentative");
             let prolongation = Prolongation {
                 matrix: &matrix,
                 largest: estimate,
@@ -105,13 +126,18 @@ impl Hierarchy {
             };
             let mut prolongator =
                 if options.smooths { prolongation.smoothed()? } else { prolongation.plain()? };
+            laps.end("prolongator");
             let mut restriction = prolongator.transposed()?;
+            laps.end("restriction");
             let most = matrix.nnz();
             if options.smooths && predicted_entries(&matrix, &prolongator, &restriction) > most {
                 prolongator = prolongation.plain()?;
                 restriction = prolongator.transposed()?;
             }
+            laps.end("prediction");
             let coarse = galerkin(&matrix, &prolongator, &restriction)?;
+            laps.end("product");
+            log::debug!("amg: level {} of {} rows: {:.4?}", levels.len(), matrix.rows(), laps.1);
             let (prolongator, restriction) = (Arc::new(prolongator), Arc::new(restriction));
             block = near_null.count;
             near_null = tentative.coarse;

@@ -33,6 +33,7 @@ use cycle::{Builder, SWEEPS, Shape};
 use hierarchy::{Hierarchy, Options};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Instant;
 use tentative::NearNull;
 
 /// The preconditioner's row in the table.
@@ -114,16 +115,19 @@ impl Construction for Row {
         let complexity = entries as f64 / sizes[0].1.max(1) as f64;
         log::info!("amg: {} levels, complexity {complexity:.2}: {sizes:?}", sizes.len());
         let shape = Shape { degree: params.whole("degree"), twice: params.word("cycle") == Some("w") };
+        let began = Instant::now();
         let builder = Builder { device: *device, reserve: *reserve, columns: *columns };
         let double = size_of::<T>() == size_of::<f64>();
         let wide = || inverse.iter().any(|inverse| inverse / scale > WIDEST);
-        match params.word("precision") {
+        let built = match params.word("precision") {
             Some("f64") if double => Ok(given.bind(builder.cycle::<T, f64>(&hierarchy, shape, scale)?)),
             Some("auto") if double && wide() => {
                 Ok(given.bind(builder.cycle::<T, f64>(&hierarchy, shape, scale)?))
             }
             _ => Ok(given.bind(builder.cycle::<T, f32>(&hierarchy, shape, scale)?)),
-        }
+        };
+        log::debug!("amg: operators of all levels: {:.4} s", began.elapsed().as_secs_f64());
+        built
     }
 }
 

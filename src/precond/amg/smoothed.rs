@@ -14,7 +14,6 @@ use crate::parallel::collected;
 use crate::spectrum::Tridiagonal;
 use rayon::prelude::*;
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 /// The share of its diagonal that a filtered row keeps.
 const KEPT: f64 = 0.5;
@@ -182,15 +181,18 @@ pub(super) fn predicted_entries(matrix: &Csr, prolongator: &Csr, restriction: &C
     let sampled = SAMPLE.min(rows);
     let length = |sample: usize| {
         let row = sample * (rows - 1) / (sampled - 1).max(1);
-        let mut found = HashSet::new();
-        for (fine, _) in restriction.row(row) {
-            for (other, _) in matrix.row(fine) {
-                found.extend(prolongator.row_columns(other).iter().copied());
-            }
-        }
+        // The rows of P that count, each once, and then their columns, each once.
+        let fine = restriction.row_columns(row).iter();
+        let mut near: Vec<u32> = fine.flat_map(|&fine| matrix.row_columns(fine as usize)).copied().collect();
+        near.sort_unstable();
+        near.dedup();
+        let mut found: Vec<u32> =
+            near.into_iter().flat_map(|near| prolongator.row_columns(near as usize)).copied().collect();
+        found.sort_unstable();
+        found.dedup();
         found.len()
     };
-    let total: usize = collected(sampled, length).into_iter().sum();
+    let total: usize = (0..sampled).into_par_iter().map(length).sum();
     (total as f64 / sampled.max(1) as f64 * rows as f64) as usize
 }
 
