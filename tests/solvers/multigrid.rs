@@ -100,6 +100,13 @@ fn every_method_and_precision_takes_it_and_columns_are_solved_together() {
 }
 
 #[test]
+fn blocks_that_do_not_divide_the_rows_are_refused() {
+    let matrix = Matrix::open("poisson2d:10x10").unwrap();
+    let error = Cg::new(&matrix).device("cpu").precond("amg:block=7").prepare().unwrap_err().to_string();
+    assert!(error.contains("100 rows") && error.contains("amg:block=7"), "{error}");
+}
+
+#[test]
 fn a_matrix_whose_diagonal_is_not_positive_is_refused_with_its_row() {
     let entries = [(0, 0, 1.0), (1, 1, -2.0), (2, 2, 1.0)];
     let matrix = Matrix::from_triplets(3, 3, entries).unwrap();

@@ -100,7 +100,14 @@ impl Construction for Row {
         }
         let inverse = inverse_diagonal::<T>(Row::NAME, matrix)?;
         let block = params.whole("block") as usize;
-        let block = if matrix.rows().is_multiple_of(block) { block } else { 1 };
+        if !matrix.rows().is_multiple_of(block) {
+            let reason = format!(
+                "the matrix has {} rows, which are no multiple of {block}; leave out block, or name the unknowns of a \
+                 node",
+                matrix.rows()
+            );
+            return Err(Error::setting("precond", format!("amg:block={block}"), reason));
+        }
         let options = Options {
             strength: params.real("strength"),
             coarse: params.whole("coarse") as usize,
