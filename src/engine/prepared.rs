@@ -198,7 +198,6 @@ impl Prepared {
             self.recipe.backend.entry().check_columns(k)?;
         }
         if k > 1 {
-            self.restore()?;
             let chosen = self.seats.run(|seat| seat.prepare(k), |seat| seat.prepare(k))?;
             self.several = chosen.into_iter().next().flatten().map(|OwnBackend { backend, because }| {
                 let mut facts = AnswerFacts::clone(&self.facts);
@@ -219,7 +218,8 @@ impl Prepared {
             Seats::Several(team) if team.states().is_empty() => {
                 let Recipe { ordered, .. } = &self.recipe;
                 *team = spread::build(&turn()?, &self.devices, &self.settings, ordered, Phases::default())?;
-                self.columns = 1;
+                (self.columns, self.several) = (1, None);
+                self.label_checkpoints(1);
                 Ok(())
             }
             _ => Ok(()),
@@ -234,8 +234,8 @@ impl Prepared {
         recorders: &mut [Recorder],
         passed: &mut [&mut dyn Observer],
     ) -> Result<()> {
-        self.prepare_columns(k)?;
         self.restore()?;
+        self.prepare_columns(k)?;
         if self.several.is_some() {
             self.label_checkpoints(k);
         }
@@ -434,18 +434,19 @@ impl Prepared {
             check_range(self.facts.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
         }
         // Chosen again, for the new values, if another solve has several columns.
+        // A thread that must not wait for several devices is refused before anything is freed.
+        let turn = self.seats.are_several().then(turn).transpose()?;
         (self.several, self.columns, self.is_stale) = (None, 1, true);
+        self.label_checkpoints(1);
         let before = std::mem::replace(&mut self.settings.matrix, Input::Stored(matrix.clone()));
         let rebuilt = match &mut self.seats {
             Seats::One(seat) => seat.rebuild(&self.devices[0], matrix),
             Seats::Several(team) => {
                 // The old operators are freed first: memory need not hold both.
                 team.clear();
-                let Recipe { ordered, .. } = &self.recipe;
-                turn()
-                    .and_then(|turn| {
-                        spread::build(&turn, &self.devices, &self.settings, ordered, Phases::default())
-                    })
+                let (ordered, phases) = (&self.recipe.ordered, Phases::default());
+                let turn = turn.as_ref().ok_or_else(|| Error::setting("matrix", "", UPDATE_AGAIN));
+                turn.and_then(|turn| spread::build(turn, &self.devices, &self.settings, ordered, phases))
                     .map(|built| *team = built)
             }
         };

@@ -129,7 +129,7 @@ impl Plan {
         let Purpose { method, precond, assume_symmetric, .. } = purpose;
         let note = matrix.require_symmetric(method.name(), *assume_symmetric, precond)?;
         Plan::check_values(&matrix.csr, purpose)?;
-        let precond = precond.settle(&matrix.csr);
+        let precond = precond.settle_for(&matrix.csr, method.relies_on_linearity());
         let together = common_multiple(precond.together().max(1), unknowns_of_a_node(&matrix.csr));
         let starts = by_entries(&matrix.csr, parts, together);
         Ok(Plan { starts, together, precond, note })

@@ -143,13 +143,14 @@ impl Preconditioner {
         settled
     }
 
-    /// Sets a precision that depends on the method to double: its recurrences multiply by the preconditioner
-    /// once and rely on products of the sums.
-    pub(crate) fn in_double(mut self) -> Preconditioner {
-        if self.params.word("precision") == Some("auto") {
-            self.params.set("precision", Value::Word("f64"));
+    /// Sets the parameters that depend on the matrix and on the method. `linear` is whether the method relies
+    /// on the linearity of the preconditioner, so that its rounding adds up.
+    pub(crate) fn settle_for(&self, matrix: &Csr, linear: bool) -> Preconditioner {
+        let mut settled = self.settle(matrix);
+        if linear && settled.params.word("precision") == Some("auto") {
+            settled.params.set("precision", Value::Word("f64"));
         }
-        self
+        settled
     }
 
     /// Estimates the bytes that it stores for a matrix of `rows` rows and `entries` entries, with

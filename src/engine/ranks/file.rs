@@ -65,7 +65,7 @@ impl RankMatrix {
     ) -> Result<RankMatrix> {
         let rows = agreed_rows(ranks, source.what, file, purpose.method.name())?;
         let sample = ranks.agreed(file.read(0..rows.min(SAMPLE)))?;
-        let precond = purpose.precond.settle(&sample);
+        let precond = purpose.precond.settle_for(&sample, purpose.method.relies_on_linearity());
         let together = common_multiple(precond.together().max(1), unknowns_of_a_node(&sample));
         drop(sample);
         let starts = ranks.agreed(file.cut(ranks.size(), together))?;
@@ -86,7 +86,8 @@ impl RankMatrix {
         let note = judged(text.symmetric, purpose.assume_symmetric, &purpose.precond, verdict)?;
         ranks.agreed(Plan::check_values(&text.rows, purpose))?;
         let sample = text.head(ranks, SAMPLE)?;
-        let precond = sample.as_ref().map(|sample| purpose.precond.settle(sample).to_string());
+        let linear = purpose.method.relies_on_linearity();
+        let precond = sample.as_ref().map(|sample| purpose.precond.settle_for(sample, linear).to_string());
         let precond: Preconditioner = ranks.text_from_first(&precond.unwrap_or_default())?.parse()?;
         let unknowns = sample.map(|sample| unknowns_of_a_node(&sample) as u64);
         let unknowns = ranks.list_of_first(unknowns.into_iter().collect())?[0] as usize;

@@ -85,16 +85,21 @@ fn roots(strong: &Csr, takes_part: impl Fn(u32) -> bool + Sync) -> Vec<u32> {
     all.into_par_iter().filter(|&vertex| keys[vertex as usize].load(Relaxed) == ROOT).collect()
 }
 
-/// Lets each root with at least `least` free neighbours take them all. No vertex has two roots next to it.
+/// Lets each root with at least `least` free neighbours take them all. A vertex next to two roots, which a
+/// graph that is not quite symmetric may have, belongs to the first of them.
 fn seed(strong: &Csr, roots: &[u32], of: &[AtomicU32], count: usize, least: usize) -> usize {
     let is_free = |vertex: &u32| of[*vertex as usize].load(Relaxed) == NONE;
     let neighbours = |root: u32| strong.row_columns(root as usize).iter().filter(|vertex| is_free(vertex));
     let takes = |root: &u32| neighbours(*root).count() >= least;
     let kept: Vec<u32> = roots.par_iter().with_min_len(TASK).copied().filter(takes).collect();
     kept.par_iter().with_min_len(TASK).enumerate().for_each(|(number, &root)| {
-        let number = (count + number) as u32;
-        neighbours(root).for_each(|vertex| of[*vertex as usize].store(number, Relaxed));
-        of[root as usize].store(number, Relaxed);
+        // Earlier aggregates have smaller numbers.
+        for vertex in strong.row_columns(root as usize) {
+            of[*vertex as usize].fetch_min((count + number) as u32, Relaxed);
+        }
+    });
+    kept.par_iter().with_min_len(TASK).enumerate().for_each(|(number, &root)| {
+        of[root as usize].store((count + number) as u32, Relaxed);
     });
     count + kept.len()
 }

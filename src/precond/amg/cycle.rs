@@ -291,14 +291,16 @@ impl<D: Device, T: Scalar, S: Scalar> Cycle<D, T, S> {
     ) -> Result<()> {
         let (Some(own), Some(level)) = (spaces.first_mut(), self.levels.get(at)) else { return Ok(()) };
         let Some(mut kept) = own.kept.take() else { return Ok(()) };
-        level.matrix.a.apply(1.0, &own.x, 0.0, &mut own.y)?;
-        let writes = [(v::b, &mut own.b), (v::d, &mut kept)];
-        KEEP.run(device, writes, [(v::y, &own.y), (v::x, &own.x)], slots, &[])?;
-        self.solve(device, at, spaces, slots)?;
-        let own = &mut spaces[0];
-        ADD.run(device, [(v::x, &mut own.x)], [(v::d, &kept)], slots, &[])?;
-        own.kept = Some(kept);
-        Ok(())
+        let outcome = (|| {
+            let own = &mut spaces[0];
+            level.matrix.a.apply(1.0, &own.x, 0.0, &mut own.y)?;
+            let writes = [(v::b, &mut own.b), (v::d, &mut kept)];
+            KEEP.run(device, writes, [(v::y, &own.y), (v::x, &own.x)], slots, &[])?;
+            self.solve(device, at, spaces, slots)?;
+            ADD.run(device, [(v::x, &mut spaces[0].x)], [(v::d, &kept)], slots, &[])
+        })();
+        spaces[0].kept = Some(kept);
+        outcome
     }
 }
 

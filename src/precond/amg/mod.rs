@@ -59,7 +59,7 @@ impl Construction for Row {
         Param::word(
             "precision",
             &["auto", "f32", "f64"],
-            "numbers of the levels; auto: f32, unless method or matrix need f64",
+            "numbers of the levels, no wider than the vectors; auto: f32, unless method or matrix need f64",
         ),
         Param::new(
             "block",
@@ -102,8 +102,8 @@ impl Construction for Row {
         let block = params.whole("block") as usize;
         if !matrix.rows().is_multiple_of(block) {
             let reason = format!(
-                "the matrix has {} rows, which are no multiple of {block}; leave out block, or name the unknowns of a \
-                 node",
+                "the matrix has {} rows, which are no multiple of {block}; use amg:block=1, or the number of \
+                 unknowns of a node",
                 matrix.rows()
             );
             return Err(Error::setting("precond", format!("amg:block={block}"), reason));
@@ -143,12 +143,14 @@ fn nodes(matrix: &Csr) -> u64 {
     let blocks = Blocks::sampled(matrix);
     let square = blocks.all.iter().filter(|b| b.size[0] == b.size[1] && b.bytes < blocks.csr_bytes);
     let best = square.min_by_key(|b| b.bytes).map_or(1, |b| b.size[0]);
-    if best > 1 && matrix.rows().is_multiple_of(best) { best as u64 } else { 1 }
+    best as u64
 }
 
-/// Returns the matrix times a power of two that brings its largest diagonal entry near 1, in double precision
-/// and without entries that are 0.
+/// Returns the matrix times a power of two that brings its largest diagonal entry near 1, in double
+/// precision.
 fn scaled(matrix: &Arc<Csr>) -> Result<(Arc<Csr>, f64)> {
+    let summed = matrix.pattern().has_repeats().then(|| matrix.summed().map(Arc::new)).transpose()?;
+    let matrix = summed.as_ref().unwrap_or(matrix);
     let largest = matrix.diagonal().into_iter().fold(0.0, f64::max);
     let scale = if largest > 0.0 { (-largest.log2().floor()).exp2() } else { 1.0 };
     let values: Vec<f64> = (0..matrix.nnz()).map(|at| scale * matrix.values().get(at)).collect();

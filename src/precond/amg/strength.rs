@@ -52,7 +52,7 @@ impl<'a> Norms<'a> {
         let rows = Rows::of(&self.norms);
         let others = rows.into_iter().flat_map(move |rows| rows.row(vertex));
         let others = others.filter(move |(other, _)| *other != vertex);
-        others.map(move |(other, norm)| (other, norm.abs() * own * self.scale[other]))
+        others.map(move |(other, norm)| (other, norm.abs() * (own * self.scale[other])))
     }
 
     /// Returns the connections whose weight is at least `limit`.
